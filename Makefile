@@ -1,0 +1,44 @@
+# make demo and make test do all of the set-up by themselves, in .venv, without root.
+
+.PHONY: demo test check fmt bench trace schemas clean
+.DEFAULT_GOAL := test
+
+PY := .venv/bin/python
+WORKERS ?= auto
+ISSUE ?=
+
+demo: .venv/installed
+	@sh examples/demo.sh .venv/bin/turngate
+
+test: .venv/ready check
+	@$(PY) -m pytest -q -n $(WORKERS)
+
+check: .venv/ready
+	@.venv/bin/ruff format -q --check . || { echo "make fmt puts the format right"; exit 1; }
+	@.venv/bin/ruff check -q .
+	@.venv/bin/mypy --no-error-summary
+	@.venv/bin/lint-imports --no-logo --no-timings 2>&1 | tail -4
+
+fmt: .venv/ready
+	@.venv/bin/ruff format -q .
+	@.venv/bin/ruff check -q --fix .
+
+bench: .venv/ready
+	@$(PY) -m bench
+
+trace: .venv/ready
+	@$(PY) tests/trace.py $(if $(ISSUE),--issue $(ISSUE))
+
+schemas: .venv/installed
+	@for name in settings input output; do .venv/bin/turngate schema $$name > schemas/$$name.schema.json; done
+
+clean:
+	rm -rf .venv dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+
+.venv/installed: pyproject.toml
+	@sh tools/venv.sh .
+	@touch $@
+
+.venv/ready: pyproject.toml
+	@sh tools/venv.sh '.[dev]'
+	@touch .venv/installed $@

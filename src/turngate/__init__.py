@@ -1,0 +1,51 @@
+"""Turngate decides whether an AI agent may stop.
+
+The public names, nothing else. Each is loaded when it is first used, so that nothing happens on import; the
+types of all of them stand in `__init__.pyi`.
+"""
+
+from importlib import import_module
+from typing import Any
+
+_HOME = {
+    "AgentHook": "core.hooks",
+    "CallbackHook": "core.hooks",
+    "CommandHook": "core.hooks",
+    "HttpHook": "core.hooks",
+    "PromptHook": "core.hooks",
+    "StopEvent": "core.events",
+    "StopHookInput": "core.events",
+    "Subagent": "core.events",
+    "Advise": "core.decisions",
+    "Allow": "core.decisions",
+    "Block": "core.decisions",
+    "Fault": "core.decisions",
+    "Halt": "core.decisions",
+    "Problem": "core.settings",
+    "Rule": "core.settings",
+    "Settings": "core.settings",
+    "Continue": "core.verdict",
+    "HookRun": "core.verdict",
+    "Stop": "core.verdict",
+    "LoopGuard": "core.guard",
+    "new_guard": "core.guard",
+    "World": "ports",
+    "LocalShell": "shells.local",
+    "Journal": "journal",
+    "load_settings": "settings.files",
+    "StopHooksResult": "engine",
+    "ask_hooks": "engine",
+    "run_stop_hooks": "engine",
+}
+
+__all__ = tuple(_HOME)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'turngate' has no attribute {name!r}")
+    return getattr(import_module(f"turngate.{_HOME[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

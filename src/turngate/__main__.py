@@ -1,0 +1,7 @@
+"""`python -m turngate`."""
+
+import sys
+
+from turngate.cli.main import main
+
+sys.exit(main())

@@ -1,0 +1,1 @@
+"""The command line: `main` parses and exits, one file per command."""

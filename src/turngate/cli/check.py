@@ -1,0 +1,49 @@
+"""`turngate check`: every problem of the settings at once."""
+
+import argparse
+import json
+import os
+from dataclasses import asdict, replace
+
+from turngate.core.settings import Problem
+from turngate.errors import UsageError
+from turngate.settings.files import load_settings
+from turngate.settings.lint import lint
+from turngate.settings.places import script_places, settings_places
+
+CLEAN, PROBLEMS = 0, 1
+_ORDER = {"error": 0, "warning": 1, "note": 2}
+
+
+def run(options: argparse.Namespace) -> int:
+    project = os.path.abspath(options.project)
+    if not os.path.isdir(project):
+        raise UsageError(f"there is no folder {options.project}; give the project's folder with --project")
+    settings = load_settings(project, dialect=options.dialect)
+    problems = (*settings.problems, *lint(settings, project))
+    files = [
+        place.shown for place in settings_places(project, options.dialect) if os.path.lexists(place.path)
+    ]
+    files += [
+        place.shown for _, place in script_places(project, options.dialect) if os.path.lexists(place.path)
+    ]
+    if options.json:
+        shown = {"files": files, "hooks": len(settings.rules), "problems": [asdict(p) for p in problems]}
+        print(json.dumps(shown, indent=2))
+    else:
+        _print(files, len(settings.rules), problems, project)
+    return PROBLEMS if any(problem.severity != "note" for problem in problems) else CLEAN
+
+
+def _print(files: list[str], hooks: int, problems: tuple[Problem, ...], project: str) -> None:
+    if not files:
+        print(f"{project} has no settings; looked for .claude, .mux and .turngate here and in your home")
+    for file in files:
+        print(file)
+        mine = sorted((p for p in problems if p.file == file), key=lambda p: _ORDER[p.severity])
+        for problem in mine:
+            print(f"  {problem.severity}: {replace(problem, file='')!s}")
+            if problem.hint:
+                print(f"    → {problem.hint}")
+    serious = sum(problem.severity != "note" for problem in problems)
+    print(f"{hooks} hook{'s' * (hooks != 1)}, {serious or 'no'} problem{'s' * (serious != 1)}")

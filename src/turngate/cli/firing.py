@@ -1,0 +1,171 @@
+"""The part of `turngate fire` that asks: loaded only when there is somebody to ask."""
+
+import argparse
+import asyncio
+import json
+import signal
+import sys
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+
+from turngate.core.events import Event
+from turngate.core.hooks import label
+from turngate.core.names import EVENTS
+from turngate.core.plan import plan
+from turngate.core.settings import Settings
+from turngate.core.verdict import (
+    Continue,
+    HookRun,
+    Stop,
+    Verdict,
+    notices,
+    outcome,
+    said,
+    unenforced,
+    warnings,
+)
+from turngate.core.wire import read_event, verdict_json
+from turngate.engine import ask_hooks
+from turngate.journal import Journal, state_folder
+from turngate.ports import World
+from turngate.settings.files import load_settings
+from turngate.shells.local import LocalShell
+
+ALLOWED, GOES_ON, HALTED, UNENFORCED = 0, 10, 11, 13
+
+
+def fire(options: argparse.Namespace, project: str, told: dict[str, Any]) -> int:
+    settings = load_settings(project, dialect=options.dialect)
+    event = read_event(options.event, told, cwd=project)
+    journal = Journal(state_folder())
+    ended = interruptible(_ask(event, settings, World(LocalShell(), project, journal)))
+    journal.close()
+    if isinstance(ended, signal.Signals):
+        print(f"turngate: {ended.name}, nothing was decided and no hook is left running", file=sys.stderr)
+        return 128 + ended
+    verdict, left_behind = ended
+    problems = [
+        str(problem)
+        for problem in settings.problems
+        if problem.severity != "note" and (problem.event in (None, event.name) or problem.event not in EVENTS)
+    ]
+    if left_behind:
+        problems.append(f"{left_behind} hook(s) in the background did not end in time and were ended")
+    if journal.fault:
+        problems.append(journal.fault)
+    if options.json:
+        print(json.dumps(verdict_json(verdict, event.name, settings, problems), ensure_ascii=True))
+    else:
+        _print(verdict, event, settings, problems)
+    broken = any(p.event in (None, event.name) for p in settings.errors)
+    return _exit_code(verdict, settings, strict=options.strict, broken=broken)
+
+
+def _exit_code(verdict: Verdict, settings: Settings, *, strict: bool, broken: bool) -> int:
+    if isinstance(verdict, Continue):
+        return GOES_ON
+    if verdict.halted:
+        return HALTED
+    return UNENFORCED if strict and (broken or unenforced(verdict.runs, settings.dialect)) else ALLOWED
+
+
+async def _ask(event: Event, settings: Settings, world: World) -> tuple[Verdict, int]:
+    names = [label(rule.hook) for rule in plan(settings, event).ask]
+    progress = asyncio.create_task(_tell_progress(names))
+    try:
+        verdict = await ask_hooks(event, settings, world)
+    finally:
+        progress.cancel()
+        await asyncio.gather(progress, return_exceptions=True)
+    return verdict, await world.close(settings.dialect.background_grace)
+
+
+async def _tell_progress(names: list[str]) -> None:
+    """After a second people want to know what they are waiting for."""
+    tty = sys.stderr.isatty()
+    seconds = 0
+    try:
+        while True:
+            await asyncio.sleep(1)
+            seconds += 1
+            if tty:
+                print(
+                    f"\r\033[Kwaiting for {', '.join(names)} … {seconds} s",
+                    end="",
+                    file=sys.stderr,
+                    flush=True,
+                )
+            elif seconds == 1:
+                print(f"waiting for {', '.join(names)} …", file=sys.stderr, flush=True)
+    finally:
+        if tty and seconds:
+            print("\r\033[K", end="", file=sys.stderr, flush=True)
+
+
+T = TypeVar("T")
+
+
+def interruptible(work: Coroutine[Any, Any, T]) -> T | signal.Signals:
+    """Runs to the end, or to a signal that asks us to go: then everything is cancelled in order."""
+
+    async def supervise() -> T | signal.Signals:
+        loop = asyncio.get_running_loop()
+        task = asyncio.ensure_future(work)
+        caught: list[signal.Signals] = []
+
+        def stop(number: signal.Signals) -> None:
+            caught.append(number)
+            task.cancel()
+
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            loop.add_signal_handler(number, stop, number)
+        try:
+            return await task
+        except asyncio.CancelledError:
+            if not caught:
+                raise
+            return caught[0]
+
+    return asyncio.run(supervise())
+
+
+_WORDS = {
+    "allow": "no objection",
+    "block": "refuses",
+    "advise": "advises",
+    "halt": "ends the turn",
+    "failed": "FAILED",
+    "timeout": "TIMED OUT",
+    "skipped": "not asked",
+    "would_block": "would refuse",
+}
+
+
+def _print(verdict: Verdict, event: Event, settings: Settings, problems: list[str]) -> None:
+    match verdict:
+        case Stop(halted=True):
+            print(
+                f"{event.name}: halted by a hook"
+                + (f": {verdict.stop_reason}" if verdict.stop_reason else "")
+            )
+        case Stop():
+            print(f"{event.name}: the agent may stop")
+        case Continue():
+            print(f"{event.name}: the agent goes on")
+    for run in verdict.runs:
+        print(_row(run))
+    if isinstance(verdict, Continue):
+        print("It is told:")
+        for line in verdict.prompt.splitlines():
+            print(f"  {line}")
+    for notice in notices(verdict.runs):
+        print(f"A hook says: {notice}")
+    for warning in (*problems, *warnings(verdict.runs, settings.dialect)):
+        print(f"! {warning}", file=sys.stderr)
+
+
+def _row(run: HookRun) -> str:
+    words = (said(run) or "").strip().splitlines()
+    reason = f": {words[0]}" if words and outcome(run) not in ("failed", "timeout", "skipped") else ""
+    where = f"  ({run.rule.file})" if run.rule.file else ""
+    return f"  {_WORDS[outcome(run)]:<13} {run.seconds:6.2f} s  {label(run.rule.hook)}{where}{reason}"

@@ -1,0 +1,1 @@
+"""What can be decided without the world: frozen values and pure functions."""

@@ -1,0 +1,186 @@
+"""What hooks say back: the JSON contract, read leniently or strictly as the dialect wants."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from turngate.core.dialect import Dialect
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answer:
+    """A JSON object that keeps the contract."""
+
+    decision: Literal["block", "allow"] | None = None
+    reason: str | None = None
+    go_on: bool | None = None  # `continue`
+    stop_reason: str | None = None
+    notice: str | None = None  # `systemMessage`
+    advice: str | None = None  # `additionalContext`
+    quiet: bool = False  # `suppressOutput`
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class PlainText:
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class NotAnAnswer:
+    """It tried to answer and broke the contract."""
+
+    error: str
+
+
+def read_answer(text: str, event: str, dialect: Dialect) -> Answer | PlainText | NotAnAnswer:
+    """Claude Code: leading blanks, a byte-order mark and pretty print are fine; text before the JSON is not."""
+    body = text.strip("\ufeff \t\r\n")
+    if not body.startswith("{"):
+        return PlainText(_buried_block(body))
+    try:
+        value = json.loads(body)
+    except (ValueError, RecursionError) as error:
+        return _broken(body, error, dialect)
+    return read_object(value, event, dialect)
+
+
+def _buried_block(body: str) -> tuple[str, ...]:
+    last = body[-20_000:].rpartition("\n")[2].strip()
+    if last.startswith("{") and '"block"' in last and last != body:
+        return (
+            "its last line is JSON that blocks, but other text stands before it, so it was not read as an answer",
+        )
+    return ()
+
+
+def _broken(body: str, error: Exception, dialect: Dialect) -> PlainText | NotAnAnswer:
+    # Claude Code: "starts with { and ends with } but is not JSON" is an error, otherwise plain text.
+    said = f"its output looks like a JSON object but is not valid JSON ({_shortly(error)})"
+    if dialect.strict_json:
+        return NotAnAnswer(said) if body.endswith("}") else PlainText()
+    return PlainText((said + ", so it was taken as plain text",))
+
+
+def _shortly(error: Exception) -> str:
+    if isinstance(error, json.JSONDecodeError):
+        return f"line {error.lineno}, column {error.colno}: {error.msg}"
+    return "nested too deeply" if isinstance(error, RecursionError) else "a number in it is too long"
+
+
+def read_object(value: Mapping[str, Any], event: str, dialect: Dialect) -> Answer | NotAnAnswer:
+    if dialect.strict_json:
+        return _read_strictly(value, event)
+    return _read_leniently(value, event, dialect)
+
+
+# Fields whose wrong type voids the whole answer in Claude Code (measured).
+_STRICT_TYPES: Mapping[str, tuple[type, str]] = {
+    "reason": (str, "a string"),
+    "continue": (bool, "true or false"),
+    "stopReason": (str, "a string"),
+    "suppressOutput": (bool, "true or false"),
+    "systemMessage": (str, "a string"),
+    "hookSpecificOutput": (dict, "an object"),
+}
+
+
+def _read_strictly(value: Mapping[str, Any], event: str) -> Answer | NotAnAnswer:
+    if value.get("async") is True:
+        return Answer()
+    for key, (wanted, words) in _STRICT_TYPES.items():
+        if key in value and not isinstance(value[key], wanted):
+            return NotAnAnswer(f"its JSON is void: `{key}` must be {words}")
+    if "decision" in value and value["decision"] not in ("approve", "block"):
+        return NotAnAnswer('its JSON is void: `decision` must be "approve" or "block"')
+    specific = value.get("hookSpecificOutput", {"hookEventName": event})
+    if not isinstance(specific.get("hookEventName"), str):
+        return NotAnAnswer("its JSON is void: `hookSpecificOutput` needs a `hookEventName`")
+    if specific["hookEventName"] != event:
+        return NotAnAnswer(f"its `hookEventName` is {specific['hookEventName']!r}, expected {event!r}")
+    advice = specific.get("additionalContext")
+    if advice is not None and not isinstance(advice, str):
+        return NotAnAnswer("its JSON is void: `additionalContext` must be a string")
+    decision: Literal["block", "allow"] | None = None
+    if "decision" in value:
+        decision = "block" if value["decision"] == "block" else "allow"
+    decision, reason = _permission(specific, decision, _text(value.get("reason")))
+    return Answer(
+        decision=decision,
+        reason=reason,
+        go_on=value.get("continue"),
+        stop_reason=_text(value.get("stopReason")),
+        notice=_text(value.get("systemMessage")) or None,
+        advice=_text(advice) or None,
+    )
+
+
+def _read_leniently(value: Mapping[str, Any], event: str, dialect: Dialect) -> Answer:
+    warnings: list[str] = []
+    decision: Literal["block", "allow"] | None = None
+    match value.get("decision"):
+        case None:
+            pass
+        case str(word) if word in dialect.block_words:
+            decision = "block"
+        case str(word) if word in dialect.allow_words:
+            decision = "allow"
+        case other:
+            warnings.append(
+                f'`decision` is {_shown(other)}, expected "block" or "approve": no objection taken from it'
+            )
+    go_on = value.get("continue")
+    if not isinstance(go_on, bool | None):
+        warnings.append(f"`continue` is {_shown(go_on)}, expected true or false: ignored")
+        go_on = None
+    warnings += [
+        f"`{key}` is {_shown(value[key])}, expected a string: ignored"
+        for key in ("reason", "stopReason", "systemMessage")
+        if not isinstance(value.get(key), str | None)
+    ]
+    specific = value.get("hookSpecificOutput")
+    if not isinstance(specific, dict):
+        if specific is not None:
+            warnings.append(f"`hookSpecificOutput` is {_shown(specific)}, expected an object: ignored")
+        specific = {}
+    elif specific.get("hookEventName", event) != event:
+        warnings.append(
+            f"`hookEventName` is {_shown(specific['hookEventName'])}, expected {event!r}: ignored"
+        )
+        specific = {}
+    if "additionalContext" in value:
+        warnings.append("`additionalContext` belongs into `hookSpecificOutput`: ignored at the top level")
+    decision, reason = _permission(specific, decision, _text(value.get("reason")))
+    return Answer(
+        decision=decision,
+        reason=reason,
+        go_on=go_on,
+        stop_reason=_text(value.get("stopReason")),
+        notice=_text(value.get("systemMessage")) or None,
+        advice=_text(specific.get("additionalContext")) or None,
+        quiet=value.get("suppressOutput") is True,
+        warnings=tuple(warnings),
+    )
+
+
+def _permission(
+    specific: Mapping[str, Any], decision: Literal["block", "allow"] | None, reason: str | None
+) -> tuple[Literal["block", "allow"] | None, str | None]:
+    """The tool events say no in their own words."""
+    if specific.get("permissionDecision") == "deny":
+        return "block", _text(specific.get("permissionDecisionReason")) or reason or "denied by a hook"
+    asked = specific.get("decision")
+    if isinstance(asked, dict) and asked.get("behavior") == "deny":
+        return "block", _text(asked.get("message")) or reason or "denied by a hook"
+    return decision, reason
+
+
+def _text(value: object) -> str | None:
+    """A string that can be written anywhere: JSON allows half a surrogate pair, UTF-8 does not."""
+    return value.encode("utf-8", "replace").decode("utf-8") if isinstance(value, str) else None
+
+
+def _shown(value: object) -> str:
+    words = repr(value).encode("utf-8", "backslashreplace").decode("utf-8")
+    return words if len(words) <= 60 else words[:59] + "…"

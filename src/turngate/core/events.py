@@ -1,0 +1,217 @@
+"""What happened: one frozen value per event, each with its name and the subject that matchers look at."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal
+
+Outcome = Literal["ok", "error", "timeout"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Subagent:
+    """The child that stops, when it is a SubagentStop."""
+
+    id: str
+    type: str = ""
+    transcript_path: str = ""
+    outcome: Outcome = "ok"
+
+
+@dataclass(frozen=True, kw_only=True)
+class StopEvent:
+    """An agent says that it is done.
+
+    `session_id` and `transcript_path` are the main agent's; a child's own stand in `subagent`.
+    """
+
+    session_id: str
+    transcript_path: str = ""
+    cwd: str = ""
+    permission_mode: str = "default"
+    stop_hook_active: bool = False
+    last_assistant_message: str | Sequence[str] | None = None  # a sequence: the answer's text blocks
+    continuation_count: int = 0
+    limit: int | None = None
+    subagent: Subagent | None = None
+    prompt_id: str | None = None
+    effort: str | None = None
+    usage: Mapping[str, int] | None = None
+    duration_ms: int | None = None
+    tool_calls: int | None = None
+    background_tasks: Sequence[Mapping[str, str]] = ()
+    session_crons: Sequence[Mapping[str, str]] = ()
+
+    @property
+    def name(self) -> str:
+        return "Stop" if self.subagent is None else "SubagentStop"
+
+    @property
+    def subject(self) -> str | None:
+        return None if self.subagent is None else self.subagent.type
+
+    @property
+    def stopping_transcript(self) -> str:
+        """The transcript of the agent that stops."""
+        return self.subagent.transcript_path if self.subagent else self.transcript_path
+
+
+@dataclass(frozen=True, kw_only=True)
+class StopHookInput:
+    """The six fields that every stop hook gets, as a value of their own."""
+
+    session_id: str
+    transcript_path: str
+    cwd: str
+    permission_mode: str
+    hook_event_name: Literal["Stop", "SubagentStop"]
+    stop_hook_active: bool
+
+    def __post_init__(self) -> None:
+        if self.hook_event_name not in ("Stop", "SubagentStop"):
+            raise ValueError(
+                f'hook_event_name must be "Stop" or "SubagentStop", not {self.hook_event_name!r}'
+            )
+        for name in ("session_id", "transcript_path", "cwd", "permission_mode"):
+            if not isinstance(getattr(self, name), str):
+                raise TypeError(f"{name} must be a string, not {getattr(self, name)!r}")
+        if not isinstance(self.stop_hook_active, bool):
+            raise TypeError(f"stop_hook_active must be true or false, not {self.stop_hook_active!r}")
+
+    def event(self) -> StopEvent:
+        child = None
+        if self.hook_event_name == "SubagentStop":
+            child = Subagent(id=self.session_id, transcript_path=self.transcript_path)
+        return StopEvent(
+            session_id=self.session_id,
+            transcript_path=self.transcript_path,
+            cwd=self.cwd,
+            permission_mode=self.permission_mode,
+            stop_hook_active=self.stop_hook_active,
+            subagent=child,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Common:
+    session_id: str
+    transcript_path: str = ""
+    cwd: str = ""
+    permission_mode: str = "default"
+    stop_hook_active: ClassVar[bool] = False
+    continuation_count: ClassVar[int] = 0
+    name: ClassVar[str]
+
+    @property
+    def subject(self) -> str | None:
+        return None
+
+    @property
+    def stopping_transcript(self) -> str:
+        return self.transcript_path
+
+
+@dataclass(frozen=True, kw_only=True)
+class SessionStart(_Common):
+    name: ClassVar[str] = "SessionStart"
+    source: Literal["startup", "resume", "clear", "compact"] = "startup"
+    model: str = ""
+
+    @property
+    def subject(self) -> str:
+        return self.source
+
+
+@dataclass(frozen=True, kw_only=True)
+class UserPromptSubmit(_Common):
+    name: ClassVar[str] = "UserPromptSubmit"
+    prompt: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PreToolUse(_Common):
+    name: ClassVar[str] = "PreToolUse"
+    tool_name: str = ""
+    tool_input: Mapping[str, Any] = field(default_factory=dict)
+    tool_use_id: str = ""
+
+    @property
+    def subject(self) -> str:
+        return self.tool_name
+
+
+@dataclass(frozen=True, kw_only=True)
+class PermissionRequest(_Common):
+    name: ClassVar[str] = "PermissionRequest"
+    tool_name: str = ""
+    tool_input: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def subject(self) -> str:
+        return self.tool_name
+
+
+@dataclass(frozen=True, kw_only=True)
+class PostToolUse(_Common):
+    name: ClassVar[str] = "PostToolUse"
+    tool_name: str = ""
+    tool_input: Mapping[str, Any] = field(default_factory=dict)
+    tool_use_id: str = ""
+    tool_response: Any = None
+
+    @property
+    def subject(self) -> str:
+        return self.tool_name
+
+
+@dataclass(frozen=True, kw_only=True)
+class PreCompact(_Common):
+    name: ClassVar[str] = "PreCompact"
+    trigger: Literal["manual", "auto"] = "manual"
+    custom_instructions: str = ""
+
+    @property
+    def subject(self) -> str:
+        return self.trigger
+
+
+@dataclass(frozen=True, kw_only=True)
+class SubagentStart(_Common):
+    name: ClassVar[str] = "SubagentStart"
+    agent_id: str = ""
+    agent_type: str = ""
+
+    @property
+    def subject(self) -> str:
+        return self.agent_type
+
+
+@dataclass(frozen=True, kw_only=True)
+class StopFailure(_Common):
+    name: ClassVar[str] = "StopFailure"
+    error: str = ""
+    last_assistant_message: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SessionEnd(_Common):
+    name: ClassVar[str] = "SessionEnd"
+    reason: Literal["clear", "prompt_input_exit", "other"] = "other"
+
+    @property
+    def subject(self) -> str:
+        return self.reason
+
+
+OtherEvent = (
+    SessionStart | UserPromptSubmit | PreToolUse | PermissionRequest | PostToolUse
+    | PreCompact | SubagentStart | StopFailure | SessionEnd
+)  # fmt: skip
+Event = StopEvent | OtherEvent
+
+OTHER_EVENTS: Mapping[str, type[OtherEvent]] = {
+    kind.name: kind
+    for kind in (
+        SessionStart, UserPromptSubmit, PreToolUse, PermissionRequest, PostToolUse,
+        PreCompact, SubagentStart, StopFailure, SessionEnd,
+    )
+}  # fmt: skip

@@ -1,0 +1,56 @@
+"""The fields of an event as JSON, and what type each must have; imports next to nothing."""
+
+from typing import Any
+
+# field: (its type, the same in words)
+FIELDS: dict[str, tuple[type | tuple[type, ...], str]] = {
+    "session_id": (str, "a string"),
+    "transcript_path": (str, "a string"),
+    "cwd": (str, "a string"),
+    "permission_mode": (str, "a string"),
+    "hook_event_name": (str, "a string"),
+    "stop_hook_active": (bool, "true or false"),
+    "last_assistant_message": (str, "a string"),
+    "continuation_count": (int, "a whole number"),
+    "max_continuations": (int, "a whole number"),
+    "agent_id": (str, "a string"),
+    "agent_type": (str, "a string"),
+    "agent_transcript_path": (str, "a string"),
+    "parent_session_id": (str, "a string"),
+    "parent_transcript_path": (str, "a string"),
+    "outcome": (str, '"ok", "error" or "timeout"'),
+    "prompt_id": (str, "a string"),
+    "effort": (dict, "an object"),
+    "usage": (dict, "an object"),
+    "duration_ms": ((int, float), "a number"),
+    "tool_calls": (int, "a whole number"),
+    "background_tasks": (list, "a list"),
+    "session_crons": (list, "a list"),
+    "tool_name": (str, "a string"),
+    "tool_input": (dict, "an object"),
+    "tool_use_id": (str, "a string"),
+    "prompt": (str, "a string"),
+    "source": (str, "a string"),
+    "model": (str, "a string"),
+    "trigger": (str, "a string"),
+    "custom_instructions": (str, "a string"),
+    "reason": (str, "a string"),
+    "error": (str, "a string"),
+}
+
+
+def checked(event: str, told: Any) -> dict[str, Any]:
+    """The fields that say something. Raises ValueError with a sentence that names the field."""
+    if not isinstance(told, dict):
+        raise ValueError(f"an event is a JSON object, not {type(told).__name__}")
+    for name, value in told.items():
+        if name not in FIELDS or value is None:
+            continue
+        wanted, words = FIELDS[name]
+        if not isinstance(value, wanted) or (isinstance(value, bool) and wanted is not bool):
+            raise ValueError(f"`{name}` must be {words}, not {str(value)[:60]!r}")
+    if told.get("outcome") not in (None, "ok", "error", "timeout"):
+        raise ValueError(f"`outcome` must be {FIELDS['outcome'][1]}, not {told['outcome']!r}")
+    if told.get("hook_event_name") not in (None, event):
+        raise ValueError(f"`hook_event_name` is {told['hook_event_name']!r}, but {event!r} was asked for")
+    return {name: value for name, value in told.items() if value is not None}

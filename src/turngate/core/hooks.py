@@ -1,0 +1,118 @@
+"""What is configured: the kinds of hook, as a closed union."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import InitVar, dataclass, field
+from typing import Any, Literal, assert_never
+
+from turngate.core.dialect import HookKind
+
+Mode = Literal["gate", "observe"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Options:
+    """What every kind of hook may say about itself."""
+
+    timeout: float | None = None  # seconds; None: what the settings or the dialect say
+    timeout_ms: InitVar[float | None] = None
+    id: str | None = None
+    enabled: bool = True
+    mode: Mode | None = None
+    blocking: bool = False  # its failure counts as a refusal
+    outcomes: tuple[str, ...] = ("ok",)  # of a child, for which a SubagentStop hook is asked
+    detached: bool = False  # `async`: started, not waited for, its decision ignored
+    condition: str | None = None  # `if`
+    status_message: str | None = None
+
+    def __post_init__(self, timeout_ms: float | None) -> None:
+        if timeout_ms is not None:
+            object.__setattr__(self, "timeout", timeout_ms / 1000)
+
+
+@dataclass(frozen=True)
+class CommandHook(_Options):
+    command: str
+    args: tuple[str, ...] | None = None  # given: `command` is a program, no shell reads it
+    shell: str | None = None
+    env: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class PromptHook(_Options):
+    prompt: str
+    model: str | None = None
+    transcript: Literal["none", "last", "digest", "full"] | None = None
+
+
+@dataclass(frozen=True)
+class AgentHook(_Options):
+    prompt: str
+    model: str | None = None
+
+
+@dataclass(frozen=True)
+class HttpHook(_Options):
+    url: str
+    headers: Mapping[str, str] = field(default_factory=dict)
+    allowed_env_vars: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class CallbackHook(_Options):
+    callback: Callable[[Any], Any] = field(repr=False)
+    name: str | None = None
+
+
+Hook = CommandHook | PromptHook | AgentHook | HttpHook | CallbackHook
+
+
+def kind(hook: Hook) -> HookKind:
+    match hook:
+        case CommandHook():
+            return "command"
+        case PromptHook():
+            return "prompt"
+        case AgentHook():
+            return "agent"
+        case HttpHook():
+            return "http"
+        case CallbackHook():
+            return "callback"
+        case _:
+            assert_never(hook)
+
+
+def text_of(hook: Hook) -> str:
+    """The words that people know a hook by: its command, prompt, address or function."""
+    match hook:
+        case CommandHook(command, args):
+            return command if args is None else " ".join((command, *args))
+        case PromptHook(prompt) | AgentHook(prompt):
+            return prompt
+        case HttpHook(url):
+            return url
+        case CallbackHook(callback, name):
+            return name or getattr(callback, "__qualname__", None) or repr(callback)
+        case _:
+            assert_never(hook)
+
+
+def label(hook: Hook) -> str:
+    """A hook's name on one short line."""
+    words = " ".join((hook.id or text_of(hook)).split())
+    return words if len(words) <= 80 else words[:79] + "…"
+
+
+def identity(hook: Hook) -> tuple[object, ...]:
+    """Hooks with the same identity are one hook, wherever they are written.
+
+    Measured on Claude Code: the same command string runs once, whatever its timeout, message or shell;
+    callbacks are never taken for one another.
+    """
+    match hook:
+        case CommandHook(command, args):
+            return ("command", command, args)
+        case CallbackHook():
+            return ("callback", object())
+        case _:
+            return (kind(hook), text_of(hook))

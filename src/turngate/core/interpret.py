@@ -1,0 +1,154 @@
+"""Report → decision: what a hook's exit code and words mean in a dialect."""
+
+from dataclasses import replace
+from typing import Any, assert_never
+
+from turngate.core.answers import Answer, NotAnAnswer, PlainText, read_answer, read_object
+from turngate.core.decisions import Advise, Allow, Block, Decision, Fault, Halt
+from turngate.core.dialect import Dialect
+from turngate.core.hooks import text_of
+from turngate.core.reports import Broke, Detached, Exited, Replied, Report, Returned, Skipped, TimedOut
+from turngate.core.settings import Rule
+
+
+def interpret(report: Report, rule: Rule, dialect: Dialect) -> Decision:
+    match report:
+        case Exited(code=2):
+            return _refused(report, rule, dialect)
+        case Exited(code=0):
+            return _succeeded(report, rule, dialect)
+        case Exited():
+            return _failed(report, rule, dialect)
+        case Returned(value):
+            return _returned(value, rule, dialect)
+        case Replied(text):
+            return decide(read_answer(text, rule.event, dialect), dialect)
+        case Detached():
+            return Allow()
+        case TimedOut(seconds):
+            return Fault(f"no answer within {seconds:g} s", "timeout")
+        case Broke(error):
+            return Fault(error)
+        case Skipped(why, on_purpose):
+            return Allow() if on_purpose else Fault(why, "skipped")
+        case _:
+            assert_never(report)
+
+
+def _succeeded(report: Exited, rule: Rule, dialect: Dialect) -> Decision:
+    """Exit 0: the answer is on stdout."""
+    if report.cut and report.stdout.lstrip("\ufeff \t\r\n").startswith("{"):
+        return Fault("it printed more than we read, so its JSON could not be understood")
+    answer = read_answer(report.stdout, rule.event, dialect)
+    if report.held and dialect.held_pipes_void_json and isinstance(answer, Answer):
+        # Claude Code: "stdio went quiet before end-of-stream … refusing to honor the suspect capture".
+        if answer.go_on is False or not (answer.decision or answer.advice):
+            return decide(answer, dialect)
+        return Fault("a child still held its output when it ended, so its JSON was not honoured")
+    return decide(answer, dialect)
+
+
+def _refused(report: Exited, rule: Rule, dialect: Dialect) -> Decision:
+    """Exit 2: the reason is on stderr."""
+    answer = read_answer(report.stdout, rule.event, dialect) if dialect.json_on_any_exit else PlainText()
+    if isinstance(answer, Answer):
+        trusted = not (report.held and dialect.held_pipes_void_json)
+        if answer.go_on is False or (answer.decision == "block" and trusted):
+            return decide(answer, dialect)
+        return _with_remarks(Block(_stderr_reason(report, rule, dialect) or "", answer.advice), answer)
+    reason = _stderr_reason(report, rule, dialect)
+    if reason is None:
+        return Fault("it exited with 2 but gave no reason on stderr, so it does not block")
+    return Block(reason, warnings=_accident(report))
+
+
+def _stderr_reason(report: Exited, rule: Rule, dialect: Dialect) -> str | None:
+    blank = not report.stderr.strip()
+    if dialect.names_exit2_command:
+        text = dialect.default_stderr if blank else report.stderr
+        return f"[{text_of(rule.hook)}]: {text}"
+    return None if blank else report.stderr.rstrip("\r\n")
+
+
+def _accident(report: Exited) -> tuple[str, ...]:
+    """An interpreter that can not open its script exits with 2 as well; it still blocks, but we say so."""
+    last = report.stderr.strip().rpartition("\n")[2]
+    if report.stdout or not ("can't open file" in last or "cannot open" in last):
+        return ()
+    return (f"its exit code 2 looks like an interpreter that did not find the hook's file: {last}",)
+
+
+def _failed(report: Exited, rule: Rule, dialect: Dialect) -> Decision:
+    """Any other exit code: the hook is broken, not the work."""
+    answer = read_answer(report.stdout, rule.event, dialect)
+    if dialect.json_on_any_exit and isinstance(answer, Answer):
+        return _succeeded(report, rule, dialect)
+    warnings: tuple[str, ...] = ()
+    if isinstance(answer, Answer) and answer.decision == "block":
+        warnings = (
+            f"it printed a block but exited with {report.code}, so the block is NOT enforced: exit 0 or 2",
+        )
+    return Fault(failure(report), warnings=warnings)
+
+
+def failure(report: Exited) -> str:
+    """Why a command failed, on one line."""
+    how = f"exit code {report.code}" if report.signal is None else f"killed by signal {report.signal}"
+    said = " ".join(report.stderr.split())
+    said = said if len(said) <= 300 else f"{said[:100]} … {said[-200:]}"
+    return f"{how}: {said}" if said else f"{how}, nothing on stderr"
+
+
+def _returned(value: Any, rule: Rule, dialect: Dialect) -> Decision:
+    match value:
+        case None:
+            return Allow()
+        case Allow() | Block() | Advise() | Halt() | Fault():
+            return _reasoned(value)
+        case dict():
+            return decide(read_object(value, rule.event, dialect), dialect)
+        case _:
+            return Fault(f"it returned {type(value).__name__}; expected a decision, a dict or None")
+
+
+def _reasoned(decision: Decision) -> Decision:
+    if isinstance(decision, Block) and not str(decision.reason).strip():
+        return Fault("it blocked without a reason, so it does not block", warnings=decision.warnings)
+    return decision
+
+
+def decide(answer: Answer | PlainText | NotAnAnswer, dialect: Dialect) -> Decision:
+    """What an answer in the JSON contract means."""
+    match answer:
+        case PlainText(warnings):
+            return Allow(warnings=warnings)
+        case NotAnAnswer(error):
+            return Fault(error)
+        case Answer():
+            return _with_remarks(_meant(answer, dialect), answer)
+        case _:
+            assert_never(answer)
+
+
+def _meant(answer: Answer, dialect: Dialect) -> Decision:
+    if answer.go_on is False:
+        both = answer.decision == "block" and not dialect.strict_json
+        return Halt(answer.stop_reason, warnings=(_HALT_AND_BLOCK,) if both else ())
+    if answer.decision == "block":
+        said = answer.reason if answer.reason and answer.reason.strip() else dialect.default_reason
+        return (
+            Block(said, answer.advice) if said else Fault("it blocked without a reason, so it does not block")
+        )
+    if answer.advice and answer.advice.strip() and dialect.advice != "never":
+        return Advise(answer.advice)
+    return Allow(answer.reason)
+
+
+_HALT_AND_BLOCK = "it sent `continue: false` with a block: the turn ends and the block's reason is not used"
+
+
+def _with_remarks(decision: Decision, answer: Answer) -> Decision:
+    warnings = answer.warnings + decision.warnings
+    if answer.notice is None and not warnings and not answer.quiet:
+        return decision
+    return replace(decision, notice=answer.notice, warnings=warnings, quiet=answer.quiet)

@@ -1,0 +1,41 @@
+"""The fixed words of the contract; imports nothing, so that even the quickest path can have them."""
+
+# Which field a group's matcher is held against; None: the event has nothing to match.
+EVENTS: dict[str, str | None] = {
+    "Stop": None,
+    "SubagentStop": "agent_type",
+    "SessionStart": "source",
+    "UserPromptSubmit": None,
+    "PreToolUse": "tool_name",
+    "PermissionRequest": "tool_name",
+    "PostToolUse": "tool_name",
+    "PreCompact": "trigger",
+    "SubagentStart": "agent_type",
+    "StopFailure": None,
+    "SessionEnd": "reason",
+}
+
+STOP_EVENTS = ("Stop", "SubagentStop")
+
+# Names that Claude Code knows and we do not fire (yet): no reason to call a file wrong.
+FOREIGN_EVENTS = frozenset(
+    {
+        "Notification", "PostToolUseFailure", "PermissionDenied", "PostCompact", "Setup", "TeammateIdle",
+        "TaskCreated", "TaskCompleted", "ConfigChange", "CwdChanged", "FileChanged", "WorktreeCreate",
+        "WorktreeRemove", "InstructionsLoaded", "Elicitation", "ElicitationResult", "UserPromptExpansion",
+        "PostToolBatch",
+    }
+)  # fmt: skip
+
+# Executables that are hooks without any settings entry, in every family but Claude Code's own.
+SCRIPTS = {"Stop": "stop", "SubagentStop": "subagent_stop"}
+SCRIPT_FAMILIES = ("mux", "turngate")
+
+# The families of settings files that a dialect reads, weakest first.
+FAMILIES = {
+    "turngate": ("claude", "mux", "turngate"),
+    "mux": ("mux",),
+    "claude": ("claude",),
+}
+
+LEVELS = ("user", "project", "local")

@@ -1,0 +1,60 @@
+"""What a runner saw, before anybody thinks about what it means."""
+
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Exited:
+    """A command ended. A signal shows as a shell would show it: 128 + its number."""
+
+    code: int
+    stdout: str = ""
+    stderr: str = ""
+    signal: int | None = None
+    held: bool = False  # a child still held the pipes when we stopped reading
+    cut: bool = False  # it printed more to stdout than we read
+
+
+@dataclass(frozen=True)
+class Replied:
+    """A model or an endpoint answered."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Returned:
+    """A callback returned."""
+
+    value: Any
+
+
+@dataclass(frozen=True)
+class Detached:
+    """It was started in the background; nobody waits for it."""
+
+
+@dataclass(frozen=True)
+class TimedOut:
+    seconds: float
+    stdout: str = ""
+    stderr: str = ""
+
+
+@dataclass(frozen=True)
+class Broke:
+    """It could not be run, or it raised."""
+
+    error: str
+
+
+@dataclass(frozen=True)
+class Skipped:
+    """It was not run at all."""
+
+    why: str
+    on_purpose: bool = False  # as configured: nobody has to be warned
+
+
+Report = Exited | Replied | Returned | Detached | TimedOut | Broke | Skipped

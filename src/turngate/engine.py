@@ -1,0 +1,202 @@
+"""The only place where thinking and the world meet: plan → run → conclude."""
+
+import asyncio
+import time
+from dataclasses import dataclass, replace
+
+from turngate.core.events import Event, StopHookInput
+from turngate.core.interpret import interpret
+from turngate.core.plan import plan
+from turngate.core.reports import Broke, Detached, Report, Skipped, TimedOut
+from turngate.core.settings import Rule, Settings
+from turngate.core.shorten import long_texts, shortened
+from turngate.core.verdict import Continue, HookRun, Stop, Verdict, conclude, warnings
+from turngate.core.wire import run_json, verdict_json
+from turngate.journal import Journal, state_folder
+from turngate.ports import Live, Shell, Store, World
+from turngate.runners import run_hook
+from turngate.settings.files import load_settings
+
+
+async def ask_hooks(event: Event, settings: Settings, world: World) -> Verdict:
+    """May the agent stop? Asks every hook that is configured for this event, once."""
+    planned = plan(settings, event)
+    if not planned.ask and not planned.skip:
+        return Stop()
+    asked = await _ask_in_order(planned.ask, event, settings, world)
+    skipped = tuple(_judged(rule, why, settings) for rule, why in planned.skip)
+    verdict = conclude(asked + skipped, settings.dialect)
+    _remember(verdict, event, settings, world)
+    return verdict
+
+
+async def _ask_in_order(
+    rules: tuple[Rule, ...], event: Event, settings: Settings, world: World
+) -> tuple[HookRun, ...]:
+    """All runs in configured order, whichever way they are started."""
+    order = settings.order_of(event.name)
+    deadline = None if settings.stop_budget is None else time.monotonic() + settings.stop_budget
+    if order == "parallel" and len(rules) > 1:
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(_attempt(rule, event, settings, world, deadline)) for rule in rules]
+        return _ranked(tuple(task.result() for task in tasks))
+    runs: list[HookRun] = []
+    for place, rule in enumerate(rules):
+        run, _ = await _attempt(rule, event, settings, world, deadline)
+        runs.append(replace(run, finished=place) if place else run)
+        if order == "first_block" and isinstance(conclude((run,), settings.dialect), Continue):
+            passed = Skipped("an earlier hook refused already", on_purpose=True)
+            return (*runs, *(_judged(later, passed, settings) for later in rules[place + 1 :]))
+    return tuple(runs)
+
+
+def _ranked(ended: tuple[tuple[HookRun, float], ...]) -> tuple[HookRun, ...]:
+    """Each run learns which of its siblings it was to end."""
+    by_end = sorted(range(len(ended)), key=lambda place: ended[place][1])
+    rank = {place: number for number, place in enumerate(by_end)}
+    return tuple(replace(run, finished=rank[place]) for place, (run, _) in enumerate(ended))
+
+
+async def _attempt(
+    rule: Rule, event: Event, settings: Settings, world: World, deadline: float | None
+) -> tuple[HookRun, float]:
+    """One run under its time limit, and when it ended. Nothing that a hook does gets past here as an exception."""
+    started = time.monotonic()
+    limit = settings.timeout_of(rule)
+    if deadline is not None:
+        limit = min(limit, deadline - started)
+    if rule.hook.detached:
+        report = _detach(rule, event, settings, world, limit)
+    else:
+        report = await _report(rule, event, settings, world, limit)
+    ended = time.monotonic()
+    run = _judged(rule, report, settings, seconds=ended - started, timeout=limit)
+    run = await _shortened(run, event, settings, world)
+    if world.store:
+        world.store.record(event.session_id, {"kind": "hook", "event": event.name, **run_json(run)})
+    return run, ended
+
+
+async def _report(rule: Rule, event: Event, settings: Settings, world: World, limit: float) -> Report:
+    """The one timeout and the one except around foreign code."""
+    if limit <= 0:
+        return Skipped("the stop budget was used up before its turn")
+    live = Live()
+    try:
+        async with asyncio.timeout(limit):
+            return await run_hook(rule, event, settings, world, live)
+    except TimeoutError as error:
+        if not isinstance(error.__cause__, asyncio.CancelledError):  # the hook's own, not our timer's
+            return Broke(_named(error))
+        return live.ended or TimedOut(limit, live.stdout.text(), live.stderr.text())
+    except asyncio.CancelledError:
+        if _is_cancelled():
+            raise
+        return Broke("it cancelled itself")
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - foreign code: its failure is a value
+        return Broke(_named(error))
+
+
+def _is_cancelled() -> bool:
+    task = asyncio.current_task()
+    return task is None or task.cancelling() > 0
+
+
+def _named(error: BaseException) -> str:
+    said = str(error)
+    return f"{type(error).__name__}: {said}" if said else type(error).__name__
+
+
+def _detach(rule: Rule, event: Event, settings: Settings, world: World, limit: float) -> Report:
+    async def run() -> None:
+        report = await _report(rule, event, settings, world, limit)
+        if world.store:
+            late = _judged(rule, report, settings, timeout=limit)
+            world.store.record(
+                event.session_id, {"kind": "background", "event": event.name, **run_json(late)}
+            )
+
+    task = asyncio.create_task(run())
+    world.background.add(task)
+    task.add_done_callback(world.background.discard)
+    return Detached()
+
+
+def _judged(
+    rule: Rule, report: Report, settings: Settings, *, seconds: float = 0.0, timeout: float | None = None
+) -> HookRun:
+    return HookRun(
+        rule,
+        report,
+        interpret(report, rule, settings.dialect),
+        seconds=seconds,
+        timeout=settings.timeout_of(rule) if timeout is None else timeout,
+        mode=settings.mode_of(rule),
+    )
+
+
+async def _shortened(run: HookRun, event: Event, settings: Settings, world: World) -> HookRun:
+    """No text to a model is longer than the dialect allows; the whole of it is kept in a file."""
+    too_long = long_texts(run.decision, settings.dialect)
+    if not too_long:
+        return run
+    kept = {text: await _kept(text, event, world) for text in too_long}
+    return replace(run, decision=shortened(run.decision, settings.dialect, kept))
+
+
+async def _kept(text: str, event: Event, world: World) -> str | None:
+    return await asyncio.to_thread(world.store.keep, event.session_id, text) if world.store else None
+
+
+def _remember(verdict: Verdict, event: Event, settings: Settings, world: World) -> None:
+    if world.store:
+        shown = verdict_json(verdict, event.name, settings)
+        shown["runs"] = len(verdict.runs)
+        world.store.record(event.session_id, {"kind": "verdict", **shown})
+
+
+@dataclass(frozen=True)
+class StopHooksResult:
+    should_stop: bool
+    continue_reason: str | None = None
+    warnings: tuple[str, ...] = ()
+
+
+async def run_stop_hooks(
+    runtime: Shell,
+    project_dir: str,
+    input: StopHookInput,  # noqa: A002 - the name is fixed
+    *,
+    abort: asyncio.Event | None = None,
+    dialect: str = "turngate",
+    store: Store | None = None,
+) -> StopHooksResult:
+    """Reads the project's settings and asks its stop hooks once. `abort` ends a running hook: the agent stops."""
+    settings = await asyncio.to_thread(load_settings, project_dir, dialect=dialect)
+    world = World(runtime, project_dir, store or Journal(state_folder()))
+    asking = asyncio.create_task(ask_hooks(input.event(), settings, world))
+    try:
+        verdict = await _unless(abort, asking)
+    finally:
+        await world.close(settings.dialect.background_grace)
+    if verdict is None:
+        return StopHooksResult(should_stop=True, warnings=("the stop hooks were aborted",))
+    told = tuple(map(str, settings.errors)) + warnings(verdict.runs, settings.dialect)
+    if isinstance(verdict, Stop):
+        return StopHooksResult(should_stop=True, warnings=told)
+    prefix = (
+        settings.dialect.child_prefix if input.hook_event_name == "SubagentStop" else settings.dialect.prefix
+    )
+    return StopHooksResult(False, verdict.prompt.removeprefix(prefix), told)
+
+
+async def _unless(abort: asyncio.Event | None, asking: "asyncio.Task[Verdict]") -> Verdict | None:
+    """The verdict, or None when the abort comes first."""
+    aborting = asyncio.create_task(abort.wait() if abort else asyncio.Event().wait())
+    try:
+        await asyncio.wait({asking, aborting}, return_when=asyncio.FIRST_COMPLETED)
+        return asking.result() if asking.done() else None
+    finally:
+        aborting.cancel()
+        asking.cancel()
+        await asyncio.gather(asking, aborting, return_exceptions=True)

@@ -1,0 +1,99 @@
+"""What the engine needs of the world."""
+
+import asyncio
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from turngate.core.hooks import CommandHook
+from turngate.core.reports import Exited
+
+STDOUT_LIMIT = 16 * 1024 * 1024
+STDERR_LIMIT = 8 * 1024 * 1024
+TAIL = 64 * 1024
+
+
+class Output:
+    """What a command has printed so far; bounded, but the end is never lost."""
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self.size = 0
+        self._head = bytearray()
+        self._tail = bytearray()
+
+    def feed(self, data: bytes) -> None:
+        self.size += len(data)
+        room = self.limit - len(self._head)
+        if room > 0:
+            self._head += data[:room]
+        if len(data) > room:
+            self._tail += data[max(0, room) :]
+            del self._tail[:-TAIL]
+
+    @property
+    def cut(self) -> bool:
+        return self.size > len(self._head) + len(self._tail)
+
+    def text(self) -> str:
+        if not self.cut:
+            return (self._head + self._tail).decode("utf-8", "replace")
+        left_out = self.size - len(self._head) - len(self._tail)
+        head, tail = self._head.decode("utf-8", "replace"), self._tail.decode("utf-8", "replace")
+        return f"{head}\n… [{left_out:,} bytes left out] …\n{tail}"
+
+
+class Live:
+    """What is known of one run while it still runs."""
+
+    def __init__(self) -> None:
+        self.stdout = Output(STDOUT_LIMIT)
+        self.stderr = Output(STDERR_LIMIT)
+        self.ended: Exited | None = None
+
+
+class Shell(Protocol):
+    """Where commands run: this machine, or another one."""
+
+    async def run(
+        self, hook: CommandHook, *, cwd: str, env: Mapping[str, str], stdin: bytes, live: Live
+    ) -> Exited:
+        """Runs one command to its end. Cancelled, it leaves no process behind."""
+        ...
+
+
+class Store(Protocol):
+    """What must outlive the moment. Neither method raises: a full disk never changes a verdict."""
+
+    def record(self, session: str, entry: Mapping[str, Any]) -> None:
+        """Adds one line to the session's journal, without waiting for the disk."""
+        ...
+
+    def keep(self, session: str, text: str) -> str | None:
+        """Writes a text that is too long for a model; gives its path, or None."""
+        ...
+
+
+@dataclass
+class World:
+    """Everything outside: where hooks run, for which project, and what is remembered."""
+
+    shell: Shell
+    project: str
+    store: Store | None = None
+    background: set["asyncio.Task[None]"] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        self.project = os.path.abspath(self.project)
+
+    async def close(self, grace: float = 0.0) -> int:
+        """Waits for the hooks in the background, then ends them; says how many had to be ended."""
+        waiting = set(self.background)
+        if not waiting:
+            return 0
+        _, late = await asyncio.wait(waiting, timeout=grace)
+        for task in late:
+            task.cancel()
+        await asyncio.gather(*late, return_exceptions=True)
+        return len(late)

@@ -1,0 +1,96 @@
+"""Loads the settings of a project: every file of the dialect's families, and the script hooks beside them."""
+
+import json
+import os
+import stat
+from typing import Any
+
+from turngate.core.dialect import DIALECTS, Dialect
+from turngate.core.settings import Layer, Problem, Settings, merge
+from turngate.errors import UsageError
+from turngate.settings.places import Place, settings_places
+from turngate.settings.schema import read_layer
+from turngate.settings.scripts import script_layers
+
+MOST = 16 * 1024 * 1024  # bytes of one settings file
+
+
+def load_settings(project: str = ".", *, dialect: str = "turngate", home: str | None = None) -> Settings:
+    """Reads and merges. A bad file takes nothing else down; what is wrong stands in `problems`."""
+    if dialect not in DIALECTS:
+        raise UsageError(f"there is no dialect {dialect!r}; there are {', '.join(DIALECTS)}")
+    chosen, project = DIALECTS[dialect], os.path.abspath(project)
+    layers = [load_file(place, chosen) for place in settings_places(project, dialect, home)]
+    return merge([*(layer for layer in layers if layer), *script_layers(project, dialect)], chosen)
+
+
+def load_file(place: Place, dialect: Dialect) -> Layer | None:
+    """What one file says; None when it is not there."""
+    try:
+        text = _read(place.path)
+    except FileNotFoundError:
+        return None
+    except _Unreadable as error:
+        return _bad(place, str(error), error.hint)
+    try:
+        value = json.loads(text, parse_constant=_no_constant) if text.strip() else {}
+    except json.JSONDecodeError as error:
+        return _bad(
+            place, f"not JSON at line {error.lineno}, column {error.colno}: {_diagnosis(text, error)}"
+        )
+    except RecursionError:
+        return _bad(place, "not readable: it is nested too deeply")
+    except ValueError as error:
+        return _bad(place, f"not JSON: {error}")
+    return read_layer(value, file=place.shown, level=place.level, family=place.family, dialect=dialect)
+
+
+class _Unreadable(Exception):
+    def __init__(self, said: str, hint: str | None = None) -> None:
+        super().__init__(said)
+        self.hint = hint
+
+
+def _read(path: str) -> str:
+    try:
+        info = os.stat(path)
+        if stat.S_ISDIR(info.st_mode):
+            raise _Unreadable("is a folder, expected a file", "remove the folder, or move it out of the way")
+        if not stat.S_ISREG(info.st_mode):
+            raise _Unreadable("is no regular file")
+        if info.st_size > MOST:
+            raise _Unreadable(f"is larger than {MOST // 1024 // 1024} MiB")
+        with open(path, "rb") as file:
+            return file.read().decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise _Unreadable(f"is not UTF-8 (byte {error.start})", "save it as UTF-8") from None
+    except (FileNotFoundError, NotADirectoryError):
+        if os.path.islink(path):
+            raise _Unreadable("is a link to a file that is not there") from None
+        raise FileNotFoundError from None
+    except OSError as error:
+        raise _Unreadable(f"can not be read: {error.strerror}", "check its permissions") from None
+
+
+def _no_constant(name: str) -> Any:
+    raise ValueError(f"{name} is no JSON value")
+
+
+def _diagnosis(text: str, error: json.JSONDecodeError) -> str:
+    """What the usual suspects look like to a parser that knows only JSON."""
+    rest = text[error.pos :].lstrip()
+    before = text[: error.pos].rstrip()
+    if rest.startswith(("//", "/*", "#")):
+        return "comments are not allowed in JSON"
+    if rest[:1] in ("}", "]") and before.endswith(","):
+        return "a comma before the closing bracket is not allowed in JSON"
+    if error.msg == "Extra data":
+        return "the file goes on after the JSON value ended"
+    if rest.startswith("'"):
+        return 'strings need double quotes (")'
+    return error.msg[0].lower() + error.msg[1:]
+
+
+def _bad(place: Place, message: str, hint: str | None = None) -> Layer:
+    problem = Problem(file=place.shown, message=f"{message}; none of its hooks run", hint=hint)
+    return Layer(file=place.shown, level=place.level, family=place.family, problems=(problem,))

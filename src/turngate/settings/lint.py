@@ -1,0 +1,82 @@
+"""Mistakes that only show when a hook runs: what `turngate check` says beside what is plainly wrong."""
+
+import os
+import re
+from collections.abc import Iterator
+
+from turngate.core.hooks import CommandHook
+from turngate.core.names import STOP_EVENTS
+from turngate.core.settings import Problem, Rule, Settings, Severity
+
+_QUOTED = re.compile(r"'[^']*'|\"(?:[^\"\\]|\\.)*\"")
+_BASH_ONLY = re.compile(
+    r"(?<![\w\[])\[\[\s|[<>]\(|&>|<<<|\bset\s+-\w*o?\s*pipefail|\bsource\s|\bfunction\s+\w|\$\{\w+(?:\^|,|//)|(?:^|\s)\w+=\("
+)
+_VARIABLE = re.compile(r"\$\{?(?:CLAUDE|MUX|TURNGATE)_(?:PROJECT_DIR|TRANSCRIPT_PATH|PLUGIN_ROOT)\b")
+_RELATIVE = re.compile(
+    r"(?:(?:bash|sh|python3?|node|uv run)\s+)?(\.{0,2}[\w-]*(?<!~)/?[\w./-]*/[\w./-]+)(?:\s|$)"
+)
+
+
+def lint(settings: Settings, project: str) -> tuple[Problem, ...]:
+    return tuple(problem for rule in settings.rules for problem in _look(rule, settings, project))
+
+
+def _look(rule: Rule, settings: Settings, project: str) -> Iterator[Problem]:
+    hook = rule.hook
+    if hook.condition is not None and rule.event in STOP_EVENTS:
+        does = (
+            "never runs at a stop"
+            if settings.dialect.condition_skips_stop
+            else "runs at every stop all the same"
+        )
+        yield _problem(
+            rule, "if", f"has no meaning on {rule.event}: the hook {does}", "leave it out", "warning"
+        )
+    if hook.outcomes != ("ok",) and rule.event != "SubagentStop":
+        yield _problem(rule, "outcomes", f"has no meaning on {rule.event}", "leave it out", "warning")
+    if not isinstance(hook, CommandHook) or rule.source == "script":
+        return
+    if hook.args is not None:
+        if os.sep in hook.command and "$" not in hook.command and not _there(hook.command, project):
+            yield _missing(rule, hook.command)
+        return
+    bare = _QUOTED.sub("''", hook.command)
+    if hook.shell != "bash" and _BASH_ONLY.search(bare):
+        hint = 'add "shell": "bash", or put it into a script that begins with #!/usr/bin/env bash'
+        yield _problem(rule, "command", "uses bash syntax, but /bin/sh reads it", hint, "warning")
+    unquoted = _VARIABLE.search(bare)
+    if unquoted:
+        name = unquoted[0].lstrip("${")
+        hint = f'write "${name}"/… with the double quotes (in JSON: \\"${name}\\"/…)'
+        yield _problem(
+            rule, "command", f"${name} is not quoted: a blank in the path breaks it", hint, "warning"
+        )
+    script = _RELATIVE.match(hook.command)
+    if script and not script[1].startswith("/"):
+        hint = (
+            f'write "$CLAUDE_PROJECT_DIR"/{script[1].removeprefix("./")} so that it works from every folder'
+        )
+        yield _problem(rule, "command", f"{script[1]} is a relative path", hint, "warning")
+    if script and not _there(script[1], project):
+        yield _missing(rule, script[1])
+
+
+def _there(path: str, project: str) -> bool:
+    return os.path.exists(os.path.join(project, path))
+
+
+def _missing(rule: Rule, path: str) -> Problem:
+    return _problem(rule, "command", f"{path} does not exist, so the hook fails at every run", None, "error")
+
+
+def _problem(rule: Rule, field: str, message: str, hint: str | None, severity: Severity) -> Problem:
+    return Problem(
+        file=rule.file or "Python",
+        event=rule.event,
+        index=rule.index,
+        field=field,
+        message=message,
+        hint=hint,
+        severity=severity,
+    )

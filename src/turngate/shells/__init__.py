@@ -1,0 +1,1 @@
+"""Runs commands: here, and one day on other machines."""

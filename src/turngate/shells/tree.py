@@ -1,0 +1,126 @@
+"""Finds and ends everything that descends from one process, also what tried to get away.
+
+A process belongs to a run when it is a descendant of the run's first process, is in its session or group, or
+carries the run's mark in the environment it was started with. Without /proc (macOS) only the group is known.
+"""
+
+import contextlib
+import os
+import signal
+from collections.abc import Collection, Mapping
+from typing import NamedTuple
+
+VARIABLE = "TURNGATE_RUN"  # marks of all runs that a process descends from, outermost first
+TERM = signal.SIGTERM
+KILL = signal.SIGKILL
+ROUNDS = 50  # a fork bomb needs more than one
+
+
+class Member(NamedTuple):
+    pid: int
+    started: str  # tells a process from a later one with the same number
+
+
+class _Stat(NamedTuple):
+    state: str
+    parent: int
+    group: int
+    session: int
+    started: str
+
+
+def new_mark() -> str:
+    return os.urandom(8).hex()
+
+
+def marked(env: Mapping[str, str], mark: str) -> str:
+    outer = env.get(VARIABLE)
+    return f"{outer}:{mark}" if outer else mark
+
+
+def signal_all(root: int, mark: str, number: signal.Signals) -> set[Member]:
+    members = find(root, mark)
+    for member in members:
+        _send(member, number)
+    if not members:
+        _send_to_group(root, number)
+    return members
+
+
+def kill_all(root: int, mark: str, known: Collection[Member]) -> None:
+    """Stops them all before it kills any, so that nobody gives birth behind our back."""
+    known = {member for member in known if _alive(member)}
+    for _ in range(ROUNDS):
+        members = find(root, mark, known)
+        if not members:
+            break
+        for number in (signal.SIGSTOP, KILL):
+            for member in members:
+                _send(member, number)
+        known |= members
+    _send_to_group(root, KILL)
+
+
+def find(root: int, mark: str, known: Collection[Member] = ()) -> set[Member]:
+    """All living members of a run; `known` ones count with their descendants, wherever they went."""
+    table = _process_table()
+    needle = mark.encode()
+    ours = {m.pid for m in known if m.pid in table and table[m.pid].started == m.started}
+    ours |= {pid for pid, stat in table.items() if root in (pid, stat.session, stat.group)}
+    ours |= {pid for pid in table if pid not in ours and needle in _environment(pid)}
+    grown = True
+    while grown:
+        children = {pid for pid, stat in table.items() if stat.parent in ours and pid not in ours}
+        ours |= children
+        grown = bool(children)
+    ours.discard(os.getpid())
+    return {Member(pid, table[pid].started) for pid in ours if table[pid].state not in "ZX"}
+
+
+def any_alive(members: Collection[Member]) -> bool:
+    return any(_alive(member) for member in members)
+
+
+def _alive(member: Member) -> bool:
+    stat = _stat(member.pid)
+    return stat is not None and stat.started == member.started and stat.state not in "ZX"
+
+
+def _send(member: Member, number: signal.Signals) -> None:
+    if _alive(member):
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.kill(member.pid, number)
+
+
+def _send_to_group(root: int, number: signal.Signals) -> None:
+    """The first process is ours until we take its exit status, and with it its group's number."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(root, number)
+
+
+def _process_table() -> dict[int, _Stat]:
+    try:
+        names = os.listdir("/proc")
+    except FileNotFoundError:
+        return {}
+    stats = ((int(name), _stat(int(name))) for name in names if name.isdigit())
+    return {pid: stat for pid, stat in stats if stat is not None}
+
+
+def _stat(pid: int) -> _Stat | None:
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            line = file.read()
+    except OSError:
+        return None
+    # The name stands in brackets and may itself hold blanks and brackets.
+    words = line[line.rindex(b")") + 2 :].decode("ascii", "replace").split()
+    return _Stat(words[0], int(words[1]), int(words[2]), int(words[3]), words[19])
+
+
+def _environment(pid: int) -> bytes:
+    try:
+        with open(f"/proc/{pid}/environ", "rb") as file:
+            return file.read()
+    except OSError:  # another user's, or gone
+        return b""
