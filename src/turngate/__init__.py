@@ -1,11 +1,10 @@
 """Turngate decides whether an AI agent may stop.
 
-The public names, nothing else. Each is loaded when it is first used, so that nothing happens on import; the
-types of all of them stand in `__init__.pyi`.
+The public names, nothing else. Each is loaded when it is first used, so that importing costs nothing; the types
+of all of them stand in `__init__.pyi`.
 """
 
 from importlib import import_module
-from typing import Any
 
 _HOME = {
     "AgentHook": "core.hooks",
@@ -41,7 +40,7 @@ _HOME = {
 __all__ = tuple(_HOME)
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     if name not in _HOME:
         raise AttributeError(f"module 'turngate' has no attribute {name!r}")
     return getattr(import_module(f"turngate.{_HOME[name]}"), name)

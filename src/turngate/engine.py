@@ -83,11 +83,11 @@ async def _report(rule: Rule, event: Event, settings: Settings, world: World, li
         return Skipped("the stop budget was used up before its turn")
     live = Live()
     try:
-        async with asyncio.timeout(limit):
+        async with asyncio.timeout(limit) as timer:
             return await run_hook(rule, event, settings, world, live)
     except TimeoutError as error:
-        if not isinstance(error.__cause__, asyncio.CancelledError):  # the hook's own, not our timer's
-            return Broke(_named(error))
+        if not timer.expired():
+            return Broke(_named(error))  # the hook's own, not our timer's
         return live.ended or TimedOut(limit, live.stdout.text(), live.stderr.text())
     except asyncio.CancelledError:
         if _is_cancelled():

@@ -82,6 +82,7 @@ class World:
     shell: Shell
     project: str
     store: Store | None = None
+    environ: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))  # what hooks inherit
     background: set["asyncio.Task[None]"] = field(default_factory=set)
 
     def __post_init__(self) -> None:

@@ -4,9 +4,9 @@ import asyncio
 import contextlib
 import contextvars
 import inspect
-import os
 import threading
-from collections.abc import Awaitable, Callable
+import types
+from collections.abc import Awaitable, Callable, Coroutine, Generator
 from dataclasses import replace
 from typing import Any, assert_never
 
@@ -17,7 +17,7 @@ from turngate.core.settings import Rule, Settings
 from turngate.core.wire import encode, environment
 from turngate.ports import Live, World
 
-STUBBORN = 0.5  # seconds that a callback gets to obey its cancellation
+STUBBORN = 0.5  # seconds that a callback gets to clean up after its cancellation
 
 
 async def run_hook(rule: Rule, event: Event, settings: Settings, world: World, live: Live) -> Report:
@@ -26,7 +26,7 @@ async def run_hook(rule: Rule, event: Event, settings: Settings, world: World, l
             return await world.shell.run(
                 hook if settings.dialect.honours_shell else replace(hook, shell=None),
                 cwd=world.project,
-                env=clean({**os.environ, **settings.env, **hook.env, **environment(event, world.project)}),
+                env=clean({**world.environ, **settings.env, **hook.env, **environment(event, world.project)}),
                 stdin=encode(event, settings.dialect, settings.payload),
                 live=live,
             )
@@ -53,28 +53,54 @@ def clean(env: dict[str, str]) -> dict[str, str]:
 async def call(callback: Callable[[Any], Any], event: Event) -> Any:
     """Calls a function of the user's: a coroutine function in the loop, any other in a thread."""
     if inspect.iscoroutinefunction(callback) or inspect.iscoroutinefunction(type(callback).__call__):
-        return await _obedient(callback(event))
+        return await _driven(callback(event))
     result = await _in_thread(callback, event)
-    return await _obedient(result) if inspect.isawaitable(result) else result
+    return await _driven(_awaited(result)) if inspect.isawaitable(result) else result
 
 
-async def _obedient(awaitable: Awaitable[Any]) -> Any:
-    """Awaits; when it is cancelled and does not obey, leaves it behind."""
-    task = asyncio.ensure_future(awaitable)
-    done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+async def _awaited(awaitable: Awaitable[Any]) -> Any:
+    return await awaitable
 
-    def wake(_: object) -> None:
-        if not done.done():
-            done.set_result(None)
 
-    task.add_done_callback(wake)
+@types.coroutine
+def _driven(work: Coroutine[Any, Any, Any]) -> Generator[Any, Any, Any]:
+    """Awaits a coroutine by driving it step by step, in our own task.
+
+    One that catches its cancellation and goes on gets half a second to clean up. Then it is driven no more:
+    nothing that it does can hold us, and no second task is needed for that.
+    """
+    impatience: asyncio.TimerHandle | None = None
+    step: Callable[[Any], Any] = work.send
+    argument: Any = None
     try:
-        await done
-    except asyncio.CancelledError:
-        task.cancel()
-        await asyncio.wait({task}, timeout=STUBBORN)
-        raise
-    return task.result()
+        while True:
+            try:
+                waits_for = step(argument)
+            except StopIteration as end:
+                return end.value
+            try:
+                argument = yield waits_for
+                step = work.send
+            except BaseException as raised:
+                if impatience is not None:
+                    _abandon(work, impatience)
+                    raise
+                if isinstance(raised, asyncio.CancelledError):
+                    task = asyncio.current_task()
+                    assert task is not None  # noqa: S101 - a coroutine that waits is in a task
+                    impatience = task.get_loop().call_later(STUBBORN, task.cancel)
+                step, argument = work.throw, raised
+    finally:
+        if impatience is not None:
+            impatience.cancel()
+
+
+def _abandon(work: Coroutine[Any, Any, Any], impatience: asyncio.TimerHandle) -> None:
+    task = asyncio.current_task()
+    if task is not None and impatience.when() <= task.get_loop().time():
+        task.uncancel()  # the second cancellation was ours
+    with contextlib.suppress(RuntimeError):  # it ignores even its end
+        work.close()
 
 
 async def _in_thread(function: Callable[[Any], Any], argument: object) -> Any:

@@ -5,7 +5,6 @@ import json
 import os
 import sys
 from importlib import import_module
-from typing import Any
 
 from turngate.core.fields import checked
 from turngate.errors import UsageError
@@ -29,7 +28,7 @@ def run(options: argparse.Namespace) -> int:
     return code
 
 
-def _told(path: str | None) -> Any:
+def _told(path: str | None) -> object:
     if path is None:
         return {}
     try:
@@ -63,7 +62,7 @@ def _print_nothing(options: argparse.Namespace) -> None:
 
 
 # What the engine says when nobody is asked; a test holds it against the real thing.
-NOTHING: dict[str, Any] = {
+NOTHING: dict[str, object] = {
     "event": "", "verdict": "stop", "ended_by": "allowed", "prompt": None, "stop_reason": None,
     "runs": [], "unenforced": [], "warnings": [],
 }  # fmt: skip

@@ -8,7 +8,6 @@ import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
-from typing import NoReturn
 
 from turngate.core.names import EVENTS, FAMILIES
 from turngate.errors import UsageError
@@ -40,8 +39,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     return code
 
 
+class _Help(argparse.RawDescriptionHelpFormatter):
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, max_help_position=28, width=100)  # a fixed width: asking the terminal is slow
+
+
 class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> NoReturn:
+    def error(self, message: str) -> None:  # type: ignore[override] # NoReturn, but typing is slow to load
         raise UsageError(f"{message}; `{self.prog} --help` shows how to call it")
 
 
@@ -50,10 +54,12 @@ def _parser() -> argparse.ArgumentParser:
         prog="turngate",
         description="Decides whether an AI agent may stop: asks the project's hooks.",
         epilog="Each command explains itself: turngate fire --help",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=_Help,
     )
     parser.add_argument("--version", action=_Version, nargs=0, help="show the version and exit")
-    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND", parser_class=_Parser)
+    commands = parser.add_subparsers(
+        dest="command", required=True, metavar="COMMAND", parser_class=_Parser, prog="turngate"
+    )
     _check(commands)
     _fire(commands)
     _schema(commands)
@@ -61,7 +67,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 class _Version(argparse.Action):
-    def __call__(self, *_: object) -> NoReturn:
+    def __call__(self, *_: object) -> None:
         print(f"turngate {import_module('importlib.metadata').version('turngate')}")
         raise SystemExit(0)
 
@@ -72,6 +78,7 @@ def _check(commands: "argparse._SubParsersAction[_Parser]") -> None:
         help="every problem of the settings at once",
         description="Shows every problem of the project's settings: file, event, position, field, what was expected.",
         epilog="Exit codes: 0 clean, 1 problems, 64 wrong usage, 70 our own fault.",
+        formatter_class=_Help,
     )
     _project_options(parser)
     parser.add_argument("--json", action="store_true", help="print one JSON object")
@@ -92,7 +99,7 @@ def _fire(commands: "argparse._SubParsersAction[_Parser]") -> None:
             "it may stop, but a gate failed, timed out or was skipped, 64 wrong usage, 70 our own fault,\n"
             "130 interrupted, 143 terminated."
         ),
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=_Help,
     )
     parser.add_argument("event", choices=list(EVENTS), metavar="EVENT", help=", ".join(EVENTS))
     _project_options(parser)
@@ -113,6 +120,7 @@ def _schema(commands: "argparse._SubParsersAction[_Parser]") -> None:
         "schema",
         help="the JSON Schemas of settings, hook input and hook output",
         description="Prints a JSON Schema, for editors and validators; without a name all of them in one object.",
+        formatter_class=_Help,
     )
     parser.add_argument(
         "name",

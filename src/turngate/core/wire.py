@@ -136,7 +136,8 @@ def read_event(name: str, told: dict[str, Any], *, cwd: str) -> Event:
 
     Raises ValueError with a sentence that names the field.
     """
-    given = checked(name, told)
+    checked(name, told)
+    given = {key: value for key, value in told.items() if value is not None}
     common = {
         "session_id": given.get("session_id", "fire"),
         "transcript_path": given.get("transcript_path", ""),

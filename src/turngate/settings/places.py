@@ -1,16 +1,15 @@
 """Where settings lie; imports next to nothing, so that a stop without hooks costs next to nothing."""
 
 import os
-from typing import NamedTuple
 
 from turngate.core.names import FAMILIES, SCRIPT_FAMILIES, SCRIPTS
 
 
-class Place(NamedTuple):
-    path: str
-    shown: str  # as people write it: `.claude/settings.json`, `~/.claude/settings.json`
-    level: str
-    family: str
+class Place:
+    """One file, as the machine and as people know it (`~/.claude/settings.json`)."""
+
+    def __init__(self, path: str, shown: str, level: str, family: str) -> None:
+        self.path, self.shown, self.level, self.family = path, shown, level, family
 
 
 def settings_places(project: str, dialect: str, home: str | None = None) -> list[Place]:

@@ -19,7 +19,8 @@ from turngate.shells import tree
 
 LINGER = 0.5  # seconds that we read on after the exit, while somebody still holds the pipes
 GRACE = 0.5  # seconds between TERM and KILL
-CHUNK = 256 * 1024
+SHORT = 0.004  # seconds; what ends sooner is read once, at its end, and needs no watching of its pipes
+CHUNK = 64 * 1024  # larger ones are slower: each read allocates anew
 PIPE_MOST = 1024 * 1024  # no pipe holds more
 
 
@@ -82,14 +83,14 @@ class _Child:
         self.pid = self._popen.pid
         self._code: int | None = None
         self._pidfd: int | None = None
+        self._watched = self._writing = False
         self.exit: asyncio.Future[None] = self._loop.create_future()
         self._drained: asyncio.Future[None] = self._loop.create_future()
         self._outputs: dict[int, Output] = {out: live.stdout, err: live.stderr}
         self._stdin = memoryview(stdin)
+        self._start_reading = self._loop.call_later(SHORT, self._watch_output)
         try:
             self._pidfd = _watch_exit(self._loop, self.pid, self._on_exit)
-            for fd in (out, err):
-                self._loop.add_reader(fd, self._read, fd)
             self._write()
         except BaseException:
             self.close()
@@ -114,6 +115,7 @@ class _Child:
     async def end_of_output(self) -> None:
         """After the exit: everything that was printed before it, and up to half a second more."""
         if self._outputs:
+            self._watch_output()
             await asyncio.wait({self._drained}, timeout=LINGER)
 
     def stop_reading(self) -> None:
@@ -122,6 +124,7 @@ class _Child:
 
     def close(self) -> None:
         """Leaves no descriptor and no child behind, whatever happened."""
+        self._start_reading.cancel()
         self._close_stdin()
         self.stop_reading()
         self._unwatch()
@@ -158,8 +161,15 @@ class _Child:
         if not wait(os.WNOHANG):  # killed, and the kernel takes its time
             threading.Thread(target=wait, args=(0,), daemon=True, name=f"turngate-reap-{self.pid}").start()
 
+    def _watch_output(self) -> None:
+        if not self._watched:
+            self._watched = True
+            for fd in self._outputs:
+                self._loop.add_reader(fd, self._read, fd)
+
     def _on_exit(self) -> None:
         self._unwatch()
+        self._start_reading.cancel()
         self._close_stdin()
         for fd in tuple(self._outputs):
             self._read(fd, most=PIPE_MOST)
@@ -183,7 +193,8 @@ class _Child:
 
     def _forget(self, fd: int) -> None:
         del self._outputs[fd]
-        self._loop.remove_reader(fd)
+        if self._watched:
+            self._loop.remove_reader(fd)
         os.close(fd)
         if not self._outputs and not self._drained.done():
             self._drained.set_result(None)
@@ -196,14 +207,16 @@ class _Child:
             pass
         except BrokenPipeError:
             self._stdin = memoryview(b"")
-        if self._stdin:
-            self._loop.add_writer(self._in, self._write)
-        else:
+        if not self._stdin:
             self._close_stdin()
+        elif not self._writing:
+            self._writing = True
+            self._loop.add_writer(self._in, self._write)
 
     def _close_stdin(self) -> None:
         if self._in >= 0:
-            self._loop.remove_writer(self._in)
+            if self._writing:
+                self._loop.remove_writer(self._in)
             os.close(self._in)
             self._in = -1
 

@@ -1,0 +1,1 @@
+"""Ratios against a floor that is measured in the same run; not part of the tests."""

@@ -1,0 +1,30 @@
+"""`make bench`: prints each ratio with its bound; a miss is printed too and is no failure of the command."""
+
+import asyncio
+import os
+import platform
+
+from bench import hooks, startup
+from bench.measure import show
+
+
+def main() -> None:
+    load = os.getloadavg()[0]
+    print(
+        f"Python {platform.python_version()}, {os.cpu_count()} cores, load {load:.1f}; medians; ours / floor"
+    )
+    loop = asyncio.new_event_loop()
+    for measured in (
+        hooks.direct_command,
+        hooks.shell_command,
+        hooks.hundred_in_parallel,
+        hooks.async_callback,
+        hooks.no_hook,
+    ):
+        show([measured(loop)])
+    loop.close()
+    show([startup.fire_without_hooks()])
+    show([startup.thousand_hooks()])
+
+
+main()

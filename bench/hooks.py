@@ -1,0 +1,154 @@
+"""Hooks through the engine, against processes and awaits that do the same and nothing else."""
+
+import asyncio
+import os
+import statistics
+import subprocess
+import time
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from bench.measure import Row, interleaved
+from turngate import CallbackHook, CommandHook, LocalShell, Rule, Settings, StopEvent, World, ask_hooks
+
+PROGRAM = "/bin/cat"  # 1 KB in, 1 KB out
+EVENT = StopEvent(session_id="bench", transcript_path="/t", cwd="/tmp", last_assistant_message="x" * 800)
+
+
+def direct_command(loop: asyncio.AbstractEventLoop) -> Row:
+    ours, floor = _against(loop, CommandHook(PROGRAM), _spawn_and_wait, rounds=400)
+    return Row("a direct command hook / raw posix_spawn with pipes, 1 KB in and out", ours, floor, most=1.5)
+
+
+def shell_command(loop: asyncio.AbstractEventLoop) -> Row:
+    command = "cat; exit 0"
+
+    def run() -> None:
+        subprocess.run(["/bin/sh", "-c", command], input=DATA, capture_output=True, check=True)
+
+    ours, floor = _against(loop, CommandHook(command), run, rounds=400)
+    return Row("a shell command hook / subprocess.run of /bin/sh -c", ours, floor, most=1.15)
+
+
+def hundred_in_parallel(loop: asyncio.AbstractEventLoop) -> Row:
+    # Other arguments make other hooks: the same command would run only once.
+    asked = _settings(*(CommandHook(PROGRAM, args=("-u",) * n) for n in range(100)))
+    ours, floor = interleaved(
+        lambda: loop.run_until_complete(_ask(asked)), lambda: _spawn_many(100), rounds=15
+    )
+    # hooks per second, so the ratio is turned over
+    return Row(
+        "100 hooks in parallel, per second / posix_spawn with pipes, 64 at once",
+        100 / ours,
+        100 / floor,
+        least=0.6,
+    )
+
+
+def async_callback(loop: asyncio.AbstractEventLoop) -> Row:
+    async def callback(_: StopEvent) -> None:
+        return None
+
+    asked = _settings(CallbackHook(callback))
+    ours, floor = _in_loop(loop, lambda: _ask(asked), lambda: callback(EVENT))
+    return Row("an async callback through ask_hooks / a plain await", ours, floor, most=150)
+
+
+def no_hook(loop: asyncio.AbstractEventLoop) -> Row:
+    async def callback(_: StopEvent) -> None:
+        return None
+
+    asked = _settings()
+    ours, floor = _in_loop(loop, lambda: _ask(asked), lambda: callback(EVENT))
+    return Row("ask_hooks with no hook configured / a plain await", ours, floor, most=60)
+
+
+def _against(
+    loop: asyncio.AbstractEventLoop, hook: CommandHook, floor: Callable[[], None], *, rounds: int
+) -> tuple[float, float]:
+    """Asked from inside a running loop, as a session does; in turns with a floor that blocks it."""
+    asked = _settings(hook)
+
+    async def turns() -> tuple[float, float]:
+        times: tuple[list[float], list[float]] = ([], [])
+        for _ in range(rounds):
+            started = time.perf_counter()
+            await _ask(asked)
+            between = time.perf_counter()
+            floor()
+            times[0].append(between - started)
+            times[1].append(time.perf_counter() - between)
+        return statistics.median(times[0]), statistics.median(times[1])
+
+    return loop.run_until_complete(turns())
+
+
+WORLD = World(LocalShell(), "/tmp")
+
+
+def _settings(*hooks: CommandHook | CallbackHook) -> Settings:
+    return Settings(rules=tuple(Rule("Stop", hook) for hook in hooks))
+
+
+def _ask(settings: Settings) -> Coroutine[Any, Any, object]:
+    return ask_hooks(EVENT, settings, WORLD)
+
+
+def _in_loop(loop: asyncio.AbstractEventLoop, ours: Any, floor: Any) -> tuple[float, float]:
+    """Both awaited inside a running loop, many times: the loop's own start is not what we measure."""
+
+    async def times(make: Any, count: int) -> float:
+        started = time.perf_counter()
+        for _ in range(count):
+            await make()
+        return (time.perf_counter() - started) / count
+
+    pairs = [
+        (loop.run_until_complete(times(ours, 200)), loop.run_until_complete(times(floor, 5000)))
+        for _ in range(31)
+    ]
+    return sorted(a for a, _ in pairs)[15], sorted(b for _, b in pairs)[15]
+
+
+DATA = b"x" * 1000
+
+
+def _spawn() -> tuple[int, int, int, int]:
+    in_r, in_w = os.pipe()
+    out_r, out_w = os.pipe()
+    err_r, err_w = os.pipe()
+    actions = [
+        (os.POSIX_SPAWN_DUP2, in_r, 0),
+        (os.POSIX_SPAWN_DUP2, out_w, 1),
+        (os.POSIX_SPAWN_DUP2, err_w, 2),
+    ]
+    pid = os.posix_spawn(PROGRAM, [PROGRAM], os.environ, file_actions=actions)
+    for fd in (in_r, out_w, err_w):
+        os.close(fd)
+    os.write(in_w, DATA)
+    os.close(in_w)
+    return pid, out_r, err_r, in_w
+
+
+def _finish(pid: int, out_r: int, err_r: int) -> None:
+    for fd in (out_r, err_r):
+        while os.read(fd, 65536):
+            pass
+        os.close(fd)
+    os.waitpid(pid, 0)
+
+
+def _spawn_and_wait() -> None:
+    pid, out_r, err_r, _ = _spawn()
+    _finish(pid, out_r, err_r)
+
+
+def _spawn_many(count: int) -> None:
+    living: list[tuple[int, int, int]] = []
+    for _ in range(count):
+        if len(living) == 64:
+            _finish(*living.pop(0))
+        pid, out_r, err_r, _ = _spawn()
+        living.append((pid, out_r, err_r))
+    for child in living:
+        _finish(*child)

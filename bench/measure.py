@@ -1,0 +1,56 @@
+"""Measures a thing and its floor in turns, so that a noisy machine disturbs both alike."""
+
+import statistics
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+Timed = Callable[[], object]
+
+
+@dataclass(frozen=True)
+class Row:
+    what: str
+    ours: float  # seconds, the median
+    floor: float
+    most: float | None = None  # the ratio's upper bound
+    least: float | None = None  # or its lower one
+    note: str = ""
+
+    @property
+    def ratio(self) -> float:
+        return self.ours / self.floor
+
+    @property
+    def holds(self) -> bool:
+        return self.ratio <= self.most if self.most is not None else self.ratio >= (self.least or 0)
+
+
+def interleaved(ours: Timed, floor: Timed, *, rounds: int, inner: int = 1) -> tuple[float, float]:
+    """Medians of both, in seconds per call."""
+    times: tuple[list[float], list[float]] = ([], [])
+    for work in (ours, floor):
+        work()  # warm
+    for number in range(rounds):
+        pairs = list(zip(times, (ours, floor), strict=True))
+        for kept, work in pairs if number % 2 else reversed(pairs):
+            started = time.perf_counter()
+            for _ in range(inner):
+                work()
+            kept.append((time.perf_counter() - started) / inner)
+    return statistics.median(times[0]), statistics.median(times[1])
+
+
+def show(rows: list[Row]) -> None:
+    for row in rows:
+        bound = f"≤ {row.most:g}" if row.most is not None else f"≥ {row.least:g}"
+        word = "ok  " if row.holds else "MISS"
+        figures = f"{_human(row.ours)} / {_human(row.floor)}"
+        print(f"{word}  {row.ratio:8.2f}  {bound:<7} {figures:<22} {row.what}{row.note}", flush=True)
+
+
+def _human(seconds: float) -> str:
+    for unit, size in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
+        if seconds >= size:
+            return f"{seconds / size:.3g} {unit}"
+    return f"{seconds * 1e9:.3g} ns"
