@@ -26,7 +26,6 @@ from turngate.core.reports import Exited, Report, TimedOut
 from turngate.core.settings import Problem, Rule, Settings
 from turngate.core.verdict import Continue, HookRun, Stop, Verdict, outcome, unenforced, warnings
 from turngate.engine import StopHooksResult, ask_hooks, run_stop_hooks
-from turngate.journal import Journal
 from turngate.settings.files import load_settings
 from turngate.shells.local import LocalShell
 
@@ -99,7 +98,13 @@ def test_an_executable_file_with_the_right_name_is_a_hook_by_itself(
     project: Path, name: str, event: str
 ) -> None:
     path = script(project / ".mux" / name, "#!/bin/sh\n")
-    rule = Rule(event, CommandHook(str(path), args=()), source="script", file=f".mux/{name}", family="mux")
+    rule = Rule(
+        event,
+        CommandHook(str(path), args=(), id=f".mux/{name}"),
+        source="script",
+        file=f".mux/{name}",
+        family="mux",
+    )
     assert load_settings(str(project), dialect="mux") == Settings(rules=(rule,), dialect=MUX, hard_limit=10)
 
 
@@ -161,15 +166,15 @@ def test_a_script_has_the_ten_seconds_of_its_dialect_unless_the_settings_say_els
     hook = install(project, "script", "echo so far; exec sleep 30")
     settings = load_settings(str(project), dialect="mux")
     assert [settings.timeout_of(rule) for rule in settings.rules] == [10.0]
-    write_settings(project, "mux", {"turngate": {"defaults": {"command": 0.3}}})
+    write_settings(project, "mux", {"turngate": {"defaults": {"command": 0.5}}})
     verdict = hook.ask()
     assert verdict == Stop(
         (
             HookRun(
                 hook.rule,
-                TimedOut(0.3, "so far\n"),
-                Fault("no answer within 0.3 s", "timeout"),
-                timeout=0.3,
+                TimedOut(0.5, "so far\n"),
+                Fault("no answer within 0.5 s", "timeout"),
+                timeout=0.5,
             ),
         )
     )
@@ -366,15 +371,18 @@ EXECUTOR = {
             """echo '{"decision": "block"}'""",
             StopHooksResult(
                 should_stop=True,
-                warnings=("HOOK failed: NOT enforced: it blocked without a reason, so it does not block",),
+                warnings=["HOOK failed: NOT enforced: it blocked without a reason, so it does not block"],
             ),
         ),
     ],
     "S0-85": [
-        Case("""echo '{"continue": false, "stopReason": "enough"}'""", StopHooksResult(should_stop=True)),
+        Case(
+            """echo '{"continue": false, "stopReason": "enough"}'""",
+            StopHooksResult(should_stop=True, stop_reason="enough"),
+        ),
         Case(
             """echo '{"continue": false, "decision": "block", "reason": "go on"}'""",
-            StopHooksResult(should_stop=True, warnings=(f"HOOK: {BOTH}",)),
+            StopHooksResult(should_stop=True, warnings=[f"HOOK: {BOTH}"]),
         ),
     ],
     "S0-86": [
@@ -384,9 +392,9 @@ EXECUTOR = {
             "exit 2",
             StopHooksResult(
                 should_stop=True,
-                warnings=(
+                warnings=[
                     "HOOK failed: NOT enforced: it exited with 2 but gave no reason on stderr, so it does not block",
-                ),
+                ],
             ),
         ),
     ],
@@ -394,7 +402,7 @@ EXECUTOR = {
         Case(
             "echo no such tool >&2; exit 1",
             StopHooksResult(
-                should_stop=True, warnings=("HOOK failed: NOT enforced: exit code 1: no such tool",)
+                should_stop=True, warnings=["HOOK failed: NOT enforced: exit code 1: no such tool"]
             ),
         ),
     ],
@@ -402,7 +410,7 @@ EXECUTOR = {
         Case(
             "exec sleep 30",
             StopHooksResult(
-                should_stop=True, warnings=("HOOK timed out: NOT enforced: no answer within 0.3 s",)
+                should_stop=True, warnings=["HOOK timed out: NOT enforced: no answer within 0.3 s"]
             ),
             timeout=0.3,
         ),
@@ -411,7 +419,7 @@ EXECUTOR = {
         Case("echo 'hello {'", StopHooksResult(should_stop=True)),
         Case(
             """echo '{"decision": "block" "reason": "a comma is missing"}'""",
-            StopHooksResult(should_stop=True, warnings=(f"HOOK: {BROKEN}, so it was taken as plain text",)),
+            StopHooksResult(should_stop=True, warnings=[f"HOOK: {BROKEN}, so it was taken as plain text"]),
         ),
     ],
 }
@@ -428,7 +436,7 @@ EXECUTOR = {
 )
 def test_the_executor_does_what_its_document_tests(project: Path, case: Case, way: Way) -> None:
     hook = install(project, way, case.body, timeout=case.timeout)
-    named = tuple(warning.replace("HOOK", label(hook.rule.hook)) for warning in case.expected.warnings)
+    named = [warning.replace("HOOK", label(hook.rule.hook)) for warning in case.expected.warnings]
     assert run(project) == replace(case.expected, warnings=named)
 
 
@@ -441,9 +449,7 @@ def test_continue_false_of_one_hook_wins_over_the_block_of_another(project: Path
 @pytest.mark.req("S0-87", "S0-40")
 def test_the_warning_about_a_failing_hook_is_logged(project: Path, state: Path) -> None:
     write_settings(project, "mux", stop_hooks("exit 1"))
-    journal = Journal(str(state))
-    run(project, store=journal)
-    journal.close()
+    run(project)
     logged = json.loads((state / "sessions" / "s-1" / "journal.jsonl").read_text().splitlines()[-1])
     del logged["time"]
     why = "exit code 1, nothing on stderr"
@@ -467,10 +473,10 @@ def test_the_warnings_of_all_hooks_are_returned_in_configured_order(project: Pat
     assert run(project) == StopHooksResult(
         should_stop=True,
         continue_reason=None,
-        warnings=(
+        warnings=[
             "sleep 0.1; exit 3 failed: NOT enforced: exit code 3, nothing on stderr",
             "echo bad >&2; exit 1 failed: NOT enforced: exit code 1: bad",
-        ),
+        ],
     )
 
 
@@ -480,7 +486,7 @@ def test_a_refusal_comes_with_the_warnings_of_the_others(project: Path) -> None:
     assert run(project) == StopHooksResult(
         should_stop=False,
         continue_reason="go on",
-        warnings=("exit 1 failed: NOT enforced: exit code 1, nothing on stderr",),
+        warnings=["exit 1 failed: NOT enforced: exit code 1, nothing on stderr"],
     )
 
 
@@ -527,7 +533,7 @@ def test_run_stop_hooks_is_called_as_the_document_writes_it() -> None:
 
 @pytest.mark.req("S0-63", "S0-62")
 def test_run_stop_hooks_without_any_hook_lets_the_agent_stop(project: Path) -> None:
-    assert run(project) == StopHooksResult(should_stop=True, continue_reason=None, warnings=())
+    assert run(project) == StopHooksResult(should_stop=True, continue_reason=None, warnings=[])
 
 
 @needs_jq
@@ -578,7 +584,7 @@ def test_the_commands_of_the_documents_settings_are_run_by_a_shell(project: Path
         StopHooksResult(False, "Error: Tests not run. Please run make test before stopping"),
         StopHooksResult(
             should_stop=True,
-            warnings=(f"{child} failed: NOT enforced: exit code 127: {missing.stderr.strip()}",),
+            warnings=[f"{child} failed: NOT enforced: exit code 127: {missing.stderr.strip()}"],
         ),
     ]
 
@@ -597,7 +603,7 @@ def test_a_blank_in_the_projects_path_breaks_the_documents_command_unless_it_is_
     complaint = told(project, "/bin/sh", "-c", f"{tmp_path}/my").stderr.strip()
     works = StopHooksResult(False, "Error: Tests not run. Please run make test before stopping")
     fails = StopHooksResult(
-        should_stop=True, warnings=(f"{words} failed: NOT enforced: exit code 127: {complaint}",)
+        should_stop=True, warnings=[f"{words} failed: NOT enforced: exit code 127: {complaint}"]
     )
     assert run(project) == (works if quoted else fails)
 
@@ -613,10 +619,10 @@ def test_user_project_and_local_settings_become_one(
     project: Path, home: Path, family: str, dialect: str
 ) -> None:
     user = {**stop_hooks("user", "everywhere", timeout=5), "turngate": {"limit": 1}}
-    shared = {**stop_hooks("project", event="SubagentStop"), "turngate": {"limit": 2}}
+    common = {**stop_hooks("project", event="SubagentStop"), "turngate": {"limit": 2}}
     local = {**stop_hooks("local", "everywhere"), "turngate": {"limit": 5}}
     write_settings(home, family, user)
-    write_settings(project, family, shared)
+    write_settings(project, family, common)
     write_settings(project, family, local, name="settings.local.json")
 
     def written(level: str, number: int, command: str, event: str = "Stop", **options: Any) -> Rule:
@@ -1039,11 +1045,9 @@ def ask(project: Path, event: Event, dialect: str) -> Verdict:
     return replace(verdict, runs=tuple(replace(each, seconds=0.0) for each in verdict.runs))
 
 
-def run(project: Path, store: Journal | None = None, **about: Any) -> StopHooksResult:
-    asked = run_stop_hooks(
-        LocalShell(), str(project), hook_input(cwd=str(project), **about), dialect="mux", store=store
-    )
-    return asyncio.run(asked)
+def run(project: Path, **about: Any) -> StopHooksResult:
+    given = hook_input(cwd=str(project), **about)
+    return asyncio.run(run_stop_hooks(LocalShell(), str(project), given, dialect="mux"))
 
 
 def hook_input(**about: Any) -> StopHookInput:
@@ -1080,7 +1084,7 @@ def _script(
 ) -> Installed:
     path = script(project / f".{family}" / name, body)
     event = {"stop": "Stop", "subagent_stop": "SubagentStop"}[name]
-    hook = CommandHook(str(path), args=())
+    hook = CommandHook(str(path), args=(), id=f".{family}/{name}")
     rule = Rule(event, hook, source="script", file=f".{family}/{name}", family=family)
     return Installed(project, rule, dialect)
 

@@ -2,8 +2,10 @@
 
 import asyncio
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from typing import assert_never
 
+from turngate.core.dialect import Dialect
 from turngate.core.events import Event, StopHookInput
 from turngate.core.interpret import interpret
 from turngate.core.plan import plan
@@ -13,7 +15,7 @@ from turngate.core.shorten import long_texts, shortened
 from turngate.core.verdict import Continue, HookRun, Stop, Verdict, conclude, warnings
 from turngate.core.wire import run_json, verdict_json
 from turngate.journal import Journal, state_folder
-from turngate.ports import Live, Shell, Store, World
+from turngate.ports import Live, Shell, World
 from turngate.runners import run_hook
 from turngate.settings.files import load_settings
 
@@ -159,7 +161,8 @@ def _remember(verdict: Verdict, event: Event, settings: Settings, world: World) 
 class StopHooksResult:
     should_stop: bool
     continue_reason: str | None = None
-    warnings: tuple[str, ...] = ()
+    warnings: list[str] = field(default_factory=list)
+    stop_reason: str | None = None  # for the user, when a hook ended the turn
 
 
 async def run_stop_hooks(
@@ -169,25 +172,31 @@ async def run_stop_hooks(
     *,
     abort: asyncio.Event | None = None,
     dialect: str = "turngate",
-    store: Store | None = None,
 ) -> StopHooksResult:
     """Reads the project's settings and asks its stop hooks once. `abort` ends a running hook: the agent stops."""
     settings = await asyncio.to_thread(load_settings, project_dir, dialect=dialect)
-    world = World(runtime, project_dir, store or Journal(state_folder()))
-    asking = asyncio.create_task(ask_hooks(input.event(), settings, world))
+    journal = Journal(state_folder())
+    world = World(runtime, project_dir, journal)
     try:
-        verdict = await _unless(abort, asking)
+        verdict = await _unless(abort, asyncio.create_task(ask_hooks(input.event(), settings, world)))
     finally:
         await world.close(settings.dialect.background_grace)
+        await asyncio.to_thread(journal.close)
     if verdict is None:
-        return StopHooksResult(should_stop=True, warnings=("the stop hooks were aborted",))
-    told = tuple(map(str, settings.errors)) + warnings(verdict.runs, settings.dialect)
-    if isinstance(verdict, Stop):
-        return StopHooksResult(should_stop=True, warnings=told)
-    prefix = (
-        settings.dialect.child_prefix if input.hook_event_name == "SubagentStop" else settings.dialect.prefix
-    )
-    return StopHooksResult(False, verdict.prompt.removeprefix(prefix), told)
+        return StopHooksResult(should_stop=True, warnings=["the stop hooks were aborted"])
+    told = [*map(str, settings.errors), *warnings(verdict.runs, settings.dialect)]
+    match verdict:
+        case Stop(stop_reason=reason):
+            return StopHooksResult(should_stop=True, warnings=told, stop_reason=reason)
+        case Continue(prompt=prompt):
+            return StopHooksResult(False, _bare(prompt, settings.dialect), told)
+        case _:
+            assert_never(verdict)
+
+
+def _bare(prompt: str, dialect: Dialect) -> str:
+    """What the hooks said, without our own heading."""
+    return prompt if dialect.prefix_each else prompt.removeprefix(dialect.prefix)
 
 
 async def _unless(abort: asyncio.Event | None, asking: "asyncio.Task[Verdict]") -> Verdict | None:

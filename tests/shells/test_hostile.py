@@ -7,7 +7,7 @@ import shlex
 import signal
 import sys
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,6 +34,7 @@ T = TypeVar("T")
 NAP = "sleep 600.TOKEN"
 BLOCK = '{"decision":"block","reason":"go on"}'
 MEGABYTE = "x" * 1_000_000
+IN_BACKGROUND: dict[str, Any] = {"async": True}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,8 +45,8 @@ class Hostile:
     verdict: type[Verdict]
     said: str | None
     warnings: tuple[str, ...] = ()
-    timeout: float = 0.5
-    within: float | None = None  # seconds; None: its timeout and one more
+    timeout: float = 5.0  # on a noisy machine a hook that ends by itself must not run into it
+    within: float = 2.0  # seconds until the verdict
     script: str | None = None  # the text of ./hook
     mode: int = 0o755
     message: str | None = None  # what it gets on stdin, beside the rest
@@ -54,40 +55,31 @@ class Hostile:
     stays: int = 0  # so many live on afterwards, as they may: it ended by itself
 
 
-def hangs(name: str, command: str, *, crowd: int = 1, **fields: Any) -> Hostile:
+def hangs(name: str, command: str, *, timeout: float = 0.5, crowd: int = 1, **fields: Any) -> Hostile:
     """It would run for ever."""
     return Hostile(
         name=name,
         command=command,
         outcome="timeout",
         verdict=Stop,
-        said="no answer within 0.5 s",
+        said=f"no answer within {timeout:g} s",
+        timeout=timeout,
+        within=timeout + 1,
         crowd=crowd,
         **fields,
     )
 
 
 def blocks(name: str, command: str, reason: str, **fields: Any) -> Hostile:
-    return Hostile(
-        name=name,
-        command=command,
-        outcome="block",
-        verdict=Continue,
-        said=reason,
-        **{"timeout": 1.0, **fields},
-    )
+    return Hostile(name=name, command=command, outcome="block", verdict=Continue, said=reason, **fields)
 
 
 def fails(name: str, command: str, why: str, **fields: Any) -> Hostile:
-    return Hostile(
-        name=name, command=command, outcome="failed", verdict=Stop, said=why, **{"timeout": 1.0, **fields}
-    )
+    return Hostile(name=name, command=command, outcome="failed", verdict=Stop, said=why, **fields)
 
 
 def allows(name: str, command: str, **fields: Any) -> Hostile:
-    return Hostile(
-        name=name, command=command, outcome="allow", verdict=Stop, said=None, **{"timeout": 1.0, **fields}
-    )
+    return Hostile(name=name, command=command, outcome="allow", verdict=Stop, said=None, **fields)
 
 
 def fifty_megabytes_shortened() -> str:
@@ -131,11 +123,12 @@ TABLE = (
     ),
     hangs("starts a successor when it gets TERM", f"trap 'setsid {NAP} & exit 0' TERM; {NAP} & wait"),
     hangs("answers only when it gets TERM", f"trap 'echo late >&2; exit 2' TERM; {NAP} & wait"),
-    hangs("starts thirty others", "./hook 4 TOKEN", script=BOMB.replace("START", ""), crowd=31),
+    hangs("starts thirty others", "./hook 4 TOKEN", script=BOMB.replace("START", ""), timeout=1, crowd=31),
     hangs(
         "starts thirty others, each in its own session",
         "./hook 4 TOKEN",
         script=BOMB.replace("START", "setsid"),
+        timeout=1,
         crowd=31,
     ),
     hangs("prints for ever", "yes"),
@@ -151,7 +144,6 @@ TABLE = (
         "a grandchild holds stdout",
         f"{NAP} & printf '%s' '{BLOCK}'",
         "go on",
-        timeout=5,
         within=1.0,
         crowd=1,
         stays=1,
@@ -160,7 +152,6 @@ TABLE = (
         "a grandchild holds stdout after exit 2",
         f"{NAP} & echo 'go on' >&2; exit 2",
         "go on",
-        timeout=5,
         within=1.0,
         crowd=1,
         stays=1,
@@ -169,7 +160,6 @@ TABLE = (
         "a grandchild holds the pipes, where that voids an answer",
         f"{NAP} & printf '%s' '{BLOCK}'",
         "a child still held its output when it ended, so its JSON was not honoured",
-        timeout=5,
         within=1.0,
         dialect=CLAUDE,
         stays=1,
@@ -178,7 +168,6 @@ TABLE = (
         "a grandchild writes on for ever",
         "yes & echo 'go on' >&2; exit 2",
         "go on",
-        timeout=5,
         within=1.0,
     ),
     blocks(
@@ -188,15 +177,12 @@ TABLE = (
     ),
     allows("leaves work in the background", "yes >/dev/null 2>&1 & exit 0", within=0.5, stays=1),
     # It prints too much, or what nobody can read
-    allows("50 MB on stdout", "yes | head -c 50000000", timeout=5),
-    blocks(
-        "50 MB on stderr", "yes | head -c 50000000 >&2; exit 2", fifty_megabytes_shortened(), timeout=5
-    ),
+    allows("50 MB on stdout", "yes | head -c 50000000"),
+    blocks("50 MB on stderr", "yes | head -c 50000000 >&2; exit 2", fifty_megabytes_shortened()),
     fails(
         "50 MB that begin like an answer",
         "echo '{'; yes | head -c 50000000",
         "it printed more than we read, so its JSON could not be understood",
-        timeout=5,
     ),
     fails("closes its pipes and exits with 2 later", "exec >&- 2>&-; sleep 0.1; exit 2", NO_REASON),
     allows("not UTF-8 on stdout", rf"printf '\377\376%s' '{BLOCK}'"),
@@ -240,7 +226,7 @@ TABLE = (
     blocks("changes its folder", 'cd /; echo "in $PWD" >&2; exit 2', "in /"),
     blocks("deletes itself", "./hook", "gone", script='#!/bin/sh\nrm "$0"\necho gone >&2\nexit 2\n'),
     # It can not be started
-    fails("was never there", "./hook TOKEN", "exit code 127: /bin/sh: 1: ./hook: not found"),
+    fails("vanished before it was started", "./hook TOKEN", "exit code 127: /bin/sh: 1: ./hook: not found"),
     fails(
         "is a folder",
         "/tmp/ TOKEN",
@@ -267,7 +253,7 @@ TABLE = (
         "NotStarted: [Errno 7] Argument list too long: '/bin/sh'",
     ),
     blocks(
-        "an interpreter that never ends by itself",
+        "leaves without a word to its interpreter",
         "PYTHON -I -S -c 'import os; os.write(2, b\"go on\"); os._exit(2)' TOKEN",
         "go on",
     ),
@@ -279,8 +265,6 @@ TABLE = (
 def test_a_hostile_hook_gets_the_right_verdict_in_time_and_leaves_nothing_behind(
     row: Hostile, tmp_path: Path
 ) -> None:
-    within = row.timeout + 1 if row.within is None else row.within
-
     def attempt(project: Path) -> float:
         with token() as mark:
             verdict, crowd, left = asyncio.run(asked(row, project, mark))
@@ -294,7 +278,7 @@ def test_a_hostile_hook_gets_the_right_verdict_in_time_and_leaves_nothing_behind
         assert (crowd >= row.crowd, left) == (True, row.stays), crowd
         return run.seconds
 
-    assert fastest_of_three(attempt, tmp_path, within) <= within
+    assert fastest_of_three(attempt, tmp_path, row.within) <= row.within
 
 
 async def asked(row: Hostile, project: Path, mark: str) -> tuple[Verdict, int, int]:
@@ -449,9 +433,7 @@ def test_cancelled_two_hooks_side_by_side_leave_nothing_behind(project: Path) ->
 
 @pytest.mark.req("S0-64", "X-11")
 @each_cancelled
-def test_aborted_the_agent_stops_and_nothing_is_left_behind(
-    command: str, crowd: int, tmp_path: Path
-) -> None:
+def test_aborted_the_agent_stops_and_nothing_is_left_behind(command: str, crowd: int, tmp_path: Path) -> None:
     async def scenario(project: Path, mark: str) -> float:
         write_settings(project, "turngate", stop_hooks(filled(command, mark)))
         abort = asyncio.Event()
@@ -462,9 +444,7 @@ def test_aborted_the_agent_stops_and_nothing_is_left_behind(
             abort.set()
             result = await asking
             seconds = time.monotonic() - aborted
-            assert result == StopHooksResult(
-                should_stop=True, warnings=("the stop hooks were aborted",)
-            )
+            assert result == StopHooksResult(should_stop=True, warnings=["the stop hooks were aborted"])
             assert await settled(mark, 0) == set()
         return seconds
 
@@ -490,7 +470,7 @@ def test_cancelled_twice_run_stop_hooks_leaves_nothing_behind(project: Path) -> 
 @pytest.mark.req("S0-64", "X-11")
 def test_aborted_a_hook_in_the_background_ends_as_well(project: Path) -> None:
     async def scenario(mark: str) -> None:
-        write_settings(project, "turngate", stop_hooks(filled(NAP, mark), **{"async": True}))
+        write_settings(project, "turngate", stop_hooks(filled(NAP, mark), **IN_BACKGROUND))
         abort = asyncio.Event()
         asking = asyncio.ensure_future(run_stop_hooks(LocalShell(), str(project), told(), abort=abort))
         await up(mark, 2)
@@ -505,7 +485,7 @@ def test_aborted_a_hook_in_the_background_ends_as_well(project: Path) -> None:
 @pytest.mark.req("X-11")
 def test_cancelled_twice_a_hook_in_the_background_ends_as_well(project: Path) -> None:
     async def scenario(mark: str) -> None:
-        write_settings(project, "turngate", stop_hooks(filled(NAP, mark), **{"async": True}))
+        write_settings(project, "turngate", stop_hooks(filled(NAP, mark), **IN_BACKGROUND))
         asking = asyncio.ensure_future(run_stop_hooks(LocalShell(), str(project), told()))
         await up(mark, 2)
         asking.cancel()

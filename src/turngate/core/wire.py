@@ -79,8 +79,8 @@ def _told_of_child(event: StopEvent, dialect: Dialect) -> dict[str, Any]:
         "agent_id": child.id,
         "agent_type": child.type,
         "agent_transcript_path": child.transcript_path,
-        "parent_session_id": event.session_id,
-        "parent_transcript_path": event.transcript_path,
+        "parent_session_id": event.session_id if event.session_id != child.id else None,
+        "parent_transcript_path": event.transcript_path if event.session_id != child.id else None,
         "outcome": child.outcome,
     }
     match dialect.child_identity:

@@ -27,7 +27,7 @@ def _layer(event: str, place: Place) -> Layer:
         )
     if not os.access(place.path, os.X_OK):
         return _bad(layer, event, "is not executable, so it never runs", f"chmod +x {place.shown}")
-    hook = CommandHook(place.path, args=())
+    hook = CommandHook(place.path, args=(), id=place.shown)
     rule = Rule(event, hook, source="script", file=place.shown, family=place.family)
     return Layer(**{**vars(layer), "rules": (rule,)})
 

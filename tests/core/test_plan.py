@@ -1,0 +1,102 @@
+from typing import Any
+
+import pytest
+
+from tests.make import rule, settings, stop_event, subagent_stop
+from turngate.core.dialect import CLAUDE, TURNGATE
+from turngate.core.events import Event, PreToolUse
+from turngate.core.hooks import CallbackHook, CommandHook, PromptHook
+from turngate.core.plan import Plan, matches, plan
+from turngate.core.reports import Skipped
+from turngate.core.settings import Rule, Settings
+
+
+def commands(rules: tuple[Rule, ...]) -> list[str]:
+    return [r.hook.command for r in rules if isinstance(r.hook, CommandHook)]
+
+
+@pytest.mark.req("S0-01")
+def test_each_event_asks_its_own_hooks() -> None:
+    both = Settings(rules=(rule("a"), rule("b", "SubagentStop"), rule("c")))
+    assert (plan(both, stop_event()), plan(both, subagent_stop())) == (
+        Plan((both.rules[0], both.rules[2])),
+        Plan((both.rules[1],)),
+    )
+
+
+MATCHERS: list[tuple[Any, str, bool]] = [
+    (None, "Explore", True),
+    ("", "Explore", True),
+    ("*", "Explore", True),
+    ("Explore", "Explore", True),
+    ("explore", "Explore", False),
+    ("Expl", "Explore", False),
+    ("Explore|general-purpose", "general-purpose", True),
+    ("Explore, general-purpose", "general-purpose", True),
+    ("^Expl", "Explore", True),
+    ("plore$", "Explore", True),
+    ("code-.*", "code-reviewer", True),
+    ("(((", "Explore", False),
+    (".*", "", True),
+]
+
+
+@pytest.mark.req("S0-18")
+@pytest.mark.parametrize(("matcher", "subject", "fits"), MATCHERS)
+def test_a_matcher_is_a_list_of_names_or_an_unanchored_expression(
+    matcher: Any, subject: str, fits: bool
+) -> None:
+    event: Event = PreToolUse(session_id="s", tool_name=subject)
+    assert (matches(matcher, subagent_stop(subject)), matches(matcher, event)) == (fits, fits)
+
+
+@pytest.mark.parametrize("matcher", [None, "Bash", "((("])
+def test_on_stop_a_matcher_is_ignored(matcher: str | None) -> None:
+    assert matches(matcher, stop_event())
+
+
+@pytest.mark.req("X-14")
+def test_the_same_command_runs_once_in_its_first_place_with_its_last_definition() -> None:
+    first, other = CommandHook("make test", timeout=1), CommandHook("make lint")
+    last = CommandHook("make test", timeout=30, shell="bash")
+    assert [r.hook for r in plan(settings(first, other, last), stop_event()).ask] == [last, other]
+
+
+def test_other_arguments_make_another_hook_and_callbacks_are_never_the_same() -> None:
+    callback = CallbackHook(print)
+    hooks = (
+        CommandHook("x", args=("1",)),
+        CommandHook("x", args=("2",)),
+        callback,
+        callback,
+        PromptHook("p"),
+        PromptHook("p"),
+    )
+    assert [r.hook for r in plan(settings(*hooks), stop_event()).ask] == [*hooks[:4], hooks[5]]
+
+
+def test_a_hook_that_is_left_out_says_why() -> None:
+    rules = (
+        rule(CommandHook("off", enabled=False), "SubagentStop"),
+        rule(CommandHook("family"), "SubagentStop", family="mux"),
+        rule(CommandHook("other"), "SubagentStop", matcher="Explore"),
+        rule(CommandHook("ends"), "SubagentStop"),
+        rule(CommandHook("errors", outcomes=("error",)), "SubagentStop"),
+    )
+    said = Settings(rules=rules, switched_off={"mux": "~/.mux/settings.json"})
+    planned = plan(said, subagent_stop("general-purpose", outcome="error"))
+    assert (commands(planned.ask), [why for _, why in planned.skip]) == (
+        ["errors"],
+        [
+            Skipped("it is switched off by its own `enabled`", on_purpose=True),
+            Skipped("disableAllHooks in ~/.mux/settings.json switches it off"),
+            Skipped("its matcher 'Explore' does not fit 'general-purpose'", on_purpose=True),
+            Skipped("it is not asked when a child ends with error", on_purpose=True),
+        ],
+    )
+
+
+def test_a_condition_is_ignored_at_a_stop_but_in_claude_the_hook_does_not_run() -> None:
+    hook = CommandHook("x", condition="Bash(git *)")
+    asked = [len(plan(settings(hook, dialect=dialect), stop_event()).ask) for dialect in (TURNGATE, CLAUDE)]
+    assert asked == [1, 0]

@@ -1,0 +1,434 @@
+"""Commands on this machine: with a shell and without one, and what they find around them."""
+
+import asyncio
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.make import ask, script, settings, stop_event, subagent_stop, world
+from turngate.core.dialect import CLAUDE, MUX, TURNGATE, Dialect
+from turngate.core.hooks import CommandHook
+from turngate.core.reports import Exited, Report
+from turngate.core.verdict import Continue, Stop, outcome, said
+from turngate.engine import ask_hooks
+from turngate.ports import Live
+from turngate.shells.local import LocalShell
+
+SAYS_ITS_PARENT = "#!/bin/sh\necho $PPID\n"
+
+
+def run(command: str, project: Path, **fields: Any) -> Exited:
+    return asyncio.run(
+        LocalShell().run(
+            CommandHook(command, **fields),
+            cwd=str(project),
+            env=environment(project),
+            stdin=b"told\n",
+            live=Live(),
+        )
+    )
+
+
+def environment(project: Path) -> dict[str, str]:
+    return {"PATH": os.environ["PATH"], "HOME": "/nowhere", "TURNGATE_PROJECT_DIR": str(project)}
+
+
+# A plain command needs no shell
+
+
+@pytest.mark.req("S0-14", "S0-19")
+@pytest.mark.parametrize(
+    "command",
+    [
+        "/bin/echo",
+        "/bin/echo one two-three --four=4 /five @6 7%",
+        "/bin/cat",
+        "/bin/false",
+        "  /bin/echo   one    two  ",
+        "./says.sh one two",
+        "folder/../says.sh one",
+        "{project}/says.sh one",
+        "./missing.sh",
+        "/no/such/program --with arguments",
+        "./says.sh/below",
+        "./plain.sh",
+        "./folder",
+        "./folder/",
+        "./no_shebang.sh one two",
+        "./bad_interpreter.sh",
+        "./empty.sh",
+        "./two.sh",
+        "./binary",
+        "./loop",
+        "/usr/bin/env -u HOME ./says.sh",
+        "/usr/bin/setsid ./two.sh",
+    ],
+)
+def test_a_plain_command_behaves_as_with_a_shell(command: str, project: Path) -> None:
+    scripts(project)
+    command = command.replace("{project}", str(project))
+    direct = run(command, project)
+    shell = subprocess.run(
+        ["/bin/sh", "-c", command],
+        cwd=project,
+        env=environment(project),
+        input=b"told\n",
+        capture_output=True,
+        start_new_session=True,
+        check=False,
+    )
+    code = shell.returncode if shell.returncode >= 0 else 128 - shell.returncode
+    assert (direct.code, direct.stdout, direct.stderr) == (code, shell.stdout.decode(), shell.stderr.decode())
+
+
+def scripts(project: Path) -> None:
+    (project / "folder").mkdir()
+    script(project / "says.sh", '#!/bin/sh\necho "$0" $# "$@"\ncat\n')
+    script(project / "plain.sh", "#!/bin/sh\necho never\n", 0o644)
+    script(project / "no_shebang.sh", 'echo "$0" $# "$@"\nexit 5\n')
+    script(project / "bad_interpreter.sh", "#!/no/such/interpreter\n")
+    script(project / "empty.sh", "")
+    script(project / "two.sh", "#!/bin/sh\necho 'go on' >&2\nexit 2\n")
+    script(project / "killed.sh", "#!/bin/sh\nkill -KILL $$\n")
+    script(project / "terminated.sh", "#!/bin/sh\nkill -TERM $$\n")
+    (project / "binary").write_bytes(b"\x7fELF\0\0\0\0")
+    (project / "binary").chmod(0o755)
+    (project / "loop").symlink_to("loop")
+
+
+@pytest.mark.parametrize(("command", "number"), [("./killed.sh", 9), ("./terminated.sh", 15)])
+def test_a_plain_command_that_was_killed_has_the_shells_code_and_tells_its_signal(
+    command: str, number: int, project: Path
+) -> None:
+    """dash would print `Killed` beside the code; the report says it in a field."""
+    scripts(project)
+    shell = run(f"{command};", project)
+    assert (shell.code, shell.signal) == (128 + number, None)
+    assert run(command, project) == Exited(shell.code, signal=number)
+
+
+@pytest.mark.parametrize(
+    ("command", "code", "stderr"),
+    [
+        ("./missing.sh", 127, "/bin/sh: 1: ./missing.sh: not found\n"),
+        ("./plain.sh", 126, "/bin/sh: 1: ./plain.sh: Permission denied\n"),
+        ("./folder", 126, "/bin/sh: 1: ./folder: Permission denied\n"),
+        ("./bad_interpreter.sh", 127, "/bin/sh: 1: ./bad_interpreter.sh: not found\n"),
+    ],
+)
+def test_the_shell_says_why_a_plain_command_can_not_be_started(
+    command: str, code: int, stderr: str, project: Path
+) -> None:
+    scripts(project)
+    assert run(command, project) == Exited(code, stderr=stderr)
+
+
+@pytest.mark.parametrize("command", ["./parent.sh", "  ./parent.sh  one", "{project}/parent.sh --a=b"])
+def test_a_plain_command_is_our_own_child(command: str, project: Path) -> None:
+    script(project / "parent.sh", SAYS_ITS_PARENT)
+    assert run(command.replace("{project}", str(project)), project) == Exited(0, f"{os.getpid()}\n")
+
+
+@pytest.mark.parametrize("command", ["./parent.sh; true", "true && ./parent.sh; true", "(./parent.sh); true"])
+def test_any_other_command_is_a_shells_child(command: str, project: Path) -> None:
+    script(project / "parent.sh", SAYS_ITS_PARENT)
+    assert run(command, project).stdout.strip() not in ("", str(os.getpid()))
+
+
+def test_a_named_shell_reads_even_a_plain_command(project: Path) -> None:
+    script(project / "parent.sh", SAYS_ITS_PARENT)
+    log = script(project / "log.sh", '#!/bin/sh\necho "$@" >>log\nexec /bin/sh "$@"\n')
+    ended = run("./parent.sh", project, shell=str(log))
+    assert (ended.code, (project / "log").read_text()) == (0, "-c ./parent.sh\n")
+
+
+# A shell reads everything else
+
+
+@pytest.mark.req("S0-14")
+@pytest.mark.parametrize(
+    ("command", "stdout"),
+    [
+        ("echo ~/x", "/nowhere/x\n"),
+        ("/bin/echo ~/x", "/nowhere/x\n"),
+        ("/bin/echo *.txt", "a.txt b.txt\n"),
+        ("/bin/echo ?.txt", "a.txt b.txt\n"),
+        ("/bin/echo [a].txt", "a.txt\n"),
+        ("/bin/echo 'one  two' \"three  four\"", "one  two three  four\n"),
+        (r"/bin/echo one\ \ two", "one  two\n"),
+        ("/bin/echo $HOME", "/nowhere\n"),
+        ("/bin/echo ${HOME}", "/nowhere\n"),
+        ("/bin/echo $(echo sub)", "sub\n"),
+        ("/bin/echo `echo sub`", "sub\n"),
+        ("HOME=x /usr/bin/env printenv HOME", "x\n"),
+        ("A=/x /usr/bin/printenv A", "/x\n"),
+        ("/bin/true && echo and", "and\n"),
+        ("/bin/false || echo or", "or\n"),
+        ("/bin/echo piped | /bin/cat", "piped\n"),
+        ("/bin/echo one; /bin/echo two", "one\ntwo\n"),
+        ("/bin/echo one\n/bin/echo two", "one\ntwo\n"),
+        ("/bin/echo one\ttwo", "one two\n"),
+        ("/bin/echo one # two", "one\n"),
+        ("/bin/echo one >/dev/null", ""),
+        ("/bin/cat <a.txt", "A\n"),
+        ("/bin/echo é", "é\n"),
+        ("! /bin/false", ""),
+        ("cat", "told\n"),
+    ],
+)
+def test_a_shell_reads_what_only_it_understands(command: str, stdout: str, project: Path) -> None:
+    (project / "a.txt").write_text("A\n")
+    (project / "b.txt").write_text("B\n")
+    assert run(command, project) == Exited(0, stdout)
+
+
+@pytest.mark.req("S0-14")
+@pytest.mark.parametrize(
+    ("command", "verdict", "words"),
+    [
+        ("exit 0", Stop, None),
+        ("echo 'go on' >&2; exit 2", Continue, "go on"),
+        ("exit 2", Stop, "it exited with 2 but gave no reason on stderr, so it does not block"),
+        ("exit 1", Stop, "exit code 1, nothing on stderr"),
+    ],
+)
+def test_a_command_runs_through_the_shell(
+    command: str, verdict: type[Stop | Continue], words: str | None, project: Path
+) -> None:
+    given = asyncio.run(ask(project, command))
+    assert (type(given), [said(r) for r in given.runs]) == (verdict, [words])
+
+
+@pytest.mark.parametrize(
+    ("dialect", "verdict"),
+    [(TURNGATE, Continue), (MUX, Continue), (CLAUDE, Stop)],
+    ids=["turngate", "mux", "claude"],
+)
+def test_a_named_shell_is_honoured_where_the_dialect_says_so(
+    dialect: Dialect, verdict: type[Stop | Continue], project: Path
+) -> None:
+    only_bash = CommandHook("[[ abc == a* ]] && { echo 'go on' >&2; exit 2; }", shell="bash")
+    assert type(asyncio.run(ask(project, only_bash, dialect=dialect))) is verdict
+
+
+# With `args` no shell reads anything
+
+
+def test_args_are_passed_on_as_they_are(project: Path) -> None:
+    args = ("$HOME", "*", "~", "a  b", "", "'", "`id`", "$(id)", "x;y", "|", "${HOME}", "$CLAUDE_PROJECT_DIR")
+    script(project / "each.sh", '#!/bin/sh\nfor word; do echo "$word"; done\n')
+    assert run("./each.sh", project, args=args) == Exited(0, "".join(f"{word}\n" for word in args))
+
+
+@pytest.mark.parametrize("family", ["CLAUDE", "MUX", "TURNGATE"])
+def test_args_name_the_projects_folder(family: str, project: Path) -> None:
+    variable = f"${{{family}_PROJECT_DIR}}"
+    script(project / "each.sh", '#!/bin/sh\nfor word; do echo "$word"; done\n')
+    ended = run(f"{variable}/each.sh", project, args=(f"{variable}/x", f"--in={variable}:{variable}"))
+    assert ended == Exited(0, f"{project}/x\n--in={project}:{project}\n")
+
+
+def test_a_project_with_a_blank_and_a_backslash_stays_one_argument(tmp_path: Path) -> None:
+    project = tmp_path / r"my \1 project"
+    script(project / "count.sh", '#!/bin/sh\necho $# "$1"\n')
+    ended = run("${CLAUDE_PROJECT_DIR}/count.sh", project, args=("${CLAUDE_PROJECT_DIR}",))
+    assert (ended.code, ended.stderr) == (0, "")
+    assert ended.stdout.startswith("1 ")
+
+
+def test_args_find_their_program_on_the_path(project: Path) -> None:
+    assert run("printf", project, args=("%s-%s", "a b", "c")) == Exited(0, "a b-c")
+
+
+def test_args_start_a_script_that_names_no_interpreter(project: Path) -> None:
+    scripts(project)
+    assert run("./no_shebang.sh", project, args=("one two",)) == Exited(5, "./no_shebang.sh 1 one two\n")
+
+
+@pytest.mark.parametrize(
+    ("command", "why"),
+    [
+        ("./missing.sh", "NotStarted: [Errno 2] No such file or directory: './missing.sh'"),
+        ("./plain.sh", "NotStarted: [Errno 13] Permission denied: './plain.sh'"),
+        ("./folder", "NotStarted: [Errno 13] Permission denied: './folder'"),
+    ],
+)
+def test_args_whose_program_can_not_be_started_fail(command: str, why: str, project: Path) -> None:
+    scripts(project)
+    verdict = asyncio.run(ask(project, CommandHook(command, args=())))
+    assert (type(verdict), [said(r) for r in verdict.runs]) == (Stop, [why])
+
+
+# Where it runs and what it finds
+
+
+@pytest.mark.req("S0-31")
+@pytest.mark.parametrize("command", ["/bin/pwd -P", "pwd -P"])
+def test_a_hook_runs_in_the_projects_folder(command: str, project: Path, tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(project)
+    for folder in (project, tmp_path / "link"):
+        assert report(folder, command) == Exited(0, f"{os.path.realpath(project)}\n")
+
+
+@pytest.mark.req("S0-31")
+@pytest.mark.parametrize("command", ["/usr/bin/printenv PWD", "printenv PWD"])
+def test_a_hooks_own_idea_of_its_folder_is_the_projects(
+    command: str, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PWD", "/somewhere/else")
+    assert report(project, command) == Exited(0, f"{project}\n")
+
+
+@pytest.mark.req("S0-32", "S0-33", "S0-34", "S0-35")
+@pytest.mark.parametrize(("active", "word"), [(False, "false"), (True, "true")])
+def test_a_hook_finds_project_transcript_and_state_in_its_environment(
+    active: bool, word: str, project: Path
+) -> None:
+    fields = {"stop_hook_active": active, "continuation_count": int(active), "transcript_path": "/t/c.jsonl"}
+    assert project.is_absolute()
+    assert found(project, **fields) == {
+        "CLAUDE_PROJECT_DIR": str(project),
+        "MUX_PROJECT_DIR": str(project),
+        "MUX_STOP_HOOK_ACTIVE": word,
+        "MUX_STOP_HOOK_COUNT": str(int(active)),
+        "MUX_TRANSCRIPT_PATH": "/t/c.jsonl",
+        "TURNGATE_EVENT": "Stop",
+        "TURNGATE_PROJECT_DIR": str(project),
+        "TURNGATE_SESSION_ID": "s-1",
+        "TURNGATE_STOP_HOOK_ACTIVE": word,
+        "TURNGATE_STOP_HOOK_COUNT": str(int(active)),
+        "TURNGATE_TRANSCRIPT_PATH": "/t/c.jsonl",
+    }
+
+
+def found(project: Path, **fields: Any) -> dict[str, str]:
+    """What a hook finds that begins like one of ours, without what marks its run and our state."""
+    ended = report(project, "/usr/bin/env", **fields)
+    assert isinstance(ended, Exited)
+    lines = (line.partition("=") for line in ended.stdout.splitlines())
+    ours = {name: value for name, _, value in lines if name.startswith(("CLAUDE_P", "MUX_", "TURNGATE_"))}
+    return {name: ours[name] for name in ours.keys() - {"TURNGATE_RUN", "TURNGATE_STATE"}}
+
+
+def report(project: Path, command: str, **fields: Any) -> Report:
+    (only,) = asyncio.run(ask(project, command, **fields)).runs
+    return only.report
+
+
+@pytest.mark.req("S0-35")
+def test_a_childs_hook_finds_the_childs_transcript(project: Path) -> None:
+    hook = CommandHook('echo "$TURNGATE_EVENT $MUX_TRANSCRIPT_PATH $TURNGATE_TRANSCRIPT_PATH"')
+    asked = ask_hooks(subagent_stop(), settings(hook, event="SubagentStop"), world(project))
+    (only,) = asyncio.run(asked).runs
+    assert only.report == Exited(0, "SubagentStop /t/a-1.jsonl /t/a-1.jsonl\n")
+
+
+@pytest.mark.req("S0-35")
+def test_a_hook_can_grep_the_transcript_that_its_environment_names(project: Path, tmp_path: Path) -> None:
+    transcript = tmp_path / "my chat.jsonl"
+    transcript.write_text('{"text":"TODO"}\n')
+    command = 'if grep -q TODO "$MUX_TRANSCRIPT_PATH"; then echo "a TODO is left" >&2; exit 2; fi'
+    verdict = asyncio.run(ask(project, command, transcript_path=str(transcript)))
+    assert [said(r) for r in verdict.runs] == ["a TODO is left"]
+
+
+def test_a_hooks_own_environment_beats_the_settings_and_both_beat_ours_but_for_what_we_tell(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("A", "inherited")
+    monkeypatch.setenv("B", "inherited")
+    monkeypatch.setenv("C", "inherited")
+    hook = CommandHook(
+        'echo "$A $B $C $MUX_STOP_HOOK_ACTIVE"', env={"C": "hook", "MUX_STOP_HOOK_ACTIVE": "x"}
+    )
+    given = settings(hook, env={"B": "settings", "C": "settings"})
+    (only,) = asyncio.run(ask_hooks(stop_event(), given, world(project))).runs
+    assert only.report == Exited(0, "inherited settings hook false\n")
+
+
+@pytest.mark.req("S0-15")
+@pytest.mark.parametrize("variable", ["MUX_PROJECT_DIR", "CLAUDE_PROJECT_DIR", "TURNGATE_PROJECT_DIR"])
+@pytest.mark.parametrize("form", ['"${}/.mux/hooks/stop-check.sh"', '"${}"/.mux/hooks/stop-check.sh'])
+def test_a_project_with_a_blank_works_when_its_variable_is_quoted(
+    variable: str, form: str, tmp_path: Path
+) -> None:
+    project = tmp_path / "my project"
+    script(project / ".mux/hooks/stop-check.sh", "#!/bin/sh\necho 'go on' >&2\nexit 2\n")
+    verdict = asyncio.run(ask(project, form.replace("{}", variable)))
+    assert (type(verdict), [said(r) for r in verdict.runs]) == (Continue, ["go on"])
+
+
+@pytest.mark.req("S0-15")
+def test_a_project_with_a_blank_fails_visibly_when_its_variable_is_not_quoted(tmp_path: Path) -> None:
+    project = tmp_path / "my project"
+    script(project / ".mux/hooks/stop-check.sh", "#!/bin/sh\necho 'go on' >&2\nexit 2\n")
+    verdict = asyncio.run(ask(project, "$MUX_PROJECT_DIR/.mux/hooks/stop-check.sh"))
+    assert (type(verdict), [(outcome(r), said(r)) for r in verdict.runs]) == (
+        Stop,
+        [("failed", f"exit code 127: /bin/sh: 1: {tmp_path}/my: not found")],
+    )
+
+
+@pytest.mark.req("S0-19")
+@pytest.mark.parametrize(
+    ("mode", "verdict", "words"),
+    [(0o755, Continue, "go on"), (0o644, Stop, "exit code 126: /bin/sh: 1: {}: Permission denied")],
+)
+def test_a_bare_path_is_a_command_if_it_is_executable(
+    mode: int, verdict: type[Stop | Continue], words: str, project: Path
+) -> None:
+    body = "#!/usr/bin/env python3\nimport sys\nsys.exit(print('go on', file=sys.stderr) or 2)\n"
+    path = script(project / "check.py", body, mode)
+    given = asyncio.run(ask(project, str(path)))
+    assert (type(given), [said(r) for r in given.runs]) == (verdict, [words.replace("{}", str(path))])
+
+
+# An environment that no process could be given
+
+
+@pytest.mark.req("X-33")
+@pytest.mark.parametrize(
+    "env",
+    [
+        pytest.param({"A": "x" * 10_000_000}, id="a value of 10 MB"),
+        pytest.param({"A": "\N{GRINNING FACE}" * 99_999}, id="a value of 400 kB in 99,999 letters"),
+        pytest.param({"A" * 200_000: "x"}, id="a name of 200 kB"),
+        pytest.param({f"A{n}": "x" * 99_000 for n in range(40)}, id="4 MB in forty values"),
+        pytest.param({f"A{n}": "x" for n in range(200_000)}, id="200,000 values"),
+        pytest.param({"A": "x\0y"}, id="NUL in a value"),
+        pytest.param({"A\0B": "x"}, id="NUL in a name"),
+        pytest.param({"A": "half \ud83d"}, id="half a surrogate pair in a value"),
+        pytest.param({"A\ud83d": "x"}, id="half a surrogate pair in a name"),
+        pytest.param({"": "x"}, id="an empty name"),
+        pytest.param({"A=B": "x"}, id="an equals sign in a name"),
+    ],
+)
+def test_a_variable_that_can_not_be_passed_does_not_take_the_hook_down(
+    env: dict[str, str], project: Path
+) -> None:
+    verdict = asyncio.run(ask(project, CommandHook("echo 'go on' >&2; exit 2", env=env)))
+    assert (type(verdict), [said(r) for r in verdict.runs]) == (Continue, ["go on"])
+
+
+@pytest.mark.req("X-33")
+@pytest.mark.parametrize("field", ["session_id", "transcript_path"])
+@pytest.mark.parametrize("value", ["half \ud83d", "x\0y", "x" * 3_000_000], ids=["half", "NUL", "long"])
+def test_an_event_that_can_not_be_passed_does_not_take_the_hook_down(
+    field: str, value: str, project: Path
+) -> None:
+    told: dict[str, Any] = {field: value}
+    verdict = asyncio.run(ask(project, "echo 'go on' >&2; exit 2", **told))
+    assert (type(verdict), [said(r) for r in verdict.runs]) == (Continue, ["go on"])
+
+
+@pytest.mark.req("X-33")
+def test_a_large_payload_comes_through_stdin_alone(project: Path) -> None:
+    long = "x" * 2_000_000
+    verdict = asyncio.run(ask(project, "wc -c; env | wc -c", last_assistant_message=long))
+    (only,) = verdict.runs
+    assert isinstance(only.report, Exited)
+    told, env = map(int, only.report.stdout.split())
+    assert (told > 2_000_000, env < 1_000_000) == (True, True)

@@ -1,0 +1,321 @@
+"""One child process: what comes back of it, and what it never does to us."""
+
+import asyncio
+import errno
+import os
+import re
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from collections.abc import Coroutine
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.make import ask, script
+from turngate.core.decisions import Fault
+from turngate.core.hooks import CallbackHook, CommandHook, Hook
+from turngate.core.reports import Broke, Exited
+from turngate.ports import STDERR_LIMIT, STDOUT_LIMIT, TAIL, Live, Output
+from turngate.shells import tree
+from turngate.shells.process import NotStarted, run_process
+
+LOST = "ChildProcessError: its exit code is lost: something else waited for our child"
+
+
+def sh(command: str, *, stdin: bytes = b"", **env: str) -> Exited:
+    return asyncio.run(started("/bin/sh", "-c", command, stdin=stdin, **env))
+
+
+def started(*argv: str, cwd: str = "/", stdin: bytes = b"", **env: str) -> Coroutine[Any, Any, Exited]:
+    env = {"PATH": os.environ["PATH"], **env}
+    return run_process(argv, cwd=cwd, env=env, stdin=stdin, live=Live())
+
+
+# How it ended
+
+
+@pytest.mark.parametrize("code", [0, 1, 2, 3, 126, 127, 128, 137, 254, 255])
+def test_an_exit_code_is_the_childs_own(code: int) -> None:
+    assert sh(f"exit {code}") == Exited(code)
+
+
+@pytest.mark.parametrize("name", ["HUP", "INT", "ABRT", "KILL", "SEGV", "PIPE", "ALRM", "TERM", "USR1"])
+def test_a_signal_shows_as_128_and_its_number(name: str) -> None:
+    number = signal.Signals[f"SIG{name}"].value
+    assert sh(f"ulimit -c 0; kill -{name} $$") == Exited(128 + number, signal=number)
+
+
+def test_stdout_and_stderr_are_kept_apart() -> None:
+    assert sh("echo one; echo two >&2; echo three; exit 3") == Exited(3, "one\nthree\n", "two\n")
+
+
+def test_what_is_not_utf_8_is_replaced() -> None:
+    assert sh(r"printf 'a\377b'; printf '\351' >&2") == Exited(0, "a\ufffdb", "\ufffd")
+
+
+def test_many_at_once_each_get_their_own_answer() -> None:
+    async def scenario() -> list[Exited]:
+        return await asyncio.gather(
+            *(started("/bin/sh", "-c", f"cat; exit {n}", stdin=b"%d" % n) for n in range(30))
+        )
+
+    assert asyncio.run(scenario()) == [Exited(n, str(n)) for n in range(30)]
+
+
+@pytest.mark.parametrize(
+    ("program", "number"),
+    [
+        ("./missing", errno.ENOENT),
+        ("./folder", errno.EACCES),
+        ("./plain", errno.EACCES),
+        ("./text", errno.ENOEXEC),
+    ],
+)
+def test_what_can_not_be_started_says_why(program: str, number: int, tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    script(tmp_path / "plain", "#!/bin/sh\n", 0o644)
+    script(tmp_path / "text", "exit 0\n")
+    with pytest.raises(NotStarted) as raised:
+        asyncio.run(started(program, cwd=str(tmp_path)))
+    assert (raised.value.errno, raised.value.filename) == (number, program)
+
+
+# What it is given
+
+
+def test_a_big_input_is_read_to_its_end() -> None:
+    told = b"0123456789abcde\n" * 200_000
+    assert sh("cat", stdin=told) == Exited(0, told.decode())
+
+
+@pytest.mark.parametrize("command", ["exit 0", "exec <&-; sleep 0.1", "head -c 10 >/dev/null", "sleep 0.1"])
+def test_a_big_input_that_is_not_read_is_nobodys_fault(command: str) -> None:
+    assert sh(command, stdin=b"x" * 3_000_000) == Exited(0)
+
+
+def test_an_empty_input_ends_at_once() -> None:
+    assert sh("cat; echo end") == Exited(0, "end\n")
+
+
+def test_a_child_inherits_nothing_but_its_three_pipes(tmp_path: Path) -> None:
+    with (tmp_path / "ours").open("w") as ours:
+        os.set_inheritable(ours.fileno(), True)
+        assert sh("for fd in /proc/$$/fd/*; do [ -L $fd ] && echo ${fd##*/}; done; :") == Exited(
+            0, "0\n1\n2\n"
+        )
+
+
+def test_a_child_leads_a_session_of_its_own() -> None:
+    assert sh("set -- $(cat /proc/$$/stat); [ $5 = $$ ] && [ $6 = $$ ] && echo leader") == Exited(
+        0, "leader\n"
+    )
+
+
+# The mark by which a run finds its processes
+
+
+def test_a_run_marks_its_processes() -> None:
+    assert re.fullmatch(r"[0-9a-f]{16}\n", sh("echo $TURNGATE_RUN").stdout)
+
+
+def test_a_run_within_a_run_carries_both_marks_outermost_first() -> None:
+    assert re.fullmatch(r"outer:[0-9a-f]{16}\n", sh("echo $TURNGATE_RUN", TURNGATE_RUN="outer").stdout)
+
+
+def test_a_hook_that_itself_asks_hooks_is_found_by_the_outer_mark(tmp_path: Path) -> None:
+    inner = script(
+        tmp_path / "inner.py",
+        textwrap.dedent("""
+            import asyncio, os
+            from turngate.ports import Live
+            from turngate.shells.process import run_process
+
+            argv = ("/bin/sh", "-c", "echo $TURNGATE_RUN")
+            print(os.environ["TURNGATE_RUN"])
+            print(asyncio.run(run_process(argv, cwd="/", env=os.environ, stdin=b"", live=Live())).stdout)
+        """),
+    )
+    outer, nested = asyncio.run(started(sys.executable, str(inner))).stdout.split()
+    assert re.fullmatch(rf"{outer}:[0-9a-f]{{16}}", nested)
+
+
+def test_a_mark_finds_what_left_its_family() -> None:
+    mark = tree.new_mark()
+    env = {"PATH": os.environ["PATH"], tree.VARIABLE: tree.marked({tree.VARIABLE: "outer"}, mark)}
+    stray = subprocess.Popen(["/bin/sleep", "60"], env=env, start_new_session=True)
+    try:
+        assert {member.pid for member in tree.find(_no_process(), mark)} == {stray.pid}
+    finally:
+        stray.kill()
+        stray.wait()
+
+
+def _no_process() -> int:
+    """The number of a process that has just ended."""
+    ended = subprocess.Popen(["/bin/true"])
+    ended.wait()
+    return ended.pid
+
+
+# A lost exit status
+
+
+def test_an_exit_code_that_somebody_else_took_is_a_fault_and_never_invented(project: Path) -> None:
+    async def scenario() -> tuple[object, object]:
+        asking = asyncio.ensure_future(ask(project, "echo $$ >pid; sleep 0.2; echo 'go on' >&2; exit 2"))
+        while not (project / "pid").exists() or not (project / "pid").read_text():
+            await asyncio.sleep(0.01)
+        # While we wait here the loop stands still: it can not be first.
+        os.waitpid(int((project / "pid").read_text()), 0)  # noqa: ASYNC222 - on purpose
+        (run,) = (await asking).runs
+        return run.report, run.decision
+
+    assert asyncio.run(scenario()) == (Broke(LOST), Fault(LOST))
+
+
+def test_a_program_that_ignores_its_children_gets_faults_and_no_invented_codes(tmp_path: Path) -> None:
+    program = """
+        import asyncio, signal, sys
+        from pathlib import Path
+        from tests.make import ask
+        from turngate.core.verdict import said
+
+        signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+        verdict = asyncio.run(ask(Path(sys.argv[1]), "exit 2", "sleep 0.2; exit 0", "/bin/true"))
+        print(*(said(run) for run in verdict.runs), sep="\\n")
+    """
+    assert _in_python(program, str(tmp_path)) == f"{LOST}\n" * 3
+
+
+# What it never does to us
+
+
+@pytest.mark.req("X-11", "S0-104")
+def test_the_tree_is_ended_although_no_thread_can_be_started(tmp_path: Path) -> None:
+    """As after a fork bomb that reached the limit of processes; here there is no room for a thread's stack."""
+    program = """
+        import asyncio, resource, sys
+        from pathlib import Path
+        from tests.make import ask
+        from turngate.core.hooks import CommandHook
+        from turngate.core.verdict import outcome
+
+        pages = int(Path("/proc/self/statm").read_text().split()[0])
+        room = pages * resource.getpagesize() + 6 * 1024 * 1024
+        before = resource.getrlimit(resource.RLIMIT_AS)
+        napping = "setsid sleep 5.4321 </dev/null >/dev/null 2>&1 & echo $! >pid; wait"
+
+        async def scenario(project):
+            resource.setrlimit(resource.RLIMIT_AS, (room, before[1]))
+            try:
+                verdict = await ask(project, CommandHook(napping, timeout=0.5))
+            finally:
+                resource.setrlimit(resource.RLIMIT_AS, before)
+            stray = Path("/proc", (project / "pid").read_text().strip(), "cmdline")
+            print(*map(outcome, verdict.runs), stray.exists() and stray.read_bytes())
+
+        asyncio.run(scenario(Path(sys.argv[1])))
+    """
+    assert _in_python(program, str(tmp_path)) in ("timeout False\n", "timeout b''\n")  # gone, or a zombie
+
+
+def _in_python(program: str, *args: str) -> str:
+    """What a program printed that does to itself what no test should do to the others."""
+    root = Path(__file__).parents[2]
+    command = [sys.executable, "-c", textwrap.dedent(program), *args]
+    ended = subprocess.run(command, cwd=root, capture_output=True, text=True, timeout=30, check=False)
+    assert (ended.returncode, ended.stderr) == (0, "")
+    return ended.stdout
+
+
+def _slow(_: object) -> None:
+    time.sleep(1)
+
+
+@pytest.mark.req("S0-103")
+@pytest.mark.parametrize(
+    "hook",
+    [
+        pytest.param(CommandHook("sleep 1"), id="command"),
+        pytest.param(CommandHook("yes | head -c 30000000; sleep 0.8"), id="command that prints much"),
+        pytest.param(
+            CommandHook("trap '' TERM; while :; do sleep 1; done", timeout=0.5), id="command to end"
+        ),
+        pytest.param(CallbackHook(_slow), id="callback"),
+    ],
+)
+def test_the_loop_ticks_on_while_a_hook_runs(hook: Hook, project: Path) -> None:
+    async def scenario() -> int:
+        asking = asyncio.ensure_future(ask(project, hook))
+        ticks = 0
+        while not asking.done():
+            await asyncio.sleep(0.05)
+            ticks += 1
+        await asking
+        return ticks
+
+    assert asyncio.run(scenario()) >= 8
+
+
+# What is kept of its output
+
+
+def printed(limit: int, *parts: bytes) -> Output:
+    output = Output(limit)
+    for part in parts:
+        output.feed(part)
+    return output
+
+
+@pytest.mark.req("X-12")
+@pytest.mark.parametrize(
+    ("parts", "text"),
+    [
+        ((), ""),
+        ((b"",), ""),
+        ((b"0123456789",), "0123456789"),
+        ((b"01234", b"56789"), "0123456789"),
+        ((b"0123456789", b"t" * TAIL), "0123456789" + "t" * TAIL),
+        ((b"0123456789" + b"t" * TAIL,), "0123456789" + "t" * TAIL),
+        ((b"caf\xc3", b"\xa9"), "café"),
+    ],
+)
+def test_output_within_its_limit_and_tail_is_whole(parts: tuple[bytes, ...], text: str) -> None:
+    output = printed(10, *parts)
+    assert (output.text(), output.cut, output.size) == (text, False, sum(map(len, parts)))
+
+
+@pytest.mark.req("X-12")
+@pytest.mark.parametrize("chunk", [1, 7, 4096, TAIL - 1, TAIL, TAIL + 1, 10**6])
+def test_output_beyond_keeps_head_and_tail_and_says_how_much_is_left_out(chunk: int) -> None:
+    data = b"0123456789" + b"-" * 1_234 + b"t" * (TAIL - 3) + b"END"
+    output = printed(10, *(data[at : at + chunk] for at in range(0, len(data), chunk)))
+    text = "0123456789\n… [1,234 bytes left out] …\n" + "t" * (TAIL - 3) + "END"
+    assert (output.text(), output.cut, output.size) == (text, True, len(data))
+
+
+@pytest.mark.req("X-12")
+def test_a_cut_through_a_letter_replaces_the_letter() -> None:
+    output = printed(4, b"caf\xc3", b"\xa9" + b"-" * TAIL)
+    assert output.text() == "caf\ufffd\n… [1 bytes left out] …\n" + "-" * TAIL
+
+
+@pytest.mark.req("X-12")
+def test_stdout_is_read_whole_to_16_mib_and_stderr_to_8() -> None:
+    assert (STDOUT_LIMIT, STDERR_LIMIT) == (16 * 1024 * 1024, 8 * 1024 * 1024)
+    ended = sh("yes | head -c 16777216; yes | head -c 8388608 >&2")
+    assert (len(ended.stdout), len(ended.stderr), ended.cut) == (16_777_216, 8_388_608, False)
+
+
+@pytest.mark.req("X-12")
+def test_what_is_printed_beyond_is_counted_and_its_end_is_kept() -> None:
+    ended = sh("yes | head -c 20000000; echo END")
+    left_out = 20_000_004 - STDOUT_LIMIT - TAIL
+    assert (ended.cut, ended.stdout[STDOUT_LIMIT:]) == (
+        True,
+        f"\n… [{left_out:,} bytes left out] …\n" + "y\n" * (TAIL // 2 - 2) + "END\n",
+    )

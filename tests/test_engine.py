@@ -1,0 +1,435 @@
+"""The engine with real processes and real callbacks."""
+
+import asyncio
+import contextlib
+import functools
+import json
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.make import ask, rule, settings, stop_event, stop_hooks, subagent_stop, world, write_settings
+from turngate.core.decisions import Allow, Block, Fault
+from turngate.core.dialect import CLAUDE, MUX
+from turngate.core.events import StopEvent, StopHookInput
+from turngate.core.hooks import AgentHook, CallbackHook, CommandHook, HttpHook, PromptHook
+from turngate.core.reports import Broke, Detached, Exited, Skipped, TimedOut
+from turngate.core.settings import Settings
+from turngate.core.verdict import Continue, Stop, outcome, unenforced
+from turngate.engine import StopHooksResult, ask_hooks, run_stop_hooks
+from turngate.journal import Journal
+from turngate.shells.local import LocalShell
+
+
+def outcomes(verdict: Stop | Continue) -> list[str]:
+    return [outcome(run) for run in verdict.runs]
+
+
+@pytest.mark.req("S0-08")
+def test_without_a_hook_nothing_is_started_and_no_file_is_touched(project: Path, state: Path) -> None:
+    verdict = asyncio.run(ask_hooks(stop_event(), settings(), world(project, Journal(str(state)))))
+    assert (verdict, state.exists(), threading.active_count()) == (Stop(), False, 1)
+
+
+@pytest.mark.req("S0-02", "S0-14", "S0-39", "S3-20")
+def test_a_command_that_exits_with_two_sends_the_agent_back(project: Path) -> None:
+    verdict = asyncio.run(ask(project, "echo 'run the tests' >&2; exit 2"))
+    assert isinstance(verdict, Continue)
+    assert verdict.prompt == "[Stop hook requested continuation]\nrun the tests"
+
+
+@pytest.mark.req("S3-19")
+def test_a_command_that_exits_with_zero_lets_it_go_and_its_words_are_kept(project: Path) -> None:
+    verdict = asyncio.run(ask(project, "echo all well"))
+    assert (type(verdict), verdict.runs[0].report, verdict.runs[0].decision) == (
+        Stop,
+        Exited(0, "all well\n"),
+        Allow(),
+    )
+
+
+@pytest.mark.req("S0-24", "S0-31", "S3-18")
+def test_a_hook_reads_the_event_to_its_end_in_the_projects_folder(project: Path) -> None:
+    asyncio.run(ask(project, "cat > seen.json; pwd > where", last_assistant_message="done"))
+    told = json.loads((project / "seen.json").read_text())
+    assert (told["session_id"], told["cwd"], told["last_assistant_message"]) == ("s-1", str(project), "done")
+    assert (project / "where").read_text().strip() == str(project.resolve())
+
+
+def sleepers(*seconds: float) -> tuple[CommandHook, ...]:
+    """Each writes down when it starts and ends, and refuses."""
+    line = "echo {0} starts >> log; sleep {1}; echo {0} ends >> log; echo no {0} >&2; exit 2"
+    return tuple(CommandHook(line.format(number, nap)) for number, nap in enumerate(seconds))
+
+
+def order_of_events(project: Path) -> list[str]:
+    return (project / "log").read_text().splitlines()
+
+
+@pytest.mark.req("C-05")
+def test_in_parallel_all_start_together_and_results_keep_the_configured_order(project: Path) -> None:
+    verdict = asyncio.run(ask_hooks(stop_event(), settings(*sleepers(0.6, 0.0)), world(project)))
+    assert [run.decision for run in verdict.runs] == [Block("no 0"), Block("no 1")]
+    assert [run.finished for run in verdict.runs] == [1, 0]
+    assert order_of_events(project)[-1] == "0 ends"
+
+
+@pytest.mark.req("C-05")
+def test_in_sequence_one_follows_the_other_and_every_output_is_kept(project: Path) -> None:
+    said = settings(*sleepers(0.2, 0.0), order={"Stop": "sequential"})
+    verdict = asyncio.run(ask_hooks(stop_event(), said, world(project)))
+    assert outcomes(verdict) == ["block", "block"]
+    assert order_of_events(project) == ["0 starts", "0 ends", "1 starts", "1 ends"]
+
+
+@pytest.mark.req("C-05")
+def test_first_block_ends_the_asking(project: Path) -> None:
+    said = settings("true", *sleepers(0.0, 0.0), order={"*": "first_block"})
+    verdict = asyncio.run(ask_hooks(stop_event(), said, world(project)))
+    assert (outcomes(verdict), order_of_events(project)) == (
+        ["allow", "block", "skipped"],
+        ["0 starts", "0 ends"],
+    )
+    assert isinstance(verdict, Continue)
+    assert verdict.prompt == "[Stop hook requested continuation]\nno 0"
+
+
+def test_first_block_goes_on_after_a_hook_that_only_observes(project: Path) -> None:
+    observer = CommandHook("echo no >&2; exit 2", mode="observe")
+    verdict = asyncio.run(
+        ask_hooks(stop_event(), settings(observer, "true", order={"*": "first_block"}), world(project))
+    )
+    assert outcomes(verdict) == ["would_block", "allow"]
+
+
+def test_one_budget_for_all_hooks_of_a_stop(project: Path) -> None:
+    said = settings("sleep 20", "sleep 21", stop_budget=0.3)
+    verdict = asyncio.run(ask_hooks(stop_event(), said, world(project)))
+    assert outcomes(verdict) == ["timeout", "timeout"]
+
+
+def test_in_sequence_a_used_up_budget_leaves_the_rest_out_and_says_so(project: Path) -> None:
+    said = settings("sleep 20", "true", stop_budget=0.3, order={"*": "sequential"})
+    verdict = asyncio.run(ask_hooks(stop_event(), said, world(project)))
+    assert (outcomes(verdict), verdict.runs[1].decision) == (
+        ["timeout", "skipped"],
+        Fault("the stop budget was used up before its turn", "skipped"),
+    )
+
+
+@pytest.mark.req("S0-16", "C-01", "S0-104")
+def test_a_hook_that_hangs_is_ended_and_what_it_printed_is_kept(project: Path) -> None:
+    verdict = asyncio.run(
+        ask(project, CommandHook("echo about to hang; echo why >&2; sleep 30", timeout=0.5))
+    )
+    assert (verdict.runs[0].report, verdict.runs[0].decision, type(verdict)) == (
+        TimedOut(0.5, "about to hang\n", "why\n"),
+        Fault("no answer within 0.5 s", "timeout"),
+        Stop,
+    )
+
+
+def test_a_hook_that_ends_in_time_counts_although_its_child_holds_the_pipes_past_the_limit(
+    project: Path,
+) -> None:
+    hook = CommandHook("echo stay >&2; sleep 30 & sleep 0.3; exit 2", timeout=0.6)
+    verdict = asyncio.run(ask(project, hook))
+    assert verdict.runs[0].decision == Block("stay")
+
+
+@pytest.mark.req("C-03")
+def test_a_gate_in_observe_mode_runs_and_refuses_nothing(project: Path) -> None:
+    verdicts = [
+        asyncio.run(ask_hooks(stop_event(), said, world(project)))
+        for said in (
+            settings(CommandHook("echo no >&2; exit 2", mode="observe")),
+            settings("echo no >&2; exit 2", mode={"Stop": "observe"}),
+            settings("echo no >&2; exit 2", mode={"*": "observe"}),
+        )
+    ]
+    assert [(type(v), outcomes(v)) for v in verdicts] == [(Stop, ["would_block"])] * 3
+
+
+def test_a_hooks_own_mode_wins_over_the_settings(project: Path) -> None:
+    said = settings(CommandHook("echo no >&2; exit 2", mode="gate"), mode={"*": "observe"})
+    assert isinstance(asyncio.run(ask_hooks(stop_event(), said, world(project))), Continue)
+
+
+@pytest.mark.req("C-10", "S3-28")
+def test_a_failure_blocks_where_the_hook_is_blocking(project: Path) -> None:
+    hooks = [CommandHook("exit 1"), CommandHook("exit 1", blocking=True)]
+    assert [type(asyncio.run(ask(project, hook))) for hook in hooks] == [Stop, Continue]
+
+
+@pytest.mark.req("S0-19")
+def test_a_bare_path_runs_when_it_is_executable_and_fails_visibly_when_not(project: Path) -> None:
+    path = project / "hook.py"
+    path.write_text("#!/usr/bin/env python3\nimport sys\nsys.exit('no')\n")
+    seen = []
+    for mode in (0o755, 0o644):
+        path.chmod(mode)
+        verdict = asyncio.run(ask(project, str(path)))
+        report = verdict.runs[0].report
+        assert isinstance(report, Exited)
+        seen.append((type(verdict), report.code, len(unenforced(verdict.runs, MUX))))
+    assert seen == [(Stop, 1, 1), (Stop, 126, 1)]
+
+
+def test_hooks_in_the_background_are_not_waited_for_and_their_decision_is_ignored(project: Path) -> None:
+    async def stop() -> tuple[Any, bool, int]:
+        outside = world(project)
+        hook = CommandHook("sleep 0.3; echo done > done; exit 2", detached=True)
+        verdict = await ask_hooks(stop_event(), settings(hook), outside)
+        return verdict, (project / "done").exists(), await outside.close(grace=5)
+
+    verdict, too_early, ended = asyncio.run(stop())
+    assert (type(verdict), verdict.runs[0].report, too_early, ended) == (Stop, Detached(), False, 0)
+    assert (project / "done").exists()
+
+
+def test_a_hook_in_the_background_that_does_not_end_is_ended(project: Path) -> None:
+    async def stop() -> int:
+        outside = world(project)
+        await ask_hooks(stop_event(), settings(CommandHook("sleep 60", detached=True)), outside)
+        return await outside.close(grace=0.2)
+
+    assert asyncio.run(stop()) == 1
+
+
+@pytest.mark.req("X-12")
+def test_a_long_reason_is_cut_in_the_middle_and_kept_whole_in_a_file(project: Path, state: Path) -> None:
+    hook = CommandHook("printf 'begin%020000dend' 0 >&2; exit 2")
+    journal = Journal(str(state))
+    verdict = asyncio.run(ask_hooks(stop_event(), settings(hook), world(project, journal)))
+    [kept] = (state / "sessions" / "s-1" / "texts").iterdir()
+    assert isinstance(verdict, Continue)
+    reason = verdict.prompt.removeprefix("[Stop hook requested continuation]\n")
+    assert (len(reason), reason[:5], reason[-3:], str(kept) in reason) == (10_000, "begin", "end", True)
+    assert (kept.read_text(), kept.stat().st_mode & 0o777) == (f"begin{0:020000d}end", 0o600)
+
+
+def test_kinds_that_can_not_run_yet_say_so_and_allow(project: Path) -> None:
+    for hook in (PromptHook("done?"), AgentHook("done?"), HttpHook("http://127.0.0.1/x")):
+        verdict = asyncio.run(ask_hooks(stop_event(), settings(hook), world(project)))
+        assert (type(verdict), outcomes(verdict), len(unenforced(verdict.runs, MUX))) == (Stop, ["failed"], 1)
+
+
+# Callbacks
+
+
+def callback_decision(function: Any, **fields: Any) -> Any:
+    async def stop() -> Any:
+        verdict = await ask_hooks(stop_event(), settings(CallbackHook(function, **fields)), world(Path("/")))
+        return verdict.runs[0]
+
+    return asyncio.run(stop())
+
+
+async def refuses(event: StopEvent) -> Block:
+    await asyncio.sleep(0)
+    return Block(f"not yet, {event.session_id}")
+
+
+def give(function: Any, event: StopEvent) -> Any:
+    """A sync function that gives something to await."""
+    return function(event)
+
+
+class Refuser:
+    async def __call__(self, event: StopEvent) -> dict[str, str]:
+        return {"decision": "block", "reason": event.name}
+
+
+@pytest.mark.parametrize(
+    ("function", "decision"),
+    [
+        (refuses, Block("not yet, s-1")),
+        (lambda event: Block(event.session_id), Block("s-1")),
+        (functools.partial(give, refuses), Block("not yet, s-1")),
+        (Refuser(), Block("Stop")),
+        (lambda _: None, Allow()),
+    ],
+)
+def test_a_callback_may_be_sync_or_async(function: Any, decision: Any) -> None:
+    assert callback_decision(function).decision == decision
+
+
+async def raises(_: StopEvent) -> None:
+    raise KeyError("x")
+
+
+async def exits(_: StopEvent) -> None:
+    raise SystemExit(3)
+
+
+async def cancels_itself(_: StopEvent) -> None:
+    task = asyncio.create_task(asyncio.sleep(5))
+    task.cancel()
+    await task
+
+
+async def times_itself_out(_: StopEvent) -> None:
+    async with asyncio.timeout(0.01):
+        await asyncio.sleep(5)
+
+
+def stops_iterating(_: StopEvent) -> None:
+    raise StopIteration("odd")
+
+
+@pytest.mark.req("X-09")
+@pytest.mark.parametrize(
+    ("function", "error"),
+    [
+        (raises, "KeyError: 'x'"),
+        (exits, "SystemExit: 3"),
+        (cancels_itself, "it cancelled itself"),
+        (times_itself_out, "TimeoutError"),
+        (stops_iterating, "RuntimeError: StopIteration('odd')"),
+        (lambda _: int("x"), "ValueError: invalid literal for int() with base 10: 'x'"),
+    ],
+)
+def test_whatever_a_callback_raises_is_its_fault_and_never_ours(function: Any, error: str) -> None:
+    assert callback_decision(function).report == Broke(error)
+
+
+async def ignores_its_cancellation(_: StopEvent) -> None:
+    while True:
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.sleep(0.2)
+
+
+async def cleans_up_slowly(_: StopEvent) -> None:
+    try:
+        await asyncio.sleep(60)
+    finally:
+        await asyncio.sleep(0.05)
+        CLEANED.append(True)
+
+
+CLEANED: list[bool] = []
+
+
+@pytest.mark.req("S0-104")
+@pytest.mark.parametrize("function", [ignores_its_cancellation, cleans_up_slowly, lambda _: time.sleep(60)])
+def test_a_callback_never_outlives_its_limit_by_much(function: Any) -> None:
+    run = callback_decision(function, timeout=0.2)
+    assert run.report == TimedOut(0.2)
+
+
+def test_a_callback_that_is_ended_may_clean_up() -> None:
+    CLEANED.clear()
+    callback_decision(cleans_up_slowly, timeout=0.1)
+    assert CLEANED == [True]
+
+
+def test_a_cancelled_caller_is_cancelled_whatever_the_callback_does() -> None:
+    async def stop() -> str:
+        hook = CallbackHook(ignores_its_cancellation)
+        task = asyncio.create_task(ask_hooks(stop_event(), settings(hook), world(Path("/"))))
+        await asyncio.sleep(0.05)
+        task.cancel()
+        try:
+            await task
+        except asyncio.CancelledError:
+            return "cancelled"
+        return "swallowed"
+
+    assert asyncio.run(stop()) == "cancelled"
+
+
+# The journal
+
+
+def journal_lines(state: Path, session: str = "s-1") -> list[dict[str, Any]]:
+    path = state / "sessions" / session / "journal.jsonl"
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def test_every_run_and_every_verdict_is_one_line_of_the_journal(project: Path, state: Path) -> None:
+    journal = Journal(str(state))
+    said = settings("true", "echo no >&2; exit 2")
+    asyncio.run(ask_hooks(stop_event(), said, world(project, journal)))
+    journal.close()
+    lines = journal_lines(state)
+    shown = [
+        {key: line.get(key) for key in ("kind", "event", "outcome", "verdict", "exit_code")} for line in lines
+    ]
+    runs = sorted(shown[:2], key=lambda line: str(line["outcome"]))
+    assert [*runs, shown[2]] == [
+        {"kind": "hook", "event": "Stop", "outcome": "allow", "verdict": None, "exit_code": 0},
+        {"kind": "hook", "event": "Stop", "outcome": "block", "verdict": None, "exit_code": 2},
+        {"kind": "verdict", "event": "Stop", "outcome": None, "verdict": "continue", "exit_code": None},
+    ]
+
+
+def test_a_full_or_forbidden_disk_never_changes_a_verdict(project: Path, tmp_path: Path) -> None:
+    in_the_way = tmp_path / "state"
+    in_the_way.write_text("a file where the folder should be")
+    journal = Journal(str(in_the_way))
+    hook = CommandHook("printf '%020000d' 0 >&2; exit 2")
+    verdict = asyncio.run(ask_hooks(stop_event(), settings(hook), world(project, journal)))
+    journal.close()
+    assert isinstance(verdict, Continue)
+    assert "the whole text could not be kept" in verdict.prompt
+    assert journal.fault is not None
+    assert journal.fault.endswith("Not a directory); set TURNGATE_STATE to another folder")
+
+
+# run_stop_hooks
+
+GIVEN = StopHookInput(
+    session_id="s-1", transcript_path="/t", cwd="/p", permission_mode="default",
+    hook_event_name="Stop", stop_hook_active=False,
+)  # fmt: skip
+
+
+@pytest.mark.req("S0-63", "S0-61", "S0-65")
+def test_run_stop_hooks_reads_the_settings_and_tells_reason_and_warnings(project: Path) -> None:
+    write_settings(
+        project, "mux", stop_hooks("echo 'run the tests' >&2; exit 2", "echo boom >&2; exit 1", "exit 3")
+    )
+    result = asyncio.run(run_stop_hooks(LocalShell(), str(project), GIVEN))
+    assert result == StopHooksResult(
+        should_stop=False,
+        continue_reason="run the tests",
+        warnings=[
+            "echo boom >&2; exit 1 failed: NOT enforced: exit code 1: boom",
+            "exit 3 failed: NOT enforced: exit code 3, nothing on stderr",
+        ],
+    )
+
+
+@pytest.mark.req("S0-63")
+def test_a_broken_settings_file_is_one_of_the_warnings(project: Path) -> None:
+    write_settings(project, "mux", "{")
+    result = asyncio.run(run_stop_hooks(LocalShell(), str(project), GIVEN))
+    assert (result.should_stop, len(result.warnings)) == (True, 1)
+    assert result.warnings[0].startswith(".mux/settings.json: not JSON at line 1, column 2")
+
+
+@pytest.mark.req("S0-60")
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("hook_event_name", "PreToolUse"), ("session_id", None), ("stop_hook_active", "true")],
+)
+def test_the_input_of_a_stop_hook_is_checked(field: str, value: Any) -> None:
+    with pytest.raises((ValueError, TypeError), match=field):
+        StopHookInput(**{**vars(GIVEN), field: value})
+
+
+def test_a_hook_of_a_child_is_given_the_childs_transcript(project: Path) -> None:
+    write_settings(project, "mux", stop_hooks("echo $MUX_TRANSCRIPT_PATH >&2; exit 2", event="SubagentStop"))
+    given = StopHookInput(**{**vars(GIVEN), "hook_event_name": "SubagentStop", "transcript_path": "/t/child"})
+    result = asyncio.run(run_stop_hooks(LocalShell(), str(project), given, dialect="mux"))
+    assert result == StopHooksResult(should_stop=False, continue_reason="/t/child")
+
+
+def test_a_matcher_keeps_a_hook_off_other_children(project: Path) -> None:
+    said = Settings(rules=(rule("exit 1", "SubagentStop", matcher="Explore"),), dialect=CLAUDE)
+    verdict = asyncio.run(ask_hooks(subagent_stop("coder"), said, world(project)))
+    assert (outcomes(verdict), unenforced(verdict.runs, CLAUDE)) == (["skipped"], ())
+    assert isinstance(verdict.runs[0].report, Skipped)
