@@ -26,3 +26,5 @@ from turngate.journal import Journal as Journal
 from turngate.ports import World as World
 from turngate.settings.files import load_settings as load_settings
 from turngate.shells.local import LocalShell as LocalShell
+
+__all__: tuple[str, ...]

@@ -59,7 +59,7 @@ class Journal:
         data = text.encode("utf-8", "replace")
         path = os.path.join(folder, hashlib.sha256(data).hexdigest()[:16] + ".txt")
         try:
-            os.makedirs(folder, mode=0o700, exist_ok=True)
+            _make_private(folder)
             _forget_oldest(folder)
             with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
                 file.write(data)
@@ -85,7 +85,7 @@ class Journal:
                 self._failed(error)
 
     def _append(self, folder: str, line: bytes) -> None:
-        os.makedirs(folder, mode=0o700, exist_ok=True)
+        _make_private(folder)
         path = os.path.join(folder, JOURNAL)
         with contextlib.suppress(FileNotFoundError):
             if os.stat(path).st_size + len(line) > FILE_MOST:
@@ -106,6 +106,14 @@ def _line(entry: Mapping[str, Any]) -> bytes:
     return (json.dumps(entry, ensure_ascii=False, separators=(",", ":"), default=repr) + "\n").encode(
         "utf-8", "replace"
     )
+
+
+def _make_private(folder: str) -> None:
+    """makedirs gives its mode to the last folder alone."""
+    if not os.path.isdir(folder):
+        _make_private(os.path.dirname(folder))
+        with contextlib.suppress(FileExistsError):
+            os.mkdir(folder, 0o700)
 
 
 def _forget_oldest(folder: str) -> None:

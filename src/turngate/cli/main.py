@@ -17,8 +17,12 @@ OWN_FAULT = 70
 
 
 def main(argv: Sequence[str] | None = None) -> int:
+    words = sys.argv[1:] if argv is None else argv
     try:
-        options = _parser().parse_args(argv)
+        if not words:
+            _parser().print_help(sys.stderr)
+            return USAGE
+        options = _parser().parse_args(words)
         # A command's module is loaded only when that command runs: start-up is felt at every stop.
         code: int = import_module(f"turngate.cli.{options.command}").run(options)
         sys.stdout.flush()
