@@ -9,17 +9,17 @@ import pytest
 
 import turngate
 
+PUBLIC: tuple[str, ...] = vars(turngate)["__all__"]
+
 
 def test_every_public_name_can_be_imported() -> None:
-    assert {name: getattr(turngate, name).__name__ for name in turngate.__all__} == {
-        name: name for name in turngate.__all__
-    }
+    assert {name: getattr(turngate, name).__name__ for name in PUBLIC} == {name: name for name in PUBLIC}
 
 
 def test_the_types_and_the_names_agree() -> None:
     stub = ast.parse((Path(turngate.__file__).parent / "__init__.pyi").read_text())
     named = {alias.asname for node in stub.body if isinstance(node, ast.ImportFrom) for alias in node.names}
-    assert named == set(turngate.__all__)
+    assert named == set(PUBLIC)
 
 
 def test_an_unknown_name_is_an_attribute_error() -> None:

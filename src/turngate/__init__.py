@@ -26,6 +26,8 @@ _HOME = {
     "Continue": "core.verdict",
     "HookRun": "core.verdict",
     "Stop": "core.verdict",
+    "GoHome": "core.guard",
+    "GoOn": "core.guard",
     "LoopGuard": "core.guard",
     "new_guard": "core.guard",
     "World": "ports",

@@ -6,6 +6,8 @@ from turngate.core.decisions import Halt as Halt
 from turngate.core.events import StopEvent as StopEvent
 from turngate.core.events import StopHookInput as StopHookInput
 from turngate.core.events import Subagent as Subagent
+from turngate.core.guard import GoHome as GoHome
+from turngate.core.guard import GoOn as GoOn
 from turngate.core.guard import LoopGuard as LoopGuard
 from turngate.core.guard import new_guard as new_guard
 from turngate.core.hooks import AgentHook as AgentHook
@@ -26,5 +28,3 @@ from turngate.journal import Journal as Journal
 from turngate.ports import World as World
 from turngate.settings.files import load_settings as load_settings
 from turngate.shells.local import LocalShell as LocalShell
-
-__all__: tuple[str, ...]

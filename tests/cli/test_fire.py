@@ -54,7 +54,7 @@ def test_a_refusal_is_shown_with_what_the_agent_is_told(
         10,
         [
             "Stop: the agent goes on",
-            f"  refuses      {REFUSE}  (.turngate/settings.json): run the tests",
+            f"  refuses      {REFUSE}  (.turngate/settings.json)",
             "  no objectio  true  (.turngate/settings.json)",
             "It is told:",
             "  [Stop hook requested continuation]",

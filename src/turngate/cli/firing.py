@@ -165,7 +165,8 @@ def _print(verdict: Verdict, event: Event, settings: Settings, problems: list[st
 
 
 def _row(run: HookRun) -> str:
+    """One run on one line; what refuses or fails is told below, with all its lines."""
     words = (said(run) or "").strip().splitlines()
-    reason = f": {words[0]}" if words and outcome(run) not in ("failed", "timeout", "skipped") else ""
+    reason = f": {words[0]}" if words and outcome(run) in ("allow", "halt", "would_block") else ""
     where = f"  ({run.rule.file})" if run.rule.file else ""
     return f"  {_WORDS[outcome(run)]:<13} {run.seconds:6.2f} s  {label(run.rule.hook)}{where}{reason}"

@@ -1,7 +1,7 @@
 """What the settings files say: rules in layers, and how the layers become one."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal, TypeVar
 
 from turngate.core.dialect import TURNGATE, Dialect
@@ -102,6 +102,10 @@ class Settings:
     plugin_dirs: tuple[str, ...] = ()
     env: Mapping[str, str] = field(default_factory=dict)
     problems: tuple[Problem, ...] = ()
+
+    def with_rules(self, *rules: Rule) -> "Settings":
+        """These settings and rules of your own."""
+        return replace(self, rules=self.rules + rules)
 
     def order_of(self, event: str) -> Order:
         return self.order.get(event) or self.order.get("*") or "parallel"
