@@ -120,7 +120,7 @@ def test_in_sequence_a_used_up_budget_leaves_the_rest_out_and_says_so(project: P
     )
 
 
-@pytest.mark.req("S0-16", "C-01", "S0-104")
+@pytest.mark.req("S0-16", "C-01", "U-16", "S0-104")
 def test_a_hook_that_hangs_is_ended_and_what_it_printed_is_kept(project: Path) -> None:
     verdict = asyncio.run(
         ask(project, CommandHook("echo about to hang; echo why >&2; sleep 30", timeout=0.5))

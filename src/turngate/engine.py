@@ -2,7 +2,9 @@
 
 import asyncio
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import assert_never
 
 from turngate.core.dialect import Dialect
@@ -18,6 +20,7 @@ from turngate.journal import Journal, state_folder
 from turngate.ports import Live, Shell, World
 from turngate.runners import run_hook
 from turngate.settings.files import load_settings
+from turngate.tasks import in_thread, to_the_end
 
 
 async def ask_hooks(event: Event, settings: Settings, world: World) -> Verdict:
@@ -67,36 +70,45 @@ async def _attempt(
     limit = settings.timeout_of(rule)
     if deadline is not None:
         limit = min(limit, deadline - started)
+    live = Live()
     if rule.hook.detached:
         report = _detach(rule, event, settings, world, limit)
     else:
-        report = await _report(rule, event, settings, world, limit)
+        report = await _report(rule, event, settings, world, limit, live)
     ended = time.monotonic()
-    run = _judged(rule, report, settings, seconds=ended - started, timeout=limit)
+    run = _judged(rule, report, settings, seconds=ended - started, timeout=limit, remarks=live.remarks)
     run = await _shortened(run, event, settings, world)
     if world.store:
         world.store.record(event.session_id, {"kind": "hook", "event": event.name, **run_json(run)})
     return run, ended
 
 
-async def _report(rule: Rule, event: Event, settings: Settings, world: World, limit: float) -> Report:
+async def _report(
+    rule: Rule, event: Event, settings: Settings, world: World, limit: float, live: Live
+) -> Report:
     """The one timeout and the one except around foreign code."""
     if limit <= 0:
         return Skipped("the stop budget was used up before its turn")
-    live = Live()
     try:
         async with asyncio.timeout(limit) as timer:
+            live.on_exit = partial(_disarm, timer)
             return await run_hook(rule, event, settings, world, live)
     except TimeoutError as error:
         if not timer.expired():
             return Broke(_named(error))  # the hook's own, not our timer's
-        return live.ended or TimedOut(limit, live.stdout.text(), live.stderr.text())
+        return TimedOut(limit, live.stdout.text(), live.stderr.text())
     except asyncio.CancelledError:
         if _is_cancelled():
             raise
         return Broke("it cancelled itself")
     except (Exception, SystemExit) as error:  # noqa: BLE001 - foreign code: its failure is a value
         return Broke(_named(error))
+
+
+def _disarm(timer: asyncio.Timeout) -> None:
+    """The limit is for the hook's own end; reading what its children still hold has a limit of its own."""
+    if not timer.expired():
+        timer.reschedule(None)
 
 
 def _is_cancelled() -> bool:
@@ -111,9 +123,10 @@ def _named(error: BaseException) -> str:
 
 def _detach(rule: Rule, event: Event, settings: Settings, world: World, limit: float) -> Report:
     async def run() -> None:
-        report = await _report(rule, event, settings, world, limit)
+        live = Live()
+        report = await _report(rule, event, settings, world, limit, live)
         if world.store:
-            late = _judged(rule, report, settings, timeout=limit)
+            late = _judged(rule, report, settings, timeout=limit, remarks=live.remarks)
             world.store.record(
                 event.session_id, {"kind": "background", "event": event.name, **run_json(late)}
             )
@@ -125,12 +138,14 @@ def _detach(rule: Rule, event: Event, settings: Settings, world: World, limit: f
 
 
 def _judged(
-    rule: Rule, report: Report, settings: Settings, *, seconds: float = 0.0, timeout: float | None = None
-) -> HookRun:
+    rule: Rule, report: Report, settings: Settings, *,
+    seconds: float = 0.0, timeout: float | None = None, remarks: Sequence[str] = (),
+) -> HookRun:  # fmt: skip
+    decision = interpret(report, rule, settings.dialect)
     return HookRun(
         rule,
         report,
-        interpret(report, rule, settings.dialect),
+        replace(decision, warnings=(*decision.warnings, *remarks)) if remarks else decision,
         seconds=seconds,
         timeout=settings.timeout_of(rule) if timeout is None else timeout,
         mode=settings.mode_of(rule),
@@ -147,7 +162,7 @@ async def _shortened(run: HookRun, event: Event, settings: Settings, world: Worl
 
 
 async def _kept(text: str, event: Event, world: World) -> str | None:
-    return await asyncio.to_thread(world.store.keep, event.session_id, text) if world.store else None
+    return await in_thread(world.store.keep, event.session_id, text) if world.store else None
 
 
 def _remember(verdict: Verdict, event: Event, settings: Settings, world: World) -> None:
@@ -174,14 +189,20 @@ async def run_stop_hooks(
     dialect: str = "turngate",
 ) -> StopHooksResult:
     """Reads the project's settings and asks its stop hooks once. `abort` ends a running hook: the agent stops."""
-    settings = await asyncio.to_thread(load_settings, project_dir, dialect=dialect)
+    settings = await in_thread(partial(load_settings, dialect=dialect), project_dir)
     journal = Journal(state_folder())
     world = World(runtime, project_dir, journal)
-    try:
-        verdict = await _unless(abort, asyncio.create_task(ask_hooks(input.event(), settings, world)))
-    finally:
+
+    async def ask() -> Verdict:
+        verdict = await ask_hooks(input.event(), settings, world)
         await world.close(settings.dialect.background_grace)
-        await asyncio.to_thread(journal.close)
+        return verdict
+
+    try:
+        verdict = await _unless(abort, asyncio.create_task(ask()))
+    finally:
+        await world.close()
+        await to_the_end(in_thread(journal.close))
     if verdict is None:
         return StopHooksResult(should_stop=True, warnings=["the stop hooks were aborted"])
     told = [*map(str, settings.errors), *warnings(verdict.runs, settings.dialect)]
@@ -208,4 +229,4 @@ async def _unless(abort: asyncio.Event | None, asking: "asyncio.Task[Verdict]") 
     finally:
         aborting.cancel()
         asking.cancel()
-        await asyncio.gather(asking, aborting, return_exceptions=True)
+        await to_the_end(asyncio.gather(asking, aborting, return_exceptions=True))

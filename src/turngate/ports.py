@@ -2,12 +2,13 @@
 
 import asyncio
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from turngate.core.hooks import CommandHook
 from turngate.core.reports import Exited
+from turngate.tasks import to_the_end
 
 STDOUT_LIMIT = 16 * 1024 * 1024
 STDERR_LIMIT = 8 * 1024 * 1024
@@ -45,12 +46,13 @@ class Output:
 
 
 class Live:
-    """What is known of one run while it still runs."""
+    """One run while it still runs: what it has printed, and what should be known about it."""
 
-    def __init__(self) -> None:
+    def __init__(self, on_exit: Callable[[], None] = lambda: None) -> None:
         self.stdout = Output(STDOUT_LIMIT)
         self.stderr = Output(STDERR_LIMIT)
-        self.ended: Exited | None = None
+        self.on_exit = on_exit  # called as soon as the command has ended, though we may read on for a moment
+        self.remarks: list[str] = []
 
 
 class Shell(Protocol):
@@ -91,10 +93,12 @@ class World:
     async def close(self, grace: float = 0.0) -> int:
         """Waits for the hooks in the background, then ends them; says how many had to be ended."""
         waiting = set(self.background)
-        if not waiting:
-            return 0
-        _, late = await asyncio.wait(waiting, timeout=grace)
-        for task in late:
-            task.cancel()
-        await asyncio.gather(*late, return_exceptions=True)
+        try:
+            if waiting and grace > 0:
+                await asyncio.wait(waiting, timeout=grace)
+        finally:
+            late = [task for task in waiting if not task.done()]
+            for task in late:
+                task.cancel()
+            await to_the_end(asyncio.gather(*late, return_exceptions=True))
         return len(late)

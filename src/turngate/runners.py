@@ -2,11 +2,10 @@
 
 import asyncio
 import contextlib
-import contextvars
 import inspect
-import threading
+import os
 import types
-from collections.abc import Awaitable, Callable, Coroutine, Generator
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Generator
 from dataclasses import replace
 from typing import Any, assert_never
 
@@ -16,6 +15,7 @@ from turngate.core.reports import Broke, Report, Returned
 from turngate.core.settings import Rule, Settings
 from turngate.core.wire import encode, environment
 from turngate.ports import Live, World
+from turngate.tasks import in_thread
 
 STUBBORN = 0.5  # seconds that a callback gets to clean up after its cancellation
 
@@ -23,10 +23,17 @@ STUBBORN = 0.5  # seconds that a callback gets to clean up after its cancellatio
 async def run_hook(rule: Rule, event: Event, settings: Settings, world: World, live: Live) -> Report:
     match rule.hook:
         case CommandHook() as hook:
+            told = {"PWD": world.project, **environment(event, world.project)}
+            wanted = {**world.environ, **settings.env, **hook.env, **told}
+            env = passable(wanted)
+            if len(env) < len(wanted):
+                live.remarks.append(
+                    f"it did not get {_listed(wanted.keys() - env.keys())}: too long, or no text"
+                )
             return await world.shell.run(
                 hook if settings.dialect.honours_shell else replace(hook, shell=None),
                 cwd=world.project,
-                env=clean({**world.environ, **settings.env, **hook.env, **environment(event, world.project)}),
+                env=env,
                 stdin=encode(event, settings.dialect, settings.payload),
                 live=live,
             )
@@ -38,23 +45,47 @@ async def run_hook(rule: Rule, event: Event, settings: Settings, world: World, l
             assert_never(rule.hook)
 
 
+def _listed(names: Collection[str]) -> str:
+    shown = ", ".join(sorted(ascii(name)[1:41] for name in names)[:3])
+    return f"${shown}" if len(names) <= 3 else f"{len(names):,} variables (${shown} …)"
+
+
 LONGEST = 100_000  # bytes of one variable; the kernel takes 128 KiB
+ALL_TOGETHER = 1_000_000  # bytes of all of them; the kernel takes about 2 MB with the arguments
 
 
-def clean(env: dict[str, str]) -> dict[str, str]:
-    """Without what no process could be given: it would take the whole hook down (X-33)."""
-    return {
-        name: value
-        for name, value in env.items()
-        if len(value) < LONGEST and "\0" not in value and name and "=" not in name
-    }
+def passable(env: dict[str, str]) -> dict[str, str]:
+    """Without what no process can be given: one bad variable would take the whole hook down (X-33).
+
+    Later entries are the more important ones, and come first when the room is short.
+    """
+    room = ALL_TOGETHER
+    kept: dict[str, str] = {}
+    for name, value in reversed(env.items()):
+        size = _size(name) + _size(value)
+        if size <= min(LONGEST, room) and name and "=" not in name:
+            kept[name] = value
+            room -= size + 16
+    return kept
+
+
+def _size(text: str) -> int:
+    """In bytes, or more than there is room for when it can not be passed at all."""
+    if "\0" in text:
+        return ALL_TOGETHER + 1
+    if text.isascii():
+        return len(text)
+    try:
+        return len(os.fsencode(text))
+    except UnicodeEncodeError:
+        return ALL_TOGETHER + 1
 
 
 async def call(callback: Callable[[Any], Any], event: Event) -> Any:
     """Calls a function of the user's: a coroutine function in the loop, any other in a thread."""
     if inspect.iscoroutinefunction(callback) or inspect.iscoroutinefunction(type(callback).__call__):
         return await _driven(callback(event))
-    result = await _in_thread(callback, event)
+    result = await in_thread(callback, event)
     return await _driven(_awaited(result)) if inspect.isawaitable(result) else result
 
 
@@ -101,31 +132,3 @@ def _abandon(work: Coroutine[Any, Any, Any], impatience: asyncio.TimerHandle) ->
         task.uncancel()  # the second cancellation was ours
     with contextlib.suppress(RuntimeError):  # it ignores even its end
         work.close()
-
-
-async def _in_thread(function: Callable[[Any], Any], argument: object) -> Any:
-    """A thread of its own that nobody waits for: a function that never returns holds up no exit."""
-    loop = asyncio.get_running_loop()
-    done: asyncio.Future[Any] = loop.create_future()
-    context = contextvars.copy_context()
-
-    def work() -> None:
-        try:
-            result, error = context.run(function, argument), None
-        except BaseException as raised:  # noqa: BLE001 - foreign code; the engine turns it into a fault
-            result, error = None, raised if isinstance(raised, Exception) else RuntimeError(repr(raised))
-        with contextlib.suppress(RuntimeError):  # the loop is closed
-            loop.call_soon_threadsafe(deliver, result, error)
-
-    def deliver(result: object, error: Exception | None) -> None:
-        if done.done():
-            return
-        if error is None:
-            done.set_result(result)
-        elif isinstance(error, StopIteration):  # a future can not hold one
-            done.set_exception(RuntimeError(repr(error)))
-        else:
-            done.set_exception(error)
-
-    threading.Thread(target=work, daemon=True, name="turngate-callback").start()
-    return await done

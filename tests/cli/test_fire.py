@@ -293,7 +293,7 @@ def test_an_event_on_stdin_that_is_not_json_is_one_clear_sentence(project: Path)
     )
 
 
-@pytest.mark.req("S0-104")
+@pytest.mark.req("S0-104", "S3-17")
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_signal_ends_the_hook_and_then_us(project: Path, number: signal.Signals, code: int) -> None:
     write_settings(project, "turngate", stop_hooks("echo $$ > pid; exec sleep 60"))

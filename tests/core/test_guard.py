@@ -36,6 +36,13 @@ def go_on(state: LoopGuard, verdict: Continue | None = None) -> LoopGuard:
     return step.guard
 
 
+@pytest.mark.req("C-04")
+def test_a_refused_stop_is_no_end_and_the_final_one_ends_the_turn_once() -> None:
+    state = guard()
+    steps = [state.after(refuse()), go_on(state).after(refuse()), go_on(go_on(state)).after(Stop())]
+    assert [type(step) for step in steps] == [GoOn, GoOn, GoHome]
+
+
 def test_nobody_objects_and_the_turn_is_over() -> None:
     assert guard().after(Stop()) == GoHome("allowed")
 

@@ -551,13 +551,9 @@ IGNORED_KEYS: Mapping[str, tuple[Mapping[str, Any], Hook, list[Said]]] = {
         {**ASK, "command": ""}, PromptHook("done?"),
         [("warning", "s.json: Stop[0].hooks[0].command: has no meaning on a prompt hook: ignored")],
     ),
-    "transcript on an agent hook": (
-        {**WORK, "transcript": "full"}, AgentHook("look"),
-        [("warning", "s.json: Stop[0].hooks[0].transcript: has no meaning on a agent hook: ignored")],
-    ),
-    "env on an http hook": (
-        {**POST, "env": {}}, HttpHook("http://localhost/"),
-        [("warning", "s.json: Stop[0].hooks[0].env: has no meaning on a http hook: ignored")],
+    "env on a prompt hook": (
+        {**ASK, "env": {}}, PromptHook("done?"),
+        [("warning", "s.json: Stop[0].hooks[0].env: has no meaning on a prompt hook: ignored")],
     ),
     "unknown shell": (
         {**MAKE, "shell": "zsh"}, CommandHook("make"),

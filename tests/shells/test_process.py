@@ -167,8 +167,9 @@ def _no_process() -> int:
 def test_an_exit_code_that_somebody_else_took_is_a_fault_and_never_invented(project: Path) -> None:
     async def scenario() -> tuple[object, object]:
         asking = asyncio.ensure_future(ask(project, "echo $$ >pid; sleep 0.2; echo 'go on' >&2; exit 2"))
-        while not (project / "pid").exists() or not (project / "pid").read_text():
-            await asyncio.sleep(0.01)
+        async with asyncio.timeout(10):
+            while not (project / "pid").exists() or not (project / "pid").read_text():
+                await asyncio.sleep(0.01)
         # While we wait here the loop stands still: it can not be first.
         os.waitpid(int((project / "pid").read_text()), 0)  # noqa: ASYNC222 - on purpose
         (run,) = (await asking).runs

@@ -17,6 +17,9 @@ _PROJECT_VARIABLES = re.compile(r"\$\{(?:CLAUDE|MUX|TURNGATE)_PROJECT_DIR\}")
 # variables and `VAR=x` before the program are syntax.
 _PLAIN = re.compile(r" *[\w.@%+:,-]*/[\w./@%+:,-]*(?: +[\w./@%+:,=-]+)* *", re.ASCII)
 
+# It forks and returns at once where it leads its group, as a directly started program does and a shell's child does not.
+_LEADERS = re.compile(r" *\S*/setsid(?: |$)")
+
 
 class LocalShell:
     """Commands run as children of this process, each in its own session."""
@@ -37,7 +40,7 @@ class LocalShell:
                 return await start(
                     shutil.which("bash") or "/bin/sh", *argv
                 )  # a script without a shebang line
-        if hook.shell is None and _PLAIN.fullmatch(hook.command):
+        if hook.shell is None and _PLAIN.fullmatch(hook.command) and not _LEADERS.match(hook.command):
             # If it can not be started, the shell says why with its own exit code (126, 127), and runs
             # a script that has no shebang line.
             with contextlib.suppress(NotStarted):

@@ -10,18 +10,22 @@ import contextlib
 import os
 import subprocess
 import threading
-from collections.abc import Callable, Coroutine, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeVar
 
 from turngate.core.reports import Exited
 from turngate.ports import Live, Output
 from turngate.shells import tree
+from turngate.tasks import in_thread, to_the_end
 
 LINGER = 0.5  # seconds that we read on after the exit, while somebody still holds the pipes
 GRACE = 0.5  # seconds between TERM and KILL
 SHORT = 0.004  # seconds; what ends sooner is read once, at its end, and needs no watching of its pipes
 CHUNK = 64 * 1024  # larger ones are slower: each read allocates anew
 PIPE_MOST = 1024 * 1024  # no pipe holds more
+
+
+T = TypeVar("T")
 
 
 class NotStarted(OSError):
@@ -40,35 +44,36 @@ async def run_process(
     try:
         await child.exit
         if not child.all_read:
-            live.ended = child.exited(held=True)  # counts, even if its time runs out while we read on
+            live.on_exit()
             await child.end_of_output()
         return child.exited(held=not child.all_read)
     except asyncio.CancelledError:
-        await _to_the_end(_end_tree(child, mark))
+        await to_the_end(_end_tree(child, mark))
         raise
     finally:
         child.close()
 
 
 async def _end_tree(child: "_Child", mark: str) -> None:
-    """Ends everything that descends from the child, also what left its session."""
-    members = await asyncio.to_thread(tree.signal_all, child.pid, mark, tree.TERM)
-    child.stop_reading()  # whoever writes on gets SIGPIPE, as after our own death
+    """Ends everything that descends from the child, also what left its session.
+
+    We read on until all are gone: who prints its last words into a closed pipe dies of that, in the middle of them.
+    """
+    members = await _off_the_loop(tree.signal_all, child.pid, mark, tree.TERM)
     loop = asyncio.get_running_loop()
     deadline = loop.time() + GRACE
     while tree.any_alive(members) and loop.time() < deadline:
         await asyncio.sleep(0.01)
-    await asyncio.to_thread(tree.kill_all, child.pid, mark, members)
+    await _off_the_loop(tree.kill_all, child.pid, mark, members)
     await asyncio.wait({child.exit}, timeout=GRACE)
 
 
-async def _to_the_end(work: Coroutine[Any, Any, None]) -> None:
-    """Finishes bounded work although the task is cancelled again meanwhile."""
-    task = asyncio.ensure_future(work)
-    while not task.done():
-        with contextlib.suppress(asyncio.CancelledError):
-            await asyncio.shield(task)
-    task.result()
+async def _off_the_loop(function: Callable[..., T], *arguments: object) -> T:
+    """Looking through all processes takes a while; where no thread can be had, it takes it here."""
+    try:
+        return await in_thread(function, *arguments)
+    except RuntimeError:
+        return function(*arguments)
 
 
 class _Child:

@@ -39,8 +39,9 @@ def marked(env: Mapping[str, str], mark: str) -> str:
 
 
 def signal_all(root: int, mark: str, number: signal.Signals) -> set[Member]:
+    """Parents first: a shell whose child dies before it goes on to the next command of its script."""
     members = find(root, mark)
-    for member in members:
+    for member in sorted(members, key=lambda member: (int(member.started), member.pid)):
         _send(member, number)
     if not members:
         _send_to_group(root, number)

@@ -1,0 +1,277 @@
+"""What `turngate check` says beyond plain mistakes, and, as important, what it keeps quiet about."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.make import script, settings
+from turngate.core.dialect import CLAUDE, DIALECTS, MUX, TURNGATE, Dialect
+from turngate.core.hooks import AgentHook, CommandHook, Hook, HttpHook, PromptHook
+from turngate.core.settings import Problem, Rule, Settings
+from turngate.settings.lint import lint
+
+FILE, INDEX = ".claude/settings.json", "[0].hooks[0]"
+
+BASH = "uses bash syntax, but /bin/sh reads it"
+BASH_HINT = 'add "shell": "bash", or put it into a script that begins with #!/usr/bin/env bash'
+
+
+def problem(message: str, field: str = "command", event: str = "Stop", **fields: Any) -> Problem:
+    return Problem(
+        **{"severity": "warning", **fields}, file=FILE, event=event, index=INDEX, field=field, message=message
+    )
+
+
+def look(
+    hook: Hook | str, project: Path, *, event: str = "Stop", dialect: Dialect = TURNGATE, **fields: Any
+) -> list[Problem]:
+    hook = CommandHook(hook, **fields) if isinstance(hook, str) else hook
+    rule = Rule(event, hook, None, "project", FILE, "claude", INDEX)
+    return list(lint(Settings(rules=(rule,), dialect=dialect), str(project)))
+
+
+def relative(path: str, project_path: str) -> Problem:
+    hint = f'write "$CLAUDE_PROJECT_DIR"/{project_path} so that it works from every folder'
+    return problem(f"{path} is a relative path", hint=hint)
+
+
+def missing(path: str) -> Problem:
+    return problem(f"{path} does not exist, so the hook fails at every run", severity="error")
+
+
+def unquoted(name: str) -> Problem:
+    hint = f'write "${name}"/… with the double quotes (in JSON: \\"${name}\\"/…)'
+    return problem(f"${name} is not quoted: a blank in the path breaks it", hint=hint)
+
+
+# Bash in sh
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "[[ -f x ]] && make", "test -d src && [[ -f x ]]", "if [[ -f x ]]; then make; fi", "diff <(ls a) <(ls b)",
+        "make | tee >(cat)", "make &> log", "make &>> log", "grep x <<< text", "set -o pipefail; make | tail",
+        "set -euo pipefail; make", "source env.sh; make", "cd x && source env.sh", "function f { make; }",
+        "echo ${x^^}", "echo ${x,,}", "echo ${x//a/b}", "files=(a b)", "make; files=(a b)",
+    ],
+)  # fmt: skip
+def test_bash_syntax_that_sh_would_read_is_warned_of(project: Path, command: str) -> None:
+    expected = [problem(BASH, hint=BASH_HINT)]
+    assert look(command, project) == expected
+    assert look(command, project, shell="sh") == expected
+
+
+@pytest.mark.parametrize("command", ["[[ -f x ]] && make", "source env.sh; make", "diff <(ls a) <(ls b)"])
+def test_bash_may_read_bash_syntax(project: Path, command: str) -> None:
+    assert look(command, project, shell="bash") == []
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "bash -c '[[ -f x ]]'", 'bash -c "source env.sh && make"', "docker run img bash -c 'set -o pipefail'",
+        "echo '[[ x ]]'", 'echo "a &> b"', r'echo "\"[[ x ]]\""', "[ -f x ] && make", "make > log 2>&1",
+        "make >log 2>&1 &", "cat <<EOF\nx\nEOF", ". ./env.sh", "f() { make; }; f", "echo ${x:-a} ${x%/*} ${#x}",
+        "grep [[:space:]] x", 'grep "[[:space:]]" x', "set -eu; make", "echo $((1 + 2))", "(make; make test)",
+        "echo resource allocation", "make functional tests", "X=1 make",
+    ],
+)  # fmt: skip
+def test_what_every_shell_reads_is_no_bash_syntax(project: Path, command: str) -> None:
+    assert look(command, project) == []
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "grep -rn function src",
+        "find source -name x",
+        "git log --source --all",
+        "jq -e .source package.json",
+        "echo the source was checked",
+    ],
+)
+def test_a_word_that_means_something_to_bash_is_no_syntax_in_the_place_of_an_argument(
+    project: Path, command: str
+) -> None:
+    assert look(command, project) == []
+
+
+# Variables
+
+
+@pytest.mark.parametrize("family", ["CLAUDE", "MUX", "TURNGATE"])
+@pytest.mark.parametrize("variable", ["PROJECT_DIR", "TRANSCRIPT_PATH", "PLUGIN_ROOT"])
+def test_a_path_in_a_variable_needs_quotes(project: Path, family: str, variable: str) -> None:
+    name = f"{family}_{variable}"
+    for command in (
+        f"${name}/hooks/x.sh", f"${{{name}}}/hooks/x.sh", f"bash ${name}/hooks/x.sh", f'echo "x" ${name}', f"cd ${name} && make",
+    ):  # fmt: skip
+        assert look(command, project) == [unquoted(name)]
+
+
+@pytest.mark.parametrize("name", ["CLAUDE_PROJECT_DIR", "MUX_TRANSCRIPT_PATH", "TURNGATE_PROJECT_DIR"])
+def test_a_variable_in_quotes_is_fine(project: Path, name: str) -> None:
+    for command in (
+        f'"${name}"/hooks/x.sh', f'"${name}/hooks/x.sh"', f'bash "${{{name}}}/x.sh" --all', f'cd "${name}" && make', f"echo '${name}'",
+    ):  # fmt: skip
+        assert look(command, project) == []
+
+
+@pytest.mark.parametrize("command", ["$CLAUDE_PROJECT_DIRECTORY/x", "$MY_CLAUDE_PROJECT_DIR/x", "$HOME/x.sh"])
+def test_other_variables_are_none_of_our_business(project: Path, command: str) -> None:
+    assert look(command, project) == []
+
+
+def test_the_shell_does_not_split_what_is_assigned(project: Path) -> None:
+    assert look("PATH=$CLAUDE_PROJECT_DIR/node_modules/.bin:$PATH eslint .", project) == []
+
+
+# Paths
+
+RELATIVE: Mapping[str, tuple[str, str]] = {  # command: the path in it, and the same from the project's folder
+    "./check.sh": ("./check.sh", "check.sh"),
+    "./check.sh --all": ("./check.sh", "check.sh"),
+    "scripts/check.sh": ("scripts/check.sh", "scripts/check.sh"),
+    ".claude/hooks/check.sh": (".claude/hooks/check.sh", ".claude/hooks/check.sh"),
+    "bash scripts/check.sh": ("scripts/check.sh", "scripts/check.sh"),
+    "sh ./check.sh": ("./check.sh", "check.sh"),
+    "python3 scripts/check.py --fast": ("scripts/check.py", "scripts/check.py"),
+    "python scripts/check.py": ("scripts/check.py", "scripts/check.py"),
+    "node scripts/check.js": ("scripts/check.js", "scripts/check.js"),
+    "uv run scripts/check.py": ("scripts/check.py", "scripts/check.py"),
+    "scripts/check.sh && make": ("scripts/check.sh", "scripts/check.sh"),
+}
+
+
+@pytest.mark.parametrize(("command", "paths"), RELATIVE.items(), ids=RELATIVE)
+def test_a_relative_path_works_from_one_folder_only(
+    project: Path, command: str, paths: tuple[str, str]
+) -> None:
+    path, from_project = paths
+    assert look(command, project) == [relative(path, from_project), missing(path)]
+    script(project / path, "")
+    assert look(command, project) == [relative(path, from_project)]
+
+
+def test_a_script_that_is_not_there_fails_at_every_run(project: Path) -> None:
+    path = project / "check.sh"
+    assert look(str(path), project) == [missing(str(path))]
+    assert look(f"bash {path} --all", project) == [missing(str(path))]
+    script(path, "")
+    assert look(str(path), project) == look(f"bash {path} --all", project) == []
+
+
+@pytest.mark.parametrize("enabled", [True, False])
+def test_a_hook_that_never_runs_can_not_fail(project: Path, enabled: bool) -> None:
+    expected = [missing("/no/such/script")] if enabled else []
+    assert look("/no/such/script", project, enabled=enabled) == expected
+
+
+def test_a_program_without_a_shell_must_be_there_too(project: Path) -> None:
+    for path in ("scripts/check", str(project / "check")):
+        assert look(path, project, args=("--all",)) == [missing(path)]
+        script(project / path, "")
+        assert look(path, project, args=("--all",)) == []
+
+
+@pytest.mark.parametrize("command", ["make", "${CLAUDE_PROJECT_DIR}/check", "[[", "source"])
+def test_without_a_shell_neither_names_nor_variables_nor_syntax_mean_anything(
+    project: Path, command: str
+) -> None:
+    assert look(command, project, args=("&>", "$CLAUDE_PROJECT_DIR", "a/b")) == []
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "npm run lint && npm test", "python3 ~/.claude/hooks/x.py", "make test",
+        '"$CLAUDE_PROJECT_DIR"/.claude/hooks/x.sh', '"$CLAUDE_PROJECT_DIR/.claude/hooks/x.sh" --all', "echo a/b",
+        "git diff origin/main --stat", "curl https://example.com/x -d @-", "cd sub/dir && make", "npx eslint src/",
+        "pytest tests/unit -q", "python3 -m pytest tests/unit", "make -C sub/dir all", "npm --prefix web/app test",
+        "~/.claude/hooks/x.sh", "$HOME/.claude/hooks/x.sh", 'python3 "$HOME"/x.py', "/bin/sh -c 'make test'",
+        "/usr/bin/env true", "sh -c 'cd a/b && make'", "python3 -c 'print(\"a/b\")'", "test -f a/b || exit 0",
+        "date +%Y/%m/%d", "true # see docs/hooks", "X=a/b make", "echo ok > out/log", "sed s/a/b/ file", "exit 2",
+    ],
+)  # fmt: skip
+def test_commands_as_people_write_them_are_not_found_fault_with(project: Path, command: str) -> None:
+    assert look(command, project) == []
+
+
+def test_an_absolute_script_that_is_there_is_not_found_fault_with(project: Path) -> None:
+    path = script(project / "x.py", "")
+    assert look(f"uv run --script {path}", project) == look(f"python3 {path}", project) == []
+
+
+# Options without a meaning
+
+
+@pytest.mark.parametrize("event", ["Stop", "SubagentStop"])
+@pytest.mark.parametrize(
+    ("dialect", "does"),
+    [
+        (TURNGATE, "runs at every stop all the same"),
+        (MUX, "runs at every stop all the same"),
+        (CLAUDE, "never runs at a stop"),
+    ],
+    ids=[*DIALECTS],
+)
+@pytest.mark.parametrize("kind", [CommandHook, PromptHook, AgentHook, HttpHook])
+def test_a_condition_has_no_meaning_at_a_stop(
+    project: Path, kind: Any, dialect: Dialect, does: str, event: str
+) -> None:
+    expected = problem(
+        f"has no meaning on {event}: the hook {does}", field="if", event=event, hint="leave it out"
+    )
+    assert look(kind("x", condition="Bash(*)"), project, event=event, dialect=dialect) == [expected]
+
+
+def test_a_condition_before_a_tool_is_fine(project: Path) -> None:
+    assert look("make", project, event="PreToolUse", condition="Bash(*)") == []
+
+
+@pytest.mark.parametrize("event", ["Stop", "PreToolUse"])
+def test_outcomes_have_a_meaning_for_children_only(project: Path, event: str) -> None:
+    expected = problem(f"has no meaning on {event}", field="outcomes", event=event, hint="leave it out")
+    assert look("make", project, event=event, outcomes=("ok", "error")) == [expected]
+    assert look(PromptHook("done?", outcomes=("error",)), project, event=event) == [expected]
+    assert look("make", project, event=event, outcomes=("ok",)) == []
+    assert look("make", project, event="SubagentStop", outcomes=("ok", "error")) == []
+
+
+# All together
+
+
+def test_everything_is_said_at_once_in_the_order_of_the_hooks(project: Path) -> None:
+    first = Rule(
+        "Stop", CommandHook("[[ -f $MUX_PROJECT_DIR/x ]]", condition="x"), file="a", index="[0].hooks[0]"
+    )
+    second = Rule("SubagentStop", CommandHook("./check.sh"), file="b", index="[1].hooks[2]")
+    found = lint(Settings(rules=(first, second)), str(project))
+    assert [(p.severity, str(p)) for p in found] == [
+        ("warning", "a: Stop[0].hooks[0].if: has no meaning on Stop: the hook runs at every stop all the same"),
+        ("warning", f"a: Stop[0].hooks[0].command: {BASH}"),
+        ("warning", "a: Stop[0].hooks[0].command: $MUX_PROJECT_DIR is not quoted: a blank in the path breaks it"),
+        ("warning", "b: SubagentStop[1].hooks[2].command: ./check.sh is a relative path"),
+        ("error", "b: SubagentStop[1].hooks[2].command: ./check.sh does not exist, so the hook fails at every run"),
+    ]  # fmt: skip
+
+
+def test_a_script_hook_is_looked_at_by_nobody(project: Path) -> None:
+    rule = Rule("Stop", CommandHook("/no/such/script", args=()), source="script", file=".mux/stop")
+    assert lint(Settings(rules=(rule,)), str(project)) == ()
+
+
+def test_prompts_and_addresses_are_no_commands(project: Path) -> None:
+    hooks = (
+        PromptHook("[[ $CLAUDE_PROJECT_DIR/x ]]"),
+        AgentHook("./check.sh"),
+        HttpHook("http://localhost/a/b"),
+    )
+    assert lint(settings(*hooks), str(project)) == ()
+
+
+def test_a_hook_from_python_has_no_file(project: Path) -> None:
+    assert [p.file for p in lint(settings("[[ x ]]"), str(project))] == ["Python"]
