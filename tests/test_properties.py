@@ -124,10 +124,13 @@ answers = st.fixed_dictionaries(
     },
 )
 around = st.sampled_from([b"", b"\n", b" ", b"\xef\xbb\xbf", b"text\n", b"}", b"\xff", b"{"])
+as_json = answers.map(lambda value: json.dumps(value).encode())
 printed = st.one_of(
     st.binary(max_size=30),
-    st.builds(lambda a, value, b: a + json.dumps(value).encode() + b, around, answers | junk, around),
+    as_json,
+    as_json,
     answers.map(lambda value: json.dumps(value, indent=2).encode()),
+    st.builds(lambda a, value, b: a + json.dumps(value).encode() + b, around, answers | junk, around),
 )
 codes = st.sampled_from([0, 0, 0, 2, 2, 1]) | st.integers(0, 255)
 reports = st.builds(
@@ -276,19 +279,18 @@ def test_a_decision_whose_text_is_no_text_is_a_fault_and_no_exception(kind: Any,
 # A turn
 
 CHECKS = ["lint", "tests"]
-verdicts = st.one_of(
-    st.builds(
-        lambda hook, reason: Continue((run(Block(reason), hook),), reason),
-        st.sampled_from(CHECKS), st.sampled_from(["fix it", "still broken"]),
-    ),
-    st.builds(lambda hook: Continue((run(Advise("look"), hook),), "look", advice_only=True), st.sampled_from(CHECKS)),
-    st.just(Stop()),
-    st.just(Stop(halted=True)),
-)  # fmt: skip
-refusals = verdicts.filter(lambda verdict: isinstance(verdict, Continue) and not verdict.advice_only)
+refusals: st.SearchStrategy[Verdict] = st.builds(
+    lambda hook, reason: Continue((run(Block(reason), hook),), reason),
+    st.sampled_from(CHECKS),
+    st.sampled_from(["fix it", "still broken"]),
+)
+advice: st.SearchStrategy[Verdict] = st.builds(
+    lambda hook: Continue((run(Advise("look"), hook),), "look", advice_only=True), st.sampled_from(CHECKS)
+)
+stops: st.SearchStrategy[Verdict] = st.sampled_from([Stop(), Stop(halted=True)])
 TOOL = "a tool call"
 steps: st.SearchStrategy[list[Verdict | str]] = st.lists(
-    st.one_of(refusals, refusals, verdicts, st.just(TOOL)), max_size=40
+    st.one_of(refusals, refusals, refusals, advice, stops, st.just(TOOL)), max_size=40
 )
 limits = st.none() | st.integers(0, 30)
 

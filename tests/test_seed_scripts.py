@@ -1001,7 +1001,7 @@ def test_a_stop_hook_whose_python_file_is_missing_blocks_by_accident_and_a_warni
             Block(
                 said_by_python,
                 warnings=(
-                    f"its exit code 2 looks like an interpreter that did not find the hook's file: {said_by_python}",
+                    f"its exit code 2 looks like a mistake in the hook and not like a refusal: {said_by_python}",
                 ),
             )
         ],

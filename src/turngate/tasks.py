@@ -11,11 +11,16 @@ T = TypeVar("T")
 
 
 async def to_the_end(work: Awaitable[T]) -> T:
-    """Finishes bounded work although the task is cancelled meanwhile, however often; the caller goes on as it was."""
+    """Finishes bounded work although the task is cancelled meanwhile, however often; then the cancellation passes."""
     task = asyncio.ensure_future(work)
+    cancelled = False
     while not task.done():
-        with contextlib.suppress(asyncio.CancelledError):
+        try:
             await asyncio.shield(task)
+        except asyncio.CancelledError:
+            cancelled = not task.cancelled()
+    if cancelled:
+        raise asyncio.CancelledError
     return task.result()
 
 

@@ -63,7 +63,7 @@ def test_every_problem_is_shown_at_once_with_its_place_and_a_hint(
         1,
         [
             "~/.mux/settings.json",
-            "  error: not JSON at line 1, column 15: a comma before the closing bracket is not allowed in JSON; none of its hooks run",
+            "  error: not JSON at line 1, column 13: a comma before the closing bracket is not allowed in JSON; none of its hooks run",
             ".claude/settings.json",
             "  error: Stop[0]: is a hook by itself, expected a group with an inner `hooks` list",
             '    → a group looks like {"hooks": [{"type": "command", "command": "…"}]}',

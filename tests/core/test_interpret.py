@@ -216,7 +216,7 @@ def test_an_interpreter_that_did_not_find_its_script_blocks_but_the_accident_is_
     assert interpret(Exited(2, "", stderr), rule(), TURNGATE) == Block(
         stderr.strip(),
         warnings=(
-            f"its exit code 2 looks like an interpreter that did not find the hook's file: {stderr.strip()}",
+            f"its exit code 2 looks like a mistake in the hook and not like a refusal: {stderr.strip()}",
         ),
     )
 

@@ -42,9 +42,7 @@ QUIET: Mapping[str, Any] = {
     "an empty list": {"hooks": {"Stop": []}},
     "a child's hooks": stop_hooks("make", event="SubagentStop"),
     "a bad hook of another event": {"hooks": {"SubagentStop": "make"}},
-    "other settings": {"permissions": {"allow": []}, "model": "opus"},
-    "single values": {"turngate": {"limit": 5, "order": "sequential"}, "env": {"A": "1"}},
-    "switched off": {"disableAllHooks": True},
+    "other settings": {"permissions": {"allow": []}, "colour": "red"},
 }
 
 

@@ -191,7 +191,8 @@ plain_text |= st.text(st.characters(codec="utf-8", exclude_characters="\0"), max
 plain_numbers = st.integers(-2, 2000) | st.sampled_from([0.5, -0.5, 1000.5])
 plain_scalars = st.none() | st.booleans() | plain_numbers | plain_text
 plain_names = [name for name in NAMES if name != "$schema"]  # the editor's own key: nobody else looks at it
-plain_values = settings_values(json_values(plain_scalars, plain_names, leaves=6), words=plain_text)
+plain_junk = plain_scalars | json_values(plain_scalars, plain_names, leaves=6)
+plain_values = settings_values(plain_junk, words=plain_text, numbers=plain_numbers)
 
 
 @given(plain_values)

@@ -142,7 +142,7 @@ def test_a_named_shell_reads_even_a_plain_command(project: Path) -> None:
     script(project / "parent.sh", SAYS_ITS_PARENT)
     log = script(project / "log.sh", '#!/bin/sh\necho "$@" >>log\nexec /bin/sh "$@"\n')
     ended = run("./parent.sh", project, shell=str(log))
-    assert (ended.code, (project / "log").read_text()) == (0, "-c ./parent.sh\n")
+    assert (ended.code, (project / "log").read_text()) == (0, "-c -- ./parent.sh\n")
 
 
 # A shell reads everything else

@@ -40,10 +40,19 @@ def read_answer(text: str, event: str, dialect: Dialect) -> Answer | PlainText |
     if not body.startswith("{"):
         return PlainText(_buried_block(body))
     try:
-        value = json.loads(body)
-    except (ValueError, RecursionError) as error:
+        value = _parsed(body)
+    except (json.JSONDecodeError, RecursionError) as error:
         return _broken(body, error, dialect)
     return read_object(value, event, dialect)
+
+
+def _parsed(body: str) -> Any:
+    try:
+        return json.loads(body)
+    except json.JSONDecodeError:
+        raise
+    except ValueError:  # a number with more digits than Python likes: no reason to lose a decision
+        return json.loads(body, parse_int=float)
 
 
 def _buried_block(body: str) -> tuple[str, ...]:
@@ -66,7 +75,7 @@ def _broken(body: str, error: Exception, dialect: Dialect) -> PlainText | NotAnA
 def _shortly(error: Exception) -> str:
     if isinstance(error, json.JSONDecodeError):
         return f"line {error.lineno}, column {error.colno}: {error.msg}"
-    return "nested too deeply" if isinstance(error, RecursionError) else "a number in it is too long"
+    return "nested too deeply"
 
 
 def read_object(value: Mapping[str, Any], event: str, dialect: Dialect) -> Answer | NotAnAnswer:

@@ -71,11 +71,14 @@ def _stderr_reason(report: Exited, rule: Rule, dialect: Dialect) -> str | None:
 
 
 def _accident(report: Exited) -> tuple[str, ...]:
-    """An interpreter that can not open its script exits with 2 as well; it still blocks, but we say so."""
+    """A shell that stumbles and an interpreter without its script exit with 2 as well; they block, but we say so."""
     last = report.stderr.strip().rpartition("\n")[2]
-    if report.stdout or not ("can't open file" in last or "cannot open" in last):
+    if report.stdout or not any(words in last for words in _ACCIDENTS):
         return ()
-    return (f"its exit code 2 looks like an interpreter that did not find the hook's file: {last}",)
+    return (f"its exit code 2 looks like a mistake in the hook and not like a refusal: {last}",)
+
+
+_ACCIDENTS = ("can't open file", "cannot open", "cannot create", "Syntax error", "syntax error")
 
 
 def _failed(report: Exited, rule: Rule, dialect: Dialect) -> Decision:

@@ -39,3 +39,26 @@ FAMILIES = {
 }
 
 LEVELS = ("user", "project", "local")
+
+# Settings of Claude Code's own whose wrong type makes it ignore the whole file, hooks included.
+FOREIGN_SETTINGS: dict[str, type | tuple[type, ...]] = {
+    "cleanupPeriodDays": (int, float),
+    "env": dict,
+    "permissions": dict,
+    "includeCoAuthoredBy": bool,
+    "model": str,
+    "outputStyle": str,
+    "statusLine": dict,
+    "apiKeyHelper": str,
+    "enableAllProjectMcpServers": bool,
+    "enabledMcpjsonServers": list,
+    "disabledMcpjsonServers": list,
+}
+
+
+def would_void(name: str, value: object) -> bool:
+    """Would Claude Code ignore the whole file because of this setting?"""
+    wanted = FOREIGN_SETTINGS.get(name)
+    return wanted is not None and (
+        not isinstance(value, wanted) or (isinstance(value, bool) and wanted is not bool)
+    )

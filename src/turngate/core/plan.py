@@ -1,6 +1,7 @@
 """Which hooks run for an event: match, leave out, de-duplicate, keep the order."""
 
 import re
+import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
@@ -68,7 +69,9 @@ def compiled(matcher: str) -> tuple[str, ...] | re.Pattern[str] | None:
     if _NAMES_ONLY.fullmatch(matcher):
         return tuple(name.strip() for name in re.split(r"[,|]", matcher) if name.strip())
     try:
-        return re.compile(matcher)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # odd is not wrong
+            return re.compile(matcher)
     except (re.error, RecursionError, OverflowError):
         return None
 

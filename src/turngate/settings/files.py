@@ -35,9 +35,7 @@ def load_file(place: Place, dialect: Dialect) -> Layer | None:
     try:
         value = json.loads(text, parse_constant=_no_constant) if text.strip() else {}
     except json.JSONDecodeError as error:
-        return _bad(
-            place, f"not JSON at line {error.lineno}, column {error.colno}: {_diagnosis(text, error)}"
-        )
+        return _bad(place, _diagnosis(text, error))
     except RecursionError:
         return _bad(place, "not readable: it is nested too deeply")
     except ValueError as error:
@@ -77,18 +75,21 @@ def _no_constant(name: str) -> Any:
 
 
 def _diagnosis(text: str, error: json.JSONDecodeError) -> str:
-    """What the usual suspects look like to a parser that knows only JSON."""
-    rest = text[error.pos :].lstrip()
-    before = text[: error.pos].rstrip()
+    """Where it is, and what the usual suspects look like to a parser that knows only JSON."""
+    place, words = error.pos, error.msg[0].lower() + error.msg[1:]
+    rest = text[place:].lstrip()
+    before = text[:place].rstrip()
     if rest.startswith(("//", "/*", "#")):
-        return "comments are not allowed in JSON"
-    if rest[:1] in ("}", "]") and before.endswith(","):
-        return "a comma before the closing bracket is not allowed in JSON"
-    if error.msg == "Extra data":
-        return "the file goes on after the JSON value ended"
-    if rest.startswith("'"):
-        return 'strings need double quotes (")'
-    return error.msg[0].lower() + error.msg[1:]
+        words = "comments are not allowed in JSON"
+    elif (rest[:1] in ("}", "]") and before.endswith(",")) or "trailing comma" in words:
+        place = text.rindex(",", 0, place + 1)  # Python 3.13 stands on the comma, earlier ones behind it
+        words = "a comma before the closing bracket is not allowed in JSON"
+    elif error.msg == "Extra data":
+        words = "the file goes on after the JSON value ended"
+    elif rest.startswith("'"):
+        words = 'strings need double quotes (")'
+    line = text.count("\n", 0, place) + 1
+    return f"not JSON at line {line}, column {place - text.rfind(chr(10), 0, place)}: {words}"
 
 
 def _bad(place: Place, message: str, hint: str | None = None) -> Layer:

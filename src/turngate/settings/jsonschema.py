@@ -19,19 +19,35 @@ def settings_schema() -> dict[str, Any]:
         "properties": {
             "$schema": {"type": "string"},
             "hooks": {
-                "type": "object",
+                "type": ["object", "null"],
                 "description": "Event → list of groups → list of hooks.",
                 "properties": {event: _groups(event) for event in EVENTS},
             },
-            "disableAllHooks": {"type": "boolean", "description": "true: this family's hooks do not run."},
+            "disableAllHooks": {
+                "type": ["boolean", "null"],
+                "description": "true: this family's hooks do not run.",
+            },
             "env": {**keys.HOOK["env"].schema, "description": "Environment variables for all hooks."},
             "turngate": {
                 "type": "object",
                 "properties": {name: dict(key.schema) for name, key in keys.TURNGATE.items()},
             },
-            "agents": {"type": "object", "description": "`defaults.subagents.maxSteerRestarts` is read."},
+            "agents": _STEERS,
         },
     }
+
+
+# Objects of another program: only the one number in them is ours.
+_STEERS: dict[str, Any] = {
+    "description": "How often hooks may redirect a child: `defaults.subagents.maxSteerRestarts`.",
+    "properties": {
+        "defaults": {
+            "properties": {
+                "subagents": {"properties": {"maxSteerRestarts": {"type": ["integer", "null"], "minimum": 0}}}
+            }
+        }
+    },
+}
 
 
 def _groups(event: str) -> dict[str, Any]:
@@ -40,7 +56,7 @@ def _groups(event: str) -> dict[str, Any]:
         "type": "object",
         "required": ["hooks"],
         "properties": {
-            "matcher": {"type": "string", "description": _matcher_words(event)},
+            "matcher": {"type": ["string", "null"], "description": _matcher_words(event)},
             "hooks": {"type": "array", "items": {"anyOf": [_hook(kind) for kind in kinds]}},
         },
     }

@@ -1,6 +1,5 @@
 """Every key that a settings file may hold, once: validation and the JSON Schema are both made from these tables."""
 
-import math
 import re
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
@@ -19,8 +18,11 @@ class Key(NamedTuple):
     read: Callable[[Any], Any] | None = None
 
 
+LONGEST = 10**9  # seconds; a number that no clock of ours can hold is a mistake
+
+
 def seconds(value: Any) -> bool:
-    return type(value) in (int, float) and value > 0 and math.isfinite(value)
+    return type(value) in (int, float) and 0 < value <= LONGEST
 
 
 def count(value: Any) -> bool:
@@ -86,7 +88,7 @@ def some_of(*words: str) -> Callable[[Any], bool]:
     )
 
 
-_SECONDS = {"type": "number", "exclusiveMinimum": 0}
+_SECONDS = {"type": "number", "exclusiveMinimum": 0, "maximum": LONGEST}
 _TEXT = {"type": "string", "minLength": 1, "pattern": r"\S"}
 _VARIABLES = {
     "type": "object",
@@ -223,18 +225,3 @@ TURNGATE: Mapping[str, Key] = {
     "plugins": Key("plugins", texts, "a list of names", {"type": "array", "items": {"type": "string"}, "description": "Plugins that are switched on."}, read=tuple),
     "pluginDirs": Key("plugin_dirs", texts, "a list of folders", {"type": "array", "items": {"type": "string"}, "description": "Folders of plugins."}, read=tuple),
 }  # fmt: skip
-
-# Other settings of Claude Code whose wrong type makes it ignore the whole file, hooks included.
-CLAUDE_TYPES: Mapping[str, type | tuple[type, ...]] = {
-    "cleanupPeriodDays": (int, float),
-    "env": dict,
-    "permissions": dict,
-    "includeCoAuthoredBy": bool,
-    "model": str,
-    "outputStyle": str,
-    "statusLine": dict,
-    "apiKeyHelper": str,
-    "enableAllProjectMcpServers": bool,
-    "enabledMcpjsonServers": list,
-    "disabledMcpjsonServers": list,
-}

@@ -9,9 +9,12 @@ from turngate.core.names import STOP_EVENTS
 from turngate.core.settings import Problem, Rule, Settings, Severity
 
 _QUOTED = re.compile(r"'[^']*'|\"(?:[^\"\\]|\\.)*\"")
+_START = r"(?:^|[;&|({]|\b(?:then|do|else)\b)\s*"  # where a command begins
 _BASH_ONLY = re.compile(
-    r"(?<![\w\[])\[\[\s|[<>]\(|&>|<<<|\bset\s+-\w*o?\s*pipefail|\bsource\s|\bfunction\s+\w|\$\{\w+(?:\^|,|//)|(?:^|\s)\w+=\("
+    rf"(?<![\w\[])\[\[\s|[<>]\(|&>|<<<|\$\{{\w+(?:\^|,|//)|(?:^|\s)\w+=\("
+    rf"|{_START}(?:source|function|shopt|declare|pushd|popd)\s|{_START}set\s+-\w*o?\s*pipefail"
 )
+_ASSIGNMENT = re.compile(rf"({_START})(?:[A-Za-z_]\w*=\S*(?:\s+|$))+")  # nothing is split in one
 _VARIABLE = re.compile(r"\$\{?(?:CLAUDE|MUX|TURNGATE)_(?:PROJECT_DIR|TRANSCRIPT_PATH|PLUGIN_ROOT)\b")
 _RELATIVE = re.compile(
     r"(?:(?:bash|sh|python3?|node|uv run)\s+)?(\.{0,2}[\w-]*(?<!~)/?[\w./-]*/[\w./-]+)(?:\s|$)"
@@ -24,6 +27,8 @@ def lint(settings: Settings, project: str) -> tuple[Problem, ...]:
 
 def _look(rule: Rule, settings: Settings, project: str) -> Iterator[Problem]:
     hook = rule.hook
+    if not hook.enabled:
+        return
     if hook.condition is not None and rule.event in STOP_EVENTS:
         does = (
             "never runs at a stop"
@@ -45,7 +50,7 @@ def _look(rule: Rule, settings: Settings, project: str) -> Iterator[Problem]:
     if hook.shell != "bash" and _BASH_ONLY.search(bare):
         hint = 'add "shell": "bash", or put it into a script that begins with #!/usr/bin/env bash'
         yield _problem(rule, "command", "uses bash syntax, but /bin/sh reads it", hint, "warning")
-    unquoted = _VARIABLE.search(bare)
+    unquoted = _VARIABLE.search(_ASSIGNMENT.sub(r"\1", bare))
     if unquoted:
         name = unquoted[0].lstrip("${")
         hint = f'write "${name}"/… with the double quotes (in JSON: \\"${name}\\"/…)'

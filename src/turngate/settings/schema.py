@@ -6,7 +6,7 @@ from typing import Any
 
 from turngate.core.dialect import Dialect
 from turngate.core.hooks import AgentHook, CommandHook, Hook, HttpHook, PromptHook
-from turngate.core.names import EVENTS, FOREIGN_EVENTS, STOP_EVENTS
+from turngate.core.names import EVENTS, FOREIGN_EVENTS, STOP_EVENTS, would_void
 from turngate.core.plan import compiled
 from turngate.core.settings import Layer, Problem, Rule, Scalars, Severity
 from turngate.settings import keys
@@ -117,11 +117,11 @@ class _Reader:
         if matcher:
             self.matcher(matcher, event, index)
         for number, entry in enumerate(entries):
-            hook = self.entry(entry, event, index, number)
+            place = f"{index}.hooks[{number}]"
+            hook = self.entry(entry, event, place)
             if hook is not None:
-                place = f"{index}.hooks[{number}]"
                 found.append(Rule(event, hook, matcher, self.level, self.file, self.family, place))
-            else:
+            elif not _asks_a_model(entry):
                 self.guard_lost |= event in _GUARDS
         return None
 
@@ -132,7 +132,7 @@ class _Reader:
                     f"{matcher!r} has no meaning on {event}: the hooks run at every {event}",
                     "warning", event=event, index=index, field="matcher", hint="leave it out",
                 )  # fmt: skip
-        elif compiled(matcher) is None:
+        elif matcher != "*" and compiled(matcher) is None:
             self.problem(
                 f"{matcher!r} is no valid regular expression, so it never matches",
                 event=event,
@@ -140,16 +140,14 @@ class _Reader:
                 field="matcher",
             )
 
-    def entry(self, entry: Any, event: str, group: str, number: int) -> Hook | None:
+    def entry(self, entry: Any, event: str, index: str) -> Hook | None:
         """One hook, or None when it can not be used."""
         if type(entry) is not dict:
-            self.problem(
-                f"is {_shown(entry)}, expected an object", event=event, index=f"{group}.hooks[{number}]"
-            )
+            self.problem(f"is {_shown(entry)}, expected an object", event=event, index=index)
             return None
         kind = entry.get("type")
         if type(kind) is not str or kind not in _CLASSES:
-            self.bad_type(entry, kind, event, f"{group}.hooks[{number}]")
+            self.bad_type(entry, kind, event, index)
             return None
         good: dict[str, Any] = {}
         usable = True
@@ -158,29 +156,23 @@ class _Reader:
             if key is not None and kind in key.kinds and key.good(value):
                 good[key.field] = value if key.read is None else key.read(value)
             elif name != "type":
-                usable &= self.bad_key(name, value, kind, event, f"{group}.hooks[{number}]")
+                usable &= self.bad_key(name, value, kind, event, index)
         if usable and keys.BODY[kind] not in good:
             body = keys.HOOK[keys.BODY[kind]]
-            self.problem(
-                f"is missing, expected {body.expected}",
-                event=event,
-                index=f"{group}.hooks[{number}]",
-                field=body.field,
-            )
+            self.problem(f"is missing, expected {body.expected}", event=event, index=index, field=body.field)
             usable = False
-        if kind in ("prompt", "agent") and event not in STOP_EVENTS:
-            self.problem(
-                f"{kind} hooks exist for {' and '.join(STOP_EVENTS)} only", event=event, index=f"{group}.hooks[{number}]",
-                field="type", hint="use a command hook here",
-            )  # fmt: skip
+        if _asks_a_model(entry) and event not in STOP_EVENTS:
+            only = f"{kind} hooks exist for {' and '.join(STOP_EVENTS)} only"
+            self.problem(only, event=event, index=index, field="type", hint="use a command hook here")
             usable = False
         if good.get("timeout", 0) >= 1000:
-            self.problem(
-                f"{good['timeout']:g} looks like milliseconds, but it is read as seconds", "warning",
-                event=event, index=f"{group}.hooks[{number}]", field="timeout",
-                hint=f"write {good['timeout'] / 1000:g} if you mean {good['timeout']:g} milliseconds",
-            )  # fmt: skip
+            self.milliseconds(good["timeout"], event, index)
         return _CLASSES[kind](**good) if usable else None
+
+    def milliseconds(self, seconds: float, event: str, index: str) -> None:
+        said = f"{seconds:g} looks like milliseconds, but it is read as seconds"
+        hint = f"write {seconds / 1000:g} if you mean {seconds:g} milliseconds"
+        self.problem(said, "warning", event=event, index=index, field="timeout", hint=hint)
 
     def bad_type(self, entry: Mapping[str, Any], kind: Any, event: str, index: str) -> None:
         known = ", ".join(f'"{name}"' for name in _CLASSES)
@@ -269,16 +261,9 @@ class _Reader:
                 )
             elif name not in keys.FILE and self.family != "claude":
                 self.problem("is no key that Turngate knows: ignored", "note", field=_safe(name))
-        if self.family == "claude":
-            for name, wanted in keys.CLAUDE_TYPES.items():
-                if name in value and (
-                    not isinstance(value[name], wanted)
-                    or (isinstance(value[name], bool) and wanted is not bool)
-                ):
-                    self.problem(
-                        f"is {_shown(value[name])}: Claude Code would ignore this whole file, hooks included; Turngate does not",
-                        "warning", field=name,
-                    )  # fmt: skip
+            elif self.family == "claude" and would_void(name, value[name]):
+                said = "Claude Code would ignore this whole file, hooks included; Turngate does not"
+                self.problem(f"is {_shown(value[name])}: {said}", "warning", field=name)
 
     def problem(
         self, message: str, severity: Severity = "error", *,
@@ -295,6 +280,10 @@ class _Reader:
                 hint=hint,
             )
         )
+
+
+def _asks_a_model(entry: Any) -> bool:
+    return isinstance(entry, dict) and entry.get("type") in ("prompt", "agent")
 
 
 _GROUP_HINT = 'a group looks like {"hooks": [{"type": "command", "command": "…"}]}'

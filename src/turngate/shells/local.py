@@ -45,7 +45,7 @@ class LocalShell:
             # a script that has no shebang line.
             with contextlib.suppress(NotStarted):
                 return await start(*hook.command.split())
-        return await start(hook.shell or "/bin/sh", "-c", hook.command)
+        return await start(hook.shell or "/bin/sh", "-c", "--", hook.command)
 
 
 def _with_project(words: tuple[str, ...], env: Mapping[str, str]) -> tuple[str, ...]:
