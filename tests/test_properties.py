@@ -5,7 +5,7 @@ import math
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import settings as examples
 from hypothesis import strategies as st
 
@@ -130,6 +130,7 @@ printed = st.one_of(
     as_json,
     as_json,
     answers.map(lambda value: json.dumps(value, indent=2).encode()),
+    st.just(b'{"decision": "block", "reason": "go on", "digits": ' + b"1" * 5_000 + b"}"),
     st.builds(lambda a, value, b: a + json.dumps(value).encode() + b, around, answers | junk, around),
 )
 codes = st.sampled_from([0, 0, 0, 2, 2, 1]) | st.integers(0, 255)
@@ -167,7 +168,13 @@ def assert_sound(verdict: Verdict, event: str, dialect: Dialect) -> None:
     assert json.loads(json.dumps(shown, ensure_ascii=False, allow_nan=False).encode()) == shown
 
 
+DENIED = (
+    '{"hookSpecificOutput": {"hookEventName": "Stop", "permissionDecision": "deny"}}'  # a tool event's word
+)
+
+
 @given(report=reports, event=events, dialect=st.sampled_from([TURNGATE, MUX]))
+@example(report=Exited(0, DENIED), event="Stop", dialect=TURNGATE)
 @examples(max_examples=400, deadline=None)
 def test_a_command_sends_the_agent_on_when_the_contract_says_so_and_never_else(
     report: Exited, event: str, dialect: Dialect
@@ -184,7 +191,7 @@ def contract_says_go_on(report: Exited, event: str, *, with_advice: bool) -> boo
     if report.code != 0 or report.cut:
         return False
     try:
-        said = json.loads(report.stdout.strip("\ufeff \t\r\n"))
+        said = json.loads(report.stdout.strip("\ufeff \t\r\n"), parse_int=float)
     except (ValueError, RecursionError):
         return False
     if not isinstance(said, dict) or said.get("continue") is False:
@@ -260,6 +267,8 @@ decisions: st.SearchStrategy[Decision] = st.one_of(
 
 
 @given(decision=decisions, event=events, dialect=dialects)
+@example(decision=Advise("  "), event="Stop", dialect=TURNGATE)
+@example(decision=Block("\ud800"), event="Stop", dialect=TURNGATE)
 @many
 def test_whatever_a_callback_decides_there_is_a_verdict_that_can_be_written_down(
     decision: Decision, event: str, dialect: Dialect

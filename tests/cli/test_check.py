@@ -71,6 +71,7 @@ def test_every_problem_is_shown_at_once_with_its_place_and_a_hint(
             "  error: PreToolUse[0].matcher: '(((' is no valid regular expression, so it never matches",
             "  error: PreToolUse[0].hooks[0].type: prompt hooks exist for Stop and SubagentStop only",
             "    → use a command hook here",
+            "  error: Stop[1].hooks[1].command: .claude/check.sh does not exist, so the hook fails at every run",
             "  error: Stop[1].hooks[3].command: .claude/hooks/gone.sh does not exist, so the hook fails at every run",
             "  warning: Stop[1].matcher: 'Bash' has no meaning on Stop: the hooks run at every Stop",
             "    → leave it out",
@@ -84,7 +85,7 @@ def test_every_problem_is_shown_at_once_with_its_place_and_a_hint(
             '    → add "shell": "bash", or put it into a script that begins with #!/usr/bin/env bash',
             "  warning: Stop[1].hooks[3].command: .claude/hooks/gone.sh is a relative path",
             '    → write "$CLAUDE_PROJECT_DIR"/.claude/hooks/gone.sh so that it works from every folder',
-            "4 hooks, 12 problems",
+            "4 hooks, 13 problems",
         ],
     )  # fmt: skip
 

@@ -6,14 +6,14 @@ from typing import Any
 from hypothesis import strategies as st
 
 from turngate.core.dialect import KINDS
-from turngate.core.names import EVENTS, FOREIGN_EVENTS
+from turngate.core.names import EVENTS, FOREIGN_EVENTS, FOREIGN_SETTINGS
 from turngate.settings import keys
 
 Values = st.SearchStrategy[Any]
 
 NAMES = sorted(
     {
-        *EVENTS, *FOREIGN_EVENTS, *keys.FILE, *keys.HOOK, *keys.TURNGATE, *keys.CLAUDE_TYPES, *KINDS,
+        *EVENTS, *FOREIGN_EVENTS, *keys.FILE, *keys.HOOK, *keys.TURNGATE, *FOREIGN_SETTINGS, *KINDS,
         *keys.FOREIGN_HOOK_KEYS, "matcher", "defaults", "subagents", "maxSteerRestarts", "stop", "colour",
     }
 )  # fmt: skip

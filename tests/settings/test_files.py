@@ -5,7 +5,6 @@ import errno
 import json
 import os
 import shutil
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -332,12 +331,6 @@ def test_one_familys_word_does_not_lift_anothers_switch(folders: Folders) -> Non
 COMMA = "a comma before the closing bracket is not allowed in JSON"
 COMMENT = "comments are not allowed in JSON"
 QUOTES = 'strings need double quotes (")'
-# Since Python 3.13 the place is that of the comma, not that of the bracket.
-COMMA_PLACES = (
-    ("line 3, column 1", "line 3, column 1")
-    if sys.version_info < (3, 13)
-    else ("line 2, column 14", "line 2, column 16")
-)
 
 BROKEN = {
     "comment at the top": ("/* why */ {}", f"not JSON at line 1, column 1: {COMMENT}"),
@@ -346,8 +339,8 @@ BROKEN = {
     "comment after a comma": ('{"a": 1, # why\n}', f"not JSON at line 1, column 10: {COMMENT}"),
     "comment in a list": ('{"a": [ // why\n]}', f"not JSON at line 1, column 9: {COMMENT}"),
     "comment at the end": ("{}\n// why\n", f"not JSON at line 2, column 1: {COMMENT}"),
-    "comma before a brace": ('{\n  "hooks": {},\n}', f"not JSON at {COMMA_PLACES[0]}: {COMMA}"),
-    "comma before a bracket": ('{"a": [\n  {"hooks": []},\n]}', f"not JSON at {COMMA_PLACES[1]}: {COMMA}"),
+    "comma before a brace": ('{\n  "hooks": {},\n}', f"not JSON at line 2, column 14: {COMMA}"),
+    "comma before a bracket": ('{"a": [\n  {"hooks": []},\n]}', f"not JSON at line 2, column 16: {COMMA}"),
     "single quotes around a key": ("{'hooks': {}}", f"not JSON at line 1, column 2: {QUOTES}"),
     "single quotes around a value": ("""{"a": 'x'}""", f"not JSON at line 1, column 7: {QUOTES}"),
     "two values": ("{}\n{}", "not JSON at line 2, column 1: the file goes on after the JSON value ended"),
@@ -689,3 +682,22 @@ def test_nothing_of_one_project_is_remembered_in_another(tmp_path: Path, folders
     folders.write("project", "turngate", {**stop_hooks("make"), "turngate": {"limit": 1}})
     assert folders.load().limit == 1
     assert load_settings(str(tmp_path)) == Settings(dialect=TURNGATE, hard_limit=10)
+
+
+@pytest.mark.req("C-09")
+def test_an_id_that_is_switched_off_needs_nothing_else(folders: Folders) -> None:
+    """What a user removes must not be written down again."""
+    folders.write("project", "mux", stop_hooks("check", id="tests"))
+    folders.write("local", "mux", {"hooks": {"Stop": [{"hooks": [{"id": "tests", "enabled": False}]}]}})
+    settings = folders.load()
+    assert (plan(settings, stop_event()).ask, settings.problems) == ((), ())
+
+
+def test_the_same_id_twice_in_one_file_is_said(folders: Folders) -> None:
+    hooks = [{"type": "command", "command": command, "id": "q"} for command in ("first", "last")]
+    folders.write("project", "mux", {"hooks": {"Stop": [{"hooks": hooks}]}})
+    settings = folders.load()
+    assert ([str(problem) for problem in settings.problems], len(settings.rules)) == (
+        [".mux/settings.json: Stop[0].hooks[1].id: 'q' stands twice in this file: the last one counts"],
+        1,
+    )

@@ -42,7 +42,7 @@ QUIET: Mapping[str, Any] = {
     "an empty list": {"hooks": {"Stop": []}},
     "a child's hooks": stop_hooks("make", event="SubagentStop"),
     "a bad hook of another event": {"hooks": {"SubagentStop": "make"}},
-    "other settings": {"permissions": {"allow": []}, "colour": "red"},
+    "what every family may hold": {"$schema": "s", "env": {"A": "1"}, "disableAllHooks": True},
 }
 
 
@@ -57,6 +57,13 @@ def test_a_file_without_a_hook_for_the_event_is_seen_at_a_glance(
     write_settings(home, family, content)
     assert nothing_to_ask(str(project), "Stop", "turngate")
     assert really_nothing(project, "Stop")
+
+
+@pytest.mark.parametrize("dialect", ["turngate", "claude"])
+def test_what_only_claude_code_reads_is_passed_over_at_a_glance(project: Path, dialect: str) -> None:
+    write_settings(project, "claude", {"permissions": {"allow": []}, "model": "opus", "anything": [1]})
+    assert nothing_to_ask(str(project), "Stop", dialect)
+    assert really_nothing(project, "Stop", dialect)
 
 
 @pytest.mark.req("S0-08")

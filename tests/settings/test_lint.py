@@ -55,7 +55,7 @@ def unquoted(name: str) -> Problem:
         "[[ -f x ]] && make", "test -d src && [[ -f x ]]", "if [[ -f x ]]; then make; fi", "diff <(ls a) <(ls b)",
         "make | tee >(cat)", "make &> log", "make &>> log", "grep x <<< text", "set -o pipefail; make | tail",
         "set -euo pipefail; make", "source env.sh; make", "cd x && source env.sh", "function f { make; }",
-        "echo ${x^^}", "echo ${x,,}", "echo ${x//a/b}", "files=(a b)", "make; files=(a b)",
+        "cd src\nsource env.sh", "make\nset -o pipefail", "shopt -s globstar; ls", "declare -A x", "pushd src && make", "echo ${x^^}", "echo ${x,,}", "echo ${x//a/b}", "files=(a b)", "make; files=(a b)",
     ],
 )  # fmt: skip
 def test_bash_syntax_that_sh_would_read_is_warned_of(project: Path, command: str) -> None:
@@ -106,6 +106,7 @@ def test_a_word_that_means_something_to_bash_is_no_syntax_in_the_place_of_an_arg
 @pytest.mark.parametrize("variable", ["PROJECT_DIR", "TRANSCRIPT_PATH", "PLUGIN_ROOT"])
 def test_a_path_in_a_variable_needs_quotes(project: Path, family: str, variable: str) -> None:
     name = f"{family}_{variable}"
+    script(project / "hooks" / "x.sh", "")
     for command in (
         f"${name}/hooks/x.sh", f"${{{name}}}/hooks/x.sh", f"bash ${name}/hooks/x.sh", f'echo "x" ${name}', f"cd ${name} && make",
     ):  # fmt: skip
@@ -114,6 +115,8 @@ def test_a_path_in_a_variable_needs_quotes(project: Path, family: str, variable:
 
 @pytest.mark.parametrize("name", ["CLAUDE_PROJECT_DIR", "MUX_TRANSCRIPT_PATH", "TURNGATE_PROJECT_DIR"])
 def test_a_variable_in_quotes_is_fine(project: Path, name: str) -> None:
+    for place in ("x.sh", "hooks/x.sh"):
+        script(project / place, "")
     for command in (
         f'"${name}"/hooks/x.sh', f'"${name}/hooks/x.sh"', f'bash "${{{name}}}/x.sh" --all', f'cd "${name}" && make', f"echo '${name}'",
     ):  # fmt: skip
@@ -164,6 +167,13 @@ def test_a_script_that_is_not_there_fails_at_every_run(project: Path) -> None:
     assert look(str(path), project) == look(f"bash {path} --all", project) == []
 
 
+def test_a_script_in_the_projects_folder_must_be_there(project: Path) -> None:
+    command = 'bash "$CLAUDE_PROJECT_DIR"/hooks/gone.sh'
+    assert look(command, project) == [missing("hooks/gone.sh")]
+    script(project / "hooks" / "gone.sh", "")
+    assert look(command, project) == []
+
+
 @pytest.mark.parametrize("enabled", [True, False])
 def test_a_hook_that_never_runs_can_not_fail(project: Path, enabled: bool) -> None:
     expected = [missing("/no/such/script")] if enabled else []
@@ -197,6 +207,7 @@ def test_without_a_shell_neither_names_nor_variables_nor_syntax_mean_anything(
     ],
 )  # fmt: skip
 def test_commands_as_people_write_them_are_not_found_fault_with(project: Path, command: str) -> None:
+    script(project / ".claude" / "hooks" / "x.sh", "")
     assert look(command, project) == []
 
 

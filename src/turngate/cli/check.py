@@ -27,6 +27,7 @@ def run(options: argparse.Namespace) -> int:
     files += [
         place.shown for _, place in script_places(project, options.dialect) if os.path.lexists(place.path)
     ]
+    files += sorted({problem.file for problem in problems} - set(files))
     if options.json:
         shown = {"files": files, "hooks": len(settings.rules), "problems": [asdict(p) for p in problems]}
         print(json.dumps(shown, indent=2))

@@ -114,7 +114,7 @@ def _read_strictly(value: Mapping[str, Any], event: str) -> Answer | NotAnAnswer
     decision: Literal["block", "allow"] | None = None
     if "decision" in value:
         decision = "block" if value["decision"] == "block" else "allow"
-    decision, reason = _permission(specific, decision, _text(value.get("reason")))
+    decision, reason = _permission(event, specific, decision, _text(value.get("reason")))
     return Answer(
         decision=decision,
         reason=reason,
@@ -160,7 +160,7 @@ def _read_leniently(value: Mapping[str, Any], event: str, dialect: Dialect) -> A
         specific = {}
     if "additionalContext" in value:
         warnings.append("`additionalContext` belongs into `hookSpecificOutput`: ignored at the top level")
-    decision, reason = _permission(specific, decision, _text(value.get("reason")))
+    decision, reason = _permission(event, specific, decision, _text(value.get("reason")))
     return Answer(
         decision=decision,
         reason=reason,
@@ -174,20 +174,24 @@ def _read_leniently(value: Mapping[str, Any], event: str, dialect: Dialect) -> A
 
 
 def _permission(
-    specific: Mapping[str, Any], decision: Literal["block", "allow"] | None, reason: str | None
+    event: str, specific: Mapping[str, Any], decision: Literal["block", "allow"] | None, reason: str | None
 ) -> tuple[Literal["block", "allow"] | None, str | None]:
     """The tool events say no in their own words."""
-    if specific.get("permissionDecision") == "deny":
-        return "block", _text(specific.get("permissionDecisionReason")) or reason or "denied by a hook"
     asked = specific.get("decision")
-    if isinstance(asked, dict) and asked.get("behavior") == "deny":
+    if event == "PreToolUse" and specific.get("permissionDecision") == "deny":
+        return "block", _text(specific.get("permissionDecisionReason")) or reason or "denied by a hook"
+    if event == "PermissionRequest" and isinstance(asked, dict) and asked.get("behavior") == "deny":
         return "block", _text(asked.get("message")) or reason or "denied by a hook"
     return decision, reason
 
 
+def writable(text: str) -> str:
+    """JSON and Python allow half a surrogate pair in a string, UTF-8 does not."""
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
 def _text(value: object) -> str | None:
-    """A string that can be written anywhere: JSON allows half a surrogate pair, UTF-8 does not."""
-    return value.encode("utf-8", "replace").decode("utf-8") if isinstance(value, str) else None
+    return writable(value) if isinstance(value, str) else None
 
 
 def _shown(value: object) -> str:

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Any, assert_never
 
-from turngate.core.answers import Answer, NotAnAnswer, PlainText, read_answer, read_object
+from turngate.core.answers import Answer, NotAnAnswer, PlainText, read_answer, read_object, writable
 from turngate.core.decisions import Advise, Allow, Block, Decision, Fault, Halt
 from turngate.core.dialect import Dialect
 from turngate.core.hooks import text_of
@@ -115,9 +115,22 @@ def _returned(value: Any, rule: Rule, dialect: Dialect) -> Decision:
 
 
 def _reasoned(decision: Decision) -> Decision:
-    if isinstance(decision, Block) and not str(decision.reason).strip():
-        return Fault("it blocked without a reason, so it does not block", warnings=decision.warnings)
-    return decision
+    """A decision that foreign code made: its texts may be anything."""
+    said = {name: value for name, value in vars(decision).items() if name in _TEXTS and value is not None}
+    odd = [name for name, value in said.items() if not isinstance(value, str)]
+    if odd:
+        return Fault(f"it returned {type(decision).__name__} with a {odd[0]} that is no text")
+    match decision:
+        case Block(reason) if not (reason or "").strip():
+            return Fault("it blocked without a reason, so it does not block")
+        case Advise(advice) if not (advice or "").strip():
+            return Fault("it advised without a word")
+        case _:
+            clean: dict[str, Any] = {name: writable(value) for name, value in said.items()}
+            return replace(decision, **clean)
+
+
+_TEXTS = ("reason", "advice", "error", "notice")
 
 
 def decide(answer: Answer | PlainText | NotAnAnswer, dialect: Dialect) -> Decision:

@@ -9,7 +9,7 @@ from turngate.core.names import STOP_EVENTS
 from turngate.core.settings import Problem, Rule, Settings, Severity
 
 _QUOTED = re.compile(r"'[^']*'|\"(?:[^\"\\]|\\.)*\"")
-_START = r"(?:^|[;&|({]|\b(?:then|do|else)\b)\s*"  # where a command begins
+_START = r"(?:^|[;&|({\n]|\b(?:then|do|else)\b)\s*"  # where a command begins
 _BASH_ONLY = re.compile(
     rf"(?<![\w\[])\[\[\s|[<>]\(|&>|<<<|\$\{{\w+(?:\^|,|//)|(?:^|\s)\w+=\("
     rf"|{_START}(?:source|function|shopt|declare|pushd|popd)\s|{_START}set\s+-\w*o?\s*pipefail"
@@ -18,6 +18,10 @@ _ASSIGNMENT = re.compile(rf"({_START})(?:[A-Za-z_]\w*=\S*(?:\s+|$))+")  # nothin
 _VARIABLE = re.compile(r"\$\{?(?:CLAUDE|MUX|TURNGATE)_(?:PROJECT_DIR|TRANSCRIPT_PATH|PLUGIN_ROOT)\b")
 _RELATIVE = re.compile(
     r"(?:(?:bash|sh|python3?|node|uv run)\s+)?(\.{0,2}[\w-]*(?<!~)/?[\w./-]*/[\w./-]+)(?:\s|$)"
+)
+
+_IN_PROJECT = re.compile(
+    r"(?:(?:bash|sh|python3?|node|uv run)\s+)?\"?\$\{?(?:CLAUDE|MUX|TURNGATE)_PROJECT_DIR\}?\"?(/[\w./-]+)\"?(?:\s|$)"
 )
 
 
@@ -63,8 +67,10 @@ def _look(rule: Rule, settings: Settings, project: str) -> Iterator[Problem]:
             f'write "$CLAUDE_PROJECT_DIR"/{script[1].removeprefix("./")} so that it works from every folder'
         )
         yield _problem(rule, "command", f"{script[1]} is a relative path", hint, "warning")
-    if script and not _there(script[1], project):
-        yield _missing(rule, script[1])
+    named = _IN_PROJECT.match(hook.command)
+    path = named[1].lstrip("/") if named else script[1] if script else None
+    if path and not _there(path, project):
+        yield _missing(rule, path)
 
 
 def _there(path: str, project: str) -> bool:

@@ -33,6 +33,7 @@ class _Reader:
         self.file, self.level, self.family, self.dialect = file, level, family, dialect
         self.problems: list[Problem] = []
         self.guard_lost = False
+        self.ids: set[tuple[str, str | None]] = set()
 
     def layer(self, value: Any) -> Layer:
         if not isinstance(value, dict):
@@ -99,7 +100,7 @@ class _Reader:
                     event=event, index=index, hint=_GROUP_HINT,
                 )  # fmt: skip
             return self.problem(
-                f"is {_shown(entries)}, expected a list of hooks",
+                f"is {_shown(entries) if 'hooks' in group else 'missing'}, expected a list of hooks",
                 event=event,
                 index=index,
                 field="hooks",
@@ -120,6 +121,10 @@ class _Reader:
             place = f"{index}.hooks[{number}]"
             hook = self.entry(entry, event, place)
             if hook is not None:
+                if hook.id and (event, hook.id) in self.ids:
+                    twice = f"{_safe(hook.id)!r} stands twice in this file: the last one counts"
+                    self.problem(twice, "warning", event=event, index=place, field="id")
+                self.ids.add((event, hook.id))
                 found.append(Rule(event, hook, matcher, self.level, self.file, self.family, place))
             elif not _asks_a_model(entry):
                 self.guard_lost |= event in _GUARDS
@@ -145,6 +150,8 @@ class _Reader:
         if type(entry) is not dict:
             self.problem(f"is {_shown(entry)}, expected an object", event=event, index=index)
             return None
+        if _removes(entry):
+            return CommandHook("", id=entry["id"], enabled=False)
         kind = entry.get("type")
         if type(kind) is not str or kind not in _CLASSES:
             self.bad_type(entry, kind, event, index)
@@ -198,7 +205,7 @@ class _Reader:
                 self.problem("is no key that Turngate knows: ignored", "note", **at)
             return True
         if kind not in key.kinds:
-            self.problem(f"has no meaning on a {kind} hook: ignored", "warning", **at)
+            self.problem(f"has no meaning on {_A[kind]} hook: ignored", "warning", **at)
             return True
         said = f"is {_shown(value)}, expected {key.expected}"
         if not key.drops:
@@ -282,10 +289,16 @@ class _Reader:
         )
 
 
+def _removes(entry: dict[str, Any]) -> bool:
+    """An entry that says nothing but `{"id": …, "enabled": false}` takes an earlier one away (C-09)."""
+    return "type" not in entry and entry.get("enabled") is False and keys.text(entry.get("id"))
+
+
 def _asks_a_model(entry: Any) -> bool:
     return isinstance(entry, dict) and entry.get("type") in ("prompt", "agent")
 
 
+_A = {"command": "a command", "prompt": "a prompt", "agent": "an agent", "http": "an http"}
 _GROUP_HINT = 'a group looks like {"hooks": [{"type": "command", "command": "…"}]}'
 
 
