@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from turngate.core.hooks import CommandHook
+from turngate.core.messages import ModelRequest, Reply
 from turngate.core.reports import Exited
 from turngate.tasks import to_the_end
 
@@ -62,6 +63,17 @@ class Shell(Protocol):
         self, hook: CommandHook, *, cwd: str, env: Mapping[str, str], stdin: bytes, live: Live
     ) -> Exited:
         """Runs one command to its end. Cancelled, it leaves no process behind."""
+        ...
+
+
+class Model(Protocol):
+    """Something that answers."""
+
+    name: str  # PROVIDER:NAME
+    context: int  # tokens that fit into one request
+
+    async def ask(self, request: ModelRequest, tell: Callable[[str], None]) -> Reply:
+        """One request, streamed: `tell` gets each piece of text as it comes. Raises ModelError."""
         ...
 
 

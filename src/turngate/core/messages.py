@@ -1,0 +1,98 @@
+"""What is said in a conversation: our own types, whatever library carries them to a model."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+Origin = Literal["user", "stop_hook", "context", "summary"]  # who a message to the model really comes from
+StopReason = Literal["end_turn", "tool_use", "max_tokens", "refusal"]
+
+
+@dataclass(frozen=True)
+class Text:
+    text: str
+
+
+@dataclass(frozen=True)
+class ToolUse:
+    """The model asks for a tool."""
+
+    id: str
+    name: str
+    input: Mapping[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Usage:
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cache_creation_input_tokens: int = 0
+    cache_read_input_tokens: int = 0
+
+    def __add__(self, other: "Usage") -> "Usage":
+        return Usage(**{name: value + getattr(other, name) for name, value in vars(self).items()})
+
+
+@dataclass(frozen=True)
+class Said:
+    """A message to the model that is no tool's result."""
+
+    text: str
+    origin: Origin = "user"
+
+
+@dataclass(frozen=True)
+class Reply:
+    """One answer of the model."""
+
+    blocks: tuple[Text | ToolUse, ...]
+    stop_reason: StopReason = "end_turn"
+    usage: Usage = field(default_factory=Usage)
+    model: str = ""
+    id: str = ""
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        return tuple(block.text for block in self.blocks if isinstance(block, Text))
+
+    @property
+    def text(self) -> str:
+        return "\n".join(self.texts)
+
+    @property
+    def tool_uses(self) -> tuple[ToolUse, ...]:
+        return tuple(block for block in self.blocks if isinstance(block, ToolUse))
+
+
+@dataclass(frozen=True)
+class ToolResult:
+    tool_use_id: str
+    content: str
+    is_error: bool = False
+
+
+@dataclass(frozen=True)
+class Results:
+    """What the tools of one answer gave."""
+
+    results: tuple[ToolResult, ...]
+
+
+Message = Said | Reply | Results
+
+
+@dataclass(frozen=True)
+class ToolSpec:
+    """A tool as a model knows it."""
+
+    name: str
+    description: str
+    schema: Mapping[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelRequest:
+    messages: tuple[Message, ...]
+    system: str = ""
+    tools: tuple[ToolSpec, ...] = ()
+    agent: Literal["main", "sub", "judge"] = "main"
