@@ -8,7 +8,7 @@ WORKERS ?= auto
 ISSUE ?=
 
 demo: .venv/installed
-	@sh examples/demo.sh .venv/bin/turngate
+	@.venv/bin/turngate demo
 
 test: .venv/ready check
 	@$(PY) -m pytest -q -n $(WORKERS)
@@ -17,7 +17,7 @@ check: .venv/ready
 	@.venv/bin/ruff format -q --check . || { echo "make fmt puts the format right"; exit 1; }
 	@.venv/bin/ruff check -q .
 	@.venv/bin/mypy --no-error-summary
-	@.venv/bin/lint-imports --no-logo --no-timings 2>&1 | tail -4
+	@floors=$$(.venv/bin/lint-imports --no-cache 2>&1) || { echo "$$floors"; exit 1; }
 
 fmt: .venv/ready
 	@.venv/bin/ruff format -q .

@@ -4,7 +4,7 @@ import asyncio
 import os
 import platform
 
-from bench import hooks, startup
+from bench import hooks, session, startup
 from bench.measure import show
 
 
@@ -25,6 +25,10 @@ def main() -> None:
     loop.close()
     show([startup.fire_without_hooks()])
     show([startup.thousand_hooks()])
+    show(session.to_the_hook_and_back())
+    show([session.last_message()])
+    show([session.two_hundred_at_once()])
+    show([session.run_without_hooks()])
 
 
 main()

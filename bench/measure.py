@@ -15,7 +15,7 @@ class Row:
     floor: float
     most: float | None = None  # the ratio's upper bound
     least: float | None = None  # or its lower one
-    note: str = ""
+    unit: str = ""  # given: the figures are no seconds
 
     @property
     def ratio(self) -> float:
@@ -45,8 +45,10 @@ def show(rows: list[Row]) -> None:
     for row in rows:
         bound = f"≤ {row.most:g}" if row.most is not None else f"≥ {row.least:g}"
         word = "ok  " if row.holds else "MISS"
-        figures = f"{_human(row.ours)} / {_human(row.floor)}"
-        print(f"{word}  {row.ratio:8.2f}  {bound:<7} {figures:<22} {row.what}{row.note}", flush=True)
+        shown = [
+            f"{figure:.0f}{row.unit}" if row.unit else _human(figure) for figure in (row.ours, row.floor)
+        ]
+        print(f"{word}  {row.ratio:8.2f}  {bound:<7} {' / '.join(shown):<22} {row.what}", flush=True)
 
 
 def _human(seconds: float) -> str:

@@ -71,6 +71,8 @@ async def _attempt(
     if deadline is not None:
         limit = min(limit, deadline - started)
     live = Live()
+    if world.watch:
+        world.watch(rule, None)
     if rule.hook.detached:
         report = _detach(rule, event, settings, world, limit)
     else:
@@ -78,6 +80,8 @@ async def _attempt(
     ended = time.monotonic()
     run = _judged(rule, report, settings, seconds=ended - started, timeout=limit, remarks=live.remarks)
     run = await _shortened(run, event, settings, world)
+    if world.watch:
+        world.watch(rule, run)
     if world.store:
         world.store.record(event.session_id, {"kind": "hook", "event": event.name, **run_json(run)})
     return run, ended

@@ -9,6 +9,8 @@ from typing import Any, Protocol
 from turngate.core.hooks import CommandHook
 from turngate.core.messages import ModelRequest, Reply
 from turngate.core.reports import Exited
+from turngate.core.settings import Rule
+from turngate.core.verdict import HookRun
 from turngate.tasks import to_the_end
 
 STDOUT_LIMIT = 16 * 1024 * 1024
@@ -97,6 +99,9 @@ class World:
     project: str
     store: Store | None = None
     environ: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))  # what hooks inherit
+    watch: Callable[[Rule, HookRun | None], None] | None = (
+        None  # called when a run starts, and with it when it ends
+    )
     background: set["asyncio.Task[None]"] = field(default_factory=set)
 
     def __post_init__(self) -> None:

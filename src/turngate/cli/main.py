@@ -20,9 +20,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     words = sys.argv[1:] if argv is None else argv
     try:
         if not words:
-            _parser().print_help(sys.stderr)
+            _parser(words).print_help(sys.stderr)
             return USAGE
-        options = _parser().parse_args(words)
+        options = _parser(words).parse_args(words)
         # A command's module is loaded only when that command runs: start-up is felt at every stop.
         code: int = import_module(f"turngate.cli.{options.command}").run(options)
         sys.stdout.flush()
@@ -53,7 +53,7 @@ class _Parser(argparse.ArgumentParser):
         raise UsageError(f"{message}; `{self.prog} --help` shows how to call it")
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
     parser = _Parser(
         prog="turngate",
         description="Decides whether an AI agent may stop: asks the project's hooks.",
@@ -64,9 +64,13 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(
         dest="command", required=True, metavar="COMMAND", parser_class=_Parser, prog="turngate"
     )
-    _check(commands)
-    _fire(commands)
-    _schema(commands)
+    builders = {
+        "run": _run, "demo": _demo, "fire": _fire, "check": _check,
+        "schema": _schema, "sessions": _sessions, "log": _log,
+    }  # fmt: skip
+    wanted = builders.get(words[0]) if words else None
+    for build in (wanted,) if wanted else builders.values():  # one parser is quicker made than all
+        build(commands)
     return parser
 
 
@@ -74,6 +78,109 @@ class _Version(argparse.Action):
     def __call__(self, *_: object) -> None:
         print(f"turngate {import_module('importlib.metadata').version('turngate')}")
         raise SystemExit(0)
+
+
+def _run(commands: "argparse._SubParsersAction[_Parser]") -> None:
+    parser = commands.add_parser(
+        "run",
+        help="run an agent on a task under its stop hooks",
+        description=(
+            "Runs an agent on a task in a project. When it says that it is done, the project's hooks are asked.\n\n"
+            "  turngate run                                  a conversation at the terminal\n"
+            "  turngate run -p 'fix the failing test'        one turn, the answer on stdout\n"
+            "  turngate run -p - --output-format json        the prompt from stdin, one JSON object\n"
+            "  turngate run -p hello --model scripted:s.json a model that replays a script"
+        ),
+        epilog=(
+            "Exit codes: 0 it stopped and no gate objects, 10 capped or stalled (a gate still refuses), 11 halted by a hook,\n"
+            "12 it waits for the user, 13 with --strict: a gate failed, timed out or was skipped, 20 the agent, the model or\n"
+            "its turn limit failed, 64 wrong usage, 70 our own fault, 130 interrupted, 143 terminated."
+        ),
+        formatter_class=_Help,
+    )
+    parser.add_argument("prompt", nargs="?", metavar="PROMPT", help="what to do; - reads stdin")
+    parser.add_argument("-p", "--print", action="store_true", help="one turn, no conversation")
+    parser.add_argument("--model", metavar="M", help="PROVIDER:NAME, or scripted:FILE")
+    _project_options(parser)
+    parser.add_argument("--session", metavar="ID", help="the session to go on with, or the name of a new one")
+    parser.add_argument("--resume", action="store_true", help="go on with the newest session")
+    parser.add_argument(
+        "--limit", type=_count, metavar="N", help="how often hooks may send the agent on in one turn"
+    )
+    parser.add_argument(
+        "--max-turns", type=_count, metavar="N", help="how often the model may be asked in one turn"
+    )
+    modes = ["default", "acceptEdits", "plan", "bypassPermissions"]
+    parser.add_argument(
+        "--permission-mode", choices=modes, default="default", metavar="MODE", help=", ".join(modes)
+    )
+    parser.add_argument(
+        "--allow",
+        action="append",
+        default=[],
+        metavar="TOOL",
+        help="a tool that needs no permission; may be given again",
+    )
+    parser.add_argument(
+        "--trust", action="store_true", help="run the project's hooks without having approved them"
+    )
+    parser.add_argument(
+        "--strict", action="store_true", help="exit with 13 when a gate failed, timed out or was skipped"
+    )
+    parser.add_argument("--no-hooks", action="store_true", help="ask no hooks at all")
+    forms = ["text", "json", "stream-json"]
+    parser.add_argument(
+        "--output-format", choices=forms, default="text", metavar="F", help="text, json or stream-json"
+    )
+
+
+def _count(text: str) -> int:
+    number = int(text)
+    if number < 0:
+        raise ValueError(text)
+    return number
+
+
+def _demo(commands: "argparse._SubParsersAction[_Parser]") -> None:
+    commands.add_parser(
+        "demo",
+        help="the whole story, offline, in under a minute",
+        description="An agent says that it is done, is refused by a hook, repairs its work and is allowed to stop.",
+        formatter_class=_Help,
+    )
+
+
+def _sessions(commands: "argparse._SubParsersAction[_Parser]") -> None:
+    parser = commands.add_parser(
+        "sessions",
+        help="earlier conversations",
+        description="Lists, shows or removes earlier conversations.",
+        formatter_class=_Help,
+    )
+    parser.add_argument(
+        "action",
+        nargs="?",
+        choices=["list", "show", "prune"],
+        default="list",
+        metavar="ACTION",
+        help="list, show or prune",
+    )
+    parser.add_argument("session", nargs="?", metavar="ID", help="the session to show")
+    parser.add_argument(
+        "--days", type=float, default=30.0, help="prune: how long a session is kept (default: 30)"
+    )
+    parser.add_argument("--json", action="store_true", help="print one JSON list")
+
+
+def _log(commands: "argparse._SubParsersAction[_Parser]") -> None:
+    parser = commands.add_parser(
+        "log",
+        help="what the hooks did",
+        description="Shows every hook run and every verdict of a session.",
+        formatter_class=_Help,
+    )
+    parser.add_argument("--session", metavar="ID", help="which session (default: the newest)")
+    parser.add_argument("--follow", action="store_true", help="go on as more comes")
 
 
 def _check(commands: "argparse._SubParsersAction[_Parser]") -> None:

@@ -26,6 +26,8 @@ class Dialect:
     hard_limit: int | None
     limit_variable: str | None  # environment variable that sets the limit
     tool_call_resets: bool  # counts consecutive refusals only
+    asks_while_waiting: bool  # gates are asked also when the agent waits for the user
+    defers_to_user: bool  # a message that waits is answered before the gates are asked
     stall_after: int | None  # the same refusal, this often, with no tool call between
 
     # What a hook says
@@ -66,6 +68,8 @@ TURNGATE = Dialect(
     hard_limit=10,
     limit_variable=None,
     tool_call_resets=False,
+    asks_while_waiting=False,
+    defers_to_user=True,
     stall_after=3,
     json_on_any_exit=False,
     strict_json=False,
@@ -94,6 +98,7 @@ MUX = Dialect(
         "families": FAMILIES["mux"],
         "timeouts": {**TURNGATE.timeouts, "command": 10.0},
         "stall_after": None,
+        "defers_to_user": False,
         "advice": "never",
         "child_identity": "task",
     }
@@ -111,6 +116,8 @@ CLAUDE = Dialect(
     hard_limit=None,
     limit_variable="CLAUDE_CODE_STOP_HOOK_BLOCK_CAP",
     tool_call_resets=True,
+    asks_while_waiting=True,
+    defers_to_user=True,
     stall_after=None,
     json_on_any_exit=True,
     strict_json=True,

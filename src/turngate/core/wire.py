@@ -183,7 +183,6 @@ def verdict_json(
 ) -> dict[str, Any]:
     """The object that `turngate fire --json` prints."""
     stops = isinstance(verdict, Stop)
-    loose = unenforced(verdict.runs, settings.dialect)
     return {
         "event": event,
         "verdict": "stop" if stops else "continue",
@@ -191,11 +190,14 @@ def verdict_json(
         "prompt": None if isinstance(verdict, Stop) else verdict.prompt,
         "stop_reason": verdict.stop_reason if isinstance(verdict, Stop) else None,
         "runs": [run_json(run) for run in verdict.runs],
-        "unenforced": [
-            {"hook": label(run.rule.hook), "outcome": outcome(run), "why": said(run)} for run in loose
-        ],
+        "unenforced": unenforced_json(verdict.runs, settings.dialect),
         "warnings": [*extra_warnings, *warnings(verdict.runs, settings.dialect)],
     }
+
+
+def unenforced_json(runs: Sequence[HookRun], dialect: Dialect) -> list[dict[str, Any]]:
+    loose = unenforced(runs, dialect)
+    return [{"hook": label(run.rule.hook), "outcome": outcome(run), "why": said(run)} for run in loose]
 
 
 def run_json(run: HookRun) -> dict[str, Any]:

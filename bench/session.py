@@ -1,0 +1,134 @@
+"""The session's own time, against the raw spawn of the hook it asks."""
+
+import asyncio
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+
+from bench.measure import Row, interleaved
+from turngate import CommandHook, Rule, Settings
+from turngate.agent.session import Session
+from turngate.agent.transcript import read_last_assistant_message
+from turngate.core.messages import ModelRequest, Reply, Text
+
+CLOCK = "/bin/date +%s.%N"  # says when it was started, to the microsecond or so
+
+
+class Stamped:
+    """A model that answers at once and notes when it was asked and when it had answered."""
+
+    name = "bench:stamped"
+    context = 200_000
+
+    def __init__(self) -> None:
+        self.asked: list[float] = []
+        self.answered: list[float] = []
+
+    async def ask(self, request: ModelRequest, tell: Callable[[str], None]) -> Reply:
+        self.asked.append(time.time())
+        reply = Reply((Text("done"),))
+        self.answered.append(time.time())
+        return reply
+
+
+def to_the_hook_and_back() -> list[Row]:
+    """Every stop is refused once: the hook's time stamp lies between two requests."""
+    before, after, raw = asyncio.run(_stops(60))
+    return [
+        Row(
+            "model's last byte to the hook's first instruction / raw spawn of that hook", before, raw, most=3
+        ),
+        Row("the hook's exit to the next model request / 5 ms", after, 0.005, most=1),
+    ]
+
+
+async def _stops(count: int) -> tuple[float, float, float]:
+    before, after, raw = [], [], []
+    with tempfile.TemporaryDirectory() as folder:
+        model, stamps = Stamped(), os.path.join(folder, "stamps")
+        direct = CommandHook(os.path.join(folder, "hook"))
+        with open(direct.command, "w", encoding="utf-8") as file:
+            file.write(f"#!/bin/sh\n{CLOCK} >> {stamps}\necho more >&2\nexit 2\n")
+        os.chmod(direct.command, 0o700)
+        settings = Settings(rules=(Rule("Stop", direct),), limit=1)
+        async with Session(folder, model, settings, state=os.path.join(folder, "state")) as session:
+            for _ in range(count):
+                await session.send("go")
+                started = time.time()
+                subprocess.run([direct.command], capture_output=True, check=False)
+                with open(stamps, encoding="ascii") as file:
+                    first, _, alone = [float(line) for line in file.read().split()[-3:]]
+                before.append(first - model.answered[-2])
+                after.append(model.asked[-1] - first)
+                raw.append(alone - started)
+    return statistics.median(before), statistics.median(after), statistics.median(raw)
+
+
+def last_message() -> Row:
+    with tempfile.TemporaryDirectory() as folder:
+        small, large = (_transcript(os.path.join(folder, f"{size}.jsonl"), size) for size in (1, 1024))
+        ours, floor = interleaved(
+            lambda: read_last_assistant_message(large),
+            lambda: read_last_assistant_message(small),
+            rounds=51,
+            inner=20,
+        )
+    return Row("last assistant message from a 1 GB transcript / from a 1 MB one", ours, floor, most=2)
+
+
+def _transcript(path: str, megabytes: int) -> str:
+    message = {"role": "assistant", "content": [{"type": "text", "text": "x" * 900}]}
+    line = json.dumps({"type": "assistant", "message": message}, separators=(",", ":")) + "\n"
+    block = (line * (1024 * 1024 // len(line))).encode()
+    with open(path, "wb") as file:
+        file.writelines(block for _ in range(megabytes))
+    return path
+
+
+def two_hundred_at_once() -> Row:
+    times: dict[int, list[float]] = {1: [], 200: []}
+    for _ in range(3):
+        for count, kept in times.items():
+            started = time.perf_counter()
+            asyncio.run(_sessions(count))
+            kept.append(time.perf_counter() - started)
+    ours, floor = (statistics.median(times[count]) for count in (200, 1))
+    return Row("200 sessions at once, each refused once by a 100 ms hook / one alone", ours, floor, most=12)
+
+
+async def _sessions(count: int) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        command = 'sleep 0.1; [ "$TURNGATE_STOP_HOOK_ACTIVE" = true ] || { echo more >&2; exit 2; }'
+        settings = Settings(rules=(Rule("Stop", CommandHook(command)),))
+
+        async def one(number: int) -> None:
+            state = os.path.join(folder, str(number))
+            async with Session(folder, Stamped(), settings, state=state) as session:
+                result = await session.send("go")
+                assert (result.outcome, result.continuations) == ("completed", 1), result
+
+        await asyncio.gather(*(one(number) for number in range(count)))
+
+
+def run_without_hooks() -> Row:
+    turngate = os.path.join(os.path.dirname(sys.executable), "turngate")
+    with tempfile.TemporaryDirectory() as folder:
+        script = os.path.join(folder, "script.json")
+        with open(script, "w", encoding="utf-8") as file:
+            file.write('{"main": ["done"]}')
+        env = {**os.environ, "HOME": folder, "TURNGATE_STATE": folder}
+        command = [turngate, "run", "-p", "go", "--model", f"scripted:{script}"]
+
+        def ours() -> None:
+            subprocess.run(command, cwd=folder, env=env, stdout=subprocess.DEVNULL, check=True)
+
+        def floor() -> None:
+            subprocess.run([sys.executable, "-c", "import pydantic_ai"], check=True)
+
+        a, b = interleaved(ours, floor, rounds=11)
+    return Row('turngate run -p with a script and no hook / python -c "import pydantic_ai"', a, b, most=0.6)

@@ -1,0 +1,1 @@
+"""Works: the session, its loop, its tools and its transcript."""

@@ -1,0 +1,56 @@
+"""Compaction: a long conversation becomes its own summary."""
+
+from collections.abc import Sequence
+from typing import Literal
+
+from turngate.agent.desk import Desk
+from turngate.core.events import PreCompact
+from turngate.core.messages import Message, ModelRequest, Reply, Said
+from turngate.core.moments import context_of, refusal_of
+from turngate.core.turn import Compacted
+from turngate.ports import Model
+
+FULL = 0.85  # of the context: from here on the next answer may not fit
+ASK = (
+    "Write a summary of this conversation for yourself: what the user asked, what was decided and why, which files were "
+    "changed and how, which commands were run and how they ended, and what is still to be done. You will go on from it alone."
+)
+
+
+def nearly_full(messages: Sequence[Message], model: Model) -> bool:
+    last = next((message for message in reversed(messages) if isinstance(message, Reply)), None)
+    if last is None or len(messages) < 4:
+        return False
+    used = last.usage
+    return used.input_tokens + used.cache_read_input_tokens + used.output_tokens > FULL * model.context
+
+
+async def compact(desk: Desk, trigger: Literal["manual", "auto"], instructions: str = "") -> bool:
+    """Replaces the conversation by a summary of it; False: a hook prevented it, or there is nothing to sum up.
+
+    The model that writes the summary is a helper: no stop is asked about it.
+    """
+    if not desk.messages:
+        return False
+    verdict = await desk.fire(PreCompact(**desk.common(), trigger=trigger, custom_instructions=instructions))
+    refused = refusal_of(verdict.runs)
+    if refused is not None:
+        desk.notice(f"a hook prevented the compaction: {refused}")
+        return False
+    wishes = "\n\n".join(part for part in (ASK, instructions, context_of(verdict.runs, plain=True)) if part)
+    reply = await desk.model.ask(
+        ModelRequest(messages=(*desk.messages, Said(wishes, "context"))), lambda _: None
+    )
+    asked = _last_prompt(desk.messages)
+    desk.messages.clear()
+    desk.say(Said(f"This conversation was summed up:\n\n{reply.text}", "summary"))
+    if asked and trigger == "auto":
+        desk.say(Said(asked.text, asked.origin))  # what is being worked on must not get lost
+    await desk.begin("compact")
+    desk.emit(Compacted(trigger, reply.text))
+    return True
+
+
+def _last_prompt(messages: Sequence[Message]) -> Said | None:
+    said = (m for m in reversed(messages) if isinstance(m, Said) and m.origin in ("user", "stop_hook"))
+    return next(said, None)

@@ -1,0 +1,141 @@
+"""A session's folder: its transcript, who writes it, and the conversation as it was left."""
+
+import contextlib
+import fcntl
+import os
+import shutil
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from turngate.agent.transcript import message_of, read_records
+from turngate.core.messages import Message, Reply, Results, Said, ToolResult
+from turngate.errors import SessionBusy
+from turngate.journal import session_folder
+
+CHAT = "chat.jsonl"
+
+
+@dataclass(frozen=True)
+class Past:
+    """What a transcript says about where the conversation stands."""
+
+    messages: tuple[Message, ...] = ()
+    continuations: int = 0  # of the turn that was not finished; 0 when it was
+
+
+def chat_path(state: str, session: str) -> str:
+    return os.path.join(session_folder(state, session), CHAT)
+
+
+def read_past(path: str) -> Past:
+    """The conversation up to its last whole message; tools that never answered get an answer."""
+    messages: list[Message] = []
+    continuations = 0
+    for record in read_records(path):
+        kind = record.get("type")
+        if kind == "cleared":
+            messages, continuations = [], 0
+        elif kind == "turn_end":
+            continuations = 0
+        message = message_of(record)
+        if message is None:
+            continue
+        if isinstance(message, Said):
+            if message.origin == "summary":
+                messages = []
+            continuations = int(record.get("continuation", 0)) if message.origin == "stop_hook" else 0
+        messages.append(message)
+    return Past(tuple(_answered(messages)), continuations)
+
+
+def _answered(messages: list[Message]) -> Iterator[Message]:
+    """Every tool call has its result: providers refuse a conversation in which one is missing."""
+    for place, message in enumerate(messages):
+        yield message
+        follower = messages[place + 1] if place + 1 < len(messages) else None
+        if isinstance(message, Reply) and message.tool_uses and not isinstance(follower, Results):
+            lost = "the session ended before this tool did"
+            yield Results(tuple(ToolResult(use.id, lost, is_error=True) for use in message.tool_uses))
+
+
+@dataclass
+class SessionLock:
+    """One process at a time writes a session; the lock dies with its owner."""
+
+    path: str
+    _fd: int = field(default=-1)
+
+    def take(self) -> None:
+        os.makedirs(os.path.dirname(self.path), mode=0o700, exist_ok=True)
+        fd = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            owner = os.read(fd, 100).decode("ascii", "replace").strip()
+            os.close(fd)
+            session = os.path.basename(os.path.dirname(self.path))
+            raise SessionBusy(
+                f"session {session} is in use by process {owner or 'unknown'}; end that one, or start another session"
+            ) from None
+        os.ftruncate(fd, 0)
+        os.write(fd, str(os.getpid()).encode())
+        self._fd = fd
+
+    def release(self) -> None:
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
+
+@dataclass(frozen=True)
+class Listed:
+    """One earlier session, as `turngate sessions` shows it."""
+
+    session_id: str
+    changed: float
+    size: int
+    first: str  # what the user asked first
+
+
+def list_sessions(state: str) -> list[Listed]:
+    """Newest first."""
+    folder = os.path.join(state, "sessions")
+    found = []
+    for name in os.listdir(folder) if os.path.isdir(folder) else ():
+        path = os.path.join(folder, name, CHAT)
+        with contextlib.suppress(OSError):
+            info = os.stat(path)
+            found.append(Listed(name, info.st_mtime, info.st_size, _first_words(path)))
+    return sorted(found, key=lambda listed: -listed.changed)
+
+
+def _first_words(path: str) -> str:
+    for number, record in enumerate(read_records(path)):
+        message = message_of(record)
+        if isinstance(message, Said) and message.origin == "user":
+            return " ".join(message.text.split())[:80]
+        if number > 20:
+            break
+    return ""
+
+
+def prune(state: str, days: float) -> list[str]:
+    """Removes sessions that nobody wrote to for so long and that nobody holds; says which."""
+    removed = []
+    folder = os.path.join(state, "sessions")
+    for name in os.listdir(folder) if os.path.isdir(folder) else ():
+        path = os.path.join(folder, name)
+        newest = max(
+            (os.path.getmtime(os.path.join(path, each)) for each in os.listdir(path)),
+            default=os.path.getmtime(path),
+        )
+        if time.time() - newest < days * 86400:
+            continue
+        lock = SessionLock(os.path.join(path, "lock"))
+        with contextlib.suppress(SessionBusy):
+            lock.take()
+            shutil.rmtree(path)
+            lock.release()
+            removed.append(name)
+    return sorted(removed)

@@ -1,0 +1,38 @@
+"""Messages that wait for the model: a queue of sealed entries, first in, first out."""
+
+from collections import deque
+from dataclasses import dataclass, field
+
+from turngate.core.messages import Origin
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One message, never merged with another."""
+
+    text: str
+    origin: Origin = "user"
+    context: str = ""  # what hooks add to a user's prompt
+    stop_hook_active: bool = False
+
+
+@dataclass
+class Inbox:
+    _waiting: deque[Entry] = field(default_factory=deque)
+
+    def put(self, entry: Entry) -> None:
+        self._waiting.append(entry)
+
+    def take(self) -> Entry | None:
+        return self._waiting.popleft() if self._waiting else None
+
+    @property
+    def user_waits(self) -> bool:
+        return any(entry.origin == "user" for entry in self._waiting)
+
+    def drop_continuations(self) -> None:
+        """After an interrupt nothing goes on by itself; what the user typed stays."""
+        self._waiting = deque(entry for entry in self._waiting if entry.origin == "user")
+
+    def __len__(self) -> int:
+        return len(self._waiting)

@@ -1,0 +1,445 @@
+"""The session: ask the model, run its tools, ask again; when it would stop, ask the hooks."""
+
+import asyncio
+import os
+import random
+import time
+import uuid
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, Self
+
+from turngate.agent.compact import compact, nearly_full
+from turngate.agent.history import SessionLock, chat_path, read_past
+from turngate.agent.inbox import Entry, Inbox
+from turngate.agent.system import read_exports, system_prompt
+from turngate.agent.tools import TOOLS, Workplace
+from turngate.agent.transcript import Transcript
+from turngate.agent.work import TurnHalted, run_tools
+from turngate.core import events
+from turngate.core.guard import GoHome, GoOn, LoopGuard, new_guard
+from turngate.core.hooks import label
+from turngate.core.messages import Message, ModelRequest, Reply, Said, ToolUse, Usage
+from turngate.core.moments import context_of, refusal_of
+from turngate.core.reports import Exited
+from turngate.core.settings import Rule, Settings
+from turngate.core.turn import (
+    Continuation,
+    HookFinished,
+    HookStarted,
+    Notice,
+    SessionEvent,
+    StreamEnd,
+    TextDelta,
+    TurnEnd,
+    TurnResult,
+)  # fmt: skip
+from turngate.core.verdict import HookRun, Stop, Verdict, notices, outcome, warnings
+from turngate.engine import ask_hooks
+from turngate.errors import ModelError, UsageError
+from turngate.journal import Journal, session_folder, state_folder
+from turngate.plugins.observers import Plugins, StopPayload
+from turngate.ports import Model, World
+from turngate.settings.files import load_settings
+from turngate.shells.local import LocalShell
+from turngate.tasks import in_thread, to_the_end
+
+PermissionMode = Literal["default", "acceptEdits", "plan", "bypassPermissions"]
+RETRIES = (0.5, 1.0, 2.0, 4.0, 8.0)  # seconds between requests to a provider that is overloaded
+CUT_ANSWERS = 3  # how often an answer that was cut off is asked for again
+
+
+@dataclass
+class Turn:
+    """One turn while it runs: what it has come to so far."""
+
+    guard: LoopGuard
+    started: float = field(default_factory=time.monotonic)
+    requests: int = 0
+    tool_calls: int = 0
+    usage: Usage = field(default_factory=Usage)
+    runs: list[HookRun] = field(default_factory=list)
+    notices: list[str] = field(default_factory=list)
+    answer: str = ""  # the last one that was not blank
+    continuations: int = 0
+    question: str | None = None
+
+
+class Session:
+    """An agent that works on a project under its stop hooks."""
+
+    def __init__(
+        self, project: str, model: Model, settings: Settings | None = None, *,
+        dialect: str = "turngate", session_id: str | None = None, state: str | None = None,
+        permission_mode: PermissionMode = "default", allow: Collection[str] = (), extra_paths: Sequence[str] = (),
+        permit: Callable[[ToolUse, str], Awaitable[bool]] | None = None,
+        limit: int | None = None, max_turns: int | None = None, hooks: bool = True, skip_stop_hook: bool = False,
+        plugins: Plugins | None = None, on_event: Callable[[SessionEvent], None] | None = None,
+        retries: Sequence[float] = RETRIES,
+    ) -> None:  # fmt: skip
+        self.project = os.path.abspath(project)
+        self.model = model
+        self.settings = settings or load_settings(self.project, dialect=dialect)
+        self.id = session_id or str(uuid.uuid4())
+        self.state = state or state_folder()
+        self.folder = session_folder(self.state, self.id)
+        self.permission_mode = permission_mode
+        self.allowed = set(allow)
+        self.permit = permit
+        self.limit, self.max_turns, self.retries = limit, max_turns, retries
+        self.hooks, self.skip_stop_hook = hooks, skip_stop_hook
+        self.plugins = plugins or Plugins()
+        self.inbox = Inbox()
+        self.messages: list[Message] = []
+        self.journal = Journal(self.state)
+        env_file = os.path.join(self.folder, "env")
+        named = {"CLAUDE_ENV_FILE": env_file, "TURNGATE_ENV_FILE": env_file}
+        environ = {**os.environ, **named}
+        self.world = World(LocalShell(), self.project, self.journal, environ, watch=self._watch)
+        self.workplace = Workplace(self.project, {**os.environ, **self.settings.env}, tuple(extra_paths))
+        self.transcript_path = chat_path(self.state, self.id)
+        self._listener = on_event
+        self._lock = SessionLock(os.path.join(self.folder, "lock"))
+        self._transcript: Transcript | None = None
+        self._turn: Turn | None = None
+        self._task: asyncio.Task[GoHome] | None = None
+        self._interrupted = False
+        self._context: list[str] = []  # what SessionStart hooks want the model to know
+        self._kept_continuations = 0
+        self._asking: str = "Stop"
+
+    # The loop
+
+    async def send(self, prompt: str) -> TurnResult:
+        """One turn: from the user's message to the moment when control returns to the user."""
+        if self._task is not None:
+            raise UsageError("this session is in the middle of a turn; `queue` adds a message to it")
+        await self.open()
+        self._interrupted = False
+        kept, self._kept_continuations = self._kept_continuations, 0
+        self._turn = Turn(self._new_guard(kept), continuations=kept)
+        self._task = asyncio.create_task(self._work(prompt))
+        try:
+            end = await self._task
+        except asyncio.CancelledError:
+            end = GoHome("interrupt")
+            if not self._interrupted:  # whoever waits for us is cancelled, and so is the turn
+                await to_the_end(self._finish(end))
+                raise
+        finally:
+            self._task = None
+        return await self._finish(end)
+
+    async def _work(self, prompt: str) -> GoHome:
+        try:
+            refused = await self._submit(prompt)
+            if refused is not None:
+                return refused
+            while True:
+                end = await self._round()
+                if end is not None:
+                    return end
+        except TurnHalted as halted:
+            return GoHome("halted", stop_reason=halted.reason)
+        except ModelError as error:
+            return await self._failed(error)
+
+    async def _round(self) -> GoHome | None:
+        """One message is answered, and then the gates are asked; None: there is more to do."""
+        entry = self.inbox.take()
+        if entry is None:
+            return GoHome("allowed")
+        self._hear(entry)
+        end = await self._answer()
+        if end is not None:
+            return end
+        if self.inbox.user_waits and self.settings.dialect.defers_to_user:
+            return None  # the agent is not about to stop: somebody waits for an answer (C-31)
+        return await self._stop()
+
+    async def _answer(self) -> GoHome | None:
+        """Asks the model and runs its tools until it has nothing more to do."""
+        tries = 0
+        while True:
+            turn = self._now
+            if self.max_turns is not None and turn.requests >= self.max_turns:
+                return GoHome(
+                    "max_turns", stop_reason=f"the limit of {self.max_turns} model requests is reached"
+                )
+            if nearly_full(self.messages, self.model):
+                await compact(self, "auto")
+            reply = await self._request()
+            if reply.stop_reason == "refusal":
+                raise ModelError("refusal", reply.text or "the model refused to answer")
+            if reply.stop_reason == "max_tokens" and not reply.tool_uses:
+                tries += 1
+                if tries > CUT_ANSWERS:
+                    raise ModelError(
+                        "invalid", "the model's answer was cut off at its limit of tokens, again and again"
+                    )
+                continue
+            if not reply.blocks or (not reply.tool_uses and not reply.text.strip()):
+                tries += 1
+                if tries == 1:  # an empty answer may be an accident, once
+                    continue
+            self.say(reply)
+            turn.answer = reply.text if reply.text.strip() else turn.answer
+            if not reply.tool_uses:
+                self.emit(StreamEnd(reply, stop_hook_active=turn.guard.active))
+                return None
+            self.say(await run_tools(self, reply.tool_uses))
+            turn.guard = turn.guard.after_tool_call()
+            if turn.question is not None:  # it waits for the user, and nobody pushes it past that (X-17)
+                return None if self.settings.dialect.asks_while_waiting else GoHome("question")
+
+    async def _stop(self) -> GoHome | None:
+        """The agent would stop. May it?"""
+        turn = self._now
+        await in_thread(self.transcript.settle)  # the hooks read what we wrote
+        verdict = await self.fire(self._stop_event())
+        step = turn.guard.after(verdict)
+        match step:
+            case GoHome(notice=notice):
+                if notice:
+                    self.notice(notice)
+                return step
+            case GoOn(prompt, guard):
+                turn.guard, turn.continuations = guard, turn.continuations + 1
+                self.inbox.put(Entry(prompt, origin="stop_hook", stop_hook_active=True))
+                self.emit(Continuation(prompt, guard.continuations, guard.limit))
+                return None
+
+    async def _request(self) -> Reply:
+        """One answer, asked for again while the provider is overloaded."""
+        request = ModelRequest(
+            messages=tuple(self.messages),
+            system=system_prompt(self.project, self._context),
+            tools=tuple(tool.spec for tool in TOOLS.values()),
+        )
+        for pause in (*self.retries, None):
+            self._now.requests += 1
+            try:
+                reply = await self.model.ask(request, lambda text: self.emit(TextDelta(text)))
+            except ModelError as error:
+                if not error.passing or pause is None:
+                    raise
+                self.notice(f"the model did not answer ({error}); asking again in {pause:g} s")
+                await asyncio.sleep(pause * random.uniform(0.8, 1.2))  # noqa: S311 - no secret
+            else:
+                self._now.usage += reply.usage
+                return reply
+        raise AssertionError("the last try either returns or raises")
+
+    # From outside
+
+    def queue(self, prompt: str) -> None:
+        """A message that the user types while the turn runs; it is answered after what is being answered."""
+        self.inbox.put(Entry(prompt))
+
+    def interrupt(self) -> None:
+        """Ends the turn, whatever it is doing; nothing of it runs afterwards."""
+        if self._task is not None and not self._task.done():
+            self._interrupted = True
+            self.inbox.drop_continuations()
+            self._task.cancel()
+
+    async def open(self, source: Literal["startup", "resume", "clear", "compact"] | None = None) -> None:
+        """Takes the session for this process, reads where it was left, and fires SessionStart."""
+        if self._transcript is not None:
+            return
+        self._lock.take()
+        past = await in_thread(read_past, self.transcript_path)
+        self.messages = list(past.messages)
+        self._kept_continuations = past.continuations
+        self._transcript = Transcript(self.transcript_path, self.id, self.project)
+        await self.begin(source or ("resume" if past.messages else "startup"))
+
+    async def begin(self, source: Literal["startup", "resume", "clear", "compact"]) -> None:
+        verdict = await self.fire(events.SessionStart(**self.common(), source=source, model=self.model.name))
+        self._context = [text for text in (context_of(verdict.runs, plain=True),) if text]
+        self.workplace.environ.update(read_exports(os.path.join(self.folder, "env")))
+
+    async def reset(self) -> None:
+        """Forgets the conversation; the next message starts a new one."""
+        await self.fire(events.SessionEnd(**self.common(), reason="clear"))
+        self.messages, self.inbox = [], Inbox()
+        self.transcript.add({"type": "cleared"})
+        await self.begin("clear")
+
+    async def close(self, reason: Literal["clear", "prompt_input_exit", "other"] = "other") -> None:
+        """Fires SessionEnd and lets go of the session; hooks in the background get their last seconds."""
+        if self._transcript is None:
+            return
+        try:
+            await self.fire(events.SessionEnd(**self.common(), reason=reason))
+        finally:
+            ended = await self.world.close(self.settings.dialect.background_grace)
+            if ended:
+                self.notice(f"{ended} hook(s) in the background did not end in time and were ended")
+            self._transcript.close()
+            self._transcript = None
+            self._lock.release()
+            await to_the_end(in_thread(self.journal.close))
+
+    async def __aenter__(self) -> Self:
+        await self.open()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await to_the_end(self.close())
+
+    # For the parts of a turn
+
+    @property
+    def transcript(self) -> Transcript:
+        if self._transcript is None:
+            raise UsageError("this session is not open; `async with Session(...)` opens it")
+        return self._transcript
+
+    @property
+    def _now(self) -> Turn:
+        if self._turn is None:
+            raise UsageError("no turn is running")
+        return self._turn
+
+    @property
+    def turn(self) -> Turn:
+        return self._now
+
+    def say(self, message: Message, **meta: Any) -> None:
+        """What the model sees is on disk before it sees it."""
+        self.transcript.say(message, **meta)
+        self.messages.append(message)
+
+    def emit(self, event: SessionEvent) -> None:
+        if self._listener:
+            self._listener(event)
+
+    def notice(self, text: str) -> None:
+        if self._turn:
+            self._turn.notices.append(text)
+        self.emit(Notice(text))
+
+    def common(self) -> dict[str, Any]:
+        return {
+            "session_id": self.id,
+            "transcript_path": self.transcript_path,
+            "cwd": self.project,
+            "permission_mode": self.permission_mode,
+        }
+
+    async def fire(self, event: events.Event) -> Verdict:
+        """Asks the hooks of one event; what they say to the user is said, whatever they decide."""
+        if not self.hooks:
+            return Stop()
+        self._asking = event.name
+        verdict = await ask_hooks(event, self.settings, self.world)
+        if self._turn:
+            self._turn.runs += verdict.runs
+        for text in (*notices(verdict.runs), *warnings(verdict.runs, self.settings.dialect)):
+            self.notice(text)
+        for run in verdict.runs:
+            self._keep_output(run)
+        return verdict
+
+    def _keep_output(self, run: HookRun) -> None:
+        """A hook's plain words belong to the transcript, unless it asks to keep them off."""
+        if isinstance(run.report, Exited) and run.report.stdout.strip() and not run.decision.quiet:
+            record = {"type": "hook_output", "event": run.rule.event, "hook": label(run.rule.hook)}
+            self.transcript.add({**record, "stdout": run.report.stdout[:10_000]})
+
+    def _watch(self, rule: Rule, run: HookRun | None) -> None:
+        if run is None:
+            self.emit(HookStarted(rule.event, label(rule.hook)))
+        else:
+            self.emit(HookFinished(rule.event, label(rule.hook), outcome(run), run.seconds))
+
+    # The ends of a turn
+
+    def _new_guard(self, kept: int = 0) -> LoopGuard:
+        guard = new_guard(self.settings, self.world.environ, limit=self.limit)
+        return replace(guard, count=kept, continuations=kept)
+
+    async def _submit(self, prompt: str) -> GoHome | None:
+        """UserPromptSubmit may refuse the prompt, or add to it."""
+        verdict = await self.fire(events.UserPromptSubmit(**self.common(), prompt=prompt))
+        refused = refusal_of(verdict.runs)
+        if isinstance(verdict, Stop) and verdict.halted:
+            return GoHome("halted", stop_reason=verdict.stop_reason)
+        if refused is not None:
+            self.notice(f"a hook refused the prompt: {refused}")
+            return GoHome("halted", stop_reason=refused)
+        self.inbox.put(Entry(prompt, context=context_of(verdict.runs, plain=True)))
+        return None
+
+    def _hear(self, entry: Entry) -> None:
+        turn = self._now
+        if entry.origin == "user":
+            if turn.requests:  # a further message of the user's starts its own count (C-16)
+                turn.guard = self._new_guard()
+            self.say(Said(entry.text))
+            if entry.context:
+                self.say(Said(entry.context, "context"))
+        else:
+            count = {"count": turn.guard.continuations, "limit": turn.guard.limit}
+            self.say(Said(entry.text, entry.origin), continuation=count["count"], stopHookActive=True)
+
+    def _stop_event(self) -> events.StopEvent:
+        turn = self._now
+        last = next((message for message in reversed(self.messages) if isinstance(message, Reply)), None)
+        return events.StopEvent(
+            **self.common(),
+            stop_hook_active=turn.guard.active,
+            last_assistant_message=last.texts if last else None,
+            continuation_count=turn.guard.continuations,
+            limit=turn.guard.limit,
+            usage={"input_tokens": turn.usage.input_tokens, "output_tokens": turn.usage.output_tokens},
+            duration_ms=int((time.monotonic() - turn.started) * 1000),
+            tool_calls=turn.tool_calls,
+        )
+
+    async def _failed(self, error: ModelError) -> GoHome:
+        """A provider's error is no stop: no gate is asked, and StopFailure only watches."""
+        said = f"the model failed ({error.kind}): {error}"
+        self.notice(said)
+        await self.fire(
+            events.StopFailure(**self.common(), error=error.kind, last_assistant_message=str(error))
+        )
+        return GoHome("error", stop_reason=said)
+
+    async def _finish(self, end: GoHome) -> TurnResult:
+        turn = self._now
+        if end.ended_by == "interrupt":
+            self.inbox.drop_continuations()
+        elapsed = time.monotonic() - turn.started
+        result = TurnResult(
+            ended_by=end.ended_by, session_id=self.id, transcript_path=self.transcript_path, result=turn.answer,
+            stop_reason=end.stop_reason or end.notice, question=turn.question, continuations=turn.continuations,
+            model_requests=turn.requests, tool_calls=turn.tool_calls, usage=turn.usage,
+            duration_ms=int(elapsed * 1000), model=self.model.name,
+            hook_runs=tuple(turn.runs), notices=tuple(turn.notices),
+        )  # fmt: skip
+        self.transcript.add(
+            {"type": "turn_end", "ended_by": end.ended_by, "notice": end.notice or end.stop_reason}
+        )
+        await self._tell_observers(result, elapsed)
+        self._turn = None
+        self.emit(TurnEnd(result))
+        return result
+
+    async def _tell_observers(self, result: TurnResult, elapsed: float) -> None:
+        """Once, at the final end, with what the whole turn used; what they do changes nothing."""
+        await self.plugins.tell("conversation", tuple(self.messages))
+        if not self.skip_stop_hook:
+            good = result.outcome not in ("error", "interrupted")
+            payload = StopPayload(
+                session_id=self.id, result=result, usage=result.usage if good else Usage(),
+                turns_count=result.model_requests if good else 0, tool_calls_count=result.tool_calls if good else 0,
+                duration=elapsed if good else 0, model=self.model.name.replace(":", "/", 1),
+                continuations=result.continuations, ended_by=result.ended_by,
+                partial_usage=result.usage, elapsed=elapsed,
+            )  # fmt: skip
+            await self.plugins.tell("stop", payload)
+        for complaint in self.plugins.complaints:
+            self.emit(Notice(complaint))
+        self.plugins.complaints.clear()

@@ -1,0 +1,53 @@
+"""What the model knows before the conversation begins."""
+
+import os
+import re
+import shlex
+from collections.abc import Sequence
+
+GUIDES = ("AGENTS.md", "CLAUDE.md")
+MOST = 40_000  # characters of one guide
+
+INSTRUCTIONS = """\
+You are a coding agent. You work in the folder {project} with the tools that you are given.
+Do what the user asks, check your work, and say plainly what you did and what you did not do.
+A message that begins with a note about a stop hook comes from the project's own checks, not from the user: take it as
+work that is still to be done."""
+
+
+def system_prompt(project: str, context: Sequence[str]) -> str:
+    parts = [INSTRUCTIONS.format(project=project), *(_guide(project, name) for name in GUIDES), *context]
+    return "\n\n".join(part for part in parts if part)
+
+
+def _guide(project: str, name: str) -> str:
+    try:
+        with open(os.path.join(project, name), encoding="utf-8", errors="replace") as file:
+            text = file.read(MOST).strip()
+    except OSError:
+        return ""
+    return f"The project's {name}:\n{text}" if text else ""
+
+
+_EXPORT = re.compile(r"\s*(?:export\s+)?([A-Za-z_]\w*)=(.*)", re.ASCII)
+
+
+def read_exports(path: str) -> dict[str, str]:
+    """The lines `export K=V` that SessionStart hooks appended to their file."""
+    found: dict[str, str] = {}
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            for line in file:
+                match = _EXPORT.match(line)
+                if match:
+                    found[match[1]] = _unquoted(match[2])
+    except OSError:
+        return {}
+    return found
+
+
+def _unquoted(text: str) -> str:
+    try:
+        return "".join(shlex.split(text)[:1])
+    except ValueError:
+        return text.strip()

@@ -1,0 +1,23 @@
+"""The tools of our coding agent, with the names and inputs that people's scripts know."""
+
+from collections.abc import Mapping
+
+from turngate.agent.tools import bash, files, looking, talking
+from turngate.agent.tools.given import absolute
+from turngate.agent.tools.tool import Asked, Tool, ToolFailed, Workplace
+
+TOOLS: Mapping[str, Tool] = {
+    tool.spec.name: tool
+    for tool in (
+        Tool(bash.BASH, bash.run, changes=True),
+        Tool(files.READ, files.read, paths=("file_path",)),
+        Tool(files.WRITE, files.write, changes=True, edits=True, paths=("file_path",)),
+        Tool(files.EDIT, files.edit, changes=True, edits=True, paths=("file_path",)),
+        Tool(looking.GLOB, looking.glob, paths=("path",)),
+        Tool(looking.GREP, looking.grep, paths=("path",)),
+        Tool(talking.TODO_WRITE, talking.write_todos),
+        Tool(talking.ASK_USER, talking.ask_user),
+    )
+}
+
+__all__ = ["TOOLS", "Asked", "Tool", "ToolFailed", "Workplace", "absolute"]

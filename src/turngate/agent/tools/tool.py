@@ -1,0 +1,51 @@
+"""What a tool is, and where it works."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from turngate.core.messages import ToolSpec
+
+
+@dataclass
+class Workplace:
+    """Where the tools of one session work, and what they remember."""
+
+    project: str  # absolute
+    environ: dict[str, str]  # for Bash
+    extra_paths: tuple[str, ...] = ()  # folders outside of the project that are allowed
+    any_path: bool = False
+    todos: list[dict[str, Any]] = field(default_factory=list)
+    seen: dict[str, float] = field(default_factory=dict)  # files that were read, and how old they were then
+
+
+@dataclass(frozen=True)
+class Tool:
+    spec: ToolSpec
+    run: Callable[[Mapping[str, Any], Workplace], Awaitable[str]]  # takes what `absolute` gave
+    changes: bool = False  # changes things
+    edits: bool = False  # changes files only
+    paths: tuple[str, ...] = ()  # the inputs that are paths
+
+
+class ToolFailed(Exception):
+    """The tool did not do what was asked; the text is for the model."""
+
+
+class Asked(Exception):
+    """The agent has a question, and waits for its user."""
+
+    def __init__(self, question: str, options: tuple[str, ...] = ()) -> None:
+        super().__init__(question)
+        self.question = question
+        self.options = options
+
+
+def spec(name: str, description: str, properties: Mapping[str, Any], *, needs: tuple[str, ...]) -> ToolSpec:
+    schema = {
+        "type": "object",
+        "properties": properties,
+        "required": list(needs),
+        "additionalProperties": False,
+    }
+    return ToolSpec(name, description, schema)

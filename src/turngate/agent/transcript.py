@@ -1,0 +1,229 @@
+"""The conversation on disk: one compact JSON record per line, in the shape that people's scripts read."""
+
+import json
+import os
+import uuid
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
+from datetime import UTC, datetime
+from typing import Any, assert_never
+
+from turngate.core.messages import (
+    Message,
+    Reply,
+    Results,
+    Said,
+    StopReason,
+    Text,
+    ToolResult,
+    ToolUse,
+    Usage,
+)  # fmt: skip
+
+
+class Transcript:
+    """Append-only. A record is written when `add` returns, and on disk when `settle` returns."""
+
+    def __init__(self, path: str, session: str, cwd: str, *, sidechain: bool = False) -> None:
+        self.path = path
+        self._common = {"sessionId": session, "cwd": cwd, "isSidechain": sidechain}
+        self._parent: str | None = None
+        os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+        self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
+        self._end_last_line()
+
+    def say(self, message: Message, **meta: Any) -> None:
+        """Adds a message of the conversation, and each of its tool calls as a record of its own."""
+        for kind, content in _shapes(message):
+            identity = str(uuid.uuid4())
+            record = {
+                "type": kind,
+                "uuid": identity,
+                "parentUuid": self._parent,
+                **self._common,
+                "timestamp": _now(),
+                **_origin(message),
+                **meta,
+                "message": content,
+            }
+            self._parent = identity
+            # The tool calls come first: the last line with an assistant's role must carry its text.
+            for call in message.tool_uses if isinstance(message, Reply) else ():
+                self.add(_call_record(call))
+            self.add(record)
+
+    def add(self, record: Mapping[str, Any]) -> None:
+        line = json.dumps(record, ensure_ascii=False, separators=(",", ":"), default=str) + "\n"
+        data = line.encode("utf-8", "replace")
+        while data:
+            data = data[os.write(self._fd, data) :]
+
+    def settle(self) -> None:
+        """Everything said so far is on disk."""
+        os.fdatasync(self._fd)
+
+    def close(self) -> None:
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
+    def _end_last_line(self) -> None:
+        """A process that was killed may have left half a line; what follows must not be glued to it."""
+        size = os.fstat(self._fd).st_size
+        if size and os.pread(self._fd, 1, size - 1) != b"\n":
+            os.write(self._fd, b"\n")
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _shapes(message: Message) -> Iterator[tuple[str, dict[str, Any]]]:
+    match message:
+        case Said(text):
+            yield "user", {"role": "user", "content": text}
+        case Results(results):
+            blocks = [
+                {
+                    "type": "tool_result",
+                    "tool_use_id": r.tool_use_id,
+                    "content": r.content,
+                    "is_error": r.is_error,
+                }
+                for r in results
+            ]
+            yield "user", {"role": "user", "content": blocks}
+        case Reply():
+            yield (
+                "assistant",
+                {
+                    "role": "assistant",
+                    "content": [_block(block) for block in message.blocks],
+                    "model": message.model,
+                    "id": message.id,
+                    "stop_reason": message.stop_reason,
+                    "usage": asdict(message.usage),
+                },
+            )
+        case _:
+            assert_never(message)
+
+
+def _block(block: Text | ToolUse) -> dict[str, Any]:
+    if isinstance(block, Text):
+        return {"type": "text", "text": block.text}
+    return {"type": "tool_use", "id": block.id, "name": block.name, "input": dict(block.input)}
+
+
+def _origin(message: Message) -> dict[str, Any]:
+    """What no human said is marked, so that nobody takes it for a turn of the user's."""
+    if isinstance(message, Said) and message.origin != "user":
+        return {"isMeta": True, "origin": message.origin}
+    return {}
+
+
+def _call_record(call: ToolUse) -> dict[str, Any]:
+    """People grep for `"tool_name":"bash".*"script":".*test`."""
+    if call.name == "Bash":
+        return {"type": "tool_call", "tool_name": "bash", "script": str(call.input.get("command", ""))}
+    return {"type": "tool_call", "tool_name": call.name.lower(), "input": dict(call.input)}
+
+
+# Reading
+
+
+def read_records(path: str) -> Iterator[dict[str, Any]]:
+    """Every record that can be read; half a line, or a line that is no JSON, is passed over."""
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            for line in file:
+                record = _parsed(line)
+                if record is not None:
+                    yield record
+    except FileNotFoundError:
+        return
+
+
+def _parsed(line: str) -> dict[str, Any] | None:
+    try:
+        record = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    return record if isinstance(record, dict) else None
+
+
+def message_of(record: Mapping[str, Any]) -> Message | None:
+    """The message that a record of ours holds."""
+    message = record.get("message")
+    if record.get("type") not in ("user", "assistant") or not isinstance(message, dict):
+        return None
+    content = message.get("content")
+    if message.get("role") == "assistant":
+        blocks = tuple(block for raw in content or () if (block := _read_block(raw)) is not None)
+        usage = {k: v for k, v in (message.get("usage") or {}).items() if k in Usage.__dataclass_fields__}
+        stop: StopReason = message.get("stop_reason") or "end_turn"
+        return Reply(blocks, stop, Usage(**usage), message.get("model", ""), message.get("id", ""))
+    if isinstance(content, str):
+        return Said(content, record.get("origin", "user"))
+    results = [raw for raw in content or () if isinstance(raw, dict) and raw.get("type") == "tool_result"]
+    return Results(
+        tuple(
+            ToolResult(r["tool_use_id"], str(r.get("content", "")), bool(r.get("is_error"))) for r in results
+        )
+    )
+
+
+def _read_block(raw: Any) -> Text | ToolUse | None:
+    match raw:
+        case {"type": "text", "text": str(text)}:
+            return Text(text)
+        case {"type": "tool_use", "id": str(identity), "name": str(name)}:
+            return ToolUse(identity, name, raw.get("input") or {})
+        case _:
+            return None
+
+
+LINES = 50
+_CHUNK = 64 * 1024
+_MOST = 16 * 1024 * 1024  # bytes that 50 lines may have; what lies before is not looked for
+
+
+def read_last_assistant_message(path: str, lines: int = LINES) -> str | None:
+    """The text of the last answer among the last lines; None when there is none, never an error.
+
+    Reads from the end, so its cost does not depend on the file's size.
+    """
+    for line in _last_lines(path, lines):
+        record = _parsed(line.decode("utf-8", "replace"))
+        message = record.get("message") if record else None
+        if isinstance(message, dict) and message.get("role") == "assistant":
+            text = _text_of(message.get("content"))
+            if text.strip():
+                return text
+    return None
+
+
+def _text_of(content: Any) -> str:
+    if isinstance(content, str):
+        return content
+    blocks = content if isinstance(content, list) else []
+    texts = [b.get("text") for b in blocks if isinstance(b, dict) and b.get("type") == "text"]
+    return "\n".join(text for text in texts if isinstance(text, str))
+
+
+def _last_lines(path: str, count: int) -> list[bytes]:
+    """The last lines of a file, newest first."""
+    try:
+        with open(path, "rb") as file:
+            end = file.seek(0, os.SEEK_END)
+            data, start, size = b"", end, _CHUNK
+            while start > 0 and data.count(b"\n") <= count and end - start < _MOST:
+                start = max(0, end - size)
+                file.seek(start)
+                data = file.read(end - start)
+                size *= 4
+    except OSError:
+        return []
+    lines = data.splitlines()
+    whole = lines if start == 0 else lines[1:]
+    return whole[-count:][::-1]

@@ -1,0 +1,111 @@
+"""What hooks of the other events may do: add context, answer for the user, change a tool's input."""
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from turngate.core.decisions import Block
+from turngate.core.reports import Exited, Returned
+from turngate.core.verdict import HookRun, said
+
+Behavior = Literal["allow", "deny", "ask"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Permission:
+    """What the hooks of a tool event say together: deny before ask before allow; None: they say nothing."""
+
+    behavior: Behavior | None = None
+    reason: str = ""
+    updated_input: Mapping[str, Any] | None = None
+    context: str = ""
+    interrupt: bool = False
+
+
+def refusal_of(runs: Iterable[HookRun]) -> str | None:
+    """The reasons of the hooks that refuse, or None."""
+    reasons = [said(run) or "" for run in runs if run.mode == "gate" and isinstance(run.decision, Block)]
+    return "\n\n".join(reasons) if reasons else None
+
+
+def context_of(runs: Iterable[HookRun], *, plain: bool) -> str:
+    """What hooks add to the conversation: `additionalContext`, and plain stdout where the event takes it."""
+    return "\n\n".join(text for run in runs if (text := _context(run, plain=plain)))
+
+
+def _context(run: HookRun, *, plain: bool) -> str:
+    answer = _answer(run)
+    if answer:
+        context = _specific(answer).get("additionalContext")
+        return context.strip() if isinstance(context, str) else ""
+    if plain and isinstance(run.report, Exited) and run.report.code == 0:
+        return run.report.stdout.strip()
+    return ""
+
+
+def permission_before_tool(runs: Iterable[HookRun]) -> Permission:
+    """PreToolUse. Exit 2 and `decision: block` deny with the reason."""
+    runs = tuple(runs)
+    found = [_specific(_answer(run)) for run in runs]
+    words = [answer.get("permissionDecision") for answer in found]
+    reasons = [
+        str(a.get("permissionDecisionReason", ""))
+        for a in found
+        if a.get("permissionDecision") in ("ask", "allow")
+    ]
+    refused = refusal_of(runs)
+    behavior: Behavior | None = None
+    if refused is not None:
+        behavior = "deny"
+    elif "ask" in words:
+        behavior = "ask"
+    elif "allow" in words:
+        behavior = "allow"
+    return Permission(
+        behavior=behavior,
+        reason=refused if refused is not None else "\n\n".join(filter(None, reasons)),
+        updated_input=_last_mapping(answer.get("updatedInput") for answer in found),
+        context=context_of(runs, plain=False),
+    )
+
+
+def permission_for_user(runs: Iterable[HookRun]) -> Permission:
+    """PermissionRequest: a hook answers the dialog. Exit 2 alone changes nothing."""
+    answers = [_specific(_answer(run)).get("decision") for run in runs if run.mode == "gate"]
+    told = [answer for answer in answers if isinstance(answer, dict)]
+    denied = [answer for answer in told if answer.get("behavior") == "deny"]
+    allowed = [answer for answer in told if answer.get("behavior") == "allow"]
+    if denied:
+        reason = str(denied[0].get("message") or "denied by a hook")
+        return Permission(behavior="deny", reason=reason, interrupt=denied[0].get("interrupt") is True)
+    if allowed:
+        return Permission(
+            behavior="allow", updated_input=_last_mapping(a.get("updatedInput") for a in allowed)
+        )
+    return Permission()
+
+
+def _answer(run: HookRun) -> Mapping[str, Any]:
+    """The JSON object that a hook gave, or an empty one."""
+    match run.report:
+        case Returned(value=dict() as value):
+            return value
+        case Exited(code=0, stdout=stdout) if stdout.lstrip("\ufeff \t\r\n").startswith("{"):
+            try:
+                value = json.loads(stdout.strip("\ufeff \t\r\n"))
+            except (ValueError, RecursionError):
+                return {}
+            return value if isinstance(value, dict) else {}
+        case _:
+            return {}
+
+
+def _specific(answer: Mapping[str, Any]) -> Mapping[str, Any]:
+    specific = answer.get("hookSpecificOutput")
+    return specific if isinstance(specific, dict) else {}
+
+
+def _last_mapping(values: Iterable[Any]) -> Mapping[str, Any] | None:
+    mappings = [value for value in values if isinstance(value, dict)]
+    return mappings[-1] if mappings else None

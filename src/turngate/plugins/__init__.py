@@ -1,0 +1,1 @@
+"""Tells plugins."""

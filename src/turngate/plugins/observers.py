@@ -1,0 +1,95 @@
+"""Handlers that watch: told by priority, one after another, isolated and time-limited; nothing they do changes anything."""
+
+import asyncio
+import contextlib
+import inspect
+import itertools
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from turngate.errors import UsageError
+from turngate.tasks import in_thread
+
+NAMES = ("conversation", "stop", "subagent_stop")
+ALIASES = {"subagentStop": "subagent_stop"}
+LIMIT = 30.0  # seconds for one handler
+
+Handler = Callable[[Any], Any]
+
+
+@dataclass(frozen=True)
+class _Registered:
+    name: str
+    handler: Handler
+    priority: int
+    number: int
+    plugin: str
+
+
+@dataclass
+class Plugins:
+    """Who wants to be told what."""
+
+    limit: float = LIMIT
+    complaints: list[str] = field(default_factory=list)  # what handlers got wrong, for the user
+    _all: list[_Registered] = field(default_factory=list)
+    _numbers: "itertools.count[int]" = field(default_factory=itertools.count)
+
+    def on(self, name: str, handler: Handler, *, priority: int = 0, plugin: str | None = None) -> None:
+        """Higher priorities first; equal ones in order of registration."""
+        name = ALIASES.get(name, name)
+        if name not in NAMES:
+            raise UsageError(f"there is no plugin hook {name!r}; there are {', '.join(NAMES)}")
+        who = plugin or str(getattr(handler, "__qualname__", handler))
+        self._all.append(_Registered(name, handler, priority, next(self._numbers), who))
+
+    def add(self, plugin: object) -> None:
+        """Registers every handler that an object has a method for."""
+        for name in (*NAMES, *ALIASES):
+            handler = getattr(plugin, name, None)
+            if callable(handler):
+                self.on(name, handler, plugin=type(plugin).__name__)
+
+    async def tell(self, name: str, payload: object) -> None:
+        """Tells everybody, whatever one of them does; what they return is not looked at."""
+        wanted = [registered for registered in self._all if registered.name == name]
+        for registered in sorted(wanted, key=lambda r: (-r.priority, r.number)):
+            try:
+                async with asyncio.timeout(self.limit):
+                    await _call(registered.handler, payload)
+            except TimeoutError:
+                self.complaints.append(
+                    f"plugin {registered.plugin} took longer than {self.limit:g} s at {name}"
+                )
+            except Exception as error:  # noqa: BLE001 - foreign code: it never changes the result
+                self.complaints.append(
+                    f"plugin {registered.plugin} failed at {name}: {type(error).__name__}: {error}"
+                )
+
+
+async def _call(handler: Handler, payload: object) -> None:
+    if inspect.iscoroutinefunction(handler):
+        await handler(payload)
+        return
+    result = await in_thread(handler, payload)
+    if inspect.isawaitable(result):
+        with contextlib.suppress(StopIteration):
+            await result
+
+
+@dataclass(frozen=True, kw_only=True)
+class StopPayload:
+    """What an observer of `stop` is told, once, at the final end of a turn."""
+
+    session_id: str
+    result: Any
+    usage: Any
+    turns_count: int
+    tool_calls_count: int
+    duration: float
+    model: str
+    continuations: int
+    ended_by: str
+    partial_usage: Any = None  # what a failed turn used all the same
+    elapsed: float = 0.0
