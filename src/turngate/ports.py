@@ -78,6 +78,10 @@ class Model(Protocol):
         """One request, streamed: `tell` gets each piece of text as it comes. Raises ModelError."""
         ...
 
+    async def close(self) -> None:
+        """Lets go of connections; it may be asked again afterwards."""
+        ...
+
 
 class Store(Protocol):
     """What must outlive the moment. Neither method raises: a full disk never changes a verdict."""

@@ -52,6 +52,9 @@ class ScriptedModel:
                 await asyncio.sleep(said.get("word_delay", 0))
         return reply
 
+    async def close(self) -> None:
+        """There is nothing to let go of."""
+
     def _reply(self, said: Mapping[str, Any], number: int, request: ModelRequest) -> Reply:
         texts = said.get("texts", [said["text"]] if "text" in said else [])
         tools = (
@@ -79,7 +82,16 @@ def _expanded(replies: Sequence[Any], agent: str) -> list[dict[str, Any]]:
         if not isinstance(reply, str | dict):
             raise UsageError(f"a reply in the script's {agent!r} is neither a text nor an object: {reply!r}")
         said = {"text": reply} if isinstance(reply, str) else reply
-        found += [said] * int(said.get("repeat", 1))
+        repeat, tools = said.get("repeat", 1), said.get("tools", [])
+        if (
+            type(repeat) is not int
+            or not isinstance(tools, list)
+            or not all("name" in tool for tool in tools)
+        ):
+            raise UsageError(
+                f"a reply in the script's {agent!r} has a bad `repeat` or a tool without a name: {said}"
+            )
+        found += [said] * repeat
     return found
 
 

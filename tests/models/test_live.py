@@ -1,0 +1,528 @@
+import asyncio
+import json
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from pydantic_ai import exceptions
+
+from tests.anthropic_server import AnthropicServer, Json, Script, playing
+from turngate.core.messages import (
+    Message,
+    ModelRequest,
+    Reply,
+    Results,
+    Said,
+    Text,
+    ToolResult,
+    ToolSpec,
+    ToolUse,
+    Usage,
+)
+from turngate.errors import ModelError, UsageError
+from turngate.models import live
+from turngate.models.live import LiveModel, default_model
+from turngate.ports import Model
+
+NAME = "anthropic:claude-sonnet-5-5"
+KEY = "test-key-of-nobody"
+HELLO = (Said("hello"),)
+REQUEST = ModelRequest(messages=HELLO)
+USED = Usage(input_tokens=10, output_tokens=5)
+
+
+@dataclass(frozen=True)
+class Exchange:
+    reply: Reply
+    pieces: list[str]
+    body: Json
+
+
+Point = Callable[[str], None]
+
+
+@pytest.fixture(autouse=True)
+def point(monkeypatch: pytest.MonkeyPatch) -> Point:
+    """Points the client at a server; before that, at nobody."""
+    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("ANTHROPIC_API_KEY", KEY)
+    monkeypatch.setenv("ANTHROPIC_BASE_URL", "http://127.0.0.1:9")
+    return lambda url: monkeypatch.setenv("ANTHROPIC_BASE_URL", url)
+
+
+@pytest.fixture
+def exchange(point: Point) -> Callable[..., Exchange]:
+    def exchange(reply: Any, *messages: Message, **fields: Any) -> Exchange:
+        with playing({"main": [reply]}) as server:
+            point(server.url)
+            pieces: list[str] = []
+            request = ModelRequest(messages=messages or HELLO, **fields)
+            return Exchange(asyncio.run(ask_once(request, pieces.append)), pieces, server.requests[0])
+
+    return exchange
+
+
+@pytest.fixture
+def failure(point: Point) -> Callable[..., tuple[str, str]]:
+    def failure(reply: Any) -> tuple[str, str]:
+        with playing({"main": [reply]}) as server:
+            point(server.url)
+            found = asyncio.run(fail_once())
+            assert len(server.requests) == 1  # the session tries again, not the SDK
+            return found
+
+    return failure
+
+
+async def ask_once(request: ModelRequest = REQUEST, tell: Callable[[str], None] = lambda _: None) -> Reply:
+    model = LiveModel(NAME)
+    try:
+        return await model.ask(request, tell)
+    finally:
+        await model.close()
+
+
+async def fail_once() -> tuple[str, str]:
+    with pytest.raises(ModelError) as caught:
+        await ask_once()
+    return caught.value.kind, str(caught.value)
+
+
+def reply(*blocks: Text | ToolUse, id: str = "msg_1", **fields: Any) -> Reply:  # noqa: A002
+    return Reply(blocks, **{"usage": USED, "model": "claude-sonnet-5-5", "id": id, **fields})
+
+
+def test_a_plain_text_is_told_in_pieces_and_given_whole(exchange: Callable[..., Exchange]) -> None:
+    found = exchange("an answer in several pieces")
+    assert found.reply == reply(Text("an answer in several pieces"))
+    assert found.pieces == ["an answer ", "in several", " pieces"]
+
+
+def test_pieces_are_told_while_the_model_still_speaks(point: Point) -> None:
+    async def scene() -> list[tuple[str, bool]]:
+        told: list[tuple[str, bool]] = []
+        task = asyncio.create_task(ask_once(tell=lambda piece: told.append((piece, task.done()))))
+        while not told:
+            await asyncio.sleep(0.005)
+        assert not task.done()
+        await task
+        return told
+
+    with playing({"main": [{"text": "first one second one", "chunk_delay": 0.1}]}) as server:
+        point(server.url)
+        assert asyncio.run(scene()) == [("first one ", False), ("second one", False)]
+
+
+def test_text_blocks_stay_apart_and_in_order(exchange: Callable[..., Exchange]) -> None:
+    found = exchange({"texts": ["part one", "part two"]})
+    assert (found.reply, found.pieces) == (
+        reply(Text("part one"), Text("part two")),
+        ["part one", "part two"],
+    )
+
+
+def test_tool_calls_come_with_their_input_parsed(exchange: Callable[..., Exchange]) -> None:
+    found = exchange({"text": "looking", "tool": "Bash", "input": {"command": "pytest -q", "timeout": 5}})
+    assert found.reply == reply(
+        Text("looking"),
+        ToolUse("toolu_1", "Bash", {"command": "pytest -q", "timeout": 5}),
+        id="msg_2",
+        stop_reason="tool_use",
+    )
+
+
+def test_several_tool_calls_stay_in_order(exchange: Callable[..., Exchange]) -> None:
+    found = exchange({"tools": [{"name": "Read"}, {"name": "Bash", "input": {"command": "ls"}}]})
+    uses = ToolUse("toolu_1", "Read", {}), ToolUse("toolu_2", "Bash", {"command": "ls"})
+    assert (found.reply, found.pieces) == (reply(*uses, id="msg_3", stop_reason="tool_use"), [])
+
+
+def test_an_empty_answer_is_a_reply_without_blocks(exchange: Callable[..., Exchange]) -> None:
+    assert exchange({"stop_reason": "end_turn"}).reply == reply()
+
+
+@pytest.mark.parametrize(
+    ("said", "meant"),
+    [("end_turn", "end_turn"), ("max_tokens", "max_tokens"), ("refusal", "refusal"),
+     ("stop_sequence", "end_turn"), ("model_context_window_exceeded", "max_tokens")],
+)  # fmt: skip
+def test_why_the_model_ended_is_known(exchange: Callable[..., Exchange], said: str, meant: str) -> None:
+    assert exchange({"text": "so", "stop_reason": said}).reply == reply(Text("so"), stop_reason=meant)
+
+
+def test_usage_counts_the_cache_apart(exchange: Callable[..., Exchange]) -> None:
+    counted = {"input_tokens": 3, "cache_creation_input_tokens": 20, "cache_read_input_tokens": 100}
+    assert exchange({"text": "so", "usage": {**counted, "output_tokens": 7}}).reply == reply(
+        Text("so"),
+        usage=Usage(
+            input_tokens=3, output_tokens=7, cache_creation_input_tokens=20, cache_read_input_tokens=100
+        ),
+    )
+
+
+def test_the_whole_conversation_reaches_the_model(exchange: Callable[..., Exchange]) -> None:
+    found = exchange(
+        "done",
+        Said("fix it"),
+        Said("today", "context"),
+        Reply((Text("looking"), ToolUse("a", "Bash", {"command": "make"}), ToolUse("b", "Read", {}))),
+        Results((ToolResult("a", "two tests fail"), ToolResult("b", "no such file", is_error=True))),
+        Said("hurry"),
+        Reply((Text("done"),)),
+        Said("Stop hook feedback:\ntests fail", "stop_hook"),
+    )
+    assert found.body["messages"] == [
+        user(text("fix it")),
+        user(text("today")),
+        {
+            "role": "assistant",
+            "content": [
+                text("looking"),
+                {"type": "tool_use", "id": "a", "name": "Bash", "input": {"command": "make"}},
+                {"type": "tool_use", "id": "b", "name": "Read", "input": {}},
+            ],
+        },
+        user(result("a", "two tests fail"), result("b", "no such file", is_error=True)),
+        user(text("hurry")),
+        {"role": "assistant", "content": [text("done")]},
+        user(text("Stop hook feedback:\ntests fail")),
+    ]
+
+
+def test_nothing_blank_is_sent_for_a_provider_to_refuse(exchange: Callable[..., Exchange]) -> None:
+    found = exchange(
+        "done",
+        Said("go"),
+        Reply((Text("\n"), ToolUse("a", "Bash", {"command": "true"}))),
+        Results((ToolResult("a", ""),)),
+        Reply((Text(" "),)),
+        Said("and?"),
+    )
+    assert found.body["messages"] == [
+        user(text("go")),
+        {
+            "role": "assistant",
+            "content": [{"type": "tool_use", "id": "a", "name": "Bash", "input": {"command": "true"}}],
+        },
+        user(result("a", "(no output)")),
+        user(text("and?")),
+    ]
+
+
+def user(*content: Json) -> Json:
+    return {"role": "user", "content": list(content)}
+
+
+def text(said: str) -> Json:
+    return {"type": "text", "text": said}
+
+
+def result(call: str, content: str, *, is_error: bool = False) -> Json:
+    return {"type": "tool_result", "tool_use_id": call, "content": [text(content)], "is_error": is_error}
+
+
+KEPT = {"type": "ephemeral", "ttl": "5m"}
+
+
+def test_the_system_prompt_and_the_tools_are_sent_and_kept_in_the_cache(
+    exchange: Callable[..., Exchange],
+) -> None:
+    schema = {"type": "object", "properties": {"command": {"type": "string"}}, "required": ["command"]}
+    body = exchange("done", system="be brief", tools=(ToolSpec("Bash", "runs a command", schema),)).body
+    assert (body["system"], body["tools"], body["cache_control"]) == (
+        [{**text("be brief"), "cache_control": KEPT}],
+        [
+            {
+                "name": "Bash",
+                "description": "runs a command",
+                "input_schema": schema,
+                "cache_control": KEPT,
+            }
+        ],
+        KEPT,
+    )
+
+
+def test_a_judge_is_asked_once_and_keeps_nothing_in_the_cache(exchange: Callable[..., Exchange]) -> None:
+    body = exchange("fine", system="judge", agent="judge").body
+    assert (body["system"], "tools" in body, "cache_control" in body) == ([text("judge")], False, False)
+
+
+@pytest.mark.parametrize(
+    ("status", "type_", "said", "kind", "told"),
+    [
+        (529, "overloaded_error", "Overloaded", "overloaded", "anthropic answered 529: Overloaded"),
+        (429, "rate_limit_error", "slow down", "overloaded", "anthropic answered 429: slow down"),
+        (500, "api_error", "oops", "overloaded", "anthropic answered 500: oops"),
+        (503, "api_error", "soon", "overloaded", "anthropic answered 503: soon"),
+        (401, "authentication_error", "invalid key", "auth", "anthropic answered 401: invalid key"),
+        (403, "permission_error", "not you", "auth", "anthropic answered 403: not you"),
+        (402, "billing_error", "pay first", "quota", "anthropic says: pay first"),
+        (400, "invalid_request_error", "Your credit balance is too low.", "quota",
+         "anthropic says: Your credit balance is too low"),
+        (408, "timeout_error", "too slow", "network", "anthropic answered 408: too slow"),
+        (400, "invalid_request_error", "prompt is too long", "invalid",
+         "the conversation is too long for the model: prompt is too long"),
+        (400, "invalid_request_error", "no such field", "invalid", "anthropic answered 400: no such field"),
+        (404, "not_found_error", "no such model", "invalid", "anthropic answered 404: no such model"),
+    ],
+)  # fmt: skip
+def test_each_answer_that_is_an_error_has_its_kind(
+    failure: Callable[..., tuple[str, str]], status: int, type_: str, said: str, kind: str, told: str
+) -> None:
+    assert failure({"error": status, "type": type_, "message": said}) == (kind, told)
+
+
+def test_an_error_in_the_middle_of_an_answer_has_its_kind_too(
+    failure: Callable[..., tuple[str, str]],
+) -> None:
+    assert failure(
+        {"text": "half an", "error": 529, "type": "overloaded_error", "message": "Overloaded"}
+    ) == ("overloaded", "anthropic answered 529: Overloaded")
+
+
+def test_a_connection_that_breaks_in_the_middle_is_no_answer(failure: Callable[..., tuple[str, str]]) -> None:
+    kind, told = failure({"text": "half an answer", "cut": True})
+    assert (kind, told.partition(": ")[0]) == ("network", "the connection to anthropic failed")
+
+
+def test_an_answer_without_an_end_is_no_answer(failure: Callable[..., tuple[str, str]]) -> None:
+    assert failure({"text": "half an answer", "stop_reason": None}) == (
+        "network",
+        "anthropic broke off in the middle of its answer",
+    )
+
+
+def test_nobody_there_is_a_network_error() -> None:
+    kind, told = asyncio.run(fail_once())
+    assert (kind, told.partition(": ")[0]) == ("network", "the connection to anthropic failed")
+
+
+@pytest.mark.parametrize("said", [f"{KEY} is wrong", "sk-ant-abcdefgh is wrong", "AIzaSyAbcdefg is wrong"])
+def test_no_key_is_ever_told(failure: Callable[..., tuple[str, str]], said: str) -> None:
+    found = failure({"error": 401, "type": "authentication_error", "message": said})
+    assert found == ("auth", "anthropic answered 401: … is wrong")
+
+
+def test_a_key_that_no_header_can_hold_is_not_told_either(
+    point: Point, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ANTHROPIC_API_KEY", f"{KEY}\n")
+    with playing() as server:
+        point(server.url)
+        assert asyncio.run(fail_once()) == ("auth", "the key for anthropic holds a blank or a line break")
+
+
+def test_a_long_error_is_told_in_one_short_line(failure: Callable[..., tuple[str, str]]) -> None:
+    _, told = failure({"error": 400, "message": "a line\n" * 1000})
+    assert told == f"anthropic answered 400: {('a line ' * 1000)[:199]}…"
+
+
+@pytest.mark.parametrize(
+    ("error", "kind", "told"),
+    [
+        (exceptions.ModelTimeoutError("m", "slow"), "network", "anthropic did not answer in time"),
+        (exceptions.ModelRequestTimeout("m", 5), "network", "anthropic did not answer in time"),
+        (exceptions.ModelRateLimitError("m", "slow down."), "overloaded", "anthropic says: slow down"),
+        (exceptions.ContentFilterError("not this."), "refusal", "anthropic refused the request: not this"),
+        (exceptions.UnexpectedModelBehavior("noise"), "network",
+         "anthropic gave no answer that can be read: noise"),
+        (exceptions.UserError("not so"), "invalid", "anthropic could not be asked: not so"),
+        (ValueError("odd"), "invalid", "anthropic could not be asked: odd"),
+    ],
+)  # fmt: skip
+def test_what_no_loopback_can_show_has_its_kind_too(error: Exception, kind: str, told: str) -> None:
+    found = live._failure(error, "anthropic")
+    assert (found.kind, str(found)) == (kind, told)
+
+
+@pytest.mark.parametrize(
+    "slow", [{"text": "x" * 10_000, "chunk_delay": 0.01}, {"text": "x" * 10_000, "delay": 0.2}]
+)
+def test_a_cancelled_request_hangs_up(point: Point, slow: Json) -> None:
+    async def scene(server: AnthropicServer) -> bool:
+        model = LiveModel(NAME)
+        task = asyncio.create_task(model.ask(REQUEST, lambda _: None))
+        while not server.requests:
+            await asyncio.sleep(0.005)
+        await asyncio.sleep(0.05)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        try:
+            return await asyncio.to_thread(server.broken.wait, 5)
+        finally:
+            await model.close()
+
+    with playing({"main": [slow]}) as server:
+        point(server.url)
+        assert asyncio.run(scene(server))
+
+
+def test_what_the_listener_raises_is_no_fault_of_the_model(point: Point) -> None:
+    def refuse(_piece: str) -> None:
+        raise RuntimeError("the screen is gone")
+
+    with playing({"main": [{"text": "x" * 10_000, "chunk_delay": 0.01}]}) as server:
+        point(server.url)
+        with pytest.raises(RuntimeError, match="the screen is gone"):
+            asyncio.run(ask_once(tell=refuse))
+        assert server.broken.wait(5)
+
+
+def test_a_model_keeps_its_connection_and_survives_its_loop_and_its_close(point: Point) -> None:
+    async def scene(times: int) -> list[str]:
+        texts = [(await model.ask(REQUEST, lambda _: None)).text for _ in range(times)]
+        await model.close()
+        return texts
+
+    with playing() as server:
+        point(server.url)
+        model = LiveModel(NAME)
+        texts = [asyncio.run(scene(3)), asyncio.run(scene(2))]
+        assert texts == [["answer 1", "answer 2", "answer 3"], ["answer 4", "answer 5"]]
+        assert server.connections == 2
+
+
+def test_requests_of_one_model_may_overlap(point: Point) -> None:
+    async def scene() -> list[str]:
+        model = LiveModel(NAME)
+        asked = [model.ask(ModelRequest(messages=(Said(str(n)),)), lambda _: None) for n in range(20)]
+        try:
+            return sorted([found.text for found in await asyncio.gather(*asked)])
+        finally:
+            await model.close()
+
+    with playing({"main": [{"text": "answer {n}", "delay": 0.05}]}) as server:
+        point(server.url)
+        assert asyncio.run(scene()) == sorted(f"answer {n}" for n in range(1, 21))
+
+
+def test_a_model_knows_its_name_and_its_size() -> None:
+    models: list[Model] = [
+        LiveModel("anthropic:claude-sonnet-5-5"),
+        LiveModel("anthropic:claude-of-tomorrow"),
+    ]
+    assert [(model.name, model.context) for model in models] == [
+        ("anthropic:claude-sonnet-5-5", 1_000_000),
+        ("anthropic:claude-of-tomorrow", 200_000),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("anthropic:x", "the model 'anthropic:x' can not be asked: set ANTHROPIC_API_KEY"),
+        ("openai:x", "the model 'openai:x' can not be asked: set OPENAI_API_KEY"),
+        ("claude", "the model 'claude' is not written as PROVIDER:NAME, like anthropic:claude-sonnet-5-5"),
+        ("anthropic:", "the model 'anthropic:' is not written as PROVIDER:NAME, like anthropic:claude-sonnet-5-5"),
+        ("nobody:x", "no provider is called 'nobody', as in the model 'nobody:x'"),
+        ("groq:x", "the model 'groq:x' needs more: pip install 'pydantic-ai-slim[groq]'"),
+    ],
+)  # fmt: skip
+def test_a_model_that_can_not_be_had_is_explained(
+    monkeypatch: pytest.MonkeyPatch, name: str, told: str
+) -> None:
+    monkeypatch.delenv("ANTHROPIC_API_KEY")
+    with pytest.raises(UsageError) as caught:
+        LiveModel(name)
+    assert str(caught.value) == told
+
+
+def test_an_address_that_is_none_is_explained(point: Point) -> None:
+    point("http://[::bad")
+    with pytest.raises(UsageError, match="the model 'anthropic:x' can not be asked: Invalid port"):
+        LiveModel("anthropic:x")
+
+
+@pytest.mark.parametrize("provider", ["anthropic", "openai"])
+def test_a_missing_sdk_names_our_extra(monkeypatch: pytest.MonkeyPatch, provider: str) -> None:
+    monkeypatch.setitem(sys.modules, provider, None)
+    monkeypatch.delitem(sys.modules, f"pydantic_ai.providers.{provider}", raising=False)
+    with pytest.raises(UsageError) as caught:
+        LiveModel(f"{provider}:x")
+    assert str(caught.value) == f"the model '{provider}:x' needs more: pip install 'turngate[{provider}]'"
+
+
+def test_without_pydantic_ai_the_extra_is_named() -> None:
+    told = python(
+        "import sys; sys.modules['pydantic_ai'] = None\n"
+        "from turngate.errors import UsageError\n"
+        "try: import turngate.models.live\n"
+        "except UsageError as error: print(error)"
+    )
+    assert told == (
+        "live models are an extra: pip install 'turngate[anthropic]' or 'turngate[openai]'; "
+        "--model scripted:FILE needs none\n"
+    )
+
+
+def test_a_scripted_model_needs_no_pydantic_ai() -> None:
+    code = "import sys, turngate.models.scripted; print('pydantic_ai' in sys.modules)"
+    assert python(code) == "False\n"
+
+
+def python(code: str) -> str:
+    return subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout
+
+
+BOTH = {"ANTHROPIC_API_KEY": "a", "OPENAI_API_KEY": "o"}
+
+
+@pytest.mark.parametrize(
+    ("environ", "given", "found"),
+    [
+        (BOTH, "openai:mine", "openai:mine"),
+        (BOTH, None, "anthropic:claude-sonnet-5-5"),
+        ({"ANTHROPIC_API_KEY": "", "OPENAI_API_KEY": "o"}, None, "openai:gpt-6.1-sol"),
+        ({}, "scripted:a.json", "scripted:a.json"),
+    ],
+)
+def test_the_settings_choose_the_model_else_the_first_key_does(
+    environ: dict[str, str], given: str | None, found: str
+) -> None:
+    assert default_model(environ, given) == found
+
+
+def test_without_a_model_and_a_key_it_is_said_how_to_give_one() -> None:
+    with pytest.raises(UsageError) as caught:
+        default_model({"PATH": "/bin"}, None)
+    assert str(caught.value) == (
+        "no model is given: say --model PROVIDER:NAME or --model scripted:FILE, or set ANTHROPIC_API_KEY"
+    )
+
+
+def test_the_server_tells_agents_apart(point: Point) -> None:
+    script: Script = {"main": ["main {n}", {"text": "again {n}", "repeat": 2}], "sub": ["sub {n}"]}
+    with playing(
+        script, who=lambda body: "sub" if "SUB" in json.dumps(body["messages"]) else "main"
+    ) as server:
+        point(server.url)
+        said = ["a", "SUB", "b", "SUB", "c", "d"]
+        texts = [asyncio.run(ask_once(ModelRequest(messages=(Said(text),)))).text for text in said]
+        assert texts == ["main 1", "sub 1", "again 2", "sub 2", "again 3", "again 4"]
+        assert server.agents == ["main", "sub", "main", "sub", "main", "main"]
+
+
+def test_the_server_answers_without_a_stream_too() -> None:
+    with playing({"main": [{"text": "looking {n}", "tool": "Bash", "input": {"command": "ls"}}]}) as server:
+        body = json.dumps({"model": "m", "messages": []}).encode()
+        with urllib.request.urlopen(f"{server.url}/v1/messages", body) as answer:
+            assert json.load(answer) == {
+                "id": "msg_2",
+                "type": "message",
+                "role": "assistant",
+                "model": "m",
+                "content": [
+                    text("looking 1"),
+                    {"type": "tool_use", "id": "toolu_1", "name": "Bash", "input": {"command": "ls"}},
+                ],
+                "stop_reason": "tool_use",
+                "stop_sequence": None,
+                "usage": {"input_tokens": 10, "output_tokens": 5},
+            }
