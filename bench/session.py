@@ -35,6 +35,9 @@ class Stamped:
         self.answered.append(time.time())
         return reply
 
+    async def close(self) -> None:
+        pass
+
 
 def to_the_hook_and_back() -> list[Row]:
     """Every stop is refused once: the hook's time stamp lies between two requests."""

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Literal
 
 from turngate.agent.desk import Desk
+from turngate.agent.tools import TOOLS
 from turngate.core.events import PreCompact
 from turngate.core.messages import Message, ModelRequest, Reply, Said
 from turngate.core.moments import context_of, refusal_of
@@ -22,7 +23,8 @@ def nearly_full(messages: Sequence[Message], model: Model) -> bool:
     if last is None or len(messages) < 4:
         return False
     used = last.usage
-    return used.input_tokens + used.cache_read_input_tokens + used.output_tokens > FULL * model.context
+    read = used.input_tokens + used.cache_read_input_tokens + used.cache_creation_input_tokens
+    return read + used.output_tokens > FULL * model.context
 
 
 async def compact(desk: Desk, trigger: Literal["manual", "auto"], instructions: str = "") -> bool:
@@ -38,9 +40,11 @@ async def compact(desk: Desk, trigger: Literal["manual", "auto"], instructions: 
         desk.notice(f"a hook prevented the compaction: {refused}")
         return False
     wishes = "\n\n".join(part for part in (ASK, instructions, context_of(verdict.runs, plain=True)) if part)
-    reply = await desk.model.ask(
-        ModelRequest(messages=(*desk.messages, Said(wishes, "context"))), lambda _: None
-    )
+    tools = tuple(
+        tool.spec for tool in TOOLS.values()
+    )  # a history with calls needs them; none is to be called
+    request = ModelRequest(messages=(*desk.messages, Said(wishes, "context")), tools=tools)
+    reply = await desk.model.ask(request, lambda _: None)
     asked = _last_prompt(desk.messages)
     desk.messages.clear()
     desk.say(Said(f"This conversation was summed up:\n\n{reply.text}", "summary"))

@@ -279,6 +279,7 @@ class Session:
             self._transcript.close()
             self._transcript = None
             self._lock.release()
+            await self.model.close()
             await to_the_end(in_thread(self.journal.close))
 
     async def __aenter__(self) -> Self:

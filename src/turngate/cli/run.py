@@ -51,10 +51,11 @@ def run(options: argparse.Namespace) -> int:
 
 def _model(named: str | None, configured: str | None) -> Model:
     """A script needs nothing; everything else goes to the library that knows the providers."""
-    if named and named.startswith("scripted:"):
-        return ScriptedModel.from_file(named.removeprefix("scripted:"))
+    wanted = named or configured or ""
+    if wanted.startswith("scripted:"):
+        return ScriptedModel.from_file(wanted.removeprefix("scripted:"))
     live = import_module("turngate.models.live")
-    model: Model = live.LiveModel(named or live.default_model(os.environ, configured))
+    model: Model = live.LiveModel(wanted or live.default_model(os.environ, None))
     return model
 
 

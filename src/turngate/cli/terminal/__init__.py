@@ -1,0 +1,1 @@
+"""How a conversation looks and listens at a terminal."""

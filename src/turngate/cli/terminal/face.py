@@ -1,0 +1,69 @@
+"""What a conversation needs of a terminal, and what a terminal tells a conversation."""
+
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+Look = Literal["plain", "dim", "note", "loud", "you"]
+
+
+@dataclass(frozen=True)
+class Doing:
+    """What runs now, and since when."""
+
+    what: str
+    since: float  # time.monotonic()
+
+
+class Ear(Protocol):
+    """Who listens to the user."""
+
+    @property
+    def busy(self) -> bool: ...
+
+    def hear(self, text: str) -> bool:
+        """A whole message; False: it was not understood and may be changed."""
+        ...
+
+    def interrupt(self) -> None: ...
+
+    def ctrl_c(self) -> None: ...
+
+    def end(self) -> None:
+        """Nothing more is going to be said."""
+        ...
+
+    def leave(self, code: int = 0) -> None: ...
+
+
+class Face(Protocol):
+    """A screen with a line that lives, or plain lines."""
+
+    for_people: bool  # somebody sits there and reads
+
+    def say(self, text: str, look: Look = "plain") -> None:
+        """Whole lines."""
+        ...
+
+    def stream(self, text: str) -> None:
+        """A piece of the agent's answer; the next `say` ends its line."""
+        ...
+
+    def end_stream(self) -> None: ...
+
+    def doing(self, doing: Doing | None) -> None: ...
+
+    def waiting(self, messages: int) -> None:
+        """So many messages wait for their answer."""
+        ...
+
+    def ask(self, question: str | None) -> None:
+        """The next line answers this; None: no longer."""
+        ...
+
+    def ready(self) -> None:
+        """The next message is wanted."""
+        ...
+
+    async def listen(self, ear: Ear) -> None:
+        """Tells what the user says until there is nothing more; cancelled, it leaves the terminal as it was."""
+        ...
