@@ -1,3 +1,5 @@
+from turngate.agent.session import Session as Session
+from turngate.agent.transcript import read_last_assistant_message as read_last_assistant_message
 from turngate.core.decisions import Advise as Advise
 from turngate.core.decisions import Allow as Allow
 from turngate.core.decisions import Block as Block
@@ -18,6 +20,7 @@ from turngate.core.hooks import PromptHook as PromptHook
 from turngate.core.settings import Problem as Problem
 from turngate.core.settings import Rule as Rule
 from turngate.core.settings import Settings as Settings
+from turngate.core.turn import TurnResult as TurnResult
 from turngate.core.verdict import Continue as Continue
 from turngate.core.verdict import HookRun as HookRun
 from turngate.core.verdict import Stop as Stop
@@ -25,6 +28,8 @@ from turngate.engine import StopHooksResult as StopHooksResult
 from turngate.engine import ask_hooks as ask_hooks
 from turngate.engine import run_stop_hooks as run_stop_hooks
 from turngate.journal import Journal as Journal
+from turngate.models.scripted import ScriptedModel as ScriptedModel
+from turngate.plugins.observers import Plugins as Plugins
 from turngate.ports import World as World
 from turngate.settings.files import load_settings as load_settings
 from turngate.shells.local import LocalShell as LocalShell

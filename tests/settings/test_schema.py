@@ -211,6 +211,7 @@ SCALARS: Mapping[str, tuple[Mapping[str, Any], Scalars]] = {
     "stopBudget": ({"stopBudget": 120}, Scalars(stop_budget=120.0)),
     "model": ({"model": "anthropic:opus"}, Scalars(model="anthropic:opus")),
     "judge": ({"judge": "anthropic:haiku"}, Scalars(judge="anthropic:haiku")),
+    "retentionDays": ({"retentionDays": 7}, Scalars(retention_days=7.0)),
     "plugins": ({"plugins": ["git"]}, Scalars(plugins=("git",))),
     "no plugins": ({"plugins": []}, Scalars(plugins=())),
     "pluginDirs": ({"pluginDirs": ["a", "b"]}, Scalars(plugin_dirs=("a", "b"))),

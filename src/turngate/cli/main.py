@@ -167,7 +167,7 @@ def _sessions(commands: "argparse._SubParsersAction[_Parser]") -> None:
     )
     parser.add_argument("session", nargs="?", metavar="ID", help="the session to show")
     parser.add_argument(
-        "--days", type=float, default=30.0, help="prune: how long a session is kept (default: 30)"
+        "--days", type=float, help="prune: how long a session is kept (default: the settings', 30)"
     )
     parser.add_argument("--json", action="store_true", help="print one JSON list")
 

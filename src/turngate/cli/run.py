@@ -15,7 +15,7 @@ from turngate.core.verdict import unenforced
 from turngate.core.wire import run_json, unenforced_json
 from turngate.errors import UsageError
 from turngate.models.scripted import ScriptedModel
-from turngate.plugins.observers import Plugins
+from turngate.plugins.found import load_plugins
 from turngate.ports import Model
 from turngate.settings.files import load_settings
 
@@ -42,7 +42,7 @@ def run(options: argparse.Namespace) -> int:
     session = Session(
         project, model, settings, session_id=session_id, permission_mode=options.permission_mode,
         allow=options.allow, limit=options.limit, max_turns=options.max_turns, hooks=not options.no_hooks,
-        plugins=Plugins(), on_event=printer.tell,
+        plugins=load_plugins(settings.plugins), on_event=printer.tell,
     )  # fmt: skip
     result, number = asyncio.run(_one_turn(session, prompt))
     printer.end(result, session)

@@ -9,6 +9,7 @@ from turngate.agent.transcript import message_of, read_records
 from turngate.core.messages import Reply, Results, Said
 from turngate.errors import UsageError
 from turngate.journal import state_folder
+from turngate.settings.files import load_settings
 
 
 def run(options: argparse.Namespace) -> int:
@@ -16,10 +17,9 @@ def run(options: argparse.Namespace) -> int:
         case "show":
             return _show(options)
         case "prune":
-            removed = prune(state_folder(), options.days)
-            print(
-                f"{len(removed)} session{'s' * (len(removed) != 1)} older than {options.days:g} days removed"
-            )
+            days = load_settings(".").retention_days if options.days is None else options.days
+            removed = prune(state_folder(), days)
+            print(f"{len(removed)} session{'s' * (len(removed) != 1)} older than {days:g} days removed")
             return 0
         case _:
             return _list(options)

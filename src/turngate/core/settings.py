@@ -12,6 +12,7 @@ Order = Literal["parallel", "sequential", "first_block"]
 Payload = Literal["full", "strict"]
 Severity = Literal["error", "warning", "note"]
 
+RETENTION_DAYS = 30.0
 SESSION_END_TIMEOUT = 1.5  # seconds, for every kind of hook: nobody waits for a good-bye
 
 T = TypeVar("T")
@@ -63,6 +64,7 @@ class Scalars:
     stop_budget: float | None = None
     model: str | None = None
     judge: str | None = None
+    retention_days: float | None = None
     plugins: tuple[str, ...] | None = None
     plugin_dirs: tuple[str, ...] | None = None
 
@@ -98,6 +100,7 @@ class Settings:
     stop_budget: float | None = None
     model: str | None = None
     judge: str | None = None
+    retention_days: float = RETENTION_DAYS
     plugins: tuple[str, ...] = ()
     plugin_dirs: tuple[str, ...] = ()
     env: Mapping[str, str] = field(default_factory=dict)
@@ -147,6 +150,7 @@ def merge(layers: Iterable[Layer], dialect: Dialect = TURNGATE) -> Settings:
         stop_budget=_last(scalars.stop_budget for scalars in said),
         model=_last(scalars.model for scalars in said),
         judge=_last(scalars.judge for scalars in said),
+        retention_days=_last(scalars.retention_days for scalars in said) or RETENTION_DAYS,
         plugins=_last(scalars.plugins for scalars in said) or (),
         plugin_dirs=_last(scalars.plugin_dirs for scalars in said) or (),
         env=_union(layer.env for layer in ordered),

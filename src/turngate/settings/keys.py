@@ -222,6 +222,7 @@ TURNGATE: Mapping[str, Key] = {
     "stopBudget": Key("stop_budget", seconds, "a number of seconds above 0", {**_SECONDS, "description": "Seconds for all hooks of one stop together."}, read=float),
     "model": Key("model", text, "a model's name", {**_TEXT, "description": "The agent's model, PROVIDER:NAME."}),
     "judge": Key("judge", text, "a model's name", {**_TEXT, "description": "The model of prompt hooks."}),
+    "retentionDays": Key("retention_days", seconds, "a number of days above 0", {"type": "number", "exclusiveMinimum": 0, "maximum": LONGEST, "description": "How long `turngate sessions prune` keeps a session; 30."}, read=float),
     "plugins": Key("plugins", texts, "a list of names", {"type": "array", "items": {"type": "string"}, "description": "Plugins that are switched on."}, read=tuple),
     "pluginDirs": Key("plugin_dirs", texts, "a list of folders", {"type": "array", "items": {"type": "string"}, "description": "Folders of plugins."}, read=tuple),
 }  # fmt: skip

@@ -12,6 +12,7 @@ class Doing:
 
     what: str
     since: float  # time.monotonic()
+    waiting: int = 0  # messages that wait for their answer
 
 
 class Ear(Protocol):
@@ -20,8 +21,8 @@ class Ear(Protocol):
     @property
     def busy(self) -> bool: ...
 
-    def hear(self, text: str) -> bool:
-        """A whole message; False: it was not understood and may be changed."""
+    def hear(self, text: str) -> None:
+        """A whole message."""
         ...
 
     def interrupt(self) -> None: ...
@@ -51,10 +52,6 @@ class Face(Protocol):
     def end_stream(self) -> None: ...
 
     def doing(self, doing: Doing | None) -> None: ...
-
-    def waiting(self, messages: int) -> None:
-        """So many messages wait for their answer."""
-        ...
 
     def ask(self, question: str | None) -> None:
         """The next line answers this; None: no longer."""

@@ -20,12 +20,10 @@ class Plain:
         self.for_people = os.isatty(STDIN)
         self._open_line = False  # a piece of an answer stands on it
         self._wanted = asyncio.Event()
-        self._asking = False
 
-    def say(self, text: str, look: Look = "plain") -> None:
+    def say(self, text: str, look: Look = "plain") -> None:  # noqa: ARG002 - plain is plain
         self.end_stream()
-        if look != "you" or not self.for_people:  # a person's own terminal has shown it
-            print(clean(text), file=sys.stderr, flush=True)
+        print(clean(text), file=sys.stderr, flush=True)
 
     def stream(self, text: str) -> None:
         sys.stdout.write(clean(text))
@@ -38,9 +36,6 @@ class Plain:
             print(flush=True)
 
     def doing(self, doing: Doing | None) -> None:
-        pass
-
-    def waiting(self, messages: int) -> None:
         pass
 
     def ask(self, question: str | None) -> None:

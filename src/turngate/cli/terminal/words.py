@@ -4,6 +4,7 @@ import json
 import os
 import re
 from collections.abc import Iterable, Iterator
+from typing import Literal
 
 from turngate.cli.terminal.face import Look
 from turngate.core.hooks import label
@@ -12,17 +13,33 @@ from turngate.core.settings import Problem, Rule, Settings
 from turngate.core.turn import TurnResult
 
 HELP = """\
-/help                    this
-/hooks                   which hooks are configured, from which file, and what is wrong with them
-/compact [INSTRUCTIONS]  replace the conversation by a summary of it
-/clear                   forget the conversation
-/exit                    leave; so do Ctrl-D and Ctrl-C at an empty prompt
+/help                 this
+/hooks                the configured hooks, their files, and what is wrong with them
+/compact [WISHES]     replace the conversation by a summary of it
+/clear                forget the conversation
+/exit                 leave; so do Ctrl-D and Ctrl-C at an empty prompt
 
-Enter sends; Alt-Enter, or a backslash at the end of a line, starts a new line. Up and Down bring back what you said.
-Escape or Ctrl-C interrupts whatever runs; Ctrl-C twice leaves. What you type meanwhile waits for its answer.
-A line that begins with a blank is sent as it is and not kept in the history."""
+Enter                 sends
+Alt-Enter, \\ Enter    start a new line
+Up, Down, Ctrl-R      bring back what you said before
+Escape, Ctrl-C        interrupt whatever runs; Ctrl-C twice leaves
 
-_HARMFUL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+What you type while the agent works waits for its answer. A message that begins
+with a blank is never taken for a command and not kept in the history."""
+
+_COMMAND = re.compile(r"(/[a-z]+)(?:\s+(.*))?", re.DOTALL)
+
+
+def command(text: str) -> tuple[str | None, str]:
+    """The command and its words, or None and the message: `/etc/hosts is wrong` is a message."""
+    found = _COMMAND.fullmatch(text.rstrip())
+    return (found[1], found[2] or "") if found else (None, text.strip())
+
+
+_HARMFUL = re.compile(
+    r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)"
+    r"|[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]"
+)
 
 
 def clean(text: str) -> str:
@@ -88,12 +105,19 @@ def _marked(mark: str, text: str) -> str:
     return "\n".join(f"  {mark} {line}" for line in clean(text).splitlines())
 
 
-PERMIT = "allow? [y]es, [a]lways for this session, [n]o"
-_ANSWERS = {"y": "yes", "yes": "yes", "a": "always", "always": "always", "n": "no", "no": "no"}
+Permission = Literal["yes", "always", "no"]
+_ANSWERS: dict[str, Permission] = {
+    "y": "yes",
+    "yes": "yes",
+    "a": "always",
+    "always": "always",
+    "n": "no",
+    "no": "no",
+}
 
 
-def permission(text: str) -> str | None:
-    """yes, always or no; None: it is not clear."""
+def permission(text: str) -> Permission | None:
+    """None: it is not clear."""
     return _ANSWERS.get(text.strip().lower())
 
 
@@ -132,7 +156,7 @@ def ending(result: TurnResult, cut: str | None) -> Iterator[tuple[str, Look]]:
     elif result.stop_reason and not any(result.stop_reason in said for said in result.notices):
         yield f"the turn ended ({result.ended_by}): {_indented(clean(result.stop_reason))}", "note"
     if result.question:
-        yield f"the agent asks: {_indented(clean(result.question))}", "you"
+        yield f"the agent asks: {_indented(clean(result.question))}", "note"
     if result.tool_calls or result.continuations:
         yield f"  {_count(result)}, {result.duration_ms / 1000:.1f} s", "dim"
 
