@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.make import ask, rule, settings, stop_event, stop_hooks, subagent_stop, world, write_settings
-from turngate.core.decisions import Allow, Block, Fault
+from turngate.core.decisions import Advise, Allow, Block, Fault
 from turngate.core.dialect import CLAUDE, MUX
 from turngate.core.events import StopEvent, StopHookInput
 from turngate.core.hooks import AgentHook, CallbackHook, CommandHook, HttpHook, PromptHook
@@ -103,6 +103,12 @@ def test_first_block_goes_on_after_a_hook_that_only_observes(project: Path) -> N
         ask_hooks(stop_event(), settings(observer, "true", order={"*": "first_block"}), world(project))
     )
     assert outcomes(verdict) == ["would_block", "allow"]
+
+
+def test_first_block_goes_on_after_advice(project: Path) -> None:
+    said = settings(CallbackHook(lambda _: Advise("hm")), "echo no >&2; exit 2", order={"*": "first_block"})
+    verdict = asyncio.run(ask_hooks(stop_event(), said, world(project)))
+    assert outcomes(verdict) == ["advise", "block"]
 
 
 def test_one_budget_for_all_hooks_of_a_stop(project: Path) -> None:
@@ -265,6 +271,14 @@ async def exits(_: StopEvent) -> None:
     raise SystemExit(3)
 
 
+class Odd(BaseException):
+    pass
+
+
+async def raises_what_nobody_catches(_: StopEvent) -> None:
+    raise Odd("x" * 5000)
+
+
 async def cancels_itself(_: StopEvent) -> None:
     task = asyncio.create_task(asyncio.sleep(5))
     task.cancel()
@@ -287,6 +301,7 @@ def stops_iterating(_: StopEvent) -> None:
         (raises, "KeyError: 'x'"),
         (exits, "SystemExit: 3"),
         (cancels_itself, "it cancelled itself"),
+        (raises_what_nobody_catches, "Odd: " + "x" * 1000),
         (times_itself_out, "TimeoutError"),
         (stops_iterating, "RuntimeError: StopIteration('odd')"),
         (lambda _: int("x"), "ValueError: invalid literal for int() with base 10: 'x'"),
@@ -385,6 +400,12 @@ GIVEN = StopHookInput(
     session_id="s-1", transcript_path="/t", cwd="/p", permission_mode="default",
     hook_event_name="Stop", stop_hook_active=False,
 )  # fmt: skip
+
+
+def test_many_hooks_that_hang_end_together(project: Path) -> None:
+    hooks = [CommandHook(f"sleep 60; : {number}", timeout=0.5) for number in range(40)]
+    verdict = asyncio.run(ask(project, *hooks))
+    assert outcomes(verdict) == ["timeout"] * 40
 
 
 @pytest.mark.req("S0-63", "S0-61", "S0-65")

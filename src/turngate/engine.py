@@ -14,7 +14,7 @@ from turngate.core.plan import plan
 from turngate.core.reports import Broke, Detached, Report, Skipped, TimedOut
 from turngate.core.settings import Rule, Settings
 from turngate.core.shorten import long_texts, shortened
-from turngate.core.verdict import Continue, HookRun, Stop, Verdict, conclude, warnings
+from turngate.core.verdict import Continue, HookRun, Stop, Verdict, conclude, ends_asking, warnings
 from turngate.core.wire import run_json, verdict_json
 from turngate.journal import Journal, state_folder
 from turngate.ports import Live, Shell, World
@@ -49,7 +49,7 @@ async def _ask_in_order(
     for place, rule in enumerate(rules):
         run, _ = await _attempt(rule, event, settings, world, deadline)
         runs.append(replace(run, finished=place) if place else run)
-        if order == "first_block" and isinstance(conclude((run,), settings.dialect), Continue):
+        if order == "first_block" and run.mode == "gate" and ends_asking(run, settings.dialect):
             passed = Skipped("an earlier hook refused already", on_purpose=True)
             return (*runs, *(_judged(later, passed, settings) for later in rules[place + 1 :]))
     return tuple(runs)
@@ -105,7 +105,9 @@ async def _report(
         if _is_cancelled():
             raise
         return Broke("it cancelled itself")
-    except (Exception, SystemExit) as error:  # noqa: BLE001 - foreign code: its failure is a value
+    except (KeyboardInterrupt, GeneratorExit):
+        raise
+    except BaseException as error:  # noqa: BLE001 - foreign code: its failure is a value
         return Broke(_named(error))
 
 
@@ -121,14 +123,20 @@ def _is_cancelled() -> bool:
 
 
 def _named(error: BaseException) -> str:
-    said = str(error)
+    said = str(error)[:LONGEST_ERROR]
     return f"{type(error).__name__}: {said}" if said else type(error).__name__
+
+
+LONGEST_ERROR = 1000  # characters
 
 
 def _detach(rule: Rule, event: Event, settings: Settings, world: World, limit: float) -> Report:
     async def run() -> None:
         live = Live()
-        report = await _report(rule, event, settings, world, limit, live)
+        try:
+            report = await _report(rule, event, settings, world, limit, live)
+        except asyncio.CancelledError:
+            report = Skipped("it did not end in time and was ended")
         if world.store:
             late = _judged(rule, report, settings, timeout=limit, remarks=live.remarks)
             world.store.record(
@@ -207,9 +215,10 @@ async def run_stop_hooks(
     finally:
         await world.close()
         await to_the_end(in_thread(journal.close))
+    told = [*map(str, settings.errors), *([journal.fault] if journal.fault else [])]
     if verdict is None:
-        return StopHooksResult(should_stop=True, warnings=["the stop hooks were aborted"])
-    told = [*map(str, settings.errors), *warnings(verdict.runs, settings.dialect)]
+        return StopHooksResult(should_stop=True, warnings=[*told, "the stop hooks were aborted"])
+    told += warnings(verdict.runs, settings.dialect)
     match verdict:
         case Stop(stop_reason=reason):
             return StopHooksResult(should_stop=True, warnings=told, stop_reason=reason)

@@ -15,7 +15,8 @@ from typing import Any
 JOURNAL = "journal.jsonl"
 OLDER = "journal.1.jsonl"
 FILE_MOST = 4 * 1024 * 1024  # bytes; a fuller journal becomes the older one, and the older one goes
-TEXTS_MOST = 50  # whole texts kept per session
+TEXTS_MOST = 50  # whole texts kept per session,
+TEXTS_BYTES = 64 * 1024 * 1024  # and how large they may be together
 
 
 def state_folder(environ: Mapping[str, str] = os.environ) -> str:
@@ -39,7 +40,7 @@ def session_folder(state: str, session: str) -> str:
 
 
 class Journal:
-    """Lines are written by a thread of its own; what can not be written is counted and said in `fault`."""
+    """Lines are written by a thread of its own; what can not be written is said in `fault`."""
 
     def __init__(self, state: str) -> None:
         self._state = state
@@ -60,7 +61,7 @@ class Journal:
         path = os.path.join(folder, hashlib.sha256(data).hexdigest()[:16] + ".txt")
         try:
             _make_private(folder)
-            _forget_oldest(folder)
+            _forget_oldest(folder, len(data))
             with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
                 file.write(data)
         except OSError as error:
@@ -116,7 +117,10 @@ def _make_private(folder: str) -> None:
             os.mkdir(folder, 0o700)
 
 
-def _forget_oldest(folder: str) -> None:
+def _forget_oldest(folder: str, coming: int) -> None:
+    """Makes room for one more text, by number and by size."""
     paths = sorted((os.path.join(folder, name) for name in os.listdir(folder)), key=os.path.getmtime)
-    for path in paths[: max(0, len(paths) - TEXTS_MOST + 1)]:
-        os.unlink(path)
+    sizes = [os.path.getsize(path) for path in paths]
+    while paths and (len(paths) >= TEXTS_MOST or sum(sizes) + coming > TEXTS_BYTES):
+        os.unlink(paths.pop(0))
+        sizes.pop(0)

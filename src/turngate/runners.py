@@ -1,4 +1,4 @@
-"""How each kind of hook is run. No timeout and no except here: the engine has the only ones."""
+"""How each kind of hook is run. Its time limit, and what its failure means, are the engine's business."""
 
 import asyncio
 import contextlib

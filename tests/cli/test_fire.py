@@ -129,7 +129,7 @@ def test_the_user_sees_a_hooks_message(project: Path, capfd: pytest.CaptureFixtu
     assert fire(capfd, project, "Stop")[1].splitlines()[-1] == "A hook says: two tests are slow"
 
 
-@pytest.mark.req("X-09", "X-10")
+@pytest.mark.req("X-09")
 def test_a_gate_that_did_not_hold_is_said_loudly(project: Path, capfd: pytest.CaptureFixture[str]) -> None:
     write_settings(project, "turngate", stop_hooks("echo boom >&2; exit 1"))
     assert (
@@ -332,3 +332,33 @@ def test_a_reader_that_goes_away_is_no_error(project: Path) -> None:
     line = f"{sys.executable} -m turngate fire Stop --trust | head -1"
     done = subprocess.run(["/bin/sh", "-c", line], cwd=project, capture_output=True, text=True, check=False)
     assert (done.stdout, done.stderr) == ("Stop: the agent goes on\n", "")
+
+
+@pytest.mark.parametrize("redirection", ["| true", ">&-", "> /dev/full", ">&- 2>&-"])
+def test_no_failure_to_print_turns_a_refusal_into_a_permission(project: Path, redirection: str) -> None:
+    write_settings(project, "turngate", stop_hooks("echo 'nein, caf\u00e9' >&2; exit 2"))
+    line = f"{{ {sys.executable} -m turngate fire Stop --trust --json; echo $? > code; }} {redirection}"
+    env = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    subprocess.run(["/bin/bash", "-c", line], cwd=project, env=env, capture_output=True, check=False)
+    assert (project / "code").read_text() == "10\n"
+
+
+def test_exit_codes_are_known_although_our_parent_ignored_its_children(project: Path) -> None:
+    write_settings(project, "turngate", stop_hooks(REFUSE))
+    code = "import os, signal, sys; signal.signal(signal.SIGCHLD, signal.SIG_IGN); os.execv(sys.executable, sys.argv[1:])"
+    command = [sys.executable, "-c", code, sys.executable, "-m", "turngate", "fire", "Stop", "--trust"]
+    done = subprocess.run(command, cwd=project, capture_output=True, check=False)
+    assert done.returncode == 10
+
+
+def test_events_that_can_not_be_refused_are_not(project: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    write_settings(project, "turngate", stop_hooks("echo no >&2; exit 2", event="SessionEnd"))
+    code, out, _ = fire(capfd, project, "SessionEnd")
+    assert (code, out.splitlines()[0]) == (0, "SessionEnd: no objection")
+
+
+def test_a_key_that_stands_twice_is_said(project: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    write_settings(project, "turngate", '{"hooks": {"Stop": [], "Stop": []}}')
+    code, _, err = fire(capfd, project, "Stop", "--strict")
+    said = '! .turngate/settings.json: the key "Stop" stands twice in one object: only the last one counts\n'
+    assert (code, err) == (13, said)

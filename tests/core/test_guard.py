@@ -61,7 +61,7 @@ def test_active_is_false_at_the_first_stop_and_true_in_every_continuation() -> N
     assert [state.active for state in (first, second, third)] == [False, True, True]
 
 
-@pytest.mark.req("C-18")
+@pytest.mark.req("C-18", "X-10")
 @pytest.mark.parametrize("dialect", [TURNGATE, MUX])
 def test_three_continuations_and_the_fourth_refusal_caps(dialect: Dialect) -> None:
     state = guard(dialect)
@@ -77,7 +77,7 @@ def test_three_continuations_and_the_fourth_refusal_caps(dialect: Dialect) -> No
     )
 
 
-@pytest.mark.req("C-18", "X-10")
+@pytest.mark.req("C-18")
 def test_at_the_limit_the_hooks_are_asked_once_more_and_agreement_completes_the_turn() -> None:
     assert guard(count=3, continuations=3).after(Stop()) == GoHome("allowed")
 
@@ -142,6 +142,7 @@ def test_only_turngate_looks_for_stalls(dialect: Dialect) -> None:
     assert step.ended_by == "capped"
 
 
+@pytest.mark.req("S0-30")
 def test_claude_counts_consecutive_refusals_only() -> None:
     state = guard(CLAUDE)
     for _ in range(13):

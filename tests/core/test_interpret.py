@@ -17,7 +17,7 @@ def said(code: int = 0, stderr: str = "", /, **answer: Any) -> Exited:
     return Exited(code, json.dumps(answer), stderr)
 
 
-UNREASONED = Fault("it blocked without a reason, so it does not block")
+UNREASONED = Fault("it blocked without a reason, so it does not block", may_block=False)
 BURIED = "its last line is JSON that blocks, but other text stands before it, so it was not read as an answer"
 BOTH = "it sent `continue: false` with a block: the turn ends and the block's reason is not used"
 
@@ -52,11 +52,12 @@ IN_TURNGATE: list[tuple[str, Report, Decision]] = [
     (
         "C-11",
         said(decision="block", reason=7),
-        Fault(UNREASONED.error, warnings=("`reason` is 7, expected a string: ignored",)),
+        Fault(UNREASONED.error, may_block=False, warnings=("`reason` is 7, expected a string: ignored",)),
     ),
     ("S0-39", Exited(2, "", "run make test\n"), Block("run make test")),
     ("S0-50", Exited(2, "", "one\n\n  two\nthree\n"), Block("one\n\n  two\nthree")),
-    ("C-11", Exited(2, "a word on stdout"), Fault("it exited with 2 but gave no reason on stderr, so it does not block")),
+    ("S0-50", Exited(2, "", "  indented\nlast\n"), Block("  indented\nlast")),
+    ("C-11", Exited(2, "a word on stdout"), Fault("it exited with 2 but gave no reason on stderr, so it does not block", may_block=False)),
     ("S0-41", Exited(2, '{"continue":false}', "x"), Block("x")),
     ("S0-40", Exited(1, "", "no npm\nhere\n"), Fault("exit code 1: no npm here")),
     ("S0-40", Exited(3), Fault("exit code 3, nothing on stderr")),
@@ -143,6 +144,25 @@ def test_mux_reads_answers_as_turngate_does_but_for_advice(report: Report, decis
     assert interpret(report, rule(), MUX) == decision
 
 
+def test_mux_ignores_advice_beside_a_block_and_from_a_callback_too() -> None:
+    both = said(
+        decision="block", reason="no", hookSpecificOutput={"hookEventName": "Stop", "additionalContext": "x"}
+    )
+    assert interpret(both, rule(), MUX) == Block("no")
+    assert interpret(Returned(Advise("x")), rule(), MUX) == Allow()
+
+
+def test_exit_2_alone_changes_nothing_at_a_permission_request() -> None:
+    decision = interpret(Exited(2, "", "no"), rule(event="PermissionRequest"), TURNGATE)
+    assert decision == Allow(
+        warnings=("exit code 2 alone changes nothing at a PermissionRequest: answer with JSON",)
+    )
+
+
+def test_a_callback_that_blocks_without_a_word_blocks_in_claude() -> None:
+    assert interpret(Returned(Block("")), rule(), CLAUDE) == Block("Blocked by hook")
+
+
 def test_mux_ignores_advice() -> None:
     advice = said(hookSpecificOutput={"hookEventName": "Stop", "additionalContext": "think of x"})
     assert interpret(advice, rule(), MUX) == Allow()
@@ -156,7 +176,8 @@ IN_CLAUDE: list[tuple[Report, Decision]] = [
     (Exited(2, "only stdout"), Block("[check]: No stderr output")),
     (said(2, "err", decision="block", reason="json"), Block("json")),
     (said(2, "err", decision="approve"), Block("[check]: err")),
-    (said(2, "err", decision="maybe"), Block("[check]: err")),
+    (said(2, "err", decision="maybe"), Block("[check]: err", warnings=(VOID + '`decision` must be "approve" or "block"',))),
+    (said(1, "err", decision=5), Fault("exit code 1: err", warnings=(VOID + '`decision` must be "approve" or "block"',))),
     (said(2, "err", **{"continue": False}), Halt()),
     (
         said(2, "err", hookSpecificOutput={"hookEventName": "Stop", "additionalContext": "ctx"}),

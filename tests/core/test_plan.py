@@ -90,8 +90,8 @@ def test_a_hook_that_is_left_out_says_why() -> None:
         [
             Skipped("it is switched off by its own `enabled`", on_purpose=True),
             Skipped("disableAllHooks in ~/.mux/settings.json switches it off"),
-            Skipped("its matcher 'Explore' does not fit 'general-purpose'", on_purpose=True),
             Skipped("it is not asked when a child ends with error", on_purpose=True),
+            Skipped("its matcher 'Explore' does not fit 'general-purpose'", on_purpose=True),
         ],
     )
 
@@ -100,3 +100,16 @@ def test_a_condition_is_ignored_at_a_stop_but_in_claude_the_hook_does_not_run() 
     hook = CommandHook("x", condition="Bash(git *)")
     asked = [len(plan(settings(hook, dialect=dialect), stop_event()).ask) for dialect in (TURNGATE, CLAUDE)]
     assert asked == [1, 0]
+
+
+@pytest.mark.req("X-14")
+def test_the_last_definition_counts_also_when_it_switches_the_hook_off() -> None:
+    off = settings("make test", CommandHook("make test", enabled=False))
+    assert plan(off, stop_event()).ask == ()
+
+
+def test_everything_is_switched_off_where_turngates_own_file_says_so() -> None:
+    said = Settings(rules=(rule(CallbackHook(print)),), switched_off={"python": ".turngate/settings.json"})
+    assert [why for _, why in plan(said, stop_event()).skip] == [
+        Skipped("disableAllHooks in .turngate/settings.json switches it off")
+    ]

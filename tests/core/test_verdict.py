@@ -5,7 +5,17 @@ from turngate.core.decisions import Advise, Allow, Block, Fault, Halt
 from turngate.core.dialect import CLAUDE, MUX, TURNGATE
 from turngate.core.hooks import CommandHook
 from turngate.core.reports import Skipped
-from turngate.core.verdict import Continue, HookRun, Stop, conclude, notices, outcome, unenforced, warnings
+from turngate.core.verdict import (
+    Continue,
+    HookRun,
+    Stop,
+    conclude,
+    notices,
+    outcome,
+    said,
+    unenforced,
+    warnings,
+)
 
 
 @pytest.mark.req("S0-08")
@@ -169,3 +179,27 @@ def test_words_for_the_user_never_reach_the_model() -> None:
         ("I refused", "all well"),
         Continue(runs, "[Stop hook requested continuation]\nfix it"),
     )
+
+
+@pytest.mark.req("C-11")
+def test_a_block_without_a_reason_refuses_not_even_where_the_hook_is_blocking() -> None:
+    runs = (run(Fault("no reason", may_block=False), CommandHook("check", blocking=True)),)
+    assert (conclude(runs, TURNGATE), unenforced(runs, TURNGATE)) == (Stop(runs), runs)
+
+
+@pytest.mark.parametrize("event", ["SessionStart", "SubagentStart", "StopFailure", "SessionEnd"])
+def test_where_nothing_can_be_refused_nothing_is(event: str) -> None:
+    runs = (run(Block("no"), event=event),)
+    assert conclude(runs, TURNGATE) == Stop(runs)
+
+
+def test_a_refused_tool_is_told_the_bare_reason_and_advice_refuses_nothing() -> None:
+    refused, advised = (run(Block("no rm"), event="PreToolUse"),), (run(Advise("x"), event="PreToolUse"),)
+    assert (conclude(refused, TURNGATE), conclude(advised, TURNGATE)) == (
+        Continue(refused, "no rm"),
+        Stop(advised),
+    )
+
+
+def test_a_hook_that_was_not_asked_says_why() -> None:
+    assert said(HookRun(rule(), Skipped("another child", on_purpose=True), Allow())) == "another child"

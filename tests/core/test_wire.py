@@ -289,3 +289,13 @@ def test_claude_shows_a_preview_of_long_advice() -> None:
         "<persisted-output>\nOutput too large (9.8KB). Full output saved to: /x.txt\n\nPreview (first 2KB):\n"
         + "c" * 2000 + "\n...\n</persisted-output>"
     )  # fmt: skip
+
+
+@pytest.mark.parametrize("dialect", [TURNGATE, MUX, CLAUDE])
+def test_a_childs_event_is_read_back_in_every_dialect(dialect: Dialect) -> None:
+    assert read_event("SubagentStop", json.loads(encode(CHILD, dialect)), cwd="/p") == CHILD
+
+
+def test_a_strict_payload_leaves_other_events_as_they_are() -> None:
+    event = events.PreToolUse(session_id="s", tool_name="Bash")
+    assert encode(event, TURNGATE, "strict") == encode(event, TURNGATE)

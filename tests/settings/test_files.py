@@ -701,3 +701,11 @@ def test_the_same_id_twice_in_one_file_is_said(folders: Folders) -> None:
         [".mux/settings.json: Stop[0].hooks[1].id: 'q' stands twice in this file: the last one counts"],
         1,
     )
+
+
+@pytest.mark.req("C-18")
+def test_a_limit_above_the_hard_limit_is_said(folders: Folders) -> None:
+    folders.write("project", "turngate", {"turngate": {"limit": 20}})
+    assert [str(problem) for problem in folders.load().problems] == [
+        ".turngate/settings.json: turngate.limit: 20 is above the hard limit of 10: 10 holds"
+    ]

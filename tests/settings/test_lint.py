@@ -42,7 +42,8 @@ def missing(path: str) -> Problem:
 
 
 def unquoted(name: str) -> Problem:
-    hint = f'write "${name}"/… with the double quotes (in JSON: \\"${name}\\"/…)'
+    more = "" if name.endswith("_PATH") else "/…"
+    hint = f'write "${name}"{more} with the double quotes (in JSON: \\"${name}\\"{more})'
     return problem(f"${name} is not quoted: a blank in the path breaks it", hint=hint)
 
 

@@ -10,8 +10,9 @@ from typing import Any, TypeVar
 
 from turngate.core.events import Event
 from turngate.core.hooks import label
-from turngate.core.names import EVENTS
+from turngate.core.names import EVENTS, STOP_EVENTS
 from turngate.core.plan import plan
+from turngate.core.reports import Detached
 from turngate.core.settings import Settings
 from turngate.core.verdict import (
     Continue,
@@ -35,6 +36,7 @@ ALLOWED, GOES_ON, HALTED, UNENFORCED = 0, 10, 11, 13
 
 
 def fire(options: argparse.Namespace, project: str, told: dict[str, Any]) -> int:
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # inherited as ignored, every exit code would be lost
     settings = load_settings(project, dialect=options.dialect)
     event = read_event(options.event, told, cwd=project)
     journal = Journal(state_folder())
@@ -149,13 +151,13 @@ def _print(verdict: Verdict, event: Event, settings: Settings, problems: list[st
                 + (f": {verdict.stop_reason}" if verdict.stop_reason else "")
             )
         case Stop():
-            print(f"{event.name}: the agent may stop")
+            print(f"{event.name}: {'the agent may stop' if event.name in STOP_EVENTS else 'no objection'}")
         case Continue():
-            print(f"{event.name}: the agent goes on")
+            print(f"{event.name}: {'the agent goes on' if event.name in STOP_EVENTS else 'refused'}")
     for run in verdict.runs:
         print(_row(run))
     if isinstance(verdict, Continue):
-        print("It is told:")
+        print("It is told:" if event.name in STOP_EVENTS else "Because:")
         for line in verdict.prompt.splitlines():
             print(f"  {line}")
     for notice in notices(verdict.runs):
@@ -167,6 +169,7 @@ def _print(verdict: Verdict, event: Event, settings: Settings, problems: list[st
 def _row(run: HookRun) -> str:
     """One run on one line; what refuses or fails is told below, with all its lines."""
     words = (said(run) or "").strip().splitlines()
-    reason = f": {words[0]}" if words and outcome(run) in ("allow", "halt", "would_block") else ""
+    reason = f": {words[0]}" if words and outcome(run) not in ("block", "advise", "failed", "timeout") else ""
     where = f"  ({run.rule.file})" if run.rule.file else ""
-    return f"  {_WORDS[outcome(run)]:<13} {run.seconds:6.2f} s  {label(run.rule.hook)}{where}{reason}"
+    word = "in background" if isinstance(run.report, Detached) else _WORDS[outcome(run)]
+    return f"  {word:<13} {run.seconds:6.2f} s  {label(run.rule.hook)}{where}{reason}"

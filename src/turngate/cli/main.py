@@ -18,6 +18,16 @@ OWN_FAULT = 70
 
 def main(argv: Sequence[str] | None = None) -> int:
     words = sys.argv[1:] if argv is None else argv
+    sys.stdout = Steady(sys.stdout)
+    sys.stderr = Steady(sys.stderr)
+    try:
+        return _main(words)
+    finally:
+        sys.stdout.flush()
+        sys.stdout, sys.stderr = sys.stdout.stream, sys.stderr.stream
+
+
+def _main(words: Sequence[str]) -> int:
     try:
         if not words:
             _parser(words).print_help(sys.stderr)
@@ -25,13 +35,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         options = _parser(words).parse_args(words)
         # A command's module is loaded only when that command runs: start-up is felt at every stop.
         code: int = import_module(f"turngate.cli.{options.command}").run(options)
-        sys.stdout.flush()
     except UsageError as error:
         print(f"turngate: {error}", file=sys.stderr)
         return USAGE
-    except BrokenPipeError:  # whoever read us has gone
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
     except KeyboardInterrupt:
         return 130
     except Exception as error:
@@ -41,6 +47,44 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"turngate: this is our own fault ({said}); TURNGATE_DEBUG=1 shows where", file=sys.stderr)
         return OWN_FAULT
     return code
+
+
+class Steady:
+    """A stream that may be closed, full, gone or unable to write a letter: no failure to print changes an exit code."""
+
+    def __init__(self, stream: object) -> None:
+        self.stream = stream
+
+    def write(self, text: str) -> int:
+        self._try("write", text.encode(self.encoding, "replace").decode(self.encoding))
+        return len(text)
+
+    def flush(self) -> None:
+        self._try("flush")
+
+    @property
+    def encoding(self) -> str:
+        return getattr(self.stream, "encoding", None) or "utf-8"
+
+    def isatty(self) -> bool:
+        return bool(self.stream is not None and self.stream.isatty())  # type: ignore[attr-defined]
+
+    def fileno(self) -> int:
+        return int(self.stream.fileno())  # type: ignore[attr-defined]
+
+    def _try(self, method: str, *arguments: str) -> None:
+        try:
+            getattr(self.stream, method, lambda *_: None)(*arguments)
+        except (OSError, ValueError):  # ValueError: it is closed
+            if self.stream is not None and method == "flush":
+                self._to_nowhere()
+
+    def _to_nowhere(self) -> None:
+        """What is still in the buffer would fail again when Python ends, and take our exit code with it."""
+        try:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), self.fileno())
+        except (OSError, ValueError):
+            self.stream = None
 
 
 class _Help(argparse.RawDescriptionHelpFormatter):

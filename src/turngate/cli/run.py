@@ -28,6 +28,7 @@ def run(options: argparse.Namespace) -> int:
     project = os.path.abspath(options.project)
     if not os.path.isdir(project):
         raise UsageError(f"there is no folder {options.project}; give the project's folder with --project")
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # inherited as ignored, every exit code would be lost
     prompt = sys.stdin.read() if options.prompt == "-" else options.prompt
     if options.print and not (prompt or "").strip():
         raise UsageError("-p needs a prompt; give it as an argument, or - to read it from stdin")

@@ -46,6 +46,9 @@ class Fault(_Remarks):
 
     error: str
     kind: Literal["failed", "timeout", "skipped"] = "failed"
+    may_block: bool = (
+        True  # False: it tried to refuse, without a reason; `blocking` makes no refusal of that (C-11)
+    )
 
 
 Decision = Allow | Block | Advise | Halt | Fault

@@ -26,6 +26,8 @@ class _Options:
 
     def __post_init__(self, timeout_ms: float | None) -> None:
         if timeout_ms is not None:
+            if self.timeout is not None:
+                raise ValueError("give timeout (seconds) or timeout_ms (milliseconds), not both")
             object.__setattr__(self, "timeout", timeout_ms / 1000)
         if self.timeout is not None and not self.timeout > 0:
             raise ValueError(f"a hook's timeout must be more than 0 seconds, not {self.timeout!r}")

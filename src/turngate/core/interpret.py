@@ -50,6 +50,8 @@ def _succeeded(report: Exited, rule: Rule, dialect: Dialect) -> Decision:
 
 def _refused(report: Exited, rule: Rule, dialect: Dialect) -> Decision:
     """Exit 2: the reason is on stderr."""
+    if rule.event == "PermissionRequest":
+        return Allow(warnings=("exit code 2 alone changes nothing at a PermissionRequest: answer with JSON",))
     answer = read_answer(report.stdout, rule.event, dialect) if dialect.json_on_any_exit else PlainText()
     if isinstance(answer, Answer):
         trusted = not (report.held and dialect.held_pipes_void_json)
@@ -58,8 +60,9 @@ def _refused(report: Exited, rule: Rule, dialect: Dialect) -> Decision:
         return _with_remarks(Block(_stderr_reason(report, rule, dialect) or "", answer.advice), answer)
     reason = _stderr_reason(report, rule, dialect)
     if reason is None:
-        return Fault("it exited with 2 but gave no reason on stderr, so it does not block")
-    return Block(reason, warnings=_accident(report))
+        return Fault("it exited with 2 but gave no reason on stderr, so it does not block", may_block=False)
+    void = (answer.error,) if isinstance(answer, NotAnAnswer) else ()
+    return Block(reason, warnings=(*void, *_accident(report)))
 
 
 def _stderr_reason(report: Exited, rule: Rule, dialect: Dialect) -> str | None:
@@ -86,7 +89,7 @@ def _failed(report: Exited, rule: Rule, dialect: Dialect) -> Decision:
     answer = read_answer(report.stdout, rule.event, dialect)
     if dialect.json_on_any_exit and isinstance(answer, Answer):
         return _succeeded(report, rule, dialect)
-    warnings: tuple[str, ...] = ()
+    warnings = (answer.error,) if dialect.json_on_any_exit and isinstance(answer, NotAnAnswer) else ()
     if isinstance(answer, Answer) and answer.decision == "block":
         warnings = (
             f"it printed a block but exited with {report.code}, so the block is NOT enforced: exit 0 or 2",
@@ -107,14 +110,14 @@ def _returned(value: Any, rule: Rule, dialect: Dialect) -> Decision:
         case None:
             return Allow()
         case Allow() | Block() | Advise() | Halt() | Fault():
-            return _reasoned(value)
+            return _reasoned(value, dialect)
         case dict():
             return decide(read_object(value, rule.event, dialect), dialect)
         case _:
             return Fault(f"it returned {type(value).__name__}; expected a decision, a dict or None")
 
 
-def _reasoned(decision: Decision) -> Decision:
+def _reasoned(decision: Decision, dialect: Dialect) -> Decision:
     """A decision that foreign code made: its texts may be anything."""
     said = {name: value for name, value in vars(decision).items() if name in _TEXTS and value is not None}
     odd = [name for name, value in said.items() if not isinstance(value, str)]
@@ -122,7 +125,11 @@ def _reasoned(decision: Decision) -> Decision:
         return Fault(f"it returned {type(decision).__name__} with a {odd[0]} that is no text")
     match decision:
         case Block(reason) if not (reason or "").strip():
-            return Fault("it blocked without a reason, so it does not block")
+            return Block(dialect.default_reason) if dialect.default_reason else UNREASONED
+        case Advise() if dialect.advice == "never":
+            return Allow(notice=decision.notice)
+        case Fault(error, kind) if kind not in ("failed", "timeout", "skipped"):
+            return Fault(error)
         case Advise(advice) if not (advice or "").strip():
             return Fault("it advised without a word")
         case _:
@@ -152,14 +159,14 @@ def _meant(answer: Answer, dialect: Dialect) -> Decision:
         return Halt(answer.stop_reason, warnings=(_HALT_AND_BLOCK,) if both else ())
     if answer.decision == "block":
         said = answer.reason if answer.reason and answer.reason.strip() else dialect.default_reason
-        return (
-            Block(said, answer.advice) if said else Fault("it blocked without a reason, so it does not block")
-        )
+        advice = answer.advice if dialect.advice != "never" else None
+        return Block(said, advice) if said else UNREASONED
     if answer.advice and answer.advice.strip() and dialect.advice != "never":
         return Advise(answer.advice)
     return Allow(answer.reason)
 
 
+UNREASONED = Fault("it blocked without a reason, so it does not block", may_block=False)
 _HALT_AND_BLOCK = "it sent `continue: false` with a block: the turn ends and the block's reason is not used"
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from turngate.core.decisions import Block
+from turngate.core.decisions import Block, Fault
 from turngate.core.reports import Exited, Returned
 from turngate.core.verdict import HookRun, said
 
@@ -37,7 +37,7 @@ def context_of(runs: Iterable[HookRun], *, plain: bool) -> str:
 def _context(run: HookRun, *, plain: bool) -> str:
     answer = _answer(run)
     if answer:
-        context = _specific(answer).get("additionalContext")
+        context = _specific(run).get("additionalContext")
         return context.strip() if isinstance(context, str) else ""
     if plain and isinstance(run.report, Exited) and run.report.code == 0:
         return run.report.stdout.strip()
@@ -47,7 +47,7 @@ def _context(run: HookRun, *, plain: bool) -> str:
 def permission_before_tool(runs: Iterable[HookRun]) -> Permission:
     """PreToolUse. Exit 2 and `decision: block` deny with the reason."""
     runs = tuple(runs)
-    found = [_specific(_answer(run)) for run in runs]
+    found = [_specific(run) for run in runs]
     words = [answer.get("permissionDecision") for answer in found]
     reasons = [
         str(a.get("permissionDecisionReason", ""))
@@ -72,13 +72,17 @@ def permission_before_tool(runs: Iterable[HookRun]) -> Permission:
 
 def permission_for_user(runs: Iterable[HookRun]) -> Permission:
     """PermissionRequest: a hook answers the dialog. Exit 2 alone changes nothing."""
-    answers = [_specific(_answer(run)).get("decision") for run in runs if run.mode == "gate"]
+    answers = [_specific(run).get("decision") for run in runs if run.mode == "gate"]
     told = [answer for answer in answers if isinstance(answer, dict)]
     denied = [answer for answer in told if answer.get("behavior") == "deny"]
     allowed = [answer for answer in told if answer.get("behavior") == "allow"]
     if denied:
         reason = str(denied[0].get("message") or "denied by a hook")
-        return Permission(behavior="deny", reason=reason, interrupt=denied[0].get("interrupt") is True)
+        return Permission(
+            behavior="deny",
+            reason=reason,
+            interrupt=any(answer.get("interrupt") is True for answer in denied),
+        )
     if allowed:
         return Permission(
             behavior="allow", updated_input=_last_mapping(a.get("updatedInput") for a in allowed)
@@ -87,11 +91,13 @@ def permission_for_user(runs: Iterable[HookRun]) -> Permission:
 
 
 def _answer(run: HookRun) -> Mapping[str, Any]:
-    """The JSON object that a hook gave, or an empty one."""
+    """The JSON object that a hook gave, or an empty one; what only observes, or is broken, says nothing."""
+    if run.mode != "gate" or isinstance(run.decision, Fault):
+        return {}
     match run.report:
         case Returned(value=dict() as value):
             return value
-        case Exited(code=0, stdout=stdout) if stdout.lstrip("\ufeff \t\r\n").startswith("{"):
+        case Exited(stdout=stdout) if stdout.lstrip("\ufeff \t\r\n").startswith("{"):
             try:
                 value = json.loads(stdout.strip("\ufeff \t\r\n"))
             except (ValueError, RecursionError):
@@ -101,9 +107,12 @@ def _answer(run: HookRun) -> Mapping[str, Any]:
             return {}
 
 
-def _specific(answer: Mapping[str, Any]) -> Mapping[str, Any]:
-    specific = answer.get("hookSpecificOutput")
-    return specific if isinstance(specific, dict) else {}
+def _specific(run: HookRun) -> Mapping[str, Any]:
+    """The part of its answer that is about this event."""
+    specific = _answer(run).get("hookSpecificOutput")
+    if not isinstance(specific, dict) or specific.get("hookEventName", run.rule.event) != run.rule.event:
+        return {}
+    return specific
 
 
 def _last_mapping(values: Iterable[Any]) -> Mapping[str, Any] | None:

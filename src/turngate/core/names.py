@@ -16,6 +16,7 @@ EVENTS: dict[str, str | None] = {
 }
 
 STOP_EVENTS = ("Stop", "SubagentStop")
+OBSERVED = ("SessionStart", "SubagentStart", "StopFailure", "SessionEnd")  # nothing can be refused there
 
 # Names that Claude Code knows and we do not fire (yet): no reason to call a file wrong.
 FOREIGN_EVENTS = frozenset(

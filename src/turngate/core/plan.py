@@ -26,10 +26,20 @@ def plan(settings: Settings, event: Event) -> Plan:
     concerned = [rule for rule in settings.rules if rule.event == event.name]
     if not concerned:
         return NOTHING
-    judged = [(rule, _why_not(rule, event, settings)) for rule in concerned]
+    fitting = [rule for rule in concerned if matches(rule.matcher, event)]
+    judged = [(rule, _why_not(rule, event, settings)) for rule in without_duplicates(fitting)]
+    others = (
+        [
+            (rule, Skipped(f"its matcher {rule.matcher!r} does not fit {event.subject!r}", on_purpose=True))
+            for rule in concerned
+            if rule not in fitting
+        ]
+        if len(fitting) < len(concerned)
+        else []
+    )
     return Plan(
-        ask=without_duplicates(rule for rule, why in judged if why is None),
-        skip=tuple((rule, why) for rule, why in judged if why is not None),
+        ask=tuple(rule for rule, why in judged if why is None),
+        skip=(*((rule, why) for rule, why in judged if why is not None), *others),
     )
 
 
@@ -37,11 +47,9 @@ def _why_not(rule: Rule, event: Event, settings: Settings) -> Skipped | None:
     hook = rule.hook
     if not hook.enabled:
         return Skipped("it is switched off by its own `enabled`", on_purpose=True)
-    switch = settings.switched_off.get(rule.family) if rule.family else None
+    switch = settings.switched_off.get(rule.family or "python") if settings.switched_off else None
     if switch:
         return Skipped(f"disableAllHooks in {switch} switches it off")
-    if not matches(rule.matcher, event):
-        return Skipped(f"its matcher {rule.matcher!r} does not fit {event.subject!r}", on_purpose=True)
     if hook.condition is not None and rule.event in STOP_EVENTS and settings.dialect.condition_skips_stop:
         return Skipped("a hook with `if` never runs on a stop in this dialect")
     if isinstance(event, StopEvent) and event.subagent and event.subagent.outcome not in hook.outcomes:

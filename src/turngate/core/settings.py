@@ -1,6 +1,6 @@
 """What the settings files say: rules in layers, and how the layers become one."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal, TypeVar
 
@@ -179,10 +179,10 @@ def _switched_off(layers: Iterable[Layer], dialect: Dialect) -> dict[str, str]:
             word["*" if dialect.disable_reaches == "all" else layer.family] = layer
     off = {family: layer.file for family, layer in word.items() if layer.disable_all}
     everything = off.pop("*", None) or off.get("turngate")
-    return dict.fromkeys(dialect.families, everything) if everything else off
+    return dict.fromkeys((*dialect.families, "python"), everything) if everything else off
 
 
-def _hard_limit(layers: Iterable[Layer], dialect: Dialect) -> tuple[int | None, tuple[Problem, ...]]:
+def _hard_limit(layers: Sequence[Layer], dialect: Dialect) -> tuple[int | None, tuple[Problem, ...]]:
     """Only the user's own settings may raise the hard limit; a project may lower it (C-18)."""
     ceiling = dialect.hard_limit
     problems: list[Problem] = []
@@ -197,6 +197,13 @@ def _hard_limit(layers: Iterable[Layer], dialect: Dialect) -> tuple[int | None, 
             problems.append(
                 Problem(file=layer.file, field="turngate.hardLimit", message=message, severity="warning")
             )
+    asking = [layer for layer in layers if layer.scalars.limit is not None]
+    limit = asking[-1].scalars.limit if asking else None
+    if limit is not None and ceiling is not None and limit > ceiling:
+        message = f"{limit} is above the hard limit of {ceiling}: {ceiling} holds"
+        problems.append(
+            Problem(file=asking[-1].file, field="turngate.limit", message=message, severity="warning")
+        )
     return ceiling, tuple(problems)
 
 

@@ -7,7 +7,8 @@ from typing import Literal, assert_never
 from turngate.core.decisions import Advise, Allow, Block, Decision, Fault, Halt
 from turngate.core.dialect import Dialect
 from turngate.core.hooks import Mode, label
-from turngate.core.reports import Report, Skipped
+from turngate.core.names import OBSERVED, STOP_EVENTS
+from turngate.core.reports import Detached, Report, Skipped
 from turngate.core.settings import Rule
 
 RunOutcome = Literal["allow", "block", "advise", "halt", "failed", "timeout", "skipped", "would_block"]
@@ -52,10 +53,11 @@ def conclude(runs: tuple[HookRun, ...], dialect: Dialect) -> Verdict:
     halts = [run.decision for run in enforced if isinstance(run.decision, Halt)]
     if halts:  # `continue: false` beats every block of every hook (C-06)
         return Stop(runs, halted=True, stop_reason=next((h.reason for h in halts if h.reason), None))
-    refusing = [run for run in enforced if refuses(run, dialect)]
+    event = runs[0].rule.event if runs else ""
+    refusing = [run for run in enforced if event not in OBSERVED and refuses(run, dialect)]
     if refusing:
         return Continue(runs, _message(refusing, enforced, dialect))
-    if any(_advice(run) for run in enforced):
+    if event in STOP_EVENTS and any(_advice(run) for run in enforced):
         return Continue(runs, _message([], enforced, dialect), advice_only=True)
     return Stop(runs)
 
@@ -66,11 +68,17 @@ def refuses(run: HookRun, dialect: Dialect) -> bool:
         case Block():
             return True
         case Fault():
-            return run.rule.hook.blocking and dialect.failure_may_block and run.mode == "gate"
+            may = run.decision.may_block and dialect.failure_may_block
+            return may and run.rule.hook.blocking and run.mode == "gate"
         case Allow() | Advise() | Halt():
             return False
         case _:
             assert_never(run.decision)
+
+
+def ends_asking(run: HookRun, dialect: Dialect) -> bool:
+    """In the order `first_block`: nobody after this hook is asked."""
+    return isinstance(run.decision, Halt) or refuses(run, dialect)
 
 
 def refusal(verdict: Continue, dialect: Dialect) -> tuple[tuple[str, str], ...]:
@@ -81,6 +89,8 @@ def refusal(verdict: Continue, dialect: Dialect) -> tuple[tuple[str, str], ...]:
 
 def _message(refusing: list[HookRun], enforced: list[HookRun], dialect: Dialect) -> str:
     event = enforced[0].rule.event
+    if event not in STOP_EVENTS:
+        return "\n\n".join(_reason(run) for run in refusing)
     prefix = dialect.child_prefix if event == "SubagentStop" else dialect.prefix
     if dialect.prefix_each:
         by_end = sorted(enforced, key=lambda run: run.finished)
@@ -136,7 +146,11 @@ def outcome(run: HookRun) -> RunOutcome:
 
 
 def said(run: HookRun) -> str | None:
-    """What the hook said, whatever it decided."""
+    """What the hook said, whatever it decided; of one that was not run, why."""
+    if isinstance(run.report, Skipped):
+        return run.report.why
+    if isinstance(run.report, Detached):
+        return "started in the background: its decision is ignored"
     match run.decision:
         case Allow(reason) | Halt(reason):
             return reason

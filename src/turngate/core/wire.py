@@ -36,7 +36,7 @@ _SIX = ("session_id", "transcript_path", "cwd", "permission_mode", "hook_event_n
 def encode(event: Event, dialect: Dialect, payload: Payload = "full") -> bytes:
     """One compact JSON line. Scripts grep it: no blank after `:` and `,`, no boolean after `stop_hook_active`."""
     told = payload_of(event, dialect)
-    if payload == "strict":
+    if payload == "strict" and isinstance(event, StopEvent):
         told = {key: told[key] for key in _SIX if key in told}
     return (json.dumps(told, ensure_ascii=False, separators=(",", ":")) + "\n").encode("utf-8", "replace")
 
@@ -138,9 +138,11 @@ def read_event(name: str, told: dict[str, Any], *, cwd: str) -> Event:
     """
     checked(name, told)
     given = {key: value for key, value in told.items() if value is not None}
+    child = name == "SubagentStop"
     common = {
-        "session_id": given.get("session_id", "fire"),
-        "transcript_path": given.get("transcript_path", ""),
+        "session_id": (child and given.get("parent_session_id")) or given.get("session_id", "fire"),
+        "transcript_path": (child and given.get("parent_transcript_path"))
+        or given.get("transcript_path", ""),
         "cwd": given.get("cwd", cwd),
         "permission_mode": given.get("permission_mode", "default"),
     }

@@ -3,9 +3,11 @@
 import json
 import os
 import stat
+from dataclasses import replace
 from typing import Any
 
 from turngate.core.dialect import DIALECTS, Dialect
+from turngate.core.names import EVENTS
 from turngate.core.settings import Layer, Problem, Settings, merge
 from turngate.errors import UsageError
 from turngate.settings.places import Place, settings_places
@@ -34,13 +36,17 @@ def load_file(place: Place, dialect: Dialect) -> Layer | None:
         return _bad(place, str(error), error.hint)
     try:
         value = json.loads(text, parse_constant=_no_constant) if text.strip() else {}
+        twice = _keys_twice(text)
     except json.JSONDecodeError as error:
         return _bad(place, _diagnosis(text, error))
     except RecursionError:
         return _bad(place, "not readable: it is nested too deeply")
     except ValueError as error:
         return _bad(place, f"not JSON: {error}")
-    return read_layer(value, file=place.shown, level=place.level, family=place.family, dialect=dialect)
+    layer = read_layer(value, file=place.shown, level=place.level, family=place.family, dialect=dialect)
+    return (
+        replace(layer, problems=(*layer.problems, *(_twice(place, key) for key in twice))) if twice else layer
+    )
 
 
 class _Unreadable(Exception):
@@ -72,6 +78,30 @@ def _read(path: str) -> str:
 
 def _no_constant(name: str) -> Any:
     raise ValueError(f"{name} is no JSON value")
+
+
+SMALL = 64 * 1024  # bytes; a larger file is searched only where an event's name stands in it twice
+
+
+def _keys_twice(text: str) -> list[str]:
+    """Keys that stand twice in one object: JSON keeps the last and drops the first without a word."""
+    if len(text) > SMALL and not any(text.count(f'"{event}"') > 1 for event in EVENTS):
+        return []
+    found: list[str] = []
+
+    def look(pairs: list[tuple[str, Any]]) -> None:
+        names = [name for name, _ in pairs]
+        found.extend(
+            sorted({name for name in names if names.count(name) > 1} if len(set(names)) < len(names) else ())
+        )
+
+    json.loads(text, object_pairs_hook=look) if text.strip() else None
+    return found
+
+
+def _twice(place: Place, key: str) -> Problem:
+    said = f"the key {json.dumps(key)} stands twice in one object: only the last one counts"
+    return Problem(file=place.shown, message=said, hint="put both into one")
 
 
 def _diagnosis(text: str, error: json.JSONDecodeError) -> str:

@@ -35,7 +35,7 @@ def _silent(place: Place, event: str, dialect: str) -> bool:
             return False
         with open(place.path, "rb") as file:
             text = file.read().decode("utf-8-sig")
-        value = json.loads(text, parse_constant=_odd) if text.strip() else {}
+        value = json.loads(text, parse_constant=_odd, object_pairs_hook=_object) if text.strip() else {}
     except (OSError, ValueError, RecursionError):
         return False
     return (
@@ -80,6 +80,13 @@ def _plain_variable(item: tuple[str, object]) -> bool:
         and len(value) < 1000
         and "\0" not in value
     )
+
+
+def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    value = dict(pairs)
+    if len(value) < len(pairs):
+        raise ValueError("a key stands twice")
+    return value
 
 
 def _odd(name: str) -> None:

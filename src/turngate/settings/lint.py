@@ -11,7 +11,7 @@ from turngate.core.settings import Problem, Rule, Settings, Severity
 _QUOTED = re.compile(r"'[^']*'|\"(?:[^\"\\]|\\.)*\"")
 _START = r"(?:^|[;&|({\n]|\b(?:then|do|else)\b)\s*"  # where a command begins
 _BASH_ONLY = re.compile(
-    rf"(?<![\w\[])\[\[\s|[<>]\(|&>|<<<|\$\{{\w+(?:\^|,|//)|(?:^|\s)\w+=\("
+    rf"(?<![\w\[])\[\[\s|[<>]\(|&>|\|&|<<<|\bfor\s*\(\(|\{{\d+\.\.\d+\}}|\$\{{\w+\[|\$\{{\w+(?:\^|,|//)|(?:^|\s)\w+=\("
     rf"|{_START}(?:source|function|shopt|declare|pushd|popd)\s|{_START}set\s+-\w*o?\s*pipefail"
 )
 _ASSIGNMENT = re.compile(rf"({_START})(?:[A-Za-z_]\w*=\S*(?:\s+|$))+")  # nothing is split in one
@@ -51,13 +51,15 @@ def _look(rule: Rule, settings: Settings, project: str) -> Iterator[Problem]:
             yield _missing(rule, hook.command)
         return
     bare = _QUOTED.sub("''", hook.command)
-    if hook.shell != "bash" and _BASH_ONLY.search(bare):
+    reads_bash = hook.shell == "bash" and settings.dialect.honours_shell
+    if not reads_bash and _BASH_ONLY.search(bare):
         hint = 'add "shell": "bash", or put it into a script that begins with #!/usr/bin/env bash'
         yield _problem(rule, "command", "uses bash syntax, but /bin/sh reads it", hint, "warning")
     unquoted = _VARIABLE.search(_ASSIGNMENT.sub(r"\1", bare))
     if unquoted:
         name = unquoted[0].lstrip("${")
-        hint = f'write "${name}"/… with the double quotes (in JSON: \\"${name}\\"/…)'
+        more = "" if name.endswith("_PATH") else "/…"
+        hint = f'write "${name}"{more} with the double quotes (in JSON: \\"${name}\\"{more})'
         yield _problem(
             rule, "command", f"${name} is not quoted: a blank in the path breaks it", hint, "warning"
         )

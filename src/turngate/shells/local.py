@@ -18,7 +18,7 @@ _PROJECT_VARIABLES = re.compile(r"\$\{(?:CLAUDE|MUX|TURNGATE)_PROJECT_DIR\}")
 _PLAIN = re.compile(r" *[\w.@%+:,-]*/[\w./@%+:,-]*(?: +[\w./@%+:,=-]+)* *", re.ASCII)
 
 # It forks and returns at once where it leads its group, as a directly started program does and a shell's child does not.
-_LEADERS = re.compile(r" *\S*/setsid(?: |$)")
+_LEADERS = re.compile(r"(?:^|[ /])setsid(?: |$)")
 
 
 class LocalShell:
@@ -40,7 +40,7 @@ class LocalShell:
                 return await start(
                     shutil.which("bash") or "/bin/sh", *argv
                 )  # a script without a shebang line
-        if hook.shell is None and _PLAIN.fullmatch(hook.command) and not _LEADERS.match(hook.command):
+        if hook.shell is None and _PLAIN.fullmatch(hook.command) and not _LEADERS.search(hook.command):
             # If it can not be started, the shell says why with its own exit code (126, 127), and runs
             # a script that has no shebang line.
             with contextlib.suppress(NotStarted):

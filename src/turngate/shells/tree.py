@@ -7,6 +7,8 @@ carries the run's mark in the environment it was started with. Without /proc (ma
 import contextlib
 import os
 import signal
+import threading
+import time
 from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
@@ -64,11 +66,11 @@ def kill_all(root: int, mark: str, known: Collection[Member]) -> None:
 
 def find(root: int, mark: str, known: Collection[Member] = ()) -> set[Member]:
     """All living members of a run; `known` ones count with their descendants, wherever they went."""
-    table = _process_table()
+    table, environments = _scan()
     needle = mark.encode()
     ours = {m.pid for m in known if m.pid in table and table[m.pid].started == m.started}
     ours |= {pid for pid, stat in table.items() if root in (pid, stat.session, stat.group)}
-    ours |= {pid for pid in table if pid not in ours and needle in _environment(pid)}
+    ours |= {pid for pid in table if pid not in ours and needle in environments[pid]}
     grown = True
     while grown:
         children = {pid for pid, stat in table.items() if stat.parent in ours and pid not in ours}
@@ -97,6 +99,26 @@ def _send_to_group(root: int, number: signal.Signals) -> None:
     """The first process is ours until we take its exit status, and with it its group's number."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(root, number)
+
+
+_scanning = threading.Lock()
+_last: tuple[float, dict[int, _Stat], dict[int, bytes]] = (-1.0, {}, {})
+
+
+def _scan() -> tuple[dict[int, _Stat], dict[int, bytes]]:
+    """All processes, with the environments they were started with.
+
+    Many runs may end together: whoever waited while somebody else looked takes what that look saw, if it began
+    after the wait did.
+    """
+    global _last  # noqa: PLW0603 - one look for all
+    wanted = time.monotonic()
+    with _scanning:
+        if _last[0] < wanted:
+            began = time.monotonic()
+            table = _process_table()
+            _last = (began, table, {pid: _environment(pid) for pid in table})
+        return _last[1], _last[2]
 
 
 def _process_table() -> dict[int, _Stat]:

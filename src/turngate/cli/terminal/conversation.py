@@ -45,7 +45,7 @@ class Conversation:
         self._working: asyncio.Task[None] | None = None
         self._in_turn = False
         self._interrupted = False
-        self._ended = self._ctrl_c = float("-inf")
+        self._ended = self._ctrl_c = float("-inf")  # when the last turn ended, when Ctrl-C was pressed last
         self._last = False  # nothing more is going to be said
         self._code: int | None = None  # once we leave
         self._answer: asyncio.Future[words.Permission] | None = None
@@ -58,7 +58,8 @@ class Conversation:
     async def run(self, first: str | None) -> int:
         """Until the user leaves; gives the exit code."""
         try:
-            await self._work(self._open())
+            await self._work(self.session.open())
+            self._greet()
             if first and first.strip():
                 self.face.say(f"> {first}", "you")
                 self._jobs.append(first)
@@ -69,6 +70,15 @@ class Conversation:
         if self.face.for_people and self.session.messages:
             self.face.say(f"turngate run --session {self.session.id} goes on with this conversation", "dim")
         return self._code or 0
+
+    def _greet(self) -> None:
+        for problem in self.session.settings.problems:
+            if problem.severity != "note":
+                self.face.say(f"! {problem}", "loud" if problem.severity == "error" else "note")
+        if self.face.for_people:
+            past = f", {len(self.session.messages)} messages so far" if self.session.messages else ""
+            self.face.say(f"{self.session.model.name} in {self.session.project}{past}", "dim")
+            self.face.say("/help shows the commands and keys", "dim")
 
     async def _next(self) -> str | None:
         """What is to be done next; None: the user leaves."""
@@ -92,22 +102,11 @@ class Conversation:
                 raise
         finally:
             self._working = None
-            self._ended = time.monotonic()
             self._doing, self._hooks = None, []
             self.face.end_stream()
             self.face.doing(None)
 
     # What there is to do
-
-    async def _open(self) -> None:
-        await self.session.open()
-        for problem in self.session.settings.problems:
-            if problem.severity != "note":
-                self.face.say(f"! {problem}", "loud" if problem.severity == "error" else "note")
-        if self.face.for_people:
-            past = f", {len(self.session.messages)} messages so far" if self.session.messages else ""
-            self.face.say(f"{self.session.model.name} in {self.session.project}{past}", "dim")
-            self.face.say("/help shows the commands and keys", "dim")
 
     async def _do(self, job: str) -> None:
         name, rest = words.command(job)
@@ -128,7 +127,7 @@ class Conversation:
         try:
             result = await self.session.send(prompt)
         finally:
-            self._in_turn = False
+            self._in_turn, self._ended = False, time.monotonic()
         self.face.end_stream()
         for text, look in words.ending(result, self._cut):
             self.face.say(text, look)
