@@ -1,29 +1,38 @@
-"""Plays one turn of a recorded case through our engine: a scripted model, real settings and real hook processes."""
+"""Plays a recorded case with real settings and real hook processes: through our engine, a session or the command."""
 
 import asyncio
 import hashlib
 import json
 import os
 import re
+import subprocess
+import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, assert_never
 
+from tests.anthropic_server import AnthropicServer, Json
 from tests.make import script, write_settings
+from turngate.agent.session import Session
 from turngate.core.dialect import CLAUDE
 from turngate.core.events import StopEvent, Subagent
 from turngate.core.guard import EndedBy, GoHome, GoOn, new_guard
 from turngate.core.hooks import CallbackHook
 from turngate.core.settings import Rule, Settings
+from turngate.core.turn import OUTCOMES, TurnResult
 from turngate.engine import ask_hooks
 from turngate.journal import Journal
+from turngate.models.live import LiveModel
 from turngate.ports import World
 from turngate.settings.files import load_settings
 from turngate.shells.local import LocalShell
 
 Case = Mapping[str, Any]
+
+MODEL = "anthropic:claude-sonnet-5-5"
+PROMPT = "say hi"
 
 
 @dataclass(frozen=True)
@@ -73,16 +82,55 @@ def replay(case: Case, stage: Stage, agent: str = "main") -> dict[str, Any]:
     started = time.monotonic()
     turn = asyncio.run(_play(case, stage, app, agent))
     seconds = time.monotonic() - started
-    inputs = _inputs(stage)
     return {
         "requests": turn.requests,
-        "hook_runs": len(inputs) + app.asked,
-        "stop_hook_active": _active(inputs, case),
         "continuations": [_comparable(text, stage) for text in turn.continuations],
         "ended_by": turn.ended_by if agent == "main" else None,
-        "first_stdin": _as_recorded(_told(inputs[0]), case, stage) if inputs else [],
-        "left": sorted(os.listdir(stage.notes)),
         "in_time": _in_time(seconds, case),
+        **_traces(case, stage, app),
+    }
+
+
+def replay_session(case: Case, stage: Stage, server: AnthropicServer) -> dict[str, Any]:
+    """What one turn of a whole session looks like, in the form of `recorded_session`.
+
+    The model is asked through its real client, and what it was told is what reached the server.
+    """
+    _furnish(case, stage)
+    app = App(case.get("answers", ()))
+    result, seconds = asyncio.run(_converse(case, stage, app))
+    traces = _traces(case, stage, app)
+    return {
+        "requests": len(server.requests),
+        "continuations": _heard_by_model(server, stage),
+        "ended_by": result.ended_by,
+        "answer": _comparable_answer(result.ended_by, result.result),
+        "in_time": _in_time(seconds, case),
+        **traces,
+        "first_stdin": [(key, value) for key, value in traces["first_stdin"] if key not in NOT_TOLD],
+    }
+
+
+def replay_command(case: Case, stage: Stage, server: AnthropicServer) -> dict[str, Any]:
+    """What `turngate run -p` does and prints, in the form of `recorded_command`."""
+    _furnish(case, stage)
+    command = [sys.executable, "-m", "turngate", "run", "-p", PROMPT, "--dialect", "claude", "--model", MODEL]
+    options = [*_options(case), "--trust", "--output-format", "json"]
+    done = subprocess.run(
+        [*command, *options], cwd=stage.project, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.stdout, done.stderr
+    printed = json.loads(done.stdout)
+    traces = _traces(case, stage, App(()))
+    return {
+        "exit_code": done.returncode,
+        "stderr": done.stderr,
+        **{key: printed[key] for key in ("outcome", "ended_by", "continuations", "model_requests")},
+        "answer": _comparable_answer(printed["ended_by"], printed["result"]),
+        "requests": len(server.requests),
+        "heard": _heard_by_model(server, stage),
+        "hook_runs": traces["hook_runs"],
+        "stop_hook_active": traces["stop_hook_active"],
     }
 
 
@@ -100,7 +148,7 @@ def recorded(case: Case, agent: str = "main") -> dict[str, Any]:
         "hook_runs": expect["hook_runs"],
         "stop_hook_active": expect["stop_hook_active"],
         "continuations": continuations,
-        "ended_by": _recorded_end(expect["results"][0]) if agent == "main" else None,
+        "ended_by": _recorded_end(expect) if agent == "main" else None,
         "first_stdin": list(_recorded_input(case).items()),
         "left": LEFT.get(case["name"], []),
         "in_time": True,
@@ -108,12 +156,54 @@ def recorded(case: Case, agent: str = "main") -> dict[str, Any]:
     }
 
 
-def _recorded_end(result: Mapping[str, Any]) -> EndedBy:
-    """The program has no word for its cap, but it then loses the answer (measured)."""
-    if result["terminal_reason"] == "stop_hook_prevented":
-        return "halted"
-    assert result["terminal_reason"] == "completed"
-    return "allowed" if result["result"] else "capped"
+def recorded_session(case: Case) -> dict[str, Any]:
+    """The same with the last answer, which we keep where the program loses it."""
+    told = [(key, value) for key, value in _recorded_input(case).items() if key not in NOT_TOLD]
+    turn = {**recorded(case), "first_stdin": told, **AFTER_AN_ERROR.get(case["name"], {})}
+    return {**turn, "answer": _comparable_answer(turn["ended_by"], _last_answer(case, turn["requests"]))}
+
+
+def recorded_command(case: Case) -> dict[str, Any]:
+    """What the command should do and print, if it goes as it went in the real program; the exit codes are ours."""
+    turn = recorded_session(case)
+    outcome = OUTCOMES[turn["ended_by"]]
+    return {
+        "exit_code": {"completed": 0, "capped": 10, "halted": 11, "error": 20}[outcome],
+        "stderr": "",
+        "outcome": outcome,
+        "ended_by": turn["ended_by"],
+        "continuations": len(turn["continuations"]),
+        "model_requests": turn["requests"],
+        "answer": turn["answer"],
+        "requests": turn["requests"],
+        "heard": turn["continuations"],
+        "hook_runs": turn["hook_runs"],
+        "stop_hook_active": turn["stop_hook_active"],
+    }
+
+
+def _recorded_end(expect: Mapping[str, Any]) -> EndedBy:
+    """The program has no word for its cap, but it then loses the answer that it asked for (measured)."""
+    result = expect["results"][0]
+    match result["terminal_reason"]:
+        case "stop_hook_prevented":
+            return "halted"
+        case "max_turns":
+            return "max_turns"
+        case "api_error":
+            return "error"
+        case "completed":
+            return "capped" if expect["continuations"] and not result["result"] else "allowed"
+        case other:
+            raise AssertionError(other)
+
+
+def _last_answer(case: Case, requests: int) -> str:
+    """The program's result, or what the model said last where the program gives none or counts other requests."""
+    said: str | None = case["expect"]["results"][0]["result"]
+    if case["name"] in PART_OF_THE_HOOK:
+        said = None
+    return said or "".join(_texts(_nth(_replies(case, "main"), requests), requests))
 
 
 def _recorded_input(case: Case) -> dict[str, Any]:
@@ -175,17 +265,60 @@ async def _play(case: Case, stage: Stage, app: App, agent: str) -> Turn:
     world = World(LocalShell(), str(stage.project), journal)
     try:
         turn = await _turn(case, stage, app, agent, world)
-        while world.background and not stage.log.read_text():  # a hook in the background has yet to start
-            await asyncio.sleep(0.01)
+        await _background_starts(world, stage)
         return turn
     finally:
         await world.close(0)
         journal.close()
 
 
+async def _converse(case: Case, stage: Stage, app: App) -> tuple[TurnResult, float]:
+    """One turn of a session, and how many seconds it took."""
+    limit, allowed = _limits(case)
+    model = LiveModel(MODEL)
+    session = Session(
+        str(stage.project), model, _settings(case, stage, app), dialect="claude", session_id="<SESSION>",
+        state=str(stage.state), max_turns=limit, allow=allowed, retries=(0.01, 0.01),
+    )  # fmt: skip
+    try:
+        async with session:
+            started = time.monotonic()
+            result = await session.send(PROMPT)
+            seconds = time.monotonic() - started
+            await _background_starts(session.world, stage)
+        return result, seconds
+    finally:
+        await model.close()
+
+
+async def _background_starts(world: World, stage: Stage) -> None:
+    """A hook in the background is ended with the session; it has yet to start."""
+    while world.background and not stage.log.read_text():
+        await asyncio.sleep(0.01)
+
+
+def _limits(case: Case) -> tuple[int | None, list[str]]:
+    """How often the model may be asked, and which tools need no permission."""
+    match case.get("args", ()):
+        case ["--max-turns", number]:
+            return int(number), []
+        case ["--allowedTools", *tools]:
+            return None, tools
+        case none:
+            assert not none
+            return None, []
+
+
+def _options(case: Case) -> list[str]:
+    """The same for our command."""
+    limit, allowed = _limits(case)
+    options = [] if limit is None else ["--max-turns", str(limit)]
+    return options + [word for tool in allowed for word in ("--allow", tool)]
+
+
 async def _turn(case: Case, stage: Stage, app: App, agent: str, world: World) -> Turn:
     """The loop of an agent, as small as it can be."""
-    replies = case.get("model_script", {}).get(agent, ["answer {n}"])
+    replies = _replies(case, agent)
     guard = new_guard(_settings(case, stage, app), os.environ, child=agent == "sub")
     requests, continuations = 0, list[str]()
     while True:
@@ -227,13 +360,18 @@ def _settings(case: Case, stage: Stage, app: App) -> Settings:
     return Settings(rules=tuple(rules), dialect=CLAUDE)
 
 
+def _replies(case: Case, agent: str) -> Sequence[Any]:
+    replies: Sequence[Any] = case.get("model_script", {}).get(agent, ["answer {n}"])
+    return replies
+
+
 def _nth(values: Sequence[Any], number: int) -> Any:
     """Counting from 1; the last one is repeated."""
     return values[min(number, len(values)) - 1]
 
 
 def _texts(reply: Any, number: int) -> tuple[str, ...]:
-    texts = [reply] if isinstance(reply, str) else reply.get("texts") or [reply["text"]]
+    texts = [reply] if isinstance(reply, str) else reply.get("texts") or [reply.get("text", "")]
     return tuple(text.replace("{n}", str(number)) for text in texts)
 
 
@@ -244,6 +382,36 @@ def _child(case: Case, stage: Stage) -> Subagent:
 
 
 # What is compared
+
+
+def _traces(case: Case, stage: Stage, app: App) -> dict[str, Any]:
+    """What the hooks have seen, and what they left."""
+    inputs = _inputs(stage)
+    return {
+        "hook_runs": len(inputs) + app.asked,
+        "stop_hook_active": _active(inputs, case),
+        "first_stdin": _as_recorded(_told(inputs[0]), case, stage) if inputs else [],
+        "left": sorted(os.listdir(stage.notes)),
+    }
+
+
+def _heard_by_model(server: AnthropicServer, stage: Stage) -> list[str]:
+    """Of each request the words after the last answer: what sent the agent on."""
+    return [_comparable(text, stage) for body in server.requests for text in _said_since(body)]
+
+
+def _said_since(body: Json) -> list[str]:
+    """The user's messages after the last answer, if there is one; a tool's results are no words."""
+    messages = body["messages"]
+    answers = [place for place, message in enumerate(messages) if message["role"] == "assistant"]
+    since = messages[answers[-1] + 1 :] if answers else []
+    texts = ([block["text"] for block in each["content"] if block["type"] == "text"] for each in since)
+    return ["\n\n".join(blocks) for blocks in texts if blocks]
+
+
+def _comparable_answer(ended_by: EndedBy, answer: str) -> str | None:
+    """After an error the program gives the error's text in its place."""
+    return None if ended_by == "error" else folded(answer)
 
 
 def _inputs(stage: Stage) -> list[str]:
@@ -334,5 +502,24 @@ PART_OF_THE_HOOK: dict[str, dict[str, Any]] = {
     "huge_stderr_exit2": {
         "requests": 2,
         "continuations": [folded("Stop hook feedback:\n[<ROOT>/h_h.sh]: " + "y" * 5_000_000)],
+    }
+}
+
+# What the program tells its hooks and a session does not: its transcript lies elsewhere, it knows no effort, and
+# it does not number its prompts.
+NOT_TOLD = frozenset({"transcript_path", "effort", "prompt_id"})
+
+# After an error of the provider's the numbers of requests need not agree: the program asks six times. Here a
+# terminal error ends the turn at once, and StopFailure hooks are told about it in our words.
+AFTER_AN_ERROR: dict[str, dict[str, Any]] = {
+    "api_error_400": {
+        "requests": 1,
+        "first_stdin": [
+            ("session_id", "<SESSION>"),
+            ("cwd", "<PROJ>"),
+            ("hook_event_name", "StopFailure"),
+            ("error", "invalid"),
+            ("last_assistant_message", "anthropic answered 400: scripted 400"),
+        ],
     }
 }

@@ -22,6 +22,7 @@ class Past:
 
     messages: tuple[Message, ...] = ()
     continuations: int = 0  # of the turn that was not finished; 0 when it was
+    last: str | None = None  # the last message's id
 
 
 def chat_path(state: str, session: str) -> str:
@@ -32,6 +33,7 @@ def read_past(path: str) -> Past:
     """The conversation up to its last whole message; tools that never answered get an answer."""
     messages: list[Message] = []
     continuations = 0
+    last: str | None = None
     for record in read_records(path):
         kind = record.get("type")
         if kind == "cleared":
@@ -41,12 +43,13 @@ def read_past(path: str) -> Past:
         message = message_of(record)
         if message is None:
             continue
+        last = record.get("uuid") or last
         if isinstance(message, Said):
             if message.origin == "summary":
                 messages = []
             continuations = int(record.get("continuation", 0)) if message.origin == "stop_hook" else 0
         messages.append(message)
-    return Past(tuple(_answered(messages)), continuations)
+    return Past(tuple(_answered(messages)), continuations, last)
 
 
 def _answered(messages: list[Message]) -> Iterator[Message]:

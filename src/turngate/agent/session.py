@@ -63,6 +63,7 @@ class Turn:
     answer: str = ""  # the last one that was not blank
     continuations: int = 0
     question: str | None = None
+    prompt_id: str = field(default_factory=lambda: str(uuid.uuid4()))
 
 
 class Session:
@@ -162,10 +163,8 @@ class Session:
         tries = 0
         while True:
             turn = self._now
-            if self.max_turns is not None and turn.requests >= self.max_turns:
-                return GoHome(
-                    "max_turns", stop_reason=f"the limit of {self.max_turns} model requests is reached"
-                )
+            if self._spent:
+                return self._out_of_turns()
             if nearly_full(self.messages, self.model):
                 await compact(self, "auto")
             reply = await self._request()
@@ -173,7 +172,9 @@ class Session:
                 raise ModelError("refusal", reply.text or "the model refused to answer")
             if reply.stop_reason == "max_tokens" and not reply.tool_uses:
                 tries += 1
+                turn.answer = self._told(reply) or turn.answer
                 if tries > CUT_ANSWERS:
+                    self.say(reply)
                     raise ModelError(
                         "invalid", "the model's answer was cut off at its limit of tokens, again and again"
                     )
@@ -183,7 +184,7 @@ class Session:
                 if tries == 1:  # an empty answer may be an accident, once
                     continue
             self.say(reply)
-            turn.answer = reply.text if reply.text.strip() else turn.answer
+            turn.answer = self._told(reply) or turn.answer
             if not reply.tool_uses:
                 self.emit(StreamEnd(reply, stop_hook_active=turn.guard.active))
                 return None
@@ -203,11 +204,26 @@ class Session:
                 if notice:
                     self.notice(notice)
                 return step
+            case GoOn() if self._spent:
+                return self._out_of_turns()  # nobody could answer it any more
             case GoOn(prompt, guard):
                 turn.guard, turn.continuations = guard, turn.continuations + 1
                 self.inbox.put(Entry(prompt, origin="stop_hook", stop_hook_active=True))
                 self.emit(Continuation(prompt, guard.continuations, guard.limit))
                 return None
+
+    @property
+    def _spent(self) -> bool:
+        return self.max_turns is not None and self._now.requests >= self.max_turns
+
+    def _out_of_turns(self) -> GoHome:
+        return GoHome("max_turns", stop_reason=f"the limit of {self.max_turns} model requests is reached")
+
+    def _told(self, reply: Reply) -> str:
+        """The answer as a result: all of its text, or in Claude Code's way its last block."""
+        if self.settings.dialect.last_text_block_only:
+            return reply.texts[-1].strip() if reply.texts else ""
+        return reply.text if reply.text.strip() else ""
 
     async def _request(self) -> Reply:
         """One answer, asked for again while the provider is overloaded."""
@@ -251,7 +267,7 @@ class Session:
         past = await in_thread(read_past, self.transcript_path)
         self.messages = list(past.messages)
         self._kept_continuations = past.continuations
-        self._transcript = Transcript(self.transcript_path, self.id, self.project)
+        self._transcript = Transcript(self.transcript_path, self.id, self.project, parent=past.last)
         await self.begin(source or ("resume" if past.messages else "startup"))
 
     async def begin(self, source: Literal["startup", "resume", "clear", "compact"]) -> None:
@@ -377,7 +393,7 @@ class Session:
         turn = self._now
         if entry.origin == "user":
             if turn.requests:  # a further message of the user's starts its own count (C-16)
-                turn.guard = self._new_guard()
+                turn.guard, turn.prompt_id = self._new_guard(), str(uuid.uuid4())
             self.say(Said(entry.text))
             if entry.context:
                 self.say(Said(entry.context, "context"))
@@ -394,6 +410,7 @@ class Session:
             last_assistant_message=last.texts if last else None,
             continuation_count=turn.guard.continuations,
             limit=turn.guard.limit,
+            prompt_id=turn.prompt_id,
             usage={"input_tokens": turn.usage.input_tokens, "output_tokens": turn.usage.output_tokens},
             duration_ms=int((time.monotonic() - turn.started) * 1000),
             tool_calls=turn.tool_calls,

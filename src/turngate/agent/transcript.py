@@ -24,10 +24,12 @@ from turngate.core.messages import (
 class Transcript:
     """Append-only. A record is written when `add` returns, and on disk when `settle` returns."""
 
-    def __init__(self, path: str, session: str, cwd: str, *, sidechain: bool = False) -> None:
+    def __init__(
+        self, path: str, session: str, cwd: str, *, sidechain: bool = False, parent: str | None = None
+    ) -> None:
         self.path = path
         self._common = {"sessionId": session, "cwd": cwd, "isSidechain": sidechain}
-        self._parent: str | None = None
+        self._parent = parent
         os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
         self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
         self._end_last_line()

@@ -15,7 +15,7 @@ from turngate.cli.terminal.plain import Plain
 from turngate.core.settings import Settings
 from turngate.errors import SessionBusy, UsageError
 from turngate.journal import state_folder
-from turngate.plugins.observers import Plugins
+from turngate.plugins.found import load_plugins
 from turngate.ports import Model
 
 
@@ -28,7 +28,7 @@ def talk(
     start = partial(
         Session, project, model, settings, session_id=session_id, permission_mode=options.permission_mode,
         allow=options.allow, limit=options.limit, max_turns=options.max_turns, hooks=not options.no_hooks,
-        plugins=Plugins(),
+        plugins=load_plugins(settings.plugins),
     )  # fmt: skip
     try:
         return asyncio.run(_talk(start, prompt))

@@ -30,6 +30,7 @@ from turngate.core.turn import (
 from turngate.errors import ModelError
 from turngate.settings.lint import lint
 
+MODEL = ("asking the model", "the model answers")
 TWICE = 2.0  # seconds between two Ctrl-C that mean "leave"
 LATE = 0.5  # seconds; a Ctrl-C so soon after a turn's end was meant for the turn
 
@@ -123,7 +124,7 @@ class Conversation:
 
     async def _turn(self, prompt: str) -> None:
         self._in_turn, self._cut = True, None
-        self._now("asking the model")
+        self._now(MODEL[0])
         try:
             result = await self.session.send(prompt)
         finally:
@@ -230,7 +231,7 @@ class Conversation:
         if self._working is None or self._interrupted:
             return
         self._interrupted = True
-        self._cut = self._running.what if self._running else None
+        self._cut = self._running.what if self._running and self._running.what not in MODEL else None
         self.face.doing(Doing("interrupting", time.monotonic()))
         if self._in_turn:
             self.session.interrupt()
@@ -272,7 +273,7 @@ class Conversation:
     def tell(self, event: SessionEvent) -> None:
         match event:
             case TextDelta(text):
-                self._now("the model answers")
+                self._now(MODEL[1])
                 self.face.stream(text)
             case StreamEnd():
                 self.face.end_stream()
@@ -283,7 +284,7 @@ class Conversation:
             case ToolFinished(use, result, seconds):
                 ended = words.tool_end(use, result, seconds - self._thought, self.session.project)
                 self.face.say(ended, "note" if result.is_error else "dim")
-                self._now("asking the model")
+                self._now(MODEL[0])
             case HookStarted(_, hook):
                 self._hooks.append((hook, time.monotonic()))
                 self._show()
@@ -294,7 +295,7 @@ class Conversation:
                 self._show()
             case Continuation(prompt, count, limit):
                 self.face.say(words.goes_on(prompt, count, limit, self.session.settings.dialect.prefix))
-                self._now("asking the model")
+                self._now(MODEL[0])
             case Notice(text):
                 self.face.say(*words.notice(text))
             case Compacted(_, summary):
