@@ -20,7 +20,7 @@ from turngate.journal import Journal, state_folder
 from turngate.ports import Live, Shell, World
 from turngate.runners import run_hook
 from turngate.settings.files import load_settings
-from turngate.tasks import in_thread, to_the_end
+from turngate.tasks import in_thread, is_cancelled, to_the_end
 
 
 async def ask_hooks(event: Event, settings: Settings, world: World) -> Verdict:
@@ -102,7 +102,7 @@ async def _report(
             return Broke(_named(error))  # the hook's own, not our timer's
         return TimedOut(limit, live.stdout.text(), live.stderr.text())
     except asyncio.CancelledError:
-        if _is_cancelled():
+        if is_cancelled():
             raise
         return Broke("it cancelled itself")
     except (KeyboardInterrupt, GeneratorExit):
@@ -115,11 +115,6 @@ def _disarm(timer: asyncio.Timeout) -> None:
     """The limit is for the hook's own end; reading what its children still hold has a limit of its own."""
     if not timer.expired():
         timer.reschedule(None)
-
-
-def _is_cancelled() -> bool:
-    task = asyncio.current_task()
-    return task is None or task.cancelling() > 0
 
 
 def _named(error: BaseException) -> str:

@@ -2,7 +2,7 @@
 
 TurngateError        one sentence: what is wrong, where, what to do
 ├── UsageError       the command line, the event or a script is wrong
-├── SessionBusy      another process writes this session
+│   └── SessionBusy  another process writes this session
 └── ModelError       the model's provider did not answer
 """
 
@@ -15,7 +15,7 @@ class UsageError(TurngateError):
     """Turngate was called in a way that it does not understand."""
 
 
-class SessionBusy(TurngateError):
+class SessionBusy(UsageError):
     """One process at a time writes a session."""
 
 

@@ -60,7 +60,7 @@ class Journal:
         data = text.encode("utf-8", "replace")
         path = os.path.join(folder, hashlib.sha256(data).hexdigest()[:16] + ".txt")
         try:
-            _make_private(folder)
+            make_private(folder)
             _forget_oldest(folder, len(data))
             with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
                 file.write(data)
@@ -86,7 +86,7 @@ class Journal:
                 self._failed(error)
 
     def _append(self, folder: str, line: bytes) -> None:
-        _make_private(folder)
+        make_private(folder)
         path = os.path.join(folder, JOURNAL)
         with contextlib.suppress(FileNotFoundError):
             if os.stat(path).st_size + len(line) > FILE_MOST:
@@ -109,10 +109,10 @@ def _line(entry: Mapping[str, Any]) -> bytes:
     )
 
 
-def _make_private(folder: str) -> None:
+def make_private(folder: str) -> None:
     """makedirs gives its mode to the last folder alone."""
     if not os.path.isdir(folder):
-        _make_private(os.path.dirname(folder))
+        make_private(os.path.dirname(folder))
         with contextlib.suppress(FileExistsError):
             os.mkdir(folder, 0o700)
 

@@ -1,13 +1,9 @@
 """How each kind of hook is run. Its time limit, and what its failure means, are the engine's business."""
 
-import asyncio
-import contextlib
-import inspect
 import os
-import types
-from collections.abc import Awaitable, Callable, Collection, Coroutine, Generator
+from collections.abc import Collection
 from dataclasses import replace
-from typing import Any, assert_never
+from typing import assert_never
 
 from turngate.core.events import Event
 from turngate.core.hooks import AgentHook, CallbackHook, CommandHook, HttpHook, PromptHook, kind
@@ -15,9 +11,7 @@ from turngate.core.reports import Broke, Report, Returned
 from turngate.core.settings import Rule, Settings
 from turngate.core.wire import encode, environment
 from turngate.ports import Live, World
-from turngate.tasks import in_thread
-
-STUBBORN = 0.5  # seconds that a callback gets to clean up after its cancellation
+from turngate.tasks import call
 
 
 async def run_hook(rule: Rule, event: Event, settings: Settings, world: World, live: Live) -> Report:
@@ -79,56 +73,3 @@ def _size(text: str) -> int:
         return len(os.fsencode(text))
     except UnicodeEncodeError:
         return ALL_TOGETHER + 1
-
-
-async def call(callback: Callable[[Any], Any], event: Event) -> Any:
-    """Calls a function of the user's: a coroutine function in the loop, any other in a thread."""
-    if inspect.iscoroutinefunction(callback) or inspect.iscoroutinefunction(type(callback).__call__):
-        return await _driven(callback(event))
-    result = await in_thread(callback, event)
-    return await _driven(_awaited(result)) if inspect.isawaitable(result) else result
-
-
-async def _awaited(awaitable: Awaitable[Any]) -> Any:
-    return await awaitable
-
-
-@types.coroutine
-def _driven(work: Coroutine[Any, Any, Any]) -> Generator[Any, Any, Any]:
-    """Awaits a coroutine by driving it step by step, in our own task.
-
-    One that catches its cancellation and goes on gets half a second to clean up. Then it is driven no more:
-    nothing that it does can hold us, and no second task is needed for that.
-    """
-    impatience: asyncio.TimerHandle | None = None
-    step: Callable[[Any], Any] = work.send
-    argument: Any = None
-    try:
-        while True:
-            try:
-                waits_for = step(argument)
-            except StopIteration as end:
-                return end.value
-            try:
-                argument = yield waits_for
-                step = work.send
-            except BaseException as raised:
-                if impatience is not None:
-                    _abandon(work, impatience)
-                    raise
-                if isinstance(raised, asyncio.CancelledError):
-                    task = asyncio.current_task()
-                    assert task is not None  # noqa: S101 - a coroutine that waits is in a task
-                    impatience = task.get_loop().call_later(STUBBORN, task.cancel)
-                step, argument = work.throw, raised
-    finally:
-        if impatience is not None:
-            impatience.cancel()
-
-
-def _abandon(work: Coroutine[Any, Any, Any], impatience: asyncio.TimerHandle) -> None:
-    task = asyncio.current_task()
-    if task is not None and impatience.when() <= task.get_loop().time():
-        task.uncancel()  # the second cancellation was ours
-    with contextlib.suppress(RuntimeError):  # it ignores even its end
-        work.close()

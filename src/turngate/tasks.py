@@ -1,10 +1,12 @@
-"""Two things that asyncio lacks: work that finishes although it is cancelled, and threads that nobody waits for."""
+"""What asyncio lacks: work that finishes although it is cancelled, threads that nobody waits for, calls that must end."""
 
 import asyncio
 import contextlib
 import contextvars
+import inspect
 import threading
-from collections.abc import Awaitable, Callable
+import types
+from collections.abc import Awaitable, Callable, Coroutine, Generator
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -59,3 +61,65 @@ def _fail(done: "asyncio.Future[Any]", raised: BaseException) -> None:
     if not done.done():
         fits = isinstance(raised, Exception) and not isinstance(raised, StopIteration)
         done.set_exception(raised if fits else RuntimeError(repr(raised)))
+
+
+STUBBORN = 0.5  # seconds that foreign code gets to clean up after its cancellation
+
+
+async def call(callback: Callable[[Any], Any], event: Any) -> Any:
+    """Calls a function of the user's: a coroutine function in the loop, any other in a thread."""
+    if inspect.iscoroutinefunction(callback) or inspect.iscoroutinefunction(type(callback).__call__):
+        return await _driven(callback(event))
+    result = await in_thread(callback, event)
+    return await _driven(_awaited(result)) if inspect.isawaitable(result) else result
+
+
+async def _awaited(awaitable: Awaitable[Any]) -> Any:
+    return await awaitable
+
+
+@types.coroutine
+def _driven(work: Coroutine[Any, Any, Any]) -> Generator[Any, Any, Any]:
+    """Awaits a coroutine by driving it step by step, in our own task.
+
+    One that catches its cancellation and goes on gets half a second to clean up. Then it is driven no more:
+    nothing that it does can hold us, and no second task is needed for that.
+    """
+    impatience: asyncio.TimerHandle | None = None
+    step: Callable[[Any], Any] = work.send
+    argument: Any = None
+    try:
+        while True:
+            try:
+                waits_for = step(argument)
+            except StopIteration as end:
+                return end.value
+            try:
+                argument = yield waits_for
+                step = work.send
+            except BaseException as raised:
+                if impatience is not None:
+                    _abandon(work, impatience)
+                    raise
+                if isinstance(raised, asyncio.CancelledError):
+                    task = asyncio.current_task()
+                    assert task is not None  # noqa: S101 - a coroutine that waits is in a task
+                    impatience = task.get_loop().call_later(STUBBORN, task.cancel)
+                step, argument = work.throw, raised
+    finally:
+        if impatience is not None:
+            impatience.cancel()
+
+
+def _abandon(work: Coroutine[Any, Any, Any], impatience: asyncio.TimerHandle) -> None:
+    task = asyncio.current_task()
+    if task is not None and impatience.when() <= task.get_loop().time():
+        task.uncancel()  # the second cancellation was ours
+    with contextlib.suppress(RuntimeError):  # it ignores even its end
+        work.close()
+
+
+def is_cancelled() -> bool:
+    """Is it our own task that was cancelled, and not something that foreign code cancelled itself?"""
+    task = asyncio.current_task()
+    return task is None or task.cancelling() > 0

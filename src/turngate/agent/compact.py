@@ -9,6 +9,7 @@ from turngate.core.events import PreCompact
 from turngate.core.messages import Message, ModelRequest, Reply, Said
 from turngate.core.moments import context_of, refusal_of
 from turngate.core.turn import Compacted
+from turngate.core.verdict import Stop
 from turngate.ports import Model
 
 FULL = 0.85  # of the context: from here on the next answer may not fit
@@ -36,6 +37,8 @@ async def compact(desk: Desk, trigger: Literal["manual", "auto"], instructions: 
         return False
     verdict = await desk.fire(PreCompact(**desk.common(), trigger=trigger, custom_instructions=instructions))
     refused = refusal_of(verdict.runs)
+    if isinstance(verdict, Stop) and verdict.halted:
+        refused = verdict.stop_reason or "a hook ended it"
     if refused is not None:
         desk.notice(f"a hook prevented the compaction: {refused}")
         return False
@@ -45,11 +48,14 @@ async def compact(desk: Desk, trigger: Literal["manual", "auto"], instructions: 
     )  # a history with calls needs them; none is to be called
     request = ModelRequest(messages=(*desk.messages, Said(wishes, "context")), tools=tools)
     reply = await desk.model.ask(request, lambda _: None)
+    if not reply.text.strip() or reply.tool_uses or reply.stop_reason == "refusal":
+        desk.notice("the conversation could not be summed up: the model gave no summary")
+        return False
     asked = _last_prompt(desk.messages)
     desk.messages.clear()
     desk.say(Said(f"This conversation was summed up:\n\n{reply.text}", "summary"))
     if asked and trigger == "auto":
-        desk.say(Said(asked.text, asked.origin))  # what is being worked on must not get lost
+        desk.say(Said(asked.text, asked.origin), continuation=desk.turn.continuations)  # it must not get lost
     await desk.begin("compact")
     desk.emit(Compacted(trigger, reply.text))
     return True

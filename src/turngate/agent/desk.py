@@ -14,6 +14,7 @@ from turngate.ports import Model
 class Counted(Protocol):
     tool_calls: int
     requests: int
+    continuations: int
     question: str | None
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from turngate.agent.transcript import message_of, read_records
 from turngate.core.messages import Message, Reply, Results, Said, ToolResult
 from turngate.errors import SessionBusy
-from turngate.journal import session_folder
+from turngate.journal import make_private, session_folder
 
 CHAT = "chat.jsonl"
 
@@ -22,11 +22,13 @@ class Past:
 
     messages: tuple[Message, ...] = ()
     continuations: int = 0  # of the turn that was not finished; 0 when it was
-    last: str | None = None  # the last message's id
+    last: str | None = field(default=None, compare=False)  # the last message's id
 
 
-def chat_path(state: str, session: str) -> str:
-    return os.path.join(session_folder(state, session), CHAT)
+def chat_path(state: str, session: str, dialect: str = "turngate") -> str:
+    """Where a conversation is written; document 000 names a place of its own."""
+    home = os.path.join(os.path.expanduser("~"), ".mux")
+    return os.path.join(session_folder(home if dialect == "mux" else state, session), CHAT)
 
 
 def read_past(path: str) -> Past:
@@ -47,7 +49,8 @@ def read_past(path: str) -> Past:
         if isinstance(message, Said):
             if message.origin == "summary":
                 messages = []
-            continuations = int(record.get("continuation", 0)) if message.origin == "stop_hook" else 0
+            count = record.get("continuation", 0)
+            continuations = count if type(count) is int else 0
         messages.append(message)
     return Past(tuple(_answered(messages)), continuations, last)
 
@@ -70,7 +73,7 @@ class SessionLock:
     _fd: int = field(default=-1)
 
     def take(self) -> None:
-        os.makedirs(os.path.dirname(self.path), mode=0o700, exist_ok=True)
+        make_private(os.path.dirname(self.path))
         fd = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600)
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -129,6 +132,8 @@ def prune(state: str, days: float) -> list[str]:
     folder = os.path.join(state, "sessions")
     for name in os.listdir(folder) if os.path.isdir(folder) else ():
         path = os.path.join(folder, name)
+        if not os.path.isdir(path):
+            continue
         newest = max(
             (os.path.getmtime(os.path.join(path, each)) for each in os.listdir(path)),
             default=os.path.getmtime(path),

@@ -3,6 +3,7 @@
 from collections import deque
 from dataclasses import dataclass, field
 
+from turngate.core.guard import LoopGuard
 from turngate.core.messages import Origin
 
 
@@ -12,8 +13,7 @@ class Entry:
 
     text: str
     origin: Origin = "user"
-    context: str = ""  # what hooks add to a user's prompt
-    stop_hook_active: bool = False
+    guard: LoopGuard | None = None  # a continuation runs under the guard that granted it
 
 
 @dataclass

@@ -19,7 +19,7 @@ from turngate.agent.work import TurnHalted, run_tools
 from turngate.core import events
 from turngate.core.guard import GoHome, GoOn, LoopGuard, new_guard
 from turngate.core.hooks import label
-from turngate.core.messages import Message, ModelRequest, Reply, Said, ToolUse, Usage
+from turngate.core.messages import Message, ModelRequest, Reply, Results, Said, ToolResult, ToolUse, Usage
 from turngate.core.moments import context_of, refusal_of
 from turngate.core.reports import Exited
 from turngate.core.settings import Rule, Settings
@@ -42,10 +42,16 @@ from turngate.plugins.observers import Plugins, StopPayload
 from turngate.ports import Model, World
 from turngate.settings.files import load_settings
 from turngate.shells.local import LocalShell
-from turngate.tasks import in_thread, to_the_end
+from turngate.tasks import in_thread, is_cancelled, to_the_end
 
 PermissionMode = Literal["default", "acceptEdits", "plan", "bypassPermissions"]
 RETRIES = (0.5, 1.0, 2.0, 4.0, 8.0)  # seconds between requests to a provider that is overloaded
+ANSWERABLE = (
+    "allowed",
+    "capped",
+    "stalled",
+    "question",
+)  # ends after which a message that waits is still answered
 CUT_ANSWERS = 3  # how often an answer that was cut off is asked for again
 
 
@@ -98,7 +104,7 @@ class Session:
         environ = {**os.environ, **named}
         self.world = World(LocalShell(), self.project, self.journal, environ, watch=self._watch)
         self.workplace = Workplace(self.project, {**os.environ, **self.settings.env}, tuple(extra_paths))
-        self.transcript_path = chat_path(self.state, self.id)
+        self.transcript_path = chat_path(self.state, self.id, self.settings.dialect.name)
         self._listener = on_event
         self._lock = SessionLock(os.path.join(self.folder, "lock"))
         self._transcript: Transcript | None = None
@@ -111,34 +117,41 @@ class Session:
 
     # The loop
 
-    async def send(self, prompt: str) -> TurnResult:
+    async def send(self, prompt: str, *, skip_stop_hook: bool | None = None) -> TurnResult:
         """One turn: from the user's message to the moment when control returns to the user."""
-        if self._task is not None:
+        if self._turn is not None:
             raise UsageError("this session is in the middle of a turn; `queue` adds a message to it")
-        await self.open()
         self._interrupted = False
-        kept, self._kept_continuations = self._kept_continuations, 0
-        self._turn = Turn(self._new_guard(kept), continuations=kept)
+        self._turn = Turn(self._new_guard())
         self._task = asyncio.create_task(self._work(prompt))
+        passing = None
         try:
             end = await self._task
-        except asyncio.CancelledError:
+        except asyncio.CancelledError as error:
             end = GoHome("interrupt")
-            if not self._interrupted:  # whoever waits for us is cancelled, and so is the turn
-                await to_the_end(self._finish(end))
-                raise
+            passing = (
+                error if is_cancelled() else None
+            )  # whoever waits for us is cancelled, and so is the turn
+        except BaseException:
+            self._turn = None
+            raise
         finally:
             self._task = None
-        return await self._finish(end)
+        skipped = self.skip_stop_hook if skip_stop_hook is None else skip_stop_hook
+        result = await to_the_end(self._finish(end, tell_stop=not skipped))
+        if passing is not None:
+            raise passing
+        return result
 
     async def _work(self, prompt: str) -> GoHome:
         try:
-            refused = await self._submit(prompt)
-            if refused is not None:
-                return refused
+            await self.open()
+            kept, self._kept_continuations = self._kept_continuations, 0
+            self._now.guard, self._now.continuations = self._new_guard(kept), kept
+            self.inbox.put(Entry(prompt))
             while True:
                 end = await self._round()
-                if end is not None:
+                if end is not None and not (self.inbox.user_waits and end.ended_by in ANSWERABLE):
                     return end
         except TurnHalted as halted:
             return GoHome("halted", stop_reason=halted.reason)
@@ -150,7 +163,9 @@ class Session:
         entry = self.inbox.take()
         if entry is None:
             return GoHome("allowed")
-        self._hear(entry)
+        refused = await self._hear(entry)
+        if refused is not None:
+            return refused
         end = await self._answer()
         if end is not None:
             return end
@@ -208,7 +223,7 @@ class Session:
                 return self._out_of_turns()  # nobody could answer it any more
             case GoOn(prompt, guard):
                 turn.guard, turn.continuations = guard, turn.continuations + 1
-                self.inbox.put(Entry(prompt, origin="stop_hook", stop_hook_active=True))
+                self.inbox.put(Entry(prompt, "stop_hook", guard))
                 self.emit(Continuation(prompt, guard.continuations, guard.limit))
                 return None
 
@@ -264,21 +279,30 @@ class Session:
         if self._transcript is not None:
             return
         self._lock.take()
-        past = await in_thread(read_past, self.transcript_path)
-        self.messages = list(past.messages)
-        self._kept_continuations = past.continuations
-        self._transcript = Transcript(self.transcript_path, self.id, self.project, parent=past.last)
+        try:
+            past = await in_thread(read_past, self.transcript_path)
+            self.messages = list(past.messages)
+            self._kept_continuations = past.continuations
+            self._transcript = Transcript(self.transcript_path, self.id, self.project, parent=past.last)
+        except BaseException:
+            self._lock.release()
+            raise
+        for problem in self.settings.errors:
+            self.notice(str(problem))
         await self.begin(source or ("resume" if past.messages else "startup"))
 
     async def begin(self, source: Literal["startup", "resume", "clear", "compact"]) -> None:
         verdict = await self.fire(events.SessionStart(**self.common(), source=source, model=self.model.name))
-        self._context = [text for text in (context_of(verdict.runs, plain=True),) if text]
-        self.workplace.environ.update(read_exports(os.path.join(self.folder, "env")))
+        said = context_of(verdict.runs, plain=True)
+        earlier = self._context if source == "compact" else []  # what was said at the start still holds
+        self._context = [*earlier, said] if said and said not in earlier else list(earlier)
+        exports = read_exports(os.path.join(self.folder, "env"), self.workplace.environ)
+        self.workplace.environ.update(exports)
 
     async def reset(self) -> None:
         """Forgets the conversation; the next message starts a new one."""
         await self.fire(events.SessionEnd(**self.common(), reason="clear"))
-        self.messages, self.inbox = [], Inbox()
+        self.messages, self.inbox, self._kept_continuations = [], Inbox(), 0
         self.transcript.add({"type": "cleared"})
         await self.begin("clear")
 
@@ -377,29 +401,31 @@ class Session:
         guard = new_guard(self.settings, self.world.environ, limit=self.limit)
         return replace(guard, count=kept, continuations=kept)
 
-    async def _submit(self, prompt: str) -> GoHome | None:
-        """UserPromptSubmit may refuse the prompt, or add to it."""
-        verdict = await self.fire(events.UserPromptSubmit(**self.common(), prompt=prompt))
+    async def _hear(self, entry: Entry) -> GoHome | None:
+        """The message reaches the conversation; a user's is first shown to the UserPromptSubmit hooks."""
+        turn = self._now
+        turn.question = None
+        if entry.guard is not None:
+            turn.guard = entry.guard
+            self.say(
+                Said(entry.text, entry.origin), continuation=entry.guard.continuations, stopHookActive=True
+            )
+            return None
+        verdict = await self.fire(events.UserPromptSubmit(**self.common(), prompt=entry.text))
         refused = refusal_of(verdict.runs)
         if isinstance(verdict, Stop) and verdict.halted:
             return GoHome("halted", stop_reason=verdict.stop_reason)
         if refused is not None:
             self.notice(f"a hook refused the prompt: {refused}")
             return GoHome("halted", stop_reason=refused)
-        self.inbox.put(Entry(prompt, context=context_of(verdict.runs, plain=True)))
+        if turn.requests:  # a further message of the user's starts its own count (C-16)
+            turn.guard, turn.prompt_id = self._new_guard(), str(uuid.uuid4())
+        kept = {"continuation": turn.guard.continuations} if turn.guard.active else {}
+        self.say(Said(entry.text), **kept)
+        context = context_of(verdict.runs, plain=True)
+        if context:
+            self.say(Said(context, "context"), **kept)
         return None
-
-    def _hear(self, entry: Entry) -> None:
-        turn = self._now
-        if entry.origin == "user":
-            if turn.requests:  # a further message of the user's starts its own count (C-16)
-                turn.guard, turn.prompt_id = self._new_guard(), str(uuid.uuid4())
-            self.say(Said(entry.text))
-            if entry.context:
-                self.say(Said(entry.context, "context"))
-        else:
-            count = {"count": turn.guard.continuations, "limit": turn.guard.limit}
-            self.say(Said(entry.text, entry.origin), continuation=count["count"], stopHookActive=True)
 
     def _stop_event(self) -> events.StopEvent:
         turn = self._now
@@ -425,10 +451,11 @@ class Session:
         )
         return GoHome("error", stop_reason=said)
 
-    async def _finish(self, end: GoHome) -> TurnResult:
+    async def _finish(self, end: GoHome, *, tell_stop: bool) -> TurnResult:
         turn = self._now
-        if end.ended_by == "interrupt":
-            self.inbox.drop_continuations()
+        self.inbox.drop_continuations()
+        if self._transcript is not None:
+            self._answer_open_calls(end)
         elapsed = time.monotonic() - turn.started
         result = TurnResult(
             ended_by=end.ended_by, session_id=self.id, transcript_path=self.transcript_path, result=turn.answer,
@@ -437,18 +464,29 @@ class Session:
             duration_ms=int(elapsed * 1000), model=self.model.name,
             hook_runs=tuple(turn.runs), notices=tuple(turn.notices),
         )  # fmt: skip
-        self.transcript.add(
-            {"type": "turn_end", "ended_by": end.ended_by, "notice": end.notice or end.stop_reason}
-        )
-        await self._tell_observers(result, elapsed)
+        if self._transcript is not None:
+            why = end.notice or end.stop_reason
+            self._transcript.add({"type": "turn_end", "ended_by": end.ended_by, "notice": why})
+        await self._tell_observers(result, elapsed, tell_stop=tell_stop)
         self._turn = None
         self.emit(TurnEnd(result))
         return result
 
-    async def _tell_observers(self, result: TurnResult, elapsed: float) -> None:
+    def _answer_open_calls(self, end: GoHome) -> None:
+        """Every tool call has its result: providers refuse a conversation in which one is missing."""
+        last = self.messages[-1] if self.messages else None
+        if isinstance(last, Reply) and last.tool_uses:
+            lost = (
+                "this did not run to its end: the turn was ended"
+                if end.ended_by == "interrupt"
+                else "not run"
+            )
+            self.say(Results(tuple(ToolResult(use.id, lost, is_error=True) for use in last.tool_uses)))
+
+    async def _tell_observers(self, result: TurnResult, elapsed: float, *, tell_stop: bool) -> None:
         """Once, at the final end, with what the whole turn used; what they do changes nothing."""
         await self.plugins.tell("conversation", tuple(self.messages))
-        if not self.skip_stop_hook:
+        if tell_stop:
             good = result.outcome not in ("error", "interrupted")
             payload = StopPayload(
                 session_id=self.id, result=result, usage=result.usage if good else Usage(),

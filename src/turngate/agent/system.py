@@ -3,7 +3,8 @@
 import os
 import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from string import Template
 
 GUIDES = ("AGENTS.md", "CLAUDE.md")
 MOST = 40_000  # characters of one guide
@@ -32,15 +33,15 @@ def _guide(project: str, name: str) -> str:
 _EXPORT = re.compile(r"\s*(?:export\s+)?([A-Za-z_]\w*)=(.*)", re.ASCII)
 
 
-def read_exports(path: str) -> dict[str, str]:
-    """The lines `export K=V` that SessionStart hooks appended to their file."""
+def read_exports(path: str, environ: Mapping[str, str]) -> dict[str, str]:
+    """The lines `export K=V` that SessionStart hooks appended to their file; `$NAME` in them is expanded."""
     found: dict[str, str] = {}
     try:
         with open(path, encoding="utf-8", errors="replace") as file:
             for line in file:
                 match = _EXPORT.match(line)
                 if match:
-                    found[match[1]] = _unquoted(match[2])
+                    found[match[1]] = Template(_unquoted(match[2])).safe_substitute({**environ, **found})
     except OSError:
         return {}
     return found

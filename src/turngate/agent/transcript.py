@@ -19,6 +19,7 @@ from turngate.core.messages import (
     ToolUse,
     Usage,
 )  # fmt: skip
+from turngate.journal import make_private
 
 
 class Transcript:
@@ -30,7 +31,7 @@ class Transcript:
         self.path = path
         self._common = {"sessionId": session, "cwd": cwd, "isSidechain": sidechain}
         self._parent = parent
-        os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+        make_private(os.path.dirname(path))
         self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
         self._end_last_line()
 
@@ -155,24 +156,33 @@ def _parsed(line: str) -> dict[str, Any] | None:
 
 
 def message_of(record: Mapping[str, Any]) -> Message | None:
-    """The message that a record of ours holds."""
+    """The message that a record holds; None when it holds none that we could have written."""
     message = record.get("message")
     if record.get("type") not in ("user", "assistant") or not isinstance(message, dict):
         return None
     content = message.get("content")
     if message.get("role") == "assistant":
-        blocks = tuple(block for raw in content or () if (block := _read_block(raw)) is not None)
-        usage = {k: v for k, v in (message.get("usage") or {}).items() if k in Usage.__dataclass_fields__}
-        stop: StopReason = message.get("stop_reason") or "end_turn"
-        return Reply(blocks, stop, Usage(**usage), message.get("model", ""), message.get("id", ""))
+        return _read_reply(message, content) if isinstance(content, list) else None
     if isinstance(content, str):
         return Said(content, record.get("origin", "user"))
-    results = [raw for raw in content or () if isinstance(raw, dict) and raw.get("type") == "tool_result"]
-    return Results(
-        tuple(
-            ToolResult(r["tool_use_id"], str(r.get("content", "")), bool(r.get("is_error"))) for r in results
-        )
+    blocks = content if isinstance(content, list) else []
+    results = tuple(
+        ToolResult(block["tool_use_id"], str(block.get("content", "")), bool(block.get("is_error")))
+        for block in blocks
+        if isinstance(block, dict)
+        and block.get("type") == "tool_result"
+        and isinstance(block.get("tool_use_id"), str)
     )
+    return Results(results) if results else None
+
+
+def _read_reply(message: Mapping[str, Any], content: list[Any]) -> Reply:
+    blocks = tuple(block for raw in content if (block := _read_block(raw)) is not None)
+    said = message.get("usage")
+    known = Usage.__dataclass_fields__
+    usage = {k: v for k, v in said.items() if k in known and type(v) is int} if isinstance(said, dict) else {}
+    stop: StopReason = message.get("stop_reason") or "end_turn"
+    return Reply(blocks, stop, Usage(**usage), str(message.get("model", "")), str(message.get("id", "")))
 
 
 def _read_block(raw: Any) -> Text | ToolUse | None:

@@ -1,5 +1,6 @@
 """Runs the tools that an answer asks for: permission first, then the tool, then whoever wants to look at it."""
 
+import asyncio
 import time
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -10,7 +11,7 @@ from turngate.core.events import PermissionRequest, PostToolUse, PreToolUse
 from turngate.core.messages import Results, ToolResult, ToolUse
 from turngate.core.moments import context_of, permission_before_tool, permission_for_user, refusal_of
 from turngate.core.turn import ToolFinished, ToolStarted
-from turngate.core.verdict import Stop, Verdict
+from turngate.core.verdict import Continue, Stop, Verdict
 
 
 class TurnHalted(Exception):
@@ -23,7 +24,13 @@ class TurnHalted(Exception):
 
 async def run_tools(desk: Desk, uses: Sequence[ToolUse]) -> Results:
     """One after another, in the order asked for; each has its result, also when it was refused."""
-    return Results(tuple([await _run(desk, use) for use in uses]))
+    results = []
+    for use in uses:
+        await asyncio.sleep(
+            0
+        )  # an interrupt that came with the last tool's end counts before the next one begins
+        results.append(await _run(desk, use))
+    return Results(tuple(results))
 
 
 async def _run(desk: Desk, use: ToolUse) -> ToolResult:
@@ -47,8 +54,8 @@ async def _attempt(desk: Desk, use: ToolUse) -> str:
         desk, PreToolUse(**desk.common(), tool_name=use.name, tool_input=given, tool_use_id=use.id)
     )
     said = permission_before_tool(verdict.runs)
-    if said.behavior == "deny":
-        raise ToolFailed(f"a hook refused this: {said.reason}")
+    if isinstance(verdict, Continue):  # a block, a denial, or a guard that must work and is broken
+        raise ToolFailed(f"a hook refused this: {verdict.prompt}")
     if desk.permission_mode == "plan" and tool.changes:
         raise ToolFailed(f"{use.name} is not allowed in plan mode: only look, and say what you would do")
     if said.updated_input is not None:

@@ -1,15 +1,14 @@
 """Handlers that watch: told by priority, one after another, isolated and time-limited; nothing they do changes anything."""
 
 import asyncio
-import contextlib
-import inspect
+import copy
 import itertools
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 from turngate.errors import UsageError
-from turngate.tasks import in_thread
+from turngate.tasks import call, is_cancelled
 
 NAMES = ("conversation", "stop", "subagent_stop")
 ALIASES = {"subagentStop": "subagent_stop"}
@@ -55,27 +54,26 @@ class Plugins:
         """Tells everybody, whatever one of them does; what they return is not looked at."""
         wanted = [registered for registered in self._all if registered.name == name]
         for registered in sorted(wanted, key=lambda r: (-r.priority, r.number)):
-            try:
-                async with asyncio.timeout(self.limit):
-                    await _call(registered.handler, payload)
-            except TimeoutError:
-                self.complaints.append(
-                    f"plugin {registered.plugin} took longer than {self.limit:g} s at {name}"
-                )
-            except Exception as error:  # noqa: BLE001 - foreign code: it never changes the result
-                self.complaints.append(
-                    f"plugin {registered.plugin} failed at {name}: {type(error).__name__}: {error}"
-                )
+            wrong = await self._told(registered, copy.deepcopy(payload))
+            if wrong:
+                self.complaints.append(f"plugin {registered.plugin} {wrong} at {name}")
 
-
-async def _call(handler: Handler, payload: object) -> None:
-    if inspect.iscoroutinefunction(handler):
-        await handler(payload)
-        return
-    result = await in_thread(handler, payload)
-    if inspect.isawaitable(result):
-        with contextlib.suppress(StopIteration):
-            await result
+    async def _told(self, registered: _Registered, payload: object) -> str | None:
+        """What went wrong, or None."""
+        try:
+            async with asyncio.timeout(self.limit) as timer:
+                await call(registered.handler, payload)
+        except TimeoutError as error:
+            return f"took longer than {self.limit:g} s" if timer.expired() else f"failed ({error!r})"
+        except asyncio.CancelledError:
+            if is_cancelled():
+                raise
+            return "cancelled itself"
+        except (KeyboardInterrupt, GeneratorExit):
+            raise
+        except BaseException as error:  # noqa: BLE001 - foreign code: it never changes the result
+            return f"failed ({type(error).__name__}: {error})"
+        return None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,0 +1,1106 @@
+"""A session and its stops: what the model is asked, what the hooks are told, and how a turn ends."""
+
+import ast
+import asyncio
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.agent.make import (
+    KEEP,
+    REFUSE,
+    Actor,
+    actor,
+    appears,
+    configured,
+    hang,
+    lines,
+    lives,
+    on_first,
+    records,
+    refuse,
+    say,
+    seen,
+    shown,
+)
+from tests.make import rule, stop_hooks, write_settings
+from turngate import agent as agent_package
+from turngate.agent.session import Session
+from turngate.core.decisions import Block
+from turngate.core.dialect import CLAUDE, MUX, TURNGATE, Dialect
+from turngate.core.hooks import CallbackHook, CommandHook
+from turngate.core.messages import ModelRequest, Reply, Results, Said, ToolResult
+from turngate.core.turn import (
+    Continuation,
+    HookFinished,
+    HookStarted,
+    Notice,
+    StreamEnd,
+    TextDelta,
+    ToolFinished,
+    ToolStarted,
+    TurnEnd,
+    TurnResult,
+)
+from turngate.core.verdict import outcome
+from turngate.errors import UsageError
+from turngate.models.scripted import ScriptedModel
+
+TOLD = "[Stop hook requested continuation]\nrun the tests"
+
+by_dialect = pytest.mark.parametrize("dialect", [TURNGATE, MUX, CLAUDE], ids=lambda dialect: dialect.name)
+
+
+def bash(command: str, **more: Any) -> dict[str, Any]:
+    return {"tool": "Bash", "input": {"command": command}, **more}
+
+
+def ended(result: TurnResult) -> tuple[str, str, str | None]:
+    return result.outcome, result.ended_by, result.stop_reason
+
+
+# The document's own list
+
+
+@pytest.mark.req("S0-08", "S0-93")
+def test_a_session_without_hooks_stops_after_one_request(project: Path) -> None:
+    agent = configured(project, "all done")
+    result = agent.play("build it")
+    assert (ended(result), result.result, result.hook_runs, agent.heard()) == (
+        ("completed", "allowed", None),
+        "all done",
+        (),
+        ["build it"],
+    )
+    assert len(agent.model.requests) == result.model_requests == 1
+
+
+@pytest.mark.req("S0-94", "S3-04")
+def test_a_session_stops_when_its_hook_exits_with_zero(project: Path) -> None:
+    write_settings(project, "mux", stop_hooks("true"))
+    agent = configured(project, "all done")
+    result = agent.play("build it")
+    assert (ended(result), [outcome(run) for run in result.hook_runs], len(agent.model.requests)) == (
+        ("completed", "allowed", None),
+        ["allow"],
+        1,
+    )
+
+
+@pytest.mark.req("S0-01", "S0-02", "S0-68", "S0-95", "C-17")
+def test_a_session_goes_on_at_exit_two_and_the_model_gets_the_exact_message(project: Path) -> None:
+    write_settings(project, "mux", stop_hooks(refuse(1)))
+    agent = configured(project, "answer {n}")
+    result = agent.play("build it")
+    assert [type(m) for m in agent.model.requests[1].messages] == [Said, Reply, Said]
+    assert agent.model.requests[1].messages[-1] == Said(TOLD, "stop_hook")
+    assert agent.heard() == ["build it", "agent: answer 1", TOLD]
+    assert (ended(result), result.result, result.continuations) == (
+        ("completed", "allowed", None),
+        "answer 2",
+        1,
+    )
+
+
+@pytest.mark.req("S0-96")
+def test_a_session_goes_on_at_a_json_block(project: Path) -> None:
+    block = '[ -e asked ] || { touch asked; echo \'{"decision":"block","reason":"run the tests"}\'; }'
+    write_settings(project, "mux", stop_hooks(block))
+    agent = configured(project, "answer {n}")
+    assert ended(agent.play("build it")) == ("completed", "allowed", None)
+    assert agent.heard() == ["build it", "agent: answer 1", TOLD]
+
+
+@pytest.mark.req("S0-30", "S0-81", "S0-97", "X-06")
+def test_the_flag_and_the_count_are_told_on_stdin_and_in_the_environment(project: Path) -> None:
+    spy = f"tee -a seen >/dev/null; echo $MUX_STOP_HOOK_ACTIVE $MUX_STOP_HOOK_COUNT >> env; {refuse(2)}"
+    write_settings(project, "mux", stop_hooks(spy))
+    configured(project, "answer {n}").play("build it")
+    assert seen(project, "stop_hook_active", "continuation_count", "max_continuations") == [
+        (False, 0, 3),
+        (True, 1, 3),
+        (True, 2, 3),
+    ]
+    assert lines(project / "env") == ["false 0", "true 1", "true 2"]
+
+
+@pytest.mark.req("S0-98", "S0-100", "S3-02", "C-18", "U-14", "X-10")
+def test_a_hook_that_always_refuses_gets_three_continuations_and_then_a_notice(project: Path) -> None:
+    write_settings(project, "mux", stop_hooks(REFUSE))
+    agent = configured(project, "answer {n}")
+    result = agent.play("build it")
+    notice = f"The turn ends at its limit of 3 continuations although it is still refused by {REFUSE}."
+    assert (ended(result), result.continuations, result.model_requests, len(agent.model.requests)) == (
+        ("capped", "capped", notice),
+        3,
+        4,
+        4,
+    )
+    assert [outcome(run) for run in result.hook_runs] == ["block"] * 4
+    assert (result.notices, agent.of(Notice)) == ((notice,), [Notice(notice)])
+    assert records(result.transcript_path)[-1] == {
+        "type": "turn_end",
+        "ended_by": "capped",
+        "notice": notice,
+    }
+
+
+@pytest.mark.req("S0-100", "C-16")
+def test_the_next_message_of_the_user_counts_from_zero(project: Path) -> None:
+    write_settings(project, "mux", stop_hooks(f"tee -a seen >/dev/null; {REFUSE}"))
+    agent = configured(project, "answer {n}")
+    result = agent.play("first", "second")
+    flags = [(False, 0), (True, 1), (True, 2), (True, 3)]
+    assert seen(project, "stop_hook_active", "continuation_count") == flags * 2
+    assert (result.continuations, result.model_requests) == (3, 4)
+
+
+@pytest.mark.req("C-18")
+def test_a_hook_that_agrees_when_it_is_asked_at_the_limit_lets_the_turn_complete(project: Path) -> None:
+    agent = actor(project, "answer {n}", stop=refuse(3), dialect=MUX)
+    result = agent.play()
+    assert (ended(result), result.continuations, result.notices) == (("completed", "allowed", None), 3, ())
+
+
+def test_without_a_continuation_in_the_limit_the_first_refusal_caps(project: Path) -> None:
+    agent = actor(project, "answer {n}", stop=REFUSE, limit=0)
+    assert (agent.play().ended_by, len(agent.model.requests)) == ("capped", 1)
+
+
+@pytest.mark.req("X-08")
+def test_the_same_refusal_three_times_without_a_tool_call_is_a_stall(project: Path) -> None:
+    agent = actor(project, "answer {n}", stop=REFUSE, limit=8)
+    result = agent.play()
+    said = f"The turn ends because nothing changed in 3 continuations; it is still refused by {REFUSE}."
+    assert (ended(result), result.continuations) == (("capped", "stalled", said), 3)
+
+
+@pytest.mark.req("X-08")
+def test_whoever_uses_tools_between_two_refusals_does_not_stall_but_is_capped(project: Path) -> None:
+    replies = [bash("true"), "again"] * 6
+    agent = actor(project, *replies, stop=REFUSE, limit=5, permission_mode="bypassPermissions")
+    result = agent.play()
+    assert (result.ended_by, result.continuations, result.tool_calls) == ("capped", 5, 6)
+
+
+@pytest.mark.req("S0-69")
+def test_a_block_without_a_reason_queues_nothing(project: Path) -> None:
+    agent = actor(project, "answer {n}", stop=say({"decision": "block"}), dialect=MUX)
+    result = agent.play()
+    assert (ended(result), len(agent.model.requests)) == (("completed", "allowed", None), 1)
+    assert "without a reason" in result.notices[0]
+
+
+# What a stop is, and what its hooks are told
+
+
+@pytest.mark.req("S0-20", "S3-11")
+def test_stop_is_asked_once_after_the_answer_that_calls_no_tool(project: Path) -> None:
+    stop = rule("echo stop >> log")
+    replies = [bash("echo 1 >> log"), bash("echo 2 >> log"), bash("echo 3 >> log"), "done"]
+    agent = actor(project, *replies, rules=[stop], permission_mode="bypassPermissions")
+    result = agent.play()
+    assert (lines(project / "log"), result.tool_calls, result.model_requests) == (
+        ["1", "2", "3", "stop"],
+        3,
+        4,
+    )
+
+
+@pytest.mark.req("S0-23")
+def test_the_main_agent_never_asks_the_hooks_of_a_child(project: Path) -> None:
+    rules = [rule("echo Stop >> log"), rule("echo SubagentStop >> log", "SubagentStop")]
+    actor(project, "done", rules=rules).play()
+    assert lines(project / "log") == ["Stop"]
+
+
+@pytest.mark.req("S0-25", "S0-27", "S0-28", "S0-73")
+def test_a_stop_hook_is_told_everything_about_its_session(project: Path) -> None:
+    replies = [bash("true"), {"texts": ["looked", "done"]}]
+    agent = actor(project, *replies, stop=KEEP, session_id="workspace-abc123", allow=["Bash"])
+    result = agent.play()
+    [told] = seen(project)
+    assert 0 <= told.pop("duration_ms") <= result.duration_ms
+    assert isinstance(told.pop("prompt_id"), str)
+    assert told == {
+        "session_id": "workspace-abc123",
+        "transcript_path": result.transcript_path,
+        "cwd": str(project),
+        "permission_mode": "default",
+        "hook_event_name": "Stop",
+        "stop_hook_active": False,
+        "last_assistant_message": "looked\ndone",
+        "continuation_count": 0,
+        "max_continuations": 3,
+        "usage": {"input_tokens": result.usage.input_tokens, "output_tokens": result.usage.output_tokens},
+        "tool_calls": 1,
+    }
+
+
+@pytest.mark.req("S0-28")
+def test_a_hook_is_told_the_permission_mode_of_that_moment(project: Path) -> None:
+    agent = actor(project, stop=KEEP)
+
+    async def switch() -> None:
+        async with agent.session:
+            await agent.session.send("one")
+            agent.session.permission_mode = "plan"
+            await agent.session.send("two")
+
+    asyncio.run(switch())
+    assert seen(project, "permission_mode") == ["default", "plan"]
+
+
+@pytest.mark.req("S0-72")
+def test_a_continuation_runs_with_the_options_of_its_turn(project: Path) -> None:
+    write = {"tool": "Write", "input": {"file_path": "new.txt", "content": "x"}}
+    spy = f"tee -a seen >/dev/null; {refuse(1)}"
+    agent = actor(project, "done", write, "done now", stop=spy, permission_mode="acceptEdits")
+    agent.play()
+    first, *others = [(request.system, request.tools, request.agent) for request in agent.model.requests]
+    assert others == [first, first]
+    assert seen(project, "permission_mode") == ["acceptEdits", "acceptEdits"]
+    assert (project / "new.txt").read_text() == "x"
+
+
+@pytest.mark.req("S0-82")
+def test_the_session_starts_no_process_by_itself() -> None:
+    folder = Path(agent_package.__path__[0])
+    imported = {
+        name
+        for path in folder.glob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Import | ast.ImportFrom)
+        for name in (
+            [node.module or ""] if isinstance(node, ast.ImportFrom) else [a.name for a in node.names]
+        )
+    }
+    assert not [name for name in imported if "subprocess" in name or "shells.process" in name]
+    assert "turngate.engine" in imported
+    assert not [p for p in folder.glob("*.py") if "create_subprocess" in p.read_text()]
+
+
+# Events
+
+
+@pytest.mark.req("S0-66", "S0-67", "S0-79", "C-30")
+def test_the_answer_is_shown_before_its_hooks_and_the_turn_ends_last(project: Path) -> None:
+    hook = refuse(1)
+    agent = actor(project, "one", "two", stop=CommandHook(hook, id="tests"))
+    result = agent.play()
+    told = [
+        (event.event, event.hook, event.outcome) if isinstance(event, HookFinished) else event
+        for event in agent.events
+    ]
+    replies = [m for m in agent.session.messages if isinstance(m, Reply)]
+    assert told == [
+        TextDelta("one"),
+        StreamEnd(replies[0], stop_hook_active=False),
+        HookStarted("Stop", "tests"),
+        ("Stop", "tests", "block"),
+        Continuation(TOLD, 1, 3),
+        TextDelta("two"),
+        StreamEnd(replies[1], stop_hook_active=True),
+        HookStarted("Stop", "tests"),
+        ("Stop", "tests", "allow"),
+        TurnEnd(result),
+    ]
+
+
+def test_tools_are_told_when_they_start_and_end(project: Path) -> None:
+    agent = actor(project, bash("echo hello"), "done", allow=["Bash"])
+    agent.play()
+    [started], [finished] = agent.of(ToolStarted), agent.of(ToolFinished)
+    assert (started.use, finished.result) == (finished.use, ToolResult("tool-1", "hello"))
+
+
+# Messages that the user writes meanwhile
+
+
+def write_second(session: Session) -> None:
+    session.queue("second")
+
+
+@by_dialect
+@pytest.mark.req("S0-70", "C-31")
+def test_a_message_written_while_the_model_answers_is_answered_in_the_same_turn(
+    project: Path, dialect: Dialect
+) -> None:
+    agent = actor(project, "answer {n}", listen=on_first(TextDelta, write_second), stop=KEEP, dialect=dialect)
+    result = agent.play("first")
+    assert (ended(result), agent.heard(), len(agent.session.inbox)) == (
+        ("completed", "allowed", None),
+        ["first", "agent: answer 1", "second"],
+        0,
+    )
+
+
+@pytest.mark.parametrize(
+    ("dialect", "answers"),
+    [(TURNGATE, ["answer 2"]), (CLAUDE, ["answer 2"]), (MUX, ["answer 1", "answer 2"])],
+    ids=["turngate", "claude", "mux"],
+)
+@pytest.mark.req("C-31")
+def test_the_gates_wait_for_a_message_of_the_users_unless_the_dialect_is_mux(
+    project: Path, dialect: Dialect, answers: list[str]
+) -> None:
+    actor(project, "answer {n}", listen=on_first(TextDelta, write_second), stop=KEEP, dialect=dialect).play(
+        "first"
+    )
+    assert seen(project, "last_assistant_message") == answers
+
+
+@by_dialect
+@pytest.mark.req("S0-70", "X-34")
+def test_a_message_written_while_a_hook_runs_that_agrees_is_answered_once(
+    project: Path, dialect: Dialect
+) -> None:
+    agent = actor(
+        project, "answer {n}", listen=on_first(HookStarted, write_second), stop=KEEP, dialect=dialect
+    )
+    agent.play("first")
+    assert (agent.heard(), len(agent.session.inbox)) == (["first", "agent: answer 1", "second"], 0)
+    assert seen(project, "last_assistant_message") == ["answer 1", "answer 2"]
+
+
+@pytest.mark.req("S0-68", "C-16", "C-31", "X-34")
+def test_in_mux_a_continuation_queues_behind_the_users_message_and_keeps_its_flag(project: Path) -> None:
+    spy = f"tee -a seen >/dev/null; {refuse(1)}"
+    agent = actor(project, "answer {n}", listen=on_first(HookStarted, write_second), stop=spy, dialect=MUX)
+    agent.play("first")
+    assert (agent.heard(), len(agent.session.inbox)) == (
+        ["first", "agent: answer 1", "second", "agent: answer 2", TOLD],
+        0,
+    )
+    assert seen(project, "stop_hook_active") == [False, False, True]
+    assert [event.stop_hook_active for event in agent.of(StreamEnd)] == [False, False, True]
+
+
+@by_dialect
+@pytest.mark.req("X-34")
+def test_nothing_of_a_turn_is_left_for_the_next_one(project: Path, dialect: Dialect) -> None:
+    agent = actor(
+        project, "answer {n}", listen=on_first(HookStarted, write_second), stop=refuse(1), dialect=dialect
+    )
+    left: list[int] = []
+
+    async def both() -> None:
+        async with agent.session:
+            for prompt in ("first", "third"):
+                await agent.session.send(prompt)
+                left.append(len(agent.session.inbox))
+
+    asyncio.run(both())
+    told = [shown(m) for m in agent.session.messages if isinstance(m, Said)]
+    assert (left, told.count("second"), told[-1]) == ([0, 0], 1, "third")
+
+
+@pytest.mark.req("C-16")
+def test_a_message_of_the_users_in_the_middle_of_a_turn_starts_its_own_count(project: Path) -> None:
+    agent = actor(
+        project,
+        "answer {n}",
+        listen=on_first(Continuation, write_second),
+        stop=f"tee -a seen >/dev/null; {refuse(2)}",
+        dialect=TURNGATE,
+    )
+    result = agent.play("first")
+    assert seen(project, "stop_hook_active", "continuation_count") == [(False, 0), (False, 0), (True, 1)]
+    assert (ended(result), result.continuations) == (("completed", "allowed", None), 2)
+
+
+# Waiting for the user
+
+
+@pytest.mark.parametrize("dialect", [TURNGATE, MUX], ids=["turngate", "mux"])
+@pytest.mark.req("X-17")
+def test_an_agent_that_asks_its_user_waits_and_no_gate_pushes_it_on(project: Path, dialect: Dialect) -> None:
+    ask = {"text": "well", "tool": "AskUser", "input": {"question": "red or blue?"}}
+    agent = actor(project, ask, "blue it is", stop=f"tee -a seen >/dev/null; {REFUSE}", dialect=dialect)
+    result = agent.play()
+    assert (
+        ended(result),
+        result.question,
+        result.result,
+        len(agent.model.requests),
+        lines(project / "seen"),
+    ) == (
+        ("waiting", "question", None),
+        "red or blue?",
+        "well",
+        1,
+        [],
+    )
+
+
+@pytest.mark.req("X-17")
+def test_the_gates_are_asked_when_it_goes_on_after_the_answer(project: Path) -> None:
+    ask = {"tool": "AskUser", "input": {"question": "red or blue?"}}
+    agent = actor(project, ask, "blue it is", stop=KEEP)
+    result = agent.play("paint it", "blue")
+    asked = "tool: The user was asked; the answer comes with the next message."
+    assert agent.heard() == ["paint it", "agent: AskUser", asked, "blue"]
+    assert (ended(result), result.question, len(seen(project))) == (("completed", "allowed", None), None, 1)
+
+
+@pytest.mark.req("S0-20")
+def test_in_claude_a_continuation_after_a_question_is_a_run_like_any_other(project: Path) -> None:
+    """The dialect asks the gates although the agent waits; a tool call that follows is no stop."""
+    ask = {"tool": "AskUser", "input": {"question": "red or blue?"}}
+    spy = f"tee -a seen >/dev/null; {refuse(1)}"
+    agent = actor(project, ask, bash("true"), "done", stop=spy, dialect=CLAUDE, allow=["Bash"])
+    result = agent.play()
+    assert (len(agent.model.requests), len(seen(project)), result.result) == (3, 2, "done")
+
+
+# Providers that fail
+
+
+@pytest.mark.req("U-18", "X-18")
+def test_an_overloaded_provider_is_asked_again_and_nothing_of_it_stays(project: Path) -> None:
+    agent = actor(project, {"error": "overloaded", "repeat": 2}, "done", stop=KEEP, retries=(0.01, 0.01))
+    result = agent.play()
+    said = "the model did not answer (overloaded); asking again in 0.01 s"
+    assert (ended(result), result.result, result.notices, result.model_requests) == (
+        ("completed", "allowed", None),
+        "done",
+        (said, said),
+        3,
+    )
+    assert (agent.heard(), len(seen(project))) == (["go"], 1)
+
+
+FAILURES = [
+    ({"error": "overloaded"}, "overloaded", 2),
+    ({"error": "network", "message": "cut"}, "network", 2),
+    ({"error": "auth", "message": "no key"}, "auth", 1),
+    ({"error": "quota"}, "quota", 1),
+    ({"error": "refusal"}, "refusal", 1),
+    ({"text": "I will not", "stop_reason": "refusal"}, "refusal", 1),
+    ({"text": "and so", "stop_reason": "max_tokens"}, "invalid", 4),
+]
+
+
+@pytest.mark.req("X-18")
+@pytest.mark.parametrize(("reply", "kind", "requests"), FAILURES)
+def test_a_provider_that_fails_is_no_stop(
+    project: Path, reply: dict[str, Any], kind: str, requests: int
+) -> None:
+    rules = [rule(f"echo stopped >> log; {REFUSE}"), rule(KEEP, "StopFailure")]
+    agent = actor(project, reply, rules=rules, retries=(0.01,))
+    result = agent.play()
+    [told] = seen(project)
+    assert (result.outcome, result.ended_by, result.success, len(agent.model.requests)) == (
+        "error",
+        "error",
+        False,
+        requests,
+    )
+    assert (told["hook_event_name"], told["error"]) == ("StopFailure", kind)
+    assert result.stop_reason == f"the model failed ({kind}): {told['last_assistant_message']}"
+    assert not (project / "log").exists()
+
+
+@pytest.mark.req("X-18")
+def test_after_a_failure_the_session_goes_on_with_the_next_message(project: Path) -> None:
+    agent = actor(project, {"error": "auth"}, "better now")
+    result = agent.play("one", "two")
+    assert (ended(result), agent.heard()) == (("completed", "allowed", None), ["one", "two"])
+
+
+def test_an_answer_that_was_cut_off_is_asked_for_again(project: Path) -> None:
+    cut = {"text": "and so", "stop_reason": "max_tokens", "repeat": 3}
+    agent = actor(project, cut, "and so on", stop=KEEP)
+    result = agent.play()
+    assert (ended(result), result.result, result.model_requests) == (
+        ("completed", "allowed", None),
+        "and so on",
+        4,
+    )
+
+
+@pytest.mark.parametrize("blank", [{"texts": []}, {"text": "  \n"}])
+def test_an_empty_answer_is_asked_for_once_more(project: Path, blank: dict[str, Any]) -> None:
+    agent = actor(project, blank, "here I am", stop=KEEP)
+    assert (agent.play().result, agent.heard(), len(seen(project))) == ("here I am", ["go"], 1)
+
+
+def test_two_empty_answers_are_an_answer_and_the_gates_are_asked(project: Path) -> None:
+    agent = actor(project, {"texts": []}, stop=KEEP)
+    result = agent.play()
+    assert (ended(result), result.model_requests, len(seen(project))) == (
+        ("completed", "allowed", None),
+        2,
+        1,
+    )
+
+
+def test_a_tool_call_without_words_is_no_empty_answer(project: Path) -> None:
+    agent = actor(project, bash("true"), "done", allow=["Bash"])
+    assert (agent.play().model_requests, agent.heard()) == (2, ["go", "agent: Bash", "tool: (no output)"])
+
+
+def test_the_limit_of_requests_ends_the_turn_without_a_gate(project: Path) -> None:
+    agent = actor(project, bash("true"), stop=KEEP, allow=["Bash"], max_turns=3)
+    result = agent.play()
+    assert (ended(result), result.model_requests, result.tool_calls, lines(project / "seen")) == (
+        ("error", "max_turns", "the limit of 3 model requests is reached"),
+        3,
+        3,
+        [],
+    )
+
+
+def test_continuations_count_against_the_limit_of_requests(project: Path) -> None:
+    agent = actor(project, "answer {n}", stop=f"tee -a seen >/dev/null; {REFUSE}", max_turns=2)
+    result = agent.play()
+    assert (result.ended_by, result.result, len(seen(project))) == ("max_turns", "answer 2", 2)
+
+
+# Hooks that are broken
+
+
+BROKEN = [
+    ("exit 1", "failed"),
+    ("/no/such/program", "failed"),
+    ("kill -9 $$", "failed"),
+    ("sleep 30", "timeout"),
+]
+
+
+@pytest.mark.req("S0-104", "C-29", "X-09")
+@pytest.mark.parametrize(("command", "kind"), BROKEN)
+def test_a_hook_that_breaks_ends_in_a_stop_and_is_told_apart_from_a_refusal(
+    project: Path, command: str, kind: str
+) -> None:
+    agent = actor(project, "done", stop=CommandHook(command, timeout=0.3, id="gate"))
+    result = agent.play()
+    [notice] = result.notices
+    assert (ended(result), [outcome(run) for run in result.hook_runs]) == (
+        ("completed", "allowed", None),
+        [kind],
+    )
+    assert notice.startswith(f"gate {'failed' if kind == 'failed' else 'timed out'}: NOT enforced: ")
+
+
+@pytest.mark.req("C-29", "X-09")
+def test_a_broken_hook_that_must_work_is_named_as_broken_and_bounded_by_the_limit(project: Path) -> None:
+    agent = actor(project, "answer {n}", stop=CommandHook("exit 1", blocking=True, id="gate"))
+    result = agent.play()
+    said = "this check is broken and must work before you may stop: exit code 1, nothing on stderr"
+    assert agent.heard()[-1] == f"[Stop hook requested continuation]\n{said}"
+    assert (result.outcome, result.continuations) == ("capped", 3)
+
+
+# Halts
+
+
+@pytest.mark.parametrize("times", [0, 1])
+def test_continue_false_ends_the_turn_and_tells_the_user_why(project: Path, times: int) -> None:
+    halt = say({"continue": False, "stopReason": "enough", "systemMessage": "see you"})
+    agent = actor(project, "answer {n}", stop=f"({refuse(times)}) || exit 2; {halt}")
+    result = agent.play()
+    assert (ended(result), result.continuations, result.notices) == (
+        ("halted", "halted", "enough"),
+        times,
+        ("see you",),
+    )
+
+
+# The hook's words
+
+
+class Looking(ScriptedModel):
+    """Notes what is in the transcript at the moment when it is asked."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__({"main": ["answer {n}"]})
+        self.path = path
+        self.found: list[str] = []
+
+    async def ask(self, request: ModelRequest, tell: Callable[[str], None]) -> Reply:
+        self.found.append(lines(Path(self.path))[-1])
+        return await super().ask(request, tell)
+
+
+@pytest.mark.req("X-19", "S0-80")
+def test_the_reason_is_in_the_transcript_and_marked_before_the_model_gets_it(project: Path) -> None:
+    agent = actor(project, stop=refuse(1))
+    model = Looking(agent.session.transcript_path)
+    agent.session.model = model
+    agent.play("build it")
+    told, continued = (json.loads(line) for line in model.found)
+    assert (told["message"], "isMeta" in told) == ({"role": "user", "content": "build it"}, False)
+    assert (continued["message"], continued["isMeta"], continued["origin"], continued["stopHookActive"]) == (
+        {"role": "user", "content": TOLD},
+        True,
+        "stop_hook",
+        True,
+    )
+    assert continued["continuation"] == 1
+
+
+@pytest.mark.req("S3-01", "S3-05")
+def test_hooks_run_whatever_the_model_says_and_decide_the_same_each_time(project: Path) -> None:
+    script = "I will not be checked. Hooks are off. {n}"
+    agent = actor(project, script, stop=f"test -f proof || {{ {REFUSE}; }}", limit=1)
+    assert [agent_ended(agent, "one"), agent_ended(actor_like(agent, project), "two")] == ["capped", "capped"]
+    (project / "proof").touch()
+    assert agent_ended(actor_like(agent, project), "three") == "allowed"
+
+
+def agent_ended(agent: Actor, prompt: str) -> str:
+    return agent.play(prompt).ended_by
+
+
+def actor_like(agent: Actor, project: Path) -> Actor:
+    return actor(project, "never mind {n}", rules=agent.session.settings.rules, limit=1)
+
+
+# End to end
+
+
+@pytest.mark.req("S0-106")
+def test_a_gate_sends_the_agent_back_until_its_work_is_right(project: Path) -> None:
+    (project / "sum.py").write_text("print(1 - 1)\n")
+    gate = "test \"$(python3 sum.py)\" = 2 || { echo 'sum.py must print 2' >&2; exit 2; }"
+    write_settings(project, "mux", stop_hooks(gate))
+    edit = {"file_path": "sum.py", "old_string": "1 - 1", "new_string": "1 + 1"}
+    agent = configured(
+        project,
+        "done",
+        {"text": "let me see", "tool": "Read", "input": {"file_path": "sum.py"}},
+        {"tool": "Edit", "input": edit},
+        "repaired",
+        permission_mode="acceptEdits",
+    )
+    result = agent.play("make sum.py print 2")
+    assert (ended(result), result.result, result.continuations, result.tool_calls, result.model_requests) == (
+        ("completed", "allowed", None),
+        "repaired",
+        1,
+        2,
+        4,
+    )
+    assert agent.heard() == [
+        "make sum.py print 2",
+        "agent: done",
+        "[Stop hook requested continuation]\nsum.py must print 2",
+        "agent: let me see + Read",
+        "tool:      1\tprint(1 - 1)",
+        "agent: Edit",
+        f"tool: Changed {project}/sum.py in 1 place",
+    ]
+
+
+@pytest.mark.req("S3-43")
+def test_a_hook_may_use_the_home_folder_and_globs_of_the_project(project: Path, home: Path) -> None:
+    write_settings(
+        project, "mux", stop_hooks("sh ~/.claude/hooks/x.sh", "cat docs/plans/*/MEMORY.md > found; false")
+    )
+    (home / ".claude" / "hooks").mkdir(parents=True)
+    (home / ".claude" / "hooks" / "x.sh").write_text(refuse(1, "from home"))
+    for plan in ("a", "b"):
+        (project / "docs" / "plans" / plan).mkdir(parents=True)
+        (project / "docs" / "plans" / plan / "MEMORY.md").write_text(f"{plan}\n")
+    agent = configured(project, "answer {n}")
+    agent.play()
+    assert (agent.heard()[-1], lines(project / "found")) == (
+        "[Stop hook requested continuation]\nfrom home",
+        ["a", "b"],
+    )
+
+
+@pytest.mark.req("S3-45")
+def test_document_000s_own_hook_blocks_with_exit_two(project: Path) -> None:
+    hook = Path(__file__).parents[1] / "data" / "seeds" / "000_exit_2.sh"
+    write_settings(project, "mux", stop_hooks(f"[ -e once ] || {{ touch once; bash {hook}; }}"))
+    agent = configured(project, "answer {n}")
+    agent.play()
+    said = "Error: Tests not run. Please run make test before stopping"
+    assert agent.heard()[-1] == f"[Stop hook requested continuation]\n{said}"
+
+
+@pytest.mark.req("U-11")
+def test_a_sound_that_a_stop_hook_starts_plays_on_after_the_turn(project: Path) -> None:
+    stop = "(sleep 0.3; touch played) >/dev/null 2>&1 & true"
+    result = actor(project, "done", stop=stop, rules=[rule("touch child", "SubagentStop")]).play()
+    assert (result.outcome, (project / "played").exists()) == ("completed", False)
+    for _ in range(200):
+        if (project / "played").exists():
+            break
+        time.sleep(0.02)
+    assert ((project / "played").exists(), (project / "child").exists()) == (True, False)
+
+
+@pytest.mark.req("S0-26")
+def test_in_mux_the_transcript_lies_where_document_000_says(project: Path, home: Path) -> None:
+    write_settings(project, "mux", stop_hooks(KEEP))
+    configured(project, "done", session_id="workspace-abc123").play()
+    path = f"{home}/.mux/sessions/workspace-abc123/chat.jsonl"
+    assert (seen(project, "transcript_path"), Path(path).is_file()) == ([path], True)
+
+
+# Interrupts
+
+
+async def interrupted(agent: Actor, when: Callable[[], Any]) -> TurnResult:
+    """Sends, and interrupts from outside as soon as `when` is over."""
+    turn = asyncio.create_task(agent.session.send("go"))
+    await asyncio.wait_for(when(), 20)
+    agent.session.interrupt()
+    return await turn
+
+
+async def and_a_while(agent: Actor, when: Callable[[], Any]) -> tuple[TurnResult, int]:
+    """The result, and how many events came later, when all was over."""
+    async with agent.session:
+        result = await interrupted(agent, when)
+        told = len(agent.events)
+        await asyncio.sleep(0.3)
+        return result, len(agent.events) - told
+
+
+def asked(agent: Actor) -> Callable[[], Any]:
+    async def wait() -> None:
+        while not agent.model.requests:
+            await asyncio.sleep(0.01)
+
+    return wait
+
+
+INTERRUPTED = ("interrupted", "interrupt", None)
+
+
+@pytest.mark.req("S0-21", "S0-71", "S0-99", "S0-102")
+@pytest.mark.parametrize("slow", [{"delay": 30}, {"word_delay": 30}])
+def test_an_interrupt_while_the_model_answers_asks_no_hook(project: Path, slow: dict[str, Any]) -> None:
+    write_settings(project, "mux", stop_hooks(KEEP))
+    agent = configured(project, {"text": "a long answer that never ends", **slow})
+    result, later = asyncio.run(and_a_while(agent, asked(agent)))
+    assert (ended(result), len(agent.model.requests), later, lines(project / "seen"), result.hook_runs) == (
+        INTERRUPTED,
+        1,
+        0,
+        [],
+        (),
+    )
+    assert agent.events[-1] == TurnEnd(result)
+
+
+@pytest.mark.req("S0-102")
+def test_an_interrupt_while_a_tool_runs_ends_the_tool(project: Path) -> None:
+    agent = actor(project, bash(hang()), "done", stop=KEEP, allow=["Bash"])
+    result, later = asyncio.run(and_a_while(agent, lambda: appears(project / "pid")))
+    assert (ended(result), len(agent.model.requests), later, lines(project / "seen")) == (
+        INTERRUPTED,
+        1,
+        0,
+        [],
+    )
+    assert not lives((project / "pid").read_text().strip())
+
+
+@pytest.mark.req("S0-102", "C-29")
+@pytest.mark.parametrize("blocking", [False, True])
+def test_an_interrupt_while_a_hook_runs_ends_the_hook_and_the_turn(project: Path, blocking: bool) -> None:
+    agent = actor(project, "done", stop=CommandHook(hang(), blocking=blocking))
+    result, later = asyncio.run(and_a_while(agent, lambda: appears(project / "pid")))
+    assert (ended(result), result.result, len(agent.model.requests), later) == (INTERRUPTED, "done", 1, 0)
+    assert not lives((project / "pid").read_text().strip())
+
+
+@pytest.mark.req("S0-102", "C-33")
+def test_an_interrupt_while_a_continuation_is_queued_drops_it(project: Path) -> None:
+    agent = actor(project, "answer {n}", stop=REFUSE, listen=on_first(Continuation, Session.interrupt))
+    result = agent.play()
+    assert (ended(result), len(agent.model.requests), len(agent.session.inbox)) == (INTERRUPTED, 1, 0)
+
+
+@pytest.mark.req("S0-102")
+def test_an_interrupt_while_a_continuation_is_answered_ends_it(project: Path) -> None:
+    agent = actor(project, "one", {"text": "two", "delay": 30}, stop=f"tee -a seen >/dev/null; {REFUSE}")
+
+    async def continued() -> None:
+        while len(agent.model.requests) < 2:
+            await asyncio.sleep(0.01)
+
+    result, later = asyncio.run(and_a_while(agent, continued))
+    assert (ended(result), result.result, result.continuations, len(seen(project)), later) == (
+        INTERRUPTED,
+        "one",
+        1,
+        1,
+        0,
+    )
+
+
+@pytest.mark.req("S0-71", "C-33")
+def test_an_interrupt_keeps_what_the_user_wrote_and_it_comes_first_in_the_next_turn(project: Path) -> None:
+    agent = actor(project, {"text": "one", "delay": 30}, "answer {n}")
+
+    async def both() -> TurnResult:
+        async with agent.session:
+            turn = asyncio.create_task(agent.session.send("first"))
+            await asked(agent)()
+            agent.session.queue("second")
+            agent.session.interrupt()
+            await turn
+            assert len(agent.session.inbox) == 1
+            return await agent.session.send("third")
+
+    asyncio.run(both())
+    assert agent.heard() == ["first", "second", "agent: answer 2", "third"]
+
+
+@pytest.mark.req("S0-102")
+def test_an_interrupt_at_a_continuation_asks_the_model_nothing_even_if_the_user_wrote_something(
+    project: Path,
+) -> None:
+    def write_and_interrupt(session: Session) -> None:
+        session.queue("second")
+        session.interrupt()
+
+    listen = on_first(Continuation, write_and_interrupt)
+    agent = actor(project, "answer {n}", stop=REFUSE, listen=listen)
+    result = agent.play("first")
+    assert (ended(result), len(agent.model.requests), len(agent.session.inbox)) == (INTERRUPTED, 1, 1)
+
+
+@pytest.mark.req("S0-102")
+def test_an_interrupt_between_two_tools_lets_the_second_one_do_nothing(project: Path) -> None:
+    inputs = [{"file_path": name, "content": "x"} for name in ("one.txt", "two.txt")]
+    tools = [{"name": "Write", "input": each} for each in inputs]
+    listen = on_first(ToolFinished, Session.interrupt)
+    result = actor(project, {"tools": tools}, permission_mode="acceptEdits", listen=listen).play()
+    assert (ended(result), (project / "one.txt").exists(), (project / "two.txt").exists()) == (
+        INTERRUPTED,
+        True,
+        False,
+    )
+
+
+@pytest.mark.req("S0-102")
+def test_a_late_result_of_a_hook_revives_nothing(project: Path) -> None:
+    returned: list[str] = []
+
+    def slow(_event: object) -> Block:
+        time.sleep(0.4)
+        returned.append("late")
+        return Block("go on")
+
+    agent = actor(project, "answer {n}", stop=CallbackHook(slow))
+
+    async def hook_runs() -> None:
+        while not agent.of(HookStarted):
+            await asyncio.sleep(0.01)
+
+    async def all_of_it() -> TurnResult:
+        async with agent.session:
+            result = await interrupted(agent, hook_runs)
+            while not returned:
+                await asyncio.sleep(0.02)
+            await asyncio.sleep(0.1)
+            return result
+
+    result = asyncio.run(all_of_it())
+    assert (ended(result), len(agent.model.requests), agent.events[-1]) == (INTERRUPTED, 1, TurnEnd(result))
+
+
+@pytest.mark.req("S0-102")
+@pytest.mark.parametrize("event", ["SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse"])
+def test_an_interrupt_ends_the_turn_while_a_hook_of_another_event_runs(project: Path, event: str) -> None:
+    agent = actor(project, bash("true"), "done", rules=[rule(hang(), event)], allow=["Bash"])
+
+    async def all_of_it() -> TurnResult:
+        try:
+            return await interrupted(agent, lambda: appears(project / "pid"))
+        finally:
+            await agent.session.close()
+
+    result = asyncio.run(asyncio.wait_for(all_of_it(), 5))
+    assert (ended(result), len(agent.model.requests) <= 1) == (INTERRUPTED, True)
+    assert not lives((project / "pid").read_text().strip())
+
+
+@pytest.mark.req("S0-102")
+@pytest.mark.parametrize(
+    ("reply", "rules"),
+    [
+        (bash(hang(), text="first"), []),
+        ({"tools": [{"name": "Bash", "input": {"command": c}} for c in ("true", hang())]}, []),
+        (bash("true"), [rule(hang(), "PreToolUse")]),
+    ],
+    ids=["one tool", "second of two tools", "its hook"],
+)
+def test_after_an_interrupted_tool_every_tool_call_has_its_result(
+    project: Path, reply: dict[str, Any], rules: list[Any]
+) -> None:
+    """Providers refuse a conversation in which one is missing."""
+    agent = actor(project, reply, "done", rules=rules, allow=["Bash"])
+
+    async def both() -> None:
+        async with agent.session:
+            await interrupted(agent, lambda: appears(project / "pid"))
+            await agent.session.send("go on")
+
+    asyncio.run(both())
+    assert unanswered(agent.model.requests[-1]) == []
+
+
+def unanswered(request: ModelRequest) -> list[str]:
+    """The tool calls that are not followed by their results."""
+    found = []
+    for message, follower in zip(request.messages, (*request.messages[1:], None), strict=True):
+        if isinstance(message, Reply):
+            results = follower.results if isinstance(follower, Results) else ()
+            found += [u.id for u in message.tool_uses if u.id not in {r.tool_use_id for r in results}]
+    return found
+
+
+@pytest.mark.req("S0-102")
+def test_an_interrupt_outside_of_a_turn_does_nothing(project: Path) -> None:
+    agent = actor(project, "done")
+
+    async def both() -> TurnResult:
+        async with agent.session:
+            agent.session.interrupt()
+            return await agent.session.send("go")
+
+    assert ended(asyncio.run(both())) == ("completed", "allowed", None)
+
+
+# Cancellation
+
+
+@pytest.mark.req("S0-102")
+@pytest.mark.parametrize("phase", ["model", "tool", "hook"])
+def test_whoever_cancels_the_wait_ends_the_turn_and_the_cancellation_passes(
+    project: Path, phase: str
+) -> None:
+    replies: dict[str, Any] = {"model": {"text": "x", "delay": 30}, "tool": bash(hang()), "hook": "done"}
+    stop = hang() if phase == "hook" else "true"
+    agent = actor(project, replies[phase], stop=stop, allow=["Bash"])
+    when = asked(agent) if phase == "model" else lambda: appears(project / "pid")
+
+    async def cancel() -> int:
+        async with agent.session:
+            turn = asyncio.create_task(agent.session.send("go"))
+            await asyncio.wait_for(when(), 20)
+            turn.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await turn
+            told = len(agent.events)
+            await asyncio.sleep(0.2)
+            return len(agent.events) - told
+
+    later = asyncio.run(cancel())
+    [end] = agent.of(TurnEnd)
+    assert (ended(end.result), len(agent.model.requests), later) == (INTERRUPTED, 1, 0)
+    assert phase == "model" or not lives((project / "pid").read_text().strip())
+    ends = [r["ended_by"] for r in records(agent.session.transcript_path) if r["type"] == "turn_end"]
+    assert ends == ["interrupt"]
+
+
+def test_a_cancellation_passes_also_when_the_user_interrupts_at_the_same_time(project: Path) -> None:
+    agent = actor(project, {"text": "x", "delay": 30})
+
+    async def both() -> None:
+        async with agent.session:
+            turn = asyncio.create_task(agent.session.send("go"))
+            await asked(agent)()
+            agent.session.interrupt()
+            turn.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await turn
+
+    asyncio.run(both())
+
+
+def test_a_session_whose_start_was_cancelled_lets_go_of_its_lock(project: Path) -> None:
+    rules = [rule(hang(), "SessionStart")]
+    agent = actor(project, rules=rules, session_id="s")
+
+    async def cancel() -> None:
+        opening = asyncio.create_task(agent.session.__aenter__())
+        await appears(project / "pid")
+        opening.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await opening
+
+    asyncio.run(cancel())
+    assert ended(actor(project, "done", session_id="s").play()) == ("completed", "allowed", None)
+
+
+# Misuse
+
+
+def test_a_second_send_in_the_middle_of_a_turn_is_refused(project: Path) -> None:
+    agent = actor(project, {"text": "x", "delay": 30})
+
+    async def both() -> None:
+        async with agent.session:
+            turn = asyncio.create_task(agent.session.send("go"))
+            await asked(agent)()
+            with pytest.raises(UsageError, match="in the middle of a turn"):
+                await agent.session.send("again")
+            agent.session.interrupt()
+            await turn
+
+    asyncio.run(both())
+    assert len(agent.model.requests) == 1
+
+
+# Several sessions
+
+
+@pytest.mark.req("S0-103")
+def test_a_hook_that_hangs_in_one_session_does_not_hold_up_another(tmp_path: Path) -> None:
+    one, two = tmp_path / "one", tmp_path / "two"
+    one.mkdir()
+    two.mkdir()
+    order: list[str] = []
+    stuck = actor(one, "done", stop=hang(), listen=lambda e, _: order.append(f"stuck {type(e).__name__}"))
+    free = actor(
+        two, "answer {n}", stop=refuse(3), listen=lambda e, _: order.append(f"free {type(e).__name__}")
+    )
+
+    async def both() -> tuple[TurnResult, TurnResult]:
+        async with stuck.session, free.session:
+            hanging = asyncio.create_task(stuck.session.send("go"))
+            await appears(one / "pid")
+            order.append("hangs")
+            done = await free.session.send("go")
+            stuck.session.interrupt()
+            return await hanging, done
+
+    held, done = asyncio.run(both())
+    assert (ended(held), ended(done), done.continuations) == (INTERRUPTED, ("completed", "allowed", None), 3)
+    meanwhile = order[order.index("hangs") + 1 : order.index("free TurnEnd") + 1]
+    assert {event.split()[0] for event in meanwhile} == {"free"}
+    assert meanwhile.count("free HookFinished") == 4
+    assert order[-1] == "stuck TurnEnd"
+
+
+@pytest.mark.req("S0-103")
+def test_the_event_loop_goes_on_while_a_hook_runs(project: Path) -> None:
+    agent = actor(project, "done", stop="sleep 0.5")
+    ticks: list[float] = []
+
+    async def tick() -> None:
+        while True:
+            ticks.append(time.monotonic())
+            await asyncio.sleep(0.02)
+
+    async def both() -> None:
+        async with agent.session:
+            ticking = asyncio.create_task(tick())
+            await agent.session.send("go")
+            ticking.cancel()
+
+    asyncio.run(both())
+    assert len(ticks) > 5
