@@ -1026,7 +1026,7 @@ def test_a_session_whose_start_was_cancelled_lets_go_of_its_lock(project: Path) 
     agent = actor(project, rules=rules, session_id="s")
 
     async def cancel() -> None:
-        opening = asyncio.create_task(agent.session.__aenter__())
+        opening = asyncio.create_task(agent.session.open())
         await appears(project / "pid")
         opening.cancel()
         with pytest.raises(asyncio.CancelledError):

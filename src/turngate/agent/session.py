@@ -117,7 +117,7 @@ class Session:
 
     # The loop
 
-    async def send(self, prompt: str, *, skip_stop_hook: bool | None = None) -> TurnResult:
+    async def send(self, prompt: str, *, skip_stop_hook: bool = False) -> TurnResult:
         """One turn: from the user's message to the moment when control returns to the user."""
         if self._turn is not None:
             raise UsageError("this session is in the middle of a turn; `queue` adds a message to it")
@@ -137,8 +137,8 @@ class Session:
             raise
         finally:
             self._task = None
-        skipped = self.skip_stop_hook if skip_stop_hook is None else skip_stop_hook
-        result = await to_the_end(self._finish(end, tell_stop=not skipped))
+        tell_stop = not (skip_stop_hook or self.skip_stop_hook)
+        result = await to_the_end(self._finish(end, tell_stop=tell_stop))
         if passing is not None:
             raise passing
         return result
@@ -151,7 +151,7 @@ class Session:
             self.inbox.put(Entry(prompt))
             while True:
                 end = await self._round()
-                if end is not None and not (self.inbox.user_waits and end.ended_by in ANSWERABLE):
+                if end is not None and not (len(self.inbox) and end.ended_by in ANSWERABLE):
                     return end
         except TurnHalted as halted:
             return GoHome("halted", stop_reason=halted.reason)
@@ -160,6 +160,7 @@ class Session:
 
     async def _round(self) -> GoHome | None:
         """One message is answered, and then the gates are asked; None: there is more to do."""
+        await asyncio.sleep(0)  # an interrupt that came meanwhile counts before anything is begun
         entry = self.inbox.take()
         if entry is None:
             return GoHome("allowed")
@@ -284,12 +285,13 @@ class Session:
             self.messages = list(past.messages)
             self._kept_continuations = past.continuations
             self._transcript = Transcript(self.transcript_path, self.id, self.project, parent=past.last)
+            for problem in self.settings.errors:
+                self.notice(str(problem))
+            await self.begin(source or ("resume" if past.messages else "startup"))
         except BaseException:
-            self._lock.release()
+            if self._task is None:  # inside a turn the session stays open, and its end is told
+                self._let_go()
             raise
-        for problem in self.settings.errors:
-            self.notice(str(problem))
-        await self.begin(source or ("resume" if past.messages else "startup"))
 
     async def begin(self, source: Literal["startup", "resume", "clear", "compact"]) -> None:
         verdict = await self.fire(events.SessionStart(**self.common(), source=source, model=self.model.name))
@@ -301,6 +303,7 @@ class Session:
 
     async def reset(self) -> None:
         """Forgets the conversation; the next message starts a new one."""
+        await self.open()
         await self.fire(events.SessionEnd(**self.common(), reason="clear"))
         self.messages, self.inbox, self._kept_continuations = [], Inbox(), 0
         self.transcript.add({"type": "cleared"})
@@ -316,14 +319,18 @@ class Session:
             ended = await self.world.close(self.settings.dialect.background_grace)
             if ended:
                 self.notice(f"{ended} hook(s) in the background did not end in time and were ended")
-            self._transcript.close()
-            self._transcript = None
-            self._lock.release()
+            self._let_go()
             await self.model.close()
             await to_the_end(in_thread(self.journal.close))
 
+    def _let_go(self) -> None:
+        if self._transcript is not None:
+            self._transcript.close()
+            self._transcript = None
+        self._lock.release()
+
     async def __aenter__(self) -> Self:
-        await self.open()
+        """The session is opened by its first message, so that the start can be interrupted as everything else."""
         return self
 
     async def __aexit__(self, *_: object) -> None:

@@ -19,6 +19,10 @@ def load_plugins(names: Sequence[str]) -> Plugins:
             raise UsageError(
                 f"the settings switch on the plugin {name!r}, which is not installed; installed: {there}"
             )
-        found = known[name].load()
-        plugins.add(found() if isinstance(found, type) else found)
+        try:
+            found = known[name].load()
+            plugins.add(found() if isinstance(found, type) else found)
+        except Exception as error:
+            said = f"the plugin {name!r} can not be loaded ({type(error).__name__}: {error}); switch it off in the settings"
+            raise UsageError(said) from error
     return plugins

@@ -56,7 +56,7 @@ class Plugins:
         for registered in sorted(wanted, key=lambda r: (-r.priority, r.number)):
             wrong = await self._told(registered, copy.deepcopy(payload))
             if wrong:
-                self.complaints.append(f"plugin {registered.plugin} {wrong} at {name}")
+                self.complaints.append(f"plugin {registered.plugin} {wrong}")
 
     async def _told(self, registered: _Registered, payload: object) -> str | None:
         """What went wrong, or None."""
@@ -64,15 +64,17 @@ class Plugins:
             async with asyncio.timeout(self.limit) as timer:
                 await call(registered.handler, payload)
         except TimeoutError as error:
-            return f"took longer than {self.limit:g} s" if timer.expired() else f"failed ({error!r})"
+            if timer.expired():
+                return f"took longer than {self.limit:g} s at {registered.name}"
+            return f"failed at {registered.name}: {error!r}"
         except asyncio.CancelledError:
             if is_cancelled():
                 raise
-            return "cancelled itself"
+            return f"failed at {registered.name}: it cancelled itself"
         except (KeyboardInterrupt, GeneratorExit):
             raise
         except BaseException as error:  # noqa: BLE001 - foreign code: it never changes the result
-            return f"failed ({type(error).__name__}: {error})"
+            return f"failed at {registered.name}: {type(error).__name__}: {error}"
         return None
 
 
