@@ -143,8 +143,9 @@ def records(path: str) -> list[dict[str, Any]]:
 
 async def appears(path: Path) -> str:
     """Waits for a file that some process writes; gives what is in it."""
-    while not lines(path):
-        await asyncio.sleep(0.01)
+    async with asyncio.timeout(20):
+        while not lines(path):
+            await asyncio.sleep(0.01)
     return "\n".join(lines(path))
 
 

@@ -249,6 +249,7 @@ def test_a_second_session_in_the_same_process_is_told_too(project: Path) -> None
 
     async def both() -> None:
         async with one.session:
+            await one.session.open()
             with pytest.raises(SessionBusy, match=f"session x is in use by process {os.getpid()};"):
                 await two.session.send("go")
         await two.turns("go")

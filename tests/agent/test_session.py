@@ -1036,6 +1036,27 @@ def test_a_session_whose_start_was_cancelled_lets_go_of_its_lock(project: Path) 
     assert ended(actor(project, "done", session_id="s").play()) == ("completed", "allowed", None)
 
 
+def test_an_interrupt_while_a_long_past_is_read_ends_the_turn_and_the_session_can_be_closed(
+    project: Path,
+) -> None:
+    path = Path(actor(project, "done", session_id="s").play().transcript_path)
+    path.write_text(path.read_text() * 20_000)
+    agent = actor(project, "done", session_id="s")
+
+    async def interrupt() -> TurnResult:
+        turn = asyncio.create_task(agent.session.send("go"))
+        await asyncio.sleep(0.05)
+        agent.session.interrupt()
+        try:
+            return await turn
+        finally:
+            await agent.session.close()
+
+    assert (ended(asyncio.run(interrupt())), agent.model.requests) == (INTERRUPTED, [])
+    path.write_text("")
+    assert ended(actor(project, "done", session_id="s").play()) == ("completed", "allowed", None)
+
+
 # Misuse
 
 

@@ -489,6 +489,7 @@ def test_a_session_that_ends_by_an_error_says_so_too(project: Path) -> None:
 
     async def fail() -> None:
         async with agent.session:
+            await agent.session.send("go")
             raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):

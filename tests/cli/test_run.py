@@ -356,6 +356,25 @@ def test_a_session_goes_on_with_its_conversation(
     assert (result["session_id"], asked) == ("s-1", ["first", "second"])
 
 
+def test_a_session_of_the_mux_dialect_is_found_again(
+    project: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    turngate(capfd, project, "first", "--dialect", "mux", "--session", "s-1")
+    result = as_json(capfd, project, "second", "--dialect", "mux", "--resume")
+    main(["sessions"])
+    assert (result["session_id"], " s-1 " in capfd.readouterr().out) == ("s-1", True)
+    assert main(["sessions", "show", "s-1"]) == 0
+
+
+def test_only_a_session_of_this_project_is_resumed(
+    project: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "other").mkdir()
+    turngate(capfd, project, "mine", "--session", "s-1")
+    turngate(capfd, tmp_path / "other", "somebody else's", "--session", "s-2")
+    assert as_json(capfd, project, "go on", "--resume")["session_id"] == "s-1"
+
+
 def test_with_nothing_to_resume_it_says_so(project: Path, capfd: pytest.CaptureFixture[str]) -> None:
     code, out, err = turngate(capfd, project, "go", "--resume")
     said = "turngate: there is no session to resume; `turngate sessions` lists them\n"

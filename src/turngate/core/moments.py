@@ -35,8 +35,9 @@ def context_of(runs: Iterable[HookRun], *, plain: bool) -> str:
 
 
 def _context(run: HookRun, *, plain: bool) -> str:
-    answer = _answer(run)
-    if answer:
+    if not _counts(run):
+        return ""
+    if _answer(run):
         context = _specific(run).get("additionalContext")
         return context.strip() if isinstance(context, str) else ""
     if plain and isinstance(run.report, Exited) and run.report.code == 0:
@@ -92,12 +93,12 @@ def permission_for_user(runs: Iterable[HookRun]) -> Permission:
 
 def _answer(run: HookRun) -> Mapping[str, Any]:
     """The JSON object that a hook gave, or an empty one; what only observes, or is broken, says nothing."""
-    if run.mode != "gate" or isinstance(run.decision, Fault):
+    if not _counts(run):
         return {}
     match run.report:
         case Returned(value=dict() as value):
             return value
-        case Exited(stdout=stdout) if stdout.lstrip("\ufeff \t\r\n").startswith("{"):
+        case Exited(code, stdout) if code != 2 and stdout.lstrip("\ufeff \t\r\n").startswith("{"):
             try:
                 value = json.loads(stdout.strip("\ufeff \t\r\n"))
             except (ValueError, RecursionError):
@@ -105,6 +106,10 @@ def _answer(run: HookRun) -> Mapping[str, Any]:
             return value if isinstance(value, dict) else {}
         case _:
             return {}
+
+
+def _counts(run: HookRun) -> bool:
+    return run.mode == "gate" and not isinstance(run.decision, Fault)
 
 
 def _specific(run: HookRun) -> Mapping[str, Any]:
