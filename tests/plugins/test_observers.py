@@ -16,7 +16,8 @@ from turngate.agent.session import Session
 from turngate.core.messages import Reply, Said, Usage
 from turngate.core.turn import Continuation, HookFinished, Notice, StreamEnd, TurnEnd, TurnResult
 from turngate.errors import UsageError
-from turngate.plugins.observers import Plugins, StopPayload
+from turngate.models.scripted import ScriptedModel
+from turngate.plugins.observers import PluginContext, Plugins, StopPayload
 
 
 class Diary:
@@ -496,3 +497,29 @@ def test_observers_that_are_quiet_leave_no_notice(project: Path) -> None:
         1,
         0,
     ]
+
+
+class Reader:
+    """A plugin that looks where it is."""
+
+    ctx: PluginContext
+
+    def __init__(self) -> None:
+        self.seen: list[tuple[str, str, float]] = []
+
+    def stop(self, payload: StopPayload) -> None:
+        self.seen.append((self.ctx.project, self.ctx.session_id, self.ctx.settings.retention_days))
+
+
+@pytest.mark.req("S1-20")
+def test_a_plugin_knows_its_session_its_project_and_its_settings(project: Path, state: Path) -> None:
+    plugin, plugins = Reader(), Plugins()
+    plugins.add(plugin)
+
+    async def turn() -> None:
+        model = ScriptedModel({"main": ["done"]})
+        async with Session(str(project), model, session_id="s", state=str(state), plugins=plugins) as session:
+            await session.send("go")
+
+    asyncio.run(turn())
+    assert plugin.seen == [(str(project), "s", 30.0)]

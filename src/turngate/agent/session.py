@@ -38,7 +38,7 @@ from turngate.core.verdict import HookRun, Stop, Verdict, notices, outcome, warn
 from turngate.engine import ask_hooks
 from turngate.errors import ModelError, UsageError
 from turngate.journal import Journal, session_folder, state_folder
-from turngate.plugins.observers import Plugins, StopPayload
+from turngate.plugins.observers import PluginContext, Plugins, StopPayload
 from turngate.ports import Model, World
 from turngate.settings.files import load_settings
 from turngate.shells.local import LocalShell
@@ -96,6 +96,7 @@ class Session:
         self.limit, self.max_turns, self.retries = limit, max_turns, retries
         self.hooks, self.skip_stop_hook = hooks, skip_stop_hook
         self.plugins = plugins or Plugins()
+        self.plugins.bind(PluginContext(self.id, self.project, self.state, self.settings))
         self.inbox = Inbox()
         self.messages: list[Message] = []
         self.journal = Journal(self.state)

@@ -26,12 +26,23 @@ class _Registered:
     plugin: str
 
 
+@dataclass(frozen=True)
+class PluginContext:
+    """Where a plugin finds itself; an object that was added has it as `ctx`."""
+
+    session_id: str
+    project: str
+    state: str  # the folder for what must be kept
+    settings: Any
+
+
 @dataclass
 class Plugins:
     """Who wants to be told what."""
 
     limit: float = LIMIT
     complaints: list[str] = field(default_factory=list)  # what handlers got wrong, for the user
+    _objects: list[Any] = field(default_factory=list)
     _all: list[_Registered] = field(default_factory=list)
     _numbers: "itertools.count[int]" = field(default_factory=itertools.count)
 
@@ -45,10 +56,16 @@ class Plugins:
 
     def add(self, plugin: object) -> None:
         """Registers every handler that an object has a method for."""
+        self._objects.append(plugin)
         for name in (*NAMES, *ALIASES):
             handler = getattr(plugin, name, None)
             if callable(handler):
                 self.on(name, handler, plugin=type(plugin).__name__)
+
+    def bind(self, context: PluginContext) -> None:
+        """Gives every added object the context of the session it now belongs to."""
+        for plugin in self._objects:
+            plugin.ctx = context
 
     async def tell(self, name: str, payload: object) -> None:
         """Tells everybody, whatever one of them does; what they return is not looked at."""
