@@ -273,10 +273,11 @@ def test_sessions_are_listed_newest_first_with_what_was_asked(project: Path, sta
         agent = actor(project, "done", session_id=f"s-{number}", rules=[rule("echo hello", "SessionStart")])
         agent.play(prompt, "and more")
         os.utime(agent.session.transcript_path, (1000 + number, 1000 + number))
-    sizes = [os.path.getsize(chat_path(str(state), f"s-{number}")) for number in (0, 1)]
+    paths = [chat_path(str(state), f"s-{number}") for number in (0, 1)]
+    sizes = [os.path.getsize(path) for path in paths]
     assert list_sessions(str(state)) == [
-        Listed("s-1", 1001, sizes[1], "x" * 80),
-        Listed("s-0", 1000, sizes[0], "first thing to do"),
+        Listed("s-1", 1001, sizes[1], "x" * 80, str(project), paths[1]),
+        Listed("s-0", 1000, sizes[0], "first thing to do", str(project), paths[0]),
     ]
 
 

@@ -377,7 +377,7 @@ def test_only_a_session_of_this_project_is_resumed(
 
 def test_with_nothing_to_resume_it_says_so(project: Path, capfd: pytest.CaptureFixture[str]) -> None:
     code, out, err = turngate(capfd, project, "go", "--resume")
-    said = "turngate: there is no session to resume; `turngate sessions` lists them\n"
+    said = f"turngate: there is no session of {project} to resume; `turngate sessions` lists all of them\n"
     assert (code, out, err) == (64, "", said)
 
 
@@ -513,6 +513,8 @@ def test_sessions_as_json(project: Path, state: Path, capfd: pytest.CaptureFixtu
             "changed": path.stat().st_mtime,
             "size": path.stat().st_size,
             "first": "first thing",
+            "project": str(project),
+            "path": str(path),
         }
     ]
 

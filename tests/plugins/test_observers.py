@@ -507,7 +507,7 @@ class Reader:
     def __init__(self) -> None:
         self.seen: list[tuple[str, str, float]] = []
 
-    def stop(self, payload: StopPayload) -> None:
+    def stop(self, _: StopPayload) -> None:
         self.seen.append((self.ctx.project, self.ctx.session_id, self.ctx.settings.retention_days))
 
 

@@ -102,38 +102,48 @@ class Listed:
     changed: float
     size: int
     first: str  # what the user asked first
+    project: str
+    path: str
 
 
 def list_sessions(state: str) -> list[Listed]:
     """Newest first."""
-    folder = os.path.join(state, "sessions")
     found = []
-    for name in os.listdir(folder) if os.path.isdir(folder) else ():
-        path = os.path.join(folder, name, CHAT)
+    for folder in _folders(state):
+        path = os.path.join(folder, CHAT)
         with contextlib.suppress(OSError):
             info = os.stat(path)
-            found.append(Listed(name, info.st_mtime, info.st_size, _first_words(path)))
+            first, project = _first_words(path)
+            found.append(Listed(os.path.basename(folder), info.st_mtime, info.st_size, first, project, path))
     return sorted(found, key=lambda listed: -listed.changed)
 
 
-def _first_words(path: str) -> str:
+def _folders(state: str) -> Iterator[str]:
+    """Every session's folder, also where the mux dialect writes."""
+    for root in (state, os.path.join(os.path.expanduser("~"), ".mux")):
+        folder = os.path.join(root, "sessions")
+        for name in os.listdir(folder) if os.path.isdir(folder) else ():
+            if os.path.isdir(os.path.join(folder, name)):
+                yield os.path.join(folder, name)
+
+
+def _first_words(path: str) -> tuple[str, str]:
+    """What was asked first, and in which project."""
+    project = ""
     for number, record in enumerate(read_records(path)):
         message = message_of(record)
+        project = project or str(record.get("cwd", ""))
         if isinstance(message, Said) and message.origin == "user":
-            return " ".join(message.text.split())[:80]
+            return " ".join(message.text.split())[:80], project
         if number > 20:
             break
-    return ""
+    return "", project
 
 
 def prune(state: str, days: float) -> list[str]:
     """Removes sessions that nobody wrote to for so long and that nobody holds; says which."""
     removed = []
-    folder = os.path.join(state, "sessions")
-    for name in os.listdir(folder) if os.path.isdir(folder) else ():
-        path = os.path.join(folder, name)
-        if not os.path.isdir(path):
-            continue
+    for path in list(_folders(state)):
         newest = max(
             (os.path.getmtime(os.path.join(path, each)) for each in os.listdir(path)),
             default=os.path.getmtime(path),
@@ -145,5 +155,5 @@ def prune(state: str, days: float) -> list[str]:
             lock.take()
             shutil.rmtree(path)
             lock.release()
-            removed.append(name)
+            removed.append(os.path.basename(path))
     return sorted(removed)

@@ -290,7 +290,9 @@ class Session:
                 self.notice(str(problem))
             await self.begin(source or ("resume" if past.messages else "startup"))
         except BaseException:
-            if self._task is None:  # inside a turn the session stays open, and its end is told
+            if (
+                self._task is None or self._transcript is None
+            ):  # inside a turn it stays open, and its end is told
                 self._let_go()
             raise
 
@@ -342,7 +344,7 @@ class Session:
     @property
     def transcript(self) -> Transcript:
         if self._transcript is None:
-            raise UsageError("this session is not open; `async with Session(...)` opens it")
+            raise UsageError("this session is not open; its first message, or `open`, opens it")
         return self._transcript
 
     @property

@@ -64,9 +64,11 @@ def _session_id(options: argparse.Namespace) -> str | None:
     if not options.resume or options.session:
         return str(options.session) if options.session else None
     history = import_module("turngate.agent.history")
-    known = history.list_sessions(import_module("turngate.journal").state_folder())
+    project = os.path.abspath(options.project)
+    every = history.list_sessions(import_module("turngate.journal").state_folder())
+    known = [listed for listed in every if listed.project == project]
     if not known:
-        raise UsageError("there is no session to resume; `turngate sessions` lists them")
+        raise UsageError(f"there is no session of {project} to resume; `turngate sessions` lists all of them")
     return str(known[0].session_id)
 
 

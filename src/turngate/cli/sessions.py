@@ -4,7 +4,7 @@ import argparse
 import json
 import time
 
-from turngate.agent.history import chat_path, list_sessions, prune
+from turngate.agent.history import list_sessions, prune
 from turngate.agent.transcript import message_of, read_records
 from turngate.core.messages import Reply, Results, Said
 from turngate.errors import UsageError
@@ -41,7 +41,8 @@ def _list(options: argparse.Namespace) -> int:
 def _show(options: argparse.Namespace) -> int:
     if not options.session:
         raise UsageError("which session? `turngate sessions show ID`; `turngate sessions` lists them")
-    path = chat_path(state_folder(), options.session)
+    known = {listed.session_id: listed.path for listed in list_sessions(state_folder())}
+    path = known.get(options.session, "")
     shown = False
     for record in read_records(path):
         shown = True
