@@ -1125,3 +1125,36 @@ def test_the_event_loop_goes_on_while_a_hook_runs(project: Path) -> None:
 
     asyncio.run(both())
     assert len(ticks) > 5
+
+
+# Mended after a review
+
+
+def test_a_turn_can_be_read_as_a_stream_that_ends_with_its_end(project: Path) -> None:
+    async def names() -> list[str]:
+        session = actor(project, "all done").session
+        async with session:
+            return [type(event).__name__ async for event in session.stream("go")]
+
+    assert asyncio.run(names()) == ["TextDelta", "StreamEnd", "TurnEnd"]
+
+
+def test_after_a_question_no_other_tool_of_the_same_answer_runs(project: Path) -> None:
+    tools = [
+        {"name": "AskUser", "input": {"question": "which?"}},
+        {"name": "Bash", "input": {"command": "touch ran"}},
+    ]
+    agent = actor(project, {"tools": tools}, allow={"Bash"})
+    assert (ended(agent.play())[0], (project / "ran").exists()) == ("waiting", False)
+
+
+def test_leaving_a_session_ends_its_turn(project: Path) -> None:
+    agent = actor(project, {"text": "x", "delay": 30})
+
+    async def leave() -> str:
+        async with agent.session:
+            turn = asyncio.create_task(agent.session.send("go"))
+            await asked(agent)()
+        return (await turn).ended_by
+
+    assert asyncio.run(leave()) == "interrupt"

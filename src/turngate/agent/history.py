@@ -150,7 +150,7 @@ def prune(state: str, days: float) -> list[str]:
         )
         if time.time() - newest < days * 86400:
             continue
-        lock = SessionLock(os.path.join(path, "lock"))
+        lock = SessionLock(os.path.join(state, "sessions", os.path.basename(path), "lock"))
         with contextlib.suppress(SessionBusy):
             lock.take()
             shutil.rmtree(path)

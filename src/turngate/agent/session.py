@@ -5,7 +5,7 @@ import os
 import random
 import time
 import uuid
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Self
 
@@ -133,8 +133,9 @@ class Session:
             passing = (
                 error if is_cancelled() else None
             )  # whoever waits for us is cancelled, and so is the turn
-        except BaseException:
-            self._turn = None
+        except BaseException:  # ours, or a listener's: the turn ends in order all the same
+            self._task = None
+            await to_the_end(self._finish(GoHome("error"), tell_stop=not skip_stop_hook))
             raise
         finally:
             self._task = None
@@ -143,6 +144,24 @@ class Session:
         if passing is not None:
             raise passing
         return result
+
+    async def stream(self, prompt: str) -> AsyncIterator[SessionEvent]:
+        """One turn as a stream of what happens in it; the last event is its `TurnEnd`."""
+        happened: asyncio.Queue[SessionEvent] = asyncio.Queue()
+        listener, self._listener = self._listener, happened.put_nowait
+        turn = asyncio.create_task(self.send(prompt))
+        try:
+            while not turn.done() or not happened.empty():
+                coming = asyncio.create_task(happened.get())
+                await asyncio.wait({coming, turn}, return_when=asyncio.FIRST_COMPLETED)
+                if not coming.done() and happened.empty():
+                    coming.cancel()
+                    break
+                yield await coming
+            await turn  # raises what went wrong
+        finally:
+            self._listener = listener
+            turn.cancel()
 
     async def _work(self, prompt: str) -> GoHome:
         try:
@@ -306,6 +325,8 @@ class Session:
 
     async def reset(self) -> None:
         """Forgets the conversation; the next message starts a new one."""
+        if self._turn is not None:
+            raise UsageError("this session is in the middle of a turn; `interrupt` ends it")
         await self.open()
         await self.fire(events.SessionEnd(**self.common(), reason="clear"))
         self.messages, self.inbox, self._kept_continuations = [], Inbox(), 0
@@ -314,6 +335,9 @@ class Session:
 
     async def close(self, reason: Literal["clear", "prompt_input_exit", "other"] = "other") -> None:
         """Fires SessionEnd and lets go of the session; hooks in the background get their last seconds."""
+        if self._task is not None:
+            self.interrupt()
+            await asyncio.wait({self._task})
         if self._transcript is None:
             return
         try:

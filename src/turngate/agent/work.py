@@ -26,9 +26,11 @@ async def run_tools(desk: Desk, uses: Sequence[ToolUse]) -> Results:
     """One after another, in the order asked for; each has its result, also when it was refused."""
     results = []
     for use in uses:
-        await asyncio.sleep(
-            0
-        )  # an interrupt that came with the last tool's end counts before the next one begins
+        if desk.turn.question is not None:
+            results.append(ToolResult(use.id, "not run: the user was asked first", is_error=True))
+            continue
+        # An interrupt that came with the last tool's end counts before the next one begins.
+        await asyncio.sleep(0)
         results.append(await _run(desk, use))
     return Results(tuple(results))
 

@@ -4,6 +4,7 @@ import argparse
 import asyncio
 import json
 import os
+import shlex
 import sys
 import tempfile
 
@@ -20,6 +21,7 @@ from turngate.core.turn import (
     TurnResult,
 )  # fmt: skip
 from turngate.models.scripted import ScriptedModel
+from turngate.settings.files import load_settings
 
 TEST = """\
 import unittest
@@ -45,7 +47,7 @@ SETTINGS = {
                     {
                         "type": "command",
                         "id": "tests",
-                        "command": f"{sys.executable} test_prices.py >&2 || exit 2",
+                        "command": f"{shlex.quote(sys.executable)} test_prices.py >&2 || exit 2",
                     }
                 ]
             }
@@ -110,7 +112,10 @@ def _prepare(project: str) -> None:
 
 async def _turn(project: str, state: str) -> TurnResult:
     model = ScriptedModel(script(project), "scripted:demo")
-    async with Session(project, model, state=state, permission_mode="acceptEdits", on_event=_show) as session:
+    own = load_settings(project, home=state)  # nobody's hooks but the demo's
+    async with Session(
+        project, model, own, state=state, permission_mode="acceptEdits", on_event=_show
+    ) as session:
         return await session.send(PROMPT)
 
 
