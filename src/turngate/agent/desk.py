@@ -5,7 +5,7 @@ from typing import Any, Protocol
 
 from turngate.agent.tools import Workplace
 from turngate.core.events import Event
-from turngate.core.messages import Message, ToolUse
+from turngate.core.messages import Message, ToolResult, ToolUse
 from turngate.core.turn import SessionEvent
 from turngate.core.verdict import Verdict
 from turngate.ports import Model
@@ -16,6 +16,7 @@ class Counted(Protocol):
     requests: int
     continuations: int
     question: str | None
+    results: list[ToolResult]
 
 
 class Desk(Protocol):

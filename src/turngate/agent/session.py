@@ -69,6 +69,7 @@ class Turn:
     answer: str = ""  # the last one that was not blank
     continuations: int = 0
     question: str | None = None
+    results: list[ToolResult] = field(default_factory=list)  # of the answer whose tools are being run
     prompt_id: str = field(default_factory=lambda: str(uuid.uuid4()))
 
 
@@ -510,12 +511,10 @@ class Session:
         """Every tool call has its result: providers refuse a conversation in which one is missing."""
         last = self.messages[-1] if self.messages else None
         if isinstance(last, Reply) and last.tool_uses:
-            lost = (
-                "this did not run to its end: the turn was ended"
-                if end.ended_by == "interrupt"
-                else "not run"
-            )
-            self.say(Results(tuple(ToolResult(use.id, lost, is_error=True) for use in last.tool_uses)))
+            known = {result.tool_use_id: result for result in self._now.results}
+            lost = f"no result: the turn was ended ({end.ended_by}) while this was to run or ran"
+            answers = (known.get(use.id, ToolResult(use.id, lost, is_error=True)) for use in last.tool_uses)
+            self.say(Results(tuple(answers)))
 
     async def _tell_observers(self, result: TurnResult, elapsed: float, *, tell_stop: bool) -> None:
         """Once, at the final end, with what the whole turn used; what they do changes nothing."""

@@ -24,15 +24,15 @@ class TurnHalted(Exception):
 
 async def run_tools(desk: Desk, uses: Sequence[ToolUse]) -> Results:
     """One after another, in the order asked for; each has its result, also when it was refused."""
-    results = []
+    finished = desk.turn.results = []  # what has a result keeps it, however the turn ends
     for use in uses:
         if desk.turn.question is not None:
-            results.append(ToolResult(use.id, "not run: the user was asked first", is_error=True))
+            finished.append(ToolResult(use.id, "not run: the user was asked first", is_error=True))
             continue
         # An interrupt that came with the last tool's end counts before the next one begins.
         await asyncio.sleep(0)
-        results.append(await _run(desk, use))
-    return Results(tuple(results))
+        finished.append(await _run(desk, use))
+    return Results(tuple(finished))
 
 
 async def _run(desk: Desk, use: ToolUse) -> ToolResult:
