@@ -100,7 +100,7 @@ async def _report(
     except TimeoutError as error:
         if not timer.expired():
             return Broke(_named(error))  # the hook's own, not our timer's
-        return TimedOut(limit, live.stdout.text(), live.stderr.text())
+        return live.ended or TimedOut(limit, live.stdout.text(), live.stderr.text())
     except asyncio.CancelledError:
         if is_cancelled():
             raise

@@ -55,6 +55,7 @@ class Live:
         self.stdout = Output(STDOUT_LIMIT)
         self.stderr = Output(STDERR_LIMIT)
         self.on_exit = on_exit  # called as soon as the command has ended, though we may read on for a moment
+        self.ended: Exited | None = None  # how it ended, where its end and our time limit met
         self.remarks: list[str] = []
 
 

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from tests.make import ask, script
-from turngate.core.decisions import Fault
+from turngate.core.decisions import Block, Fault
 from turngate.core.hooks import CallbackHook, CommandHook, Hook
 from turngate.core.reports import Broke, Exited
 from turngate.ports import STDERR_LIMIT, STDOUT_LIMIT, TAIL, Live, Output
@@ -320,3 +320,27 @@ def test_what_is_printed_beyond_is_counted_and_its_end_is_kept() -> None:
         True,
         f"\n… [{left_out:,} bytes left out] …\n" + "y\n" * (TAIL // 2 - 2) + "END\n",
     )
+
+
+@pytest.mark.req("X-11", "S0-104")
+def test_a_refusal_given_in_time_counts_although_the_loop_was_held_up(project: Path) -> None:
+    async def scenario() -> object:
+        asking = asyncio.ensure_future(ask(project, CommandHook("sleep 0.3; echo no >&2; exit 2", timeout=1)))
+        await asyncio.sleep(0.1)
+        time.sleep(1.5)  # noqa: ASYNC251 - somebody else's callback holds the loop
+        return (await asking).runs[0].decision
+
+    assert asyncio.run(scenario()) == Block("no")
+
+
+@pytest.mark.req("X-11")
+def test_a_hook_that_ignores_term_dies_also_when_the_loop_ends_during_the_grace(project: Path) -> None:
+    hook = CommandHook("echo $$ > pid; trap '' TERM; while :; do sleep 1; done", timeout=0.4, detached=True)
+
+    async def scenario() -> None:
+        await ask(project, hook)
+        await asyncio.sleep(0.6)
+
+    asyncio.run(scenario())
+    time.sleep(0.2)
+    assert not os.path.exists(f"/proc/{(project / 'pid').read_text().strip()}")

@@ -42,12 +42,14 @@ async def run_process(
     mark = tree.new_mark()
     child = _Child(argv, cwd=cwd, env={**env, tree.VARIABLE: tree.marked(env, mark)}, stdin=stdin, live=live)
     try:
-        await child.exit
+        await asyncio.shield(child.exit)
         if not child.all_read:
             live.on_exit()
             await child.end_of_output()
         return child.exited(held=not child.all_read)
     except asyncio.CancelledError:
+        if child.exit.done():  # it ended in time, and our timer was only quicker to be heard
+            live.ended = child.exited(held=not child.all_read)
         await to_the_end(_end_tree(child, mark))
         raise
     finally:
@@ -59,13 +61,18 @@ async def _end_tree(child: "_Child", mark: str) -> None:
 
     We read on until all are gone: who prints its last words into a closed pipe dies of that, in the middle of them.
     """
-    members = await _off_the_loop(tree.signal_all, child.pid, mark, tree.TERM)
-    loop = asyncio.get_running_loop()
-    deadline = loop.time() + GRACE
-    while tree.any_alive(members) and loop.time() < deadline:
-        await asyncio.sleep(0.01)
-    await _off_the_loop(tree.kill_all, child.pid, mark, members)
-    await asyncio.wait({child.exit}, timeout=GRACE)
+    members: set[tree.Member] = set()
+    try:
+        members = await _off_the_loop(tree.signal_all, child.pid, mark, tree.TERM)
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + GRACE
+        while tree.any_alive(members) and loop.time() < deadline:
+            await asyncio.sleep(0.01)
+        await _off_the_loop(tree.kill_all, child.pid, mark, members)
+        await asyncio.wait({child.exit}, timeout=GRACE)
+    except BaseException:  # the loop itself is ending: there is no time left to ask politely
+        tree.kill_all(child.pid, mark, members)
+        raise
 
 
 async def _off_the_loop(function: Callable[..., T], *arguments: object) -> T:

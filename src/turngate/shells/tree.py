@@ -124,7 +124,7 @@ def _scan() -> tuple[dict[int, _Stat], dict[int, bytes]]:
 def _process_table() -> dict[int, _Stat]:
     try:
         names = os.listdir("/proc")
-    except FileNotFoundError:
+    except OSError:  # no /proc, or no descriptor left to read it: the group is all that we know
         return {}
     stats = ((int(name), _stat(int(name))) for name in names if name.isdigit())
     return {pid: stat for pid, stat in stats if stat is not None}
