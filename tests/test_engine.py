@@ -455,3 +455,14 @@ def test_a_matcher_keeps_a_hook_off_other_children(project: Path) -> None:
     verdict = asyncio.run(ask_hooks(subagent_stop("coder"), said, world(project)))
     assert (outcomes(verdict), unenforced(verdict.runs, CLAUDE)) == (["skipped"], ())
     assert isinstance(verdict.runs[0].report, Skipped)
+
+
+def test_a_callback_may_have_a_time_limit_of_its_own_and_go_on(project: Path) -> None:
+    async def callback(_: StopEvent) -> Block:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(0.05):
+                await asyncio.sleep(10)
+        await asyncio.sleep(0.8)
+        return Block("after all")
+
+    assert callback_decision(callback).decision == Block("after all")

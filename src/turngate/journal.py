@@ -43,7 +43,7 @@ class Journal:
     """Lines are written by a thread of its own; what can not be written is said in `fault`."""
 
     def __init__(self, state: str) -> None:
-        self._state = state
+        self._state = os.path.abspath(state)
         self._lines: queue.SimpleQueue[tuple[str, Mapping[str, Any]] | None] = queue.SimpleQueue()
         self._writer: threading.Thread | None = None
         self.fault: str | None = None  # the first thing that went wrong, for people
@@ -51,8 +51,14 @@ class Journal:
     def record(self, session: str, entry: Mapping[str, Any]) -> None:
         self._lines.put((session, {"time": time.time(), "session_id": session, **entry}))
         if self._writer is None:
-            self._writer = threading.Thread(target=self._write_all, daemon=True, name="turngate-journal")
-            self._writer.start()
+            writer = threading.Thread(target=self._write_all, daemon=True, name="turngate-journal")
+            try:
+                writer.start()
+            except RuntimeError:  # no thread is to be had: it is written here and now
+                self._lines.put(None)
+                self._write_all()
+                return
+            self._writer = writer
             atexit.register(self.close)
 
     def keep(self, session: str, text: str) -> str | None:

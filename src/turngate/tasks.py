@@ -85,6 +85,8 @@ def _driven(work: Coroutine[Any, Any, Any]) -> Generator[Any, Any, Any]:
     One that catches its cancellation and goes on gets half a second to clean up. Then it is driven no more:
     nothing that it does can hold us, and no second task is needed for that.
     """
+    ours = asyncio.current_task()
+    before = ours.cancelling() if ours else 0
     impatience: asyncio.TimerHandle | None = None
     step: Callable[[Any], Any] = work.send
     argument: Any = None
@@ -94,6 +96,9 @@ def _driven(work: Coroutine[Any, Any, Any]) -> Generator[Any, Any, Any]:
                 waits_for = step(argument)
             except StopIteration as end:
                 return end.value
+            if impatience is not None and ours is not None and ours.cancelling() <= before:
+                impatience.cancel()  # it was a time limit of its own, and it has dealt with it
+                impatience = None
             try:
                 argument = yield waits_for
                 step = work.send

@@ -90,10 +90,11 @@ def _keys_twice(text: str) -> list[str]:
     found: list[str] = []
 
     def look(pairs: list[tuple[str, Any]]) -> None:
-        names = [name for name, _ in pairs]
-        found.extend(
-            sorted({name for name in names if names.count(name) > 1} if len(set(names)) < len(names) else ())
-        )
+        seen: set[str] = set()
+        for name, _ in pairs:
+            if name in seen and name not in found:
+                found.append(name)
+            seen.add(name)
 
     json.loads(text, object_pairs_hook=look) if text.strip() else None
     return found
