@@ -27,7 +27,10 @@ def plan(settings: Settings, event: Event) -> Plan:
     if not concerned:
         return NOTHING
     fitting = [rule for rule in concerned if matches(rule.matcher, event)]
-    judged = [(rule, _why_not(rule, event, settings)) for rule in without_duplicates(fitting)]
+    judged = [
+        (rule, _why_not(rule, event, settings))
+        for rule in (without_duplicates(fitting) if len(fitting) > 1 else fitting)
+    ]
     others = (
         [
             (rule, Skipped(f"its matcher {rule.matcher!r} does not fit {event.subject!r}", on_purpose=True))
