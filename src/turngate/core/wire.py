@@ -138,13 +138,17 @@ def read_event(name: str, told: dict[str, Any], *, cwd: str) -> Event:
     """
     checked(name, told)
     given = {key: value for key, value in told.items() if value is not None}
-    child = name == "SubagentStop"
+    if name == "SubagentStop":  # the event's own session and transcript are the parent's
+        names = {"session_id": "parent_session_id", "transcript_path": "parent_transcript_path"}
+        parents = {key: given[told_as] for key, told_as in names.items() if told_as in given}
+    else:
+        parents = {}
     common = {
-        "session_id": (child and given.get("parent_session_id")) or given.get("session_id", "fire"),
-        "transcript_path": (child and given.get("parent_transcript_path"))
-        or given.get("transcript_path", ""),
+        "session_id": given.get("session_id", "fire"),
+        "transcript_path": given.get("transcript_path", ""),
         "cwd": given.get("cwd", cwd),
         "permission_mode": given.get("permission_mode", "default"),
+        **parents,
     }
     if name in OTHER_EVENTS:
         kind = OTHER_EVENTS[name]

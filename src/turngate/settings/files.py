@@ -96,7 +96,8 @@ def _keys_twice(text: str) -> list[str]:
                 found.append(name)
             seen.add(name)
 
-    json.loads(text, object_pairs_hook=look) if text.strip() else None
+    if text.strip():
+        json.loads(text, object_pairs_hook=look)
     return found
 
 
