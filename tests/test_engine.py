@@ -466,3 +466,13 @@ def test_a_callback_may_have_a_time_limit_of_its_own_and_go_on(project: Path) ->
         return Block("after all")
 
     assert callback_decision(callback).decision == Block("after all")
+
+
+def test_a_project_folder_that_is_not_there_is_one_of_the_warnings(tmp_path: Path) -> None:
+    told = StopHookInput(
+        session_id="s", transcript_path="", cwd="/", permission_mode="default",
+        hook_event_name="Stop", stop_hook_active=False,
+    )  # fmt: skip
+    gone = str(tmp_path / "gone")
+    said = f"there is no project folder {gone}, so only your user settings were read"
+    assert asyncio.run(run_stop_hooks(LocalShell(), gone, told)) == StopHooksResult(True, None, [said])

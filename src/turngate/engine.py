@@ -1,14 +1,18 @@
 """The only place where thinking and the world meet: plan → run → conclude."""
 
 import asyncio
+import os
 import time
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import assert_never
 
+from turngate.core.decisions import Decision, Fault
 from turngate.core.dialect import Dialect
 from turngate.core.events import Event, StopHookInput
+from turngate.core.hooks import CommandHook
 from turngate.core.interpret import interpret
 from turngate.core.plan import plan
 from turngate.core.reports import Broke, Detached, Report, Skipped, TimedOut
@@ -20,7 +24,8 @@ from turngate.journal import Journal, state_folder
 from turngate.ports import Live, Shell, World
 from turngate.runners import run_hook
 from turngate.settings.files import load_settings
-from turngate.tasks import in_thread, is_cancelled, to_the_end
+from turngate.shells.room import room_for_processes
+from turngate.tasks import CancelledItself, is_cancelled, off_the_loop, to_the_end
 
 
 async def ask_hooks(event: Event, settings: Settings, world: World) -> Verdict:
@@ -29,8 +34,9 @@ async def ask_hooks(event: Event, settings: Settings, world: World) -> Verdict:
     if not planned.ask and not planned.skip:
         return Stop()
     asked = await _ask_in_order(planned.ask, event, settings, world)
-    skipped = tuple(_judged(rule, why, settings) for rule, why in planned.skip)
-    verdict = conclude(asked + skipped, settings.dialect)
+    if planned.skip:
+        asked += tuple(_judged(rule, why, settings) for rule, why in planned.skip)
+    verdict = conclude(asked, settings.dialect)
     _remember(verdict, event, settings, world)
     return verdict
 
@@ -65,6 +71,16 @@ def _ranked(ended: tuple[tuple[HookRun, float], ...]) -> tuple[HookRun, ...]:
 async def _attempt(
     rule: Rule, event: Event, settings: Settings, world: World, deadline: float | None
 ) -> tuple[HookRun, float]:
+    """One run, as soon as there is room for its process; the wait is not on its own time."""
+    if isinstance(rule.hook, CommandHook) and not rule.hook.detached:
+        async with room_for_processes():
+            return await _run(rule, event, settings, world, deadline)
+    return await _run(rule, event, settings, world, deadline)
+
+
+async def _run(
+    rule: Rule, event: Event, settings: Settings, world: World, deadline: float | None
+) -> tuple[HookRun, float]:
     """One run under its time limit, and when it ended. Nothing that a hook does gets past here as an exception."""
     started = time.monotonic()
     limit = settings.timeout_of(rule)
@@ -79,7 +95,8 @@ async def _attempt(
         report = await _report(rule, event, settings, world, limit, live)
     ended = time.monotonic()
     run = _judged(rule, report, settings, seconds=ended - started, timeout=limit, remarks=live.remarks)
-    run = await _shortened(run, event, settings, world)
+    if too_long := long_texts(run.decision, settings.dialect):
+        run = await _shortened(run, too_long, event, settings, world)
     if world.watch:
         world.watch(rule, run)
     if world.store:
@@ -90,25 +107,28 @@ async def _attempt(
 async def _report(
     rule: Rule, event: Event, settings: Settings, world: World, limit: float, live: Live
 ) -> Report:
-    """The one timeout and the one except around foreign code."""
+    """The one timeout and the one except around foreign code. What comes after the limit does not count."""
     if limit <= 0:
         return Skipped("the stop budget was used up before its turn")
+    report: Report
     try:
         async with asyncio.timeout(limit) as timer:
-            live.on_exit = partial(_disarm, timer)
-            return await run_hook(rule, event, settings, world, live)
-    except TimeoutError as error:
-        if not timer.expired():
-            return Broke(_named(error))  # the hook's own, not our timer's
-        return live.ended or TimedOut(limit, live.stdout.text(), live.stderr.text())
+            if isinstance(rule.hook, CommandHook):
+                live.on_exit = partial(_disarm, timer)
+            report = await run_hook(rule, event, settings, world, live)
+    except CancelledItself:
+        report = Broke("it cancelled itself")
     except asyncio.CancelledError:
         if is_cancelled():
             raise
-        return Broke("it cancelled itself")
+        report = Broke("it cancelled itself")
     except (KeyboardInterrupt, GeneratorExit):
         raise
     except BaseException as error:  # noqa: BLE001 - foreign code: its failure is a value
-        return Broke(_named(error))
+        report = Broke(_named(error))
+    if timer.expired():
+        return live.ended or TimedOut(limit, live.stdout.text(), live.stderr.text())
+    return report
 
 
 def _disarm(timer: asyncio.Timeout) -> None:
@@ -118,7 +138,10 @@ def _disarm(timer: asyncio.Timeout) -> None:
 
 
 def _named(error: BaseException) -> str:
-    said = str(error)[:LONGEST_ERROR]
+    try:
+        said = str(error)[:LONGEST_ERROR]
+    except Exception:  # noqa: BLE001 - foreign code
+        said = ""
     return f"{type(error).__name__}: {said}" if said else type(error).__name__
 
 
@@ -126,10 +149,13 @@ LONGEST_ERROR = 1000  # characters
 
 
 def _detach(rule: Rule, event: Event, settings: Settings, world: World, limit: float) -> Report:
+    is_command = isinstance(rule.hook, CommandHook)
+
     async def run() -> None:
         live = Live()
         try:
-            report = await _report(rule, event, settings, world, limit, live)
+            async with room_for_processes(background=True) if is_command else nullcontext():
+                report = await _report(rule, event, settings, world, limit, live)
         except asyncio.CancelledError:
             report = Skipped("it did not end in time and was ended")
         if world.store:
@@ -148,7 +174,11 @@ def _judged(
     rule: Rule, report: Report, settings: Settings, *,
     seconds: float = 0.0, timeout: float | None = None, remarks: Sequence[str] = (),
 ) -> HookRun:  # fmt: skip
-    decision = interpret(report, rule, settings.dialect)
+    decision: Decision
+    try:
+        decision = interpret(report, rule, settings.dialect)
+    except Exception as error:  # noqa: BLE001 - what foreign code gave us may itself be foreign code
+        decision = Fault(f"what it answered can not be read: {_named(error)}")
     return HookRun(
         rule,
         report,
@@ -159,17 +189,16 @@ def _judged(
     )
 
 
-async def _shortened(run: HookRun, event: Event, settings: Settings, world: World) -> HookRun:
+async def _shortened(
+    run: HookRun, too_long: Sequence[str], event: Event, settings: Settings, world: World
+) -> HookRun:
     """No text to a model is longer than the dialect allows; the whole of it is kept in a file."""
-    too_long = long_texts(run.decision, settings.dialect)
-    if not too_long:
-        return run
     kept = {text: await _kept(text, event, world) for text in too_long}
     return replace(run, decision=shortened(run.decision, settings.dialect, kept))
 
 
 async def _kept(text: str, event: Event, world: World) -> str | None:
-    return await in_thread(world.store.keep, event.session_id, text) if world.store else None
+    return await off_the_loop(world.store.keep, event.session_id, text) if world.store else None
 
 
 def _remember(verdict: Verdict, event: Event, settings: Settings, world: World) -> None:
@@ -196,7 +225,8 @@ async def run_stop_hooks(
     dialect: str = "turngate",
 ) -> StopHooksResult:
     """Reads the project's settings and asks its stop hooks once. `abort` ends a running hook: the agent stops."""
-    settings = await in_thread(partial(load_settings, dialect=dialect), project_dir)
+    settings = await off_the_loop(partial(load_settings, dialect=dialect), project_dir)
+    there = await off_the_loop(os.path.isdir, project_dir)
     journal = Journal(state_folder())
     world = World(runtime, project_dir, journal)
 
@@ -209,8 +239,10 @@ async def run_stop_hooks(
         verdict = await _unless(abort, asyncio.create_task(ask()))
     finally:
         await world.close()
-        await to_the_end(in_thread(journal.close))
+        await to_the_end(off_the_loop(journal.close))
     told = [*map(str, settings.errors), *([journal.fault] if journal.fault else [])]
+    if not there:
+        told.insert(0, f"there is no project folder {project_dir}, so only your user settings were read")
     if verdict is None:
         return StopHooksResult(should_stop=True, warnings=[*told, "the stop hooks were aborted"])
     told += warnings(verdict.runs, settings.dialect)

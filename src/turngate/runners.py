@@ -11,7 +11,7 @@ from turngate.core.reports import Broke, Report, Returned
 from turngate.core.settings import Rule, Settings
 from turngate.core.wire import encode, environment
 from turngate.ports import Live, World
-from turngate.tasks import call
+from turngate.tasks import call, unless_cancelled
 
 
 async def run_hook(rule: Rule, event: Event, settings: Settings, world: World, live: Live) -> Report:
@@ -24,12 +24,14 @@ async def run_hook(rule: Rule, event: Event, settings: Settings, world: World, l
                 live.remarks.append(
                     f"it did not get {_listed(wanted.keys() - env.keys())}: too long, or no text"
                 )
-            return await world.shell.run(
-                hook if settings.dialect.honours_shell else replace(hook, shell=None),
-                cwd=world.project,
-                env=env,
-                stdin=encode(event, settings.dialect, settings.payload),
-                live=live,
+            return await unless_cancelled(
+                world.shell.run(
+                    hook if settings.dialect.honours_shell else replace(hook, shell=None),
+                    cwd=world.project,
+                    env=env,
+                    stdin=encode(event, settings.dialect, settings.payload),
+                    live=live,
+                )
             )
         case CallbackHook(callback):
             return Returned(await call(callback, event))
@@ -53,6 +55,10 @@ def passable(env: dict[str, str]) -> dict[str, str]:
 
     Later entries are the more important ones, and come first when the room is short.
     """
+    names, values = "".join(env), "".join(env.values())
+    plain = (names + values).isascii() and "\0" not in names and "\0" not in values
+    if plain and len(names) + len(values) < LONGEST and "=" not in names and "" not in env:
+        return env
     room = ALL_TOGETHER
     kept: dict[str, str] = {}
     for name, value in reversed(env.items()):

@@ -31,6 +31,19 @@ async def in_thread(function: Callable[..., T], *arguments: object) -> T:
 
     Raises RuntimeError when no thread can be started.
     """
+    return await _started(function, *arguments)
+
+
+async def off_the_loop(function: Callable[..., T], *arguments: object) -> T:
+    """Calls a function of our own, whose work is bounded, in a thread; where none can be had, it is called here."""
+    try:
+        done = _started(function, *arguments)
+    except RuntimeError:
+        return function(*arguments)
+    return await done
+
+
+def _started(function: Callable[..., T], *arguments: object) -> "asyncio.Future[T]":
     loop = asyncio.get_running_loop()
     done: asyncio.Future[T] = loop.create_future()
     context = contextvars.copy_context()
@@ -48,7 +61,7 @@ async def in_thread(function: Callable[..., T], *arguments: object) -> T:
             loop.call_soon_threadsafe(deliver, done, what)
 
     threading.Thread(target=work, daemon=True, name="turngate").start()
-    return await done
+    return done
 
 
 def _succeed(done: "asyncio.Future[T]", result: T) -> None:
@@ -60,18 +73,48 @@ def _fail(done: "asyncio.Future[Any]", raised: BaseException) -> None:
     """A future holds no StopIteration, and a thread's SystemExit must not end the program."""
     if not done.done():
         fits = isinstance(raised, Exception) and not isinstance(raised, StopIteration)
-        done.set_exception(raised if fits else RuntimeError(repr(raised)))
+        done.set_exception(raised if fits else RuntimeError(_told(raised)))
+
+
+def _told(raised: BaseException) -> str:
+    try:
+        return repr(raised)
+    except Exception:  # noqa: BLE001 - foreign code
+        return type(raised).__name__
 
 
 STUBBORN = 0.5  # seconds that foreign code gets to clean up after its cancellation
 
 
+class CancelledItself(RuntimeError):
+    """Foreign code cancelled the task that it was called in, which is not its own."""
+
+
 async def call(callback: Callable[[Any], Any], event: Any) -> Any:
-    """Calls a function of the user's: a coroutine function in the loop, any other in a thread."""
-    if inspect.iscoroutinefunction(callback) or inspect.iscoroutinefunction(type(callback).__call__):
+    """Calls a function of the user's: a coroutine function in the loop, any other in a thread.
+
+    It gets a context of its own, and what it does to our task is undone: raises CancelledItself.
+    """
+    if _is_async(callback):
         return await _driven(callback(event))
     result = await in_thread(callback, event)
     return await _driven(_awaited(result)) if inspect.isawaitable(result) else result
+
+
+def _is_async(callback: Callable[[Any], Any]) -> bool:
+    if type(callback) is types.FunctionType and callback.__code__.co_flags & inspect.CO_COROUTINE:
+        return True
+    return inspect.iscoroutinefunction(callback) or inspect.iscoroutinefunction(type(callback).__call__)
+
+
+async def unless_cancelled(work: Awaitable[T]) -> T:
+    """Foreign code that swallows our cancellation has no answer either."""
+    ours = asyncio.current_task()
+    before = ours.cancelling() if ours else 0
+    answer = await work
+    if ours and ours.cancelling() > before:
+        raise asyncio.CancelledError
+    return answer
 
 
 async def _awaited(awaitable: Awaitable[Any]) -> Any:
@@ -86,17 +129,32 @@ def _driven(work: Coroutine[Any, Any, Any]) -> Generator[Any, Any, Any]:
     nothing that it does can hold us, and no second task is needed for that.
     """
     ours = asyncio.current_task()
-    before = ours.cancelling() if ours else 0
+    assert ours is not None  # noqa: S101 - whoever awaits is in a task
+    before = ours.cancelling()
+    in_its_context = contextvars.copy_context().run
     impatience: asyncio.TimerHandle | None = None
     step: Callable[[Any], Any] = work.send
     argument: Any = None
     try:
         while True:
+            count = ours.cancelling()
             try:
-                waits_for = step(argument)
+                waits_for = in_its_context(step, argument)
             except StopIteration as end:
-                return end.value
-            if impatience is not None and ours is not None and ours.cancelling() <= before:
+                if ours.cancelling() <= before:
+                    return end.value
+                ended: BaseException = end
+            except BaseException as raised:  # noqa: BLE001 - it is raised again
+                ended = raised
+            else:
+                ended = _GOES_ON
+            if ours.cancelling() > count:  # nobody else was there
+                _close(work)
+                yield from _uncancelled(ours, count)
+                raise CancelledItself
+            if ended is not _GOES_ON:
+                raise _meant(ended, argument, cancelled=ours.cancelling() > before)
+            if impatience is not None and ours.cancelling() <= before:
                 impatience.cancel()  # it was a time limit of its own, and it has dealt with it
                 impatience = None
             try:
@@ -104,23 +162,47 @@ def _driven(work: Coroutine[Any, Any, Any]) -> Generator[Any, Any, Any]:
                 step = work.send
             except BaseException as raised:
                 if impatience is not None:
-                    _abandon(work, impatience)
+                    if impatience.when() <= ours.get_loop().time():
+                        ours.uncancel()  # the second cancellation was ours
+                    _close(work)
                     raise
                 if isinstance(raised, asyncio.CancelledError):
-                    task = asyncio.current_task()
-                    assert task is not None  # noqa: S101 - a coroutine that waits is in a task
-                    impatience = task.get_loop().call_later(STUBBORN, task.cancel)
+                    impatience = ours.get_loop().call_later(STUBBORN, ours.cancel)
                 step, argument = work.throw, raised
     finally:
         if impatience is not None:
             impatience.cancel()
 
 
-def _abandon(work: Coroutine[Any, Any, Any], impatience: asyncio.TimerHandle) -> None:
-    task = asyncio.current_task()
-    if task is not None and impatience.when() <= task.get_loop().time():
-        task.uncancel()  # the second cancellation was ours
-    with contextlib.suppress(RuntimeError):  # it ignores even its end
+_GOES_ON = BaseException()
+
+
+def _meant(ended: BaseException, thrown: object, *, cancelled: bool) -> BaseException:
+    """What its end means to us: who was cancelled has no answer, and only we are cancelled by others."""
+    if isinstance(ended, GeneratorExit) and ended is thrown:
+        return ended
+    if cancelled:
+        return asyncio.CancelledError()
+    if isinstance(ended, asyncio.CancelledError):
+        return CancelledItself()
+    if isinstance(ended, GeneratorExit):
+        return RuntimeError(_told(ended))  # to a coroutine it would mean its own end
+    return ended
+
+
+def _uncancelled(task: "asyncio.Task[Any]", count: int) -> Generator[Any, Any, None]:
+    """Takes a cancellation back: before Python 3.13 it comes all the same, at the next step, and is met here."""
+    while task.cancelling() > count:
+        task.uncancel()
+    try:
+        yield
+    except asyncio.CancelledError:
+        if task.cancelling() > count:
+            raise
+
+
+def _close(work: Coroutine[Any, Any, Any]) -> None:
+    with contextlib.suppress(BaseException):  # it ignores even its end
         work.close()
 
 

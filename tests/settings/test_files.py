@@ -21,6 +21,7 @@ from turngate.core.reports import Skipped
 from turngate.core.settings import Problem, Rule, Settings
 from turngate.errors import UsageError
 from turngate.settings.files import load_settings
+from turngate.settings.places import TooLarge, read_bytes
 
 FAMILIES = ("claude", "mux", "turngate")
 NINE = [(level, family) for level in LEVELS for family in FAMILIES]  # weakest first
@@ -442,6 +443,26 @@ def test_a_link_to_nowhere_is_reported(folders: Folders, path: Path) -> None:
 def test_a_pipe_is_reported_and_nobody_waits_for_it(folders: Folders, path: Path) -> None:
     os.mkfifo(path)
     assert folders.load() == no_file(folders, "is no regular file")
+
+
+@pytest.mark.parametrize("device", ["/dev/zero", "/dev/null", "/dev/tty"])
+def test_a_device_is_reported_and_never_opened(folders: Folders, path: Path, device: str) -> None:
+    path.symlink_to(device)
+    assert folders.load() == no_file(folders, "is no regular file")
+
+
+def test_a_file_that_grows_while_it_is_read_is_read_no_further_than_its_limit(path: Path) -> None:
+    path.symlink_to("/proc/self/environ")  # its size is said to be 0
+    with pytest.raises(TooLarge):
+        read_bytes(str(path), 1)
+
+
+def test_of_very_many_problems_the_first_are_told_and_the_others_counted(folders: Folders) -> None:
+    hooks = [{"type": "command", "command": "", "odd": 1}] * 500
+    folders.write("project", "turngate", {"hooks": {"Stop": [{"hooks": hooks}]}})
+    told = folders.load().problems
+    last = Problem(file=".turngate/settings.json", message="and 800 more")
+    assert (len(told), told[-1]) == (201, last)
 
 
 def test_a_link_to_itself_is_reported(folders: Folders, path: Path) -> None:

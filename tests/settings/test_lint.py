@@ -1,5 +1,6 @@
 """What `turngate check` says beyond plain mistakes, and, as important, what it keeps quiet about."""
 
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -287,3 +288,16 @@ def test_prompts_and_addresses_are_no_commands(project: Path) -> None:
 
 def test_a_hook_from_python_has_no_file(project: Path) -> None:
     assert [p.file for p in lint(settings("[[ x ]]"), str(project))] == ["Python"]
+
+
+@pytest.mark.parametrize("part", ['\\"', "a=b ", "a/", "; ", "$((", "'\"", "{1..", "x=(", "\t", "do "])
+@pytest.mark.parametrize("start", ["", '"', "bash "])
+def test_a_very_long_command_is_looked_at_in_no_time(project: Path, start: str, part: str) -> None:
+    started = time.perf_counter()
+    look(start + part * (60_000 // len(part)), project)
+    assert time.perf_counter() - started < 1.0
+
+
+def test_a_quotation_that_goes_on_beyond_what_is_looked_at_is_not_taken_for_syntax(project: Path) -> None:
+    script = "print(1)\n[[ $CLAUDE_PROJECT_DIR ]]\n" * 1000
+    assert look(f"python3 -c '{script}'", project) == []

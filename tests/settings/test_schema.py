@@ -767,11 +767,8 @@ BAD_SCALARS: Mapping[str, tuple[str, Any, str]] = {
     "hardLimit -1": ("hardLimit", -1, f"is -1, {WHOLE}"),
     "hardLimit a list": ("hardLimit", [10], f"is a list, {WHOLE}"),
     "order unknown": ("order", "random", f'is "random", {ORDERS}'),
-    "order unknown for an event": ("order", {"Stop": "random"}, f"is an object, {ORDERS}"),
-    "order for an unknown event": ("order", {"stop": "parallel"}, f"is an object, {ORDERS}"),
     "order a list": ("order", ["parallel"], f"is a list, {ORDERS}"),
     "mode unknown": ("mode", "off", f'is "off", {MODES}'),
-    "mode unknown for an event": ("mode", {"Stop": True}, f"is an object, {MODES}"),
     "payload unknown": ("payload", "six", 'is "six", expected "full" or "strict": ignored'),
     "payload per event": ("payload", {"Stop": "full"}, 'is an object, expected "full" or "strict": ignored'),
     "defaults a number": ("defaults", 30, f"is 30, {LIMITS}"),
@@ -802,6 +799,26 @@ def test_a_bad_key_of_the_section_is_ignored_and_the_others_count(
     problem = Problem(file=FILE, message=message, field=f"turngate.{name}")
     expected = layer(scalars=scalars, problems=(problem,))
     assert read({"turngate": {name: value, other: 2}}) == expected
+
+
+BAD_WORDS: Mapping[str, tuple[str, str, Any, str]] = {
+    "order unknown": ("order", "SessionEnd", "random", 'is "random", expected "parallel", "sequential" or "first_block": ignored'),
+    "mode unknown": ("mode", "SessionEnd", "observ", 'is "observ", expected "gate" or "observe": ignored'),
+    "mode true": ("mode", "SessionEnd", True, 'is true, expected "gate" or "observe": ignored'),
+    "mode in mode": ("mode", "SessionEnd", {"Stop": "gate"}, 'is an object, expected "gate" or "observe": ignored'),
+    "mode of an unknown event": ("mode", "stop", "gate", f"is no known event, expected one of {', '.join(EVENTS)}: ignored"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "event", "word", "message"), BAD_WORDS.values(), ids=BAD_WORDS)
+def test_a_bad_word_for_one_event_is_named_and_the_other_events_keep_theirs(
+    name: str, event: str, word: Any, message: str
+) -> None:
+    good = {"Stop": {"order": "sequential", "mode": "observe"}[name]}
+    problem = Problem(file=FILE, message=message, field=f"turngate.{name}.{event}")
+    both = (read({"turngate": {name: {**good, event: word}}}), read({"turngate": {name: {event: word}}}))
+    kept: dict[str, Any] = {name: good}
+    assert both == (layer(scalars=Scalars(**kept), problems=(problem,)), layer(problems=(problem,)))
 
 
 @pytest.mark.req("S4-27")

@@ -13,14 +13,14 @@ from turngate.core.settings import Rule
 
 def interpret(report: Report, rule: Rule, dialect: Dialect) -> Decision:
     match report:
+        case Returned(value):
+            return _returned(value, rule, dialect)
         case Exited(code=2):
             return _refused(report, rule, dialect)
         case Exited(code=0):
             return _succeeded(report, rule, dialect)
         case Exited():
             return _failed(report, rule, dialect)
-        case Returned(value):
-            return _returned(value, rule, dialect)
         case Replied(text):
             return decide(read_answer(text, rule.event, dialect), dialect)
         case Detached():
@@ -106,38 +106,60 @@ def failure(report: Exited) -> str:
 
 
 def _returned(value: Any, rule: Rule, dialect: Dialect) -> Decision:
-    match value:
-        case None:
-            return Allow()
-        case Allow() | Block() | Advise() | Halt() | Fault():
-            return _reasoned(value, dialect)
-        case dict():
-            return decide(read_object(value, rule.event, dialect), dialect)
-        case _:
-            return Fault(f"it returned {type(value).__name__}; expected a decision, a dict or None")
-
-
-def _reasoned(decision: Decision, dialect: Dialect) -> Decision:
-    """A decision that foreign code made: its texts may be anything."""
-    said = {name: value for name, value in vars(decision).items() if name in _TEXTS and value is not None}
-    odd = [name for name, value in said.items() if not isinstance(value, str)]
+    """What foreign code made may be anything, and may say of itself what it likes: its type is asked, not it."""
+    if value is None:
+        return Allow()
+    made = type(value).__mro__
+    if dict in made:
+        return decide(read_object(_plain(value), rule.event, dialect), dialect)
+    kind = next((kind for kind in (Allow, Block, Advise, Halt, Fault) if kind in made), None)
+    if kind is None:
+        return Fault(f"it returned {type(value).__name__}; expected a decision, a dict or None")
+    texts = {name: getattr(value, name) for name in _TEXTS if name in kind.__dataclass_fields__}
+    odd = [name for name, text in texts.items() if text is not None and str not in type(text).__mro__]
     if odd:
-        return Fault(f"it returned {type(decision).__name__} with a {odd[0]} that is no text")
+        return Fault(f"it returned {kind.__name__} with a {odd[0]} that is no text")
+    remarks = () if value.warnings is None else value.warnings
+    if type(remarks) not in (tuple, list) or any(str not in type(remark).__mro__ for remark in remarks):
+        return Fault(f"it returned {kind.__name__} with warnings that are no texts")
+    clean: dict[str, Any] = {name: None if text is None else _clean(text) for name, text in texts.items()}
+    return _reasoned(
+        kind(**clean, warnings=tuple(map(_clean, remarks)), quiet=value.quiet is True), value, dialect
+    )
+
+
+_TEXTS = ("reason", "advice", "error", "notice")
+
+
+def _clean(text: str) -> str:
+    return writable(str.__str__(text))  # also of a subclass with ideas of its own
+
+
+def _plain(value: Any, depth: int = 4) -> Any:
+    """A dict of plain dicts and strings, as deep as answers go."""
+    made = type(value).__mro__
+    if str in made:
+        return str.__str__(value)
+    if dict in made and depth:
+        return {_plain(name): _plain(inner, depth - 1) for name, inner in dict.items(value)}
+    return value
+
+
+def _reasoned(decision: Decision, returned: Any, dialect: Dialect) -> Decision:
     match decision:
         case Block(reason) if not (reason or "").strip():
             return Block(dialect.default_reason) if dialect.default_reason else UNREASONED
         case Advise() if dialect.advice == "never":
             return Allow(notice=decision.notice)
-        case Fault(error, kind) if kind not in ("failed", "timeout", "skipped"):
-            return Fault(error)
         case Advise(advice) if not (advice or "").strip():
             return Fault("it advised without a word")
+        case Fault():
+            kind: Any = returned.kind
+            known = type(kind) is str and kind in ("failed", "timeout", "skipped")
+            may_block = returned.may_block is not False
+            return replace(decision, kind=kind if known else "failed", may_block=may_block)
         case _:
-            clean: dict[str, Any] = {name: writable(value) for name, value in said.items()}
-            return replace(decision, **clean)
-
-
-_TEXTS = ("reason", "advice", "error", "notice")
+            return decision
 
 
 def decide(answer: Answer | PlainText | NotAnAnswer, dialect: Dialect) -> Decision:

@@ -1,13 +1,11 @@
 """Which hooks run for an event: match, leave out, de-duplicate, keep the order."""
 
-import re
-import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import lru_cache
 
 from turngate.core.events import Event, StopEvent
 from turngate.core.hooks import identity
+from turngate.core.matcher import Unusable, read_matcher
 from turngate.core.names import EVENTS, STOP_EVENTS
 from turngate.core.reports import Skipped
 from turngate.core.settings import Rule, Settings
@@ -27,23 +25,33 @@ def plan(settings: Settings, event: Event) -> Plan:
     if not concerned:
         return NOTHING
     fitting = [rule for rule in concerned if matches(rule.matcher, event)]
-    judged = [
-        (rule, _why_not(rule, event, settings))
-        for rule in (without_duplicates(fitting) if len(fitting) > 1 else fitting)
-    ]
-    others = (
-        [
-            (rule, Skipped(f"its matcher {rule.matcher!r} does not fit {event.subject!r}", on_purpose=True))
-            for rule in concerned
-            if rule not in fitting
-        ]
-        if len(fitting) < len(concerned)
-        else []
+    asked: list[Rule] = []
+    left_out: list[tuple[Rule, Skipped]] = []
+    for rule in without_duplicates(fitting) if len(fitting) > 1 else fitting:
+        why = _why_not(rule, event, settings)
+        if why is None:
+            asked.append(rule)
+        else:
+            left_out.append((rule, why))
+    if len(fitting) < len(concerned):
+        fits = {id(rule) for rule in fitting}
+        left_out += [(rule, _misfit(rule, event)) for rule in concerned if id(rule) not in fits]
+    return Plan(tuple(asked), tuple(left_out))
+
+
+def _misfit(rule: Rule, event: Event) -> Skipped:
+    """A matcher that can never fit is a mistake, and its hook a gate that nobody stands behind."""
+    meaning = read_matcher(rule.matcher or "")
+    if isinstance(meaning, Unusable):
+        return Skipped(f"its matcher {_shown(rule.matcher)} {meaning.why}")
+    return Skipped(
+        f"its matcher {_shown(rule.matcher)} does not fit {_shown(event.subject)}", on_purpose=True
     )
-    return Plan(
-        ask=tuple(rule for rule, why in judged if why is None),
-        skip=(*((rule, why) for rule, why in judged if why is not None), *others),
-    )
+
+
+def _shown(words: str | None) -> str:
+    said = repr(words)
+    return said if len(said) <= 200 else said[:199] + "…"
 
 
 def _why_not(rule: Rule, event: Event, settings: Settings) -> Skipped | None:
@@ -62,29 +70,11 @@ def _why_not(rule: Rule, event: Event, settings: Settings) -> Skipped | None:
 
 def matches(matcher: str | None, event: Event) -> bool:
     """On Stop a matcher is ignored; on the others it is held against the event's subject."""
-    if EVENTS[event.name] is None or matcher is None or matcher in ("", "*"):
-        return True
-    expression = compiled(matcher)
-    if isinstance(expression, tuple):
-        return (event.subject or "") in expression
-    return expression is not None and expression.search(event.subject or "") is not None
+    return _is_for_all(matcher, event) or read_matcher(matcher or "").fits(event.subject or "")
 
 
-# Claude Code: "only [A-Za-z0-9_ ,|-] -> exact or list; otherwise unanchored regex" (measured).
-_NAMES_ONLY = re.compile(r"[A-Za-z0-9_\- ,|]+")
-
-
-@lru_cache(maxsize=512)
-def compiled(matcher: str) -> tuple[str, ...] | re.Pattern[str] | None:
-    """A list of exact names, a regular expression, or None for one that is bad and never matches."""
-    if _NAMES_ONLY.fullmatch(matcher):
-        return tuple(name.strip() for name in re.split(r"[,|]", matcher) if name.strip())
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # odd is not wrong
-            return re.compile(matcher)
-    except (re.error, RecursionError, OverflowError):
-        return None
+def _is_for_all(matcher: str | None, event: Event) -> bool:
+    return matcher is None or matcher in ("", "*") or EVENTS[event.name] is None
 
 
 def without_duplicates(rules: Iterable[Rule]) -> tuple[Rule, ...]:

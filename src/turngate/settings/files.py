@@ -2,7 +2,6 @@
 
 import json
 import os
-import stat
 from dataclasses import replace
 from typing import Any
 
@@ -10,7 +9,7 @@ from turngate.core.dialect import DIALECTS, Dialect
 from turngate.core.names import EVENTS
 from turngate.core.settings import Layer, Problem, Settings, merge
 from turngate.errors import UsageError
-from turngate.settings.places import Place, settings_places
+from turngate.settings.places import NotRegular, Place, TooLarge, read_bytes, settings_places
 from turngate.settings.schema import read_layer
 from turngate.settings.scripts import script_layers
 
@@ -44,9 +43,20 @@ def load_file(place: Place, dialect: Dialect) -> Layer | None:
     except ValueError as error:
         return _bad(place, f"not JSON: {error}")
     layer = read_layer(value, file=place.shown, level=place.level, family=place.family, dialect=dialect)
-    return (
-        replace(layer, problems=(*layer.problems, *(_twice(place, key) for key in twice))) if twice else layer
-    )
+    return replace(layer, problems=_not_too_many((*layer.problems, *(_twice(place, key) for key in twice))))
+
+
+PROBLEMS_MOST = 200  # of one file: who has more has one
+
+
+def _not_too_many(problems: tuple[Problem, ...]) -> tuple[Problem, ...]:
+    """The first ones, and how many more there are; the worst of them says how bad that is."""
+    rest = problems[PROBLEMS_MOST:]
+    if not rest:
+        return problems
+    worst = min((problem.severity for problem in rest), key=("error", "warning", "note").index)
+    more = Problem(file=rest[0].file, message=f"and {len(rest):,} more", severity=worst)
+    return (*problems[:PROBLEMS_MOST], more)
 
 
 class _Unreadable(Exception):
@@ -57,15 +67,11 @@ class _Unreadable(Exception):
 
 def _read(path: str) -> str:
     try:
-        info = os.stat(path)
-        if stat.S_ISDIR(info.st_mode):
-            raise _Unreadable("is a folder, expected a file", "remove the folder, or move it out of the way")
-        if not stat.S_ISREG(info.st_mode):
-            raise _Unreadable("is no regular file")
-        if info.st_size > MOST:
-            raise _Unreadable(f"is larger than {MOST // 1024 // 1024} MiB")
-        with open(path, "rb") as file:
-            return file.read().decode("utf-8-sig")
+        return read_bytes(path, MOST).decode("utf-8-sig")
+    except NotRegular as error:
+        raise _Unreadable(str(error), error.hint) from None
+    except TooLarge:
+        raise _Unreadable(f"is larger than {MOST // 1024 // 1024} MiB") from None
     except UnicodeDecodeError as error:
         raise _Unreadable(f"is not UTF-8 (byte {error.start})", "save it as UTF-8") from None
     except (FileNotFoundError, NotADirectoryError):
@@ -87,18 +93,18 @@ def _keys_twice(text: str) -> list[str]:
     """Keys that stand twice in one object: JSON keeps the last and drops the first without a word."""
     if len(text) > SMALL and not any(text.count(f'"{event}"') > 1 for event in EVENTS):
         return []
-    found: list[str] = []
+    found: dict[str, None] = {}
 
     def look(pairs: list[tuple[str, Any]]) -> None:
         seen: set[str] = set()
         for name, _ in pairs:
-            if name in seen and name not in found:
-                found.append(name)
+            if name in seen:
+                found[name] = None
             seen.add(name)
 
     if text.strip():
         json.loads(text, object_pairs_hook=look)
-    return found
+    return list(found)
 
 
 def _twice(place: Place, key: str) -> Problem:

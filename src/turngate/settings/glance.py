@@ -4,7 +4,7 @@ import json
 import os
 
 from turngate.core.names import EVENTS, would_void
-from turngate.settings.places import Place, script_places, settings_places
+from turngate.settings.places import NotRegular, Place, TooLarge, read_bytes, script_places, settings_places
 
 SMALL = 1024 * 1024  # bytes; what is larger is read by the real reader
 
@@ -31,12 +31,9 @@ def _silent(place: Place, event: str, dialect: str) -> bool:
     if _absent(place):
         return True
     try:
-        if not os.path.isfile(place.path) or os.path.getsize(place.path) > SMALL:
-            return False
-        with open(place.path, "rb") as file:
-            text = file.read().decode("utf-8-sig")
+        text = read_bytes(place.path, SMALL).decode("utf-8-sig")
         value = json.loads(text, parse_constant=_odd, object_pairs_hook=_object) if text.strip() else {}
-    except (OSError, ValueError, RecursionError):
+    except (OSError, NotRegular, TooLarge, ValueError, RecursionError):
         return False
     return (
         isinstance(value, dict)

@@ -226,3 +226,7 @@ TURNGATE: Mapping[str, Key] = {
     "plugins": Key("plugins", texts, "a list of names", {"type": "array", "items": {"type": "string"}, "description": "Plugins that are switched on."}, read=tuple),
     "pluginDirs": Key("plugin_dirs", texts, "a list of folders", {"type": "array", "items": {"type": "string"}, "description": "Folders of plugins."}, read=tuple),
 }  # fmt: skip
+
+# Keys whose value may be an object of events.
+PER_EVENT = frozenset({"order", "mode"})
+OR_PER_EVENT = ", for all or per event"

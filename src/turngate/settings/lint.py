@@ -9,6 +9,7 @@ from turngate.core.names import STOP_EVENTS
 from turngate.core.settings import Problem, Rule, Settings, Severity
 
 _QUOTED = re.compile(r"'[^']*'|\"(?:[^\"\\]|\\.)*\"")
+_STRAY = re.compile(r"\"|(?<!')'(?!')")
 _START = r"(?:^|[;&|({\n]|\b(?:then|do|else)\b)\s*"  # where a command begins
 _BASH_ONLY = re.compile(
     rf"(?<![\w\[])\[\[\s|[<>]\(|&>|\|&|<<<|\bfor\s*\(\(|\{{\d+\.\.\d+\}}|\$\{{\w+\[|\$\{{\w+(?:\^|,|//)|(?:^|\s)\w+=\("
@@ -50,7 +51,8 @@ def _look(rule: Rule, settings: Settings, project: str) -> Iterator[Problem]:
         if os.sep in hook.command and "$" not in hook.command and not _there(hook.command, project):
             yield _missing(rule, hook.command)
         return
-    bare = _QUOTED.sub("''", hook.command)
+    command = hook.command[:LOOKED_AT]
+    bare = _without_quoted(hook.command)
     reads_bash = hook.shell == "bash" and settings.dialect.honours_shell
     if not reads_bash and _BASH_ONLY.search(bare):
         hint = 'add "shell": "bash", or put it into a script that begins with #!/usr/bin/env bash'
@@ -63,16 +65,26 @@ def _look(rule: Rule, settings: Settings, project: str) -> Iterator[Problem]:
         yield _problem(
             rule, "command", f"${name} is not quoted: a blank in the path breaks it", hint, "warning"
         )
-    script = _RELATIVE.match(hook.command)
+    script = _RELATIVE.match(command)
     if script and not script[1].startswith("/"):
         hint = (
             f'write "$CLAUDE_PROJECT_DIR"/{script[1].removeprefix("./")} so that it works from every folder'
         )
         yield _problem(rule, "command", f"{script[1]} is a relative path", hint, "warning")
-    named = _IN_PROJECT.match(hook.command)
+    named = _IN_PROJECT.match(command)
     path = named[1].lstrip("/") if named else script[1] if script else None
     if path and not _there(path, project):
         yield _missing(rule, path)
+
+
+LOOKED_AT = 4_000  # characters of a command; the rest of a longer one is not judged
+
+
+def _without_quoted(command: str) -> str:
+    bare = _QUOTED.sub("''", command[:LOOKED_AT])
+    if len(command) <= LOOKED_AT:
+        return bare
+    return _STRAY.split(bare, maxsplit=1)[0]  # where we cut, a quotation may have been open
 
 
 def _there(path: str, project: str) -> bool:

@@ -6,8 +6,8 @@ from typing import Any
 
 from turngate.core.dialect import Dialect
 from turngate.core.hooks import AgentHook, CommandHook, Hook, HttpHook, PromptHook
+from turngate.core.matcher import Unusable, read_matcher
 from turngate.core.names import EVENTS, FOREIGN_EVENTS, STOP_EVENTS, would_void
-from turngate.core.plan import compiled
 from turngate.core.settings import Layer, Problem, Rule, Scalars, Severity
 from turngate.settings import keys
 
@@ -137,9 +137,9 @@ class _Reader:
                     f"{matcher!r} has no meaning on {event}: the hooks run at every {event}",
                     "warning", event=event, index=index, field="matcher", hint="leave it out",
                 )  # fmt: skip
-        elif matcher != "*" and compiled(matcher) is None:
+        elif matcher != "*" and isinstance(meaning := read_matcher(matcher), Unusable):
             self.problem(
-                f"{matcher!r} is no valid regular expression, so it never matches",
+                f"{_safe(repr(matcher))} {meaning.why}, so it never matches",
                 event=event,
                 index=index,
                 field="matcher",
@@ -226,6 +226,8 @@ class _Reader:
                 self.problem(
                     "is no key that Turngate knows: ignored", "note", field=f"turngate.{_safe(name)}"
                 )
+            elif name in keys.PER_EVENT and type(value) is dict:
+                good[key.field] = self.per_event(name, key, value) or None
             elif not key.good(value):
                 self.problem(
                     f"is {_shown(value)}, expected {key.expected}: ignored", field=f"turngate.{name}"
@@ -241,6 +243,20 @@ class _Reader:
             where = "agents.defaults.subagents.maxSteerRestarts"
             self.problem(f"is {_shown(steers)}, expected a whole number, 0 or more: ignored", field=where)
         return Scalars(**good)
+
+    def per_event(self, name: str, key: keys.Key, value: dict[str, Any]) -> dict[str, Any]:
+        """Each event's word by itself: a bad one takes no other with it."""
+        good: dict[str, Any] = {}
+        for event, word in value.items():
+            field = f"turngate.{name}.{_safe(event)}"
+            if event not in EVENTS:
+                self.problem(f"is no known event, expected one of {', '.join(EVENTS)}: ignored", field=field)
+            elif not key.good(word) or type(word) is dict:
+                expected = key.expected.removesuffix(keys.OR_PER_EVENT)
+                self.problem(f"is {_shown(word)}, expected {expected}: ignored", field=field)
+            else:
+                good[event] = word
+        return good
 
     def env(self, env: Any) -> dict[str, str]:
         if not isinstance(env, dict):

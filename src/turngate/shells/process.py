@@ -11,21 +11,17 @@ import os
 import subprocess
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from typing import TypeVar
 
 from turngate.core.reports import Exited
 from turngate.ports import Live, Output
 from turngate.shells import tree
-from turngate.tasks import in_thread, to_the_end
+from turngate.tasks import off_the_loop, to_the_end
 
 LINGER = 0.5  # seconds that we read on after the exit, while somebody still holds the pipes
 GRACE = 0.5  # seconds between TERM and KILL
 SHORT = 0.004  # seconds; what ends sooner is read once, at its end, and needs no watching of its pipes
 CHUNK = 64 * 1024  # larger ones are slower: each read allocates anew
 PIPE_MOST = 1024 * 1024  # no pipe holds more
-
-
-T = TypeVar("T")
 
 
 class NotStarted(OSError):
@@ -42,7 +38,7 @@ async def run_process(
     mark = tree.new_mark()
     child = _Child(argv, cwd=cwd, env={**env, tree.VARIABLE: tree.marked(env, mark)}, stdin=stdin, live=live)
     try:
-        await asyncio.shield(child.exit)
+        await child.ended()
         if not child.all_read:
             live.on_exit()
             await child.end_of_output()
@@ -63,24 +59,18 @@ async def _end_tree(child: "_Child", mark: str) -> None:
     """
     members: set[tree.Member] = set()
     try:
-        members = await _off_the_loop(tree.signal_all, child.pid, mark, tree.TERM)
+        members = await off_the_loop(tree.signal_all, child.pid, mark, tree.TERM)
         loop = asyncio.get_running_loop()
         deadline = loop.time() + GRACE
         while tree.any_alive(members) and loop.time() < deadline:
             await asyncio.sleep(0.01)
-        await _off_the_loop(tree.kill_all, child.pid, mark, members)
+        await off_the_loop(tree.kill_all, child.pid, mark, members)
         await asyncio.wait({child.exit}, timeout=GRACE)
+    except Exception:  # noqa: BLE001 - no descriptor, no memory: its group is all that can still be reached
+        tree.kill_group(child.pid)
     except BaseException:  # the loop itself is ending: there is no time left to ask politely
         tree.kill_all(child.pid, mark, members)
         raise
-
-
-async def _off_the_loop(function: Callable[..., T], *arguments: object) -> T:
-    """Looking through all processes takes a while; where no thread can be had, it takes it here."""
-    try:
-        return await in_thread(function, *arguments)
-    except RuntimeError:
-        return function(*arguments)
 
 
 class _Child:
@@ -97,6 +87,7 @@ class _Child:
         self._pidfd: int | None = None
         self._watched = self._writing = False
         self.exit: asyncio.Future[None] = self._loop.create_future()
+        self._waiter: asyncio.Future[None] = self._loop.create_future()
         self._drained: asyncio.Future[None] = self._loop.create_future()
         self._outputs: dict[int, Output] = {out: live.stdout, err: live.stderr}
         self._stdin = memoryview(stdin)
@@ -124,6 +115,11 @@ class _Child:
             cut=stdout.cut,
         )
 
+    async def ended(self) -> None:
+        """Waits for the exit. Cancelled, the wait ends and not `exit`: a shield would cost a turn of the loop."""
+        if not self.exit.done():
+            await self._waiter
+
     async def end_of_output(self) -> None:
         """After the exit: everything that was printed before it, and up to half a second more."""
         if self._outputs:
@@ -141,11 +137,10 @@ class _Child:
         self.stop_reading()
         self._unwatch()
         if not self.exit.done():
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(self.pid, tree.KILL)
+            tree.kill_group(self.pid)
         self._reap()
-        self.exit.cancel()
-        self._drained.cancel()
+        for future in (self.exit, self._waiter, self._drained):
+            future.cancel()
 
     def _exit_code(self) -> int:
         """From the kernel. ChildProcessError: somebody else took it, and we invent none.
@@ -170,8 +165,17 @@ class _Child:
                 return self.pid
 
         self._popen.returncode = self._code if self._code is not None else -tree.KILL  # Popen need not wait
-        if not wait(os.WNOHANG):  # killed, and the kernel takes its time
-            threading.Thread(target=wait, args=(0,), daemon=True, name=f"turngate-reap-{self.pid}").start()
+        if wait(os.WNOHANG):
+            return
+        reaper = threading.Thread(target=wait, args=(0,), daemon=True, name=f"turngate-reap-{self.pid}")
+        try:
+            reaper.start()  # killed, and the kernel takes its time
+        except RuntimeError:  # no thread can be had
+            self._look_again(wait)
+
+    def _look_again(self, wait: Callable[[int], int]) -> None:
+        if not wait(os.WNOHANG) and not self._loop.is_closed():
+            self._loop.call_later(0.05, self._look_again, wait)
 
     def _watch_output(self) -> None:
         if not self._watched:
@@ -185,8 +189,9 @@ class _Child:
         self._close_stdin()
         for fd in tuple(self._outputs):
             self._read(fd, most=PIPE_MOST)
-        if not self.exit.done():
-            self.exit.set_result(None)
+        for future in (self.exit, self._waiter):
+            if not future.done():
+                future.set_result(None)
 
     def _read(self, fd: int, *, most: int = 1) -> None:
         """Reads at least once, and on until `most` bytes are taken or nothing is there."""

@@ -15,7 +15,9 @@ from typing import NamedTuple
 VARIABLE = "TURNGATE_RUN"  # marks of all runs that a process descends from, outermost first
 TERM = signal.SIGTERM
 KILL = signal.SIGKILL
-ROUNDS = 50  # a fork bomb needs more than one
+HUNT = 2.0  # seconds after which we give up on a fork bomb
+CHASE = 0.02  # seconds of one chase after processes that live shorter than a look takes
+EMPTY_LOOKS = 3  # in a row, until we believe that nobody is left
 
 
 class Member(NamedTuple):
@@ -24,7 +26,7 @@ class Member(NamedTuple):
 
 
 class _Stat(NamedTuple):
-    state: str
+    ended: bool
     parent: int
     group: int
     session: int
@@ -51,17 +53,54 @@ def signal_all(root: int, mark: str, number: signal.Signals) -> set[Member]:
 
 
 def kill_all(root: int, mark: str, known: Collection[Member]) -> None:
-    """Stops them all before it kills any, so that nobody gives birth behind our back."""
+    """Stops them all before it kills any, so that nobody gives birth behind our back.
+
+    One look that finds nobody proves little: who forks and ends all the time may be between two lives.
+    """
     known = {member for member in known if _alive(member)}
-    for _ in range(ROUNDS):
-        members = find(root, mark, known)
-        if not members:
-            break
-        for number in (signal.SIGSTOP, KILL):
-            for member in members:
-                _send(member, number)
-        known |= members
-    _send_to_group(root, KILL)
+    deadline = time.monotonic() + HUNT
+    empty = 0
+    try:
+        while empty < EMPTY_LOOKS and time.monotonic() < deadline:
+            newest = _newest()
+            members = find(root, mark, known)
+            caught = bool(members) or (_newest() != newest and _chase(mark.encode()))
+            empty = 0 if caught else empty + 1
+            for number in (signal.SIGSTOP, KILL):
+                for member in members:
+                    _send(member, number)
+            known |= members
+    finally:
+        kill_group(root)
+
+
+def _chase(needle: bytes) -> bool:
+    """Looks at nothing but the newest processes: who lives for less than a look takes is seen only so."""
+    caught, last = False, 0
+    deadline = time.monotonic() + CHASE
+    while time.monotonic() < deadline:
+        newest = _newest()
+        if newest == last:
+            continue
+        last = newest
+        for pid in range(newest, newest + 3):  # the next one may be born while we look
+            if needle in _environment(pid) and pid != os.getpid():
+                caught = True
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    os.kill(pid, KILL)
+    return caught
+
+
+def _newest() -> int:
+    """The number of the process that was started last; 0 where nobody knows."""
+    try:
+        fd = os.open("/proc/loadavg", os.O_RDONLY)
+    except OSError:
+        return 0
+    try:
+        return int(os.read(fd, 200).rsplit(b" ", 1)[1])
+    finally:
+        os.close(fd)
 
 
 def find(root: int, mark: str, known: Collection[Member] = ()) -> set[Member]:
@@ -77,7 +116,7 @@ def find(root: int, mark: str, known: Collection[Member] = ()) -> set[Member]:
         ours |= children
         grown = bool(children)
     ours.discard(os.getpid())
-    return {Member(pid, table[pid].started) for pid in ours if table[pid].state not in "ZX"}
+    return {Member(pid, table[pid].started) for pid in ours if not table[pid].ended}
 
 
 def any_alive(members: Collection[Member]) -> bool:
@@ -86,13 +125,17 @@ def any_alive(members: Collection[Member]) -> bool:
 
 def _alive(member: Member) -> bool:
     stat = _stat(member.pid)
-    return stat is not None and stat.started == member.started and stat.state not in "ZX"
+    return stat is not None and stat.started == member.started and not stat.ended
 
 
 def _send(member: Member, number: signal.Signals) -> None:
     if _alive(member):
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.kill(member.pid, number)
+
+
+def kill_group(root: int) -> None:
+    _send_to_group(root, KILL)
 
 
 def _send_to_group(root: int, number: signal.Signals) -> None:
@@ -134,11 +177,12 @@ def _stat(pid: int) -> _Stat | None:
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
             line = file.read()
-    except OSError:
+        # The name stands in brackets and may itself hold blanks and brackets.
+        words = line[line.rindex(b")") + 2 :].decode("ascii", "replace").split()
+        ended = words[0] in "ZX" and int(words[17]) <= 1  # a first thread may be gone while others work
+        return _Stat(ended, int(words[1]), int(words[2]), int(words[3]), words[19])
+    except (OSError, ValueError, IndexError):
         return None
-    # The name stands in brackets and may itself hold blanks and brackets.
-    words = line[line.rindex(b")") + 2 :].decode("ascii", "replace").split()
-    return _Stat(words[0], int(words[1]), int(words[2]), int(words[3]), words[19])
 
 
 def _environment(pid: int) -> bytes:

@@ -1,0 +1,57 @@
+import time
+
+import pytest
+
+from tests.make import subagent_stop
+from turngate.core.hooks import CommandHook
+from turngate.core.matcher import COMMON, Expression, Unusable, read_matcher
+from turngate.core.plan import Plan, matches, plan
+from turngate.core.reports import Skipped
+from turngate.core.settings import Rule, Settings
+
+ENDLESS = [
+    "(a+)+$", "(a*)*$", "(?:a|a)*$", "(a|ab)*$", "(.*a){20}$", "(x+x+)+y", "(\\w+\\s?)*!", "((a|b|ab)+)?$",
+    "a?" * 30 + "a" * 30, "(a?){40}a{40}", "(?:){1000000000}.", "(?=(a+)+$).", ".*" * 12 + "x",
+    "(?i:ax|AX)*$", "(" * 40 + "a?b" + "){60}" * 40, "(x)?((?(1)a|aa))*$", "(?>(a|ab))*$", "(?:[ab]x|bx)*$",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("matcher", ENDLESS)
+def test_an_expression_that_could_take_for_ever_is_unusable(matcher: str) -> None:
+    why = "could take for ever (it repeats what itself repeats or can be read in several ways)"
+    assert read_matcher(matcher) == Unusable(why)
+
+
+FINE = [
+    "mcp__.*__.*", "(x)?(?(1)a|b)+", "(?>ab)+", "^(Edit|Write|MultiEdit)$", "(foo|bar)+", ".*", ".+Tool$", "[A-Z][a-z]+_[0-9]+", "^mcp__",
+    ".*a.*b.*c.*d", ".*.*.*.*!", "a+b*c+.*!", "(?i)bash.*", "Notebook(Edit)?|Write.", "(a{3}b)+", "(?!Bash).*", "[^_]+__[^_]+__[^_]+",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("matcher", FINE)
+def test_an_expression_of_everyday_is_searched_in_no_time(matcher: str) -> None:
+    meaning = read_matcher(matcher)
+    assert isinstance(meaning, Expression)
+    for subject in ("a" * meaning.longest, "ab" * (meaning.longest // 2), "mcp__" * (meaning.longest // 5)):
+        started = time.perf_counter()
+        meaning.fits(subject)
+        assert time.perf_counter() - started < 1.0
+    assert meaning.longest >= COMMON
+
+
+def test_a_name_that_is_too_long_to_be_searched_fits_so_that_no_gate_is_passed_by() -> None:
+    event = subagent_stop("x" * 100_000)
+    assert (matches("^y.*", event), matches("^y.*", subagent_stop("x" * 1000))) == (True, False)
+
+
+@pytest.mark.parametrize(
+    ("matcher", "why"),
+    [
+        ("(a+)+$", "could take for ever (it repeats what itself repeats or can be read in several ways)"),
+        ("(((", "is no valid regular expression"),
+    ],
+)
+def test_a_hook_with_an_unusable_matcher_is_not_left_out_in_silence(matcher: str, why: str) -> None:
+    rule = Rule("SubagentStop", CommandHook("check"), matcher)
+    planned = plan(Settings(rules=(rule,)), subagent_stop("a" * 40))
+    assert planned == Plan(skip=((rule, Skipped(f"its matcher {matcher!r} {why}")),))

@@ -1,0 +1,24 @@
+"""What of an environment a process can be given."""
+
+import pytest
+
+from turngate.runners import ALL_TOGETHER, LONGEST, passable
+
+PLAIN = {"PATH": "/bin", "EMPTY": "", "LANG": "C"}
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        {"NUL": "a\0b"}, {"N\0L": "a"}, {"a=b": "c"}, {"": "nameless"}, {"HALF": "\ud800"},
+        {"LONG": "x" * LONGEST}, {"WIDE": "\u00e9" * (LONGEST // 2)},
+    ],
+)  # fmt: skip
+def test_one_bad_variable_is_left_out_and_the_others_are_passed(bad: dict[str, str]) -> None:
+    assert (passable({**PLAIN, **bad}), passable({**bad, **PLAIN}), passable(PLAIN)) == (PLAIN, PLAIN, PLAIN)
+
+
+def test_where_the_room_is_short_the_later_variables_come_first() -> None:
+    many = {f"V{number}": "x" * (LONGEST - 100) for number in range(15)}
+    kept = passable(many)
+    assert (list(kept), len(kept) * LONGEST) == ([f"V{number}" for number in range(14, 4, -1)], ALL_TOGETHER)
