@@ -1,5 +1,6 @@
 """A model on loopback that speaks as Anthropic's API does and says what a script tells it to."""
 
+import contextlib
 import itertools
 import json
 import socket
@@ -80,7 +81,8 @@ class AnthropicServer(ThreadingHTTPServer):
         self.over.set()
         with self._lock:
             for connection in self._open:
-                connection.shutdown(socket.SHUT_RDWR)
+                with contextlib.suppress(OSError):  # the client was quicker
+                    connection.shutdown(socket.SHUT_RDWR)
 
 
 class Conversation(BaseHTTPRequestHandler):

@@ -2,11 +2,14 @@
 
 import atexit
 import contextlib
+import errno
+import fcntl
 import hashlib
 import json
 import os
 import queue
 import re
+import stat
 import threading
 import time
 from collections.abc import Mapping
@@ -17,6 +20,7 @@ OLDER = "journal.1.jsonl"
 FILE_MOST = 4 * 1024 * 1024  # bytes; a fuller journal becomes the older one, and the older one goes
 TEXTS_MOST = 50  # whole texts kept per session,
 TEXTS_BYTES = 64 * 1024 * 1024  # and how large they may be together
+PATIENCE = 1.0  # seconds for another process that writes to the same journal
 
 
 def state_folder(environ: Mapping[str, str] = os.environ) -> str:
@@ -34,6 +38,7 @@ _SAFE_NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}")
 
 def session_folder(state: str, session: str) -> str:
     """A session's folder; an id that is no plain name gets one made from its hash."""
+    session = str(session)  # an embedder's may be a number
     if not _SAFE_NAME.fullmatch(session):
         session = "id-" + hashlib.sha256(session.encode("utf-8", "replace")).hexdigest()[:24]
     return os.path.join(state, "sessions", session)
@@ -44,22 +49,16 @@ class Journal:
 
     def __init__(self, state: str) -> None:
         self._state = os.path.abspath(state)
-        self._lines: queue.SimpleQueue[tuple[str, Mapping[str, Any]] | None] = queue.SimpleQueue()
+        self._lines: _Lines = queue.SimpleQueue()
         self._writer: threading.Thread | None = None
         self.fault: str | None = None  # the first thing that went wrong, for people
 
     def record(self, session: str, entry: Mapping[str, Any]) -> None:
-        self._lines.put((session, {"time": time.time(), "session_id": session, **entry}))
-        if self._writer is None:
-            writer = threading.Thread(target=self._write_all, daemon=True, name="turngate-journal")
-            try:
-                writer.start()
-            except RuntimeError:  # no thread is to be had: it is written here and now
-                self._lines.put(None)
-                self._write_all()
-                return
-            self._writer = writer
-            atexit.register(self.close)
+        line = {"time": time.time(), "session_id": session, **entry}
+        if self._writer is not None or self._start():
+            self._lines.put((session, line))
+        else:  # no thread is to be had: it is written here and now
+            self._write(session, line)
 
     def keep(self, session: str, text: str) -> str | None:
         folder = os.path.join(session_folder(self._state, session), "texts")
@@ -68,7 +67,7 @@ class Journal:
         try:
             make_private(folder)
             _forget_oldest(folder, len(data))
-            with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+            with open(open_plain(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), "wb") as file:
                 file.write(data)
         except OSError as error:
             self._failed(error)
@@ -83,30 +82,99 @@ class Journal:
             self._lines.put(None)
             writer.join(timeout=2.0)
 
-    def _write_all(self) -> None:
-        while (item := self._lines.get()) is not None:
-            session, entry = item
-            try:
-                self._append(session_folder(self._state, session), _line(entry))
-            except OSError as error:
-                self._failed(error)
-
-    def _append(self, folder: str, line: bytes) -> None:
-        make_private(folder)
-        path = os.path.join(folder, JOURNAL)
-        with contextlib.suppress(FileNotFoundError):
-            if os.stat(path).st_size + len(line) > FILE_MOST:
-                os.replace(path, os.path.join(folder, OLDER))
-        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    def _start(self) -> bool:
+        """Each writer has a queue of its own: one that is slow to end takes nothing from the next."""
+        self._lines = queue.SimpleQueue()
+        writer = threading.Thread(
+            target=self._write_all, args=(self._lines,), daemon=True, name="turngate-journal"
+        )
         try:
-            os.write(fd, line)  # one write: lines of several processes never mix
+            writer.start()
+        except RuntimeError:
+            return False
+        self._writer = writer
+        atexit.register(self.close)
+        return True
+
+    def _write_all(self, lines: "_Lines") -> None:
+        while (item := lines.get()) is not None:
+            self._write(*item)
+
+    def _write(self, session: str, entry: Mapping[str, Any]) -> None:
+        try:
+            _append(session_folder(self._state, session), _line(entry))
+        except (OSError, TypeError, ValueError, RecursionError) as error:  # one line is lost, not the rest
+            self._failed(error)
+
+    def _failed(self, error: Exception) -> None:
+        if self.fault is None:
+            where = getattr(error, "filename", None) or self._state
+            why = getattr(error, "strerror", None) or error
+            self.fault = (
+                f"the journal could not be written ({where}: {why}); set TURNGATE_STATE to another folder"
+            )
+
+
+_Lines = queue.SimpleQueue[tuple[str, Mapping[str, Any]] | None]
+
+
+def _append(folder: str, line: bytes) -> None:
+    make_private(folder)
+    path = os.path.join(folder, JOURNAL)
+    while True:
+        fd = open_plain(path, os.O_RDWR | os.O_CREAT | os.O_APPEND)
+        try:
+            alone = _lock(fd)
+            if not is_still(path, fd):
+                continue  # another process has put it aside meanwhile
+            size = os.fstat(fd).st_size
+            if alone and size and size + len(line) > FILE_MOST:
+                os.replace(path, os.path.join(folder, OLDER))
+                continue
+            if size and os.pread(fd, 1, size - 1) != b"\n":
+                line = b"\n" + line  # half a line of a process that was killed, or of a full disk
+            write_whole(fd, line)
+            return
         finally:
             os.close(fd)
 
-    def _failed(self, error: OSError) -> None:
-        if self.fault is None:
-            where = error.filename or self._state
-            self.fault = f"the journal could not be written ({where}: {error.strerror}); set TURNGATE_STATE to another folder"
+
+def _lock(fd: int) -> bool:
+    """Whoever is stopped while it writes holds up nobody: then we write without being alone."""
+    end = time.monotonic() + PATIENCE
+    while time.monotonic() < end:
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            time.sleep(0.005)
+        except OSError:  # a file system without locks
+            return False
+        else:
+            return True
+    return False
+
+
+def is_still(path: str, fd: int) -> bool:
+    """Does the path still lead to the file that we have opened?"""
+    try:
+        return os.path.samestat(os.stat(path), os.fstat(fd))
+    except FileNotFoundError:
+        return False
+
+
+def write_whole(fd: int, data: bytes) -> None:
+    """A full disk takes a part and says nothing; it says so when it is given the rest."""
+    while data:
+        data = data[os.write(fd, data) :]
+
+
+def open_plain(path: str, flags: int) -> int:
+    """Opens a plain file, and nothing else: a pipe would hold us up for ever, a device keeps nothing."""
+    fd = os.open(path, flags | os.O_NONBLOCK | os.O_NOCTTY, 0o600)
+    if not stat.S_ISREG(os.fstat(fd).st_mode):
+        os.close(fd)
+        raise OSError(errno.EINVAL, "it is no plain file", path)
+    return fd
 
 
 def _line(entry: Mapping[str, Any]) -> bytes:

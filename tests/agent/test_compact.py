@@ -10,7 +10,7 @@ from tests.agent.make import KEEP, Actor, actor, lines, records, refuse, say, se
 from tests.make import rule
 from turngate.agent.compact import ASK, compact
 from turngate.core.messages import Said
-from turngate.core.turn import Compacted, Notice, TurnResult
+from turngate.core.turn import Compacted, Notice
 
 SUMMARY = "This conversation was summed up:\n\n"
 
@@ -160,16 +160,29 @@ def test_the_summary_is_marked_in_the_transcript(project: Path) -> None:
     assert (record["isMeta"], record["message"]["content"]) == (True, f"{SUMMARY}we built a house")
 
 
-def test_a_model_that_fails_at_the_summary_fails_the_turn_and_loses_nothing(project: Path) -> None:
-    agent = crowded(project, LONG, "looked", {"error": "auth"}, "the summary", "done")
+def test_a_model_that_fails_at_the_summary_is_said_and_the_turn_goes_on(project: Path) -> None:
+    agent = crowded(project, LONG, "looked", {"error": "auth"}, "done")
+    result = agent.play("look", "go on")
+    assert (result.outcome, result.result, result.model_requests) == ("completed", "done", 2)
+    assert agent.of(Notice) == [
+        Notice("the conversation could not be summed up: the model failed (auth): auth")
+    ]
+    assert agent.heard()[0] == "look"
 
-    async def all_three() -> list[TurnResult]:
-        async with agent.session:
-            return [await agent.session.send(prompt) for prompt in ("look", "go on", "again")]
 
-    results = asyncio.run(all_three())
-    assert [result.outcome for result in results] == ["completed", "error", "completed"]
-    assert agent.heard(3)[0] == "look"
+def test_a_compaction_that_fails_is_not_tried_again_at_every_request(project: Path) -> None:
+    look = {"tool": "Glob", "input": {"pattern": "*"}}
+    agent = crowded(project, LONG, "looked", {"error": "auth"}, look, look, look, "done")
+    result = agent.play("look", "go on")
+    assert (result.outcome, result.model_requests) == ("completed", 5)
+    assert len(agent.of(Notice)) == 1
+
+
+def test_a_summary_is_asked_for_again_while_the_provider_is_overloaded_and_is_counted(project: Path) -> None:
+    agent = crowded(project, LONG, "looked", {"error": "overloaded"}, "the summary", "done", retries=(0.0,))
+    result = agent.play("look", "go on")
+    assert (result.outcome, result.result, result.model_requests) == ("completed", "done", 3)
+    assert agent.heard() == [f"{SUMMARY}the summary", "go on"]
 
 
 def test_what_a_start_hook_said_is_known_after_a_compaction(project: Path) -> None:

@@ -1,18 +1,22 @@
 """A session's past: resumed after a kill, held by one process, listed and pruned."""
 
 import asyncio
+import fcntl
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.agent.make import (
     Actor,
@@ -30,7 +34,7 @@ from tests.make import rule, stop_hooks, write_settings
 from turngate.agent.history import Listed, Past, SessionLock, chat_path, list_sessions, prune, read_past
 from turngate.agent.transcript import Transcript
 from turngate.core.messages import Message, Reply, Results, Said, Text, ToolResult, ToolUse
-from turngate.errors import SessionBusy
+from turngate.errors import SessionBusy, UsageError
 
 TOLD = "[Stop hook requested continuation]\nrun the tests"
 
@@ -144,7 +148,7 @@ def test_a_tool_call_that_a_kill_left_open_gets_an_answer(project: Path) -> None
     agent = configured(project, "at last", dialect="turngate", session_id="x")
     agent.play("and now?")
     lost = "the session ended before this tool did"
-    assert agent.heard() == ["build it", "agent: Bash + Bash", f"tool: {lost} + {lost}", "and now?"]
+    assert agent.heard() == ["build it", "agent: Bash + Bash", f"tool: one + {lost}", "and now?"]
 
 
 # Read back
@@ -166,6 +170,8 @@ CALL = Reply((ToolUse("t1", "Bash", {"command": "x"}),), "tool_use")
 ANSWER = Reply((Text("done"),))
 CONTINUED = Said("go on", "stop_hook")
 LOST = Results((ToolResult("t1", "the session ended before this tool did", is_error=True),))
+TWO = Reply((ToolUse("t1", "Bash", {}), ToolUse("t2", "Read", {})), "tool_use")
+ONE_DONE, OTHER_DONE = Results((ToolResult("t1", "one"),)), Results((ToolResult("t2", "other"),))
 OVER = {"type": "turn_end", "ended_by": "allowed", "notice": None}
 
 PASTS: list[tuple[str, list[Message | dict[str, Any]], Past]] = [
@@ -179,6 +185,17 @@ PASTS: list[tuple[str, list[Message | dict[str, Any]], Past]] = [
     ("cleared", [Said("a"), ANSWER, CONTINUED, {"type": "cleared"}, Said("b")], Past((Said("b"),), 0)),
     ("summed up", [Said("a"), ANSWER, Said("sum", "summary"), Said("b")],
      Past((Said("sum", "summary"), Said("b")), 0)),
+    ("results in records of their own", [TWO, ONE_DONE, OTHER_DONE, ANSWER],
+     Past((TWO, Results((*ONE_DONE.results, *OTHER_DONE.results)), ANSWER), 0)),
+    ("results in another order", [TWO, OTHER_DONE, ONE_DONE],
+     Past((TWO, Results((*ONE_DONE.results, *OTHER_DONE.results))), 0)),
+    ("one result of two", [TWO, OTHER_DONE, Said("b")],
+     Past((TWO, Results((*LOST.results, *OTHER_DONE.results)), Said("b")), 0)),
+    ("a word between the results", [TWO, ONE_DONE, Said("b", "context"), OTHER_DONE],
+     Past((TWO, Results((*ONE_DONE.results, *OTHER_DONE.results)), Said("b", "context")), 0)),
+    ("a result twice", [CALL, ONE_DONE, Results((ToolResult("t1", "late"),))], Past((CALL, ONE_DONE), 0)),
+    ("a result without its call", [Said("a"), ONE_DONE, CALL, OTHER_DONE], Past((Said("a"), CALL, LOST), 0)),
+    ("a result after another reply", [CALL, ANSWER, ONE_DONE], Past((CALL, LOST, ANSWER), 0)),
     ("other records", [{"type": "hook_output", "stdout": "x"}, Said("a"), {"type": "odd"}], Past((Said("a"),), 0)),
 ]  # fmt: skip
 
@@ -217,6 +234,68 @@ def test_a_record_that_somebody_else_wrote_does_not_stop_a_resume(tmp_path: Path
     with path.open("a") as file:
         file.write(line + "\n")
     assert read_past(str(path)).messages[:2] == (Said("a"), ANSWER)
+
+
+@pytest.mark.parametrize("count", [-1, 10**30, True, 1.5, None, "2", [2]])
+def test_a_count_that_nobody_could_have_counted_is_none(tmp_path: Path, count: Any) -> None:
+    path = tmp_path / "chat.jsonl"
+    record = {"type": "user", "continuation": count, "message": {"role": "user", "content": "hi"}}
+    path.write_text(json.dumps(record) + "\n")
+    assert read_past(str(path)) == Past((Said("hi"),), 0)
+
+
+ANYTHING = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.text(max_size=3)
+    | st.sampled_from(["t1", "user", "summary"]),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=3), inner, max_size=2),
+    max_leaves=4,
+)
+IDS = st.sampled_from(["t1", "t2", "t3"]) | ANYTHING
+BLOCKS = st.one_of(
+    st.fixed_dictionaries({"type": st.just("text"), "text": ANYTHING}),
+    st.fixed_dictionaries(
+        {"type": st.just("tool_use"), "id": IDS, "name": st.just("Bash") | ANYTHING, "input": ANYTHING}
+    ),
+    st.fixed_dictionaries({"type": st.just("tool_result"), "tool_use_id": IDS, "content": ANYTHING}),
+    ANYTHING,
+)
+RECORDS = ANYTHING | st.fixed_dictionaries(
+    {
+        "type": st.sampled_from(["user", "assistant"]) | ANYTHING,
+        "message": st.fixed_dictionaries(
+            {
+                "role": st.sampled_from(["user", "assistant"]) | ANYTHING,
+                "content": st.lists(BLOCKS, max_size=4) | ANYTHING,
+            },
+            optional={key: ANYTHING for key in ("usage", "stop_reason", "model", "id")},
+        )
+        | ANYTHING,
+    },
+    optional={key: ANYTHING for key in ("origin", "continuation", "uuid", "isMeta")},
+)
+
+
+@given(st.lists(RECORDS, max_size=8))
+def test_whatever_was_written_each_call_has_one_result_right_after_it(
+    tmp_path_factory: pytest.TempPathFactory, written: list[Any]
+) -> None:
+    path = tmp_path_factory.mktemp("chat") / "chat.jsonl"
+    path.write_text("".join(json.dumps(record) + "\n" for record in written))
+    messages = read_past(str(path)).messages
+    calls = [
+        (place + 1, [use.id for use in message.tool_uses])
+        for place, message in enumerate(messages)
+        if isinstance(message, Reply) and message.tool_uses
+    ]
+    answers = [
+        (place, [result.tool_use_id for result in message.results])
+        for place, message in enumerate(messages)
+        if isinstance(message, Results)
+    ]
+    assert (answers, [len(set(ids)) for _, ids in calls]) == (calls, [len(ids) for _, ids in calls])
 
 
 def test_a_session_that_is_opened_again_goes_on_where_it_was(project: Path) -> None:
@@ -263,6 +342,27 @@ def test_a_lock_dies_with_its_owner(project: Path) -> None:
     lock = SessionLock(os.path.join(os.environ["TURNGATE_STATE"], "sessions", "x", "lock"))
     lock.take()
     lock.release()
+
+
+def test_a_lock_on_a_folder_that_was_removed_meanwhile_is_taken_again(
+    state: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = state / "sessions" / "x" / "lock"
+    flock = fcntl.flock
+    removed: list[int] = []
+
+    def remove_first(fd: int, how: int) -> None:
+        if not removed:
+            removed.append(fd)
+            shutil.rmtree(path.parent)
+        flock(fd, how)
+
+    monkeypatch.setattr(fcntl, "flock", remove_first)
+    first, second = SessionLock(str(path)), SessionLock(str(path))
+    first.take()
+    with pytest.raises(SessionBusy):
+        second.take()
+    first.release()
 
 
 # Lists
@@ -314,6 +414,18 @@ def test_a_stray_file_does_not_stop_the_pruning(project: Path, state: Path) -> N
     assert prune(str(state), 30) == ["old"]
 
 
+def test_a_folder_that_vanishes_meanwhile_does_not_stop_the_pruning(
+    project: Path, state: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("gone", "old"):
+        actor(project, "done", session_id=name).play()
+        age(state / "sessions" / name, 31)
+    known = [str(state / "sessions" / name) for name in ("gone", "old")]
+    monkeypatch.setattr("turngate.agent.history._folders", lambda _: known)
+    shutil.rmtree(state / "sessions" / "gone")
+    assert prune(str(state), 30) == ["old"]
+
+
 def test_a_session_that_is_used_stays_young(project: Path, state: Path) -> None:
     actor(project, "done", session_id="s").play()
     age(state / "sessions" / "s", 31)
@@ -333,6 +445,20 @@ def test_what_a_session_remembers_lies_in_its_own_folder_and_not_in_the_project(
     ]
     assert list(project.iterdir()) == []
     assert [len(lines(state / "sessions" / name / "journal.jsonl")) for name in ("a", "b")] == [2, 2]
+
+
+# A place that can not be used
+
+
+@pytest.mark.parametrize("make", [Path.mkdir, os.mkfifo, lambda path: path.symlink_to("/dev/full")])
+def test_a_transcript_that_is_no_plain_file_is_refused(tmp_path: Path, make: Callable[[Path], Any]) -> None:
+    path = tmp_path / "chat.jsonl"
+    make(path)
+    for use in (lambda: read_past(str(path)), lambda: Transcript(str(path), "s", "/p")):
+        with pytest.raises(
+            UsageError, match=f"^{path} can not be used: .*; put that right, or set TURNGATE_STATE"
+        ):
+            use()
 
 
 def test_the_conversation_is_kept_in_the_session_too(project: Path) -> None:

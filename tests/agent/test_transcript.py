@@ -212,6 +212,14 @@ def test_a_continuation_is_marked_as_nobodys_words(project: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize("given", [None, 5, "ls", ["a"]])
+@pytest.mark.parametrize("name", ["Bash", "Read"])
+def test_an_input_that_is_no_object_does_not_stop_the_writer(tmp_path: Path, name: str, given: Any) -> None:
+    written(tmp_path / "chat.jsonl", Reply((ToolUse("t1", name, given),)))
+    [_, record] = records(str(tmp_path / "chat.jsonl"))
+    assert message_of(record) == Reply((ToolUse("t1", name, {}),))
+
+
 # On disk before any hook
 
 

@@ -513,8 +513,13 @@ def test_when_the_window_is_closed_nothing_is_left(talk: Callable[..., Terminal]
     assert not runs()
 
 
-def test_our_own_fault_restores_the_terminal(talk: Callable[..., Terminal]) -> None:
-    terminal = talk({"texts": 5})
+def test_our_own_fault_restores_the_terminal(
+    talk: Callable[..., Terminal], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bug = "from turngate.cli.terminal.conversation import Conversation\nConversation._turn = 5\n"
+    (tmp_path / "sitecustomize.py").write_text(bug)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    terminal = talk("Done.")
     terminal.say("hello")
     assert terminal.end() == 70
     terminal.expect("turngate: this is our own fault (TypeError")

@@ -1,19 +1,23 @@
 """A session's folder: its transcript, who writes it, and the conversation as it was left."""
 
 import contextlib
+import errno
 import fcntl
 import os
 import shutil
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
-from turngate.agent.transcript import message_of, read_records
-from turngate.core.messages import Message, Reply, Results, Said, ToolResult
-from turngate.errors import SessionBusy
-from turngate.journal import make_private, session_folder
+from turngate.agent.transcript import message_of, read_records, usable
+from turngate.core.messages import Message, Reply, Results, Said, ToolResult, ToolUse
+from turngate.errors import SessionBusy, UsageError
+from turngate.journal import is_still, make_private, open_plain, session_folder
 
 CHAT = "chat.jsonl"
+COUNT_MOST = 1_000_000  # continuations; whoever wrote more did not count
+TRIES = 20  # at a lock whose folder is being removed
 
 
 @dataclass(frozen=True)
@@ -23,6 +27,7 @@ class Past:
     messages: tuple[Message, ...] = ()
     continuations: int = 0  # of the turn that was not finished; 0 when it was
     last: str | None = field(default=None, compare=False)  # the last message's id
+    keys: frozenset[str] = frozenset()  # of messages that may reach it once only
 
 
 def chat_path(state: str, session: str, dialect: str = "turngate") -> str:
@@ -36,7 +41,8 @@ def read_past(path: str) -> Past:
     messages: list[Message] = []
     continuations = 0
     last: str | None = None
-    for record in read_records(path):
+    keys: set[str] = set()
+    for record in _records(path):
         kind = record.get("type")
         if kind == "cleared":
             messages, continuations = [], 0
@@ -45,24 +51,57 @@ def read_past(path: str) -> Past:
         message = message_of(record)
         if message is None:
             continue
-        last = record.get("uuid") or last
+        if isinstance(record.get("key"), str):
+            keys.add(record["key"])
+        last = record["uuid"] if isinstance(record.get("uuid"), str) else last
         if isinstance(message, Said):
             if message.origin == "summary":
                 messages = []
-            count = record.get("continuation", 0)
-            continuations = count if type(count) is int else 0
+            continuations = _count(record.get("continuation"))
         messages.append(message)
-    return Past(tuple(_answered(messages)), continuations, last)
+    return Past(tuple(_answered(messages)), continuations, last, frozenset(keys))
+
+
+def _records(path: str) -> Iterator[dict[str, Any]]:
+    with usable(path):
+        yield from read_records(path)
+
+
+def _count(said: object) -> int:
+    return said if type(said) is int and 0 <= said <= COUNT_MOST else 0
 
 
 def _answered(messages: list[Message]) -> Iterator[Message]:
-    """Every tool call has its result: providers refuse a conversation in which one is missing."""
-    for place, message in enumerate(messages):
-        yield message
-        follower = messages[place + 1] if place + 1 < len(messages) else None
-        if isinstance(message, Reply) and message.tool_uses and not isinstance(follower, Results):
-            lost = "the session ended before this tool did"
-            yield Results(tuple(ToolResult(use.id, lost, is_error=True) for use in message.tool_uses))
+    """Every tool call has one result, right after it: providers refuse any other conversation.
+
+    What was written between two replies belongs to the first of them: the results of its calls, in as many
+    records as there are, and then what was said.
+    """
+    for reply, rest in _by_reply(messages):
+        if reply is not None:
+            yield reply
+        if reply is not None and reply.tool_uses:
+            found = [result for message in rest if isinstance(message, Results) for result in message.results]
+            yield Results(tuple(_result(use, found) for use in reply.tool_uses))
+        yield from (message for message in rest if isinstance(message, Said))
+
+
+def _by_reply(messages: list[Message]) -> Iterator[tuple[Reply | None, list[Message]]]:
+    """Each reply with what follows it up to the next one; what comes before the first has none."""
+    reply: Reply | None = None
+    rest: list[Message] = []
+    for message in messages:
+        if isinstance(message, Reply):
+            yield reply, rest
+            reply, rest = message, []
+        else:
+            rest.append(message)
+    yield reply, rest
+
+
+def _result(use: ToolUse, found: list[ToolResult]) -> ToolResult:
+    lost = ToolResult(use.id, "the session ended before this tool did", is_error=True)
+    return next((result for result in found if result.tool_use_id == use.id), lost)
 
 
 @dataclass
@@ -73,8 +112,24 @@ class SessionLock:
     _fd: int = field(default=-1)
 
     def take(self) -> None:
-        make_private(os.path.dirname(self.path))
-        fd = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600)
+        with usable(self.path):
+            self._fd = self._locked()
+            os.ftruncate(self._fd, 0)
+            os.write(self._fd, str(os.getpid()).encode())
+
+    def _locked(self) -> int:
+        """A lock on a file that was removed meanwhile, with its whole folder, would hold nothing."""
+        for _ in range(TRIES):
+            with contextlib.suppress(FileNotFoundError):  # removed since we made it
+                make_private(os.path.dirname(self.path))
+                fd = open_plain(self.path, os.O_RDWR | os.O_CREAT)
+                self._lock(fd)
+                if is_still(self.path, fd):
+                    return fd
+                os.close(fd)
+        raise FileNotFoundError(errno.ENOENT, "it is removed again and again", self.path)
+
+    def _lock(self, fd: int) -> None:
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -84,9 +139,6 @@ class SessionLock:
             raise SessionBusy(
                 f"session {session} is in use by process {owner or 'unknown'}; end that one, or start another session"
             ) from None
-        os.ftruncate(fd, 0)
-        os.write(fd, str(os.getpid()).encode())
-        self._fd = fd
 
     def release(self) -> None:
         if self._fd >= 0:
@@ -122,9 +174,9 @@ def _folders(state: str) -> Iterator[str]:
     """Every session's folder, also where the mux dialect writes."""
     for root in (state, os.path.join(os.path.expanduser("~"), ".mux")):
         folder = os.path.join(root, "sessions")
-        for name in os.listdir(folder) if os.path.isdir(folder) else ():
-            if os.path.isdir(os.path.join(folder, name)):
-                yield os.path.join(folder, name)
+        with contextlib.suppress(OSError):  # there is none, or none that we may read
+            names = os.listdir(folder)
+            yield from (path for name in names if os.path.isdir(path := os.path.join(folder, name)))
 
 
 def _first_words(path: str) -> tuple[str, str]:
@@ -144,16 +196,22 @@ def prune(state: str, days: float) -> list[str]:
     """Removes sessions that nobody wrote to for so long and that nobody holds; says which."""
     removed = []
     for path in list(_folders(state)):
-        newest = max(
-            (os.path.getmtime(os.path.join(path, each)) for each in os.listdir(path)),
-            default=os.path.getmtime(path),
-        )
-        if time.time() - newest < days * 86400:
-            continue
-        lock = SessionLock(os.path.join(state, "sessions", os.path.basename(path), "lock"))
-        with contextlib.suppress(SessionBusy):
-            lock.take()
-            shutil.rmtree(path)
-            lock.release()
-            removed.append(os.path.basename(path))
+        with contextlib.suppress(OSError, UsageError):  # somebody holds it, or has removed it meanwhile
+            if time.time() - _changed(path) >= days * 86400:
+                _remove(path, state)
+                removed.append(os.path.basename(path))
     return sorted(removed)
+
+
+def _changed(folder: str) -> float:
+    every = [os.path.join(folder, name) for name in os.listdir(folder)]
+    return max(os.path.getmtime(path) for path in every or [folder])
+
+
+def _remove(folder: str, state: str) -> None:
+    lock = SessionLock(os.path.join(state, "sessions", os.path.basename(folder), "lock"))
+    lock.take()
+    try:
+        shutil.rmtree(folder)
+    finally:
+        lock.release()

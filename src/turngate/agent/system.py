@@ -3,7 +3,7 @@
 import os
 import re
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from string import Template
 
 GUIDES = ("AGENTS.md", "CLAUDE.md")
@@ -16,8 +16,13 @@ A message that begins with a note about a stop hook comes from the project's own
 work that is still to be done."""
 
 
-def system_prompt(project: str, context: Sequence[str]) -> str:
-    parts = [INSTRUCTIONS.format(project=project), *(_guide(project, name) for name in GUIDES), *context]
+def system_prompt(project: str, context: Sequence[str], role: str = "") -> str:
+    parts = [
+        INSTRUCTIONS.format(project=project),
+        role,
+        *(_guide(project, name) for name in GUIDES),
+        *context,
+    ]
     return "\n\n".join(part for part in parts if part)
 
 
@@ -30,25 +35,32 @@ def _guide(project: str, name: str) -> str:
     return f"The project's {name}:\n{text}" if text else ""
 
 
-_EXPORT = re.compile(r"\s*(?:export\s+)?([A-Za-z_]\w*)=(.*)", re.ASCII)
+_EXPORT = re.compile(r"\s*(?:export\s+)?([A-Za-z_]\w*=.*)", re.ASCII)
+_ASSIGNED = re.compile(r"([A-Za-z_]\w*)=(.*)", re.ASCII | re.DOTALL)
 
 
 def read_exports(path: str, environ: Mapping[str, str]) -> dict[str, str]:
-    """The lines `export K=V` that SessionStart hooks appended to their file; `$NAME` in them is expanded."""
+    """The lines `export K=V …` that SessionStart hooks appended to their file; `$NAME` in them is expanded."""
     found: dict[str, str] = {}
     try:
         with open(path, encoding="utf-8", errors="replace") as file:
             for line in file:
                 match = _EXPORT.match(line)
-                if match:
-                    found[match[1]] = Template(_unquoted(match[2])).safe_substitute({**environ, **found})
+                for name, value in _assigned(match[1]) if match else ():
+                    found[name] = Template(value).safe_substitute({**environ, **found})
     except OSError:
         return {}
     return found
 
 
-def _unquoted(text: str) -> str:
+def _assigned(text: str) -> Iterator[tuple[str, str]]:
+    """`A=1 B='x y'` up to the first word that is none of this kind, such as a comment."""
     try:
-        return "".join(shlex.split(text)[:1])
-    except ValueError:
-        return text.strip()
+        words = shlex.split(text)
+    except ValueError:  # a quote that nobody closed
+        words = [text.strip()]
+    for word in words:
+        match = _ASSIGNED.fullmatch(word)
+        if match is None:
+            return
+        yield match[1], match[2]

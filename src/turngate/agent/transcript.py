@@ -4,12 +4,14 @@ import json
 import os
 import uuid
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict
 from datetime import UTC, datetime
-from typing import Any, assert_never
+from typing import Any, assert_never, get_args
 
 from turngate.core.messages import (
     Message,
+    Origin,
     Reply,
     Results,
     Said,
@@ -19,7 +21,8 @@ from turngate.core.messages import (
     ToolUse,
     Usage,
 )  # fmt: skip
-from turngate.journal import make_private
+from turngate.errors import UsageError
+from turngate.journal import make_private, open_plain, write_whole
 
 
 class Transcript:
@@ -31,9 +34,10 @@ class Transcript:
         self.path = path
         self._common = {"sessionId": session, "cwd": cwd, "isSidechain": sidechain}
         self._parent = parent
-        make_private(os.path.dirname(path))
-        self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
-        self._end_last_line()
+        with usable(path):
+            make_private(os.path.dirname(path))
+            self._fd = open_plain(path, os.O_RDWR | os.O_CREAT | os.O_APPEND)
+            self._end_last_line()
 
     def say(self, message: Message, **meta: Any) -> None:
         """Adds a message of the conversation, and each of its tool calls as a record of its own."""
@@ -57,9 +61,7 @@ class Transcript:
 
     def add(self, record: Mapping[str, Any]) -> None:
         line = json.dumps(record, ensure_ascii=False, separators=(",", ":"), default=str) + "\n"
-        data = line.encode("utf-8", "replace")
-        while data:
-            data = data[os.write(self._fd, data) :]
+        write_whole(self._fd, line.encode("utf-8", "replace"))
 
     def settle(self) -> None:
         """Everything said so far is on disk."""
@@ -75,6 +77,18 @@ class Transcript:
         size = os.fstat(self._fd).st_size
         if size and os.pread(self._fd, 1, size - 1) != b"\n":
             os.write(self._fd, b"\n")
+
+
+@contextmanager
+def usable(path: str) -> Iterator[None]:
+    """A place where no session can be kept is for the user to mend, so it is told as wrong usage."""
+    try:
+        yield
+    except OSError as error:
+        raise UsageError(
+            f"{error.filename or path} can not be used: {error.strerror}; "
+            "put that right, or set TURNGATE_STATE to another folder"
+        ) from None
 
 
 def _now() -> str:
@@ -115,7 +129,7 @@ def _shapes(message: Message) -> Iterator[tuple[str, dict[str, Any]]]:
 def _block(block: Text | ToolUse) -> dict[str, Any]:
     if isinstance(block, Text):
         return {"type": "text", "text": block.text}
-    return {"type": "tool_use", "id": block.id, "name": block.name, "input": dict(block.input)}
+    return {"type": "tool_use", "id": block.id, "name": block.name, "input": _given(block)}
 
 
 def _origin(message: Message) -> dict[str, Any]:
@@ -128,8 +142,14 @@ def _origin(message: Message) -> dict[str, Any]:
 def _call_record(call: ToolUse) -> dict[str, Any]:
     """People grep for `"tool_name":"bash".*"script":".*test`."""
     if call.name == "Bash":
-        return {"type": "tool_call", "tool_name": "bash", "script": str(call.input.get("command", ""))}
-    return {"type": "tool_call", "tool_name": call.name.lower(), "input": dict(call.input)}
+        return {"type": "tool_call", "tool_name": "bash", "script": str(_given(call).get("command", ""))}
+    return {"type": "tool_call", "tool_name": call.name.lower(), "input": _given(call)}
+
+
+def _given(call: ToolUse) -> dict[str, Any]:
+    """A model may give anything; a conversation with anything but an object is refused by providers."""
+    given: object = call.input
+    return dict(given) if isinstance(given, Mapping) else {}
 
 
 # Reading
@@ -138,7 +158,7 @@ def _call_record(call: ToolUse) -> dict[str, Any]:
 def read_records(path: str) -> Iterator[dict[str, Any]]:
     """Every record that can be read; half a line, or a line that is no JSON, is passed over."""
     try:
-        with open(path, encoding="utf-8", errors="replace") as file:
+        with open(open_plain(path, os.O_RDONLY), encoding="utf-8", errors="replace") as file:
             for line in file:
                 record = _parsed(line)
                 if record is not None:
@@ -164,35 +184,54 @@ def message_of(record: Mapping[str, Any]) -> Message | None:
     if message.get("role") == "assistant":
         return _read_reply(message, content) if isinstance(content, list) else None
     if isinstance(content, str):
-        return Said(content, record.get("origin", "user"))
-    blocks = content if isinstance(content, list) else []
-    results = tuple(
-        ToolResult(block["tool_use_id"], str(block.get("content", "")), bool(block.get("is_error")))
-        for block in blocks
-        if isinstance(block, dict)
-        and block.get("type") == "tool_result"
-        and isinstance(block.get("tool_use_id"), str)
-    )
+        return Said(content, _read_origin(record))
+    results = tuple(_read_results(content if isinstance(content, list) else []))
     return Results(results) if results else None
 
 
+def _read_origin(record: Mapping[str, Any]) -> Origin:
+    """An origin that we do not know is no user's when it is marked as nobody's words."""
+    known: tuple[Origin, ...] = get_args(Origin)
+    other: Origin = "context" if record.get("isMeta") is True else "user"
+    return next((origin for origin in known if origin == record.get("origin")), other)
+
+
+def _read_results(blocks: list[Any]) -> Iterator[ToolResult]:
+    for block in blocks:
+        match block:
+            case {"type": "tool_result", "tool_use_id": str(identity)}:
+                yield ToolResult(identity, _text_of(block.get("content")), block.get("is_error") is True)
+            case _:
+                pass
+
+
 def _read_reply(message: Mapping[str, Any], content: list[Any]) -> Reply:
-    blocks = tuple(block for raw in content if (block := _read_block(raw)) is not None)
+    blocks = tuple(_read_blocks(content))
     said = message.get("usage")
     known = Usage.__dataclass_fields__
     usage = {k: v for k, v in said.items() if k in known and type(v) is int} if isinstance(said, dict) else {}
-    stop: StopReason = message.get("stop_reason") or "end_turn"
-    return Reply(blocks, stop, Usage(**usage), str(message.get("model", "")), str(message.get("id", "")))
+    reasons: tuple[StopReason, ...] = get_args(StopReason)
+    stop = next((reason for reason in reasons if reason == message.get("stop_reason")), reasons[0])
+    return Reply(blocks, stop, Usage(**usage), _word(message.get("model")), _word(message.get("id")))
 
 
-def _read_block(raw: Any) -> Text | ToolUse | None:
-    match raw:
-        case {"type": "text", "text": str(text)}:
-            return Text(text)
-        case {"type": "tool_use", "id": str(identity), "name": str(name)}:
-            return ToolUse(identity, name, raw.get("input") or {})
-        case _:
-            return None
+def _read_blocks(content: list[Any]) -> Iterator[Text | ToolUse]:
+    """A call whose id was there already is left out: it could not be told from the first one."""
+    calls: set[str] = set()
+    for raw in content:
+        match raw:
+            case {"type": "text", "text": str(text)}:
+                yield Text(text)
+            case {"type": "tool_use", "id": str(identity), "name": str(name)} if identity not in calls:
+                calls.add(identity)
+                given = raw.get("input")
+                yield ToolUse(identity, name, given if isinstance(given, dict) else {})
+            case _:
+                pass
+
+
+def _word(value: object) -> str:
+    return value if isinstance(value, str) else ""
 
 
 LINES = 50
@@ -226,7 +265,7 @@ def _text_of(content: Any) -> str:
 def _last_lines(path: str, count: int) -> list[bytes]:
     """The last lines of a file, newest first."""
     try:
-        with open(path, "rb") as file:
+        with open(open_plain(path, os.O_RDONLY), "rb") as file:
             end = file.seek(0, os.SEEK_END)
             data, start, size = b"", end, _CHUNK
             while start > 0 and data.count(b"\n") <= count and end - start < _MOST:

@@ -5,8 +5,8 @@ import json
 import os
 from dataclasses import asdict, replace
 
+from turngate.cli.place import project_folder
 from turngate.core.settings import Problem
-from turngate.errors import UsageError
 from turngate.settings.files import load_settings
 from turngate.settings.lint import lint
 from turngate.settings.places import script_places, settings_places
@@ -16,9 +16,7 @@ _ORDER = {"error": 0, "warning": 1, "note": 2}
 
 
 def run(options: argparse.Namespace) -> int:
-    project = os.path.abspath(options.project)
-    if not os.path.isdir(project):
-        raise UsageError(f"there is no folder {options.project}; give the project's folder with --project")
+    project = project_folder(options.project)
     settings = load_settings(project, dialect=options.dialect)
     problems = (*settings.problems, *lint(settings, project))
     files = [

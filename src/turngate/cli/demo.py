@@ -1,14 +1,15 @@
 """`turngate demo`: the whole story, offline, in a throw-away folder: an agent says "done", is refused, repairs, is allowed."""
 
 import argparse
-import asyncio
 import json
 import os
 import shlex
+import signal
 import sys
 import tempfile
 
 from turngate.agent.session import Session
+from turngate.cli.signals import interruptible
 from turngate.core.turn import (
     Continuation,
     HookFinished,
@@ -84,13 +85,19 @@ def script(project: str) -> dict[str, object]:
 
 
 def run(_: argparse.Namespace) -> int:
+    ended = interruptible(_story())
+    return 128 + ended if isinstance(ended, signal.Signals) else ended
+
+
+async def _story() -> int:
+    """A signal ends it wherever it is, and the folder goes with it."""
     with tempfile.TemporaryDirectory(prefix="turngate-demo-") as scratch:
         project = os.path.join(scratch, "shop")
         _prepare(project)
         _say(f"A project in {project} has a failing test and a Stop hook that runs it:")
         _indented(json.dumps(SETTINGS["hooks"], indent=2))
         _say(f"The user asks: {PROMPT}")
-        result = asyncio.run(_turn(project, os.path.join(scratch, "state")))
+        result = await _turn(project, os.path.join(scratch, "state"))
         passed = "- discount" in _read(os.path.join(project, "prices.py"))
     _say(
         f"The turn is {result.outcome}: {result.model_requests} model requests, {result.tool_calls} tool calls, "

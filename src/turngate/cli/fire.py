@@ -6,15 +6,14 @@ import os
 import sys
 from importlib import import_module
 
+from turngate.cli.place import project_folder
 from turngate.core.fields import checked
 from turngate.errors import UsageError
 from turngate.settings.glance import nothing_to_ask
 
 
 def run(options: argparse.Namespace) -> int:
-    project = os.path.abspath(options.project)
-    if not os.path.isdir(project):
-        raise UsageError(f"there is no folder {options.project}; give the project's folder with --project")
+    project = project_folder(options.project)
     told = _told(options.input)
     try:
         checked(options.event, told)
@@ -32,12 +31,14 @@ def _told(path: str | None) -> object:
     if path is None:
         return {}
     try:
+        if path == "-" and sys.stdin is None:
+            raise UsageError("--input - reads the event from stdin, which is closed; give a file instead")
         if path == "-":
             data = sys.stdin.buffer.read()
         else:
             with open(path, "rb") as file:
                 data = file.read()
-        return json.loads(data)
+        return json.loads(data, parse_constant=_no_constant)
     except OSError as error:
         raise UsageError(f"{path} can not be read: {error.strerror}") from None
     except json.JSONDecodeError as error:
@@ -46,6 +47,10 @@ def _told(path: str | None) -> object:
         ) from None
     except (ValueError, RecursionError) as error:
         raise UsageError(f"{_shown(path)} is not JSON: {error}") from None
+
+
+def _no_constant(name: str) -> object:
+    raise ValueError(f"{name} is no JSON value")
 
 
 def _shown(path: str | None) -> str:

@@ -5,9 +5,9 @@ import asyncio
 import json
 import signal
 import sys
-from collections.abc import Coroutine
-from typing import Any, TypeVar
+from typing import Any
 
+from turngate.cli.signals import interruptible
 from turngate.core.events import Event
 from turngate.core.hooks import label
 from turngate.core.names import EVENTS, STOP_EVENTS
@@ -102,33 +102,6 @@ async def _tell_progress(names: list[str]) -> None:
     finally:
         if tty and seconds:
             print("\r\033[K", end="", file=sys.stderr, flush=True)
-
-
-T = TypeVar("T")
-
-
-def interruptible(work: Coroutine[Any, Any, T]) -> T | signal.Signals:
-    """Runs to the end, or to a signal that asks us to go: then everything is cancelled in order."""
-
-    async def supervise() -> T | signal.Signals:
-        loop = asyncio.get_running_loop()
-        task = asyncio.ensure_future(work)
-        caught: list[signal.Signals] = []
-
-        def stop(number: signal.Signals) -> None:
-            caught.append(number)
-            task.cancel()
-
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            loop.add_signal_handler(number, stop, number)
-        try:
-            return await task
-        except asyncio.CancelledError:
-            if not caught:
-                raise
-            return caught[0]
-
-    return asyncio.run(supervise())
 
 
 _WORDS = {

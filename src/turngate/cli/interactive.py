@@ -1,39 +1,23 @@
 """`turngate run` without `-p`: a conversation at the terminal."""
 
-import argparse
 import asyncio
 import os
 import signal
 from collections.abc import Callable
-from functools import partial
 from importlib import import_module
 
 from turngate.agent.session import Session
 from turngate.cli.terminal.conversation import Conversation
 from turngate.cli.terminal.face import Face
 from turngate.cli.terminal.plain import Plain
-from turngate.core.settings import Settings
-from turngate.errors import SessionBusy, UsageError
+from turngate.errors import UsageError
 from turngate.journal import state_folder
-from turngate.plugins.found import load_plugins
-from turngate.ports import Model
 
 
-def talk(
-    options: argparse.Namespace, project: str, settings: Settings, model: Model,
-    session_id: str | None, prompt: str | None,
-) -> int:  # fmt: skip
-    if options.output_format != "text":
-        raise UsageError(f"--output-format {options.output_format} needs -p; a conversation is for people")
-    start = partial(
-        Session, project, model, settings, session_id=session_id, permission_mode=options.permission_mode,
-        allow=options.allow, limit=options.limit, max_turns=options.max_turns, hooks=not options.no_hooks,
-        plugins=load_plugins(settings.plugins),
-    )  # fmt: skip
-    try:
-        return asyncio.run(_talk(start, prompt))
-    except SessionBusy as busy:
-        raise UsageError(str(busy)) from None
+def talk(start: Callable[..., Session], first: str | None, form: str) -> int:
+    if form != "text":
+        raise UsageError(f"--output-format {form} needs -p; a conversation is for people")
+    return asyncio.run(_talk(start, first))
 
 
 async def _talk(start: Callable[..., Session], first: str | None) -> int:

@@ -1,31 +1,76 @@
 """`turngate log`: the journal, for people."""
 
 import argparse
+import contextlib
 import json
 import os
+import sys
 import time
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, BinaryIO
 
+from turngate.agent.transcript import usable
 from turngate.errors import UsageError
-from turngate.journal import JOURNAL, OLDER, session_folder, state_folder
+from turngate.journal import JOURNAL, OLDER, is_still, open_plain, session_folder, state_folder
 
 
 def run(options: argparse.Namespace) -> int:
-    folder = _folder(options.session)
-    for line in _lines(os.path.join(folder, OLDER)):
-        _print(line)
-    path = os.path.join(folder, JOURNAL)
-    position = 0
-    while True:
-        for line in _lines(path, position):
-            _print(line)
-        position = os.path.getsize(path) if os.path.exists(path) else 0
-        if not options.follow:
-            return 0
-        while not os.path.exists(path) or os.path.getsize(path) == position:
+    with contextlib.closing(Tail(_folder(options.session))) as tail:
+        while True:
+            for line in tail.news():
+                _print(line)
+            sys.stdout.flush()
+            if not options.follow or getattr(sys.stdout, "lost", None):  # nobody reads it any more
+                return 0
             time.sleep(0.2)
-        position = min(position, os.path.getsize(path))  # it was put aside, and a new one begun
+
+
+class Tail:
+    """A journal as it grows: every whole line once, also when it is put aside and a new one begun."""
+
+    def __init__(self, folder: str) -> None:
+        self._older, self._newest = (os.path.join(folder, name) for name in (OLDER, JOURNAL))
+        self._file: BinaryIO | None = None
+        self._half = b""
+
+    def news(self) -> Iterator[dict[str, Any]]:
+        """What has come since it was asked last."""
+        while self._file or self._go_on():
+            done = self._is_aside()  # looked at before the rest is read: nothing is added to it afterwards
+            yield from self._rest()
+            if not done or not self._go_on():
+                return
+
+    def _is_aside(self) -> bool:
+        return os.path.exists(self._newest) and not self._is_open(self._newest)
+
+    def _rest(self) -> Iterator[dict[str, Any]]:
+        *lines, self._half = (self._half + (self._file.read() if self._file else b"")).split(b"\n")
+        for line in lines:
+            try:
+                read = json.loads(line)
+            except (ValueError, RecursionError):  # half a line of a process that was killed
+                continue
+            if isinstance(read, dict):
+                yield read
+
+    def _go_on(self) -> bool:
+        """Opens the file that follows: the older one, unless it is the one that was just read, or the newest."""
+        for path in (self._older, self._newest):
+            with contextlib.suppress(OSError):
+                if not self._is_open(path):
+                    opened = open(open_plain(path, os.O_RDONLY), "rb")  # noqa: SIM115 - read on and on
+                    self.close()
+                    self._file, self._half = opened, b""
+                    return True
+        return False
+
+    def close(self) -> None:
+        if self._file:
+            self._file.close()
+
+    def _is_open(self, path: str) -> bool:
+        return self._file is not None and is_still(path, self._file.fileno())
 
 
 def _folder(session: str | None) -> str:
@@ -35,36 +80,27 @@ def _folder(session: str | None) -> str:
             raise UsageError(f"nothing is known of session {session}; `turngate log` shows the newest")
         return folder
     sessions = os.path.join(state_folder(), "sessions")
-    known = [os.path.join(sessions, name) for name in os.listdir(sessions)] if os.path.isdir(sessions) else []
-    written = [path for path in known if os.path.exists(os.path.join(path, JOURNAL))]
+    with usable(sessions):
+        known = os.listdir(sessions) if os.path.isdir(sessions) else []
+    written = []
+    for name in known:
+        with contextlib.suppress(OSError):  # it has no journal, or was removed meanwhile
+            written.append((os.path.getmtime(os.path.join(sessions, name, JOURNAL)), name))
     if not written:
         raise UsageError("no hook has run yet; `turngate fire Stop` asks the project's hooks once")
-    return max(written, key=lambda path: os.path.getmtime(os.path.join(path, JOURNAL)))
-
-
-def _lines(path: str, position: int = 0) -> Iterator[dict[str, Any]]:
-    if not os.path.exists(path):
-        return
-    with open(path, encoding="utf-8", errors="replace") as file:
-        file.seek(position)
-        for line in file:
-            try:
-                yield json.loads(line)
-            except ValueError:  # half a line of a process that was killed
-                continue
+    return os.path.join(sessions, max(written)[1])
 
 
 def _print(line: dict[str, Any]) -> None:
     when = time.strftime("%H:%M:%S", time.localtime(line.get("time", 0)))
     if line.get("kind") == "verdict":
         said = (line.get("prompt") or line.get("stop_reason") or "").strip().splitlines()
-        print(f"{when}  {line['event']}: {line['verdict']}" + (f"  {said[-1]}" if said else ""))
+        print(f"{when}  {line.get('event')}: {line.get('verdict')}" + (f"  {said[-1]}" if said else ""))
         return
     hook = line.get("hook", {})
     name = hook.get("id") or hook.get("command") or hook.get("name") or hook.get("type")
     why = (line.get("reason") or "").strip().splitlines()
     print(
         f"{when}    {line.get('outcome', ''):<11} {line.get('seconds', 0):6.2f} s  {name}"
-        + (f"  {why[0]}" if why else ""),
-        flush=True,
+        + (f"  {why[0]}" if why else "")
     )

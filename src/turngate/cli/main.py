@@ -17,7 +17,14 @@ OWN_FAULT = 70
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    words = sys.argv[1:] if argv is None else argv
+    """The exit code. Called without words it is the whole program, called with words it leaves no trace."""
+    if argv is None:
+        return _called(sys.argv[1:])
+    with import_module("turngate.cli.signals").handlers_kept():
+        return _called(argv)
+
+
+def _called(words: Sequence[str]) -> int:
     sys.stdout = Steady(sys.stdout)
     sys.stderr = Steady(sys.stderr)
     try:
@@ -50,10 +57,14 @@ def _main(words: Sequence[str]) -> int:
 
 
 class Steady:
-    """A stream that may be closed, full, gone or unable to write a letter: no failure to print changes an exit code."""
+    """A stream that may be closed, full, gone or unable to write a letter: to print never raises.
+
+    Whoever must know whether all of it arrived asks `lost`, after a flush.
+    """
 
     def __init__(self, stream: object) -> None:
         self.stream = stream
+        self.lost: str | None = None  # why something could not be written
 
     def write(self, text: str) -> int:
         self._try("write", text.encode(self.encoding, "replace").decode(self.encoding))
@@ -73,10 +84,14 @@ class Steady:
         return int(self.stream.fileno())  # type: ignore[attr-defined]
 
     def _try(self, method: str, *arguments: str) -> None:
+        if self.stream is None:
+            self.lost = self.lost or "it is closed"
+            return
         try:
-            getattr(self.stream, method, lambda *_: None)(*arguments)
-        except (OSError, ValueError):  # ValueError: it is closed
-            if self.stream is not None and method == "flush":
+            getattr(self.stream, method)(*arguments)
+        except (OSError, ValueError) as error:  # ValueError: it is closed
+            self.lost = self.lost or getattr(error, "strerror", None) or "it is closed"
+            if method == "flush":
                 self._to_nowhere()
 
     def _to_nowhere(self) -> None:
@@ -125,57 +140,136 @@ class _Version(argparse.Action):
 
 
 def _run(commands: "argparse._SubParsersAction[_Parser]") -> None:
-    parser = commands.add_parser(
-        "run",
-        help="run an agent on a task under its stop hooks",
-        description=(
-            "Runs an agent on a task in a project. When it says that it is done, the project's hooks are asked.\n\n"
-            "  turngate run                                  a conversation at the terminal\n"
-            "  turngate run -p 'fix the failing test'        one turn, the answer on stdout\n"
-            "  turngate run -p - --output-format json        the prompt from stdin, one JSON object\n"
-            "  turngate run -p hello --model scripted:s.json a model that replays a script"
-        ),
-        epilog=(
-            "Exit codes: 0 it stopped and no gate objects, 10 capped or stalled (a gate still refuses), 11 halted by a hook,\n"
-            "12 it waits for the user, 13 with --strict: a gate failed, timed out or was skipped, 20 the agent, the model or\n"
-            "its turn limit failed, 64 wrong usage, 70 our own fault, 130 interrupted, 143 terminated."
-        ),
-        formatter_class=_Help,
-    )
-    parser.add_argument("prompt", nargs="?", metavar="PROMPT", help="what to do; - reads stdin")
-    parser.add_argument("-p", "--print", action="store_true", help="one turn, no conversation")
-    parser.add_argument("--model", metavar="M", help="PROVIDER:NAME, or scripted:FILE")
+    parser = _command(
+        commands, "run", "run an agent on a task under its stop hooks",
+        "Runs an agent on a task in a project. When it says that it is done, the project's hooks are asked.\n\n"
+        "  turngate run                                  a conversation at the terminal\n"
+        "  turngate run -p 'fix the failing test'        one turn, the answer on stdout\n"
+        "  turngate run -p - --output-format json        the prompt from stdin, one JSON object\n"
+        "  turngate run -p hello --model scripted:s.json a model that replays a script",
+        "Exit codes: 0 it stopped and no gate objects, 10 capped or stalled (a gate still refuses), 11 halted by a hook,\n"
+        "12 it waits for the user, 13 with --strict: a gate failed, timed out or was skipped, 20 the agent, the model or\n"
+        "its turn limit failed, 64 wrong usage, 70 our own fault, 74 the answer could not be written to stdout,\n"
+        "129 hung up, 130 interrupted, 131 quit, 143 terminated.",
+    )  # fmt: skip
+    add = parser.add_argument
+    add("prompt", nargs="?", metavar="PROMPT", help="what to do; - reads stdin")
+    add("-p", "--print", action="store_true", help="one turn, no conversation")
+    add("--model", metavar="M", help="PROVIDER:NAME, or scripted:FILE")
     _project_options(parser)
-    parser.add_argument("--session", metavar="ID", help="the session to go on with, or the name of a new one")
-    parser.add_argument("--resume", action="store_true", help="go on with the newest session")
-    parser.add_argument(
-        "--limit", type=_count, metavar="N", help="how often hooks may send the agent on in one turn"
+    add(
+        "--add-dir",
+        action="append",
+        default=[],
+        metavar="DIR",
+        help="a folder outside of the project that the tools may use too; may be given again",
     )
-    parser.add_argument(
-        "--max-turns", type=_count, metavar="N", help="how often the model may be asked in one turn"
+    add("--session", metavar="ID", help="the session to go on with, or the name of a new one")
+    add(
+        "--resume",
+        action="store_true",
+        help="go on with the newest session, or with the one that --session names",
     )
+    add("--limit", type=_count, metavar="N", help="how often hooks may send the agent on in one turn")
+    add("--max-turns", type=_count, metavar="N", help="how often the model may be asked in one turn")
     modes = ["default", "acceptEdits", "plan", "bypassPermissions"]
-    parser.add_argument(
-        "--permission-mode", choices=modes, default="default", metavar="MODE", help=", ".join(modes)
-    )
-    parser.add_argument(
+    add("--permission-mode", choices=modes, default="default", metavar="MODE", help=", ".join(modes))
+    add(
         "--allow",
         action="append",
         default=[],
         metavar="TOOL",
         help="a tool that needs no permission; may be given again",
     )
-    parser.add_argument(
-        "--trust", action="store_true", help="run the project's hooks without having approved them"
-    )
-    parser.add_argument(
-        "--strict", action="store_true", help="exit with 13 when a gate failed, timed out or was skipped"
-    )
-    parser.add_argument("--no-hooks", action="store_true", help="ask no hooks at all")
+    _hook_options(parser)
+    add("--no-hooks", action="store_true", help="ask no hooks at all")
     forms = ["text", "json", "stream-json"]
-    parser.add_argument(
-        "--output-format", choices=forms, default="text", metavar="F", help="text, json or stream-json"
+    add("--output-format", choices=forms, default="text", metavar="F", help="text, json or stream-json")
+
+
+def _demo(commands: "argparse._SubParsersAction[_Parser]") -> None:
+    _command(
+        commands, "demo", "the whole story, offline, in under a minute",
+        "An agent says that it is done, is refused by a hook, repairs its work and is allowed to stop.",
+    )  # fmt: skip
+
+
+def _fire(commands: "argparse._SubParsersAction[_Parser]") -> None:
+    parser = _command(
+        commands, "fire", "ask the hooks of one event once and print the verdict",
+        "Asks the hooks of one event, as if an agent had just said that it is done, and prints the verdict.\n\n"
+        "  turngate fire Stop                     the hooks of the project in this folder\n"
+        "  turngate fire Stop --input event.json  with an event of your own; - reads stdin\n"
+        "  turngate fire SubagentStop --json      one JSON object for programs",
+        "Exit codes: 0 the agent may stop, 10 it goes on (a hook refuses), 11 halted by a hook, 13 with --strict:\n"
+        "it may stop, but a gate failed, timed out or was skipped, 64 wrong usage, 70 our own fault,\n"
+        "130 interrupted, 143 terminated.",
+    )  # fmt: skip
+    add = parser.add_argument
+    add("event", choices=list(EVENTS), metavar="EVENT", help=", ".join(EVENTS))
+    _project_options(parser)
+    add("--input", metavar="FILE", help="the event as JSON; - reads stdin; what it leaves out is filled in")
+    _hook_options(parser)
+    add("--json", action="store_true", help="print one JSON object")
+
+
+def _check(commands: "argparse._SubParsersAction[_Parser]") -> None:
+    parser = _command(
+        commands, "check", "every problem of the settings at once",
+        "Shows every problem of the project's settings: file, event, position, field, what was expected.",
+        "Exit codes: 0 clean, 1 problems, 64 wrong usage, 70 our own fault.",
+    )  # fmt: skip
+    _project_options(parser)
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+
+
+def _schema(commands: "argparse._SubParsersAction[_Parser]") -> None:
+    parser = _command(
+        commands, "schema", "the JSON Schemas of settings, hook input and hook output",
+        "Prints a JSON Schema, for editors and validators; without a name all of them in one object.",
+    )  # fmt: skip
+    names = ["settings", "input", "output"]
+    parser.add_argument("name", nargs="?", choices=names, metavar="NAME", help="settings, input or output")
+
+
+def _sessions(commands: "argparse._SubParsersAction[_Parser]") -> None:
+    add = _command(
+        commands, "sessions", "earlier conversations", "Lists, shows or removes earlier conversations."
+    ).add_argument
+    actions = ["list", "show", "prune"]
+    add("action", nargs="?", choices=actions, default="list", metavar="ACTION", help="list, show or prune")
+    add("session", nargs="?", metavar="ID", help="the session to show")
+    add("--days", type=float, help="prune: how long a session is kept (default: the settings', 30)")
+    add("--json", action="store_true", help="print one JSON list")
+
+
+def _log(commands: "argparse._SubParsersAction[_Parser]") -> None:
+    add = _command(
+        commands, "log", "what the hooks did", "Shows every hook run and every verdict of a session."
+    ).add_argument
+    add("--session", metavar="ID", help="which session (default: the newest)")
+    add("--follow", action="store_true", help="go on as more comes")
+
+
+def _command(
+    commands: "argparse._SubParsersAction[_Parser]", name: str, about: str, description: str, epilog: str = ""
+) -> _Parser:
+    return commands.add_parser(
+        name, help=about, description=description, epilog=epilog, formatter_class=_Help
     )
+
+
+def _project_options(parser: _Parser) -> None:
+    add = parser.add_argument
+    add("--project", metavar="DIR", default=".", help="the project's folder (default: this one)")
+    dialects = list(FAMILIES)
+    add("--dialect", choices=dialects, default="turngate", help="whose manners count (default: turngate)")
+
+
+def _hook_options(parser: _Parser) -> None:
+    add = parser.add_argument
+    add("--trust", action="store_true", help="run the project's hooks without having approved them")
+    add("--strict", action="store_true", help="exit with 13 when a gate failed, timed out or was skipped")
 
 
 def _count(text: str) -> int:
@@ -183,116 +277,3 @@ def _count(text: str) -> int:
     if number < 0:
         raise ValueError(text)
     return number
-
-
-def _demo(commands: "argparse._SubParsersAction[_Parser]") -> None:
-    commands.add_parser(
-        "demo",
-        help="the whole story, offline, in under a minute",
-        description="An agent says that it is done, is refused by a hook, repairs its work and is allowed to stop.",
-        formatter_class=_Help,
-    )
-
-
-def _sessions(commands: "argparse._SubParsersAction[_Parser]") -> None:
-    parser = commands.add_parser(
-        "sessions",
-        help="earlier conversations",
-        description="Lists, shows or removes earlier conversations.",
-        formatter_class=_Help,
-    )
-    parser.add_argument(
-        "action",
-        nargs="?",
-        choices=["list", "show", "prune"],
-        default="list",
-        metavar="ACTION",
-        help="list, show or prune",
-    )
-    parser.add_argument("session", nargs="?", metavar="ID", help="the session to show")
-    parser.add_argument(
-        "--days", type=float, help="prune: how long a session is kept (default: the settings', 30)"
-    )
-    parser.add_argument("--json", action="store_true", help="print one JSON list")
-
-
-def _log(commands: "argparse._SubParsersAction[_Parser]") -> None:
-    parser = commands.add_parser(
-        "log",
-        help="what the hooks did",
-        description="Shows every hook run and every verdict of a session.",
-        formatter_class=_Help,
-    )
-    parser.add_argument("--session", metavar="ID", help="which session (default: the newest)")
-    parser.add_argument("--follow", action="store_true", help="go on as more comes")
-
-
-def _check(commands: "argparse._SubParsersAction[_Parser]") -> None:
-    parser = commands.add_parser(
-        "check",
-        help="every problem of the settings at once",
-        description="Shows every problem of the project's settings: file, event, position, field, what was expected.",
-        epilog="Exit codes: 0 clean, 1 problems, 64 wrong usage, 70 our own fault.",
-        formatter_class=_Help,
-    )
-    _project_options(parser)
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
-
-
-def _fire(commands: "argparse._SubParsersAction[_Parser]") -> None:
-    parser = commands.add_parser(
-        "fire",
-        help="ask the hooks of one event once and print the verdict",
-        description=(
-            "Asks the hooks of one event, as if an agent had just said that it is done, and prints the verdict.\n\n"
-            "  turngate fire Stop                     the hooks of the project in this folder\n"
-            "  turngate fire Stop --input event.json  with an event of your own; - reads stdin\n"
-            "  turngate fire SubagentStop --json      one JSON object for programs"
-        ),
-        epilog=(
-            "Exit codes: 0 the agent may stop, 10 it goes on (a hook refuses), 11 halted by a hook, 13 with --strict:\n"
-            "it may stop, but a gate failed, timed out or was skipped, 64 wrong usage, 70 our own fault,\n"
-            "130 interrupted, 143 terminated."
-        ),
-        formatter_class=_Help,
-    )
-    parser.add_argument("event", choices=list(EVENTS), metavar="EVENT", help=", ".join(EVENTS))
-    _project_options(parser)
-    parser.add_argument(
-        "--input", metavar="FILE", help="the event as JSON; - reads stdin; what it leaves out is filled in"
-    )
-    parser.add_argument(
-        "--trust", action="store_true", help="run the project's hooks without having approved them"
-    )
-    parser.add_argument(
-        "--strict", action="store_true", help="exit with 13 when a gate failed, timed out or was skipped"
-    )
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
-
-
-def _schema(commands: "argparse._SubParsersAction[_Parser]") -> None:
-    parser = commands.add_parser(
-        "schema",
-        help="the JSON Schemas of settings, hook input and hook output",
-        description="Prints a JSON Schema, for editors and validators; without a name all of them in one object.",
-        formatter_class=_Help,
-    )
-    parser.add_argument(
-        "name",
-        nargs="?",
-        choices=["settings", "input", "output"],
-        metavar="NAME",
-        help="settings, input or output",
-    )
-
-
-def _project_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--project", metavar="DIR", default=".", help="the project's folder (default: this one)"
-    )
-    parser.add_argument(
-        "--dialect",
-        choices=list(FAMILIES),
-        default="turngate",
-        help="whose manners count (default: turngate)",
-    )

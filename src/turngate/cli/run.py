@@ -6,14 +6,23 @@ import json
 import os
 import signal
 import sys
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
 from importlib import import_module
 from typing import Any
 
+from turngate.agent.history import chat_path, list_sessions
 from turngate.agent.session import Session
+from turngate.agent.tools import TOOLS
+from turngate.cli.place import project_folder
+from turngate.cli.signals import run_loop
+from turngate.core.settings import Settings
 from turngate.core.turn import Notice, SessionEvent, TurnEnd, TurnResult, event_json
 from turngate.core.verdict import unenforced
 from turngate.core.wire import run_json, unenforced_json
 from turngate.errors import UsageError
+from turngate.journal import state_folder
 from turngate.models.scripted import ScriptedModel
 from turngate.plugins.found import load_plugins
 from turngate.ports import Model
@@ -21,33 +30,55 @@ from turngate.settings.files import load_settings
 
 CODES = {"completed": 0, "capped": 10, "halted": 11, "waiting": 12, "error": 20, "interrupted": 130}
 UNENFORCED = 13
-FAILED = 20
+LOST = 74  # sysexits calls it EX_IOERR
 
 
 def run(options: argparse.Namespace) -> int:
-    project = os.path.abspath(options.project)
-    if not os.path.isdir(project):
-        raise UsageError(f"there is no folder {options.project}; give the project's folder with --project")
+    project = project_folder(options.project)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # inherited as ignored, every exit code would be lost
-    prompt = sys.stdin.read() if options.prompt == "-" else options.prompt
+    prompt = _from_stdin() if options.prompt == "-" else options.prompt
     if options.print and not (prompt or "").strip():
         raise UsageError("-p needs a prompt; give it as an argument, or - to read it from stdin")
-    settings = load_settings(project, dialect=options.dialect)
-    model = _model(options.model, settings.model)
-    session_id = _session_id(options)
-    if not options.print:
-        interactive = import_module("turngate.cli.interactive")
-        code: int = interactive.talk(options, project, settings, model, session_id, prompt)
-        return code
-    printer = _Printer(options.output_format)
-    session = Session(
-        project, model, settings, session_id=session_id, permission_mode=options.permission_mode,
-        allow=options.allow, limit=options.limit, max_turns=options.max_turns, hooks=not options.no_hooks,
-        plugins=load_plugins(settings.plugins), on_event=printer.tell,
+    start = _start(options, project, load_settings(project, dialect=options.dialect))
+    if options.print:
+        return _one_turn(start, prompt, options)
+    code: int = import_module("turngate.cli.interactive").talk(start, prompt, options.output_format)
+    return code
+
+
+def _from_stdin() -> str:
+    try:
+        sys.stdin.reconfigure(errors="replace")  # type: ignore[union-attr]
+        return sys.stdin.read()
+    except (AttributeError, OSError):  # there is none, or none to read from
+        raise UsageError(
+            "- reads the prompt from stdin, which is closed; give the prompt as an argument"
+        ) from None
+
+
+def _start(options: argparse.Namespace, project: str, settings: Settings) -> Callable[..., Session]:
+    """The session as it was asked for; who listens to it is still open."""
+    _check_tools(options.allow)
+    return partial(
+        Session, project, _model(options.model, settings.model), settings, session_id=_session_id(options, project),
+        permission_mode=options.permission_mode, allow=options.allow, extra_paths=_folders(options.add_dir),
+        limit=options.limit, max_turns=options.max_turns, hooks=not options.no_hooks,
+        plugins=load_plugins(settings.plugins),
     )  # fmt: skip
-    result, number = asyncio.run(_one_turn(session, prompt))
-    printer.end(result, session)
-    return 128 + number if number else exit_code(result, session, strict=options.strict)
+
+
+def _check_tools(names: list[str]) -> None:
+    known = dict.fromkeys((*TOOLS, "Task", "Agent"))
+    for name in names:
+        if name not in known:
+            raise UsageError(f"--allow {name}: there is no such tool; there are {', '.join(known)}")
+
+
+def _folders(given: list[str]) -> list[str]:
+    for folder in given:
+        if not os.path.isdir(folder):
+            raise UsageError(f"--add-dir {folder}: there is no such folder; give one that exists")
+    return [os.path.abspath(folder) for folder in given]
 
 
 def _model(named: str | None, configured: str | None) -> Model:
@@ -60,32 +91,66 @@ def _model(named: str | None, configured: str | None) -> Model:
     return model
 
 
-def _session_id(options: argparse.Namespace) -> str | None:
-    if not options.resume or options.session:
-        return str(options.session) if options.session else None
-    history = import_module("turngate.agent.history")
-    project = os.path.abspath(options.project)
-    every = history.list_sessions(import_module("turngate.journal").state_folder())
-    known = [listed for listed in every if listed.project == project]
+def _session_id(options: argparse.Namespace, project: str) -> str | None:
+    named: str | None = options.session or None
+    if not options.resume:
+        return named
+    if named:
+        if not os.path.lexists(chat_path(state_folder(), named, options.dialect)):
+            raise UsageError(f"there is no session {named} to resume; `turngate sessions` lists them")
+        return named
+    known = [listed for listed in list_sessions(state_folder()) if listed.project == project]
     if not known:
         raise UsageError(f"there is no session of {project} to resume; `turngate sessions` lists all of them")
-    return str(known[0].session_id)
+    return known[0].session_id
 
 
-async def _one_turn(session: Session, prompt: str) -> tuple[TurnResult, int]:
-    """The turn, and the signal that ended it (0: none)."""
-    loop = asyncio.get_running_loop()
-    caught: list[int] = []
+def _one_turn(start: Callable[..., Session], prompt: str, options: argparse.Namespace) -> int:
+    printer = _Printer(options.output_format)
+    session = start(on_event=printer.tell)
+    ending = _Ending(session)
+    result = run_loop(ending.after(prompt, printer.answer), ending.stop)
+    if session.journal.fault:
+        printer.tell(Notice(session.journal.fault))
+    printer.end(result, session)
+    code = 128 + ending.signal if ending.signal else exit_code(result, session, strict=options.strict)
+    lost = getattr(sys.stdout, "lost", None)
+    if lost is None:
+        return code
+    kept = f"it is kept in {result.transcript_path}"
+    print(f"turngate: the answer could not be written to stdout ({lost}); {kept}", file=sys.stderr)
+    return code or LOST
 
-    def stop(number: signal.Signals) -> None:
-        caught.append(number)
-        session.interrupt()
 
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        loop.add_signal_handler(number, stop, number)
-    async with session:
-        result = await session.send(prompt)
-    return result, caught[0] if caught and result.ended_by == "interrupt" else 0
+class _Ending:
+    """A signal ends whatever runs: first the turn, then the hooks that are asked at the session's end."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self.signal = 0  # the first one
+        self._closing: asyncio.Task[None] | None = None
+
+    async def after(self, prompt: str, tell: Callable[[TurnResult], None]) -> TurnResult:
+        """One turn; the session is closed in any case, and `tell` does not wait for that."""
+        try:
+            result = await self._session.send(prompt)
+            tell(result)
+        finally:
+            await self._close()
+        return result
+
+    def stop(self, number: int) -> None:
+        self.signal = self.signal or number
+        if self._closing is None:
+            self._session.interrupt()
+        elif not self._closing.cancelling():  # once: what it does then is to clean up
+            self._closing.cancel()
+
+    async def _close(self) -> None:
+        self._closing = asyncio.create_task(self._session.close())
+        await asyncio.wait({self._closing})
+        if not self._closing.cancelled():
+            self._closing.result()  # raises what went wrong
 
 
 def exit_code(result: TurnResult, session: Session, *, strict: bool) -> int:
@@ -99,18 +164,27 @@ class _Printer:
 
     def __init__(self, form: str) -> None:
         self.form = form
+        self._late: list[str] = []  # what was noticed after the turn had ended
 
     def tell(self, event: SessionEvent) -> None:
-        if self.form == "stream-json" and not isinstance(event, TurnEnd):
+        if isinstance(event, TurnEnd):
+            self._late = []
+        elif isinstance(event, Notice):
+            self._late.append(event.text)
+        if self.form == "stream-json":
             print(json.dumps(event_json(event)), flush=True)
         elif self.form == "text" and isinstance(event, Notice):
             print(f"! {event.text}", file=sys.stderr, flush=True)
 
-    def end(self, result: TurnResult, session: Session) -> None:
+    def answer(self, result: TurnResult) -> None:
+        """People have it as soon as it is final, however long the session takes to close."""
         if self.form == "text":
-            print(result.question or result.result)
-        else:
-            print(json.dumps(result_json(result, session)))
+            print(result.question or result.result, flush=True)
+
+    def end(self, result: TurnResult, session: Session) -> None:
+        if self.form != "text":
+            whole = replace(result, notices=(*result.notices, *self._late))
+            print(json.dumps(result_json(whole, session)), flush=True)
 
 
 def result_json(result: TurnResult, session: Session) -> dict[str, Any]:

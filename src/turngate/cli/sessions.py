@@ -6,6 +6,7 @@ import time
 
 from turngate.agent.history import list_sessions, prune
 from turngate.agent.transcript import message_of, read_records
+from turngate.cli.place import project_folder
 from turngate.core.messages import Reply, Results, Said
 from turngate.errors import UsageError
 from turngate.journal import state_folder
@@ -17,7 +18,7 @@ def run(options: argparse.Namespace) -> int:
         case "show":
             return _show(options)
         case "prune":
-            days = load_settings(".").retention_days if options.days is None else options.days
+            days = load_settings(project_folder(".")).retention_days if options.days is None else options.days
             removed = prune(state_folder(), days)
             print(f"{len(removed)} session{'s' * (len(removed) != 1)} older than {days:g} days removed")
             return 0

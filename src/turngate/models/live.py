@@ -263,7 +263,8 @@ def _failure(error: Exception, provider: str) -> ModelError:
         case exceptions.ModelConnectionError():
             return ModelError("network", f"the connection to {provider} failed: {_cause(error)}")
         case exceptions.ModelHTTPError(status_code=status):
-            return ModelError(_kind(status), f"{provider} answered {status}: {_said(error)}")
+            said = f"{provider} answered {status}: {_said(error)}"
+            return ModelError(_kind(status), said, retry_after=_retry_after(error))
         case (
             exceptions.ModelRateLimitError()
             | exceptions.ModelUnavailableError()
@@ -276,6 +277,15 @@ def _failure(error: Exception, provider: str) -> ModelError:
             )
         case _:
             return ModelError("invalid", f"{provider} could not be asked: {_sentence(str(error))}")
+
+
+def _retry_after(error: Exception) -> float | None:
+    """What the provider's own client kept of the answer's header, when it is a number of seconds."""
+    headers = getattr(getattr(error.__cause__, "response", None), "headers", None) or {}
+    try:
+        return max(0.0, float(headers.get("retry-after", "")))
+    except ValueError:
+        return None
 
 
 def _kind(status: int) -> str:

@@ -3,10 +3,11 @@
 import asyncio
 import itertools
 import json
+import reprlib
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, get_args
 
-from turngate.core.messages import ModelRequest, Reply, Text, ToolUse, Usage
+from turngate.core.messages import ModelRequest, Reply, StopReason, Text, ToolUse, Usage
 from turngate.errors import ModelError, UsageError
 
 
@@ -15,7 +16,7 @@ class ScriptedModel:
 
     def __init__(self, script: Mapping[str, Any], name: str = "scripted:script") -> None:
         self.name = name
-        self.context = int(script.get("context", 200_000))
+        self.context = _checked("the script's", "context", script.get("context", 200_000))
         self.requests: list[ModelRequest] = []  # everything that was asked, for tests to look at
         self._replies = {agent: _expanded(script.get(agent, []), agent) for agent in ("main", "sub", "judge")}
         self._asked = dict.fromkeys(self._replies, 0)
@@ -28,7 +29,7 @@ class ScriptedModel:
                 script = json.load(file)
         except OSError as error:
             raise UsageError(f"the script {path} can not be read: {error.strerror}") from None
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise UsageError(f"the script {path} is not JSON: {error}") from None
         if not isinstance(script, dict):
             raise UsageError(f'the script {path} must be an object like {{"main": ["an answer"]}}')
@@ -78,21 +79,55 @@ def _expanded(replies: Sequence[Any], agent: str) -> list[dict[str, Any]]:
     if not isinstance(replies, list):
         raise UsageError(f"the script's {agent!r} must be a list of replies")
     found: list[dict[str, Any]] = []
-    for reply in replies:
+    for number, reply in enumerate(replies, 1):
         if not isinstance(reply, str | dict):
             raise UsageError(f"a reply in the script's {agent!r} is neither a text nor an object: {reply!r}")
-        said = {"text": reply} if isinstance(reply, str) else reply
-        repeat, tools = said.get("repeat", 1), said.get("tools", [])
-        if (
-            type(repeat) is not int
-            or not isinstance(tools, list)
-            or not all("name" in tool for tool in tools)
-        ):
-            raise UsageError(
-                f"a reply in the script's {agent!r} has a bad `repeat` or a tool without a name: {said}"
-            )
-        found += [said] * repeat
+        said: dict[str, Any] = {"text": reply} if isinstance(reply, str) else reply
+        _check(said, f"reply {number} of the script's {agent!r}:")
+        found += [said] * said.get("repeat", 1)
     return found
+
+
+def _check(said: Mapping[str, Any], where: str) -> None:
+    """The whole script is checked before it plays: a mistake in it is the author's, and no turn has begun."""
+    for field, value in said.items():
+        _checked(where, field, value)
+    for number, tool in enumerate(said.get("tools", ()), 1):
+        _checked(where, f"tool {number}", tool, as_a="input")
+        _checked(where, f"tool {number}'s name", tool.get("name"), as_a="tool")
+        _checked(where, f"tool {number}'s input", tool.get("input", {}), as_a="input")
+
+
+def _checked(where: str, field: str, value: Any, as_a: str | None = None) -> Any:
+    fits, wanted = _FIELDS.get(as_a or field, (_anything, ""))
+    if not fits(value):
+        raise UsageError(f"{where} {field} must be {wanted}, not {reprlib.repr(value)}")
+    return value
+
+
+def _anything(_: object) -> bool:
+    return True
+
+
+def _number(value: object, most: float) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= most
+
+
+STOP_REASONS: tuple[str, ...] = get_args(StopReason)
+MOST = 1_000_000  # seconds, and how often
+
+_FIELDS: Mapping[str, tuple[Callable[[Any], bool], str]] = {
+    "context": (lambda v: type(v) is int and v > 0, "a number of tokens"),
+    "text": (lambda v: isinstance(v, str), "a text"),
+    "texts": (lambda v: isinstance(v, list) and all(isinstance(each, str) for each in v), "a list of texts"),
+    "tool": (lambda v: isinstance(v, str), "the name of a tool"),
+    "input": (lambda v: isinstance(v, dict), "an object"),
+    "tools": (lambda v: isinstance(v, list), 'a list of objects like {"name": "Bash", "input": {}}'),
+    "delay": (lambda v: _number(v, MOST), "a number of seconds"),
+    "word_delay": (lambda v: _number(v, MOST), "a number of seconds"),
+    "repeat": (lambda v: type(v) is int and _number(v, MOST), "a whole number"),
+    "stop_reason": (lambda v: v in STOP_REASONS, f"one of {', '.join(STOP_REASONS)}"),
+}
 
 
 def _words(text: str) -> list[str]:

@@ -21,6 +21,9 @@ from turngate.core.turn import (
     Notice,
     SessionEvent,
     StreamEnd,
+    SubagentFinished,
+    SubagentRedirected,
+    SubagentStarted,
     TextDelta,
     ToolFinished,
     ToolStarted,
@@ -51,6 +54,7 @@ class Conversation:
         self._code: int | None = None  # once we leave
         self._answer: asyncio.Future[words.Permission] | None = None
         self._question = ""
+        self._one_question = asyncio.Lock()
         self._thought = 0.0  # seconds that the user took for an answer; they are not the tool's
         self._doing: Doing | None = None  # the model or a tool
         self._hooks: list[tuple[str, float]] = []  # those that run, and since when
@@ -181,6 +185,10 @@ class Conversation:
 
     async def permit(self, use: ToolUse, name: str) -> bool:
         """Asks at the terminal; the session waits meanwhile, and an interrupt ends the waiting."""
+        async with self._one_question:  # children may ask at the same time
+            return await self._asked(use, name)
+
+    async def _asked(self, use: ToolUse, name: str) -> bool:
         self._answer = asyncio.get_running_loop().create_future()
         short, whole = words.tool_line(use, self.session.project), words.request(use, self.session.project)
         if whole != short:
@@ -300,6 +308,12 @@ class Conversation:
                 self.face.say(*words.notice(text))
             case Compacted(_, summary):
                 self.face.say(f"the conversation was summed up in {len(summary)} characters", "dim")
+            case SubagentStarted(_, kind, label):
+                self.face.say(f"subagent {words.clean(label or kind)} starts", "dim")
+            case SubagentRedirected(_, label, why, count, limit):
+                self.face.say(words.child_goes_on(label, why, count, limit))
+            case SubagentFinished(_, label, outcome, _, seconds):
+                self.face.say(f"subagent {words.clean(label)}: {outcome} ({seconds:.1f} s)", "dim")
             case TurnEnd():
                 pass  # its result says more
             case _:

@@ -127,6 +127,11 @@ def goes_on(prompt: str, count: int, limit: int | None, prefix: str) -> str:
     return f"hook asks to go on ({count}{of}): " + _indented(clean(prompt.replace(prefix, "")).strip())
 
 
+def child_goes_on(label: str, why: str, count: int, limit: int | None) -> str:
+    of = f" of {limit}" if limit is not None else ""
+    return f"hook asks subagent {clean(label)} to go on ({count}{of}): " + _indented(clean(why).strip())
+
+
 def _indented(text: str) -> str:
     return text.replace("\n", "\n  ")
 

@@ -1,0 +1,148 @@
+"""What keeps a turn within bounds and loses nothing: halts, cut calls, full disks, models that misbehave."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.agent.make import actor, lines, records, say
+from tests.make import rule
+from turngate.agent import session as sessions
+from turngate.agent.answer import CUT_CALL
+from turngate.core.messages import ModelRequest, Reply
+from turngate.core.turn import Notice, TurnEnd
+
+HALT = say({"continue": False, "stopReason": "enough"})
+
+
+def calls(*commands: str) -> dict[str, Any]:
+    return {"tools": [{"name": "Bash", "input": {"command": command}} for command in commands]}
+
+
+def test_a_model_that_calls_tools_for_ever_is_ended_by_itself(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sessions, "MOST_REQUESTS", 7)
+    agent = actor(project, {"tool": "Glob", "input": {"pattern": "*"}})
+    result = agent.play()
+    assert (result.ended_by, result.stop_reason, result.model_requests) == (
+        "max_turns", "the limit of 7 model requests is reached", 7,
+    )  # fmt: skip
+
+
+def test_a_hook_that_ends_the_turn_after_a_tool_leaves_its_result(project: Path) -> None:
+    agent = actor(
+        project, calls("echo one", "echo two"), rules=[rule(HALT, "PostToolUse")], allow=["Bash"], session_id="s"
+    )  # fmt: skip
+    result = agent.play()
+    assert (result.ended_by, result.stop_reason) == ("halted", "enough")
+    contents = [
+        block["content"]
+        for record in records(agent.session.transcript_path)
+        if record["type"] == "user" and isinstance(record["message"]["content"], list)
+        for block in record["message"]["content"]
+    ]
+    assert contents == [
+        "one", "no result: the turn was ended (halted) while this was to run or ran",
+    ]  # fmt: skip
+
+
+def test_each_result_is_on_disk_before_the_next_tool_begins(project: Path) -> None:
+    agent = actor(project, calls("echo first-result", "cp $CHAT copy"), "done", allow=["Bash"])
+    agent.session.workplace.environ["CHAT"] = agent.session.transcript_path
+    agent.play()
+    assert '"content":"first-result"' in lines(project / "copy")[-1]
+    assert agent.heard()[-1] == "tool: first-result + (no output)"
+
+
+def test_a_tool_call_in_an_answer_that_was_cut_is_not_run(project: Path) -> None:
+    cut = {**calls("touch half"), "stop_reason": "max_tokens"}
+    agent = actor(project, cut, "done", allow=["Bash"])
+    result = agent.play()
+    assert (result.outcome, result.result, result.tool_calls) == ("completed", "done", 0)
+    assert agent.heard() == ["go", "agent: Bash", f"tool: {CUT_CALL}"]
+    assert not (project / "half").exists()
+
+
+def test_a_tool_call_that_is_cut_again_and_again_ends_the_turn(project: Path) -> None:
+    agent = actor(project, {**calls("touch half"), "stop_reason": "max_tokens"}, allow=["Bash"])
+    result = agent.play()
+    assert (result.ended_by, result.model_requests) == ("error", 4)
+    assert not (project / "half").exists()
+
+
+def test_a_start_hook_that_says_continue_false_ends_the_turn_before_the_model_is_asked(project: Path) -> None:
+    agent = actor(project, "done", rules=[rule(HALT, "SessionStart", matcher="startup")])
+    result = agent.play()
+    assert (result.ended_by, result.stop_reason, result.model_requests) == ("halted", "enough", 0)
+
+
+def test_a_start_hook_at_the_opening_ends_the_first_turn_only(project: Path) -> None:
+    agent = actor(project, "done", rules=[rule(HALT, "SessionStart")])
+
+    async def two() -> list[str]:
+        async with agent.session:
+            await agent.session.open()
+            return [(await agent.session.send(prompt)).ended_by for prompt in ("one", "two")]
+
+    assert asyncio.run(two()) == ["halted", "allowed"]
+
+
+class Odd:
+    """A model of somebody's own that misbehaves."""
+
+    name, context = "odd:one", 200_000
+
+    def __init__(self, raised: BaseException) -> None:
+        self.raised = raised
+
+    async def ask(self, request: ModelRequest, tell: Any) -> Reply:  # noqa: ARG002
+        raise self.raised
+
+    async def close(self) -> None:
+        raise RuntimeError("it can not be closed")
+
+
+ODD = [
+    (ZeroDivisionError("by zero"), "the model failed (invalid): ZeroDivisionError: by zero"),
+    (asyncio.CancelledError(), "the model failed (network): the request was cancelled, and not by us"),
+]
+
+
+@pytest.mark.parametrize(("raised", "said"), ODD, ids=["exception", "cancelled"])
+def test_a_model_of_ones_own_that_raises_fails_the_turn_and_nothing_else(
+    project: Path, raised: BaseException, said: str
+) -> None:
+    agent = actor(project, rules=[rule("cat > failure", "StopFailure")], retries=())
+    agent.session.model = Odd(raised)
+    result = agent.play()
+    assert (result.ended_by, result.stop_reason) == ("error", said)
+    assert lines(project / "failure") != []
+    assert agent.of(Notice)[-1] == Notice(
+        "the model's connection could not be closed: RuntimeError: it can not be closed"
+    )
+
+
+def test_a_disk_that_is_full_ends_the_turn_as_an_error_and_observers_are_told(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    agent = actor(project, "done")
+    told: list[Any] = []
+    agent.session.plugins.on("stop", told.append)
+
+    async def full() -> Any:
+        async with agent.session:
+            await agent.session.open()
+            with open("/dev/full", "wb") as disk:  # noqa: ASYNC230
+                monkeypatch.setattr(agent.session.transcript, "_fd", disk.fileno())
+                result = await agent.session.send("go")
+                monkeypatch.undo()
+            return result
+
+    result = asyncio.run(full())
+    assert (result.ended_by, [payload.ended_by for payload in told]) == ("error", ["error"])
+    assert result.stop_reason == (
+        "the conversation can not be written down: [Errno 28] No space left on device"
+    )
+    assert len(agent.of(TurnEnd)) == 1

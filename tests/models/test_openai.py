@@ -1,0 +1,329 @@
+"""The live model of the other provider: OpenAI's Responses API, spoken with a server on loopback."""
+
+import asyncio
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.agent.make import refuse
+from tests.make import rule
+from tests.openai_server import Json, OpenAIServer, playing
+from turngate.agent.session import Session
+from turngate.core.messages import (
+    Message,
+    ModelRequest,
+    Reply,
+    Results,
+    Said,
+    Text,
+    ToolResult,
+    ToolSpec,
+    ToolUse,
+    Usage,
+)
+from turngate.core.settings import Settings
+from turngate.core.turn import TurnResult
+from turngate.errors import ModelError
+from turngate.models.live import LiveModel
+
+NAME = "openai:gpt-6.1-sol"
+KEY = "test-key-of-nobody"
+USED = Usage(input_tokens=10, output_tokens=5)
+SHELL = {"type": "object", "properties": {"command": {"type": "string"}}, "required": ["command"]}
+
+Point = Callable[[OpenAIServer], None]
+
+
+@pytest.fixture(autouse=True)
+def point(monkeypatch: pytest.MonkeyPatch) -> Point:
+    """Points the client at a server; before that, at nobody."""
+    for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy", "OPENAI_ORG_ID", "OPENAI_PROJECT_ID"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
+    return lambda server: monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+
+
+@dataclass(frozen=True)
+class Exchange:
+    reply: Reply
+    pieces: list[str]
+    body: Json
+    headers: dict[str, str]
+
+
+@pytest.fixture
+def exchange(point: Point) -> Callable[..., Exchange]:
+    def exchange(said: Any, *messages: Message, **fields: Any) -> Exchange:
+        with playing(said) as server:
+            point(server)
+            pieces: list[str] = []
+            request = ModelRequest(messages=messages or (Said("hello"),), **fields)
+            found = asyncio.run(ask_once(request, pieces.append))
+            return Exchange(found, pieces, server.requests[0], server.headers[0])
+
+    return exchange
+
+
+@pytest.fixture
+def failure(point: Point) -> Callable[..., tuple[str, str]]:
+    def failure(said: Any) -> tuple[str, str]:
+        with playing(said) as server:
+            point(server)
+            with pytest.raises(ModelError) as caught:
+                asyncio.run(ask_once())
+            assert len(server.requests) == 1  # the session tries again, not the SDK
+            return caught.value.kind, str(caught.value)
+
+    return failure
+
+
+async def ask_once(
+    request: ModelRequest | None = None, tell: Callable[[str], None] = lambda _: None
+) -> Reply:
+    model = LiveModel(NAME)
+    try:
+        return await model.ask(request or ModelRequest(messages=(Said("hello"),)), tell)
+    finally:
+        await model.close()
+
+
+def reply(*blocks: Text | ToolUse, **fields: Any) -> Reply:
+    return Reply(blocks, **{"usage": USED, "model": "gpt-6.1-sol", "id": "resp_1", **fields})
+
+
+# An answer
+
+
+def test_a_text_is_told_in_pieces_and_given_whole(exchange: Callable[..., Exchange]) -> None:
+    found = exchange("an answer in several pieces")
+    assert found.reply == reply(Text("an answer in several pieces"))
+    assert found.pieces == ["an answer ", "in several", " pieces"]
+    assert found.headers["authorization"] == f"Bearer {KEY}"
+
+
+def test_tool_calls_come_with_their_input_parsed_and_in_order(exchange: Callable[..., Exchange]) -> None:
+    tools = [{"name": "Bash", "input": {"command": "ls -l /some/where"}}, {"name": "Todo"}]
+    found = exchange({"text": "looking", "tools": tools})
+    assert found.reply == reply(
+        Text("looking"),
+        ToolUse("call_3", "Bash", {"command": "ls -l /some/where"}),
+        ToolUse("call_4", "Todo", {}),
+        stop_reason="tool_use",
+    )
+
+
+def test_what_was_read_from_the_cache_is_counted_apart(exchange: Callable[..., Exchange]) -> None:
+    used = {"input_tokens": 100, "output_tokens": 7, "total_tokens": 107}
+    details = {"cached_tokens": 60, "cache_write_tokens": 0}
+    found = exchange({"text": "hi", "usage": {**used, "input_tokens_details": details}})
+    assert found.reply.usage == Usage(
+        input_tokens=40, output_tokens=7, cache_creation_input_tokens=0, cache_read_input_tokens=60
+    )
+
+
+@pytest.mark.parametrize(
+    ("why", "meant"), [("max_output_tokens", "max_tokens"), ("content_filter", "refusal")]
+)
+def test_an_answer_that_ended_early_says_why(exchange: Callable[..., Exchange], why: str, meant: str) -> None:
+    assert exchange({"text": "half an", "incomplete": why}).reply == reply(Text("half an"), stop_reason=meant)
+
+
+# What is sent
+
+
+def test_the_tools_and_the_system_prompt_are_sent(exchange: Callable[..., Exchange]) -> None:
+    found = exchange("hi", system="be brief", tools=(ToolSpec("Bash", "runs a command", SHELL),))
+    [tool] = found.body["tools"]
+    assert [_item(item) for item in found.body["input"]] == [("system", "be brief"), ("user", "hello")]
+    assert (tool["type"], tool["name"], tool["description"]) == ("function", "Bash", "runs a command")
+    assert tool["parameters"]["properties"] == SHELL["properties"]
+
+
+def test_a_tool_call_and_its_result_are_sent_with_the_next_request(exchange: Callable[..., Exchange]) -> None:
+    found = exchange(
+        "It is here.",
+        Said("where is it?"),
+        Reply((Text("looking"), ToolUse("call_7", "Bash", {"command": "ls"}))),
+        Results((ToolResult("call_7", "here"),)),
+    )
+    assert conversation(found.body) == [
+        ("user", "where is it?"),
+        ("assistant", "looking"),
+        ("call call_7", {"command": "ls"}),
+        ("result call_7", "here"),
+    ]
+
+
+def conversation(body: Json) -> list[tuple[str, Any]]:
+    """What a request carries beside the system prompt: who, and what."""
+    return [_item(item) for item in body["input"] if item.get("role") != "system"]
+
+
+def _item(item: Json) -> tuple[str, Any]:
+    match item:
+        case {"type": "function_call", "call_id": call, "arguments": arguments}:
+            return f"call {call}", json.loads(arguments)
+        case {"type": "function_call_output", "call_id": call, "output": output}:
+            return f"result {call}", output
+        case {"role": role, "content": str(text)} | {"role": role, "content": [{"text": text}]}:
+            return role, text
+        case _:
+            raise AssertionError(item)
+
+
+# What goes wrong
+
+
+@pytest.mark.parametrize(
+    ("status", "fields", "kind", "told"),
+    [
+        (429, {"type": "requests", "code": "rate_limit_exceeded", "message": "slow down"}, "overloaded",
+         "openai answered 429: slow down"),
+        (500, {"message": "oops"}, "overloaded", "openai answered 500: oops"),
+        (503, {"message": "soon"}, "overloaded", "openai answered 503: soon"),
+        (401, {"type": "invalid_request_error", "code": "invalid_api_key", "message": "wrong key"}, "auth",
+         "openai answered 401: wrong key"),
+        (403, {"message": "not you"}, "auth", "openai answered 403: not you"),
+        (429, {"type": "insufficient_quota", "code": "insufficient_quota", "message": "pay first"}, "quota",
+         "openai says: pay first"),
+        (400, {"type": "invalid_request_error", "message": "no such field"}, "invalid",
+         "openai answered 400: no such field"),
+        (400, {"type": "invalid_request_error", "code": "context_length_exceeded", "message": "too much"},
+         "invalid", "the conversation is too long for the model: too much"),
+        (404, {"type": "invalid_request_error", "code": "model_not_found", "message": "no such model"},
+         "invalid", "openai answered 404: no such model"),
+    ],
+)  # fmt: skip
+def test_each_answer_that_is_an_error_has_its_kind(
+    failure: Callable[..., tuple[str, str]], status: int, fields: Json, kind: str, told: str
+) -> None:
+    assert failure({"error": status, **fields}) == (kind, told)
+
+
+def test_a_failure_in_the_middle_of_an_answer_is_no_answer(failure: Callable[..., tuple[str, str]]) -> None:
+    said = {"code": "server_error", "message": "oops"}
+    kind, told = failure({"text": "half an", "failed": said})
+    assert (kind, "oops" in told) == ("overloaded", True)
+
+
+def test_a_connection_that_breaks_in_the_middle_is_a_network_error(
+    failure: Callable[..., tuple[str, str]],
+) -> None:
+    kind, told = failure({"text": "half an answer", "cut": True})
+    assert (kind, told.partition(": ")[0]) == ("network", "the connection to openai failed")
+
+
+def test_an_answer_without_an_end_is_a_network_error(failure: Callable[..., tuple[str, str]]) -> None:
+    assert failure({"text": "half an answer", "endless": True}) == (
+        "network",
+        "openai broke off in the middle of its answer",
+    )
+
+
+def test_nobody_there_is_a_network_error() -> None:
+    with pytest.raises(ModelError) as caught:
+        asyncio.run(ask_once())
+    assert (caught.value.kind, str(caught.value).partition(": ")[0]) == (
+        "network",
+        "the connection to openai failed",
+    )
+
+
+@pytest.mark.parametrize("said", [f"{KEY} is wrong", "sk-proj-abcdefgh is wrong"])
+def test_no_key_is_ever_told(failure: Callable[..., tuple[str, str]], said: str) -> None:
+    assert failure({"error": 401, "message": said}) == ("auth", "openai answered 401: … is wrong")
+
+
+def test_a_cancelled_request_hangs_up(point: Point) -> None:
+    async def scene(server: OpenAIServer) -> None:
+        asking = asyncio.create_task(ask_once())
+        while not server.requests:
+            await asyncio.sleep(0.01)
+        asking.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asking
+
+    with playing({"text": "late", "delay": 600}) as server:
+        point(server)
+        asyncio.run(asyncio.wait_for(scene(server), 20))
+        assert len(server.requests) == 1
+
+
+# In a session
+
+
+def turn(project: Path, *rules: str) -> TurnResult:
+    settings = Settings(rules=tuple(rule(command) for command in rules))
+
+    async def play() -> TurnResult:
+        async with Session(
+            str(project), LiveModel(NAME), settings, allow=["Bash"], retries=(0.01, 0.01)
+        ) as session:
+            return await session.send("where is it?")
+
+    return asyncio.run(play())
+
+
+def test_a_whole_turn_calls_a_tool_is_refused_goes_on_and_sums_up_its_usage(
+    point: Point, project: Path
+) -> None:
+    call = {"text": "looking", "tools": [{"name": "Bash", "input": {"command": "echo here"}}]}
+    with playing(call, "It is here.", "The tests pass.") as server:
+        point(server)
+        result = turn(project, refuse(1))
+    assert (result.outcome, result.result, result.continuations, result.model_requests, result.usage) == (
+        "completed",
+        "The tests pass.",
+        1,
+        3,
+        Usage(input_tokens=30, output_tokens=15),
+    )
+    assert conversation(server.requests[-1]) == [
+        ("user", "where is it?"),
+        ("assistant", "looking"),
+        ("call call_3", {"command": "echo here"}),
+        ("result call_3", "here"),
+        ("assistant", "It is here."),
+        ("user", "[Stop hook requested continuation]\nrun the tests"),
+    ]
+
+
+@pytest.mark.parametrize(
+    "trouble",
+    [
+        {"error": 429, "message": "slow down"},
+        {"error": 503, "message": "soon"},
+        {"text": "half", "cut": True},
+    ],
+    ids=["429", "503", "cut"],
+)
+def test_what_passes_by_itself_is_asked_again_and_nothing_of_it_stays(
+    point: Point, project: Path, trouble: Json
+) -> None:
+    with playing(trouble, "It is here.") as server:
+        point(server)
+        result = turn(project)
+    assert (result.outcome, result.result, result.model_requests, len(result.notices)) == (
+        "completed",
+        "It is here.",
+        2,
+        1,
+    )
+    assert [conversation(body) for body in server.requests] == [[("user", "where is it?")]] * 2
+
+
+def test_a_wrong_key_is_not_asked_about_again_and_no_gate_is_asked(point: Point, project: Path) -> None:
+    with playing({"error": 401, "message": "wrong key"}, "never") as server:
+        point(server)
+        result = turn(project, "touch asked")
+    assert (result.outcome, result.stop_reason, len(server.requests), (project / "asked").exists()) == (
+        "error",
+        "the model failed (auth): openai answered 401: wrong key",
+        1,
+        False,
+    )
