@@ -22,9 +22,10 @@ class SessionBusy(UsageError):
 class ModelError(TurngateError):
     """The provider did not answer: overloaded, network, auth, quota, refusal or invalid."""
 
-    def __init__(self, kind: str, said: str) -> None:
+    def __init__(self, kind: str, said: str, *, retry_after: float | None = None) -> None:
         super().__init__(said)
         self.kind = kind
+        self.retry_after = retry_after  # seconds that the provider asks us to wait
 
     @classmethod
     def named(cls, name: str, said: str) -> "ModelError":

@@ -3,15 +3,17 @@
 from collections.abc import Sequence
 from typing import Literal
 
-from turngate.agent.desk import Desk
-from turngate.agent.tools import TOOLS
+from turngate.agent.asking import ask
+from turngate.agent.desk import Desk, TurnHalted
 from turngate.core.events import PreCompact
 from turngate.core.messages import Message, ModelRequest, Reply, Said
 from turngate.core.moments import context_of, refusal_of
 from turngate.core.turn import Compacted
 from turngate.core.verdict import Stop
+from turngate.errors import ModelError
 from turngate.ports import Model
 
+PATIENCE = 10  # messages between two automatic compactions of which the first failed
 FULL = 0.85  # of the context: from here on the next answer may not fit
 ASK = (
     "Write a summary of this conversation for yourself: what the user asked, what was decided and why, which files were "
@@ -28,6 +30,18 @@ def nearly_full(messages: Sequence[Message], model: Model) -> bool:
     return read + used.output_tokens > FULL * model.context
 
 
+async def compact_if_full(desk: Desk) -> None:
+    """A compaction that fails is not tried again at once: each try is a request that somebody pays for."""
+    if len(desk.messages) < desk.compact_again_at or not nearly_full(desk.messages, desk.model):
+        return
+    try:
+        done = await compact(desk, "auto")
+    except ModelError as error:
+        desk.notice(f"the conversation could not be summed up: the model failed ({error.kind}): {error}")
+        done = False
+    desk.compact_again_at = 0 if done else len(desk.messages) + PATIENCE
+
+
 async def compact(desk: Desk, trigger: Literal["manual", "auto"], instructions: str = "") -> bool:
     """Replaces the conversation by a summary of it; False: a hook prevented it, or there is nothing to sum up.
 
@@ -38,16 +52,21 @@ async def compact(desk: Desk, trigger: Literal["manual", "auto"], instructions: 
     verdict = await desk.fire(PreCompact(**desk.common(), trigger=trigger, custom_instructions=instructions))
     refused = refusal_of(verdict.runs)
     if isinstance(verdict, Stop) and verdict.halted:
+        if desk.in_turn:
+            raise TurnHalted(verdict.stop_reason)
         refused = verdict.stop_reason or "a hook ended it"
     if refused is not None:
         desk.notice(f"a hook prevented the compaction: {refused}")
         return False
     wishes = "\n\n".join(part for part in (ASK, instructions, context_of(verdict.runs, plain=True)) if part)
-    tools = tuple(
-        tool.spec for tool in TOOLS.values()
-    )  # a history with calls needs them; none is to be called
-    request = ModelRequest(messages=(*desk.messages, Said(wishes, "context")), tools=tools)
-    reply = await desk.model.ask(request, lambda _: None)
+    request = ModelRequest(
+        messages=(*desk.messages, Said(wishes, "context")),
+        tools=tuple(
+            tool.spec for tool in desk.tools.values()
+        ),  # a history with calls needs them; none is to be called
+        agent=desk.agent,
+    )
+    reply = await ask(desk, request, lambda _: None)
     if not reply.text.strip() or reply.tool_uses or reply.stop_reason == "refusal":
         desk.notice("the conversation could not be summed up: the model gave no summary")
         return False

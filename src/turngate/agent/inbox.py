@@ -1,6 +1,7 @@
 """Messages that wait for the model: a queue of sealed entries, first in, first out."""
 
 from collections import deque
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from turngate.core.guard import LoopGuard
@@ -14,6 +15,7 @@ class Entry:
     text: str
     origin: Origin = "user"
     guard: LoopGuard | None = None  # a continuation runs under the guard that granted it
+    key: str = ""  # what has one reaches the conversation once, however often it is sent
 
 
 @dataclass
@@ -23,6 +25,9 @@ class Inbox:
     def put(self, entry: Entry) -> None:
         self._waiting.append(entry)
 
+    def put_all(self, entries: Iterable[Entry]) -> None:
+        self._waiting.extend(entries)
+
     def take(self) -> Entry | None:
         return self._waiting.popleft() if self._waiting else None
 
@@ -31,8 +36,8 @@ class Inbox:
         return any(entry.origin == "user" for entry in self._waiting)
 
     def drop_continuations(self) -> None:
-        """After an interrupt nothing goes on by itself; what the user typed stays."""
-        self._waiting = deque(entry for entry in self._waiting if entry.origin == "user")
+        """After an interrupt nothing goes on by itself; what the user typed and children reported stays."""
+        self._waiting = deque(entry for entry in self._waiting if entry.origin != "stop_hook")
 
     def __len__(self) -> int:
         return len(self._waiting)

@@ -2,26 +2,29 @@
 
 import asyncio
 import os
-import random
-import time
 import uuid
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Literal, Self
 
-from turngate.agent.compact import compact, nearly_full
+from turngate.agent.answer import answer, last_reply
+from turngate.agent.children.family import Family, Role
+from turngate.agent.children.limits import Limits
+from turngate.agent.desk import TurnHalted
+from turngate.agent.ending import missing_results, tell_observers
 from turngate.agent.history import SessionLock, chat_path, read_past
 from turngate.agent.inbox import Entry, Inbox
 from turngate.agent.system import read_exports, system_prompt
-from turngate.agent.tools import TOOLS, Workplace
+from turngate.agent.tools import Tool, Workplace
 from turngate.agent.transcript import Transcript
-from turngate.agent.work import TurnHalted, run_tools
+from turngate.agent.turn import Turn
 from turngate.core import events
 from turngate.core.guard import GoHome, GoOn, LoopGuard, new_guard
 from turngate.core.hooks import label
-from turngate.core.messages import Message, ModelRequest, Reply, Results, Said, ToolResult, ToolUse, Usage
+from turngate.core.messages import Message, Reply, Results, Said, ToolResult, ToolUse
 from turngate.core.moments import context_of, refusal_of
 from turngate.core.reports import Exited
+from turngate.core.runs import Run
 from turngate.core.settings import Rule, Settings
 from turngate.core.turn import (
     Continuation,
@@ -29,16 +32,15 @@ from turngate.core.turn import (
     HookStarted,
     Notice,
     SessionEvent,
-    StreamEnd,
-    TextDelta,
+    SubagentFinished,
     TurnEnd,
     TurnResult,
-)  # fmt: skip
+)
 from turngate.core.verdict import HookRun, Stop, Verdict, notices, outcome, warnings
 from turngate.engine import ask_hooks
 from turngate.errors import ModelError, UsageError
 from turngate.journal import Journal, session_folder, state_folder
-from turngate.plugins.observers import PluginContext, Plugins, StopPayload
+from turngate.plugins.observers import PluginContext, Plugins
 from turngate.ports import Model, World
 from turngate.settings.files import load_settings
 from turngate.shells.local import LocalShell
@@ -46,31 +48,20 @@ from turngate.tasks import in_thread, is_cancelled, to_the_end
 
 PermissionMode = Literal["default", "acceptEdits", "plan", "bypassPermissions"]
 RETRIES = (0.5, 1.0, 2.0, 4.0, 8.0)  # seconds between requests to a provider that is overloaded
+MOST_REQUESTS = 500  # to the model in one turn, where nobody says otherwise: no loop is without an end
 ANSWERABLE = (
     "allowed",
     "capped",
     "stalled",
     "question",
 )  # ends after which a message that waits is still answered
-CUT_ANSWERS = 3  # how often an answer that was cut off is asked for again
-
-
-@dataclass
-class Turn:
-    """One turn while it runs: what it has come to so far."""
-
-    guard: LoopGuard
-    started: float = field(default_factory=time.monotonic)
-    requests: int = 0
-    tool_calls: int = 0
-    usage: Usage = field(default_factory=Usage)
-    runs: list[HookRun] = field(default_factory=list)
-    notices: list[str] = field(default_factory=list)
-    answer: str = ""  # the last one that was not blank
-    continuations: int = 0
-    question: str | None = None
-    results: list[ToolResult] = field(default_factory=list)  # of the answer whose tools are being run
-    prompt_id: str = field(default_factory=lambda: str(uuid.uuid4()))
+CHILD_EVENTS = (
+    "PreToolUse",
+    "PermissionRequest",
+    "PostToolUse",
+    "PreCompact",
+    "StopFailure",
+)  # its stop is its parent's
 
 
 class Session:
@@ -83,10 +74,13 @@ class Session:
         permit: Callable[[ToolUse, str], Awaitable[bool]] | None = None,
         limit: int | None = None, max_turns: int | None = None, hooks: bool = True, skip_stop_hook: bool = False,
         plugins: Plugins | None = None, on_event: Callable[[SessionEvent], None] | None = None,
-        retries: Sequence[float] = RETRIES,
+        retries: Sequence[float] = RETRIES, models: Callable[[str], Model] | None = None,
+        children: Limits | None = None, role: Role | None = None, parent: "Session | None" = None,
+        announcer: Callable[[Run], Awaitable[None]] | None = None, on_step: Callable[[str, Run], None] | None = None,
     ) -> None:  # fmt: skip
         self.project = os.path.abspath(project)
         self.model = model
+        self.role = role
         self.settings = settings or load_settings(self.project, dialect=dialect)
         self.id = session_id or str(uuid.uuid4())
         self.state = state or state_folder()
@@ -94,38 +88,56 @@ class Session:
         self.permission_mode = permission_mode
         self.allowed = set(allow)
         self.permit = permit
-        self.limit, self.max_turns, self.retries = limit, max_turns, retries
+        self.agent: Literal["main", "sub"] = "sub" if role else "main"
+        self.compact_again_at = 0
+        self.limit, self.retries = limit, retries
+        self.max_turns = MOST_REQUESTS if max_turns is None else max_turns
         self.hooks, self.skip_stop_hook = hooks, skip_stop_hook
         self.plugins = plugins or Plugins()
         self.plugins.bind(PluginContext(self.id, self.project, self.state, self.settings))
         self.inbox = Inbox()
         self.messages: list[Message] = []
-        self.journal = Journal(self.state)
+        self.journal: Journal = parent.journal if parent else Journal(self.state)
         env_file = os.path.join(self.folder, "env")
         named = {"CLAUDE_ENV_FILE": env_file, "TURNGATE_ENV_FILE": env_file}
         environ = {**os.environ, **named}
-        self.world = World(LocalShell(), self.project, self.journal, environ, watch=self._watch)
+        own = World(LocalShell(), self.project, self.journal, environ, watch=self._watch)
+        self.world: World = parent.world if parent else own
         self.workplace = Workplace(self.project, {**os.environ, **self.settings.env}, tuple(extra_paths))
-        self.transcript_path = chat_path(self.state, self.id, self.settings.dialect.name)
+        self.transcript_path = (
+            role.transcript if role else chat_path(self.state, self.id, self.settings.dialect.name)
+        )
+        self.family: Family = Family(
+            self, limits=children, models=models, root=parent.family if parent else None,
+            announcer=announcer, on_step=on_step,
+        )  # fmt: skip
+        self.workplace.start_child = self.family.start
+        self.tools: Mapping[str, Tool] = self.family.tools()
+        self.last_result: TurnResult | None = None
         self._listener = on_event
         self._lock = SessionLock(os.path.join(self.folder, "lock"))
         self._transcript: Transcript | None = None
         self._turn: Turn | None = None
         self._task: asyncio.Task[GoHome] | None = None
         self._interrupted = False
+        self._keys: set[str] = set()  # of messages that must reach the conversation once, and have
         self._context: list[str] = []  # what SessionStart hooks want the model to know
         self._kept_continuations = 0
-        self._asking: str = "Stop"
+        self._halted: TurnHalted | None = None  # what a SessionStart hook said
 
     # The loop
 
     async def send(self, prompt: str, *, skip_stop_hook: bool = False) -> TurnResult:
         """One turn: from the user's message to the moment when control returns to the user."""
+        return await self.take_turn(Entry(prompt), skip_stop_hook=skip_stop_hook)
+
+    async def take_turn(self, entry: Entry, *, skip_stop_hook: bool = False) -> TurnResult:
+        """The same with a message that may come from somebody else."""
         if self._turn is not None:
             raise UsageError("this session is in the middle of a turn; `queue` adds a message to it")
         self._interrupted = False
         self._turn = Turn(self._new_guard())
-        self._task = asyncio.create_task(self._work(prompt))
+        self._task = asyncio.create_task(self._work(entry))
         passing = None
         try:
             end = await self._task
@@ -141,6 +153,9 @@ class Session:
         finally:
             self._task = None
         tell_stop = not (skip_stop_hook or self.skip_stop_hook)
+        if end.ended_by == "interrupt":
+            await to_the_end(self.family.end("interrupted"))
+        await to_the_end(self.family.settled())
         result = await to_the_end(self._finish(end, tell_stop=tell_stop))
         if passing is not None:
             raise passing
@@ -164,71 +179,60 @@ class Session:
             self._listener = listener
             turn.cancel()
 
-    async def _work(self, prompt: str) -> GoHome:
+    async def _work(self, entry: Entry) -> GoHome:
         try:
             await self.open()
+            self._obey_the_start()
             kept, self._kept_continuations = self._kept_continuations, 0
             self._now.guard, self._now.continuations = self._new_guard(kept), kept
-            self.inbox.put(Entry(prompt))
+            self.inbox.put_all(await self.family.reports())
+            self.inbox.put(entry)
             while True:
                 end = await self._round()
-                if end is not None and not (len(self.inbox) and end.ended_by in ANSWERABLE):
+                if end is not None and not (end.ended_by in ANSWERABLE and await self._more_to_come()):
                     return end
         except TurnHalted as halted:
             return GoHome("halted", stop_reason=halted.reason)
         except ModelError as error:
             return await self._failed(error)
+        except OSError as error:  # the disk is full, or gone
+            return GoHome("error", stop_reason=f"the conversation can not be written down: {error}")
 
     async def _round(self) -> GoHome | None:
         """One message is answered, and then the gates are asked; None: there is more to do."""
         await asyncio.sleep(0)  # an interrupt that came meanwhile counts before anything is begun
+        self.inbox.put_all(await self.family.reports())
         entry = self.inbox.take()
-        if entry is None:
-            return GoHome("allowed")
-        refused = await self._hear(entry)
-        if refused is not None:
-            return refused
-        end = await self._answer()
-        if end is not None:
-            return end
+        if entry is not None:
+            refused = await self._hear(entry)
+            if refused is not None:
+                return refused
+            end = await answer(self)
+            if end is not None:
+                return end
         if self.inbox.user_waits and self.settings.dialect.defers_to_user:
             return None  # the agent is not about to stop: somebody waits for an answer (C-31)
+        waits = bool(self.family.waits()) and not self.settings.dialect.asks_while_waiting
+        if waits and await self._report_comes():
+            return None  # nor is it while its children work (X-17)
+        if self.role is not None:
+            return GoHome("allowed")  # a child's supervisor asks, when the run is over
         return await self._stop()
 
-    async def _answer(self) -> GoHome | None:
-        """Asks the model and runs its tools until it has nothing more to do."""
-        tries = 0
-        while True:
-            turn = self._now
-            if self._spent:
-                return self._out_of_turns()
-            if nearly_full(self.messages, self.model):
-                await compact(self, "auto")
-            reply = await self._request()
-            if reply.stop_reason == "refusal":
-                raise ModelError("refusal", reply.text or "the model refused to answer")
-            if reply.stop_reason == "max_tokens" and not reply.tool_uses:
-                tries += 1
-                turn.answer = self._told(reply) or turn.answer
-                if tries > CUT_ANSWERS:
-                    self.say(reply)
-                    raise ModelError(
-                        "invalid", "the model's answer was cut off at its limit of tokens, again and again"
-                    )
-                continue
-            if not reply.blocks or (not reply.tool_uses and not reply.text.strip()):
-                tries += 1
-                if tries == 1:  # an empty answer may be an accident, once
-                    continue
-            self.say(reply)
-            turn.answer = self._told(reply) or turn.answer
-            if not reply.tool_uses:
-                self.emit(StreamEnd(reply, stop_hook_active=turn.guard.active))
-                return None
-            self.say(await run_tools(self, reply.tool_uses))
-            turn.guard = turn.guard.after_tool_call()
-            if turn.question is not None:  # it waits for the user, and nobody pushes it past that (X-17)
-                return None if self.settings.dialect.asks_while_waiting else GoHome("question")
+    async def _more_to_come(self) -> bool:
+        """Is there a message that waits, or a child that still works and will report?"""
+        return bool(len(self.inbox)) or await self._report_comes()
+
+    async def _report_comes(self) -> bool:
+        """Waits while children work in the background, but not for ever; True: something is to be looked at."""
+        while not len(self.inbox):
+            self.inbox.put_all(await self.family.reports())
+            if len(self.inbox) or not self.family.waits():
+                break
+            if not await self.family.next_news():
+                self.notice("children in the background are not waited for any longer")
+                return False
+        return bool(len(self.inbox))
 
     async def _stop(self) -> GoHome | None:
         """The agent would stop. May it?"""
@@ -241,47 +245,13 @@ class Session:
                 if notice:
                     self.notice(notice)
                 return step
-            case GoOn() if self._spent:
-                return self._out_of_turns()  # nobody could answer it any more
+            case GoOn() if self.spent:
+                return self.out_of_turns()  # nobody could answer it any more
             case GoOn(prompt, guard):
                 turn.guard, turn.continuations = guard, turn.continuations + 1
                 self.inbox.put(Entry(prompt, "stop_hook", guard))
                 self.emit(Continuation(prompt, guard.continuations, guard.limit))
                 return None
-
-    @property
-    def _spent(self) -> bool:
-        return self.max_turns is not None and self._now.requests >= self.max_turns
-
-    def _out_of_turns(self) -> GoHome:
-        return GoHome("max_turns", stop_reason=f"the limit of {self.max_turns} model requests is reached")
-
-    def _told(self, reply: Reply) -> str:
-        """The answer as a result: all of its text, or in Claude Code's way its last block."""
-        if self.settings.dialect.last_text_block_only:
-            return reply.texts[-1].strip() if reply.texts else ""
-        return reply.text if reply.text.strip() else ""
-
-    async def _request(self) -> Reply:
-        """One answer, asked for again while the provider is overloaded."""
-        request = ModelRequest(
-            messages=tuple(self.messages),
-            system=system_prompt(self.project, self._context),
-            tools=tuple(tool.spec for tool in TOOLS.values()),
-        )
-        for pause in (*self.retries, None):
-            self._now.requests += 1
-            try:
-                reply = await self.model.ask(request, lambda text: self.emit(TextDelta(text)))
-            except ModelError as error:
-                if not error.passing or pause is None:
-                    raise
-                self.notice(f"the model did not answer ({error}); asking again in {pause:g} s")
-                await asyncio.sleep(pause * random.uniform(0.8, 1.2))  # noqa: S311 - no secret
-            else:
-                self._now.usage += reply.usage
-                return reply
-        raise AssertionError("the last try either returns or raises")
 
     # From outside
 
@@ -300,14 +270,19 @@ class Session:
         """Takes the session for this process, reads where it was left, and fires SessionStart."""
         if self._transcript is not None:
             return
-        self._lock.take()
+        if self.role is None:  # a child's run has one owner by the register
+            self._lock.take()
         try:
             past = await in_thread(read_past, self.transcript_path)
-            self.messages = list(past.messages)
-            self._kept_continuations = past.continuations
-            self._transcript = Transcript(self.transcript_path, self.id, self.project, parent=past.last)
-            for problem in self.settings.errors:
-                self.notice(str(problem))
+            self.messages, self._keys = list(past.messages), set(past.keys)
+            self._kept_continuations = past.continuations if self.role is None else 0
+            self._transcript = Transcript(
+                self.transcript_path, self.id, self.project, sidechain=self.role is not None, parent=past.last
+            )
+            if self.role is None:
+                for problem in self.settings.errors:
+                    self.notice(str(problem))
+            await self.family.open()
             await self.begin(source or ("resume" if past.messages else "startup"))
         except BaseException:
             if (
@@ -323,12 +298,23 @@ class Session:
         self._context = [*earlier, said] if said and said not in earlier else list(earlier)
         exports = read_exports(os.path.join(self.folder, "env"), self.workplace.environ)
         self.workplace.environ.update(exports)
+        if isinstance(verdict, Stop) and verdict.halted:
+            self._halted = TurnHalted(verdict.stop_reason)
+            if source == "compact" and self.in_turn:
+                self._obey_the_start()
+
+    def _obey_the_start(self) -> None:
+        """A SessionStart hook said `continue: false`: the turn that began the session, or the next one, ends at once."""
+        halted, self._halted = self._halted, None
+        if halted is not None:
+            raise halted
 
     async def reset(self) -> None:
         """Forgets the conversation; the next message starts a new one."""
         if self._turn is not None:
             raise UsageError("this session is in the middle of a turn; `interrupt` ends it")
         await self.open()
+        await self.family.end("session-reset")
         await self.fire(events.SessionEnd(**self.common(), reason="clear"))
         self.messages, self.inbox, self._kept_continuations = [], Inbox(), 0
         self.transcript.add({"type": "cleared"})
@@ -339,23 +325,81 @@ class Session:
         if self._task is not None:
             self.interrupt()
             await asyncio.wait({self._task})
-        if self._transcript is None:
+        if self._transcript is None or self.role is not None:
+            self._let_go()
             return
         try:
+            if reason == "prompt_input_exit":
+                await self.family.end("the user has left")
             await self.fire(events.SessionEnd(**self.common(), reason=reason))
         finally:
-            ended = await self.world.close(self.settings.dialect.background_grace)
-            if ended:
-                self.notice(f"{ended} hook(s) in the background did not end in time and were ended")
-            self._let_go()
+            try:
+                ended = await self.world.close(self.settings.dialect.background_grace)
+                if ended:
+                    self.notice(f"{ended} hook(s) in the background did not end in time and were ended")
+            finally:
+                await to_the_end(self._close_all())
+
+    async def _close_all(self) -> None:
+        await self.family.close()
+        self._let_go()
+        await self._close_model()
+        await in_thread(self.journal.close)
+
+    async def _close_model(self) -> None:
+        try:
             await self.model.close()
-            await to_the_end(in_thread(self.journal.close))
+        except Exception as error:  # noqa: BLE001 - foreign code, and the conversation is over
+            self.notice(f"the model's connection could not be closed: {type(error).__name__}: {error}")
 
     def _let_go(self) -> None:
         if self._transcript is not None:
             self._transcript.close()
             self._transcript = None
         self._lock.release()
+
+    # A child's session, for its supervisor
+
+    def child(self, role: Role, model: Model, launch: Mapping[str, Any]) -> "Session":
+        """The session of a child of this one."""
+        session = Session(
+            self.project, model, self.settings, session_id=role.parent, state=self.state, role=role, parent=self,
+            permission_mode=launch.get("permission_mode", "default"), allow=launch.get("allow", ()),
+            extra_paths=launch.get("extra_paths", ()), permit=self.permit, max_turns=self.max_turns,
+            hooks=self.hooks, retries=self.retries, on_event=self._hear_child,
+        )  # fmt: skip
+        if role.parent == self.id:
+            session.allowed = self.allowed  # what the user allows for this session counts for its children
+        return session
+
+    def hear_at_once(self, entry: Entry) -> None:
+        """A message with a key reaches the conversation once, however often it is sent."""
+        if entry.key not in self._keys:
+            self.say(Said(entry.text, entry.origin), key=entry.key)
+            self._keys.add(entry.key)
+
+    def knows(self, key: str) -> bool:
+        return key in self._keys
+
+    def clear_queue(self) -> None:
+        self.inbox = Inbox()
+
+    def add_context(self, text: str) -> None:
+        self._context.append(text)
+
+    def settle(self) -> None:
+        if self._transcript is not None:
+            self._transcript.settle()
+
+    def child_event(self, event: SessionEvent) -> None:
+        if isinstance(event, SubagentFinished) and self._turn:
+            self._turn.subagents.append(event)
+        self.emit(event)
+
+    def _hear_child(self, event: SessionEvent) -> None:
+        """What a child is told is its own affair; a word to the user is for the user."""
+        if isinstance(event, Notice):
+            self.notice(event.text)
 
     async def __aenter__(self) -> Self:
         """The session is opened by its first message, so that the start can be interrupted as everything else."""
@@ -382,10 +426,38 @@ class Session:
     def turn(self) -> Turn:
         return self._now
 
+    @property
+    def in_turn(self) -> bool:
+        return self._turn is not None
+
+    @property
+    def spent(self) -> bool:
+        return self._now.requests >= self.max_turns
+
+    def out_of_turns(self) -> GoHome:
+        return GoHome("max_turns", stop_reason=f"the limit of {self.max_turns} model requests is reached")
+
+    def system(self) -> str:
+        return system_prompt(self.project, self._context, self.role.kind.instructions if self.role else "")
+
     def say(self, message: Message, **meta: Any) -> None:
         """What the model sees is on disk before it sees it."""
         self.transcript.say(message, **meta)
         self.messages.append(message)
+
+    def keep_result(self, result: ToolResult, key: str = "") -> None:
+        """A tool's result is written as soon as it is there, whatever becomes of the tools beside it."""
+        self.transcript.say(Results((result,)), **({"key": key} if key else {}))
+        self._now.results.append(result)
+        if key:
+            self._keys.add(key)
+            self.transcript.settle()  # a child's result is handed over once, and this is the moment
+            self.family.handed(key)
+
+    def keep_results(self, uses: Sequence[ToolUse]) -> None:
+        """All tools of an answer have their results: the model gets them as one message, in the order it asked."""
+        known = {result.tool_use_id: result for result in self._now.results}
+        self.messages.append(Results(tuple(known[use.id] for use in uses)))
 
     def emit(self, event: SessionEvent) -> None:
         if self._listener:
@@ -397,25 +469,32 @@ class Session:
         self.emit(Notice(text))
 
     def common(self) -> dict[str, Any]:
+        role = self.role
+        child = {"agent_id": role.agent_id, "agent_type": role.kind.name} if role else {}
         return {
             "session_id": self.id,
-            "transcript_path": self.transcript_path,
+            "transcript_path": role.parent_transcript if role else self.transcript_path,
             "cwd": self.project,
             "permission_mode": self.permission_mode,
+            **child,
         }
 
     async def fire(self, event: events.Event) -> Verdict:
+        """Asks the hooks of one event about this agent, and keeps what they print."""
+        verdict = await self.ask(event)
+        for run in verdict.runs:
+            self._keep_output(run)
+        return verdict
+
+    async def ask(self, event: events.Event) -> Verdict:
         """Asks the hooks of one event; what they say to the user is said, whatever they decide."""
-        if not self.hooks:
+        if not self.hooks or (self.role and event.name not in CHILD_EVENTS):
             return Stop()
-        self._asking = event.name
         verdict = await ask_hooks(event, self.settings, self.world)
         if self._turn:
             self._turn.runs += verdict.runs
         for text in (*notices(verdict.runs), *warnings(verdict.runs, self.settings.dialect)):
             self.notice(text)
-        for run in verdict.runs:
-            self._keep_output(run)
         return verdict
 
     def _keep_output(self, run: HookRun) -> None:
@@ -446,6 +525,13 @@ class Session:
                 Said(entry.text, entry.origin), continuation=entry.guard.continuations, stopHookActive=True
             )
             return None
+        if entry.key:
+            self.hear_at_once(entry)
+            if entry.origin == "subagent":
+                turn.guard, turn.prompt_id = self._new_guard(), str(uuid.uuid4())
+                await in_thread(self.transcript.settle)
+                await self.family.took(entry.key)
+            return None
         verdict = await self.fire(events.UserPromptSubmit(**self.common(), prompt=entry.text))
         refused = refusal_of(verdict.runs)
         if isinstance(verdict, Stop) and verdict.halted:
@@ -464,7 +550,7 @@ class Session:
 
     def _stop_event(self) -> events.StopEvent:
         turn = self._now
-        last = next((message for message in reversed(self.messages) if isinstance(message, Reply)), None)
+        last = last_reply(self.messages)
         return events.StopEvent(
             **self.common(),
             stop_hook_active=turn.guard.active,
@@ -473,7 +559,7 @@ class Session:
             limit=turn.guard.limit,
             prompt_id=turn.prompt_id,
             usage={"input_tokens": turn.usage.input_tokens, "output_tokens": turn.usage.output_tokens},
-            duration_ms=int((time.monotonic() - turn.started) * 1000),
+            duration_ms=int(turn.elapsed * 1000),
             tool_calls=turn.tool_calls,
         )
 
@@ -489,46 +575,33 @@ class Session:
     async def _finish(self, end: GoHome, *, tell_stop: bool) -> TurnResult:
         turn = self._now
         self.inbox.drop_continuations()
-        if self._transcript is not None:
-            self._answer_open_calls(end)
-        elapsed = time.monotonic() - turn.started
-        result = TurnResult(
-            ended_by=end.ended_by, session_id=self.id, transcript_path=self.transcript_path, result=turn.answer,
-            stop_reason=end.stop_reason or end.notice, question=turn.question, continuations=turn.continuations,
-            model_requests=turn.requests, tool_calls=turn.tool_calls, usage=turn.usage,
-            duration_ms=int(elapsed * 1000), model=self.model.name,
-            hook_runs=tuple(turn.runs), notices=tuple(turn.notices),
-        )  # fmt: skip
-        if self._transcript is not None:
-            why = end.notice or end.stop_reason
-            self._transcript.add({"type": "turn_end", "ended_by": end.ended_by, "notice": why})
-        await self._tell_observers(result, elapsed, tell_stop=tell_stop)
+        self._write_end(end)
+        elapsed = turn.elapsed
+        result = turn.result(
+            end, session_id=self.id, transcript_path=self.transcript_path, model=self.model.name
+        )
+        for complaint in await tell_observers(
+            self.plugins, result, self.messages, elapsed, tell_stop=tell_stop
+        ):
+            self.emit(Notice(complaint))
         self._turn = None
+        self.last_result = result
         self.emit(TurnEnd(result))
         return result
 
+    def _write_end(self, end: GoHome) -> None:
+        if self._transcript is None:
+            return
+        try:
+            self._answer_open_calls(end)
+            why = end.notice or end.stop_reason
+            self._transcript.add({"type": "turn_end", "ended_by": end.ended_by, "notice": why})
+        except OSError as error:  # a full disk takes the record of the end, not the end
+            self.notice(f"the end of the turn could not be written down: {error}")
+
     def _answer_open_calls(self, end: GoHome) -> None:
-        """Every tool call has its result: providers refuse a conversation in which one is missing."""
         last = self.messages[-1] if self.messages else None
         if isinstance(last, Reply) and last.tool_uses:
-            known = {result.tool_use_id: result for result in self._now.results}
-            lost = f"no result: the turn was ended ({end.ended_by}) while this was to run or ran"
-            answers = (known.get(use.id, ToolResult(use.id, lost, is_error=True)) for use in last.tool_uses)
-            self.say(Results(tuple(answers)))
-
-    async def _tell_observers(self, result: TurnResult, elapsed: float, *, tell_stop: bool) -> None:
-        """Once, at the final end, with what the whole turn used; what they do changes nothing."""
-        await self.plugins.tell("conversation", tuple(self.messages))
-        if tell_stop:
-            good = result.outcome not in ("error", "interrupted")
-            payload = StopPayload(
-                session_id=self.id, result=result, usage=result.usage if good else Usage(),
-                turns_count=result.model_requests if good else 0, tool_calls_count=result.tool_calls if good else 0,
-                duration=elapsed if good else 0, model=self.model.name.replace(":", "/", 1),
-                continuations=result.continuations, ended_by=result.ended_by,
-                partial_usage=result.usage, elapsed=elapsed,
-            )  # fmt: skip
-            await self.plugins.tell("stop", payload)
-        for complaint in self.plugins.complaints:
-            self.emit(Notice(complaint))
-        self.plugins.complaints.clear()
+            for result in missing_results(self.messages, self._now.results, end):
+                self.keep_result(result)
+            self.keep_results(last.tool_uses)

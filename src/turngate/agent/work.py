@@ -3,54 +3,84 @@
 import asyncio
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
-from turngate.agent.desk import Desk
-from turngate.agent.tools import TOOLS, Asked, Tool, ToolFailed, absolute
+from turngate.agent.desk import Desk, TurnHalted
+from turngate.agent.tools import ALIASES, Asked, Tool, ToolAnswer, ToolFailed, absolute
 from turngate.core.events import PermissionRequest, PostToolUse, PreToolUse
-from turngate.core.messages import Results, ToolResult, ToolUse
+from turngate.core.messages import ToolResult, ToolUse
 from turngate.core.moments import context_of, permission_before_tool, permission_for_user, refusal_of
 from turngate.core.turn import ToolFinished, ToolStarted
 from turngate.core.verdict import Continue, Stop, Verdict
 
 
-class TurnHalted(Exception):
-    """A hook said `continue: false` in the middle of a turn."""
-
-    def __init__(self, reason: str | None) -> None:
-        super().__init__(reason or "")
-        self.reason = reason
-
-
-async def run_tools(desk: Desk, uses: Sequence[ToolUse]) -> Results:
-    """One after another, in the order asked for; each has its result, also when it was refused."""
-    finished = desk.turn.results = []  # what has a result keeps it, however the turn ends
-    for use in uses:
-        if desk.turn.question is not None:
-            finished.append(ToolResult(use.id, "not run: the user was asked first", is_error=True))
-            continue
+async def run_tools(desk: Desk, uses: Sequence[ToolUse]) -> None:
+    """In the order asked for, and children that are asked for together at once; each result is kept when it is there."""
+    desk.turn.results = []  # what has a result keeps it, however the turn ends
+    for together in _groups(desk, uses):
         # An interrupt that came with the last tool's end counts before the next one begins.
         await asyncio.sleep(0)
-        finished.append(await _run(desk, use))
-    return Results(tuple(finished))
+        if len(together) == 1:
+            await _run(desk, together[0])
+        else:
+            await _run_all(desk, together)
+    desk.keep_results(uses)
 
 
-async def _run(desk: Desk, use: ToolUse) -> ToolResult:
+def _groups(desk: Desk, uses: Sequence[ToolUse]) -> list[list[ToolUse]]:
+    groups: list[list[ToolUse]] = []
+    last = False
+    for use in uses:
+        tool = found_tool(desk, use.name)
+        parallel = tool is not None and tool.parallel
+        if parallel and last:
+            groups[-1].append(use)
+        else:
+            groups.append([use])
+        last = parallel
+    return groups
+
+
+def found_tool(desk: Desk, name: str) -> Tool | None:
+    return desk.tools.get(ALIASES.get(name, name))
+
+
+async def _run_all(desk: Desk, uses: Sequence[ToolUse]) -> None:
+    """All of them are waited for; the first that halts the turn ends the others."""
+    try:
+        async with asyncio.TaskGroup() as group:
+            for use in uses:
+                group.create_task(_run(desk, use))
+    except BaseExceptionGroup as several:
+        raise several.exceptions[0] from None
+
+
+async def _run(desk: Desk, use: ToolUse) -> None:
+    if desk.turn.question is not None:
+        desk.keep_result(ToolResult(use.id, "not run: the user was asked first", is_error=True))
+        return
     desk.turn.tool_calls += 1
+    desk.turn.tools_used[use.name] = None
     desk.emit(ToolStarted(use))
     started = time.monotonic()
+    halted, key = None, ""
     try:
-        result = ToolResult(use.id, await _attempt(desk, use))
+        output, halted = await _attempt(desk, use)
+        result, key = ToolResult(use.id, output.text, output.is_error), output.key
     except ToolFailed as failed:
         result = ToolResult(use.id, str(failed), is_error=True)
+    desk.keep_result(result, key)
     desk.emit(ToolFinished(use, result, time.monotonic() - started))
-    return result
+    if halted is not None:
+        raise halted
 
 
-async def _attempt(desk: Desk, use: ToolUse) -> str:
-    tool = TOOLS.get(use.name)
+async def _attempt(desk: Desk, use: ToolUse) -> tuple[ToolAnswer, TurnHalted | None]:
+    """What the tool gave; a hook that ends the turn after it has worked does not take its result away."""
+    tool = found_tool(desk, use.name)
     if tool is None:
-        raise ToolFailed(f"there is no tool {use.name!r}; there are {', '.join(TOOLS)}")
+        raise ToolFailed(f"there is no tool {use.name!r}; there are {', '.join(desk.tools)}")
     given = absolute(tool, use.input, desk.workplace)
     verdict = await _ask(
         desk, PreToolUse(**desk.common(), tool_name=use.name, tool_input=given, tool_use_id=use.id)
@@ -65,17 +95,24 @@ async def _attempt(desk: Desk, use: ToolUse) -> str:
     if said.behavior != "allow":
         given = await _permitted(desk, tool, use, given, ask=said.behavior == "ask")
     try:
-        output = await tool.run(given, desk.workplace)
+        gave = await tool.run(given, desk.workplace)
     except Asked as asked:
         choices = "".join(f"\n- {option}" for option in asked.options)
         desk.turn.question = asked.question + choices
-        return "The user was asked; the answer comes with the next message."
+        return ToolAnswer("The user was asked; the answer comes with the next message."), None
+    output = gave if isinstance(gave, ToolAnswer) else ToolAnswer(gave)
+    if output.is_error:
+        return output, None
     after = PostToolUse(
-        **desk.common(), tool_name=use.name, tool_input=given, tool_use_id=use.id, tool_response=output
+        **desk.common(), tool_name=use.name, tool_input=given, tool_use_id=use.id, tool_response=output.text
     )
-    verdict = await _ask(desk, after)
+    verdict = await desk.fire(after)
     feedback = [refusal_of(verdict.runs) or "", context_of(verdict.runs, plain=False), said.context]
-    return "\n\n".join([output, *(f"A hook says: {text}" for text in feedback if text)])
+    whole = "\n\n".join([output.text, *(f"A hook says: {text}" for text in feedback if text)])
+    ended = isinstance(verdict, Stop) and verdict.halted
+    return replace(output, text=whole), TurnHalted(verdict.stop_reason) if ended and isinstance(
+        verdict, Stop
+    ) else None
 
 
 async def _permitted(
@@ -108,7 +145,7 @@ def _needs_permission(desk: Desk, tool: Tool) -> bool:
     return not (tool.edits and desk.permission_mode == "acceptEdits")
 
 
-async def _ask(desk: Desk, event: PreToolUse | PermissionRequest | PostToolUse) -> Verdict:
+async def _ask(desk: Desk, event: PreToolUse | PermissionRequest) -> Verdict:
     verdict = await desk.fire(event)
     if isinstance(verdict, Stop) and verdict.halted:
         raise TurnHalted(verdict.stop_reason)

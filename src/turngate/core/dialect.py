@@ -29,6 +29,7 @@ class Dialect:
     asks_while_waiting: bool  # gates are asked also when the agent waits for the user
     defers_to_user: bool  # a message that waits is answered before the gates are asked
     stall_after: int | None  # the same refusal, this often, with no tool call between
+    children_in_background: bool  # where the Task tool's caller does not say
 
     # What a hook says
     json_on_any_exit: bool
@@ -71,6 +72,7 @@ TURNGATE = Dialect(
     asks_while_waiting=False,
     defers_to_user=True,
     stall_after=3,
+    children_in_background=False,
     json_on_any_exit=False,
     strict_json=False,
     block_words=frozenset({"block", "deny"}),
@@ -119,6 +121,7 @@ CLAUDE = Dialect(
     asks_while_waiting=True,
     defers_to_user=True,
     stall_after=None,
+    children_in_background=True,
     json_on_any_exit=True,
     strict_json=True,
     block_words=frozenset({"block"}),

@@ -2,9 +2,17 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, get_args
 
 Outcome = Literal["ok", "error", "timeout"]
+
+
+def _texts(event: object, *names: str) -> None:
+    """An event that Python code makes is checked where it is made: later the mistake would be every hook's."""
+    for name in names:
+        value = getattr(event, name)
+        if not isinstance(value, str):
+            raise TypeError(f"{type(event).__name__}.{name} must be a string, not {type(value).__name__}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -15,6 +23,12 @@ class Subagent:
     type: str = ""
     transcript_path: str = ""
     outcome: Outcome = "ok"
+
+    def __post_init__(self) -> None:
+        _texts(self, "id", "type", "transcript_path")
+        if self.outcome not in get_args(Outcome):
+            known = ", ".join(get_args(Outcome))
+            raise ValueError(f"Subagent.outcome must be one of {known}, not {self.outcome!r}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,6 +54,19 @@ class StopEvent:
     tool_calls: int | None = None
     background_tasks: Sequence[Mapping[str, str]] = ()
     session_crons: Sequence[Mapping[str, str]] = ()
+
+    def __post_init__(self) -> None:
+        _texts(self, "session_id", "transcript_path", "cwd", "permission_mode")
+        active: object = self.stop_hook_active
+        if not isinstance(active, bool):
+            raise TypeError(f"StopEvent.stop_hook_active must be true or false, not {type(active).__name__}")
+        child: object = self.subagent
+        if not isinstance(child, Subagent | None):
+            raise TypeError(f"StopEvent.subagent must be a Subagent, not {type(child).__name__}")
+        said: object = self.last_assistant_message
+        blocks = said if isinstance(said, list | tuple) else () if said is None else (said,)
+        if not all(isinstance(block, str) for block in blocks):
+            raise TypeError("StopEvent.last_assistant_message must be a string or a list of strings")
 
     @property
     def name(self) -> str:
@@ -97,9 +124,14 @@ class _Common:
     transcript_path: str = ""
     cwd: str = ""
     permission_mode: str = "default"
+    agent_id: str = ""  # the child whose event it is; the main agent has none
+    agent_type: str = ""
     stop_hook_active: ClassVar[bool] = False
     continuation_count: ClassVar[int] = 0
     name: ClassVar[str]
+
+    def __post_init__(self) -> None:
+        _texts(self, "session_id", "transcript_path", "cwd", "permission_mode")
 
     @property
     def subject(self) -> str | None:
@@ -177,8 +209,6 @@ class PreCompact(_Common):
 @dataclass(frozen=True, kw_only=True)
 class SubagentStart(_Common):
     name: ClassVar[str] = "SubagentStart"
-    agent_id: str = ""
-    agent_type: str = ""
 
     @property
     def subject(self) -> str:

@@ -93,6 +93,10 @@ class LoopGuard:
             self, repeats=0, last_refusal=(), count=0 if self.dialect.tool_call_resets else self.count
         )
 
+    def redirected(self) -> "LoopGuard":
+        """A plugin sends the agent on: that is one more, and no refusal that could repeat itself."""
+        return self._continued((), advised=self.advised)
+
     def extended(self, limit: int) -> "LoopGuard":
         """A hook may ask for more, never for less, never above the hard limit."""
         if self.limit is None:

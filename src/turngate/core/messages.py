@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-Origin = Literal["user", "stop_hook", "context", "summary"]  # who a message to the model really comes from
+Origin = Literal["user", "stop_hook", "context", "summary", "subagent"]  # who a message really comes from
 StopReason = Literal["end_turn", "tool_use", "max_tokens", "refusal"]
 
 

@@ -57,6 +57,10 @@ class Scalars:
     limit: int | None = None
     hard_limit: int | None = None
     child_limit: int | None = None
+    children_at_once: int | None = None
+    children_depth: int | None = None
+    child_seconds: float | None = None
+    no_revise_after_side_effects: bool | None = None
     order: Mapping[str, Order] | None = None  # by event; "*" for all
     mode: Mapping[str, Mode] | None = None
     payload: Payload | None = None
@@ -93,6 +97,10 @@ class Settings:
     limit: int | None = None  # None: the dialect's
     hard_limit: int | None = None
     child_limit: int | None = None
+    children_at_once: int | None = None  # of one agent; None: as the supervisor says
+    children_depth: int | None = None
+    child_seconds: float | None = None
+    no_revise_after_side_effects: bool = False  # a child that has changed something is not sent on
     order: Mapping[str, Order] = field(default_factory=dict)
     mode: Mapping[str, Mode] = field(default_factory=dict)
     payload: Payload = "full"
@@ -143,6 +151,10 @@ def merge(layers: Iterable[Layer], dialect: Dialect = TURNGATE) -> Settings:
         limit=_last(scalars.limit for scalars in said),
         hard_limit=hard_limit,
         child_limit=_last(scalars.child_limit for scalars in said),
+        children_at_once=_last(scalars.children_at_once for scalars in said),
+        children_depth=_last(scalars.children_depth for scalars in said),
+        child_seconds=_last(scalars.child_seconds for scalars in said),
+        no_revise_after_side_effects=any(scalars.no_revise_after_side_effects for scalars in said),
         order=_union(scalars.order for scalars in said),
         mode=_union(scalars.mode for scalars in said),
         payload=_last(scalars.payload for scalars in said) or "full",

@@ -40,6 +40,8 @@ class TurnResult:
     duration_ms: int = 0
     model: str = ""
     hook_runs: tuple[HookRun, ...] = ()
+    tools: tuple[str, ...] = ()  # the names of those that were used
+    subagents: tuple["SubagentFinished", ...] = ()
     notices: tuple[str, ...] = ()
 
     @property
@@ -62,7 +64,6 @@ class StreamEnd:
 
     reply: Reply
     stop_hook_active: bool = False
-    interrupted: bool = False
 
 
 @dataclass(frozen=True)
@@ -114,6 +115,33 @@ class Compacted:
 
 
 @dataclass(frozen=True)
+class SubagentStarted:
+    agent_id: str
+    agent_type: str
+    label: str
+
+
+@dataclass(frozen=True)
+class SubagentRedirected:
+    """A hook sends a child on."""
+
+    agent_id: str
+    label: str
+    why: str
+    count: int
+    limit: int | None
+
+
+@dataclass(frozen=True)
+class SubagentFinished:
+    agent_id: str
+    label: str
+    outcome: str  # ok, error, timeout or killed
+    redirects: int
+    seconds: float
+
+
+@dataclass(frozen=True)
 class TurnEnd:
     """Gates and observers are done; control returns to the user."""
 
@@ -122,16 +150,16 @@ class TurnEnd:
 
 SessionEvent = (
     TextDelta | StreamEnd | ToolStarted | ToolFinished | HookStarted | HookFinished
-    | Continuation | Notice | Compacted | TurnEnd
+    | Continuation | Notice | Compacted | SubagentStarted | SubagentRedirected | SubagentFinished | TurnEnd
 )  # fmt: skip
 
 
 def event_json(event: SessionEvent) -> dict[str, Any]:
-    """One event as a line of `stream-json`; the end of a turn is its result, which `cli` prints."""
+    """One event as a line of `stream-json`; what a turn came to follows its end, in an object that `cli` prints."""
     name = "".join(f"_{c.lower()}" if c.isupper() else c for c in type(event).__name__).lstrip("_")
     match event:
-        case StreamEnd(reply, active, interrupted):
-            return {"type": name, "text": reply.text, "stop_hook_active": active, "interrupted": interrupted}
+        case StreamEnd(reply, active):
+            return {"type": name, "text": reply.text, "stop_hook_active": active}
         case ToolStarted(use):
             return {"type": name, "id": use.id, "name": use.name, "input": dict(use.input)}
         case ToolFinished(use, result, seconds):

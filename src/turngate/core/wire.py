@@ -108,7 +108,8 @@ def last_message(event: StopEvent, dialect: Dialect) -> str | None:
 def _told_of_other(event: OtherEvent) -> dict[str, Any]:
     told = {f.name: getattr(event, f.name) for f in fields(event)}
     common = {key: told.pop(key) for key in ("session_id", "transcript_path", "cwd", "permission_mode")}
-    return {**common, "hook_event_name": event.name, **told}
+    child = {key: value for key in ("agent_id", "agent_type") if (value := told.pop(key))}
+    return {**common, "hook_event_name": event.name, **child, **told}
 
 
 def environment(event: Event, project: str) -> dict[str, str]:

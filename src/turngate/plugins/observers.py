@@ -1,20 +1,32 @@
-"""Handlers that watch: told by priority, one after another, isolated and time-limited; nothing they do changes anything."""
+"""Handlers of plugins: by priority, one after another, isolated and time-limited.
+
+All of them watch, and nothing they do changes anything, but for `subagent_stopping`, which may send a child on.
+"""
 
 import asyncio
 import copy
 import itertools
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
+from turngate.core.runs import (
+    SubagentStoppingContext,
+    SubagentStoppingEvent,
+    SubagentStoppingResult,
+    stopping_result,
+)
 from turngate.errors import UsageError
 from turngate.tasks import call, is_cancelled
 
-NAMES = ("conversation", "stop", "subagent_stop")
+NAMES = ("conversation", "stop", "subagent_stop", "subagent_stopping", "subagent_ended")
 ALIASES = {"subagentStop": "subagent_stop"}
 LIMIT = 30.0  # seconds for one handler
 
-Handler = Callable[[Any], Any]
+Handler = Callable[
+    ..., Any
+]  # takes the payload; of `subagent_stopping` and `subagent_ended` also the context
 
 
 @dataclass(frozen=True)
@@ -67,32 +79,58 @@ class Plugins:
         for plugin in self._objects:
             plugin.ctx = context
 
-    async def tell(self, name: str, payload: object) -> None:
+    def wants(self, name: str) -> bool:
+        return any(registered.name == name for registered in self._all)
+
+    async def tell(self, name: str, payload: object, *context: object) -> None:
         """Tells everybody, whatever one of them does; what they return is not looked at."""
-        wanted = [registered for registered in self._all if registered.name == name]
-        for registered in sorted(wanted, key=lambda r: (-r.priority, r.number)):
-            wrong = await self._told(registered, copy.deepcopy(payload))
+        for registered in self._in_order(name):
+            _, wrong = await self._called(registered, copy.deepcopy(payload), *context)
             if wrong:
                 self.complaints.append(f"plugin {registered.plugin} {wrong}")
 
-    async def _told(self, registered: _Registered, payload: object) -> str | None:
-        """What went wrong, or None."""
+    async def ask_stopping(
+        self, event: SubagentStoppingEvent, context: SubagentStoppingContext
+    ) -> SubagentStoppingResult:
+        """The first handler that redirects wins; one that fails, or redirects without a prompt, counts as allow.
+
+        How far anybody raises the limit counts, whoever wins.
+        """
+        raised: list[int] = []
+        answer = SubagentStoppingResult()
+        for registered in self._in_order("subagent_stopping"):
+            said, wrong = await self._called(registered, copy.deepcopy(event), context)
+            answer, odd = stopping_result(None if wrong else said)
+            if wrong or odd:
+                self.complaints.append(f"plugin {registered.plugin} {wrong or odd}")
+            if answer.extend_max_steers is not None:
+                raised.append(answer.extend_max_steers)
+            if not answer.allow:
+                break
+        return replace(answer, extend_max_steers=max(raised, default=None))
+
+    def _in_order(self, name: str) -> list[_Registered]:
+        wanted = [registered for registered in self._all if registered.name == name]
+        return sorted(wanted, key=lambda r: (-r.priority, r.number))
+
+    async def _called(self, registered: _Registered, *arguments: object) -> tuple[object, str | None]:
+        """What it returned, and what went wrong."""
+        *first, last = arguments
         try:
             async with asyncio.timeout(self.limit) as timer:
-                await call(registered.handler, payload)
+                return await call(partial(registered.handler, *first), last), None
         except TimeoutError as error:
             if timer.expired():
-                return f"took longer than {self.limit:g} s at {registered.name}"
-            return f"failed at {registered.name}: {error!r}"
+                return None, f"took longer than {self.limit:g} s at {registered.name}"
+            return None, f"failed at {registered.name}: {error!r}"
         except asyncio.CancelledError:
             if is_cancelled():
                 raise
-            return f"failed at {registered.name}: it cancelled itself"
+            return None, f"failed at {registered.name}: it cancelled itself"
         except (KeyboardInterrupt, GeneratorExit):
             raise
         except BaseException as error:  # noqa: BLE001 - foreign code: it never changes the result
-            return f"failed at {registered.name}: {type(error).__name__}: {error}"
-        return None
+            return None, f"failed at {registered.name}: {type(error).__name__}: {error}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,3 +148,20 @@ class StopPayload:
     ended_by: str
     partial_usage: Any = None  # what a failed turn used all the same
     elapsed: float = 0.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class SubagentStopPayload:
+    """What an observer of `subagent_stop` is told, once, at the final end of a child."""
+
+    parent_session_id: str
+    agent_id: str
+    agent_type: str
+    result: Any
+    usage: Any
+    total_tool_calls: int
+    total_duration: float  # seconds
+    model: str
+    transcript_path: str = ""
+    continuations: int = 0
+    outcome: str = "ok"

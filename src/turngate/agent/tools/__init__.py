@@ -2,9 +2,10 @@
 
 from collections.abc import Mapping
 
-from turngate.agent.tools import bash, files, looking, talking
+from turngate.agent.tools import bash, files, looking, talking, task
 from turngate.agent.tools.given import absolute
-from turngate.agent.tools.tool import Asked, Tool, ToolFailed, Workplace
+from turngate.agent.tools.task import ALIASES
+from turngate.agent.tools.tool import Asked, Tool, ToolAnswer, ToolFailed, Workplace
 
 TOOLS: Mapping[str, Tool] = {
     tool.spec.name: tool
@@ -17,7 +18,8 @@ TOOLS: Mapping[str, Tool] = {
         Tool(looking.GREP, looking.grep, paths=("path",)),
         Tool(talking.TODO_WRITE, talking.write_todos),
         Tool(talking.ASK_USER, talking.ask_user),
+        Tool(task.TASK, task.start, parallel=True),
     )
 }
 
-__all__ = ["TOOLS", "Asked", "Tool", "ToolFailed", "Workplace", "absolute"]
+__all__ = ["ALIASES", "TOOLS", "Asked", "Tool", "ToolAnswer", "ToolFailed", "Workplace", "absolute"]

@@ -28,7 +28,7 @@ def real(path: str, workplace: Workplace) -> str:
         allowed = [os.path.realpath(_full(folder, workplace)) for folder in ("", *workplace.extra_paths)]
     except RecursionError:
         raise ToolFailed(f"{path} is a chain of too many links") from None
-    if workplace.any_path or any(os.path.commonpath((where, folder)) == folder for folder in allowed):
+    if any(os.path.commonpath((where, folder)) == folder for folder in allowed):
         return where
     raise ToolFailed(f"{path} is not allowed: it lies outside of the project {workplace.project}")
 

@@ -14,18 +14,28 @@ class Workplace:
     project: str  # absolute
     environ: dict[str, str]  # for Bash
     extra_paths: tuple[str, ...] = ()  # folders outside of the project that are allowed
-    any_path: bool = False
+    start_child: "Callable[[Mapping[str, Any]], Awaitable[ToolAnswer]] | None" = None
     todos: list[dict[str, Any]] = field(default_factory=list)
     seen: dict[str, float] = field(default_factory=dict)  # files that were read, and how old they were then
 
 
 @dataclass(frozen=True)
+class ToolAnswer:
+    """What the Task tool gave; `key` names the run whose result it is, so that it is handed over once."""
+
+    text: str
+    key: str = ""
+    is_error: bool = False
+
+
+@dataclass(frozen=True)
 class Tool:
     spec: ToolSpec
-    run: Callable[[Mapping[str, Any], Workplace], Awaitable[str]]  # takes what `absolute` gave
+    run: Callable[[Mapping[str, Any], Workplace], "Awaitable[str | ToolAnswer]"]  # takes what `absolute` gave
     changes: bool = False  # changes things
     edits: bool = False  # changes files only
     paths: tuple[str, ...] = ()  # the inputs that are paths
+    parallel: bool = False  # several that an answer asks for in a row run at once
 
 
 class ToolFailed(Exception):

@@ -1,0 +1,314 @@
+"""A session's children: the Task tool, what they report, and everything that the supervisor needs of their parent.
+
+The register and the supervisor are made when the first child is asked for, or when an earlier process left some.
+"""
+
+import asyncio
+import os
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from dataclasses import dataclass, replace
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from turngate.agent.children.kinds import Kind, described, load_kinds
+from turngate.agent.children.limits import Limits
+from turngate.agent.inbox import Entry
+from turngate.agent.tools import ALIASES, TOOLS, Tool, ToolAnswer, ToolFailed
+from turngate.core import events
+from turngate.core.messages import ToolSpec
+from turngate.core.runs import Run
+from turngate.core.settings import Settings
+from turngate.core.turn import SessionEvent
+from turngate.core.verdict import Verdict
+from turngate.errors import TurngateError
+from turngate.journal import session_folder
+from turngate.plugins.observers import Plugins
+from turngate.ports import Model, World
+from turngate.tasks import in_thread
+
+if TYPE_CHECKING:
+    from turngate.agent.children.supervisor import Supervisor
+    from turngate.agent.session import Session
+
+NOT_FOR_CHILDREN = ("AskUser",)  # a child has no user
+REGISTER = "registry.db"
+
+
+@dataclass(frozen=True)
+class Role:
+    """Who a child is; the main agent has none."""
+
+    agent_id: str
+    parent: str  # the session of the main agent
+    kind: Kind
+    depth: int
+    transcript: str
+    parent_transcript: str
+
+
+class Family:
+    def __init__(
+        self, session: "Session", *, limits: Limits | None = None, models: Callable[[str], Model] | None = None,
+        root: "Family | None" = None, announcer: Callable[[Run], Awaitable[None]] | None = None,
+        on_step: Callable[[str, Run], None] | None = None,
+    ) -> None:  # fmt: skip
+        self._session = session
+        self._root = root or self
+        self.models = models
+        self._announcer, self._on_step = announcer, on_step
+        self.made: Supervisor | None = None
+        self._kinds: dict[str, Kind] | None = None
+        self._problems: list[str] = []
+        self._making = asyncio.Lock()
+        self._news = False
+        self._queued: set[str] = set()
+        self.families: dict[str, Family] = {}  # of children, by their ids
+        if root and session.role:
+            root.families[session.role.agent_id] = self
+        self.limits: Limits = limits or (root.limits if root else _limits(session.settings))
+
+    # The Task tool
+
+    @property
+    def kinds(self) -> Mapping[str, Kind]:
+        if self._root is not self:
+            return self._root.kinds
+        if self._kinds is None:
+            self._kinds, self._problems = load_kinds(self._session.project)
+        return self._kinds
+
+    @property
+    def depth(self) -> int:
+        return self._session.role.depth if self._session.role else 0
+
+    def tools(self) -> dict[str, Tool]:
+        """The tools of this session: those of its kind, and children only while they are not too deep."""
+        role = self._session.role
+        tools = dict(TOOLS)
+        if role:
+            wanted = (
+                {ALIASES.get(name, name) for name in role.kind.tools}
+                if role.kind.tools is not None
+                else tools.keys()
+            )
+            tools = {
+                name: tool for name, tool in tools.items() if name in wanted and name not in NOT_FOR_CHILDREN
+            }
+        if self.depth >= self.limits.depth:
+            tools.pop("Task", None)
+        if "Task" in tools:
+            known = tools["Task"].spec
+            told = ToolSpec(known.name, known.description + described(self.kinds), known.schema)
+            tools["Task"] = replace(tools["Task"], spec=told)
+        return tools
+
+    async def start(self, given: Mapping[str, Any]) -> ToolAnswer:
+        """What the Task tool does: a child works while the call waits, or is only started."""
+        kind = given.get("subagent_type") or "general-purpose"
+        if kind not in self.kinds:
+            raise ToolFailed(f"there is no kind of subagent {kind!r}; there are {', '.join(self.kinds)}")
+        background = given.get("run_in_background", self._session.settings.dialect.children_in_background)
+        supervisor = await self.supervisor()
+        order = import_module("turngate.agent.children.supervisor").Order
+        try:
+            self._check_resume(given.get("resume") or "")
+            run = await supervisor.spawn(
+                order(
+                    kind=kind, prompt=given["prompt"], label=given.get("description", ""), background=background,
+                    parent=self._session.id, parent_agent=self._agent, depth=self.depth + 1,
+                    resume=given.get("resume") or "", launch=self._launch(kind),
+                )
+            )  # fmt: skip
+        except TurngateError as error:
+            raise ToolFailed(f"the subagent was not started: {error}") from None
+        if background:
+            return ToolAnswer(
+                f"The subagent {run.agent_id} works in the background; its report comes as a message of its own."
+            )
+        return await self._waited(supervisor, run)
+
+    def _check_resume(self, agent: str) -> None:
+        if agent and (
+            os.path.basename(agent) != agent or not os.path.isfile(self._transcript(self._session.id, agent))
+        ):
+            raise ToolFailed(f"there is no subagent {agent} of this session to go on with")
+
+    async def _waited(self, supervisor: "Supervisor", run: Run) -> ToolAnswer:
+        try:
+            ended = await supervisor.result(run.chain)
+        except asyncio.CancelledError:
+            await supervisor.kill(run.id, "interrupted")
+            raise
+        except TurngateError as error:
+            raise ToolFailed(str(error)) from None
+        if ended.outcome == "killed":
+            return ToolAnswer(f"The subagent was ended: {ended.reason}.", is_error=True)
+        if ended.outcome != "ok":
+            answer = f"\n\nIts last answer was:\n{ended.result}" if ended.result else ""
+            return ToolAnswer(
+                f"The subagent failed ({ended.outcome}): {ended.error}{answer}", run.chain, is_error=True
+            )
+        return ToolAnswer(ended.result or "(the subagent gave no answer)", run.chain)
+
+    def handed(self, key: str) -> None:
+        if self._root.made:
+            self._root.made.handed(key)
+
+    def _launch(self, kind: str) -> dict[str, Any]:
+        session = self._session
+        return {
+            "kind": kind, "model": self._model_name(self.kinds[kind]), "permission_mode": session.permission_mode,
+            "allow": sorted(session.allowed), "extra_paths": list(session.workplace.extra_paths),
+            "dialect": session.settings.dialect.name,
+            "prompt_id": session.turn.prompt_id if session.in_turn else "",
+        }  # fmt: skip
+
+    # What children report
+
+    async def open(self) -> None:
+        """An earlier process may have left children, or reports that nobody has taken yet."""
+        if self._root is self and self._left_something():
+            supervisor = await self.supervisor()
+            await supervisor.recover()
+            self._news = True
+
+    def _left_something(self) -> bool:
+        return os.path.exists(os.path.join(self._session.state, REGISTER))
+
+    def expect(self) -> None:
+        """Something about a child of this session has changed."""
+        self._news = True
+
+    async def reports(self) -> list[Entry]:
+        """Reports that have come, each once."""
+        if not self._news:
+            return []
+        self._news = False
+        supervisor = await self.supervisor()
+        found = []
+        for run in await in_thread(supervisor.registry.inbox, self._session.id, self._agent):
+            if self._session.knows(run.chain):
+                await in_thread(supervisor.registry.take, run.id)
+            elif run.chain not in self._queued:
+                self._queued.add(run.chain)
+                found.append(Entry(run.announcement, "subagent", key=run.chain))
+        return found
+
+    async def took(self, key: str) -> None:
+        """The report of this key is in the conversation, on disk."""
+        supervisor = await self.supervisor()
+        for run in await in_thread(supervisor.registry.chain, key):
+            await in_thread(supervisor.registry.take, run.id)
+
+    def waits(self) -> list[Run]:
+        """Children in the background that are still at work."""
+        supervisor = self._root.made
+        return supervisor.running(self._session.id, self._agent, background=True) if supervisor else []
+
+    async def next_news(self) -> bool:
+        """Waits for the next report; False: the children took too long to wait for them any longer."""
+        supervisor = await self.supervisor()
+        while self.waits() and not self._news:
+            if not await supervisor.news(self.limits.wait):
+                return False
+        return True
+
+    async def settled(self) -> None:
+        """Everyone who should know of a child's end has been told."""
+        if self._root is self and self.made:
+            await self.made.settled()
+
+    async def end(self, reason: str) -> None:
+        """Ends all children of this session, for good."""
+        if self._root is self and self.made:
+            await self.made.kill_all(self._session.id, reason)
+
+    async def close(self) -> None:
+        if self._root is self and self.made:
+            supervisor, self.made = self.made, None
+            await supervisor.close()
+
+    async def supervisor(self) -> "Supervisor":
+        if self._root is not self:
+            return await self._root.supervisor()
+        async with self._making:  # two tasks may come here at once
+            if self.made is None:
+                registry = await in_thread(import_module("turngate.registry").Registry, self._session.state)
+                made = import_module("turngate.agent.children.supervisor").Supervisor
+                self.made = made(
+                    self, registry, self.limits, announcer=self._announcer, on_step=self._on_step
+                )
+                self.made.watch()
+        return self.made
+
+    # What the supervisor needs of a parent
+
+    @property
+    def project(self) -> str:
+        return self._session.project
+
+    @property
+    def settings(self) -> Settings:
+        return self._session.settings
+
+    @property
+    def world(self) -> World:
+        return self._session.world
+
+    @property
+    def plugins(self) -> Plugins:
+        return self._session.plugins
+
+    def new_child(self, run: Run) -> "Session":
+        kind = self.kinds.get(str(run.launch.get("kind") or run.agent_type)) or Kind(run.agent_type)
+        role = Role(
+            run.agent_id, run.parent, kind, run.depth, self.transcript_of(run), self.parent_transcript_of(run)
+        )
+        return self._session.child(role, self._model_for(str(run.launch.get("model", ""))), run.launch)
+
+    def transcript_of(self, run: Run) -> str:
+        return self._transcript(run.parent, run.agent_id)
+
+    def parent_transcript_of(self, run: Run) -> str:
+        if run.parent == self._session.id:
+            return self._session.transcript_path
+        return os.path.join(session_folder(self._session.state, run.parent), "chat.jsonl")
+
+    def changing_tools(self) -> Collection[str]:
+        return [name for name, tool in TOOLS.items() if tool.changes]
+
+    async def ask(self, event: events.Event) -> Verdict:
+        return await self._session.ask(event)
+
+    def emit(self, event: SessionEvent) -> None:
+        self._session.child_event(event)
+
+    def notice(self, text: str) -> None:
+        self._session.notice(text)
+
+    def child_news(self, run: Run) -> None:
+        self.families.get(run.parent_agent, self).expect()
+
+    # Parts
+
+    @property
+    def _agent(self) -> str:
+        return self._session.role.agent_id if self._session.role else ""
+
+    def _transcript(self, parent: str, agent: str) -> str:
+        return os.path.join(session_folder(self._session.state, parent), "subagents", f"{agent}.jsonl")
+
+    def _model_name(self, kind: Kind) -> str:
+        return kind.model if kind.model and self._root.models else self._session.model.name
+
+    def _model_for(self, name: str) -> Model:
+        if name in ("", self._session.model.name) or self.models is None:
+            return self._session.model
+        return self.models(name)
+
+
+def _limits(settings: Settings) -> Limits:
+    said = {
+        "at_once": settings.children_at_once, "depth": settings.children_depth, "seconds": settings.child_seconds,
+    }  # fmt: skip
+    return replace(Limits(), **{name: value for name, value in said.items() if value is not None})  # type: ignore[arg-type]

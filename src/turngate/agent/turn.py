@@ -1,0 +1,41 @@
+"""One turn while it runs: what it has come to so far, and what it came to at its end."""
+
+import time
+import uuid
+from dataclasses import dataclass, field
+
+from turngate.core.guard import GoHome, LoopGuard
+from turngate.core.messages import ToolResult, Usage
+from turngate.core.turn import SubagentFinished, TurnResult
+from turngate.core.verdict import HookRun
+
+
+@dataclass
+class Turn:
+    guard: LoopGuard
+    started: float = field(default_factory=time.monotonic)
+    requests: int = 0
+    tool_calls: int = 0
+    tools_used: dict[str, None] = field(default_factory=dict)  # in the order of their first use
+    usage: Usage = field(default_factory=Usage)
+    runs: list[HookRun] = field(default_factory=list)
+    notices: list[str] = field(default_factory=list)
+    answer: str = ""  # the last one that was not blank
+    continuations: int = 0
+    question: str | None = None
+    results: list[ToolResult] = field(default_factory=list)  # of the answer whose tools are being run
+    subagents: list[SubagentFinished] = field(default_factory=list)
+    prompt_id: str = field(default_factory=lambda: str(uuid.uuid4()))
+
+    @property
+    def elapsed(self) -> float:
+        return time.monotonic() - self.started
+
+    def result(self, end: GoHome, *, session_id: str, transcript_path: str, model: str) -> TurnResult:
+        return TurnResult(
+            ended_by=end.ended_by, session_id=session_id, transcript_path=transcript_path, result=self.answer,
+            stop_reason=end.stop_reason or end.notice, question=self.question, continuations=self.continuations,
+            model_requests=self.requests, tool_calls=self.tool_calls, usage=self.usage,
+            duration_ms=int(self.elapsed * 1000), model=model,
+            hook_runs=tuple(self.runs), tools=tuple(self.tools_used), subagents=tuple(self.subagents), notices=tuple(self.notices),
+        )  # fmt: skip

@@ -1,0 +1,514 @@
+"""The register of children's runs: SQLite, one statement for each transition, safe for several processes.
+
+A transition is durable when its method returns, and only then its effect may begin. Each one names the states that it
+leads out of, so a second try, a late result or another process changes nothing and gets None.
+"""
+
+import contextlib
+import fcntl
+import json
+import os
+import sqlite3
+import threading
+import time
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import MISSING, asdict, dataclass, field, fields, replace
+from typing import Any
+
+from turngate.core.messages import Usage
+from turngate.core.runs import LIVING, OPEN, EndedOutcome, Run
+from turngate.errors import TurngateError
+from turngate.journal import make_private
+
+FILE = "registry.db"
+OWNERS = "owners"
+PATIENCE = 10.0  # seconds that a statement waits for another process
+CHECKED = 64 * 1024 * 1024  # bytes up to which a file is looked through when it is opened
+FROZEN_MOST = 100_000  # characters of a result that are kept for the parent
+RAPID = 120.0  # seconds within which one recovery after another is in quick succession
+FINISHED_KEPT = 300.0  # seconds that a finished run stays in the register
+
+
+class RegistryError(TurngateError):
+    """The register of runs can not be read or written."""
+
+
+# Rows
+
+_JSON = ("usage", "spent", "tools", "guard", "launch")
+_NAMES = tuple(each.name for each in fields(Run))
+_DEFAULTS = {each.name: each.default if each.default is not MISSING else None for each in fields(Run)}
+
+
+def _column(name: str) -> str:
+    match _DEFAULTS[name]:
+        case bool() | int() as number:
+            return f"{name} INTEGER NOT NULL DEFAULT {int(number)}"
+        case float():
+            return f"{name} REAL NOT NULL DEFAULT 0"
+        case str() as text:
+            return f"{name} TEXT NOT NULL DEFAULT '{text}'"
+        case _:
+            return name  # no type: what is put in comes out
+
+
+SCHEMA = f"""
+CREATE TABLE IF NOT EXISTS runs (id TEXT PRIMARY KEY, {", ".join(_column(n) for n in _NAMES if n != "id")}) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS open_runs ON runs (state, owner) WHERE state NOT IN ('done', 'replaced', 'given_up');
+CREATE INDEX IF NOT EXISTS finished_runs ON runs (ended) WHERE state IN ('done', 'replaced');
+CREATE INDEX IF NOT EXISTS children ON runs (parent, parent_agent);
+CREATE INDEX IF NOT EXISTS chains ON runs (chain);
+CREATE INDEX IF NOT EXISTS agents ON runs (parent_agent) WHERE parent_agent != '';
+CREATE TRIGGER IF NOT EXISTS replacement AFTER INSERT ON runs WHEN NEW.replaces != '' BEGIN
+  UPDATE runs SET state = 'replaced' WHERE id = NEW.replaces;
+END;
+"""
+
+
+def _row(run: Run) -> dict[str, Any]:
+    row = {name: getattr(run, name) for name in _NAMES}
+    row["usage"], row["spent"] = asdict(run.usage), asdict(run.spent)
+    return {name: json.dumps(value) if name in _JSON else value for name, value in row.items()}
+
+
+def _run(row: sqlite3.Row) -> Run:
+    """Fields that an older or newer version did not write have their defaults; what is no value is none."""
+    known = {name: row[name] for name in _NAMES if row[name] is not None}
+    for name in _JSON:
+        known[name] = _loaded(known.get(name))
+    known["usage"], known["spent"] = _usage(known["usage"]), _usage(known["spent"])
+    known["tools"] = tuple(map(str, known["tools"] or ()))
+    known["guard"], known["launch"] = (
+        value if isinstance(value, dict) else {} for value in (known["guard"], known["launch"])
+    )
+    for name in ("background", "by_hook", "next_by_hook"):
+        known[name] = bool(known.get(name))
+    return Run(**known)
+
+
+def _loaded(text: object) -> Any:
+    try:
+        return json.loads(text) if isinstance(text, str) else None
+    except ValueError:
+        return None
+
+
+def _usage(said: Any) -> Usage:
+    known = {field.name for field in fields(Usage)}
+    return (
+        Usage(**{k: v for k, v in said.items() if k in known and type(v) is int})
+        if isinstance(said, dict)
+        else Usage()
+    )
+
+
+def _in(states: Sequence[str]) -> str:
+    return ", ".join(f"'{state}'" for state in states)
+
+
+# Who waits for a child of its own must not keep that child from running: only runs as deep, or deeper, take its room.
+_ROOM = "(SELECT count(*) FROM runs WHERE state = 'running' AND depth >= :depth) < :most"
+
+
+def new_id() -> str:
+    return uuid.uuid4().hex
+
+
+# Owners
+
+
+@dataclass
+class Owner:
+    """Whoever runs children holds a lock as long as it lives; the system lets go of it when it dies, however it dies."""
+
+    folder: str
+    id: str = field(default_factory=new_id)
+    _fd: int = -1
+
+    def take(self) -> None:
+        make_private(self.folder)
+        path = os.path.join(self.folder, self.id)
+        self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        fcntl.flock(self._fd, fcntl.LOCK_EX)
+        os.write(self._fd, str(os.getpid()).encode())
+
+    def release(self) -> None:
+        if self._fd >= 0:
+            with contextlib.suppress(OSError):
+                os.unlink(os.path.join(self.folder, self.id))
+            os.close(self._fd)
+            self._fd = -1
+
+
+@contextlib.contextmanager
+def _dead(folder: str, owner: str) -> Iterator[bool]:
+    """Is this owner dead? While the answer is yes, nobody else gets the same answer."""
+    try:
+        fd = os.open(os.path.join(folder, owner), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError:
+        yield False
+        return
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        yield False
+    else:
+        yield True
+        with contextlib.suppress(OSError):
+            os.unlink(os.path.join(folder, owner))
+    finally:
+        os.close(fd)
+
+
+# The register
+
+
+class Registry:
+    """`Registry(state)`; every method may be called from any thread."""
+
+    def __init__(self, state: str) -> None:
+        self.state = os.path.abspath(state)
+        self.path = os.path.join(self.state, FILE)
+        self.owners = os.path.join(self.state, OWNERS)
+        self.fault: str | None = None  # for people: what was wrong with the file
+        self.commits = 0
+        self._lock = threading.Lock()
+        self._db = self._opened()
+
+    def close(self) -> None:
+        with self._lock:
+            self._db.close()
+
+    # A run's way
+
+    def register(self, run: Run, *, may_run: bool, most: int) -> Run:
+        """The run is known before it starts; it runs at once if it may and the machine has room."""
+        row = {**_row(run), "may_run": may_run, "most": most}
+        values = ", ".join(f":{name}" for name in _NAMES if name not in ("state", "started"))
+        room = f"(:may_run AND {_ROOM})"
+        names = ", ".join(name for name in _NAMES if name not in ("state", "started"))
+        return self._need(
+            f"INSERT INTO runs ({names}, state, started) SELECT {values}, "
+            f"CASE WHEN {room} THEN 'running' ELSE 'waiting' END, CASE WHEN {room} THEN :created END "
+            "RETURNING *",
+            row,
+        )
+
+    def start(self, run: Run, owner: str, *, most: int) -> Run | None:
+        return self._change(
+            "UPDATE runs SET state = 'running', started = :now WHERE id = :id AND owner = :owner AND state = 'waiting' "
+            f"AND {_ROOM} RETURNING *",
+            {"id": run.id, "depth": run.depth, "owner": owner, "now": time.time(), "most": most},
+        )
+
+    def end(
+        self, run: str, owner: str, outcome: EndedOutcome, *, reason: str, error: str = "", answer: str = "",
+        usage: Usage | None = None, tool_calls: int = 0, tools: Sequence[str] = (),
+    ) -> Run | None:  # fmt: skip
+        """None: it is killed, steered or ended already, and this end comes too late."""
+        return self._change(
+            "UPDATE runs SET state = 'ended', ended = :now, outcome = :outcome, reason = :reason, error = :error, "
+            "result = :answer, usage = :usage, tool_calls = tool_calls + :tool_calls, tools = :tools "
+            "WHERE id = :id AND owner = :owner AND state = 'running' RETURNING *",
+            {
+                "id": run, "owner": owner, "now": time.time(), "outcome": outcome, "reason": reason, "error": error,
+                "answer": frozen(answer), "usage": json.dumps(asdict(usage or Usage())), "tool_calls": tool_calls,
+                "tools": json.dumps(list(tools)),
+            },
+        )  # fmt: skip
+
+    def mark(
+        self, run: str, prompt: str, *, why: str, counts: bool, max_steers: int | None,
+        guard: Mapping[str, Any] | None = None, states: Sequence[str] = ("ended",),
+    ) -> Run | None:  # fmt: skip
+        """The run is to be followed by another one; the count is kept before anything is sent."""
+        return self._change(
+            "UPDATE runs SET state = 'steering', next_id = :next, next_prompt = :prompt, next_by_hook = :counts, "
+            "steer_why = :why, steer_count = steer_count + :counts, max_steers = :most, guard = coalesce(:guard, guard) "
+            f"WHERE id = :id AND state IN ({_in(states)}) RETURNING *",
+            {
+                "id": run, "next": new_id(), "prompt": prompt, "why": why, "counts": int(counts),
+                "most": max_steers, "guard": None if guard is None else json.dumps(guard),
+            },
+        )  # fmt: skip
+
+    def unmark(self, run: str, *, counted: bool) -> Run | None:
+        """The new prompt could not be sent: everything goes on as if nobody had asked for it."""
+        return self._change(
+            "UPDATE runs SET state = 'ended', next_id = '', next_prompt = '', steer_count = steer_count - :counted, "
+            "ended = coalesce(ended, :now), outcome = coalesce(outcome, 'ok') "
+            "WHERE id = :id AND state = 'steering' RETURNING *",
+            {"id": run, "counted": int(counted), "now": time.time()},
+        )
+
+    def replace(self, marked: Run) -> Run | None:
+        """The run that follows takes the place of a marked one; the trigger sets the old one's state."""
+        now = time.time()
+        successor = replace(
+            marked, id=marked.next_id, state="running", prompt=marked.next_prompt, by_hook=marked.next_by_hook, replaces=marked.id,
+            created=now, started=now, ended=None, outcome=None, reason="", error="", result="", next_id="", next_prompt="",
+            usage=Usage(), spent=marked.spent + marked.usage, tools=(), next_by_hook=False, attempts=0, recoveries=0, rapid=0, recovered=None,
+        )  # fmt: skip
+        row = {**_row(successor), "old": marked.id}
+        names = ", ".join(_NAMES)
+        values = ", ".join(f":{name}" for name in _NAMES)
+        return self._change(
+            f"INSERT INTO runs ({names}) SELECT {values} WHERE EXISTS "
+            "(SELECT 1 FROM runs WHERE id = :old AND state = 'steering') RETURNING *",
+            row,
+        )
+
+    def finish(
+        self, run: str, *, result: str, reason: str, announcement: str, max_steers: int | None
+    ) -> Run | None:
+        """It may stop: what the parent gets is fixed."""
+        return self._change(
+            "UPDATE runs SET state = 'final', result = :result, reason = :reason, announcement = :announcement, "
+            "max_steers = :most WHERE id = :id AND state = 'ended' RETURNING *",
+            {
+                "id": run, "result": frozen(result), "reason": reason,
+                "announcement": frozen(announcement), "most": max_steers,
+            },
+        )  # fmt: skip
+
+    def bury(self, run: str, owner: str, *, error: str, announcement: str) -> Run | None:
+        """It can not be brought back: its parent gets a word instead of its result."""
+        return self._change(
+            "UPDATE runs SET state = 'final', outcome = 'error', reason = 'lost', error = :error, result = '', "
+            "announcement = :announcement, ended = coalesce(ended, :now) "
+            f"WHERE id = :id AND owner = :owner AND state IN ({_in(LIVING)}) RETURNING *",
+            {"id": run, "owner": owner, "error": error, "announcement": announcement, "now": time.time()},
+        )
+
+    def announce(self, run: str, *, taken: bool = False) -> Run | None:
+        """The parent's inbox has it, exactly once: the message is the run's own row.
+
+        `taken`: it reached the parent's conversation already, as a tool's result.
+        """
+        return self._change(
+            "UPDATE runs SET state = 'announced', announced = :now, taken = CASE WHEN :taken THEN :now END "
+            "WHERE id = :id AND state = 'final' RETURNING *",
+            {"id": run, "now": time.time(), "taken": taken},
+        )
+
+    def tried(self, run: str) -> int:
+        """One more try to hand it over has failed; how many there were."""
+        changed = self._change(
+            "UPDATE runs SET attempts = attempts + 1 WHERE id = :id AND state = 'final' RETURNING *",
+            {"id": run},
+        )
+        return changed.attempts if changed else 0
+
+    def give_up(self, run: str, why: str) -> Run | None:
+        return self._change(
+            "UPDATE runs SET state = 'given_up', error = :why WHERE id = :id AND state = 'final' RETURNING *",
+            {"id": run, "why": why},
+        )
+
+    def told(self, run: str) -> Run | None:
+        """`subagent_ended` was told: nothing more is to be done."""
+        return self._change(
+            "UPDATE runs SET state = 'done' WHERE id = :id AND state IN ('announced', 'killed') RETURNING *",
+            {"id": run},
+        )
+
+    def kill(self, run: str, reason: str) -> list[Run]:
+        """Ends a run and everything that it started; whatever comes from them later changes nothing."""
+        return self._all(
+            "UPDATE runs SET state = 'killed', outcome = 'killed', reason = :reason, ended = coalesce(ended, :now) "
+            f"WHERE state IN ({_in(LIVING)}) AND agent_id IN ("
+            "WITH RECURSIVE tree(agent) AS (SELECT agent_id FROM runs WHERE id = :id UNION "
+            "SELECT runs.agent_id FROM runs JOIN tree ON runs.parent_agent = tree.agent) SELECT agent FROM tree) RETURNING *",
+            {"id": run, "reason": reason, "now": time.time()},
+        )
+
+    def kill_all(self, parent: str, reason: str) -> list[Run]:
+        """The same for everything that a session started."""
+        return self._all(
+            "UPDATE runs SET state = 'killed', outcome = 'killed', reason = :reason, ended = coalesce(ended, :now) "
+            f"WHERE parent = :parent AND state IN ({_in(LIVING)}) RETURNING *",
+            {"parent": parent, "reason": reason, "now": time.time()},
+        )
+
+    # The parent's inbox
+
+    def inbox(self, parent: str, parent_agent: str = "") -> list[Run]:
+        """What waits for a parent, oldest first."""
+        return self._all(
+            "SELECT * FROM runs WHERE parent = :parent AND parent_agent = :agent AND announcement != '' "
+            "AND announced IS NOT NULL AND taken IS NULL ORDER BY announced, id",
+            {"parent": parent, "agent": parent_agent},
+        )
+
+    def take(self, run: str) -> Run | None:
+        """The parent's conversation has it, on disk."""
+        return self._change(
+            "UPDATE runs SET taken = :now WHERE id = :id AND announced IS NOT NULL AND taken IS NULL RETURNING *",
+            {"id": run, "now": time.time()},
+        )
+
+    # Owners that died
+
+    def orphans(self, owner: str) -> list[str]:
+        """Who else has open runs."""
+        rows = self._rows(
+            f"SELECT DISTINCT owner FROM runs WHERE state IN ({_in(OPEN)}) AND owner != :owner",
+            {"owner": owner},
+        )
+        return [row["owner"] for row in rows]
+
+    def adopt(self, dead: str, owner: str, project: str | None) -> list[Run]:
+        """Takes over what a dead owner left, of one project or of all; empty while that owner lives."""
+        with _dead(self.owners, dead) as is_dead:
+            if not is_dead:
+                return []
+            return self._all(
+                "UPDATE runs SET owner = :owner, recoveries = recoveries + 1, recovered = :now, rapid = "
+                "CASE WHEN :now - coalesce(recovered, 0) < :rapid THEN rapid + 1 ELSE 1 END "
+                f"WHERE owner = :dead AND state IN ({_in(OPEN)}) "
+                "AND (:project IS NULL OR json_extract(launch, '$.project') = :project) RETURNING *",
+                {"owner": owner, "dead": dead, "now": time.time(), "project": project, "rapid": RAPID},
+            )
+
+    # Looking
+
+    def get(self, run: str) -> Run | None:
+        found = self._all("SELECT * FROM runs WHERE id = :id", {"id": run})
+        return found[0] if found else None
+
+    def find(self, start: str) -> list[Run]:
+        """By the beginning of a run's, a chain's or a child's id; the newest of each chain."""
+        begins = start.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_") + "%"
+        return self._all(
+            "SELECT * FROM runs WHERE (id LIKE :start ESCAPE '\\' OR agent_id LIKE :start ESCAPE '\\') "
+            "AND state != 'replaced' ORDER BY created, id",
+            {"start": begins},
+        )
+
+    def last(self, chain: str) -> Run | None:
+        """The run that a chain has come to."""
+        found = self._all(
+            "SELECT * FROM runs WHERE chain = :chain AND state != 'replaced' ORDER BY created DESC LIMIT 1",
+            {"chain": chain},
+        )
+        return found[0] if found else None
+
+    def chain(self, chain: str) -> list[Run]:
+        return self._all(
+            "SELECT * FROM runs WHERE chain = :chain ORDER BY created, steer_count", {"chain": chain}
+        )
+
+    def all(self) -> list[Run]:
+        return self._all("SELECT * FROM runs ORDER BY created, id", {})
+
+    def mine(self, owner: str) -> list[Run]:
+        return self._all(
+            f"SELECT * FROM runs WHERE owner = :owner AND state IN ({_in(OPEN)})", {"owner": owner}
+        )
+
+    def sweep(self, kept: float = FINISHED_KEPT) -> int:
+        """Forgets finished runs after a while, never one whose result is still to be taken."""
+        before = time.time() - kept
+        rows = self._rows(
+            "DELETE FROM runs WHERE state IN ('done', 'replaced') AND ended < :before "
+            "AND (announcement = '' OR taken IS NOT NULL) RETURNING id",
+            {"before": before},
+        )
+        return len(rows)
+
+    @property
+    def version(self) -> int:
+        """Changes when another process has written; costs nothing."""
+        return int(self._rows("PRAGMA data_version", {})[0][0])
+
+    # Statements
+
+    def _need(self, statement: str, values: Mapping[str, Any]) -> Run:
+        changed = self._change(statement, values)
+        if changed is None:
+            raise RegistryError(f"the register of runs in {self.path} did not take a run")
+        return changed
+
+    def _change(self, statement: str, values: Mapping[str, Any]) -> Run | None:
+        rows = self._rows(statement, values)
+        return _run(rows[0]) if rows else None
+
+    def _all(self, statement: str, values: Mapping[str, Any]) -> list[Run]:
+        return [_run(row) for row in self._rows(statement, values)]
+
+    def _rows(self, statement: str, values: Mapping[str, Any]) -> list[sqlite3.Row]:
+        with self._lock:
+            try:
+                rows = self._db.execute(statement, values).fetchall()
+            except sqlite3.Error as error:
+                raise RegistryError(
+                    f"the register of runs in {self.path} can not be used: {error}"
+                ) from error
+            if rows and not statement.startswith(("SELECT", "PRAGMA")):
+                self.commits += 1
+            return rows
+
+    def _opened(self) -> sqlite3.Connection:
+        """A damaged file is set aside, never deleted, and said; one process at a time does that."""
+        make_private(self.state)
+        fd = os.open(self.path + ".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX)
+            try:
+                return self._connected()
+            except sqlite3.DatabaseError as error:
+                if isinstance(error, sqlite3.OperationalError):
+                    raise RegistryError(
+                        f"the register of runs in {self.path} can not be opened: {error}"
+                    ) from error
+                self._set_aside(str(error))
+            return self._connected()
+        finally:
+            os.close(fd)
+
+    def _connected(self) -> sqlite3.Connection:
+        os.close(
+            os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        )  # private, and so are its side files
+        db = sqlite3.connect(self.path, timeout=PATIENCE, isolation_level=None, check_same_thread=False)
+        try:
+            db.row_factory = sqlite3.Row
+            db.execute("PRAGMA journal_mode = WAL")
+            db.execute("PRAGMA synchronous = FULL")
+            _look_through(db, self.path)
+            db.executescript(SCHEMA)
+            self._add_columns(db)
+        except BaseException:
+            db.close()
+            raise
+        return db
+
+    def _add_columns(self, db: sqlite3.Connection) -> None:
+        """A file of an older version lacks some."""
+        there = {row["name"] for row in db.execute("PRAGMA table_info(runs)")}
+        for name in _NAMES:
+            if name not in there:
+                db.execute(f"ALTER TABLE runs ADD COLUMN {_column(name)}")
+
+    def _set_aside(self, why: str) -> None:
+        aside = f"{self.path}.damaged-{time.time_ns()}"
+        for end in ("", "-wal", "-shm"):
+            with contextlib.suppress(FileNotFoundError):
+                os.rename(self.path + end, aside + end)
+        self.fault = f"the register of runs in {self.path} was damaged ({why}); it was set aside as {aside}"
+
+
+def _look_through(db: sqlite3.Connection, path: str) -> None:
+    if os.path.getsize(path) < CHECKED:
+        said = db.execute("PRAGMA quick_check(1)").fetchone()[0]
+        if said != "ok":
+            raise sqlite3.DatabaseError(said)
+
+
+def frozen(text: str) -> str:
+    """A result as it is kept: its beginning and a word about the rest."""
+    text = text.encode("utf-8", "replace").decode()
+    if len(text) <= FROZEN_MOST:
+        return text
+    return f"{text[:FROZEN_MOST]}\n[… {len(text) - FROZEN_MOST} more characters; the child's transcript has all of it]"
