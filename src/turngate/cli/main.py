@@ -20,8 +20,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     """The exit code. Called without words it is the whole program, called with words it leaves no trace."""
     if argv is None:
         return _called(sys.argv[1:])
-    with import_module("turngate.cli.signals").handlers_kept():
+    try:
         return _called(argv)
+    finally:
+        if "turngate.cli.signals" in sys.modules:
+            sys.modules["turngate.cli.signals"].put_back()
 
 
 def _called(words: Sequence[str]) -> int:

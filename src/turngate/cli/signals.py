@@ -2,13 +2,15 @@
 
 import asyncio
 import signal
-from collections.abc import Callable, Coroutine, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
 T = TypeVar("T")
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
+
+
+_before: dict[signal.Signals, Any] = {}  # the handlers that were there
 
 
 def run_loop(work: Coroutine[Any, Any, T], stop: Callable[[signal.Signals], None]) -> T:
@@ -17,7 +19,9 @@ def run_loop(work: Coroutine[Any, Any, T], stop: Callable[[signal.Signals], None
     What our caller ignores, as nohup does, we ignore too. Afterwards every one of them is ignored: all that is left
     is to print what came of it, and an impatient second Ctrl-C must not take that away. `main` puts them back.
     """
-    heard = [number for number in SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
+    handlers = {number: signal.getsignal(number) for number in SIGNALS}
+    heard = [number for number, handler in handlers.items() if handler is not signal.SIG_IGN]
+    _before.update((number, handlers[number]) for number in heard)
     before = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
 
     async def listening() -> T:
@@ -37,15 +41,10 @@ def run_loop(work: Coroutine[Any, Any, T], stop: Callable[[signal.Signals], None
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-@contextmanager
-def handlers_kept() -> Iterator[None]:
-    """Whoever calls a command from Python has its own handlers again afterwards."""
-    before = {number: signal.getsignal(number) for number in SIGNALS}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+def put_back() -> None:
+    """Whoever calls a command from Python has its own handlers again."""
+    while _before:
+        signal.signal(*_before.popitem())
 
 
 def interruptible(work: Coroutine[Any, Any, T]) -> T | signal.Signals:

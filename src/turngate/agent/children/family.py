@@ -74,7 +74,9 @@ class Family:
         if self._root is not self:
             return self._root.kinds
         if self._kinds is None:
-            self._kinds, self._problems = load_kinds(self._session.project)
+            self._kinds, self._problems = load_kinds(
+                self._session.project, self._session.settings.plugin_dirs
+            )
         return self._kinds
 
     @property

@@ -38,11 +38,13 @@ BUILT_IN = (
 )
 
 
-def load_kinds(project: str, home: str | None = None) -> tuple[dict[str, Kind], list[str]]:
+def load_kinds(
+    project: str, plugin_dirs: Sequence[str] = (), home: str | None = None
+) -> tuple[dict[str, Kind], list[str]]:
     """Every kind by its name, and what is wrong with the files; what is nearer to the project wins."""
     found = {kind.name: kind for kind in BUILT_IN}
     problems: list[str] = []
-    for path in _files(project, home if home is not None else os.path.expanduser("~")):
+    for path in _files(project, plugin_dirs, home if home is not None else os.path.expanduser("~")):
         kind, problem = _read(path)
         if problem:
             problems.append(problem)
@@ -51,13 +53,14 @@ def load_kinds(project: str, home: str | None = None) -> tuple[dict[str, Kind], 
     return found, problems
 
 
-def _files(project: str, home: str) -> Iterator[str]:
+def _files(project: str, plugin_dirs: Sequence[str], home: str) -> Iterator[str]:
+    for folder in plugin_dirs:
+        root = glob.escape(os.path.join(project, os.path.expanduser(folder)))
+        yield from sorted(glob.glob(os.path.join(root, "agents", "*", "AGENT.md")))
     for root in (home, project):
         for family in (".claude", ".turngate"):
-            folder = glob.escape(os.path.join(root, family))
-            yield from sorted(glob.glob(os.path.join(folder, "plugins", "*", "agents", "*", "AGENT.md")))
-            yield from sorted(glob.glob(os.path.join(folder, "agents", "*.md")))
-    yield from sorted(glob.glob(os.path.join(glob.escape(project), "agents", "*", "AGENT.md")))
+            folder = glob.escape(os.path.join(root, family, "agents"))
+            yield from sorted(glob.glob(os.path.join(folder, "*.md")))
 
 
 def _read(path: str) -> tuple[Kind | None, str | None]:
