@@ -281,15 +281,17 @@ class Registry:
             {"id": run, "owner": owner, "error": error, "announcement": announcement, "now": time.time()},
         )
 
-    def announce(self, run: str, *, taken: bool = False) -> Run | None:
+    def announce(self, run: str, *, taken: bool = False, to_root: bool = False) -> Run | None:
         """The parent's inbox has it, exactly once: the message is the run's own row.
 
         `taken`: it reached the parent's conversation already, as a tool's result.
+        `to_root`: the child that asked for it is gone, so the session's main agent is told.
         """
         return self._change(
-            "UPDATE runs SET state = 'announced', announced = :now, taken = CASE WHEN :taken THEN :now END "
+            "UPDATE runs SET state = 'announced', announced = :now, taken = CASE WHEN :taken THEN :now END, "
+            "parent_agent = CASE WHEN :to_root THEN '' ELSE parent_agent END "
             "WHERE id = :id AND state = 'final' RETURNING *",
-            {"id": run, "now": time.time(), "taken": taken},
+            {"id": run, "now": time.time(), "taken": taken, "to_root": to_root},
         )
 
     def tried(self, run: str) -> int:
@@ -323,12 +325,14 @@ class Registry:
             {"id": run, "reason": reason, "now": time.time()},
         )
 
-    def kill_all(self, parent: str, reason: str) -> list[Run]:
-        """The same for everything that a session started."""
+    def kill_all(self, parent: str, parent_agent: str, reason: str) -> list[Run]:
+        """The same for everything that a session has started, or a child of it."""
         return self._all(
             "UPDATE runs SET state = 'killed', outcome = 'killed', reason = :reason, ended = coalesce(ended, :now) "
-            f"WHERE parent = :parent AND state IN ({_in(LIVING)}) RETURNING *",
-            {"parent": parent, "reason": reason, "now": time.time()},
+            f"WHERE parent = :parent AND state IN ({_in(LIVING)}) AND (:agent = '' OR parent_agent IN ("
+            "WITH RECURSIVE tree(agent) AS (SELECT :agent UNION "
+            "SELECT runs.agent_id FROM runs JOIN tree ON runs.parent_agent = tree.agent) SELECT agent FROM tree)) RETURNING *",
+            {"parent": parent, "agent": parent_agent, "reason": reason, "now": time.time()},
         )
 
     # The parent's inbox
@@ -402,9 +406,10 @@ class Registry:
     def all(self) -> list[Run]:
         return self._all("SELECT * FROM runs ORDER BY created, id", {})
 
-    def mine(self, owner: str) -> list[Run]:
+    def disturbed(self, owner: str) -> list[Run]:
+        """What others may have done to an owner's runs."""
         return self._all(
-            f"SELECT * FROM runs WHERE owner = :owner AND state IN ({_in(OPEN)})", {"owner": owner}
+            "SELECT * FROM runs WHERE owner = :owner AND state IN ('killed', 'steering')", {"owner": owner}
         )
 
     def sweep(self, kept: float = FINISHED_KEPT) -> int:

@@ -191,6 +191,13 @@ SCALARS: Mapping[str, tuple[Mapping[str, Any], Scalars]] = {
     "limit": ({"limit": 5}, Scalars(limit=5)),
     "limit 0": ({"limit": 0}, Scalars(limit=0)),
     "hardLimit": ({"hardLimit": 20}, Scalars(hard_limit=20)),
+    "childrenAtOnce": ({"childrenAtOnce": 2}, Scalars(children_at_once=2)),
+    "childrenDepth": ({"childrenDepth": 0}, Scalars(children_depth=0)),
+    "childSeconds": ({"childSeconds": 5}, Scalars(child_seconds=5.0)),
+    "noReviseAfterSideEffects": (
+        {"noReviseAfterSideEffects": True},
+        Scalars(no_revise_after_side_effects=True),
+    ),
     "order": ({"order": "sequential"}, Scalars(order={"*": "sequential"})),
     "order per event": (
         {"order": {"Stop": "first_block", "SubagentStop": "parallel"}},

@@ -114,6 +114,7 @@ class Session:
         self.workplace.start_child = self.family.start
         self.tools: Mapping[str, Tool] = self.family.tools()
         self.last_result: TurnResult | None = None
+        self._own_model = parent is not None and model is not parent.model
         self._listener = on_event
         self._lock = SessionLock(os.path.join(self.folder, "lock"))
         self._transcript: Transcript | None = None
@@ -280,7 +281,7 @@ class Session:
                 self.transcript_path, self.id, self.project, sidechain=self.role is not None, parent=past.last
             )
             if self.role is None:
-                for problem in self.settings.errors:
+                for problem in (*self.settings.errors, *self.family.problems):
                     self.notice(str(problem))
             await self.family.open()
             await self.begin(source or ("resume" if past.messages else "startup"))
@@ -327,6 +328,8 @@ class Session:
             await asyncio.wait({self._task})
         if self._transcript is None or self.role is not None:
             self._let_go()
+            if self._own_model:
+                await self._close_model()
             return
         try:
             if reason == "prompt_input_exit":
@@ -561,6 +564,7 @@ class Session:
             usage={"input_tokens": turn.usage.input_tokens, "output_tokens": turn.usage.output_tokens},
             duration_ms=int(turn.elapsed * 1000),
             tool_calls=turn.tool_calls,
+            background_tasks=self.family.tasks(),
         )
 
     async def _failed(self, error: ModelError) -> GoHome:

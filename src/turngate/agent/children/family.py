@@ -24,7 +24,7 @@ from turngate.errors import TurngateError
 from turngate.journal import session_folder
 from turngate.plugins.observers import Plugins
 from turngate.ports import Model, World
-from turngate.tasks import in_thread
+from turngate.tasks import in_thread, to_the_end
 
 if TYPE_CHECKING:
     from turngate.agent.children.supervisor import Supervisor
@@ -58,7 +58,7 @@ class Family:
         self._announcer, self._on_step = announcer, on_step
         self.made: Supervisor | None = None
         self._kinds: dict[str, Kind] | None = None
-        self._problems: list[str] = []
+        self.problems: list[str] = []
         self._making = asyncio.Lock()
         self._news = False
         self._queued: set[str] = set()
@@ -74,9 +74,7 @@ class Family:
         if self._root is not self:
             return self._root.kinds
         if self._kinds is None:
-            self._kinds, self._problems = load_kinds(
-                self._session.project, self._session.settings.plugin_dirs
-            )
+            self._kinds, self.problems = load_kinds(self._session.project, self._session.settings.plugin_dirs)
         return self._kinds
 
     @property
@@ -139,7 +137,7 @@ class Family:
         try:
             ended = await supervisor.result(run.chain)
         except asyncio.CancelledError:
-            await supervisor.kill(run.id, "interrupted")
+            await to_the_end(supervisor.kill(run.id, "interrupted"))
             raise
         except TurngateError as error:
             raise ToolFailed(str(error)) from None
@@ -171,8 +169,11 @@ class Family:
         """An earlier process may have left children, or reports that nobody has taken yet."""
         if self._root is self and self._left_something():
             supervisor = await self.supervisor()
-            await supervisor.recover()
             self._news = True
+            if not await supervisor.recover() and not await in_thread(
+                supervisor.registry.inbox, self._session.id
+            ):
+                await self.close()  # nobody pays for children that are not there
 
     def _left_something(self) -> bool:
         return os.path.exists(os.path.join(self._session.state, REGISTER))
@@ -207,6 +208,16 @@ class Family:
         supervisor = self._root.made
         return supervisor.running(self._session.id, self._agent, background=True) if supervisor else []
 
+    def tasks(self) -> list[dict[str, str]]:
+        """The same as hooks are told."""
+        return [
+            {
+                "id": run.agent_id, "type": "subagent", "status": "running",
+                "description": run.label, "agent_type": run.agent_type,
+            }
+            for run in self.waits()
+        ]  # fmt: skip
+
     async def next_news(self) -> bool:
         """Waits for the next report; False: the children took too long to wait for them any longer."""
         supervisor = await self.supervisor()
@@ -216,14 +227,16 @@ class Family:
         return True
 
     async def settled(self) -> None:
-        """Everyone who should know of a child's end has been told."""
-        if self._root is self and self.made:
+        """The turn is over: what it has not kept comes as a message, and everyone else has been told."""
+        if self._root.made:
+            self._root.made.let_go(self._session.id, self._agent)
+        if self.made:
             await self.made.settled()
 
     async def end(self, reason: str) -> None:
         """Ends all children of this session, for good."""
-        if self._root is self and self.made:
-            await self.made.kill_all(self._session.id, reason)
+        if self._root.made:
+            await self._root.made.kill_all(self._session.id, self._agent, reason)
 
     async def close(self) -> None:
         if self._root is self and self.made:

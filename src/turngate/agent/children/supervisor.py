@@ -9,8 +9,9 @@ import contextlib
 import functools
 import random
 import time
+from collections import Counter, defaultdict, deque
 from collections.abc import Awaitable, Callable, Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, TypeVar
 
 from turngate.agent.children.judging import Judged, announcement, judge
@@ -31,6 +32,7 @@ from turngate.registry import Owner, Registry, RegistryError, new_id
 from turngate.tasks import in_thread, is_cancelled, to_the_end
 
 T = TypeVar("T")
+Family = tuple[str, str]  # the session and the child of it that a run belongs to
 LOOK = 0.2  # seconds between two looks at what other processes did
 SWEEP = 60.0  # seconds between two sweeps
 WRITE_PAUSES = (0.05, 0.2, 0.5, 1.0, 2.0)  # seconds between tries of a transition that could not be written
@@ -98,6 +100,7 @@ class _Live:
     task: "asyncio.Task[None] | None" = None
     step: "asyncio.Task[Run] | None" = None
     child: Child | None = None
+    called: "asyncio.Future[None] | None" = None  # it waits in line, or there is room for it now
     waiters: int = 0
     handed: asyncio.Event = field(default_factory=asyncio.Event)  # a waiter's conversation has the result
     released: bool = False  # nobody asks the hooks about it any more
@@ -122,7 +125,9 @@ class Supervisor:
         self._on_step = on_step
         self._project = None if everywhere else host.project
         self._live: dict[str, _Live] = {}
-        self._room = asyncio.Event()
+        self._busy: Counter[Family] = Counter()  # children that run, by whose they are
+        self._in_line: dict[Family, deque[_Live]] = defaultdict(deque)
+        self._writing = asyncio.Lock()  # one transition at a time: the register takes no more
         self._news = asyncio.Event()
         self._watching: asyncio.Task[None] | None = None
         if registry.fault:
@@ -142,10 +147,13 @@ class Supervisor:
             prompt=order.prompt, background=order.background, depth=order.depth, owner=self.owner.id,
             created=time.time(), max_steers=guard.limit, launch={**order.launch, "project": self.host.project},
         )  # fmt: skip
-        may_run = self._running_of(run) < self.limits.at_once
-        run = await in_thread(
-            functools.partial(self.registry.register, run, may_run=may_run, most=self.limits.on_machine)
-        )
+        run = replace(run, transcript=self.host.transcript_of(run))
+        async with self._writing:
+            may_run = self._busy[_family(run)] < self.limits.at_once
+            register = functools.partial(
+                self.registry.register, run, may_run=may_run, most=self.limits.on_machine
+            )
+            run = await in_thread(register)
         self._step("registered", run)
         self._follow(run)
         return run
@@ -171,15 +179,22 @@ class Supervisor:
         if live := self._live.get(chain):
             live.handed.set()
 
+    def let_go(self, parent: str, parent_agent: str = "") -> None:
+        """The turn that waited for these results is over: what it has not kept comes as a message."""
+        for live in self._live.values():
+            if _family(live.run) == (parent, parent_agent) and live.final.done() and not live.handed.is_set():
+                live.waiters = 0
+                live.handed.set()
+
     async def kill(self, run: str, reason: str = "killed") -> list[Run]:
         """Ends a run and everything below it, for good."""
-        killed = await in_thread(self.registry.kill, run, reason)
+        killed = await self._written(self.registry.kill, run, reason)
         self._notice_changes(killed)
         return killed
 
-    async def kill_all(self, parent: str, reason: str) -> list[Run]:
-        """Ends everything that a session started, and waits until it has ended."""
-        killed = await in_thread(self.registry.kill_all, parent, reason)
+    async def kill_all(self, parent: str, parent_agent: str, reason: str) -> list[Run]:
+        """Ends everything that a session, or a child of it, has started, and waits until it has ended."""
+        killed = await self._written(self.registry.kill_all, parent, parent_agent, reason)
         self._notice_changes(killed)
         tasks = [live.task for run in killed if (live := self._live.get(run.chain)) and live.task]
         if tasks:
@@ -205,7 +220,7 @@ class Supervisor:
         return [
             live.run
             for live in self._live.values()
-            if (live.run.parent, live.run.parent_agent) == (parent, parent_agent)
+            if _family(live.run) == (parent, parent_agent)
             and background in (None, live.run.background)
             and not live.final.done()
         ]
@@ -260,6 +275,7 @@ class Supervisor:
 
     def _follow(self, run: Run) -> None:
         live = _Live(run, asyncio.get_running_loop().create_future())
+        self._busy[_family(run)] += run.state == "running"
         live.final.add_done_callback(
             lambda final: final.cancelled() or final.exception()
         )  # nobody has to look
@@ -272,11 +288,12 @@ class Supervisor:
             while live.run.state not in ("done", "given_up"):
                 live.step = asyncio.create_task(self._advance(live))
                 try:
-                    live.run = await live.step
+                    run = await live.step
                 except asyncio.CancelledError:
                     if is_cancelled():
                         raise
-                    live.run = await self._now(live.run)  # whoever ended this step has written down why
+                    run = await self._now(live.run)  # whoever ended this step has written down why
+                self._is_now(live, run)
         except Exception as error:  # noqa: BLE001 - a parent never waits for a child that nobody looks after
             self.host.notice(f"the child {live.run.name} can not be looked after any more: {error}")
             if not live.final.done():
@@ -290,7 +307,7 @@ class Supervisor:
             self._live.pop(live.run.chain, None)
             if not live.final.done():
                 live.final.set_result(live.run)
-            self._room.set()
+            self._is_now(live, replace(live.run, state="done"))
             self._tell_parent(live.run)
 
     async def _advance(self, live: _Live) -> Run:
@@ -316,21 +333,42 @@ class Supervisor:
 
     async def _begin(self, live: _Live) -> Run:
         """Waits for room: among the parent's children, and on the machine."""
+        family = _family(live.run)
         while True:
-            self._room.clear()
-            if self._running_of(live.run) < self.limits.at_once:
-                start = functools.partial(
-                    self.registry.start, live.run, self.owner.id, most=self.limits.on_machine
-                )
-                if started := await self._written(start):
-                    self._step("started", started)
-                    return started
-            now = await self._now(live.run)
+            live.called = asyncio.get_running_loop().create_future()
+            self._in_line[family].append(live)
+            self._call_next(family)
+            await live.called
+            start = functools.partial(
+                self.registry.start, live.run, self.owner.id, most=self.limits.on_machine
+            )
+            now = await self._written(start) or await self._now(live.run)
             if now.state != "waiting":
+                self._step("started", now)
                 return now
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(LOOK):
-                    await self._room.wait()
+            await asyncio.sleep(LOOK)  # the machine is full
+            self._is_now(live, now)
+
+    def _call_next(self, family: Family) -> None:
+        """The next in line may start, if there is room among its siblings; until it has, the room is kept for it."""
+        line = self._in_line.get(family)
+        while line and self._busy[family] < self.limits.at_once:
+            live = line.popleft()
+            if live.called and not live.called.done():
+                self._busy[family] += 1
+                live.called.set_result(None)
+        if not line:
+            self._in_line.pop(family, None)
+
+    def _is_now(self, live: _Live, run: Run) -> None:
+        """A chain has come to another state; who waits for its room is called."""
+        family = _family(run)
+        had_room = live.run.state == "running" or (live.called is not None and _was_called(live.called))
+        self._busy[family] += (run.state == "running") - had_room
+        live.run, live.called = run, None
+        self._call_next(family)
+        if not self._busy[family]:
+            del self._busy[family]
 
     async def _work(self, live: _Live) -> Run:
         """The child works on the prompt of this run."""
@@ -357,7 +395,6 @@ class Supervisor:
             usage=spent.usage if spent else Usage(), tool_calls=spent.tool_calls if spent else 0, tools=spent.tools if spent else (),
         )  # fmt: skip
         ended = await self._written(end)
-        self._room.set()
         if ended:
             self._step("ended", ended)
         return ended or await self._now(live.run)
@@ -454,7 +491,11 @@ class Supervisor:
             taken = live.waiters > 0
         elif error := await self._delivered(live):
             return await self._give_up(live, error)
-        announced = await self._written(functools.partial(self.registry.announce, live.run.id, taken=taken))
+        parent = live.run.parent_agent
+        to_root = bool(parent) and all(other.run.agent_id != parent for other in self._live.values())
+        announced = await self._written(
+            functools.partial(self.registry.announce, live.run.id, taken=taken, to_root=to_root)
+        )
         if announced:
             self._step("announced", announced)
         if not live.final.done():
@@ -575,10 +616,7 @@ class Supervisor:
             await asyncio.sleep(LOOK)
 
     async def _compare(self) -> None:
-        for live in list(self._live.values()):
-            now = await in_thread(self.registry.get, live.run.id)
-            if now and now.state in ("killed", "steering") and now.state != live.run.state:
-                self._notice_changes([now])
+        self._notice_changes(await in_thread(self.registry.disturbed, self.owner.id))
 
     # Parts
 
@@ -588,16 +626,6 @@ class Supervisor:
             live = self._live.get(run.chain)
             if live and live.step and live.run.state in LIVING and live.run.state != run.state:
                 live.step.cancel()
-
-    def _running_of(self, run: Run) -> int:
-        family = (run.parent, run.parent_agent)
-        return sum(
-            1
-            for live in self._live.values()
-            if live.run.state == "running"
-            and (live.run.parent, live.run.parent_agent) == family
-            and live.run.chain != run.chain
-        )
 
     def _tell_parent(self, run: Run) -> None:
         self._news.set()
@@ -613,7 +641,8 @@ class Supervisor:
         """A transition, tried again while the disk or another process is in the way."""
         for pause in (*WRITE_PAUSES, None):
             try:
-                return await in_thread(transition, *arguments)
+                async with self._writing:
+                    return await in_thread(transition, *arguments)
             except RegistryError:
                 if pause is None:
                     raise
@@ -623,6 +652,14 @@ class Supervisor:
     def _step(self, name: str, run: Run) -> None:
         if self._on_step:
             self._on_step(name, run)
+
+
+def _was_called(called: "asyncio.Future[None]") -> bool:
+    return called.done() and not called.cancelled()
+
+
+def _family(run: Run) -> Family:
+    return run.parent, run.parent_agent
 
 
 def _entry(prompt: str, run: str, *, by_hook: bool) -> Entry:
