@@ -53,15 +53,20 @@ def _column(name: str) -> str:
             return name  # no type: what is put in comes out
 
 
-SCHEMA = f"""
-CREATE TABLE IF NOT EXISTS runs (id TEXT PRIMARY KEY, {", ".join(_column(n) for n in _NAMES if n != "id")}) WITHOUT ROWID;
-CREATE INDEX IF NOT EXISTS open_runs ON runs (state, owner) WHERE state NOT IN ('done', 'replaced', 'given_up');
+# An index of some rows is used only where a statement repeats these very words.
+_IS_OPEN = "state NOT IN ('done', 'replaced', 'given_up')"
+_IS_WAITED_FOR = "announced IS NOT NULL AND taken IS NULL"
+
+TABLE = f"CREATE TABLE IF NOT EXISTS runs (id TEXT PRIMARY KEY, {', '.join(_column(n) for n in _NAMES if n != 'id')}) WITHOUT ROWID"
+INDEXES = f"""
+CREATE INDEX IF NOT EXISTS open_runs ON runs (state, owner) WHERE {_IS_OPEN};
+CREATE INDEX IF NOT EXISTS waited_for ON runs (parent, parent_agent) WHERE {_IS_WAITED_FOR};
 CREATE INDEX IF NOT EXISTS finished_runs ON runs (ended) WHERE state IN ('done', 'replaced');
 CREATE INDEX IF NOT EXISTS children ON runs (parent, parent_agent);
 CREATE INDEX IF NOT EXISTS chains ON runs (chain);
 CREATE INDEX IF NOT EXISTS agents ON runs (parent_agent) WHERE parent_agent != '';
 CREATE TRIGGER IF NOT EXISTS replacement AFTER INSERT ON runs WHEN NEW.replaces != '' BEGIN
-  UPDATE runs SET state = 'replaced' WHERE id = NEW.replaces;
+  UPDATE runs SET state = 'replaced', ended = coalesce(ended, NEW.created) WHERE id = NEW.replaces;
 END;
 """
 
@@ -84,7 +89,7 @@ def _run(row: sqlite3.Row) -> Run:
     )
     for name in ("background", "by_hook", "next_by_hook"):
         known[name] = bool(known.get(name))
-    return Run(**known)
+    return Run(**{"chain": known["id"], "agent_id": "", **known})
 
 
 def _loaded(text: object) -> Any:
@@ -108,7 +113,7 @@ def _in(states: Sequence[str]) -> str:
 
 
 # Who waits for a child of its own must not keep that child from running: only runs as deep, or deeper, take its room.
-_ROOM = "(SELECT count(*) FROM runs WHERE state = 'running' AND depth >= :depth) < :most"
+_ROOM = f"(SELECT count(*) FROM runs WHERE state = 'running' AND {_IS_OPEN} AND depth >= :depth) < :most"
 
 
 def new_id() -> str:
@@ -127,11 +132,15 @@ class Owner:
     _fd: int = -1
 
     def take(self) -> None:
-        make_private(self.folder)
         path = os.path.join(self.folder, self.id)
-        self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        fcntl.flock(self._fd, fcntl.LOCK_EX)
-        os.write(self._fd, str(os.getpid()).encode())
+        try:
+            make_private(self.folder)
+            self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            fcntl.flock(self._fd, fcntl.LOCK_EX)
+        except OSError as error:
+            raise RegistryError(f"the owner's lock {path} can not be taken: {error}") from error
+        with contextlib.suppress(OSError):  # for people; a full disk takes no more than that
+            os.write(self._fd, str(os.getpid()).encode())
 
     def release(self) -> None:
         if self._fd >= 0:
@@ -319,7 +328,7 @@ class Registry:
         """Ends a run and everything that it started; whatever comes from them later changes nothing."""
         return self._all(
             "UPDATE runs SET state = 'killed', outcome = 'killed', reason = :reason, ended = coalesce(ended, :now) "
-            f"WHERE state IN ({_in(LIVING)}) AND agent_id IN ("
+            f"WHERE state IN ({_in(LIVING)}) AND {_IS_OPEN} AND agent_id IN ("
             "WITH RECURSIVE tree(agent) AS (SELECT agent_id FROM runs WHERE id = :id UNION "
             "SELECT runs.agent_id FROM runs JOIN tree ON runs.parent_agent = tree.agent) SELECT agent FROM tree) RETURNING *",
             {"id": run, "reason": reason, "now": time.time()},
@@ -329,7 +338,7 @@ class Registry:
         """The same for everything that a session has started, or a child of it."""
         return self._all(
             "UPDATE runs SET state = 'killed', outcome = 'killed', reason = :reason, ended = coalesce(ended, :now) "
-            f"WHERE parent = :parent AND state IN ({_in(LIVING)}) AND (:agent = '' OR parent_agent IN ("
+            f"WHERE parent = :parent AND state IN ({_in(LIVING)}) AND {_IS_OPEN} AND (:agent = '' OR parent_agent IN ("
             "WITH RECURSIVE tree(agent) AS (SELECT :agent UNION "
             "SELECT runs.agent_id FROM runs JOIN tree ON runs.parent_agent = tree.agent) SELECT agent FROM tree)) RETURNING *",
             {"parent": parent, "agent": parent_agent, "reason": reason, "now": time.time()},
@@ -341,7 +350,7 @@ class Registry:
         """What waits for a parent, oldest first."""
         return self._all(
             "SELECT * FROM runs WHERE parent = :parent AND parent_agent = :agent AND announcement != '' "
-            "AND announced IS NOT NULL AND taken IS NULL ORDER BY announced, id",
+            f"AND {_IS_WAITED_FOR} ORDER BY announced, id",
             {"parent": parent, "agent": parent_agent},
         )
 
@@ -357,7 +366,7 @@ class Registry:
     def orphans(self, owner: str) -> list[str]:
         """Who else has open runs."""
         rows = self._rows(
-            f"SELECT DISTINCT owner FROM runs WHERE state IN ({_in(OPEN)}) AND owner != :owner",
+            f"SELECT DISTINCT owner FROM runs WHERE state IN ({_in(OPEN)}) AND {_IS_OPEN} AND owner != :owner",
             {"owner": owner},
         )
         return [row["owner"] for row in rows]
@@ -370,7 +379,7 @@ class Registry:
             return self._all(
                 "UPDATE runs SET owner = :owner, recoveries = recoveries + 1, recovered = :now, rapid = "
                 "CASE WHEN :now - coalesce(recovered, 0) < :rapid THEN rapid + 1 ELSE 1 END "
-                f"WHERE owner = :dead AND state IN ({_in(OPEN)}) "
+                f"WHERE owner = :dead AND state IN ({_in(OPEN)}) AND {_IS_OPEN} "
                 "AND (:project IS NULL OR json_extract(launch, '$.project') = :project) RETURNING *",
                 {"owner": owner, "dead": dead, "now": time.time(), "project": project, "rapid": RAPID},
             )
@@ -409,7 +418,8 @@ class Registry:
     def disturbed(self, owner: str) -> list[Run]:
         """What others may have done to an owner's runs."""
         return self._all(
-            "SELECT * FROM runs WHERE owner = :owner AND state IN ('killed', 'steering')", {"owner": owner}
+            f"SELECT * FROM runs WHERE owner = :owner AND state IN ('killed', 'steering') AND {_IS_OPEN}",
+            {"owner": owner},
         )
 
     def sweep(self, kept: float = FINISHED_KEPT) -> int:
@@ -456,21 +466,17 @@ class Registry:
 
     def _opened(self) -> sqlite3.Connection:
         """A damaged file is set aside, never deleted, and said; one process at a time does that."""
-        make_private(self.state)
-        fd = os.open(self.path + ".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
-            fcntl.flock(fd, fcntl.LOCK_EX)
-            try:
+            with _alone(self.path + ".lock"):
+                try:
+                    return self._connected()
+                except sqlite3.OperationalError:
+                    raise  # the place is wrong, not the file
+                except sqlite3.DatabaseError as error:
+                    self._set_aside(str(error))
                 return self._connected()
-            except sqlite3.DatabaseError as error:
-                if isinstance(error, sqlite3.OperationalError):
-                    raise RegistryError(
-                        f"the register of runs in {self.path} can not be opened: {error}"
-                    ) from error
-                self._set_aside(str(error))
-            return self._connected()
-        finally:
-            os.close(fd)
+        except (sqlite3.Error, OSError) as error:
+            raise RegistryError(f"the register of runs in {self.path} can not be opened: {error}") from error
 
     def _connected(self) -> sqlite3.Connection:
         os.close(
@@ -482,8 +488,9 @@ class Registry:
             db.execute("PRAGMA journal_mode = WAL")
             db.execute("PRAGMA synchronous = FULL")
             _look_through(db, self.path)
-            db.executescript(SCHEMA)
+            db.execute(TABLE)
             self._add_columns(db)
+            db.executescript(INDEXES)
         except BaseException:
             db.close()
             raise
@@ -502,6 +509,17 @@ class Registry:
             with contextlib.suppress(FileNotFoundError):
                 os.rename(self.path + end, aside + end)
         self.fault = f"the register of runs in {self.path} was damaged ({why}); it was set aside as {aside}"
+
+
+@contextlib.contextmanager
+def _alone(path: str) -> Iterator[None]:
+    make_private(os.path.dirname(path))
+    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(fd)
 
 
 def _look_through(db: sqlite3.Connection, path: str) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from tests.agent.make import actor, lines, records, say
 from tests.make import rule
-from turngate.agent import session as sessions
+from turngate.agent import agent as agents
 from turngate.agent.answer import CUT_CALL
 from turngate.core.messages import ModelRequest, Reply
 from turngate.core.turn import Notice, TurnEnd
@@ -23,7 +23,7 @@ def calls(*commands: str) -> dict[str, Any]:
 def test_a_model_that_calls_tools_for_ever_is_ended_by_itself(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sessions, "MOST_REQUESTS", 7)
+    monkeypatch.setattr(agents, "MOST_REQUESTS", 7)
     agent = actor(project, {"tool": "Glob", "input": {"pattern": "*"}})
     result = agent.play()
     assert (result.ended_by, result.stop_reason, result.model_requests) == (

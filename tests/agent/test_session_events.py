@@ -23,8 +23,9 @@ from tests.agent.make import (
     specific,
 )
 from tests.make import rule, stop_hooks, write_settings
+from turngate.agent.agent import PermissionMode
 from turngate.agent.compact import compact
-from turngate.agent.session import PermissionMode, Session
+from turngate.agent.session import Session
 from turngate.core.dialect import MUX
 from turngate.core.events import OTHER_EVENTS
 from turngate.core.hooks import CommandHook

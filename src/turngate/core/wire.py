@@ -30,6 +30,8 @@ _CLAUDE_ORDER = (
     "background_tasks", "session_crons",
 )  # fmt: skip
 
+_CLAUDE_HEAD = _CLAUDE_ORDER[: _CLAUDE_ORDER.index("hook_event_name") + 1]  # the same on every event
+
 _SIX = ("session_id", "transcript_path", "cwd", "permission_mode", "hook_event_name", "stop_hook_active")
 
 
@@ -43,7 +45,7 @@ def encode(event: Event, dialect: Dialect, payload: Payload = "full") -> bytes:
 
 def payload_of(event: Event, dialect: Dialect) -> dict[str, Any]:
     if not isinstance(event, StopEvent):
-        return _told_of_other(event)
+        return _told_of_other(event, dialect)
     told = {
         "session_id": event.session_id,
         "transcript_path": event.transcript_path,
@@ -105,11 +107,14 @@ def last_message(event: StopEvent, dialect: Dialect) -> str | None:
     return (blocks[-1].strip() if blocks else "") or None
 
 
-def _told_of_other(event: OtherEvent) -> dict[str, Any]:
-    told = {f.name: getattr(event, f.name) for f in fields(event)}
-    common = {key: told.pop(key) for key in ("session_id", "transcript_path", "cwd", "permission_mode")}
-    child = {key: value for key in ("agent_id", "agent_type") if (value := told.pop(key))}
-    return {**common, "hook_event_name": event.name, **child, **told}
+def _told_of_other(event: OtherEvent, dialect: Dialect) -> dict[str, Any]:
+    own = {f.name: getattr(event, f.name) for f in fields(event)}
+    common = {key: own.pop(key) for key in ("session_id", "transcript_path", "cwd", "permission_mode")}
+    child = {key: value for key in ("agent_id", "agent_type") if (value := own.pop(key))}
+    told = {**common, "hook_event_name": event.name, **child, **own}
+    if dialect.child_identity != "claude":
+        return told
+    return {key: told[key] for key in (*_CLAUDE_HEAD, *told) if key in told}
 
 
 def environment(event: Event, project: str) -> dict[str, str]:

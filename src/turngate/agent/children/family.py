@@ -8,7 +8,7 @@ import os
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from turngate.agent.children.kinds import Kind, described, load_kinds
 from turngate.agent.children.limits import Limits
@@ -18,7 +18,7 @@ from turngate.core import events
 from turngate.core.messages import ToolSpec
 from turngate.core.runs import Run
 from turngate.core.settings import Settings
-from turngate.core.turn import SessionEvent
+from turngate.core.turn import Notice, SessionEvent
 from turngate.core.verdict import Verdict
 from turngate.errors import TurngateError
 from turngate.journal import session_folder
@@ -27,6 +27,7 @@ from turngate.ports import Model, World
 from turngate.tasks import in_thread, to_the_end
 
 if TYPE_CHECKING:
+    from turngate.agent.agent import Agent
     from turngate.agent.children.supervisor import Supervisor
     from turngate.agent.session import Session
 
@@ -48,7 +49,7 @@ class Role:
 
 class Family:
     def __init__(
-        self, session: "Session", *, limits: Limits | None = None, models: Callable[[str], Model] | None = None,
+        self, session: "Agent", *, limits: Limits | None = None, models: Callable[[str], Model] | None = None,
         root: "Family | None" = None, announcer: Callable[[Run], Awaitable[None]] | None = None,
         on_step: Callable[[str, Run], None] | None = None,
     ) -> None:  # fmt: skip
@@ -60,6 +61,7 @@ class Family:
         self._kinds: dict[str, Kind] | None = None
         self.problems: list[str] = []
         self._making = asyncio.Lock()
+        self._stirred = asyncio.Event()
         self._news = False
         self._queued: set[str] = set()
         self.families: dict[str, Family] = {}  # of children, by their ids
@@ -181,6 +183,11 @@ class Family:
     def expect(self) -> None:
         """Something about a child of this session has changed."""
         self._news = True
+        self._stirred.set()
+
+    def stir(self) -> None:
+        """Whoever waits for children has something else to look at."""
+        self._stirred.set()
 
     async def reports(self) -> list[Entry]:
         """Reports that have come, each once."""
@@ -219,11 +226,15 @@ class Family:
         ]  # fmt: skip
 
     async def next_news(self) -> bool:
-        """Waits for the next report; False: the children took too long to wait for them any longer."""
-        supervisor = await self.supervisor()
-        while self.waits() and not self._news:
-            if not await supervisor.news(self.limits.wait):
-                return False
+        """Waits for the next report, or until it is stirred; False: the children took too long to wait any longer."""
+        self._stirred.clear()
+        if not self.waits() or self._news:
+            return True
+        try:
+            async with asyncio.timeout(self.limits.wait):
+                await self._stirred.wait()
+        except TimeoutError:
+            return False
         return True
 
     async def settled(self) -> None:
@@ -275,11 +286,26 @@ class Family:
         return self._session.plugins
 
     def new_child(self, run: Run) -> "Session":
-        kind = self.kinds.get(str(run.launch.get("kind") or run.agent_type)) or Kind(run.agent_type)
+        """The session of a child; what the user allows for a session counts for its children."""
+        launch, parent = run.launch, self._session
+        kind = self.kinds.get(str(launch.get("kind") or run.agent_type)) or Kind(run.agent_type)
         role = Role(
             run.agent_id, run.parent, kind, run.depth, self.transcript_of(run), self.parent_transcript_of(run)
         )
-        return self._session.child(role, self._model_for(str(run.launch.get("model", ""))), run.launch)
+        child = cast("type[Session]", type(parent))(
+            parent.project, self._model_for(str(launch.get("model", ""))), parent.settings, session_id=run.parent,
+            state=parent.state, role=role, parent=parent, permission_mode=launch.get("permission_mode", "default"),
+            allow=launch.get("allow", ()), extra_paths=launch.get("extra_paths", ()), permit=parent.permit,
+            max_turns=parent.max_turns, hooks=parent.hooks, retries=parent.retries, on_event=self._hear_child,
+        )  # fmt: skip
+        if run.parent == parent.id:
+            child.allowed = parent.allowed
+        return child
+
+    def _hear_child(self, event: SessionEvent) -> None:
+        """What a child is told is its own affair; a word to the user is for the user."""
+        if isinstance(event, Notice):
+            self._session.notice(event.text)
 
     def transcript_of(self, run: Run) -> str:
         return self._transcript(run.parent, run.agent_id)

@@ -5,7 +5,6 @@ gives the row as it is then, so a run that another process left in the middle go
 """
 
 import asyncio
-import contextlib
 import functools
 import random
 import time
@@ -128,7 +127,6 @@ class Supervisor:
         self._busy: Counter[Family] = Counter()  # children that run, by whose they are
         self._in_line: dict[Family, deque[_Live]] = defaultdict(deque)
         self._writing = asyncio.Lock()  # one transition at a time: the register takes no more
-        self._news = asyncio.Event()
         self._watching: asyncio.Task[None] | None = None
         if registry.fault:
             host.notice(registry.fault)
@@ -225,15 +223,6 @@ class Supervisor:
             and not live.final.done()
         ]
 
-    async def news(self, seconds: float) -> bool:
-        """Waits until something about a child has changed; False: nothing has, for so long."""
-        self._news.clear()
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(seconds):
-                await self._news.wait()
-                return True
-        return False
-
     async def recover(self) -> list[Run]:
         """Takes over what owners that died have left, and goes on with it."""
         adopted: list[Run] = []
@@ -308,7 +297,7 @@ class Supervisor:
             if not live.final.done():
                 live.final.set_result(live.run)
             self._is_now(live, replace(live.run, state="done"))
-            self._tell_parent(live.run)
+            self.host.child_news(live.run)
 
     async def _advance(self, live: _Live) -> Run:
         """What is next for a run in its state; gives the run as it is afterwards."""
@@ -500,7 +489,7 @@ class Supervisor:
             self._step("announced", announced)
         if not live.final.done():
             live.final.set_result(announced or live.run)
-        self._tell_parent(live.run)
+        self.host.child_news(live.run)
         return announced or await self._now(live.run)
 
     async def _delivered(self, live: _Live) -> str | None:
@@ -626,10 +615,6 @@ class Supervisor:
             live = self._live.get(run.chain)
             if live and live.step and live.run.state in LIVING and live.run.state != run.state:
                 live.step.cancel()
-
-    def _tell_parent(self, run: Run) -> None:
-        self._news.set()
-        self.host.child_news(run)
 
     async def _now(self, run: Run) -> Run:
         found = await self._written(self.registry.get, run.id)
