@@ -18,11 +18,14 @@ from turngate.tasks import in_thread
 class Asking(Protocol):
     """What is needed to ask: part of the supervisor's host."""
 
-    project: str
-    settings: Settings
-    world: World
-    plugins: Plugins
-
+    @property
+    def project(self) -> str: ...
+    @property
+    def settings(self) -> Settings: ...
+    @property
+    def world(self) -> World: ...
+    @property
+    def plugins(self) -> Plugins: ...
     def transcript_of(self, run: Run) -> str: ...
     def parent_transcript_of(self, run: Run) -> str: ...
     def changing_tools(self) -> Collection[str]: ...
@@ -57,6 +60,8 @@ async def judge(host: Asking, run: Run) -> Judged:
         case GoHome(ended_by, notice):
             if notice:
                 host.notice(f"child {run.name}: {notice}")
+            if ended_by == "capped":
+                _say_skipped(host, run, guard)
             if ended_by != "allowed":
                 return Judged(max_steers=guard.limit, reason=ended_by)
     return await _ask_plugins(host, run, guard, answer)
@@ -67,10 +72,7 @@ async def _ask_plugins(host: Asking, run: Run, guard: LoopGuard, answer: str | N
     if not host.plugins.wants("subagent_stopping"):
         return stays
     if not guard.open:
-        host.notice(
-            f"subagent_stopping hook skipped: steerCount={run.steer_count} >= maxSteers={guard.limit} "
-            f"runId={run.id} childKey={run.agent_id}"
-        )
+        _say_skipped(host, run, guard)
         return stays
     context = SubagentStoppingContext(
         agent_id=run.agent_id, run_id=run.id, child_session_key=run.agent_id,
@@ -88,6 +90,15 @@ async def _ask_plugins(host: Asking, run: Run, guard: LoopGuard, answer: str | N
         host.notice(f"the child {run.name} has changed things outside, so it is not sent on: {said.prompt}")
         return replace(stays, max_steers=guard.limit)
     return _redirect(guard.redirected(), said.prompt, said.reason or said.prompt)
+
+
+def _say_skipped(host: Asking, run: Run, guard: LoopGuard) -> None:
+    """At the limit no handler is asked, and whoever has one is told (C-18)."""
+    if host.plugins.wants("subagent_stopping"):
+        host.notice(
+            f"subagent_stopping hook skipped: steerCount={run.steer_count} >= maxSteers={guard.limit} "
+            f"runId={run.id} childKey={run.agent_id}"
+        )
 
 
 def _redirect(guard: LoopGuard, prompt: str, why: str) -> Judged:

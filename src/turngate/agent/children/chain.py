@@ -1,0 +1,410 @@
+"""A chain of runs: one child, from its registration to the moment when everyone who should know has been told.
+
+A run's row in the register says where it stands. `_advance` does the one thing that is next for a row in its state and
+gives the row as it is then, so a run that another process left in the middle goes on exactly where it was.
+"""
+
+import asyncio
+import random
+import time
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Literal, Protocol, TypeVar
+
+from turngate.agent.children.judging import Asking, Judged, announcement, judge
+from turngate.agent.children.limits import Limits
+from turngate.agent.children.line import Family, Line
+from turngate.agent.inbox import Entry
+from turngate.core import events
+from turngate.core.messages import Message, Reply, Usage
+from turngate.core.moments import context_of
+from turngate.core.runs import LIVING, Run, SubagentStoppingContext, ended_event
+from turngate.core.turn import SessionEvent, SubagentFinished, SubagentRedirected, SubagentStarted, TurnResult
+from turngate.errors import TurngateError, UsageError
+from turngate.plugins.observers import SubagentStopPayload
+from turngate.registry import Registry
+from turngate.tasks import in_thread, is_cancelled, to_the_end
+
+T = TypeVar("T")
+FULL = 0.2  # seconds until a machine that has no room is asked again
+FIRST_PAUSE, LONGEST_PAUSE = 1.0, 30.0  # seconds between two tries to announce
+HAVE_ROOM = ("running", "ended", "steering")  # a run's states in which it takes up room
+
+
+class Child(Protocol):
+    """A child's session, as its chain sees it."""
+
+    messages: list[Message]
+    last_result: TurnResult | None
+
+    async def open(self) -> None: ...
+    async def take_turn(self, entry: Entry) -> TurnResult: ...
+    async def close(self) -> None: ...
+    def clear_queue(self) -> None: ...
+    def hear_at_once(self, entry: Entry) -> None: ...
+    def knows(self, key: str) -> bool: ...
+    def add_context(self, text: str) -> None: ...
+    def settle(self) -> None: ...
+
+
+class Host(Asking, Protocol):
+    """The session that children belong to, as their chains see it."""
+
+    def new_child(self, run: Run) -> Child: ...
+    def emit(self, event: SessionEvent) -> None: ...
+    def child_news(self, run: Run) -> None: ...
+
+
+class Office(Protocol):
+    """The supervisor, as one of its chains sees it."""
+
+    host: Host
+    registry: Registry
+    limits: Limits
+    line: Line
+    announcer: Callable[[Run], Awaitable[None]] | None
+
+    @property
+    def id(self) -> str: ...
+    def step(self, name: str, run: Run) -> None: ...
+    def works(self, agent: str) -> bool: ...
+    async def write(self, transition: Callable[..., T], *arguments: object) -> T: ...
+
+
+class Chain:
+    def __init__(self, run: Run, office: Office) -> None:
+        self.run = run
+        self.final: asyncio.Future[Run] = asyncio.get_running_loop().create_future()
+        self.final.add_done_callback(
+            lambda final: final.cancelled() or final.exception()
+        )  # nobody has to look
+        self.waiters = 0
+        self.handed = asyncio.Event()  # a waiter's conversation has the result, or never will
+        self.steered = float("-inf")  # when it was steered by hand
+        self._office = office
+        self._host = office.host
+        self._registry = office.registry
+        self._child: Child | None = None
+        self._step: asyncio.Task[Run] | None = None
+        self._has_room = False
+        self._released = False  # nobody asks the hooks about it any more
+        self._observed = False  # the observers of `subagent_stop` were told
+        self._is_now(run)
+
+    @property
+    def family(self) -> Family:
+        return self.run.parent, self.run.parent_agent
+
+    def disturb(self, run: Run) -> None:
+        """It was killed or steered: what is being done for it ends, and the next step sees what the row says."""
+        if self._step and self.run.state in LIVING and self.run.state != run.state:
+            self._step.cancel()
+
+    def let_go(self) -> None:
+        """Whoever waited for the result does not any more: it comes as a message."""
+        if self.final.done() and not self.handed.is_set():
+            self.waiters = 0
+            self.handed.set()
+
+    async def follow(self) -> None:
+        """Takes the chain to its end."""
+        try:
+            while self.run.state not in ("done", "given_up"):
+                self._step = asyncio.create_task(self._advance())
+                try:
+                    run = await self._step
+                except asyncio.CancelledError:
+                    if is_cancelled():
+                        raise
+                    run = await self._row()  # whoever ended this step has written down why
+                self._is_now(run)
+        except Exception as error:  # noqa: BLE001 - a parent never waits for a child that nobody looks after
+            self._host.notice(f"the child {self.run.name} can not be looked after any more: {error}")
+            if not self.final.done():
+                self.final.set_exception(UsageError(f"the child {self.run.name} is lost: {error}"))
+        finally:
+            await to_the_end(self._leave())
+
+    async def _leave(self) -> None:
+        if self._step and not self._step.done():
+            self._step.cancel()
+            await asyncio.wait({self._step})
+        if self._child:
+            await self._child.close()
+        if self._has_room:
+            self._office.line.leave(self.family)
+        if not self.final.done():
+            self.final.set_result(self.run)
+
+    async def _advance(self) -> Run:
+        """What is next for a run in its state; gives the run as it is afterwards."""
+        run, limits = self.run, self._office.limits
+        if run.state in LIVING and (run.recoveries > limits.recoveries or run.rapid > limits.rapid):
+            return await self._bury()
+        match run.state:
+            case "waiting":
+                return await self._begin()
+            case "running":
+                return await self._work()
+            case "ended":
+                return await self._judge()
+            case "steering":
+                return await self._restart()
+            case "final":
+                return await self._hand_over()
+            case "announced" | "killed":
+                return await self._tell_ended()
+            case _:
+                return await self._row()
+
+    # A run
+
+    async def _begin(self) -> Run:
+        """Waits for room: among the parent's children, and on the machine."""
+        while True:
+            await self._office.line.wait(self.family)
+            self._has_room = True
+            most = self._office.limits.on_machine
+            started = await self._to("started", self._registry.start, self.run, self._office.id, most=most)
+            if started.state != "waiting":
+                return started
+            self._office.line.leave(self.family)
+            self._has_room = False
+            await asyncio.sleep(FULL)
+
+    async def _work(self) -> Run:
+        """The child works on the prompt of this run."""
+        outcome: Literal["ok", "error", "timeout"] = "ok"
+        reason, error = "complete", ""
+        seconds = self._office.limits.seconds
+        try:
+            async with asyncio.timeout(seconds) as timer:
+                self._child = self._child or self._host.new_child(self.run)
+                error = await self._turn(self._child)
+        except TimeoutError as slow:
+            outcome = reason = "timeout" if timer.expired() else "error"
+            error = f"it took longer than {seconds:g} s" if timer.expired() else str(slow)
+        except Exception as failure:  # noqa: BLE001 - whatever goes wrong in a child is its outcome
+            error = str(failure) or type(failure).__name__
+        if error and outcome == "ok":
+            outcome = reason = "error"
+        self._office.step("worked", self.run)
+        spent = self._child.last_result if self._child else None
+        if self._child:
+            await in_thread(self._child.settle)  # whoever is asked about it reads what it wrote
+        return await self._to(
+            "ended", self._registry.end, self.run.id, self._office.id, outcome, reason=reason, error=error,
+            answer=_answer(self._child), usage=spent.usage if spent else Usage(),
+            tool_calls=spent.tool_calls if spent else 0, tools=spent.tools if spent else (),
+        )  # fmt: skip
+
+    async def _turn(self, child: Child) -> str:
+        """One turn of the child; gives what was wrong with it."""
+        await child.open()
+        if not child.messages:
+            await self._tell_start(child)
+        last = child.messages[-1] if child.messages else None
+        if child.knows(self.run.id) and isinstance(last, Reply) and not last.tool_uses:
+            return ""  # it had finished when its owner died
+        result = await child.take_turn(_entry(self.run.prompt, self.run.id, by_hook=self.run.by_hook))
+        return (result.stop_reason or "it failed") if result.outcome == "error" else ""
+
+    async def _tell_start(self, child: Child) -> None:
+        run = self.run
+        self._host.emit(SubagentStarted(run.agent_id, run.agent_type, run.label))
+        verdict = await self._host.ask(
+            events.SubagentStart(
+                session_id=run.parent, transcript_path=self._host.parent_transcript_of(run), cwd=self._host.project,
+                agent_id=run.agent_id, agent_type=run.agent_type,
+            )
+        )  # fmt: skip
+        if context := context_of(verdict.runs, plain=False):
+            child.add_context(context)
+
+    async def _judge(self) -> Run:
+        """The child says that it is done. May it stop?"""
+        run = self.run
+        judged = Judged(max_steers=run.max_steers, reason=run.reason)
+        if not self._released:
+            self._office.step("judging", run)
+            judged = await judge(self._host, run)
+            self._office.step("judged", run)
+        if judged.prompt is None:
+            return await self._to(
+                "final", self._registry.finish, run.id, result=run.result, reason=judged.reason,
+                announcement=announcement(run), max_steers=judged.max_steers,
+            )  # fmt: skip
+        marked = await self._to(
+            "marked", self._registry.mark, run.id, judged.prompt, why=judged.why, counts=True,
+            max_steers=judged.max_steers, guard=judged.guard,
+        )  # fmt: skip
+        if marked.state == "steering" and marked.next_by_hook:
+            self._host.emit(
+                SubagentRedirected(run.agent_id, run.name, judged.why, marked.steer_count, marked.max_steers)
+            )
+        return marked
+
+    async def _restart(self) -> Run:
+        """Steer-restart, for hooks and people alike: abort, clear, settle, send, replace."""
+        run, step = self.run, self._office.step
+        try:
+            step("aborted", run)  # the step before this one was ended, if it had not ended by itself
+            async with asyncio.timeout(self._office.limits.settle):
+                child = self._child = self._child or self._host.new_child(run)
+                await child.open()
+            child.clear_queue()
+            step("cleared", run)
+            await in_thread(child.settle)
+            step("settled", run)
+            child.hear_at_once(_entry(run.next_prompt, run.next_id, by_hook=run.next_by_hook))
+            await in_thread(child.settle)
+            step("sent", run)
+            return await self._to("replaced", self._registry.replace, run)
+        except (TurngateError, OSError, TimeoutError) as error:
+            self._host.notice(f"the child {run.name} could not be sent on: {error}; it ends as it is")
+            self._released = True
+            return await self._to("unmarked", self._registry.unmark, run.id, counted=run.next_by_hook)
+
+    # The end of a chain
+
+    async def _hand_over(self) -> Run:
+        """The observers are told, then the parent gets the result: as its tool's result, or as a message."""
+        await self._tell_stop()
+        self._office.step("observed", self.run)
+        taken = False
+        if self.waiters:
+            if not self.final.done():
+                self.final.set_result(self.run)
+            await self.handed.wait()
+            taken = self.waiters > 0
+        elif error := await self._undelivered():
+            return await self._give_up(error)
+        parent = self.run.parent_agent
+        to_root = bool(parent) and not self._office.works(parent)
+        announced = await self._to(
+            "announced", self._registry.announce, self.run.id, taken=taken, to_root=to_root
+        )
+        if not self.final.done():
+            self.final.set_result(announced)
+        self._host.child_news(announced)
+        return announced
+
+    async def _undelivered(self) -> str | None:
+        """Tells whoever wants to be told besides the parent's inbox, again and again; gives what went wrong at last."""
+        if self._office.announcer is None:
+            return None
+        limits, pause = self._office.limits, FIRST_PAUSE
+        while True:
+            try:
+                async with asyncio.timeout(limits.announce_call):
+                    await self._office.announcer(self.run)
+            except Exception as error:  # noqa: BLE001 - foreign code
+                said = f"{type(error).__name__}: {error}"
+            else:
+                return None
+            tries = await self._office.write(self._registry.tried, self.run.id)
+            age = time.time() - (self.run.ended or time.time())
+            if tries >= limits.announce_tries or age > limits.announce_expiry:
+                return said
+            await asyncio.sleep(pause * random.uniform(0.8, 1.2))  # noqa: S311 - no secret
+            pause = min(pause * 2, LONGEST_PAUSE)
+
+    async def _give_up(self, error: str) -> Run:
+        why = f"its result could not be announced: {error}"
+        given_up = await self._to("given up", self._registry.give_up, self.run.id, why)
+        self._host.notice(
+            f"the child {self.run.name} has finished, but {why}; `turngate runs show {self.run.id[:8]}` has it"
+        )
+        await self._told_ended(given_up)
+        return given_up
+
+    async def _bury(self) -> Run:
+        """It was taken over too often: its parent is told that it is lost, and why."""
+        why = f"it was lost: whoever ran it died {self.run.recoveries} times"
+        self._host.notice(f"the child {self.run.name} is given up: {why}")
+        word = announcement(self.run, lost=why)
+        return await self._to(
+            "buried", self._registry.bury, self.run.id, self._office.id, error=why, announcement=word
+        )
+
+    async def _tell_stop(self) -> None:
+        """Once for each child that was started, with what all of its runs used."""
+        if self._observed:
+            return
+        self._observed = True
+        run = self.run
+        payload = SubagentStopPayload(
+            parent_session_id=run.parent, agent_id=run.agent_id, agent_type=run.agent_type, result=run,
+            usage=run.spent + run.usage, total_tool_calls=run.tool_calls, total_duration=time.time() - run.created,
+            model=str(run.launch.get("model", "")).replace(":", "/", 1), transcript_path=self._host.transcript_of(run),
+            continuations=run.steer_count, outcome=run.outcome or "error",
+        )  # fmt: skip
+        await self._host.plugins.tell("subagent_stop", payload)
+        self._complain()
+
+    async def _tell_ended(self) -> Run:
+        if self.run.state == "killed":
+            await self._tell_stop()
+            if not self.final.done():
+                self.final.set_result(self.run)
+        await self._told_ended(self.run)
+        return await self._to("done", self._registry.told, self.run.id)
+
+    async def _told_ended(self, run: Run) -> None:
+        context = SubagentStoppingContext(
+            agent_id=run.agent_id, run_id=run.id, child_session_key=run.agent_id,
+            requester_session_key=run.parent_agent or run.parent,
+        )  # fmt: skip
+        await self._host.plugins.tell("subagent_ended", ended_event(run), context)
+        self._complain()
+        self._office.step("told", run)
+        seconds = time.time() - run.created
+        self._host.emit(
+            SubagentFinished(run.agent_id, run.name, run.outcome or "error", run.steer_count, seconds)
+        )
+
+    def _complain(self) -> None:
+        for complaint in self._host.plugins.complaints:
+            self._host.notice(complaint)
+        self._host.plugins.complaints.clear()
+
+    # Parts
+
+    def _is_now(self, run: Run) -> None:
+        """The chain has come to another row; a run that is over gives its room to the next in line."""
+        self.run = run
+        if self._has_room and run.state not in HAVE_ROOM:
+            self._office.line.leave(self.family)
+            self._has_room = False
+        elif not self._has_room and run.state in HAVE_ROOM:
+            self._office.line.enter(self.family)
+            self._has_room = True
+
+    async def _to(
+        self, name: str, transition: Callable[..., Run | None], *arguments: object, **named: object
+    ) -> Run:
+        """Writes a transition; when somebody else was quicker, what they made of it."""
+        changed = await self._office.write(partial(transition, *arguments, **named))
+        if changed is None:
+            return await self._row()
+        self._office.step(name, changed)
+        return changed
+
+    async def _row(self) -> Run:
+        found = await self._office.write(self._registry.get, self.run.id)
+        if found is None:
+            raise UsageError(f"the run {self.run.id} is no longer in the register")
+        return found
+
+
+def _entry(prompt: str, run: str, *, by_hook: bool) -> Entry:
+    return Entry(prompt, "stop_hook" if by_hook else "user", key=run)
+
+
+def _answer(child: Child | None) -> str:
+    """The last answer; when it is blank, the last one that was not, marked as earlier."""
+    replies = [message.text for message in child.messages if isinstance(message, Reply)] if child else []
+    if replies and replies[-1].strip():
+        return replies[-1]
+    earlier = next((text for text in reversed(replies) if text.strip()), "")
+    return f"[an earlier answer; the last one was empty]\n{earlier}" if earlier else ""
