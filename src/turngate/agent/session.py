@@ -224,6 +224,7 @@ class Session(Agent):
             raise UsageError("this session is in the middle of a turn; `interrupt` ends it")
         await self.open()
         await self.family.end("session-reset")
+        await self.family.forget()
         await self.fire(events.SessionEnd(**self.common(), reason="clear"))
         self.messages, self.inbox, self._kept_continuations = [], Inbox(), 0
         self.transcript.add({"type": "cleared"})

@@ -249,6 +249,13 @@ class Family:
         if self._root.made:
             await self._root.made.kill_all(self._session.id, self._agent, reason)
 
+    async def forget(self) -> None:
+        """Reports for a conversation that is forgotten reach no other one."""
+        if self._root.made:
+            registry = self._root.made.registry
+            for run in await in_thread(registry.inbox, self._session.id, self._agent):
+                await in_thread(registry.take, run.id)
+
     async def close(self) -> None:
         if self._root is self and self.made:
             supervisor, self.made = self.made, None
