@@ -17,6 +17,10 @@ from turngate.core.hooks import CallbackHook as CallbackHook
 from turngate.core.hooks import CommandHook as CommandHook
 from turngate.core.hooks import HttpHook as HttpHook
 from turngate.core.hooks import PromptHook as PromptHook
+from turngate.core.runs import SubagentEndedEvent as SubagentEndedEvent
+from turngate.core.runs import SubagentStoppingContext as SubagentStoppingContext
+from turngate.core.runs import SubagentStoppingEvent as SubagentStoppingEvent
+from turngate.core.runs import SubagentStoppingResult as SubagentStoppingResult
 from turngate.core.settings import Problem as Problem
 from turngate.core.settings import Rule as Rule
 from turngate.core.settings import Settings as Settings
@@ -29,6 +33,7 @@ from turngate.engine import ask_hooks as ask_hooks
 from turngate.engine import run_stop_hooks as run_stop_hooks
 from turngate.journal import Journal as Journal
 from turngate.models.scripted import ScriptedModel as ScriptedModel
+from turngate.plugins.observers import Plugin as Plugin
 from turngate.plugins.observers import Plugins as Plugins
 from turngate.ports import World as World
 from turngate.settings.files import load_settings as load_settings

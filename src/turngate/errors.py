@@ -20,7 +20,7 @@ class SessionBusy(UsageError):
 
 
 class ModelError(TurngateError):
-    """The provider did not answer: overloaded, network, auth, quota, refusal or invalid."""
+    """The provider did not answer: overloaded, network, auth, quota, refusal, context (too long) or invalid."""
 
     def __init__(self, kind: str, said: str, *, retry_after: float | None = None) -> None:
         super().__init__(said)
@@ -45,5 +45,5 @@ _KINDS: dict[str, str] = {
     "network": "network", "timeout": "network",
     "auth": "auth", "authentication_error": "auth", "permission_error": "auth", "401": "auth", "403": "auth",
     "quota": "quota", "billing_error": "quota", "402": "quota",
-    "refusal": "refusal",
+    "refusal": "refusal", "context": "context", "413": "context",
 }  # fmt: skip

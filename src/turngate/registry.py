@@ -349,7 +349,7 @@ class Registry:
     def inbox(self, parent: str, parent_agent: str = "") -> list[Run]:
         """What waits for a parent, oldest first."""
         return self._all(
-            "SELECT * FROM runs WHERE parent = :parent AND parent_agent = :agent AND announcement != '' "
+            "SELECT * FROM runs INDEXED BY waited_for WHERE parent = :parent AND parent_agent = :agent AND announcement != '' "
             f"AND {_IS_WAITED_FOR} ORDER BY announced, id",
             {"parent": parent, "agent": parent_agent},
         )

@@ -6,12 +6,14 @@ from typing import Any
 
 import pytest
 
-from tests.agent.make import actor, lines, records, say
+from tests.agent.make import actor, lines, on_first, records, say
 from tests.make import rule
 from turngate.agent import agent as agents
 from turngate.agent.answer import CUT_CALL
+from turngate.agent.session import Session
+from turngate.core.dialect import MUX, TURNGATE, Dialect
 from turngate.core.messages import ModelRequest, Reply
-from turngate.core.turn import Notice, TurnEnd
+from turngate.core.turn import Continuation, HookStarted, Notice, StreamEnd, TurnEnd
 
 HALT = say({"continue": False, "stopReason": "enough"})
 
@@ -146,3 +148,69 @@ def test_a_disk_that_is_full_ends_the_turn_as_an_error_and_observers_are_told(
         "the conversation can not be written down: [Errno 28] No space left on device"
     )
     assert len(agent.of(TurnEnd)) == 1
+
+
+def test_a_later_prompt_that_is_refused_takes_neither_the_answer_nor_the_gate_with_it(project: Path) -> None:
+    no = "grep -q secret && { echo not that >&2; exit 2; }; exit 0"
+    agent = actor(
+        project, "one", "two", stop="touch asked",
+        rules=[rule(no, "UserPromptSubmit")], listen=on_first(StreamEnd, lambda session: session.queue("secret")),
+    )  # fmt: skip
+    result = agent.play()
+    assert (result.outcome, result.result, result.model_requests) == ("completed", "one", 1)
+    assert (project / "asked").exists()
+    assert Notice("a hook refused the prompt: not that") in agent.of(Notice)
+
+
+@pytest.mark.req("S0-100", "C-31")
+@pytest.mark.parametrize("dialect", [TURNGATE, MUX], ids=["turngate", "mux"])
+def test_messages_typed_while_a_hook_refuses_do_not_multiply_the_continuations(
+    project: Path, dialect: Dialect
+) -> None:
+    def type_on(event: object, session: Session) -> None:
+        if isinstance(event, HookStarted) and len(typed) < 2:
+            typed.append(event)
+            session.queue(f"also {len(typed)}")
+
+    typed: list[object] = []
+    counting = "echo x >> asked; echo no $(wc -l < asked) >&2; exit 2"
+    agent = actor(project, "a{n}", stop=counting, dialect=dialect, listen=type_on)
+    result = agent.play()
+    assert (result.ended_by, len(agent.of(Continuation))) == ("capped", 3)
+    assert {message for message in agent.heard() if message.startswith("also")} == {"also 1", "also 2"}
+
+
+def test_a_conversation_that_does_not_fit_is_summed_up_and_sent_again(project: Path) -> None:
+    agent = actor(project, "one", {"error": "context"}, "the summary", "two")
+    result = agent.play("first", "second")
+    assert (result.outcome, result.result, result.model_requests) == ("completed", "two", 3)
+    assert agent.heard() == ["This conversation was summed up:\n\nthe summary", "second"]
+
+
+def test_a_conversation_that_does_not_fit_even_then_ends_the_turn(project: Path) -> None:
+    agent = actor(project, "one", {"error": "context"}, "the summary", {"error": "context"})
+    result = agent.play("first", "second")
+    assert (result.ended_by, result.model_requests) == ("error", 3)
+
+
+def test_what_a_tool_printed_counts_before_the_next_request_is_made(project: Path) -> None:
+    agent = actor(
+        project, calls("yes | head -c 28000"), "the summary", "done", context=4000, allow=["Bash"],
+        rules=[rule("touch compacted", "PreCompact")],
+    )  # fmt: skip
+    result = agent.play()
+    assert (result.outcome, result.result) == ("completed", "done")
+    assert (project / "compacted").exists()
+    assert len(agent.heard(1)[2]) < 5000  # the summary is made from less
+
+
+def test_a_session_that_skips_the_stop_observers_does_so_when_it_crashes_too(project: Path) -> None:
+    def break_down(_: object, __: Session) -> None:
+        raise ZeroDivisionError
+
+    agent = actor(project, "done", listen=break_down, skip_stop_hook=True)
+    told: list[Any] = []
+    agent.session.plugins.on("stop", told.append)
+    with pytest.raises(ZeroDivisionError):
+        agent.play()
+    assert told == []

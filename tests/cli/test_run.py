@@ -256,7 +256,24 @@ def test_the_exit_code_tells_how_it_ended(
 
 def test_a_prompt_that_a_hook_refuses_is_a_halt(project: Path, capfd: pytest.CaptureFixture[str]) -> None:
     write_settings(project, "turngate", stop_hooks("echo no secrets >&2; exit 2", event="UserPromptSubmit"))
-    assert turngate(capfd, project, "go") == (11, "\n", "! a hook refused the prompt: no secrets\n")
+    assert turngate(capfd, project, "go") == (11, "", "! a hook refused the prompt: no secrets\n")
+
+
+def test_why_a_turn_ended_is_said(project: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    halt = """echo '{"continue": false, "stopReason": "enough"}'"""
+    write_settings(project, "turngate", stop_hooks(halt))
+    assert turngate(capfd, project, "go")[2] == "! the turn ended (halted): enough\n"
+    assert turngate(capfd, project, "go", "--max-turns", "0")[1:] == (
+        "", "! the turn ended (max_turns): the limit of 0 model requests is reached\n",
+    )  # fmt: skip
+
+
+def test_a_session_of_another_dialect_is_not_resumed(
+    project: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    turngate(capfd, project, "go", "--session", "one")
+    code, _, said = turngate(capfd, project, "go", "--resume", "--dialect", "mux")
+    assert (code, f"there is no session of {project} to resume" in said) == (64, True)
 
 
 USAGE = [

@@ -266,7 +266,7 @@ def test_a_judge_is_asked_once_and_keeps_nothing_in_the_cache(exchange: Callable
         (400, "invalid_request_error", "Your credit balance is too low.", "quota",
          "anthropic says: Your credit balance is too low"),
         (408, "timeout_error", "too slow", "network", "anthropic answered 408: too slow"),
-        (400, "invalid_request_error", "prompt is too long", "invalid",
+        (400, "invalid_request_error", "prompt is too long", "context",
          "the conversation is too long for the model: prompt is too long"),
         (400, "invalid_request_error", "no such field", "invalid", "anthropic answered 400: no such field"),
         (404, "not_found_error", "no such model", "invalid", "anthropic answered 404: no such model"),

@@ -194,7 +194,7 @@ def _item(item: Json) -> tuple[str, Any]:
         (400, {"type": "invalid_request_error", "message": "no such field"}, "invalid",
          "openai answered 400: no such field"),
         (400, {"type": "invalid_request_error", "code": "context_length_exceeded", "message": "too much"},
-         "invalid", "the conversation is too long for the model: too much"),
+         "context", "the conversation is too long for the model: too much"),
         (404, {"type": "invalid_request_error", "code": "model_not_found", "message": "no such model"},
          "invalid", "openai answered 404: no such model"),
     ],

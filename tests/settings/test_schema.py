@@ -198,6 +198,7 @@ SCALARS: Mapping[str, tuple[Mapping[str, Any], Scalars]] = {
         {"noReviseAfterSideEffects": True},
         Scalars(no_revise_after_side_effects=True),
     ),
+    "whenUserPending": ({"whenUserPending": "run"}, Scalars(when_user_pending="run")),
     "order": ({"order": "sequential"}, Scalars(order={"*": "sequential"})),
     "order per event": (
         {"order": {"Stop": "first_block", "SubagentStop": "parallel"}},

@@ -24,7 +24,7 @@ async def answer(desk: Desk) -> GoHome | None:
         if desk.spent:
             return desk.out_of_turns()
         await compact_if_full(desk)
-        reply = await ask(desk, _request(desk), lambda text: desk.emit(TextDelta(text)))
+        reply = await _asked(desk)
         if reply.stop_reason == "refusal":
             raise ModelError("refusal", reply.text or "the model refused to answer")
         if reply.stop_reason == "max_tokens":
@@ -45,6 +45,16 @@ async def answer(desk: Desk) -> GoHome | None:
         turn.guard = turn.guard.after_tool_call()
         if turn.question is not None:  # it waits for the user, and nobody pushes it past that (X-17)
             return None if desk.settings.dialect.asks_while_waiting else GoHome("question")
+
+
+async def _asked(desk: Desk) -> Reply:
+    """The next answer; a conversation that does not fit is summed up, once, and sent again."""
+    try:
+        return await ask(desk, _request(desk), lambda text: desk.emit(TextDelta(text)))
+    except ModelError as error:
+        if error.kind != "context" or not await compact_if_full(desk, surely=True):
+            raise
+    return await ask(desk, _request(desk), lambda text: desk.emit(TextDelta(text)))
 
 
 def _request(desk: Desk) -> ModelRequest:

@@ -1,12 +1,13 @@
 """Compaction: a long conversation becomes its own summary."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Literal
 
 from turngate.agent.asking import ask
 from turngate.agent.desk import Desk, TurnHalted
 from turngate.core.events import PreCompact
-from turngate.core.messages import Message, ModelRequest, Reply, Said
+from turngate.core.messages import Message, ModelRequest, Reply, Results, Said, Usage
 from turngate.core.moments import context_of, refusal_of
 from turngate.core.turn import Compacted
 from turngate.core.verdict import Stop
@@ -14,6 +15,7 @@ from turngate.errors import ModelError
 from turngate.ports import Model
 
 PATIENCE = 10  # messages between two automatic compactions of which the first failed
+PRINTED = 4000  # characters of one tool's result that the summary is made from
 FULL = 0.85  # of the context: from here on the next answer may not fit
 ASK = (
     "Write a summary of this conversation for yourself: what the user asked, what was decided and why, which files were "
@@ -22,24 +24,42 @@ ASK = (
 
 
 def nearly_full(messages: Sequence[Message], model: Model) -> bool:
-    last = next((message for message in reversed(messages) if isinstance(message, Reply)), None)
-    if last is None or len(messages) < 4:
+    """What the last answer took is known; what has come since is estimated."""
+    if len(messages) < 2:
         return False
-    used = last.usage
-    read = used.input_tokens + used.cache_read_input_tokens + used.cache_creation_input_tokens
-    return read + used.output_tokens > FULL * model.context
+    place = next((n for n in reversed(range(len(messages))) if isinstance(messages[n], Reply)), -1)
+    last = messages[place] if place >= 0 else None
+    used = last.usage if isinstance(last, Reply) else Usage()
+    known: int = sum(vars(used).values())
+    return known + sum(map(_tokens, messages[place + 1 :])) > FULL * model.context
 
 
-async def compact_if_full(desk: Desk) -> None:
-    """A compaction that fails is not tried again at once: each try is a request that somebody pays for."""
-    if len(desk.messages) < desk.compact_again_at or not nearly_full(desk.messages, desk.model):
-        return
+def _tokens(message: Message) -> int:
+    """About four characters are one; rather too many than too few."""
+    match message:
+        case Said(text):
+            return len(text) // 4
+        case Results(results):
+            return sum(len(result.content) for result in results) // 4
+        case _:
+            return 0
+
+
+async def compact_if_full(desk: Desk, *, surely: bool = False) -> bool:
+    """A compaction that fails is not tried again at once: each try is a request that somebody pays for.
+
+    `surely`: the provider says that the conversation does not fit.
+    """
+    wanted = surely or nearly_full(desk.messages, desk.model)
+    if not wanted or len(desk.messages) < max(2, desk.compact_again_at):
+        return False
     try:
         done = await compact(desk, "auto")
     except ModelError as error:
         desk.notice(f"the conversation could not be summed up: the model failed ({error.kind}): {error}")
         done = False
     desk.compact_again_at = 0 if done else len(desk.messages) + PATIENCE
+    return done
 
 
 async def compact(desk: Desk, trigger: Literal["manual", "auto"], instructions: str = "") -> bool:
@@ -60,7 +80,7 @@ async def compact(desk: Desk, trigger: Literal["manual", "auto"], instructions: 
         return False
     wishes = "\n\n".join(part for part in (ASK, instructions, context_of(verdict.runs, plain=True)) if part)
     request = ModelRequest(
-        messages=(*desk.messages, Said(wishes, "context")),
+        messages=(*map(_shortened, desk.messages), Said(wishes, "context")),
         tools=tuple(
             tool.spec for tool in desk.tools.values()
         ),  # a history with calls needs them; none is to be called
@@ -78,6 +98,19 @@ async def compact(desk: Desk, trigger: Literal["manual", "auto"], instructions: 
     await desk.begin("compact")
     desk.emit(Compacted(trigger, reply.text))
     return True
+
+
+def _shortened(message: Message) -> Message:
+    """A summary needs no whole file: what tools printed is cut, so that the request fits where the talk did not."""
+    if not isinstance(message, Results):
+        return message
+    return Results(tuple(replace(each, content=_cut(each.content)) for each in message.results))
+
+
+def _cut(text: str) -> str:
+    if len(text) <= PRINTED:
+        return text
+    return f"{text[: PRINTED // 2]}\n[… {len(text) - PRINTED} characters …]\n{text[-PRINTED // 2 :]}"
 
 
 def _last_prompt(messages: Sequence[Message]) -> Said | None:

@@ -32,8 +32,9 @@ class Inbox:
         return self._waiting.popleft() if self._waiting else None
 
     @property
-    def user_waits(self) -> bool:
-        return any(entry.origin == "user" for entry in self._waiting)
+    def goes_on(self) -> bool:
+        """Does a continuation wait already?"""
+        return any(entry.origin == "stop_hook" for entry in self._waiting)
 
     def drop_continuations(self) -> None:
         """After an interrupt nothing goes on by itself; what the user typed and children reported stays."""

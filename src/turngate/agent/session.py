@@ -48,6 +48,7 @@ class Session(Agent):
             raise UsageError("this session is in the middle of a turn; `queue` adds a message to it")
         self.running = Turn(self._new_guard())
         self._task = asyncio.create_task(self._work(entry))
+        tell_stop = not (skip_stop_hook or self.skip_stop_hook)
         passing = None
         try:
             end = await self._task
@@ -59,11 +60,10 @@ class Session(Agent):
         except BaseException:  # ours, or a listener's: the turn ends in order all the same
             self._task = None
             await to_the_end(self.family.settled())
-            await to_the_end(self._finish(GoHome("error"), tell_stop=not skip_stop_hook))
+            await to_the_end(self._finish(GoHome("error"), tell_stop=tell_stop))
             raise
         finally:
             self._task = None
-        tell_stop = not (skip_stop_hook or self.skip_stop_hook)
         if end.ended_by == "interrupt":
             await to_the_end(self.family.end("interrupted"))
         await to_the_end(self.family.settled())
@@ -114,15 +114,12 @@ class Session(Agent):
         await asyncio.sleep(0)  # an interrupt that came meanwhile counts before anything is begun
         self.inbox.put_all(await self.family.reports())
         entry = self.inbox.take()
-        if entry is not None:
-            refused = await self._hear(entry)
-            if refused is not None:
-                return refused
+        if entry is not None and await self._hear(entry):
             end = await answer(self)
             if end is not None:
                 return end
-        if self.inbox.user_waits and self.settings.dialect.defers_to_user:
-            return None  # the agent is not about to stop: somebody waits for an answer (C-31)
+        if len(self.inbox) and self.settings.defers_to_user:
+            return None  # the agent is not about to stop: something waits for an answer (C-31)
         waits = bool(self.family.waits()) and not self.settings.dialect.asks_while_waiting
         if waits and await self._report_comes():
             return None  # nor is it while its children work (X-17)
@@ -158,6 +155,8 @@ class Session(Agent):
                 return step
             case GoOn() if self.spent:
                 return self.out_of_turns()  # nobody could answer it any more
+            case GoOn() if self.inbox.goes_on:
+                return None  # an earlier refusal is still to be answered; one at a time
             case GoOn(prompt, guard):
                 turn.guard, turn.continuations = guard, turn.continuations + 1
                 self.inbox.put(Entry(prompt, "stop_hook", guard))
@@ -283,8 +282,11 @@ class Session(Agent):
         guard = new_guard(self.settings, self.world.environ, limit=self.limit)
         return replace(guard, count=kept, continuations=kept)
 
-    async def _hear(self, entry: Entry) -> GoHome | None:
-        """The message reaches the conversation; a user's is first shown to the UserPromptSubmit hooks."""
+    async def _hear(self, entry: Entry) -> bool:
+        """The message reaches the conversation, unless the UserPromptSubmit hooks refuse it.
+
+        A turn whose first message is refused is over; one that came later takes nothing with it.
+        """
         turn = self.turn
         turn.question = None
         if entry.guard is not None:
@@ -292,21 +294,23 @@ class Session(Agent):
             self.say(
                 Said(entry.text, entry.origin), continuation=entry.guard.continuations, stopHookActive=True
             )
-            return None
+            return True
         if entry.key:
             self.hear_at_once(entry)
             if entry.origin == "subagent":
                 turn.guard, turn.prompt_id = self._new_guard(), str(uuid.uuid4())
                 await in_thread(self.transcript.settle)
                 await self.family.took(entry.key)
-            return None
+            return True
         verdict = await self.fire(events.UserPromptSubmit(**self.common(), prompt=entry.text))
         refused = refusal_of(verdict.runs)
         if isinstance(verdict, Stop) and verdict.halted:
-            return GoHome("halted", stop_reason=verdict.stop_reason)
+            raise TurnHalted(verdict.stop_reason)
         if refused is not None:
             self.notice(f"a hook refused the prompt: {refused}")
-            return GoHome("halted", stop_reason=refused)
+            if not turn.requests:
+                raise TurnHalted(refused)
+            return False
         if turn.requests:  # a further message of the user's starts its own count (C-16)
             turn.guard, turn.prompt_id = self._new_guard(), str(uuid.uuid4())
         kept = {"continuation": turn.guard.continuations} if turn.guard.active else {}
@@ -314,7 +318,7 @@ class Session(Agent):
         context = context_of(verdict.runs, plain=True)
         if context:
             self.say(Said(context, "context"), **kept)
-        return None
+        return True
 
     def _stop_event(self) -> events.StopEvent:
         turn = self.turn

@@ -128,7 +128,7 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
     )
     builders = {
         "run": _run, "demo": _demo, "fire": _fire, "check": _check,
-        "schema": _schema, "sessions": _sessions, "log": _log,
+        "schema": _schema, "sessions": _sessions, "log": _log, "runs": _runs,
     }  # fmt: skip
     wanted = builders.get(words[0]) if words else None
     for build in (wanted,) if wanted else builders.values():  # one parser is quicker made than all
@@ -246,6 +246,87 @@ def _sessions(commands: "argparse._SubParsersAction[_Parser]") -> None:
     add("--json", action="store_true", help="print one JSON list")
 
 
+def _runs(commands: "argparse._SubParsersAction[_Parser]") -> None:
+    codes = "Exit codes: 0 done, 64 wrong usage (also a run that is not known or is finished already), 70 our own fault,\n"
+    parser = _command(
+        commands, "runs", "subagents: who works, steer, kill, recover",
+        "Shows what subagents do and did, sends them on, ends them, and goes on with what a crash left.\n\n"
+        "  turngate runs                           who works, since when, how often sent back and why\n"
+        "  turngate runs show 3fa9                 everything about one; the beginning of its id is enough\n"
+        "  turngate runs steer 3fa9 'only src/'    it drops what it does and goes on with this\n"
+        "  turngate runs kill 3fa9                 ends it and everything that it has started\n"
+        "  turngate runs recover                   goes on with what a process left that died",
+        f"{codes}130 interrupted, 143 terminated. Each action explains itself: turngate runs recover --help",
+    )  # fmt: skip
+    _list_options(parser, default=False)
+    actions = parser.add_subparsers(
+        dest="action", metavar="ACTION", parser_class=_Parser, prog="turngate runs", title="actions"
+    )
+    ends = f"{codes}130 interrupted, 143 terminated."
+    listed = _command(
+        actions, "list", "a table of all (as without an action)",
+        "One line for each subagent, the newest last; * marks those that are not finished. BACK is how often hooks\n"
+        "have sent it back, and of how many times at most. A finished one is forgotten after five minutes, but not\n"
+        "before its parent has its report.", ends,
+    )  # fmt: skip
+    _list_options(listed, default=argparse.SUPPRESS)
+    shown = _command(
+        actions, "show", "everything about one",
+        "The task, each run with its prompt, outcome, reason, seconds and tokens, the result, the transcript.", ends,
+    )  # fmt: skip
+    _id(shown)
+    shown.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="print one JSON object")
+    steered = _command(
+        actions, "steer", "give one a new prompt",
+        "The subagent drops what it does and goes on in the same conversation with your prompt. It counts against\n"
+        "no limit; at most 4000 characters, and not twice within two seconds.", ends,
+    )  # fmt: skip
+    _id(steered)
+    steered.add_argument("prompt", metavar="PROMPT", help="what it is told; - reads stdin")
+    killed = _command(
+        actions, "kill", "end one, and everything that it has started",
+        "Ends a subagent for good, with everything below it. No hook is asked; its parent is told that it was ended.",
+        ends,
+    )  # fmt: skip
+    _id(killed, nargs="?")
+    killed.add_argument(
+        "--all",
+        action="store_true",
+        dest="every",
+        help="every one that works; with an ID: every one of the session that begins so",
+    )
+    _recover(actions)
+
+
+def _recover(actions: "argparse._SubParsersAction[_Parser]") -> None:
+    parser = _command(
+        actions, "recover", "go on with what a process left that died",
+        "Takes over the project's subagents whose process has died, exactly where they were, and works until none of\n"
+        "them is open. What they report waits for the session that asked, and is handed over when it is resumed.\n"
+        "Ctrl-C stops the work and leaves everything as it is, for the next time.",
+        "Exit codes: 0 nothing is left open, however each one ended, 20 something could not be brought to an end,\n"
+        "64 wrong usage, 70 our own fault, 129 hung up, 130 interrupted, 131 quit, 143 terminated.",
+    )  # fmt: skip
+    add = parser.add_argument
+    add(
+        "--project",
+        metavar="DIR",
+        default=".",
+        help="whose subagents (default: of the project in this folder)",
+    )
+    add("--model", metavar="M", help="PROVIDER:NAME, or scripted:FILE (default: the model that each one had)")
+
+
+def _list_options(parser: _Parser, *, default: object) -> None:
+    add = parser.add_argument
+    add("--json", action="store_true", default=default, help="print one JSON list")
+    add("--all", action="store_true", default=default, help="every single run, also those that were sent on")
+
+
+def _id(parser: _Parser, **how: str) -> None:
+    parser.add_argument("id", metavar="ID", help="the beginning of its id", **how)  # type: ignore[arg-type]
+
+
 def _log(commands: "argparse._SubParsersAction[_Parser]") -> None:
     add = _command(
         commands, "log", "what the hooks did", "Shows every hook run and every verdict of a session."
@@ -276,7 +357,6 @@ def _hook_options(parser: _Parser) -> None:
 
 
 def _count(text: str) -> int:
-    number = int(text)
-    if number < 0:
-        raise ValueError(text)
-    return number
+    if not text.isascii() or not text.isdigit():
+        raise argparse.ArgumentTypeError(f"{text!r} is no whole number, 0 or more")
+    return int(text)

@@ -60,10 +60,10 @@ def _start(options: argparse.Namespace, project: str, settings: Settings) -> Cal
     """The session as it was asked for; who listens to it is still open."""
     _check_tools(options.allow)
     return partial(
-        Session, project, _model(options.model, settings.model), settings, session_id=_session_id(options, project),
+        Session, project, find_model(options.model, settings.model), settings, session_id=_session_id(options, project),
         permission_mode=options.permission_mode, allow=options.allow, extra_paths=_folders(options.add_dir),
         limit=options.limit, max_turns=options.max_turns, hooks=not options.no_hooks,
-        plugins=load_plugins(settings.plugins),
+        plugins=load_plugins(settings.plugins), models=lambda name: find_model(name, None),
     )  # fmt: skip
 
 
@@ -81,7 +81,7 @@ def _folders(given: list[str]) -> list[str]:
     return [os.path.abspath(folder) for folder in given]
 
 
-def _model(named: str | None, configured: str | None) -> Model:
+def find_model(named: str | None, configured: str | None) -> Model:
     """A script needs nothing; everything else goes to the library that knows the providers."""
     wanted = named or configured or ""
     if wanted.startswith("scripted:"):
@@ -99,7 +99,12 @@ def _session_id(options: argparse.Namespace, project: str) -> str | None:
         if not os.path.lexists(chat_path(state_folder(), named, options.dialect)):
             raise UsageError(f"there is no session {named} to resume; `turngate sessions` lists them")
         return named
-    known = [listed for listed in list_sessions(state_folder()) if listed.project == project]
+    state = state_folder()
+    known = [
+        listed
+        for listed in list_sessions(state)
+        if listed.project == project and listed.path == chat_path(state, listed.session_id, options.dialect)
+    ]
     if not known:
         raise UsageError(f"there is no session of {project} to resume; `turngate sessions` lists all of them")
     return known[0].session_id
@@ -178,8 +183,15 @@ class _Printer:
 
     def answer(self, result: TurnResult) -> None:
         """People have it as soon as it is final, however long the session takes to close."""
-        if self.form == "text":
-            print(result.question or result.result, flush=True)
+        if self.form != "text":
+            return
+        if said := result.question or result.result:
+            print(said, flush=True)
+        why = result.stop_reason
+        told = why is not None and any(why in notice for notice in result.notices)
+        if result.outcome not in ("completed", "waiting") and not told:
+            reason = f": {why}" if why else ""
+            print(f"! the turn ended ({result.ended_by}){reason}", file=sys.stderr, flush=True)
 
     def end(self, result: TurnResult, session: Session) -> None:
         if self.form != "text":
@@ -206,6 +218,6 @@ def result_json(result: TurnResult, session: Session) -> dict[str, Any]:
         "hook_runs": [run_json(run) for run in result.hook_runs],
         "unenforced": unenforced_json(result.hook_runs, dialect),
         "notices": list(result.notices),
-        "subagents": [],
+        "subagents": [{**vars(child), "seconds": round(child.seconds, 4)} for child in result.subagents],
         **({"question": result.question} if result.question else {}),
     }

@@ -80,6 +80,10 @@ class Run:
         return max(0.0, self.ended - self.started)
 
     @property
+    def success(self) -> bool:
+        return self.outcome == "ok"
+
+    @property
     def name(self) -> str:
         return self.label or self.agent_type or self.agent_id
 

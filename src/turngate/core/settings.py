@@ -10,6 +10,7 @@ from turngate.core.names import LEVELS
 
 Order = Literal["parallel", "sequential", "first_block"]
 Payload = Literal["full", "strict"]
+WhenPending = Literal["defer", "run"]  # are gates asked while a message waits for an answer?
 Severity = Literal["error", "warning", "note"]
 
 RETENTION_DAYS = 30.0
@@ -61,6 +62,7 @@ class Scalars:
     children_depth: int | None = None
     child_seconds: float | None = None
     no_revise_after_side_effects: bool | None = None
+    when_user_pending: WhenPending | None = None
     order: Mapping[str, Order] | None = None  # by event; "*" for all
     mode: Mapping[str, Mode] | None = None
     payload: Payload | None = None
@@ -101,6 +103,7 @@ class Settings:
     children_depth: int | None = None
     child_seconds: float | None = None
     no_revise_after_side_effects: bool = False  # a child that has changed something is not sent on
+    when_user_pending: WhenPending | None = None  # None: as the dialect has it
     order: Mapping[str, Order] = field(default_factory=dict)
     mode: Mapping[str, Mode] = field(default_factory=dict)
     payload: Payload = "full"
@@ -117,6 +120,12 @@ class Settings:
     def with_rules(self, *rules: Rule) -> "Settings":
         """These settings and rules of your own."""
         return replace(self, rules=self.rules + rules)
+
+    @property
+    def defers_to_user(self) -> bool:
+        """Does a message that waits come before the gates?"""
+        said = self.when_user_pending
+        return self.dialect.defers_to_user if said is None else said == "defer"
 
     def order_of(self, event: str) -> Order:
         return self.order.get(event) or self.order.get("*") or "parallel"
@@ -155,6 +164,7 @@ def merge(layers: Iterable[Layer], dialect: Dialect = TURNGATE) -> Settings:
         children_depth=_last(scalars.children_depth for scalars in said),
         child_seconds=_last(scalars.child_seconds for scalars in said),
         no_revise_after_side_effects=any(scalars.no_revise_after_side_effects for scalars in said),
+        when_user_pending=_last(scalars.when_user_pending for scalars in said),
         order=_union(scalars.order for scalars in said),
         mode=_union(scalars.mode for scalars in said),
         payload=_last(scalars.payload for scalars in said) or "full",

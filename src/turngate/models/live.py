@@ -255,7 +255,7 @@ def _failure(error: Exception, provider: str) -> ModelError:
         case exceptions.ModelQuotaExceededError():
             return ModelError("quota", f"{provider} says: {_said(error)}")
         case exceptions.ModelContextWindowExceededError():
-            return ModelError("invalid", f"the conversation is too long for the model: {_said(error)}")
+            return ModelError("context", f"the conversation is too long for the model: {_said(error)}")
         case exceptions.ModelTimeoutError() | exceptions.ModelRequestTimeout():
             return ModelError("network", f"{provider} did not answer in time")
         case exceptions.ModelConnectionError() if "Illegal header value" in _cause(error):
@@ -264,6 +264,8 @@ def _failure(error: Exception, provider: str) -> ModelError:
             return ModelError("network", f"the connection to {provider} failed: {_cause(error)}")
         case exceptions.ModelHTTPError(status_code=status):
             said = f"{provider} answered {status}: {_said(error)}"
+            if status in (400, 413) and _TOO_LONG.search(said):
+                return ModelError("context", said)
             return ModelError(_kind(status), said, retry_after=_retry_after(error))
         case (
             exceptions.ModelRateLimitError()
@@ -277,6 +279,9 @@ def _failure(error: Exception, provider: str) -> ModelError:
             )
         case _:
             return ModelError("invalid", f"{provider} could not be asked: {_sentence(str(error))}")
+
+
+_TOO_LONG = re.compile(r"too long|too large|context (length|window)|maximum context", re.IGNORECASE)
 
 
 def _retry_after(error: Exception) -> float | None:

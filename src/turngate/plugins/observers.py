@@ -48,6 +48,12 @@ class PluginContext:
     settings: Any
 
 
+class Plugin:
+    """A base for plugins: a method called like a plugin hook (`stop`, `subagent_stopping`, …) is its handler."""
+
+    ctx: PluginContext | None = None  # once it belongs to a session
+
+
 @dataclass
 class Plugins:
     """Who wants to be told what."""

@@ -58,6 +58,7 @@ class Conversation:
         self._thought = 0.0  # seconds that the user took for an answer; they are not the tool's
         self._doing: Doing | None = None  # the model or a tool
         self._hooks: list[tuple[str, float]] = []  # those that run, and since when
+        self._children: dict[str, str] = {}  # those that work, and what they are called
         self._cut: str | None = None  # what ran when the user interrupted
 
     async def run(self, first: str | None) -> int:
@@ -105,6 +106,7 @@ class Conversation:
         except asyncio.CancelledError:
             if not self._interrupted:
                 raise
+            self.face.say("interrupted", "note")
         finally:
             self._working = None
             self._doing, self._hooks = None, []
@@ -285,6 +287,7 @@ class Conversation:
                 self.face.stream(text)
             case StreamEnd():
                 self.face.end_stream()
+                self._wait_for_children()
             case ToolStarted(use):
                 self.face.end_stream()
                 self._thought = 0.0
@@ -308,11 +311,13 @@ class Conversation:
                 self.face.say(*words.notice(text))
             case Compacted(_, summary):
                 self.face.say(f"the conversation was summed up in {len(summary)} characters", "dim")
-            case SubagentStarted(_, kind, label):
+            case SubagentStarted(agent, kind, label):
+                self._children[agent] = label or kind
                 self.face.say(f"subagent {words.clean(label or kind)} starts", "dim")
             case SubagentRedirected(_, label, why, count, limit):
                 self.face.say(words.child_goes_on(label, why, count, limit))
-            case SubagentFinished(_, label, outcome, _, seconds):
+            case SubagentFinished(agent, label, outcome, _, seconds):
+                self._children.pop(agent, None)
                 self.face.say(f"subagent {words.clean(label)}: {outcome} ({seconds:.1f} s)", "dim")
             case TurnEnd():
                 pass  # its result says more
@@ -323,6 +328,11 @@ class Conversation:
         if self._doing is None or self._doing.what != what:
             self._doing = Doing(what, time.monotonic())
             self._show()
+
+    def _wait_for_children(self) -> None:
+        """The answer is there, and the turn goes on as long as children work in the background."""
+        if self._children:
+            self._now(f"waiting for {', '.join(map(words.clean, self._children.values()))}")
 
     @property
     def _running(self) -> Doing | None:

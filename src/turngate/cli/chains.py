@@ -1,0 +1,117 @@
+"""A child as people see it: a chain of runs, the last of which says where it stands."""
+
+import fcntl
+import itertools
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from turngate.core.runs import LIVING, OPEN, Run
+from turngate.registry import Registry
+
+_STATES = {
+    "waiting": "waits",
+    "running": "works",
+    "ended": "hooks are asked",
+    "steering": "is sent on",
+    "replaced": "was sent on",
+    "final": "reports",
+    "announced": "has reported",
+    "killed": "killed",
+    "given_up": "given up",
+}
+_ENDS = {"ok": "done", "error": "failed", "timeout": "timed out", "killed": "killed"}
+
+
+@dataclass(frozen=True)
+class Chain:
+    """All runs of one child for one task, oldest first."""
+
+    runs: tuple[Run, ...]
+    left: bool = False  # it is not finished, and whoever ran it has died
+
+    @property
+    def id(self) -> str:
+        return self.last.chain
+
+    @property
+    def last(self) -> Run:
+        return next((run for run in reversed(self.runs) if run.state != "replaced"), self.runs[-1])
+
+    @property
+    def what(self) -> str:
+        kind = self.last.agent_type or "no kind"
+        return f"{self.last.label} ({kind})" if self.last.label else kind
+
+    @property
+    def open(self) -> bool:
+        return self.last.state in OPEN
+
+    @property
+    def state(self) -> str:
+        return "left behind" if self.left and self.last.state in LIVING else state_of(self.last)
+
+    @property
+    def began(self) -> float:
+        return min(run.created for run in self.runs)
+
+    def seconds(self, now: float) -> float:
+        ended = None if self.last.state in LIVING else self.last.ended
+        return max(0.0, (now if ended is None else ended) - self.began)
+
+    @property
+    def project(self) -> str:
+        return str(self.last.launch.get("project", ""))
+
+    @property
+    def unread(self) -> bool:
+        """Its report waits until its parent is there again."""
+        return bool(self.last.announcement) and self.last.announced is not None and self.last.taken is None
+
+    def is_called(self, start: str) -> bool:
+        ids = (self.id, self.last.agent_id, *(run.id for run in self.runs))
+        return any(each.startswith(start) for each in ids)
+
+
+def state_of(run: Run) -> str:
+    """In plain words."""
+    if run.state == "done":
+        return _ENDS[run.outcome or "error"]
+    return _STATES[run.state]
+
+
+def chains(registry: Registry) -> list[Chain]:
+    """Every child that the register knows, the newest last."""
+    every = sorted(registry.all(), key=lambda run: run.chain)
+    grouped = [tuple(group) for _, group in itertools.groupby(every, key=lambda run: run.chain)]
+    living = {owner: lives(registry, owner) for owner in {run.owner for run in every}}
+    found = [Chain(_in_turn(runs)) for runs in grouped]
+    marked = [Chain(chain.runs, left=chain.open and not living[chain.last.owner]) for chain in found]
+    return sorted(marked, key=lambda chain: (chain.began, chain.id))
+
+
+def _in_turn(runs: Sequence[Run]) -> tuple[Run, ...]:
+    return tuple(sorted(runs, key=lambda run: (run.created, run.steer_count)))
+
+
+def lives(registry: Registry, owner: str) -> bool:
+    """Does somebody hold this owner's lock? Only looks: an owner without a file is gone."""
+    try:
+        fd = os.open(os.path.join(registry.owners, owner), os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(fd)
+    return False
+
+
+def short(chain: Chain, others: Sequence[Chain]) -> str:
+    """As much of its id as tells it from the others."""
+    length = 8
+    while sum(other.id.startswith(chain.id[:length]) for other in others) > 1 and length < len(chain.id):
+        length += 4
+    return chain.id[:length]
