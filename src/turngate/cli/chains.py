@@ -41,7 +41,7 @@ class Chain:
     @property
     def what(self) -> str:
         kind = self.last.agent_type or "no kind"
-        return f"{self.last.label} ({kind})" if self.last.label else kind
+        return plain(f"{self.last.label} ({kind})" if self.last.label else kind)
 
     @property
     def open(self) -> bool:
@@ -71,6 +71,11 @@ class Chain:
     def is_called(self, start: str) -> bool:
         ids = (self.id, self.last.agent_id, *(run.id for run in self.runs))
         return any(each.startswith(start) for each in ids)
+
+
+def plain(text: str) -> str:
+    """On one line, and without anything that a terminal would obey: a model wrote it."""
+    return " ".join("".join(letter if letter.isprintable() else " " for letter in text).split())
 
 
 def state_of(run: Run) -> str:
@@ -109,9 +114,8 @@ def lives(registry: Registry, owner: str) -> bool:
     return False
 
 
-def short(chain: Chain, others: Sequence[Chain]) -> str:
-    """As much of its id as tells it from the others."""
-    length = 8
-    while sum(other.id.startswith(chain.id[:length]) for other in others) > 1 and length < len(chain.id):
-        length += 4
-    return chain.id[:length]
+def shortest(found: Sequence[Chain]) -> int:
+    """How much of their ids tells them apart."""
+    lengths = range(8, max((len(chain.id) for chain in found), default=8), 4)
+    told_apart = (n for n in lengths if len({chain.id[:n] for chain in found}) == len(found))
+    return next(told_apart, lengths.stop)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from turngate.agent.children.supervisor import Supervisor
 from turngate.agent.session import Session
-from turngate.cli.chains import Chain, chains
+from turngate.cli.chains import Chain, chains, plain
 from turngate.cli.place import project_folder
 from turngate.cli.run import find_model
 from turngate.cli.runs import register
@@ -128,7 +128,8 @@ class _Telling:
             case Notice(text):
                 self._say(f"! {text}")
             case SubagentRedirected(_, name, why, count, limit):
-                self._say(f"{name} is sent back ({count} of {'any' if limit is None else limit}): {why}")
+                most = "any" if limit is None else limit
+                self._say(f"{plain(name)} is sent back ({count} of {most}): {plain(why)}")
             case SubagentFinished(agent):
                 self._waits.pop(agent, None)
             case _:

@@ -17,6 +17,7 @@ from turngate.agent.session import Session
 from turngate.agent.tools import TOOLS
 from turngate.cli.place import project_folder
 from turngate.cli.signals import run_loop
+from turngate.cli.stdin import prompt_from_stdin
 from turngate.core.settings import Settings
 from turngate.core.turn import Notice, SessionEvent, TurnEnd, TurnResult, event_json
 from turngate.core.verdict import unenforced
@@ -36,7 +37,7 @@ LOST = 74  # sysexits calls it EX_IOERR
 def run(options: argparse.Namespace) -> int:
     project = project_folder(options.project)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # inherited as ignored, every exit code would be lost
-    prompt = _from_stdin() if options.prompt == "-" else options.prompt
+    prompt = prompt_from_stdin() if options.prompt == "-" else options.prompt
     if options.print and not (prompt or "").strip():
         raise UsageError("-p needs a prompt; give it as an argument, or - to read it from stdin")
     start = _start(options, project, load_settings(project, dialect=options.dialect))
@@ -44,16 +45,6 @@ def run(options: argparse.Namespace) -> int:
         return _one_turn(start, prompt, options)
     code: int = import_module("turngate.cli.interactive").talk(start, prompt, options.output_format)
     return code
-
-
-def _from_stdin() -> str:
-    try:
-        sys.stdin.reconfigure(errors="replace")  # type: ignore[union-attr]
-        return sys.stdin.read()
-    except (AttributeError, OSError):  # there is none, or none to read from
-        raise UsageError(
-            "- reads the prompt from stdin, which is closed; give the prompt as an argument"
-        ) from None
 
 
 def _start(options: argparse.Namespace, project: str, settings: Settings) -> Callable[..., Session]:

@@ -11,7 +11,8 @@ from importlib import import_module
 
 from turngate.agent.children.steering import check_steer, steer_mark
 from turngate.agent.transcript import usable
-from turngate.cli.chains import Chain, chains, lives, short
+from turngate.cli.chains import Chain, chains, lives, shortest
+from turngate.cli.stdin import prompt_from_stdin
 from turngate.cli.telling import chain_json, listing, story
 from turngate.core.runs import LIVING, Run
 from turngate.errors import UsageError
@@ -74,7 +75,7 @@ def _list(options: argparse.Namespace) -> int:
     elif not found:
         print(NOBODY)
     else:
-        colour = sys.stdout.isatty()
+        colour = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
         print("\n".join(listing(found, time.time(), every=options.all, colour=colour)))
     return 0
 
@@ -97,7 +98,8 @@ def _wanted(registry: Registry, start: str) -> Chain:
         return found[0]
     if not every:
         raise UsageError(NOBODY)
-    lines = "".join(f"\n  {short(chain, every)}  {chain.what}" for chain in (found or every)[-10:])
+    wide = shortest(every)
+    lines = "".join(f"\n  {chain.id[:wide]}  {chain.what}" for chain in (found or every)[-10:])
     said = f"{start} is the beginning of {len(found)} ids" if found else f"there is no run {start!r}"
     raise UsageError(f"{said}; there {'are' if len(found or every) > 1 else 'is'}{lines}")
 
@@ -106,7 +108,7 @@ def _wanted(registry: Registry, start: str) -> Chain:
 
 
 def _steer(options: argparse.Namespace) -> int:
-    prompt = _from_stdin() if options.prompt == "-" else options.prompt
+    prompt = prompt_from_stdin() if options.prompt == "-" else options.prompt
     with _filled() as registry:
         chain = _wanted(registry, options.id)
         if chain.last.state == "steering":
@@ -132,17 +134,11 @@ def _since_steered(run: Run) -> float:
     return time.time() - run.created if run.replaces and not run.by_hook else float("inf")
 
 
-def _from_stdin() -> str:
-    try:
-        sys.stdin.reconfigure(errors="replace")  # type: ignore[union-attr]
-        return sys.stdin.read()
-    except (AttributeError, OSError):  # there is none, or none to read from
-        raise UsageError(
-            "- reads the prompt from stdin, which is closed; give the prompt as an argument"
-        ) from None
-
-
 def _kill(options: argparse.Namespace) -> int:
+    if not (options.id or options.every):
+        raise UsageError(
+            "which run? `turngate runs kill ID`, or --all for every one; `turngate runs` lists them"
+        )
     with _filled() as registry:
         killed = _killed_all(registry, options.id) if options.every else _killed(registry, options.id)
         left = [run for run in killed if not lives(registry, run.owner)]
@@ -153,11 +149,7 @@ def _kill(options: argparse.Namespace) -> int:
     return 0
 
 
-def _killed(registry: Registry, start: str | None) -> list[Run]:
-    if not start:
-        raise UsageError(
-            "which run? `turngate runs kill ID`, or --all for every one; `turngate runs` lists them"
-        )
+def _killed(registry: Registry, start: str) -> list[Run]:
     chain = _wanted(registry, start)
     killed = registry.kill(chain.last.id, BY_HAND)
     if not killed:

@@ -6,35 +6,35 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from turngate.cli.chains import Chain, short, state_of
+from turngate.cli.chains import Chain, plain, shortest, state_of
 from turngate.core.runs import Run
 
 WIDE = 100  # columns
 BY_HAND = "steered by hand"  # what the supervisor writes down as the reason
 _WHAT, _STATE, _SINCE, _FOR, _BACK, _SESSION = 31, 15, 8, 10, 6, 8
-_DIM, _PLAIN = "\033[2m", "\033[0m"
+_DIM, _BRIGHT = "\033[2m", "\033[0m"
 
 
 # The table
 
 
 def listing(found: Sequence[Chain], now: float, *, every: bool, colour: bool) -> Iterator[str]:
-    wide = max(len(short(chain, found)) for chain in found)
+    wide = shortest(found)
     what = _WHAT - (wide - 8)
     names = (
         ("WHAT", what), ("STATE", _STATE), ("SINCE", _SINCE), ("FOR", _FOR), ("BACK", _BACK), ("SESSION", _SESSION),
     )  # fmt: skip
     yield (f"  {'ID':<{wide}}" + "".join(f"  {name:<{width}}" for name, width in names)).rstrip()
     for chain in found:
-        dim, plain = (_DIM, _PLAIN) if colour and not chain.open else ("", "")
+        dim, back = (_DIM, _BRIGHT) if colour and not chain.open else ("", "")
         cells = (
             (chain.what, what), (chain.state, _STATE), (_clock(chain.began, now), _SINCE),
-            (_long(chain.seconds(now)), _FOR), (_back(chain.last), _BACK), (chain.last.parent[:_SESSION], _SESSION),
+            (_long(chain.seconds(now)), _FOR), (_back(chain.last), _BACK), (plain(chain.last.parent)[:_SESSION], _SESSION),
         )  # fmt: skip
         line = "".join(f"  {_cut(text, width):<{width}}" for text, width in cells)
-        yield dim + (f"{'*' if chain.open else ' '} {short(chain, found):<{wide}}{line}").rstrip() + plain
+        yield dim + (f"{'*' if chain.open else ' '} {chain.id[:wide]:<{wide}}{line}").rstrip() + back
         for note in (*_notes(chain), *(_runs(chain) if every else ())):
-            yield dim + _cut(f"  {'':<{wide}}  {note}", WIDE) + plain
+            yield dim + _cut(f"  {'':<{wide}}  {note}", WIDE) + back
     yield ""
     yield _sum(found)
 
@@ -45,7 +45,7 @@ def _notes(chain: Chain) -> Iterator[str]:
     if why := _why(chain.last):
         yield why if why == BY_HAND else f"sent back: {why}"
     if chain.last.error and chain.last.outcome != "ok":
-        yield f"{chain.state}: {' '.join(chain.last.error.split())}"
+        yield f"{chain.state}: {plain(chain.last.error)}"
     if chain.left:
         yield "whoever ran it is gone; `turngate runs recover` goes on with it"
     elif chain.unread:
@@ -54,7 +54,7 @@ def _notes(chain: Chain) -> Iterator[str]:
 
 def _runs(chain: Chain) -> Iterator[str]:
     for number, run in enumerate(chain.runs, 1):
-        yield f"run {number}: {state_of(run)}{_took(run)}: {' '.join(run.prompt.split())}"
+        yield f"run {number}: {state_of(run)}{_took(run)}: {plain(run.prompt)}"
 
 
 def _sum(found: Sequence[Chain]) -> str:
@@ -111,14 +111,15 @@ def _facts_of_run(run: Run) -> Iterator[tuple[str, str]]:
     tokens = run.usage.input_tokens, run.usage.output_tokens
     yield "outcome", run.outcome or ""
     yield "reason", run.reason
-    yield "error", " ".join(run.error.split())
+    yield "error", plain(run.error)
     yield "tokens", f"{tokens[0]} in, {tokens[1]} out" if any(tokens) else ""
     yield "tools", ", ".join(run.tools)
 
 
 def _text(name: str, text: str, indent: str = "  ") -> Iterator[str]:
     yield f"{name}:"
-    yield textwrap.indent(text.rstrip() or "(nothing)", indent)
+    shown = "".join(letter if letter.isprintable() or letter in "\n\t" else " " for letter in text)
+    yield textwrap.indent(shown.rstrip() or "(nothing)", indent)
 
 
 # JSON
@@ -177,7 +178,7 @@ def _run_json(run: Run) -> dict[str, Any]:
 
 def _why(run: Run) -> str:
     """Without the words that hooks' refusals begin with."""
-    return " ".join(line for line in run.steer_why.split("\n") if not line.startswith("[Stop hook ")).strip()
+    return plain(" ".join(line for line in run.steer_why.split("\n") if not line.startswith("[Stop hook ")))
 
 
 def _back(run: Run) -> str:
@@ -209,5 +210,4 @@ def _long(seconds: float) -> str:
 
 
 def _cut(text: str, width: int) -> str:
-    text = "".join(letter if letter.isprintable() else " " for letter in text)
     return text if len(text) <= width else f"{text[: width - 1]}…"

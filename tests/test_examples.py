@@ -1,0 +1,111 @@
+"""Every example runs, and does what it says."""
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from examples.plugins import test_runner_gate as example
+
+from turngate import (
+    Plugins,
+    ScriptedModel,
+    Session,
+    Settings,
+    SubagentStoppingContext,
+    SubagentStoppingEvent,
+)
+from turngate.core.turn import SessionEvent, SubagentRedirected
+
+ROOT = Path(__file__).resolve().parent.parent
+PROMPT = (
+    "You indicated completion but the test results are not confirmed. "
+    "Please run the test suite and report the results."
+)
+
+
+def played(
+    project: Path, plugins: Plugins, label: str, *answers: Any
+) -> tuple[str, list[SubagentRedirected]]:
+    """A main agent asks for one child with these answers: the result, and how the child was sent back."""
+    task = {"tool": "Task", "input": {"description": label, "prompt": "Run the tests."}}
+    model = ScriptedModel({"main": [task, "green"], "sub": list(answers)})
+    events: list[SessionEvent] = []
+
+    async def turn() -> str:
+        async with Session(
+            str(project), model, Settings(), plugins=plugins, on_event=events.append
+        ) as session:
+            return (await session.send("go")).result
+
+    return asyncio.run(turn()), [event for event in events if isinstance(event, SubagentRedirected)]
+
+
+def test_the_example_plugin_runs_as_a_program(project: Path) -> None:
+    words = [sys.executable, str(ROOT / "examples" / "plugins" / "test_runner_gate.py")]
+    done = subprocess.run(words, cwd=project, capture_output=True, text=True, check=False, timeout=40)
+    assert (done.returncode, done.stderr, done.stdout.splitlines(), os.listdir(project)) == (
+        0,
+        "",
+        [
+            "test-runner would stop, sent back 0 times: I am done.",
+            "test-runner would stop, sent back 1 times: All tests passed: 12 of 12.",
+            "The tests are run. Subagents: [('test-runner', 'ok')]",
+        ],
+        [],
+    )
+
+
+@pytest.mark.req("S4-46")
+@pytest.mark.parametrize(
+    ("label", "answers", "told"),
+    [
+        ("test-runner", ["I am done.", "All tests passed"], ["I am done.", "All tests passed"]),
+        ("test-runner", ["I am done.", "✓ 12 tests"], ["I am done.", "✓ 12 tests"]),
+        ("test-runner", ["All tests passed"], ["All tests passed"]),
+        ("somebody else", ["I am done."], ["I am done."]),
+        ("test-runner", [{"error": "invalid"}], [None]),
+    ],
+)
+def test_the_seeds_plugin_sends_a_test_runner_back_until_its_results_are_confirmed(
+    project: Path, state: Path, label: str, answers: list[Any], told: list[str | None]
+) -> None:
+    plugins, log = Plugins(), project / "telemetry.jsonl"
+    example.register(plugins, log)
+    result, redirected = played(project, plugins, label, *answers)
+    logged = [json.loads(line) for line in log.read_text().splitlines()]
+    assert [
+        (
+            each["kind"],
+            each["data"]["label"],
+            each["data"]["last_assistant_message"],
+            each["data"]["steer_count"],
+        )
+        for each in logged
+    ] == [("subagent.stop", label, answer, number) for number, answer in enumerate(told)]
+    back = [
+        SubagentRedirected(logged[0]["data"]["agent_id"], label, "Test results not confirmed in output", 1, 3)
+    ] * (len(told) - 1)
+    [transcript] = state.glob("sessions/*/subagents/*.jsonl")
+    heard = [json.loads(line).get("message", {}) for line in transcript.read_text().splitlines()]
+    assert (result, redirected) == ("green", back)
+    assert [each["content"] for each in heard if each.get("role") == "user"] == [
+        "Run the tests.", *[PROMPT] * len(back),
+    ]  # fmt: skip
+
+
+@pytest.mark.req("S4-46")
+def test_the_seeds_plugin_is_asked_before_one_of_lower_priority(project: Path) -> None:
+    plugins, asked = Plugins(), list[str]()
+
+    def lower(event: SubagentStoppingEvent, context: SubagentStoppingContext) -> None:
+        asked.append(str(event.last_assistant_message))
+
+    plugins.on("subagent_stopping", lower, priority=99)
+    example.register(plugins, project / "telemetry.jsonl")
+    played(project, plugins, "test-runner", "I am done.", "✓")
+    assert asked == ["✓"]
