@@ -13,7 +13,7 @@ import threading
 import time
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import MISSING, asdict, dataclass, field, fields, replace
+from dataclasses import MISSING, dataclass, field, fields, replace
 from typing import Any
 
 from turngate.core.messages import Usage
@@ -38,6 +38,9 @@ class RegistryError(TurngateError):
 
 _JSON = ("usage", "spent", "tools", "guard", "launch")
 _NAMES = tuple(each.name for each in fields(Run))
+_KNOWN = frozenset(_NAMES)
+_NO_USAGE = Usage()
+_USAGE = frozenset(each.name for each in fields(Usage))
 _DEFAULTS = {each.name: each.default if each.default is not MISSING else None for each in fields(Run)}
 
 
@@ -72,40 +75,43 @@ END;
 
 
 def _row(run: Run) -> dict[str, Any]:
-    row = {name: getattr(run, name) for name in _NAMES}
-    row["usage"], row["spent"] = asdict(run.usage), asdict(run.spent)
-    return {name: json.dumps(value) if name in _JSON else value for name, value in row.items()}
+    packed = {name: _packed(getattr(run, name)) for name in _JSON}
+    return {**vars(run), **packed}
+
+
+def _packed(value: Any) -> str | None:
+    """What is empty, or counts nothing, takes no room and no time."""
+    if isinstance(value, Usage):
+        value = vars(value) if value != _NO_USAGE else None
+    return json.dumps(value) if value else None
 
 
 def _run(row: sqlite3.Row) -> Run:
     """Fields that an older or newer version did not write have their defaults; what is no value is none."""
-    known = {name: row[name] for name in _NAMES if row[name] is not None}
+    known = {
+        name: value
+        for name, value in zip(row.keys(), row, strict=True)
+        if value is not None and name in _KNOWN
+    }
     for name in _JSON:
-        known[name] = _loaded(known.get(name))
-    known["usage"], known["spent"] = _usage(known["usage"]), _usage(known["spent"])
-    known["tools"] = tuple(map(str, known["tools"] or ()))
-    known["guard"], known["launch"] = (
-        value if isinstance(value, dict) else {} for value in (known["guard"], known["launch"])
-    )
+        if name in known:
+            known[name] = _unpacked(name, known[name])
     for name in ("background", "by_hook", "next_by_hook"):
         known[name] = bool(known.get(name))
     return Run(**{"chain": known["id"], "agent_id": "", **known})
 
 
-def _loaded(text: object) -> Any:
+def _unpacked(name: str, text: object) -> Any:
     try:
-        return json.loads(text) if isinstance(text, str) else None
+        said = json.loads(text) if isinstance(text, str) else None
     except ValueError:
-        return None
-
-
-def _usage(said: Any) -> Usage:
-    known = {field.name for field in fields(Usage)}
-    return (
-        Usage(**{k: v for k, v in said.items() if k in known and type(v) is int})
-        if isinstance(said, dict)
-        else Usage()
-    )
+        said = None
+    if name == "tools":
+        return tuple(map(str, said)) if isinstance(said, list) else ()
+    kept = said if isinstance(said, dict) else {}
+    if name in ("guard", "launch"):
+        return kept
+    return Usage(**{k: v for k, v in kept.items() if k in _USAGE and type(v) is int})
 
 
 def _in(states: Sequence[str]) -> str:
@@ -222,8 +228,8 @@ class Registry:
             "WHERE id = :id AND owner = :owner AND state = 'running' RETURNING *",
             {
                 "id": run, "owner": owner, "now": time.time(), "outcome": outcome, "reason": reason, "error": error,
-                "answer": frozen(answer), "usage": json.dumps(asdict(usage or Usage())), "tool_calls": tool_calls,
-                "tools": json.dumps(list(tools)),
+                "answer": frozen(answer), "usage": _packed(usage), "tool_calls": tool_calls,
+                "tools": _packed(list(tools)),
             },
         )  # fmt: skip
 

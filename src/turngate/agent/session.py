@@ -234,10 +234,13 @@ class Session(Agent):
         if self._task is not None:
             self.interrupt()
             await asyncio.wait({self._task})
-        if self.written is None or self.role is not None:
+        if self.role is not None:
             self._let_go()
             if self.own_model:
                 await self._close_model()
+            return
+        if self.written is None:
+            await to_the_end(self._close_all())
             return
         try:
             if reason == "prompt_input_exit":

@@ -3,6 +3,7 @@
 import asyncio
 import itertools
 import json
+import os
 import reprlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, get_args
@@ -33,7 +34,7 @@ class ScriptedModel:
             raise UsageError(f"the script {path} is not JSON: {error}") from None
         if not isinstance(script, dict):
             raise UsageError(f'the script {path} must be an object like {{"main": ["an answer"]}}')
-        return cls(script, f"scripted:{path}")
+        return cls(script, f"scripted:{os.path.abspath(path)}")  # whoever goes on with it may be elsewhere
 
     async def ask(self, request: ModelRequest, tell: Callable[[str], None]) -> Reply:
         self.requests.append(request)

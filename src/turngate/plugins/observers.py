@@ -52,6 +52,7 @@ class Plugin:
     """A base for plugins: a method called like a plugin hook (`stop`, `subagent_stopping`, …) is its handler."""
 
     ctx: PluginContext | None = None  # once it belongs to a session
+    priority = 0  # of all its handlers; higher ones come first
 
 
 @dataclass
@@ -78,7 +79,7 @@ class Plugins:
         for name in (*NAMES, *ALIASES):
             handler = getattr(plugin, name, None)
             if callable(handler):
-                self.on(name, handler, plugin=type(plugin).__name__)
+                self.on(name, handler, priority=getattr(plugin, "priority", 0), plugin=type(plugin).__name__)
 
     def bind(self, context: PluginContext) -> None:
         """Gives every added object the context of the session it now belongs to."""

@@ -201,13 +201,22 @@ class Chain:
     async def _turn(self, child: Child) -> str:
         """One turn of the child; gives what was wrong with it."""
         await child.open()
+        await self._hear_first(child)
+        last = child.messages[-1] if child.messages else None
+        if isinstance(last, Reply) and not last.tool_uses:
+            return ""  # it had finished when its owner died
+        result = await child.take_turn(self._entry)
+        return (result.stop_reason or "it failed") if result.outcome == "error" else ""
+
+    async def _hear_first(self, child: Child) -> None:
+        """What this run is about is in its conversation, and its first one is told to the hooks."""
         if not child.messages:
             await self._tell_start(child)
-        last = child.messages[-1] if child.messages else None
-        if child.knows(self.run.id) and isinstance(last, Reply) and not last.tool_uses:
-            return ""  # it had finished when its owner died
-        result = await child.take_turn(_entry(self.run.prompt, self.run.id, by_hook=self.run.by_hook))
-        return (result.stop_reason or "it failed") if result.outcome == "error" else ""
+        child.hear_at_once(self._entry)
+
+    @property
+    def _entry(self) -> Entry:
+        return _entry(self.run.prompt, self.run.id, by_hook=self.run.by_hook)
 
     async def _tell_start(self, child: Child) -> None:
         run = self.run
@@ -254,6 +263,7 @@ class Chain:
                 await child.open()
             child.clear_queue()
             step("cleared", run)
+            await self._hear_first(child)
             await in_thread(child.settle)
             step("settled", run)
             child.hear_at_once(_entry(run.next_prompt, run.next_id, by_hook=run.next_by_hook))

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from turngate.agent.children.kinds import Kind, described, load_kinds
 from turngate.agent.children.limits import Limits
+from turngate.agent.history import chat_path
 from turngate.agent.inbox import Entry
 from turngate.agent.tools import ALIASES, TOOLS, Tool, ToolAnswer, ToolFailed
 from turngate.core import events
@@ -320,7 +321,7 @@ class Family:
     def parent_transcript_of(self, run: Run) -> str:
         if run.parent == self._session.id:
             return self._session.transcript_path
-        return os.path.join(session_folder(self._session.state, run.parent), "chat.jsonl")
+        return chat_path(self._session.state, run.parent, self._session.settings.dialect.name)
 
     def changing_tools(self) -> Collection[str]:
         return [name for name, tool in TOOLS.items() if tool.changes]

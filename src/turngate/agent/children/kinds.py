@@ -76,13 +76,13 @@ def _read(path: str) -> tuple[Kind | None, str | None]:
     head, body = _parts(text)
     name = _text(head.get("name")) or _named_by(path)
     tools = _list(head.get("tools"))
-    model = _text(head.get("model"))
+    model = _text(head.get("model"))  # a short name, as other programs have them, means nothing here
     kind = Kind(
         name,
         _text(head.get("description")),
         body.strip(),
         tools,
-        None if model in ("", "inherit") else model,
+        model if ":" in model else None,
         path,
     )
     return kind, None if head else f"{path} has no front matter; its name is taken from the file"

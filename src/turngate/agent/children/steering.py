@@ -6,7 +6,7 @@ from turngate.registry import Registry
 
 EVERY = 2.0  # seconds between two steers of one child
 LONGEST = 4000  # characters
-STEERABLE = ("waiting", "running", "ended")
+STEERABLE = ("running", "ended")
 
 
 def check_steer(run: Run, prompt: str, *, by: str, since: float = float("inf")) -> None:
@@ -19,6 +19,8 @@ def check_steer(run: Run, prompt: str, *, by: str, since: float = float("inf")) 
         raise UsageError("a steer needs a prompt")
     if len(prompt) > LONGEST:
         raise UsageError(f"a steer may have {LONGEST} characters, not {len(prompt)}")
+    if run.state == "waiting":
+        raise UsageError(f"the run {run.id} waits and has not begun; kill it, or steer it when it works")
     if run.state not in STEERABLE:
         raise UsageError(f"the run {run.id} is already finished ({run.outcome or run.state})")
     if since < EVERY:
