@@ -101,13 +101,14 @@ def replay_session(case: Case, stage: Stage, server: AnthropicServer) -> dict[st
     result, seconds = asyncio.run(_converse(case, stage, app))
     traces = _traces(case, stage, app)
     return {
-        "requests": len(server.requests),
+        "requests": server.agents.count("main"),
         "continuations": _heard_by_model(server, stage),
+        "children": _children(server),
         "ended_by": result.ended_by,
         "answer": _comparable_answer(result.ended_by, result.result),
         "in_time": _in_time(seconds, case),
         **traces,
-        "first_stdin": [(key, value) for key, value in traces["first_stdin"] if key not in NOT_TOLD],
+        "first_stdin": _told_here(traces["first_stdin"], case),
     }
 
 
@@ -127,8 +128,9 @@ def replay_command(case: Case, stage: Stage, server: AnthropicServer) -> dict[st
         "stderr": done.stderr,
         **{key: printed[key] for key in ("outcome", "ended_by", "continuations", "model_requests")},
         "answer": _comparable_answer(printed["ended_by"], printed["result"]),
-        "requests": len(server.requests),
+        "requests": server.agents.count("main"),
         "heard": _heard_by_model(server, stage),
+        "children": _children(server),
         "hook_runs": traces["hook_runs"],
         "stop_hook_active": traces["stop_hook_active"],
     }
@@ -158,8 +160,10 @@ def recorded(case: Case, agent: str = "main") -> dict[str, Any]:
 
 def recorded_session(case: Case) -> dict[str, Any]:
     """The same with the last answer, which we keep where the program loses it."""
-    told = [(key, value) for key, value in _recorded_input(case).items() if key not in NOT_TOLD]
-    turn = {**recorded(case), "first_stdin": told, **AFTER_AN_ERROR.get(case["name"], {})}
+    told = _told_here(list(_recorded_input(case).items()), case)
+    children = _recorded_children(case)
+    ours = AFTER_AN_ERROR.get(case["name"], {})
+    turn = {**recorded(case), "first_stdin": told, "children": children, **ours}
     return {**turn, "answer": _comparable_answer(turn["ended_by"], _last_answer(case, turn["requests"]))}
 
 
@@ -172,14 +176,61 @@ def recorded_command(case: Case) -> dict[str, Any]:
         "stderr": "",
         "outcome": outcome,
         "ended_by": turn["ended_by"],
-        "continuations": len(turn["continuations"]),
+        "continuations": sum(each["agent"] != "sub" for each in case["expect"]["continuations"]),
         "model_requests": turn["requests"],
         "answer": turn["answer"],
         "requests": turn["requests"],
         "heard": turn["continuations"],
+        "children": turn["children"],
         "hook_runs": turn["hook_runs"],
         "stop_hook_active": turn["stop_hook_active"],
     }
+
+
+def as_child(case: Case) -> Case:
+    """The same case one floor lower: what the main agent did and heard is a child's, under SubagentStop hooks."""
+    expect = case["expect"]
+    lower = json.loads(json.dumps(dict(case)).replace('\\"Stop\\"', '\\"SubagentStop\\"'))
+    told = _recorded_input(case)
+    path = "/<SESSION>/subagents/agent-a0123456789abcdef.jsonl"
+    child = {"agent_id": "a0123456789abcdef", "agent_type": "general-purpose"}
+    known = {**told, **child, "hook_event_name": "SubagentStop", "agent_transcript_path": path}
+    order = [*CHILD_ORDER, *(key for key in known if key not in CHILD_ORDER)]
+    texts = [[message["text"] for message in each["messages"]] for each in expect["continuations"]]
+    return {
+        **lower,
+        "settings": {"project": {"hooks": {"SubagentStop": case["settings"]["project"]["hooks"]["Stop"]}}},
+        "model_script": {"main": [DELEGATION, "parent answer {n}"], "sub": _replies(case, "main")},
+        "args": ["--allowedTools", "Task", "Agent", "Bash"],
+        "expect": {
+            **expect,
+            "model_requests": {"main": 2, "sub": expect["model_requests"]["main"]},
+            "continuations": [
+                {"agent": "sub", "messages": [{"role": "user", "text": _lower(text)} for text in each]}
+                for each in texts
+            ],
+            "results": [{"result": "parent answer 2", "terminal_reason": "completed"}],
+            **({"first_stdin": {key: known[key] for key in order if key in known}} if told else {}),
+        },
+    }
+
+
+DELEGATION = {
+    "tool": "Agent",
+    "input": {
+        "prompt": "SUBAGENT-PROMPT: do the small job", "subagent_type": "general-purpose", "run_in_background": False,
+    },
+}  # fmt: skip
+
+CHILD_ORDER = (
+    "session_id", "transcript_path", "cwd", "prompt_id", "permission_mode", "agent_id", "agent_type", "effort",
+    "hook_event_name", "stop_hook_active", "agent_transcript_path",
+)  # fmt: skip
+
+
+def _lower(text: str) -> str:
+    """facts of the program: "the note and the context use the event name", and the heading does not."""
+    return text.replace("\nStop hook additional context:", "\nSubagentStop hook additional context:")
 
 
 def _recorded_end(expect: Mapping[str, Any]) -> EndedBy:
@@ -243,12 +294,11 @@ def _filled(text: str, names: Mapping[str, str]) -> str:
 
 def _write_script(name: str, body: str, stage: Stage) -> None:
     """A hook script that counts its runs in `$N`, keeps its input in `$IN` and logs itself before all else."""
-    count = stage.root / f"{name}.count"
-    count.write_text("0\n")
     lines = [
         "#!/bin/bash",
-        f"read -r N < '{count}'; N=$((N + 1)); echo $N > '{count}'",
-        f"IN='{stage.root}/{name}.in.'$N; export N IN",
+        f"N=1; IN='{stage.root}/{name}.in.'; set -C",  # a file is made by one run only, also by two at once
+        'until { : > "$IN$N"; } 2>/dev/null; do N=$((N + 1)); done',
+        "set +C; IN=$IN$N; export N IN",
         f"""echo "$IN" >> '{stage.log}'""",
         "" if "#noread" in body else 'cat > "$IN"',
         "trap '' TERM" if "#ignoreterm" in body else "",
@@ -395,9 +445,63 @@ def _traces(case: Case, stage: Stage, app: App) -> dict[str, Any]:
     }
 
 
+def who_asks(body: Json) -> str:
+    """The recorded tasks of children are marked."""
+    return "sub" if "SUBAGENT-PROMPT" in json.dumps(body["messages"][0]) else "main"
+
+
 def _heard_by_model(server: AnthropicServer, stage: Stage) -> list[str]:
-    """Of each request the words after the last answer: what sent the agent on."""
-    return [_comparable(text, stage) for body in server.requests for text in _said_since(body)]
+    """Of each request the words after the last answer: what sent an agent on, except a child's report."""
+    said = (text for body in server.requests for text in _said_since(body))
+    return [_comparable(text, stage) for text in said if not text.startswith(REPORT)]
+
+
+REPORT = "[Subagent result] "
+
+
+def _children(server: AnthropicServer) -> dict[str, Any]:
+    """What children asked of the model, and what reached their parent, as a tool's result or as a message."""
+    last = [body for body, agent in zip(server.requests, server.agents, strict=True) if agent == "main"][-1]
+    blocks = [block for message in last["messages"] for block in message["content"]]
+    answers = [_tool_text(block) for block in blocks if block["type"] == "tool_result"]
+    reports = [block["text"] for block in blocks if block.get("text", "").startswith(REPORT)]
+    if "sub" not in server.agents:
+        return {"requests": 0, "handed": [], "reported": []}
+    return {
+        "requests": server.agents.count("sub"),
+        "handed": sorted(text for text in answers if not text.endswith(STARTED)),
+        "reported": [text.rpartition("\n\n")[2] for text in reports],
+    }
+
+
+NO_ANSWER = "(the subagent gave no answer)"
+STARTED = "its report comes as a message of its own."
+
+
+def _tool_text(block: Json) -> str:
+    content = block["content"]
+    return content if isinstance(content, str) else "".join(part["text"] for part in content)
+
+
+def _recorded_children(case: Case) -> dict[str, Any]:
+    """The parent gets the last answer of each child, and only it."""
+    requests = case["expect"]["model_requests"].get("sub", 0)
+    tools = [tool for reply in _replies(case, "main") if isinstance(reply, dict) for tool in _tools(reply)]
+    waits = [tool.get("run_in_background") is False for tool in tools if "SUBAGENT" in tool.get("prompt", "")]
+    last = range(requests - len(waits) + 1, requests + 1)
+    answers = ["\n".join(_texts(_nth(_replies(case, "sub"), number), number)) or NO_ANSWER for number in last]
+    handed = all(waits)
+    return {
+        "requests": requests,
+        "handed": answers if handed else [],
+        "reported": [] if handed else answers,
+    }
+
+
+def _tools(reply: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The inputs of the tools that a reply calls."""
+    calls = [*reply.get("tools", ()), *([reply] if "tool" in reply else [])]
+    return [call.get("input", {}) for call in calls]
 
 
 def _said_since(body: Json) -> list[str]:
@@ -508,6 +612,24 @@ PART_OF_THE_HOOK: dict[str, dict[str, Any]] = {
 # What the program tells its hooks and a session does not: its transcript lies elsewhere, it knows no effort, and
 # it does not number its prompts.
 NOT_TOLD = frozenset({"transcript_path", "effort", "prompt_id"})
+
+# Of two children that start at once either may ask the model first.
+EITHER_FIRST = frozenset({"sub_two_parallel"})
+
+
+def _told_here(told: list[tuple[str, Any]], case: Case) -> list[tuple[str, Any]]:
+    """What can be compared of an input; a child has a name of its own each time, and its transcript is called so."""
+    known = dict(told)
+    child = known.get("agent_id", "")
+    own = {"agent_id": "<AGENT>"} if re.fullmatch(r"a[0-9a-f]{16}", child) else {}
+    path = known.get("agent_transcript_path", "").replace("/agent-", "/")
+    if path.endswith(f"/subagents/{child}.jsonl"):
+        own["agent_transcript_path"] = "subagents/<AGENT>.jsonl"
+    if case["name"] in EITHER_FIRST:
+        own["agent_type"] = {"general-purpose": "either", "Explore": "either"}[known["agent_type"]]
+        own["last_assistant_message"] = known["last_assistant_message"].rstrip("12")
+    return [(key, own.get(key, value)) for key, value in told if key not in NOT_TOLD]
+
 
 # After an error of the provider's the numbers of requests need not agree: the program asks six times. Here a
 # terminal error ends the turn at once, and StopFailure hooks are told about it in our words.

@@ -212,7 +212,8 @@ class Agent:
     def hear_at_once(self, entry: Entry) -> None:
         """A message with a key reaches the conversation once, however often it is sent."""
         if entry.key not in self.keys:
-            self.say(Said(entry.text, entry.origin), key=entry.key)
+            mark = {"stopHookActive": True} if entry.origin == "stop_hook" else {}
+            self.say(Said(entry.text, entry.origin), key=entry.key, **mark)
             self.keys.add(entry.key)
 
     def knows(self, key: str) -> bool:

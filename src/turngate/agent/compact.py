@@ -24,25 +24,20 @@ ASK = (
 
 
 def nearly_full(messages: Sequence[Message], model: Model) -> bool:
-    """What the last answer took is known; what has come since is estimated."""
+    """What the last answer took is known, and what tools printed since is estimated: about four characters a token.
+
+    A message that waits to be answered does not count: it is kept as it is, so no summary makes it smaller.
+    """
     if len(messages) < 2:
         return False
     place = next((n for n in reversed(range(len(messages))) if isinstance(messages[n], Reply)), -1)
     last = messages[place] if place >= 0 else None
     used = last.usage if isinstance(last, Reply) else Usage()
     known: int = sum(vars(used).values())
-    return known + sum(map(_tokens, messages[place + 1 :])) > FULL * model.context
-
-
-def _tokens(message: Message) -> int:
-    """About four characters are one; rather too many than too few."""
-    match message:
-        case Said(text):
-            return len(text) // 4
-        case Results(results):
-            return sum(len(result.content) for result in results) // 4
-        case _:
-            return 0
+    since = [
+        each for message in messages[place + 1 :] if isinstance(message, Results) for each in message.results
+    ]
+    return known + sum(len(result.content) for result in since) // 4 > FULL * model.context
 
 
 async def compact_if_full(desk: Desk, *, surely: bool = False) -> bool:

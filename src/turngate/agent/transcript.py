@@ -200,7 +200,9 @@ def _read_results(blocks: list[Any]) -> Iterator[ToolResult]:
     for block in blocks:
         match block:
             case {"type": "tool_result", "tool_use_id": str(identity)}:
-                yield ToolResult(identity, _text_of(block.get("content")), block.get("is_error") is True)
+                yield ToolResult(
+                    identity, "\n".join(_texts_of(block.get("content"))), block.get("is_error") is True
+                )
             case _:
                 pass
 
@@ -244,22 +246,28 @@ def read_last_assistant_message(path: str, lines: int = LINES) -> str | None:
 
     Reads from the end, so its cost does not depend on the file's size.
     """
+    texts = read_last_texts(path, lines)
+    return "\n".join(texts) if texts else None
+
+
+def read_last_texts(path: str, lines: int = LINES) -> tuple[str, ...]:
+    """The same answer by its text blocks."""
     for line in _last_lines(path, lines):
         record = _parsed(line.decode("utf-8", "replace"))
         message = record.get("message") if record else None
         if isinstance(message, dict) and message.get("role") == "assistant":
-            text = _text_of(message.get("content"))
-            if text.strip():
-                return text
-    return None
+            texts = _texts_of(message.get("content"))
+            if any(text.strip() for text in texts):
+                return texts
+    return ()
 
 
-def _text_of(content: Any) -> str:
+def _texts_of(content: Any) -> tuple[str, ...]:
     if isinstance(content, str):
-        return content
+        return (content,)
     blocks = content if isinstance(content, list) else []
     texts = [b.get("text") for b in blocks if isinstance(b, dict) and b.get("type") == "text"]
-    return "\n".join(text for text in texts if isinstance(text, str))
+    return tuple(text for text in texts if isinstance(text, str))
 
 
 def _last_lines(path: str, count: int) -> list[bytes]:

@@ -107,7 +107,10 @@ class Plugins:
         answer = SubagentStoppingResult()
         for registered in self._in_order("subagent_stopping"):
             said, wrong = await self._called(registered, copy.deepcopy(event), context)
-            answer, odd = stopping_result(None if wrong else said)
+            try:
+                answer, odd = stopping_result(None if wrong else said)
+            except Exception as error:  # noqa: BLE001 - a mapping of the plugin's own is foreign code too
+                answer, odd = SubagentStoppingResult(), f"returned no result: {type(error).__name__}: {error}"
             if wrong or odd:
                 self.complaints.append(f"plugin {registered.plugin} {wrong or odd}")
             if answer.extend_max_steers is not None:

@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
-from turngate.agent.transcript import read_last_assistant_message
+from turngate.agent.transcript import read_last_texts
 from turngate.core import events
 from turngate.core.guard import GoHome, GoOn, LoopGuard, new_guard
 from turngate.core.runs import Run, SubagentStoppingContext, remembered, stopping_event
@@ -45,9 +45,10 @@ class Judged:
 
 
 async def judge(host: Asking, run: Run) -> Judged:
-    answer = await in_thread(read_last_assistant_message, host.transcript_of(run))
+    texts = await in_thread(read_last_texts, host.transcript_of(run))
+    answer = "\n".join(texts) if texts else None
     guard = _guard(host, run)
-    verdict = await host.ask(_stop_event(host, run, answer))
+    verdict = await host.ask(_stop_event(host, run, texts))
     if isinstance(verdict, Continue) and _too_late(host, run):
         host.notice(
             f"the child {run.name} has changed things outside, so it is not sent on: {verdict.prompt}"
@@ -57,9 +58,9 @@ async def judge(host: Asking, run: Run) -> Judged:
         case GoOn(prompt, further):
             why = verdict.prompt if isinstance(verdict, Continue) else ""
             return _redirect(further, prompt, why)
-        case GoHome(ended_by, notice):
-            if notice:
-                host.notice(f"child {run.name}: {notice}")
+        case GoHome(ended_by, notice, stop_reason):
+            if said := notice or stop_reason:
+                host.notice(f"child {run.name}: {said}")
             if ended_by == "capped":
                 _say_skipped(host, run, guard)
             if ended_by != "allowed":
@@ -124,12 +125,12 @@ def _too_late(host: Asking, run: Run) -> bool:
     return host.settings.no_revise_after_side_effects and bool(set(run.tools) & set(host.changing_tools()))
 
 
-def _stop_event(host: Asking, run: Run, answer: str | None) -> events.StopEvent:
+def _stop_event(host: Asking, run: Run, answer: tuple[str, ...]) -> events.StopEvent:
     seconds = run.seconds
     outcome: events.Outcome = run.outcome if run.outcome in ("error", "timeout") else "ok"
     return events.StopEvent(
         session_id=run.parent, transcript_path=host.parent_transcript_of(run), cwd=host.project,
-        permission_mode="default", stop_hook_active=run.by_hook, last_assistant_message=answer,
+        permission_mode="default", stop_hook_active=run.by_hook, last_assistant_message=answer or None,
         continuation_count=run.steer_count, limit=run.max_steers,
         subagent=events.Subagent(
             id=run.agent_id, type=run.agent_type, transcript_path=host.transcript_of(run), outcome=outcome
