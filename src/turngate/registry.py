@@ -14,7 +14,7 @@ import time
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields, replace
-from typing import Any
+from typing import Any, Literal
 
 from turngate.core.messages import Usage
 from turngate.core.runs import LIVING, OPEN, EndedOutcome, Run
@@ -36,7 +36,7 @@ class RegistryError(TurngateError):
 
 # Rows
 
-_JSON = ("usage", "spent", "tools", "guard", "launch")
+_JSON = ("usage", "spent", "tools", "earlier_tools", "guard", "launch")
 _NAMES = tuple(each.name for each in fields(Run))
 _KNOWN = frozenset(_NAMES)
 _NO_USAGE = Usage()
@@ -106,7 +106,7 @@ def _unpacked(name: str, text: object) -> Any:
         said = json.loads(text) if isinstance(text, str) else None
     except ValueError:
         said = None
-    if name == "tools":
+    if name in ("tools", "earlier_tools"):
         return tuple(map(str, said)) if isinstance(said, list) else ()
     kept = said if isinstance(said, dict) else {}
     if name in ("guard", "launch"):
@@ -157,19 +157,23 @@ class Owner:
 
 
 @contextlib.contextmanager
-def _dead(folder: str, owner: str) -> Iterator[bool]:
-    """Is this owner dead? While the answer is yes, nobody else gets the same answer."""
+def _gone(folder: str, owner: str) -> Iterator[Literal["died", "left"] | None]:
+    """How an owner went; None: it is there. While somebody has the answer, nobody else gets it.
+
+    One that let go in order took its lock file along.
+    """
+    how: Literal["died", "left"] = "died" if os.path.exists(os.path.join(folder, owner)) else "left"
     try:
         fd = os.open(os.path.join(folder, owner), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError:
-        yield False
+        yield None
         return
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        yield False
+        yield None
     else:
-        yield True
+        yield how
         with contextlib.suppress(OSError):
             os.unlink(os.path.join(folder, owner))
     finally:
@@ -233,6 +237,13 @@ class Registry:
             },
         )  # fmt: skip
 
+    def used(self, run: str, usage: Usage, tool_calls: int, tools: Sequence[str]) -> Run | None:
+        """What a run had used when it was ended from outside."""
+        return self._change(
+            "UPDATE runs SET usage = :usage, tool_calls = tool_calls + :calls, tools = :tools WHERE id = :id RETURNING *",
+            {"id": run, "usage": _packed(usage), "calls": tool_calls, "tools": _packed(list(tools))},
+        )
+
     def mark(
         self, run: str, prompt: str, *, why: str, counts: bool, max_steers: int | None,
         guard: Mapping[str, Any] | None = None, states: Sequence[str] = ("ended",),
@@ -263,7 +274,7 @@ class Registry:
         successor = replace(
             marked, id=marked.next_id, state="running", prompt=marked.next_prompt, by_hook=marked.next_by_hook, replaces=marked.id,
             created=now, started=now, ended=None, outcome=None, reason="", error="", result="", next_id="", next_prompt="",
-            usage=Usage(), spent=marked.spent + marked.usage, tools=(), next_by_hook=False, attempts=0, recoveries=0, rapid=0, recovered=None,
+            usage=Usage(), spent=marked.spent + marked.usage, tools=(), earlier_tools=tuple(dict.fromkeys((*marked.earlier_tools, *marked.tools))), next_by_hook=False, attempts=0, recoveries=0, rapid=0, recovered=None,
         )  # fmt: skip
         row = {**_row(successor), "old": marked.id}
         names = ", ".join(_NAMES)
@@ -378,16 +389,27 @@ class Registry:
         return [row["owner"] for row in rows]
 
     def adopt(self, dead: str, owner: str, project: str | None) -> list[Run]:
-        """Takes over what a dead owner left, of one project or of all; empty while that owner lives."""
-        with _dead(self.owners, dead) as is_dead:
-            if not is_dead:
+        """Takes over what a dead owner left, of one project or of all; empty while that owner lives.
+
+        One that let go in order counts as no death.
+        """
+        with _gone(self.owners, dead) as how:
+            if how is None:
                 return []
             return self._all(
-                "UPDATE runs SET owner = :owner, recoveries = recoveries + 1, recovered = :now, rapid = "
-                "CASE WHEN :now - coalesce(recovered, 0) < :rapid THEN rapid + 1 ELSE 1 END "
+                "UPDATE runs SET owner = :owner, recoveries = recoveries + :died, "
+                "recovered = CASE WHEN :died THEN :now ELSE recovered END, rapid = CASE WHEN NOT :died THEN rapid "
+                "WHEN :now - coalesce(recovered, 0) < :rapid THEN rapid + 1 ELSE 1 END "
                 f"WHERE owner = :dead AND state IN ({_in(OPEN)}) AND {_IS_OPEN} "
                 "AND (:project IS NULL OR json_extract(launch, '$.project') = :project) RETURNING *",
-                {"owner": owner, "dead": dead, "now": time.time(), "project": project, "rapid": RAPID},
+                {
+                    "owner": owner,
+                    "dead": dead,
+                    "now": time.time(),
+                    "project": project,
+                    "rapid": RAPID,
+                    "died": how == "died",
+                },
             )
 
     # Looking
@@ -395,15 +417,6 @@ class Registry:
     def get(self, run: str) -> Run | None:
         found = self._all("SELECT * FROM runs WHERE id = :id", {"id": run})
         return found[0] if found else None
-
-    def find(self, start: str) -> list[Run]:
-        """By the beginning of a run's, a chain's or a child's id; the newest of each chain."""
-        begins = start.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_") + "%"
-        return self._all(
-            "SELECT * FROM runs WHERE (id LIKE :start ESCAPE '\\' OR agent_id LIKE :start ESCAPE '\\') "
-            "AND state != 'replaced' ORDER BY created, id",
-            {"start": begins},
-        )
 
     def last(self, chain: str) -> Run | None:
         """The run that a chain has come to."""
@@ -433,7 +446,8 @@ class Registry:
         before = time.time() - kept
         rows = self._rows(
             "DELETE FROM runs WHERE state IN ('done', 'replaced') AND ended < :before "
-            "AND (announcement = '' OR taken IS NOT NULL) RETURNING id",
+            "AND (announcement = '' OR taken IS NOT NULL OR state = 'replaced') AND NOT EXISTS (SELECT 1 FROM runs AS "
+            f"later WHERE later.chain = runs.chain AND later.id != runs.id AND later.state IN ({_in(OPEN)})) RETURNING id",
             {"before": before},
         )
         return len(rows)

@@ -135,11 +135,11 @@ class Session(Agent):
         """Waits while children work in the background, but not for ever; True: something is to be looked at."""
         while not len(self.inbox):
             self.inbox.put_all(await self.family.reports())
-            if len(self.inbox) or not self.family.waits():
+            if len(self.inbox) or not self.family.waits() or self.turn.impatient:
                 break
             if not await self.family.next_news():
+                self.turn.impatient = True
                 self.notice("children in the background are not waited for any longer")
-                return False
         return bool(len(self.inbox))
 
     async def _stop(self) -> GoHome | None:

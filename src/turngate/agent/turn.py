@@ -23,6 +23,7 @@ class Turn:
     answer: str = ""  # the last one that was not blank
     continuations: int = 0
     question: str | None = None
+    impatient: bool = False  # it does not wait for children in the background any longer
     results: list[ToolResult] = field(default_factory=list)  # of the answer whose tools are being run
     subagents: list[SubagentFinished] = field(default_factory=list)
     prompt_id: str = field(default_factory=lambda: str(uuid.uuid4()))

@@ -44,6 +44,7 @@ class Run:
     state: RunState = "waiting"
     owner: str = ""
     created: float = 0.0
+    begun: float = 0.0  # when the first run of the chain was created
     started: float | None = None
     ended: float | None = None
     outcome: EndedOutcome | None = None
@@ -69,6 +70,7 @@ class Run:
     spent: Usage = field(default_factory=Usage)  # of the runs of this chain before it
     tool_calls: int = 0
     tools: tuple[str, ...] = ()
+    earlier_tools: tuple[str, ...] = ()  # of the runs of this chain before it
     guard: Mapping[str, Any] = field(default_factory=dict)  # what the loop guard must remember
     launch: Mapping[str, Any] = field(default_factory=dict)  # what another process needs to go on with it
 
@@ -82,6 +84,11 @@ class Run:
     @property
     def success(self) -> bool:
         return self.outcome == "ok"
+
+    @property
+    def total_seconds(self) -> float:
+        """Wall clock of the whole chain, up to the end of this run."""
+        return max(0.0, (self.ended or self.created) - (self.begun or self.created))
 
     @property
     def name(self) -> str:

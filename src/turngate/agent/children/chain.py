@@ -8,6 +8,7 @@ import asyncio
 import random
 import time
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from functools import partial
 from typing import Literal, Protocol, TypeVar
 
@@ -20,9 +21,9 @@ from turngate.core.messages import Message, Reply, Usage
 from turngate.core.moments import context_of
 from turngate.core.runs import LIVING, Run, SubagentStoppingContext, ended_event
 from turngate.core.turn import SessionEvent, SubagentFinished, SubagentRedirected, SubagentStarted, TurnResult
-from turngate.errors import TurngateError, UsageError
+from turngate.errors import UsageError
 from turngate.plugins.observers import SubagentStopPayload
-from turngate.registry import Registry
+from turngate.registry import Registry, RegistryError
 from turngate.tasks import in_thread, is_cancelled, to_the_end
 
 T = TypeVar("T")
@@ -53,6 +54,7 @@ class Host(Asking, Protocol):
     def new_child(self, run: Run) -> Child: ...
     def emit(self, event: SessionEvent) -> None: ...
     def child_news(self, run: Run) -> None: ...
+    def child_gone(self, run: Run) -> None: ...
 
 
 class Office(Protocol):
@@ -78,6 +80,7 @@ class Chain:
         self.final.add_done_callback(
             lambda final: final.cancelled() or final.exception()
         )  # nobody has to look
+        self.killed = False  # what is left to do for it is short
         self.waiters = 0
         self.handed = asyncio.Event()  # a waiter's conversation has the result, or never will
         self.steered = float("-inf")  # when it was steered by hand
@@ -87,6 +90,7 @@ class Chain:
         self._child: Child | None = None
         self._step: asyncio.Task[Run] | None = None
         self._has_room = False
+        self._failed = False  # a step of ours failed
         self._released = False  # nobody asks the hooks about it any more
         self._observed = False  # the observers of `subagent_stop` were told
         self._is_now(run)
@@ -97,6 +101,7 @@ class Chain:
 
     def disturb(self, run: Run) -> None:
         """It was killed or steered: what is being done for it ends, and the next step sees what the row says."""
+        self.killed = self.killed or run.state == "killed"
         if self._step and self.run.state in LIVING and self.run.state != run.state:
             self._step.cancel()
 
@@ -110,12 +115,13 @@ class Chain:
         """Takes the chain to its end."""
         try:
             while self.run.state not in ("done", "given_up"):
-                self._step = asyncio.create_task(self._advance())
+                self._step = asyncio.create_task(self._next())
                 try:
                     run = await self._step
                 except asyncio.CancelledError:
                     if is_cancelled():
                         raise
+                    await self._note_use()
                     run = await self._row()  # whoever ended this step has written down why
                 self._is_now(run)
         except Exception as error:  # noqa: BLE001 - a parent never waits for a child that nobody looks after
@@ -136,11 +142,23 @@ class Chain:
         if not self.final.done():
             self.final.set_result(self.run)
 
+    async def _next(self) -> Run:
+        """A step that fails for a reason that nobody thought of is the end of the run, and its parent is told."""
+        try:
+            return await self._advance()
+        except RegistryError:
+            raise
+        except Exception as error:
+            if self._failed or self.run.state not in LIVING:
+                raise
+            self._failed = True
+            return await self._bury(f"it was lost: {type(error).__name__}: {error}")
+
     async def _advance(self) -> Run:
         """What is next for a run in its state; gives the run as it is afterwards."""
         run, limits = self.run, self._office.limits
         if run.state in LIVING and (run.recoveries > limits.recoveries or run.rapid > limits.rapid):
-            return await self._bury()
+            return await self._bury(f"it was lost: whoever ran it died {run.recoveries} times")
         match run.state:
             case "waiting":
                 return await self._begin()
@@ -180,6 +198,7 @@ class Chain:
         try:
             async with asyncio.timeout(seconds) as timer:
                 self._child = self._child or self._host.new_child(self.run)
+                self._child.last_result = None
                 error = await self._turn(self._child)
         except TimeoutError as slow:
             outcome = reason = "timeout" if timer.expired() else "error"
@@ -210,7 +229,7 @@ class Chain:
 
     async def _hear_first(self, child: Child) -> None:
         """What this run is about is in its conversation, and its first one is told to the hooks."""
-        if not child.messages:
+        if self.run.id == self.run.chain and not child.knows(self.run.id):
             await self._tell_start(child)
         child.hear_at_once(self._entry)
 
@@ -232,7 +251,9 @@ class Chain:
 
     async def _judge(self) -> Run:
         """The child says that it is done. May it stop?"""
-        run = self.run
+        run = await self._row()
+        if run.state != "ended":
+            return run  # a steer is under way already, or a kill
         judged = Judged(max_steers=run.max_steers, reason=run.reason)
         if not self._released:
             self._office.step("judging", run)
@@ -270,7 +291,7 @@ class Chain:
             await in_thread(child.settle)
             step("sent", run)
             return await self._to("replaced", self._registry.replace, run)
-        except (TurngateError, OSError, TimeoutError) as error:
+        except Exception as error:  # noqa: BLE001 - whatever it is, the child ends as if nobody had asked
             self._host.notice(f"the child {run.name} could not be sent on: {error}; it ends as it is")
             self._released = True
             return await self._to("unmarked", self._registry.unmark, run.id, counted=run.next_by_hook)
@@ -328,9 +349,8 @@ class Chain:
         await self._told_ended(given_up)
         return given_up
 
-    async def _bury(self) -> Run:
-        """It was taken over too often: its parent is told that it is lost, and why."""
-        why = f"it was lost: whoever ran it died {self.run.recoveries} times"
+    async def _bury(self, why: str) -> Run:
+        """It can not be brought to an end: its parent is told that it is lost, and why."""
         self._host.notice(f"the child {self.run.name} is given up: {why}")
         word = announcement(self.run, lost=why)
         return await self._to(
@@ -342,10 +362,10 @@ class Chain:
         if self._observed:
             return
         self._observed = True
-        run = self.run
+        run = replace(self.run, usage=self.run.spent + self.run.usage, spent=Usage())
         payload = SubagentStopPayload(
             parent_session_id=run.parent, agent_id=run.agent_id, agent_type=run.agent_type, result=run,
-            usage=run.spent + run.usage, total_tool_calls=run.tool_calls, total_duration=time.time() - run.created,
+            usage=run.usage, total_tool_calls=run.tool_calls, total_duration=run.total_seconds,
             model=str(run.launch.get("model", "")).replace(":", "/", 1), transcript_path=self._host.transcript_of(run),
             continuations=run.steer_count, outcome=run.outcome or "error",
         )  # fmt: skip
@@ -368,10 +388,8 @@ class Chain:
         await self._host.plugins.tell("subagent_ended", ended_event(run), context)
         self._complain()
         self._office.step("told", run)
-        seconds = time.time() - run.created
-        self._host.emit(
-            SubagentFinished(run.agent_id, run.name, run.outcome or "error", run.steer_count, seconds)
-        )
+        outcome = run.outcome or "error"
+        self._host.emit(SubagentFinished(run.agent_id, run.name, outcome, run.steer_count, run.total_seconds))
 
     def _complain(self) -> None:
         for complaint in self._host.plugins.complaints:
@@ -390,6 +408,14 @@ class Chain:
             self._office.line.enter(self.family)
             self._has_room = True
 
+    async def _note_use(self) -> None:
+        """What a run used counts, also when it was ended from outside."""
+        spent = self._child.last_result if self._child else None
+        if spent and self.run.state == "running":
+            await self._office.write(
+                self._registry.used, self.run.id, spent.usage, spent.tool_calls, spent.tools
+            )
+
     async def _to(
         self, name: str, transition: Callable[..., Run | None], *arguments: object, **named: object
     ) -> Run:
@@ -401,7 +427,7 @@ class Chain:
         return changed
 
     async def _row(self) -> Run:
-        found = await self._office.write(self._registry.get, self.run.id)
+        found = await self._office.write(self._registry.last, self.run.chain)
         if found is None:
             raise UsageError(f"the run {self.run.id} is no longer in the register")
         return found

@@ -111,10 +111,10 @@ class Family:
         if kind not in self.kinds:
             raise ToolFailed(f"there is no kind of subagent {kind!r}; there are {', '.join(self.kinds)}")
         background = given.get("run_in_background", self._session.settings.dialect.children_in_background)
-        supervisor = await self.supervisor()
-        order = import_module("turngate.agent.children.supervisor").Order
         try:
-            self._check_resume(given.get("resume") or "")
+            supervisor = await self.supervisor()
+            order = import_module("turngate.agent.children.supervisor").Order
+            self._check_resume(given.get("resume") or "", supervisor)
             run = await supervisor.spawn(
                 order(
                     kind=kind, prompt=given["prompt"], label=given.get("description", ""), background=background,
@@ -122,7 +122,7 @@ class Family:
                     resume=given.get("resume") or "", launch=self._launch(kind),
                 )
             )  # fmt: skip
-        except TurngateError as error:
+        except (TurngateError, OSError) as error:
             raise ToolFailed(f"the subagent was not started: {error}") from None
         if background:
             return ToolAnswer(
@@ -130,7 +130,9 @@ class Family:
             )
         return await self._waited(supervisor, run)
 
-    def _check_resume(self, agent: str) -> None:
+    def _check_resume(self, agent: str, supervisor: "Supervisor") -> None:
+        if supervisor.works(agent):
+            raise ToolFailed(f"the subagent {agent} still works; wait for its report")
         if agent and (
             os.path.basename(agent) != agent or not os.path.isfile(self._transcript(self._session.id, agent))
         ):
@@ -170,13 +172,17 @@ class Family:
 
     async def open(self) -> None:
         """An earlier process may have left children, or reports that nobody has taken yet."""
-        if self._root is self and self._left_something():
+        if self._root is not self or not self._left_something():
+            return
+        try:
             supervisor = await self.supervisor()
-            self._news = True
-            if not await supervisor.recover() and not await in_thread(
-                supervisor.registry.inbox, self._session.id
-            ):
+            waiting = await in_thread(supervisor.registry.inbox, self._session.id)
+            if not await supervisor.recover() and not waiting:
                 await self.close()  # nobody pays for children that are not there
+        except (TurngateError, OSError) as error:  # whoever needs no children needs no register
+            self._session.notice(str(error))
+        else:
+            self._news = bool(waiting)
 
     def _left_something(self) -> bool:
         return os.path.exists(os.path.join(self._session.state, REGISTER))
@@ -337,6 +343,9 @@ class Family:
 
     def child_news(self, run: Run) -> None:
         self.families.get(run.parent_agent, self).expect()
+
+    def child_gone(self, run: Run) -> None:
+        self.families.pop(run.agent_id, None)
 
     # Parts
 

@@ -122,7 +122,9 @@ def _guard(host: Asking, run: Run) -> LoopGuard:
 
 def _too_late(host: Asking, run: Run) -> bool:
     """The operator may say that nothing is revised once it has had effects (X-30)."""
-    return host.settings.no_revise_after_side_effects and bool(set(run.tools) & set(host.changing_tools()))
+    return host.settings.no_revise_after_side_effects and bool(
+        {*run.tools, *run.earlier_tools} & set(host.changing_tools())
+    )
 
 
 def _stop_event(host: Asking, run: Run, answer: tuple[str, ...]) -> events.StopEvent:

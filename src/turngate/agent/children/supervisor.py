@@ -72,7 +72,15 @@ class Supervisor:
         """Registers a child and starts it as soon as there is room. Raises RegistryError: then nothing was started."""
         if order.depth > self.limits.depth:
             raise UsageError(f"a child at depth {order.depth} is too deep; the limit is {self.limits.depth}")
-        run = self._registered(order)
+        registering = asyncio.create_task(self._register(self._ordered(order)))
+        try:
+            return await asyncio.shield(registering)
+        except asyncio.CancelledError:  # nobody wants it any more, and it may be there already
+            run = await to_the_end(registering)
+            await to_the_end(self.kill(run.id, "interrupted"))
+            raise
+
+    async def _register(self, run: Run) -> Run:
         async with self._writing:
             may_run = self.line.has_room((run.parent, run.parent_agent))
             run = await in_thread(
@@ -82,14 +90,14 @@ class Supervisor:
         self._follow(run)
         return run
 
-    def _registered(self, order: Order) -> Run:
-        identity = new_id()
+    def _ordered(self, order: Order) -> Run:
+        identity, now = new_id(), time.time()
         guard = new_guard(self.host.settings, self.host.world.environ, child=True)
         run = Run(
             id=identity, chain=identity, agent_id=order.resume or f"a{new_id()[:16]}", agent_type=order.kind,
             parent=order.parent, parent_agent=order.parent_agent, label=order.label, task=order.prompt,
             prompt=order.prompt, background=order.background, depth=order.depth, owner=self.id,
-            created=time.time(), max_steers=guard.limit, launch={**order.launch, "project": self.host.project},
+            created=now, begun=now, max_steers=guard.limit, launch={**order.launch, "project": self.host.project},
         )  # fmt: skip
         return replace(run, transcript=self.host.transcript_of(run))
 
@@ -181,8 +189,10 @@ class Supervisor:
             self._watching = asyncio.create_task(self._watch())
 
     async def settled(self) -> None:
-        """Waits for the chains whose result is there already; what is left to do for them is short."""
-        await self._ended(name for name, chain in self._chains.items() if chain.final.done())
+        """Waits for the chains that have a result or are killed; what is left to do for them is short."""
+        await self._ended(
+            [name for name, chain in self._chains.items() if chain.final.done() or chain.killed]
+        )
 
     async def idle(self) -> None:
         """Waits until there is nothing left to look after."""
@@ -246,6 +256,7 @@ class Supervisor:
 
     def _forget(self, chain: Chain) -> None:
         del self._chains[chain.run.chain], self._tasks[chain.run.chain]
+        self.host.child_gone(chain.run)
         self.host.child_news(chain.run)
 
     def _disturb(self, changed: Collection[Run]) -> None:
