@@ -100,6 +100,11 @@ class Agent:
         self.written: Transcript | None = None
         self.running: Turn | None = None
         self._task: asyncio.Task[GoHome] | None = None
+        self._telling: asyncio.Task[tuple[str, ...]] | None = None  # observers are being told
+        self._over: asyncio.Future[None] | None = (
+            None  # done when the turn is over, with all that belongs to it
+        )
+        self._opening = asyncio.Lock()
         self.keys: set[str] = set()  # of messages that must reach the conversation once, and have
         self.context: list[str] = []  # what SessionStart hooks want the model to know
         self._kept_continuations = 0
@@ -199,7 +204,10 @@ class Agent:
         """A hook's plain words belong to the transcript, unless it asks to keep them off."""
         if isinstance(run.report, Exited) and run.report.stdout.strip() and not run.decision.quiet:
             record = {"type": "hook_output", "event": run.rule.event, "hook": label(run.rule.hook)}
-            self.transcript.add({**record, "stdout": run.report.stdout[:10_000]})
+            try:
+                self.transcript.add({**record, "stdout": run.report.stdout[:10_000]})
+            except OSError as error:  # its words are lost, and nothing else
+                self.notice(f"what the hook {record['hook']} printed could not be written down: {error}")
 
     def _watch(self, rule: Rule, run: HookRun | None) -> None:
         if run is None:

@@ -2,10 +2,14 @@
 
 import asyncio
 import random
+import reprlib
+import uuid
 from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
 
 from turngate.agent.desk import Desk
-from turngate.core.messages import ModelRequest, Reply
+from turngate.core.messages import ModelRequest, Reply, Text, ToolUse, Usage
 from turngate.errors import ModelError
 from turngate.tasks import is_cancelled
 
@@ -33,14 +37,43 @@ async def ask(desk: Desk, request: ModelRequest, tell: Callable[[str], None]) ->
 
 
 async def _asked(desk: Desk, request: ModelRequest, tell: Callable[[str], None]) -> Reply:
-    """A model is foreign code: whatever it raises is its failure, and only our own interrupt is an interrupt."""
+    """A model is foreign code: whatever it raises is its failure, and nothing that it does holds up our interrupt."""
     try:
-        return await desk.model.ask(request, tell)
-    except ModelError:
-        raise
+        reply = await desk.model.ask(request, tell)
     except asyncio.CancelledError:
         if is_cancelled():
             raise
         raise ModelError("network", "the request was cancelled, and not by us") from None
     except Exception as error:
+        if is_cancelled():
+            raise asyncio.CancelledError from None
+        if isinstance(error, ModelError):
+            raise
         raise ModelError("invalid", f"{type(error).__name__}: {error}") from error
+    if is_cancelled():
+        raise asyncio.CancelledError
+    return _sound(reply)
+
+
+def _sound(reply: Any) -> Reply:
+    """A reply whose parts are what they should be, each call with an id of its own."""
+    if (
+        not isinstance(reply, Reply)
+        or not isinstance(reply.usage, Usage)
+        or not isinstance(reply.blocks, tuple)
+    ):
+        raise ModelError("invalid", f"the model gave {reprlib.repr(reply)}, which is no reply")
+    taken: set[str] = set()
+    return replace(reply, blocks=tuple(_sound_block(block, taken) for block in reply.blocks))
+
+
+def _sound_block(block: object, taken: set[str]) -> Text | ToolUse:
+    match block:
+        case Text(str()):
+            return block
+        case ToolUse(str(identity), str()):
+            own = identity if identity and identity not in taken else f"call-{uuid.uuid4().hex}"
+            taken.add(own)
+            return block if own == identity else replace(block, id=own)
+        case _:
+            raise ModelError("invalid", f"the model gave {reprlib.repr(block)}, which is no part of a reply")

@@ -14,7 +14,7 @@ from turngate.core.verdict import Stop
 from turngate.errors import ModelError
 from turngate.ports import Model
 
-PATIENCE = 10  # messages between two automatic compactions of which the first failed
+PATIENCE = 10  # messages between two automatic compactions
 PRINTED = 4000  # characters of one tool's result that the summary is made from
 FULL = 0.85  # of the context: from here on the next answer may not fit
 ASK = (
@@ -41,19 +41,19 @@ def nearly_full(messages: Sequence[Message], model: Model) -> bool:
 
 
 async def compact_if_full(desk: Desk, *, surely: bool = False) -> bool:
-    """A compaction that fails is not tried again at once: each try is a request that somebody pays for.
+    """A compaction that fails, or does not help, is not tried again at once: somebody pays for each.
 
     `surely`: the provider says that the conversation does not fit.
     """
     wanted = surely or nearly_full(desk.messages, desk.model)
-    if not wanted or len(desk.messages) < max(2, desk.compact_again_at):
+    if not wanted or len(desk.messages) < (2 if surely else max(2, desk.compact_again_at)):
         return False
     try:
         done = await compact(desk, "auto")
     except ModelError as error:
         desk.notice(f"the conversation could not be summed up: the model failed ({error.kind}): {error}")
         done = False
-    desk.compact_again_at = 0 if done else len(desk.messages) + PATIENCE
+    desk.compact_again_at = len(desk.messages) + PATIENCE
     return done
 
 
@@ -85,11 +85,15 @@ async def compact(desk: Desk, trigger: Literal["manual", "auto"], instructions: 
     if not reply.text.strip() or reply.tool_uses or reply.stop_reason == "refusal":
         desk.notice("the conversation could not be summed up: the model gave no summary")
         return False
-    asked = _last_prompt(desk.messages)
+    asked, earlier = _last_prompt(desk.messages), list(desk.messages)
     desk.messages.clear()
-    desk.say(Said(f"This conversation was summed up:\n\n{reply.text}", "summary"))
-    if asked and trigger == "auto":
-        desk.say(Said(asked.text, asked.origin), continuation=desk.turn.continuations)  # it must not get lost
+    try:
+        desk.say(Said(f"This conversation was summed up:\n\n{reply.text}", "summary"))
+        if asked and trigger == "auto":  # it must not get lost
+            desk.say(Said(asked.text, asked.origin), continuation=desk.turn.continuations)
+    except OSError:
+        desk.messages[:] = earlier
+        raise
     await desk.begin("compact")
     desk.emit(Compacted(trigger, reply.text))
     return True

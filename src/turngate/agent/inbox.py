@@ -15,6 +15,7 @@ class Entry:
     text: str
     origin: Origin = "user"
     guard: LoopGuard | None = None  # a continuation runs under the guard that granted it
+    waited: bool = False  # it was typed while a turn ran
     key: str = ""  # what has one reaches the conversation once, however often it is sent
 
 
@@ -24,6 +25,10 @@ class Inbox:
 
     def put(self, entry: Entry) -> None:
         self._waiting.append(entry)
+
+    def put_back(self, entry: Entry) -> None:
+        """It was taken, and did not get through: it is the next one again."""
+        self._waiting.appendleft(entry)
 
     def put_all(self, entries: Iterable[Entry]) -> None:
         self._waiting.extend(entries)

@@ -3,7 +3,7 @@
 import asyncio
 import os
 import uuid
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 from typing import Literal, Self
 
@@ -18,13 +18,15 @@ from turngate.agent.transcript import Transcript
 from turngate.agent.turn import Turn
 from turngate.core import events
 from turngate.core.guard import GoHome, GoOn, LoopGuard, new_guard
-from turngate.core.messages import Reply, Said
+from turngate.core.messages import Reply, Results, Said
 from turngate.core.moments import context_of, refusal_of
 from turngate.core.turn import Continuation, Notice, SessionEvent, TurnEnd, TurnResult
 from turngate.core.verdict import Stop
 from turngate.errors import ModelError, UsageError
 from turngate.tasks import in_thread, is_cancelled, to_the_end
 
+Source = Literal["startup", "resume", "clear", "compact"]
+GOODBYE = 5.0  # seconds for a model to close its connections
 ANSWERABLE = (
     "allowed",
     "capped",
@@ -47,8 +49,14 @@ class Session(Agent):
         if self.running is not None:
             raise UsageError("this session is in the middle of a turn; `queue` adds a message to it")
         self.running = Turn(self._new_guard())
+        self._over = over = asyncio.get_running_loop().create_future()
+        try:
+            return await self._whole_turn(entry, tell_stop=not (skip_stop_hook or self.skip_stop_hook))
+        finally:
+            over.set_result(None)
+
+    async def _whole_turn(self, entry: Entry, *, tell_stop: bool) -> TurnResult:
         self._task = asyncio.create_task(self._work(entry))
-        tell_stop = not (skip_stop_hook or self.skip_stop_hook)
         passing = None
         try:
             end = await self._task
@@ -89,6 +97,7 @@ class Session(Agent):
         finally:
             self.listener = listener
             turn.cancel()
+            await asyncio.wait({turn})
 
     async def _work(self, entry: Entry) -> GoHome:
         try:
@@ -114,7 +123,7 @@ class Session(Agent):
         await asyncio.sleep(0)  # an interrupt that came meanwhile counts before anything is begun
         self.inbox.put_all(await self.family.reports())
         entry = self.inbox.take()
-        if entry is not None and await self._hear(entry):
+        if entry is not None and await self._taken(entry):
             end = await answer(self)
             if end is not None:
                 return end
@@ -126,6 +135,15 @@ class Session(Agent):
         if self.role is not None:
             return GoHome("allowed")  # a child's supervisor asks, when the run is over
         return await self._stop()
+
+    async def _taken(self, entry: Entry) -> bool:
+        """A message that waited goes on waiting when the turn ends before it is heard."""
+        try:
+            return await self._hear(entry)
+        except (asyncio.CancelledError, OSError):
+            if entry.waited:
+                self.inbox.put_back(entry)
+            raise
 
     async def _more_to_come(self) -> bool:
         """Is there a message that waits, or a child that still works and will report?"""
@@ -167,19 +185,23 @@ class Session(Agent):
 
     def queue(self, prompt: str) -> None:
         """A message that the user types while the turn runs; it is answered after what is being answered."""
-        self.inbox.put(Entry(prompt))
+        self.inbox.put(Entry(prompt, waited=True))
         self.family.stir()
 
     def interrupt(self) -> None:
         """Ends the turn, whatever it is doing; nothing of it runs afterwards."""
-        if self._task is not None and not self._task.done():
-            self.inbox.drop_continuations()
-            self._task.cancel()
+        for task in (self._task, self._telling):
+            if task is not None and not task.done():
+                self.inbox.drop_continuations()
+                task.cancel()
 
-    async def open(self, source: Literal["startup", "resume", "clear", "compact"] | None = None) -> None:
+    async def open(self, source: Source | None = None) -> None:
         """Takes the session for this process, reads where it was left, and fires SessionStart."""
-        if self.written is not None:
-            return
+        async with self._opening:
+            if self.written is None:
+                await self._open(source)
+
+    async def _open(self, source: Source | None) -> None:
         if self.role is None:  # a child's run has one owner by the register
             self.lock.take()
         try:
@@ -199,7 +221,7 @@ class Session(Agent):
                 self._let_go()
             raise
 
-    async def begin(self, source: Literal["startup", "resume", "clear", "compact"]) -> None:
+    async def begin(self, source: Source) -> None:
         verdict = await self.fire(events.SessionStart(**self.common(), source=source, model=self.model.name))
         said = context_of(verdict.runs, plain=True)
         earlier = self.context if source == "compact" else []  # what was said at the start still holds
@@ -231,9 +253,9 @@ class Session(Agent):
 
     async def close(self, reason: Literal["clear", "prompt_input_exit", "other"] = "other") -> None:
         """Fires SessionEnd and lets go of the session; hooks in the background get their last seconds."""
-        if self._task is not None:
+        while self._over is not None and not self._over.done():
             self.interrupt()
-            await asyncio.wait({self._task})
+            await asyncio.wait({self._over})
         if self.role is not None:
             self._let_go()
             if self.own_model:
@@ -262,7 +284,8 @@ class Session(Agent):
 
     async def _close_model(self) -> None:
         try:
-            await self.model.close()
+            async with asyncio.timeout(GOODBYE):
+                await self.model.close()
         except Exception as error:  # noqa: BLE001 - foreign code, and the conversation is over
             self.notice(f"the model's connection could not be closed: {type(error).__name__}: {error}")
 
@@ -311,7 +334,7 @@ class Session(Agent):
             raise TurnHalted(verdict.stop_reason)
         if refused is not None:
             self.notice(f"a hook refused the prompt: {refused}")
-            if not turn.requests:
+            if not turn.requests and not len(self.inbox):
                 raise TurnHalted(refused)
             return False
         if turn.requests:  # a further message of the user's starts its own count (C-16)
@@ -350,20 +373,31 @@ class Session(Agent):
 
     async def _finish(self, end: GoHome, *, tell_stop: bool) -> TurnResult:
         turn = self.turn
-        self.inbox.drop_continuations()
-        self._write_end(end)
-        elapsed = turn.elapsed
-        result = turn.result(
-            end, session_id=self.id, transcript_path=self.transcript_path, model=self.model.name
-        )
-        for complaint in await tell_observers(
-            self.plugins, result, self.messages, elapsed, tell_stop=tell_stop
-        ):
-            self.emit(Notice(complaint))
-        self.running = None
-        self.last_result = result
+        try:
+            self.inbox.drop_continuations()
+            self._write_end(end)
+            result = self.last_result = turn.result(
+                end, session_id=self.id, transcript_path=self.transcript_path, model=self.model.name
+            )
+            for complaint in await self._told(result, turn.elapsed, tell_stop=tell_stop):
+                self.emit(Notice(complaint))
+        finally:
+            self.running = None
         self.emit(TurnEnd(result))
         return result
+
+    async def _told(self, result: TurnResult, elapsed: float, *, tell_stop: bool) -> Sequence[str]:
+        """The observers are told; an interrupt ends their time."""
+        telling = tell_observers(self.plugins, result, self.messages, elapsed, tell_stop=tell_stop)
+        self._telling = asyncio.create_task(telling)
+        try:
+            return await self._telling
+        except asyncio.CancelledError:
+            if is_cancelled():
+                raise
+            return ["the plugins were interrupted while they were told of the turn's end"]
+        finally:
+            self._telling = None
 
     def _write_end(self, end: GoHome) -> None:
         if self.written is None:
@@ -378,6 +412,8 @@ class Session(Agent):
     def _answer_open_calls(self, end: GoHome) -> None:
         last = self.messages[-1] if self.messages else None
         if isinstance(last, Reply) and last.tool_uses:
-            for result in missing_results(self.messages, self.turn.results, end):
-                self.keep_result(result)
-            self.keep_results(last.tool_uses)
+            missing = missing_results(self.messages, self.turn.results, end)
+            self.turn.results.extend(missing)
+            self.keep_results(last.tool_uses)  # first in memory: a full disk leaves no gap there
+            for result in missing:
+                self.transcript.say(Results((result,)))

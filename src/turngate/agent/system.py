@@ -6,6 +6,8 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from string import Template
 
+from turngate.journal import open_plain
+
 GUIDES = ("AGENTS.md", "CLAUDE.md")
 MOST = 40_000  # characters of one guide
 
@@ -27,8 +29,12 @@ def system_prompt(project: str, context: Sequence[str], role: str = "") -> str:
 
 
 def _guide(project: str, name: str) -> str:
+    """A file of the project's, and nothing that lies elsewhere: a link could lead to a secret, a pipe to nothing."""
+    path = os.path.realpath(os.path.join(project, name))
+    if os.path.commonpath((path, os.path.realpath(project))) != os.path.realpath(project):
+        return ""
     try:
-        with open(os.path.join(project, name), encoding="utf-8", errors="replace") as file:
+        with open(open_plain(path, os.O_RDONLY), encoding="utf-8", errors="replace") as file:
             text = file.read(MOST).strip()
     except OSError:
         return ""

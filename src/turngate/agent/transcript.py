@@ -34,6 +34,7 @@ class Transcript:
         self.path = path
         self._common = {"sessionId": session, "cwd": cwd, "isSidechain": sidechain}
         self._parent = parent
+        self._half = False  # the last line is not whole
         with usable(path):
             make_private(os.path.dirname(path))
             self._fd = open_plain(path, os.O_RDWR | os.O_CREAT | os.O_APPEND)
@@ -61,7 +62,11 @@ class Transcript:
 
     def add(self, record: Mapping[str, Any]) -> None:
         line = json.dumps(record, ensure_ascii=False, separators=(",", ":"), default=str) + "\n"
+        if self._half:
+            self._end_last_line()
+        self._half = True  # until all of it is written
         write_whole(self._fd, line.encode("utf-8", "replace"))
+        self._half = False
 
     def settle(self) -> None:
         """Everything said so far is on disk."""

@@ -3,10 +3,12 @@
 import asyncio
 import os
 import signal
+import sys
 from collections.abc import Callable
 from importlib import import_module
 
 from turngate.agent.session import Session
+from turngate.cli.main import LOST
 from turngate.cli.terminal.conversation import Conversation
 from turngate.cli.terminal.face import Face
 from turngate.cli.terminal.plain import Plain
@@ -17,7 +19,13 @@ from turngate.journal import state_folder
 def talk(start: Callable[..., Session], first: str | None, form: str) -> int:
     if form != "text":
         raise UsageError(f"--output-format {form} needs -p; a conversation is for people")
-    return asyncio.run(_talk(start, first))
+    code = asyncio.run(_talk(start, first))
+    sys.stdout.flush()
+    lost = getattr(sys.stdout, "lost", None)
+    if lost is None:
+        return code
+    print(f"turngate: answers could not be written to stdout ({lost})", file=sys.stderr)
+    return code or LOST
 
 
 async def _talk(start: Callable[..., Session], first: str | None) -> int:
@@ -25,7 +33,7 @@ async def _talk(start: Callable[..., Session], first: str | None) -> int:
     conversation = Conversation(face, start)
     loop = asyncio.get_running_loop()
     loop.add_signal_handler(signal.SIGINT, conversation.ctrl_c)
-    for number in (signal.SIGTERM, signal.SIGHUP):
+    for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
         loop.add_signal_handler(number, conversation.leave, 128 + number)
     listening = asyncio.create_task(face.listen(conversation))
     listening.add_done_callback(conversation.deaf)

@@ -14,6 +14,7 @@ from turngate.errors import UsageError
 
 USAGE = 64
 OWN_FAULT = 70
+LOST = 74  # sysexits calls it EX_IOERR
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -15,6 +15,7 @@ from typing import Any
 from turngate.agent.history import chat_path, list_sessions
 from turngate.agent.session import Session
 from turngate.agent.tools import TOOLS
+from turngate.cli.main import LOST
 from turngate.cli.place import project_folder
 from turngate.cli.signals import run_loop
 from turngate.cli.stdin import prompt_from_stdin
@@ -31,7 +32,6 @@ from turngate.settings.files import load_settings
 
 CODES = {"completed": 0, "capped": 10, "halted": 11, "waiting": 12, "error": 20, "interrupted": 130}
 UNENFORCED = 13
-LOST = 74  # sysexits calls it EX_IOERR
 
 
 def run(options: argparse.Namespace) -> int:

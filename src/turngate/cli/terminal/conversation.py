@@ -116,6 +116,13 @@ class Conversation:
     # What there is to do
 
     async def _do(self, job: str) -> None:
+        """A full disk ends what was asked for, and not the conversation."""
+        try:
+            await self._done(job)
+        except OSError as error:
+            self.face.say(f"! {error}", "loud")
+
+    async def _done(self, job: str) -> None:
         name, rest = words.command(job)
         match name:
             case None:
