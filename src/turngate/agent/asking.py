@@ -6,7 +6,6 @@ import reprlib
 import uuid
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 from turngate.agent.desk import Desk
 from turngate.core.messages import ModelRequest, Reply, Text, ToolUse, Usage
@@ -55,16 +54,14 @@ async def _asked(desk: Desk, request: ModelRequest, tell: Callable[[str], None])
     return _sound(reply)
 
 
-def _sound(reply: Any) -> Reply:
+def _sound(reply: object) -> Reply:
     """A reply whose parts are what they should be, each call with an id of its own."""
-    if (
-        not isinstance(reply, Reply)
-        or not isinstance(reply.usage, Usage)
-        or not isinstance(reply.blocks, tuple)
-    ):
-        raise ModelError("invalid", f"the model gave {reprlib.repr(reply)}, which is no reply")
-    taken: set[str] = set()
-    return replace(reply, blocks=tuple(_sound_block(block, taken) for block in reply.blocks))
+    match reply:
+        case Reply(blocks=tuple() as blocks, usage=Usage()):
+            taken: set[str] = set()
+            return replace(reply, blocks=tuple(_sound_block(block, taken) for block in blocks))
+        case _:
+            raise ModelError("invalid", f"the model gave {reprlib.repr(reply)}, which is no reply")
 
 
 def _sound_block(block: object, taken: set[str]) -> Text | ToolUse:
