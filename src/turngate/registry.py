@@ -441,6 +441,10 @@ class Registry:
             {"owner": owner},
         )
 
+    def is_empty(self) -> bool:
+        """Is there nothing to look after, to take over or to forget?"""
+        return not self._rows("SELECT 1 FROM runs WHERE state != 'given_up' LIMIT 1", {})
+
     def sweep(self, kept: float = FINISHED_KEPT) -> int:
         """Forgets finished runs after a while, never one whose result is still to be taken."""
         before = time.time() - kept

@@ -198,6 +198,7 @@ SCALARS: Mapping[str, tuple[Mapping[str, Any], Scalars]] = {
         {"noReviseAfterSideEffects": True},
         Scalars(no_revise_after_side_effects=True),
     ),
+    "announceChildren": ({"announceChildren": False}, Scalars(announce_children=False)),
     "whenUserPending": ({"whenUserPending": "run"}, Scalars(when_user_pending="run")),
     "order": ({"order": "sequential"}, Scalars(order={"*": "sequential"})),
     "order per event": (

@@ -63,6 +63,7 @@ class Scalars:
     child_seconds: float | None = None
     no_revise_after_side_effects: bool | None = None
     when_user_pending: WhenPending | None = None
+    announce_children: bool | None = None
     order: Mapping[str, Order] | None = None  # by event; "*" for all
     mode: Mapping[str, Mode] | None = None
     payload: Payload | None = None
@@ -104,6 +105,7 @@ class Settings:
     child_seconds: float | None = None
     no_revise_after_side_effects: bool = False  # a child that has changed something is not sent on
     when_user_pending: WhenPending | None = None  # None: as the dialect has it
+    announce_children: bool = True  # a child that worked in the background reports to its parent
     order: Mapping[str, Order] = field(default_factory=dict)
     mode: Mapping[str, Mode] = field(default_factory=dict)
     payload: Payload = "full"
@@ -165,6 +167,7 @@ def merge(layers: Iterable[Layer], dialect: Dialect = TURNGATE) -> Settings:
         child_seconds=_last(scalars.child_seconds for scalars in said),
         no_revise_after_side_effects=any(scalars.no_revise_after_side_effects for scalars in said),
         when_user_pending=_last(scalars.when_user_pending for scalars in said),
+        announce_children=_last(scalars.announce_children for scalars in said) is not False,
         order=_union(scalars.order for scalars in said),
         mode=_union(scalars.mode for scalars in said),
         payload=_last(scalars.payload for scalars in said) or "full",

@@ -228,6 +228,7 @@ TURNGATE: Mapping[str, Key] = {
     "childrenDepth": Key("children_depth", count, "a whole number, 0 or more", {"type": "integer", "minimum": 0, "description": "How deep children may have children; 3, and 0: no children."}),
     "childSeconds": Key("child_seconds", seconds, "a number of seconds above 0", {**_SECONDS, "description": "Seconds for one run of a child; 3600."}, read=float),
     "noReviseAfterSideEffects": Key("no_revise_after_side_effects", flag, "true or false", {"type": "boolean", "description": "true: a child that has changed something is not sent on by hooks."}),
+    "announceChildren": Key("announce_children", flag, "true or false", {"type": "boolean", "description": "false: what children in the background found stays in the register, and no parent is told."}),
     "whenUserPending": Key("when_user_pending", one_of("defer", "run"), '"defer" or "run"', {"enum": ["defer", "run"], "description": "defer: a message that waits is answered before the gates are asked; run: they are asked all the same."}),
     "model": Key("model", text, "a model's name", {**_TEXT, "description": "The agent's model, PROVIDER:NAME."}),
     "judge": Key("judge", text, "a model's name", {**_TEXT, "description": "The model of prompt hooks."}),

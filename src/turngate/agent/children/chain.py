@@ -308,6 +308,8 @@ class Chain:
                 self.final.set_result(self.run)
             await self.handed.wait()
             taken = self.waiters > 0
+        elif not self._host.settings.announce_children:
+            taken = True  # it stays in the register, and nobody is told
         elif error := await self._undelivered():
             return await self._give_up(error)
         parent = self.run.parent_agent

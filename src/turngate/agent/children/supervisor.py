@@ -181,6 +181,9 @@ class Supervisor:
         for run in adopted:
             self.step("recovered", run)
             self._follow(run)
+        if adopted:
+            names = ", ".join(run.name for run in adopted[:5]) + (", …" if len(adopted) > 5 else "")
+            self.host.notice(f"{len(adopted)} subagent(s) of a process that is gone go on here: {names}")
         return adopted
 
     def watch(self) -> None:
@@ -212,7 +215,7 @@ class Supervisor:
     async def _watch(self) -> None:
         """What other processes did to our runs, what dead ones left, and what can be forgotten."""
         version, others, swept = -1, False, float("-inf")
-        while True:
+        while self._chains or not await in_thread(self.registry.is_empty):
             try:
                 now = await in_thread(lambda: self.registry.version)
                 if now != version:
