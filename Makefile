@@ -1,11 +1,12 @@
 # make demo and make test do all of the set-up by themselves, in .venv, without root.
 
-.PHONY: demo test check fmt bench trace schemas clean
+.PHONY: demo test check fmt bench chaos trace schemas clean
 .DEFAULT_GOAL := test
 
 PY := .venv/bin/python
 WORKERS ?= auto
 ISSUE ?=
+RUNS ?= 10000
 
 demo: .venv/installed
 	@.venv/bin/turngate demo
@@ -25,6 +26,9 @@ fmt: .venv/ready
 
 bench: .venv/ready
 	@$(PY) -m bench
+
+chaos: .venv/ready
+	@$(PY) -m bench.chaos --runs $(RUNS) --write bench/chaos.md
 
 trace: .venv/ready
 	@$(PY) tests/trace.py $(if $(ISSUE),--issue $(ISSUE))

@@ -4,7 +4,7 @@ import asyncio
 import os
 import platform
 
-from bench import hooks, session, startup
+from bench import children, hooks, session, startup
 from bench.measure import show
 
 
@@ -29,6 +29,11 @@ def main() -> None:
     show([session.last_message()])
     show([session.two_hundred_at_once()])
     show([session.run_without_hooks()])
+    show([children.durable_transition()])
+    show(children.whole_child())
+    show([children.transition_among_many()])
+    show([children.take_over()])
+    show(children.memory())
 
 
 main()

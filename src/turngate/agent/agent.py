@@ -80,10 +80,12 @@ class Agent:
         self.journal: Journal = parent.journal if parent else Journal(self.state)
         env_file = os.path.join(self.folder, "env")
         named = {"CLAUDE_ENV_FILE": env_file, "TURNGATE_ENV_FILE": env_file}
-        environ = {**os.environ, **named}
-        own = World(LocalShell(), self.project, self.journal, environ, watch=self._watch)
+        around = parent.workplace.environ if parent else dict(os.environ)
+        own = World(LocalShell(), self.project, self.journal, {**around, **named}, watch=self._watch)
         self.world: World = parent.world if parent else own
-        self.workplace = Workplace(self.project, {**os.environ, **self.settings.env}, tuple(extra_paths))
+        self.workplace: Workplace = Workplace(
+            self.project, {**around, **self.settings.env}, tuple(extra_paths)
+        )
         self.transcript_path = (
             role.transcript if role else chat_path(self.state, self.id, self.settings.dialect.name)
         )

@@ -11,7 +11,7 @@ from turngate.agent.agent import Agent
 from turngate.agent.answer import answer, last_reply
 from turngate.agent.desk import TurnHalted
 from turngate.agent.ending import missing_results, tell_observers
-from turngate.agent.history import read_past
+from turngate.agent.history import Past, read_past
 from turngate.agent.inbox import Entry, Inbox
 from turngate.agent.system import read_exports
 from turngate.agent.transcript import Transcript
@@ -205,7 +205,7 @@ class Session(Agent):
         if self.role is None:  # a child's run has one owner by the register
             self.lock.take()
         try:
-            past = await in_thread(read_past, self.transcript_path)
+            past = await self._read_past()
             self.messages, self.keys = list(past.messages), set(past.keys)
             self._kept_continuations = past.continuations if self.role is None else 0
             self.written = Transcript(
@@ -220,6 +220,12 @@ class Session(Agent):
             if self._task is None or self.written is None:  # inside a turn it stays open, and its end is told
                 self._let_go()
             raise
+
+    async def _read_past(self) -> Past:
+        """A conversation can be long, but most begin with nothing."""
+        if os.path.exists(self.transcript_path):  # noqa: ASYNC240 - as quick as a thread is started
+            return await in_thread(read_past, self.transcript_path)
+        return read_past(self.transcript_path)
 
     async def begin(self, source: Source) -> None:
         verdict = await self.fire(events.SessionStart(**self.common(), source=source, model=self.model.name))

@@ -106,7 +106,6 @@ def test_a_child_that_never_ends_does_not_hold_its_parent_for_ever(project: Path
     assert not lives((project / "pid").read_text().strip())
 
 
-# DEFECT: Session._round and then Session._more_to_come wait `Limits.wait` each, and each says so
 @pytest.mark.req("X-17")
 def test_a_child_that_never_ends_is_waited_for_once(project: Path) -> None:
     scene = parent(project, {"text": "late", "delay": 60}, main=[BACK, "waiting"], children=Limits(wait=0.2))

@@ -287,7 +287,6 @@ def test_a_prompt_that_can_not_be_written_down_is_not_sent(project: Path, step: 
     ]
 
 
-# DEFECT: Chain._restart catches TurngateError, OSError and TimeoutError only; new_child runs foreign code
 @pytest.mark.req("S4-36")
 @pytest.mark.parametrize("error", [UsageError("no model"), ValueError("no model")])
 def test_a_child_that_can_not_be_made_again_ends_as_it_is(project: Path, error: Exception) -> None:
@@ -342,7 +341,6 @@ def test_a_steer_while_a_handler_is_asked_comes_first(project: Path) -> None:
     assert counts == [0, 0, 1]
 
 
-# DEFECT: for "ended", Chain._judge does not look whether a steer-restart is under way (S4-02's third step)
 @pytest.mark.req("S4-02", "S4-37")
 @pytest.mark.parametrize("step", ["worked", "ended"])
 def test_a_steer_that_is_under_way_when_the_child_completes_keeps_the_hook_from_being_asked(

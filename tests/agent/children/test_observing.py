@@ -45,7 +45,6 @@ def test_the_whole_payload_of_a_childs_stop(project: Path) -> None:
     assert [name for name in scene.trace if name == "stop"] == ["stop"]  # the main agent's only
 
 
-# DEFECT: `result` is the last run, so its usage is not that of the chain, and it has no total_duration
 @pytest.mark.req("S1-16")
 def test_what_a_payload_says_of_use_is_what_its_result_says(project: Path) -> None:
     scene = parent(project, bash("true"), "one", "two", gate=Gate(sent_back("on"), None), allow=["Bash"])
@@ -63,7 +62,6 @@ def test_a_result_says_whether_it_is_one(project: Path, answer: Any, success: bo
     assert [stop.result.success for stop in scene.stops] == [success]
 
 
-# DEFECT: `created` is new in every run of a chain, so only the last run is measured
 @pytest.mark.req("S1-15")
 def test_the_duration_is_that_of_all_runs(project: Path) -> None:
     scene = parent(project, {"text": "one", "delay": 0.3}, "two", gate=Gate(sent_back("on"), None))
@@ -82,7 +80,6 @@ def test_a_child_that_is_sent_back_twice_is_told_once_with_all_that_it_used(proj
     assert (stop.continuations, stop.usage, stop.result.id) == (2, used(stop.transcript_path), end.run_id)
 
 
-# DEFECT: a run that is ended from outside never writes down what it used
 @pytest.mark.req("X-36", "S1-15")
 @pytest.mark.parametrize("how", ["killed", "steered"])
 def test_what_a_run_used_before_it_was_ended_from_outside_counts(project: Path, how: str) -> None:
@@ -218,7 +215,6 @@ def test_a_child_that_is_gone_on_with_keeps_its_id_and_its_conversation(project:
     assert [event.agent_id for event in scene.ended] == [first.agent_id] * 2
 
 
-# DEFECT: Chain._hear_first tells SubagentStart only for a child without any message
 @pytest.mark.req("X-36")
 def test_for_every_stop_there_is_a_start_also_when_a_child_is_gone_on_with(project: Path) -> None:
     main = [task(), "first", task("and now the words", resume="AGENT"), "second"]

@@ -225,7 +225,6 @@ def test_the_reason_is_marked_in_the_childs_transcript_and_the_next_hook_sees_th
     assert seen(project, "stop_hook_active", "continuation_count") == [(False, 0), (True, 1)]
     [told] = [each for each in spoken(scene.registered[0].transcript) if each.get("origin") == "stop_hook"]
     marks = {mark: told.get(mark) for mark in ("isMeta", "isSidechain", "stopHookActive")}
-    # DEFECT: what a child hears is written without `stopHookActive`, which the main agent's transcript has.
     assert (marks, told["message"]["content"]) == (
         {"isMeta": True, "isSidechain": True, "stopHookActive": True},
         "count again",

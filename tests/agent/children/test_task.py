@@ -77,7 +77,6 @@ def test_what_can_not_be_started_is_said_and_nothing_is_registered(
     assert (scene.heard("main")[-1], scene.steps) == (f"tool: {said}", [])
 
 
-# DEFECT: Family._check_resume does not look whether the child is still at work
 @pytest.mark.req("X-21")
 def test_a_child_that_still_works_is_not_gone_on_with_by_a_second_one(project: Path) -> None:
     async def let_it_end(scene: Parent) -> None:
@@ -156,7 +155,6 @@ def test_too_deep_there_is_no_such_tool(project: Path, depth: int, children: int
 # From outside
 
 
-# DEFECT: neither kill_all nor settled waits for a run that Family._waited has killed already
 @pytest.mark.req("X-29")
 @pytest.mark.parametrize("background", [False, True])
 def test_an_interrupt_ends_children_and_their_processes_for_good(project: Path, background: bool) -> None:
@@ -177,7 +175,6 @@ def test_an_interrupt_ends_children_and_their_processes_for_good(project: Path, 
     assert [s.outcome for s in result.subagents] == ["killed"]
 
 
-# DEFECT: the same
 @pytest.mark.req("X-29")
 def test_an_interrupt_ends_a_childs_children_too(project: Path) -> None:
     async def interrupt(scene: Parent) -> None:
@@ -191,7 +188,6 @@ def test_an_interrupt_ends_a_childs_children_too(project: Path) -> None:
     assert [finished.outcome for finished in scene.of(SubagentFinished)] == ["killed", "killed"]
 
 
-# DEFECT: Supervisor.settled does not wait for the killed children of a killed child
 @pytest.mark.req("X-29")
 @pytest.mark.parametrize("background", [False, True])
 def test_a_kill_reaches_the_childs_children(project: Path, background: bool) -> None:

@@ -10,9 +10,9 @@ import time
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from functools import partial
-from typing import Literal, Protocol, TypeVar
+from typing import Any, Literal, Protocol, TypeVar
 
-from turngate.agent.children.judging import Asking, Judged, announcement, judge
+from turngate.agent.children.judging import Asking, Judged, announcement, judge, somebody_asks
 from turngate.agent.children.limits import Limits
 from turngate.agent.children.line import Family, Line
 from turngate.agent.inbox import Entry
@@ -209,13 +209,17 @@ class Chain:
             outcome = reason = "error"
         self._office.step("worked", self.run)
         spent = self._child.last_result if self._child else None
-        if self._child:
-            await in_thread(self._child.settle)  # whoever is asked about it reads what it wrote
         return await self._to(
-            "ended", self._registry.end, self.run.id, self._office.id, outcome, reason=reason, error=error,
+            "ended", self._settle_and_end, self.run.id, self._office.id, outcome, reason=reason, error=error,
             answer=_answer(self._child), usage=spent.usage if spent else Usage(),
             tool_calls=spent.tool_calls if spent else 0, tools=spent.tools if spent else (),
         )  # fmt: skip
+
+    def _settle_and_end(self, *arguments: Any, **named: Any) -> Run | None:
+        """Whoever is asked about it reads what it wrote; both in one go, as each of them waits for the disk."""
+        if self._child:
+            self._child.settle()
+        return self._registry.end(*arguments, **named)
 
     async def _turn(self, child: Child) -> str:
         """One turn of the child; gives what was wrong with it."""
@@ -251,14 +255,15 @@ class Chain:
 
     async def _judge(self) -> Run:
         """The child says that it is done. May it stop?"""
-        run = await self._row()
-        if run.state != "ended":
-            return run  # a steer is under way already, or a kill
+        run = self.run
         judged = Judged(max_steers=run.max_steers, reason=run.reason)
-        if not self._released:
-            self._office.step("judging", run)
+        self._office.step("judging", run)
+        if not self._released and somebody_asks(self._host):
+            run = await self._row()
+            if run.state != "ended":
+                return run  # a steer is under way already, or a kill
             judged = await judge(self._host, run)
-            self._office.step("judged", run)
+        self._office.step("judged", run)
         if judged.prompt is None:
             return await self._to(
                 "final", self._registry.finish, run.id, result=run.result, reason=judged.reason,
@@ -344,12 +349,11 @@ class Chain:
 
     async def _give_up(self, error: str) -> Run:
         why = f"its result could not be announced: {error}"
-        given_up = await self._to("given up", self._registry.give_up, self.run.id, why)
         self._host.notice(
             f"the child {self.run.name} has finished, but {why}; `turngate runs show {self.run.id[:8]}` has it"
         )
-        await self._told_ended(given_up)
-        return given_up
+        await self._told_ended(replace(self.run, error=why))
+        return await self._to("given up", self._registry.give_up, self.run.id, why)
 
     async def _bury(self, why: str) -> Run:
         """It can not be brought to an end: its parent is told that it is lost, and why."""

@@ -177,7 +177,7 @@ class Family:
         try:
             supervisor = await self.supervisor()
             waiting = await in_thread(supervisor.registry.inbox, self._session.id)
-            if not await supervisor.recover() and not waiting:
+            if not await supervisor.take_over() and not waiting:
                 await self.close()  # nobody pays for children that are not there
         except (TurngateError, OSError) as error:  # whoever needs no children needs no register
             self._session.notice(str(error))

@@ -44,6 +44,13 @@ class Judged:
     guard: Mapping[str, Any] | None = None
 
 
+def somebody_asks(host: Asking) -> bool:
+    """Is there a hook or a plugin that might object?"""
+    return host.plugins.wants("subagent_stopping") or any(
+        rule.event == "SubagentStop" for rule in host.settings.rules
+    )
+
+
 async def judge(host: Asking, run: Run) -> Judged:
     texts = await in_thread(read_last_texts, host.transcript_of(run))
     answer = "\n".join(texts) if texts else None

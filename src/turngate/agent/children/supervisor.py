@@ -15,7 +15,7 @@ from turngate.core.guard import new_guard
 from turngate.core.runs import Run
 from turngate.errors import UsageError
 from turngate.registry import Owner, Registry, RegistryError, new_id
-from turngate.tasks import in_thread, to_the_end
+from turngate.tasks import Worker, in_thread, to_the_end
 
 T = TypeVar("T")
 LOOK = 0.2  # seconds between two looks at what other processes did
@@ -58,6 +58,7 @@ class Supervisor:
         self._chains: dict[str, Chain] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._writing = asyncio.Lock()  # one transition at a time: the register takes no more
+        self._clerk = Worker()  # who writes the transitions
         self._watching: asyncio.Task[None] | None = None
         if registry.fault:
             host.notice(registry.fault)
@@ -83,7 +84,7 @@ class Supervisor:
     async def _register(self, run: Run) -> Run:
         async with self._writing:
             may_run = self.line.has_room((run.parent, run.parent_agent))
-            run = await in_thread(
+            run = await self._clerk.call(
                 functools.partial(self.registry.register, run, may_run=may_run, most=self.limits.on_machine)
             )
         self.step("registered", run)
@@ -181,6 +182,11 @@ class Supervisor:
         for run in adopted:
             self.step("recovered", run)
             self._follow(run)
+        return adopted
+
+    async def take_over(self) -> list[Run]:
+        """The same, and says so."""
+        adopted = await self.recover()
         if adopted:
             names = ", ".join(run.name for run in adopted[:5]) + (", …" if len(adopted) > 5 else "")
             self.host.notice(f"{len(adopted)} subagent(s) of a process that is gone go on here: {names}")
@@ -209,8 +215,9 @@ class Supervisor:
             task.cancel()
         if tasks:
             await to_the_end(asyncio.wait(tasks))
+        await to_the_end(self._clerk.call(self.registry.close))  # what is being written is written first
+        self._clerk.close()
         self.owner.release()
-        await to_the_end(in_thread(self.registry.close))
 
     async def _watch(self) -> None:
         """What other processes did to our runs, what dead ones left, and what can be forgotten."""
@@ -223,7 +230,7 @@ class Supervisor:
                     self._disturb(await in_thread(self.registry.disturbed, self.id))
                     others = True
                 if others:
-                    await self.recover()
+                    await self.take_over()
                     others = bool(await in_thread(self.registry.orphans, self.id))
                 if time.monotonic() - swept > SWEEP:
                     swept = time.monotonic()
@@ -244,7 +251,7 @@ class Supervisor:
         for pause in (*WRITE_PAUSES, None):
             try:
                 async with self._writing:
-                    return await in_thread(transition, *arguments)
+                    return await self._clerk.call(transition, *arguments)
             except RegistryError:
                 if pause is None:
                     raise
@@ -258,7 +265,8 @@ class Supervisor:
         self.watch()
 
     def _forget(self, chain: Chain) -> None:
-        del self._chains[chain.run.chain], self._tasks[chain.run.chain]
+        if self._chains.get(chain.run.chain) is chain:
+            del self._chains[chain.run.chain], self._tasks[chain.run.chain]
         self.host.child_gone(chain.run)
         self.host.child_news(chain.run)
 

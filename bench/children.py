@@ -1,0 +1,222 @@
+"""Children and their register, against what the disk and SQLite cost without us."""
+
+import asyncio
+import contextlib
+import gc
+import json
+import os
+import sqlite3
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+
+from bench.measure import Row, interleaved
+from turngate.agent.children.limits import Limits
+from turngate.agent.session import Session
+from turngate.core.messages import ModelRequest, Reply, Text
+from turngate.core.runs import Run
+from turngate.core.settings import Settings
+from turngate.registry import Registry, new_id
+
+BLOCK = b"x" * 4096
+MANY, FEW = 5000, 10
+WAITING = 1000  # children whose memory is measured
+
+
+def durable_transition() -> Row:
+    with tempfile.TemporaryDirectory() as folder, registered(folder, FEW) as registry:
+        fd = os.open(os.path.join(folder, "raw"), os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+
+        def floor() -> None:
+            for _ in range(TRANSITIONS):
+                os.write(fd, BLOCK)
+                os.fdatasync(fd)
+
+        ours, raw = interleaved(lambda: whole_way(registry), floor, rounds=301)
+        os.close(fd)
+    what = "a durable transition of a run / a raw 4 KB append and fdatasync in the same folder"
+    return Row(what, ours / TRANSITIONS, raw / TRANSITIONS, most=2)
+
+
+def transition_among_many() -> Row:
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        registered(os.path.join(folder, "many"), MANY) as many,
+        registered(os.path.join(folder, "few"), FEW) as few,
+    ):
+        ours, floor = interleaved(lambda: whole_way(many), lambda: whole_way(few), rounds=301)
+    what = f"the next transition with {MANY} registered children / with {FEW}"
+    return Row(what, ours / TRANSITIONS, floor / TRANSITIONS, most=1.5)
+
+
+TRANSITIONS = 5
+
+
+def whole_way(registry: Registry) -> None:
+    identity = new_id()
+    child = Run(id=identity, chain=identity, agent_id=identity, owner="bench", parent=identity)
+    registry.register(child, may_run=True, most=10**6)
+    registry.end(identity, "bench", "ok", reason="complete", answer="done")
+    registry.finish(identity, result="done", reason="complete", announcement="it is done", max_steers=3)
+    registry.announce(identity)
+    registry.told(identity)
+
+
+@contextlib.contextmanager
+def registered(state: str, count: int) -> Iterator[Registry]:
+    registry = Registry(state)
+    with registry._db as db:  # noqa: SLF001 - one commit for all of them
+        db.execute("BEGIN")
+        for number in range(count):
+            registry.register(
+                Run(id=new_id(), chain=f"c{number}", agent_id=f"a{number}", owner="another", parent="s"),
+                may_run=False,
+                most=0,
+            )
+    try:
+        yield registry
+    finally:
+        registry.close()
+
+
+# A whole child
+
+
+class Silent:
+    """A model that answers at once, or, to children, never."""
+
+    name = "bench:silent"
+    context = 200_000
+
+    def __init__(self, *, answers: bool = True) -> None:
+        self.answers = answers
+
+    async def ask(self, request: ModelRequest, tell: Callable[[str], None]) -> Reply:
+        if not self.answers:
+            await asyncio.Event().wait()
+        return Reply((Text("done"),))
+
+    async def close(self) -> None:
+        pass
+
+
+def whole_child() -> list[Row]:
+    """From its registration to the moment when the announcement is on disk."""
+    commits, ours, bare = asyncio.run(_children(201))
+    return [
+        Row("commits of a child that does nothing, from registration to announce / 1", commits, 1, most=6, unit=" "),
+        Row(f"its whole time / {commits:.0f} bare commits with the same settings", ours, bare, most=3),
+    ]  # fmt: skip
+
+
+async def _children(rounds: int) -> tuple[float, float, float]:
+    times: list[float] = []
+    bare: list[float] = []
+    commits: list[int] = []
+    announced = asyncio.Event()
+
+    def step(name: str, _: Run) -> None:
+        if name == "announced":
+            announced.set()
+
+    with tempfile.TemporaryDirectory() as folder, _plain(os.path.join(folder, "plain.db")) as plain:
+        session = Session(
+            folder, Silent(), Settings(), state=os.path.join(folder, "state"), on_step=step, session_id="s"
+        )
+        async with session:
+            await session.open()
+            supervisor = await session.family.supervisor()
+            for _ in range(rounds):
+                announced.clear()
+                before, started = supervisor.registry.commits, time.perf_counter()
+                await session.family.start({"prompt": "nothing", "run_in_background": True})
+                await announced.wait()
+                times.append(time.perf_counter() - started)
+                commits.append(supervisor.registry.commits - before)
+                await supervisor.idle()
+                started = time.perf_counter()
+                for _ in range(commits[-1]):
+                    plain.execute("INSERT INTO runs (text) VALUES (?)", ("x" * 500,))
+                bare.append(time.perf_counter() - started)
+    return max(commits), statistics.median(times), statistics.median(bare)
+
+
+@contextlib.contextmanager
+def _plain(path: str) -> Iterator[sqlite3.Connection]:
+    db = sqlite3.connect(path, isolation_level=None)
+    try:
+        db.execute("PRAGMA journal_mode = WAL")
+        db.execute("PRAGMA synchronous = FULL")
+        db.execute("CREATE TABLE runs (id INTEGER PRIMARY KEY, text TEXT)")
+        yield db
+    finally:
+        db.close()
+
+
+# Two processes
+
+
+def take_over() -> Row:
+    """One of two processes is killed in the middle; the model takes 50 ms for an answer."""
+    command = [sys.executable, "-m", "bench.chaos", "--share", "--runs", "5"]
+    times = [
+        json.loads(subprocess.run(command, capture_output=True, check=True).stdout)[0]["seconds"]
+        for _ in range(5)
+    ]
+    what = "a killed process's last child is announced by another one / 2 s"
+    return Row(what, statistics.median(times), 2.0, most=1)
+
+
+# Memory
+
+
+def memory() -> list[Row]:
+    """In processes of their own, so that nobody's leftovers are counted."""
+    in_line, at_work = (_measured(at_once) for at_once in (1, WAITING))
+    return [
+        Row("memory of a child that waits in line / 1 KB", in_line, 1, most=60, unit=" KB"),
+        Row("memory of a child that waits for its model / 1 KB", at_work, 1, most=60, unit=" KB"),
+    ]
+
+
+def _measured(at_once: int) -> float:
+    command = [sys.executable, "-m", "bench.children", str(at_once)]
+    return float(json.loads(subprocess.run(command, capture_output=True, check=True).stdout))
+
+
+async def waiting(at_once: int) -> float:
+    """KB for each child."""
+    with tempfile.TemporaryDirectory() as folder:
+        session = Session(
+            folder, Silent(answers=False), Settings(), state=os.path.join(folder, "state"),
+            children=Limits(at_once=at_once, on_machine=10**6),
+        )  # fmt: skip
+        async with session:
+            await session.open()
+            await _start(session, 50)  # what is needed once is there already
+            before = _resident()
+            await _start(session, WAITING)
+            return (_resident() - before) / WAITING
+
+
+async def _start(session: Session, count: int) -> None:
+    for _ in range(count):
+        await session.family.start({"prompt": "nothing", "run_in_background": True})
+    await asyncio.sleep(1)
+
+
+def _resident() -> float:
+    gc.collect()
+    with open("/proc/self/statm", encoding="ascii") as file:
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1024
+
+
+def main() -> None:
+    print(json.dumps(asyncio.run(waiting(int(sys.argv[1])))))
+
+
+if __name__ == "__main__":
+    main()
