@@ -1,6 +1,7 @@
 """What people asked for: files instead of plugins, results that are never lost, and who it was that stopped."""
 
 import asyncio
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -8,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.agent.children.make import PROMPT, Gate, bash, parent, sent_back, task, tasks
-from tests.agent.make import KEEP, appears, hang, records, seen
+from tests.agent.make import KEEP, awaited, end_leftovers, hang, records, seen
 from tests.make import rule
 from turngate.agent.children.limits import Limits
 from turngate.core.dialect import CLAUDE
@@ -113,17 +114,14 @@ def test_reports_can_be_switched_off_and_the_register_has_them(project: Path, st
 
 
 @pytest.mark.req("U-06", "U-07")
-def test_what_a_process_that_is_gone_left_goes_on_is_said_and_reaches_its_parent(project: Path) -> None:
-    async def leave() -> None:
-        async with first.session:
-            turn = asyncio.create_task(first.session.send("go"))
-            await appears(project / "pid")
-            await first.session.family.close()
-            turn.cancel()
-            await asyncio.wait({turn})
-
-    first = parent(project, bash(hang()), main=[BACK, "waiting"], session_id="s", allow=["Bash"])
-    asyncio.run(leave())
+def test_what_a_process_that_was_killed_left_goes_on_is_said_and_reaches_its_parent(project: Path) -> None:
+    script = project / "script.json"
+    script.write_text(json.dumps({"main": [BACK, "waiting"], "sub": [bash(hang())]}))
+    command = [sys.executable, "-m", "turngate", "run", "-p", "go", "--session", "s", "--allow", "Bash"]
+    with subprocess.Popen([*command, "--model", f"scripted:{script}"], cwd=project) as process:
+        awaited(project / "pid")
+        process.kill()
+    end_leftovers(project)
     second = parent(project, "counted", main=["home"], session_id="s")
     result = second.play("go on")
     assert second.notices == ["1 subagent(s) of a process that is gone go on here: general-purpose"]
