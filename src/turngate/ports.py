@@ -2,11 +2,12 @@
 
 import asyncio
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from turngate.core.hooks import CommandHook
+from turngate.core.events import Event
+from turngate.core.hooks import AgentHook, CommandHook
 from turngate.core.messages import ModelRequest, Reply
 from turngate.core.reports import Exited
 from turngate.core.settings import Rule
@@ -108,6 +109,8 @@ class World:
         None  # called when a run starts, and with it when it ends
     )
     background: set["asyncio.Task[None]"] = field(default_factory=set)
+    judge: Callable[[str | None], Model] | None = None  # the model of a prompt hook that names one, or none
+    inspect: "Callable[[AgentHook, Event], Awaitable[str]] | None" = None  # asks a small agent, which can only look
 
     def __post_init__(self) -> None:
         self.project = os.path.abspath(self.project)

@@ -1,44 +1,35 @@
-"""How each kind of hook is run. Its time limit, and what its failure means, are the engine's business."""
+"""Command hooks: a program of the project's, told what happened on its stdin."""
 
 import os
 from collections.abc import Collection
 from dataclasses import replace
-from typing import assert_never
 
 from turngate.core.events import Event
-from turngate.core.hooks import AgentHook, CallbackHook, CommandHook, HttpHook, PromptHook, kind
-from turngate.core.reports import Broke, Report, Returned
-from turngate.core.settings import Rule, Settings
+from turngate.core.hooks import CommandHook
+from turngate.core.reports import Report
+from turngate.core.settings import Settings
 from turngate.core.wire import encode, environment
 from turngate.ports import Live, World
-from turngate.tasks import call, unless_cancelled
+from turngate.tasks import unless_cancelled
 
 
-async def run_hook(rule: Rule, event: Event, settings: Settings, world: World, live: Live) -> Report:
-    match rule.hook:
-        case CommandHook() as hook:
-            told = {"PWD": world.project, **environment(event, world.project)}
-            wanted = {**world.environ, **settings.env, **hook.env, **told}
-            env = passable(wanted)
-            if len(env) < len(wanted):
-                live.remarks.append(
-                    f"it did not get {_listed(wanted.keys() - env.keys())}: too long, or no text"
-                )
-            return await unless_cancelled(
-                world.shell.run(
-                    hook if settings.dialect.honours_shell else replace(hook, shell=None),
-                    cwd=world.project,
-                    env=env,
-                    stdin=encode(event, settings.dialect, settings.payload),
-                    live=live,
-                )
-            )
-        case CallbackHook(callback):
-            return Returned(await call(callback, event))
-        case PromptHook() | AgentHook() | HttpHook() as hook:
-            return Broke(f"{kind(hook)} hooks are not available yet")
-        case _:
-            assert_never(rule.hook)
+async def run_command(
+    hook: CommandHook, event: Event, settings: Settings, world: World, live: Live
+) -> Report:
+    told = {"PWD": world.project, **environment(event, world.project)}
+    wanted = {**world.environ, **settings.env, **hook.env, **told}
+    env = passable(wanted)
+    if len(env) < len(wanted):
+        live.remarks.append(f"it did not get {_listed(wanted.keys() - env.keys())}: too long, or no text")
+    return await unless_cancelled(
+        world.shell.run(
+            hook if settings.dialect.honours_shell else replace(hook, shell=None),
+            cwd=world.project,
+            env=env,
+            stdin=encode(event, settings.dialect, settings.payload),
+            live=live,
+        )
+    )
 
 
 def _listed(names: Collection[str]) -> str:

@@ -1,0 +1,32 @@
+"""How each kind of hook is run. Its time limit, and what its failure means, are the engine's business."""
+
+from typing import assert_never
+
+from turngate.core.events import Event
+from turngate.core.hooks import AgentHook, CallbackHook, CommandHook, HttpHook, PromptHook
+from turngate.core.reports import Report, Returned
+from turngate.core.settings import Rule, Settings
+from turngate.ports import Live, World
+from turngate.runners.agent import run_agent
+from turngate.runners.command import passable, run_command
+from turngate.runners.http import run_http
+from turngate.runners.prompt import run_prompt
+from turngate.tasks import call
+
+__all__ = ["passable", "run_hook"]
+
+
+async def run_hook(rule: Rule, event: Event, settings: Settings, world: World, live: Live) -> Report:
+    match rule.hook:
+        case CommandHook() as hook:
+            return await run_command(hook, event, settings, world, live)
+        case CallbackHook(callback):
+            return Returned(await call(callback, event))
+        case PromptHook() as hook:
+            return await run_prompt(hook, event, settings, world, live)
+        case AgentHook() as hook:
+            return await run_agent(hook, event, settings, world, live)
+        case HttpHook() as hook:
+            return await run_http(hook, event, settings, world, live)
+        case _:
+            assert_never(rule.hook)
