@@ -41,6 +41,7 @@ class Dialect:
     failure_may_block: bool  # `"blocking": true` is honoured
     held_pipes_void_json: bool  # an answer whose pipes a child still holds is not trusted
     advice: Literal["once", "never", "always"]  # does additionalContext alone send the agent on?
+    strict_judge: bool  # a model that is asked answers `{ok, reason, impossible}`, and is asked once
 
     # What the agent is told
     prefix: str
@@ -53,6 +54,7 @@ class Dialect:
     # What a hook is told
     child_identity: Literal["parent", "task", "claude"]
     last_text_block_only: bool
+    judge_sees: Literal["as_asked", "input", "conversation"]  # of what was said; `transcript` asks for it
     background_grace: float  # seconds that hooks in the background get at the end
     families: tuple[str, ...] = field(default=())
 
@@ -82,6 +84,7 @@ TURNGATE = Dialect(
     failure_may_block=True,
     held_pipes_void_json=False,
     advice="once",
+    strict_judge=False,
     prefix="[Stop hook requested continuation]\n",
     child_prefix="",
     prefix_each=False,
@@ -90,6 +93,7 @@ TURNGATE = Dialect(
     advice_limit=10_000,
     child_identity="parent",
     last_text_block_only=False,
+    judge_sees="as_asked",
     background_grace=5.0,
 )
 
@@ -103,6 +107,7 @@ MUX = Dialect(
         "defers_to_user": False,
         "advice": "never",
         "child_identity": "task",
+        "judge_sees": "input",
     }
 )
 
@@ -131,6 +136,7 @@ CLAUDE = Dialect(
     failure_may_block=False,
     held_pipes_void_json=True,
     advice="always",
+    strict_judge=True,
     prefix="Stop hook feedback:\n",
     child_prefix="Stop hook feedback:\n",
     prefix_each=True,
@@ -139,6 +145,7 @@ CLAUDE = Dialect(
     advice_limit=10_000,
     child_identity="claude",
     last_text_block_only=True,
+    judge_sees="conversation",
     background_grace=0.0,
 )
 

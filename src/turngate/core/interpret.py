@@ -7,7 +7,18 @@ from turngate.core.answers import Answer, NotAnAnswer, PlainText, read_answer, r
 from turngate.core.decisions import Advise, Allow, Block, Decision, Fault, Halt
 from turngate.core.dialect import Dialect
 from turngate.core.hooks import text_of
-from turngate.core.reports import Broke, Detached, Exited, Replied, Report, Returned, Skipped, TimedOut
+from turngate.core.judgements import read_judgement
+from turngate.core.reports import (
+    Broke,
+    Detached,
+    Exited,
+    Judged,
+    Replied,
+    Report,
+    Returned,
+    Skipped,
+    TimedOut,
+)
 from turngate.core.settings import Rule
 
 
@@ -23,6 +34,8 @@ def interpret(report: Report, rule: Rule, dialect: Dialect) -> Decision:
             return _failed(report, rule, dialect)
         case Replied(text):
             return decide(read_answer(text, rule.event, dialect), dialect)
+        case Judged(text):
+            return decide(read_judgement(text, text_of(rule.hook), rule.event, dialect), dialect)
         case Detached():
             return Allow()
         case TimedOut(seconds):

@@ -50,6 +50,7 @@ class Reply:
     usage: Usage = field(default_factory=Usage)
     model: str = ""
     id: str = ""
+    cost: float | None = None  # US dollars, of a judgement whose price is known
 
     @property
     def texts(self) -> tuple[str, ...]:
@@ -96,3 +97,4 @@ class ModelRequest:
     system: str = ""
     tools: tuple[ToolSpec, ...] = ()
     agent: Literal["main", "sub", "judge"] = "main"
+    schema: Mapping[str, Any] | None = None  # of the JSON object that the answer has to be

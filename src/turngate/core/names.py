@@ -41,6 +41,9 @@ FAMILIES = {
 
 LEVELS = ("user", "project", "local")
 
+# In the environment of everything that a hook starts: a session below it asks no hooks, or it would never end.
+IN_HOOK = "TURNGATE_IN_HOOK"
+
 # Settings of Claude Code's own whose wrong type makes it ignore the whole file, hooks included.
 FOREIGN_SETTINGS: dict[str, type | tuple[type, ...]] = {
     "cleanupPeriodDays": (int, float),

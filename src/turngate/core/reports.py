@@ -1,7 +1,9 @@
 """What a runner saw, before anybody thinks about what it means."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
+
+from turngate.core.messages import Usage
 
 
 @dataclass(frozen=True)
@@ -18,9 +20,20 @@ class Exited:
 
 @dataclass(frozen=True)
 class Replied:
-    """A model or an endpoint answered."""
+    """An endpoint answered."""
 
     text: str
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A model was asked about the stop, and answered."""
+
+    text: str
+    model: str = ""
+    usage: Usage = field(default_factory=Usage)
+    requests: int = 1
+    cost: float | None = None  # US dollars, where the price is known
 
 
 @dataclass(frozen=True)
@@ -57,4 +70,4 @@ class Skipped:
     on_purpose: bool = False  # as configured: nobody has to be warned
 
 
-Report = Exited | Replied | Returned | Detached | TimedOut | Broke | Skipped
+Report = Exited | Replied | Judged | Returned | Detached | TimedOut | Broke | Skipped

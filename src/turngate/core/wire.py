@@ -19,7 +19,8 @@ from turngate.core.hooks import (
     label,
     text_of,
 )
-from turngate.core.reports import Exited, Replied, Report, TimedOut
+from turngate.core.names import IN_HOOK
+from turngate.core.reports import Exited, Judged, Replied, Report, TimedOut
 from turngate.core.settings import Payload, Settings
 from turngate.core.verdict import HookRun, Stop, Verdict, outcome, said, unenforced, warnings
 
@@ -131,6 +132,7 @@ def environment(event: Event, project: str) -> dict[str, str]:
         "CLAUDE_PROJECT_DIR": project,
         "TURNGATE_EVENT": event.name,
         "TURNGATE_SESSION_ID": event.session_id,
+        IN_HOOK: "1",
     }
 
 
@@ -225,14 +227,21 @@ def run_json(run: HookRun) -> dict[str, Any]:
         "stdout": _head_and_tail(stdout),
         "stderr": _head_and_tail(stderr),
         "notice": run.decision.notice,
+        **({"evaluation": _evaluation(run.report)} if isinstance(run.report, Judged) else {}),
     }
+
+
+def _evaluation(report: Judged) -> dict[str, Any]:
+    """What a judgement took."""
+    used = {name: count for name, count in vars(report.usage).items() if count or "cache" not in name}
+    return {"model": report.model, "requests": report.requests, **used, "cost_usd": report.cost}
 
 
 def _printed(report: Report) -> tuple[str, str]:
     match report:
         case Exited() | TimedOut():
             return report.stdout, report.stderr
-        case Replied(text):
+        case Replied(text) | Judged(text):
             return text, ""
         case _:
             return "", ""
