@@ -12,6 +12,7 @@ def _own_home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monk
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.setenv("TURNGATE_STATE", str(home / "state"))
     monkeypatch.delenv("CLAUDE_CODE_STOP_HOOK_BLOCK_CAP", raising=False)
+    monkeypatch.delenv("TURNGATE_IN_HOOK", raising=False)  # `make test` is a stop hook of ours
 
 
 @pytest.fixture

@@ -14,6 +14,7 @@ from turngate.core.dialect import Dialect
 from turngate.core.events import Event, StopHookInput
 from turngate.core.hooks import CommandHook
 from turngate.core.interpret import interpret
+from turngate.core.names import IN_HOOK
 from turngate.core.plan import plan
 from turngate.core.reports import Broke, Detached, Report, Skipped, TimedOut
 from turngate.core.settings import Rule, Settings
@@ -31,7 +32,9 @@ from turngate.tasks import CancelledItself, is_cancelled, off_the_loop, to_the_e
 async def ask_hooks(event: Event, settings: Settings, world: World) -> Verdict:
     """May the agent stop? Asks every hook that is configured for this event, once."""
     planned = plan(settings, event)
-    if not planned.ask and not planned.skip:
+    if (
+        not planned.ask and not planned.skip
+    ) or IN_HOOK in world.environ:  # a hook that asks itself never ends
         return Stop()
     asked = await _ask_in_order(planned.ask, event, settings, world)
     if planned.skip:

@@ -127,6 +127,7 @@ def test_the_environment_names_the_project_the_transcript_and_the_count() -> Non
         "CLAUDE_PROJECT_DIR": "/p",
         "TURNGATE_EVENT": "Stop",
         "TURNGATE_SESSION_ID": "s-1",
+        "TURNGATE_IN_HOOK": "1",
     }
 
 

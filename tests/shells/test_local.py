@@ -296,6 +296,7 @@ def test_a_hook_finds_project_transcript_and_state_in_its_environment(
         "MUX_STOP_HOOK_COUNT": str(int(active)),
         "MUX_TRANSCRIPT_PATH": "/t/c.jsonl",
         "TURNGATE_EVENT": "Stop",
+        "TURNGATE_IN_HOOK": "1",
         "TURNGATE_PROJECT_DIR": str(project),
         "TURNGATE_SESSION_ID": "s-1",
         "TURNGATE_STOP_HOOK_ACTIVE": word,

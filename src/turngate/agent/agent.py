@@ -27,6 +27,7 @@ from turngate.core.verdict import HookRun, Stop, Verdict, notices, outcome, warn
 from turngate.engine import ask_hooks
 from turngate.errors import UsageError
 from turngate.journal import Journal, session_folder, state_folder
+from turngate.models.judges import Judges
 from turngate.plugins.observers import PluginContext, Plugins
 from turngate.ports import Model, World
 from turngate.settings.files import load_settings
@@ -81,7 +82,15 @@ class Agent:
         env_file = os.path.join(self.folder, "env")
         named = {"CLAUDE_ENV_FILE": env_file, "TURNGATE_ENV_FILE": env_file}
         around = parent.workplace.environ if parent else dict(os.environ)
-        own = World(LocalShell(), self.project, self.journal, {**around, **named}, watch=self._watch)
+        self.judges = Judges(self.settings.judge, model, models, {**around, **self.settings.env})
+        own = World(
+            LocalShell(),
+            self.project,
+            self.journal,
+            {**around, **named},
+            watch=self._watch,
+            judge=self.judges,
+        )
         self.world: World = parent.world if parent else own
         self.workplace: Workplace = Workplace(
             self.project, {**around, **self.settings.env}, tuple(extra_paths)

@@ -20,6 +20,7 @@ from turngate.core import events
 from turngate.core.guard import GoHome, GoOn, LoopGuard, new_guard
 from turngate.core.messages import Reply, Results, Said
 from turngate.core.moments import context_of, refusal_of
+from turngate.core.names import IN_HOOK
 from turngate.core.turn import Continuation, Notice, SessionEvent, TurnEnd, TurnResult
 from turngate.core.verdict import Stop
 from turngate.errors import ModelError, UsageError
@@ -212,6 +213,8 @@ class Session(Agent):
                 self.transcript_path, self.id, self.project, sidechain=self.role is not None, parent=past.last
             )
             if self.role is None:
+                if IN_HOOK in self.world.environ and self.hooks:
+                    self.notice("this session was started from a hook, so it asks no hooks")
                 for problem in (*self.settings.errors, *self.family.problems):
                     self.notice(str(problem))
             await self.family.open()
@@ -291,6 +294,7 @@ class Session(Agent):
     async def _close_model(self) -> None:
         try:
             async with asyncio.timeout(GOODBYE):
+                await self.judges.close()
                 await self.model.close()
         except Exception as error:  # noqa: BLE001 - foreign code, and the conversation is over
             self.notice(f"the model's connection could not be closed: {type(error).__name__}: {error}")

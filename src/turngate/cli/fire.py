@@ -8,6 +8,7 @@ from importlib import import_module
 
 from turngate.cli.place import project_folder
 from turngate.core.fields import checked
+from turngate.core.names import IN_HOOK
 from turngate.errors import UsageError
 from turngate.settings.glance import nothing_to_ask
 
@@ -19,6 +20,9 @@ def run(options: argparse.Namespace) -> int:
         checked(options.event, told)
     except ValueError as error:
         raise UsageError(f"{_shown(options.input)}: {error}") from None
+    if IN_HOOK in os.environ:
+        _print_nested(options)
+        return 0
     if nothing_to_ask(project, options.event, options.dialect):
         _print_nothing(options)
         return 0
@@ -64,6 +68,14 @@ def _print_nothing(options: argparse.Namespace) -> None:
         print(
             f"{options.event}: no hook is configured in {os.path.abspath(options.project)}, the agent may stop"
         )
+
+
+def _print_nested(options: argparse.Namespace) -> None:
+    why = "this was started from a hook, so no hook is asked"
+    if options.json:
+        print(json.dumps({**NOTHING, "event": options.event, "warnings": [why]}))
+    else:
+        print(f"{options.event}: {why}")
 
 
 # What the engine says when nobody is asked; a test holds it against the real thing.

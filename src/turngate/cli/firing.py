@@ -28,6 +28,7 @@ from turngate.core.verdict import (
 from turngate.core.wire import read_event, verdict_json
 from turngate.engine import ask_hooks
 from turngate.journal import Journal, state_folder
+from turngate.models.judges import Judges
 from turngate.ports import World
 from turngate.settings.files import load_settings
 from turngate.shells.local import LocalShell
@@ -40,7 +41,8 @@ def fire(options: argparse.Namespace, project: str, told: dict[str, Any]) -> int
     settings = load_settings(project, dialect=options.dialect)
     event = read_event(options.event, told, cwd=project)
     journal = Journal(state_folder())
-    ended = interruptible(_ask(event, settings, World(LocalShell(), project, journal)))
+    judges = Judges(settings.judge)
+    ended = interruptible(_ask(event, settings, World(LocalShell(), project, journal, judge=judges), judges))
     journal.close()
     if isinstance(ended, signal.Signals):
         print(f"turngate: {ended.name}, nothing was decided and no hook is left running", file=sys.stderr)
@@ -71,7 +73,7 @@ def _exit_code(verdict: Verdict, settings: Settings, *, strict: bool, broken: bo
     return UNENFORCED if strict and (broken or unenforced(verdict.runs, settings.dialect)) else ALLOWED
 
 
-async def _ask(event: Event, settings: Settings, world: World) -> tuple[Verdict, int]:
+async def _ask(event: Event, settings: Settings, world: World, judges: Judges) -> tuple[Verdict, int]:
     names = [label(rule.hook) for rule in plan(settings, event).ask]
     progress = asyncio.create_task(_tell_progress(names))
     try:
@@ -79,7 +81,9 @@ async def _ask(event: Event, settings: Settings, world: World) -> tuple[Verdict,
     finally:
         progress.cancel()
         await asyncio.gather(progress, return_exceptions=True)
-    return verdict, await world.close(settings.dialect.background_grace)
+    left_behind = await world.close(settings.dialect.background_grace)
+    await judges.close()
+    return verdict, left_behind
 
 
 async def _tell_progress(names: list[str]) -> None:

@@ -25,6 +25,7 @@ try:
     from pydantic_ai import messages as wire
     from pydantic_ai.direct import model_request_stream
     from pydantic_ai.models import Model, ModelRequestParameters, infer_model
+    from pydantic_ai.output import OutputObjectDefinition
     from pydantic_ai.providers import infer_provider_class
     from pydantic_ai.settings import ModelSettings
     from pydantic_ai.tools import ToolDefinition
@@ -83,7 +84,7 @@ class LiveModel:
                 model,
                 _history(request.messages),
                 model_settings=_settings(request, model),
-                model_request_parameters=_parameters(request),
+                model_request_parameters=_parameters(request, model),
             ) as stream:
                 async for event in stream:
                     if piece := _piece(event):
@@ -92,7 +93,7 @@ class LiveModel:
         except Exception as error:  # noqa: BLE001 (what SDKs raise is not ours to list)
             raise _failure(error, self._provider) from None  # its chain may hold a key
         if response.finish_reason or (response.provider_details or {}).get("finish_reason"):
-            yield _reply(response)
+            yield _reply(response, priced=request.agent == "judge")
 
     def _connected(self) -> Model:
         """A connection belongs to the event loop that opened it; another loop needs another one."""
@@ -145,7 +146,16 @@ def _settings(request: ModelRequest, model: Model) -> ModelSettings:
     return settings
 
 
-def _parameters(request: ModelRequest) -> ModelRequestParameters:
+def _parameters(request: ModelRequest, model: Model) -> ModelRequestParameters:
+    parameters = _plain_parameters(request)
+    # A model that can not be held to a schema is told its form in words, as the others are too.
+    if request.schema is not None and model.profile.get("supports_json_schema_output", False):
+        parameters.output_mode = "native"
+        parameters.output_object = OutputObjectDefinition(dict(request.schema), name="judgement")
+    return parameters
+
+
+def _plain_parameters(request: ModelRequest) -> ModelRequestParameters:
     return ModelRequestParameters(
         function_tools=[
             ToolDefinition(
@@ -202,7 +212,7 @@ def _piece(event: wire.ModelResponseStreamEvent) -> str:
             return ""
 
 
-def _reply(response: wire.ModelResponse) -> Reply:
+def _reply(response: wire.ModelResponse, *, priced: bool = False) -> Reply:
     blocks = tuple(block for part in response.parts if (block := _block(part)))
     return Reply(
         blocks or _refusal(response),
@@ -210,7 +220,16 @@ def _reply(response: wire.ModelResponse) -> Reply:
         _usage(response),
         model=response.model_name or "",
         id=response.provider_response_id or "",
+        cost=_cost(response) if priced else None,
     )
+
+
+def _cost(response: wire.ModelResponse) -> float | None:
+    """In US dollars, as far as pydantic-ai knows the model's price."""
+    try:
+        return float(response.cost().total_price)
+    except (LookupError, ValueError, AssertionError):
+        return None
 
 
 def _block(part: wire.ModelResponsePart) -> Text | ToolUse | None:
