@@ -91,6 +91,7 @@ def _file(junk: Values, words: Values, numbers: Values) -> Mapping[str, Values]:
         "limit": st.integers(0, 20), "hardLimit": st.integers(0, 20), "order": per_event, "mode": per_event,
         "payload": st.sampled_from(["full", "strict"]), "defaults": limits, "stopBudget": _often(_seconds, numbers),
         "model": text, "judge": text, "plugins": st.lists(text, max_size=2), "pluginDirs": st.lists(text, max_size=2),
+        "allowedUrls": st.lists(text, max_size=2),
     }  # fmt: skip
     section = _object({}, {name: _often(value, junk) for name, value in good.items()})
     steers = _often(st.integers(0, 5), junk).map(

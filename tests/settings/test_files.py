@@ -13,6 +13,7 @@ import pytest
 
 from tests.make import rule, script, stop_event, stop_hooks, subagent_stop, write_settings
 from turngate.core.dialect import CLAUDE, DIALECTS, MUX, TURNGATE
+from turngate.core.endpoints import UrlList
 from turngate.core.events import Event
 from turngate.core.hooks import AgentHook, CallbackHook, CommandHook, Hook, HttpHook, PromptHook, text_of
 from turngate.core.names import LEVELS
@@ -527,6 +528,16 @@ def test_a_guard_that_can_not_be_read_voids_its_file_in_the_claude_dialect_only(
 
 
 # The hard limit
+
+
+@pytest.mark.parametrize("level", ["project", "local"])
+def test_the_lists_of_addresses_all_count_so_that_a_project_can_only_narrow(
+    folders: Folders, level: str
+) -> None:
+    folders.write(level, "turngate", {"turngate": {"allowedUrls": ["https://b"]}})
+    folders.write("user", "claude", {"turngate": {"allowedUrls": ["https://a", "https://b"]}})
+    lists = (UrlList(("https://a", "https://b"), "user"), UrlList(("https://b",), level))
+    assert folders.load() == Settings(hard_limit=10, allowed_urls=lists)
 
 
 def hard_limits(folders: Folders, levels: Mapping[str, int], dialect: str = "turngate") -> Settings:

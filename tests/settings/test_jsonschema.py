@@ -81,7 +81,7 @@ GOOD: Mapping[str, Any] = {
         "turngate": {
             "limit": 0, "hardLimit": 20, "order": "first_block", "mode": {"Stop": "observe"}, "payload": "strict",
             "defaults": {"command": 5, "Stop": 0.5, "SubagentStop": {"prompt": 1}}, "stopBudget": 9, "model": "x:y",
-            "judge": "x:z", "plugins": ["a"], "pluginDirs": [],
+            "judge": "x:z", "plugins": ["a"], "pluginDirs": [], "allowedUrls": ["*.a"],
         }
     },
     "the rest": {

@@ -224,6 +224,7 @@ SCALARS: Mapping[str, tuple[Mapping[str, Any], Scalars]] = {
     "plugins": ({"plugins": ["git"]}, Scalars(plugins=("git",))),
     "no plugins": ({"plugins": []}, Scalars(plugins=())),
     "pluginDirs": ({"pluginDirs": ["a", "b"]}, Scalars(plugin_dirs=("a", "b"))),
+    "allowedUrls": ({"allowedUrls": ["https://a/", "*.b"]}, Scalars(allowed_urls=("https://a/", "*.b"))),
 }  # fmt: skip
 
 
@@ -797,6 +798,7 @@ BAD_SCALARS: Mapping[str, tuple[str, Any, str]] = {
     "plugins a text": ("plugins", "git", 'is "git", expected a list of names: ignored'),
     "plugins of numbers": ("plugins", [1], "is a list, expected a list of names: ignored"),
     "pluginDirs null": ("pluginDirs", None, "is null, expected a list of folders: ignored"),
+    "allowedUrls text": ("allowedUrls", "a", 'is "a", expected a list of addresses or hosts: ignored'),
 }  # fmt: skip
 
 

@@ -5,6 +5,7 @@ from dataclasses import InitVar, dataclass, field
 from typing import Any, Literal, assert_never
 
 from turngate.core.dialect import HookKind
+from turngate.core.endpoints import shown
 
 Mode = Literal["gate", "observe"]
 
@@ -94,7 +95,7 @@ def text_of(hook: Hook) -> str:
         case PromptHook(prompt) | AgentHook(prompt):
             return prompt
         case HttpHook(url):
-            return url
+            return shown(url)
         case CallbackHook(callback, name):
             return name or getattr(callback, "__qualname__", None) or repr(callback)
         case _:
@@ -118,5 +119,7 @@ def identity(hook: Hook) -> tuple[object, ...]:
             return ("command", command, args)
         case CallbackHook():
             return ("callback", object())
+        case HttpHook(url):
+            return ("http", url)
         case _:
             return (kind(hook), text_of(hook))

@@ -33,7 +33,7 @@ def interpret(report: Report, rule: Rule, dialect: Dialect) -> Decision:
         case Exited():
             return _failed(report, rule, dialect)
         case Replied(text):
-            return decide(read_answer(text, rule.event, dialect), dialect)
+            return _endpoint(text, rule, dialect)
         case Judged(text):
             return decide(read_judgement(text, text_of(rule.hook), rule.event, dialect), dialect)
         case Detached():
@@ -46,6 +46,14 @@ def interpret(report: Report, rule: Rule, dialect: Dialect) -> Decision:
             return Allow() if on_purpose else Fault(why, "skipped")
         case _:
             assert_never(report)
+
+
+def _endpoint(text: str, rule: Rule, dialect: Dialect) -> Decision:
+    """Claude Code: "2xx empty = allow; JSON as above; text -> error"."""
+    answer = read_answer(text, rule.event, dialect)
+    if isinstance(answer, PlainText) and text.strip("\ufeff \t\r\n"):
+        return Fault("it answered with a text that is no JSON object", warnings=answer.warnings)
+    return decide(answer, dialect)
 
 
 def _succeeded(report: Exited, rule: Rule, dialect: Dialect) -> Decision:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal, TypeVar
 
 from turngate.core.dialect import TURNGATE, Dialect
+from turngate.core.endpoints import UrlList
 from turngate.core.hooks import Hook, Mode, kind
 from turngate.core.names import LEVELS
 
@@ -74,6 +75,7 @@ class Scalars:
     retention_days: float | None = None
     plugins: tuple[str, ...] | None = None
     plugin_dirs: tuple[str, ...] | None = None
+    allowed_urls: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,6 +118,7 @@ class Settings:
     retention_days: float = RETENTION_DAYS
     plugins: tuple[str, ...] = ()
     plugin_dirs: tuple[str, ...] = ()
+    allowed_urls: tuple[UrlList, ...] = ()  # an http hook must be in each of them
     env: Mapping[str, str] = field(default_factory=dict)
     problems: tuple[Problem, ...] = ()
 
@@ -178,6 +181,7 @@ def merge(layers: Iterable[Layer], dialect: Dialect = TURNGATE) -> Settings:
         retention_days=_last(scalars.retention_days for scalars in said) or RETENTION_DAYS,
         plugins=_last(scalars.plugins for scalars in said) or (),
         plugin_dirs=_last(scalars.plugin_dirs for scalars in said) or (),
+        allowed_urls=_url_lists(ordered),
         env=_union(layer.env for layer in ordered),
         problems=tuple(p for layer in ordered for p in layer.problems) + refused,
     )
@@ -230,6 +234,12 @@ def _hard_limit(layers: Sequence[Layer], dialect: Dialect) -> tuple[int | None, 
             Problem(file=asking[-1].file, field="turngate.limit", message=message, severity="warning")
         )
     return ceiling, tuple(problems)
+
+
+def _url_lists(layers: Iterable[Layer]) -> tuple[UrlList, ...]:
+    """Every file's list counts, so that a later one can only narrow."""
+    said = ((layer.scalars.allowed_urls, layer.level) for layer in layers)
+    return tuple(UrlList(patterns, level) for patterns, level in said if patterns is not None)
 
 
 def _last(values: Iterable[T | None]) -> T | None:

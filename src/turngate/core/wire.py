@@ -255,8 +255,8 @@ def hook_json(hook: Hook, timeout: float | None = None) -> dict[str, Any]:
             shown |= {"command": command} if args is None else {"command": command, "args": list(args)}
         case PromptHook(prompt) | AgentHook(prompt):
             shown["prompt"] = prompt
-        case HttpHook(url):
-            shown["url"] = url
+        case HttpHook():
+            shown["url"] = text_of(hook)
         case CallbackHook():
             shown["name"] = text_of(hook)
         case _:

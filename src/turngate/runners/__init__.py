@@ -27,6 +27,6 @@ async def run_hook(rule: Rule, event: Event, settings: Settings, world: World, l
         case AgentHook() as hook:
             return await run_agent(hook, event, settings, world, live)
         case HttpHook() as hook:
-            return await run_http(hook, event, settings, world, live)
+            return await run_http(hook, event, settings, world, live, source=rule.source)
         case _:
             assert_never(rule.hook)

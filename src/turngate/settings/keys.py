@@ -235,6 +235,7 @@ TURNGATE: Mapping[str, Key] = {
     "retentionDays": Key("retention_days", seconds, "a number of days above 0", {"type": "number", "exclusiveMinimum": 0, "maximum": LONGEST, "description": "How long `turngate sessions prune` keeps a session; 30."}, read=float),
     "plugins": Key("plugins", texts, "a list of names", {"type": "array", "items": {"type": "string"}, "description": "Plugins that are switched on."}, read=tuple),
     "pluginDirs": Key("plugin_dirs", texts, "a list of folders", {"type": "array", "items": {"type": "string"}, "description": "Folders of plugins."}, read=tuple),
+    "allowedUrls": Key("allowed_urls", texts, "a list of addresses or hosts", {"type": "array", "items": {"type": "string"}, "description": "What http hooks may ask: `https://host/path/` or `*.example.com`. Yours limits every project; a project's can only narrow it."}, read=tuple),
 }  # fmt: skip
 
 # Keys whose value may be an object of events.
