@@ -32,9 +32,9 @@ from turngate.tasks import CancelledItself, is_cancelled, off_the_loop, to_the_e
 async def ask_hooks(event: Event, settings: Settings, world: World) -> Verdict:
     """May the agent stop? Asks every hook that is configured for this event, once."""
     planned = plan(settings, event)
-    if (
-        not planned.ask and not planned.skip
-    ) or IN_HOOK in world.environ:  # a hook that asks itself never ends
+    if not planned.ask and not planned.skip:
+        return Stop()
+    if IN_HOOK in world.environ:  # a hook that asks hooks would never end
         return Stop()
     asked = await _ask_in_order(planned.ask, event, settings, world)
     if planned.skip:

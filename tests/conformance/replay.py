@@ -20,6 +20,7 @@ from turngate.core.dialect import CLAUDE
 from turngate.core.events import StopEvent, Subagent
 from turngate.core.guard import EndedBy, GoHome, GoOn, new_guard
 from turngate.core.hooks import CallbackHook
+from turngate.core.judgements import INSTRUCTIONS
 from turngate.core.settings import Rule, Settings
 from turngate.core.turn import OUTCOMES, TurnResult
 from turngate.engine import ask_hooks
@@ -102,6 +103,7 @@ def replay_session(case: Case, stage: Stage, server: AnthropicServer) -> dict[st
     traces = _traces(case, stage, app)
     return {
         "requests": server.agents.count("main"),
+        "asked_by_hooks": server.agents.count("hook"),
         "continuations": _heard_by_model(server, stage),
         "children": _children(server),
         "ended_by": result.ended_by,
@@ -163,7 +165,8 @@ def recorded_session(case: Case) -> dict[str, Any]:
     told = _told_here(list(_recorded_input(case).items()), case)
     children = _recorded_children(case)
     ours = AFTER_AN_ERROR.get(case["name"], {})
-    turn = {**recorded(case), "first_stdin": told, "children": children, **ours}
+    asked = case["expect"]["model_requests"].get("hook", 0)
+    turn = {**recorded(case), "asked_by_hooks": asked, "first_stdin": told, "children": children, **ours}
     return {**turn, "answer": _comparable_answer(turn["ended_by"], _last_answer(case, turn["requests"]))}
 
 
@@ -272,7 +275,7 @@ def _furnish(case: Case, stage: Stage) -> None:
     names = {f"{{{name}}}": str(_script_path(name, stage)) for name in case.get("hook_scripts", {})}
     names["{rec}"] = str(stage.notes)
     for name, body in case.get("hook_scripts", {}).items():
-        _write_script(name, _filled(body, names), stage)
+        _write_script(name, PACE.get(case["name"], "") + _filled(body, names), stage)
     for name, text in case.get("files", {}).items():
         (stage.project / name).write_text(_filled(text, names))
     for level, content in case.get("settings", {}).items():
@@ -446,7 +449,9 @@ def _traces(case: Case, stage: Stage, app: App) -> dict[str, Any]:
 
 
 def who_asks(body: Json) -> str:
-    """The recorded tasks of children are marked."""
+    """The recorded tasks of children are marked, and a judge has instructions of its own."""
+    if body.get("system", [{}])[0].get("text") == INSTRUCTIONS:
+        return "hook"
     return "sub" if "SUBAGENT-PROMPT" in json.dumps(body["messages"][0]) else "main"
 
 
@@ -581,6 +586,9 @@ ENDED_AT_ONCE = frozenset({"async_true", "async_fast", "async_exit2"})
 # What scripts leave in `{rec}`. `asyncdone` and `survived` are not among it: they were ended in time.
 LEFT = {"project_dir_quoted": ["x"], "x_timeout_setsid_child": ["gc"]}
 
+# Whichever of two hooks ends first is told first; there the model was quicker than the command.
+PACE = {"prompt_and_command": "sleep 1; "}
+
 # At least so long, and shorter than it would take if hooks ran one after another, a time limit did not hold,
 # the wrong one of two limits held, or somebody waited for a child that holds the pipes.
 SECONDS = {
@@ -593,6 +601,7 @@ SECONDS = {
     "ignore_sigterm": (1.0, 12.0),
     "x_timeout_setsid_child": (1.0, 20.0),
     "cb_timeout": (1.0, 20.0),
+    "prompt_timeout": (1.0, 7.0),
     "sub_timeout": (1.0, 20.0),
     "bg_child_pipes": (0.0, 8.0),
     "bg_child_pipes_block": (0.0, 8.0),

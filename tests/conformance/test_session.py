@@ -19,7 +19,8 @@ from tests.conformance.replay import (
 )
 from tests.conformance.test_claude import CASES, DIFFERENT, LATER, REPLAYED
 
-IN_A_SESSION = [*REPLAYED, *LATER["2"], *LATER["3"]]
+PROMPTS = [name for name in LATER["4"] if name.startswith("prompt_")]
+IN_A_SESSION = [*REPLAYED, *LATER["2"], *LATER["3"], *PROMPTS]
 
 THROUGH_THE_COMMAND = [
     "exit0_silent",
@@ -40,6 +41,8 @@ THROUGH_THE_COMMAND = [
     "sub_context",
     "sub_background",
     "sub_two_parallel",
+    "prompt_not_ok_noreason",
+    "prompt_and_command",
 ]
 
 # What a hook may say and how it is counted, once more at a child's stop.
@@ -90,6 +93,9 @@ SHOWS: dict[str, tuple[str, ...]] = {
     "sub_block_forever": ("S3-37",),
     "sub_matcher_match": ("X-15",),
     "sub_matcher_nomatch": ("X-15",),
+    "prompt_not_ok_forever": ("S2-01", "S3-33"),
+    "prompt_impossible": ("X-38",),
+    "prompt_timeout": ("S2-17", "S2-19"),
 }
 
 
@@ -123,6 +129,12 @@ def cases(names: Iterable[str]) -> pytest.MarkDecorator:
     )
 
 
+OLD_MODEL = pytest.mark.filterwarnings(
+    "ignore:The model 'claude-sonnet-4-5' is deprecated:DeprecationWarning"
+)
+
+
+@OLD_MODEL
 @cases(IN_A_SESSION)
 def test_a_session_goes_as_it_went_in_claude_code(case: Case, stage: Stage, server: AnthropicServer) -> None:
     assert replay_session(case, stage, server) == recorded_session(case)
@@ -149,7 +161,27 @@ def test_a_childs_stop_goes_as_the_main_agents_went(
     assert replay_session(case, stage, server) == recorded_session(case)
 
 
+WHO_IS_ASKED = {
+    "prompt_ok_string": "claude-sonnet-5-5",  # the address is not Anthropic's own, so only the session's is known there
+    "prompt_model": "claude-sonnet-4-5",
+    "prompt_model_alias": "sonnet",
+    "prompt_small_fast_env": "my-small-model",
+    "prompt_haiku_env": "my-haiku-model",
+}
+
+
+@OLD_MODEL
+@pytest.mark.req("S3-29")
+@cases(WHO_IS_ASKED)
+def test_a_prompt_hook_asks_the_model_that_claude_code_asked(
+    case: Case, stage: Stage, server: AnthropicServer
+) -> None:
+    replay_session(case, stage, server)
+    asked = [body["model"] for body, who in zip(server.requests, server.agents, strict=True) if who == "hook"]
+    assert asked == [WHO_IS_ASKED[case["name"]]]
+
+
 def test_every_case_that_needs_only_a_session_is_replayed_in_one() -> None:
-    waiting = [name for issue, names in LATER.items() if issue == "4" for name in names]
+    waiting = [name for name in LATER["4"] if name not in IN_A_SESSION]
     assert sorted([*IN_A_SESSION, *DIFFERENT, *waiting]) == sorted(CASES)
-    assert (len(IN_A_SESSION), len(DIFFERENT)) == (129, 1)
+    assert (len(IN_A_SESSION), len(DIFFERENT)) == (144, 1)

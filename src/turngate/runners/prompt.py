@@ -1,5 +1,6 @@
 """Prompt hooks: a question to a small model, which answers whether the agent may stop."""
 
+import asyncio
 from collections.abc import Callable
 from functools import partial
 
@@ -15,7 +16,7 @@ from turngate.core.wire import encode
 from turngate.digest import conversation, digest, last_answer
 from turngate.errors import ModelError, UsageError
 from turngate.ports import Live, Model, World
-from turngate.tasks import call, off_the_loop
+from turngate.tasks import STUBBORN, off_the_loop
 
 BYTES_PER_TOKEN = 3  # or more, in what people and programs write
 SHARE = 0.7  # of a model's context that a conversation may fill
@@ -36,16 +37,12 @@ async def run_prompt(hook: PromptHook, event: Event, settings: Settings, world: 
 
 async def _judged(judge: Model, asked: str, hook: PromptHook, event: Event, dialect: Dialect) -> Report:
     """One answer; one more where the first can not be read. What it says is for others to decide."""
-
-    async def ask(request: ModelRequest) -> Reply:
-        return await judge.ask(request, _unheard)
-
     messages: tuple[Message, ...] = (Said(asked),)
     usage, cost = Usage(), 0.0
     priced = True
     for number in (1, 2):
         request = ModelRequest(messages=messages, system=INSTRUCTIONS, agent="judge", schema=SCHEMA)
-        reply: Reply = await call(ask, request)  # a model is foreign code: it can not hold the turn
+        reply = await _asked(judge, request)
         usage += reply.usage
         priced, cost = priced and reply.cost is not None, cost + (reply.cost or 0.0)
         report = Judged(reply.text, reply.model or judge.name, usage, number, cost if priced else None)
@@ -54,6 +51,25 @@ async def _judged(judge: Model, asked: str, hook: PromptHook, event: Event, dial
             break
         messages = (*messages, reply, Said(again(answer.error)))
     return report
+
+
+async def _asked(judge: Model, request: ModelRequest) -> Reply:
+    """A model is foreign code: one that does not mind its cancellation holds up nobody for long."""
+    asking = asyncio.ensure_future(judge.ask(request, _unheard))
+    asking.add_done_callback(_heard)
+    try:
+        await asyncio.wait({asking})
+    finally:
+        if not asking.done():
+            asking.cancel()
+            await asyncio.wait({asking}, timeout=STUBBORN)
+    return asking.result()
+
+
+def _heard(asking: "asyncio.Future[Reply]") -> None:
+    """What it raises after we have gone is nobody's business."""
+    if not asking.cancelled():
+        asking.exception()
 
 
 def _unheard(_: str) -> None:
