@@ -2,7 +2,8 @@
 
 TurngateError        one sentence: what is wrong, where, what to do
 ├── UsageError       the command line, the event or a script is wrong
-│   └── SessionBusy  another process writes this session
+│   ├── SessionBusy  another process writes this session
+│   └── InvalidOptions  what Python code configured; it stands in options.py
 └── ModelError       the model's provider did not answer
 """
 

@@ -127,3 +127,6 @@ class World:
                 task.cancel()
             await to_the_end(asyncio.gather(*late, return_exceptions=True))
         return len(late)
+
+
+Workspace = World  # the name that editors have for it

@@ -23,7 +23,7 @@ from turngate.core.reports import Exited
 from turngate.core.runs import Run
 from turngate.core.settings import Rule, Settings
 from turngate.core.turn import HookFinished, HookStarted, Notice, SessionEvent, SubagentFinished, TurnResult
-from turngate.core.verdict import HookRun, Stop, Verdict, notices, outcome, warnings
+from turngate.core.verdict import HookRun, Stop, Verdict, notices, outcome, said, warnings
 from turngate.engine import ask_hooks
 from turngate.errors import UsageError
 from turngate.journal import Journal, session_folder, state_folder
@@ -224,7 +224,7 @@ class Agent:
         if run is None:
             self.emit(HookStarted(rule.event, label(rule.hook)))
         else:
-            self.emit(HookFinished(rule.event, label(rule.hook), outcome(run), run.seconds))
+            self.emit(HookFinished(rule.event, label(rule.hook), outcome(run), run.seconds, said(run)))
 
     # Messages that reach the conversation once
 

@@ -1,7 +1,7 @@
 """What happened: one frozen value per event, each with its name and the subject that matchers look at."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Literal, get_args
 
 Outcome = Literal["ok", "error", "timeout"]
@@ -116,6 +116,27 @@ class StopHookInput:
             stop_hook_active=self.stop_hook_active,
             subagent=child,
         )
+
+
+@dataclass(frozen=True, kw_only=True)
+class SubagentStopHookInput(StopHookInput):
+    """The same six of a child that stops, and who it is, where that is known."""
+
+    hook_event_name: Literal["SubagentStop"] = "SubagentStop"
+    agent_id: str = ""
+    agent_type: str = ""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.hook_event_name != "SubagentStop":
+            raise ValueError(f'hook_event_name must be "SubagentStop", not {self.hook_event_name!r}')
+        _texts(self, "agent_id", "agent_type")
+
+    def event(self) -> StopEvent:
+        child = Subagent(
+            id=self.agent_id or self.session_id, type=self.agent_type, transcript_path=self.transcript_path
+        )
+        return replace(super().event(), subagent=child)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -68,6 +68,11 @@ class CallbackHook(_Options):
     name: str | None = None
 
 
+# The names that the first SDKs have for them.
+CommandHookConfig = CommandHook
+PromptHookConfig = PromptHook
+CallbackHookConfig = CallbackHook
+
 Hook = CommandHook | PromptHook | AgentHook | HttpHook | CallbackHook
 
 

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from turngate.core.guard import EndedBy
 from turngate.core.messages import Reply, ToolResult, ToolUse, Usage
-from turngate.core.verdict import HookRun
+from turngate.core.verdict import HookOutput, HookRun, outputs
 
 Outcome = Literal["completed", "capped", "halted", "waiting", "interrupted", "error"]
 
@@ -43,6 +43,11 @@ class TurnResult:
     tools: tuple[str, ...] = ()  # the names of those that were used
     subagents: tuple["SubagentFinished", ...] = ()
     notices: tuple[str, ...] = ()
+
+    @property
+    def hook_outputs(self) -> tuple[HookOutput, ...]:
+        """What every hook of the turn gave back, in order."""
+        return outputs(self.hook_runs)
 
     @property
     def outcome(self) -> Outcome:
@@ -90,6 +95,7 @@ class HookFinished:
     hook: str
     outcome: str
     seconds: float
+    said: str | None = None  # whatever it decided
 
 
 @dataclass(frozen=True)

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from typing import Literal, assert_never
 
 from turngate.core.decisions import Advise, Allow, Block, Decision, Fault, Halt
-from turngate.core.dialect import Dialect
-from turngate.core.hooks import Mode, label
+from turngate.core.dialect import Dialect, HookKind
+from turngate.core.hooks import Mode, kind, label
 from turngate.core.names import OBSERVED, STOP_EVENTS
-from turngate.core.reports import Detached, Report, Skipped
+from turngate.core.reports import Detached, Exited, Replied, Report, Skipped, TimedOut
 from turngate.core.settings import Rule
 
 RunOutcome = Literal["allow", "block", "advise", "halt", "failed", "timeout", "skipped", "would_block"]
@@ -28,12 +28,29 @@ class HookRun:
 
 
 @dataclass(frozen=True)
+class HookOutput:
+    """What one hook gave back, in the order of the configuration."""
+
+    event: str
+    hook: str
+    kind: HookKind
+    outcome: RunOutcome
+    said: str | None = None  # its reason or its praise, whatever it decided
+    printed: str = ""  # a command's stdout, a model's or an endpoint's whole reply
+    notice: str | None = None
+
+
+@dataclass(frozen=True)
 class Stop:
     """The agent may go home."""
 
     runs: tuple[HookRun, ...] = ()
     halted: bool = False
     stop_reason: str | None = None  # for the user
+
+    @property
+    def hook_outputs(self) -> tuple[HookOutput, ...]:
+        return outputs(self.runs)
 
 
 @dataclass(frozen=True)
@@ -43,6 +60,10 @@ class Continue:
     runs: tuple[HookRun, ...]
     prompt: str
     advice_only: bool = False
+
+    @property
+    def hook_outputs(self) -> tuple[HookOutput, ...]:
+        return outputs(self.runs)
 
 
 Verdict = Stop | Continue
@@ -190,3 +211,23 @@ _FAULTS = {"failed": "failed", "timeout": "timed out", "skipped": "was skipped"}
 
 def notices(runs: Iterable[HookRun]) -> tuple[str, ...]:
     return tuple(run.decision.notice for run in runs if run.decision.notice)
+
+
+def outputs(runs: Iterable[HookRun]) -> tuple[HookOutput, ...]:
+    return tuple(
+        HookOutput(
+            run.rule.event, label(run.rule.hook), kind(run.rule.hook), outcome(run), said(run),
+            _printed(run.report), run.decision.notice,
+        )
+        for run in runs
+    )  # fmt: skip
+
+
+def _printed(report: Report) -> str:
+    match report:
+        case Exited() | TimedOut():
+            return report.stdout
+        case Replied():
+            return report.text
+        case _:
+            return ""

@@ -1,0 +1,179 @@
+"""Claude's Agent SDK: our hooks as its options. What Claude Code can run itself travels in its settings JSON, where
+timeouts are in seconds; a function is called here, when Claude Code asks for it, and its answer is translated."""
+
+import json
+import os
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import replace
+from typing import Any, assert_never
+
+from claude_agent_sdk import ClaudeAgentOptions, HookMatcher
+
+from turngate.core.decisions import Advise, Allow, Block, Decision, Fault, Halt
+from turngate.core.dialect import CLAUDE
+from turngate.core.hooks import AgentHook, CallbackHook, Hook, PromptHook, label
+from turngate.core.interpret import interpret
+from turngate.core.reports import Returned
+from turngate.core.settings import Problem, Rule
+from turngate.core.wire import read_event
+from turngate.errors import TurngateError
+from turngate.options import InvalidOptions, config_json, speaks_sdk
+from turngate.tasks import call
+
+
+def claude_options(
+    rules: Iterable[Rule], *, model: str | None, judge: str | None, base: ClaudeAgentOptions | None
+) -> ClaudeAgentOptions:
+    base = base or ClaudeAgentOptions()
+    rules = [rule for rule in rules if rule.hook.enabled]
+    problems = [problem for rule in rules for problem in _untold(rule)]
+    problems += [
+        Problem(file="", field=name, message=f"is {given!r}, expected a model of Anthropic's for Claude Code")
+        for name, given in (("model", model), ("judge", judge))
+        if given and _provider(given) != "anthropic"
+    ]
+    if problems:
+        raise InvalidOptions(problems)
+    told, hooks = _settings(base), dict(base.hooks or {})
+    for rule in rules:
+        if isinstance(rule.hook, CallbackHook):
+            matcher = HookMatcher(
+                matcher=rule.matcher, hooks=[_answering(rule, rule.hook)], timeout=rule.hook.timeout
+            )
+            hooks[rule.event] = [*hooks.get(rule.event, []), matcher]  # type: ignore[index, call-overload]
+        else:
+            group = {"matcher": rule.matcher} if rule.matcher else {}
+            groups = told.setdefault("hooks", {}).setdefault(rule.event, [])
+            groups.append({**group, "hooks": [_config(rule.hook, judge)]})
+    return replace(
+        base,
+        hooks=hooks or None,
+        settings=json.dumps(told, ensure_ascii=False) if told else None,
+        model=base.model or (_name(model) if model else None),
+    )
+
+
+# What Claude Code does not know, and what would be another gate without it.
+_OURS = ("blocking", "mode", "env", "transcript")
+
+
+def _untold(rule: Rule) -> list[Problem]:
+    hook = rule.hook
+    ours: tuple[str, ...] = _OURS
+    if isinstance(hook, CallbackHook):
+        ours = ("detached",)
+    elif hook.mode == "gate":
+        ours = tuple(name for name in _OURS if name != "mode")
+    return [
+        Problem(
+            file="", event=rule.event, index=rule.index, field=name, message="can not be told to Claude Code"
+        )
+        for name in ours
+        if getattr(hook, name, None)
+    ]
+
+
+def _config(hook: Hook, judge: str | None) -> dict[str, Any]:
+    told = config_json(hook, per_second=1)
+    if isinstance(hook, PromptHook | AgentHook) and (hook.model or judge):
+        told["model"] = _name(hook.model or judge or "")
+    return {name: value for name, value in told.items() if name not in ("id", "outcomes", "mode")}
+
+
+def _provider(model: str) -> str:
+    return model.partition(":")[0] if ":" in model else "anthropic"
+
+
+def _name(model: str) -> str:
+    return model.removeprefix("anthropic:")
+
+
+def _settings(base: ClaudeAgentOptions) -> dict[str, Any]:
+    """The settings that are there already: JSON, or the path of a file with it."""
+    text = (base.settings or "").strip()
+    if not text:
+        return {}
+    if not text.startswith("{"):
+        with open(os.path.join(base.cwd or "", text), encoding="utf-8-sig") as file:
+            text = file.read()
+    told: dict[str, Any] = json.loads(text)
+    return told
+
+
+class HookFailed(TurngateError):
+    """The SDK tells Claude Code so, which says so and goes on without an answer."""
+
+
+def _answering(rule: Rule, hook: CallbackHook) -> Callable[[Any, str | None, Any], Awaitable[Any]]:
+    """A function of the user's as one of the SDK's; its time limit is Claude Code's to keep."""
+
+    async def answer(told: Any, tool_use_id: str | None, context: Any) -> dict[str, Any]:
+        try:
+            value = await _value(rule, hook, (told, tool_use_id, context))
+            decision = interpret(Returned(_without_underscores(value)), rule, CLAUDE)
+        except Exception as error:  # noqa: BLE001 - foreign code
+            value, decision = None, Fault(f"{type(error).__name__}: {error}")
+        if hook.mode == "observe":
+            return _observed(decision, hook)
+        if isinstance(decision, Fault):
+            return _broken(decision, rule)
+        return value if isinstance(value, dict) else _json(decision, rule.event)
+
+    return answer
+
+
+async def _value(rule: Rule, hook: CallbackHook, told: tuple[Any, str | None, Any]) -> Any:
+    if speaks_sdk(hook.callback):
+        return await call(lambda all_three: hook.callback(*all_three), told)
+    return await call(hook.callback, read_event(rule.event, told[0], cwd=told[0].get("cwd", "")))
+
+
+def _without_underscores(value: Any) -> Any:
+    """The SDK writes `continue_` and `async_`, which are words of Python."""
+    return {name.rstrip("_"): each for name, each in value.items()} if isinstance(value, dict) else value
+
+
+def _observed(decision: Decision, hook: CallbackHook) -> dict[str, Any]:
+    match decision:
+        case Block(why) | Advise(why) | Halt(why) | Fault(why):
+            verb = "failed" if isinstance(decision, Fault) else "would have refused"
+            return {"systemMessage": f"{label(hook)} {verb}: {why}"}
+        case Allow():
+            return {}
+        case _:
+            assert_never(decision)
+
+
+def _broken(fault: Fault, rule: Rule) -> dict[str, Any]:
+    if not (rule.hook.blocking and fault.may_block):
+        raise HookFailed(fault.error)
+    return _json(Block(f"this check is broken and must work before you may stop: {fault.error}"), rule.event)
+
+
+def _json(decision: Decision, event: str) -> dict[str, Any]:
+    """A decision in Claude Code's words."""
+    notice = {"systemMessage": decision.notice} if decision.notice else {}
+    match decision:
+        case Allow() | Fault():
+            return notice
+        case Advise(advice):
+            return {**notice, "hookSpecificOutput": {"hookEventName": event, "additionalContext": advice}}
+        case Halt(reason):
+            return {**notice, "continue": False, **({"stopReason": reason} if reason else {})}
+        case Block(reason, advice):
+            context = {"additionalContext": advice} if advice else {}
+            return {**notice, **_refusal(reason, event, context)}
+        case _:
+            assert_never(decision)
+
+
+def _refusal(reason: str, event: str, context: dict[str, str]) -> dict[str, Any]:
+    specific: dict[str, Any] = dict(context)
+    refused: dict[str, Any] = {}
+    if event == "PreToolUse":
+        specific |= {"permissionDecision": "deny", "permissionDecisionReason": reason}
+    elif event == "PermissionRequest":
+        specific["decision"] = {"behavior": "deny", "message": reason}
+    else:
+        refused = {"decision": "block", "reason": reason}
+    return {**refused, **({"hookSpecificOutput": {"hookEventName": event, **specific}} if specific else {})}

@@ -1,0 +1,281 @@
+"""Our hooks as options of Claude's Agent SDK, which talks to a program that writes down what it hears."""
+
+import asyncio
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import claude_agent_sdk
+import pytest
+
+from turngate import (
+    Advise,
+    AgentHook,
+    Allow,
+    Block,
+    CallbackHook,
+    CommandHook,
+    Halt,
+    HookGroup,
+    HttpHook,
+    InvalidOptions,
+    Options,
+    PromptHook,
+    StopEvent,
+)
+
+FAKE = Path(__file__).parent / "fake_claude.py"
+
+
+def heard(options: Options, project: Path, **base: Any) -> list[dict[str, Any]]:
+    """Runs one query of the SDK with these hooks: what the program was started with, and each frame it got."""
+    program = project / "claude"
+
+    program.write_text(f"#!{sys.executable}\n" + FAKE.read_text())
+    program.chmod(0o755)
+    theirs = options.for_claude(claude_agent_sdk.ClaudeAgentOptions(cli_path=program, cwd=project, **base))
+
+    async def ask() -> str | None:
+        said = None
+        async for message in claude_agent_sdk.query(prompt="go", options=theirs):
+            if isinstance(message, claude_agent_sdk.ResultMessage):
+                said = message.result
+        return said
+
+    assert asyncio.run(ask()) == "done"
+    return [json.loads(line) for line in (project / "heard").read_text().splitlines()]
+
+
+def answers(frames: list[dict[str, Any]]) -> list[Any]:
+    """What came back from our functions: an answer, or the words of an error."""
+    said = [frame["response"] for frame in frames if frame.get("type") == "control_response"]
+    return [each["response"] if each["subtype"] == "success" else each["error"] for each in said]
+
+
+def settings(frames: list[dict[str, Any]]) -> Any:
+    arguments = frames[0]["arguments"]
+    return json.loads(arguments[arguments.index("--settings") + 1])
+
+
+def allow(event: StopEvent) -> None: ...
+
+
+@pytest.mark.req("S2-11", "S2-34", "C-01")
+def test_what_claude_code_runs_itself_travels_in_its_settings_in_seconds(project: Path) -> None:
+    options = Options(
+        {
+            "Stop": [
+                CommandHook("make test", timeout_ms=1500),
+                {"type": "prompt", "prompt": "Is it done? $ARGUMENTS", "timeout": 20_000},
+                AgentHook("Look around.", model="anthropic:claude-haiku-4-5"),
+                HttpHook("http://localhost:1/", headers={"X": "$T"}, allowed_env_vars=("T",)),
+                CallbackHook(allow),
+            ],
+            "SubagentStop": [HookGroup("coder", [PromptHook("Did it do its task?")])],
+        },
+        judge="anthropic:claude-sonnet-4-5",
+    )
+    frames = heard(options, project)
+    assert settings(frames) == {
+        "hooks": {
+            "Stop": [
+                {"hooks": [{"type": "command", "command": "make test", "timeout": 1.5}]},
+                {
+                    "hooks": [
+                        {
+                            "type": "prompt",
+                            "prompt": "Is it done? $ARGUMENTS",
+                            "timeout": 20,
+                            "model": "claude-sonnet-4-5",
+                        }
+                    ]
+                },
+                {"hooks": [{"type": "agent", "prompt": "Look around.", "model": "claude-haiku-4-5"}]},
+                {
+                    "hooks": [
+                        {
+                            "type": "http",
+                            "url": "http://localhost:1/",
+                            "headers": {"X": "$T"},
+                            "allowedEnvVars": ["T"],
+                        }
+                    ]
+                },
+            ],
+            "SubagentStop": [
+                {
+                    "matcher": "coder",
+                    "hooks": [
+                        {"type": "prompt", "prompt": "Did it do its task?", "model": "claude-sonnet-4-5"}
+                    ],
+                }
+            ],
+        }
+    }
+
+
+@pytest.mark.req("S2-13", "S2-34")
+def test_functions_are_callbacks_of_the_initialize_frame(project: Path) -> None:
+    options = Options(
+        {
+            "Stop": [CallbackHook(allow, timeout=2.5), CommandHook("true"), CallbackHook(allow)],
+            "PreToolUse": [HookGroup("Bash", [CallbackHook(allow)])],
+        },
+    )
+    [initialize] = [f for f in heard(options, project) if f.get("type") == "control_request"]
+    assert initialize["request"] == {
+        "subtype": "initialize",
+        "hooks": {
+            "Stop": [
+                {"matcher": None, "hookCallbackIds": ["hook_0"], "timeout": 2.5},
+                {"matcher": None, "hookCallbackIds": ["hook_1"]},
+            ],
+            "PreToolUse": [{"matcher": "Bash", "hookCallbackIds": ["hook_2"]}],
+        },
+    }
+
+
+async def later(event: StopEvent) -> Block:
+    await asyncio.sleep(0)
+    return Block(f"{event.name} of {event.session_id}, active: {event.stop_hook_active}", "and be quick")
+
+
+async def theirs(told: dict[str, Any], tool_use_id: str | None, context: Any) -> dict[str, Any]:
+    return {"continue_": False, "stopReason": f"{told['hook_event_name']} {tool_use_id}"}
+
+
+def broken(event: StopEvent) -> None:
+    raise LookupError("no such check")
+
+
+@pytest.mark.req("S2-13", "S2-32", "S2-34")
+@pytest.mark.parametrize(
+    ("event", "hook", "answer"),
+    [
+        ("Stop", CallbackHook(lambda _: None), {}),
+        ("Stop", CallbackHook(lambda _: Allow(notice="fine")), {"systemMessage": "fine"}),
+        ("Stop", CallbackHook(lambda _: Block("go on")), {"decision": "block", "reason": "go on"}),
+        (
+            "Stop",
+            CallbackHook(later),
+            {
+                "decision": "block",
+                "reason": "Stop of s-1, active: False",
+                "hookSpecificOutput": {"hookEventName": "Stop", "additionalContext": "and be quick"},
+            },
+        ),
+        (
+            "SubagentStop",
+            CallbackHook(lambda event: Block(event.subagent.type)),
+            {"decision": "block", "reason": "coder"},
+        ),
+        (
+            "Stop",
+            CallbackHook(lambda _: Advise("look")),
+            {"hookSpecificOutput": {"hookEventName": "Stop", "additionalContext": "look"}},
+        ),
+        ("Stop", CallbackHook(lambda _: Halt("enough")), {"continue": False, "stopReason": "enough"}),
+        ("Stop", CallbackHook(theirs), {"continue": False, "stopReason": "Stop t-1"}),
+        ("Stop", CallbackHook(lambda _: {"decision": "block", "reason": "no"}), {"decision": "block", "reason": "no"}),
+        (
+            "PreToolUse",
+            CallbackHook(lambda event: Block(f"not {event.tool_input['command']}")),
+            {
+                "hookSpecificOutput": {
+                    "hookEventName": "PreToolUse",
+                    "permissionDecision": "deny",
+                    "permissionDecisionReason": "not rm -r .",
+                }
+            },
+        ),
+        ("Stop", CallbackHook(broken), "LookupError: no such check"),
+        ("Stop", CallbackHook(lambda _: 7), "it returned int; expected a decision, a dict or None"),
+        (
+            "Stop",
+            CallbackHook(broken, blocking=True),
+            {
+                "decision": "block",
+                "reason": "this check is broken and must work before you may stop: LookupError: no such check",
+            },
+        ),
+        (
+            "Stop",
+            CallbackHook(lambda _: Block("go on"), mode="observe", id="watch"),
+            {"systemMessage": "watch would have refused: go on"},
+        ),
+    ],
+)  # fmt: skip
+def test_what_a_function_returns_comes_back_in_claude_codes_words(
+    project: Path, event: str, hook: CallbackHook, answer: object
+) -> None:
+    assert answers(heard(Options({event: [hook]}), project)) == [answer]
+
+
+def test_hooks_and_settings_that_are_there_already_stay(project: Path) -> None:
+    async def first(told: Any, tool_use_id: str | None, context: Any) -> Any:
+        return {"systemMessage": "first"}
+
+    (project / "own.json").write_text('{"env": {"A": "1"}, "hooks": {"Stop": [{"hooks": []}]}}')
+    frames = heard(
+        Options({"Stop": [CommandHook("true"), CallbackHook(lambda _: Block("second"))]}),
+        project,
+        hooks={"Stop": [claude_agent_sdk.HookMatcher(hooks=[first])]},
+        settings="own.json",
+    )
+    assert (settings(frames), answers(frames)) == (
+        {
+            "env": {"A": "1"},
+            "hooks": {"Stop": [{"hooks": []}, {"hooks": [{"type": "command", "command": "true"}]}]},
+        },
+        [{"systemMessage": "first"}, {"decision": "block", "reason": "second"}],
+    )
+
+
+def test_what_claude_code_can_not_be_told_is_refused_all_at_once() -> None:
+    options = Options(
+        {
+            "Stop": [
+                CommandHook("true", mode="observe"),
+                CommandHook("false", blocking=True, env={"A": "1"}, mode="gate"),
+                PromptHook("?", transcript="digest"),
+                CallbackHook(allow, detached=True),
+                CommandHook("off", enabled=False, blocking=True),
+            ]
+        },
+        model="openai:gpt",
+    )
+    with pytest.raises(InvalidOptions) as raised:
+        options.for_claude()
+    assert str(raised.value) == (
+        "6 problems in the options\n"
+        "  Stop[0].mode: can not be told to Claude Code\n"
+        "  Stop[1].blocking: can not be told to Claude Code\n"
+        "  Stop[1].env: can not be told to Claude Code\n"
+        "  Stop[2].transcript: can not be told to Claude Code\n"
+        "  Stop[3].detached: can not be told to Claude Code\n"
+        "  model: is 'openai:gpt', expected a model of Anthropic's for Claude Code"
+    )
+
+
+def run(code: str) -> str:
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    return done.stdout + done.stderr
+
+
+def test_without_the_sdk_a_sentence_says_what_to_install() -> None:
+    code = (
+        "import sys; sys.modules['claude_agent_sdk'] = None\n"
+        "from turngate import Options\n"
+        "try: Options().for_claude()\n"
+        "except Exception as error: print(type(error).__name__, error)"
+    )
+    assert run(code) == (
+        "UsageError for_claude needs Claude's Agent SDK: pip install 'turngate[claude]' brings it\n"
+    )
+
+
+def test_the_sdk_is_loaded_only_for_claude() -> None:
+    code = "import sys; from turngate import Options; Options(); print('claude_agent_sdk' in sys.modules)"
+    assert run(code) == "False\n"
