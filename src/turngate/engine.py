@@ -22,6 +22,7 @@ from turngate.core.shorten import long_texts, shortened
 from turngate.core.verdict import Continue, HookRun, Stop, Verdict, conclude, ends_asking, warnings
 from turngate.core.wire import run_json, verdict_json
 from turngate.journal import Journal, state_folder
+from turngate.models.judges import Judges
 from turngate.ports import Live, Shell, World
 from turngate.runners import run_hook
 from turngate.settings.files import load_settings
@@ -231,7 +232,8 @@ async def run_stop_hooks(
     settings = await off_the_loop(partial(load_settings, dialect=dialect), project_dir)
     there = await off_the_loop(os.path.isdir, project_dir)
     journal = Journal(state_folder())
-    world = World(runtime, project_dir, journal)
+    judges = Judges(settings.judge)
+    world = World(runtime, project_dir, journal, judge=judges)
 
     async def ask() -> Verdict:
         verdict = await ask_hooks(input.event(), settings, world)
@@ -242,10 +244,13 @@ async def run_stop_hooks(
         verdict = await _unless(abort, asyncio.create_task(ask()))
     finally:
         await world.close()
+        await to_the_end(judges.close())
         await to_the_end(off_the_loop(journal.close))
     told = [*map(str, settings.errors), *([journal.fault] if journal.fault else [])]
     if not there:
         told.insert(0, f"there is no project folder {project_dir}, so only your user settings were read")
+    if IN_HOOK in world.environ:
+        told.append("this was started from a hook, so no hook was asked")
     if verdict is None:
         return StopHooksResult(should_stop=True, warnings=[*told, "the stop hooks were aborted"])
     told += warnings(verdict.runs, settings.dialect)
