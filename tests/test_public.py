@@ -1,6 +1,7 @@
 """The names that users import."""
 
 import ast
+import inspect
 import subprocess
 import sys
 from pathlib import Path
@@ -12,8 +13,50 @@ import turngate
 PUBLIC: tuple[str, ...] = vars(turngate)["__all__"]
 
 
+# Names for what has another name already.
+ALIASES = {
+    "CommandHookConfig": "CommandHook",
+    "PromptHookConfig": "PromptHook",
+    "CallbackHookConfig": "CallbackHook",
+    "Workspace": "World",
+}
+NAMES = Path(__file__).parent / "data" / "public_names.txt"
+
+
 def test_every_public_name_can_be_imported() -> None:
-    assert {name: getattr(turngate, name).__name__ for name in PUBLIC} == {name: name for name in PUBLIC}
+    named = {name: getattr(turngate, name).__name__ for name in PUBLIC}
+    assert named == {name: ALIASES.get(name, name) for name in PUBLIC}
+
+
+@pytest.mark.req("S2-33")
+def test_the_public_names_and_how_they_are_called_are_those_that_were_promised() -> None:
+    """A change that is meant is written into `tests/data/public_names.txt`; one that takes something away breaks users."""
+    assert [called(name) for name in sorted(PUBLIC)] == NAMES.read_text().splitlines()
+
+
+def called(name: str) -> str:
+    """A public name with its parameters, as a caller sees them."""
+    seen, words = "", list[str]()
+    for parameter in inspect.signature(getattr(turngate, name)).parameters.values():
+        if parameter.kind is parameter.KEYWORD_ONLY and seen != "*":
+            seen = "*"
+            words.append("*")
+        stars = {parameter.VAR_POSITIONAL: "*", parameter.VAR_KEYWORD: "**"}.get(parameter.kind, "")
+        words.append(f"{stars}{parameter.name}{_default(parameter.default)}")
+    return f"{name}({', '.join(words)})"
+
+
+def _default(value: object) -> str:
+    if value is inspect.Parameter.empty:
+        return ""
+    return f"={value!r}" if isinstance(value, str | int | float | tuple | None) else "=…"
+
+
+@pytest.mark.req("S2-33")
+def test_the_names_of_the_first_sdks_are_the_same_classes() -> None:
+    assert [getattr(turngate, name) is getattr(turngate, same) for name, same in ALIASES.items()] == [
+        True
+    ] * 4
 
 
 def test_the_types_and_the_names_agree() -> None:
