@@ -61,7 +61,11 @@ def test_a_model_that_is_asked_again_is_told_why() -> None:
 
 
 def test_the_instructions_name_each_key_of_the_answer() -> None:
-    assert [key for key in SCHEMA["properties"] if f'"{key}"' in INSTRUCTIONS] == ["ok", "reason", "impossible"]
+    assert [key for key in SCHEMA["properties"] if f'"{key}"' in INSTRUCTIONS] == [
+        "ok",
+        "reason",
+        "impossible",
+    ]
 
 
 # What is answered
@@ -118,7 +122,9 @@ def test_what_can_not_be_read_lets_the_agent_stop_and_says_why(text: str, error:
     assert judged(text) == Fault(error)
 
 
-@pytest.mark.parametrize("text", ['{"ok": false}', '{"decision": "block"}', '{"ok": false, "reason": " "}', "block"])
+@pytest.mark.parametrize(
+    "text", ['{"ok": false}', '{"decision": "block"}', '{"ok": false, "reason": " "}', "block"]
+)
 def test_a_refusal_without_a_reason_is_none(text: str) -> None:
     assert judged(text) == Fault("it blocked without a reason, so it does not block", may_block=False)
 

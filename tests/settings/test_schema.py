@@ -531,7 +531,7 @@ def test_the_good_neighbours_of_a_bad_entry_stay(entry: Any) -> None:
     assert {(p.event, p.index) for p in found.problems} == {("Stop", "[0].hooks[1]")}
 
 
-@pytest.mark.req("S3-34")
+@pytest.mark.req("S3-34", "C-22")
 @pytest.mark.parametrize("event", sorted(EVENTS.keys() - set(STOP_EVENTS)))
 @pytest.mark.parametrize("entry", [ASK, WORK], ids=["prompt", "agent"])
 def test_a_prompt_hook_elsewhere_is_a_mistake_and_the_others_load(
