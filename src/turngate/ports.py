@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from turngate.core.events import Event
 from turngate.core.hooks import AgentHook, CommandHook
 from turngate.core.messages import ModelRequest, Reply
-from turngate.core.reports import Exited
+from turngate.core.reports import Exited, Report
 from turngate.core.settings import Rule
 from turngate.core.verdict import HookRun
 from turngate.tasks import to_the_end
@@ -110,7 +110,9 @@ class World:
     )
     background: set["asyncio.Task[None]"] = field(default_factory=set)
     judge: Callable[[str | None], Model] | None = None  # the model of a prompt hook that names one, or none
-    inspect: "Callable[[AgentHook, Event], Awaitable[str]] | None" = None  # asks a small agent, which can only look
+    inspect: Callable[[AgentHook, Event], Awaitable[Report]] | None = (
+        None  # asks a small agent, which can only look
+    )
 
     def __post_init__(self) -> None:
         self.project = os.path.abspath(self.project)

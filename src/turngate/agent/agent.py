@@ -11,6 +11,7 @@ from turngate.agent.children.limits import Limits
 from turngate.agent.desk import TurnHalted
 from turngate.agent.history import SessionLock, chat_path
 from turngate.agent.inbox import Entry, Inbox
+from turngate.agent.inspecting import Inspector
 from turngate.agent.system import system_prompt
 from turngate.agent.tools import Tool, Workplace
 from turngate.agent.transcript import Transcript
@@ -69,7 +70,7 @@ class Agent:
         self.permission_mode = permission_mode
         self.allowed = set(allow)
         self.permit = permit
-        self.agent: Literal["main", "sub"] = "sub" if role else "main"
+        self.agent: Literal["main", "sub", "judge"] = "sub" if role else "main"
         self.compact_again_at = 0
         self.limit, self.retries = limit, retries
         self.max_turns = MOST_REQUESTS if max_turns is None else max_turns
@@ -90,6 +91,7 @@ class Agent:
             {**around, **named},
             watch=self._watch,
             judge=self.judges,
+            inspect=Inspector(self.project, self.settings, self.state, self.judges, around, self.journal),
         )
         self.world: World = parent.world if parent else own
         self.workplace: Workplace = Workplace(

@@ -34,7 +34,7 @@ class Desk(Protocol):
     allowed: set[str]
     permit: Callable[[ToolUse, str], Awaitable[bool]] | None
     retries: Sequence[float]
-    agent: Literal["main", "sub"]
+    agent: Literal["main", "sub", "judge"]
     compact_again_at: int  # messages; below that an automatic compaction that failed is not tried again
 
     @property

@@ -5,11 +5,12 @@ import asyncio
 import json
 import signal
 import sys
+from importlib import import_module
 from typing import Any
 
 from turngate.cli.signals import interruptible
 from turngate.core.events import Event
-from turngate.core.hooks import label
+from turngate.core.hooks import AgentHook, label
 from turngate.core.names import EVENTS, STOP_EVENTS
 from turngate.core.plan import plan
 from turngate.core.reports import Detached
@@ -42,7 +43,7 @@ def fire(options: argparse.Namespace, project: str, told: dict[str, Any]) -> int
     event = read_event(options.event, told, cwd=project)
     journal = Journal(state_folder())
     judges = Judges(settings.judge)
-    ended = interruptible(_ask(event, settings, World(LocalShell(), project, journal, judge=judges), judges))
+    ended = interruptible(_ask(event, settings, _world(project, settings, journal, judges), judges))
     journal.close()
     if isinstance(ended, signal.Signals):
         print(f"turngate: {ended.name}, nothing was decided and no hook is left running", file=sys.stderr)
@@ -63,6 +64,15 @@ def fire(options: argparse.Namespace, project: str, told: dict[str, Any]) -> int
         _print(verdict, event, settings, problems)
     broken = any(p.event in (None, event.name) for p in settings.errors)
     return _exit_code(verdict, settings, strict=options.strict, broken=broken)
+
+
+def _world(project: str, settings: Settings, journal: Journal, judges: Judges) -> World:
+    """The agent of agent hooks is loaded only where there is one: most stops are cheap."""
+    world = World(LocalShell(), project, journal, judge=judges)
+    if any(isinstance(rule.hook, AgentHook) for rule in settings.rules):
+        agents = import_module("turngate.agent.inspecting")
+        world.inspect = agents.Inspector(project, settings, state_folder(), judges, world.environ, journal)
+    return world
 
 
 def _exit_code(verdict: Verdict, settings: Settings, *, strict: bool, broken: bool) -> int:

@@ -41,6 +41,7 @@ class Dialect:
     failure_may_block: bool  # `"blocking": true` is honoured
     held_pipes_void_json: bool  # an answer whose pipes a child still holds is not trusted
     advice: Literal["once", "never", "always"]  # does additionalContext alone send the agent on?
+    silent: frozenset[tuple[str, str]]  # kinds of hook and fault that are recorded and not told
     strict_judge: bool  # a model that is asked answers `{ok, reason, impossible}`, and is asked once
 
     # What the agent is told
@@ -84,6 +85,7 @@ TURNGATE = Dialect(
     failure_may_block=True,
     held_pipes_void_json=False,
     advice="once",
+    silent=frozenset(),
     strict_judge=False,
     prefix="[Stop hook requested continuation]\n",
     child_prefix="",
@@ -136,6 +138,7 @@ CLAUDE = Dialect(
     failure_may_block=False,
     held_pipes_void_json=True,
     advice="always",
+    silent=frozenset({("http", "timeout"), ("agent", "timeout"), ("agent", "failed")}),
     strict_judge=True,
     prefix="Stop hook feedback:\n",
     child_prefix="Stop hook feedback:\n",

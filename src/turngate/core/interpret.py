@@ -6,7 +6,7 @@ from typing import Any, assert_never
 from turngate.core.answers import Answer, NotAnAnswer, PlainText, read_answer, read_object, writable
 from turngate.core.decisions import Advise, Allow, Block, Decision, Fault, Halt
 from turngate.core.dialect import Dialect
-from turngate.core.hooks import text_of
+from turngate.core.hooks import AgentHook, text_of
 from turngate.core.judgements import read_judgement
 from turngate.core.reports import (
     Broke,
@@ -35,7 +35,9 @@ def interpret(report: Report, rule: Rule, dialect: Dialect) -> Decision:
         case Replied(text):
             return _endpoint(text, rule, dialect)
         case Judged(text):
-            return decide(read_judgement(text, text_of(rule.hook), rule.event, dialect), dialect)
+            # Claude Code: "ok:false -> `Agent hook condition was not met: <reason>`".
+            heading = "Agent hook condition was not met" if isinstance(rule.hook, AgentHook) else None
+            return decide(read_judgement(text, text_of(rule.hook), rule.event, dialect, heading), dialect)
         case Detached():
             return Allow()
         case TimedOut(seconds):

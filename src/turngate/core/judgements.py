@@ -68,10 +68,15 @@ def again(error: str) -> str:
 # What it answers
 
 
-def read_judgement(text: str, check: str, event: str, dialect: Dialect) -> Answer | NotAnAnswer:
-    """Every form that models answer in (C-12), or in a strict dialect the one that Claude Code reads."""
+def read_judgement(
+    text: str, check: str, event: str, dialect: Dialect, heading: str | None = None
+) -> Answer | NotAnAnswer:
+    """Every form that models answer in (C-12), or in a strict dialect the one that Claude Code reads.
+
+    `heading`: what stands there before a reason; the check's own words if nothing is said.
+    """
     if dialect.strict_judge:
-        return _read_strictly(text, check)
+        return _read_strictly(text, heading or f"[{check}]")
     for value in _objects(text):
         if isinstance(value.get("ok"), bool):
             return _of_ok(value)
@@ -146,7 +151,7 @@ TRIES = 1000  # braces that are looked at
 _FENCE = re.compile(r"```(?:json)?[ \t]*\n(.*?)\n?[ \t]*```", re.DOTALL)
 
 
-def _read_strictly(text: str, check: str) -> Answer | NotAnAnswer:
+def _read_strictly(text: str, heading: str) -> Answer | NotAnAnswer:
     body = text.strip()
     fenced = _FENCE.fullmatch(body)
     try:
@@ -164,7 +169,7 @@ def _read_strictly(text: str, check: str) -> Answer | NotAnAnswer:
         return answer
     # Claude Code: "[<raw prompt text, $ARGUMENTS unexpanded>]: <reason>; missing reason -> …: undefined".
     return Answer(
-        decision="block", reason=f"[{check}]: {'undefined' if answer.reason is None else answer.reason}"
+        decision="block", reason=f"{heading}: {'undefined' if answer.reason is None else answer.reason}"
     )
 
 

@@ -199,7 +199,7 @@ def warnings(runs: Iterable[HookRun], dialect: Dialect) -> tuple[str, ...]:
     loose = unenforced(runs := tuple(runs), dialect)
     found = []
     for run in runs:
-        if isinstance(run.decision, Fault):
+        if isinstance(run.decision, Fault) and (kind(run.rule.hook), run.decision.kind) not in dialect.silent:
             tail = ": NOT enforced" if run in loose else ""
             found.append(f"{label(run.rule.hook)} {_FAULTS[run.decision.kind]}{tail}: {run.decision.error}")
         found += [f"{label(run.rule.hook)}: {warning}" for warning in run.decision.warnings]

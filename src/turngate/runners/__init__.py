@@ -25,7 +25,7 @@ async def run_hook(rule: Rule, event: Event, settings: Settings, world: World, l
         case PromptHook() as hook:
             return await run_prompt(hook, event, settings, world, live)
         case AgentHook() as hook:
-            return await run_agent(hook, event, settings, world, live)
+            return await run_agent(hook, event, world)
         case HttpHook() as hook:
             return await run_http(hook, event, settings, world, live, source=rule.source)
         case _:
