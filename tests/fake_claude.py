@@ -50,7 +50,7 @@ def start() -> None:
             "claude_code_version": "2.1.325",
         }
     )  # fmt: skip
-    message = {
+    message: dict[str, Any] = {
         "id": "m-1", "type": "message", "role": "assistant", "model": "fake", "stop_reason": None,
         "stop_sequence": None, "content": [{"type": "text", "text": "done"}], "usage": {},
     }  # fmt: skip

@@ -41,8 +41,7 @@ def called(name: str) -> str:
         if parameter.kind is parameter.KEYWORD_ONLY and seen != "*":
             seen = "*"
             words.append("*")
-        stars = {parameter.VAR_POSITIONAL: "*", parameter.VAR_KEYWORD: "**"}.get(parameter.kind, "")
-        words.append(f"{stars}{parameter.name}{_default(parameter.default)}")
+        words.append(f"{parameter.name}{_default(parameter.default)}")
     return f"{name}({', '.join(words)})"
 
 

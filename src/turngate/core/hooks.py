@@ -64,7 +64,7 @@ class HttpHook(_Options):
 
 @dataclass(frozen=True)
 class CallbackHook(_Options):
-    callback: Callable[[Any], Any] = field(repr=False)
+    callback: Callable[..., Any] = field(repr=False)  # of the event; in Options also as Claude's SDK calls it
     name: str | None = None
 
 

@@ -8,7 +8,7 @@ from turngate.core.decisions import Advise, Allow, Block, Decision, Fault, Halt
 from turngate.core.dialect import Dialect, HookKind
 from turngate.core.hooks import Mode, kind, label
 from turngate.core.names import OBSERVED, STOP_EVENTS
-from turngate.core.reports import Detached, Exited, Replied, Report, Skipped, TimedOut
+from turngate.core.reports import Detached, Exited, Judged, Replied, Report, Skipped, TimedOut
 from turngate.core.settings import Rule
 
 RunOutcome = Literal["allow", "block", "advise", "halt", "failed", "timeout", "skipped", "would_block"]
@@ -227,7 +227,7 @@ def _printed(report: Report) -> str:
     match report:
         case Exited() | TimedOut():
             return report.stdout
-        case Replied():
-            return report.text
+        case Replied(text) | Judged(text):
+            return text
         case _:
             return ""
