@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, assert_never
 
 from tests.anthropic_server import AnthropicServer, Json
+from tests.http_server import Endpoint
 from tests.make import script, write_settings
 from turngate.agent.session import Session
 from turngate.core.dialect import CLAUDE
@@ -44,6 +45,7 @@ class Stage:
     project: Path
     home: Path
     state: Path
+    endpoint: Endpoint | None = None  # where http hooks are sent to: `{http}` in a case
 
     @property
     def notes(self) -> Path:
@@ -274,6 +276,8 @@ def _furnish(case: Case, stage: Stage) -> None:
     stage.log.touch()
     names = {f"{{{name}}}": str(_script_path(name, stage)) for name in case.get("hook_scripts", {})}
     names["{rec}"] = str(stage.notes)
+    if stage.endpoint:
+        names["{http}"] = stage.endpoint.url
     for name, body in case.get("hook_scripts", {}).items():
         _write_script(name, PACE.get(case["name"], "") + _filled(body, names), stage)
     for name, text in case.get("files", {}).items():
@@ -441,7 +445,7 @@ def _traces(case: Case, stage: Stage, app: App) -> dict[str, Any]:
     """What the hooks have seen, and what they left."""
     inputs = _inputs(stage)
     return {
-        "hook_runs": len(inputs) + app.asked,
+        "hook_runs": len(inputs) + app.asked + (len(stage.endpoint.paths) if stage.endpoint else 0),
         "stop_hook_active": _active(inputs, case),
         "first_stdin": _as_recorded(_told(inputs[0]), case, stage) if inputs else [],
         "left": sorted(os.listdir(stage.notes)),
@@ -449,15 +453,17 @@ def _traces(case: Case, stage: Stage, app: App) -> dict[str, Any]:
 
 
 def who_asks(body: Json) -> str:
-    """The recorded tasks of children are marked, and a judge has instructions of its own."""
-    if body.get("system", [{}])[0].get("text") == INSTRUCTIONS:
+    """The recorded tasks of children and of agent hooks are marked, and a judge has instructions of its own."""
+    first = json.dumps(body["messages"][0])
+    if "AGENT-HOOK-TEXT" in first or body.get("system", [{}])[0].get("text") == INSTRUCTIONS:
         return "hook"
-    return "sub" if "SUBAGENT-PROMPT" in json.dumps(body["messages"][0]) else "main"
+    return "sub" if "SUBAGENT-PROMPT" in first else "main"
 
 
 def _heard_by_model(server: AnthropicServer, stage: Stage) -> list[str]:
     """Of each request the words after the last answer: what sent an agent on, except a child's report."""
-    said = (text for body in server.requests for text in _said_since(body))
+    asked = zip(server.requests, server.agents, strict=True)
+    said = (text for body, agent in asked if agent != "hook" for text in _said_since(body))
     return [_comparable(text, stage) for text in said if not text.startswith(REPORT)]
 
 
@@ -602,6 +608,7 @@ SECONDS = {
     "x_timeout_setsid_child": (1.0, 20.0),
     "cb_timeout": (1.0, 20.0),
     "prompt_timeout": (1.0, 7.0),
+    "agent_timeout": (1.0, 7.0),
     "sub_timeout": (1.0, 20.0),
     "bg_child_pipes": (0.0, 8.0),
     "bg_child_pipes_block": (0.0, 8.0),

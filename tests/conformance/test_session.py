@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterable, Iterator
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -18,9 +19,9 @@ from tests.conformance.replay import (
     who_asks,
 )
 from tests.conformance.test_claude import CASES, DIFFERENT, LATER, REPLAYED
+from tests.http_server import answering
 
-PROMPTS = [name for name in LATER["4"] if name.startswith("prompt_")]
-IN_A_SESSION = [*REPLAYED, *LATER["2"], *LATER["3"], *PROMPTS]
+IN_A_SESSION = [*REPLAYED, *LATER["2"], *LATER["3"], *LATER["4"]]
 
 THROUGH_THE_COMMAND = [
     "exit0_silent",
@@ -43,6 +44,10 @@ THROUGH_THE_COMMAND = [
     "sub_two_parallel",
     "prompt_not_ok_noreason",
     "prompt_and_command",
+    "agent_not_ok",
+    "agent_text",
+    "http_block",
+    "http_500",
 ]
 
 # What a hook may say and how it is counted, once more at a child's stop.
@@ -96,18 +101,20 @@ SHOWS: dict[str, tuple[str, ...]] = {
     "prompt_not_ok_forever": ("S2-01", "S3-33"),
     "prompt_impossible": ("X-38",),
     "prompt_timeout": ("S2-17", "S2-19"),
+    "agent_timeout": ("S2-19",),
 }
 
 
 @pytest.fixture
 def stage(
     tmp_path: Path, project: Path, home: Path, state: Path, case: Case, monkeypatch: pytest.MonkeyPatch
-) -> Stage:
+) -> Iterator[Stage]:
     for name in [name for name in os.environ if name.lower().endswith("_proxy") or "ANTHROPIC" in name]:
         monkeypatch.delenv(name)
     for name, value in case.get("env", {}).items():
         monkeypatch.setenv(name, value)
-    return Stage(root=tmp_path, project=project, home=home, state=state)
+    with answering(*case["http"]) if "http" in case else nullcontext() as endpoint:
+        yield Stage(root=tmp_path, project=project, home=home, state=state, endpoint=endpoint)
 
 
 @pytest.fixture
@@ -182,6 +189,5 @@ def test_a_prompt_hook_asks_the_model_that_claude_code_asked(
 
 
 def test_every_case_that_needs_only_a_session_is_replayed_in_one() -> None:
-    waiting = [name for name in LATER["4"] if name not in IN_A_SESSION]
-    assert sorted([*IN_A_SESSION, *DIFFERENT, *waiting]) == sorted(CASES)
-    assert (len(IN_A_SESSION), len(DIFFERENT)) == (144, 1)
+    assert sorted([*IN_A_SESSION, *DIFFERENT]) == sorted(CASES)
+    assert (len(IN_A_SESSION), len(DIFFERENT)) == (152, 1)
