@@ -9,8 +9,12 @@ from typing import Any
 
 from turngate.journal import open_plain
 
-HEAD = 512 * 1024  # bytes of a long transcript that are looked at: its beginning,
-TAIL = 6 * 1024 * 1024  # and its end; so the cost does not depend on its length
+HEAD = 512 * 1024  # bytes of a long transcript that are read: its beginning,
+TAIL = 6 * 1024 * 1024  # and its end
+MIDDLE = 400 * 1024 * 1024  # bytes between them that are searched for requests and changes,
+FOUND = 16 * 1024 * 1024  # and how many of those are read
+CHUNK = 1024 * 1024
+LONGEST_RECORD = 8 * 1024 * 1024
 DIGEST_MOST = 12_000  # bytes in UTF-8, which is 3,000 to 4,000 tokens in most scripts
 ASKED, CHANGED, RAN, ANSWER = 3_000, 2_000, 3_600, 3_000  # of them, for each part; headings take the rest
 LONGEST_LINE = 300  # bytes of a command, or of what it said at last
@@ -22,6 +26,8 @@ def digest(path: str) -> str:
     seen = _Seen()
     for record in window.head:
         seen.note(record)
+    for record in _middle(path, window):
+        seen.note(record, commands=False)  # their results are not looked for
     for record in window.tail:
         seen.note(record)
     return _cut(seen.told(window.left_out), DIGEST_MOST)
@@ -55,7 +61,12 @@ class _Window:
 
     head: Iterable[dict[str, Any]] = ()
     tail: Iterable[dict[str, Any]] = ()
-    left_out: int = 0  # bytes between them
+    start: int = 0  # where what lies between them begins
+    end: int = 0
+
+    @property
+    def left_out(self) -> int:
+        return self.end - self.start
 
 
 def _look(path: str, head: int = HEAD, tail: int = TAIL) -> _Window:
@@ -69,7 +80,7 @@ def _look(path: str, head: int = HEAD, tail: int = TAIL) -> _Window:
             last = os.pread(file.fileno(), tail, size - tail).partition(b"\n")[2]
     except OSError:
         return _Window()
-    return _Window(_records(first), _records(last), size - len(first) - len(last))
+    return _Window(_records(first), _records(last), len(first) + 1, size - len(last))
 
 
 def _records(data: bytes) -> Iterator[dict[str, Any]]:
@@ -85,6 +96,46 @@ def _records(data: bytes) -> Iterator[dict[str, Any]]:
         if isinstance(record, dict):
             yield record
         place = end + 1
+
+
+def _middle(path: str, window: _Window) -> Iterator[dict[str, Any]]:
+    """Of what lies between, the lines that ask or change something; the others are not even split."""
+    if not window.left_out:
+        return
+    place, end, room = window.start, min(window.end, window.start + MIDDLE), FOUND
+    rest = b""  # of a line that goes on in the next chunk
+    with open(open_plain(path, os.O_RDONLY), "rb", buffering=0) as file:
+        while place < end and room > 0:
+            chunk = os.pread(file.fileno(), min(CHUNK, end - place), place)
+            if not chunk:
+                return
+            place += len(chunk)
+            whole, _, rest = (rest + chunk).rpartition(b"\n")
+            rest = rest if len(rest) <= LONGEST_RECORD else b""
+            for line in _telling(whole):
+                room -= len(line)
+                yield from _records(line)
+
+
+# As programs write them, without blanks; inside of a text the quotes would be escaped.
+_NEEDLES = (
+    b'"name":"Write","input"',
+    b'Edit","input"',
+    b'"role":"user","content":"',
+    b'"role":"user","content":[{"type":"text"',
+)
+
+
+def _telling(data: bytes) -> Iterator[bytes]:
+    lines: dict[int, int] = {}
+    for needle in _NEEDLES:
+        place = data.find(needle)
+        while place >= 0:
+            start, end = data.rfind(b"\n", 0, place) + 1, data.find(b"\n", place)
+            lines[start] = end = len(data) if end < 0 else end
+            place = data.find(needle, end)
+    for start in sorted(lines):
+        yield data[start : lines[start]]
 
 
 # Noting
@@ -107,7 +158,7 @@ class _Seen:
     ran: dict[str, _Ran] = field(default_factory=dict)
     answer: str = ""
 
-    def note(self, record: Mapping[str, Any]) -> None:
+    def note(self, record: Mapping[str, Any], *, commands: bool = True) -> None:
         message = record.get("message")
         if record.get("type") not in ("user", "assistant") or not isinstance(message, dict):
             return
@@ -119,7 +170,7 @@ class _Seen:
                 case {"type": "text", "text": str(text)}:
                     texts.append(text)
                 case {"type": "tool_use", "id": str(call), "name": str(name), "input": dict(given)}:
-                    self._called(call, name, given)
+                    self._called(call, name, given, commands)
                 case {"type": "tool_result", "tool_use_id": str(call)} if call in self.ran:
                     self.ran[call].how = _how(block)
                 case _:
@@ -130,15 +181,15 @@ class _Seen:
         elif said.strip() and record.get("isMeta") is not True:
             self.asked.append(said)
 
-    def _called(self, call: str, name: str, given: Mapping[str, Any]) -> None:
+    def _called(self, call: str, name: str, given: Mapping[str, Any], commands: bool) -> None:
         file = given.get("file_path", given.get("notebook_path"))
-        if name == "Bash":
+        if name == "Bash" and commands:
             self.ran[call] = _Ran(str(given.get("command", "")))
         elif isinstance(file, str) and name in _CHANGES:
             self.changed[file, _CHANGES[name]] += 1
 
     def told(self, left_out: int) -> str:
-        parts = [_gap(left_out)] if left_out else []
+        parts = [f"[… of {left_out:,} bytes in the middle only requests and changes …]"] if left_out else []
         parts += _part("What was asked", _asked(self.asked), ASKED)
         parts += _part("What was changed", "\n".join(_changes(self.changed)), CHANGED)
         parts += _part("Commands, the latest first", "\n".join(_commands(self.ran)), RAN)
@@ -223,7 +274,7 @@ def _spoken(records: Iterable[Mapping[str, Any]]) -> Iterator[str]:
 
 
 def _gap(size: int) -> str:
-    return f"[… {size:,} bytes of the transcript's middle were not read …]"
+    return f"[… {size:,} bytes in the middle are left out …]"
 
 
 def _cut(text: str, most: int) -> str:
