@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -205,9 +206,15 @@ def _how(result: Mapping[str, Any]) -> str:
     content = result.get("content")
     blocks = content if isinstance(content, list) else [{"text": content}]
     text = "\n".join(str(block.get("text") or "") for block in blocks if isinstance(block, dict))
-    last = text[-4 * LONGEST_LINE :].strip().rpartition("\n")[2]
     how = "FAILED" if result.get("is_error") is True else "ended well"
+    code = _EXIT_CODE.match(text)
+    if code is not None:
+        how, text = f"{how}, {code[1].lower()}", text[code.end() :]
+    last = text[-4 * LONGEST_LINE :].strip().rpartition("\n")[2]
     return f"{how}: {_cut(last, LONGEST_LINE)}" if last else how
+
+
+_EXIT_CODE = re.compile(r"(exit code -?\d+)\n?", re.IGNORECASE)  # our words and Claude Code's
 
 
 def _asked(texts: list[str]) -> str:
