@@ -154,13 +154,14 @@ class Inspection:
         if self._store:
             turn = self.turn
             used = {name: count for name, count in vars(turn.usage).items() if count or "cache" not in name}
+            calls = turn.tool_calls - (self._given is not None)  # its answer is no look
             tokens = turn.usage.input_tokens + turn.usage.output_tokens
             line = {
                 "kind": "inspection",
                 "event": self._event.name,
                 "hook": hook_json(self._hook),
                 "outcome": "looked",
-                "reason": f"{turn.requests} request(s), {turn.tool_calls} tool call(s), {tokens:,} tokens",
+                "reason": f"{turn.requests} request(s), {calls} tool call(s), {tokens:,} tokens",
                 "seconds": round(time.monotonic() - turn.started, 4),
                 "model": self.model.name,
                 "requests": turn.requests,
