@@ -4,7 +4,7 @@ import asyncio
 import os
 import platform
 
-from bench import children, hooks, session, startup
+from bench import children, hooks, prompts, session, startup
 from bench.measure import show
 
 
@@ -34,6 +34,8 @@ def main() -> None:
     show([children.transition_among_many()])
     show([children.take_over()])
     show(children.memory())
+    show([prompts.input_in_tokens()])
+    show([prompts.digest_of_200_megabytes()])
 
 
 main()

@@ -13,7 +13,7 @@ from turngate.journal import open_plain
 HEAD = 512 * 1024  # bytes of a long transcript that are read: its beginning,
 TAIL = 6 * 1024 * 1024  # and its end
 MIDDLE = 400 * 1024 * 1024  # bytes between them that are searched for requests and changes,
-FOUND = 16 * 1024 * 1024  # and how many of those are read
+FOUND = 100_000  # and how many of those are looked at
 CHUNK = 1024 * 1024
 LONGEST_RECORD = 8 * 1024 * 1024
 DIGEST_MOST = 12_000  # bytes in UTF-8, which is 3,000 to 4,000 tokens in most scripts
@@ -27,8 +27,10 @@ def digest(path: str) -> str:
     seen = _Seen()
     for record in window.head:
         seen.note(record)
-    for record in _middle(path, window):
-        seen.note(record, commands=False)  # their results are not looked for
+    for piece in _middle(path, window):
+        seen.search(piece)
+        if seen.found >= FOUND:
+            break
     for record in window.tail:
         seen.note(record)
     return _cut(seen.told(window.left_out), DIGEST_MOST)
@@ -99,44 +101,33 @@ def _records(data: bytes) -> Iterator[dict[str, Any]]:
         place = end + 1
 
 
-def _middle(path: str, window: _Window) -> Iterator[dict[str, Any]]:
-    """Of what lies between, the lines that ask or change something; the others are not even split."""
+def _middle(path: str, window: _Window) -> Iterator[bytes]:
+    """What lies between, in pieces of whole lines."""
     if not window.left_out:
         return
-    place, end, room = window.start, min(window.end, window.start + MIDDLE), FOUND
-    rest = b""  # of a line that goes on in the next chunk
+    place, end = window.start, min(window.end, window.start + MIDDLE)
+    rest = b""  # of a line that goes on in the next piece
     with open(open_plain(path, os.O_RDONLY), "rb", buffering=0) as file:
-        while place < end and room > 0:
-            chunk = os.pread(file.fileno(), min(CHUNK, end - place), place)
-            if not chunk:
-                return
+        while place < end and (chunk := os.pread(file.fileno(), min(CHUNK, end - place), place)):
             place += len(chunk)
             whole, _, rest = (rest + chunk).rpartition(b"\n")
             rest = rest if len(rest) <= LONGEST_RECORD else b""
-            for line in _telling(whole):
-                room -= len(line)
-                yield from _records(line)
+            yield whole
 
 
 # As programs write them, without blanks; inside of a text the quotes would be escaped.
-_NEEDLES = (
-    b'"name":"Write","input"',
-    b'Edit","input"',
-    b'"role":"user","content":"',
-    b'"role":"user","content":[{"type":"text"',
-)
+_CHANGING = {b'"name":"Write","input"': "written", b'Edit","input"': "edited"}
+_ASKING = (b'"role":"user","content":"', b'"role":"user","content":[{"type":"text"')
+_PATH = b'"file_path":"'
 
 
-def _telling(data: bytes) -> Iterator[bytes]:
-    lines: dict[int, int] = {}
-    for needle in _NEEDLES:
-        place = data.find(needle)
-        while place >= 0:
-            start, end = data.rfind(b"\n", 0, place) + 1, data.find(b"\n", place)
-            lines[start] = end = len(data) if end < 0 else end
-            place = data.find(needle, end)
-    for start in sorted(lines):
-        yield data[start : lines[start]]
+def _places(data: bytes, needle: bytes) -> Iterator[tuple[int, int]]:
+    """Where it stands, and where its line ends."""
+    place = data.find(needle)
+    while place >= 0:
+        end = data.find(b"\n", place)
+        yield place, len(data) if end < 0 else end
+        place = data.find(needle, place + len(needle))
 
 
 # Noting
@@ -159,7 +150,24 @@ class _Seen:
     ran: dict[str, _Ran] = field(default_factory=dict)
     answer: str = ""
 
-    def note(self, record: Mapping[str, Any], *, commands: bool = True) -> None:
+    found: int = 0  # by searching
+
+    def search(self, data: bytes) -> None:
+        """Requests and changes in many lines, most of which are not even split."""
+        for needle, how in _CHANGING.items():
+            for place, end in _places(data, needle):
+                self.found += 1
+                start = data.find(_PATH, place, end) + len(_PATH)
+                name = data[start : data.find(b'"', start, end)] if start >= len(_PATH) else b""
+                if name:
+                    self.changed[name.decode("utf-8", "replace"), how] += 1
+        for needle in _ASKING:
+            for place, end in _places(data, needle):
+                self.found += 1
+                for record in _records(data[data.rfind(b"\n", 0, place) + 1 : end]):
+                    self.note(record)
+
+    def note(self, record: Mapping[str, Any]) -> None:
         message = record.get("message")
         if record.get("type") not in ("user", "assistant") or not isinstance(message, dict):
             return
@@ -171,7 +179,7 @@ class _Seen:
                 case {"type": "text", "text": str(text)}:
                     texts.append(text)
                 case {"type": "tool_use", "id": str(call), "name": str(name), "input": dict(given)}:
-                    self._called(call, name, given, commands)
+                    self._called(call, name, given)
                 case {"type": "tool_result", "tool_use_id": str(call)} if call in self.ran:
                     self.ran[call].how = _how(block)
                 case _:
@@ -182,9 +190,9 @@ class _Seen:
         elif said.strip() and record.get("isMeta") is not True:
             self.asked.append(said)
 
-    def _called(self, call: str, name: str, given: Mapping[str, Any], commands: bool) -> None:
+    def _called(self, call: str, name: str, given: Mapping[str, Any]) -> None:
         file = given.get("file_path", given.get("notebook_path"))
-        if name == "Bash" and commands:
+        if name == "Bash":
             self.ran[call] = _Ran(str(given.get("command", "")))
         elif isinstance(file, str) and name in _CHANGES:
             self.changed[file, _CHANGES[name]] += 1
