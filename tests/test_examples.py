@@ -109,3 +109,90 @@ def test_the_seeds_plugin_is_asked_before_one_of_lower_priority(project: Path) -
     example.register(plugins, project / "telemetry.jsonl")
     played(project, plugins, "test-runner", "I am done.", "✓")
     assert asked == ["✓"]
+
+
+HOOKS = {
+    "command_hook": [
+        "block: Write report.md first.",
+        "allow: None",
+        "completed: Done, and the report is written.",
+    ],
+    "prompt_hook": [
+        "block: Run the tests and report the result.",
+        "allow: The tests were run.",
+        "completed: I ran the tests: 12 passed.",
+    ],
+    "callback_hook": [
+        "block: You promise something for later. Do it now.",
+        "allow: no promises",
+        "completed: Done, with tests.",
+    ],
+    "http_hook": ["block: Nobody has reviewed it.", "allow: None", "completed: Done, and reviewed."],
+    "agent_hook": [
+        "block: There is no CHANGES.md.",
+        "allow: CHANGES.md names the discount.",
+        "completed: Done, and CHANGES.md names it.",
+    ],
+    "session_analysis": [
+        "would_block: A price list was asked for and written; no test reads it, which is the risk.",
+        "completed: The prices are there.",
+    ],
+    "subagent_validation": [
+        "block: Say how many there are.",
+        "allow: 12 is a number.",
+        "completed: There are 12 tests.",
+    ],
+    "different_stops": ["evidence", "checked", "whole task"],
+    "telemetry": [
+        '{"event": "SubagentStop", "child": "Explore", "tool_calls": 0, "again": false}',
+        '{"event": "Stop", "child": null, "tool_calls": 1, "again": false}',
+    ],
+    "quality_gate": [
+        "lint: block ['1:def total(prices): return 0  # TODO']",
+        "types: skipped ['an earlier hook refused already']",
+        "tests: skipped ['an earlier hook refused already']",
+        "lint: allow []",
+        "types: allow []",
+        "tests: block ['AssertionError']",
+        "lint: allow []",
+        "types: allow []",
+        "tests: allow []",
+        "completed: Done, and it adds up.",
+    ],
+    "checklist": [
+        "block: 2 tasks are open: discount, tests",
+        "allow: None",
+        "completed: Now everything is done.",
+    ],
+    "pipeline": [
+        "parser: ok, sent back 1 times",
+        "printer: ok, sent back 0 times",
+        "SubagentStop block: parser.py is not there. Write it.",
+        "SubagentStop allow: None",
+        "Stop block: These chunks are missing: printer",
+        "SubagentStop allow: None",
+        "Stop allow: None",
+        "completed: Done, all of it.",
+    ],
+    "memory": [
+        "No memory yet.",
+        "- The prices are in prices.py.",
+        "- The prices are in prices.py.",
+        "- The discount is in.",
+    ],
+}
+
+
+@pytest.mark.req("S2-21", "S2-22", "S2-23", "S2-24", "S3-36")
+@pytest.mark.parametrize("name", HOOKS)
+def test_an_example_of_a_hook_runs_offline_and_prints_what_its_hooks_said(
+    project: Path, home: Path, name: str
+) -> None:
+    words = [sys.executable, str(ROOT / "examples" / "hooks" / f"{name}.py")]
+    done = subprocess.run(words, cwd=project, capture_output=True, text=True, check=False, timeout=40)
+    assert (done.returncode, done.stderr, done.stdout.splitlines()) == (0, "", HOOKS[name])
+    assert (os.listdir(project), os.listdir(home)) == ([], [])
+
+
+def test_every_example_of_a_hook_is_run() -> None:
+    assert sorted(path.stem for path in (ROOT / "examples" / "hooks").glob("*.py")) == sorted(HOOKS)

@@ -77,6 +77,12 @@ class StopEvent:
         return None if self.subagent is None else self.subagent.type
 
     @property
+    def last_text(self) -> str:
+        """The agent's last answer as one text, also when it has several blocks or none."""
+        said = self.last_assistant_message
+        return said if isinstance(said, str) else "\n".join(said or ())
+
+    @property
     def stopping_transcript(self) -> str:
         """The transcript of the agent that stops."""
         return self.subagent.transcript_path if self.subagent else self.transcript_path

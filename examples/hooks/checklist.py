@@ -1,0 +1,47 @@
+"""Pattern 2, a checklist: the agent may not stop while a task in TODO.md is open. Run it:
+python examples/hooks/checklist.py"""
+
+import asyncio
+import re
+import tempfile
+from pathlib import Path
+
+from turngate import Block, CallbackHook, Options, ScriptedModel, Session, StopEvent
+
+
+def all_ticked(event: StopEvent) -> Block | None:
+    """No look at `stop_hook_active` is needed: the loop guard ends what does not end by itself."""
+    found = Path(event.cwd, "TODO.md")
+    tasks = re.findall(r"- \[ \] (.+)", found.read_text()) if found.exists() else []
+    return Block(f"{len(tasks)} tasks are open: {', '.join(tasks)}") if tasks else None
+
+
+OPTIONS = Options({"Stop": [CallbackHook(all_ticked)]})
+
+
+def shell(command: str) -> dict[str, object]:
+    return {"tool": "Bash", "input": {"command": command}}
+
+
+MODEL = ScriptedModel(
+    {
+        "main": [
+            shell("printf -- '- [x] prices\\n- [ ] discount\\n- [ ] tests\\n' > TODO.md"), "Done.",
+            shell("sed -i 's/\\[ \\]/[x]/' TODO.md"), "Now everything is done.",
+        ]
+    }
+)  # fmt: skip
+
+
+async def main() -> None:
+    with tempfile.TemporaryDirectory() as project:
+        async with Session(
+            project, MODEL, OPTIONS.settings(), state=f"{project}/state", allow=("Bash",)
+        ) as session:
+            result = await session.send("Add a discount to the prices.")
+    for output in result.hook_outputs:
+        print(f"{output.outcome}: {output.said}")
+    print(f"{result.outcome}: {result.result}")
+
+
+asyncio.run(main())

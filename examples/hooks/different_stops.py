@@ -1,0 +1,42 @@
+"""A different question for each kind of stop: of the main agent, of a child that looks, of a child that works.
+Run it: python examples/hooks/different_stops.py"""
+
+import asyncio
+import tempfile
+
+from turngate import HookGroup, Options, PromptHook, ScriptedModel, Session
+from turngate.core.turn import HookStarted
+
+OPTIONS = Options(
+    {
+        "Stop": [PromptHook("Is everything done that the user asked for?", id="whole task")],
+        "SubagentStop": [
+            HookGroup("Explore", [PromptHook("Does the answer name the files it rests on?", id="evidence")]),
+            HookGroup("general-purpose", [PromptHook("Was the work checked?", id="checked")]),
+        ],
+    },
+    timeout_ms=30_000,
+)
+
+
+def task(kind: str) -> dict[str, object]:
+    return {"tool": "Task", "input": {"description": kind, "prompt": "Go.", "subagent_type": kind}}
+
+
+MODEL = ScriptedModel(
+    {
+        "main": [task("Explore"), task("general-purpose"), "All of it is done."],
+        "sub": ["It is in prices.py.", "Done and checked."],
+        "judge": ['{"ok": true, "reason": "fine"}'],
+    }
+)
+
+
+async def main() -> None:
+    with tempfile.TemporaryDirectory() as project:
+        async with Session(project, MODEL, OPTIONS.settings(), state=f"{project}/state") as session:
+            session.listener = lambda event: print(event.hook) if isinstance(event, HookStarted) else None
+            await session.send("Find the prices and add a discount.")
+
+
+asyncio.run(main())

@@ -1,0 +1,54 @@
+"""Pattern 1, a quality gate: lint, types and tests, each only if the one before is content. Run it:
+python examples/hooks/quality_gate.py"""
+
+import asyncio
+import tempfile
+
+from turngate import CommandHook, Options, ScriptedModel, Session
+
+
+def gate(name: str, command: str) -> CommandHook:
+    """Any failure refuses, with the last lines of what the command said."""
+    return CommandHook(
+        f"({command}) > {name}.log 2>&1 || {{ tail -5 {name}.log >&2; exit 2; }}", id=name, timeout=120
+    )
+
+
+OPTIONS = Options(
+    {
+        "Stop": [
+            gate("lint", "! grep -n TODO prices.py"),
+            gate("types", "python3 -m py_compile prices.py"),
+            gate("tests", "python3 -c 'import prices; assert prices.total([1, 2]) == 3'"),
+        ]
+    },
+    order="first_block",
+)
+
+
+def write(text: str) -> dict[str, object]:
+    return {"tool": "Bash", "input": {"command": f"printf '%s\\n' '{text}' > prices.py"}}
+
+
+MODEL = ScriptedModel(
+    {
+        "main": [
+            write("def total(prices): return 0  # TODO"), "Done.",
+            write("def total(prices): return 0"), "Done, without a TODO.",
+            write("def total(prices): return sum(prices)"), "Done, and it adds up.",
+        ]
+    }
+)  # fmt: skip
+
+
+async def main() -> None:
+    with tempfile.TemporaryDirectory() as project:
+        settings = OPTIONS.settings()
+        async with Session(project, MODEL, settings, state=f"{project}/state", allow=("Bash",)) as session:
+            result = await session.send("Write total().")
+    for output in result.hook_outputs:
+        print(f"{output.hook}: {output.outcome} {(output.said or '').splitlines()[-1:]}")
+    print(f"{result.outcome}: {result.result}")
+
+
+asyncio.run(main())
