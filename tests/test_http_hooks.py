@@ -1,6 +1,7 @@
 """Http hooks against real endpoints on loopback: kind ones, slow ones, and hostile ones."""
 
 import asyncio
+import json
 import socket
 import ssl
 import subprocess
@@ -12,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from tests.agent.make import actor
 from tests.http_server import Endpoint, answering
 from tests.make import ask, rule, settings, stop_event, world, write_settings
 from turngate.core.decisions import Advise, Allow, Block, Decision, Fault, Halt
@@ -20,6 +22,7 @@ from turngate.core.endpoints import UrlList
 from turngate.core.hooks import HttpHook
 from turngate.core.reports import Broke, Replied, Report, TimedOut
 from turngate.core.settings import Settings
+from turngate.core.turn import TurnResult
 from turngate.core.verdict import Continue, Stop, Verdict, outcome, warnings
 from turngate.core.wire import encode
 from turngate.engine import ask_hooks
@@ -441,3 +444,71 @@ def test_an_endpoint_and_a_command_are_asked_at_the_same_stop(project: Path) -> 
     assert verdict.prompt == (
         "[Stop hook requested continuation]\nci: the build is red\n\necho 'no tests' >&2; exit 2: no tests"
     )
+
+
+# At other events
+
+
+def specific(event: str, **fields: Any) -> dict[str, Any]:
+    return {"body": json.dumps({"hookSpecificOutput": {"hookEventName": event, **fields}})}
+
+
+def played(project: Path, hook: HttpHook, event: str) -> tuple[list[str], TurnResult]:
+    """What the model heard in a turn that writes a file."""
+    write = {"tool": "Write", "input": {"file_path": "a", "content": "x"}}
+    playing = actor(project, write, "done", rules=[rule(hook, event)], permission_mode="default")
+    result = playing.play("go")
+    return playing.heard(), result
+
+
+def test_an_endpoint_may_permit_a_tool_and_change_its_input(project: Path) -> None:
+    changed = {"file_path": str(project / "b"), "content": "y"}
+    with answering(specific("PreToolUse", permissionDecision="allow", updatedInput=changed)) as endpoint:
+        heard, _ = played(project, HttpHook(endpoint.url), "PreToolUse")
+    assert (heard[:2], (project / "b").read_text(), (project / "a").exists()) == (
+        ["go", "agent: Write"],
+        "y",
+        False,
+    )
+    assert endpoint.bodies[0]["tool_input"] == {"file_path": str(project / "a"), "content": "x"}
+
+
+def test_an_endpoint_may_refuse_a_tool(project: Path) -> None:
+    with answering(
+        specific("PreToolUse", permissionDecision="deny", permissionDecisionReason="not here")
+    ) as endpoint:
+        heard, _ = played(project, HttpHook(endpoint.url), "PreToolUse")
+    assert heard[2] == "tool: a hook refused this: not here"
+
+
+def test_an_endpoint_may_add_context_to_a_prompt(project: Path) -> None:
+    with answering(specific("UserPromptSubmit", additionalContext="it is Monday")) as endpoint:
+        heard, _ = played(project, HttpHook(endpoint.url), "UserPromptSubmit")
+    assert heard[:2] == ["go", "it is Monday"]
+
+
+def test_a_hooks_headers_are_not_in_its_words() -> None:
+    hook = HttpHook("https://a.example/x", headers={"Authorization": "geheim"})
+    assert repr(hook).count("geheim") == 0
+
+
+@pytest.mark.req("S2-10")
+def test_the_command_asks_the_endpoint_and_the_log_names_it(project: Path) -> None:
+    with answering({"body": BLOCK}) as endpoint:
+        hooks = [{"type": "http", "url": f"{endpoint.url}/x"}]
+        write_settings(project, "turngate", {"hooks": {"Stop": [{"hooks": hooks}]}})
+        turngate = [sys.executable, "-m", "turngate"]
+        fired = subprocess.run(
+            [*turngate, "fire", "Stop", "--json"],
+            cwd=project,
+            capture_output=True,
+            text=True,
+            check=False,
+            stdin=subprocess.DEVNULL,
+        )
+    log = subprocess.run([*turngate, "log"], cwd=project, capture_output=True, text=True, check=True).stdout
+    assert (fired.returncode, json.loads(fired.stdout)["prompt"]) == (
+        10,
+        "[Stop hook requested continuation]\nthe build is red",
+    )
+    assert f"{endpoint.url}/x  the build is red" in log

@@ -3,6 +3,8 @@
 import asyncio
 import json
 import os
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -11,7 +13,7 @@ from typing import Any
 import pytest
 
 from tests.agent.make import lines, records, shown
-from tests.make import ask, rule, stop_event, subagent_stop
+from tests.make import ask, rule, stop_event, subagent_stop, write_settings
 from turngate.agent.inspecting import INSTRUCTIONS, MOST_REQUESTS, NUDGE, TRANSCRIPT, Inspector
 from turngate.agent.session import Session
 from turngate.core.decisions import Allow, Block, Fault
@@ -388,3 +390,71 @@ def test_without_a_model_the_hook_is_unavailable_and_nobody_is_held(project: Pat
     assert [run.decision for run in verdict.runs] == [
         Fault("it is unavailable: no model is there to answer it")
     ]
+
+
+def fired(project: Path, *replies: Any) -> subprocess.CompletedProcess[str]:
+    """`turngate fire` with a model that the settings name."""
+    (project / "script.json").write_text(json.dumps({"judge": list(replies)}))
+    hooks = [{"type": "agent", "prompt": HOOK.prompt}]
+    judge = {"judge": f"scripted:{project}/script.json"}
+    write_settings(project, "turngate", {"hooks": {"Stop": [{"hooks": hooks}]}, "turngate": judge})
+    command = [sys.executable, "-m", "turngate", "fire", "Stop", "--json"]
+    return subprocess.run(
+        command, cwd=project, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL
+    )
+
+
+@pytest.mark.req("S2-10")
+def test_the_command_fire_lets_it_look_too(project: Path) -> None:
+    (project / "TODO").write_text("write tests\n")
+    done = fired(project, read("TODO"), NOT_DONE)
+    told = json.loads(done.stdout)
+    assert (done.returncode, told["prompt"]) == (10, "[Stop hook requested continuation]\nTODO is still open")
+    assert told["runs"][0]["evaluation"]["requests"] == 2
+
+
+def test_fire_without_a_model_says_what_is_missing(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("ANTHROPIC_API_KEY", "OPENAI_API_KEY"):
+        monkeypatch.delenv(name, raising=False)
+    write_settings(
+        project, "turngate", {"hooks": {"Stop": [{"hooks": [{"type": "agent", "prompt": "well?"}]}]}}
+    )
+    done = subprocess.run(
+        [sys.executable, "-m", "turngate", "fire", "Stop", "--json"],
+        cwd=project, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL,
+    )  # fmt: skip
+    [run] = json.loads(done.stdout)["runs"]
+    said = (
+        "it is unavailable: no model is there to answer it: give the hook a `model`, the settings a `judge`, or set "
+        "ANTHROPIC_API_KEY"
+    )
+    assert (done.returncode, run["outcome"], run["reason"]) == (0, "failed", said)
+
+
+def test_a_disk_that_takes_no_transcript_fails_open(project: Path, state: Path) -> None:
+    folder = state / "sessions" / "s-1"
+    folder.mkdir(parents=True)
+    (folder / "hooks").write_text("in the way")
+    report, model = looked(project, DONE)
+    assert isinstance(report, Broke)
+    assert report.error.startswith(f"it is unavailable: {folder}/hooks")
+    assert model.requests == []
+
+
+@pytest.mark.req("X-16")
+def test_a_hook_on_every_event_hears_nothing_of_a_look_that_compacts(project: Path) -> None:
+    """Its own conversation may grow beyond its model; even then nobody is asked."""
+    (project / "big").write_text("x" * 1900 + "\n")
+    model = ScriptedModel(
+        {"main": ["done"], "judge": [read("big"), read("big"), "a summary", DONE], "context": 1200}
+    )
+    rules = (rule(HOOK), rule(CommandHook("echo compacted >> heard"), "PreCompact"))
+
+    async def turn() -> TurnResult:
+        async with Session(str(project), model, Settings(rules=rules)) as session:
+            return await session.send("go")
+
+    result = asyncio.run(turn())
+    summed_up = [shown(request.messages[-1]).startswith("Write a summary") for request in model.requests]
+    assert (sum(summed_up), [outcome(run) for run in result.hook_runs]) == (1, ["allow"])
+    assert lines(project / "heard") == []

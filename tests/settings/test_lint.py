@@ -238,7 +238,7 @@ def test_a_condition_has_no_meaning_at_a_stop(
     expected = problem(
         f"has no meaning on {event}: the hook {does}", field="if", event=event, hint="leave it out"
     )
-    assert look(kind("x", condition="Bash(*)"), project, event=event, dialect=dialect) == [expected]
+    assert look(kind("https://x", condition="Bash(*)"), project, event=event, dialect=dialect) == [expected]
 
 
 def test_a_condition_before_a_tool_is_fine(project: Path) -> None:
@@ -284,6 +284,22 @@ def test_prompts_and_addresses_are_no_commands(project: Path) -> None:
         HttpHook("http://localhost/a/b"),
     )
     assert lint(settings(*hooks), str(project)) == ()
+
+
+def test_an_address_that_will_be_refused_is_said_before(project: Path) -> None:
+    said = (
+        "http://a.example/x is not encrypted: use https, or allow it in `turngate.allowedUrls` of your user settings; "
+        "so the hook fails at every run"
+    )
+    assert look(HttpHook("http://a.example/x"), project) == [problem(said, "url", severity="error")]
+    assert look(HttpHook("https://a.example/x"), project) == []
+
+
+def test_a_variable_in_a_header_must_be_allowed(project: Path) -> None:
+    headers = {"Authorization": "Bearer ${TOKEN} $OTHER", "X-Again": "$TOKEN"}
+    hook = HttpHook("https://a.example/x", headers=headers, allowed_env_vars=("OTHER",))
+    said = "$TOKEN is not among `allowedEnvVars`, so it is sent as nothing"
+    assert look(hook, project) == [problem(said, "headers", hint='add "TOKEN" to `allowedEnvVars`')]
 
 
 def test_a_hook_from_python_has_no_file(project: Path) -> None:

@@ -98,7 +98,7 @@ def _print(line: dict[str, Any]) -> None:
         print(f"{when}  {line.get('event')}: {line.get('verdict')}" + (f"  {said[-1]}" if said else ""))
         return
     hook = line.get("hook", {})
-    name = hook.get("id") or hook.get("command") or hook.get("name") or hook.get("type")
+    name = hook.get("id") or hook.get("command") or hook.get("name") or hook.get("url") or hook.get("type")
     why = (line.get("reason") or "").strip().splitlines()
     print(
         f"{when}    {line.get('outcome', ''):<11} {line.get('seconds', 0):6.2f} s  {name}"

@@ -159,5 +159,12 @@ def read_headers(headers: Mapping[str, str], allowed: Iterable[str], environ: Ma
     return Headers(sent, tuple(dict.fromkeys(remarks)), tuple(longest_first))
 
 
+def unlisted(headers: Mapping[str, str], allowed: Iterable[str]) -> tuple[str, ...]:
+    """The variables that headers name and the hook does not allow."""
+    known = frozenset(allowed)
+    named = (found[1] or found[2] for value in headers.values() for found in _VARIABLE.finditer(value))
+    return tuple(dict.fromkeys(name for name in named if name not in known))
+
+
 def _is_sendable(value: str) -> bool:
     return value.isascii() and all(character.isprintable() or character == "\t" for character in value)

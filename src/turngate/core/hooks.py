@@ -36,6 +36,8 @@ class _Options:
 
 @dataclass(frozen=True)
 class CommandHook(_Options):
+    """A program of the project's: told on its stdin, it answers with its exit code or with JSON."""
+
     command: str
     args: tuple[str, ...] | None = None  # given: `command` is a program, no shell reads it
     shell: str | None = None
@@ -44,6 +46,8 @@ class CommandHook(_Options):
 
 @dataclass(frozen=True)
 class PromptHook(_Options):
+    """A question to a small model, which answers whether the agent may stop."""
+
     prompt: str
     model: str | None = None
     transcript: Literal["none", "last", "digest", "full"] | None = None
@@ -51,19 +55,25 @@ class PromptHook(_Options):
 
 @dataclass(frozen=True)
 class AgentHook(_Options):
+    """A small agent that can only look, and answers whether the other may stop."""
+
     prompt: str
     model: str | None = None
 
 
 @dataclass(frozen=True)
 class HttpHook(_Options):
+    """An endpoint: it is sent what happened, and answers as a command would on its stdout."""
+
     url: str
-    headers: Mapping[str, str] = field(default_factory=dict)
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)  # they may hold a secret
     allowed_env_vars: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class CallbackHook(_Options):
+    """A function of this program, sync or async: it returns a decision, a dict in the JSON contract, or None."""
+
     callback: Callable[..., Any] = field(repr=False)  # of the event; in Options also as Claude's SDK calls it
     name: str | None = None
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from turngate.core.decisions import Block, Fault
-from turngate.core.reports import Exited, Returned
+from turngate.core.reports import Exited, Replied, Returned
 from turngate.core.verdict import HookRun, said
 
 Behavior = Literal["allow", "deny", "ask"]
@@ -98,14 +98,23 @@ def _answer(run: HookRun) -> Mapping[str, Any]:
     match run.report:
         case Returned(value=dict() as value):
             return value
-        case Exited(code, stdout) if code != 2 and stdout.lstrip("\ufeff \t\r\n").startswith("{"):
-            try:
-                value = json.loads(stdout.strip("\ufeff \t\r\n"))
-            except (ValueError, RecursionError):
-                return {}
-            return value if isinstance(value, dict) else {}
+        case Exited(code, said) if code != 2:
+            return _object(said)
+        case Replied(said):
+            return _object(said)
         case _:
             return {}
+
+
+def _object(said: str) -> Mapping[str, Any]:
+    body = said.strip("\ufeff \t\r\n")
+    if not body.startswith("{"):
+        return {}
+    try:
+        value = json.loads(body)
+    except (ValueError, RecursionError):
+        return {}
+    return value if isinstance(value, dict) else {}
 
 
 def _counts(run: HookRun) -> bool:

@@ -140,7 +140,8 @@ def _missing(error: Exception) -> str:
 
 
 def _settings(request: ModelRequest, model: Model) -> ModelSettings:
-    settings = ModelSettings(cache=request.agent != "judge")  # a conversation is sent again and again
+    again = request.agent != "judge" or bool(request.tools)  # a conversation is sent again and again
+    settings = ModelSettings(cache=again)
     if "max_retries" not in model.unsupported_settings:
         settings["max_retries"] = 0  # the session does that, and shows it
     return settings

@@ -3,6 +3,7 @@
 import os
 import socket
 import ssl
+from contextlib import suppress
 from importlib import import_module
 from typing import TYPE_CHECKING
 from urllib.parse import urljoin, urlsplit
@@ -14,7 +15,7 @@ from turngate.core.reports import Broke, Replied, Report
 from turngate.core.settings import Settings
 from turngate.core.wire import encode
 from turngate.ports import Live, World
-from turngate.tasks import off_the_loop
+from turngate.tasks import in_thread, off_the_loop
 
 if TYPE_CHECKING:
     import httpx2
@@ -44,12 +45,23 @@ async def run_http(
         # The engine's time limit is the only one, and what it cancels closes the connection.
         # No proxy stands between us and this machine.
         trust = await off_the_loop(_trusted, hook.url)
+        if not near:
+            await _look_up(hook.url)
         async with library.AsyncClient(timeout=None, verify=trust, trust_env=not near) as client:
             return await _asked(client, hook.url, body, headers, settings, source)
     except library.HTTPError as error:
         return Broke(_why(error, hook.url))
     except library.InvalidURL:
         return Broke(f"{shown(hook.url)} is no address that can be asked")
+
+
+async def _look_up(url: str) -> None:
+    """A name that nobody answers for is waited for here: the loop's own thread would hold up the program's exit."""
+    parts = urlsplit(url)
+    with suppress(
+        OSError, UnicodeError, RuntimeError
+    ):  # whoever connects says it better, or a proxy knows it
+        await in_thread(socket.getaddrinfo, parts.hostname, parts.port or parts.scheme)
 
 
 def _trusted(url: str) -> ssl.SSLContext:

@@ -4,7 +4,8 @@ import os
 import re
 from collections.abc import Iterator
 
-from turngate.core.hooks import CommandHook
+from turngate.core.endpoints import objection, unlisted
+from turngate.core.hooks import CommandHook, HttpHook
 from turngate.core.names import STOP_EVENTS
 from turngate.core.settings import Problem, Rule, Settings, Severity
 
@@ -45,6 +46,8 @@ def _look(rule: Rule, settings: Settings, project: str) -> Iterator[Problem]:
         )
     if hook.outcomes != ("ok",) and rule.event != "SubagentStop":
         yield _problem(rule, "outcomes", f"has no meaning on {rule.event}", "leave it out", "warning")
+    if isinstance(hook, HttpHook):
+        yield from _look_at_address(rule, hook, settings)
     if not isinstance(hook, CommandHook) or rule.source == "script":
         return
     if hook.args is not None:
@@ -75,6 +78,21 @@ def _look(rule: Rule, settings: Settings, project: str) -> Iterator[Problem]:
     path = named[1].lstrip("/") if named else script[1] if script else None
     if path and not _there(path, project):
         yield _missing(rule, path)
+
+
+def _look_at_address(rule: Rule, hook: HttpHook, settings: Settings) -> Iterator[Problem]:
+    refused = objection(hook.url, rule.source, settings.allowed_urls)
+    if refused:
+        yield _problem(rule, "url", f"{refused}; so the hook fails at every run", None, "error")
+    for name in unlisted(hook.headers, hook.allowed_env_vars):
+        hint = f'add "{name}" to `allowedEnvVars`'
+        yield _problem(
+            rule,
+            "headers",
+            f"${name} is not among `allowedEnvVars`, so it is sent as nothing",
+            hint,
+            "warning",
+        )
 
 
 LOOKED_AT = 4_000  # characters of a command; the rest of a longer one is not judged
