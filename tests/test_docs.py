@@ -9,6 +9,19 @@ from typing import NamedTuple
 
 import pytest
 
+from turngate import (
+    AgentHook,
+    CallbackHook,
+    CommandHook,
+    HookCallbackMatcher,
+    HookGroup,
+    HttpHook,
+    InvalidOptions,
+    Options,
+    PromptHook,
+)
+from turngate.core.dialect import TURNGATE
+
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 FENCE = re.compile(r"^```(\w+)(?: (\S+))?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -92,3 +105,46 @@ def test_the_python_example_runs(project: Path) -> None:
         "You promise something for later. Do it now, or say why you can not.",
         "'Done, with tests.': may stop",
     ]
+
+
+def rows(page: Path, heading: str) -> list[list[str]]:
+    """The cells of the table below a heading, without its head."""
+    section = page.read_text().partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
+    lines = [line for line in section.splitlines() if line.startswith("|")]
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[2:]]
+
+
+@pytest.mark.req("S2-18")
+def test_the_limits_of_every_kind_are_recommended_beside_their_true_defaults() -> None:
+    table = rows(ROOT / "docs" / "hooks.md", "How long a hook may take")
+    assert {kind: default for kind, default, *_ in table} == {
+        f"`{kind}`": f"{seconds:g} s" for kind, seconds in TURNGATE.timeouts.items()
+    }
+    assert all(recommended and because for _, _, recommended, because in table)
+
+
+@pytest.mark.req("S2-25")
+def test_every_pattern_is_documented_with_an_example() -> None:
+    shown = [re.findall(r"hooks/(\w+)\.py", row[2]) for row in rows(ROOT / "docs" / "hooks.md", "Patterns")]
+    there = sorted(path.stem for path in (ROOT / "examples" / "hooks").glob("*.py"))
+    assert sorted(name for names in shown for name in names) == there
+
+
+@pytest.mark.req("S2-35")
+def test_what_python_users_configure_says_what_it_is() -> None:
+    kinds = (CommandHook, PromptHook, AgentHook, HttpHook, CallbackHook)
+    surface = (*kinds, Options, HookGroup, HookCallbackMatcher, InvalidOptions)
+    said = [
+        each.__doc__ or "" for each in (*surface, Options.settings, Options.from_json, Options.for_claude)
+    ]
+    assert [words for words in said if not words or "(" in words.split()[0]] == []
+
+
+@pytest.mark.req("S2-35")
+def test_the_guide_from_the_old_form_to_the_new_one_runs(project: Path) -> None:
+    snippets = [block for block in blocks(ROOT / "docs" / "migrate.md") if block.language == "python"]
+    printed = []
+    for snippet in snippets:
+        (project / "snippet.py").write_text(snippet.body)
+        printed.append(run([sys.executable, "-W", "error", "snippet.py"], project)[:25])
+    assert printed == ["", "", "", "", "4 problems in the options"]

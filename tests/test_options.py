@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+import os
+import time
 import warnings
 from collections.abc import Callable
 from dataclasses import asdict
@@ -15,6 +17,7 @@ from turngate import (
     Advise,
     AgentHook,
     Allow,
+    Block,
     CallbackHook,
     CallbackHookConfig,
     CommandHook,
@@ -388,6 +391,63 @@ def test_what_a_model_says_of_the_work_is_in_the_result_and_in_the_stream(projec
         "no test was run",
         "well done",
     ]
+
+
+@pytest.mark.req("S2-13", "S2-32")
+def test_functions_sync_and_async_are_called_here_and_know_that_they_are_asked_again(project: Path) -> None:
+    seen: list[tuple[str, bool, int]] = []
+
+    def sync(event: StopEvent) -> Block | None:
+        seen.append(("sync", event.stop_hook_active, os.getpid()))
+        return None if event.stop_hook_active else Block("once more")
+
+    async def later(event: StopEvent) -> Block | None:
+        await asyncio.sleep(0)
+        return sync(event)
+
+    result, _ = turn(
+        project, Options({"Stop": [CallbackHook(sync), CallbackHook(later)]}), {"main": ["done"]}
+    )
+    here = os.getpid()
+    assert seen == [("sync", False, here)] * 2 + [("sync", True, here)] * 2
+    assert [each.outcome for each in result.hook_outputs] == ["block", "block", "allow", "allow"]
+
+
+@pytest.mark.req("S2-37")
+def test_a_function_knows_which_child_stops(project: Path) -> None:
+    seen: list[str | None] = []
+
+    def note(event: StopEvent) -> None:
+        seen.append(event.subagent.type if event.subagent else None)
+
+    task = {"tool": "Task", "input": {"description": "d", "prompt": "p", "subagent_type": "Explore"}}
+    options = Options({"Stop": [CallbackHook(note)], "SubagentStop": [CallbackHook(note)]})
+    turn(project, options, {"main": [task, "done"], "sub": ["found"]})
+    assert seen == ["Explore", None]
+
+
+@pytest.mark.req("S2-17", "S2-29", "C-01")
+@pytest.mark.parametrize(
+    "options",
+    [
+        Options({"Stop": [CallbackHook(lambda _: time.sleep(2), timeout_ms=200)]}),
+        Options({"Stop": [{"type": "callback", "callback": lambda _: time.sleep(2), "timeout": 200}]}),
+        Options({"Stop": [CallbackHook(lambda _: time.sleep(2))]}, timeout_ms=200),
+        Options({"Stop": [PromptHook("?", timeout_ms=200)]}),
+        Options({"Stop": [PromptHook("?")]}, timeout_ms=200),
+    ],
+)
+def test_two_hundred_milliseconds_are_two_hundred_milliseconds(project: Path, options: Options) -> None:
+    slow = {"text": '{"ok": true, "reason": "late"}', "delay": 2}
+    result, _ = turn(project, options, {"main": ["done"], "judge": [slow]})
+    [each], [run] = result.hook_outputs, result.hook_runs
+    assert (each.outcome, each.said, 0.2 <= run.seconds < 1) == ("timeout", "no answer within 0.2 s", True)
+
+
+@pytest.mark.req("S2-16", "S2-29")
+def test_a_prompt_that_names_no_limit_has_thirty_seconds() -> None:
+    settings = Options({"Stop": [PromptHook("?")], "SubagentStop": [PromptHook("?")]}).settings()
+    assert [settings.timeout_of(rule) for rule in settings.rules] == [30.0, 30.0]
 
 
 # The old form
