@@ -2,7 +2,7 @@
 
 import pytest
 
-from turngate.runners import ALL_TOGETHER, LONGEST, passable
+from turngate.runners.command import ALL_TOGETHER, LONGEST, passable
 
 PLAIN = {"PATH": "/bin", "EMPTY": "", "LANG": "C"}
 

@@ -124,6 +124,11 @@ def nothing(event: StopEvent) -> None: ...
             "PreToolUse[0].hooks[1].command: is '', expected a non-empty string",
         ),
         ("Stop", [{"matcher": 1, "hooks": []}], "Stop[0].matcher: is 1, expected a string"),
+        (
+            "PreToolUse",
+            [HookGroup("(Bash", [])],
+            "PreToolUse[0].matcher: is '(Bash', which can never match, expected names or a regular expression",
+        ),
         ("Stop", [{"hooks": "f"}], "Stop[0].hooks: is 'f', expected a list of hooks"),
         ("Stop", [{"hooks": [], "id": "x"}], "Stop[0].id: is no field of a group of hooks"),
     ],
@@ -250,6 +255,18 @@ def test_a_callback_that_comes_back_without_its_function_is_a_mistake() -> None:
         "  colour: is no option\n"
         "  Stop[0].callback: is missing, expected a function"
     )
+
+
+@pytest.mark.parametrize(("told", "said"), [("[]", "is a list"), ("3", "is 3"), ("null", "is None")])
+def test_json_that_is_no_object_is_a_mistake(told: str, said: str) -> None:
+    with pytest.raises(InvalidOptions) as raised:
+        Options.from_json(told)
+    assert str(raised.value) == f"1 problem in the options\n  {said}, expected an object"
+
+
+def test_a_limit_below_a_millisecond_is_written_as_one() -> None:
+    told = Options({"Stop": [CommandHook("true", timeout=0.0001)]}).to_json()
+    assert told == {"hooks": {"Stop": [{"type": "command", "command": "true", "timeout": 1}]}}
 
 
 # What is right
@@ -497,13 +514,16 @@ def test_a_mistake_in_the_old_form_is_said_as_any_other() -> None:
     with pytest.warns(DeprecationWarning, match="the old form"):
         wrong = HookCallbackMatcher("Bash", [nothing, "f"], 0)  # type: ignore[list-item]
     with pytest.warns(DeprecationWarning, match="the old form"):
+        bare = HookCallbackMatcher(hooks=nothing)  # type: ignore[arg-type]
+    with pytest.warns(DeprecationWarning, match="the old form"):
         odd = HookCallbackMatcher(None, [nothing, "f"])  # type: ignore[list-item]
     with pytest.raises(InvalidOptions) as raised:
-        Options({"Stop": [wrong, odd]})
+        Options({"Stop": [wrong, odd, bare]})
     assert str(raised.value) == (
-        "2 problems in the options\n"
+        "3 problems in the options\n"
         "  Stop[0].timeout: is 0, expected a number of seconds above 0\n"
-        "  Stop[1].hooks[1].callback: is 'f', expected a function"
+        "  Stop[1].hooks[1].callback: is 'f', expected a function\n"
+        "  Stop[2].hooks: is of the type function, expected a list of functions"
     )
 
 

@@ -25,6 +25,7 @@ from turngate.core.hooks import (
     kind,
     text_of,
 )
+from turngate.core.matcher import Unusable, read_matcher
 from turngate.core.names import EVENTS, FOREIGN_EVENTS, STOP_EVENTS
 from turngate.core.settings import Order, Problem, Rule, Settings
 from turngate.core.wire import payload_of
@@ -63,8 +64,9 @@ class HookCallbackMatcher:
         warnings.warn(said, DeprecationWarning, stacklevel=3)
 
     def _new_form(self) -> str:
-        limit = "" if self.timeout is None else f", timeout={self.timeout:g}"
-        each = ", ".join(f"CallbackHook({getattr(f, '__name__', '…')}{limit})" for f in self.hooks)
+        limit = "" if self.timeout is None else f", timeout={self.timeout!r}"
+        functions = self.hooks if isinstance(self.hooks, list | tuple) else [self.hooks]
+        each = ", ".join(f"CallbackHook({getattr(f, '__name__', '…')}{limit})" for f in functions)
         return each if self.matcher in (None, "", "*") else f"HookGroup({self.matcher!r}, [{each}])"
 
 
@@ -164,7 +166,9 @@ class Options:
         cls, value: Mapping[str, Any] | str, callbacks: Iterable[Callable[..., Any]] = ()
     ) -> "Options":
         """What `to_json` gave; the functions of its callback hooks are handed out in order."""
-        told: Mapping[str, Any] = json.loads(value) if isinstance(value, str) else value
+        told: Any = json.loads(value) if isinstance(value, str) else value
+        if not isinstance(told, Mapping):
+            raise InvalidOptions([Problem(file="", message=f"is {_shown(told)}, expected an object")])
         functions = iter(callbacks)
         unknown = [
             Problem(file="", field=str(name), message="is no option")
@@ -300,6 +304,9 @@ class _Reader:
     def group(self, matcher: Any, hooks: Any, event: str, index: str) -> HookGroup | None:
         if not isinstance(matcher, str | None):
             self.problem(f"is {_shown(matcher)}, expected a string", event, index, "matcher")
+        elif matcher and matcher != "*" and EVENTS[event] and isinstance(read_matcher(matcher), Unusable):
+            never = f"is {_shown(matcher)}, which can never match, expected names or a regular expression"
+            self.problem(never, event, index, "matcher")
         if not isinstance(hooks, list | tuple):
             self.problem(f"is {_shown(hooks)}, expected a list of hooks", event, index, "hooks")
             return None
@@ -324,7 +331,7 @@ class _Reader:
         match config:
             case CommandHook() | PromptHook() | AgentHook() | HttpHook() | CallbackHook():
                 read = self.made(config, event, index)
-            case dict():
+            case Mapping():
                 read = self.entry(config, event, index)
             case _:
                 self.problem(f"is {_shown(config)}, expected a hook", event, index)
@@ -346,7 +353,7 @@ class _Reader:
                     self.problem(f"is {_shown(value)}, expected {key.expected}", event, index, key.field)
         return hook
 
-    def entry(self, entry: dict[Any, Any], event: str, index: str) -> Hook | None:
+    def entry(self, entry: Mapping[Any, Any], event: str, index: str) -> Hook | None:
         """A config in its JSON form."""
         which = entry.get("type")
         if not isinstance(which, str) or which not in _CLASSES:
@@ -445,7 +452,7 @@ def config_json(hook: Hook, *, per_second: int) -> dict[str, Any]:
             told[name] = _plain(value)
     if hook.timeout is not None:
         limit = hook.timeout * per_second
-        told["timeout"] = round(limit) if per_second > 1 or limit == int(limit) else limit
+        told["timeout"] = max(1, round(limit)) if per_second > 1 or limit == int(limit) else limit
     return told
 
 

@@ -196,12 +196,12 @@ def test_as_stream_json_each_event_is_a_line_and_the_result_is_the_last(
         {"type": "text_delta", "text": "one"},
         {"type": "stream_end", "text": "one", "stop_hook_active": False},
         {"type": "hook_started", **hook},
-        {"type": "hook_finished", **hook, "outcome": "block"},
+        {"type": "hook_finished", **hook, "outcome": "block", "said": "run the tests"},
         {"type": "continuation", "prompt": TOLD, "count": 1, "limit": 3},
         {"type": "text_delta", "text": "two"},
         {"type": "stream_end", "text": "two", "stop_hook_active": True},
         {"type": "hook_started", **hook},
-        {"type": "hook_finished", **hook, "outcome": "allow"},
+        {"type": "hook_finished", **hook, "outcome": "allow", "said": None},
         {"type": "turn_end", "outcome": "completed", "ended_by": "allowed"},
     ]
     assert (events[-1]["type"], events[-1]["result"], code, err, len(seconds)) == ("result", "two", 0, "", 3)
