@@ -18,10 +18,9 @@ from tests.http_server import Endpoint, answering
 from tests.make import ask, rule, settings, stop_event, world, write_settings
 from turngate.core.decisions import Advise, Allow, Block, Decision, Fault, Halt
 from turngate.core.dialect import CLAUDE, TURNGATE, Dialect
-from turngate.core.endpoints import UrlList
 from turngate.core.hooks import HttpHook
 from turngate.core.reports import Broke, Replied, Report, TimedOut
-from turngate.core.settings import Settings
+from turngate.core.settings import Settings, UrlList
 from turngate.core.turn import TurnResult
 from turngate.core.verdict import Continue, Stop, Verdict, outcome, warnings
 from turngate.core.wire import encode

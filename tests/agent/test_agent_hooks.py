@@ -385,6 +385,7 @@ def test_a_childs_stop_is_looked_at_too(project: Path) -> None:
     assert (stage.asked("sub"), stage.asked("judge")) == (2, 2)
 
 
+@pytest.mark.req("C-24")
 def test_without_a_model_the_hook_is_unavailable_and_nobody_is_held(project: Path) -> None:
     verdict = asyncio.run(ask(project, HOOK))
     assert [run.decision for run in verdict.runs] == [

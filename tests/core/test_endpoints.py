@@ -2,8 +2,9 @@
 
 import pytest
 
-from turngate.core.endpoints import UrlList, admits, is_loopback, objection, same_origin, shown
-from turngate.core.hooks import HttpHook, identity, label
+from turngate.core.endpoints import admits, is_loopback, objection, same_origin
+from turngate.core.hooks import HttpHook, identity, label, shown
+from turngate.core.settings import UrlList
 from turngate.core.wire import hook_json
 
 ADMITTED = [

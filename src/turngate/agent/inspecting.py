@@ -135,7 +135,7 @@ class Inspection:
 
     async def _answer(self, given: Mapping[str, Any], _: Workplace) -> str:
         self._given = given
-        raise TurnHalted(None)
+        raise TurnHalted(None)  # nothing is to be done after it, not even the tools beside it
 
     def _written(self) -> str | None:
         """An answer in words. Claude Code: "no structured answer (after one nudge) or timeout -> allow, silently"."""

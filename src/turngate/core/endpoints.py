@@ -5,15 +5,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from urllib.parse import SplitResult, unquote, urlsplit
 
+from turngate.core.hooks import shown
+from turngate.core.settings import UrlList
+
 OWNERS = ("user", "python")  # whose word on addresses counts for everybody
-
-
-@dataclass(frozen=True)
-class UrlList:
-    """The addresses that one settings file allows: prefixes (`https://host/path/`) and hosts (`*.example.com`)."""
-
-    patterns: tuple[str, ...]
-    level: str = "python"
 
 
 def objection(url: str, source: str, lists: Iterable[UrlList]) -> str | None:
@@ -92,15 +87,6 @@ def _split(url: str) -> SplitResult | None:
 
 def _port(parts: SplitResult) -> int:
     return parts.port or {"http": 80, "https": 443}.get(parts.scheme, 0)
-
-
-_PASSWORD = re.compile(r"//[^/?#]*@")
-
-
-def shown(url: str) -> str:
-    """An address as people may see it, on one line: without a name and a password."""
-    words = " ".join(_PASSWORD.sub("//…@", url).split())
-    return words if len(words) <= 300 else words[:299] + "…"
 
 
 # Headers

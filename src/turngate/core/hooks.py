@@ -1,11 +1,11 @@
 """What is configured: the kinds of hook, as a closed union."""
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import InitVar, dataclass, field
 from typing import Any, Literal, assert_never
 
 from turngate.core.dialect import HookKind
-from turngate.core.endpoints import shown
 
 Mode = Literal["gate", "observe"]
 
@@ -115,6 +115,15 @@ def text_of(hook: Hook) -> str:
             return name or getattr(callback, "__qualname__", None) or repr(callback)
         case _:
             assert_never(hook)
+
+
+def shown(url: str) -> str:
+    """An address as people may see it, on one line: without a name and a password."""
+    if "@" in url:
+        url = re.sub(r"//[^/?#]*@", "//…@", url)
+    words = "".join(letter if letter.isprintable() else " " for letter in url[:1000])
+    words = " ".join(words.split())
+    return words if len(words) <= 300 else words[:299] + "…"
 
 
 def label(hook: Hook) -> str:

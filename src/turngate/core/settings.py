@@ -5,7 +5,6 @@ from dataclasses import dataclass, field, replace
 from typing import Literal, TypeVar
 
 from turngate.core.dialect import TURNGATE, Dialect
-from turngate.core.endpoints import UrlList
 from turngate.core.hooks import Hook, Mode, kind
 from turngate.core.names import LEVELS
 
@@ -50,6 +49,14 @@ class Rule:
     file: str | None = None
     family: str | None = None
     index: str | None = None  # place in the event's list: "[0].hooks[1]"
+
+
+@dataclass(frozen=True)
+class UrlList:
+    """The addresses that one settings file allows: prefixes (`https://host/path/`) and hosts (`*.example.com`)."""
+
+    patterns: tuple[str, ...]
+    level: str = "python"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,5 +1,6 @@
 """How each kind of hook is run. Its time limit, and what its failure means, are the engine's business."""
 
+from importlib import import_module
 from typing import assert_never
 
 from turngate.core.events import Event
@@ -9,7 +10,6 @@ from turngate.core.settings import Rule, Settings
 from turngate.ports import Live, World
 from turngate.runners.agent import run_agent
 from turngate.runners.command import passable, run_command
-from turngate.runners.http import run_http
 from turngate.runners.prompt import run_prompt
 from turngate.tasks import call
 
@@ -27,6 +27,8 @@ async def run_hook(rule: Rule, event: Event, settings: Settings, world: World, l
         case AgentHook() as hook:
             return await run_agent(hook, event, world)
         case HttpHook() as hook:
-            return await run_http(hook, event, settings, world, live, source=rule.source)
+            http = import_module("turngate.runners.http")  # few have one, and it takes a while to load
+            report: Report = await http.run_http(hook, event, settings, world, live, source=rule.source)
+            return report
         case _:
             assert_never(rule.hook)

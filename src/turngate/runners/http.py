@@ -8,9 +8,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 from urllib.parse import urljoin, urlsplit
 
-from turngate.core.endpoints import Headers, is_loopback, objection, read_headers, same_origin, shown
+from turngate.core.endpoints import Headers, is_loopback, objection, read_headers, same_origin
 from turngate.core.events import Event
-from turngate.core.hooks import HttpHook
+from turngate.core.hooks import HttpHook, shown
 from turngate.core.reports import Broke, Replied, Report
 from turngate.core.settings import Settings
 from turngate.core.wire import encode
