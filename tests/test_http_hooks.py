@@ -327,7 +327,9 @@ def test_a_redirect_out_of_the_allowed_addresses_is_not_followed(project: Path) 
 
 
 @pytest.mark.parametrize(
-    "answer", [to("", 302), to("/b", 303), {"status": 304}], ids=["nowhere", "303", "304"]
+    "answer",
+    [to("", 302), to("http://[", 302), to("/b", 303), {"status": 304}],
+    ids=["nowhere", "nonsense", "303", "304"],
 )
 def test_another_redirect_is_a_status_like_others(project: Path, answer: dict[str, Any]) -> None:
     with answering(answer) as endpoint:

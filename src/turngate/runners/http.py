@@ -77,7 +77,7 @@ async def _asked(
     sent = {**headers.sent, "Content-Type": "application/json", "Accept-Encoding": "identity"}
     for _ in range(REDIRECTS + 1):
         async with client.stream("POST", url, content=body, headers=sent) as response:
-            target = urljoin(url, response.headers.get("Location", ""))
+            target = _target(url, response.headers.get("Location", ""))
             if response.status_code not in _REPEATS or target == url:
                 return await _read(response, url, headers)
         if not same_origin(url, target):
@@ -87,6 +87,14 @@ async def _asked(
             return Broke(refused)
         url = target
     return Broke(f"{shown(url)} sends us on more than {REDIRECTS} times")
+
+
+def _target(url: str, location: str) -> str:
+    """Where it sends us on to; the same address, if it does not say."""
+    try:
+        return urljoin(url, location)
+    except ValueError:  # brackets that nobody closed
+        return url
 
 
 async def _read(response: "httpx2.Response", url: str, headers: Headers) -> Report:
