@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from tests.agent.children.make import task
-from tests.agent.make import KEEP, seen, shown
+from tests.agent.make import KEEP, refuse, seen, shown
 from tests.anthropic_server import playing
 from tests.make import ask, rule, script, settings, stop_event, write_settings
 from turngate.agent.session import Session
@@ -29,7 +29,7 @@ from turngate.core.messages import ModelRequest, Reply, Said, Usage
 from turngate.core.reports import Broke, Judged, TimedOut
 from turngate.core.settings import Settings
 from turngate.core.turn import Continuation, SessionEvent, TurnResult
-from turngate.core.verdict import outcome
+from turngate.core.verdict import HookRun, outcome
 from turngate.core.wire import encode, run_json
 from turngate.engine import ask_hooks, run_stop_hooks
 from turngate.errors import UsageError
@@ -114,6 +114,18 @@ def test_a_prompt_hook_holds_a_child_and_knows_its_kind(project: Path) -> None:
         ("SubagentStop", "general-purpose"),
         ("SubagentStop", "general-purpose"),
     ]
+
+
+def test_what_is_shown_of_a_childs_conversation_is_its_own(project: Path) -> None:
+    hook = PromptHook("Is it done?", transcript="digest")
+    played = play(project, [YES], hook, event="SubagentStop", main=[task("count the lines"), "done"])
+    record = (
+        shown(played.judged[0].messages[0])
+        .split("<record-")[1]
+        .partition(">\n")[2]
+        .partition("\n</record")[0]
+    )
+    assert record == "## What was asked\ncount the lines\n\n## The last answer\nreport 1"
 
 
 @pytest.mark.req("S2-30", "S3-35")
@@ -377,6 +389,15 @@ def test_a_judge_that_can_not_be_reached_says_so_once_and_the_result_shows_a_fai
     )
 
 
+def test_a_judge_that_stays_away_is_named_once_in_a_turn_however_often_it_is_asked(project: Path) -> None:
+    down = {"error": "529", "message": "Overloaded"}
+    played = play(project, [down], PromptHook(CHECK), refuse(2))
+    assert [run for run in played.runs if run[0] == "failed"] == [
+        ("failed", "its model did not answer: Overloaded")
+    ] * 3
+    assert played.result.notices == (f"{CHECK} failed: NOT enforced: its model did not answer: Overloaded",)
+
+
 def test_a_judge_that_can_not_be_reached_refuses_where_the_hook_insists(project: Path) -> None:
     played = play(
         project, [{"error": "529", "message": "Overloaded"}], PromptHook(CHECK, blocking=True), limit=1
@@ -480,16 +501,9 @@ def no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_live_judge_is_held_to_a_schema_and_its_price_is_known(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def judged() -> Any:
-        judges = Judges("anthropic:claude-haiku-5-5")
-        world = World(LocalShell(), str(project), judge=judges)
-        verdict = await ask_hooks(stop_event(), settings(PromptHook(CHECK)), world)
-        await judges.close()
-        return verdict
-
     with playing({"main": [{"text": NO, "usage": {"input_tokens": 1000, "output_tokens": 100}}]}) as server:
         monkeypatch.setenv("ANTHROPIC_BASE_URL", server.url)
-        (run,) = asyncio.run(judged()).runs
+        run = asyncio.run(judged_live(project, "anthropic:claude-haiku-5-5"))
     (body,) = server.requests
     assert body["output_config"] == {
         "format": {"type": "json_schema", "schema": {**SCHEMA, "properties": dict(SCHEMA["properties"])}}
@@ -509,17 +523,34 @@ def test_a_live_judge_is_held_to_a_schema_and_its_price_is_known(
 
 
 @pytest.mark.usefixtures("no_proxy")
+def test_a_model_that_can_not_be_held_to_a_schema_is_told_the_form_in_words(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with playing({"main": ["Block: run the tests"]}) as server:
+        monkeypatch.setenv("ANTHROPIC_BASE_URL", server.url)
+        found = asyncio.run(judged_live(project, "anthropic:sonnet"))
+    (body,) = server.requests
+    assert ("output_config" in body, body["system"][0]["text"], found.decision) == (
+        False,
+        INSTRUCTIONS,
+        Block("run the tests"),
+    )
+
+
+async def judged_live(project: Path, name: str) -> HookRun:
+    judges = Judges(name)
+    world = World(LocalShell(), str(project), judge=judges)
+    verdict = await ask_hooks(stop_event(), settings(PromptHook(CHECK)), world)
+    await judges.close()
+    (run,) = verdict.runs
+    return run
+
+
+@pytest.mark.usefixtures("no_proxy")
 def test_a_provider_that_is_not_there_fails_open(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ANTHROPIC_BASE_URL", "http://127.0.0.1:9")
 
-    async def judged() -> Any:
-        judges = Judges("anthropic:claude-haiku-5-5")
-        world = World(LocalShell(), str(project), judge=judges)
-        verdict = await ask_hooks(stop_event(), settings(PromptHook(CHECK)), world)
-        await judges.close()
-        return verdict
-
-    (run,) = asyncio.run(judged()).runs
+    run = asyncio.run(judged_live(project, "anthropic:claude-haiku-5-5"))
     assert run.decision == Fault(
         "its model did not answer: the connection to anthropic failed: [Errno 111] Connect call failed ('127.0.0.1', 9)"
     )

@@ -209,8 +209,11 @@ class Agent:
         verdict = await ask_hooks(event, self.settings, self.world)
         if self.running:
             self.running.runs += verdict.runs
-        for text in (*notices(verdict.runs), *warnings(verdict.runs, self.settings.dialect)):
+        for text in notices(verdict.runs):
             self.notice(text)
+        for text in warnings(verdict.runs, self.settings.dialect):
+            if self.running is None or text not in self.running.notices:  # a turn asks more than once
+                self.notice(text)
         return verdict
 
     def _keep_output(self, run: HookRun) -> None:
