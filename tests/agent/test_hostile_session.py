@@ -34,6 +34,7 @@ from turngate.agent.history import read_past
 from turngate.agent.session import Session
 from turngate.agent.system import INSTRUCTIONS
 from turngate.core.messages import ModelRequest, Reply, Results, Text, ToolResult, ToolUse, Usage
+from turngate.core.settings import Rule
 from turngate.core.turn import (
     Continuation,
     HookStarted,
@@ -265,12 +266,13 @@ def test_an_interrupt_ends_the_time_of_observers(project: Path) -> None:
 # The end of a turn that somebody cuts off
 
 
-def test_a_session_that_is_closed_in_the_middle_of_a_turn_writes_its_end_first(project: Path) -> None:
-    agent = actor(project, bash(hang()), "never", allow=["Bash"])
+@pytest.mark.parametrize("last", [(), (rule('cp "$TRANSCRIPT" at_end', "SessionEnd"),)], ids=["", "hook"])
+def test_a_session_that_is_closed_in_the_middle_of_a_turn_writes_its_end_first(
+    project: Path, monkeypatch: pytest.MonkeyPatch, state: Path, last: tuple[Rule, ...]
+) -> None:
+    monkeypatch.setenv("TRANSCRIPT", f"{state}/sessions/s/chat.jsonl")
+    agent = actor(project, bash(hang()), "never", rules=last, allow=["Bash"], session_id="s")
     session = agent.session
-    session.settings = actor(
-        project, rules=[rule(f"cp {session.transcript_path} at_end", "SessionEnd")]
-    ).session.settings
 
     async def play() -> tuple[bool, TurnResult]:
         turn = asyncio.create_task(session.send("go"))
@@ -282,7 +284,7 @@ def test_a_session_that_is_closed_in_the_middle_of_a_turn_writes_its_end_first(p
     assert (done, result.outcome, session.running) == (True, "interrupted", None)
     assert said(session) == ["go", "agent: Bash", f"tool: {ENDED.format('interrupt')}"]
     assert kinds(session) == ["user", "tool_call", "assistant", "user", "turn_end"]
-    assert (project / "at_end").read_text() == Path(session.transcript_path).read_text()
+    assert not last or (project / "at_end").read_text() == Path(session.transcript_path).read_text()
     assert not lives((project / "pid").read_text().strip())
 
 
@@ -335,6 +337,21 @@ def test_a_listener_that_raises_gets_its_error_and_locks_nothing(
 
     assert asyncio.run(play()) == (None, "completed")
     assert (kinds(agent.session).count("turn_end"), gaps(agent.session)) == (2, [])
+
+
+def test_a_listener_that_raises_when_it_is_told_of_a_plugins_fault_locks_nothing(project: Path) -> None:
+    agent = actor(project, "done", listen=on_first(Notice, stumble))
+    agent.session.plugins.on("stop", lambda _: 1 / 0, plugin="mine")
+
+    async def play() -> tuple[object, str]:
+        async with agent.session as session:
+            with pytest.raises(ZeroDivisionError):
+                await session.send("go")
+            return session.running, (await session.send("more")).outcome
+
+    assert asyncio.run(play()) == (None, "completed")
+    complaint = Notice("plugin mine failed at stop: ZeroDivisionError: division by zero")
+    assert agent.of(Notice) == [complaint, complaint]
 
 
 def test_a_listener_that_raises_in_the_middle_of_an_answer_ends_the_turn_and_locks_nothing(
@@ -470,14 +487,19 @@ def odd(name: str, given: Reply) -> Any:
 
 def wrong(name: str, given: Reply) -> Any:
     """One that still raises out of `send`."""
-    return pytest.param(given, id=name, marks=pytest.mark.xfail(strict=True, raises=TypeError))
+    return pytest.param(given, id=name, marks=pytest.mark.xfail(strict=True, raises=(TypeError, ValueError)))
 
+
+CIRCLE: dict[str, Any] = {}
+CIRCLE["command"] = CIRCLE
 
 INSIDE = [
     # DEFECT: `asking._sound` looks at the usage's class only, and `ask` adds what is in it.
     wrong("usage of nothing", Reply((Text("x"),), usage=Usage(input_tokens=cast("int", None)))),
-    # DEFECT: a key that JSON has not; `Transcript.add` raises TypeError after the tool_call's record.
+    # DEFECT: what JSON has not, but for single values; `Transcript.add` raises TypeError or ValueError.
     wrong("input with odd keys", Reply((ToolUse("t", "Bash", {cast("str", (1, 2)): 3}),), "tool_use")),
+    wrong("input with odd keys inside", Reply((ToolUse("t", "Bash", {"command": {(1, 2): 3}}),), "tool_use")),
+    wrong("input in a circle", Reply((ToolUse("t", "Bash", CIRCLE),), "tool_use")),
     odd("no input", Reply((ToolUse("t", "Bash", cast("Any", None)),), "tool_use")),
     odd("input that is no JSON", Reply((ToolUse("t", "Bash", {"command": {1, 2}}),), "tool_use")),
     odd("an unknown reason", Reply((Text("x"),), cast("Any", ["tired"]))),
