@@ -152,6 +152,29 @@ async def unless_cancelled(work: Awaitable[T]) -> T:
     return answer
 
 
+async def leaving(work: Awaitable[T]) -> T:
+    """Foreign code in a task of its own: our cancellation is no answer, whatever it makes of it.
+
+    It gets half a second to clean up, and then it is left. Raises CancelledItself.
+    """
+    task = asyncio.ensure_future(work)
+    try:
+        await asyncio.wait({task})
+    except asyncio.CancelledError:
+        task.cancel()
+        task.add_done_callback(_looked_at)
+        await to_the_end(asyncio.wait({task}, timeout=STUBBORN))
+        raise
+    if task.cancelled():
+        raise CancelledItself
+    return task.result()
+
+
+def _looked_at(task: "asyncio.Future[Any]") -> None:
+    if not task.cancelled():
+        task.exception()  # nobody else asks for it
+
+
 async def _awaited(awaitable: Awaitable[Any]) -> Any:
     return await awaitable
 

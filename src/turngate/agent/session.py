@@ -23,7 +23,7 @@ from turngate.core.moments import context_of, refusal_of
 from turngate.core.turn import Continuation, Notice, SessionEvent, TurnEnd, TurnResult
 from turngate.core.verdict import Stop
 from turngate.errors import ModelError, UsageError
-from turngate.tasks import in_thread, is_cancelled, to_the_end
+from turngate.tasks import in_thread, is_cancelled, leaving, to_the_end
 
 Source = Literal["startup", "resume", "clear", "compact"]
 GOODBYE = 5.0  # seconds for a model to close its connections
@@ -253,8 +253,8 @@ class Session(Agent):
         await self.family.end("session-reset")
         await self.family.forget()
         await self.fire(events.SessionEnd(**self.common(), reason="clear"))
+        self.transcript.add({"type": "cleared"})  # first on disk: a full one forgets nothing
         self.messages, self.inbox, self._kept_continuations = [], Inbox(), 0
-        self.transcript.add({"type": "cleared"})
         await self.begin("clear")
 
     async def close(self, reason: Literal["clear", "prompt_input_exit", "other"] = "other") -> None:
@@ -291,7 +291,7 @@ class Session(Agent):
     async def _close_model(self) -> None:
         try:
             async with asyncio.timeout(GOODBYE):
-                await self.model.close()
+                await leaving(self.model.close())
         except Exception as error:  # noqa: BLE001 - foreign code, and the conversation is over
             self.notice(f"the model's connection could not be closed: {type(error).__name__}: {error}")
 
