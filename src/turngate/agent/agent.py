@@ -173,6 +173,11 @@ class Agent:
             self.running.notices.append(text)
         self.emit(Notice(text))
 
+    @property
+    def identity(self) -> dict[str, str] | None:
+        """Who a child is, in each record of its transcript."""
+        return {"agentId": self.role.agent_id, "agentType": self.role.kind.name} if self.role else None
+
     def common(self) -> dict[str, Any]:
         role = self.role
         child = {"agent_id": role.agent_id, "agent_type": role.kind.name} if role else {}

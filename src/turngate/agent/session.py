@@ -141,7 +141,7 @@ class Session(Agent):
         try:
             return await self._hear(entry)
         except (asyncio.CancelledError, OSError):
-            if entry.waited:
+            if entry.waited or (entry.key and not self.knows(entry.key)):
                 self.inbox.put_back(entry)
             raise
 
@@ -209,7 +209,7 @@ class Session(Agent):
             self.messages, self.keys = list(past.messages), set(past.keys)
             self._kept_continuations = past.continuations if self.role is None else 0
             self.written = Transcript(
-                self.transcript_path, self.id, self.project, sidechain=self.role is not None, parent=past.last
+                self.transcript_path, self.id, self.project, child=self.identity, parent=past.last
             )
             if self.role is None:
                 for problem in (*self.settings.errors, *self.family.problems):
