@@ -214,7 +214,7 @@ class Session(Agent):
             if self.role is None:
                 for problem in (*self.settings.errors, *self.family.problems):
                     self.notice(str(problem))
-            await self.family.open()
+            await self.family.open(fresh=not past.messages)
             await self.begin(source or ("resume" if past.messages else "startup"))
         except BaseException:
             if self._task is None or self.written is None:  # inside a turn it stays open, and its end is told

@@ -217,8 +217,11 @@ class Chain:
         )  # fmt: skip
 
     def _settle_and_end(self, *arguments: Any, **named: Any) -> Run | None:
-        """Whoever is asked about it reads what it wrote; both in one go, as each of them waits for the disk."""
-        if self._child:
+        """Whoever is asked about it reads what it wrote; both in one go, as each of them waits for the disk.
+
+        Where nobody is asked, what it wrote need not be on disk before its end is: the row has the answer.
+        """
+        if self._child and somebody_asks(self._host):
             self._child.settle()
         return self._registry.end(*arguments, **named)
 

@@ -180,10 +180,10 @@ class Family:
 
     # What children report
 
-    async def open(self) -> None:
+    async def open(self, *, fresh: bool) -> None:
         """An earlier process may have left children, or reports that nobody has taken yet."""
         if self._root is not self:
-            self._news = self._root.made is not None
+            self._news = not fresh  # its own children may have reported while it was away
             return
         self._outlook = asyncio.create_task(self._look_out())
         if not self._left_something():
