@@ -308,6 +308,7 @@ class Registry:
         """
         return self._change(
             "UPDATE runs SET state = 'ended', next_id = '', next_prompt = '', steer_count = steer_count - :counted, "
+            "guard = CASE WHEN :counted AND json_valid(guard) THEN json_extract(guard, '$.before') ELSE guard END, "
             "error = CASE WHEN outcome IS NULL THEN :error ELSE error END, "
             "reason = CASE WHEN outcome IS NULL THEN 'error' ELSE reason END, "
             "ended = coalesce(ended, :now), outcome = coalesce(outcome, 'error') "

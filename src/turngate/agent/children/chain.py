@@ -7,7 +7,7 @@ gives the row as it is then, so a run that another process left in the middle go
 import asyncio
 import random
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any, Literal, Protocol, TypeVar
@@ -275,7 +275,7 @@ class Chain:
             )  # fmt: skip
         marked = await self._to(
             "marked", self._registry.mark, run.id, judged.prompt, why=judged.why, counts=True,
-            max_steers=judged.max_steers, guard=judged.guard,
+            max_steers=judged.max_steers, guard={**(judged.guard or {}), "before": _without_past(run.guard)},
         )  # fmt: skip
         if marked.state == "steering" and marked.next_by_hook:
             self._host.emit(
@@ -368,7 +368,7 @@ class Chain:
     async def _bury(self, why: str) -> Run:
         """It can not be brought to an end: its parent is told that it is lost, and why."""
         self._host.notice(f"the child {self.run.name} is given up: {why}")
-        word = announcement(self.run, lost=why)
+        word = announcement(replace(self.run, outcome="error", result=""), lost=why)
         return await self._to(
             "buried", self._registry.bury, self.run.id, self._office.id, error=why, announcement=word
         )
@@ -457,6 +457,10 @@ class Chain:
         if found is None:
             raise UsageError(f"the run {self.run.id} is no longer in the register")
         return found
+
+
+def _without_past(guard: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in guard.items() if name != "before"}
 
 
 def _entry(prompt: str, run: str, *, by_hook: bool) -> Entry:
