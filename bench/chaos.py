@@ -21,26 +21,31 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
+from turngate.agent.children.family import Family
 from turngate.agent.children.limits import Limits
 from turngate.agent.session import Session
 from turngate.agent.transcript import read_records
 from turngate.core.hooks import CommandHook
-from turngate.core.messages import ModelRequest, Reply, Said, Text
-from turngate.core.runs import OPEN, Run, SubagentStoppingContext, SubagentStoppingEvent
+from turngate.core.messages import ModelRequest, Reply, Said, Text, ToolUse
+from turngate.core.runs import OPEN, Run, SubagentEndedEvent, SubagentStoppingContext, SubagentStoppingEvent
 from turngate.core.settings import Rule, Settings
-from turngate.plugins.observers import Plugins
+from turngate.plugins.observers import Plugins, SubagentStopPayload
 from turngate.registry import Registry
 
 REDIRECTS = 2
 BEGINNING = ("registered", "started", "recovered")
 COMPLETION = ("worked", "ended", "judging", "judged", "final", "observed", "announced", "told", "done")
 RESTART = ("marked", "aborted", "cleared", "settled", "sent", "replaced")
+UNSENT = ("unmarked",)  # the new prompt could not be sent
 PARENT = ("taking", "taken")  # the parent's conversation has a report; then the register knows it too
-STEPS = (*BEGINNING, *COMPLETION, *RESTART, *PARENT)
+STEPS = (*BEGINNING, *COMPLETION, *RESTART, *UNSENT, *PARENT)
 PATIENT = Limits(recoveries=10**6, rapid=10**6)
 FEW = 5  # children of a worker that is killed at one step
 ENOUGH = 20  # failures of workers after which nobody begins another one
 TOO_LONG = 60.0  # seconds for one worker that nobody kills
+FAULTS = {"unmarked": "cleared", "buried": "judging"}  # what is only done when this step before it fails
+WAITED_FOR = 3  # in the storm every third child is one that its parent waits for
+BEGIN = "begin "  # the user asks the parent for these children
 
 Kill = tuple[str, int]  # at which step, and at which of its occurrences
 OnStep = Callable[[str, Run], None]
@@ -54,6 +59,9 @@ class Place:
     session: str
     children: int
     command: bool = False  # the gate is a command of the settings instead of a plugin
+    foreground: int = 0  # the parent waits for every so manieth child: it is a tool call of a turn
+    noted: bool = False  # what plugins are told is written down
+    deaf: bool = False  # whoever is to be told besides the parent can not be reached
 
     @property
     def project(self) -> str:
@@ -66,6 +74,14 @@ class Place:
     @property
     def labels(self) -> list[str]:
         return [f"{self.session}-{number}" for number in range(self.children)]
+
+    @property
+    def waited_for(self) -> list[str]:
+        return self.labels[self.foreground - 1 :: self.foreground] if self.foreground else []
+
+    @property
+    def log(self) -> str:
+        return os.path.join(self.folder, "noted")
 
 
 @dataclass
@@ -117,7 +133,7 @@ class Answering:
     async def ask(self, request: ModelRequest, tell: Callable[[str], None]) -> Reply:
         said = [message.text for message in request.messages if isinstance(message, Said)]
         if request.agent == "main":
-            return Reply((Text("heard"),))
+            return _delegated(request)
         begun = time.time()
         if self.log:
             note(self.log, json.dumps(["begin", os.getpid(), said[0], begun]) + "\n")
@@ -128,6 +144,16 @@ class Answering:
 
     async def close(self) -> None:
         pass
+
+
+def _delegated(request: ModelRequest) -> Reply:
+    """The parent asks for the children that the user has just named, and waits for them."""
+    last = request.messages[-1]
+    if not (isinstance(last, Said) and last.text.startswith(BEGIN)):
+        return Reply((Text("heard"),))
+    labels = last.text.removeprefix(BEGIN).split()
+    uses = (ToolUse(f"{time.time_ns()}-{label}", "Task", asked_for(label)) for label in labels)
+    return Reply(tuple(uses), "tool_use")
 
 
 @dataclass(frozen=True)
@@ -163,10 +189,28 @@ def session_of(
     plugins, rules = Plugins(), (Rule("SubagentStop", CommandHook(COMMAND)),)
     if not place.command:
         plugins.on("subagent_stopping", Gate(os.path.join(place.folder, "gate")))
+    if place.noted:
+        _note_down(plugins, place, on_step)
     return Session(
         place.project, model or Answering(), Settings(rules=rules if place.command else ()), session_id=place.session, state=place.state,
-        plugins=plugins, children=limits, on_step=on_step,
+        plugins=plugins, children=limits, on_step=on_step, announcer=_reach_nobody if place.deaf else None,
     )  # fmt: skip
+
+
+def _note_down(plugins: Plugins, place: Place, on_step: OnStep) -> None:
+    def stopped(payload: SubagentStopPayload) -> None:
+        note(place.log, json.dumps(["subagent_stop", payload.result.label, payload.outcome]) + "\n")
+        on_step("stopped", payload.result)
+
+    def ended(event: SubagentEndedEvent, _: SubagentStoppingContext) -> None:
+        note(place.log, json.dumps(["subagent_ended", event.label, event.outcome]) + "\n")
+
+    plugins.on("subagent_stop", stopped)
+    plugins.on("subagent_ended", ended)
+
+
+async def _reach_nobody(_: Run) -> None:
+    raise ConnectionError("nobody listens")
 
 
 async def work(
@@ -176,10 +220,13 @@ async def work(
     async with asyncio.timeout(TOO_LONG), session_of(place, on_step, limits, model) as session:
         await session.open()
         registry = (await session.family.supervisor()).registry
-        there = {run.label: run for run in runs_of(registry, place)}
+        there = {run.label for run in runs_of(registry, place)}
         for label in place.labels:
-            if label not in there:
+            if label not in there and label not in place.waited_for:
                 await start(session, label)
+        if missing := [label for label in place.waited_for if label not in there]:
+            session.max_turns = 10**6
+            await session.send(BEGIN + " ".join(missing))
         waited = {run.chain for run in runs_of(registry, place)}
         while waited:
             await asyncio.sleep(0.02)
@@ -187,8 +234,11 @@ async def work(
 
 
 async def start(session: Session, label: str) -> None:
-    given = {"description": label, "prompt": f"task {label}", "run_in_background": True}
-    await session.family.start(given)
+    await session.family.start({**asked_for(label), "run_in_background": True})
+
+
+def asked_for(label: str) -> dict[str, Any]:
+    return {"description": label, "prompt": f"task {label}"}
 
 
 async def hear(place: Place, on_step: OnStep) -> None:
@@ -248,9 +298,15 @@ def logging(place: Place, kill: Kill | None = None) -> OnStep:
             if counts[name, chain] == kill[1]:
                 note(os.path.join(place.folder, "died"), f"{time.time()}\n")
                 die()
+        if kill and name == FAULTS.get(kill[0]):
+            raise OSError("chaos")
 
     if kill and kill[0] in PARENT:
         _die_while_taking(kill)
+    elif kill and kill[0] == "killed":
+        _die_after_a_kill()
+    elif kill and kill[0] == "kept":
+        _die_before_the_register_knows()
     return step
 
 
@@ -267,6 +323,27 @@ def _die_while_taking(kill: Kill) -> None:
         return taken
 
     Registry.take = dying  # type: ignore[method-assign]
+
+
+def _die_after_a_kill() -> None:
+    """The register knows that a run is killed, and nobody else does."""
+    kill = Registry.kill
+
+    def dying(self: Registry, run: str, reason: str) -> list[Run]:
+        kill(self, run, reason)
+        die()
+        raise AssertionError("it is dead")
+
+    Registry.kill = dying  # type: ignore[method-assign]
+
+
+def _die_before_the_register_knows() -> None:
+    """The parent's conversation has the result of a tool, on disk."""
+
+    def dying(self: Family, key: str) -> None:
+        die()
+
+    Family.handed = dying  # type: ignore[method-assign]
 
 
 def note(path: str, line: str) -> None:
@@ -299,6 +376,8 @@ def killed_at(folder: str, kills: Sequence[Kill], *, command: bool = False) -> F
 
 
 def ways_to_die(step: str) -> list[list[Kill]]:
+    if step in FAULTS:  # each worker spoils what it touches, so it dies at the first
+        return [[(step, 1)], [(step, 1), (step, 1), (step, 1)]]
     before: list[Kill] = [("worked", 1)] if step == "recovered" else []
     return [[*before, (step, 1)], [*before, (step, 2)], [*before, (step, 1), (step, 1), (step, 1)]]
 
@@ -386,7 +465,14 @@ def storm(
     while whole.runs < runs:
         share = -(-min(batch, runs - whole.runs) // lanes)
         places = [
-            made(Place(folder, f"p{number}-{lane}", min(share, runs - whole.runs - lane * share)))
+            made(
+                Place(
+                    folder,
+                    f"p{number}-{lane}",
+                    min(share, runs - whole.runs - lane * share),
+                    foreground=WAITED_FOR,
+                )
+            )
             for lane in range(lanes)
         ]
         places = [place for place in places if place.children > 0]
@@ -474,7 +560,8 @@ def told(place: Place, figures: Figures) -> None:
             last = runs[-1]
             figures.above_limit += last.steer_count > REDIRECTS
             figures.wrong += _odd(label, runs)
-            if inbox.pop(last.chain, 0) != 1:
+            waits = inbox.pop(last.chain, 0)  # a turn in which the parent waits hears of the others too
+            if waits != 1 and not (place.foreground and last.taken is not None and waits == 0):
                 figures.wrong.append(f"{label} is not in the inbox")
     figures.wrong += [f"{label} was never asked for" for label in (*chains, *inbox)]
 
@@ -593,7 +680,7 @@ def record(path: str, figures: Figures) -> None:
     with open(path, "w", encoding="utf-8") as file:
         file.write(
             f"# `make chaos` on {when}\n\n{os.cpu_count()} cores, Python {sys.version.split()[0]}; each child is sent back "
-            f"{REDIRECTS} times; two workers at once, each killed again and again.\n\n| | |\n|---|---|\n{rows}\n"
+            f"{REDIRECTS} times, and its parent waits for every third; two workers at once, each killed again and again.\n\n| | |\n|---|---|\n{rows}\n"
         )
 
 

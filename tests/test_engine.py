@@ -304,7 +304,7 @@ def stops_iterating(_: StopEvent) -> None:
         (cancels_itself, "it cancelled itself"),
         (raises_what_nobody_catches, "Odd: " + "x" * 1000),
         (times_itself_out, "TimeoutError"),
-        (stops_iterating, "RuntimeError: StopIteration('odd')"),
+        (stops_iterating, "RuntimeError: StopIteration: odd"),
         (lambda _: int("x"), "ValueError: invalid literal for int() with base 10: 'x'"),
     ],
 )

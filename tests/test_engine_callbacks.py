@@ -203,7 +203,7 @@ def test_no_value_that_a_callback_returns_harms_anybody_but_its_own_hook(value: 
     ("error", "said"),
     [
         (HostileError(), "HostileError"),
-        (GeneratorExit("odd"), "RuntimeError: GeneratorExit('odd')"),
+        (GeneratorExit("odd"), "RuntimeError: GeneratorExit: odd"),
         (StopAsyncIteration("odd"), "StopAsyncIteration: odd"),
     ],
 )

@@ -193,6 +193,8 @@ def test_a_run_waits_while_the_machine_is_full(registry: Registry) -> None:
     assert (first.state, first.started, second.state, second.started) == ("running", 5.0, "waiting", None)
     assert registry.start(second, "me", most=1) is None
     registry.end("one", "me", "ok", reason="complete")
+    assert registry.start(second, "me", most=1) is None  # it may be sent on, so it keeps its room
+    registry.kill("one", "killed")
     started = registry.start(second, "me", most=1)
     assert started is not None
     assert (started.state, registry.start(second, "me", most=1)) == ("running", None)
@@ -481,7 +483,7 @@ registry = Registry(sys.argv[1])
 owner = Owner(registry.owners)
 owner.take()
 for n in range(50):
-    registry.register(Run(id=f"r{n:02}", chain=f"r{n:02}", agent_id="a", owner=owner.id), may_run=True, most=100)
+    registry.register(Run(id=f"r{n:02}", chain=f"r{n:02}", agent_id=f"a{n:02}", owner=owner.id), may_run=True, most=100)
 print("ready", flush=True)
 time.sleep(60)
 """

@@ -11,6 +11,7 @@ import os
 import sqlite3
 import threading
 import time
+import urllib.parse
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields, replace
@@ -27,11 +28,16 @@ PATIENCE = 10.0  # seconds that a statement waits for another process
 CHECKED = 64 * 1024 * 1024  # bytes up to which a file is looked through when it is opened
 FROZEN_MOST = 100_000  # characters of a result that are kept for the parent
 RAPID = 120.0  # seconds within which one recovery after another is in quick succession
+GIVEN_UP_KEPT = 7 * 86400.0  # seconds that a result which reached nobody stays longer
 FINISHED_KEPT = 300.0  # seconds that a finished run stays in the register
 
 
 class RegistryError(TurngateError):
     """The register of runs can not be read or written."""
+
+
+class StillAtWork(RegistryError):
+    """One child works on one thing at a time."""
 
 
 # Rows
@@ -41,7 +47,19 @@ _NAMES = tuple(each.name for each in fields(Run))
 _KNOWN = frozenset(_NAMES)
 _NO_USAGE = Usage()
 _USAGE = frozenset(each.name for each in fields(Usage))
+_NUMBERS = ("started", "ended", "announced", "taken", "recovered", "max_steers")
 _DEFAULTS = {each.name: each.default if each.default is not MISSING else None for each in fields(Run)}
+
+
+def _fitting(name: str) -> type | tuple[type, ...]:
+    """What a column may hold; anything else is as if it were not there."""
+    if name in _NUMBERS:
+        return (int, float)
+    default = _DEFAULTS[name]
+    return (int, float) if isinstance(default, bool | int | float) else str
+
+
+_FITTING = {name: _fitting(name) for name in _NAMES}
 
 
 def _column(name: str) -> str:
@@ -66,6 +84,7 @@ CREATE INDEX IF NOT EXISTS open_runs ON runs (state, owner) WHERE {_IS_OPEN};
 CREATE INDEX IF NOT EXISTS waited_for ON runs (parent, parent_agent) WHERE {_IS_WAITED_FOR};
 CREATE INDEX IF NOT EXISTS finished_runs ON runs (ended) WHERE state IN ('done', 'replaced');
 CREATE INDEX IF NOT EXISTS children ON runs (parent, parent_agent);
+CREATE INDEX IF NOT EXISTS by_agent ON runs (agent_id);
 CREATE INDEX IF NOT EXISTS chains ON runs (chain);
 CREATE INDEX IF NOT EXISTS agents ON runs (parent_agent) WHERE parent_agent != '';
 CREATE TRIGGER IF NOT EXISTS replacement AFTER INSERT ON runs WHEN NEW.replaces != '' BEGIN
@@ -88,10 +107,10 @@ def _packed(value: Any) -> str | None:
 
 def _run(row: sqlite3.Row) -> Run:
     """Fields that an older or newer version did not write have their defaults; what is no value is none."""
-    known = {
+    known: dict[str, Any] = {
         name: value
         for name, value in zip(row.keys(), row, strict=True)
-        if value is not None and name in _KNOWN
+        if name in _KNOWN and isinstance(value, _FITTING[name])
     }
     for name in _JSON:
         if name in known:
@@ -119,7 +138,10 @@ def _in(states: Sequence[str]) -> str:
 
 
 # Who waits for a child of its own must not keep that child from running: only runs as deep, or deeper, take its room.
-_ROOM = f"(SELECT count(*) FROM runs WHERE state = 'running' AND {_IS_OPEN} AND depth >= :depth) < :most"
+_ROOM = (
+    "(SELECT count(*) FROM runs WHERE state IN ('running', 'ended', 'steering') "
+    f"AND {_IS_OPEN} AND depth >= :depth) < :most"
+)
 
 
 def new_id() -> str:
@@ -158,13 +180,15 @@ class Owner:
 
 @contextlib.contextmanager
 def _gone(folder: str, owner: str) -> Iterator[Literal["died", "left"] | None]:
-    """How an owner went; None: it is there. While somebody has the answer, nobody else gets it.
+    """How an owner went; None: it is there. Who let go in order took its lock file along.
 
-    One that let go in order took its lock file along.
+    While somebody has the answer that an owner died, nobody else gets it.
     """
-    how: Literal["died", "left"] = "died" if os.path.exists(os.path.join(folder, owner)) else "left"
     try:
-        fd = os.open(os.path.join(folder, owner), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        fd = os.open(os.path.join(folder, owner), os.O_RDWR | os.O_CLOEXEC)
+    except FileNotFoundError:
+        yield "left"
+        return
     except OSError:
         yield None
         return
@@ -173,11 +197,29 @@ def _gone(folder: str, owner: str) -> Iterator[Literal["died", "left"] | None]:
     except BlockingIOError:
         yield None
     else:
-        yield how
-        with contextlib.suppress(OSError):
-            os.unlink(os.path.join(folder, owner))
+        yield "died"
     finally:
         os.close(fd)
+
+
+def owners_of(state: str, project: str) -> list[str]:
+    """Who has open runs of a project; only looks, and a register that can not be read has none."""
+    try:
+        path = urllib.parse.quote(os.path.join(state, FILE))
+        with contextlib.closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True, timeout=1.0)) as db:
+            rows = db.execute(
+                f"SELECT DISTINCT owner FROM runs WHERE {_IS_OPEN} AND CASE WHEN json_valid(launch) "
+                "THEN json_extract(launch, '$.project') END = ?",
+                (project,),
+            )
+            return [str(owner) for (owner,) in rows]
+    except sqlite3.Error:
+        return []
+
+
+def is_gone(state: str, owner: str) -> bool:
+    with _gone(os.path.join(state, OWNERS), owner) as how:
+        return how is not None
 
 
 # The register
@@ -210,7 +252,7 @@ class Registry:
         return self._need(
             f"INSERT INTO runs ({names}, state, started) SELECT {values}, "
             f"CASE WHEN {room} THEN 'running' ELSE 'waiting' END, CASE WHEN {room} THEN :created END "
-            "RETURNING *",
+            f"WHERE NOT EXISTS (SELECT 1 FROM runs WHERE agent_id = :agent_id AND state IN ({_in(LIVING)})) RETURNING *",
             row,
         )
 
@@ -259,13 +301,19 @@ class Registry:
             },
         )  # fmt: skip
 
-    def unmark(self, run: str, *, counted: bool) -> Run | None:
-        """The new prompt could not be sent: everything goes on as if nobody had asked for it."""
+    def unmark(self, run: str, *, counted: bool, error: str = "") -> Run | None:
+        """The new prompt could not be sent: everything goes on as if nobody had asked for it.
+
+        A run that was aborted for it did not end by itself: that is an error.
+        """
         return self._change(
             "UPDATE runs SET state = 'ended', next_id = '', next_prompt = '', steer_count = steer_count - :counted, "
-            "ended = coalesce(ended, :now), outcome = coalesce(outcome, 'ok') "
+            "guard = CASE WHEN :counted AND json_valid(guard) THEN json_extract(guard, '$.before') ELSE guard END, "
+            "error = CASE WHEN outcome IS NULL THEN :error ELSE error END, "
+            "reason = CASE WHEN outcome IS NULL THEN 'error' ELSE reason END, "
+            "ended = coalesce(ended, :now), outcome = coalesce(outcome, 'error') "
             "WHERE id = :id AND state = 'steering' RETURNING *",
-            {"id": run, "counted": int(counted), "now": time.time()},
+            {"id": run, "counted": int(counted), "now": time.time(), "error": error},
         )
 
     def replace(self, marked: Run) -> Run | None:
@@ -314,7 +362,7 @@ class Registry:
         `to_root`: the child that asked for it is gone, so the session's main agent is told.
         """
         return self._change(
-            "UPDATE runs SET state = 'announced', announced = :now, taken = CASE WHEN :taken THEN :now END, "
+            "UPDATE runs SET state = 'announced', announced = :now, taken = CASE WHEN :taken THEN :now ELSE taken END, "
             "parent_agent = CASE WHEN :to_root THEN '' ELSE parent_agent END "
             "WHERE id = :id AND state = 'final' RETURNING *",
             {"id": run, "now": time.time(), "taken": taken, "to_root": to_root},
@@ -345,9 +393,10 @@ class Registry:
         """Ends a run and everything that it started; whatever comes from them later changes nothing."""
         return self._all(
             "UPDATE runs SET state = 'killed', outcome = 'killed', reason = :reason, ended = coalesce(ended, :now) "
-            f"WHERE state IN ({_in(LIVING)}) AND {_IS_OPEN} AND agent_id IN ("
-            "WITH RECURSIVE tree(agent) AS (SELECT agent_id FROM runs WHERE id = :id UNION "
-            "SELECT runs.agent_id FROM runs JOIN tree ON runs.parent_agent = tree.agent) SELECT agent FROM tree) RETURNING *",
+            f"WHERE state IN ({_in(LIVING)}) AND {_IS_OPEN} AND (chain = (SELECT chain FROM runs WHERE id = :id) "
+            "OR parent_agent IN (WITH RECURSIVE tree(agent) AS (SELECT agent_id FROM runs WHERE state IN "
+            f"({_in(LIVING)}) AND chain = (SELECT chain FROM runs WHERE id = :id) UNION "
+            "SELECT runs.agent_id FROM runs JOIN tree ON runs.parent_agent = tree.agent) SELECT agent FROM tree)) RETURNING *",
             {"id": run, "reason": reason, "now": time.time()},
         )
 
@@ -359,6 +408,22 @@ class Registry:
             "WITH RECURSIVE tree(agent) AS (SELECT :agent UNION "
             "SELECT runs.agent_id FROM runs JOIN tree ON runs.parent_agent = tree.agent) SELECT agent FROM tree)) RETURNING *",
             {"parent": parent, "agent": parent_agent, "reason": reason, "now": time.time()},
+        )
+
+    def silence(self, parent: str, parent_agent: str) -> None:
+        """What has been found for a conversation that is forgotten reaches no other one."""
+        self._rows(
+            "UPDATE runs SET taken = :now WHERE parent = :parent AND (:agent = '' OR parent_agent = :agent) "
+            "AND state IN ('final', 'announced', 'done') AND taken IS NULL RETURNING id",
+            {"parent": parent, "agent": parent_agent, "now": time.time()},
+        )
+
+    def orphaned(self, agent: str) -> None:
+        """A child takes no more turns: what waits for it is for the main agent."""
+        self._rows(
+            "UPDATE runs SET parent_agent = '' WHERE parent_agent = :agent AND announced IS NOT NULL "
+            "AND taken IS NULL RETURNING id",
+            {"agent": agent},
         )
 
     # The parent's inbox
@@ -396,12 +461,12 @@ class Registry:
         with _gone(self.owners, dead) as how:
             if how is None:
                 return []
-            return self._all(
+            adopted = self._all(
                 "UPDATE runs SET owner = :owner, recoveries = recoveries + :died, "
                 "recovered = CASE WHEN :died THEN :now ELSE recovered END, rapid = CASE WHEN NOT :died THEN rapid "
                 "WHEN :now - coalesce(recovered, 0) < :rapid THEN rapid + 1 ELSE 1 END "
                 f"WHERE owner = :dead AND state IN ({_in(OPEN)}) AND {_IS_OPEN} "
-                "AND (:project IS NULL OR json_extract(launch, '$.project') = :project) RETURNING *",
+                "AND (:project IS NULL OR CASE WHEN json_valid(launch) THEN json_extract(launch, '$.project') END = :project) RETURNING *",
                 {
                     "owner": owner,
                     "dead": dead,
@@ -411,6 +476,23 @@ class Registry:
                     "died": how == "died",
                 },
             )
+            if not self._rows(
+                f"SELECT 1 FROM runs WHERE owner = :dead AND {_IS_OPEN} LIMIT 1", {"dead": dead}
+            ):
+                with contextlib.suppress(OSError):
+                    os.unlink(os.path.join(self.owners, dead))
+            return adopted
+
+    def free_dead(self) -> None:
+        """Runs of owners that died take up no room on the machine until somebody goes on with them."""
+        for owner in self.orphans(""):
+            with _gone(self.owners, owner) as how:
+                if how is not None:
+                    self._rows(
+                        f"UPDATE runs SET state = 'waiting' WHERE owner = :owner AND state = 'running' AND {_IS_OPEN} "
+                        "RETURNING id",
+                        {"owner": owner},
+                    )
 
     # Looking
 
@@ -434,6 +516,13 @@ class Registry:
     def all(self) -> list[Run]:
         return self._all("SELECT * FROM runs ORDER BY created, id", {})
 
+    def owned(self, owner: str) -> list[Run]:
+        """What somebody has to look after."""
+        return self._all(
+            f"SELECT * FROM runs WHERE owner = :owner AND state IN ({_in(OPEN)}) AND {_IS_OPEN}",
+            {"owner": owner},
+        )
+
     def disturbed(self, owner: str) -> list[Run]:
         """What others may have done to an owner's runs."""
         return self._all(
@@ -443,7 +532,11 @@ class Registry:
 
     def is_empty(self) -> bool:
         """Is there nothing to look after, to take over or to forget?"""
-        return not self._rows("SELECT 1 FROM runs WHERE state != 'given_up' LIMIT 1", {})
+        return not self._rows(
+            f"SELECT 1 FROM runs WHERE {_IS_OPEN} UNION ALL SELECT 1 FROM runs WHERE state IN ('done', 'replaced') "
+            "AND (announcement = '' OR taken IS NOT NULL OR state = 'replaced') LIMIT 1",
+            {},
+        )
 
     def sweep(self, kept: float = FINISHED_KEPT) -> int:
         """Forgets finished runs after a while, never one whose result is still to be taken."""
@@ -453,6 +546,10 @@ class Registry:
             "AND (announcement = '' OR taken IS NOT NULL OR state = 'replaced') AND NOT EXISTS (SELECT 1 FROM runs AS "
             f"later WHERE later.chain = runs.chain AND later.id != runs.id AND later.state IN ({_in(OPEN)})) RETURNING id",
             {"before": before},
+        )
+        rows += self._rows(
+            "DELETE FROM runs WHERE state = 'given_up' AND ended < :before RETURNING id",
+            {"before": before - GIVEN_UP_KEPT},
         )
         return len(rows)
 
@@ -466,7 +563,7 @@ class Registry:
     def _need(self, statement: str, values: Mapping[str, Any]) -> Run:
         changed = self._change(statement, values)
         if changed is None:
-            raise RegistryError(f"the register of runs in {self.path} did not take a run")
+            raise StillAtWork("this subagent still works; wait for its report")
         return changed
 
     def _change(self, statement: str, values: Mapping[str, Any]) -> Run | None:
@@ -503,9 +600,10 @@ class Registry:
             raise RegistryError(f"the register of runs in {self.path} can not be opened: {error}") from error
 
     def _connected(self) -> sqlite3.Connection:
-        os.close(
-            os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        )  # private, and so are its side files
+        # Private, and so are its side files. A file that is there is never opened by hand: to close it would drop the
+        # locks that another connection of this process has on it.
+        with contextlib.suppress(FileExistsError):
+            os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
         db = sqlite3.connect(self.path, timeout=PATIENCE, isolation_level=None, check_same_thread=False)
         try:
             db.row_factory = sqlite3.Row

@@ -108,14 +108,18 @@ def _fail(done: "asyncio.Future[Any]", raised: BaseException) -> None:
     """A future holds no StopIteration, and a thread's SystemExit must not end the program."""
     if not done.done():
         fits = isinstance(raised, Exception) and not isinstance(raised, StopIteration)
-        done.set_exception(raised if fits else RuntimeError(_told(raised)))
+        done.set_exception(raised if fits else RuntimeError(told(raised)))
 
 
-def _told(raised: BaseException) -> str:
+def told(raised: BaseException) -> str:
+    """An exception in words; its own text is foreign code too."""
     try:
-        return repr(raised)
-    except Exception:  # noqa: BLE001 - foreign code
-        return type(raised).__name__
+        said = str(raised)
+    except KeyboardInterrupt:
+        raise
+    except BaseException:  # noqa: BLE001 - foreign code
+        said = ""
+    return f"{type(raised).__name__}: {said}" if said else type(raised).__name__
 
 
 STUBBORN = 0.5  # seconds that foreign code gets to clean up after its cancellation
@@ -150,6 +154,29 @@ async def unless_cancelled(work: Awaitable[T]) -> T:
     if ours and ours.cancelling() > before:
         raise asyncio.CancelledError
     return answer
+
+
+async def leaving(work: Awaitable[T]) -> T:
+    """Foreign code in a task of its own: our cancellation is no answer, whatever it makes of it.
+
+    It gets half a second to clean up, and then it is left. Raises CancelledItself.
+    """
+    task = asyncio.ensure_future(work)
+    try:
+        await asyncio.wait({task})
+    except asyncio.CancelledError:
+        task.cancel()
+        task.add_done_callback(_looked_at)
+        await to_the_end(asyncio.wait({task}, timeout=STUBBORN))
+        raise
+    if task.cancelled():
+        raise CancelledItself
+    return task.result()
+
+
+def _looked_at(task: "asyncio.Future[Any]") -> None:
+    if not task.cancelled():
+        task.exception()  # nobody else asks for it
 
 
 async def _awaited(awaitable: Awaitable[Any]) -> Any:
@@ -221,7 +248,7 @@ def _meant(ended: BaseException, thrown: object, *, cancelled: bool) -> BaseExce
     if isinstance(ended, asyncio.CancelledError):
         return CancelledItself()
     if isinstance(ended, GeneratorExit):
-        return RuntimeError(_told(ended))  # to a coroutine it would mean its own end
+        return RuntimeError(told(ended))  # to a coroutine it would mean its own end
     return ended
 
 

@@ -132,8 +132,8 @@ def run(identity: str = "3fa9c0de" * 4, **fields: Any) -> Run:
 
 def written(state: Path, *runs: Run) -> None:
     registry = Registry(str(state))
-    for each in runs:
-        registry.register(each, may_run=True, most=100)
+    for number, each in enumerate(runs, 1):
+        registry.register(replace(each, agent_id=f"a-{number}"), may_run=True, most=100)
     registry.close()
 
 
@@ -377,6 +377,7 @@ def test_the_beginning_of_any_id_of_a_child_is_enough(project: Path, state: Path
     [told] = said["subagents"]
     assert {**told, "seconds": told["seconds"] > 0} == {
         "agent_id": child["agent_id"], "label": "count files", "outcome": "ok", "redirects": 1, "seconds": True,
+        "agent_type": "general-purpose", "reason": "complete",
     }  # fmt: skip
 
 

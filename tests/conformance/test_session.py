@@ -87,7 +87,7 @@ ALSO_FOR_CHILDREN = [
     "empty_answer",
     "x_exit2_bad_schema",
     "x_block_reason_null",
-    "x_two_texts",  # DEFECT: a child's last answer is read as one text, so its last block is not told alone
+    "x_two_texts",
 ]
 
 SHOWS: dict[str, tuple[str, ...]] = {

@@ -80,20 +80,13 @@ class Agent:
         self.inbox = Inbox()
         self.messages: list[Message] = []
         self.journal: Journal = parent.journal if parent else Journal(self.state)
-        env_file = os.path.join(self.folder, "env")
-        named = {"CLAUDE_ENV_FILE": env_file, "TURNGATE_ENV_FILE": env_file}
         around = parent.workplace.environ if parent else dict(os.environ)
-        self.judges = Judges(self.settings.judge, model, models, {**around, **self.settings.env})
-        own = World(
-            LocalShell(),
-            self.project,
-            self.journal,
-            {**around, **named},
-            watch=self._watch,
-            judge=self.judges,
-            inspect=Inspector(self.project, self.settings, self.state, self.judges, around, self.journal),
+        self.judges: Judges = (
+            parent.judges
+            if parent
+            else Judges(self.settings.judge, model, models, {**around, **self.settings.env})
         )
-        self.world: World = parent.world if parent else own
+        self.world: World = parent.world if parent else self._own_world(around)
         self.workplace: Workplace = Workplace(
             self.project, {**around, **self.settings.env}, tuple(extra_paths)
         )
@@ -122,6 +115,16 @@ class Agent:
         self.context: list[str] = []  # what SessionStart hooks want the model to know
         self._kept_continuations = 0
         self._halted: TurnHalted | None = None  # what a SessionStart hook said
+
+    def _own_world(self, around: dict[str, str]) -> World:
+        """Where the hooks of this session run, and whom they may ask."""
+        file = os.path.join(self.folder, "env")
+        named = {"CLAUDE_ENV_FILE": file, "TURNGATE_ENV_FILE": file}
+        inspector = Inspector(self.project, self.settings, self.state, self.judges, around, self.journal)
+        return World(
+            LocalShell(), self.project, self.journal, {**around, **named},
+            watch=self._watch, judge=self.judges, inspect=inspector,
+        )  # fmt: skip
 
     # For the parts of a turn
 
@@ -183,6 +186,11 @@ class Agent:
         if self.running:
             self.running.notices.append(text)
         self.emit(Notice(text))
+
+    @property
+    def identity(self) -> dict[str, str] | None:
+        """Who a child is, in each record of its transcript."""
+        return {"agentId": self.role.agent_id, "agentType": self.role.kind.name} if self.role else None
 
     def common(self) -> dict[str, Any]:
         role = self.role

@@ -1,6 +1,7 @@
 """One request to the model: counted, asked again while the provider is overloaded, and never trusted to behave."""
 
 import asyncio
+import json
 import random
 import reprlib
 import uuid
@@ -10,7 +11,7 @@ from dataclasses import replace
 from turngate.agent.desk import Desk
 from turngate.core.messages import ModelRequest, Reply, Text, ToolUse, Usage
 from turngate.errors import ModelError
-from turngate.tasks import is_cancelled
+from turngate.tasks import CancelledItself, leaving
 
 LONGEST_PAUSE = 60.0  # seconds that a provider may ask us to wait
 
@@ -38,37 +39,41 @@ async def ask(desk: Desk, request: ModelRequest, tell: Callable[[str], None]) ->
 async def _asked(desk: Desk, request: ModelRequest, tell: Callable[[str], None]) -> Reply:
     """A model is foreign code: whatever it raises is its failure, and nothing that it does holds up our interrupt."""
     try:
-        reply = await desk.model.ask(request, tell)
-    except asyncio.CancelledError:
-        if is_cancelled():
-            raise
+        reply = await leaving(desk.model.ask(request, tell))
+    except CancelledItself:
         raise ModelError("network", "the request was cancelled, and not by us") from None
     except Exception as error:
-        if is_cancelled():
-            raise asyncio.CancelledError from None
         if isinstance(error, ModelError):
             raise
         raise ModelError("invalid", f"{type(error).__name__}: {error}") from error
-    if is_cancelled():
-        raise asyncio.CancelledError
     return _sound(reply)
 
 
 def _sound(reply: object) -> Reply:
     """A reply whose parts are what they should be, each call with an id of its own."""
     match reply:
-        case Reply(blocks=tuple() as blocks, usage=Usage()):
+        case Reply(blocks=tuple() as blocks, usage=Usage() as usage) if all(
+            type(n) is int for n in vars(usage).values()
+        ):
             taken: set[str] = set()
             return replace(reply, blocks=tuple(_sound_block(block, taken) for block in blocks))
         case _:
             raise ModelError("invalid", f"the model gave {reprlib.repr(reply)}, which is no reply")
 
 
+def _writable(given: object) -> bool:
+    try:
+        json.dumps(given, default=str)
+    except (TypeError, ValueError, RecursionError):  # keys that are none, or a circle
+        return False
+    return True
+
+
 def _sound_block(block: object, taken: set[str]) -> Text | ToolUse:
     match block:
         case Text(str()):
             return block
-        case ToolUse(str(identity), str()):
+        case ToolUse(str(identity), str(), given) if _writable(given):
             own = identity if identity and identity not in taken else f"call-{uuid.uuid4().hex}"
             taken.add(own)
             return block if own == identity else replace(block, id=own)

@@ -24,7 +24,7 @@ from turngate.core.names import IN_HOOK
 from turngate.core.turn import Continuation, Notice, SessionEvent, TurnEnd, TurnResult
 from turngate.core.verdict import Stop
 from turngate.errors import ModelError, UsageError
-from turngate.tasks import in_thread, is_cancelled, to_the_end
+from turngate.tasks import in_thread, is_cancelled, leaving, to_the_end
 
 Source = Literal["startup", "resume", "clear", "compact"]
 GOODBYE = 5.0  # seconds for a model to close its connections
@@ -142,7 +142,7 @@ class Session(Agent):
         try:
             return await self._hear(entry)
         except (asyncio.CancelledError, OSError):
-            if entry.waited:
+            if entry.waited or (entry.key and not self.knows(entry.key)):
                 self.inbox.put_back(entry)
             raise
 
@@ -210,14 +210,14 @@ class Session(Agent):
             self.messages, self.keys = list(past.messages), set(past.keys)
             self._kept_continuations = past.continuations if self.role is None else 0
             self.written = Transcript(
-                self.transcript_path, self.id, self.project, sidechain=self.role is not None, parent=past.last
+                self.transcript_path, self.id, self.project, child=self.identity, parent=past.last
             )
             if self.role is None:
                 if IN_HOOK in self.world.environ and self.hooks:
                     self.notice("this session was started from a hook, so it asks no hooks")
                 for problem in (*self.settings.errors, *self.family.problems):
                     self.notice(str(problem))
-            await self.family.open()
+            await self.family.open(fresh=not past.messages)
             await self.begin(source or ("resume" if past.messages else "startup"))
         except BaseException:
             if self._task is None or self.written is None:  # inside a turn it stays open, and its end is told
@@ -256,8 +256,8 @@ class Session(Agent):
         await self.family.end("session-reset")
         await self.family.forget()
         await self.fire(events.SessionEnd(**self.common(), reason="clear"))
+        self.transcript.add({"type": "cleared"})  # first on disk: a full one forgets nothing
         self.messages, self.inbox, self._kept_continuations = [], Inbox(), 0
-        self.transcript.add({"type": "cleared"})
         await self.begin("clear")
 
     async def close(self, reason: Literal["clear", "prompt_input_exit", "other"] = "other") -> None:
@@ -294,8 +294,9 @@ class Session(Agent):
     async def _close_model(self) -> None:
         try:
             async with asyncio.timeout(GOODBYE):
-                await self.judges.close()
-                await self.model.close()
+                if self.role is None:
+                    await leaving(self.judges.close())
+                await leaving(self.model.close())
         except Exception as error:  # noqa: BLE001 - foreign code, and the conversation is over
             self.notice(f"the model's connection could not be closed: {type(error).__name__}: {error}")
 

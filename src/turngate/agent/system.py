@@ -30,8 +30,11 @@ def system_prompt(project: str, context: Sequence[str], role: str = "") -> str:
 
 def _guide(project: str, name: str) -> str:
     """A file of the project's, and nothing that lies elsewhere: a link could lead to a secret, a pipe to nothing."""
-    path = os.path.realpath(os.path.join(project, name))
-    if os.path.commonpath((path, os.path.realpath(project))) != os.path.realpath(project):
+    path = os.path.join(project, name)
+    if not os.path.lexists(path):
+        return ""
+    path, home = os.path.realpath(path), os.path.realpath(project)
+    if os.path.commonpath((path, home)) != home:
         return ""
     try:
         with open(open_plain(path, os.O_RDONLY), encoding="utf-8", errors="replace") as file:

@@ -29,10 +29,16 @@ class Transcript:
     """Append-only. A record is written when `add` returns, and on disk when `settle` returns."""
 
     def __init__(
-        self, path: str, session: str, cwd: str, *, sidechain: bool = False, parent: str | None = None
+        self,
+        path: str,
+        session: str,
+        cwd: str,
+        *,
+        child: Mapping[str, str] | None = None,
+        parent: str | None = None,
     ) -> None:
         self.path = path
-        self._common = {"sessionId": session, "cwd": cwd, "isSidechain": sidechain}
+        self._common = {"sessionId": session, "cwd": cwd, "isSidechain": child is not None, **(child or {})}
         self._parent = parent
         self._half = False  # the last line is not whole
         with usable(path):

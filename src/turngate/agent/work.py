@@ -13,7 +13,7 @@ from turngate.core.messages import ToolResult, ToolUse
 from turngate.core.moments import context_of, permission_before_tool, permission_for_user, refusal_of
 from turngate.core.turn import ToolFinished, ToolStarted
 from turngate.core.verdict import Continue, Stop, Verdict
-from turngate.tasks import unless_cancelled
+from turngate.tasks import leaving
 
 
 async def run_tools(desk: Desk, uses: Sequence[ToolUse]) -> None:
@@ -135,7 +135,7 @@ async def _permitted(
         raise ToolFailed(
             f"{use.name} needs permission and nobody is here to give it; start with --allow {use.name}"
         )
-    if not await unless_cancelled(desk.permit(ToolUse(use.id, use.name, given), use.name)):
+    if not await leaving(desk.permit(ToolUse(use.id, use.name, given), use.name)):
         raise ToolFailed(f"the user did not permit {use.name}")
     return given
 

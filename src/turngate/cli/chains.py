@@ -81,8 +81,10 @@ def plain(text: str) -> str:
 def state_of(run: Run) -> str:
     """In plain words."""
     if run.state == "done":
-        return _ENDS[run.outcome or "error"]
-    return _STATES[run.state]
+        if run.reason in ("capped", "stalled", "halted"):
+            return run.reason
+        return _ENDS.get(run.outcome or "error", str(run.outcome))
+    return _STATES.get(run.state, run.state)
 
 
 def chains(registry: Registry) -> list[Chain]:

@@ -126,7 +126,7 @@ class _Telling:
     def hear(self, event: SessionEvent) -> None:
         match event:
             case Notice(text):
-                self._say(f"! {text}")
+                self._say(f"! {plain(text)}")
             case SubagentRedirected(_, name, why, count, limit):
                 most = "any" if limit is None else limit
                 self._say(f"{plain(name)} is sent back ({count} of {most}): {plain(why)}")

@@ -19,6 +19,7 @@ from turngate.cli.main import LOST
 from turngate.cli.place import project_folder
 from turngate.cli.signals import run_loop
 from turngate.cli.stdin import prompt_from_stdin
+from turngate.cli.terminal.words import clean
 from turngate.core.settings import Settings
 from turngate.core.turn import Notice, SessionEvent, TurnEnd, TurnResult, event_json
 from turngate.core.verdict import unenforced
@@ -170,7 +171,7 @@ class _Printer:
         if self.form == "stream-json":
             print(json.dumps(event_json(event)), flush=True)
         elif self.form == "text" and isinstance(event, Notice):
-            print(f"! {event.text}", file=sys.stderr, flush=True)
+            print(f"! {clean(event.text)}", file=sys.stderr, flush=True)
 
     def answer(self, result: TurnResult) -> None:
         """People have it as soon as it is final, however long the session takes to close."""

@@ -237,5 +237,10 @@ def stopping_result(said: object) -> tuple[SubagentStoppingResult, str | None]:
         return SubagentStoppingResult(
             extend_max_steers=raised
         ), "said allow=False without a prompt; it counts as allow"
+    try:
+        prompt.encode()
+    except UnicodeEncodeError:
+        odd = "said allow=False with a prompt that is no text; it counts as allow"
+        return SubagentStoppingResult(extend_max_steers=raised), odd
     why = reason if isinstance(reason, str) else None
     return SubagentStoppingResult(allow=False, prompt=prompt, reason=why, extend_max_steers=raised), None

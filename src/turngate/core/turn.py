@@ -145,6 +145,8 @@ class SubagentFinished:
     outcome: str  # ok, error, timeout or killed
     redirects: int
     seconds: float
+    agent_type: str = ""
+    reason: str = ""  # complete; capped, stalled or halted by hooks; or why it was ended
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ All of them watch, and nothing they do changes anything, but for `subagent_stopp
 
 import asyncio
 import copy
+import inspect
 import itertools
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -18,7 +19,7 @@ from turngate.core.runs import (
     stopping_result,
 )
 from turngate.errors import UsageError
-from turngate.tasks import call, is_cancelled
+from turngate.tasks import call, is_cancelled, told
 
 NAMES = ("conversation", "stop", "subagent_stop", "subagent_stopping", "subagent_ended")
 ALIASES = {"subagentStop": "subagent_stop"}
@@ -109,8 +110,10 @@ class Plugins:
             said, wrong = await self._called(registered, copy.deepcopy(event), context)
             try:
                 answer, odd = stopping_result(None if wrong else said)
-            except Exception as error:  # noqa: BLE001 - a mapping of the plugin's own is foreign code too
-                answer, odd = SubagentStoppingResult(), f"returned no result: {type(error).__name__}: {error}"
+            except KeyboardInterrupt:
+                raise
+            except BaseException as error:  # noqa: BLE001 - a mapping of the plugin's own is foreign code too
+                answer, odd = SubagentStoppingResult(), f"returned no result: {told(error)}"
             if wrong or odd:
                 self.complaints.append(f"plugin {registered.plugin} {wrong or odd}")
             if answer.extend_max_steers is not None:
@@ -128,11 +131,11 @@ class Plugins:
         *first, last = arguments
         try:
             async with asyncio.timeout(self.limit) as timer:
-                return await call(partial(registered.handler, *first), last), None
+                return await call(_bound(registered.handler, *first), last), None
         except TimeoutError as error:
             if timer.expired():
                 return None, f"took longer than {self.limit:g} s at {registered.name}"
-            return None, f"failed at {registered.name}: {error!r}"
+            return None, f"failed at {registered.name}: {told(error)}"
         except asyncio.CancelledError:
             if is_cancelled():
                 raise
@@ -140,7 +143,18 @@ class Plugins:
         except (KeyboardInterrupt, GeneratorExit):
             raise
         except BaseException as error:  # noqa: BLE001 - foreign code: it never changes the result
-            return None, f"failed at {registered.name}: {type(error).__name__}: {error}"
+            return None, f"failed at {registered.name}: {told(error)}"
+
+
+def _bound(handler: Handler, *first: object) -> Handler:
+    """The handler with all but its last argument; what is asynchronous stays so."""
+    if not (inspect.iscoroutinefunction(handler) or inspect.iscoroutinefunction(type(handler).__call__)):
+        return partial(handler, *first)
+
+    async def bound(last: object) -> Any:
+        return await handler(*first, last)
+
+    return bound
 
 
 @dataclass(frozen=True, kw_only=True)

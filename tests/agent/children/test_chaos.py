@@ -1,5 +1,6 @@
 """Whoever runs children dies, at every named step and at random moments; the same code as `make chaos`, in short."""
 
+import ast
 import asyncio
 import json
 import os
@@ -7,12 +8,13 @@ import signal
 import subprocess
 import sys
 import time
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from bench.chaos import PARENT, STEPS, Figures, Place, Shared, hear, made, runs_of, ways_to_die, work
+from bench.crashes import CRASHED_AT, SCENES, Found
 
 from tests.agent.children.make import Parent, parent, sent_back, task
 from tests.agent.make import records
@@ -26,8 +28,12 @@ PATIENCE = 120  # seconds, only against hanging
 
 
 def chaos(*options: str) -> Any:
+    return said_by("bench.chaos", "--json", *options)
+
+
+def said_by(module: str, *options: str) -> Any:
     done = subprocess.run(
-        [sys.executable, "-m", "bench.chaos", "--json", *options],
+        [sys.executable, "-m", module, *options],
         cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE, check=False,
     )  # fmt: skip
     assert done.stderr == ""
@@ -62,11 +68,88 @@ def test_the_same_holds_where_a_command_sends_the_children_back(step: str) -> No
     assert figures.kills == sum(map(len, ways))
 
 
-def test_the_steps_at_which_workers_are_killed_are_all_that_there_are(tmp_path: Path) -> None:
+def named_steps(path: Path) -> set[str]:
+    """What the code itself calls its steps: the first argument of every `step` and `_to`."""
+    calls = [
+        node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call) and node.args
+    ]
+    return {
+        argument.value
+        for call in calls
+        if isinstance(argument := call.args[0], ast.Constant) and isinstance(argument.value, str)
+        and getattr(call.func, "attr", getattr(call.func, "id", "")) in ("step", "_to")
+    }  # fmt: skip
+
+
+def test_somebody_is_killed_at_every_step_that_the_code_names() -> None:
+    folder = ROOT / "src" / "turngate" / "agent" / "children"
+    named = set[str]().union(*map(named_steps, folder.glob("*.py")))
+    assert named == {*STEPS, "buried", "given up"} - {*PARENT}
+    assert named - {*STEPS} <= CRASHED_AT
+
+
+def test_children_that_are_sent_back_come_to_every_step_but_those_of_trouble(tmp_path: Path) -> None:
     seen: set[str] = set()
     place = made(Place(str(tmp_path), "parent", 3))
     asyncio.run(work(place, lambda name, _: seen.add(name), Limits(at_once=1)))
-    assert seen == set(STEPS) - {"recovered", *PARENT}
+    assert seen == set(STEPS) - {"recovered", "unmarked", *PARENT}
+
+
+# Off the usual way
+
+DIED, FINE = -signal.SIGKILL, 0
+OK = Found(
+    exits=[DIED, FINE, FINE], runs=[["done", "ok", "complete"]], announced=[1], stops=[["ok"]], ends=[["ok"]],
+    keys=[1], shown=[1], lost=[0], waiting=0,
+)  # fmt: skip
+KILLED = replace(
+    OK, runs=[["done", "killed", "killed"]], announced=[0], stops=[["killed"]], ends=[["killed"]], keys=[0], shown=[0]
+)  # fmt: skip
+
+
+def both(one: Found, two: Found) -> Found:
+    """Two children of one parent."""
+    lists: dict[str, Any] = {
+        name: [*value, *getattr(two, name)]
+        for name, value in vars(one).items()
+        if name not in ("exits", "waiting")
+    }
+    return replace(one, **lists)
+
+
+def at_each_step(scene: str, found: Found) -> dict[str, Any]:
+    return dict.fromkeys(SCENES[scene], asdict(found))
+
+
+@pytest.mark.req("X-21", "X-25")
+def test_a_kill_is_told_and_never_announced_wherever_the_one_dies_who_killed() -> None:
+    assert said_by("bench.crashes", "killed") == at_each_step("killed", KILLED)
+
+
+@pytest.mark.req("X-21", "X-25")
+def test_a_child_that_is_killed_in_line_ends_without_having_stopped_wherever_the_killer_dies() -> None:
+    in_line = both(OK, replace(KILLED, stops=[[]]))
+    assert said_by("bench.crashes", "killed in line") == at_each_step("killed in line", in_line)
+
+
+@pytest.mark.req("X-25")
+def test_a_child_that_is_buried_by_one_who_dies_is_reported_as_lost_once() -> None:
+    lost = replace(
+        OK, runs=[["done", "error", "lost"]], stops=[["error"]], ends=[["error"]], shown=[0], lost=[1]
+    )
+    assert said_by("bench.crashes", "buried") == at_each_step("buried", lost)
+
+
+@pytest.mark.req("X-26")
+def test_a_result_that_nobody_could_be_told_is_given_up_wherever_the_one_dies_who_tried() -> None:
+    given_up = replace(OK, runs=[["given_up", "ok", "complete"]], announced=[0], keys=[0], shown=[0])
+    assert said_by("bench.crashes", "given up") == at_each_step("given up", given_up)
+
+
+@pytest.mark.req("X-22", "X-25", "X-26")
+def test_a_result_that_its_parent_waited_for_reaches_the_conversation_once_wherever_the_parent_dies() -> None:
+    waited_for = replace(both(OK, OK), exits=[DIED, FINE, FINE, FINE])
+    assert said_by("bench.crashes", "waited for") == at_each_step("waited for", waited_for)
 
 
 # At random moments

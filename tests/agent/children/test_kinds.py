@@ -49,7 +49,6 @@ def test_two_kinds_are_built_in_and_one_of_them_only_looks(project: Path) -> Non
         ("name: k\ntools: []", "", (), None),
         ("name: k\nmodel: openai:gpt", "", None, "openai:gpt"),
         ("name: k\nmodel: inherit", "", None, None),
-        ("name: k\nmodel: sonnet", "", None, None),
         ("# a word\nname: k\ndescription: >\n  one\n  two\n\ncolor: red", "one two", None, None),
     ],
 )
@@ -59,6 +58,15 @@ def test_the_forms_of_a_front_matter(
     file = wrote(project / ".turngate/agents/file.md", f"---\n{head}\n---\n\nDo this.\n---\nAnd that.\n")
     kind = Kind("k", description, "Do this.\n---\nAnd that.", tools, model, file)
     assert found(project) == ({"k": kind}, [])
+
+
+def test_a_tool_or_a_model_that_there_is_not_is_said(project: Path) -> None:
+    one = wrote(project / ".turngate/agents/one.md", "---\nname: one\ntools: Raed, Read, Agent\n---\nWork.")
+    two = wrote(project / ".turngate/agents/two.md", "---\nname: two\nmodel: sonnet\n---\nWork.")
+    assert found(project)[1] == [
+        f"{one} names tools that there are not: Raed; this agent works without them",
+        f"{two} names the model 'sonnet', which is not PROVIDER:NAME; its parent's model is used",
+    ]
 
 
 def test_a_byte_order_mark_and_windows_line_ends_do_no_harm(project: Path) -> None:

@@ -7,7 +7,7 @@ gives the row as it is then, so a run that another process left in the middle go
 import asyncio
 import random
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any, Literal, Protocol, TypeVar
@@ -55,6 +55,7 @@ class Host(Asking, Protocol):
     def emit(self, event: SessionEvent) -> None: ...
     def child_news(self, run: Run) -> None: ...
     def child_gone(self, run: Run) -> None: ...
+    def has_children(self, agent: str) -> bool: ...
 
 
 class Office(Protocol):
@@ -92,7 +93,6 @@ class Chain:
         self._has_room = False
         self._failed = False  # a step of ours failed
         self._released = False  # nobody asks the hooks about it any more
-        self._observed = False  # the observers of `subagent_stop` were told
         self._is_now(run)
 
     @property
@@ -188,6 +188,7 @@ class Chain:
                 return started
             self._office.line.leave(self.family)
             self._has_room = False
+            await self._office.write(self._registry.free_dead)
             await asyncio.sleep(FULL)
 
     async def _work(self) -> Run:
@@ -216,8 +217,11 @@ class Chain:
         )  # fmt: skip
 
     def _settle_and_end(self, *arguments: Any, **named: Any) -> Run | None:
-        """Whoever is asked about it reads what it wrote; both in one go, as each of them waits for the disk."""
-        if self._child:
+        """Whoever is asked about it reads what it wrote; both in one go, as each of them waits for the disk.
+
+        Where nobody is asked, what it wrote need not be on disk before its end is: the row has the answer.
+        """
+        if self._child and somebody_asks(self._host):
             self._child.settle()
         return self._registry.end(*arguments, **named)
 
@@ -271,7 +275,7 @@ class Chain:
             )  # fmt: skip
         marked = await self._to(
             "marked", self._registry.mark, run.id, judged.prompt, why=judged.why, counts=True,
-            max_steers=judged.max_steers, guard=judged.guard,
+            max_steers=judged.max_steers, guard={**(judged.guard or {}), "before": _without_past(run.guard)},
         )  # fmt: skip
         if marked.state == "steering" and marked.next_by_hook:
             self._host.emit(
@@ -299,7 +303,13 @@ class Chain:
         except Exception as error:  # noqa: BLE001 - whatever it is, the child ends as if nobody had asked
             self._host.notice(f"the child {run.name} could not be sent on: {error}; it ends as it is")
             self._released = True
-            return await self._to("unmarked", self._registry.unmark, run.id, counted=run.next_by_hook)
+            return await self._to(
+                "unmarked",
+                self._registry.unmark,
+                run.id,
+                counted=run.next_by_hook,
+                error=f"it could not be sent on: {error}",
+            )
 
     # The end of a chain
 
@@ -358,16 +368,13 @@ class Chain:
     async def _bury(self, why: str) -> Run:
         """It can not be brought to an end: its parent is told that it is lost, and why."""
         self._host.notice(f"the child {self.run.name} is given up: {why}")
-        word = announcement(self.run, lost=why)
+        word = announcement(replace(self.run, outcome="error", result=""), lost=why)
         return await self._to(
             "buried", self._registry.bury, self.run.id, self._office.id, error=why, announcement=word
         )
 
     async def _tell_stop(self) -> None:
         """Once for each child that was started, with what all of its runs used."""
-        if self._observed:
-            return
-        self._observed = True
         run = replace(self.run, usage=self.run.spent + self.run.usage, spent=Usage())
         payload = SubagentStopPayload(
             parent_session_id=run.parent, agent_id=run.agent_id, agent_type=run.agent_type, result=run,
@@ -380,9 +387,12 @@ class Chain:
 
     async def _tell_ended(self) -> Run:
         if self.run.state == "killed":
-            await self._tell_stop()
+            if self.run.started is not None:
+                await self._tell_stop()
             if not self.final.done():
                 self.final.set_result(self.run)
+        if self._host.has_children(self.run.agent_id):
+            await self._office.write(self._registry.orphaned, self.run.agent_id)
         await self._told_ended(self.run)
         return await self._to("done", self._registry.told, self.run.id)
 
@@ -395,7 +405,17 @@ class Chain:
         self._complain()
         self._office.step("told", run)
         outcome = run.outcome or "error"
-        self._host.emit(SubagentFinished(run.agent_id, run.name, outcome, run.steer_count, run.total_seconds))
+        self._host.emit(
+            SubagentFinished(
+                run.agent_id,
+                run.name,
+                outcome,
+                run.steer_count,
+                run.total_seconds,
+                run.agent_type,
+                run.reason,
+            )
+        )
 
     def _complain(self) -> None:
         for complaint in self._host.plugins.complaints:
@@ -437,6 +457,10 @@ class Chain:
         if found is None:
             raise UsageError(f"the run {self.run.id} is no longer in the register")
         return found
+
+
+def _without_past(guard: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in guard.items() if name != "before"}
 
 
 def _entry(prompt: str, run: str, *, by_hook: bool) -> Entry:

@@ -4,6 +4,7 @@ The register and the supervisor are made when the first child is asked for, or w
 """
 
 import asyncio
+import contextlib
 import os
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass, replace
@@ -15,6 +16,7 @@ from turngate.agent.children.limits import Limits
 from turngate.agent.history import chat_path
 from turngate.agent.inbox import Entry
 from turngate.agent.tools import ALIASES, TOOLS, Tool, ToolAnswer, ToolFailed
+from turngate.agent.transcript import read_records
 from turngate.core import events
 from turngate.core.messages import ToolSpec
 from turngate.core.runs import Run
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
     from turngate.agent.children.supervisor import Supervisor
     from turngate.agent.session import Session
 
+OUTLOOK = 0.5  # seconds between two looks for processes that have died
 NOT_FOR_CHILDREN = ("AskUser",)  # a child has no user
 REGISTER = "registry.db"
 
@@ -46,6 +49,7 @@ class Role:
     depth: int
     transcript: str
     parent_transcript: str
+    tools: tuple[str, ...] | None = None  # those of its parent; None: all
 
 
 class Family:
@@ -63,6 +67,8 @@ class Family:
         self.problems: list[str] = []
         self._making = asyncio.Lock()
         self._stirred = asyncio.Event()
+        self.has_spawned = False
+        self._outlook: asyncio.Task[None] | None = None
         self._news = False
         self._queued: set[str] = set()
         self.families: dict[str, Family] = {}  # of children, by their ids
@@ -89,14 +95,11 @@ class Family:
         role = self._session.role
         tools = dict(TOOLS)
         if role:
-            wanted = (
-                {ALIASES.get(name, name) for name in role.kind.tools}
-                if role.kind.tools is not None
-                else tools.keys()
-            )
-            tools = {
-                name: tool for name, tool in tools.items() if name in wanted and name not in NOT_FOR_CHILDREN
-            }
+            for names in (role.kind.tools, role.tools):  # a child has no more than its parent
+                if names is not None:
+                    wanted = {ALIASES.get(name, name) for name in names}
+                    tools = {name: tool for name, tool in tools.items() if name in wanted}
+            tools = {name: tool for name, tool in tools.items() if name not in NOT_FOR_CHILDREN}
         if self.depth >= self.limits.depth:
             tools.pop("Task", None)
         if "Task" in tools:
@@ -107,21 +110,22 @@ class Family:
 
     async def start(self, given: Mapping[str, Any]) -> ToolAnswer:
         """What the Task tool does: a child works while the call waits, or is only started."""
-        kind = given.get("subagent_type") or "general-purpose"
+        resume = given.get("resume") or ""
+        kind = self._kind_of(resume, given.get("subagent_type"))
         if kind not in self.kinds:
             raise ToolFailed(f"there is no kind of subagent {kind!r}; there are {', '.join(self.kinds)}")
         background = given.get("run_in_background", self._session.settings.dialect.children_in_background)
         try:
             supervisor = await self.supervisor()
             order = import_module("turngate.agent.children.supervisor").Order
-            self._check_resume(given.get("resume") or "", supervisor)
             run = await supervisor.spawn(
                 order(
                     kind=kind, prompt=given["prompt"], label=given.get("description", ""), background=background,
                     parent=self._session.id, parent_agent=self._agent, depth=self.depth + 1,
-                    resume=given.get("resume") or "", launch=self._launch(kind),
+                    resume=resume, launch=self._launch(kind),
                 )
             )  # fmt: skip
+            self.has_spawned = True
         except (TurngateError, OSError) as error:
             raise ToolFailed(f"the subagent was not started: {error}") from None
         if background:
@@ -130,13 +134,19 @@ class Family:
             )
         return await self._waited(supervisor, run)
 
-    def _check_resume(self, agent: str, supervisor: "Supervisor") -> None:
-        if supervisor.works(agent):
-            raise ToolFailed(f"the subagent {agent} still works; wait for its report")
-        if agent and (
-            os.path.basename(agent) != agent or not os.path.isfile(self._transcript(self._session.id, agent))
-        ):
+    def _kind_of(self, agent: str, wanted: str | None) -> str:
+        """A child that is gone on with stays what it is."""
+        if not agent:
+            return wanted or "general-purpose"
+        path = self._transcript(self._session.id, agent)
+        if os.path.basename(agent) != agent or not os.path.isfile(path):
             raise ToolFailed(f"there is no subagent {agent} of this session to go on with")
+        kind = next(
+            (str(record["agentType"]) for record in read_records(path) if record.get("agentType")), ""
+        )
+        if kind and wanted and wanted != kind:
+            raise ToolFailed(f"the subagent {agent} is of the kind {kind}, not {wanted}")
+        return kind or wanted or "general-purpose"
 
     async def _waited(self, supervisor: "Supervisor", run: Run) -> ToolAnswer:
         try:
@@ -164,25 +174,53 @@ class Family:
         return {
             "kind": kind, "model": self._model_name(self.kinds[kind]), "permission_mode": session.permission_mode,
             "allow": sorted(session.allowed), "extra_paths": list(session.workplace.extra_paths),
-            "dialect": session.settings.dialect.name,
+            "dialect": session.settings.dialect.name, "tools": list(session.tools),
             "prompt_id": session.turn.prompt_id if session.in_turn else "",
         }  # fmt: skip
 
     # What children report
 
-    async def open(self) -> None:
+    async def open(self, *, fresh: bool) -> None:
         """An earlier process may have left children, or reports that nobody has taken yet."""
-        if self._root is not self or not self._left_something():
+        if self._root is not self:
+            self._news = not fresh  # its own children may have reported while it was away
+            return
+        self._outlook = asyncio.create_task(self._look_out())
+        if not self._left_something():
             return
         try:
             supervisor = await self.supervisor()
             waiting = await in_thread(supervisor.registry.inbox, self._session.id)
             if not await supervisor.take_over() and not waiting:
-                await self.close()  # nobody pays for children that are not there
+                await self._let_go()  # nobody pays for children that are not there
         except (TurngateError, OSError) as error:  # whoever needs no children needs no register
             self._session.notice(str(error))
         else:
             self._news = bool(waiting)
+
+    async def _look_out(self) -> None:
+        """Another process may die while we have no children of our own: what it leaves is taken over here too."""
+        seen: float | None = None
+        owners: list[str] = []
+        while True:
+            await asyncio.sleep(OUTLOOK)
+            if self.made is not None and self.made.watching:
+                continue
+            changed = self._last_change()
+            if changed != seen:
+                seen = changed
+                owners = await in_thread(_owners_of, self._session.state, self._session.project)
+            if any(_is_gone(self._session.state, owner) for owner in owners):
+                seen, owners = None, []
+                with contextlib.suppress(TurngateError, OSError):
+                    (await self.supervisor()).watch()
+
+    def _last_change(self) -> float | None:
+        found = []
+        for end in ("", "-wal"):
+            with contextlib.suppress(OSError):
+                found.append(os.stat(os.path.join(self._session.state, REGISTER + end)).st_mtime)
+        return max(found, default=None)
 
     def _left_something(self) -> bool:
         return os.path.exists(os.path.join(self._session.state, REGISTER))
@@ -201,21 +239,31 @@ class Family:
         if not self._news:
             return []
         self._news = False
-        supervisor = await self.supervisor()
-        found = []
-        for run in await in_thread(supervisor.registry.inbox, self._session.id, self._agent):
-            if self._session.knows(run.chain):
-                await in_thread(supervisor.registry.take, run.id)
-            elif run.chain not in self._queued:
-                self._queued.add(run.chain)
-                found.append(Entry(run.announcement, "subagent", key=run.chain))
-        return found
+        try:
+            supervisor = await self.supervisor()
+            runs = await in_thread(supervisor.registry.inbox, self._session.id, self._agent)
+            for run in runs:
+                if self._session.knows(run.chain):
+                    await supervisor.write(supervisor.registry.take, run.id)
+        except TurngateError as error:
+            self._session.notice(str(error))
+            runs = []
+        except BaseException:
+            self._news = True  # an interrupt takes no report away
+            raise
+        new = [run for run in runs if not self._session.knows(run.chain) and run.chain not in self._queued]
+        self._queued.update(run.chain for run in new)
+        return [Entry(run.announcement, "subagent", key=run.chain) for run in new]
 
     async def took(self, key: str) -> None:
-        """The report of this key is in the conversation, on disk."""
+        """The report of this key is in the conversation, on disk; it knows its own key, so this may fail."""
+        self._queued.discard(key)
         supervisor = await self.supervisor()
-        for run in await in_thread(supervisor.registry.chain, key):
-            await in_thread(supervisor.registry.take, run.id)
+        try:
+            for run in await supervisor.write(supervisor.registry.chain, key):
+                await supervisor.write(supervisor.registry.take, run.id)
+        except TurngateError as error:
+            self._session.notice(str(error))
 
     def waits(self) -> list[Run]:
         """Children in the background that are still at work."""
@@ -258,12 +306,17 @@ class Family:
 
     async def forget(self) -> None:
         """Reports for a conversation that is forgotten reach no other one."""
-        if self._root.made:
-            registry = self._root.made.registry
-            for run in await in_thread(registry.inbox, self._session.id, self._agent):
-                await in_thread(registry.take, run.id)
+        if made := self._root.made:
+            await made.write(made.registry.silence, self._session.id, self._agent)
+            self._queued.clear()
 
     async def close(self) -> None:
+        if self._outlook is not None:
+            self._outlook.cancel()
+            await asyncio.wait({self._outlook})
+        await self._let_go()
+
+    async def _let_go(self) -> None:
         if self._root is self and self.made:
             supervisor, self.made = self.made, None
             await supervisor.close()
@@ -303,9 +356,11 @@ class Family:
         """The session of a child; what the user allows for a session counts for its children."""
         launch, parent = run.launch, self._session
         kind = self.kinds.get(str(launch.get("kind") or run.agent_type)) or Kind(run.agent_type)
+        tools = launch.get("tools")
         role = Role(
-            run.agent_id, run.parent, kind, run.depth, self.transcript_of(run), self.parent_transcript_of(run)
-        )
+            run.agent_id, run.parent, kind, run.depth, self.transcript_of(run), self.parent_transcript_of(run),
+            tuple(map(str, tools)) if isinstance(tools, list) else None,
+        )  # fmt: skip
         child = cast("type[Session]", type(parent))(
             parent.project, self._model_for(str(launch.get("model", ""))), parent.settings, session_id=run.parent,
             state=parent.state, role=role, parent=parent, permission_mode=launch.get("permission_mode", "default"),
@@ -344,6 +399,11 @@ class Family:
     def child_news(self, run: Run) -> None:
         self.families.get(run.parent_agent, self).expect()
 
+    def has_children(self, agent: str) -> bool:
+        """Has this child started children of its own, as far as we know?"""
+        family = self.families.get(agent)
+        return family is None or family.has_spawned
+
     def child_gone(self, run: Run) -> None:
         self.families.pop(run.agent_id, None)
 
@@ -363,6 +423,18 @@ class Family:
         if name in ("", self._session.model.name) or self.models is None:
             return self._session.model
         return self.models(name)
+
+
+def _owners_of(state: str, project: str) -> list[str]:
+    """Without a register nobody has to load what reads it."""
+    if not os.path.exists(os.path.join(state, REGISTER)):
+        return []
+    found: list[str] = import_module("turngate.registry").owners_of(state, project)
+    return found
+
+
+def _is_gone(state: str, owner: str) -> bool:
+    return bool(import_module("turngate.registry").is_gone(state, owner))
 
 
 def _limits(settings: Settings) -> Limits:

@@ -5,6 +5,8 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from turngate.agent.tools import ALIASES, TOOLS
+
 MOST = 100_000  # characters of one file
 READ_ONLY = ("Read", "Glob", "Grep")
 
@@ -85,7 +87,19 @@ def _read(path: str) -> tuple[Kind | None, str | None]:
         model if ":" in model else None,
         path,
     )
-    return kind, None if head else f"{path} has no front matter; its name is taken from the file"
+    return kind, _problem(path, head, model, tools or ())
+
+
+def _problem(path: str, head: Mapping[str, object], model: str, tools: Sequence[str]) -> str | None:
+    """The first thing that is not as its author meant it."""
+    if not head:
+        return f"{path} has no front matter; its name is taken from the file"
+    unknown = [name for name in tools if ALIASES.get(name, name) not in TOOLS]
+    if unknown:
+        return f"{path} names tools that there are not: {', '.join(unknown)}; this agent works without them"
+    if model and model != "inherit" and ":" not in model:
+        return f"{path} names the model {model!r}, which is not PROVIDER:NAME; its parent's model is used"
+    return None
 
 
 def _named_by(path: str) -> str:

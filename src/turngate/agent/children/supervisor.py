@@ -1,6 +1,7 @@
 """The supervisor: starts children, looks after their chains of runs, and takes over what dead processes left."""
 
 import asyncio
+import contextlib
 import functools
 import time
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
@@ -13,13 +14,15 @@ from turngate.agent.children.line import Line
 from turngate.agent.children.steering import check_steer, steer_mark
 from turngate.core.guard import new_guard
 from turngate.core.runs import Run
-from turngate.errors import UsageError
+from turngate.errors import TurngateError, UsageError
 from turngate.registry import Owner, Registry, RegistryError, new_id
 from turngate.tasks import Worker, in_thread, to_the_end
 
 T = TypeVar("T")
 LOOK = 0.2  # seconds between two looks at what other processes did
 SWEEP = 60.0  # seconds between two sweeps
+FORGOTTEN = 2.0  # seconds between two looks for runs of ours that nobody looks after
+TROUBLE = 5.0  # seconds that a register which can not be used is left alone
 WRITE_PAUSES = (0.05, 0.2, 0.5, 1.0, 2.0)  # seconds between tries of a transition that could not be written
 
 
@@ -77,8 +80,9 @@ class Supervisor:
         try:
             return await asyncio.shield(registering)
         except asyncio.CancelledError:  # nobody wants it any more, and it may be there already
-            run = await to_the_end(registering)
-            await to_the_end(self.kill(run.id, "interrupted"))
+            with contextlib.suppress(TurngateError):
+                run = await to_the_end(registering)
+                await to_the_end(self.kill(run.id, "interrupted"))
             raise
 
     async def _register(self, run: Run) -> Run:
@@ -140,8 +144,11 @@ class Supervisor:
         ]
 
     def works(self, agent: str) -> bool:
-        """Is this child at work here?"""
-        return any(chain.run.agent_id == agent for chain in self._chains.values())
+        """Will this child take another turn, here?"""
+        return any(
+            chain.run.agent_id == agent and chain.run.state in ("waiting", "running", "steering")
+            for chain in self._chains.values()
+        )
 
     # Kill and steer
 
@@ -178,11 +185,24 @@ class Supervisor:
         """Takes over what owners that died have left, and goes on with it."""
         adopted: list[Run] = []
         for dead in await in_thread(self.registry.orphans, self.id):
-            adopted += await in_thread(self.registry.adopt, dead, self.id, self._project)
+            adopted += await to_the_end(self._adopt(dead))
+        return adopted
+
+    async def _adopt(self, dead: str) -> list[Run]:
+        async with self._writing:
+            adopted = await self._clerk.call(self.registry.adopt, dead, self.id, self._project)
         for run in adopted:
             self.step("recovered", run)
             self._follow(run)
         return adopted
+
+    async def _follow_all(self) -> None:
+        """Runs of ours that nobody looks after, because of a full disk or an interrupt, are looked after again."""
+        async with self._writing:
+            ours = await self._clerk.call(self.registry.owned, self.id)
+        for run in ours:
+            if run.chain not in self._chains:
+                self._follow(run)
 
     async def take_over(self) -> list[Run]:
         """The same, and says so."""
@@ -196,6 +216,10 @@ class Supervisor:
         """From now on other processes' kills and steers are noticed, and what they leave is taken over."""
         if self._watching is None or self._watching.done():
             self._watching = asyncio.create_task(self._watch())
+
+    @property
+    def watching(self) -> bool:
+        return self._watching is not None and not self._watching.done()
 
     async def settled(self) -> None:
         """Waits for the chains that have a result or are killed; what is left to do for them is short."""
@@ -221,9 +245,14 @@ class Supervisor:
 
     async def _watch(self) -> None:
         """What other processes did to our runs, what dead ones left, and what can be forgotten."""
-        version, others, swept = -1, False, float("-inf")
-        while self._chains or not await in_thread(self.registry.is_empty):
+        version, others, swept, looked = -1, False, float("-inf"), time.monotonic()
+        while True:
             try:
+                if not self._chains and await in_thread(self.registry.is_empty):
+                    return
+                if time.monotonic() - looked > FORGOTTEN:
+                    looked = time.monotonic()
+                    await self._follow_all()
                 now = await in_thread(lambda: self.registry.version)
                 if now != version:
                     version = now
@@ -235,9 +264,9 @@ class Supervisor:
                 if time.monotonic() - swept > SWEEP:
                     swept = time.monotonic()
                     await in_thread(self.registry.sweep)
-            except RegistryError as error:
-                self.host.notice(str(error))
-                await asyncio.sleep(SWEEP)
+            except (RegistryError, OSError, RuntimeError) as error:
+                self.host.notice(f"children of other processes can not be seen: {error}")
+                await asyncio.sleep(TROUBLE)
             await asyncio.sleep(LOOK)
 
     # For chains, and parts
