@@ -110,7 +110,7 @@ class Inspection:
         self._cost: float | None = 0.0
         self._id = f"hook-{uuid.uuid4().hex[:12]}"
         path = os.path.join(session_folder(inspector.state, event.session_id), "hooks", f"{self._id}.jsonl")
-        self._transcript = Transcript(path, event.session_id, inspector.project, sidechain=True)
+        self._transcript = Transcript(path, event.session_id, inspector.project, child={"agentType": "hook"})
 
     async def report(self) -> Report:
         told = encode(self._event, self.settings.dialect, self.settings.payload).decode("utf-8").rstrip("\n")
