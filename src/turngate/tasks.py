@@ -187,12 +187,14 @@ async def _awaited(awaitable: Awaitable[Any]) -> Any:
 def _driven(work: Coroutine[Any, Any, Any]) -> Generator[Any, Any, Any]:
     """Awaits a coroutine by driving it step by step, in our own task.
 
-    One that catches its cancellation and goes on gets half a second to clean up. Then it is driven no more:
+    It may cancel that task and take it back, as code with cancel scopes of its own does; one that does not take it back
+    has cancelled itself. One that catches its cancellation and goes on gets half a second to clean up. Then it is driven no more:
     nothing that it does can hold us, and no second task is needed for that.
     """
     ours = asyncio.current_task()
     assert ours is not None  # noqa: S101 - whoever awaits is in a task
     before = ours.cancelling()
+    own = 0  # cancellations that it asked for and has not taken back
     in_its_context = contextvars.copy_context().run
     impatience: asyncio.TimerHandle | None = None
     step: Callable[[Any], Any] = work.send
@@ -210,11 +212,12 @@ def _driven(work: Coroutine[Any, Any, Any]) -> Generator[Any, Any, Any]:
                 ended = raised
             else:
                 ended = _GOES_ON
-            if ours.cancelling() > count:  # nobody else was there
-                _close(work)
-                yield from _uncancelled(ours, count)
-                raise CancelledItself
+            own = max(0, own + ours.cancelling() - count)  # nobody else was there
             if ended is not _GOES_ON:
+                if own:
+                    yield from _uncancelled(ours, ours.cancelling() - own)
+                    if ours.cancelling() <= before:
+                        raise CancelledItself
                 raise _meant(ended, argument, cancelled=ours.cancelling() > before)
             if impatience is not None and ours.cancelling() <= before:
                 impatience.cancel()  # it was a time limit of its own, and it has dealt with it
@@ -223,12 +226,12 @@ def _driven(work: Coroutine[Any, Any, Any]) -> Generator[Any, Any, Any]:
                 argument = yield waits_for
                 step = work.send
             except BaseException as raised:
-                if impatience is not None:
-                    if impatience.when() <= ours.get_loop().time():
-                        ours.uncancel()  # the second cancellation was ours
+                if impatience is not None and impatience.when() <= ours.get_loop().time():
+                    ours.uncancel()  # this cancellation was ours
                     _close(work)
                     raise
-                if isinstance(raised, asyncio.CancelledError):
+                fresh = impatience is None and isinstance(raised, asyncio.CancelledError)
+                if fresh and ours.cancelling() - own > before:
                     impatience = ours.get_loop().call_later(STUBBORN, ours.cancel)
                 step, argument = work.throw, raised
     finally:
