@@ -4,7 +4,8 @@
 .DEFAULT_GOAL := test
 
 PY := .venv/bin/python
-WORKERS ?= auto
+# Two for each core: tests wait more than they compute.
+WORKERS ?= $(shell echo $$((2 * $$(nproc 2>/dev/null || echo 2))))
 ISSUE ?=
 RUNS ?= 10000
 

@@ -378,7 +378,9 @@ def killed_at(folder: str, kills: Sequence[Kill], *, command: bool = False) -> F
 def ways_to_die(step: str) -> list[list[Kill]]:
     if step in FAULTS:  # each worker spoils what it touches, so it dies at the first
         return [[(step, 1)], [(step, 1), (step, 1), (step, 1)]]
-    before: list[Kill] = [("worked", 1)] if step == "recovered" else []
+    before: list[Kill] = (
+        [("registered", 4)] if step == "recovered" else []
+    )  # so there are several to take over
     return [[*before, (step, 1)], [*before, (step, 2)], [*before, (step, 1), (step, 1), (step, 1)]]
 
 
