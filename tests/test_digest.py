@@ -218,3 +218,14 @@ def test_the_digest_of_200_megabytes_takes_little_memory(huge: str) -> None:
     )
     done = subprocess.run([sys.executable, "-c", code, huge], capture_output=True, text=True, check=True)
     assert int(done.stdout) < 40_000  # kilobytes
+
+
+def test_a_conversation_of_nothing_but_requests_is_counted_and_not_kept(tmp_path: Path) -> None:
+    path = tmp_path / "chat.jsonl"
+    with path.open("w") as file:
+        file.writelines(lines(said(f"request {number} " + "x" * 2000) for number in range(20_000)))
+    told = digest(str(path))
+    assert len(told.encode()) <= DIGEST_MOST
+    assert told.count("request 0 ") == 1
+    assert "request 19999 " in told
+    assert "more …" in told

@@ -586,3 +586,14 @@ def test_the_input_of_a_child_is_of_no_other_event() -> None:
             session_id="s", transcript_path="", cwd="", permission_mode="", stop_hook_active=False,
             hook_event_name="Stop",  # type: ignore[arg-type]
         )  # fmt: skip
+
+
+class AsyncObject:
+    async def __call__(self, told: dict[str, Any], tool_use_id: str | None, context: Any) -> dict[str, Any]:
+        return {"continue_": False, "stopReason": "enough"}
+
+
+@pytest.mark.req("S2-13")
+def test_an_object_that_answers_later_is_waited_for(project: Path) -> None:
+    result, _ = turn(project, Options({"Stop": [CallbackHook(AsyncObject())]}), {"main": ["done"]})
+    assert (result.ended_by, result.stop_reason) == ("halted", "enough")

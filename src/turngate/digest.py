@@ -14,6 +14,8 @@ HEAD = 512 * 1024  # bytes of a long transcript that are read: its beginning,
 TAIL = 6 * 1024 * 1024  # and its end
 MIDDLE = 400 * 1024 * 1024  # bytes between them that are searched for requests and changes,
 FOUND = 100_000  # and how many of those are looked at
+REQUESTS = 5_000  # requests that are read; more are counted
+KEPT = 100  # requests that are kept
 CHUNK = 1024 * 1024
 LONGEST_RECORD = 8 * 1024 * 1024
 DIGEST_MOST = 12_000  # bytes in UTF-8, which is 3,000 to 4,000 tokens in most scripts
@@ -143,7 +145,8 @@ class _Ran:
 class _Seen:
     """What is worth telling, while a transcript goes by."""
 
-    asked: list[str] = field(default_factory=list)
+    asked: list[str] = field(default_factory=list)  # the first, and the latest ones
+    dropped: int = 0  # requests between them
     changed: Counter[tuple[str, str]] = field(
         default_factory=Counter
     )  # file and how, in order of the first time
@@ -164,6 +167,9 @@ class _Seen:
         for needle in _ASKING:
             for place, end in _places(data, needle):
                 self.found += 1
+                if self.dropped + len(self.asked) > REQUESTS:
+                    self.dropped += 1  # it is counted; the latest ones are read anyway
+                    continue
                 for record in _records(data[data.rfind(b"\n", 0, place) + 1 : end]):
                     self.note(record)
 
@@ -188,7 +194,10 @@ class _Seen:
         if said.strip() and message.get("role") == "assistant":
             self.answer = said
         elif said.strip() and record.get("isMeta") is not True:
-            self.asked.append(said)
+            self.asked.append(_cut(said, ASKED))
+            if len(self.asked) > KEPT:
+                del self.asked[1:2]
+                self.dropped += 1
 
     def _called(self, call: str, name: str, given: Mapping[str, Any]) -> None:
         file = given.get("file_path", given.get("notebook_path"))
@@ -199,7 +208,7 @@ class _Seen:
 
     def told(self, left_out: int) -> str:
         parts = [f"[… of {left_out:,} bytes in the middle only requests and changes …]"] if left_out else []
-        parts += _part("What was asked", _asked(self.asked), ASKED)
+        parts += _part("What was asked", _asked(self.asked, self.dropped), ASKED)
         parts += _part("What was changed", "\n".join(_changes(self.changed)), CHANGED)
         parts += _part("Commands, the latest first", "\n".join(_commands(self.ran)), RAN)
         parts += _part("The last answer", self.answer, ANSWER)
@@ -225,7 +234,7 @@ def _how(result: Mapping[str, Any]) -> str:
 _EXIT_CODE = re.compile(r"(exit code -?\d+)\n?", re.IGNORECASE)  # our words and Claude Code's
 
 
-def _asked(texts: list[str]) -> str:
+def _asked(texts: list[str], dropped: int) -> str:
     """The first request and the latest ones; the latest come first when there is no room for all."""
     if len(texts) < 2:
         return "".join(texts)
@@ -240,7 +249,7 @@ def _asked(texts: list[str]) -> str:
         if left < 0:
             break
         recent.insert(0, piece)
-    missing = len(later) - len(recent)
+    missing = len(later) - len(recent) + dropped
     if missing:
         shown.append(f"… {missing:,} more …")
     return "\n\n".join([*shown, *recent])

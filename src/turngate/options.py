@@ -500,7 +500,7 @@ def _told_as_sdk(callback: Callable[..., Any], dialect: Dialect) -> Callable[[An
     def told(event: Event) -> tuple[dict[str, Any], str | None, dict[str, Any]]:
         return payload_of(event, dialect), getattr(event, "tool_use_id", None), {"signal": None}
 
-    if inspect.iscoroutinefunction(callback):
+    if inspect.iscoroutinefunction(callback) or inspect.iscoroutinefunction(type(callback).__call__):
 
         @functools.wraps(callback)
         async def answer_later(event: Event) -> Any:
