@@ -589,7 +589,9 @@ def test_the_input_of_a_child_is_of_no_other_event() -> None:
 
 
 class AsyncObject:
-    async def __call__(self, _told: dict[str, Any], _tool_use_id: str | None, _context: Any) -> dict[str, Any]:
+    async def __call__(
+        self, _told: dict[str, Any], _tool_use_id: str | None, _context: Any
+    ) -> dict[str, Any]:
         return {"continue_": False, "stopReason": "enough"}
 
 
