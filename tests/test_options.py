@@ -205,7 +205,8 @@ def test_hooks_that_are_no_dict_are_a_mistake() -> None:
 def test_a_config_goes_to_json_and_comes_back(hook: Any, told: dict[str, Any]) -> None:
     options = Options({"SubagentStop": [hook]})
     written = json.dumps(options.to_json())
-    assert (json.loads(written), Options.from_json(written, [nothing])) == (
+    functions = [hook.callback] if isinstance(hook, CallbackHook) else []
+    assert (json.loads(written), Options.from_json(written, functions)) == (
         {"hooks": {"SubagentStop": [told]}},
         options,
     )
@@ -262,6 +263,33 @@ def test_json_that_is_no_object_is_a_mistake(told: str, said: str) -> None:
     with pytest.raises(InvalidOptions) as raised:
         Options.from_json(told)
     assert str(raised.value) == f"1 problem in the options\n  {said}, expected an object"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "line 1, column 1: Expecting value"),
+        ('{"hooks": {}}\n}', "line 2, column 1: Extra data"),
+    ],
+)
+def test_a_text_that_is_no_json_is_a_mistake(text: str, said: str) -> None:
+    with pytest.raises(InvalidOptions) as raised:
+        Options.from_json(text)
+    assert str(raised.value) == f"1 problem in the options\n  is not JSON: {said}"
+
+
+def test_a_function_too_many_is_a_mistake_beside_the_others() -> None:
+    told = {"hooks": {"Stop": [{"type": "callback"}, {"type": "command"}]}, "colour": "red"}
+    with pytest.raises(InvalidOptions) as raised:
+        Options.from_json(told, [nothing, nothing])
+    assert str(raised.value) == (
+        "3 problems in the options\n"
+        "  colour: is no option\n"
+        "  callbacks: has a function that no callback hook takes\n"
+        "  Stop[1].command: is missing, expected a non-empty string"
+    )
+    with pytest.raises(InvalidOptions, match="callbacks: has a function that no callback hook takes"):
+        Options.from_json({"hooks": {}}, [nothing])
 
 
 def test_a_limit_below_a_millisecond_is_written_as_one() -> None:

@@ -22,8 +22,9 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from turngate.core.messages import Usage
 from turngate.core.runs import Run, RunState
+from turngate.errors import RegistryError
 from turngate.journal import make_private
-from turngate.registry import FROZEN_MOST, Owner, Registry, RegistryError, frozen
+from turngate.registry import FROZEN_MOST, Owner, Registry, frozen
 
 NONE = 10**6  # more room than anybody takes
 
@@ -650,9 +651,8 @@ def test_a_place_that_can_not_be_written_is_an_error_of_ours_and_nothing_is_set_
 
 FULL = """
 import asyncio, json, os, resource, sys
-from turngate.agent.children.supervisor import Order
 from turngate.agent.session import Session
-from turngate.errors import TurngateError
+from turngate.errors import RegistryError, TurngateError
 from turngate.models.scripted import ScriptedModel
 
 async def main(project, state):
@@ -662,18 +662,18 @@ async def main(project, state):
         await session.open()
         supervisor = await session.family.supervisor()
         registry = supervisor.registry
-        order = Order(kind="general-purpose", prompt="go", parent="s", background=True)
+        order = {"kind": "general-purpose", "prompt": "go", "parent": "s", "background": True}
         registry._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         resource.setrlimit(resource.RLIMIT_FSIZE, (100, resource.RLIM_INFINITY))
         try:
-            await supervisor.spawn(order)
+            await supervisor.spawn(**order)
         except TurngateError as error:
             said.append(type(error).__name__)
         await asyncio.sleep(0.3)
         resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
         known = len(registry.all())
         asked = len(model.requests)
-        again = await supervisor.spawn(order)
+        again = await supervisor.spawn(**order)
         ended = await supervisor.result(again.chain)
         supervisor.handed(again.chain)
         print(json.dumps([said, known, asked, ended.outcome, steps.count("registered")]))

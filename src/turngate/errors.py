@@ -4,7 +4,9 @@ TurngateError        one sentence: what is wrong, where, what to do
 ├── UsageError       the command line, the event or a script is wrong
 │   ├── SessionBusy  another process writes this session
 │   └── InvalidOptions  what Python code configured; it stands in options.py
-└── ModelError       the model's provider did not answer
+├── ModelError       the model's provider did not answer
+└── RegistryError    the register of children's runs can not be read or written
+    └── StillAtWork  one child works on one thing at a time
 """
 
 
@@ -18,6 +20,14 @@ class UsageError(TurngateError):
 
 class SessionBusy(UsageError):
     """One process at a time writes a session."""
+
+
+class RegistryError(TurngateError):
+    """The register of children's runs can not be read or written."""
+
+
+class StillAtWork(RegistryError):
+    """One child works on one thing at a time."""
 
 
 class ModelError(TurngateError):

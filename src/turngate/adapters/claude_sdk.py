@@ -17,7 +17,9 @@ from turngate.core.reports import Returned
 from turngate.core.settings import Problem, Rule
 from turngate.core.wire import read_event
 from turngate.errors import TurngateError
-from turngate.options import InvalidOptions, config_json, speaks_sdk
+from turngate.options import InvalidOptions
+from turngate.options.functions import speaks_sdk
+from turngate.options.written import config_json
 from turngate.tasks import call
 
 

@@ -106,7 +106,7 @@ class Agent:
         self.written: Transcript | None = None
         self.running: Turn | None = None
         self._task: asyncio.Task[GoHome] | None = None
-        self._telling: asyncio.Task[tuple[str, ...]] | None = None  # observers are being told
+        self._telling: asyncio.Task[list[str]] | None = None  # observers are being told
         self._over: asyncio.Future[None] | None = (
             None  # done when the turn is over, with all that belongs to it
         )

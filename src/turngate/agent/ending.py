@@ -22,7 +22,7 @@ def missing_results(
 
 async def tell_observers(
     plugins: Plugins, result: TurnResult, messages: Sequence[Message], elapsed: float, *, tell_stop: bool
-) -> tuple[str, ...]:
+) -> list[str]:
     """Once, at the final end, with what the whole turn used; what they do changes nothing. Gives their faults."""
     await plugins.tell("conversation", tuple(messages))
     if tell_stop:
@@ -35,6 +35,4 @@ async def tell_observers(
             partial_usage=result.usage, elapsed=elapsed,
         )  # fmt: skip
         await plugins.tell("stop", payload)
-    complaints = tuple(plugins.complaints)
-    plugins.complaints.clear()
-    return complaints
+    return plugins.take_complaints()

@@ -1,13 +1,11 @@
 """A child as people see it: a chain of runs, the last of which says where it stands."""
 
-import fcntl
 import itertools
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from turngate.core.runs import LIVING, OPEN, Run
-from turngate.registry import Registry
+from turngate.registry import Registry, is_gone
 
 _STATES = {
     "waiting": "waits",
@@ -91,7 +89,7 @@ def chains(registry: Registry) -> list[Chain]:
     """Every child that the register knows, the newest last."""
     every = sorted(registry.all(), key=lambda run: run.chain)
     grouped = [tuple(group) for _, group in itertools.groupby(every, key=lambda run: run.chain)]
-    living = {owner: lives(registry, owner) for owner in {run.owner for run in every}}
+    living = {owner: not is_gone(registry.state, owner) for owner in {run.owner for run in every}}
     found = [Chain(_in_turn(runs)) for runs in grouped]
     marked = [Chain(chain.runs, left=chain.open and not living[chain.last.owner]) for chain in found]
     return sorted(marked, key=lambda chain: (chain.began, chain.id))
@@ -99,21 +97,6 @@ def chains(registry: Registry) -> list[Chain]:
 
 def _in_turn(runs: Sequence[Run]) -> tuple[Run, ...]:
     return tuple(sorted(runs, key=lambda run: (run.created, run.steer_count)))
-
-
-def lives(registry: Registry, owner: str) -> bool:
-    """Does somebody hold this owner's lock? Only looks: an owner without a file is gone."""
-    try:
-        fd = os.open(os.path.join(registry.owners, owner), os.O_RDONLY | os.O_CLOEXEC)
-    except OSError:
-        return False
-    try:
-        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    finally:
-        os.close(fd)
-    return False
 
 
 def shortest(found: Sequence[Chain]) -> int:

@@ -11,13 +11,13 @@ from importlib import import_module
 
 from turngate.agent.children.steering import check_steer, steer_mark
 from turngate.agent.transcript import usable
-from turngate.cli.chains import Chain, chains, lives, shortest
+from turngate.cli.chains import Chain, chains, shortest
 from turngate.cli.stdin import prompt_from_stdin
 from turngate.cli.telling import chain_json, listing, story
 from turngate.core.runs import LIVING, Run
-from turngate.errors import UsageError
+from turngate.errors import RegistryError, UsageError
 from turngate.journal import state_folder
-from turngate.registry import FILE, Registry, RegistryError
+from turngate.registry import FILE, Registry, is_gone
 
 NOBODY = "there are no runs of subagents; a session starts one with its tool Task"
 BY_HAND = "killed by hand"
@@ -141,7 +141,7 @@ def _kill(options: argparse.Namespace) -> int:
         )
     with _filled() as registry:
         killed = _killed_all(registry, options.id) if options.every else _killed(registry, options.id)
-        left = [run for run in killed if not lives(registry, run.owner)]
+        left = [run for run in killed if is_gone(registry.state, run.owner)]
     for run in sorted(killed, key=lambda run: (run.depth, run.created)):
         print(f"killed  {run.chain[:8]}  {Chain((run,)).what}")
     if left:

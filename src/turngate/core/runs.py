@@ -207,6 +207,13 @@ def stopping_event(run: Run, answer: str | None) -> SubagentStoppingEvent:
     )  # fmt: skip
 
 
+def stopping_context(run: Run) -> SubagentStoppingContext:
+    return SubagentStoppingContext(
+        agent_id=run.agent_id, run_id=run.id, child_session_key=run.agent_id,
+        requester_session_key=run.parent_agent or run.parent,
+    )  # fmt: skip
+
+
 def ended_event(run: Run) -> SubagentEndedEvent:
     return SubagentEndedEvent(
         run_id=run.id, child_session_key=run.agent_id, requester_session_key=run.parent_agent or run.parent,

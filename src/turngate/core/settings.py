@@ -109,7 +109,7 @@ class Settings:
     limit: int | None = None  # None: the dialect's
     hard_limit: int | None = None
     child_limit: int | None = None
-    children_at_once: int | None = None  # of one agent; None: as the supervisor says
+    children_at_once: int | None = None  # of one session; None: as the supervisor says
     children_depth: int | None = None
     child_seconds: float | None = None
     no_revise_after_side_effects: bool = False  # a child that has changed something is not sent on

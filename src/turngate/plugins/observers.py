@@ -87,6 +87,11 @@ class Plugins:
         for plugin in self._objects:
             plugin.ctx = context
 
+    def take_complaints(self) -> list[str]:
+        """What handlers got wrong since somebody asked last."""
+        taken, self.complaints = self.complaints, []
+        return taken
+
     def wants(self, name: str) -> bool:
         return any(registered.name == name for registered in self._all)
 

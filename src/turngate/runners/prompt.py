@@ -1,6 +1,5 @@
 """Prompt hooks: a question to a small model, which answers whether the agent may stop."""
 
-import asyncio
 from collections.abc import Callable
 from functools import partial
 
@@ -9,14 +8,14 @@ from turngate.core.dialect import Dialect
 from turngate.core.events import Event
 from turngate.core.hooks import PromptHook
 from turngate.core.judgements import INSTRUCTIONS, SCHEMA, again, expanded, question, read_judgement
-from turngate.core.messages import Message, ModelRequest, Reply, Said, Usage
+from turngate.core.messages import Message, ModelRequest, Said, Usage
 from turngate.core.reports import Broke, Judged, Report
 from turngate.core.settings import Settings
 from turngate.core.wire import encode
 from turngate.digest import conversation, digest, last_answer
 from turngate.errors import ModelError, UsageError
 from turngate.ports import Live, Model, World
-from turngate.tasks import STUBBORN, off_the_loop
+from turngate.tasks import leaving, off_the_loop
 
 BYTES_PER_TOKEN = 3  # or more, in what people and programs write
 SHARE = 0.7  # of a model's context that a conversation may fill
@@ -42,7 +41,7 @@ async def _judged(judge: Model, asked: str, hook: PromptHook, event: Event, dial
     priced = True
     for number in (1, 2):
         request = ModelRequest(messages=messages, system=INSTRUCTIONS, agent="judge", schema=SCHEMA)
-        reply = await _asked(judge, request)
+        reply = await leaving(judge.ask(request, _unheard))
         usage += reply.usage
         priced, cost = priced and reply.cost is not None, cost + (reply.cost or 0.0)
         report = Judged(reply.text, reply.model or judge.name, usage, number, cost if priced else None)
@@ -51,25 +50,6 @@ async def _judged(judge: Model, asked: str, hook: PromptHook, event: Event, dial
             break
         messages = (*messages, reply, Said(again(answer.error)))
     return report
-
-
-async def _asked(judge: Model, request: ModelRequest) -> Reply:
-    """A model is foreign code: one that does not mind its cancellation holds up nobody for long."""
-    asking = asyncio.ensure_future(judge.ask(request, _unheard))
-    asking.add_done_callback(_heard)
-    try:
-        await asyncio.wait({asking})
-    finally:
-        if not asking.done():
-            asking.cancel()
-            await asyncio.wait({asking}, timeout=STUBBORN)
-    return asking.result()
-
-
-def _heard(asking: "asyncio.Future[Reply]") -> None:
-    """What it raises after we have gone is nobody's business."""
-    if not asking.cancelled():
-        asking.exception()
 
 
 def _unheard(_: str) -> None:

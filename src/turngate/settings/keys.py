@@ -224,7 +224,7 @@ TURNGATE: Mapping[str, Key] = {
     "payload": Key("payload", one_of("full", "strict"), '"full" or "strict"', {"enum": ["full", "strict"], "description": "strict: hooks get the six fields alone."}),
     "defaults": Key("timeouts", default_timeouts, "seconds by kind of hook or by event", _timeouts_schema(), read=read_timeouts),
     "stopBudget": Key("stop_budget", seconds, "a number of seconds above 0", {**_SECONDS, "description": "Seconds for all hooks of one stop together."}, read=float),
-    "childrenAtOnce": Key("children_at_once", positive, "a whole number, 1 or more", {"type": "integer", "minimum": 1, "description": "How many children of one agent run at once; 8."}),
+    "childrenAtOnce": Key("children_at_once", positive, "a whole number, 1 or more", {"type": "integer", "minimum": 1, "description": "How many children of one session run at once; 8."}),
     "childrenDepth": Key("children_depth", count, "a whole number, 0 or more", {"type": "integer", "minimum": 0, "description": "How deep children may have children; 3, and 0: no children."}),
     "childSeconds": Key("child_seconds", seconds, "a number of seconds above 0", {**_SECONDS, "description": "Seconds for one run of a child; 3600."}, read=float),
     "noReviseAfterSideEffects": Key("no_revise_after_side_effects", flag, "true or false", {"type": "boolean", "description": "true: a child that has changed something is not sent on by hooks."}),

@@ -18,8 +18,9 @@ from tests.make import rule
 from turngate.agent.children.limits import Limits
 from turngate.core.runs import Run
 from turngate.core.turn import TurnResult
+from turngate.errors import StillAtWork
 from turngate.plugins.observers import Plugins
-from turngate.registry import Owner, Registry, StillAtWork
+from turngate.registry import Owner, Registry
 
 BACK = task(run_in_background=True)
 

@@ -11,7 +11,6 @@ import pytest
 from tests.agent.children.make import Gate, Parent, bash, parent, sent_back, task, tasks
 from tests.agent.make import KEEP, appears, hang, lines, records, refuse, seen
 from tests.make import rule
-from turngate.agent.children.supervisor import Order
 from turngate.core.messages import Usage
 from turngate.core.runs import SubagentEndedEvent
 from turngate.plugins.observers import PluginContext, Plugins, SubagentStopPayload
@@ -124,7 +123,7 @@ def test_a_child_that_is_started_without_the_tool_is_told_too_and_may_have_no_pa
         async with scene.session:
             await scene.session.open()
             supervisor = await scene.supervisor()
-            run = await supervisor.spawn(Order(kind="general-purpose", prompt="alone"))
+            run = await supervisor.spawn("general-purpose", "alone")
             ended = await supervisor.result(run.chain)
             supervisor.handed(run.chain)
             await supervisor.idle()

@@ -14,16 +14,14 @@ from typing import Any, Literal, Protocol, TypeVar
 
 from turngate.agent.children.judging import Asking, Judged, announcement, judge, somebody_asks
 from turngate.agent.children.limits import Limits
-from turngate.agent.children.line import Family, Line
+from turngate.agent.children.line import Line
+from turngate.agent.children.telling import finished, started, tell_ended, tell_start, tell_stop
 from turngate.agent.inbox import Entry
-from turngate.core import events
 from turngate.core.messages import Message, Reply, Usage
-from turngate.core.moments import context_of
-from turngate.core.runs import LIVING, Run, SubagentStoppingContext, ended_event
-from turngate.core.turn import SessionEvent, SubagentFinished, SubagentRedirected, SubagentStarted, TurnResult
-from turngate.errors import UsageError
-from turngate.plugins.observers import SubagentStopPayload
-from turngate.registry import Registry, RegistryError
+from turngate.core.runs import LIVING, Run
+from turngate.core.turn import SessionEvent, SubagentRedirected, TurnResult
+from turngate.errors import RegistryError, UsageError
+from turngate.registry import Registry
 from turngate.tasks import in_thread, is_cancelled, to_the_end
 
 T = TypeVar("T")
@@ -96,7 +94,8 @@ class Chain:
         self._is_now(run)
 
     @property
-    def family(self) -> Family:
+    def family(self) -> tuple[str, str]:
+        """The session, and the child of it, that this one belongs to."""
         return self.run.parent, self.run.parent_agent
 
     def disturb(self, run: Run) -> None:
@@ -138,7 +137,7 @@ class Chain:
         if self._child:
             await self._child.close()
         if self._has_room:
-            self._office.line.leave(self.family)
+            self._office.line.leave(self.run)
         if not self.final.done():
             self.final.set_result(self.run)
 
@@ -180,41 +179,42 @@ class Chain:
     async def _begin(self) -> Run:
         """Waits for room: among the parent's children, and on the machine."""
         while True:
-            await self._office.line.wait(self.family)
+            await self._office.line.wait(self.run)
             self._has_room = True
             most = self._office.limits.on_machine
             started = await self._to("started", self._registry.start, self.run, self._office.id, most=most)
             if started.state != "waiting":
                 return started
-            self._office.line.leave(self.family)
+            self._office.line.leave(self.run)
             self._has_room = False
             await self._office.write(self._registry.free_dead)
             await asyncio.sleep(FULL)
 
     async def _work(self) -> Run:
         """The child works on the prompt of this run."""
-        outcome: Literal["ok", "error", "timeout"] = "ok"
-        reason, error = "complete", ""
+        outcome, error = await self._attempt()
+        self._office.step("worked", self.run)
+        spent = self._child.last_result if self._child else None
+        return await self._to(
+            "ended", self._settle_and_end, self.run.id, self._office.id, outcome,
+            reason="complete" if outcome == "ok" else outcome, error=error,
+            answer=_answer(self._child), usage=spent.usage if spent else Usage(),
+            tool_calls=spent.tool_calls if spent else 0, tools=spent.tools if spent else (),
+        )  # fmt: skip
+
+    async def _attempt(self) -> tuple[Literal["ok", "error", "timeout"], str]:
+        """How it went, and what was wrong; whatever goes wrong in a child is its outcome."""
         seconds = self._office.limits.seconds
         try:
             async with asyncio.timeout(seconds) as timer:
                 self._child = self._child or self._host.new_child(self.run)
                 self._child.last_result = None
                 error = await self._turn(self._child)
-        except TimeoutError as slow:
-            outcome = reason = "timeout" if timer.expired() else "error"
-            error = f"it took longer than {seconds:g} s" if timer.expired() else str(slow)
-        except Exception as failure:  # noqa: BLE001 - whatever goes wrong in a child is its outcome
-            error = str(failure) or type(failure).__name__
-        if error and outcome == "ok":
-            outcome = reason = "error"
-        self._office.step("worked", self.run)
-        spent = self._child.last_result if self._child else None
-        return await self._to(
-            "ended", self._settle_and_end, self.run.id, self._office.id, outcome, reason=reason, error=error,
-            answer=_answer(self._child), usage=spent.usage if spent else Usage(),
-            tool_calls=spent.tool_calls if spent else 0, tools=spent.tools if spent else (),
-        )  # fmt: skip
+        except Exception as failure:  # noqa: BLE001 - see above
+            if isinstance(failure, TimeoutError) and timer.expired():
+                return "timeout", f"it took longer than {seconds:g} s"
+            return "error", str(failure) or type(failure).__name__
+        return ("error", error) if error else ("ok", "")
 
     def _settle_and_end(self, *arguments: Any, **named: Any) -> Run | None:
         """Whoever is asked about it reads what it wrote; both in one go, as each of them waits for the disk.
@@ -238,24 +238,14 @@ class Chain:
     async def _hear_first(self, child: Child) -> None:
         """What this run is about is in its conversation, and its first one is told to the hooks."""
         if self.run.id == self.run.chain and not child.knows(self.run.id):
-            await self._tell_start(child)
+            self._host.emit(started(self.run))
+            if context := await tell_start(self._host, self.run):
+                child.add_context(context)
         child.hear_at_once(self._entry)
 
     @property
     def _entry(self) -> Entry:
         return _entry(self.run.prompt, self.run.id, by_hook=self.run.by_hook)
-
-    async def _tell_start(self, child: Child) -> None:
-        run = self.run
-        self._host.emit(SubagentStarted(run.agent_id, run.agent_type, run.label))
-        verdict = await self._host.ask(
-            events.SubagentStart(
-                session_id=run.parent, transcript_path=self._host.parent_transcript_of(run), cwd=self._host.project,
-                agent_id=run.agent_id, agent_type=run.agent_type,
-            )
-        )  # fmt: skip
-        if context := context_of(verdict.runs, plain=False):
-            child.add_context(context)
 
     async def _judge(self) -> Run:
         """The child says that it is done. May it stop?"""
@@ -315,7 +305,7 @@ class Chain:
 
     async def _hand_over(self) -> Run:
         """The observers are told, then the parent gets the result: as its tool's result, or as a message."""
-        await self._tell_stop()
+        await tell_stop(self._host, self.run)
         self._office.step("observed", self.run)
         taken = False
         if self.waiters:
@@ -373,22 +363,10 @@ class Chain:
             "buried", self._registry.bury, self.run.id, self._office.id, error=why, announcement=word
         )
 
-    async def _tell_stop(self) -> None:
-        """Once for each child that was started, with what all of its runs used."""
-        run = replace(self.run, usage=self.run.spent + self.run.usage, spent=Usage())
-        payload = SubagentStopPayload(
-            parent_session_id=run.parent, agent_id=run.agent_id, agent_type=run.agent_type, result=run,
-            usage=run.usage, total_tool_calls=run.tool_calls, total_duration=run.total_seconds,
-            model=str(run.launch.get("model", "")).replace(":", "/", 1), transcript_path=self._host.transcript_of(run),
-            continuations=run.steer_count, outcome=run.outcome or "error",
-        )  # fmt: skip
-        await self._host.plugins.tell("subagent_stop", payload)
-        self._complain()
-
     async def _tell_ended(self) -> Run:
         if self.run.state == "killed":
             if self.run.started is not None:
-                await self._tell_stop()
+                await tell_stop(self._host, self.run)
             if not self.final.done():
                 self.final.set_result(self.run)
         if self._host.has_children(self.run.agent_id):
@@ -397,30 +375,9 @@ class Chain:
         return await self._to("done", self._registry.told, self.run.id)
 
     async def _told_ended(self, run: Run) -> None:
-        context = SubagentStoppingContext(
-            agent_id=run.agent_id, run_id=run.id, child_session_key=run.agent_id,
-            requester_session_key=run.parent_agent or run.parent,
-        )  # fmt: skip
-        await self._host.plugins.tell("subagent_ended", ended_event(run), context)
-        self._complain()
+        await tell_ended(self._host, run)
         self._office.step("told", run)
-        outcome = run.outcome or "error"
-        self._host.emit(
-            SubagentFinished(
-                run.agent_id,
-                run.name,
-                outcome,
-                run.steer_count,
-                run.total_seconds,
-                run.agent_type,
-                run.reason,
-            )
-        )
-
-    def _complain(self) -> None:
-        for complaint in self._host.plugins.complaints:
-            self._host.notice(complaint)
-        self._host.plugins.complaints.clear()
+        self._host.emit(finished(run))
 
     # Parts
 
@@ -428,10 +385,10 @@ class Chain:
         """The chain has come to another row; a run that is over gives its room to the next in line."""
         self.run = run
         if self._has_room and run.state not in HAVE_ROOM:
-            self._office.line.leave(self.family)
+            self._office.line.leave(self.run)
             self._has_room = False
         elif not self._has_room and run.state in HAVE_ROOM:
-            self._office.line.enter(self.family)
+            self._office.line.enter(self.run)
             self._has_room = True
 
     async def _note_use(self) -> None:

@@ -117,13 +117,10 @@ class Family:
         background = given.get("run_in_background", self._session.settings.dialect.children_in_background)
         try:
             supervisor = await self.supervisor()
-            order = import_module("turngate.agent.children.supervisor").Order
             run = await supervisor.spawn(
-                order(
-                    kind=kind, prompt=given["prompt"], label=given.get("description", ""), background=background,
-                    parent=self._session.id, parent_agent=self._agent, depth=self.depth + 1,
-                    resume=resume, launch=self._launch(kind),
-                )
+                kind, given["prompt"], label=given.get("description", ""), background=background,
+                parent=self._session.id, parent_agent=self._agent, depth=self.depth + 1,
+                resume=resume, launch=self._launch(kind),
             )  # fmt: skip
             self.has_spawned = True
         except (TurngateError, OSError) as error:

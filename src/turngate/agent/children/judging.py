@@ -7,7 +7,7 @@ from typing import Any, Protocol
 from turngate.agent.transcript import read_last_texts
 from turngate.core import events
 from turngate.core.guard import GoHome, GoOn, LoopGuard, new_guard
-from turngate.core.runs import Run, SubagentStoppingContext, remembered, stopping_event
+from turngate.core.runs import Run, remembered, stopping_context, stopping_event
 from turngate.core.settings import Settings
 from turngate.core.verdict import Continue, Verdict
 from turngate.plugins.observers import Plugins
@@ -82,14 +82,9 @@ async def _ask_plugins(host: Asking, run: Run, guard: LoopGuard, answer: str | N
     if not guard.open:
         _say_skipped(host, run, guard)
         return stays
-    context = SubagentStoppingContext(
-        agent_id=run.agent_id, run_id=run.id, child_session_key=run.agent_id,
-        requester_session_key=run.parent_agent or run.parent,
-    )  # fmt: skip
-    said = await host.plugins.ask_stopping(stopping_event(run, answer), context)
-    for complaint in host.plugins.complaints:
+    said = await host.plugins.ask_stopping(stopping_event(run, answer), stopping_context(run))
+    for complaint in host.plugins.take_complaints():
         host.notice(complaint)
-    host.plugins.complaints.clear()
     if said.extend_max_steers is not None:
         guard = guard.extended(said.extend_max_steers)
     if said.allow or said.prompt is None:

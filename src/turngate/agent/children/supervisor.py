@@ -5,7 +5,7 @@ import contextlib
 import functools
 import time
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from turngate.agent.children.chain import Chain, Host
@@ -14,9 +14,9 @@ from turngate.agent.children.line import Line
 from turngate.agent.children.steering import check_steer, steer_mark
 from turngate.core.guard import new_guard
 from turngate.core.runs import Run
-from turngate.errors import TurngateError, UsageError
-from turngate.registry import Owner, Registry, RegistryError, new_id
-from turngate.tasks import Worker, in_thread, to_the_end
+from turngate.errors import RegistryError, TurngateError, UsageError
+from turngate.registry import Owner, Registry, new_id
+from turngate.tasks import Worker, to_the_end
 
 T = TypeVar("T")
 LOOK = 0.2  # seconds between two looks at what other processes did
@@ -26,29 +26,12 @@ TROUBLE = 5.0  # seconds that a register which can not be used is left alone
 WRITE_PAUSES = (0.05, 0.2, 0.5, 1.0, 2.0)  # seconds between tries of a transition that could not be written
 
 
-@dataclass(frozen=True, kw_only=True)
-class Order:
-    """What a parent asks for."""
-
-    kind: str
-    prompt: str
-    label: str = ""
-    background: bool = False
-    parent: str = ""
-    parent_agent: str = ""
-    depth: int = 1
-    resume: str = ""  # the id of a child whose conversation goes on
-    launch: Mapping[str, Any] = field(default_factory=dict)
-
-
 class Supervisor:
     def __init__(
         self, host: Host, registry: Registry, limits: Limits | None = None, *,
         announcer: Callable[[Run], Awaitable[None]] | None = None,
         on_step: Callable[[str, Run], None] | None = None,
-        everywhere: bool = False,
     ) -> None:  # fmt: skip
-        """`everywhere`: it takes over runs of every project, not of its host's alone."""
         self.host = host
         self.registry = registry
         self.limits = limits or Limits()
@@ -57,7 +40,6 @@ class Supervisor:
         self.owner = Owner(registry.owners)
         self.owner.take()
         self._on_step = on_step
-        self._project = None if everywhere else host.project
         self._chains: dict[str, Chain] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._writing = asyncio.Lock()  # one transition at a time: the register takes no more
@@ -72,11 +54,27 @@ class Supervisor:
 
     # Children
 
-    async def spawn(self, order: Order) -> Run:
-        """Registers a child and starts it as soon as there is room. Raises RegistryError: then nothing was started."""
-        if order.depth > self.limits.depth:
-            raise UsageError(f"a child at depth {order.depth} is too deep; the limit is {self.limits.depth}")
-        registering = asyncio.create_task(self._register(self._ordered(order)))
+    async def spawn(
+        self, kind: str, prompt: str, *, label: str = "", background: bool = False, parent: str = "",
+        parent_agent: str = "", depth: int = 1, resume: str = "", launch: Mapping[str, Any] | None = None,
+    ) -> Run:  # fmt: skip
+        """Registers a child and starts it as soon as there is room; `resume` names one whose conversation goes on.
+
+        Raises RegistryError: then nothing was started.
+        """
+        if depth > self.limits.depth:
+            raise UsageError(f"a child at depth {depth} is too deep; the limit is {self.limits.depth}")
+        identity, now = new_id(), time.time()
+        guard = new_guard(self.host.settings, self.host.world.environ, child=True)
+        run = Run(
+            id=identity, chain=identity, agent_id=resume or f"a{new_id()[:16]}", agent_type=kind, parent=parent,
+            parent_agent=parent_agent, label=label, task=prompt, prompt=prompt, background=background, depth=depth,
+            owner=self.id, created=now, begun=now, max_steers=guard.limit,
+            launch={**(launch or {}), "project": self.host.project},
+        )  # fmt: skip
+        registering = asyncio.create_task(
+            self._register(replace(run, transcript=self.host.transcript_of(run)))
+        )
         try:
             return await asyncio.shield(registering)
         except asyncio.CancelledError:  # nobody wants it any more, and it may be there already
@@ -87,7 +85,7 @@ class Supervisor:
 
     async def _register(self, run: Run) -> Run:
         async with self._writing:
-            may_run = self.line.has_room((run.parent, run.parent_agent))
+            may_run = self.line.has_room(run)
             run = await self._clerk.call(
                 functools.partial(self.registry.register, run, may_run=may_run, most=self.limits.on_machine)
             )
@@ -95,22 +93,11 @@ class Supervisor:
         self._follow(run)
         return run
 
-    def _ordered(self, order: Order) -> Run:
-        identity, now = new_id(), time.time()
-        guard = new_guard(self.host.settings, self.host.world.environ, child=True)
-        run = Run(
-            id=identity, chain=identity, agent_id=order.resume or f"a{new_id()[:16]}", agent_type=order.kind,
-            parent=order.parent, parent_agent=order.parent_agent, label=order.label, task=order.prompt,
-            prompt=order.prompt, background=order.background, depth=order.depth, owner=self.id,
-            created=now, begun=now, max_steers=guard.limit, launch={**order.launch, "project": self.host.project},
-        )  # fmt: skip
-        return replace(run, transcript=self.host.transcript_of(run))
-
     async def result(self, chain: str) -> Run:
         """Waits for the end of a chain of runs; whoever waits must say `handed` when it has kept the result."""
         found = self._chains.get(chain)
         if found is None:
-            ended = await in_thread(self.registry.last, chain)
+            ended = await self._clerk.call(self.registry.last, chain)
             if ended is None:
                 raise UsageError(f"there is no run {chain}")
             return ended
@@ -184,13 +171,13 @@ class Supervisor:
     async def recover(self) -> list[Run]:
         """Takes over what owners that died have left, and goes on with it."""
         adopted: list[Run] = []
-        for dead in await in_thread(self.registry.orphans, self.id):
+        for dead in await self._clerk.call(self.registry.orphans, self.id):
             adopted += await to_the_end(self._adopt(dead))
         return adopted
 
     async def _adopt(self, dead: str) -> list[Run]:
         async with self._writing:
-            adopted = await self._clerk.call(self.registry.adopt, dead, self.id, self._project)
+            adopted = await self._clerk.call(self.registry.adopt, dead, self.id, self.host.project)
         for run in adopted:
             self.step("recovered", run)
             self._follow(run)
@@ -248,22 +235,22 @@ class Supervisor:
         version, others, swept, looked = -1, False, float("-inf"), time.monotonic()
         while True:
             try:
-                if not self._chains and await in_thread(self.registry.is_empty):
+                if not self._chains and await self._clerk.call(self.registry.is_empty):
                     return
                 if time.monotonic() - looked > FORGOTTEN:
                     looked = time.monotonic()
                     await self._follow_all()
-                now = await in_thread(lambda: self.registry.version)
+                now = await self._clerk.call(self.registry.version)
                 if now != version:
                     version = now
-                    self._disturb(await in_thread(self.registry.disturbed, self.id))
+                    self._disturb(await self._clerk.call(self.registry.disturbed, self.id))
                     others = True
                 if others:
                     await self.take_over()
-                    others = bool(await in_thread(self.registry.orphans, self.id))
+                    others = bool(await self._clerk.call(self.registry.orphans, self.id))
                 if time.monotonic() - swept > SWEEP:
                     swept = time.monotonic()
-                    await in_thread(self.registry.sweep)
+                    await self._clerk.call(self.registry.sweep)
             except (RegistryError, OSError, RuntimeError) as error:
                 self.host.notice(f"children of other processes can not be seen: {error}")
                 await asyncio.sleep(TROUBLE)

@@ -1,228 +1,39 @@
-"""The register of children's runs: SQLite, one statement for each transition, safe for several processes.
+"""The transitions of a run, one statement each.
 
 A transition is durable when its method returns, and only then its effect may begin. Each one names the states that it
 leads out of, so a second try, a late result or another process changes nothing and gets None.
 """
 
 import contextlib
-import fcntl
-import json
 import os
 import sqlite3
 import threading
 import time
-import urllib.parse
-import uuid
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import MISSING, dataclass, field, fields, replace
-from typing import Any, Literal
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
 
 from turngate.core.messages import Usage
 from turngate.core.runs import LIVING, OPEN, EndedOutcome, Run
-from turngate.errors import TurngateError
-from turngate.journal import make_private
+from turngate.errors import RegistryError, StillAtWork
+from turngate.registry.opening import FILE, opened
+from turngate.registry.owners import OWNERS, gone
+from turngate.registry.rows import (
+    IS_OPEN,
+    IS_WAITED_FOR,
+    NAMES,
+    ROOM,
+    frozen,
+    listed,
+    new_id,
+    packed,
+    row_of,
+    run_of,
+)
 
-FILE = "registry.db"
-OWNERS = "owners"
-PATIENCE = 10.0  # seconds that a statement waits for another process
-CHECKED = 64 * 1024 * 1024  # bytes up to which a file is looked through when it is opened
-FROZEN_MOST = 100_000  # characters of a result that are kept for the parent
 RAPID = 120.0  # seconds within which one recovery after another is in quick succession
 GIVEN_UP_KEPT = 7 * 86400.0  # seconds that a result which reached nobody stays longer
 FINISHED_KEPT = 300.0  # seconds that a finished run stays in the register
-
-
-class RegistryError(TurngateError):
-    """The register of runs can not be read or written."""
-
-
-class StillAtWork(RegistryError):
-    """One child works on one thing at a time."""
-
-
-# Rows
-
-_JSON = ("usage", "spent", "tools", "earlier_tools", "guard", "launch")
-_NAMES = tuple(each.name for each in fields(Run))
-_KNOWN = frozenset(_NAMES)
-_NO_USAGE = Usage()
-_USAGE = frozenset(each.name for each in fields(Usage))
-_NUMBERS = ("started", "ended", "announced", "taken", "recovered", "max_steers")
-_DEFAULTS = {each.name: each.default if each.default is not MISSING else None for each in fields(Run)}
-
-
-def _fitting(name: str) -> type | tuple[type, ...]:
-    """What a column may hold; anything else is as if it were not there."""
-    if name in _NUMBERS:
-        return (int, float)
-    default = _DEFAULTS[name]
-    return (int, float) if isinstance(default, bool | int | float) else str
-
-
-_FITTING = {name: _fitting(name) for name in _NAMES}
-
-
-def _column(name: str) -> str:
-    match _DEFAULTS[name]:
-        case bool() | int() as number:
-            return f"{name} INTEGER NOT NULL DEFAULT {int(number)}"
-        case float():
-            return f"{name} REAL NOT NULL DEFAULT 0"
-        case str() as text:
-            return f"{name} TEXT NOT NULL DEFAULT '{text}'"
-        case _:
-            return name  # no type: what is put in comes out
-
-
-# An index of some rows is used only where a statement repeats these very words.
-_IS_OPEN = "state NOT IN ('done', 'replaced', 'given_up')"
-_IS_WAITED_FOR = "announced IS NOT NULL AND taken IS NULL"
-
-TABLE = f"CREATE TABLE IF NOT EXISTS runs (id TEXT PRIMARY KEY, {', '.join(_column(n) for n in _NAMES if n != 'id')}) WITHOUT ROWID"
-INDEXES = f"""
-CREATE INDEX IF NOT EXISTS open_runs ON runs (state, owner) WHERE {_IS_OPEN};
-CREATE INDEX IF NOT EXISTS waited_for ON runs (parent, parent_agent) WHERE {_IS_WAITED_FOR};
-CREATE INDEX IF NOT EXISTS finished_runs ON runs (ended) WHERE state IN ('done', 'replaced');
-CREATE INDEX IF NOT EXISTS children ON runs (parent, parent_agent);
-CREATE INDEX IF NOT EXISTS by_agent ON runs (agent_id);
-CREATE INDEX IF NOT EXISTS chains ON runs (chain);
-CREATE INDEX IF NOT EXISTS agents ON runs (parent_agent) WHERE parent_agent != '';
-CREATE TRIGGER IF NOT EXISTS replacement AFTER INSERT ON runs WHEN NEW.replaces != '' BEGIN
-  UPDATE runs SET state = 'replaced', ended = coalesce(ended, NEW.created) WHERE id = NEW.replaces;
-END;
-"""
-
-
-def _row(run: Run) -> dict[str, Any]:
-    packed = {name: _packed(getattr(run, name)) for name in _JSON}
-    return {**vars(run), **packed}
-
-
-def _packed(value: Any) -> str | None:
-    """What is empty, or counts nothing, takes no room and no time."""
-    if isinstance(value, Usage):
-        value = vars(value) if value != _NO_USAGE else None
-    return json.dumps(value) if value else None
-
-
-def _run(row: sqlite3.Row) -> Run:
-    """Fields that an older or newer version did not write have their defaults; what is no value is none."""
-    known: dict[str, Any] = {
-        name: value
-        for name, value in zip(row.keys(), row, strict=True)
-        if name in _KNOWN and isinstance(value, _FITTING[name])
-    }
-    for name in _JSON:
-        if name in known:
-            known[name] = _unpacked(name, known[name])
-    for name in ("background", "by_hook", "next_by_hook"):
-        known[name] = bool(known.get(name))
-    return Run(**{"chain": known["id"], "agent_id": "", **known})
-
-
-def _unpacked(name: str, text: object) -> Any:
-    try:
-        said = json.loads(text) if isinstance(text, str) else None
-    except ValueError:
-        said = None
-    if name in ("tools", "earlier_tools"):
-        return tuple(map(str, said)) if isinstance(said, list) else ()
-    kept = said if isinstance(said, dict) else {}
-    if name in ("guard", "launch"):
-        return kept
-    return Usage(**{k: v for k, v in kept.items() if k in _USAGE and type(v) is int})
-
-
-def _in(states: Sequence[str]) -> str:
-    return ", ".join(f"'{state}'" for state in states)
-
-
-# Who waits for a child of its own must not keep that child from running: only runs as deep, or deeper, take its room.
-_ROOM = (
-    "(SELECT count(*) FROM runs WHERE state IN ('running', 'ended', 'steering') "
-    f"AND {_IS_OPEN} AND depth >= :depth) < :most"
-)
-
-
-def new_id() -> str:
-    return uuid.uuid4().hex
-
-
-# Owners
-
-
-@dataclass
-class Owner:
-    """Whoever runs children holds a lock as long as it lives; the system lets go of it when it dies, however it dies."""
-
-    folder: str
-    id: str = field(default_factory=new_id)
-    _fd: int = -1
-
-    def take(self) -> None:
-        path = os.path.join(self.folder, self.id)
-        try:
-            make_private(self.folder)
-            self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-            fcntl.flock(self._fd, fcntl.LOCK_EX)
-        except OSError as error:
-            raise RegistryError(f"the owner's lock {path} can not be taken: {error}") from error
-        with contextlib.suppress(OSError):  # for people; a full disk takes no more than that
-            os.write(self._fd, str(os.getpid()).encode())
-
-    def release(self) -> None:
-        if self._fd >= 0:
-            with contextlib.suppress(OSError):
-                os.unlink(os.path.join(self.folder, self.id))
-            os.close(self._fd)
-            self._fd = -1
-
-
-@contextlib.contextmanager
-def _gone(folder: str, owner: str) -> Iterator[Literal["died", "left"] | None]:
-    """How an owner went; None: it is there. Who let go in order took its lock file along.
-
-    While somebody has the answer that an owner died, nobody else gets it.
-    """
-    try:
-        fd = os.open(os.path.join(folder, owner), os.O_RDWR | os.O_CLOEXEC)
-    except FileNotFoundError:
-        yield "left"
-        return
-    except OSError:
-        yield None
-        return
-    try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        yield None
-    else:
-        yield "died"
-    finally:
-        os.close(fd)
-
-
-def owners_of(state: str, project: str) -> list[str]:
-    """Who has open runs of a project; only looks, and a register that can not be read has none."""
-    try:
-        path = urllib.parse.quote(os.path.join(state, FILE))
-        with contextlib.closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True, timeout=1.0)) as db:
-            rows = db.execute(
-                f"SELECT DISTINCT owner FROM runs WHERE {_IS_OPEN} AND CASE WHEN json_valid(launch) "
-                "THEN json_extract(launch, '$.project') END = ?",
-                (project,),
-            )
-            return [str(owner) for (owner,) in rows]
-    except sqlite3.Error:
-        return []
-
-
-def is_gone(state: str, owner: str) -> bool:
-    with _gone(os.path.join(state, OWNERS), owner) as how:
-        return how is not None
-
-
-# The register
 
 
 class Registry:
@@ -232,10 +43,9 @@ class Registry:
         self.state = os.path.abspath(state)
         self.path = os.path.join(self.state, FILE)
         self.owners = os.path.join(self.state, OWNERS)
-        self.fault: str | None = None  # for people: what was wrong with the file
         self.commits = 0
         self._lock = threading.Lock()
-        self._db = self._opened()
+        self._db, self.fault = opened(self.path)  # the fault is for people
 
     def close(self) -> None:
         with self._lock:
@@ -245,21 +55,21 @@ class Registry:
 
     def register(self, run: Run, *, may_run: bool, most: int) -> Run:
         """The run is known before it starts; it runs at once if it may and the machine has room."""
-        row = {**_row(run), "may_run": may_run, "most": most}
-        values = ", ".join(f":{name}" for name in _NAMES if name not in ("state", "started"))
-        room = f"(:may_run AND {_ROOM})"
-        names = ", ".join(name for name in _NAMES if name not in ("state", "started"))
+        row = {**row_of(run), "may_run": may_run, "most": most}
+        values = ", ".join(f":{name}" for name in NAMES if name not in ("state", "started"))
+        room = f"(:may_run AND {ROOM})"
+        names = ", ".join(name for name in NAMES if name not in ("state", "started"))
         return self._need(
             f"INSERT INTO runs ({names}, state, started) SELECT {values}, "
             f"CASE WHEN {room} THEN 'running' ELSE 'waiting' END, CASE WHEN {room} THEN :created END "
-            f"WHERE NOT EXISTS (SELECT 1 FROM runs WHERE agent_id = :agent_id AND state IN ({_in(LIVING)})) RETURNING *",
+            f"WHERE NOT EXISTS (SELECT 1 FROM runs WHERE agent_id = :agent_id AND state IN ({listed(LIVING)})) RETURNING *",
             row,
         )
 
     def start(self, run: Run, owner: str, *, most: int) -> Run | None:
         return self._change(
             "UPDATE runs SET state = 'running', started = :now WHERE id = :id AND owner = :owner AND state = 'waiting' "
-            f"AND {_ROOM} RETURNING *",
+            f"AND {ROOM} RETURNING *",
             {"id": run.id, "depth": run.depth, "owner": owner, "now": time.time(), "most": most},
         )
 
@@ -274,8 +84,8 @@ class Registry:
             "WHERE id = :id AND owner = :owner AND state = 'running' RETURNING *",
             {
                 "id": run, "owner": owner, "now": time.time(), "outcome": outcome, "reason": reason, "error": error,
-                "answer": frozen(answer), "usage": _packed(usage), "tool_calls": tool_calls,
-                "tools": _packed(list(tools)),
+                "answer": frozen(answer), "usage": packed(usage), "tool_calls": tool_calls,
+                "tools": packed(list(tools)),
             },
         )  # fmt: skip
 
@@ -283,7 +93,7 @@ class Registry:
         """What a run had used when it was ended from outside."""
         return self._change(
             "UPDATE runs SET usage = :usage, tool_calls = tool_calls + :calls, tools = :tools WHERE id = :id RETURNING *",
-            {"id": run, "usage": _packed(usage), "calls": tool_calls, "tools": _packed(list(tools))},
+            {"id": run, "usage": packed(usage), "calls": tool_calls, "tools": packed(list(tools))},
         )
 
     def mark(
@@ -294,10 +104,10 @@ class Registry:
         return self._change(
             "UPDATE runs SET state = 'steering', next_id = :next, next_prompt = :prompt, next_by_hook = :counts, "
             "steer_why = :why, steer_count = steer_count + :counts, max_steers = :most, guard = coalesce(:guard, guard) "
-            f"WHERE id = :id AND state IN ({_in(states)}) RETURNING *",
+            f"WHERE id = :id AND state IN ({listed(states)}) RETURNING *",
             {
                 "id": run, "next": new_id(), "prompt": prompt, "why": why, "counts": int(counts),
-                "most": max_steers, "guard": None if guard is None else json.dumps(guard),
+                "most": max_steers, "guard": packed(guard),
             },
         )  # fmt: skip
 
@@ -324,9 +134,9 @@ class Registry:
             created=now, started=now, ended=None, outcome=None, reason="", error="", result="", next_id="", next_prompt="",
             usage=Usage(), spent=marked.spent + marked.usage, tools=(), earlier_tools=tuple(dict.fromkeys((*marked.earlier_tools, *marked.tools))), next_by_hook=False, attempts=0, recoveries=0, rapid=0, recovered=None,
         )  # fmt: skip
-        row = {**_row(successor), "old": marked.id}
-        names = ", ".join(_NAMES)
-        values = ", ".join(f":{name}" for name in _NAMES)
+        row = {**row_of(successor), "old": marked.id}
+        names = ", ".join(NAMES)
+        values = ", ".join(f":{name}" for name in NAMES)
         return self._change(
             f"INSERT INTO runs ({names}) SELECT {values} WHERE EXISTS "
             "(SELECT 1 FROM runs WHERE id = :old AND state = 'steering') RETURNING *",
@@ -351,7 +161,7 @@ class Registry:
         return self._change(
             "UPDATE runs SET state = 'final', outcome = 'error', reason = 'lost', error = :error, result = '', "
             "announcement = :announcement, ended = coalesce(ended, :now) "
-            f"WHERE id = :id AND owner = :owner AND state IN ({_in(LIVING)}) RETURNING *",
+            f"WHERE id = :id AND owner = :owner AND state IN ({listed(LIVING)}) RETURNING *",
             {"id": run, "owner": owner, "error": error, "announcement": announcement, "now": time.time()},
         )
 
@@ -393,9 +203,9 @@ class Registry:
         """Ends a run and everything that it started; whatever comes from them later changes nothing."""
         return self._all(
             "UPDATE runs SET state = 'killed', outcome = 'killed', reason = :reason, ended = coalesce(ended, :now) "
-            f"WHERE state IN ({_in(LIVING)}) AND {_IS_OPEN} AND (chain = (SELECT chain FROM runs WHERE id = :id) "
+            f"WHERE state IN ({listed(LIVING)}) AND {IS_OPEN} AND (chain = (SELECT chain FROM runs WHERE id = :id) "
             "OR parent_agent IN (WITH RECURSIVE tree(agent) AS (SELECT agent_id FROM runs WHERE state IN "
-            f"({_in(LIVING)}) AND chain = (SELECT chain FROM runs WHERE id = :id) UNION "
+            f"({listed(LIVING)}) AND chain = (SELECT chain FROM runs WHERE id = :id) UNION "
             "SELECT runs.agent_id FROM runs JOIN tree ON runs.parent_agent = tree.agent) SELECT agent FROM tree)) RETURNING *",
             {"id": run, "reason": reason, "now": time.time()},
         )
@@ -404,7 +214,7 @@ class Registry:
         """The same for everything that a session has started, or a child of it."""
         return self._all(
             "UPDATE runs SET state = 'killed', outcome = 'killed', reason = :reason, ended = coalesce(ended, :now) "
-            f"WHERE parent = :parent AND state IN ({_in(LIVING)}) AND {_IS_OPEN} AND (:agent = '' OR parent_agent IN ("
+            f"WHERE parent = :parent AND state IN ({listed(LIVING)}) AND {IS_OPEN} AND (:agent = '' OR parent_agent IN ("
             "WITH RECURSIVE tree(agent) AS (SELECT :agent UNION "
             "SELECT runs.agent_id FROM runs JOIN tree ON runs.parent_agent = tree.agent) SELECT agent FROM tree)) RETURNING *",
             {"parent": parent, "agent": parent_agent, "reason": reason, "now": time.time()},
@@ -432,7 +242,7 @@ class Registry:
         """What waits for a parent, oldest first."""
         return self._all(
             "SELECT * FROM runs INDEXED BY waited_for WHERE parent = :parent AND parent_agent = :agent AND announcement != '' "
-            f"AND {_IS_WAITED_FOR} ORDER BY announced, id",
+            f"AND {IS_WAITED_FOR} ORDER BY announced, id",
             {"parent": parent, "agent": parent_agent},
         )
 
@@ -448,7 +258,7 @@ class Registry:
     def orphans(self, owner: str) -> list[str]:
         """Who else has open runs."""
         rows = self._rows(
-            f"SELECT DISTINCT owner FROM runs WHERE state IN ({_in(OPEN)}) AND {_IS_OPEN} AND owner != :owner",
+            f"SELECT DISTINCT owner FROM runs WHERE state IN ({listed(OPEN)}) AND {IS_OPEN} AND owner != :owner",
             {"owner": owner},
         )
         return [row["owner"] for row in rows]
@@ -458,14 +268,14 @@ class Registry:
 
         One that let go in order counts as no death.
         """
-        with _gone(self.owners, dead) as how:
+        with gone(self.owners, dead) as how:
             if how is None:
                 return []
             adopted = self._all(
                 "UPDATE runs SET owner = :owner, recoveries = recoveries + :died, "
                 "recovered = CASE WHEN :died THEN :now ELSE recovered END, rapid = CASE WHEN NOT :died THEN rapid "
                 "WHEN :now - coalesce(recovered, 0) < :rapid THEN rapid + 1 ELSE 1 END "
-                f"WHERE owner = :dead AND state IN ({_in(OPEN)}) AND {_IS_OPEN} "
+                f"WHERE owner = :dead AND state IN ({listed(OPEN)}) AND {IS_OPEN} "
                 "AND (:project IS NULL OR CASE WHEN json_valid(launch) THEN json_extract(launch, '$.project') END = :project) RETURNING *",
                 {
                     "owner": owner,
@@ -477,7 +287,7 @@ class Registry:
                 },
             )
             if not self._rows(
-                f"SELECT 1 FROM runs WHERE owner = :dead AND {_IS_OPEN} LIMIT 1", {"dead": dead}
+                f"SELECT 1 FROM runs WHERE owner = :dead AND {IS_OPEN} LIMIT 1", {"dead": dead}
             ):
                 with contextlib.suppress(OSError):
                     os.unlink(os.path.join(self.owners, dead))
@@ -486,10 +296,10 @@ class Registry:
     def free_dead(self) -> None:
         """Runs of owners that died take up no room on the machine until somebody goes on with them."""
         for owner in self.orphans(""):
-            with _gone(self.owners, owner) as how:
+            with gone(self.owners, owner) as how:
                 if how is not None:
                     self._rows(
-                        f"UPDATE runs SET state = 'waiting' WHERE owner = :owner AND state = 'running' AND {_IS_OPEN} "
+                        f"UPDATE runs SET state = 'waiting' WHERE owner = :owner AND state = 'running' AND {IS_OPEN} "
                         "RETURNING id",
                         {"owner": owner},
                     )
@@ -519,21 +329,21 @@ class Registry:
     def owned(self, owner: str) -> list[Run]:
         """What somebody has to look after."""
         return self._all(
-            f"SELECT * FROM runs WHERE owner = :owner AND state IN ({_in(OPEN)}) AND {_IS_OPEN}",
+            f"SELECT * FROM runs WHERE owner = :owner AND state IN ({listed(OPEN)}) AND {IS_OPEN}",
             {"owner": owner},
         )
 
     def disturbed(self, owner: str) -> list[Run]:
         """What others may have done to an owner's runs."""
         return self._all(
-            f"SELECT * FROM runs WHERE owner = :owner AND state IN ('killed', 'steering') AND {_IS_OPEN}",
+            f"SELECT * FROM runs WHERE owner = :owner AND state IN ('killed', 'steering') AND {IS_OPEN}",
             {"owner": owner},
         )
 
     def is_empty(self) -> bool:
         """Is there nothing to look after, to take over or to forget?"""
         return not self._rows(
-            f"SELECT 1 FROM runs WHERE {_IS_OPEN} UNION ALL SELECT 1 FROM runs WHERE state IN ('done', 'replaced') "
+            f"SELECT 1 FROM runs WHERE {IS_OPEN} UNION ALL SELECT 1 FROM runs WHERE state IN ('done', 'replaced') "
             "AND (announcement = '' OR taken IS NOT NULL OR state = 'replaced') LIMIT 1",
             {},
         )
@@ -544,7 +354,7 @@ class Registry:
         rows = self._rows(
             "DELETE FROM runs WHERE state IN ('done', 'replaced') AND ended < :before "
             "AND (announcement = '' OR taken IS NOT NULL OR state = 'replaced') AND NOT EXISTS (SELECT 1 FROM runs AS "
-            f"later WHERE later.chain = runs.chain AND later.id != runs.id AND later.state IN ({_in(OPEN)})) RETURNING id",
+            f"later WHERE later.chain = runs.chain AND later.id != runs.id AND later.state IN ({listed(OPEN)})) RETURNING id",
             {"before": before},
         )
         rows += self._rows(
@@ -553,7 +363,6 @@ class Registry:
         )
         return len(rows)
 
-    @property
     def version(self) -> int:
         """Changes when another process has written; costs nothing."""
         return int(self._rows("PRAGMA data_version", {})[0][0])
@@ -568,10 +377,10 @@ class Registry:
 
     def _change(self, statement: str, values: Mapping[str, Any]) -> Run | None:
         rows = self._rows(statement, values)
-        return _run(rows[0]) if rows else None
+        return run_of(rows[0]) if rows else None
 
     def _all(self, statement: str, values: Mapping[str, Any]) -> list[Run]:
-        return [_run(row) for row in self._rows(statement, values)]
+        return [run_of(row) for row in self._rows(statement, values)]
 
     def _rows(self, statement: str, values: Mapping[str, Any]) -> list[sqlite3.Row]:
         with self._lock:
@@ -584,76 +393,3 @@ class Registry:
             if rows and not statement.startswith(("SELECT", "PRAGMA")):
                 self.commits += 1
             return rows
-
-    def _opened(self) -> sqlite3.Connection:
-        """A damaged file is set aside, never deleted, and said; one process at a time does that."""
-        try:
-            with _alone(self.path + ".lock"):
-                try:
-                    return self._connected()
-                except sqlite3.OperationalError:
-                    raise  # the place is wrong, not the file
-                except sqlite3.DatabaseError as error:
-                    self._set_aside(str(error))
-                return self._connected()
-        except (sqlite3.Error, OSError) as error:
-            raise RegistryError(f"the register of runs in {self.path} can not be opened: {error}") from error
-
-    def _connected(self) -> sqlite3.Connection:
-        # Private, and so are its side files. A file that is there is never opened by hand: to close it would drop the
-        # locks that another connection of this process has on it.
-        with contextlib.suppress(FileExistsError):
-            os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
-        db = sqlite3.connect(self.path, timeout=PATIENCE, isolation_level=None, check_same_thread=False)
-        try:
-            db.row_factory = sqlite3.Row
-            db.execute("PRAGMA journal_mode = WAL")
-            db.execute("PRAGMA synchronous = FULL")
-            _look_through(db, self.path)
-            db.execute(TABLE)
-            self._add_columns(db)
-            db.executescript(INDEXES)
-        except BaseException:
-            db.close()
-            raise
-        return db
-
-    def _add_columns(self, db: sqlite3.Connection) -> None:
-        """A file of an older version lacks some."""
-        there = {row["name"] for row in db.execute("PRAGMA table_info(runs)")}
-        for name in _NAMES:
-            if name not in there:
-                db.execute(f"ALTER TABLE runs ADD COLUMN {_column(name)}")
-
-    def _set_aside(self, why: str) -> None:
-        aside = f"{self.path}.damaged-{time.time_ns()}"
-        for end in ("", "-wal", "-shm"):
-            with contextlib.suppress(FileNotFoundError):
-                os.rename(self.path + end, aside + end)
-        self.fault = f"the register of runs in {self.path} was damaged ({why}); it was set aside as {aside}"
-
-
-@contextlib.contextmanager
-def _alone(path: str) -> Iterator[None]:
-    make_private(os.path.dirname(path))
-    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        fcntl.flock(fd, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(fd)
-
-
-def _look_through(db: sqlite3.Connection, path: str) -> None:
-    if os.path.getsize(path) < CHECKED:
-        said = db.execute("PRAGMA quick_check(1)").fetchone()[0]
-        if said != "ok":
-            raise sqlite3.DatabaseError(said)
-
-
-def frozen(text: str) -> str:
-    """A result as it is kept: its beginning and a word about the rest."""
-    text = text.encode("utf-8", "replace").decode()
-    if len(text) <= FROZEN_MOST:
-        return text
-    return f"{text[:FROZEN_MOST]}\n[… {len(text) - FROZEN_MOST} more characters; the child's transcript has all of it]"

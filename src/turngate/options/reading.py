@@ -1,0 +1,233 @@
+"""Reads what a program wrote, and says all that is wrong with it."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, fields
+from typing import Any
+
+from turngate.core.dialect import DIALECTS, KINDS
+from turngate.core.hooks import AgentHook, CallbackHook, CommandHook, Hook, HttpHook, PromptHook, kind
+from turngate.core.matcher import Unusable, read_matcher
+from turngate.core.names import EVENTS, FOREIGN_EVENTS, STOP_EVENTS
+from turngate.core.settings import Problem
+from turngate.options.forms import Config, HookCallbackMatcher, HookGroup
+from turngate.settings import keys
+
+
+def read(hooks: Any, own: Mapping[str, Any]) -> tuple[dict[str, tuple[Config, ...]], list[Problem]]:
+    """The hooks that are good, and every problem: theirs, and those of the options' own fields."""
+    reader = _Reader()
+    good = reader.hooks(hooks)
+    for name, value in own.items():
+        is_good, expected = OWN[name]
+        if value is not None and not is_good(plain(value)):
+            reader.problem(f"is {shown(value)}, expected {expected}", field=name)
+    return good, reader.problems
+
+
+def _milliseconds(value: Any) -> bool:
+    return type(value) is int and 0 < value <= keys.LONGEST * 1000
+
+
+_MILLISECONDS = "a whole number of milliseconds above 0"
+
+
+def _as_in_settings(name: str) -> tuple[Callable[[Any], bool], str]:
+    key = keys.TURNGATE[name]
+    return key.good, key.expected
+
+
+# Options' own fields: what is good, and the words for it.
+OWN: Mapping[str, tuple[Callable[[Any], bool], str]] = {
+    "timeout_ms": (_milliseconds, _MILLISECONDS),
+    "mode": _as_in_settings("mode"),
+    "order": _as_in_settings("order"),
+    "dialect": (keys.one_of(*DIALECTS), "one of " + ", ".join(f'"{name}"' for name in DIALECTS)),
+    "limit": _as_in_settings("limit"),
+    "model": _as_in_settings("model"),
+    "judge": _as_in_settings("judge"),
+}
+
+_CLASSES: Mapping[str, type[Hook]] = {
+    "command": CommandHook,
+    "prompt": PromptHook,
+    "agent": AgentHook,
+    "http": HttpHook,
+    "callback": CallbackHook,
+}
+_BODY = {**keys.BODY, "callback": "callback"}
+_A: Mapping[str, str] = {name: f"an {name}" if name in ("agent", "http") else f"a {name}" for name in KINDS}
+
+
+class _Reader:
+    """Options being read: the problems gather here."""
+
+    def __init__(self) -> None:
+        self.problems: list[Problem] = []
+
+    def problem(
+        self, message: str, event: str | None = None, index: str | None = None, field: str | None = None,
+        hint: str | None = None,
+    ) -> None:  # fmt: skip
+        self.problems.append(
+            Problem(file="", message=message, event=event, index=index, field=field, hint=hint)
+        )
+
+    def hooks(self, value: Any) -> dict[str, tuple[Config, ...]]:
+        if not isinstance(value, Mapping):
+            self.problem(f"is {shown(value)}, expected a dict of events", field="hooks")
+            return {}
+        good: dict[str, tuple[Config, ...]] = {}
+        for event, configs in value.items():
+            if event not in EVENTS:
+                self.unknown_event(event)
+            elif not isinstance(configs, list | tuple):
+                self.problem(f"is {shown(configs)}, expected a list of hooks", event)
+            else:
+                read = [self.config(config, event, f"[{n}]") for n, config in enumerate(configs)]
+                good[event] = tuple(config for config in read if config is not None)
+        return good
+
+    def unknown_event(self, event: Any) -> None:
+        name = event if isinstance(event, str) else shown(event)
+        if event in FOREIGN_EVENTS:
+            return self.problem("is an event that Turngate does not fire", name)
+        likely = [known for known in EVENTS if known.lower() == name.lower().replace("_", "")]
+        hint = f'did you mean "{likely[0]}"?' if likely else None
+        return self.problem(f"is no known event, expected one of {', '.join(EVENTS)}", name, hint=hint)
+
+    def config(self, config: Any, event: str, index: str) -> Config | None:
+        match config:
+            case HookCallbackMatcher():
+                return self.old_form(config, event, index)
+            case HookGroup(matcher, hooks):
+                return self.group(matcher, hooks, event, index)
+            case {"hooks": hooks, **rest} if "type" not in rest:
+                for name in rest.keys() - {"matcher"}:
+                    self.problem("is no field of a group of hooks", event, index, str(name))
+                return self.group(rest.get("matcher"), hooks, event, index)
+            case _:
+                return self.hook(config, event, index)
+
+    def group(self, matcher: Any, hooks: Any, event: str, index: str) -> HookGroup | None:
+        if not isinstance(matcher, str | None):
+            self.problem(f"is {shown(matcher)}, expected a string", event, index, "matcher")
+        elif matcher and matcher != "*" and EVENTS[event] and isinstance(read_matcher(matcher), Unusable):
+            never = f"is {shown(matcher)}, which can never match, expected names or a regular expression"
+            self.problem(never, event, index, "matcher")
+        if not isinstance(hooks, list | tuple):
+            self.problem(f"is {shown(hooks)}, expected a list of hooks", event, index, "hooks")
+            return None
+        read = [self.hook(hook, event, f"{index}.hooks[{n}]") for n, hook in enumerate(hooks)]
+        return HookGroup(matcher, tuple(hook for hook in read if hook is not None))
+
+    def old_form(self, old: HookCallbackMatcher, event: str, index: str) -> HookGroup | None:
+        if old.timeout is not None and not keys.seconds(old.timeout):
+            expected = "a number of seconds above 0"
+            self.problem(f"is {shown(old.timeout)}, expected {expected}", event, index, "timeout")
+            return None
+        if not isinstance(old.hooks, list | tuple):
+            self.problem(f"is {shown(old.hooks)}, expected a list of functions", event, index, "hooks")
+            return None
+        return self.group(
+            old.matcher, [CallbackHook(each, timeout=old.timeout) for each in old.hooks], event, index
+        )
+
+    def hook(self, config: Any, event: str, index: str) -> Hook | None:
+        before = len(self.problems)
+        read: Hook | None = None
+        match config:
+            case CommandHook() | PromptHook() | AgentHook() | HttpHook() | CallbackHook():
+                read = self.made(config, event, index)
+            case Mapping():
+                read = self.entry(config, event, index)
+            case _:
+                self.problem(f"is {shown(config)}, expected a hook", event, index)
+        if isinstance(read, PromptHook | AgentHook) and event not in STOP_EVENTS:
+            only = f"{kind(read)} hooks exist for {' and '.join(STOP_EVENTS)} only"
+            self.problem(only, event, index, "type")
+        return read if len(self.problems) == before else None
+
+    def made(self, hook: Hook, event: str, index: str) -> Hook:
+        """A config that Python made: its constructor took what it was given."""
+        which = kind(hook)
+        if isinstance(hook, CallbackHook):
+            self.function(hook.callback, event, index)
+        for name, key in keys.HOOK.items():
+            if which in key.kinds:
+                value = plain(getattr(hook, key.field))
+                is_body = name == _BODY[which]
+                if (is_body or value != plain(default(hook, key.field))) and not key.good(value):
+                    self.problem(f"is {shown(value)}, expected {key.expected}", event, index, key.field)
+        return hook
+
+    def entry(self, entry: Mapping[Any, Any], event: str, index: str) -> Hook | None:
+        """A config in its JSON form."""
+        which = entry.get("type")
+        if not isinstance(which, str) or which not in _CLASSES:
+            said = "is missing" if "type" not in entry else f"is {shown(which)}"
+            known = ", ".join(f'"{name}"' for name in KINDS)
+            self.problem(f"{said}, expected one of {known}", event, index, "type")
+            return None
+        good: dict[str, Any] = {}
+        for name, value in entry.items():
+            if name == "type":
+                continue
+            if name == "callback" and which == "callback":
+                self.function(value, event, index)
+                good[name] = value
+            else:
+                self.key(name, value, which, event, index, good)
+        if _BODY[which] not in entry:
+            body = keys.HOOK[_BODY[which]].expected if which != "callback" else "a function"
+            self.problem(f"is missing, expected {body}", event, index, _BODY[which])
+        usable = _BODY[which] in good
+        return _CLASSES[which](**good) if usable else None
+
+    def key(self, name: Any, value: Any, which: str, event: str, index: str, good: dict[str, Any]) -> None:
+        key = keys.HOOK.get(name) if isinstance(name, str) else None
+        if name == "callback" or (key is not None and which not in key.kinds):
+            owners = ("callback",) if key is None else key.kinds
+            whose = " or ".join(_A[owner] for owner in owners)
+            self.problem(f"belongs to {whose} hook, not to {_A[which]} hook", event, index, name)
+        elif key is None:
+            self.problem(f"is no field of {_A[which]} hook", event, index, str(name))
+        elif name == "timeout":
+            if _milliseconds(value):
+                good[name] = value / 1000
+            else:
+                self.problem(f"is {shown(value)}, expected {_MILLISECONDS}", event, index, name)
+        elif not key.good(value):
+            self.problem(f"is {shown(value)}, expected {key.expected}", event, index, name)
+        else:
+            good[key.field] = value if key.read is None else key.read(value)
+
+    def function(self, value: Any, event: str, index: str) -> None:
+        if not callable(value):
+            self.problem(f"is {shown(value)}, expected a function", event, index, "callback")
+
+
+def default(hook: Hook, name: str) -> Any:
+    [found] = [each for each in fields(hook) if each.name == name]
+    if found.default_factory is not MISSING:
+        return found.default_factory()
+    return None if found.default is MISSING else found.default
+
+
+def plain(value: Any) -> Any:
+    """As JSON would have it."""
+    if isinstance(value, tuple):
+        return list(value)
+    return dict(value) if isinstance(value, Mapping) else value
+
+
+def shown(value: Any) -> str:
+    match value:
+        case Mapping():
+            return "a dict"
+        case list() | tuple():
+            return "a list"
+        case str() | int() | float() | None:
+            words = repr(value)
+            return words if len(words) <= 60 else words[:59] + "…"
+        case _:
+            return f"of the type {type(value).__name__}"
