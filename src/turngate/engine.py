@@ -14,7 +14,6 @@ from turngate.core.dialect import Dialect
 from turngate.core.events import Event, StopHookInput
 from turngate.core.hooks import CommandHook
 from turngate.core.interpret import interpret
-from turngate.core.names import IN_HOOK
 from turngate.core.plan import plan
 from turngate.core.reports import Broke, Detached, Report, Skipped, TimedOut
 from turngate.core.settings import Rule, Settings
@@ -35,7 +34,7 @@ async def ask_hooks(event: Event, settings: Settings, world: World) -> Verdict:
     planned = plan(settings, event)
     if not planned.ask and not planned.skip:
         return Stop()
-    if IN_HOOK in world.environ:  # a hook that asks hooks would never end
+    if world.in_hook:
         return Stop()
     asked = await _ask_in_order(planned.ask, event, settings, world)
     if planned.skip:
@@ -98,7 +97,7 @@ async def _run(
     else:
         report = await _report(rule, event, settings, world, limit, live)
     ended = time.monotonic()
-    run = _judged(rule, report, settings, seconds=ended - started, timeout=limit, remarks=live.remarks)
+    run = _judged(rule, report, settings, live, seconds=ended - started, timeout=limit)
     if too_long := long_texts(run.decision, settings.dialect):
         run = await _shortened(run, too_long, event, settings, world)
     if world.watch:
@@ -163,7 +162,7 @@ def _detach(rule: Rule, event: Event, settings: Settings, world: World, limit: f
         except asyncio.CancelledError:
             report = Skipped("it did not end in time and was ended")
         if world.store:
-            late = _judged(rule, report, settings, timeout=limit, remarks=live.remarks)
+            late = _judged(rule, report, settings, live, timeout=limit)
             world.store.record(
                 event.session_id, {"kind": "background", "event": event.name, **run_json(late)}
             )
@@ -175,9 +174,10 @@ def _detach(rule: Rule, event: Event, settings: Settings, world: World, limit: f
 
 
 def _judged(
-    rule: Rule, report: Report, settings: Settings, *,
-    seconds: float = 0.0, timeout: float | None = None, remarks: Sequence[str] = (),
+    rule: Rule, report: Report, settings: Settings, live: Live | None = None, *,
+    seconds: float = 0.0, timeout: float | None = None,
 ) -> HookRun:  # fmt: skip
+    remarks = live.remarks if live else ()
     decision: Decision
     try:
         decision = interpret(report, rule, settings.dialect)
@@ -190,6 +190,7 @@ def _judged(
         seconds=seconds,
         timeout=settings.timeout_of(rule) if timeout is None else timeout,
         mode=settings.mode_of(rule),
+        evaluation=live.evaluation if live else None,
     )
 
 
@@ -249,7 +250,7 @@ async def run_stop_hooks(
     told = [*map(str, settings.errors), *([journal.fault] if journal.fault else [])]
     if not there:
         told.insert(0, f"there is no project folder {project_dir}, so only your user settings were read")
-    if IN_HOOK in world.environ:
+    if world.in_hook:
         told.append("this was started from a hook, so no hook was asked")
     if verdict is None:
         return StopHooksResult(should_stop=True, warnings=[*told, "the stop hooks were aborted"])

@@ -3,16 +3,20 @@
 import asyncio
 import os
 from collections.abc import Awaitable, Callable, Mapping
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from turngate.core.events import Event
 from turngate.core.hooks import AgentHook, CommandHook
-from turngate.core.messages import ModelRequest, Reply
+from turngate.core.messages import Evaluation, ModelRequest, Reply
+from turngate.core.names import IN_HOOK
 from turngate.core.reports import Exited, Report
 from turngate.core.settings import Rule
 from turngate.core.verdict import HookRun
 from turngate.tasks import to_the_end
+
+in_callback: ContextVar[bool] = ContextVar("in_callback", default=False)  # a function that is a hook calls us
 
 STDOUT_LIMIT = 16 * 1024 * 1024
 STDERR_LIMIT = 8 * 1024 * 1024
@@ -58,6 +62,7 @@ class Live:
         self.on_exit = on_exit  # called as soon as the command has ended, though we may read on for a moment
         self.ended: Exited | None = None  # how it ended, where its end and our time limit met
         self.remarks: list[str] = []
+        self.evaluation: Evaluation | None = None  # what it has taken of a model
 
 
 class Shell(Protocol):
@@ -110,12 +115,14 @@ class World:
     )
     background: set["asyncio.Task[None]"] = field(default_factory=set)
     judge: Callable[[str | None], Model] | None = None  # the model of a prompt hook that names one, or none
-    inspect: Callable[[AgentHook, Event], Awaitable[Report]] | None = (
+    inspect: Callable[[AgentHook, Event, Live], Awaitable[Report]] | None = (
         None  # asks a small agent, which can only look
     )
+    in_hook: bool = False  # it was made by a hook, so no hook is asked: that would never end
 
     def __post_init__(self) -> None:
         self.project = os.path.abspath(self.project)
+        self.in_hook = self.in_hook or IN_HOOK in self.environ or in_callback.get()
 
     async def close(self, grace: float = 0.0) -> int:
         """Waits for the hooks in the background, then ends them; says how many had to be ended."""

@@ -26,6 +26,7 @@ from turngate.core.turn import TurnResult
 from turngate.core.verdict import outcome
 from turngate.core.wire import encode
 from turngate.models.scripted import ScriptedModel
+from turngate.ports import Live
 
 DONE = {"tool": "StructuredOutput", "input": {"ok": True, "reason": "all there"}}
 NOT_DONE = {"tool": "StructuredOutput", "input": {"ok": False, "reason": "TODO is still open"}}
@@ -44,7 +45,7 @@ def looked(
     settings = Settings(rules=(rule(hook),), dialect=dialect)
     state = os.environ["TURNGATE_STATE"]
     inspect = Inspector(str(project), settings, state, lambda _: model, dict(os.environ), retries=(0.01,))
-    return asyncio.run(inspect(hook, event or stop_event(cwd=str(project)))), model
+    return asyncio.run(inspect(hook, event or stop_event(cwd=str(project)), Live())), model
 
 
 def judged(report: Report) -> dict[str, Any]:
@@ -224,6 +225,22 @@ def test_an_answer_of_the_wrong_shape_is_sent_back(project: Path) -> None:
     report, model = looked(project, {"tool": "StructuredOutput", "input": {"ok": "yes"}}, DONE)
     assert judged(report) == {"ok": True, "reason": "all there"}
     assert shown(model.requests[1].messages[-1]) == "tool: `ok` must be true or false, not 'yes'"
+
+
+def test_a_refusal_without_a_reason_is_sent_back_once(project: Path) -> None:
+    bare = {"tool": "StructuredOutput", "input": {"ok": False}}
+    report, model = looked(project, bare, NOT_DONE)
+    assert judged(report) == {"ok": False, "reason": "TODO is still open"}
+    assert shown(model.requests[1].messages[-1]) == (
+        "tool: its answer says no and does not say why: give a reason, the agent reads it as its next task"
+    )
+    report, model = looked(project, bare)
+    assert (judged(report), len(model.requests)) == ({"ok": False}, 2)
+
+
+def test_in_the_claude_dialect_a_refusal_needs_no_reason(project: Path) -> None:
+    report, model = looked(project, {"tool": "StructuredOutput", "input": {"ok": False}}, dialect=CLAUDE)
+    assert (judged(report), len(model.requests)) == ({"ok": False}, 1)
 
 
 def test_a_model_that_fails_is_named(project: Path) -> None:

@@ -5,30 +5,29 @@ import os
 import time
 import uuid
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from turngate.agent.answer import answer, last_reply
 from turngate.agent.children.kinds import READ_ONLY
 from turngate.agent.desk import TurnHalted
 from turngate.agent.tools import TOOLS, Tool, Workplace
-from turngate.agent.tools.tool import spec
+from turngate.agent.tools.tool import ToolFailed, spec
 from turngate.agent.transcript import Transcript
 from turngate.agent.turn import Turn
-from turngate.core.answers import NotAnAnswer
 from turngate.core.events import Event
 from turngate.core.guard import GoHome, new_guard
 from turngate.core.hooks import AgentHook
-from turngate.core.judgements import again, expanded, read_judgement
-from turngate.core.messages import Message, Reply, Results, Said, ToolResult, ToolUse
+from turngate.core.judgements import again, expanded, fault_of, read_judgement
+from turngate.core.messages import Evaluation, Message, Reply, Results, Said, ToolResult, ToolUse
 from turngate.core.reports import Broke, Judged, Report
 from turngate.core.settings import Settings
 from turngate.core.turn import SessionEvent
 from turngate.core.verdict import Stop, Verdict
-from turngate.core.wire import encode, hook_json
+from turngate.core.wire import encode, evaluation_json, hook_json
 from turngate.errors import ModelError, UsageError
 from turngate.journal import session_folder
-from turngate.ports import Model, Store
+from turngate.ports import Live, Model, Store
 
 MOST_REQUESTS = 20  # to the model, for one answer
 RETRIES = (0.5, 2.0)  # seconds between requests to a provider that is overloaded
@@ -70,7 +69,7 @@ class Inspector:
     store: Store | None = None
     retries: Sequence[float] = RETRIES
 
-    async def __call__(self, hook: AgentHook, event: Event) -> Report:
+    async def __call__(self, hook: AgentHook, event: Event, live: Live) -> Report:
         try:
             inspection = Inspection(self, hook, event)
         except UsageError as error:
@@ -80,7 +79,7 @@ class Inspector:
         except ModelError as error:
             return Broke(f"its model did not answer: {error}")
         finally:
-            inspection.close()
+            live.evaluation = inspection.close()
 
 
 class Inspection:
@@ -107,7 +106,8 @@ class Inspection:
         own = Tool(ANSWER, self._answer)
         self.tools: Mapping[str, Tool] = {**{name: TOOLS[name] for name in READ_ONLY}, ANSWER.name: own}
         self._given: Mapping[str, Any] | None = None
-        self._cost: float | None = 0.0
+        self._sent_back = False  # an answer that says no and does not say why is sent back once
+        self._spent = Evaluation(self.model.name)
         self._id = f"hook-{uuid.uuid4().hex[:12]}"
         path = os.path.join(session_folder(inspector.state, event.session_id), "hooks", f"{self._id}.jsonl")
         self._transcript = Transcript(path, event.session_id, inspector.project, child={"agentType": "hook"})
@@ -120,7 +120,7 @@ class Inspection:
             self.say(Said(self._nudge(), "context"))
             end, said = await self._worked()
         if said is not None:
-            return Judged(said, self.model.name, self.turn.usage, self.turn.requests, self._cost)
+            return Judged(said)
         if end is not None:
             return Broke(f"the agent asked its model {self.turn.requests} times and came to no answer")
         return Broke("the agent ended without an answer")
@@ -134,6 +134,10 @@ class Inspection:
         return end, None if end else self._written()
 
     async def _answer(self, given: Mapping[str, Any], _: Workplace) -> str:
+        wrong = self._fault(json.dumps(given))
+        if wrong and not self._sent_back:
+            self._sent_back = True
+            raise ToolFailed(f"{wrong}: give a reason, the agent reads it as its next task")
         self._given = given
         raise TurnHalted(None)  # nothing is to be done after it, not even the tools beside it
 
@@ -142,20 +146,24 @@ class Inspection:
         last = last_reply(self.messages)
         if self.settings.dialect.strict_judge or last is None:
             return None
-        read = read_judgement(last.text, self._hook.prompt, self._event.name, self.settings.dialect)
-        return None if isinstance(read, NotAnAnswer) else last.text
+        return None if self._fault(last.text) else last.text
+
+    def _fault(self, text: str) -> str | None:
+        dialect = self.settings.dialect
+        return fault_of(read_judgement(text, self._hook.prompt, self._event.name, dialect), dialect)
 
     def _nudge(self) -> str:
         return NUDGE if self.settings.dialect.strict_judge else again(NUDGE.partition(".")[0])
 
-    def close(self) -> None:
+    def close(self) -> Evaluation | None:
         """What it took is written down also where it came to nothing."""
         self._transcript.close()
+        turn, spent = self.turn, self._spent
+        if turn.requests > spent.requests:
+            spent = replace(spent, requests=turn.requests, cost=None)
         if self._store:
-            turn = self.turn
-            used = {name: count for name, count in vars(turn.usage).items() if count or "cache" not in name}
             calls = turn.tool_calls - (self._given is not None)  # its answer is no look
-            tokens = turn.usage.input_tokens + turn.usage.output_tokens
+            tokens = spent.usage.input_tokens + spent.usage.output_tokens
             line = {
                 "kind": "inspection",
                 "event": self._event.name,
@@ -163,13 +171,11 @@ class Inspection:
                 "outcome": "looked",
                 "reason": f"{turn.requests} request(s), {calls} tool call(s), {tokens:,} tokens",
                 "seconds": round(time.monotonic() - turn.started, 4),
-                "model": self.model.name,
-                "requests": turn.requests,
-                **used,
-                "cost_usd": self._cost,
+                **evaluation_json(spent),
                 "transcript": self._transcript.path,
             }
             self._store.record(self._event.session_id, line)
+        return spent if spent.requests else None
 
     # What the parts of a turn need
 
@@ -200,8 +206,7 @@ class Inspection:
         self._transcript.say(message, **meta)
         self.messages.append(message)
         if isinstance(message, Reply):
-            known = self._cost is not None and message.cost is not None
-            self._cost = (self._cost or 0.0) + (message.cost or 0.0) if known else None
+            self._spent = self._spent.answered(message)
 
     def keep_result(self, result: ToolResult, _key: str = "") -> None:
         self._transcript.say(Results((result,)))

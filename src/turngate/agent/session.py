@@ -20,7 +20,6 @@ from turngate.core import events
 from turngate.core.guard import GoHome, GoOn, LoopGuard, new_guard
 from turngate.core.messages import Reply, Results, Said
 from turngate.core.moments import context_of, refusal_of
-from turngate.core.names import IN_HOOK
 from turngate.core.turn import Continuation, Notice, SessionEvent, TurnEnd, TurnResult
 from turngate.core.verdict import Stop
 from turngate.errors import ModelError, UsageError
@@ -213,7 +212,7 @@ class Session(Agent):
                 self.transcript_path, self.id, self.project, child=self.identity, parent=past.last
             )
             if self.role is None:
-                if IN_HOOK in self.world.environ and self.hooks:
+                if self.world.in_hook and self.hooks:
                     self.notice("this session was started from a hook, so it asks no hooks")
                 for problem in (*self.settings.errors, *self.family.problems):
                     self.notice(str(problem))

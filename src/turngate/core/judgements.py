@@ -80,9 +80,19 @@ def read_judgement(
     for value in _objects(text):
         if isinstance(value.get("ok"), bool):
             return _of_ok(value)
-        if "decision" in value:
+        if "decision" in value or value.get("continue") is False:
             return _of_decision(value, event, dialect)
     return _of_words(text, dialect)
+
+
+def fault_of(answer: Answer | NotAnAnswer, dialect: Dialect) -> str | None:
+    """Why an answer is of no use, so that the model is asked once more."""
+    if isinstance(answer, NotAnAnswer):
+        return answer.error
+    refuses = answer.decision == "block" and answer.go_on is not False
+    if refuses and not dialect.default_reason and not (answer.reason or "").strip():
+        return "its answer says no and does not say why"
+    return None
 
 
 def _of_ok(value: Mapping[str, Any]) -> Answer:
@@ -95,8 +105,11 @@ def _of_ok(value: Mapping[str, Any]) -> Answer:
 
 
 def _of_decision(value: Mapping[str, Any], event: str, dialect: Dialect) -> Answer | NotAnAnswer:
-    """The words of command hooks; what is neither yes nor no there is no judgement at all."""
-    answer = read_object(value, event, dialect)
+    """The words of command hooks, in capitals or not; what is neither yes nor no there is no judgement at all."""
+    word = value.get("decision")
+    answer = read_object(
+        {**value, "decision": word.strip().lower()} if isinstance(word, str) else value, event, dialect
+    )
     if isinstance(answer, Answer) and answer.decision is None and answer.go_on is not False:
         return NotAnAnswer('its answer has a `decision` that is neither "approve" nor "block"')
     if isinstance(answer, Answer) and value.get("impossible") is True:

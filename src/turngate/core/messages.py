@@ -1,7 +1,7 @@
 """What is said in a conversation: our own types, whatever library carries them to a model."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 Origin = Literal["user", "stop_hook", "context", "summary", "subagent"]  # who a message really comes from
@@ -63,6 +63,28 @@ class Reply:
     @property
     def tool_uses(self) -> tuple[ToolUse, ...]:
         return tuple(block for block in self.blocks if isinstance(block, ToolUse))
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """What a hook took of its model, also where it came to nothing."""
+
+    model: str
+    requests: int = 0
+    usage: Usage = field(default_factory=Usage)
+    cost: float | None = 0.0  # US dollars; None where the price of a request is not known
+
+    def asked(self) -> "Evaluation":
+        """A request whose answer we may never see."""
+        return replace(self, requests=self.requests + 1, cost=None)
+
+    def failed(self) -> "Evaluation":
+        """A request that the provider did not answer, and takes nothing for."""
+        return replace(self, requests=self.requests + 1)
+
+    def answered(self, reply: Reply) -> "Evaluation":
+        cost = None if self.cost is None or reply.cost is None else self.cost + reply.cost
+        return Evaluation(reply.model or self.model, self.requests + 1, self.usage + reply.usage, cost)
 
 
 @dataclass(frozen=True)

@@ -1,9 +1,7 @@
 """What a runner saw, before anybody thinks about what it means."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
-
-from turngate.core.messages import Usage
 
 
 @dataclass(frozen=True)
@@ -30,10 +28,6 @@ class Judged:
     """A model was asked about the stop, and answered."""
 
     text: str
-    model: str = ""
-    usage: Usage = field(default_factory=Usage)
-    requests: int = 1
-    cost: float | None = None  # US dollars, where the price is known
 
 
 @dataclass(frozen=True)

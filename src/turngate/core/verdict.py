@@ -7,6 +7,7 @@ from typing import Literal, assert_never
 from turngate.core.decisions import Advise, Allow, Block, Decision, Fault, Halt
 from turngate.core.dialect import Dialect, HookKind
 from turngate.core.hooks import Mode, kind, label
+from turngate.core.messages import Evaluation
 from turngate.core.names import OBSERVED, STOP_EVENTS
 from turngate.core.reports import Detached, Exited, Judged, Replied, Report, Skipped, TimedOut
 from turngate.core.settings import Rule
@@ -25,6 +26,7 @@ class HookRun:
     timeout: float | None = None  # the limit it ran under
     mode: Mode = "gate"
     finished: int = 0  # which of its siblings it was to end, counting from 0
+    evaluation: Evaluation | None = None  # what it took of a model, if it asked one
 
 
 @dataclass(frozen=True)

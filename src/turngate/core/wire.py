@@ -19,6 +19,7 @@ from turngate.core.hooks import (
     label,
     text_of,
 )
+from turngate.core.messages import Evaluation
 from turngate.core.names import IN_HOOK
 from turngate.core.reports import Exited, Judged, Replied, Report, TimedOut
 from turngate.core.settings import Payload, Settings
@@ -227,14 +228,13 @@ def run_json(run: HookRun) -> dict[str, Any]:
         "stdout": _head_and_tail(stdout),
         "stderr": _head_and_tail(stderr),
         "notice": run.decision.notice,
-        **({"evaluation": _evaluation(run.report)} if isinstance(run.report, Judged) else {}),
+        **({"evaluation": evaluation_json(run.evaluation)} if run.evaluation else {}),
     }
 
 
-def _evaluation(report: Judged) -> dict[str, Any]:
-    """What a judgement took."""
-    used = {name: count for name, count in vars(report.usage).items() if count or "cache" not in name}
-    return {"model": report.model, "requests": report.requests, **used, "cost_usd": report.cost}
+def evaluation_json(spent: Evaluation) -> dict[str, Any]:
+    used = {name: count for name, count in vars(spent.usage).items() if count or "cache" not in name}
+    return {"model": spent.model, "requests": spent.requests, **used, "cost_usd": spent.cost}
 
 
 def _printed(report: Report) -> tuple[str, str]:

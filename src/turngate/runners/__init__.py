@@ -7,7 +7,7 @@ from turngate.core.events import Event
 from turngate.core.hooks import AgentHook, CallbackHook, CommandHook, HttpHook, PromptHook
 from turngate.core.reports import Report, Returned
 from turngate.core.settings import Rule, Settings
-from turngate.ports import Live, World
+from turngate.ports import Live, World, in_callback
 from turngate.runners.agent import run_agent
 from turngate.runners.command import passable, run_command
 from turngate.runners.prompt import run_prompt
@@ -21,11 +21,15 @@ async def run_hook(rule: Rule, event: Event, settings: Settings, world: World, l
         case CommandHook() as hook:
             return await run_command(hook, event, settings, world, live)
         case CallbackHook(callback):
-            return Returned(await call(callback, event))
+            marked = in_callback.set(True)
+            try:
+                return Returned(await call(callback, event))
+            finally:
+                in_callback.reset(marked)
         case PromptHook() as hook:
             return await run_prompt(hook, event, settings, world, live)
         case AgentHook() as hook:
-            return await run_agent(hook, event, world)
+            return await run_agent(hook, event, world, live)
         case HttpHook() as hook:
             http = import_module("turngate.runners.http")  # few have one, and it takes a while to load
             report: Report = await http.run_http(hook, event, settings, world, live, source=rule.source)

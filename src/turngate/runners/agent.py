@@ -3,12 +3,12 @@
 from turngate.core.events import Event
 from turngate.core.hooks import AgentHook
 from turngate.core.reports import Broke, Report
-from turngate.ports import World
+from turngate.ports import Live, World
 from turngate.tasks import leaving
 
 
-async def run_agent(hook: AgentHook, event: Event, world: World) -> Report:
+async def run_agent(hook: AgentHook, event: Event, world: World, live: Live) -> Report:
     """A model is foreign code: one that does not mind its cancellation is left."""
     if world.inspect is None:
         return Broke("it is unavailable: no model is there to answer it")
-    return await leaving(world.inspect(hook, event))
+    return await leaving(world.inspect(hook, event, live))

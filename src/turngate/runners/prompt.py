@@ -1,14 +1,14 @@
 """Prompt hooks: a question to a small model, which answers whether the agent may stop."""
 
+import asyncio
 from collections.abc import Callable
 from functools import partial
 
-from turngate.core.answers import NotAnAnswer
 from turngate.core.dialect import Dialect
 from turngate.core.events import Event
 from turngate.core.hooks import PromptHook
-from turngate.core.judgements import INSTRUCTIONS, SCHEMA, again, expanded, question, read_judgement
-from turngate.core.messages import Message, ModelRequest, Said, Usage
+from turngate.core.judgements import INSTRUCTIONS, SCHEMA, again, expanded, fault_of, question, read_judgement
+from turngate.core.messages import Evaluation, Message, ModelRequest, Said
 from turngate.core.reports import Broke, Judged, Report
 from turngate.core.settings import Settings
 from turngate.core.wire import encode
@@ -19,37 +19,47 @@ from turngate.tasks import leaving, off_the_loop
 
 BYTES_PER_TOKEN = 3  # or more, in what people and programs write
 SHARE = 0.7  # of a model's context that a conversation may fill
+PAUSE = 0.5  # seconds before a provider that did not answer is asked once more,
+LONGEST_PAUSE = 5.0  # and the most that it may ask for itself
 
 
-async def run_prompt(hook: PromptHook, event: Event, settings: Settings, world: World, _: Live) -> Report:
+async def run_prompt(hook: PromptHook, event: Event, settings: Settings, world: World, live: Live) -> Report:
     if world.judge is None:
         return Broke("it is unavailable: no model is there to answer it")
     try:
         judge = world.judge(hook.model)
         asked = await _question(hook, event, settings, judge)
-        return await _judged(judge, asked, hook, event, settings.dialect)
+        return await _judged(judge, asked, hook, event, settings.dialect, live)
     except UsageError as error:
         return Broke(f"it is unavailable: {error}")
     except ModelError as error:
         return Broke(f"its model did not answer: {error}")
 
 
-async def _judged(judge: Model, asked: str, hook: PromptHook, event: Event, dialect: Dialect) -> Report:
-    """One answer; one more where the first can not be read. What it says is for others to decide."""
+async def _judged(
+    judge: Model, asked: str, hook: PromptHook, event: Event, dialect: Dialect, live: Live
+) -> Report:
+    """One answer; one more try where there is none, or none that can be used. What it says is for others to decide."""
     messages: tuple[Message, ...] = (Said(asked),)
-    usage, cost = Usage(), 0.0
-    priced = True
-    for number in (1, 2):
+    spent = Evaluation(judge.name)
+    for is_last in (dialect.strict_judge, True):
         request = ModelRequest(messages=messages, system=INSTRUCTIONS, agent="judge", schema=SCHEMA)
-        reply = await leaving(judge.ask(request, _unheard))
-        usage += reply.usage
-        priced, cost = priced and reply.cost is not None, cost + (reply.cost or 0.0)
-        report = Judged(reply.text, reply.model or judge.name, usage, number, cost if priced else None)
-        answer = read_judgement(reply.text, hook.prompt, event.name, dialect)
-        if dialect.strict_judge or not isinstance(answer, NotAnAnswer):
-            break
-        messages = (*messages, reply, Said(again(answer.error)))
-    return report
+        live.evaluation = spent.asked()
+        try:
+            reply = await leaving(judge.ask(request, _unheard))
+        except ModelError as error:
+            live.evaluation = spent = spent.failed()
+            wait = max(PAUSE, error.retry_after or 0.0)
+            if is_last or not error.passing or wait > LONGEST_PAUSE:
+                raise
+            await asyncio.sleep(wait)
+            continue
+        live.evaluation = spent = spent.answered(reply)
+        wrong = fault_of(read_judgement(reply.text, hook.prompt, event.name, dialect), dialect)
+        if is_last or wrong is None:
+            return Judged(reply.text)
+        messages = (*messages, reply, Said(again(wrong)))
+    raise AssertionError("the last try either returns or raises")
 
 
 def _unheard(_: str) -> None:
