@@ -628,6 +628,16 @@ def test_a_model_that_is_not_there_is_64_before_anything_is_taken_over(project: 
     assert [(each["id"], each["left"]) for each in listed()] == [(child["id"], True)]
 
 
+def test_below_a_hook_nothing_is_recovered_since_no_gate_would_be_asked(
+    project: Path, state: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    child = left_behind(project, state)
+    monkeypatch.setenv("TURNGATE_IN_HOOK", "1")
+    said = "turngate: this was started from a hook, where no gate is asked: recover them outside of it\n"
+    assert turngate("runs", "recover", "--project", str(project)) == (64, "", said)
+    assert [(each["id"], each["left"]) for each in listed()] == [(child["id"], True)]
+
+
 def test_what_was_left_in_another_project_is_left_there_and_said(
     project: Path, state: Path, tmp_path: Path
 ) -> None:

@@ -2,6 +2,7 @@
 
 import argparse
 import asyncio
+import os
 import signal
 import sys
 import time
@@ -15,6 +16,7 @@ from turngate.cli.place import project_folder
 from turngate.cli.run import find_model
 from turngate.cli.runs import register
 from turngate.cli.signals import interruptible
+from turngate.core.names import IN_HOOK
 from turngate.core.turn import Notice, SessionEvent, SubagentFinished, SubagentRedirected
 from turngate.errors import UsageError
 from turngate.plugins.found import load_plugins
@@ -36,6 +38,8 @@ def recover(options: argparse.Namespace) -> int:
     ours = [chain for chain in left if chain.project == project]
     elsewhere = [chain for chain in left if chain.project != project]
     caught = None
+    if ours and IN_HOOK in os.environ:
+        raise UsageError("this was started from a hook, where no gate is asked: recover them outside of it")
     if ours:
         telling = _Telling(ours)
         caught = interruptible(_work(_host(options, project, ours, telling), telling))

@@ -328,3 +328,15 @@ def test_a_session_without_children_takes_over_what_another_process_leaves(
         assert (run.state, run.result, scene.notices) == (
             "done", "done", ["1 subagent(s) of a process that is gone go on here: general-purpose"],
         )  # fmt: skip
+
+
+def test_a_session_below_a_hook_leaves_others_children_to_those_who_ask_their_gates(
+    project: Path, state: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TURNGATE_IN_HOOK", "1")
+    left(state, a_run("r", project, parent="other"))
+    result = parent(project, "done", main=["hi"]).play()
+    with register(state) as registry:
+        assert (result.outcome, [(run.owner, run.state) for run in registry.all()]) == (
+            "completed", [("dead", "running")],
+        )  # fmt: skip

@@ -182,7 +182,8 @@ class Family:
         if self._root is not self:
             self._news = not fresh  # its own children may have reported while it was away
             return
-        self._outlook = asyncio.create_task(self._look_out())
+        if not self._session.world.in_hook:
+            self._outlook = asyncio.create_task(self._look_out())
         if not self._left_something():
             return
         try:

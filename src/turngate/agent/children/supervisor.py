@@ -192,7 +192,9 @@ class Supervisor:
                 self._follow(run)
 
     async def take_over(self) -> list[Run]:
-        """The same, and says so."""
+        """The same, and says so. Below a hook nobody is asked, so others' children are left to those who ask their gates."""
+        if self.host.world.in_hook:
+            return []
         adopted = await self.recover()
         if adopted:
             names = ", ".join(run.name for run in adopted[:5]) + (", …" if len(adopted) > 5 else "")
