@@ -2,11 +2,13 @@
 
 import asyncio
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
+import claude_agent_sdk
 import pytest
 
 from turngate import (
@@ -24,21 +26,21 @@ from turngate import (
     PromptHook,
     StopEvent,
 )
-
-claude_agent_sdk: Any = pytest.importorskip(
-    "claude_agent_sdk",
-    reason="claude-agent-sdk is 350 MB and not installed for tests; pip install 'turngate[claude]' brings it",
-)
+from turngate.errors import UsageError
 
 FAKE = Path(__file__).parent / "fake_claude.py"
 
 
-def heard(options: Options, project: Path, **base: Any) -> list[dict[str, Any]]:
-    """Runs one query of the SDK with these hooks: what the program was started with, and each frame it got."""
+def fake_program(project: Path) -> Path:
     program = project / "claude"
-
     program.write_text(f"#!{sys.executable}\n" + FAKE.read_text())
     program.chmod(0o755)
+    return program
+
+
+def heard(options: Options, project: Path, **base: Any) -> list[dict[str, Any]]:
+    """Runs one query of the SDK with these hooks: what the program was started with, and each frame it got."""
+    program = fake_program(project)
     theirs = options.for_claude(claude_agent_sdk.ClaudeAgentOptions(cli_path=program, cwd=project, **base))
 
     async def ask() -> str | None:
@@ -260,6 +262,62 @@ def test_what_claude_code_can_not_be_told_is_refused_all_at_once() -> None:
         "  Stop[2].transcript: can not be told to Claude Code\n"
         "  Stop[3].detached: can not be told to Claude Code\n"
         "  model: is 'openai:gpt', expected a model of Anthropic's for Claude Code"
+    )
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ("gone.json", "file {project}/gone.json can not be read: [Errno 2] No such file or directory: '{project}/gone.json'"),
+        ("{", " is not JSON: Expecting property name enclosed in double quotes: line 1 column 2 (char 1)"),
+        ('{"hooks": []}', " must be an object whose `hooks` hold a list for each event"),
+        ('{"hooks": {"Stop": {}}}', " must be an object whose `hooks` hold a list for each event"),
+    ],
+)  # fmt: skip
+def test_settings_that_can_not_be_added_to_are_named(settings: str, said: str, project: Path) -> None:
+    base = claude_agent_sdk.ClaudeAgentOptions(settings=settings, cwd=project)
+    with pytest.raises(UsageError) as raised:
+        Options({"Stop": [CommandHook("true")]}).for_claude(base)
+    told = said.format(project=project) if "project" in said else said
+    assert str(raised.value) == f"the base options' settings{' ' if told[0] != ' ' else ''}{told}"
+
+
+@pytest.mark.req("S2-14")
+def test_matchers_of_the_sdk_are_understood_in_our_options() -> None:
+    async def gate(told: Any, tool_use_id: str | None, context: Any) -> Any: ...
+
+    with pytest.warns(DeprecationWarning, match="HookMatcher is the old form"):
+        options = Options({"Stop": [claude_agent_sdk.HookMatcher(hooks=[gate], timeout=5)]})  # type: ignore[list-item]
+    assert options == Options({"Stop": [HookGroup(None, (CallbackHook(gate, timeout=5),))]})
+
+
+@pytest.mark.req("S2-11", "S2-34", "S2-35")
+def test_the_example_of_the_docs_runs_with_a_program_that_writes_down_what_it_hears(project: Path) -> None:
+    page = (Path(__file__).parent.parent / "docs" / "hooks.md").read_text()
+    example = page.partition("```python with_claude.py\n")[2].partition("```\n")[0]
+    fake_program(project)
+    path = f"{project}{os.pathsep}{os.environ['PATH']}"
+    done = subprocess.run(
+        [sys.executable, "-c", example], cwd=project, env={**os.environ, "PATH": path},
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    frames = [json.loads(line) for line in (project / "heard").read_text().splitlines()]
+    assert (done.stdout, done.stderr, settings(frames), answers(frames)) == (
+        "done\n",
+        "",
+        {
+            "hooks": {
+                "Stop": [
+                    {"hooks": [{"type": "command", "command": "make test", "timeout": 300}]},
+                    {
+                        "hooks": [
+                            {"type": "prompt", "prompt": "Is everything done that was asked for? $ARGUMENTS"}
+                        ]
+                    },
+                ]
+            }
+        },
+        [{}],
     )
 
 

@@ -6,7 +6,7 @@ import os
 import time
 import warnings
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -115,7 +115,7 @@ def nothing(event: StopEvent) -> None: ...
         ("Stop", CommandHook("true"), "Stop: is of the type CommandHook, expected a list of hooks"),
         ("Stop", {"type": "command"}, "Stop: is a dict, expected a list of hooks"),
         ("Stop", ["make test"], "Stop[0]: is 'make test', expected a hook"),
-        ("Stop", [nothing], "Stop[0]: is of the type function, expected a hook"),
+        ("Stop", [nothing], "Stop[0]: is of the type function, expected a hook (write CallbackHook(nothing))"),
         ("PreToolUse", [PromptHook("?")], "PreToolUse[0].type: prompt hooks exist for Stop and SubagentStop only"),
         ("SessionEnd", [AgentHook("?")], "SessionEnd[0].type: agent hooks exist for Stop and SubagentStop only"),
         (
@@ -572,6 +572,43 @@ def test_the_old_form_warns_and_shows_the_new_one(old: Callable[[], object], new
     assert [(str(each.message), Path(each.filename).name) for each in warned] == [
         (f"HookCallbackMatcher is the old form; write {new} in Options.hooks", "test_options.py")
     ]
+
+
+@dataclass
+class HookMatcher:
+    """As another SDK has it."""
+
+    matcher: str | None = None
+    hooks: list[Any] = field(default_factory=list)
+    timeout: float | None = None
+
+
+@pytest.mark.req("S2-14", "S2-15")
+@pytest.mark.parametrize(
+    ("old", "form"),
+    [
+        ({"matcher": "Bash", "hooks": [sdk_gate], "timeout": 2.5}, "a function in a group"),
+        (HookMatcher("Bash", [sdk_gate], 2.5), "HookMatcher"),
+    ],
+)
+def test_what_other_sdks_write_is_the_old_form_too(old: Any, form: str) -> None:
+    with pytest.warns(DeprecationWarning, match="the old form") as warned:
+        options = Options({"PreToolUse": [old]})
+    assert options == Options({"PreToolUse": [HookGroup("Bash", (CallbackHook(sdk_gate, timeout=2.5),))]})
+    new = "HookGroup('Bash', [CallbackHook(sdk_gate, timeout=2.5)])"
+    assert [(str(each.message), Path(each.filename).name) for each in warned] == [
+        (f"{form} is the old form; write {new} in Options.hooks", "test_options.py")
+    ]
+
+
+def test_a_group_may_hold_a_function_beside_hooks() -> None:
+    with pytest.warns(DeprecationWarning, match="the old form"):
+        options = Options(
+            {"Stop": [{"hooks": [CommandHook("true"), nothing, {"type": "prompt", "prompt": "?"}]}]}
+        )
+    assert options == Options(
+        {"Stop": [HookGroup(None, (CommandHook("true"), CallbackHook(nothing), PromptHook("?")))]}
+    )
 
 
 @pytest.mark.req("S2-15")

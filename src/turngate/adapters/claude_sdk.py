@@ -16,11 +16,11 @@ from turngate.core.interpret import interpret
 from turngate.core.reports import Returned
 from turngate.core.settings import Problem, Rule
 from turngate.core.wire import read_event
-from turngate.errors import TurngateError
+from turngate.errors import TurngateError, UsageError
 from turngate.options import InvalidOptions
 from turngate.options.functions import speaks_sdk
 from turngate.options.written import config_json
-from turngate.tasks import call
+from turngate.runners.callback import run_callback
 
 
 def claude_options(
@@ -95,11 +95,24 @@ def _settings(base: ClaudeAgentOptions) -> dict[str, Any]:
     text = (base.settings or "").strip()
     if not text:
         return {}
+    where = "the base options' settings"
     if not text.startswith("{"):
-        with open(os.path.join(base.cwd or "", text), encoding="utf-8-sig") as file:
-            text = file.read()
-    told: dict[str, Any] = json.loads(text)
-    return told
+        path = os.path.join(base.cwd or "", text)
+        where = f"the base options' settings file {path}"
+        try:
+            with open(path, encoding="utf-8-sig") as file:
+                text = file.read()
+        except (OSError, ValueError) as error:
+            raise UsageError(f"{where} can not be read: {error}") from None
+    try:
+        told = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"{where} is not JSON: {error}") from None
+    hooks = told.get("hooks", {}) if isinstance(told, dict) else None
+    if not isinstance(hooks, dict) or not all(isinstance(groups, list) for groups in hooks.values()):
+        raise UsageError(f"{where} must be an object whose `hooks` hold a list for each event")
+    settings: dict[str, Any] = told
+    return settings
 
 
 class HookFailed(TurngateError):
@@ -126,8 +139,8 @@ def _answering(rule: Rule, hook: CallbackHook) -> Callable[[Any, str | None, Any
 
 async def _value(rule: Rule, hook: CallbackHook, told: tuple[Any, str | None, Any]) -> Any:
     if speaks_sdk(hook.callback):
-        return await call(lambda all_three: hook.callback(*all_three), told)
-    return await call(hook.callback, read_event(rule.event, told[0], cwd=told[0].get("cwd", "")))
+        return await run_callback(lambda all_three: hook.callback(*all_three), told)
+    return await run_callback(hook.callback, read_event(rule.event, told[0], cwd=told[0].get("cwd", "")))
 
 
 def _without_underscores(value: Any) -> Any:

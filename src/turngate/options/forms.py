@@ -1,5 +1,6 @@
 """What a program may write in `Options.hooks` besides a hook: a group under a matcher, the old form, JSON."""
 
+import sys
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -25,14 +26,23 @@ class HookCallbackMatcher:
     timeout: float | None = None  # seconds
 
     def __post_init__(self) -> None:
-        said = f"HookCallbackMatcher is the old form; write {self._new_form()} in Options.hooks"
-        warnings.warn(said, DeprecationWarning, stacklevel=3)
+        warn_of_old_form("HookCallbackMatcher", self.matcher, self.hooks, self.timeout)
 
-    def _new_form(self) -> str:
-        limit = "" if self.timeout is None else f", timeout={self.timeout!r}"
-        functions = self.hooks if isinstance(self.hooks, list | tuple) else [self.hooks]
-        each = ", ".join(f"CallbackHook({getattr(f, '__name__', '…')}{limit})" for f in functions)
-        return each if self.matcher in (None, "", "*") else f"HookGroup({self.matcher!r}, [{each}])"
+
+def warn_of_old_form(form: str, matcher: Any, hooks: Any, timeout: Any) -> None:
+    """Says what to write instead, at the line of whoever wrote it."""
+    said = f"{form} is the old form; write {_new_form(matcher, hooks, timeout)} in Options.hooks"
+    level, frame = 1, sys._getframe()  # noqa: SLF001 - as `warnings` does
+    while frame.f_back and frame.f_globals.get("__name__", "").partition(".")[0] == "turngate":
+        level, frame = level + 1, frame.f_back
+    warnings.warn(said, DeprecationWarning, stacklevel=level)
+
+
+def _new_form(matcher: Any, hooks: Any, timeout: Any) -> str:
+    limit = "" if timeout is None else f", timeout={timeout!r}"
+    functions = hooks if isinstance(hooks, list | tuple) else [hooks]
+    each = ", ".join(f"CallbackHook({getattr(f, '__name__', '…')}{limit})" for f in functions)
+    return each if matcher in (None, "", "*") else f"HookGroup({matcher!r}, [{each}])"
 
 
 Config = Hook | HookGroup | HookCallbackMatcher | Mapping[str, Any]

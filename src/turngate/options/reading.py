@@ -9,7 +9,7 @@ from turngate.core.hooks import AgentHook, CallbackHook, CommandHook, Hook, Http
 from turngate.core.matcher import Unusable, read_matcher
 from turngate.core.names import EVENTS, FOREIGN_EVENTS, STOP_EVENTS
 from turngate.core.settings import Problem
-from turngate.options.forms import Config, HookCallbackMatcher, HookGroup
+from turngate.options.forms import Config, HookCallbackMatcher, HookGroup, warn_of_old_form
 from turngate.settings import keys
 
 
@@ -97,14 +97,22 @@ class _Reader:
 
     def config(self, config: Any, event: str, index: str) -> Config | None:
         match config:
-            case HookCallbackMatcher():
-                return self.old_form(config, event, index)
+            case HookCallbackMatcher(matcher, hooks, timeout):
+                return self.old_form(matcher, hooks, timeout, event, index)
             case HookGroup(matcher, hooks):
                 return self.group(matcher, hooks, event, index)
             case {"hooks": hooks, **rest} if "type" not in rest:
-                for name in rest.keys() - {"matcher"}:
+                is_old = isinstance(hooks, list | tuple) and any(map(callable, hooks))
+                for name in rest.keys() - ({"matcher", "timeout"} if is_old else {"matcher"}):
                     self.problem("is no field of a group of hooks", event, index, str(name))
-                return self.group(rest.get("matcher"), hooks, event, index)
+                if not is_old:
+                    return self.group(rest.get("matcher"), hooks, event, index)
+                warn_of_old_form("a function in a group", rest.get("matcher"), hooks, rest.get("timeout"))
+                return self.old_form(rest.get("matcher"), hooks, rest.get("timeout"), event, index)
+            case object(matcher=matcher, hooks=hooks):  # as other SDKs have them
+                timeout = getattr(config, "timeout", None)
+                warn_of_old_form(type(config).__name__, matcher, hooks, timeout)
+                return self.old_form(matcher, hooks, timeout, event, index)
             case _:
                 return self.hook(config, event, index)
 
@@ -120,17 +128,22 @@ class _Reader:
         read = [self.hook(hook, event, f"{index}.hooks[{n}]") for n, hook in enumerate(hooks)]
         return HookGroup(matcher, tuple(hook for hook in read if hook is not None))
 
-    def old_form(self, old: HookCallbackMatcher, event: str, index: str) -> HookGroup | None:
-        if old.timeout is not None and not keys.seconds(old.timeout):
+    def old_form(
+        self, matcher: Any, hooks: Any, timeout: Any, event: str, index: str
+    ) -> HookGroup | None:  # fmt: skip
+        """Functions under a matcher, with one limit in seconds."""
+        if timeout is not None and not keys.seconds(timeout):
             expected = "a number of seconds above 0"
-            self.problem(f"is {shown(old.timeout)}, expected {expected}", event, index, "timeout")
+            self.problem(f"is {shown(timeout)}, expected {expected}", event, index, "timeout")
             return None
-        if not isinstance(old.hooks, list | tuple):
-            self.problem(f"is {shown(old.hooks)}, expected a list of functions", event, index, "hooks")
+        if not isinstance(hooks, list | tuple):
+            self.problem(f"is {shown(hooks)}, expected a list of functions", event, index, "hooks")
             return None
-        return self.group(
-            old.matcher, [CallbackHook(each, timeout=old.timeout) for each in old.hooks], event, index
-        )
+        new = [
+            each if isinstance(each, Hook | Mapping) else CallbackHook(each, timeout=timeout)
+            for each in hooks
+        ]
+        return self.group(matcher, new, event, index)
 
     def hook(self, config: Any, event: str, index: str) -> Hook | None:
         before = len(self.problems)
@@ -141,7 +154,8 @@ class _Reader:
             case Mapping():
                 read = self.entry(config, event, index)
             case _:
-                self.problem(f"is {shown(config)}, expected a hook", event, index)
+                hint = f"write CallbackHook({_name(config)})" if callable(config) else None
+                self.problem(f"is {shown(config)}, expected a hook", event, index, hint=hint)
         if isinstance(read, PromptHook | AgentHook) and event not in STOP_EVENTS:
             only = f"{kind(read)} hooks exist for {' and '.join(STOP_EVENTS)} only"
             self.problem(only, event, index, "type")
@@ -204,6 +218,10 @@ class _Reader:
     def function(self, value: Any, event: str, index: str) -> None:
         if not callable(value):
             self.problem(f"is {shown(value)}, expected a function", event, index, "callback")
+
+
+def _name(function: Any) -> str:
+    return str(getattr(function, "__name__", "…"))
 
 
 def default(hook: Hook, name: str) -> Any:

@@ -7,11 +7,11 @@ from turngate.core.events import Event
 from turngate.core.hooks import AgentHook, CallbackHook, CommandHook, HttpHook, PromptHook
 from turngate.core.reports import Report, Returned
 from turngate.core.settings import Rule, Settings
-from turngate.ports import Live, World, in_callback
+from turngate.ports import Live, World
 from turngate.runners.agent import run_agent
+from turngate.runners.callback import run_callback
 from turngate.runners.command import passable, run_command
 from turngate.runners.prompt import run_prompt
-from turngate.tasks import call
 
 __all__ = ["passable", "run_hook"]
 
@@ -21,11 +21,7 @@ async def run_hook(rule: Rule, event: Event, settings: Settings, world: World, l
         case CommandHook() as hook:
             return await run_command(hook, event, settings, world, live)
         case CallbackHook(callback):
-            marked = in_callback.set(True)
-            try:
-                return Returned(await call(callback, event))
-            finally:
-                in_callback.reset(marked)
+            return Returned(await run_callback(callback, event))
         case PromptHook() as hook:
             return await run_prompt(hook, event, settings, world, live)
         case AgentHook() as hook:
