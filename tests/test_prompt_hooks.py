@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from tests import openai_server
 from tests.agent.children.make import task
 from tests.agent.make import KEEP, refuse, seen, shown
 from tests.anthropic_server import playing
@@ -578,6 +579,25 @@ def test_a_live_judge_is_held_to_a_schema_and_its_price_is_known(
     )
     assert cost is not None
     assert 0 < cost < 0.01
+
+
+@pytest.mark.usefixtures("no_proxy")
+def test_a_judge_of_the_other_provider_is_held_to_the_schema_strictly(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "test")
+    with openai_server.playing(NO) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        run = asyncio.run(judged_live(project, "openai:gpt-6-luna"))
+    (body,) = server.requests
+    assert body["text"]["format"] == {
+        "type": "json_schema", "name": "judgement", "schema": {**SCHEMA}, "strict": True,
+    }  # fmt: skip
+    assert (body["instructions"], "tools" in body, run.decision) == (
+        INSTRUCTIONS,
+        False,
+        Block("run the tests"),
+    )
 
 
 @pytest.mark.usefixtures("no_proxy")

@@ -266,11 +266,13 @@ def test_a_callback_is_never_serialised() -> None:
     assert [hook_json(hook) for hook in (
         CommandHook("x", args=("y",), id="z", timeout_ms=1500),
         PromptHook("is it done?"),
+        PromptHook("is it good?", model="a:b", transcript="digest"),
         HttpHook("http://localhost/x"),
         CallbackHook(print, name="printer"),
     )] == [
         {"type": "command", "command": "x", "args": ["y"], "id": "z", "timeout": 1.5},
         {"type": "prompt", "prompt": "is it done?"},
+        {"type": "prompt", "prompt": "is it good?", "model": "a:b", "transcript": "digest"},
         {"type": "http", "url": "http://localhost/x"},
         {"type": "callback", "name": "printer"},
     ]  # fmt: skip

@@ -34,7 +34,7 @@ SCHEMA: Mapping[str, Any] = {
         "reason": {"type": "string", "description": "what is missing, or why the check is met"},
         "impossible": {"type": "boolean", "description": "the check can never be met"},
     },
-    "required": ["ok", "reason"],
+    "required": ["ok", "reason", "impossible"],  # all of them, or OpenAI does not hold its models to it
     "additionalProperties": False,
 }
 

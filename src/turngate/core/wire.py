@@ -261,8 +261,7 @@ def hook_json(hook: Hook, timeout: float | None = None) -> dict[str, Any]:
             shown["name"] = text_of(hook)
         case _:
             assert_never(hook)
-    if hook.id:
-        shown["id"] = hook.id
+    shown |= {name: value for name in ("model", "transcript", "id") if (value := getattr(hook, name, None))}
     if hook.timeout is not None or timeout is not None:
         shown["timeout"] = hook.timeout if timeout is None else timeout
     return shown
