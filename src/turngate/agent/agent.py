@@ -6,8 +6,9 @@ import uuid
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from typing import Any, Literal
 
-from turngate.agent.children.family import Family, Role
+from turngate.agent.children.family import Family
 from turngate.agent.children.limits import Limits
+from turngate.agent.children.parent import Role
 from turngate.agent.desk import TurnHalted
 from turngate.agent.history import SessionLock, chat_path
 from turngate.agent.inbox import Entry, Inbox

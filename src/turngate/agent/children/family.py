@@ -1,4 +1,4 @@
-"""A session's children: the Task tool, what they report, and everything that the supervisor needs of their parent.
+"""A session's children: the Task tool, and what they report.
 
 The register and the supervisor are made when the first child is asked for, or when an earlier process left some.
 """
@@ -6,50 +6,31 @@ The register and the supervisor are made when the first child is asked for, or w
 import asyncio
 import contextlib
 import os
-from collections.abc import Awaitable, Callable, Collection, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from turngate.agent.children.kinds import Kind, described, load_kinds
 from turngate.agent.children.limits import Limits
-from turngate.agent.history import chat_path
+from turngate.agent.children.parent import Parent, child_transcript
 from turngate.agent.inbox import Entry
 from turngate.agent.tools import ALIASES, TOOLS, Tool, ToolAnswer, ToolFailed
 from turngate.agent.transcript import read_records
-from turngate.core import events
 from turngate.core.messages import ToolSpec
 from turngate.core.runs import Run
 from turngate.core.settings import Settings
-from turngate.core.turn import Notice, SessionEvent
-from turngate.core.verdict import Verdict
 from turngate.errors import TurngateError
-from turngate.journal import session_folder
-from turngate.plugins.observers import Plugins
-from turngate.ports import Model, World
+from turngate.ports import Model
 from turngate.tasks import in_thread, to_the_end
 
 if TYPE_CHECKING:
     from turngate.agent.agent import Agent
     from turngate.agent.children.supervisor import Supervisor
-    from turngate.agent.session import Session
 
 OUTLOOK = 0.5  # seconds between two looks for processes that have died
 NOT_FOR_CHILDREN = ("AskUser",)  # a child has no user
 REGISTER = "registry.db"
-
-
-@dataclass(frozen=True)
-class Role:
-    """Who a child is; the main agent has none."""
-
-    agent_id: str
-    parent: str  # the session of the main agent
-    kind: Kind
-    depth: int
-    transcript: str
-    parent_transcript: str
-    tools: tuple[str, ...] | None = None  # those of its parent; None: all
 
 
 class Family:
@@ -135,7 +116,7 @@ class Family:
         """A child that is gone on with stays what it is."""
         if not agent:
             return wanted or "general-purpose"
-        path = self._transcript(self._session.id, agent)
+        path = child_transcript(self._session.state, self._session.id, agent)
         if os.path.basename(agent) != agent or not os.path.isfile(path):
             raise ToolFailed(f"there is no subagent {agent} of this session to go on with")
         kind = next(
@@ -326,84 +307,12 @@ class Family:
             if self.made is None:
                 registry = await in_thread(import_module("turngate.registry").Registry, self._session.state)
                 made = import_module("turngate.agent.children.supervisor").Supervisor
+                parent = Parent(self._session, self)
                 self.made = made(
-                    self, registry, self.limits, announcer=self._announcer, on_step=self._on_step
+                    parent, registry, self.limits, announcer=self._announcer, on_step=self._on_step
                 )
                 self.made.watch()
         return self.made
-
-    # What the supervisor needs of a parent
-
-    @property
-    def project(self) -> str:
-        return self._session.project
-
-    @property
-    def settings(self) -> Settings:
-        return self._session.settings
-
-    @property
-    def world(self) -> World:
-        return self._session.world
-
-    @property
-    def plugins(self) -> Plugins:
-        return self._session.plugins
-
-    def new_child(self, run: Run) -> "Session":
-        """The session of a child; what the user allows for a session counts for its children."""
-        launch, parent = run.launch, self._session
-        kind = self.kinds.get(str(launch.get("kind") or run.agent_type)) or Kind(run.agent_type)
-        tools = launch.get("tools")
-        role = Role(
-            run.agent_id, run.parent, kind, run.depth, self.transcript_of(run), self.parent_transcript_of(run),
-            tuple(map(str, tools)) if isinstance(tools, list) else None,
-        )  # fmt: skip
-        child = cast("type[Session]", type(parent))(
-            parent.project, self._model_for(str(launch.get("model", ""))), parent.settings, session_id=run.parent,
-            state=parent.state, role=role, parent=parent, permission_mode=launch.get("permission_mode", "default"),
-            allow=launch.get("allow", ()), extra_paths=launch.get("extra_paths", ()), permit=parent.permit,
-            max_turns=parent.max_turns, hooks=parent.hooks, retries=parent.retries, on_event=self._hear_child,
-        )  # fmt: skip
-        if run.parent == parent.id:
-            child.allowed = parent.allowed
-        return child
-
-    def _hear_child(self, event: SessionEvent) -> None:
-        """What a child is told is its own affair; a word to the user is for the user."""
-        if isinstance(event, Notice):
-            self._session.notice(event.text)
-
-    def transcript_of(self, run: Run) -> str:
-        return self._transcript(run.parent, run.agent_id)
-
-    def parent_transcript_of(self, run: Run) -> str:
-        if run.parent == self._session.id:
-            return self._session.transcript_path
-        return chat_path(self._session.state, run.parent, self._session.settings.dialect.name)
-
-    def changing_tools(self) -> Collection[str]:
-        return [name for name, tool in TOOLS.items() if tool.changes]
-
-    async def ask(self, event: events.Event) -> Verdict:
-        return await self._session.ask(event)
-
-    def emit(self, event: SessionEvent) -> None:
-        self._session.child_event(event)
-
-    def notice(self, text: str) -> None:
-        self._session.notice(text)
-
-    def child_news(self, run: Run) -> None:
-        self.families.get(run.parent_agent, self).expect()
-
-    def has_children(self, agent: str) -> bool:
-        """Has this child started children of its own, as far as we know?"""
-        family = self.families.get(agent)
-        return family is None or family.has_spawned
-
-    def child_gone(self, run: Run) -> None:
-        self.families.pop(run.agent_id, None)
 
     # Parts
 
@@ -411,16 +320,8 @@ class Family:
     def _agent(self) -> str:
         return self._session.role.agent_id if self._session.role else ""
 
-    def _transcript(self, parent: str, agent: str) -> str:
-        return os.path.join(session_folder(self._session.state, parent), "subagents", f"{agent}.jsonl")
-
     def _model_name(self, kind: Kind) -> str:
         return kind.model if kind.model and self._root.models else self._session.model.name
-
-    def _model_for(self, name: str) -> Model:
-        if name in ("", self._session.model.name) or self.models is None:
-            return self._session.model
-        return self.models(name)
 
 
 def _owners_of(state: str, project: str) -> list[str]:
