@@ -135,7 +135,7 @@ def test_by_default_the_judge_is_told_the_hooks_input_and_no_word_of_the_transcr
     played = play(project, [YES], main=main, allow=["Bash"])
     (request,) = played.judged
     assert request == ModelRequest(
-        messages=(Said(expanded(CHECK, json.dumps(played.told[0], separators=(",", ":")))),),
+        messages=(Said(expanded(CHECK, json.dumps(played.told[0], separators=(",", ":")), TURNGATE)),),
         system=INSTRUCTIONS,
         agent="judge",
         schema=SCHEMA,

@@ -32,11 +32,18 @@ def judged(text: str, dialect: Dialect = TURNGATE) -> Decision:
     ],
 )
 def test_the_input_stands_wherever_the_prompt_wants_it_and_else_at_its_end(prompt: str, asked: str) -> None:
-    assert expanded(prompt, '{"a":1}') == asked
+    assert expanded(prompt, '{"a":1}', TURNGATE) == asked
+
+
+def test_claude_code_names_the_input_that_it_adds() -> None:
+    assert [expanded(prompt, "{}", CLAUDE) for prompt in ("Is it done?", "See $ARGUMENTS")] == [
+        "Is it done?\n\nARGUMENTS: {}",
+        "See {}",
+    ]
 
 
 def test_an_input_that_names_the_placeholder_is_not_expanded_again() -> None:
-    assert expanded("See $ARGUMENTS", '{"said":"$ARGUMENTS"}') == 'See {"said":"$ARGUMENTS"}'
+    assert expanded("See $ARGUMENTS", '{"said":"$ARGUMENTS"}', TURNGATE) == 'See {"said":"$ARGUMENTS"}'
 
 
 def test_a_record_stands_between_marks_that_it_can_not_hold_itself() -> None:

@@ -114,7 +114,7 @@ class Inspection:
 
     async def report(self) -> Report:
         told = encode(self._event, self.settings.dialect, self.settings.payload).decode("utf-8").rstrip("\n")
-        self.say(Said(expanded(self._hook.prompt, told)))
+        self.say(Said(expanded(self._hook.prompt, told, self.settings.dialect)))
         end, said = await self._worked()
         if end is None and said is None:
             self.say(Said(self._nudge(), "context"))

@@ -56,6 +56,7 @@ class Dialect:
     child_identity: Literal["parent", "task", "claude"]
     last_text_block_only: bool
     judge_sees: Literal["as_asked", "input", "conversation"]  # of what was said; `transcript` asks for it
+    arguments_heading: str  # before a prompt hook's input where the prompt names no place for it
     background_grace: float  # seconds that hooks in the background get at the end
     families: tuple[str, ...] = field(default=())
 
@@ -96,6 +97,7 @@ TURNGATE = Dialect(
     child_identity="parent",
     last_text_block_only=False,
     judge_sees="as_asked",
+    arguments_heading="",
     background_grace=5.0,
 )
 
@@ -149,6 +151,7 @@ CLAUDE = Dialect(
     child_identity="claude",
     last_text_block_only=True,
     judge_sees="conversation",
+    arguments_heading="ARGUMENTS: ",
     background_grace=0.0,
 )
 

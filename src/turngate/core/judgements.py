@@ -41,11 +41,11 @@ SCHEMA: Mapping[str, Any] = {
 ARGUMENTS = "$ARGUMENTS"
 
 
-def expanded(prompt: str, told: str) -> str:
+def expanded(prompt: str, told: str, dialect: Dialect) -> str:
     """The hook's input in every place that asks for it; at the end where none does (C-13)."""
     if ARGUMENTS in prompt:
         return prompt.replace(ARGUMENTS, told)
-    return f"{prompt}\n\n{told}"
+    return f"{prompt}\n\n{dialect.arguments_heading}{told}"
 
 
 def question(check: str, record: str = "", what: str = "") -> str:

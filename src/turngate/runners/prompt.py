@@ -68,7 +68,7 @@ def _unheard(_: str) -> None:
 
 async def _question(hook: PromptHook, event: Event, settings: Settings, judge: Model) -> str:
     told = encode(event, settings.dialect, settings.payload).decode("utf-8").rstrip("\n")
-    check = expanded(hook.prompt, told)
+    check = expanded(hook.prompt, told, settings.dialect)
     reading = _reading(hook, settings.dialect, judge)
     if reading is None:
         return check
