@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import contextvars
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
@@ -10,12 +11,16 @@ from unittest.mock import Mock
 import pytest
 
 from tests.make import settings, stop_event, world
+from turngate.agent.session import Session
 from turngate.core.decisions import Allow, Block, Fault
 from turngate.core.events import StopEvent
 from turngate.core.hooks import CallbackHook
+from turngate.core.messages import ToolUse
 from turngate.core.reports import Broke, TimedOut
 from turngate.core.verdict import Continue, HookRun, Verdict
 from turngate.engine import ask_hooks
+from turngate.models.scripted import ScriptedModel
+from turngate.options import Options
 
 
 async def verdict_of(*functions: Any, **fields: Any) -> Verdict:
@@ -181,7 +186,8 @@ RETURNED: list[tuple[Any, Any]] = [
     (Mock(spec=Block), Fault("it returned Mock; expected a decision, a dict or None")),
     (HostileDict(decision="block", reason="no"), Block("no")),
     ({"decision": HostileText("block"), "reason": HostileText("no")}, Block("no")),
-    ({"decision": Hostile()}, Fault("what it answered can not be read: ValueError: hands off")),
+    ({"decision": Hostile()}, Allow(warnings=(
+        '`decision` is of the type Hostile, expected "block" or "approve": no objection taken from it',))),
     ({"hookSpecificOutput": HostileDict()}, Allow()),
 ]  # fmt: skip
 
@@ -209,3 +215,95 @@ def test_no_value_that_a_callback_returns_harms_anybody_but_its_own_hook(value: 
 )
 def test_an_error_that_can_not_be_told_is_told_by_its_name(error: BaseException, said: str) -> None:
     assert run_of(raising(error)).report == Broke(said)
+
+
+class ExitsWhenShown:
+    def __repr__(self) -> str:
+        raise SystemExit(7)
+
+
+HUGE: dict[str, tuple[Callable[[], Any], Any]] = {
+    "a value that ends the program": (
+        lambda: {"decision": [ExitsWhenShown()]}, Fault("what it answered can not be read: SystemExit: 7"),
+    ),
+    "a long list": (
+        lambda: {"decision": list(range(2_000_000))}, Allow(warnings=(
+            '`decision` is [0, 1, 2, 3, 4, 5, ...], expected "block" or "approve": no objection taken from it',)),
+    ),
+    "many keys": (
+        lambda: dict.fromkeys(map(str, range(100_000))),
+        Fault("it returned a dict with 100,000 keys, and no answer has so many"),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", HUGE)
+def test_an_answer_that_can_hardly_be_shown_harms_nobody(name: str, project: Path) -> None:
+    make, decision = HUGE[name]
+
+    async def gives(_: StopEvent) -> Any:
+        return make()
+
+    verdict = asyncio.run(ask_hooks(stop_event(), settings(CallbackHook(gives)), world(project)))
+    assert [run.decision for run in verdict.runs] == [decision]
+
+
+class ExitsWhenAsked(Exception):
+    def __str__(self) -> str:
+        raise SystemExit(7)
+
+
+@pytest.mark.parametrize("order", ["parallel", "sequential"])
+def test_an_error_whose_words_would_end_the_program_is_told_without_them(order: str, project: Path) -> None:
+    async def fails(_: StopEvent) -> None:
+        raise ExitsWhenAsked
+
+    asked = settings(CallbackHook(fails), CallbackHook(fails), order={"*": order})
+    verdict = asyncio.run(ask_hooks(stop_event(), asked, world(project)))
+    assert [run.decision for run in verdict.runs] == [Fault("ExitsWhenAsked")] * 2
+
+
+@pytest.mark.req("S2-28")
+@pytest.mark.parametrize("event", ["PreToolUse", "PermissionRequest"])
+@pytest.mark.parametrize("form", ["new", "old"])
+def test_a_function_changes_neither_what_a_tool_is_given_nor_what_others_are_told(
+    event: str, form: str, project: Path
+) -> None:
+    def meddles(told: Any) -> None:
+        told.tool_input["command"] = "echo changed"
+
+    def meddles_as_before(told: Any, tool_use_id: str | None, context: Any) -> dict[str, Any]:
+        told["tool_input"]["command"] = "echo changed"
+        return {}
+
+    async def turn() -> Any:
+        model = ScriptedModel({"main": [{"tool": "Bash", "input": {"command": "echo safe"}}, "done"]})
+        meddler = CallbackHook(meddles if form == "new" else meddles_as_before, mode="observe")
+        hooks = Options({event: [meddler, CallbackHook(lambda told: heard.append(told.tool_input))]})
+        async with Session(str(project), model, hooks.settings(), permit=permit) as session:
+            await session.send("go")
+        return model.requests[-1].messages[-1]
+
+    async def permit(use: ToolUse, _: str) -> bool:
+        heard.append(use.input)
+        return True
+
+    heard: list[Any] = []
+    results = asyncio.run(turn())
+    assert ([result.content for result in results.results], heard) == (
+        ["safe"],
+        [{"command": "echo safe"}] * 2,
+    )
+
+
+def test_a_function_changes_nothing_of_a_stop_that_others_are_told(project: Path) -> None:
+    def meddles(event: StopEvent) -> None:
+        assert event.usage is not None
+        event.usage.clear()  # type: ignore[attr-defined]
+        event.background_tasks[0].clear()  # type: ignore[attr-defined]
+
+    event = stop_event(usage={"input_tokens": 1}, background_tasks=({"id": "a"},))
+    heard: list[StopEvent] = []
+    asked = settings(CallbackHook(meddles), CallbackHook(heard.append), order={"*": "sequential"})
+    asyncio.run(ask_hooks(event, asked, world(project)))
+    assert heard == [stop_event(usage={"input_tokens": 1}, background_tasks=({"id": "a"},))]

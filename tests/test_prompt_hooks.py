@@ -361,6 +361,23 @@ def test_a_transcript_that_is_not_there_leaves_the_input(project: Path) -> None:
     assert [shown(each) for each in model.requests[0].messages] == [f"Is it done?\n\n{told}"]
 
 
+def test_a_last_answer_that_would_fill_the_model_is_cut_in_its_middle(project: Path) -> None:
+    long = "a" * 300_000 + "b" * 300_000
+    played = play(project, [YES], main=[long])
+    (told,) = (each["last_assistant_message"] for each in played.told)
+    most = int(played.model.context * 3 * 0.7) // 4
+    assert (len(told), told[0], told[-1], "left out; the whole text is in " in told) == (most, "a", "b", True)
+
+
+def test_half_a_surrogate_pair_in_a_foreign_transcript_reaches_no_provider(project: Path) -> None:
+    records = [{**RECORDS[-1], "message": {"role": "assistant", "content": "caf\udce9"}}]
+    sent = [
+        asked(project, PromptHook("caf\udce9?", transcript=each), records=records)
+        for each in ("last", "full", "digest")
+    ]
+    assert [("caf?" in each, each.encode("utf-8") != b"") for each in sent] == [(True, True)] * 3
+
+
 # Time, and a model that is not there
 
 
@@ -414,6 +431,42 @@ def test_a_judge_that_ignores_its_end_holds_up_nobody_either(project: Path) -> N
     reports, took = asyncio.run(run())
     assert reports == [TimedOut(0.2)]
     assert took < 3
+
+
+def test_a_judge_that_never_ends_holds_up_no_programs_end(project: Path) -> None:
+    """It swallows every cancellation; the loop that waits for its tasks at the end would wait for ever."""
+    code = """
+import asyncio, sys
+from tests.test_prompt_hooks import Stubborn, CHECK, stop_event, settings
+from turngate import LocalShell, PromptHook, World, ask_hooks
+async def run():
+    world = World(LocalShell(), sys.argv[1], judge=lambda _: Stubborn())
+    verdict = await ask_hooks(stop_event(), settings(PromptHook(CHECK, timeout=0.1)), world)
+    print([run.decision.kind for run in verdict.runs])
+asyncio.run(run())
+"""
+    root = Path(__file__).resolve().parent.parent
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(project)], cwd=root, capture_output=True, text=True, timeout=15, check=False
+    )  # fmt: skip
+    assert (done.returncode, done.stdout, done.stderr) == (0, "['timeout']\n", "")
+
+
+@pytest.mark.parametrize("raised", [SystemExit(7), GeneratorExit("bye"), BaseException("odd")])
+def test_a_judge_that_would_end_the_program_has_failed(raised: BaseException, project: Path) -> None:
+    class Exiting(ScriptedModel):
+        async def ask(self, request: ModelRequest, tell: Callable[[str], None]) -> Reply:  # noqa: ARG002
+            raise raised
+
+    async def run() -> list[Any]:
+        world = World(LocalShell(), str(project), judge=lambda _: Exiting({}))
+        return [
+            run.decision for run in (await ask_hooks(stop_event(), settings(PromptHook(CHECK)), world)).runs
+        ]
+
+    (found,) = asyncio.run(run())
+    said = f"{type(raised).__name__}: {raised}"
+    assert found == Fault(said if type(raised) is BaseException else f"RuntimeError: {said}")
 
 
 @pytest.mark.req("C-24")

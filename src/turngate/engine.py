@@ -26,7 +26,7 @@ from turngate.ports import Live, Shell, World
 from turngate.runners import run_hook
 from turngate.settings.files import load_settings
 from turngate.shells.room import room_for_processes
-from turngate.tasks import CancelledItself, is_cancelled, off_the_loop, to_the_end
+from turngate.tasks import CancelledItself, is_cancelled, off_the_loop, to_the_end, told
 
 
 async def ask_hooks(event: Event, settings: Settings, world: World) -> Verdict:
@@ -128,7 +128,7 @@ async def _report(
     except (KeyboardInterrupt, GeneratorExit):
         raise
     except BaseException as error:  # noqa: BLE001 - foreign code: its failure is a value
-        report = Broke(_named(error))
+        report = Broke(told(error))
     if timer.expired():
         return live.ended or TimedOut(limit, live.stdout.text(), live.stderr.text())
     return report
@@ -138,17 +138,6 @@ def _disarm(timer: asyncio.Timeout) -> None:
     """The limit is for the hook's own end; reading what its children still hold has a limit of its own."""
     if not timer.expired():
         timer.reschedule(None)
-
-
-def _named(error: BaseException) -> str:
-    try:
-        said = str(error)[:LONGEST_ERROR]
-    except Exception:  # noqa: BLE001 - foreign code
-        said = ""
-    return f"{type(error).__name__}: {said}" if said else type(error).__name__
-
-
-LONGEST_ERROR = 1000  # characters
 
 
 def _detach(rule: Rule, event: Event, settings: Settings, world: World, limit: float) -> Report:
@@ -181,8 +170,10 @@ def _judged(
     decision: Decision
     try:
         decision = interpret(report, rule, settings.dialect)
-    except Exception as error:  # noqa: BLE001 - what foreign code gave us may itself be foreign code
-        decision = Fault(f"what it answered can not be read: {_named(error)}")
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # noqa: BLE001 - what foreign code gave us may itself be foreign code
+        decision = Fault(f"what it answered can not be read: {told(error)}")
     return HookRun(
         rule,
         report,
@@ -247,19 +238,19 @@ async def run_stop_hooks(
         await world.close()
         await to_the_end(judges.close())
         await to_the_end(off_the_loop(journal.close))
-    told = [*map(str, settings.errors), *([journal.fault] if journal.fault else [])]
+    notes = [*map(str, settings.errors), *([journal.fault] if journal.fault else [])]
     if not there:
-        told.insert(0, f"there is no project folder {project_dir}, so only your user settings were read")
+        notes.insert(0, f"there is no project folder {project_dir}, so only your user settings were read")
     if world.in_hook:
-        told.append("this was started from a hook, so no hook was asked")
+        notes.append("this was started from a hook, so no hook was asked")
     if verdict is None:
-        return StopHooksResult(should_stop=True, warnings=[*told, "the stop hooks were aborted"])
-    told += warnings(verdict.runs, settings.dialect)
+        return StopHooksResult(should_stop=True, warnings=[*notes, "the stop hooks were aborted"])
+    notes += warnings(verdict.runs, settings.dialect)
     match verdict:
         case Stop(stop_reason=reason):
-            return StopHooksResult(should_stop=True, warnings=told, stop_reason=reason)
+            return StopHooksResult(should_stop=True, warnings=notes, stop_reason=reason)
         case Continue(prompt=prompt):
-            return StopHooksResult(False, _bare(prompt, settings.dialect), told)
+            return StopHooksResult(False, _bare(prompt, settings.dialect), notes)
         case _:
             assert_never(verdict)
 

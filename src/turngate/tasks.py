@@ -112,9 +112,9 @@ def _fail(done: "asyncio.Future[Any]", raised: BaseException) -> None:
 
 
 def told(raised: BaseException) -> str:
-    """An exception in words; its own text is foreign code too."""
+    """An exception in words, not too many; its own text is foreign code too."""
     try:
-        said = str(raised)
+        said = str(raised)[:LONGEST_ERROR]
     except KeyboardInterrupt:
         raise
     except BaseException:  # noqa: BLE001 - foreign code
@@ -122,6 +122,7 @@ def told(raised: BaseException) -> str:
     return f"{type(raised).__name__}: {said}" if said else type(raised).__name__
 
 
+LONGEST_ERROR = 1000  # characters
 STUBBORN = 0.5  # seconds that foreign code gets to clean up after its cancellation
 
 
@@ -159,19 +160,34 @@ async def unless_cancelled(work: Awaitable[T]) -> T:
 async def leaving(work: Awaitable[T]) -> T:
     """Foreign code in a task of its own: our cancellation is no answer, whatever it makes of it.
 
-    It gets half a second to clean up, and then it is left. Raises CancelledItself.
+    It gets half a second to clean up, and then it is ended. Raises CancelledItself.
     """
-    task = asyncio.ensure_future(work)
+    inner = _without_exit(work)
+    task = asyncio.ensure_future(inner)
     try:
         await asyncio.wait({task})
     except asyncio.CancelledError:
-        task.cancel()
         task.add_done_callback(_looked_at)
+        task.cancel()
         await to_the_end(asyncio.wait({task}, timeout=STUBBORN))
+        if not task.done():  # or the loop would wait for it when the program ends
+            _close(inner)
+            task.cancel()
+            await to_the_end(asyncio.wait({task}, timeout=STUBBORN))
         raise
     if task.cancelled():
         raise CancelledItself
+    if isinstance(raised := task.exception(), GeneratorExit):
+        raise RuntimeError(told(raised))  # to us it would mean our own end
     return task.result()
+
+
+async def _without_exit(work: Awaitable[T]) -> T:
+    """Foreign code may fail, and may not end the program: out of a task these would go through everything."""
+    try:
+        return await work
+    except SystemExit as raised:
+        raise RuntimeError(told(raised)) from raised
 
 
 def _looked_at(task: "asyncio.Future[Any]") -> None:

@@ -5,7 +5,7 @@ import pytest
 from tests.make import rule, settings, stop_event, subagent_stop
 from turngate.core.dialect import CLAUDE, TURNGATE
 from turngate.core.events import Event, PreToolUse
-from turngate.core.hooks import CallbackHook, CommandHook, PromptHook
+from turngate.core.hooks import AgentHook, CallbackHook, CommandHook, Hook, HttpHook, PromptHook
 from turngate.core.plan import Plan, matches, plan
 from turngate.core.reports import Skipped
 from turngate.core.settings import Rule, Settings
@@ -55,11 +55,16 @@ def test_on_stop_a_matcher_is_ignored(matcher: str | None) -> None:
     assert matches(matcher, stop_event())
 
 
+def written(*hooks: Hook) -> Settings:
+    """As settings files have them."""
+    return Settings(rules=tuple(rule(hook, source="project") for hook in hooks))
+
+
 @pytest.mark.req("X-14")
 def test_the_same_command_runs_once_in_its_first_place_with_its_last_definition() -> None:
     first, other = CommandHook("make test", timeout=1), CommandHook("make lint")
     last = CommandHook("make test", timeout=30, shell="bash")
-    assert [r.hook for r in plan(settings(first, other, last), stop_event()).ask] == [last, other]
+    assert [r.hook for r in plan(written(first, other, last), stop_event()).ask] == [last, other]
 
 
 def test_other_arguments_make_another_hook_and_callbacks_are_never_the_same() -> None:
@@ -72,7 +77,28 @@ def test_other_arguments_make_another_hook_and_callbacks_are_never_the_same() ->
         PromptHook("p"),
         PromptHook("p"),
     )
-    assert [r.hook for r in plan(settings(*hooks), stop_event()).ask] == [*hooks[:4], hooks[5]]
+    assert [r.hook for r in plan(written(*hooks), stop_event()).ask] == [*hooks[:4], hooks[5]]
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (CommandHook("x", id="a"), CommandHook("x", id="b", mode="observe")),
+        (CommandHook("x", env={"A": "1"}), CommandHook("x")),
+        (PromptHook("p", id="gate"), PromptHook("p", id="look", mode="observe")),
+        (PromptHook("p"), PromptHook("p", transcript="digest")),
+        (PromptHook("p", model="small"), PromptHook("p", model="large")),
+        (AgentHook("p", model="small"), AgentHook("p")),
+        (HttpHook("https://x", headers={"A": "1"}), HttpHook("https://x", headers={"A": "2"})),
+    ],
+)
+def test_hooks_that_would_answer_otherwise_are_both_asked(one: Hook, other: Hook) -> None:
+    assert [r.hook for r in plan(written(one, other), stop_event()).ask] == [one, other]
+
+
+def test_what_a_program_lists_twice_is_asked_twice() -> None:
+    hooks = (CommandHook("x"), CommandHook("x"), PromptHook("p"), PromptHook("p"))
+    assert [r.hook for r in plan(settings(*hooks), stop_event()).ask] == [*hooks]
 
 
 def test_a_hook_that_is_left_out_says_why() -> None:
@@ -104,7 +130,7 @@ def test_a_condition_is_ignored_at_a_stop_but_in_claude_the_hook_does_not_run() 
 
 @pytest.mark.req("X-14")
 def test_the_last_definition_counts_also_when_it_switches_the_hook_off() -> None:
-    off = settings("make test", CommandHook("make test", enabled=False))
+    off = written(CommandHook("make test"), CommandHook("make test", enabled=False))
     assert plan(off, stop_event()).ask == ()
 
 

@@ -28,6 +28,7 @@ from turngate.core.wire import encode, evaluation_json, hook_json
 from turngate.errors import ModelError, UsageError
 from turngate.journal import session_folder
 from turngate.ports import Live, Model, Store
+from turngate.tasks import off_the_loop
 
 MOST_REQUESTS = 20  # to the model, for one answer
 RETRIES = (0.5, 2.0)  # seconds between requests to a provider that is overloaded
@@ -71,7 +72,8 @@ class Inspector:
 
     async def __call__(self, hook: AgentHook, event: Event, live: Live) -> Report:
         try:
-            inspection = Inspection(self, hook, event)
+            model = await off_the_loop(self.models, hook.model)
+            inspection = Inspection(self, model, hook, event)
         except UsageError as error:
             return Broke(f"it is unavailable: {error}")
         try:
@@ -85,10 +87,10 @@ class Inspector:
 class Inspection:
     """A desk without hooks, children or a user: whatever happens at it, nobody is asked or told (X-16)."""
 
-    def __init__(self, inspector: Inspector, hook: AgentHook, event: Event) -> None:
+    def __init__(self, inspector: Inspector, model: Model, hook: AgentHook, event: Event) -> None:
         self._hook, self._event, self._store = hook, event, inspector.store
         self.settings, self.retries = inspector.settings, inspector.retries
-        self.model = inspector.models(hook.model)
+        self.model = model
         self.agent: Literal["main", "sub", "judge"] = "judge"
         self.messages: list[Message] = []
         self.permission_mode = "plan"

@@ -1,6 +1,7 @@
 """What hooks say back: the JSON contract, read leniently or strictly as the dialect wants."""
 
 import json
+import reprlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -40,13 +41,13 @@ def read_answer(text: str, event: str, dialect: Dialect) -> Answer | PlainText |
     if not body.startswith("{"):
         return PlainText(_buried_block(body))
     try:
-        value = _parsed(body)
+        value = parsed(body)
     except (json.JSONDecodeError, RecursionError) as error:
         return _broken(body, error, dialect)
     return read_object(value, event, dialect)
 
 
-def _parsed(body: str) -> Any:
+def parsed(body: str) -> Any:
     try:
         return json.loads(body)
     except json.JSONDecodeError:
@@ -195,5 +196,12 @@ def _text(value: object) -> str | None:
 
 
 def _shown(value: object) -> str:
-    words = repr(value).encode("utf-8", "backslashreplace").decode("utf-8")
+    """A value in a few words, as large as it may be; what foreign code made is not asked for its own."""
+    if type(value) not in (str, bool, int, float, list, dict, tuple):
+        return f"of the type {type(value).__name__}"
+    words = _BRIEFLY.repr(value).encode("utf-8", "backslashreplace").decode("utf-8")
     return words if len(words) <= 60 else words[:59] + "…"
+
+
+_BRIEFLY = reprlib.Repr()
+_BRIEFLY.maxstring = _BRIEFLY.maxother = 200

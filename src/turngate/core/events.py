@@ -272,3 +272,31 @@ OTHER_EVENTS: Mapping[str, type[OtherEvent]] = {
         PreCompact, SubagentStart, StopFailure, SessionEnd,
     )
 }  # fmt: skip
+
+
+def own_copy(event: Event) -> Event:
+    """The same with containers of its own: who changes them changes nothing for anybody else."""
+    match event:
+        case StopEvent():
+            said, usage = event.last_assistant_message, event.usage
+            tasks, crons = event.background_tasks, event.session_crons
+            if usage or tasks or crons or type(said) is list:
+                return replace(
+                    event, last_assistant_message=_copied(said), usage=_copied(usage),
+                    background_tasks=_copied(tasks), session_crons=_copied(crons),
+                )  # fmt: skip
+            return event
+        case PreToolUse() | PermissionRequest():
+            return replace(event, tool_input=_copied(event.tool_input))
+        case PostToolUse():
+            return replace(
+                event, tool_input=_copied(event.tool_input), tool_response=_copied(event.tool_response)
+            )
+        case _:
+            return event
+
+
+def _copied(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {name: _copied(each) for name, each in value.items()}
+    return type(value)(map(_copied, value)) if isinstance(value, list | tuple) else value

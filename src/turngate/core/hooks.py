@@ -133,17 +133,21 @@ def label(hook: Hook) -> str:
 
 
 def identity(hook: Hook) -> tuple[object, ...]:
-    """Hooks with the same identity are one hook, wherever they are written.
+    """Hooks with the same identity are one hook, in whichever files they are written.
 
-    Measured on Claude Code: the same command string runs once, whatever its timeout, message or shell;
-    callbacks are never taken for one another.
+    Measured on Claude Code: the same command string runs once, whatever its timeout, message or shell, and the same
+    prompt is asked once; callbacks are never taken for one another. An id of its own makes another hook.
     """
     match hook:
         case CommandHook(command, args):
-            return ("command", command, args)
+            return ("command", command, args, tuple(hook.env.items()), hook.id)
         case CallbackHook():
             return ("callback", object())
-        case HttpHook(url):
-            return ("http", url)
+        case HttpHook(url, headers):
+            return ("http", url, tuple(headers.items()), hook.id)
+        case PromptHook(prompt, model, transcript):
+            return ("prompt", prompt, model, transcript, hook.id)
+        case AgentHook(prompt, model):
+            return ("agent", prompt, model, hook.id)
         case _:
-            return (kind(hook), text_of(hook))
+            assert_never(hook)

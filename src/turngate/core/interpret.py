@@ -134,6 +134,8 @@ def _returned(value: Any, rule: Rule, dialect: Dialect) -> Decision:
         return Allow()
     made = type(value).__mro__
     if dict in made:
+        if dict.__len__(value) > MOST_KEYS:
+            return Fault(f"it returned a dict with {dict.__len__(value):,} keys, and no answer has so many")
         return decide(read_object(_plain(value), rule.event, dialect), dialect)
     kind = next((kind for kind in (Allow, Block, Advise, Halt, Fault) if kind in made), None)
     if kind is None:
@@ -151,6 +153,7 @@ def _returned(value: Any, rule: Rule, dialect: Dialect) -> Decision:
     )
 
 
+MOST_KEYS = 1000
 _TEXTS = ("reason", "advice", "error", "notice")
 
 

@@ -75,14 +75,37 @@ def read_judgement(
 
     `heading`: what stands there before a reason; the check's own words if nothing is said.
     """
+    if len(text) > LONGEST:
+        return NotAnAnswer(f"its answer has {len(text):,} characters, and no verdict is so long")
     if dialect.strict_judge:
         return _read_strictly(text, heading or f"[{check}]")
-    for value in _objects(text):
-        if isinstance(value.get("ok"), bool):
-            return _of_ok(value)
-        if "decision" in value or value.get("continue") is False:
-            return _of_decision(value, event, dialect)
-    return _of_words(text, dialect)
+    read = [_of_object(value, event, dialect) for value in _objects(text) if _is_verdict(value)]
+    if not read:
+        return _of_words(text, dialect)
+    first, *others = read
+    if any(_side(other) != _side(first) for other in others):  # one of them may be quoted from the record
+        return NotAnAnswer("its answer holds verdicts that contradict each other")
+    return first
+
+
+def _is_verdict(value: Mapping[str, Any]) -> bool:
+    return isinstance(value.get("ok"), bool) or "decision" in value or value.get("continue") is False
+
+
+def _of_object(value: Mapping[str, Any], event: str, dialect: Dialect) -> Answer | NotAnAnswer:
+    if not isinstance(value.get("ok"), bool):
+        return _of_decision(value, event, dialect)
+    answer = _of_ok(value)
+    if value.get("decision") is None or value.get("impossible") is True:
+        return answer
+    other = _of_decision(value, event, dialect)
+    if isinstance(other, Answer) and other.decision == answer.decision:
+        return other
+    return NotAnAnswer("its answer holds an `ok` and a `decision` that contradict each other")
+
+
+def _side(answer: Answer | NotAnAnswer) -> object:
+    return (answer.decision, answer.go_on) if isinstance(answer, Answer) else None
 
 
 def fault_of(answer: Answer | NotAnAnswer, dialect: Dialect) -> str | None:
@@ -123,7 +146,9 @@ def _impossible(reason: str | None) -> str:
     return f"{said}: {reason}" if reason and reason.strip() else said
 
 
-_FIRST_WORD = re.compile(r"[\s*_`\"'#>]*(\w+)[*_`\"']*(?:\s*[-:.,;!\u2013\u2014]+)?\s*", re.ASCII)
+_FIRST_WORD = re.compile(
+    r"[\s*_`\"'#>]*(\w+)[*_`\"']*(?=\s|$|[:.,;!\u2013\u2014]|-\s)(?:\s*[-:.,;!\u2013\u2014]+)?\s*", re.ASCII
+)
 
 
 def _of_words(text: str, dialect: Dialect) -> Answer | NotAnAnswer:
@@ -143,12 +168,15 @@ def _of_words(text: str, dialect: Dialect) -> Answer | NotAnAnswer:
 
 def _objects(text: str) -> Iterator[dict[str, Any]]:
     """The JSON objects in a text, from left to right; one inside another is not looked for."""
-    place, tries = text.find("{"), 0
-    while place >= 0 and tries < TRIES:
-        tries += 1
+    place, patience = text.find("{"), 2 * LONGEST  # characters that are read in vain
+    while place >= 0 and patience > 0:
         try:
             value, end = _DECODER.raw_decode(text, place)
+        except json.JSONDecodeError as error:
+            patience -= error.pos - place
+            end = place + 1
         except (ValueError, RecursionError):
+            patience -= DEEP
             end = place + 1
         else:
             if isinstance(value, dict):
@@ -157,7 +185,8 @@ def _objects(text: str) -> Iterator[dict[str, Any]]:
 
 
 _DECODER = json.JSONDecoder(parse_int=float, strict=False)  # line breaks in a string are no reason to fail
-TRIES = 1000  # braces that are looked at
+LONGEST = 200_000  # characters of an answer that is read at all
+DEEP = 5_000  # about what is read of an object that is nested too deeply
 
 
 # Claude Code: "Code fence is accepted, extra keys accepted, text before JSON is not."
@@ -187,5 +216,5 @@ def _read_strictly(text: str, heading: str) -> Answer | NotAnAnswer:
 
 
 def _shown(text: str) -> str:
-    words = " ".join(writable(text).split())
+    words = " ".join(writable(text[:1000]).split())
     return repr(words if len(words) <= 80 else words[:79] + "…")

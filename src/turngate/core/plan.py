@@ -78,8 +78,11 @@ def _is_for_all(matcher: str | None, event: Event) -> bool:
 
 
 def without_duplicates(rules: Iterable[Rule]) -> tuple[Rule, ...]:
-    """The same hook runs once: it keeps its first place, and its last definition counts (X-14)."""
-    kept: dict[tuple[object, ...], Rule] = {}
+    """The same hook in several files runs once: it keeps its first place, and its last definition counts (X-14).
+
+    What a program lists is asked as it is listed.
+    """
+    kept: dict[object, Rule] = {}
     for rule in rules:
-        kept[identity(rule.hook)] = rule
+        kept[identity(rule.hook) if rule.source != "python" else object()] = rule
     return tuple(kept.values())

@@ -1,6 +1,6 @@
 """What a runner saw, before anybody thinks about what it means."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 
@@ -34,7 +34,7 @@ class Judged:
 class Returned:
     """A callback returned."""
 
-    value: Any
+    value: Any = field(repr=False)  # foreign code may say of itself what it likes
 
 
 @dataclass(frozen=True)

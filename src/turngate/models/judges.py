@@ -1,6 +1,7 @@
 """Which model a prompt hook asks."""
 
 import os
+import threading
 from collections.abc import Callable, Mapping
 from importlib import import_module
 
@@ -26,15 +27,17 @@ class Judges:
         self._find = models or find_model
         self._environ = environ
         self._found: dict[str, Model] = {}
+        self._finding = threading.Lock()
 
     def __call__(self, named: str | None) -> Model:
         """Raises UsageError when there is no such model, or none at all."""
         name = self._name(named or self._settings_judge)
         if self._session is not None and name in ("", self._session.name):
             return self._session
-        if name not in self._found:
-            self._found[name] = self._find(name)
-        return self._found[name]
+        with self._finding:  # hooks that run at once ask from threads
+            if name not in self._found:
+                self._found[name] = self._find(name)
+            return self._found[name]
 
     def _name(self, wanted: str | None) -> str:
         """PROVIDER:NAME, or nothing for the session's own model. A bare name is one of the session's provider."""

@@ -3,7 +3,7 @@
 from importlib import import_module
 from typing import assert_never
 
-from turngate.core.events import Event
+from turngate.core.events import Event, own_copy
 from turngate.core.hooks import AgentHook, CallbackHook, CommandHook, HttpHook, PromptHook
 from turngate.core.reports import Report, Returned
 from turngate.core.settings import Rule, Settings
@@ -21,7 +21,7 @@ async def run_hook(rule: Rule, event: Event, settings: Settings, world: World, l
         case CommandHook() as hook:
             return await run_command(hook, event, settings, world, live)
         case CallbackHook(callback):
-            return Returned(await run_callback(callback, event))
+            return Returned(await run_callback(callback, own_copy(event)))
         case PromptHook() as hook:
             return await run_prompt(hook, event, settings, world, live)
         case AgentHook() as hook:

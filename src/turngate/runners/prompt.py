@@ -2,15 +2,18 @@
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 
+from turngate.core.answers import writable
 from turngate.core.dialect import Dialect
-from turngate.core.events import Event
+from turngate.core.events import Event, StopEvent
 from turngate.core.hooks import PromptHook
 from turngate.core.judgements import INSTRUCTIONS, SCHEMA, again, expanded, fault_of, question, read_judgement
 from turngate.core.messages import Evaluation, Message, ModelRequest, Said
 from turngate.core.reports import Broke, Judged, Report
 from turngate.core.settings import Settings
+from turngate.core.shorten import cut_in_the_middle
 from turngate.core.wire import encode
 from turngate.digest import conversation, digest, last_answer
 from turngate.errors import ModelError, UsageError
@@ -27,7 +30,7 @@ async def run_prompt(hook: PromptHook, event: Event, settings: Settings, world: 
     if world.judge is None:
         return Broke("it is unavailable: no model is there to answer it")
     try:
-        judge = world.judge(hook.model)
+        judge = await off_the_loop(world.judge, hook.model)  # what speaks to a provider takes long to load
         asked = await _question(hook, event, settings, judge)
         return await _judged(judge, asked, hook, event, settings.dialect, live)
     except UsageError as error:
@@ -67,16 +70,24 @@ def _unheard(_: str) -> None:
 
 
 async def _question(hook: PromptHook, event: Event, settings: Settings, judge: Model) -> str:
-    told = encode(event, settings.dialect, settings.payload).decode("utf-8").rstrip("\n")
-    check = expanded(hook.prompt, told, settings.dialect)
-    reading = _reading(hook, settings.dialect, judge)
+    most = int(judge.context * BYTES_PER_TOKEN * SHARE)
+    check = expanded(hook.prompt, _told(event, settings, most // 4), settings.dialect)
+    reading = _reading(hook, settings.dialect, most)
     if reading is None:
-        return check
+        return writable(check)
     what, read = reading
-    return question(check, await off_the_loop(read, event.stopping_transcript), what)
+    return writable(question(check, await off_the_loop(read, event.stopping_transcript), what))
 
 
-def _reading(hook: PromptHook, dialect: Dialect, judge: Model) -> tuple[str, Callable[[str], str]] | None:
+def _told(event: Event, settings: Settings, most: int) -> str:
+    """The hook's input; a last answer that would fill the model is cut in its middle."""
+    if isinstance(event, StopEvent) and len(event.last_text) > most:
+        cut = cut_in_the_middle(event.last_text, most, event.stopping_transcript or None)
+        event = replace(event, last_assistant_message=cut)
+    return encode(event, settings.dialect, settings.payload).decode("utf-8").rstrip("\n")
+
+
+def _reading(hook: PromptHook, dialect: Dialect, most: int) -> tuple[str, Callable[[str], str]] | None:
     """What of the conversation the judge sees beside the hook's input, and how it is read."""
     wanted = {"as_asked": hook.transcript, "input": None, "conversation": "full"}[dialect.judge_sees]
     match wanted:
@@ -85,7 +96,6 @@ def _reading(hook: PromptHook, dialect: Dialect, judge: Model) -> tuple[str, Cal
         case "digest":
             return "A digest of the conversation", digest
         case "full":
-            most = int(judge.context * BYTES_PER_TOKEN * SHARE)
             return "The conversation", partial(conversation, most=most)
         case _:
             return None
