@@ -1,9 +1,24 @@
 """What every test may use. No test reads the settings or writes to the state of whoever runs it."""
 
+import compileall
 import os
+import sys
 from pathlib import Path
 
 import pytest
+
+import turngate
+
+# Only who runs the tests keeps what was compiled: some tests let the disk be full, and half a file would stay.
+os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
+sys.dont_write_bytecode = False
+
+
+def pytest_configure() -> None:
+    """Tests start our command hundreds of times: what it loads is compiled before, and not each time."""
+    if "PYTEST_XDIST_WORKER" not in os.environ:
+        for folder in (Path(turngate.__file__).parent, Path(__file__).parents[1] / "bench"):
+            compileall.compile_dir(folder, quiet=2)
 
 
 @pytest.fixture(autouse=True)

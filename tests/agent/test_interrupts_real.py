@@ -7,19 +7,20 @@ import asyncio
 import json
 import os
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests import warm
+from tests.agent import live
+from tests.agent.live import MODEL, NEVER, PATIENCE, conversation, until
 from tests.agent.make import KEEP, REFUSE, awaited, end_leftovers, lives
-from tests.anthropic_server import AnthropicServer, Json, playing
+from tests.anthropic_server import AnthropicServer, Json
 from tests.cli.test_interactive import CTRL_C, Terminal
 from tests.make import rule, stop_hooks, write_settings
 from turngate.agent.session import Session
@@ -35,8 +36,6 @@ from turngate.core.turn import (
 )
 from turngate.models.live import LiveModel
 
-MODEL = "anthropic:claude-sonnet-5-5"
-PATIENCE = 30.0  # seconds; only against a test that hangs
 TOLD = "[Stop hook requested continuation]\nrun the tests"
 
 # It ends for no polite signal, waits to be released, and would then leave a trace and refuse.
@@ -45,7 +44,6 @@ echo $$ > pid.new; mv pid.new pid
 while [ ! -e released ]; do sleep 0.05; done
 echo late >> late; echo 'go on, late' >&2; exit 2"""
 
-NEVER: Json = {"text": "never", "delay": 3600}
 FOR_MINUTES: Json = {"text": "a word and  " * 2000, "chunk_delay": 0.1}
 
 
@@ -93,10 +91,7 @@ QUEUED = Phase(
 
 @pytest.fixture(autouse=True)
 def clean(monkeypatch: pytest.MonkeyPatch, project: Path) -> Iterator[None]:
-    for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy", "OPENAI_API_KEY"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("ANTHROPIC_API_KEY", "test-key-of-nobody")
-    monkeypatch.setenv("ANTHROPIC_BASE_URL", "http://127.0.0.1:9")
+    live.only_on_loopback(monkeypatch)
     yield
     end_leftovers(project)
 
@@ -104,46 +99,8 @@ def clean(monkeypatch: pytest.MonkeyPatch, project: Path) -> Iterator[None]:
 @pytest.fixture
 def model(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Phase], AnthropicServer]]:
     """Starts a server whose model says what the phase wants, and afterwards always "used again"."""
-    started = []
-
-    def start(phase: Phase) -> AnthropicServer:
-        context = playing({"main": [*phase.replies, "used again"]})
-        server = context.__enter__()
-        started.append((server, context))
-        monkeypatch.setenv("ANTHROPIC_BASE_URL", server.url)
-        return server
-
-    yield start
-    for server, context in started:
-        server.over.set()  # whoever still waits to speak finds that its client is gone
-        end = time.monotonic() + PATIENCE
-        while server._open and time.monotonic() < end:
-            time.sleep(0.01)
-        context.__exit__(None, None, None)
-
-
-def conversation(body: Json) -> list[tuple[str, str]]:
-    """What a request carries, block by block: who, and what."""
-    return [
-        _block(message["role"], block)
-        for message in body["messages"]
-        for block in (
-            message["content"] if isinstance(message["content"], list) else [{"text": message["content"]}]
-        )
-    ]
-
-
-def _block(role: str, block: Json) -> tuple[str, str]:
-    match block:
-        case {"type": "tool_use", "name": name}:
-            return "call", name
-        case {"type": "tool_result", "content": [{"text": text}]} | {
-            "type": "tool_result",
-            "content": str(text),
-        }:
-            return "result", text
-        case _:
-            return role, block["text"]
+    with ExitStack() as servers:
+        yield lambda phase: servers.enter_context(live.answering(monkeypatch, *phase.replies, "used again"))
 
 
 def is_gone(project: Path) -> bool:
@@ -259,33 +216,16 @@ def test_many_interrupts_are_one(
 # By a signal
 
 
-def command(project: Path, prompt: str, *words: str) -> list[str]:
-    return [
-        sys.executable, "-m", "turngate", "run", "-p", prompt, "--session", "x", "--model", MODEL,
-        "--project", str(project), "--allow", "Bash", *words,
-    ]  # fmt: skip
-
-
 @contextmanager
-def running(project: Path, form: str) -> Iterator[subprocess.Popen[str]]:
+def running(project: Path, form: str) -> Iterator[warm.Program]:
     """The command as a process of its own, as a shell would start it: in its own group."""
-    process = subprocess.Popen(
-        command(project, "first", "--output-format", form),
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
-    )  # fmt: skip
-    try:
-        yield process
-    finally:
-        process.kill()
-        process.communicate()
+    with live.running(project, "first", "--output-format", form, own_group=True) as program:
+        yield program
 
 
 def comes(project: Path, server: AnthropicServer, phase: Phase) -> None:
     """Waits for the phase, from outside."""
-    end = time.monotonic() + PATIENCE
-    while len(server.requests) < phase.requests:
-        assert time.monotonic() < end, "the model was not asked"
-        time.sleep(0.01)
+    until(lambda: len(server.requests) >= phase.requests, "the model was not asked")
     if phase.runs:
         awaited(project / "pid")
 
@@ -308,13 +248,7 @@ def test_a_signal_ends_the_command_and_the_session_goes_on_with_the_next_one(
     )  # fmt: skip
     assert (result["model_requests"], len(server.requests)) == (phase.requests, phase.requests)
     assert (not phase.runs or is_gone(project), (project / "late").exists()) == (True, False)
-    again = subprocess.run(
-        command(project, "second", "--no-hooks"),
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=PATIENCE,
-    )
+    again = warm.run(live.words(project, "second", "--no-hooks"), timeout=PATIENCE)
     assert (again.returncode, again.stdout, again.stderr) == (0, "used again\n", "")
     assert (len(server.requests), conversation(server.requests[-1])) == (
         phase.requests + 1,
@@ -330,7 +264,6 @@ def test_a_signal_right_after_a_refusal_lets_nothing_go_on(
     server = model(PHASES[-1])
     write_settings(project, "turngate", stop_hooks(REFUSE))
     with running(project, "stream-json") as process:
-        assert process.stdout is not None
         told = []
         for line in process.stdout:
             told.append(json.loads(line))
@@ -352,7 +285,7 @@ def test_a_signal_right_after_a_refusal_lets_nothing_go_on(
     assert len(server.requests) <= 2
 
 
-def again_and_again(process: subprocess.Popen[str]) -> tuple[str, str]:
+def again_and_again(process: warm.Program) -> tuple[str, str]:
     """Somebody hits the key until it has ended."""
     end = time.monotonic() + PATIENCE
     while process.poll() is None and time.monotonic() < end:
@@ -397,8 +330,9 @@ def test_ctrl_c_in_a_terminal_ends_one_prompt_in_every_phase(
 ) -> None:
     server = model(phase)
     write_settings(project, "turngate", stop_hooks(phase.stop))
-    words = command(project, "first", "--output-format", "json")[3:]
-    with Terminal(*words, cwd=project, env=dict(os.environ)) as terminal:
+    with Terminal(
+        *live.words(project, "first", "--output-format", "json"), cwd=project, env=dict(os.environ)
+    ) as terminal:
         comes(project, server, phase)
         terminal.type(CTRL_C)
         code = terminal.end()

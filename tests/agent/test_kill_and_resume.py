@@ -7,24 +7,21 @@ continuations by the kill than it had before.
 import json
 import os
 import signal
-import subprocess
-import sys
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests import warm
+from tests.agent import live
+from tests.agent.live import NEVER, PATIENCE, blocks, conversation, until
 from tests.agent.make import awaited, end_leftovers, hang, lines, records
-from tests.anthropic_server import AnthropicServer, Json, playing
+from tests.anthropic_server import AnthropicServer, Json
 from tests.make import stop_hooks, write_settings
 from turngate.agent.history import chat_path
 
-MODEL = "anthropic:claude-sonnet-5-5"
-PATIENCE = 40.0  # seconds; only against a test that hangs
-NEVER: Json = {"text": "never", "delay": 3600}
 LOST = "the session ended before this tool did"
 
 # It refuses always, each time for another reason, and keeps what it was told.
@@ -40,50 +37,17 @@ def told(number: int) -> tuple[str, str]:
 @pytest.fixture
 def model(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., AnthropicServer]]:
     """Starts a server that plays these replies; whoever is started then asks there."""
-    for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy", "OPENAI_API_KEY"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("ANTHROPIC_API_KEY", "test-key-of-nobody")
+    live.only_on_loopback(monkeypatch)
     with ExitStack() as servers:
-
-        def start(*replies: Any) -> AnthropicServer:
-            server = servers.enter_context(playing({"main": replies}))
-            servers.callback(quiet, server)
-            monkeypatch.setenv("ANTHROPIC_BASE_URL", server.url)
-            return server
-
-        yield start
-
-
-def quiet(server: AnthropicServer) -> None:
-    """Whoever still waits to speak finds that its client is gone."""
-    server.over.set()
-    until(lambda: not server._open, "somebody is still connected")
-
-
-def until(true: Callable[[], object], complaint: str) -> None:
-    end = time.monotonic() + PATIENCE
-    while not true():
-        assert time.monotonic() < end, complaint
-        time.sleep(0.01)
-
-
-def command(project: Path, prompt: str, *words: str) -> list[str]:
-    return [
-        sys.executable, "-m", "turngate", "run", "-p", prompt, "--session", "x", "--model", MODEL,
-        "--project", str(project), "--allow", "Bash", "--output-format", "json", *words,
-    ]  # fmt: skip
+        yield lambda *replies: servers.enter_context(live.answering(monkeypatch, *replies))
 
 
 @contextmanager
-def running(project: Path, prompt: str, *words: str) -> Iterator[subprocess.Popen[str]]:
-    process = subprocess.Popen(
-        command(project, prompt, *words), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
+def running(project: Path, prompt: str, *more: str) -> Iterator[warm.Program]:
     try:
-        yield process
+        with live.running(project, prompt, "--output-format", "json", *more) as program:
+            yield program
     finally:
-        process.kill()
-        process.communicate()
         end_leftovers(project)
 
 
@@ -101,36 +65,11 @@ def killed(
 
 def resumed(project: Path, *words: str, prompt: str = "go on") -> tuple[int, Json]:
     """What the next process makes of it."""
-    done = subprocess.run(
-        command(project, prompt, "--resume", *words),
-        capture_output=True, text=True, check=False, timeout=PATIENCE,
-    )  # fmt: skip
+    given = ("--output-format", "json", "--resume", *words)
+    done = warm.run(live.words(project, prompt, *given), timeout=PATIENCE)
     result = json.loads(done.stdout)
     assert (done.stderr, result["session_id"]) == ("", "x")
     return done.returncode, result
-
-
-def conversation(body: Json) -> list[tuple[str, str]]:
-    """What a request carries, block by block: who, and what."""
-    return [_block(message["role"], block) for message in body["messages"] for block in blocks(message)]
-
-
-def blocks(message: Json) -> Sequence[Json]:
-    content = message["content"]
-    return content if isinstance(content, list) else [{"type": "text", "text": content}]
-
-
-def _block(role: str, block: Json) -> tuple[str, str]:
-    match block:
-        case {"type": "tool_use", "name": name}:
-            return "call", name
-        case {"type": "tool_result", "content": [{"text": text}]} | {
-            "type": "tool_result",
-            "content": str(text),
-        }:
-            return "result", text
-        case _:
-            return role, block["text"]
 
 
 def flags(project: Path) -> list[tuple[bool, int]]:
@@ -222,7 +161,6 @@ def test_half_an_answer_that_a_kill_cut_off_is_forgotten(
 ) -> None:
     server = model({"text": "half of what I say " * 100, "chunk_delay": 0.2}, "whole")
     with running(project, "build it", "--output-format", "stream-json") as process:
-        assert process.stdout is not None
         assert json.loads(process.stdout.readline())["type"] == "text_delta"
         process.send_signal(signal.SIGKILL)
         process.wait(PATIENCE)

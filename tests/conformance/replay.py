@@ -5,14 +5,13 @@ import hashlib
 import json
 import os
 import re
-import subprocess
-import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, assert_never
 
+from tests import warm
 from tests.anthropic_server import AnthropicServer, Json
 from tests.http_server import Endpoint
 from tests.make import script, write_settings
@@ -119,11 +118,9 @@ def replay_session(case: Case, stage: Stage, server: AnthropicServer) -> dict[st
 def replay_command(case: Case, stage: Stage, server: AnthropicServer) -> dict[str, Any]:
     """What `turngate run -p` does and prints, in the form of `recorded_command`."""
     _furnish(case, stage)
-    command = [sys.executable, "-m", "turngate", "run", "-p", PROMPT, "--dialect", "claude", "--model", MODEL]
+    command = ["run", "-p", PROMPT, "--dialect", "claude", "--model", MODEL]
     options = [*_options(case), "--trust", "--output-format", "json"]
-    done = subprocess.run(
-        [*command, *options], cwd=stage.project, capture_output=True, text=True, timeout=60, check=False
-    )
+    done = warm.run([*command, *options], cwd=stage.project)
     assert done.stdout, done.stderr
     printed = json.loads(done.stdout)
     traces = _traces(case, stage, App(()))
