@@ -19,8 +19,9 @@ from turngate.core.hooks import AgentHook, CallbackHook, CommandHook, HttpHook, 
 from turngate.core.reports import Broke, Detached, Exited, Skipped, TimedOut
 from turngate.core.settings import Settings
 from turngate.core.verdict import Continue, Stop, outcome, unenforced
-from turngate.engine import StopHooksResult, ask_hooks, run_stop_hooks
+from turngate.engine import ask_hooks
 from turngate.journal import Journal
+from turngate.once import StopHooksResult, run_stop_hooks
 from turngate.shells.local import LocalShell
 
 

@@ -32,10 +32,11 @@ from turngate.core.settings import Settings
 from turngate.core.turn import Continuation, SessionEvent, TurnResult
 from turngate.core.verdict import HookRun, outcome
 from turngate.core.wire import encode, run_json
-from turngate.engine import ask_hooks, run_stop_hooks
+from turngate.engine import ask_hooks
 from turngate.errors import UsageError
 from turngate.models.judges import Judges
 from turngate.models.scripted import ScriptedModel
+from turngate.once import run_stop_hooks
 from turngate.ports import Model, World
 from turngate.shells.local import LocalShell
 
@@ -741,6 +742,14 @@ def test_a_call_from_python_asks_the_judge_of_the_settings(project: Path) -> Non
     configure(project, write_judge(project, NO))
     found = asyncio.run(run_stop_hooks(LocalShell(), str(project), stop_input(project)))
     assert (found.should_stop, found.continue_reason, found.warnings) == (False, "run the tests", [])
+
+
+def test_a_call_from_python_asks_agent_hooks_as_well(project: Path) -> None:
+    answer = {"tool": "StructuredOutput", "input": {"ok": False, "reason": "TODO is open"}}
+    hooks = {"Stop": [{"hooks": [{"type": "agent", "prompt": "Look."}]}]}
+    write_settings(project, "turngate", {"hooks": hooks, "turngate": {"judge": write_judge(project, answer)}})
+    found = asyncio.run(run_stop_hooks(LocalShell(), str(project), stop_input(project)))
+    assert (found.should_stop, found.continue_reason, found.warnings) == (False, "TODO is open", [])
 
 
 def stop_input(project: Path) -> StopHookInput:

@@ -25,7 +25,8 @@ from turngate.core.hooks import CommandHook, label
 from turngate.core.reports import Exited, Report, TimedOut
 from turngate.core.settings import Problem, Rule, Settings
 from turngate.core.verdict import Continue, HookRun, Stop, Verdict, outcome, unenforced, warnings
-from turngate.engine import StopHooksResult, ask_hooks, run_stop_hooks
+from turngate.engine import ask_hooks
+from turngate.once import StopHooksResult, run_stop_hooks
 from turngate.settings.files import load_settings
 from turngate.shells.local import LocalShell
 

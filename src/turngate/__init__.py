@@ -54,9 +54,9 @@ _HOME = {
     "LocalShell": "shells.local",
     "Journal": "journal",
     "load_settings": "settings.files",
-    "StopHooksResult": "engine",
+    "StopHooksResult": "once",
     "ask_hooks": "engine",
-    "run_stop_hooks": "engine",
+    "run_stop_hooks": "once",
 }
 
 __all__ = tuple(_HOME)

@@ -33,11 +33,11 @@ from turngate.core.verdict import Continue as Continue
 from turngate.core.verdict import HookOutput as HookOutput
 from turngate.core.verdict import HookRun as HookRun
 from turngate.core.verdict import Stop as Stop
-from turngate.engine import StopHooksResult as StopHooksResult
 from turngate.engine import ask_hooks as ask_hooks
-from turngate.engine import run_stop_hooks as run_stop_hooks
 from turngate.journal import Journal as Journal
 from turngate.models.scripted import ScriptedModel as ScriptedModel
+from turngate.once import StopHooksResult as StopHooksResult
+from turngate.once import run_stop_hooks as run_stop_hooks
 from turngate.options import HookCallbackMatcher as HookCallbackMatcher
 from turngate.options import HookGroup as HookGroup
 from turngate.options import InvalidOptions as InvalidOptions

@@ -1,32 +1,26 @@
 """The only place where thinking and the world meet: plan → run → conclude."""
 
 import asyncio
-import os
 import time
 from collections.abc import Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
-from typing import assert_never
 
 from turngate.core.decisions import Decision, Fault
-from turngate.core.dialect import Dialect
-from turngate.core.events import Event, StopHookInput
+from turngate.core.events import Event
 from turngate.core.hooks import CommandHook
 from turngate.core.interpret import interpret
 from turngate.core.plan import plan
 from turngate.core.reports import Broke, Detached, Report, Skipped, TimedOut
 from turngate.core.settings import Rule, Settings
 from turngate.core.shorten import long_texts, shortened
-from turngate.core.verdict import Continue, HookRun, Stop, Verdict, conclude, ends_asking, warnings
+from turngate.core.verdict import HookRun, Stop, Verdict, conclude, ends_asking
 from turngate.core.wire import run_json, verdict_json
-from turngate.journal import Journal, state_folder
-from turngate.models.judges import Judges
-from turngate.ports import Live, Shell, World
+from turngate.ports import Live, World
 from turngate.runners import run_hook
-from turngate.settings.files import load_settings
 from turngate.shells.room import room_for_processes
-from turngate.tasks import CancelledItself, is_cancelled, off_the_loop, to_the_end, told
+from turngate.tasks import CancelledItself, is_cancelled, off_the_loop, told
 
 
 async def ask_hooks(event: Event, settings: Settings, world: World) -> Verdict:
@@ -202,71 +196,3 @@ def _remember(verdict: Verdict, event: Event, settings: Settings, world: World) 
         shown = verdict_json(verdict, event.name, settings)
         shown["runs"] = len(verdict.runs)
         world.store.record(event.session_id, {"kind": "verdict", **shown})
-
-
-@dataclass(frozen=True)
-class StopHooksResult:
-    should_stop: bool
-    continue_reason: str | None = None
-    warnings: list[str] = field(default_factory=list)
-    stop_reason: str | None = None  # for the user, when a hook ended the turn
-
-
-async def run_stop_hooks(
-    runtime: Shell,
-    project_dir: str,
-    input: StopHookInput,  # noqa: A002 - the name is fixed
-    *,
-    abort: asyncio.Event | None = None,
-    dialect: str = "turngate",
-) -> StopHooksResult:
-    """Reads the project's settings and asks its stop hooks once. `abort` ends a running hook: the agent stops."""
-    settings = await off_the_loop(partial(load_settings, dialect=dialect), project_dir)
-    there = await off_the_loop(os.path.isdir, project_dir)
-    journal = Journal(state_folder())
-    judges = Judges(settings.judge)
-    world = World(runtime, project_dir, journal, judge=judges)
-
-    async def ask() -> Verdict:
-        verdict = await ask_hooks(input.event(), settings, world)
-        await world.close(settings.dialect.background_grace)
-        return verdict
-
-    try:
-        verdict = await _unless(abort, asyncio.create_task(ask()))
-    finally:
-        await world.close()
-        await to_the_end(judges.close())
-        await to_the_end(off_the_loop(journal.close))
-    notes = [*map(str, settings.errors), *([journal.fault] if journal.fault else [])]
-    if not there:
-        notes.insert(0, f"there is no project folder {project_dir}, so only your user settings were read")
-    if world.in_hook:
-        notes.append("this was started from a hook, so no hook was asked")
-    if verdict is None:
-        return StopHooksResult(should_stop=True, warnings=[*notes, "the stop hooks were aborted"])
-    notes += warnings(verdict.runs, settings.dialect)
-    match verdict:
-        case Stop(stop_reason=reason):
-            return StopHooksResult(should_stop=True, warnings=notes, stop_reason=reason)
-        case Continue(prompt=prompt):
-            return StopHooksResult(False, _bare(prompt, settings.dialect), notes)
-        case _:
-            assert_never(verdict)
-
-
-def _bare(prompt: str, dialect: Dialect) -> str:
-    """What the hooks said, without our own heading."""
-    return prompt if dialect.prefix_each else prompt.removeprefix(dialect.prefix)
-
-
-async def _unless(abort: asyncio.Event | None, asking: "asyncio.Task[Verdict]") -> Verdict | None:
-    """The verdict, or None when the abort comes first."""
-    aborting = asyncio.create_task(abort.wait() if abort else asyncio.Event().wait())
-    try:
-        await asyncio.wait({asking, aborting}, return_when=asyncio.FIRST_COMPLETED)
-        return asking.result() if asking.done() else None
-    finally:
-        aborting.cancel()
-        asking.cancel()
-        await to_the_end(asyncio.gather(asking, aborting, return_exceptions=True))

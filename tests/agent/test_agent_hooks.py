@@ -406,7 +406,7 @@ def test_a_childs_stop_is_looked_at_too(project: Path) -> None:
 def test_without_a_model_the_hook_is_unavailable_and_nobody_is_held(project: Path) -> None:
     verdict = asyncio.run(ask(project, HOOK))
     assert [run.decision for run in verdict.runs] == [
-        Fault("it is unavailable: no model is there to answer it")
+        Fault("it is unavailable: this world has no agent to ask")
     ]
 
 

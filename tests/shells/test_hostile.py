@@ -23,7 +23,7 @@ from turngate.core.hooks import CallbackHook, CommandHook
 from turngate.core.reports import Exited
 from turngate.core.shorten import cut_in_the_middle
 from turngate.core.verdict import Continue, RunOutcome, Stop, Verdict, outcome, said
-from turngate.engine import StopHooksResult, run_stop_hooks
+from turngate.once import StopHooksResult, run_stop_hooks
 from turngate.ports import STDERR_LIMIT, Output
 from turngate.shells.local import LocalShell
 

@@ -21,7 +21,8 @@ from turngate.core.events import StopHookInput
 from turngate.core.hooks import CallbackHook, CommandHook
 from turngate.core.reports import Broke, TimedOut
 from turngate.core.verdict import outcome
-from turngate.engine import StopHooksResult, ask_hooks, run_stop_hooks
+from turngate.engine import ask_hooks
+from turngate.once import StopHooksResult, run_stop_hooks
 from turngate.shells import room, tree
 from turngate.shells.local import LocalShell
 

@@ -5,12 +5,11 @@ import asyncio
 import json
 import signal
 import sys
-from importlib import import_module
 from typing import Any
 
 from turngate.cli.signals import interruptible
 from turngate.core.events import Event
-from turngate.core.hooks import AgentHook, label
+from turngate.core.hooks import label
 from turngate.core.names import EVENTS, STOP_EVENTS
 from turngate.core.plan import plan
 from turngate.core.reports import Detached
@@ -30,6 +29,7 @@ from turngate.core.wire import read_event, verdict_json
 from turngate.engine import ask_hooks
 from turngate.journal import Journal, state_folder
 from turngate.models.judges import Judges
+from turngate.once import new_world
 from turngate.ports import World
 from turngate.settings.files import load_settings
 from turngate.shells.local import LocalShell
@@ -43,7 +43,8 @@ def fire(options: argparse.Namespace, project: str, told: dict[str, Any]) -> int
     event = read_event(options.event, told, cwd=project)
     journal = Journal(state_folder())
     judges = Judges(settings.judge)
-    ended = interruptible(_ask(event, settings, _world(project, settings, journal, judges), judges))
+    world = new_world(LocalShell(), project, settings, journal, judges)
+    ended = interruptible(_ask(event, settings, world, judges))
     journal.close()
     if isinstance(ended, signal.Signals):
         print(f"turngate: {ended.name}, nothing was decided and no hook is left running", file=sys.stderr)
@@ -64,15 +65,6 @@ def fire(options: argparse.Namespace, project: str, told: dict[str, Any]) -> int
         _print(verdict, event, settings, problems)
     broken = any(p.event in (None, event.name) for p in settings.errors)
     return _exit_code(verdict, settings, strict=options.strict, broken=broken)
-
-
-def _world(project: str, settings: Settings, journal: Journal, judges: Judges) -> World:
-    """The agent of agent hooks is loaded only where there is one: most stops are cheap."""
-    world = World(LocalShell(), project, journal, judge=judges)
-    if any(isinstance(rule.hook, AgentHook) for rule in settings.rules):
-        agents = import_module("turngate.agent.inspecting")
-        world.inspect = agents.Inspector(project, settings, state_folder(), judges, world.environ, journal)
-    return world
 
 
 def _exit_code(verdict: Verdict, settings: Settings, *, strict: bool, broken: bool) -> int:

@@ -10,5 +10,5 @@ from turngate.tasks import leaving
 async def run_agent(hook: AgentHook, event: Event, world: World, live: Live) -> Report:
     """A model is foreign code: one that does not mind its cancellation is left."""
     if world.inspect is None:
-        return Broke("it is unavailable: no model is there to answer it")
+        return Broke("it is unavailable: this world has no agent to ask")
     return await leaving(world.inspect(hook, event, live))
