@@ -156,6 +156,16 @@ def broken(event: StopEvent) -> None:
     raise LookupError("no such check")
 
 
+async def leaves(event: StopEvent) -> None:
+    sys.exit(3)
+
+
+def circular(event: StopEvent) -> dict[str, Any]:
+    answer: dict[str, Any] = {"decision": "block", "reason": "go on"}
+    answer["more"] = answer
+    return answer
+
+
 @pytest.mark.req("S2-13", "S2-32", "S2-34")
 @pytest.mark.parametrize(
     ("event", "hook", "answer"),
@@ -197,6 +207,35 @@ def broken(event: StopEvent) -> None:
             },
         ),
         ("Stop", CallbackHook(broken), "LookupError: no such check"),
+        ("Stop", CallbackHook(leaves), "SystemExit: 3"),
+        (
+            "Stop",
+            CallbackHook(circular),
+            "its answer can not be written as JSON: ValueError: Circular reference detected",
+        ),
+        (
+            "Stop",
+            CallbackHook(lambda _: {"systemMessage": "fine", "more": object()}),
+            "its answer can not be written as JSON: TypeError: Object of type object is not JSON serializable",
+        ),
+        (
+            "Stop",
+            CallbackHook(lambda _: {"more": {7}}, mode="observe", id="watch"),
+            {
+                "systemMessage": "watch failed: its answer can not be written as JSON: "
+                "TypeError: Object of type set is not JSON serializable"
+            },
+        ),
+        (
+            "Stop",
+            CallbackHook(lambda _: {"decision": "block", "reason": "\ud800"}, blocking=True),
+            {
+                "decision": "block",
+                "reason": "this check is broken and must work before you may stop: its answer can not be written as "
+                "JSON: UnicodeEncodeError: 'utf-8' codec can't encode character '\\ud800' in position 33: "
+                "surrogates not allowed",
+            },
+        ),
         ("Stop", CallbackHook(lambda _: 7), "it returned int; expected a decision, a dict or None"),
         (
             "Stop",
@@ -217,6 +256,12 @@ def test_what_a_function_returns_comes_back_in_claude_codes_words(
     project: Path, event: str, hook: CallbackHook, answer: object
 ) -> None:
     assert answers(heard(Options({event: [hook]}), project)) == [answer]
+
+
+def test_a_number_that_json_does_not_know_is_no_answer(project: Path) -> None:
+    hook = CallbackHook(lambda _: {"decision": "block", "reason": "go on", "more": float("nan")})
+    [said] = answers(heard(Options({"Stop": [hook]}), project))
+    assert said.startswith("its answer can not be written as JSON: ValueError: Out of range float values")
 
 
 def test_hooks_and_settings_that_are_there_already_stay(project: Path) -> None:
@@ -248,21 +293,57 @@ def test_what_claude_code_can_not_be_told_is_refused_all_at_once() -> None:
                 PromptHook("?", transcript="digest"),
                 CallbackHook(allow, detached=True),
                 CommandHook("off", enabled=False, blocking=True),
+                PromptHook("?", model="openai:gpt"),
+                HookGroup("coder", [AgentHook("?", model="google:gemini")]),
             ]
         },
         model="openai:gpt",
+        judge="openai:small",
+        dialect="mux",
+        limit=0,
     )
     with pytest.raises(InvalidOptions) as raised:
-        options.for_claude()
+        options.for_claude({})
     assert str(raised.value) == (
-        "6 problems in the options\n"
+        "12 problems in the options\n"
         "  Stop[0].mode: can not be told to Claude Code\n"
         "  Stop[1].blocking: can not be told to Claude Code\n"
         "  Stop[1].env: can not be told to Claude Code\n"
         "  Stop[2].transcript: can not be told to Claude Code\n"
         "  Stop[3].detached: can not be told to Claude Code\n"
-        "  model: is 'openai:gpt', expected a model of Anthropic's for Claude Code"
+        "  Stop[5].model: is 'openai:gpt', expected a model of Anthropic's for Claude Code\n"
+        "  Stop[6].hooks[0].model: is 'google:gemini', expected a model of Anthropic's for Claude Code\n"
+        "  model: is 'openai:gpt', expected a model of Anthropic's for Claude Code\n"
+        "  judge: is 'openai:small', expected a model of Anthropic's for Claude Code\n"
+        "  dialect: is 'mux', expected \"claude\" for Claude Code\n"
+        "  limit: is 0, which means no limit to Claude Code, expected 1 or more\n"
+        "  base: is a dict, expected ClaudeAgentOptions"
     )
+
+
+def test_what_claude_code_does_anyway_is_not_written() -> None:
+    options = Options(
+        {"Stop": [PromptHook("?", transcript="full", mode="gate", model="anthropic:claude-haiku-4-5")]},
+        dialect="claude",
+    )
+    assert json.loads(options.for_claude().settings) == {
+        "hooks": {"Stop": [{"hooks": [{"type": "prompt", "prompt": "?", "model": "claude-haiku-4-5"}]}]}
+    }
+
+
+@pytest.mark.parametrize(
+    ("limit", "env", "told"),
+    [
+        (None, {"A": "1"}, {"A": "1"}),
+        (2, {"A": "1"}, {"A": "1", "CLAUDE_CODE_STOP_HOOK_BLOCK_CAP": "2"}),
+        (2, {"CLAUDE_CODE_STOP_HOOK_BLOCK_CAP": "5"}, {"CLAUDE_CODE_STOP_HOOK_BLOCK_CAP": "5"}),
+    ],
+)
+def test_the_limit_travels_in_a_variable_unless_the_base_has_it(
+    limit: int | None, env: dict[str, str], told: dict[str, str]
+) -> None:
+    base = claude_agent_sdk.ClaudeAgentOptions(env=env)
+    assert Options(limit=limit).for_claude(base).env == told
 
 
 @pytest.mark.parametrize(

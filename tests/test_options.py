@@ -8,9 +8,12 @@ import warnings
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.make import stop_event, subagent_stop, world
 from turngate import (
@@ -108,7 +111,40 @@ def nothing(event: StopEvent) -> None: ...
             )
             for limit in ("30", 1.5, 0, -5, None, True)
         ),
-        ("Stop", [CommandHook("true", timeout=True)], "Stop[0].timeout: is True, expected a number of seconds above 0"),
+        (
+            "Stop",
+            [{"type": "command", "command": "true", "timeout": 10**5000}],
+            "Stop[0].timeout: is a number of more than 60 digits, expected a whole number of milliseconds above 0",
+        ),
+        ("Stop", [CallbackHook(nothing, name=5)], "Stop[0].name: is 5, expected a string"),  # type: ignore[arg-type]
+        *(
+            ("Stop", [hook], "Stop[0].env: is a dict, expected an object of names and strings")
+            for hook in (
+                CommandHook("true", env={1: "a"}),  # type: ignore[dict-item]
+                {"type": "command", "command": "true", "env": {1: "a"}},
+            )
+        ),
+        *(
+            ("Stop", [hook], "Stop[0].headers: is a dict, expected an object of strings")
+            for hook in (
+                HttpHook("https://x", headers={1: "a"}),  # type: ignore[dict-item]
+                {"type": "http", "url": "https://x", "headers": {1: "a"}},
+            )
+        ),
+        *(
+            (
+                "Stop",
+                [hook],
+                "Stop[0].url: not a url is no address that can be asked: it must begin with https:// or http:// and name a host",
+            )
+            for hook in (HttpHook("not a url"), {"type": "http", "url": "not a url"})
+        ),
+        (
+            "Stop",
+            [HttpHook("https://me:secret@x/")],
+            "Stop[0].url: https://…@x/ holds a password: put it into `headers`, as a variable",
+        ),
+        ("Stop", [{"type": "command", "command": "true", 10**5000: 1}], "Stop[0].a number of more than 60 digits: is no field of a command hook"),
         ("PreStop", [], f"PreStop: is no known event, expected one of {EVENTS}"),
         ("stop", [], f'stop: is no known event, expected one of {EVENTS} (did you mean "Stop"?)'),
         ("Notification", [], "Notification: is an event that Turngate does not fire"),
@@ -172,6 +208,22 @@ def test_every_mistake_is_said_at_once() -> None:
         '  dialect: is \'klingon\', expected one of "turngate", "mux", "claude"',
         "  limit: is -1, expected a whole number, 0 or more",
     ]
+
+
+@pytest.mark.req("S2-20")
+@pytest.mark.parametrize(
+    ("own", "said"),
+    [
+        ({"timeout_ms": 10**5000}, "timeout_ms: is a number of more than 60 digits, expected a whole number of milliseconds above 0"),
+        ({"limit": 10**5000}, "limit: is a number of more than 60 digits, expected a whole number, 0 or more"),
+        ({"limit": -(10**5000)}, "limit: is a number of more than 60 digits, expected a whole number, 0 or more"),
+        ({"mode": {1: "gate"}}, 'mode: is a dict, expected "gate" or "observe", for all or per event'),
+    ],
+)  # fmt: skip
+def test_an_odd_value_of_the_options_themselves_is_a_mistake_like_any_other(own: Any, said: str) -> None:
+    with pytest.raises(InvalidOptions) as raised:
+        Options(**own)
+    assert str(raised.value) == f"1 problem in the options\n  {said}"
 
 
 def test_hooks_that_are_no_dict_are_a_mistake() -> None:
@@ -270,12 +322,57 @@ def test_json_that_is_no_object_is_a_mistake(told: str, said: str) -> None:
     [
         ("", "line 1, column 1: Expecting value"),
         ('{"hooks": {}}\n}', "line 2, column 1: Extra data"),
+        ("[" * 100_000, "it is nested too deeply"),
+        ('{"hooks":' + '{"a":' * 100_000, "it is nested too deeply"),
+        ('{"limit":' + "9" * 5000 + "}", "a number in it is too long"),
     ],
 )
 def test_a_text_that_is_no_json_is_a_mistake(text: str, said: str) -> None:
     with pytest.raises(InvalidOptions) as raised:
         Options.from_json(text)
     assert str(raised.value) == f"1 problem in the options\n  is not JSON: {said}"
+
+
+def test_json_that_holds_itself_is_a_mistake_like_any_other() -> None:
+    itself: list[Any] = []
+    itself.append(itself)
+    group: dict[str, Any] = {}
+    group["hooks"] = [group]
+    with pytest.raises(InvalidOptions) as raised:
+        Options.from_json({"hooks": {"Stop": itself, "SubagentStop": [group]}})
+    assert str(raised.value) == (
+        "2 problems in the options\n"
+        "  Stop[0]: is a list, expected a hook\n"
+        "  SubagentStop[0].hooks[0].type: is missing, expected one of "
+        '"command", "prompt", "agent", "http", "callback"'
+    )
+
+
+@pytest.mark.parametrize(("given", "what"), [(5, "5"), (nothing, "of the type function")])
+def test_functions_that_are_no_list_are_a_mistake(given: Any, what: str) -> None:
+    with pytest.raises(InvalidOptions) as raised:
+        Options.from_json({}, callbacks=given)
+    assert str(raised.value) == (
+        f"1 problem in the options\n  callbacks: is {what}, expected a list of functions"
+    )
+
+
+def test_tuples_and_read_only_dicts_get_their_functions_too() -> None:
+    callback = MappingProxyType({"type": "callback"})
+    group = MappingProxyType({"matcher": "Bash", "hooks": (callback,)})
+    command = MappingProxyType(
+        {"type": "command", "command": "x", "args": ("a",), "env": MappingProxyType({"A": "b"})}
+    )
+    told = MappingProxyType({"hooks": MappingProxyType({"PreToolUse": (callback, group, command)})})
+    assert Options.from_json(told, [nothing, print]) == Options(
+        {
+            "PreToolUse": [
+                CallbackHook(nothing),
+                HookGroup("Bash", (CallbackHook(print),)),
+                CommandHook("x", args=("a",), env={"A": "b"}),
+            ]
+        }
+    )
 
 
 def test_a_function_too_many_is_a_mistake_beside_the_others() -> None:
@@ -295,6 +392,124 @@ def test_a_function_too_many_is_a_mistake_beside_the_others() -> None:
 def test_a_limit_below_a_millisecond_is_written_as_one() -> None:
     told = Options({"Stop": [CommandHook("true", timeout=0.0001)]}).to_json()
     assert told == {"hooks": {"Stop": [{"type": "command", "command": "true", "timeout": 1}]}}
+
+
+texts = st.text("ab é$", min_size=1).filter(str.strip)
+words = st.text("ab é$")
+
+
+def fields_of(**own: st.SearchStrategy[Any]) -> dict[str, st.SearchStrategy[Any]]:
+    """A field of every kind of hook, and its own."""
+    return {
+        "timeout_ms": st.none() | st.integers(1, 10**12),
+        "id": st.none() | texts,
+        "enabled": st.booleans(),
+        "mode": st.sampled_from([None, "gate", "observe"]),
+        "blocking": st.booleans(),
+        "outcomes": st.lists(st.sampled_from(["ok", "error", "timeout"]), min_size=1),
+        "detached": st.booleans(),
+        "condition": st.none() | texts,
+        "status_message": st.none() | words,
+        **own,
+    }
+
+
+def optional(**fields: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[str, Any]]:
+    return st.fixed_dictionaries({}, optional=fields)
+
+
+hooks = st.one_of(
+    st.builds(
+        lambda command, others: CommandHook(command, **others), texts,
+        optional(**fields_of(
+            args=st.none() | st.lists(words), shell=st.sampled_from([None, "sh", "bash"]),
+            env=st.dictionaries(st.sampled_from("AB"), words),
+        )),
+    ),
+    st.builds(
+        lambda prompt, others: PromptHook(prompt, **others), texts,
+        optional(**fields_of(
+            model=st.none() | texts, transcript=st.sampled_from([None, "none", "last", "digest", "full"]),
+        )),
+    ),
+    st.builds(
+        lambda prompt, others: AgentHook(prompt, **others), texts, optional(**fields_of(model=st.none() | texts))
+    ),
+    st.builds(
+        lambda path, others: HttpHook(f"https://x/{path}", **others), st.text("ab"),
+        optional(**fields_of(headers=st.dictionaries(texts, words), allowed_env_vars=st.lists(words))),
+    ),
+    st.builds(
+        lambda function, others: CallbackHook(function, **others), st.sampled_from([nothing, print, len]),
+        optional(**fields_of()),
+    ),
+)  # fmt: skip
+groups = st.builds(HookGroup, st.sampled_from([None, "", "*", "coder"]), st.lists(hooks, max_size=3))
+
+
+def per_event(*known: str) -> st.SearchStrategy[Any]:
+    word = st.sampled_from(known)
+    return st.none() | word | st.dictionaries(st.sampled_from(["Stop", "PreToolUse"]), word)
+
+
+@pytest.mark.req("S2-04", "S2-05", "S2-06", "S2-07")
+@given(
+    st.dictionaries(st.sampled_from(["Stop", "SubagentStop"]), st.lists(hooks | groups, max_size=3)),
+    optional(
+        timeout_ms=st.none() | st.integers(1, 10**12),
+        mode=per_event("gate", "observe"),
+        order=per_event("parallel", "sequential", "first_block"),
+        dialect=st.sampled_from([None, "turngate", "mux", "claude"]),
+        limit=st.none() | st.integers(0, 10**9),
+        model=st.none() | texts,
+        judge=st.none() | texts,
+    ),
+)
+def test_whatever_is_written_comes_back(configs: Any, own: dict[str, Any]) -> None:
+    options = Options(configs, **own)
+    functions = [
+        rule.hook.callback for rule in options.rules_as_written() if isinstance(rule.hook, CallbackHook)
+    ]
+    told = options.to_json()
+    assert (
+        options == Options.from_json(told, functions) == Options.from_json(json.dumps(told), iter(functions))
+    )
+
+
+def test_what_is_changed_later_changes_no_options() -> None:
+    args, outcomes, names = ["a"], ["error"], ["T"]
+    inner: list[Any] = [CallbackHook(nothing)]
+    env, headers, entry = {"A": "b"}, {"X": "$T"}, {"C": "d"}
+    mode: Any = {"Stop": "observe"}
+    order: Any = {"Stop": "parallel"}
+    hooks: list[Any] = [
+        CommandHook("x", args=args, outcomes=outcomes, env=env),  # type: ignore[arg-type]
+        HttpHook("https://x", headers=headers, allowed_env_vars=names),  # type: ignore[arg-type]
+        {"type": "command", "command": "y", "env": entry},
+        HookGroup(None, inner),
+    ]
+    options = Options({"Stop": hooks}, mode=mode, order=order)
+    written = options.to_json()
+    for changed in (args, outcomes, names, inner, hooks):
+        changed.append("bogus")
+    for each in (env, headers, entry, mode, order):
+        each["Stop"] = "bogus"
+    options.to_json()["mode"]["Stop"] = "bogus"
+    assert (options.to_json(), options) == (
+        written,
+        Options(
+            {
+                "Stop": [
+                    CommandHook("x", args=("a",), outcomes=("error",), env={"A": "b"}),
+                    HttpHook("https://x", headers={"X": "$T"}, allowed_env_vars=("T",)),
+                    CommandHook("y", env={"C": "d"}),
+                    HookGroup(None, (CallbackHook(nothing),)),
+                ]
+            },
+            mode={"Stop": "observe"},
+            order={"Stop": "parallel"},
+        ),
+    )
 
 
 # What is right
@@ -548,8 +763,9 @@ def test_a_mistake_in_the_old_form_is_said_as_any_other() -> None:
     with pytest.raises(InvalidOptions) as raised:
         Options({"Stop": [wrong, odd, bare]})
     assert str(raised.value) == (
-        "3 problems in the options\n"
+        "4 problems in the options\n"
         "  Stop[0].timeout: is 0, expected a number of seconds above 0\n"
+        "  Stop[0].hooks[1].callback: is 'f', expected a function\n"
         "  Stop[1].hooks[1].callback: is 'f', expected a function\n"
         "  Stop[2].hooks: is of the type function, expected a list of functions"
     )
@@ -608,6 +824,17 @@ def test_a_group_may_hold_a_function_beside_hooks() -> None:
         )
     assert options == Options(
         {"Stop": [HookGroup(None, (CommandHook("true"), CallbackHook(nothing), PromptHook("?")))]}
+    )
+
+
+def test_the_old_form_warns_of_itself_also_with_a_limit_that_nobody_can_write() -> None:
+    with pytest.warns(DeprecationWarning, match="timeout=a number of more than 60 digits"):
+        old = HookCallbackMatcher(hooks=[nothing], timeout=10**5000)
+    with pytest.raises(InvalidOptions) as raised:
+        Options({"Stop": [old]})
+    assert str(raised.value) == (
+        "1 problem in the options\n"
+        "  Stop[0].timeout: is a number of more than 60 digits, expected a number of seconds above 0"
     )
 
 

@@ -22,10 +22,38 @@ def test_a_timeout_is_in_seconds_and_timeout_ms_in_milliseconds() -> None:
 
 
 @pytest.mark.req("C-01")
-@pytest.mark.parametrize("seconds", [0, -1, math.nan])
-def test_a_timeout_that_is_not_above_zero_is_the_callers_fault(seconds: Any) -> None:
-    with pytest.raises(ValueError, match="a hook's timeout must be more than 0 seconds"):
-        CommandHook("x", timeout=seconds)
+@pytest.mark.parametrize(
+    ("limit", "said"),
+    [
+        ({"timeout": 0}, "timeout must be a number of seconds above 0, not 0"),
+        ({"timeout": -1}, "timeout must be a number of seconds above 0, not -1"),
+        ({"timeout": math.nan}, "timeout must be a number of seconds above 0, not nan"),
+        ({"timeout": math.inf}, "timeout must be a number of seconds above 0, not inf"),
+        ({"timeout": "5"}, "timeout must be a number of seconds above 0, not '5'"),
+        ({"timeout": True}, "timeout must be a number of seconds above 0, not True"),
+        ({"timeout": [5]}, "timeout must be a number of seconds above 0, not a list"),
+        ({"timeout": 10**5000}, "timeout must be a number of seconds above 0, not a number of more than 60 digits"),
+        ({"timeout_ms": 0}, "timeout_ms must be a whole number of milliseconds above 0, not 0"),
+        ({"timeout_ms": 1.5}, "timeout_ms must be a whole number of milliseconds above 0, not 1.5"),
+        ({"timeout_ms": "5"}, "timeout_ms must be a whole number of milliseconds above 0, not '5'"),
+        ({"timeout_ms": True}, "timeout_ms must be a whole number of milliseconds above 0, not True"),
+        (
+            {"timeout_ms": 10**400},
+            "timeout_ms must be a whole number of milliseconds above 0, not a number of more than 60 digits",
+        ),
+    ],
+)  # fmt: skip
+def test_a_limit_that_no_clock_can_keep_is_the_callers_fault(limit: Any, said: str) -> None:
+    with pytest.raises(ValueError, match="a hook's timeout") as raised:
+        CommandHook("x", **limit)
+    assert str(raised.value) == f"a hook's {said}"
+
+
+@pytest.mark.req("C-01")
+def test_two_units_at_once_are_the_callers_fault() -> None:
+    with pytest.raises(ValueError, match="give timeout") as raised:
+        CommandHook("x", timeout=1, timeout_ms=1000)
+    assert str(raised.value) == "give timeout (seconds) or timeout_ms (milliseconds), not both"
 
 
 def test_every_kind_has_its_name_and_its_words() -> None:

@@ -1,9 +1,10 @@
 """Claude's Agent SDK: our hooks as its options. What Claude Code can run itself travels in its settings JSON, where
 timeouts are in seconds; a function is called here, when Claude Code asks for it, and its answer is translated."""
 
+import asyncio
 import json
 import os
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import replace
 from typing import Any, assert_never
 
@@ -11,29 +12,28 @@ from claude_agent_sdk import ClaudeAgentOptions, HookMatcher
 
 from turngate.core.decisions import Advise, Allow, Block, Decision, Fault, Halt
 from turngate.core.dialect import CLAUDE
-from turngate.core.hooks import AgentHook, CallbackHook, Hook, PromptHook, label
+from turngate.core.hooks import AgentHook, CallbackHook, Hook, PromptHook, in_words, label
 from turngate.core.interpret import interpret
 from turngate.core.reports import Returned
 from turngate.core.settings import Problem, Rule
 from turngate.core.wire import read_event
 from turngate.errors import TurngateError, UsageError
-from turngate.options import InvalidOptions
-from turngate.options.functions import speaks_sdk
+from turngate.options import InvalidOptions, Options
+from turngate.options.functions import meant, speaks_sdk
 from turngate.options.written import config_json
 from turngate.runners.callback import run_callback
+from turngate.tasks import told as in_its_words
 
 
-def claude_options(
-    rules: Iterable[Rule], *, model: str | None, judge: str | None, base: ClaudeAgentOptions | None
-) -> ClaudeAgentOptions:
-    base = base or ClaudeAgentOptions()
-    rules = [rule for rule in rules if rule.hook.enabled]
-    problems = [problem for rule in rules for problem in _untold(rule)]
-    problems += [
-        Problem(file="", field=name, message=f"is {given!r}, expected a model of Anthropic's for Claude Code")
-        for name, given in (("model", model), ("judge", judge))
-        if given and _provider(given) != "anthropic"
+def claude_options(options: Options, base: ClaudeAgentOptions | None) -> ClaudeAgentOptions:
+    base = ClaudeAgentOptions() if base is None else base
+    rules = [rule for rule in options.rules_as_written() if rule.hook.enabled]
+    problems = [
+        Problem(file="", event=rule.event, index=rule.index, field=name, message=message)
+        for rule in rules
+        for name, message in _untold(rule.hook)
     ]
+    problems += [Problem(file="", field=name, message=message) for name, message in _other(options, base)]
     if problems:
         raise InvalidOptions(problems)
     told, hooks = _settings(base), dict(base.hooks or {})
@@ -46,44 +46,65 @@ def claude_options(
         else:
             group = {"matcher": rule.matcher} if rule.matcher else {}
             groups = told.setdefault("hooks", {}).setdefault(rule.event, [])
-            groups.append({**group, "hooks": [_config(rule.hook, judge)]})
+            groups.append({**group, "hooks": [_config(rule.hook, options.judge)]})
     return replace(
         base,
         hooks=hooks or None,
-        settings=json.dumps(told, ensure_ascii=False) if told else None,
-        model=base.model or (_name(model) if model else None),
+        settings=json.dumps(told) if told else None,
+        model=base.model or (_name(options.model) if options.model else None),
+        env={**_limit(options), **base.env},
     )
 
 
 # What Claude Code does not know, and what would be another gate without it.
 _OURS = ("blocking", "mode", "env", "transcript")
+_ITS_OWN = {"mode": "gate", "transcript": "full"}  # what it does anyway
 
 
-def _untold(rule: Rule) -> list[Problem]:
-    hook = rule.hook
-    ours: tuple[str, ...] = _OURS
-    if isinstance(hook, CallbackHook):
-        ours = ("detached",)
-    elif hook.mode == "gate":
-        ours = tuple(name for name in _OURS if name != "mode")
-    return [
-        Problem(
-            file="", event=rule.event, index=rule.index, field=name, message="can not be told to Claude Code"
-        )
-        for name in ours
-        if getattr(hook, name, None)
-    ]
+def _untold(hook: Hook) -> Iterator[tuple[str, str]]:
+    for name in ("detached",) if isinstance(hook, CallbackHook) else _OURS:
+        given = getattr(hook, name, None)
+        if given and given != _ITS_OWN.get(name):
+            yield name, "can not be told to Claude Code"
+    if isinstance(hook, PromptHook | AgentHook) and _is_foreign(hook.model):
+        yield "model", _foreign(hook.model)
+
+
+def _other(options: Options, base: object) -> Iterator[tuple[str, str]]:
+    """The same of all that is no hook."""
+    for name, model in (("model", options.model), ("judge", options.judge)):
+        if _is_foreign(model):
+            yield name, _foreign(model)
+    if options.dialect not in (None, CLAUDE.name):
+        yield "dialect", f'is {options.dialect!r}, expected "{CLAUDE.name}" for Claude Code'
+    if options.limit == 0:
+        yield "limit", "is 0, which means no limit to Claude Code, expected 1 or more"
+    if not isinstance(base, ClaudeAgentOptions):
+        yield "base", f"is {in_words(base)}, expected ClaudeAgentOptions"
+
+
+def _limit(options: Options) -> dict[str, str]:
+    """Claude Code is told in a variable how often its hooks may send it on."""
+    if options.limit is None or CLAUDE.limit_variable is None:
+        return {}
+    return {CLAUDE.limit_variable: str(options.limit)}
 
 
 def _config(hook: Hook, judge: str | None) -> dict[str, Any]:
     told = config_json(hook, per_second=1)
     if isinstance(hook, PromptHook | AgentHook) and (hook.model or judge):
         told["model"] = _name(hook.model or judge or "")
-    return {name: value for name, value in told.items() if name not in ("id", "outcomes", "mode")}
+    return {name: value for name, value in told.items() if name not in ("id", "outcomes", *_ITS_OWN)}
 
 
-def _provider(model: str) -> str:
-    return model.partition(":")[0] if ":" in model else "anthropic"
+def _is_foreign(model: str | None) -> bool:
+    """Names of Bedrock have a colon as well (`us.anthropic.claude-…-v1:0`), but providers have no dot."""
+    provider, colon, _ = (model or "").partition(":")
+    return bool(colon) and provider != "anthropic" and "." not in provider
+
+
+def _foreign(model: str | None) -> str:
+    return f"is {model!r}, expected a model of Anthropic's for Claude Code"
 
 
 def _name(model: str) -> str:
@@ -124,10 +145,12 @@ def _answering(rule: Rule, hook: CallbackHook) -> Callable[[Any, str | None, Any
 
     async def answer(told: Any, tool_use_id: str | None, context: Any) -> dict[str, Any]:
         try:
-            value = await _value(rule, hook, (told, tool_use_id, context))
-            decision = interpret(Returned(_without_underscores(value)), rule, CLAUDE)
-        except Exception as error:  # noqa: BLE001 - foreign code
-            value, decision = None, Fault(f"{type(error).__name__}: {error}")
+            value = meant(await _value(rule, hook, (told, tool_use_id, context)))
+            decision = _unwritable(value) or interpret(Returned(value), rule, CLAUDE)
+        except (KeyboardInterrupt, GeneratorExit, asyncio.CancelledError):
+            raise
+        except BaseException as error:  # noqa: BLE001 - foreign code
+            value, decision = None, Fault(in_its_words(error))
         if hook.mode == "observe":
             return _observed(decision, hook)
         if isinstance(decision, Fault):
@@ -143,9 +166,15 @@ async def _value(rule: Rule, hook: CallbackHook, told: tuple[Any, str | None, An
     return await run_callback(hook.callback, read_event(rule.event, told[0], cwd=told[0].get("cwd", "")))
 
 
-def _without_underscores(value: Any) -> Any:
-    """The SDK writes `continue_` and `async_`, which are words of Python."""
-    return {name.rstrip("_"): each for name, each in value.items()} if isinstance(value, dict) else value
+def _unwritable(value: Any) -> Fault | None:
+    """A dict goes to Claude Code as it is, in one line of JSON."""
+    if not isinstance(value, dict):
+        return None
+    try:
+        json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
+    except (TypeError, ValueError, RecursionError) as error:
+        return Fault(f"its answer can not be written as JSON: {in_its_words(error)}")
+    return None
 
 
 def _observed(decision: Decision, hook: CallbackHook) -> dict[str, Any]:

@@ -15,7 +15,7 @@ class _Options:
     """What every kind of hook may say about itself."""
 
     timeout: float | None = None  # seconds; None: what the settings or the dialect say
-    timeout_ms: InitVar[float | None] = None
+    timeout_ms: InitVar[int | None] = None
     id: str | None = None
     enabled: bool = True
     mode: Mode | None = None
@@ -25,13 +25,46 @@ class _Options:
     condition: str | None = None  # `if`
     status_message: str | None = None
 
-    def __post_init__(self, timeout_ms: float | None) -> None:
-        if timeout_ms is not None:
-            if self.timeout is not None:
-                raise ValueError("give timeout (seconds) or timeout_ms (milliseconds), not both")
-            object.__setattr__(self, "timeout", timeout_ms / 1000)
-        if self.timeout is not None and not self.timeout > 0:
-            raise ValueError(f"a hook's timeout must be more than 0 seconds, not {self.timeout!r}")
+    def __post_init__(self, timeout_ms: int | None) -> None:
+        """A bad limit is said where it is written: a hook may run without any `Options`."""
+        if self.timeout is not None and not is_seconds(self.timeout):
+            raise ValueError(f"a hook's timeout must be {SECONDS}, not {in_words(self.timeout)}")
+        if timeout_ms is None:
+            return
+        if not is_milliseconds(timeout_ms):
+            raise ValueError(f"a hook's timeout_ms must be {MILLISECONDS}, not {in_words(timeout_ms)}")
+        if self.timeout is not None:
+            raise ValueError("give timeout (seconds) or timeout_ms (milliseconds), not both")
+        object.__setattr__(self, "timeout", timeout_ms / 1000)
+
+
+LONGEST = 10**9  # seconds; a number that no clock of ours can hold is a mistake
+SECONDS = "a number of seconds above 0"
+MILLISECONDS = "a whole number of milliseconds above 0"
+
+
+def is_seconds(value: Any) -> bool:
+    return type(value) in (int, float) and 0 < value <= LONGEST
+
+
+def is_milliseconds(value: Any) -> bool:
+    return type(value) is int and 0 < value <= LONGEST * 1000
+
+
+def in_words(value: Any) -> str:
+    """What somebody gave, in a sentence about it."""
+    match value:
+        case Mapping():
+            return "a dict"
+        case list() | tuple():
+            return "a list"
+        case int() if abs(value) >= 10**60:  # Python itself refuses to write a very long one
+            return "a number of more than 60 digits"
+        case str() | int() | float() | None:
+            words = repr(value)
+            return words if len(words) <= 60 else words[:59] + "…"
+        case _:
+            return f"of the type {type(value).__name__}"
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from turngate.core.settings import Order, Problem, Rule, Settings
 from turngate.errors import UsageError
 from turngate.options.forms import Config, HookCallbackMatcher, HookGroup, hook_of
 from turngate.options.functions import understood
-from turngate.options.reading import OWN, read
+from turngate.options.reading import OWN, plain, read
 from turngate.options.written import options_json, told_in
 
 __all__ = ["HookCallbackMatcher", "HookGroup", "InvalidOptions", "Options"]
@@ -34,7 +34,7 @@ class InvalidOptions(UsageError, ValueError):
 class Options:
     """The hooks of each event, in order; a list may mix kinds, and the JSON form of a config is understood too.
 
-    Raises InvalidOptions, a ValueError, which lists everything that is wrong.
+    Raises InvalidOptions, a ValueError, which lists everything that is wrong. What it was given is copied.
     """
 
     hooks: Mapping[str, Sequence[Config]] = field(default_factory=dict)
@@ -48,14 +48,16 @@ class Options:
     judge: str | None = None  # the model of prompt hooks
 
     def __post_init__(self) -> None:
-        hooks, problems = read(self.hooks, self._own())
+        own = self._own()
+        hooks, problems = read(self.hooks, own)
         if problems:
             raise InvalidOptions(problems)
-        object.__setattr__(self, "hooks", hooks)
+        for name, value in (("hooks", hooks), *own.items()):
+            object.__setattr__(self, name, value)
 
     def _own(self) -> dict[str, Any]:
-        """Everything but the hooks."""
-        return {name: getattr(self, name) for name in OWN}
+        """Everything but the hooks, as copies."""
+        return {name: plain(getattr(self, name)) for name in OWN}
 
     def settings(self, base: Settings | None = None) -> Settings:
         """These options on top of settings that were read from files, or of none."""
@@ -105,14 +107,20 @@ class Options:
     # As JSON
 
     def to_json(self) -> dict[str, Any]:
-        """Timeouts are in milliseconds (C-01); what is unset is left out, and a function is never written."""
+        """Limits are in whole milliseconds (C-01), rounded; what is unset is left out.
+
+        A function is never written, nor is the `name` of its hook (S2-06); `from_json` brings all else back.
+        """
         return options_json(self.hooks, self._own())
 
     @classmethod
     def from_json(
         cls, value: Mapping[str, Any] | str, callbacks: Iterable[Callable[..., Any]] = ()
     ) -> "Options":
-        """What `to_json` gave; the functions of its callback hooks are handed out in order."""
+        """What `to_json` gave; the functions of its callback hooks are handed out in order.
+
+        Raises InvalidOptions, also where the text is no JSON.
+        """
         hooks, own, problems = told_in(value, callbacks)
         try:
             options = cls(hooks, **own)
@@ -129,6 +137,8 @@ class Options:
 
         Commands, prompts, agents and endpoints travel in its settings, and Claude Code runs them; functions are
         called here. No model is called by us.
+
+        Raises InvalidOptions, which lists what Claude Code can not be told.
         """
         try:
             adapter = import_module("turngate.adapters.claude_sdk")  # its SDK takes 0.6 s to import
@@ -137,7 +147,7 @@ class Options:
                 raise
             wanted = "for_claude needs Claude's Agent SDK: pip install 'turngate[claude]' brings it"
             raise UsageError(wanted) from None
-        return adapter.claude_options(self.rules_as_written(), model=self.model, judge=self.judge, base=base)
+        return adapter.claude_options(self, base)
 
     def rules_as_written(self) -> tuple[Rule, ...]:
         """The same rules with the very functions that were given, for a program that calls them its own way."""

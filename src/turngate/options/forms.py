@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from turngate.core.hooks import Hook
+from turngate.core.hooks import Hook, in_words
 
 
 @dataclass(frozen=True)
@@ -39,10 +39,10 @@ def warn_of_old_form(form: str, matcher: Any, hooks: Any, timeout: Any) -> None:
 
 
 def _new_form(matcher: Any, hooks: Any, timeout: Any) -> str:
-    limit = "" if timeout is None else f", timeout={timeout!r}"
+    limit = "" if timeout is None else f", timeout={in_words(timeout)}"
     functions = hooks if isinstance(hooks, list | tuple) else [hooks]
     each = ", ".join(f"CallbackHook({getattr(f, '__name__', '…')}{limit})" for f in functions)
-    return each if matcher in (None, "", "*") else f"HookGroup({matcher!r}, [{each}])"
+    return each if matcher in (None, "", "*") else f"HookGroup({in_words(matcher)}, [{each}])"
 
 
 Config = Hook | HookGroup | HookCallbackMatcher | Mapping[str, Any]

@@ -43,17 +43,17 @@ def _told_as_sdk(callback: Callable[..., Any], dialect: Dialect) -> Callable[[An
 
         @functools.wraps(callback)
         async def answer_later(event: Event) -> Any:
-            return _meant(await callback(*told(event)))
+            return meant(await callback(*told(event)))
 
         return answer_later
 
     @functools.wraps(callback)
     def answer(event: Event) -> Any:
-        return _meant(callback(*told(event)))
+        return meant(callback(*told(event)))
 
     return answer
 
 
-def _meant(value: Any) -> Any:
+def meant(value: Any) -> Any:
     """The SDK writes `continue_` and `async_`, which are words of Python."""
     return {str(name).rstrip("_"): each for name, each in value.items()} if isinstance(value, dict) else value

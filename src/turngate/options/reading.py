@@ -1,11 +1,26 @@
 """Reads what a program wrote, and says all that is wrong with it."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import MISSING, fields
+from dataclasses import MISSING, fields, replace
 from typing import Any
 
 from turngate.core.dialect import DIALECTS, KINDS
-from turngate.core.hooks import AgentHook, CallbackHook, CommandHook, Hook, HttpHook, PromptHook, kind
+from turngate.core.endpoints import objection
+from turngate.core.hooks import (
+    LONGEST,
+    MILLISECONDS,
+    SECONDS,
+    AgentHook,
+    CallbackHook,
+    CommandHook,
+    Hook,
+    HttpHook,
+    PromptHook,
+    in_words,
+    is_milliseconds,
+    is_seconds,
+    kind,
+)
 from turngate.core.matcher import Unusable, read_matcher
 from turngate.core.names import EVENTS, FOREIGN_EVENTS, STOP_EVENTS
 from turngate.core.settings import Problem
@@ -19,16 +34,9 @@ def read(hooks: Any, own: Mapping[str, Any]) -> tuple[dict[str, tuple[Config, ..
     good = reader.hooks(hooks)
     for name, value in own.items():
         is_good, expected = OWN[name]
-        if value is not None and not is_good(plain(value)):
-            reader.problem(f"is {shown(value)}, expected {expected}", field=name)
+        if value is not None and not is_good(value):
+            reader.problem(f"is {in_words(value)}, expected {expected}", field=name)
     return good, reader.problems
-
-
-def _milliseconds(value: Any) -> bool:
-    return type(value) is int and 0 < value <= keys.LONGEST * 1000
-
-
-_MILLISECONDS = "a whole number of milliseconds above 0"
 
 
 def _as_in_settings(name: str) -> tuple[Callable[[Any], bool], str]:
@@ -36,13 +44,17 @@ def _as_in_settings(name: str) -> tuple[Callable[[Any], bool], str]:
     return key.good, key.expected
 
 
+def _limit(value: Any) -> bool:
+    return keys.count(value) and value <= LONGEST
+
+
 # Options' own fields: what is good, and the words for it.
 OWN: Mapping[str, tuple[Callable[[Any], bool], str]] = {
-    "timeout_ms": (_milliseconds, _MILLISECONDS),
+    "timeout_ms": (is_milliseconds, MILLISECONDS),
     "mode": _as_in_settings("mode"),
     "order": _as_in_settings("order"),
     "dialect": (keys.one_of(*DIALECTS), "one of " + ", ".join(f'"{name}"' for name in DIALECTS)),
-    "limit": _as_in_settings("limit"),
+    "limit": (_limit, keys.TURNGATE["limit"].expected),
     "model": _as_in_settings("model"),
     "judge": _as_in_settings("judge"),
 }
@@ -74,21 +86,21 @@ class _Reader:
 
     def hooks(self, value: Any) -> dict[str, tuple[Config, ...]]:
         if not isinstance(value, Mapping):
-            self.problem(f"is {shown(value)}, expected a dict of events", field="hooks")
+            self.problem(f"is {in_words(value)}, expected a dict of events", field="hooks")
             return {}
         good: dict[str, tuple[Config, ...]] = {}
         for event, configs in value.items():
             if event not in EVENTS:
                 self.unknown_event(event)
             elif not isinstance(configs, list | tuple):
-                self.problem(f"is {shown(configs)}, expected a list of hooks", event)
+                self.problem(f"is {in_words(configs)}, expected a list of hooks", event)
             else:
                 read = [self.config(config, event, f"[{n}]") for n, config in enumerate(configs)]
                 good[event] = tuple(config for config in read if config is not None)
         return good
 
     def unknown_event(self, event: Any) -> None:
-        name = event if isinstance(event, str) else shown(event)
+        name = named(event)
         if event in FOREIGN_EVENTS:
             return self.problem("is an event that Turngate does not fire", name)
         likely = [known for known in EVENTS if known.lower() == name.lower().replace("_", "")]
@@ -103,8 +115,9 @@ class _Reader:
                 return self.group(matcher, hooks, event, index)
             case {"hooks": hooks, **rest} if "type" not in rest:
                 is_old = isinstance(hooks, list | tuple) and any(map(callable, hooks))
-                for name in rest.keys() - ({"matcher", "timeout"} if is_old else {"matcher"}):
-                    self.problem("is no field of a group of hooks", event, index, str(name))
+                for name in rest:
+                    if name != "matcher" and not (is_old and name == "timeout"):
+                        self.problem("is no field of a group of hooks", event, index, named(name))
                 if not is_old:
                     return self.group(rest.get("matcher"), hooks, event, index)
                 warn_of_old_form("a function in a group", rest.get("matcher"), hooks, rest.get("timeout"))
@@ -118,12 +131,12 @@ class _Reader:
 
     def group(self, matcher: Any, hooks: Any, event: str, index: str) -> HookGroup | None:
         if not isinstance(matcher, str | None):
-            self.problem(f"is {shown(matcher)}, expected a string", event, index, "matcher")
+            self.problem(f"is {in_words(matcher)}, expected a string", event, index, "matcher")
         elif matcher and matcher != "*" and EVENTS[event] and isinstance(read_matcher(matcher), Unusable):
-            never = f"is {shown(matcher)}, which can never match, expected names or a regular expression"
+            never = f"is {in_words(matcher)}, which can never match, expected names or a regular expression"
             self.problem(never, event, index, "matcher")
         if not isinstance(hooks, list | tuple):
-            self.problem(f"is {shown(hooks)}, expected a list of hooks", event, index, "hooks")
+            self.problem(f"is {in_words(hooks)}, expected a list of hooks", event, index, "hooks")
             return None
         read = [self.hook(hook, event, f"{index}.hooks[{n}]") for n, hook in enumerate(hooks)]
         return HookGroup(matcher, tuple(hook for hook in read if hook is not None))
@@ -132,12 +145,11 @@ class _Reader:
         self, matcher: Any, hooks: Any, timeout: Any, event: str, index: str
     ) -> HookGroup | None:  # fmt: skip
         """Functions under a matcher, with one limit in seconds."""
-        if timeout is not None and not keys.seconds(timeout):
-            expected = "a number of seconds above 0"
-            self.problem(f"is {shown(timeout)}, expected {expected}", event, index, "timeout")
-            return None
+        if timeout is not None and not is_seconds(timeout):
+            self.problem(f"is {in_words(timeout)}, expected {SECONDS}", event, index, "timeout")
+            timeout = None
         if not isinstance(hooks, list | tuple):
-            self.problem(f"is {shown(hooks)}, expected a list of functions", event, index, "hooks")
+            self.problem(f"is {in_words(hooks)}, expected a list of functions", event, index, "hooks")
             return None
         new = [
             each if isinstance(each, Hook | Mapping) else CallbackHook(each, timeout=timeout)
@@ -155,30 +167,40 @@ class _Reader:
                 read = self.entry(config, event, index)
             case _:
                 hint = f"write CallbackHook({_name(config)})" if callable(config) else None
-                self.problem(f"is {shown(config)}, expected a hook", event, index, hint=hint)
+                self.problem(f"is {in_words(config)}, expected a hook", event, index, hint=hint)
         if isinstance(read, PromptHook | AgentHook) and event not in STOP_EVENTS:
             only = f"{kind(read)} hooks exist for {' and '.join(STOP_EVENTS)} only"
             self.problem(only, event, index, "type")
+        if isinstance(read, HttpHook) and len(self.problems) == before:
+            refused = objection(read.url, "python", ())
+            if refused:
+                self.problem(refused, event, index, "url")
         return read if len(self.problems) == before else None
 
     def made(self, hook: Hook, event: str, index: str) -> Hook:
-        """A config that Python made: its constructor took what it was given."""
-        which = kind(hook)
+        """A config that Python made, with copies of what its constructor took as it was given."""
+        good: dict[str, Any] = {}
         if isinstance(hook, CallbackHook):
             self.function(hook.callback, event, index)
-        for name, key in keys.HOOK.items():
-            if which in key.kinds:
-                value = plain(getattr(hook, key.field))
-                is_body = name == _BODY[which]
-                if (is_body or value != plain(default(hook, key.field))) and not key.good(value):
-                    self.problem(f"is {shown(value)}, expected {key.expected}", event, index, key.field)
-        return hook
+            if hook.name is not None and not keys.texts([hook.name]):
+                self.problem(f"is {in_words(hook.name)}, expected a string", event, index, "name")
+        for key in keys.HOOK.values():
+            if kind(hook) not in key.kinds:
+                continue
+            value = plain(getattr(hook, key.field))
+            if value is None and default(hook, key.field) is None:
+                continue
+            if key.good(value):
+                good[key.field] = value if key.read is None else key.read(value)
+            else:
+                self.problem(f"is {in_words(value)}, expected {key.expected}", event, index, key.field)
+        return replace(hook, **good)
 
     def entry(self, entry: Mapping[Any, Any], event: str, index: str) -> Hook | None:
         """A config in its JSON form."""
         which = entry.get("type")
         if not isinstance(which, str) or which not in _CLASSES:
-            said = "is missing" if "type" not in entry else f"is {shown(which)}"
+            said = "is missing" if "type" not in entry else f"is {in_words(which)}"
             known = ", ".join(f'"{name}"' for name in KINDS)
             self.problem(f"{said}, expected one of {known}", event, index, "type")
             return None
@@ -198,26 +220,27 @@ class _Reader:
         return _CLASSES[which](**good) if usable else None
 
     def key(self, name: Any, value: Any, which: str, event: str, index: str, good: dict[str, Any]) -> None:
+        value = plain(value)
         key = keys.HOOK.get(name) if isinstance(name, str) else None
         if name == "callback" or (key is not None and which not in key.kinds):
             owners = ("callback",) if key is None else key.kinds
             whose = " or ".join(_A[owner] for owner in owners)
             self.problem(f"belongs to {whose} hook, not to {_A[which]} hook", event, index, name)
         elif key is None:
-            self.problem(f"is no field of {_A[which]} hook", event, index, str(name))
+            self.problem(f"is no field of {_A[which]} hook", event, index, named(name))
         elif name == "timeout":
-            if _milliseconds(value):
+            if is_milliseconds(value):
                 good[name] = value / 1000
             else:
-                self.problem(f"is {shown(value)}, expected {_MILLISECONDS}", event, index, name)
+                self.problem(f"is {in_words(value)}, expected {MILLISECONDS}", event, index, name)
         elif not key.good(value):
-            self.problem(f"is {shown(value)}, expected {key.expected}", event, index, name)
+            self.problem(f"is {in_words(value)}, expected {key.expected}", event, index, name)
         else:
             good[key.field] = value if key.read is None else key.read(value)
 
     def function(self, value: Any, event: str, index: str) -> None:
         if not callable(value):
-            self.problem(f"is {shown(value)}, expected a function", event, index, "callback")
+            self.problem(f"is {in_words(value)}, expected a function", event, index, "callback")
 
 
 def _name(function: Any) -> str:
@@ -228,24 +251,16 @@ def default(hook: Hook, name: str) -> Any:
     [found] = [each for each in fields(hook) if each.name == name]
     if found.default_factory is not MISSING:
         return found.default_factory()
-    return None if found.default is MISSING else found.default
+    return found.default
+
+
+def named(name: Any) -> str:
+    """A key that nobody knows."""
+    return name if isinstance(name, str) else in_words(name)
 
 
 def plain(value: Any) -> Any:
-    """As JSON would have it."""
+    """As JSON would have it, and a copy: what is changed later changes no options."""
     if isinstance(value, tuple):
         return list(value)
     return dict(value) if isinstance(value, Mapping) else value
-
-
-def shown(value: Any) -> str:
-    match value:
-        case Mapping():
-            return "a dict"
-        case list() | tuple():
-            return "a list"
-        case str() | int() | float() | None:
-            words = repr(value)
-            return words if len(words) <= 60 else words[:59] + "…"
-        case _:
-            return f"of the type {type(value).__name__}"

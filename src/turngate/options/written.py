@@ -4,10 +4,10 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from turngate.core.hooks import Hook, kind
+from turngate.core.hooks import Hook, in_words, kind
 from turngate.core.settings import Problem
 from turngate.options.forms import Config, HookGroup, hook_of
-from turngate.options.reading import OWN, default, plain, shown
+from turngate.options.reading import OWN, default, named, plain
 from turngate.settings import keys
 
 _JSON = {"timeout" if name == "timeout_ms" else name: name for name in OWN}
@@ -16,11 +16,7 @@ _JSON = {"timeout" if name == "timeout_ms" else name: name for name in OWN}
 def options_json(hooks: Mapping[str, Sequence[Config]], own: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "hooks": {event: [_config_json(config) for config in configs] for event, configs in hooks.items()},
-        **{
-            told: dict(own[name]) if isinstance(own[name], Mapping) else own[name]
-            for told, name in _JSON.items()
-            if own[name] is not None
-        },
+        **{told: own[name] for told, name in _JSON.items() if own[name] is not None},
     }
 
 
@@ -61,14 +57,23 @@ def told_in(value: Mapping[str, Any] | str, callbacks: Iterable[Callable[..., An
         told: Any = json.loads(value) if isinstance(value, str) else value
     except json.JSONDecodeError as error:
         return _nothing(f"is not JSON: line {error.lineno}, column {error.colno}: {error.msg}")
+    except ValueError:  # Python's own limit
+        return _nothing("is not JSON: a number in it is too long")
+    except RecursionError:
+        return _nothing("is not JSON: it is nested too deeply")
     if not isinstance(told, Mapping):
-        return _nothing(f"is {shown(told)}, expected an object")
+        return _nothing(f"is {in_words(told)}, expected an object")
     problems = [
-        Problem(file="", field=str(name), message="is no option")
+        Problem(file="", field=named(name), message="is no option")
         for name in told
         if name != "hooks" and name not in _JSON
     ]
-    functions = iter(callbacks)
+    try:
+        functions = iter(callbacks)
+    except TypeError:
+        functions = iter(())
+        message = f"is {in_words(callbacks)}, expected a list of functions"
+        problems.append(Problem(file="", field="callbacks", message=message))
     hooks = _with_functions(told.get("hooks", {}), functions)
     if any(True for _ in functions):
         problems.append(
@@ -83,13 +88,22 @@ def _nothing(message: str) -> Told:
 
 def _with_functions(hooks: Any, functions: Iterator[Callable[..., Any]]) -> Any:
     """The same JSON, and each callback entry has the next function, as long as there are some."""
-    if isinstance(hooks, list):
-        return [_with_functions(each, functions) for each in hooks]
-    if not isinstance(hooks, dict):
-        return hooks
-    if hooks.get("type") == "callback":
+
+    def entry(config: Any) -> Any:
+        if not isinstance(config, Mapping) or config.get("type") != "callback":
+            return config
         found = next(functions, None)
-        return hooks if found is None else {**hooks, "callback": found}
-    if "type" in hooks:
+        return config if found is None else {**config, "callback": found}
+
+    def entry_or_group(config: Any) -> Any:
+        if isinstance(config, Mapping) and "hooks" in config and "type" not in config:
+            return {**config, "hooks": _each(entry, config["hooks"])}
+        return entry(config)
+
+    if not isinstance(hooks, Mapping):
         return hooks
-    return {name: _with_functions(each, functions) for name, each in hooks.items()}
+    return {event: _each(entry_or_group, configs) for event, configs in hooks.items()}
+
+
+def _each(change: Callable[[Any], Any], configs: Any) -> Any:
+    return [change(config) for config in configs] if isinstance(configs, list | tuple) else configs

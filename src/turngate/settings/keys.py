@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from turngate.core.dialect import KINDS
+from turngate.core.hooks import LONGEST, SECONDS, is_seconds
 from turngate.core.names import EVENTS
 
 
@@ -16,13 +17,6 @@ class Key(NamedTuple):
     kinds: tuple[str, ...] = KINDS  # the kinds of hook that know it
     drops: bool = False  # a bad value drops the entry; otherwise the key alone is ignored
     read: Callable[[Any], Any] | None = None
-
-
-LONGEST = 10**9  # seconds; a number that no clock of ours can hold is a mistake
-
-
-def seconds(value: Any) -> bool:
-    return type(value) in (int, float) and 0 < value <= LONGEST
 
 
 def count(value: Any) -> bool:
@@ -63,9 +57,10 @@ VARIABLES_MOST = 200
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 
 
-def variable(name: str, value: Any) -> bool:
+def variable(name: Any, value: Any) -> bool:
     return (
-        bool(_VARIABLE.fullmatch(name))
+        type(name) is str
+        and bool(_VARIABLE.fullmatch(name))
         and type(value) is str
         and len(value) <= VARIABLE_MOST
         and "\0" not in value
@@ -77,6 +72,10 @@ def variables(value: Any) -> bool:
     return (
         type(value) is dict and len(value) <= VARIABLES_MOST and all(variable(k, v) for k, v in value.items())
     )
+
+
+def strings(value: Any) -> bool:
+    return type(value) is dict and texts([*value.keys(), *value.values()])
 
 
 def one_of(*words: str) -> Callable[[Any], bool]:
@@ -123,9 +122,9 @@ HOOK: Mapping[str, Key] = {
         {"enum": ["none", "last", "digest", "full"], "description": "How much of the conversation the model sees."}, ("prompt",),
     ),
     "url": Key("url", text, "a non-empty string", {**_TEXT, "description": "Where the input is sent."}, ("http",), drops=True),
-    "headers": Key("headers", lambda v: type(v) is dict and texts(list(v.values())), "an object of strings", {"type": "object", "additionalProperties": {"type": "string"}, "description": "Headers of the request."}, ("http",), drops=True),
+    "headers": Key("headers", strings, "an object of strings", {"type": "object", "additionalProperties": {"type": "string"}, "description": "Headers of the request."}, ("http",), drops=True),
     "allowedEnvVars": Key("allowed_env_vars", texts, "a list of names", {"type": "array", "items": {"type": "string"}, "description": "Variables that headers may use."}, ("http",), read=tuple),
-    "timeout": Key("timeout", seconds, "a number of seconds above 0", {**_SECONDS, "description": "Seconds until the hook is ended."}, drops=True, read=float),
+    "timeout": Key("timeout", is_seconds, SECONDS, {**_SECONDS, "description": "Seconds until the hook is ended."}, drops=True, read=float),
     "id": Key("id", text, "a non-empty string", {**_TEXT, "description": "A name; the same id in a later file replaces this entry."}),
     "enabled": Key("enabled", flag, "true or false", {"type": "boolean", "description": "false: this entry, and an earlier one with its id, does not run."}),
     "mode": Key("mode", one_of("gate", "observe"), '"gate" or "observe"', {"enum": ["gate", "observe"], "description": "observe: it runs, and its refusal is only recorded."}),
@@ -171,12 +170,12 @@ def default_timeouts(value: Any) -> bool:
     if type(value) is not dict:
         return False
     return all(
-        (name in KINDS and seconds(limit))
+        (name in KINDS and is_seconds(limit))
         or (
             name in EVENTS
             and (
-                seconds(limit)
-                or (type(limit) is dict and all(k in KINDS and seconds(s) for k, s in limit.items()))
+                is_seconds(limit)
+                or (type(limit) is dict and all(k in KINDS and is_seconds(s) for k, s in limit.items()))
             )
         )
         for name, limit in value.items()
@@ -223,16 +222,16 @@ TURNGATE: Mapping[str, Key] = {
     "mode": Key("mode", per_event(one_of(*_MODES)), '"gate" or "observe", for all or per event', _per_event_schema(_MODES, "observe: refusals are only recorded."), read=by_event),
     "payload": Key("payload", one_of("full", "strict"), '"full" or "strict"', {"enum": ["full", "strict"], "description": "strict: hooks get the six fields alone."}),
     "defaults": Key("timeouts", default_timeouts, "seconds by kind of hook or by event", _timeouts_schema(), read=read_timeouts),
-    "stopBudget": Key("stop_budget", seconds, "a number of seconds above 0", {**_SECONDS, "description": "Seconds for all hooks of one stop together."}, read=float),
+    "stopBudget": Key("stop_budget", is_seconds, SECONDS, {**_SECONDS, "description": "Seconds for all hooks of one stop together."}, read=float),
     "childrenAtOnce": Key("children_at_once", positive, "a whole number, 1 or more", {"type": "integer", "minimum": 1, "description": "How many children of one session run at once; 8."}),
     "childrenDepth": Key("children_depth", count, "a whole number, 0 or more", {"type": "integer", "minimum": 0, "description": "How deep children may have children; 3, and 0: no children."}),
-    "childSeconds": Key("child_seconds", seconds, "a number of seconds above 0", {**_SECONDS, "description": "Seconds for one run of a child; 3600."}, read=float),
+    "childSeconds": Key("child_seconds", is_seconds, SECONDS, {**_SECONDS, "description": "Seconds for one run of a child; 3600."}, read=float),
     "noReviseAfterSideEffects": Key("no_revise_after_side_effects", flag, "true or false", {"type": "boolean", "description": "true: a child that has changed something is not sent on by hooks."}),
     "announceChildren": Key("announce_children", flag, "true or false", {"type": "boolean", "description": "false: what children in the background found stays in the register, and no parent is told."}),
     "whenUserPending": Key("when_user_pending", one_of("defer", "run"), '"defer" or "run"', {"enum": ["defer", "run"], "description": "defer: a message that waits is answered before the gates are asked; run: they are asked all the same."}),
     "model": Key("model", text, "a model's name", {**_TEXT, "description": "The agent's model, PROVIDER:NAME."}),
     "judge": Key("judge", text, "a model's name", {**_TEXT, "description": "The model of prompt hooks."}),
-    "retentionDays": Key("retention_days", seconds, "a number of days above 0", {"type": "number", "exclusiveMinimum": 0, "maximum": LONGEST, "description": "How long `turngate sessions prune` keeps a session; 30."}, read=float),
+    "retentionDays": Key("retention_days", is_seconds, "a number of days above 0", {"type": "number", "exclusiveMinimum": 0, "maximum": LONGEST, "description": "How long `turngate sessions prune` keeps a session; 30."}, read=float),
     "plugins": Key("plugins", texts, "a list of names", {"type": "array", "items": {"type": "string"}, "description": "Plugins that are switched on."}, read=tuple),
     "pluginDirs": Key("plugin_dirs", texts, "a list of folders", {"type": "array", "items": {"type": "string"}, "description": "Folders of plugins."}, read=tuple),
     "allowedUrls": Key("allowed_urls", texts, "a list of addresses or hosts", {"type": "array", "items": {"type": "string"}, "description": "What http hooks may ask: `https://host/path/` or `*.example.com`. Yours limits every project; a project's can only narrow it."}, read=tuple),
