@@ -146,6 +146,50 @@ def test_no_secret_reaches_the_journal_even_when_the_endpoint_says_it_back(
     assert (found, "you sent …" in written, len(endpoint.paths)) == ([], True, 3)
 
 
+SECRET = "abc/def+secret=="
+LITERAL = "written-out-1"
+SENT = {"Authorization": "Bearer $TOKEN", "X-Padded": "$PADDED", "X-Api-Key": LITERAL}
+
+
+@pytest.mark.parametrize(
+    ("said", "shown"),
+    [
+        (f"got {SECRET}", "got …"),
+        ("got abc%2Fdef%2bsecret%3D%3d", "got …"),
+        ("got padded-1", "got …"),
+        (f"got {LITERAL}", "got …"),
+        ("got nothing", "got nothing"),
+    ],
+)
+def test_what_an_endpoint_says_back_is_hidden_in_its_reason_and_in_the_journal(
+    project: Path, state: Path, monkeypatch: pytest.MonkeyPatch, said: str, shown: str
+) -> None:
+    monkeypatch.setenv("TOKEN", SECRET)
+    monkeypatch.setenv("PADDED", "padded-1  ")
+    body = json.dumps({"decision": "block", "reason": said}).replace("/", "\\/")
+    journal = Journal(str(state))
+    with answering({"body": body}) as endpoint:
+        hook = HttpHook(endpoint.url, headers=SENT, allowed_env_vars=("TOKEN", "PADDED"))
+        verdict = asyncio.run(
+            ask_hooks(stop_event(cwd=str(project)), settings(hook), world(project, journal))
+        )
+    journal.close()
+    written = (Path(session_folder(str(state), "s-1")) / "journal.jsonl").read_text()
+    decisions = [done.decision for done in verdict.runs]
+    assert (decisions, said in written) == ([Block(shown)], said == shown)
+
+
+@pytest.mark.parametrize("stage", ["decision", "reason", "hookSpecificOutput", "approve"])
+def test_a_block_stays_a_block_whatever_a_variable_holds(
+    project: Path, monkeypatch: pytest.MonkeyPatch, stage: str
+) -> None:
+    monkeypatch.setenv("STAGE", stage)
+    with answering({"body": BLOCK}) as endpoint:
+        hook = HttpHook(endpoint.url, headers={"X-Stage": "$STAGE"}, allowed_env_vars=("STAGE",))
+        report, decision = asked(project, hook)
+    assert (report, decision) == (Replied(BLOCK), Block("the build is red"))
+
+
 # What is answered
 
 ANSWERS: dict[str, tuple[dict[str, Any], Decision]] = {
@@ -328,13 +372,75 @@ def test_a_redirect_out_of_the_allowed_addresses_is_not_followed(project: Path) 
 
 @pytest.mark.parametrize(
     "answer",
-    [to("", 302), to("http://[", 302), to("/b", 303), {"status": 304}],
-    ids=["nowhere", "nonsense", "303", "304"],
+    [to("", 302), to("?", 302), to("/b", 303), to("http://[", 303), {"status": 304}],
+    ids=["nowhere", "itself", "303", "303 to nonsense", "304"],
 )
 def test_another_redirect_is_a_status_like_others(project: Path, answer: dict[str, Any]) -> None:
     with answering(answer) as endpoint:
         report, _ = asked(project, HttpHook(f"{endpoint.url}/a"))
     assert report == Broke(f"HTTP {answer['status']} from {endpoint.url}/a")
+
+
+@pytest.mark.parametrize(
+    "place",
+    ["http://[", "http://127.0.0.1:1:80/", "http://127.0.0.1:99999/", "javascript:alert(1)", "file:///etc/passwd",
+     "http://me:geheim@127.0.0.1/", "http://a%40evil.example/", "/a\t/b", "\\\\evil.example\\x", "/" + "x" * 70_000],
+)  # fmt: skip
+def test_a_redirect_to_no_address_is_the_endpoints_mistake(project: Path, place: str) -> None:
+    with answering(to(place)) as endpoint:
+        report, _ = asked(project, HttpHook(f"{endpoint.url}/a"))
+    assert report == Broke(f"{endpoint.url}/a sends us on to an address that can not be used")
+    assert endpoint.paths == ["/a"]
+
+
+PLACES = {
+    "a failure": ("/x?t=abc/def+secret==", (), "HTTP 500 from {}/x?t=…"),
+    "in percent": ("/x?t=abc%2Fdef%2Bsecret%3D%3D", (), "HTTP 500 from {}/x?t=…"),
+    "another host": (
+        "http://written-out-1.evil.example/",
+        (),
+        "{}/a sends us on to …: nothing is sent to another host",
+    ),
+    "not allowed": (
+        "/x/abc/def+secret==",
+        ("/a",),
+        "{}/x/… is not among the `turngate.allowedUrls` of your settings",
+    ),
+    "a part of it as a host": (
+        "http://abc/def+secret==",
+        (),
+        "{}/a sends us on to …: nothing is sent to another host",
+    ),
+    "no address": (
+        "http://[abc/def+secret==",
+        (),
+        "{}/a sends us on to an address that can not be used",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PLACES)
+def test_a_redirect_that_holds_a_secret_does_not_show_it(
+    project: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setenv("TOKEN", SECRET)
+    place, allowed, said = PLACES[name]
+    with answering(to(place), {"status": 500}) as endpoint:
+        lists = tuple(UrlList((endpoint.url + path,), "user") for path in allowed)
+        hook = HttpHook(f"{endpoint.url}/a", headers=SENT, allowed_env_vars=("TOKEN",))
+        report, _, _ = under(project, settings(hook, allowed_urls=lists))
+    assert report == Broke(said.format(endpoint.url))
+
+
+def test_where_an_address_is_cut_no_half_of_a_secret_stays(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TOKEN", SECRET)
+    before = "/" + "x" * 268  # after an address of 22 characters; 300 are shown
+    with answering(to(f"{before}{SECRET}{'y' * 50}"), {"status": 500}) as endpoint:
+        hook = HttpHook(f"{endpoint.url}/a", headers=SENT, allowed_env_vars=("TOKEN",))
+        report, _ = asked(project, hook)
+    assert report == Broke(f"HTTP 500 from {endpoint.url}{before}…yyyyyyy…")
 
 
 # Encryption

@@ -2,7 +2,15 @@
 
 import pytest
 
-from turngate.core.endpoints import admits, is_loopback, objection, same_origin
+from turngate.core.endpoints import (
+    Headers,
+    admits,
+    is_loopback,
+    objection,
+    read_headers,
+    redirected,
+    same_origin,
+)
 from turngate.core.hooks import HttpHook, identity, label, shown
 from turngate.core.settings import UrlList
 from turngate.core.wire import hook_json
@@ -22,6 +30,10 @@ ADMITTED = [
     ("a.example:8443", "https://a.example:8443/"),
     ("localhost", "http://localhost:1234/x"),
     ("127.0.0.1", "http://127.0.0.1:1/"),
+    ("[::1]", "https://[::1]/"),
+    ("https://a.example/x?team=a", "https://a.example/x?team=a"),
+    ("https://a.example/hooks/", "https://a.example/hooks/a;v=1/%2525"),
+    ("https://bücher.example/", "https://bücher.example/x"),
 ]
 NOT_ADMITTED = [
     ("https://a.example", "https://a.example.org/"),
@@ -41,6 +53,26 @@ NOT_ADMITTED = [
     ("*", "https://a.example/"),
     ("ftp://a.example", "ftp://a.example/"),
     ("https://[::1", "https://[::1/"),
+    ("https://a.example/hooks/", "https://a.example/hooks/..;/admin"),
+    ("https://a.example/hooks/", "https://a.example/hooks/..%3bx=1/admin"),
+    ("https://a.example/hooks/", "https://a.example/hooks/%25252e%25252e/admin"),
+    ("https://a.example/hooks/", "https://a.example/hooks/%2e%2e%5cadmin"),
+    ("https://a.example/hooks/", "https://a.example/hooks/%252525252525252e./admin"),
+    ("https://a.example/x?team=a", "https://a.example/x?team=b"),
+    ("https://a.example/x?team=a", "https://a.example/x?team=a&team=b"),
+    ("https://a.example/x?team=a", "https://a.example/x/y?team=a"),
+    ("https://a.example/x?team=a", "https://a.example/x"),
+    ("a.example?team=a", "https://a.example/?team=b"),
+    ("*.example", "https://evil.org%2f.example/"),
+    ("*.example", "https://evil.org%00.example/"),
+    ("*.example", "https://evil.org;.example/"),
+    ("*.example", "https://evil.org,.example/"),
+    ("*.example", "https://evil.org\u3002.example/"),
+    ("*.example", "https://evil..example/"),
+    ("*.example", "https://*.example/"),
+    ("*.example", "https://[v1.example]/"),
+    ("*.", "https://a.example./"),
+    ("a.example", "https://a.example:0/"),
 ]
 
 
@@ -79,6 +111,11 @@ CASES: dict[str, tuple[str, str, tuple[UrlList, ...], str | None]] = {
     "a file": ("file:///etc/passwd", "user", (), NO_ADDRESS),
     "no host": ("https:///x", "user", (), NO_ADDRESS),
     "a bad port": ("https://a:99999/", "user", (), NO_ADDRESS),
+    "port 0": ("https://a:0/", "user", (), NO_ADDRESS),
+    "a host in percent": ("https://evil.org%2f.example/", "user", (), NO_ADDRESS),
+    "a host with a comma": ("https://a,b.example/", "user", (), NO_ADDRESS),
+    "a host with two dots": ("https://a..b/", "user", (), NO_ADDRESS),
+    "a zone": ("https://[fe80::1%25eth0]/", "user", (), NO_ADDRESS),
 }  # fmt: skip
 
 
@@ -119,3 +156,74 @@ def test_a_password_is_shown_nowhere_and_tells_two_hooks_apart() -> None:
 
 def test_a_long_address_is_shown_on_one_short_line() -> None:
     assert len(shown("https://a.example/" + "x\n" * 1000)) == 300
+
+
+@pytest.mark.parametrize(
+    ("location", "target"),
+    [
+        ("/x?y", "https://a.example/x?y"),
+        ("c", "https://a.example/b/c"),
+        ("//b.example/", "https://b.example/"),
+        ("http://[", None),
+        ("http://a.example:99999/", None),
+        ("https://me:geheim@a.example/", None),
+        ("https://a.example%40b.example/", None),
+        ("javascript:alert(1)", None),
+        ("file:///etc/passwd", None),
+        ("/a b", None),
+        ("/a\tb", None),
+        ("\\\\b.example\\x", None),
+        ("/" + "x" * 8000, None),
+    ],
+)
+def test_where_a_redirect_leads_to(location: str, target: str | None) -> None:
+    assert redirected("https://a.example/b/a", location) == target
+
+
+# What is hidden
+
+
+def keeping(token: str) -> Headers:
+    return read_headers({"X-A": "$TOKEN"}, ["TOKEN"], {"TOKEN": token})
+
+
+@pytest.mark.parametrize(
+    ("token", "answer", "left"),
+    [
+        ("s3cr3t/+", '{"reason": "s3cr3t\\/\\u002b!"}', '{"reason": "\\u2026!"}'),
+        ("s3cr3t/+", '{"s3cr3t/+": [{"a": "s3cr3t%2F%2b"}]}', '{"\\u2026": [{"a": "\\u2026"}]}'),
+        ("s3cr3t/+", '{"a": "\\ud800 s3cr3t/+"}', '{"a": "\\ud800 \\u2026"}'),
+        ("s3cr3t/+", '\ufeff {"a":  1.50, "b": "\\/"}\n', '\ufeff {"a":  1.50, "b": "\\/"}\n'),
+        ("123456", '{"a": 123456, "b": 12345}', '{"a": "\\u2026", "b": 12345}'),
+        ("decision", '{"decision": "block", "reason": "a decision"}', '{"decision": "block", "reason": "a \\u2026"}'),
+        ("approve", '{"decision": "approve"}', '{"decision": "approve"}'),
+        ("SubagentStop", '{"hookEventName": "SubagentStop"}', '{"hookEventName": "SubagentStop"}'),
+        ('": "block', '{"decision": "block"}', '{"decision": "block"}'),
+        ("s3cr3t/+", '{"reason": "s3cr3t\\/+', '{"reason": "…'),
+        ("s3cr3t/+", "<p>s3cr3t/+ S3CR3T%252f%252B</p>", "<p>… …</p>"),
+        ("two words", "two+words two%20words", "… …"),
+        ("\\" * 40 + "x", "\\" * 10_000, "\\" * 10_000),
+    ],
+)  # fmt: skip
+def test_an_answer_is_left_as_it_is_but_for_secrets(token: str, answer: str, left: str) -> None:
+    assert keeping(token).hide_in_answer(answer) == left
+
+
+def test_an_answer_that_is_nested_deeply_loses_its_secrets_as_well() -> None:
+    deep = '{"a": ' + "[" * 100_000
+    assert keeping("s3cr3t").hide_in_answer(deep + '"s3cr3t"') == deep + '"…"'
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "said", "left"),
+    [
+        ("Authorization", "Bearer abc-123", "Bearer abc-123, abc-123", "…, …"),
+        ("authorization", "Bearer $UNSET", "a Bearer token", "a Bearer token"),
+        ("Cookie", "id=abc-123; theme=dark-blue", "abc-123, dark-blue", "…, …"),
+        ("X-Api-Key", "abc-123", "abc-123", "…"),
+        ("X-Stage", "testing", "testing", "testing"),
+        ("X-Stage", "$PADDED", "[padded]", "[…]"),
+    ],
+)
+def test_which_values_are_secrets(name: str, value: str, said: str, left: str) -> None:
+    assert read_headers({name: value}, ["PADDED", "UNSET"], {"PADDED": " padded \t"}).hide(said) == left

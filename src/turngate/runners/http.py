@@ -6,9 +6,9 @@ import ssl
 from contextlib import suppress
 from importlib import import_module
 from typing import TYPE_CHECKING
-from urllib.parse import urljoin, urlsplit
+from urllib.parse import urlsplit
 
-from turngate.core.endpoints import Headers, is_loopback, objection, read_headers, same_origin
+from turngate.core.endpoints import Headers, is_loopback, objection, read_headers, redirected, same_origin
 from turngate.core.events import Event
 from turngate.core.hooks import HttpHook, shown
 from turngate.core.reports import Broke, Replied, Report
@@ -47,12 +47,21 @@ async def run_http(
         trust = await off_the_loop(_trusted, hook.url)
         if not near:
             await _look_up(hook.url)
-        async with library.AsyncClient(timeout=None, verify=trust, trust_env=not near) as client:
-            return await _asked(client, hook.url, body, headers, settings, source)
+        seen = {"response": [_set_location_aside]}
+        async with library.AsyncClient(
+            timeout=None, verify=trust, trust_env=not near, event_hooks=seen
+        ) as client:
+            report = await _asked(client, hook.url, body, headers, settings, source)
     except library.HTTPError as error:
-        return Broke(_why(error, hook.url))
+        report = Broke(_why(error, hook.url))
     except library.InvalidURL:
-        return Broke(f"{shown(hook.url)} is no address that can be asked")
+        report = Broke(f"{shown(hook.url)} is no address that can be asked")
+    return Broke(headers.hide(report.error)) if isinstance(report, Broke) else report
+
+
+async def _set_location_aside(response: "httpx2.Response") -> None:
+    """The library reads a redirect's address also where it follows none, and fails if it can not."""
+    response.extensions["location"] = response.headers.pop("Location", "")
 
 
 async def _look_up(url: str) -> None:
@@ -76,38 +85,40 @@ async def _asked(
 ) -> Report:
     sent = {**headers.sent, "Content-Type": "application/json", "Accept-Encoding": "identity"}
     for _ in range(REDIRECTS + 1):
+        place = _shown(url, headers)
         async with client.stream("POST", url, content=body, headers=sent) as response:
-            target = _target(url, response.headers.get("Location", ""))
-            if response.status_code not in _REPEATS or target == url:
-                return await _read(response, url, headers)
+            location = response.extensions["location"]
+            target = redirected(url, location)
+            if response.status_code not in _REPEATS or not location or target == url:
+                return await _read(response, place, headers)
+        if target is None:
+            return Broke(f"{place} sends us on to an address that can not be used")
         if not same_origin(url, target):
-            return Broke(f"{shown(url)} sends us on to {_host(target)}: nothing is sent to another host")
-        refused = objection(target, source, settings.allowed_urls)
+            host = _host(target) if headers.hide(target) == target else "…"
+            return Broke(f"{place} sends us on to {host}: nothing is sent to another host")
+        refused = objection(target, source, settings.allowed_urls, known_as=_shown(target, headers))
         if refused:
             return Broke(refused)
         url = target
-    return Broke(f"{shown(url)} sends us on more than {REDIRECTS} times")
+    return Broke(f"{_shown(url, headers)} sends us on more than {REDIRECTS} times")
 
 
-def _target(url: str, location: str) -> str:
-    """Where it sends us on to; the same address, if it does not say."""
-    try:
-        return urljoin(url, location)
-    except ValueError:  # brackets that nobody closed
-        return url
+def _shown(url: str, headers: Headers) -> str:
+    """Hidden before it is cut: nobody finds half a secret."""
+    return shown(headers.hide(url))
 
 
-async def _read(response: "httpx2.Response", url: str, headers: Headers) -> Report:
+async def _read(response: "httpx2.Response", place: str, headers: Headers) -> Report:
     if not response.is_success:
-        return Broke(f"HTTP {response.status_code} from {shown(url)}")  # Claude Code's words
+        return Broke(f"HTTP {response.status_code} from {place}")  # Claude Code's words
     if response.headers.get("Content-Encoding", "identity").lower() != "identity":
-        return Broke(f"{shown(url)} answered with a compressed text, although none was asked for")
+        return Broke(f"{place} answered with a compressed text, although none was asked for")
     answer = bytearray()
     async for piece in response.aiter_raw():
         answer += piece
         if len(answer) > LONGEST:
-            return Broke(f"{shown(url)} answered with more than {LONGEST // 1024:,} KiB")
-    return Replied(headers.without_secrets(answer.decode("utf-8", "replace")))
+            return Broke(f"{place} answered with more than {LONGEST // 1024:,} KiB")
+    return Replied(await off_the_loop(headers.hide_in_answer, answer.decode("utf-8", "replace")))
 
 
 def _why(error: Exception, url: str) -> str:
@@ -141,5 +152,4 @@ def _deepest(error: BaseException) -> BaseException:
 
 
 def _host(url: str) -> str:
-    parts = urlsplit(shown(url))
-    return parts.netloc or shown(url)
+    return shown(urlsplit(url).netloc)
