@@ -5,6 +5,7 @@ import os
 from collections.abc import Awaitable, Callable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Protocol
 
 from turngate.core.events import Event
@@ -57,12 +58,18 @@ class Live:
     """One run while it still runs: what it has printed, and what should be known about it."""
 
     def __init__(self, on_exit: Callable[[], None] = lambda: None) -> None:
-        self.stdout = Output(STDOUT_LIMIT)
-        self.stderr = Output(STDERR_LIMIT)
         self.on_exit = on_exit  # called as soon as the command has ended, though we may read on for a moment
         self.ended: Exited | None = None  # how it ended, where its end and our time limit met
         self.remarks: list[str] = []
         self.evaluation: Evaluation | None = None  # what it has taken of a model
+
+    @cached_property  # only commands print
+    def stdout(self) -> Output:
+        return Output(STDOUT_LIMIT)
+
+    @cached_property
+    def stderr(self) -> Output:
+        return Output(STDERR_LIMIT)
 
 
 class Shell(Protocol):

@@ -150,9 +150,10 @@ class Settings:
         if rule.hook.timeout is not None:
             return rule.hook.timeout
         which = kind(rule.hook)
-        for key in ((rule.event, which), (rule.event, "*"), ("*", which), ("*", "*")):
-            if key in self.timeouts:
-                return self.timeouts[key]
+        if self.timeouts:
+            for key in ((rule.event, which), (rule.event, "*"), ("*", which), ("*", "*")):
+                if key in self.timeouts:
+                    return self.timeouts[key]
         return SESSION_END_TIMEOUT if rule.event == "SessionEnd" else self.dialect.timeouts[which]
 
     @property

@@ -72,6 +72,11 @@ Verdict = Stop | Continue
 
 
 def conclude(runs: tuple[HookRun, ...], dialect: Dialect) -> Verdict:
+    for run in runs:
+        if type(run.decision) is not Allow:
+            break
+    else:
+        return Stop(runs)  # as most stops end
     enforced = [run for run in runs if run.mode == "gate"]
     halts = [run.decision for run in enforced if isinstance(run.decision, Halt)]
     if halts:  # `continue: false` beats every block of every hook (C-06)
