@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from turngate.digest.cutting import cut, end, gap, without_middle
+from turngate.digest.cutting import cut, end, gap, indented, without_middle
 from turngate.digest.finding import TELLING, look, opened, records, search
 from turngate.digest.noting import Seen, blocks, result_text
 
@@ -67,11 +67,12 @@ def _spoken(records: Iterable[Mapping[str, Any] | None]) -> Iterator[str]:
         for block in blocks(message.get("content")):
             match block:
                 case {"type": "text", "text": str(text)} if text.strip():
-                    yield f"{who}: {text}"
+                    yield f"{who}: {indented(text)[2:]}"
                 case {"type": "tool_use", "name": str(name), "input": given}:
-                    yield f"Call of {name}: {_json(given)}"
+                    yield f"Call of {' '.join(name.split())}: {_json(given)}"
                 case {"type": "tool_result", "content": said}:
-                    yield f"Result{' (failed)' if block.get('is_error') is True else ''}: {result_text(said)}"
+                    failed = " (failed)" if block.get("is_error") is True else ""
+                    yield f"Result{failed}: {indented(result_text(said))[2:]}"
                 case _:
                     pass
 

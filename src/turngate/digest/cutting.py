@@ -29,3 +29,8 @@ def end(text: str, most: int) -> str:
     if len(data) <= most:
         return data.decode("utf-8")
     return "… " + data[len(data) - max(0, most - 4) :].decode("utf-8", "ignore")
+
+
+def indented(text: str) -> str:
+    """What somebody said: nothing in it can pass for a heading or a record of ours."""
+    return "\n".join("  " + line for line in text.splitlines())

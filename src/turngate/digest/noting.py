@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from turngate.digest.cutting import cut
+from turngate.digest.cutting import cut, indented
 
 KEPT = 100  # requests that are kept
 FILES = RUNS = 1_000  # changed files and commands that are kept; far fewer are shown
@@ -65,7 +65,7 @@ class Seen:
                 each.how = "its result was not read"
 
     def _asks(self, text: str) -> None:
-        self.asked.append(cut(text, ASKED))
+        self.asked.append(cut(indented(text[: ASKED + 1]), ASKED))
         if len(self.asked) > KEPT:
             del self.asked[1]
             self.dropped += 1
@@ -103,7 +103,7 @@ class Seen:
         yield from _part("What was asked", _asked(self.asked, self.dropped), ASKED)
         yield from _part("What was changed", "\n".join(_changes(self.changed)), CHANGED)
         yield from _part("Commands, the latest first", "\n".join(_commands(self.ran)), RAN)
-        yield from _part("The last answer", self.answer, ANSWER)
+        yield from _part("The last answer", indented(self.answer), ANSWER)
 
 
 _CHANGES = {"Write": "written", "Edit": "edited", "MultiEdit": "edited", "NotebookEdit": "edited"}
@@ -120,8 +120,8 @@ def _how(result: Mapping[str, Any]) -> str:
     code = _EXIT_CODE.match(text)
     if code is not None:
         how, text = f"{how}, {code[1].lower()}", text[code.end() :]
-    last = text[-4 * LONGEST_LINE :].strip().rpartition("\n")[2]
-    return f"{how}: {cut(last, LONGEST_LINE)}" if last else how
+    lines = text[-4 * LONGEST_LINE :].strip().splitlines()
+    return f"{how}: {cut(lines[-1], LONGEST_LINE)}" if lines else how
 
 
 def result_text(content: object) -> str:

@@ -94,8 +94,10 @@ def _reading(hook: PromptHook, dialect: Dialect, most: int) -> tuple[str, Callab
         case "last":
             return "The agent's last answer", last_answer
         case "digest":
-            return "A digest of the conversation", digest
+            return "A digest of the conversation, in which what was said is indented", digest
         case "full":
-            return "The conversation", partial(conversation, most=most)
+            return "The conversation, in which the further lines of what was said are indented", partial(
+                conversation, most=most
+            )
         case _:
             return None
