@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import contextvars
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -307,3 +308,13 @@ def test_a_function_changes_nothing_of_a_stop_that_others_are_told(project: Path
     asked = settings(CallbackHook(meddles), CallbackHook(heard.append), order={"*": "sequential"})
     asyncio.run(ask_hooks(event, asked, world(project)))
     assert heard == [stop_event(usage={"input_tokens": 1}, background_tasks=({"id": "a"},))]
+
+
+def test_an_answer_that_held_up_the_loop_beyond_its_limit_does_not_count(project: Path) -> None:
+    async def sleeps(_: StopEvent) -> Block:
+        time.sleep(0.2)  # noqa: ASYNC251 - that is the mistake
+        return Block("late")
+
+    hook = CallbackHook(sleeps, timeout=0.05)
+    verdict = asyncio.run(ask_hooks(stop_event(), settings(hook), world(project)))
+    assert [run.report for run in verdict.runs] == [TimedOut(0.05)]

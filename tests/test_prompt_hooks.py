@@ -37,6 +37,7 @@ from turngate.errors import UsageError
 from turngate.models.judges import Judges
 from turngate.models.scripted import ScriptedModel
 from turngate.once import run_stop_hooks
+from turngate.options import Options
 from turngate.ports import Model, World
 from turngate.shells.local import LocalShell
 
@@ -543,12 +544,30 @@ def test_a_judge_that_can_not_be_reached_refuses_where_the_hook_insists(project:
 
 
 @pytest.mark.req("C-24")
-def test_where_no_model_is_there_the_hook_is_unavailable(project: Path) -> None:
+def test_where_no_model_is_there_the_hook_is_unavailable(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("ANTHROPIC_API_KEY", "OPENAI_API_KEY"):
+        monkeypatch.delenv(name, raising=False)
     (run,) = asyncio.run(ask(project, PromptHook(CHECK))).runs
-    assert (run.report, run.decision) == (
-        Broke("it is unavailable: no model is there to answer it"),
-        Fault("it is unavailable: no model is there to answer it"),
+    said = (
+        "it is unavailable: no model is there to answer it: give the hook a `model`, the settings a `judge`, "
+        "or set ANTHROPIC_API_KEY"
     )
+    assert (run.report, run.decision) == (Broke(said), Fault(said))
+
+
+@pytest.mark.req("C-24")
+@pytest.mark.parametrize("where", ["options", "hook"])
+def test_a_world_without_judges_asks_the_one_that_is_configured(where: str, project: Path) -> None:
+    judge = write_judge(project, NO)
+    options = (
+        Options({"Stop": [PromptHook(CHECK)]}, judge=judge)
+        if where == "options"
+        else Options({"Stop": [PromptHook(CHECK, model=judge)]})
+    )
+    verdict = asyncio.run(ask_hooks(stop_event(), options.settings(), World(LocalShell(), str(project))))
+    assert [run.decision for run in verdict.runs] == [Block("run the tests")]
 
 
 # Which model is asked
@@ -842,6 +861,7 @@ def test_a_session_that_a_callback_opens_asks_no_hooks_and_says_so(project: Path
     inner: list[TurnResult] = []
 
     async def checks_with_an_agent(_: Any) -> dict[str, Any]:
+        assert len(inner) < 3, "each opens the next one"
         async with Session(str(project), ScriptedModel({"main": ["it is not"]}), hooks) as session:
             inner.append(await session.send("is it done?"))
         return {"decision": "block", "reason": inner[-1].result}

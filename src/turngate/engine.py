@@ -9,7 +9,7 @@ from functools import partial
 
 from turngate.core.decisions import Decision, Fault
 from turngate.core.events import Event
-from turngate.core.hooks import CommandHook
+from turngate.core.hooks import CallbackHook, CommandHook
 from turngate.core.interpret import interpret
 from turngate.core.plan import plan
 from turngate.core.reports import Broke, Detached, Report, Skipped, TimedOut
@@ -123,7 +123,8 @@ async def _report(
         raise
     except BaseException as error:  # noqa: BLE001 - foreign code: its failure is a value
         report = Broke(told(error))
-    if timer.expired():
+    late = isinstance(rule.hook, CallbackHook) and (timer.when() or 0.0) < asyncio.get_running_loop().time()
+    if timer.expired() or late:  # a function that holds up the loop holds up the timer too
         return live.ended or TimedOut(limit, live.stdout.text(), live.stderr.text())
     return report
 

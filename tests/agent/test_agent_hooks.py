@@ -19,7 +19,7 @@ from turngate.agent.session import Session
 from turngate.core.decisions import Allow, Block, Fault
 from turngate.core.dialect import CLAUDE, TURNGATE, Dialect
 from turngate.core.hooks import AgentHook, CommandHook
-from turngate.core.messages import ModelRequest, Reply
+from turngate.core.messages import Evaluation, ModelRequest, Reply, Usage
 from turngate.core.reports import Broke, Judged, Report
 from turngate.core.settings import Rule, Settings
 from turngate.core.turn import TurnResult
@@ -248,6 +248,16 @@ def test_a_model_that_fails_is_named(project: Path) -> None:
     assert report == Broke("its model did not answer: bad key")
 
 
+@pytest.mark.parametrize(
+    ("reply", "cost"), [({"error": "auth", "message": "bad key"}, 0.0), ({"text": "x", "delay": 60}, None)]
+)
+def test_a_request_that_failed_costs_nothing_and_one_that_was_left_nobody_knows(
+    reply: Any, cost: float | None, project: Path
+) -> None:
+    (run,) = Stage(project, [reply], rule(AgentHook("Look.", timeout=0.3))).play().hook_runs
+    assert run.evaluation == Evaluation("scripted:script", 1, Usage(), cost)
+
+
 # In a session
 
 
@@ -406,7 +416,9 @@ def test_a_childs_stop_is_looked_at_too(project: Path) -> None:
 def test_without_a_model_the_hook_is_unavailable_and_nobody_is_held(project: Path) -> None:
     verdict = asyncio.run(ask(project, HOOK))
     assert [run.decision for run in verdict.runs] == [
-        Fault("it is unavailable: this world has no agent to ask")
+        Fault(
+            "it is unavailable: this world has no `inspect`; a Session, run_stop_hooks and `turngate fire` have one"
+        )
     ]
 
 

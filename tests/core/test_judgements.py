@@ -102,6 +102,9 @@ def test_the_instructions_name_each_key_of_the_answer() -> None:
         ('{"ok": false, "reason": "first"} {"decision": "block", "reason": "second"}', Block("first")),
         ('{"ok": false, "decision": "block", "reason": "run them"}', Block("run them")),
         ('{"ok": true, "decision": null, "reason": "fine"}', Allow("fine")),
+        ('{"ok": true, "continue": false, "stopReason": "enough"}', Halt("enough")),
+        ('{"ok": true, "systemMessage": "look at the log"}', Allow(notice="look at the log")),
+        ('{"ok": false, "reason": "a"} {"decision": "block", "reason": "b", "continue": true}', Block("a")),
         ("approve", Allow()),
         ("Approve: all green", Allow("all green")),
         ("ALLOW.", Allow()),
@@ -144,6 +147,14 @@ def test_a_judgement_is_read_in_every_form_that_models_give_it(
 )  # fmt: skip
 def test_what_can_not_be_read_lets_the_agent_stop_and_says_why(text: str, error: str) -> None:
     assert judged(text) == Fault(error)
+
+
+def test_a_reason_of_the_wrong_kind_is_named() -> None:
+    assert judged('{"ok": false, "reason": ["a", "b"]}') == Fault(
+        "it blocked without a reason, so it does not block",
+        may_block=False,
+        warnings=("`reason` is ['a', 'b'], expected a string: ignored",),
+    )
 
 
 @pytest.mark.parametrize(

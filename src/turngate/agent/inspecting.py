@@ -1,5 +1,6 @@
 """An agent hook at work: a fresh agent that can only look, and ends with its word on whether the other one may stop."""
 
+import asyncio
 import json
 import os
 import time
@@ -80,6 +81,9 @@ class Inspector:
             return await inspection.report()
         except ModelError as error:
             return Broke(f"its model did not answer: {error}")
+        except asyncio.CancelledError:
+            inspection.cut_short = True
+            raise
         finally:
             live.evaluation = inspection.close()
 
@@ -110,6 +114,7 @@ class Inspection:
         self._given: Mapping[str, Any] | None = None
         self._sent_back = False  # an answer that says no and does not say why is sent back once
         self._spent = Evaluation(self.model.name)
+        self.cut_short = False  # nobody waits for its last request any more
         self._id = f"hook-{uuid.uuid4().hex[:12]}"
         path = os.path.join(session_folder(inspector.state, event.session_id), "hooks", f"{self._id}.jsonl")
         self._transcript = Transcript(path, event.session_id, inspector.project, child={"agentType": "hook"})
@@ -161,8 +166,8 @@ class Inspection:
         """What it took is written down also where it came to nothing."""
         self._transcript.close()
         turn, spent = self.turn, self._spent
-        if turn.requests > spent.requests:
-            spent = replace(spent, requests=turn.requests, cost=None)
+        if turn.requests > spent.requests:  # some failed, which costs nothing, or nobody waited for the last
+            spent = replace(spent, requests=turn.requests, cost=None if self.cut_short else spent.cost)
         if self._store:
             calls = turn.tool_calls - (self._given is not None)  # its answer is no look
             tokens = spent.usage.input_tokens + spent.usage.output_tokens

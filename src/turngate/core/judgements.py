@@ -4,6 +4,7 @@ import hashlib
 import json
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any, Literal
 
 from turngate.core.answers import Answer, NotAnAnswer, read_object, writable
@@ -93,19 +94,19 @@ def _is_verdict(value: Mapping[str, Any]) -> bool:
 
 
 def _of_object(value: Mapping[str, Any], event: str, dialect: Dialect) -> Answer | NotAnAnswer:
-    if not isinstance(value.get("ok"), bool):
+    """The JSON of command hooks, in which `ok` may stand for the decision."""
+    ok = value.get("ok")
+    if not isinstance(ok, bool):
         return _of_decision(value, event, dialect)
-    answer = _of_ok(value)
-    if value.get("decision") is None or value.get("impossible") is True:
-        return answer
-    other = _of_decision(value, event, dialect)
-    if isinstance(other, Answer) and other.decision == answer.decision:
-        return other
-    return NotAnAnswer("its answer holds an `ok` and a `decision` that contradict each other")
+    meant = {**value, "decision": "approve" if ok else "block"}
+    answer = _of_decision(meant, event, dialect)
+    if value.get("decision") is not None and _side(answer) != _side(_of_decision(value, event, dialect)):
+        return NotAnAnswer("its answer holds an `ok` and a `decision` that contradict each other")
+    return answer
 
 
 def _side(answer: Answer | NotAnAnswer) -> object:
-    return (answer.decision, answer.go_on) if isinstance(answer, Answer) else None
+    return (answer.decision, answer.go_on is False) if isinstance(answer, Answer) else None
 
 
 def fault_of(answer: Answer | NotAnAnswer, dialect: Dialect) -> str | None:
@@ -136,7 +137,7 @@ def _of_decision(value: Mapping[str, Any], event: str, dialect: Dialect) -> Answ
     if isinstance(answer, Answer) and answer.decision is None and answer.go_on is not False:
         return NotAnAnswer('its answer has a `decision` that is neither "approve" nor "block"')
     if isinstance(answer, Answer) and value.get("impossible") is True:
-        return Answer(decision="allow", reason=answer.reason, notice=_impossible(answer.reason))
+        return replace(answer, decision="allow", notice=_impossible(answer.reason))
     return answer
 
 

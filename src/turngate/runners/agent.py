@@ -10,5 +10,7 @@ from turngate.tasks import leaving
 async def run_agent(hook: AgentHook, event: Event, world: World, live: Live) -> Report:
     """A model is foreign code: one that does not mind its cancellation is left."""
     if world.inspect is None:
-        return Broke("it is unavailable: this world has no agent to ask")
+        return Broke(
+            "it is unavailable: this world has no `inspect`; a Session, run_stop_hooks and `turngate fire` have one"
+        )
     return await leaving(world.inspect(hook, event, live))

@@ -17,8 +17,9 @@ from turngate.core.shorten import cut_in_the_middle
 from turngate.core.wire import encode
 from turngate.digest import conversation, digest, last_answer
 from turngate.errors import ModelError, UsageError
+from turngate.models.judges import Judges
 from turngate.ports import Live, Model, World
-from turngate.tasks import leaving, off_the_loop
+from turngate.tasks import leaving, off_the_loop, to_the_end
 
 BYTES_PER_TOKEN = 3  # or more, in what people and programs write
 SHARE = 0.7  # of a model's context that a conversation may fill
@@ -27,16 +28,18 @@ LONGEST_PAUSE = 5.0  # and the most that it may ask for itself
 
 
 async def run_prompt(hook: PromptHook, event: Event, settings: Settings, world: World, live: Live) -> Report:
-    if world.judge is None:
-        return Broke("it is unavailable: no model is there to answer it")
+    """A world without judges of its own asks those that the settings name."""
+    own = Judges(settings.judge, environ=world.environ)
     try:
-        judge = await off_the_loop(world.judge, hook.model)  # what speaks to a provider takes long to load
+        judge = await off_the_loop(world.judge or own, hook.model)  # what asks a provider takes long to load
         asked = await _question(hook, event, settings, judge)
         return await _judged(judge, asked, hook, event, settings.dialect, live)
     except UsageError as error:
         return Broke(f"it is unavailable: {error}")
     except ModelError as error:
         return Broke(f"its model did not answer: {error}")
+    finally:
+        await to_the_end(own.close())
 
 
 async def _judged(
