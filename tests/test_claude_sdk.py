@@ -295,7 +295,10 @@ def test_what_claude_code_can_not_be_told_is_refused_all_at_once() -> None:
                 CommandHook("off", enabled=False, blocking=True),
                 PromptHook("?", model="openai:gpt"),
                 HookGroup("coder", [AgentHook("?", model="google:gemini")]),
-            ]
+                CommandHook("x", condition="Bash(git *)", shell="bash"),
+            ],
+            "SessionEnd": [CallbackHook(allow), CommandHook("x")],
+            "PreToolUse": [CommandHook("x", condition="Bash(git *)")],
         },
         model="openai:gpt",
         judge="openai:small",
@@ -305,7 +308,7 @@ def test_what_claude_code_can_not_be_told_is_refused_all_at_once() -> None:
     with pytest.raises(InvalidOptions) as raised:
         options.for_claude({})
     assert str(raised.value) == (
-        "12 problems in the options\n"
+        "15 problems in the options\n"
         "  Stop[0].mode: can not be told to Claude Code\n"
         "  Stop[1].blocking: can not be told to Claude Code\n"
         "  Stop[1].env: can not be told to Claude Code\n"
@@ -313,6 +316,9 @@ def test_what_claude_code_can_not_be_told_is_refused_all_at_once() -> None:
         "  Stop[3].detached: can not be told to Claude Code\n"
         "  Stop[5].model: is 'openai:gpt', expected a model of Anthropic's for Claude Code\n"
         "  Stop[6].hooks[0].model: is 'google:gemini', expected a model of Anthropic's for Claude Code\n"
+        "  Stop[7].condition: keeps a hook from running at a stop of Claude Code\n"
+        "  Stop[7].shell: can not be told to Claude Code\n"
+        "  SessionEnd[0]: the SDK calls no functions at SessionEnd\n"
         "  model: is 'openai:gpt', expected a model of Anthropic's for Claude Code\n"
         "  judge: is 'openai:small', expected a model of Anthropic's for Claude Code\n"
         "  dialect: is 'mux', expected \"claude\" for Claude Code\n"

@@ -48,6 +48,7 @@ from turngate import (
 )
 from turngate.core.turn import HookFinished, HookStarted, SessionEvent, TurnResult
 from turngate.core.verdict import Verdict
+from turngate.errors import UsageError
 
 EVENTS = (
     "Stop, SubagentStop, SessionStart, UserPromptSubmit, PreToolUse, PermissionRequest, PostToolUse, PreCompact, "
@@ -76,6 +77,12 @@ def nothing(event: StopEvent) -> None: ...
         ("Stop", [{"type": "prompt", "prompt": ""}], "Stop[0].prompt: is '', expected a non-empty string"),
         ("Stop", [PromptHook("")], "Stop[0].prompt: is '', expected a non-empty string"),
         ("Stop", [{"type": "callback"}], "Stop[0].callback: is missing, expected a function"),
+        ("Stop", [{"type": "callback", "callback": nothing, "name": 5}], "Stop[0].name: is 5, expected a string"),
+        ("Stop", [{"type": "prompt", "prompt": "?", "timeout_ms": 5}],
+         "Stop[0].timeout_ms: is no field of a prompt hook (write `timeout`, here in milliseconds)"),
+        ("Stop", [{"type": "Prompt", "prompt": "?"}],
+         ("Stop[0].type: is 'Prompt', expected one of \"command\", \"prompt\", \"agent\", \"http\", \"callback\""
+         ' (did you mean "prompt"?)')),
         ("Stop", [{"type": "callback", "callback": 3}], "Stop[0].callback: is 3, expected a function"),
         ("Stop", [CallbackHook("f")], "Stop[0].callback: is 'f', expected a function"),  # type: ignore[arg-type]
         (
@@ -118,14 +125,14 @@ def nothing(event: StopEvent) -> None: ...
         ),
         ("Stop", [CallbackHook(nothing, name=5)], "Stop[0].name: is 5, expected a string"),  # type: ignore[arg-type]
         *(
-            ("Stop", [hook], "Stop[0].env: is a dict, expected an object of names and strings")
+            ("Stop", [hook], "Stop[0].env: has a wrong entry 1, expected an object of names and strings")
             for hook in (
                 CommandHook("true", env={1: "a"}),  # type: ignore[dict-item]
                 {"type": "command", "command": "true", "env": {1: "a"}},
             )
         ),
         *(
-            ("Stop", [hook], "Stop[0].headers: is a dict, expected an object of strings")
+            ("Stop", [hook], "Stop[0].headers: has a wrong entry 1, expected an object of strings")
             for hook in (
                 HttpHook("https://x", headers={1: "a"}),  # type: ignore[dict-item]
                 {"type": "http", "url": "https://x", "headers": {1: "a"}},
@@ -204,7 +211,7 @@ def test_every_mistake_is_said_at_once() -> None:
         "  SubagentStop: is 7, expected a list of hooks",
         "  timeout_ms: is 0, expected a whole number of milliseconds above 0",
         '  mode: is \'watch\', expected "gate" or "observe", for all or per event',
-        '  order: is a dict, expected "parallel", "sequential" or "first_block", for all or per event',
+        '  order: has a wrong entry \'Stop\', expected "parallel", "sequential" or "first_block", for all or per event',
         '  dialect: is \'klingon\', expected one of "turngate", "mux", "claude"',
         "  limit: is -1, expected a whole number, 0 or more",
     ]
@@ -217,7 +224,7 @@ def test_every_mistake_is_said_at_once() -> None:
         ({"timeout_ms": 10**5000}, "timeout_ms: is a number of more than 60 digits, expected a whole number of milliseconds above 0"),
         ({"limit": 10**5000}, "limit: is a number of more than 60 digits, expected a whole number, 0 or more"),
         ({"limit": -(10**5000)}, "limit: is a number of more than 60 digits, expected a whole number, 0 or more"),
-        ({"mode": {1: "gate"}}, 'mode: is a dict, expected "gate" or "observe", for all or per event'),
+        ({"mode": {1: "gate"}}, 'mode: has a wrong entry 1, expected "gate" or "observe", for all or per event'),
     ],
 )  # fmt: skip
 def test_an_odd_value_of_the_options_themselves_is_a_mistake_like_any_other(own: Any, said: str) -> None:
@@ -780,6 +787,7 @@ def test_a_mistake_in_the_old_form_is_said_as_any_other() -> None:
             lambda: HookCallbackMatcher("Bash", [sdk_gate, sdk_halt], 2.5),
             "HookGroup('Bash', [CallbackHook(sdk_gate, timeout=2.5), CallbackHook(sdk_halt, timeout=2.5)])",
         ),
+        (lambda: HookCallbackMatcher(hooks=[lambda _: None]), "CallbackHook(…)"),
     ],
 )
 def test_the_old_form_warns_and_shows_the_new_one(old: Callable[[], object], new: str) -> None:
@@ -788,6 +796,24 @@ def test_the_old_form_warns_and_shows_the_new_one(old: Callable[[], object], new
     assert [(str(each.message), Path(each.filename).name) for each in warned] == [
         (f"HookCallbackMatcher is the old form; write {new} in Options.hooks", "test_options.py")
     ]
+
+
+def test_an_old_matcher_without_functions_can_be_left_out() -> None:
+    with pytest.warns(
+        DeprecationWarning, match="HookCallbackMatcher is the old form; leave it out, it has no hooks"
+    ):
+        HookCallbackMatcher()
+
+
+def test_a_callback_may_have_its_name_in_a_dict() -> None:
+    options = Options({"Stop": [{"type": "callback", "callback": nothing, "name": "n"}]})
+    assert options == Options({"Stop": [CallbackHook(nothing, name="n")]})
+
+
+def test_a_session_that_is_given_options_says_what_it_takes(project: Path) -> None:
+    with pytest.raises(UsageError) as raised:
+        Session(str(project), ScriptedModel({}), Options())  # type: ignore[arg-type]
+    assert str(raised.value) == "a session takes Settings, not Options; `Options(…).settings()` gives them"
 
 
 @dataclass

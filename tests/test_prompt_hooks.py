@@ -23,10 +23,11 @@ from turngate.agent.session import Session
 from turngate.cli.main import main
 from turngate.core.decisions import Block, Fault
 from turngate.core.dialect import CLAUDE, DIALECTS, MUX, TURNGATE, Dialect
-from turngate.core.events import StopHookInput
+from turngate.core.events import PreToolUse, StopHookInput
 from turngate.core.hooks import CallbackHook, Hook, PromptHook
 from turngate.core.judgements import INSTRUCTIONS, SCHEMA, expanded
 from turngate.core.messages import Evaluation, ModelRequest, Reply, Said, Usage
+from turngate.core.names import EVENTS, JUDGED_EVENTS
 from turngate.core.reports import Broke, Judged, TimedOut
 from turngate.core.settings import Settings
 from turngate.core.turn import Continuation, SessionEvent, TurnResult
@@ -37,7 +38,7 @@ from turngate.errors import UsageError
 from turngate.models.judges import Judges
 from turngate.models.scripted import ScriptedModel
 from turngate.once import run_stop_hooks
-from turngate.options import Options
+from turngate.options import InvalidOptions, Options
 from turngate.ports import Model, World
 from turngate.shells.local import LocalShell
 
@@ -201,6 +202,27 @@ def test_a_check_that_can_not_be_met_ends_the_turn_with_a_note(project: Path) ->
 def test_a_judge_never_triggers_a_stop_of_its_own(project: Path) -> None:
     play(project, [YES], PromptHook(CHECK), KEEP)
     assert len(seen(project)) == 1
+
+
+@pytest.mark.req("S2-36", "C-22")
+def test_the_type_fits_every_event_and_a_table_says_where_it_may_stand(project: Path) -> None:
+    world = World(LocalShell(), str(project), judge=lambda _: ScriptedModel({"judge": [NO]}))
+    event = PreToolUse(session_id="s", tool_name="Bash", tool_input={"command": "rm -r /"})
+    asked = Settings(rules=(rule(PromptHook(CHECK), "PreToolUse"),))
+    verdict = asyncio.run(ask_hooks(event, asked, world))
+    assert [run.decision for run in verdict.runs] == [Block("run the tests")]
+    refused = []
+    for name in EVENTS:
+        try:
+            Options({name: [PromptHook(CHECK)]})
+        except InvalidOptions as error:
+            refused.append((name, [str(problem) for problem in error.problems]))
+    assert refused == [
+        (name, [f"{name}[0].type: prompt hooks exist for {' and '.join(JUDGED_EVENTS)} only"])
+        for name in EVENTS
+        if name not in JUDGED_EVENTS
+    ]
+    assert JUDGED_EVENTS == ("Stop", "SubagentStop")
 
 
 # What it costs

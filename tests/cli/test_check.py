@@ -1,3 +1,4 @@
+import contextlib
 import json
 from pathlib import Path
 from typing import Any
@@ -119,6 +120,28 @@ def test_notes_alone_are_no_problem(project: Path, capsys: pytest.CaptureFixture
             "1 hook, no problems",
         ],
     )
+
+
+def test_a_prompt_hook_whose_model_is_not_there_is_noted(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    hooks = [
+        {"type": "prompt", "prompt": "?"},
+        {"type": "agent", "prompt": "?", "model": "scripted:judge.json"},
+    ]
+    settings = {"hooks": {"Stop": [{"hooks": hooks}]}, "turngate": {"judge": "scripted:gone.json"}}
+    write_settings(project, "turngate", settings)
+    (project / "judge.json").write_text("{}")
+    with contextlib.chdir(project):
+        assert check(capsys, project) == (
+            0,
+            (
+                ".turngate/settings.json\n"
+                "  note: Stop[0].hooks[0]: nobody answers it outside of a session: "
+                "the script gone.json can not be read: No such file or directory\n"
+                "2 hooks, no problems\n"
+            ),
+        )
 
 
 def test_claude_code_would_ignore_a_file_that_we_do_not(

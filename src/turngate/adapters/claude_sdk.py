@@ -6,14 +6,16 @@ import json
 import os
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import replace
-from typing import Any, assert_never
+from typing import Any, assert_never, get_args
 
 from claude_agent_sdk import ClaudeAgentOptions, HookMatcher
+from claude_agent_sdk.types import HookEvent
 
 from turngate.core.decisions import Advise, Allow, Block, Decision, Fault, Halt
 from turngate.core.dialect import CLAUDE
 from turngate.core.hooks import AgentHook, CallbackHook, Hook, PromptHook, in_words, label
 from turngate.core.interpret import interpret
+from turngate.core.names import STOP_EVENTS
 from turngate.core.reports import Returned
 from turngate.core.settings import Problem, Rule
 from turngate.core.wire import read_event
@@ -31,7 +33,7 @@ def claude_options(options: Options, base: ClaudeAgentOptions | None) -> ClaudeA
     problems = [
         Problem(file="", event=rule.event, index=rule.index, field=name, message=message)
         for rule in rules
-        for name, message in _untold(rule.hook)
+        for name, message in _untold(rule)
     ]
     problems += [Problem(file="", field=name, message=message) for name, message in _other(options, base)]
     if problems:
@@ -57,11 +59,17 @@ def claude_options(options: Options, base: ClaudeAgentOptions | None) -> ClaudeA
 
 
 # What Claude Code does not know, and what would be another gate without it.
-_OURS = ("blocking", "mode", "env", "transcript")
+_OURS = ("blocking", "mode", "env", "transcript", "shell")
+_CALLED_AT = frozenset(name for each in get_args(HookEvent) for name in get_args(each))
 _ITS_OWN = {"mode": "gate", "transcript": "full"}  # what it does anyway
 
 
-def _untold(hook: Hook) -> Iterator[tuple[str, str]]:
+def _untold(rule: Rule) -> Iterator[tuple[str | None, str]]:
+    hook = rule.hook
+    if isinstance(hook, CallbackHook) and rule.event not in _CALLED_AT:
+        yield None, f"the SDK calls no functions at {rule.event}"
+    if hook.condition and rule.event in STOP_EVENTS:
+        yield "condition", "keeps a hook from running at a stop of Claude Code"
     for name in ("detached",) if isinstance(hook, CallbackHook) else _OURS:
         given = getattr(hook, name, None)
         if given and given != _ITS_OWN.get(name):

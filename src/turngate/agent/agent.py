@@ -64,6 +64,10 @@ class Agent:
         self.project = os.path.abspath(project)
         self.model = model
         self.role = role
+        given: object = settings
+        if not isinstance(given, Settings | None):
+            kind = type(given).__name__
+            raise UsageError(f"a session takes Settings, not {kind}; `Options(…).settings()` gives them")
         self.settings = settings or load_settings(self.project, dialect=dialect)
         self.id = session_id or str(uuid.uuid4())
         self.state = state or state_folder()

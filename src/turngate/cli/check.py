@@ -3,10 +3,14 @@
 import argparse
 import json
 import os
+from collections.abc import Iterator
 from dataclasses import asdict, replace
 
 from turngate.cli.place import project_folder
-from turngate.core.settings import Problem
+from turngate.core.hooks import AgentHook, PromptHook
+from turngate.core.settings import Problem, Settings
+from turngate.errors import UsageError
+from turngate.models.judges import Judges
 from turngate.settings.files import load_settings
 from turngate.settings.lint import lint
 from turngate.settings.places import script_places, settings_places
@@ -18,7 +22,7 @@ _ORDER = {"error": 0, "warning": 1, "note": 2}
 def run(options: argparse.Namespace) -> int:
     project = project_folder(options.project)
     settings = load_settings(project, dialect=options.dialect)
-    problems = (*settings.problems, *lint(settings, project))
+    problems = (*settings.problems, *lint(settings, project), *_unanswered(settings))
     files = [
         place.shown for place in settings_places(project, options.dialect) if os.path.lexists(place.path)
     ]
@@ -32,6 +36,20 @@ def run(options: argparse.Namespace) -> int:
     else:
         _print(files, len(settings.rules), problems, project)
     return PROBLEMS if any(problem.severity != "note" for problem in problems) else CLEAN
+
+
+def _unanswered(settings: Settings) -> Iterator[Problem]:
+    """Prompt and agent hooks whose model is not there; whoever runs a session has another one."""
+    judges = Judges(settings.judge)
+    for rule in settings.rules:
+        if isinstance(rule.hook, PromptHook | AgentHook) and rule.hook.enabled:
+            try:
+                judges(rule.hook.model)
+            except UsageError as error:
+                message = f"nobody answers it outside of a session: {error}"
+                yield Problem(
+                    file=rule.file or "", message=message, severity="note", event=rule.event, index=rule.index
+                )
 
 
 def _print(files: list[str], hooks: int, problems: tuple[Problem, ...], project: str) -> None:

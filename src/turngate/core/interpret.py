@@ -41,7 +41,7 @@ def interpret(report: Report, rule: Rule, dialect: Dialect) -> Decision:
         case Detached():
             return Allow()
         case TimedOut(seconds):
-            return Fault(f"no answer within {seconds:g} s", "timeout")
+            return Fault(f"no answer within {seconds:.3g} s", "timeout")
         case Broke(error):
             return Fault(error)
         case Skipped(why, on_purpose):

@@ -16,6 +16,7 @@ EVENTS: dict[str, str | None] = {
 }
 
 STOP_EVENTS = ("Stop", "SubagentStop")
+JUDGED_EVENTS = STOP_EVENTS  # where a model may be asked: prompt and agent hooks (C-22)
 OBSERVED = ("SessionStart", "SubagentStart", "StopFailure", "SessionEnd")  # nothing can be refused there
 
 # Names that Claude Code knows and we do not fire (yet): no reason to call a file wrong.

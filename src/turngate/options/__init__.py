@@ -45,7 +45,7 @@ class Options:
     dialect: str | None = None  # None: the settings', or "turngate"
     limit: int | None = None  # continuations in one turn
     model: str | None = None
-    judge: str | None = None  # the model of prompt hooks
+    judge: str | None = None  # the model of prompt and agent hooks
 
     def __post_init__(self) -> None:
         own = self._own()

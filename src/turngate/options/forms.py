@@ -31,7 +31,12 @@ class HookCallbackMatcher:
 
 def warn_of_old_form(form: str, matcher: Any, hooks: Any, timeout: Any) -> None:
     """Says what to write instead, at the line of whoever wrote it."""
-    said = f"{form} is the old form; write {_new_form(matcher, hooks, timeout)} in Options.hooks"
+    new = (
+        f"write {_new_form(matcher, hooks, timeout)} in Options.hooks"
+        if hooks
+        else "leave it out, it has no hooks"
+    )
+    said = f"{form} is the old form; {new}"
     level, frame = 1, sys._getframe()  # noqa: SLF001 - as `warnings` does
     while frame.f_back and frame.f_globals.get("__name__", "").partition(".")[0] == "turngate":
         level, frame = level + 1, frame.f_back
@@ -41,8 +46,13 @@ def warn_of_old_form(form: str, matcher: Any, hooks: Any, timeout: Any) -> None:
 def _new_form(matcher: Any, hooks: Any, timeout: Any) -> str:
     limit = "" if timeout is None else f", timeout={in_words(timeout)}"
     functions = hooks if isinstance(hooks, list | tuple) else [hooks]
-    each = ", ".join(f"CallbackHook({getattr(f, '__name__', '…')}{limit})" for f in functions)
+    each = ", ".join(f"CallbackHook({name_of(f)}{limit})" for f in functions)
     return each if matcher in (None, "", "*") else f"HookGroup({in_words(matcher)}, [{each}])"
+
+
+def name_of(function: Any) -> str:
+    name = str(getattr(function, "__name__", "…"))
+    return name if name.isidentifier() else "…"
 
 
 Config = Hook | HookGroup | HookCallbackMatcher | Mapping[str, Any]

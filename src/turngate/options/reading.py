@@ -22,9 +22,9 @@ from turngate.core.hooks import (
     kind,
 )
 from turngate.core.matcher import Unusable, read_matcher
-from turngate.core.names import EVENTS, FOREIGN_EVENTS, STOP_EVENTS
+from turngate.core.names import EVENTS, FOREIGN_EVENTS, JUDGED_EVENTS
 from turngate.core.settings import Problem
-from turngate.options.forms import Config, HookCallbackMatcher, HookGroup, warn_of_old_form
+from turngate.options.forms import Config, HookCallbackMatcher, HookGroup, name_of, warn_of_old_form
 from turngate.settings import keys
 
 
@@ -35,8 +35,17 @@ def read(hooks: Any, own: Mapping[str, Any]) -> tuple[dict[str, tuple[Config, ..
     for name, value in own.items():
         is_good, expected = OWN[name]
         if value is not None and not is_good(value):
-            reader.problem(f"is {in_words(value)}, expected {expected}", field=name)
+            reader.problem(f"{_wrong(value, is_good)}, expected {expected}", field=name)
     return good, reader.problems
+
+
+def _wrong(value: Any, is_good: Callable[[Any], bool]) -> str:
+    """What is wrong: where it is only some entries, these by name. Their values may be secrets."""
+    if isinstance(value, dict) and is_good({}):
+        odd = [in_words(name) for name, each in value.items() if not is_good({name: each})]
+        if odd:
+            return f"has a wrong entry {odd[0]}"
+    return f"is {in_words(value)}"
 
 
 def _as_in_settings(name: str) -> tuple[Callable[[Any], bool], str]:
@@ -166,10 +175,10 @@ class _Reader:
             case Mapping():
                 read = self.entry(config, event, index)
             case _:
-                hint = f"write CallbackHook({_name(config)})" if callable(config) else None
+                hint = f"write CallbackHook({name_of(config)})" if callable(config) else None
                 self.problem(f"is {in_words(config)}, expected a hook", event, index, hint=hint)
-        if isinstance(read, PromptHook | AgentHook) and event not in STOP_EVENTS:
-            only = f"{kind(read)} hooks exist for {' and '.join(STOP_EVENTS)} only"
+        if isinstance(read, PromptHook | AgentHook) and event not in JUDGED_EVENTS:
+            only = f"{kind(read)} hooks exist for {' and '.join(JUDGED_EVENTS)} only"
             self.problem(only, event, index, "type")
         if isinstance(read, HttpHook) and len(self.problems) == before:
             refused = objection(read.url, "python", ())
@@ -182,8 +191,7 @@ class _Reader:
         good: dict[str, Any] = {}
         if isinstance(hook, CallbackHook):
             self.function(hook.callback, event, index)
-            if hook.name is not None and not keys.texts([hook.name]):
-                self.problem(f"is {in_words(hook.name)}, expected a string", event, index, "name")
+            self.label(hook.name, event, index)
         for key in keys.HOOK.values():
             if kind(hook) not in key.kinds:
                 continue
@@ -193,7 +201,7 @@ class _Reader:
             if key.good(value):
                 good[key.field] = value if key.read is None else key.read(value)
             else:
-                self.problem(f"is {in_words(value)}, expected {key.expected}", event, index, key.field)
+                self.problem(f"{_wrong(value, key.good)}, expected {key.expected}", event, index, key.field)
         return replace(hook, **good)
 
     def entry(self, entry: Mapping[Any, Any], event: str, index: str) -> Hook | None:
@@ -202,7 +210,9 @@ class _Reader:
         if not isinstance(which, str) or which not in _CLASSES:
             said = "is missing" if "type" not in entry else f"is {in_words(which)}"
             known = ", ".join(f'"{name}"' for name in KINDS)
-            self.problem(f"{said}, expected one of {known}", event, index, "type")
+            meant = which.lower() if isinstance(which, str) and which.lower() in _CLASSES else None
+            hint = f'did you mean "{meant}"?' if meant else None
+            self.problem(f"{said}, expected one of {known}", event, index, "type", hint)
             return None
         good: dict[str, Any] = {}
         for name, value in entry.items():
@@ -210,6 +220,9 @@ class _Reader:
                 continue
             if name == "callback" and which == "callback":
                 self.function(value, event, index)
+                good[name] = value
+            elif name == "name" and which == "callback":
+                self.label(value, event, index)
                 good[name] = value
             else:
                 self.key(name, value, which, event, index, good)
@@ -227,24 +240,25 @@ class _Reader:
             whose = " or ".join(_A[owner] for owner in owners)
             self.problem(f"belongs to {whose} hook, not to {_A[which]} hook", event, index, name)
         elif key is None:
-            self.problem(f"is no field of {_A[which]} hook", event, index, named(name))
+            hint = "write `timeout`, here in milliseconds" if name == "timeout_ms" else None
+            self.problem(f"is no field of {_A[which]} hook", event, index, named(name), hint)
         elif name == "timeout":
             if is_milliseconds(value):
                 good[name] = value / 1000
             else:
                 self.problem(f"is {in_words(value)}, expected {MILLISECONDS}", event, index, name)
         elif not key.good(value):
-            self.problem(f"is {in_words(value)}, expected {key.expected}", event, index, name)
+            self.problem(f"{_wrong(value, key.good)}, expected {key.expected}", event, index, name)
         else:
             good[key.field] = value if key.read is None else key.read(value)
+
+    def label(self, value: Any, event: str, index: str) -> None:
+        if value is not None and not keys.texts([value]):
+            self.problem(f"is {in_words(value)}, expected a string", event, index, "name")
 
     def function(self, value: Any, event: str, index: str) -> None:
         if not callable(value):
             self.problem(f"is {in_words(value)}, expected a function", event, index, "callback")
-
-
-def _name(function: Any) -> str:
-    return str(getattr(function, "__name__", "…"))
 
 
 def default(hook: Hook, name: str) -> Any:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from turngate.core.fields import FIELDS
-from turngate.core.names import EVENTS, STOP_EVENTS
+from turngate.core.names import EVENTS, JUDGED_EVENTS, STOP_EVENTS
 from turngate.settings import keys
 
 _DRAFT = "https://json-schema.org/draft/2020-12/schema"
@@ -51,7 +51,7 @@ _STEERS: dict[str, Any] = {
 
 
 def _groups(event: str) -> dict[str, Any]:
-    kinds = [kind for kind in keys.BODY if event in STOP_EVENTS or kind not in ("prompt", "agent")]
+    kinds = [kind for kind in keys.BODY if event in JUDGED_EVENTS or kind not in ("prompt", "agent")]
     group = {
         "type": "object",
         "required": ["hooks"],

@@ -230,7 +230,7 @@ TURNGATE: Mapping[str, Key] = {
     "announceChildren": Key("announce_children", flag, "true or false", {"type": "boolean", "description": "false: what children in the background found stays in the register, and no parent is told."}),
     "whenUserPending": Key("when_user_pending", one_of("defer", "run"), '"defer" or "run"', {"enum": ["defer", "run"], "description": "defer: a message that waits is answered before the gates are asked; run: they are asked all the same."}),
     "model": Key("model", text, "a model's name", {**_TEXT, "description": "The agent's model, PROVIDER:NAME."}),
-    "judge": Key("judge", text, "a model's name", {**_TEXT, "description": "The model of prompt hooks."}),
+    "judge": Key("judge", text, "a model's name", {**_TEXT, "description": "The model of prompt and agent hooks."}),
     "retentionDays": Key("retention_days", is_seconds, "a number of days above 0", {"type": "number", "exclusiveMinimum": 0, "maximum": LONGEST, "description": "How long `turngate sessions prune` keeps a session; 30."}, read=float),
     "plugins": Key("plugins", texts, "a list of names", {"type": "array", "items": {"type": "string"}, "description": "Plugins that are switched on."}, read=tuple),
     "pluginDirs": Key("plugin_dirs", texts, "a list of folders", {"type": "array", "items": {"type": "string"}, "description": "Folders of plugins."}, read=tuple),

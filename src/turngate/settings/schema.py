@@ -7,7 +7,7 @@ from typing import Any
 from turngate.core.dialect import Dialect
 from turngate.core.hooks import AgentHook, CommandHook, Hook, HttpHook, PromptHook
 from turngate.core.matcher import Unusable, read_matcher
-from turngate.core.names import EVENTS, FOREIGN_EVENTS, STOP_EVENTS, would_void
+from turngate.core.names import EVENTS, FOREIGN_EVENTS, JUDGED_EVENTS, would_void
 from turngate.core.settings import Layer, Problem, Rule, Scalars, Severity
 from turngate.settings import keys
 
@@ -168,8 +168,8 @@ class _Reader:
             body = keys.HOOK[keys.BODY[kind]]
             self.problem(f"is missing, expected {body.expected}", event=event, index=index, field=body.field)
             usable = False
-        if _asks_a_model(entry) and event not in STOP_EVENTS:
-            only = f"{kind} hooks exist for {' and '.join(STOP_EVENTS)} only"
+        if _asks_a_model(entry) and event not in JUDGED_EVENTS:
+            only = f"{kind} hooks exist for {' and '.join(JUDGED_EVENTS)} only"
             self.problem(only, event=event, index=index, field="type", hint="use a command hook here")
             usable = False
         if good.get("timeout", 0) >= 1000:
