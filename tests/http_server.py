@@ -5,48 +5,32 @@ import json
 import socket
 import ssl
 import threading
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Any
+
+from tests.loopback import Connection, Loopback, serving
 
 Answer = Mapping[str, Any]  # status, body, type, headers, delay (seconds), endless
 
 
-@contextmanager
-def answering(*answers: Answer, tls: ssl.SSLContext | None = None) -> "Iterator[Endpoint]":
+def answering(*answers: Answer, tls: ssl.SSLContext | None = None) -> "AbstractContextManager[Endpoint]":
     """Each answer is given once, in order, and the last one again and again."""
-    endpoint = Endpoint(answers or ({},), tls)
-    thread = threading.Thread(target=endpoint.serve_forever, args=(0.01,))
-    thread.start()
-    try:
-        yield endpoint
-    finally:
-        endpoint.shutdown()
-        thread.join()
-        endpoint.hang_up()
-        endpoint.server_close()
+    return serving(Endpoint(answers or ({},), tls))
 
 
-class Endpoint(ThreadingHTTPServer):
-    daemon_threads = False
-
+class Endpoint(Loopback):
     def __init__(self, answers: Sequence[Answer], tls: ssl.SSLContext | None) -> None:
-        super().__init__(("127.0.0.1", 0), _Request)
+        super().__init__(_Request)
         if tls:
             self.socket = tls.wrap_socket(self.socket, server_side=True, do_handshake_on_connect=False)
-        self.port = self.server_address[1]
         self.url = f"{'https' if tls else 'http'}://127.0.0.1:{self.port}"
         self.bodies: list[Any] = []  # the JSON of each request
         self.raw: list[bytes] = []
         self.paths: list[str] = []
-        self.headers: list[dict[str, str]] = []
         self.asked = threading.Event()
         self.left = threading.Event()  # a client hung up while it waited
-        self.over = threading.Event()
         self._answers = answers
-        self._lock = threading.Lock()
-        self._open: set[socket.socket] = set()
 
     def next_answer(self, path: str, headers: dict[str, str], body: bytes) -> Answer:
         with self._lock:
@@ -74,29 +58,12 @@ class Endpoint(ThreadingHTTPServer):
                     return
             end.wait(0.02)
 
-    def opened(self, connection: socket.socket) -> None:
-        with self._lock:
-            self._open.add(connection)
 
-    def hang_up(self) -> None:
-        self.over.set()
-        with self._lock:
-            for connection in self._open:
-                with contextlib.suppress(OSError):
-                    connection.shutdown(socket.SHUT_RDWR)
-
-
-class _Request(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
+class _Request(Connection):
     server: Endpoint
 
-    def setup(self) -> None:
-        super().setup()
-        self.server.opened(self.connection)
-
-    def do_POST(self) -> None:
-        body = self.rfile.read(int(self.headers["Content-Length"]))
-        headers = {name.lower(): value for name, value in self.headers.items()}
+    def do_POST(self) -> None:  # noqa: N802 (its name in the standard library)
+        headers, body = self.received()
         answer = self.server.next_answer(self.path, headers, body)
         if answer.get("delay"):
             self.server.watch(self.connection, answer["delay"])
@@ -127,6 +94,3 @@ class _Request(BaseHTTPRequestHandler):
         except OSError:
             self.server.left.set()
         self.close_connection = True
-
-    def log_message(self, *_: object) -> None:
-        """Nobody reads it."""

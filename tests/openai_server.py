@@ -1,133 +1,48 @@
 """A model on loopback that speaks as OpenAI's Responses API does and says what a script tells it to."""
 
-import itertools
 import json
-import socket
-import threading
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager
 from typing import Any
 
-Json = dict[str, Any]
-Replies = Sequence[str | Mapping[str, Any]]
+from tests.loopback import serving
+from tests.model_server import Conversation, Json, ModelServer, Replies, pieces, plain
 
 
-@contextmanager
-def playing(*replies: str | Mapping[str, Any]) -> "Iterator[OpenAIServer]":
+def playing(*replies: str | Mapping[str, Any]) -> "AbstractContextManager[OpenAIServer]":
     """The replies are handed out in order, the last one again and again.
 
     A reply is a text, `{"text"}`, `{"tools": [{"name", "input"}], "text"}` or `{"error": 429, "type", "code",
     "message"}`, plus `usage`, `incomplete` (why the answer ended early), `failed` (an error inside of the stream),
     `delay` (seconds before it), `cut` (the connection breaks in the middle) and `endless` (the end never comes).
     """
-    server = OpenAIServer(replies)
-    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-    thread.start()
-    try:
-        yield server
-    finally:
-        server.shutdown()
-        thread.join()
-        server.hang_up()
-        server.server_close()
+    return serving(OpenAIServer(replies))
 
 
-class OpenAIServer(ThreadingHTTPServer):
-    daemon_threads = False  # so that server_close waits for them
-
+class OpenAIServer(ModelServer):
     def __init__(self, replies: Replies) -> None:
-        super().__init__(("127.0.0.1", 0), Conversation)
-        self.url = f"http://127.0.0.1:{self.server_address[1]}/v1"
-        self.requests: list[Json] = []  # the bodies, in the order in which they came
-        self.headers: list[dict[str, str]] = []
-        self.ids = itertools.count(1)
-        self.broken = threading.Event()  # somebody hung up while we were speaking
-        self.over = threading.Event()
-        self._replies: list[Json] = [{"text": r} if isinstance(r, str) else dict(r) for r in replies]
-        self._open: set[socket.socket] = set()
-        self._lock = threading.Lock()
+        super().__init__(_Responses)
+        self.url += "/v1"
+        self._replies = plain(replies)
 
-    def next_reply(self, body: Json, headers: dict[str, str]) -> Json:
-        with self._lock:
-            self.requests.append(body)
-            self.headers.append(headers)
-            return self._replies[min(len(self.requests), len(self._replies)) - 1]
-
-    def opened(self, connection: socket.socket) -> None:
-        with self._lock:
-            self._open.add(connection)
-
-    def closed(self, connection: socket.socket) -> None:
-        with self._lock:
-            self._open.discard(connection)
-
-    def hang_up(self) -> None:
-        """No client keeps us waiting."""
-        self.over.set()
-        with self._lock:
-            for connection in self._open:
-                with suppress(OSError):  # its client hung up first
-                    connection.shutdown(socket.SHUT_RDWR)
+    def scripted(self) -> Json:
+        return self._replies[min(len(self.requests), len(self._replies)) - 1]
 
 
-class Conversation(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-    disable_nagle_algorithm = True
-    server: OpenAIServer
+class _Responses(Conversation):
+    piece = ".delta"
 
-    def setup(self) -> None:
-        super().setup()
-        self.server.opened(self.connection)
+    def complaint(self, body: Json) -> Json | None:
+        if self.path.partition("?")[0] == "/v1/responses" and body.get("stream"):
+            return None
+        return _error({"message": f"no {self.path} without a stream here"})
 
-    def finish(self) -> None:
-        self.server.closed(self.connection)
-        super().finish()
-
-    def handle(self) -> None:
-        try:
-            super().handle()
-        except ConnectionError:
-            self.server.broken.set()
-
-    def do_POST(self) -> None:
-        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        if self.path.partition("?")[0] != "/v1/responses" or not body.get("stream"):
-            self._send(404, _error({"message": f"no {self.path} without a stream here"}))
-            return
-        reply = self.server.next_reply(body, {name.lower(): value for name, value in self.headers.items()})
-        self.server.over.wait(reply.get("delay", 0))
+    def answer(self, body: Json, reply: Json) -> None:
         if "error" in reply:
-            self._send(reply["error"], _error(reply))
+            self.send(reply["error"], _error(reply))
         else:
-            self._stream(reply, _events(reply, body, self.server.ids))
-
-    def _send(self, status: int, content: Json) -> None:
-        data = json.dumps(content).encode()
-        self.send_response(status)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(data)))
-        self.end_headers()
-        self.wfile.write(data)
-
-    def _stream(self, reply: Json, events: Iterator[Json]) -> None:
-        self.send_response(200)
-        self.send_header("Content-Type", "text/event-stream")
-        self.send_header("Transfer-Encoding", "chunked")
-        self.end_headers()
-        for number, event in enumerate(events):
-            data = json.dumps({**event, "sequence_number": number})
-            self._chunk(f"event: {event['type']}\ndata: {data}\n\n".encode())
-            if reply.get("cut") and event["type"].endswith(".delta"):
-                self.close_connection = True
-                return
-        self._chunk(b"")
-
-    def _chunk(self, data: bytes) -> None:
-        self.wfile.write(b"%x\r\n%s\r\n" % (len(data), data))
-
-    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 (its name in the standard library)
-        pass
+            events = enumerate(_events(reply, body, self.server.ids))
+            self.stream(reply, ({**event, "sequence_number": number} for number, event in events))
 
 
 def _events(reply: Json, body: Json, ids: Iterator[int]) -> Iterator[Json]:
@@ -189,7 +104,7 @@ def _text_events(index: int, item: Json) -> Iterator[Json]:
     begun = {**item, "content": [], "status": "in_progress"}
     yield {"type": "response.output_item.added", "output_index": index, "item": begun}
     yield {"type": "response.content_part.added", **place, "part": {**part, "text": ""}}
-    for piece in _pieces(part["text"]):
+    for piece in pieces(part["text"]):
         yield {"type": "response.output_text.delta", **place, "delta": piece, "logprobs": []}
     yield {"type": "response.output_text.done", **place, "text": part["text"], "logprobs": []}
     yield {"type": "response.content_part.done", **place, "part": part}
@@ -200,15 +115,11 @@ def _call_events(index: int, item: Json) -> Iterator[Json]:
     place = {"item_id": item["id"], "output_index": index}
     begun = {**item, "arguments": "", "status": "in_progress"}
     yield {"type": "response.output_item.added", "output_index": index, "item": begun}
-    for piece in _pieces(item["arguments"]):
+    for piece in pieces(item["arguments"]):
         yield {"type": "response.function_call_arguments.delta", **place, "delta": piece}
     done = {"name": item["name"], "arguments": item["arguments"]}
     yield {"type": "response.function_call_arguments.done", **place, **done}
     yield {"type": "response.output_item.done", "output_index": index, "item": item}
-
-
-def _pieces(text: str) -> list[str]:
-    return [text[place : place + 10] for place in range(0, len(text), 10)]
 
 
 def _error(reply: Json) -> Json:

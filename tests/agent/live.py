@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from tests.anthropic_server import AnthropicServer, Json, playing
+from tests.anthropic_server import AnthropicServer, playing
+from tests.model_server import Json
 from tests.warm import Program
 
 MODEL = "anthropic:claude-sonnet-5-5"

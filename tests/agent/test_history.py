@@ -7,10 +7,9 @@ import os
 import shutil
 import signal
 import subprocess
-import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -23,13 +22,13 @@ from tests.agent.make import (
     actor,
     awaited,
     configured,
-    end_leftovers,
     hang,
     lines,
     refuse,
     seen,
     shown,
 )
+from tests.command import turngate, working
 from tests.make import rule, stop_hooks, write_settings
 from turngate.agent.history import Listed, Past, SessionLock, chat_path, list_sessions, prune, read_past
 from turngate.agent.transcript import Transcript
@@ -43,22 +42,13 @@ def command(project: Path, prompt: str, replies: list[Any]) -> list[str]:
     """`turngate run -p` in session x."""
     script = project.parent / "script.json"
     script.write_text(json.dumps({"main": replies}))
-    return [sys.executable, "-m", "turngate", "run", "-p", prompt, "--session", "x", "--model", f"scripted:{script}",
-            "--project", str(project), "--allow", "Bash", "--output-format", "json"]  # fmt: skip
+    named = ["--session", "x", "--model", f"scripted:{script}"]
+    return ["run", "-p", prompt, *named, "--allow", "Bash", "--output-format", "json"]
 
 
-@contextmanager
-def running(project: Path, prompt: str, replies: list[Any]) -> Iterator[subprocess.Popen[str]]:
-    """The same as a process of its own; killed at the end if it still runs, with what it left behind."""
-    process = subprocess.Popen(
-        command(project, prompt, replies), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
-    try:
-        yield process
-    finally:
-        process.kill()
-        process.communicate()
-        end_leftovers(project)
+def running(project: Path, prompt: str, replies: list[Any]) -> AbstractContextManager[subprocess.Popen[str]]:
+    """The same as a process of its own."""
+    return working(project, *command(project, prompt, replies))
 
 
 # Killed in the middle
@@ -313,11 +303,10 @@ def test_a_second_process_is_told_who_holds_the_session(project: Path) -> None:
     with running(project, "build it", ["done"]) as first:
         awaited(project / "pid")
         words = command(project, "me too", ["done"])
-        second = subprocess.run(words, capture_output=True, text=True, check=False)
-        assert (second.stdout, second.stderr, second.returncode) == (
+        assert turngate(*words, "--project", str(project)) == (
+            64,
             "",
             f"turngate: session x is in use by process {first.pid}; end that one, or start another session\n",
-            64,
         )
         first.send_signal(signal.SIGINT)
         assert first.wait(timeout=20) == 130

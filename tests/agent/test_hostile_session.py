@@ -323,13 +323,7 @@ def test_a_listener_that_raises_gets_its_error_and_locks_nothing(
 ) -> None:
     agent = actor(project, bash("true"), "done", stop="true", allow=["Bash"], listen=on_first(kind, stumble))
 
-    async def play() -> tuple[object, str]:
-        async with agent.session as session:
-            with pytest.raises(ZeroDivisionError):
-                await session.send("go")
-            return session.running, (await session.send("more")).outcome
-
-    assert asyncio.run(play()) == (None, "completed")
+    assert asyncio.run(goes_on_after_the_error(agent)) == (None, "completed")
     assert (kinds(agent.session).count("turn_end"), gaps(agent.session)) == (2, [])
 
 
@@ -337,13 +331,7 @@ def test_a_listener_that_raises_when_it_is_told_of_a_plugins_fault_locks_nothing
     agent = actor(project, "done", listen=on_first(Notice, stumble))
     agent.session.plugins.on("stop", lambda _: 1 / 0, plugin="mine")
 
-    async def play() -> tuple[object, str]:
-        async with agent.session as session:
-            with pytest.raises(ZeroDivisionError):
-                await session.send("go")
-            return session.running, (await session.send("more")).outcome
-
-    assert asyncio.run(play()) == (None, "completed")
+    assert asyncio.run(goes_on_after_the_error(agent)) == (None, "completed")
     complaint = Notice("plugin mine failed at stop: ZeroDivisionError: division by zero")
     assert agent.of(Notice) == [complaint, complaint]
 
@@ -361,6 +349,14 @@ def test_a_listener_that_raises_in_the_middle_of_an_answer_ends_the_turn_and_loc
     first, second = asyncio.run(play())
     assert (first.outcome, first.stop_reason) == ("error", "the model failed (invalid): ZeroDivisionError: ")
     assert (second.outcome, said(agent.session)) == ("completed", ["go", "more", "agent: done"])
+
+
+async def goes_on_after_the_error(agent: Actor) -> tuple[object, str]:
+    """What still runs when the error has come out, and how the next turn ends."""
+    async with agent.session as session:
+        with pytest.raises(ZeroDivisionError):
+            await session.send("go")
+        return session.running, (await session.send("more")).outcome
 
 
 def stumble(_: Session) -> None:

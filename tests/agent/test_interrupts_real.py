@@ -19,10 +19,11 @@ import pytest
 from tests import warm
 from tests.agent import live
 from tests.agent.live import MODEL, NEVER, PATIENCE, conversation, until
-from tests.agent.make import KEEP, REFUSE, awaited, end_leftovers, lives
-from tests.anthropic_server import AnthropicServer, Json
+from tests.agent.make import KEEP, REFUSE, end_leftovers, lives
+from tests.anthropic_server import AnthropicServer
 from tests.cli.test_interactive import CTRL_C, Terminal
 from tests.make import rule, stop_hooks, write_settings
+from tests.model_server import Json
 from turngate.agent.session import Session
 from turngate.core.settings import Settings
 from turngate.core.turn import (
@@ -103,11 +104,44 @@ def model(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Phase], Anthrop
         yield lambda phase: servers.enter_context(live.answering(monkeypatch, *phase.replies, "used again"))
 
 
-def is_gone(project: Path) -> bool:
-    return not lives((project / "pid").read_text().strip())
+def has_come(project: Path, server: AnthropicServer, phase: Phase) -> bool:
+    return len(server.requests) >= phase.requests and (not phase.runs or (project / "pid").exists())
+
+
+def left(project: Path, phase: Phase) -> list[str]:
+    """What an interrupt has not ended."""
+    runs = phase.runs and lives((project / "pid").read_text().strip())
+    return [*(["a process"] if runs else []), *(["a late trace"] if (project / "late").exists() else [])]
 
 
 # From Python
+
+
+class Scene:
+    """A session in which the phase comes, and everything that it told."""
+
+    def __init__(self, project: Path, server: AnthropicServer, phase: Phase) -> None:
+        self.project, self.server, self.phase = project, server, phase
+        self.events: list[SessionEvent] = []
+        self._told = asyncio.Event()
+        settings = Settings(rules=(rule(phase.stop),))
+        self.session = Session(str(project), LiveModel(MODEL), settings, allow=["Bash"], on_event=self._hear)
+
+    def _hear(self, event: SessionEvent) -> None:
+        self.events.append(event)
+        if isinstance(event, self.phase.sign):
+            self._told.set()
+            if self.phase is QUEUED:
+                # In the middle of the event: nothing has been taken from the queue yet.
+                self.session.interrupt()
+
+    async def turn(self) -> asyncio.Task[TurnResult]:
+        """The first turn, as soon as the phase has come."""
+        turn = asyncio.create_task(self.session.send("first"))
+        await self._told.wait()
+        while not has_come(self.project, self.server, self.phase):
+            await asyncio.sleep(0.01)
+        return turn
 
 
 @pytest.mark.req("S0-21", "S0-71", "S0-99", "S0-102", "C-33")
@@ -116,39 +150,25 @@ def test_an_interrupt_from_python_leaves_a_session_that_can_be_used_again(
     project: Path, model: Callable[[Phase], AnthropicServer], phase: Phase
 ) -> None:
     server = model(phase)
-    events: list[SessionEvent] = []
-    interrupts = asyncio.Event()
+    scene = Scene(project, server, phase)
 
-    def hear(event: SessionEvent) -> None:
-        events.append(event)
-        if isinstance(event, phase.sign):
-            interrupts.set()
-            if phase is QUEUED:
-                session.interrupt()  # in the middle of the event: nothing has been taken from the queue yet
-
-    settings = Settings(rules=(rule(phase.stop),))
-    session = Session(str(project), LiveModel(MODEL), settings, allow=["Bash"], on_event=hear)
-
-    async def scene() -> tuple[TurnResult, list[SessionEvent], TurnResult]:
-        async with session:
-            turn = asyncio.create_task(session.send("first"))
-            await interrupts.wait()
-            while len(server.requests) < phase.requests or (phase.runs and not (project / "pid").exists()):
-                await asyncio.sleep(0.01)
+    async def play() -> tuple[TurnResult, list[SessionEvent], TurnResult]:
+        async with scene.session as session:
+            turn = await scene.turn()
             session.interrupt()
             result = await turn
-            told = len(events)
+            told = len(scene.events)
             (project / "released").touch()  # whoever still ran would now come late
             await asyncio.sleep(0.3)
-            late = events[told:]
+            late = scene.events[told:]
             session.hooks = False
             return result, late, await session.send("second")
 
-    result, late, again = asyncio.run(asyncio.wait_for(scene(), PATIENCE))
+    result, late, again = asyncio.run(asyncio.wait_for(play(), PATIENCE))
     assert (result.outcome, result.ended_by, result.continuations, late) == (
         "interrupted", "interrupt", phase.continuations, [],
     )  # fmt: skip
-    assert (not phase.runs or is_gone(project), (project / "late").exists()) == (True, False)
+    assert left(project, phase) == []
     assert (again.outcome, again.result, again.continuations, again.model_requests) == (
         "completed", "used again", 0, 1,
     )  # fmt: skip
@@ -184,33 +204,21 @@ def test_many_interrupts_are_one(
 ) -> None:
     """Somebody hits the key again and again, also while what ran is being ended."""
     server = model(phase)
-    ends: list[SessionEvent] = []
-    interrupts = asyncio.Event()
+    scene = Scene(project, server, phase)
 
-    def hear(event: SessionEvent) -> None:
-        if isinstance(event, phase.sign):
-            interrupts.set()
-        if isinstance(event, TurnEnd):
-            ends.append(event)
-
-    settings = Settings(rules=(rule(phase.stop),))
-    session = Session(str(project), LiveModel(MODEL), settings, allow=["Bash"], on_event=hear)
-
-    async def scene() -> TurnResult:
-        async with session:
-            turn = asyncio.create_task(session.send("first"))
-            await interrupts.wait()
-            while len(server.requests) < phase.requests or (phase.runs and not (project / "pid").exists()):
-                await asyncio.sleep(0.01)
+    async def play() -> TurnResult:
+        async with scene.session as session:
+            turn = await scene.turn()
             while not turn.done():
                 session.interrupt()
                 await asyncio.sleep(0)
             (project / "released").touch()
             return await turn
 
-    result = asyncio.run(asyncio.wait_for(scene(), PATIENCE))
+    result = asyncio.run(asyncio.wait_for(play(), PATIENCE))
+    ends = [event for event in scene.events if isinstance(event, TurnEnd)]
     assert (result.outcome, ends, len(server.requests)) == ("interrupted", [TurnEnd(result)], phase.requests)
-    assert (not phase.runs or is_gone(project), (project / "late").exists()) == (True, False)
+    assert left(project, phase) == []
 
 
 # By a signal
@@ -225,9 +233,7 @@ def running(project: Path, form: str) -> Iterator[warm.Program]:
 
 def comes(project: Path, server: AnthropicServer, phase: Phase) -> None:
     """Waits for the phase, from outside."""
-    until(lambda: len(server.requests) >= phase.requests, "the model was not asked")
-    if phase.runs:
-        awaited(project / "pid")
+    until(lambda: has_come(project, server, phase), f"{phase} never came")
 
 
 @pytest.mark.req("S0-99", "S0-102", "C-33")
@@ -247,7 +253,7 @@ def test_a_signal_ends_the_command_and_the_session_goes_on_with_the_next_one(
         130, "", "interrupted", "interrupt", phase.continuations,
     )  # fmt: skip
     assert (result["model_requests"], len(server.requests)) == (phase.requests, phase.requests)
-    assert (not phase.runs or is_gone(project), (project / "late").exists()) == (True, False)
+    assert left(project, phase) == []
     again = warm.run(live.words(project, "second", "--no-hooks"), timeout=PATIENCE)
     assert (again.returncode, again.stdout, again.stderr) == (0, "used again\n", "")
     assert (len(server.requests), conversation(server.requests[-1])) == (
@@ -306,7 +312,7 @@ def test_an_impatient_user_leaves_nothing_behind_either(
         again_and_again(process)
     (project / "released").touch()
     assert (process.returncode in (130, -signal.SIGINT), len(server.requests)) == (True, phase.requests)
-    assert (not phase.runs or is_gone(project), (project / "late").exists()) == (True, False)
+    assert left(project, phase) == []
 
 
 @pytest.mark.req("S0-102")
@@ -339,4 +345,4 @@ def test_ctrl_c_in_a_terminal_ends_one_prompt_in_every_phase(
         terminal.expect('"outcome": "interrupted"')
     (project / "released").touch()
     assert (code, len(server.requests)) == (130, phase.requests)
-    assert (not phase.runs or is_gone(project), (project / "late").exists()) == (True, False)
+    assert left(project, phase) == []

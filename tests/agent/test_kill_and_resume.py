@@ -18,8 +18,9 @@ from tests import warm
 from tests.agent import live
 from tests.agent.live import NEVER, PATIENCE, blocks, conversation, until
 from tests.agent.make import awaited, end_leftovers, hang, lines, records
-from tests.anthropic_server import AnthropicServer, Json
+from tests.anthropic_server import AnthropicServer
 from tests.make import stop_hooks, write_settings
+from tests.model_server import Json
 from turngate.agent.history import chat_path
 
 LOST = "the session ended before this tool did"

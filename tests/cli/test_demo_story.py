@@ -4,12 +4,11 @@ import os
 import re
 import signal
 import subprocess
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+
+from tests.command import started, turngate
 
 ROOT = Path(__file__).parents[2]
 PROGRAM = ROOT / ".venv" / "bin" / "turngate"
@@ -53,19 +52,13 @@ def left(*folders: Path) -> list[str]:
 
 
 def test_the_demo_is_refused_once_repairs_and_completes_within_a_minute(scratch: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "turngate", "demo"],
-        capture_output=True, text=True, check=False, timeout=A_MINUTE,
-    )  # fmt: skip
-    assert (done.returncode, done.stderr, story(done.stdout)) == (0, "", STORY)
+    code, out, err = turngate("demo", timeout=A_MINUTE)
+    assert (code, err, story(out)) == (0, "", STORY)
 
 
 def test_the_demo_leaves_neither_its_folder_nor_a_session_behind(scratch: Path, home: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "turngate", "demo"],
-        capture_output=True, text=True, check=False, timeout=A_MINUTE,
-    )  # fmt: skip
-    [project] = re.findall(r"^A project in (\S+) has", done.stdout, re.MULTILINE)
+    _, out, _ = turngate("demo", timeout=A_MINUTE)
+    [project] = re.findall(r"^A project in (\S+) has", out, re.MULTILINE)
     assert (Path(project).is_relative_to(scratch), left(scratch, home)) == (True, [])
 
 
@@ -76,11 +69,8 @@ def test_the_hooks_of_whoever_runs_the_demo_play_no_part(scratch: Path, home: Pa
         (home / f".{family}" / "settings.json").write_text(
             '{"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "touch ~/asked; exit 2"}]}]}}'
         )
-    done = subprocess.run(
-        [sys.executable, "-m", "turngate", "demo"],
-        capture_output=True, text=True, check=False, timeout=A_MINUTE,
-    )  # fmt: skip
-    assert (done.returncode, story(done.stdout), (home / "asked").exists()) == (0, STORY, False)
+    code, out, _ = turngate("demo", timeout=A_MINUTE)
+    assert (code, story(out), (home / "asked").exists()) == (0, STORY, False)
 
 
 @pytest.mark.skipif(
@@ -95,22 +85,9 @@ def test_make_demo_runs_turngate_demo(scratch: Path) -> None:
     assert (done.returncode, done.stderr, story(done.stdout), left(scratch)) == (0, "", STORY, [])
 
 
-@contextmanager
-def playing() -> Iterator[subprocess.Popen[str]]:
-    process = subprocess.Popen(
-        [sys.executable, "-m", "turngate", "demo"],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
-    )  # fmt: skip
-    try:
-        yield process
-    finally:
-        process.kill()
-        process.communicate()
-
-
 def ended_at(moment: str, number: int) -> tuple[int, bool, bool]:
     """A signal when this is told: the exit code, whether the user got a traceback, whether the story went on."""
-    with playing() as process:
+    with started("demo", own_session=True) as process:
         assert process.stdout is not None
         for line in process.stdout:
             if moment in line:

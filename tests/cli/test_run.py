@@ -8,14 +8,14 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.agent.make import KEEP, REFUSE, awaited, end_leftovers, hang, lines, lives, refuse, say, seen
+from tests.agent.make import KEEP, REFUSE, awaited, hang, lines, lives, refuse, say, seen
+from tests.command import working
 from tests.make import stop_hooks, write_settings
 from turngate.cli.main import main
 
@@ -47,20 +47,11 @@ def as_json(
     return result
 
 
-@contextmanager
-def running(project: Path, *words: str, replies: tuple[Any, ...]) -> Iterator[subprocess.Popen[str]]:
+def running(
+    project: Path, *words: str, replies: tuple[Any, ...]
+) -> AbstractContextManager[subprocess.Popen[str]]:
     """The command as a process of its own."""
-    model = scripted(project, *replies)
-    process = subprocess.Popen(
-        [sys.executable, "-m", "turngate", "run", "-p", "go", "--project", str(project), "--model", model, *words],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
-    try:
-        yield process
-    finally:
-        process.kill()
-        process.communicate()
-        end_leftovers(project)
+    return working(project, "run", "-p", "go", "--model", scripted(project, *replies), *words)
 
 
 # What is printed

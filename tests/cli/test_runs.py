@@ -5,17 +5,17 @@ import os
 import re
 import signal
 import subprocess
-import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
 
-from tests.agent.make import KEEP, awaited, end_leftovers, hang, refuse, seen
+from tests.agent.make import KEEP, awaited, hang, refuse, seen
+from tests.command import PATIENCE, started, turngate, working
 from tests.make import stop_hooks, write_settings
 from turngate.cli.chains import Chain
 from turngate.cli.telling import listing, story
@@ -24,7 +24,6 @@ from turngate.core.runs import Run
 from turngate.registry import Registry
 
 T = TypeVar("T")
-PATIENCE = 40.0  # seconds; only against a test that hangs
 NOON = time.mktime((2026, 11, 15, 12, 0, 0, 0, 0, -1))
 STUCK = {"text": "never said", "delay": 3600}
 NOBODY = "there are no runs of subagents; a session starts one with its tool Task"
@@ -40,35 +39,19 @@ def scripted(project: Path, main: list[Any], sub: list[Any], name: str = "script
     return f"scripted:{path}"
 
 
-def turngate(*words: str, stdin: str = "") -> tuple[int, str, str]:
-    done = subprocess.run(
-        [sys.executable, "-m", "turngate", *words], input=stdin,
-        capture_output=True, text=True, check=False, timeout=PATIENCE,
-    )  # fmt: skip
-    return done.returncode, done.stdout, done.stderr
-
-
 def listed() -> list[dict[str, Any]]:
     found = json.loads(turngate("runs", "--json")[1])
     assert isinstance(found, list)
     return found
 
 
-@contextmanager
-def session(project: Path, main: list[Any], sub: list[Any], *words: str) -> Iterator[subprocess.Popen[str]]:
+def session(
+    project: Path, main: list[Any], sub: list[Any], *words: str
+) -> AbstractContextManager[subprocess.Popen[str]]:
     """`turngate run -p` in a process of its own."""
     model = scripted(project, main, sub)
-    process = subprocess.Popen(
-        [sys.executable, "-m", "turngate", "run", "-p", "go", "--project", str(project), "--model", model,
-         "--session", "s-1", "--output-format", "json", *words],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
-    try:
-        yield process
-    finally:
-        process.kill()
-        process.communicate()
-        end_leftovers(project)
+    named = ("--model", model, "--session", "s-1")
+    return working(project, "run", "-p", "go", *named, "--output-format", "json", *words)
 
 
 def until(wanted: Callable[[], T]) -> T:
@@ -581,12 +564,11 @@ def test_a_recovery_that_is_interrupted_leaves_everything_for_the_next(
     project: Path, state: Path, number: int, code: int
 ) -> None:
     child = left_behind(project, state)
-    words = [sys.executable, "-m", "turngate", "runs", "recover", "--project", str(project)]
-    process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    assert process.stderr is not None
-    process.stderr.readline()  # it says who is at work
-    process.send_signal(number)
-    out, err = process.communicate(timeout=PATIENCE)
+    with started("runs", "recover", "--project", str(project)) as process:
+        assert process.stderr is not None
+        process.stderr.readline()  # it says who is at work
+        process.send_signal(number)
+        out, err = process.communicate(timeout=PATIENCE)
     assert (process.returncode, out, err) == (
         code,
         f"left behind     {child['id'][:8]}  count files (general-purpose)\n",

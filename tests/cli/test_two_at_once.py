@@ -2,44 +2,30 @@
 
 import json
 import subprocess
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
 
-from tests.agent.make import awaited, end_leftovers, hang, lives, refuse
+from tests.agent.make import awaited, hang, lives, refuse
+from tests.command import PATIENCE, working
 from tests.make import stop_hooks, write_settings
 
-PATIENCE = 40.0  # seconds; only against a test that hangs
 
-
-@contextmanager
-def working(project: Path, hook: str) -> Iterator[subprocess.Popen[str]]:
+def held(project: Path, hook: str) -> AbstractContextManager[subprocess.Popen[str]]:
     """`turngate run -p` under this stop hook."""
     project.mkdir()
     write_settings(project, "turngate", stop_hooks(hook))
     script = project / "script.json"
     script.write_text(json.dumps({"main": ["answer {n}"]}))
-    process = subprocess.Popen(
-        [sys.executable, "-m", "turngate", "run", "-p", "go", "--model", f"scripted:{script}",
-         "--project", str(project), "--output-format", "json"],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
-    try:
-        yield process
-    finally:
-        process.kill()
-        process.communicate()
-        end_leftovers(project)
+    return working(project, "run", "-p", "go", "--model", f"scripted:{script}", "--output-format", "json")
 
 
 @pytest.mark.req("S0-103")
 def test_a_command_whose_hook_hangs_does_not_hold_up_another_command(tmp_path: Path) -> None:
-    with working(tmp_path / "one", hang()) as stuck:
+    with held(tmp_path / "one", hang()) as stuck:
         pid = awaited(tmp_path / "one" / "pid")
-        with working(tmp_path / "two", refuse(2)) as free:
+        with held(tmp_path / "two", refuse(2)) as free:
             out, err = free.communicate(timeout=PATIENCE)
         result = json.loads(out)
         assert (free.returncode, err, result["outcome"], result["result"], result["continuations"]) == (

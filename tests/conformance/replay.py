@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import Any, assert_never
 
 from tests import warm
-from tests.anthropic_server import AnthropicServer, Json
+from tests.anthropic_server import AnthropicServer
 from tests.http_server import Endpoint
 from tests.make import script, write_settings
+from tests.model_server import Json
 from turngate.agent.session import Session
 from turngate.core.dialect import CLAUDE
 from turngate.core.events import StopEvent, Subagent

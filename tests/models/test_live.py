@@ -4,15 +4,15 @@ import subprocess
 import sys
 import urllib.request
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import pytest
 from pydantic_ai import exceptions
 
-from tests.anthropic_server import AnthropicServer, Json, Script, playing
+from tests.anthropic_server import AnthropicServer, Script, playing
+from tests.model_server import Json
+from tests.models.make import KEY, REQUEST, Exchange, Point, Provider, begins
 from turngate.core.messages import (
-    Message,
     ModelRequest,
     Reply,
     Results,
@@ -23,74 +23,21 @@ from turngate.core.messages import (
     ToolUse,
     Usage,
 )
-from turngate.errors import ModelError, UsageError
+from turngate.errors import UsageError
 from turngate.models import live
 from turngate.models.live import LiveModel, default_model
 from turngate.ports import Model
 
 NAME = "anthropic:claude-sonnet-5-5"
-KEY = "test-key-of-nobody"
-HELLO = (Said("hello"),)
-REQUEST = ModelRequest(messages=HELLO)
 USED = Usage(input_tokens=10, output_tokens=5)
 
-
-@dataclass(frozen=True)
-class Exchange:
-    reply: Reply
-    pieces: list[str]
-    body: Json
-
-
-Point = Callable[[str], None]
+ANTHROPIC = Provider(NAME, "ANTHROPIC", lambda reply: playing({"main": [reply]}))
+ask_once, fail_once = ANTHROPIC.ask_once, ANTHROPIC.fail_once
 
 
 @pytest.fixture(autouse=True)
-def point(monkeypatch: pytest.MonkeyPatch) -> Point:
-    """Points the client at a server; before that, at nobody."""
-    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("ANTHROPIC_API_KEY", KEY)
-    monkeypatch.setenv("ANTHROPIC_BASE_URL", "http://127.0.0.1:9")
-    return lambda url: monkeypatch.setenv("ANTHROPIC_BASE_URL", url)
-
-
-@pytest.fixture
-def exchange(point: Point) -> Callable[..., Exchange]:
-    def exchange(reply: Any, *messages: Message, **fields: Any) -> Exchange:
-        with playing({"main": [reply]}) as server:
-            point(server.url)
-            pieces: list[str] = []
-            request = ModelRequest(messages=messages or HELLO, **fields)
-            return Exchange(asyncio.run(ask_once(request, pieces.append)), pieces, server.requests[0])
-
-    return exchange
-
-
-@pytest.fixture
-def failure(point: Point) -> Callable[..., tuple[str, str]]:
-    def failure(reply: Any) -> tuple[str, str]:
-        with playing({"main": [reply]}) as server:
-            point(server.url)
-            found = asyncio.run(fail_once())
-            assert len(server.requests) == 1  # the session tries again, not the SDK
-            return found
-
-    return failure
-
-
-async def ask_once(request: ModelRequest = REQUEST, tell: Callable[[str], None] = lambda _: None) -> Reply:
-    model = LiveModel(NAME)
-    try:
-        return await model.ask(request, tell)
-    finally:
-        await model.close()
-
-
-async def fail_once() -> tuple[str, str]:
-    with pytest.raises(ModelError) as caught:
-        await ask_once()
-    return caught.value.kind, str(caught.value)
+def provider(monkeypatch: pytest.MonkeyPatch) -> Provider:
+    return ANTHROPIC.only_on_loopback(monkeypatch)
 
 
 def reply(*blocks: Text | ToolUse, id: str = "msg_1", **fields: Any) -> Reply:  # noqa: A002
@@ -287,8 +234,8 @@ def test_an_error_in_the_middle_of_an_answer_has_its_kind_too(
 
 
 def test_a_connection_that_breaks_in_the_middle_is_no_answer(failure: Callable[..., tuple[str, str]]) -> None:
-    kind, told = failure({"text": "half an answer", "cut": True})
-    assert (kind, told.partition(": ")[0]) == ("network", "the connection to anthropic failed")
+    found = failure({"text": "half an answer", "cut": True})
+    assert begins(found) == ("network", "the connection to anthropic failed")
 
 
 def test_an_answer_without_an_end_is_no_answer(failure: Callable[..., tuple[str, str]]) -> None:
@@ -299,8 +246,7 @@ def test_an_answer_without_an_end_is_no_answer(failure: Callable[..., tuple[str,
 
 
 def test_nobody_there_is_a_network_error() -> None:
-    kind, told = asyncio.run(fail_once())
-    assert (kind, told.partition(": ")[0]) == ("network", "the connection to anthropic failed")
+    assert begins(asyncio.run(fail_once())) == ("network", "the connection to anthropic failed")
 
 
 @pytest.mark.parametrize("said", [f"{KEY} is wrong", "sk-ant-abcdefgh is wrong", "AIzaSyAbcdefg is wrong"])

@@ -1,0 +1,40 @@
+"""One request to the provider of a test file, and what came of it; the file says who `provider` is."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.models.make import REQUEST, Exchange, Point, Provider
+from turngate.core.messages import Message, ModelRequest
+
+
+@pytest.fixture
+def point(provider: Provider, monkeypatch: pytest.MonkeyPatch) -> Point:
+    return lambda url: monkeypatch.setenv(f"{provider.variables}_BASE_URL", url)
+
+
+@pytest.fixture
+def exchange(provider: Provider, point: Point) -> Callable[..., Exchange]:
+    def exchange(said: Any, *messages: Message, **fields: Any) -> Exchange:
+        with provider.giving(said) as server:
+            point(server.url)
+            pieces: list[str] = []
+            request = ModelRequest(messages=messages or REQUEST.messages, **fields)
+            reply = asyncio.run(provider.ask_once(request, pieces.append))
+            return Exchange(reply, pieces, server.requests[0], server.headers[0])
+
+    return exchange
+
+
+@pytest.fixture
+def failure(provider: Provider, point: Point) -> Callable[..., tuple[str, str]]:
+    def failure(said: Any) -> tuple[str, str]:
+        with provider.giving(said) as server:
+            point(server.url)
+            found = asyncio.run(provider.fail_once())
+            assert len(server.requests) == 1  # the session tries again, not the SDK
+            return found
+
+    return failure
