@@ -1,5 +1,7 @@
 """Every command and snippet that the docs show is run, and prints what they say that it prints."""
 
+import asyncio
+import itertools
 import os
 import re
 import subprocess
@@ -9,6 +11,7 @@ from typing import NamedTuple
 
 import pytest
 
+from tests.agent.make import shown
 from turngate import (
     AgentHook,
     CallbackHook,
@@ -17,10 +20,17 @@ from turngate import (
     HookGroup,
     HttpHook,
     InvalidOptions,
+    LocalShell,
     Options,
     PromptHook,
+    ScriptedModel,
+    StopEvent,
+    World,
+    ask_hooks,
 )
+from turngate import Block as Refusal
 from turngate.core.dialect import TURNGATE
+from turngate.models.judges import Judges
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -38,13 +48,14 @@ def blocks(page: Path) -> list[Block]:
     return [Block(*found) for found in FENCE.findall(page.read_text())]
 
 
-def run(command: list[str], folder: Path) -> str:
+def run(command: list[str], folder: Path, *, check: bool = False) -> str:
     """What it prints, in whatever order it came; what a script of ours would find on PATH is first there."""
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     done = subprocess.run(
         command, cwd=folder, env={**os.environ, "PATH": path}, text=True, check=False,
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
     )  # fmt: skip
+    assert done.returncode == 0 or not check, done.stdout
     return done.stdout
 
 
@@ -60,7 +71,9 @@ def session(body: str, folder: Path) -> str:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_what_a_page_shows_is_what_happens(page: Path, project: Path) -> None:
-    for block in blocks(page):
+    """What a snippet prints stands in the `text` after it; where none does, it prints nothing."""
+    shown = blocks(page)
+    for block, after in itertools.pairwise([*shown, Block("", None, "")]):
         if block.file:
             path = project / block.file
             path.parent.mkdir(exist_ok=True)
@@ -69,7 +82,8 @@ def test_what_a_page_shows_is_what_happens(page: Path, project: Path) -> None:
             assert steady(session(block.body, project)) == steady(block.body)
         elif block.language == "python":
             (project / "snippet.py").write_text(block.body)
-            assert "Traceback" not in run([sys.executable, "snippet.py"], project)
+            printed = run([sys.executable, "snippet.py"], project, check=True)
+            assert printed == (after.body if after.language == "text" else "")
 
 
 def test_the_readme_runs_its_example_and_prints_the_refusal(project: Path) -> None:
@@ -121,6 +135,25 @@ def test_the_limits_of_every_kind_are_recommended_beside_their_true_defaults() -
         f"`{kind}`": f"{seconds:g} s" for kind, seconds in TURNGATE.timeouts.items()
     }
     assert all(recommended and because for _, _, recommended, because in table)
+
+
+@pytest.mark.req("S3-36")
+def test_each_use_of_a_prompt_hook_has_a_question_that_can_be_asked(project: Path) -> None:
+    uses, asked = [], []
+    for use, cell in rows(ROOT / "docs" / "hooks.md", "Prompt hooks"):
+        prompt, *view = re.findall(r"`([^`]*)`", cell)
+        model = ScriptedModel({"judge": ['{"ok": false, "reason": "not yet"}']})
+        hook = PromptHook(prompt, transcript="digest" if view else None)
+        world = World(LocalShell(), str(project), judge=Judges(session=model))
+        event = StopEvent(session_id="s", last_assistant_message="Done.")
+        verdict = asyncio.run(ask_hooks(event, Options({"Stop": [hook]}).settings(), world))
+        uses.append((use, [run.decision for run in verdict.runs]))
+        asked.append(prompt.removesuffix("$ARGUMENTS") in shown(model.requests[0].messages[0]))
+    assert uses == [
+        (use, [Refusal("not yet")])
+        for use in ("is the task done?", "is the answer good enough?", "it depends")
+    ]
+    assert asked == [True, True, True]
 
 
 @pytest.mark.req("S2-25")

@@ -142,7 +142,11 @@ HOOKS = {
         "allow: 12 is a number.",
         "completed: There are 12 tests.",
     ],
-    "different_stops": ["evidence", "checked", "whole task"],
+    "different_stops": [
+        "SubagentStop: Does the answer name the files it rests on? Yes.",
+        "SubagentStop: Was the work checked? Yes.",
+        "Stop: Is everything done that the user asked for? Yes.",
+    ],
     "telemetry": [
         '{"event": "SubagentStop", "child": "Explore", "tool_calls": 0, "again": false}',
         '{"event": "Stop", "child": null, "tool_calls": 1, "again": false}',
@@ -185,7 +189,7 @@ HOOKS = {
 
 SHOWN = {
     **{f"{kind}_hook": ("S2-21",) for kind in ("command", "prompt", "callback", "http", "agent")},
-    "session_analysis": ("S2-22", "S3-36"),
+    "session_analysis": ("S2-22",),
     "subagent_validation": ("S2-23",),
     "different_stops": ("S2-24",),
 }

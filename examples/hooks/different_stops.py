@@ -5,14 +5,13 @@ import asyncio
 import tempfile
 
 from turngate import HookGroup, Options, PromptHook, ScriptedModel, Session
-from turngate.core.turn import HookStarted
 
 OPTIONS = Options(
     {
-        "Stop": [PromptHook("Is everything done that the user asked for?", id="whole task")],
+        "Stop": [PromptHook("Is everything done that the user asked for?")],
         "SubagentStop": [
-            HookGroup("Explore", [PromptHook("Does the answer name the files it rests on?", id="evidence")]),
-            HookGroup("general-purpose", [PromptHook("Was the work checked?", id="checked")]),
+            HookGroup("Explore", [PromptHook("Does the answer name the files it rests on?")]),
+            HookGroup("general-purpose", [PromptHook("Was the work checked?")]),
         ],
     },
     timeout_ms=30_000,
@@ -27,7 +26,7 @@ MODEL = ScriptedModel(
     {
         "main": [task("Explore"), task("general-purpose"), "All of it is done."],
         "sub": ["It is in prices.py.", "Done and checked."],
-        "judge": ['{"ok": true, "reason": "fine"}'],
+        "judge": ['{"ok": true, "reason": "Yes."}'],
     }
 )
 
@@ -35,8 +34,10 @@ MODEL = ScriptedModel(
 async def main() -> None:
     with tempfile.TemporaryDirectory() as project:
         async with Session(project, MODEL, OPTIONS.settings(), state=f"{project}/state") as session:
-            session.listener = lambda event: print(event.hook) if isinstance(event, HookStarted) else None
-            await session.send("Find the prices and add a discount.")
+            result = await session.send("Find the prices and add a discount.")
+    for output in result.hook_outputs:
+        if output.outcome != "skipped":  # its matcher is for the other kind of child
+            print(f"{output.event}: {output.hook} {output.said}")
 
 
 asyncio.run(main())
