@@ -622,6 +622,26 @@ def test_the_log_shows_every_run_and_every_verdict(project: Path, capfd: pytest.
     assert log(capfd, "--session", "s-1") == log(capfd)
 
 
+def test_the_log_shows_a_question_and_what_its_answer_took(
+    project: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    hook = {"type": "prompt", "prompt": "Was it\ntested?"}
+    write_settings(project, "turngate", {"hooks": {"Stop": [{"hooks": [hook]}]}})
+    script = {"main": ["done"], "judge": ['{"ok": true, "reason": "yes"}']}
+    (project / "s.json").write_text(json.dumps(script))
+    assert (
+        main(
+            ["run", "-p", "go", "--project", str(project), "--trust", "--model", f"scripted:{project}/s.json"]
+        )
+        == 0
+    )
+    capfd.readouterr()
+    first, _ = log(capfd)
+    assert re.sub(r"[\d,]+ tokens", "N tokens", re.sub(r" +#", " #", first)) == (
+        "#    allow #  Was it tested?  yes  (N tokens)"
+    )
+
+
 def test_the_log_is_of_the_newest_session_unless_one_is_named(
     project: Path, state: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:

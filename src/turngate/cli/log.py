@@ -98,9 +98,19 @@ def _print(line: dict[str, Any]) -> None:
         print(f"{when}  {line.get('event')}: {line.get('verdict')}" + (f"  {said[-1]}" if said else ""))
         return
     hook = line.get("hook", {})
-    name = hook.get("id") or hook.get("command") or hook.get("name") or hook.get("url") or hook.get("type")
+    name = next(
+        (hook[key] for key in ("id", "command", "name", "url", "prompt", "type") if hook.get(key)), ""
+    )
     why = (line.get("reason") or "").strip().splitlines()
     print(
-        f"{when}    {line.get('outcome', ''):<11} {line.get('seconds', 0):6.2f} s  {name}"
+        f"{when}    {line.get('outcome', ''):<11} {line.get('seconds', 0):6.2f} s  {' '.join(name.split())[:80]}"
         + (f"  {why[0]}" if why else "")
+        + (_cost(line["evaluation"]) if "evaluation" in line and hook.get("type") == "prompt" else "")
     )
+
+
+def _cost(spent: dict[str, Any]) -> str:
+    """What a judge took; an agent's look has a line of its own that says it."""
+    tokens = spent.get("input_tokens", 0) + spent.get("output_tokens", 0)
+    price = spent.get("cost_usd")
+    return f"  ({tokens:,} tokens{f', ${price:.4f}' if price is not None else ''})"

@@ -159,7 +159,11 @@ def _run(commands: "argparse._SubParsersAction[_Parser]") -> None:
     add = parser.add_argument
     add("prompt", nargs="?", metavar="PROMPT", help="what to do; - reads stdin")
     add("-p", "--print", action="store_true", help="one turn, no conversation")
-    add("--model", metavar="M", help="PROVIDER:NAME, or scripted:FILE")
+    add(
+        "--model",
+        metavar="M",
+        help="PROVIDER:NAME, or scripted:FILE; prompt hooks ask a small one of that provider",
+    )
     _project_options(parser)
     add(
         "--add-dir",
@@ -204,7 +208,9 @@ def _fire(commands: "argparse._SubParsersAction[_Parser]") -> None:
         "Asks the hooks of one event, as if an agent had just said that it is done, and prints the verdict.\n\n"
         "  turngate fire Stop                     the hooks of the project in this folder\n"
         "  turngate fire Stop --input event.json  with an event of your own; - reads stdin\n"
-        "  turngate fire SubagentStop --json      one JSON object for programs",
+        "  turngate fire SubagentStop --json      one JSON object for programs\n\n"
+        "Prompt and agent hooks ask their `model`, the `judge` of the settings, or a small model of the provider whose\n"
+        "key is in the environment.",
         "Exit codes: 0 the agent may stop, 10 it goes on (a hook refuses), 11 halted by a hook, 13 with --strict:\n"
         "it may stop, but a gate failed, timed out or was skipped, 64 wrong usage, 70 our own fault,\n"
         "130 interrupted, 143 terminated.",
@@ -220,7 +226,8 @@ def _fire(commands: "argparse._SubParsersAction[_Parser]") -> None:
 def _check(commands: "argparse._SubParsersAction[_Parser]") -> None:
     parser = _command(
         commands, "check", "every problem of the settings at once",
-        "Shows every problem of the project's settings: file, event, position, field, what was expected.",
+        "Shows every problem of the project's settings: file, event, position, field, what was expected; and notes where\n"
+        "nobody would answer a prompt or agent hook.",
         "Exit codes: 0 clean, 1 problems, 64 wrong usage, 70 our own fault.",
     )  # fmt: skip
     _project_options(parser)
