@@ -122,6 +122,24 @@ def test_notes_alone_are_no_problem(project: Path, capsys: pytest.CaptureFixture
     )
 
 
+@pytest.mark.parametrize(
+    ("more", "why"),
+    [
+        ({"disableAllHooks": True}, "disableAllHooks in .turngate/settings.json switches it off"),
+        ({}, "its own `enabled` switches it off"),
+    ],
+)
+def test_hooks_that_are_switched_off_are_noted(
+    more: dict[str, Any], why: str, project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    hook = {"type": "command", "command": "true", **({} if more else {"enabled": False})}
+    write_settings(project, "turngate", {"hooks": {"Stop": [{"hooks": [hook]}]}, **more})
+    assert check(capsys, project) == (
+        0,
+        f".turngate/settings.json\n  note: Stop[0].hooks[0]: {why}\n1 hook, no problems\n",
+    )
+
+
 def test_a_prompt_hook_whose_model_is_not_there_is_noted(
     project: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -137,7 +155,7 @@ def test_a_prompt_hook_whose_model_is_not_there_is_noted(
             0,
             (
                 ".turngate/settings.json\n"
-                "  note: Stop[0].hooks[0]: nobody answers it outside of a session: "
+                "  note: Stop[0].hooks[0]: without a session's model nobody answers it: "
                 "the script gone.json can not be read: No such file or directory\n"
                 "2 hooks, no problems\n"
             ),

@@ -133,8 +133,17 @@ def test_the_user_sees_a_hooks_message(project: Path, capfd: pytest.CaptureFixtu
 def test_a_gate_that_did_not_hold_is_said_loudly(project: Path, capfd: pytest.CaptureFixture[str]) -> None:
     write_settings(project, "turngate", stop_hooks("echo boom >&2; exit 1"))
     assert (
-        fire(capfd, project, "Stop")[2] == "! echo boom >&2; exit 1 failed: NOT enforced: exit code 1: boom\n"
+        fire(capfd, project, "stop")[2] == "! echo boom >&2; exit 1 failed: NOT enforced: exit code 1: boom\n"
+        "  → to refuse, a hook exits with 2 and says why on stderr\n"
     )
+
+
+@pytest.mark.parametrize(("event", "code"), [("Stopp", 13), ("Later", 0)])
+def test_a_mistyped_event_is_a_gate_that_strict_misses(
+    event: str, code: int, project: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    write_settings(project, "turngate", {"hooks": {event: stop_hooks("exit 2")["hooks"]["Stop"]}})
+    assert fire(capfd, project, "Stop", "--strict")[0] == code
 
 
 def test_hooks_that_are_switched_off_are_said_and_strict_minds(
@@ -176,6 +185,7 @@ def test_a_folder_named_settings_json_is_said(project: Path, capfd: pytest.Captu
     (project / ".turngate" / "settings.json").mkdir(parents=True)
     assert fire(capfd, project, "Stop")[2] == (
         "! .turngate/settings.json: is a folder, expected a file; none of its hooks run\n"
+        "  → remove the folder, or move it out of the way\n"
     )
 
 
@@ -361,4 +371,4 @@ def test_a_key_that_stands_twice_is_said(project: Path, capfd: pytest.CaptureFix
     write_settings(project, "turngate", '{"hooks": {"Stop": [], "Stop": []}}')
     code, _, err = fire(capfd, project, "Stop", "--strict")
     said = '! .turngate/settings.json: the key "Stop" stands twice in one object: only the last one counts\n'
-    assert (code, err) == (13, said)
+    assert (code, err) == (13, said + "  → put both into one\n")

@@ -215,7 +215,41 @@ def test_commands_as_people_write_them_are_not_found_fault_with(project: Path, c
 
 def test_an_absolute_script_that_is_there_is_not_found_fault_with(project: Path) -> None:
     path = script(project / "x.py", "")
-    assert look(f"uv run --script {path}", project) == look(f"python3 {path}", project) == []
+    assert look(f"python3 -B {path}", project) == look(f"python3 {path}", project) == []
+
+
+@pytest.mark.parametrize("form", ['"$CLAUDE_PROJECT_DIR"/{name}', "{path}"])
+def test_a_script_that_may_not_be_run_is_said(form: str, project: Path) -> None:
+    (project / "gate.sh").write_text("exit 2\n")
+    name = "gate.sh" if "name" in form else str(project / "gate.sh")
+    command = form.format(name="gate.sh", path=project / "gate.sh")
+    (found,) = look(command, project)
+    assert (found.severity, found.message, found.hint) == (
+        "error",
+        f"{name} is not executable, so the hook fails at every run",
+        f"chmod +x {name}",
+    )
+    assert look(f"sh {command}", project) == []
+    (project / "gate.sh").chmod(0o755)
+    assert look(command, project) == []
+
+
+def test_a_relative_path_is_found_fault_with_only_where_the_folder_may_be_another(project: Path) -> None:
+    script(project / "check.sh", "")
+    rules = tuple(
+        Rule("Stop", CommandHook("./check.sh"), file=name, family=name) for name in ("claude", "turngate")
+    )
+    assert [problem.file for problem in lint(Settings(rules=rules), str(project))] == ["claude"]
+
+
+@pytest.mark.parametrize(
+    ("command", "noted"),
+    [("pyttest -q", True), ("sh -c x", False), ("exit 2", False), ("pyttest -q || true", False)],
+)
+def test_a_program_that_is_not_there_is_noted(command: str, noted: bool, project: Path) -> None:
+    assert [(p.severity, p.message) for p in look(command, project)] == (
+        [("note", "there is no program pyttest on this machine")] if noted else []
+    )
 
 
 # Options without a meaning
@@ -261,7 +295,7 @@ def test_everything_is_said_at_once_in_the_order_of_the_hooks(project: Path) -> 
     first = Rule(
         "Stop", CommandHook("[[ -f $MUX_PROJECT_DIR/x ]]", condition="x"), file="a", index="[0].hooks[0]"
     )
-    second = Rule("SubagentStop", CommandHook("./check.sh"), file="b", index="[1].hooks[2]")
+    second = Rule("SubagentStop", CommandHook("./check.sh"), file="b", family="claude", index="[1].hooks[2]")
     found = lint(Settings(rules=(first, second)), str(project))
     assert [(p.severity, str(p)) for p in found] == [
         ("warning", "a: Stop[0].hooks[0].if: has no meaning on Stop: the hook runs at every stop all the same"),

@@ -847,8 +847,33 @@ def test_a_bad_limit_of_steer_restarts_is_ignored(value: Any, shown: str) -> Non
 def test_keys_that_only_claude_code_knows_are_no_news_in_its_own_file() -> None:
     value = {"permissions": {"allow": []}, "model": "opus", "cleanupPeriodDays": 30, "anything": 1}
     assert read(value, family="claude") == layer(family="claude")
+    ignored = "is no key that Turngate knows: ignored"
     assert said(read(value, family="mux").problems) == [
-        ("note", f"s.json: {name}: is no key that Turngate knows: ignored") for name in value
+        ("note", f"s.json: permissions: {ignored}"),
+        ("warning", f"s.json: model: {ignored}", 'put it inside "turngate": {"model": …}'),
+        ("note", f"s.json: cleanupPeriodDays: {ignored}"),
+        ("note", f"s.json: anything: {ignored}"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("value", "place", "meant"),
+    [
+        ({"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "x", "timout": 5}]}]}},
+         "Stop[0].hooks[0].timout", "timeout"),
+        ({"turngate": {"limits": 5}}, "turngate.limits", "limit"),
+        ({"hook": {}}, "hook", "hooks"),
+    ],
+)  # fmt: skip
+def test_a_key_that_is_nearly_ours_is_a_mistake(value: Any, place: str, meant: str) -> None:
+    assert said(read(value).problems) == [
+        ("warning", f"s.json: {place}: is no key that Turngate knows: ignored", f'did you mean "{meant}"?')
+    ]
+
+
+def test_an_event_that_is_nearly_one_is_named() -> None:
+    assert said(read({"hooks": {"Stopp": []}}).problems) == [
+        ("warning", "s.json: Stopp: is no known event, so its hooks never run", 'did you mean "Stop"?')
     ]
 
 

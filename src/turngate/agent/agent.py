@@ -29,7 +29,7 @@ from turngate.core.verdict import HookRun, Stop, Verdict, notices, outcome, said
 from turngate.engine import ask_hooks
 from turngate.errors import UsageError
 from turngate.journal import Journal, session_folder, state_folder
-from turngate.models.judges import Judges
+from turngate.models.judges import Judges, find_model
 from turngate.plugins.observers import PluginContext, Plugins
 from turngate.ports import Model, World
 from turngate.settings.files import load_settings
@@ -51,7 +51,7 @@ class Agent:
     """What a session has and says; what it does is `Session`'s."""
 
     def __init__(
-        self, project: str, model: Model, settings: Settings | None = None, *,
+        self, project: str, model: Model | str, settings: Settings | None = None, *,
         dialect: str = "turngate", session_id: str | None = None, state: str | None = None,
         permission_mode: PermissionMode = "default", allow: Collection[str] = (), extra_paths: Sequence[str] = (),
         permit: Callable[[ToolUse, str], Awaitable[bool]] | None = None,
@@ -62,7 +62,7 @@ class Agent:
         announcer: Callable[[Run], Awaitable[None]] | None = None, on_step: Callable[[str, Run], None] | None = None,
     ) -> None:  # fmt: skip
         self.project = os.path.abspath(project)
-        self.model = model
+        self.model: Model = find_model(model) if isinstance(model, str) else model
         self.role = role
         given: object = settings
         if not isinstance(given, Settings | None):
@@ -89,7 +89,7 @@ class Agent:
         self.judges: Judges = (
             parent.judges
             if parent
-            else Judges(self.settings.judge, model, models, {**around, **self.settings.env})
+            else Judges(self.settings.judge, self.model, models, {**around, **self.settings.env})
         )
         self.world: World = parent.world if parent else self._own_world(around)
         self.workplace: Workplace = Workplace(
@@ -105,7 +105,7 @@ class Agent:
         self.workplace.start_child = self.family.start
         self.tools: Mapping[str, Tool] = self.family.tools()
         self.last_result: TurnResult | None = None
-        self.own_model = parent is not None and model is not parent.model
+        self.own_model = parent is not None and self.model is not parent.model
         self.listener = on_event
         self.lock = SessionLock(os.path.join(self.folder, "lock"))
         self.written: Transcript | None = None

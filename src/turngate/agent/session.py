@@ -20,6 +20,7 @@ from turngate.core import events
 from turngate.core.guard import GoHome, GoOn, LoopGuard, new_guard
 from turngate.core.messages import Reply, Results, Said
 from turngate.core.moments import context_of, refusal_of
+from turngate.core.names import EVENTS
 from turngate.core.turn import Continuation, Notice, SessionEvent, TurnEnd, TurnResult
 from turngate.core.verdict import Stop
 from turngate.errors import ModelError, UsageError
@@ -214,7 +215,9 @@ class Session(Agent):
             if self.role is None:
                 if self.world.in_hook and self.hooks:
                     self.notice("this session was started from a hook, so it asks no hooks")
-                for problem in (*self.settings.errors, *self.family.problems):
+                warned = [p for p in self.settings.problems if p.severity == "warning"]
+                unknown = [p for p in warned if p.event not in (None, *EVENTS)]
+                for problem in dict.fromkeys((*self.settings.errors, *unknown, *self.family.problems)):
                     self.notice(str(problem))
             await self.family.open(fresh=not past.messages)
             await self.begin(source or ("resume" if past.messages else "startup"))

@@ -8,7 +8,7 @@ from dataclasses import asdict, replace
 
 from turngate.cli.place import project_folder
 from turngate.core.hooks import AgentHook, PromptHook
-from turngate.core.settings import Problem, Settings
+from turngate.core.settings import Problem, Rule, Settings
 from turngate.errors import UsageError
 from turngate.models.judges import Judges
 from turngate.settings.files import load_settings
@@ -22,7 +22,9 @@ _ORDER = {"error": 0, "warning": 1, "note": 2}
 def run(options: argparse.Namespace) -> int:
     project = project_folder(options.project)
     settings = load_settings(project, dialect=options.dialect)
-    problems = (*settings.problems, *lint(settings, project), *_unanswered(settings))
+    problems = (
+        *settings.problems, *lint(settings, project), *_switched_off(settings), *_unanswered(settings),
+    )  # fmt: skip
     files = [
         place.shown for place in settings_places(project, options.dialect) if os.path.lexists(place.path)
     ]
@@ -38,6 +40,20 @@ def run(options: argparse.Namespace) -> int:
     return PROBLEMS if any(problem.severity != "note" for problem in problems) else CLEAN
 
 
+def _switched_off(settings: Settings) -> Iterator[Problem]:
+    for rule in settings.rules:
+        switch = settings.switched_off.get(rule.family or "")
+        why = (
+            f"disableAllHooks in {switch} switches it off" if switch else "its own `enabled` switches it off"
+        )
+        if switch or not rule.hook.enabled:
+            yield _note(rule, why)
+
+
+def _note(rule: Rule, message: str) -> Problem:
+    return Problem(file=rule.file or "", message=message, severity="note", event=rule.event, index=rule.index)
+
+
 def _unanswered(settings: Settings) -> Iterator[Problem]:
     """Prompt and agent hooks whose model is not there; whoever runs a session has another one."""
     judges = Judges(settings.judge)
@@ -46,10 +62,7 @@ def _unanswered(settings: Settings) -> Iterator[Problem]:
             try:
                 judges(rule.hook.model)
             except UsageError as error:
-                message = f"nobody answers it outside of a session: {error}"
-                yield Problem(
-                    file=rule.file or "", message=message, severity="note", event=rule.event, index=rule.index
-                )
+                yield _note(rule, f"without a session's model nobody answers it: {error}")
 
 
 def _print(files: list[str], hooks: int, problems: tuple[Problem, ...], project: str) -> None:

@@ -4,6 +4,7 @@ import argparse
 import json
 import os
 import shlex
+import shutil
 import signal
 import sys
 import tempfile
@@ -105,9 +106,15 @@ async def _story() -> int:
     )
     _say("The model was played from a script; the tools, the test and the hook were real.")
     print(
-        "Read next: README.md, docs/hooks.md; put a hook into your own project and try `turngate fire Stop`."
+        "Read next: README.md, docs/hooks.md; put a hook into your own project and try "
+        f"`{_ourselves()} fire Stop` there."
     )
     return 0 if result.outcome == "completed" and result.continuations == 1 and passed else 1
+
+
+def _ourselves() -> str:
+    """How this command is called from any folder."""
+    return "turngate" if shutil.which("turngate") else os.path.abspath(sys.argv[0])
 
 
 def _prepare(project: str) -> None:

@@ -7,13 +7,14 @@ import signal
 import sys
 from typing import Any
 
+from turngate.cli.progress import tell_progress
 from turngate.cli.signals import interruptible
 from turngate.core.events import Event
 from turngate.core.hooks import label
 from turngate.core.names import EVENTS, STOP_EVENTS
 from turngate.core.plan import plan
-from turngate.core.reports import Detached
-from turngate.core.settings import Settings
+from turngate.core.reports import Detached, Exited
+from turngate.core.settings import Problem, Settings
 from turngate.core.verdict import (
     Continue,
     HookRun,
@@ -31,7 +32,7 @@ from turngate.journal import Journal, state_folder
 from turngate.models.judges import Judges
 from turngate.once import new_world
 from turngate.ports import World
-from turngate.settings.files import load_settings
+from turngate.settings.files import load_settings, lost
 from turngate.shells.local import LocalShell
 
 ALLOWED, GOES_ON, HALTED, UNENFORCED = 0, 10, 11, 13
@@ -51,20 +52,21 @@ def fire(options: argparse.Namespace, project: str, told: dict[str, Any]) -> int
         return 128 + ended
     verdict, left_behind = ended
     problems = [
-        str(problem)
+        problem
         for problem in settings.problems
         if problem.severity != "note" and (problem.event in (None, event.name) or problem.event not in EVENTS)
     ]
+    late = []
     if left_behind:
-        problems.append(f"{left_behind} hook(s) in the background did not end in time and were ended")
+        late.append(f"{left_behind} hook(s) in the background did not end in time and were ended")
     if journal.fault:
-        problems.append(journal.fault)
+        late.append(journal.fault)
     if options.json:
-        print(json.dumps(verdict_json(verdict, event.name, settings, problems), ensure_ascii=True))
+        lines = [*map(str, problems), *late]
+        print(json.dumps(verdict_json(verdict, event.name, settings, lines), ensure_ascii=True))
     else:
-        _print(verdict, event, settings, problems)
-    broken = any(p.event in (None, event.name) for p in settings.errors)
-    return _exit_code(verdict, settings, strict=options.strict, broken=broken)
+        _print(verdict, event, settings, [*map(_with_hint, problems), *late])
+    return _exit_code(verdict, settings, strict=options.strict, broken=lost(settings, event.name))
 
 
 def _exit_code(verdict: Verdict, settings: Settings, *, strict: bool, broken: bool) -> int:
@@ -77,7 +79,7 @@ def _exit_code(verdict: Verdict, settings: Settings, *, strict: bool, broken: bo
 
 async def _ask(event: Event, settings: Settings, world: World, judges: Judges) -> tuple[Verdict, int]:
     names = [label(rule.hook) for rule in plan(settings, event).ask]
-    progress = asyncio.create_task(_tell_progress(names))
+    progress = asyncio.create_task(tell_progress(lambda: names))
     try:
         verdict = await ask_hooks(event, settings, world)
     finally:
@@ -86,28 +88,6 @@ async def _ask(event: Event, settings: Settings, world: World, judges: Judges) -
     left_behind = await world.close(settings.dialect.background_grace)
     await judges.close()
     return verdict, left_behind
-
-
-async def _tell_progress(names: list[str]) -> None:
-    """After a second people want to know what they are waiting for."""
-    tty = sys.stderr.isatty()
-    seconds = 0
-    try:
-        while True:
-            await asyncio.sleep(1)
-            seconds += 1
-            if tty:
-                print(
-                    f"\r\033[Kwaiting for {', '.join(names)} … {seconds} s",
-                    end="",
-                    file=sys.stderr,
-                    flush=True,
-                )
-            elif seconds == 1:
-                print(f"waiting for {', '.join(names)} …", file=sys.stderr, flush=True)
-    finally:
-        if tty and seconds:
-            print("\r\033[K", end="", file=sys.stderr, flush=True)
 
 
 _WORDS = {
@@ -143,6 +123,12 @@ def _print(verdict: Verdict, event: Event, settings: Settings, problems: list[st
         print(f"A hook says: {notice}")
     for warning in (*problems, *warnings(verdict.runs, settings.dialect)):
         print(f"! {warning}", file=sys.stderr)
+    if any(isinstance(run.report, Exited) and run.report.code == 1 for run in verdict.runs):
+        print("  → to refuse, a hook exits with 2 and says why on stderr", file=sys.stderr)
+
+
+def _with_hint(problem: Problem) -> str:
+    return f"{problem}\n  → {problem.hint}" if problem.hint else str(problem)
 
 
 def _row(run: HookRun) -> str:

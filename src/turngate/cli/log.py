@@ -15,10 +15,17 @@ from turngate.journal import JOURNAL, OLDER, is_still, open_plain, session_folde
 
 
 def run(options: argparse.Namespace) -> int:
-    with contextlib.closing(Tail(_folder(options.session))) as tail:
+    folder = _folder(options.session)
+    with contextlib.closing(Tail(folder)) as tail:
+        said = False
         while True:
             for line in tail.news():
+                said = True
                 _print(line)
+            if not said and not options.follow:
+                print(
+                    f"no hook was asked in session {os.path.basename(folder)}; `turngate check` says what is configured"
+                )
             sys.stdout.flush()
             if not options.follow or getattr(sys.stdout, "lost", None):  # nobody reads it any more
                 return 0

@@ -216,7 +216,7 @@ def _fire(commands: "argparse._SubParsersAction[_Parser]") -> None:
         "130 interrupted, 143 terminated.",
     )  # fmt: skip
     add = parser.add_argument
-    add("event", choices=list(EVENTS), metavar="EVENT", help=", ".join(EVENTS))
+    add("event", type=_event, choices=list(EVENTS), metavar="EVENT", help=", ".join(EVENTS))
     _project_options(parser)
     add("--input", metavar="FILE", help="the event as JSON; - reads stdin; what it leaves out is filled in")
     _hook_options(parser)
@@ -360,8 +360,20 @@ def _project_options(parser: _Parser) -> None:
 
 def _hook_options(parser: _Parser) -> None:
     add = parser.add_argument
-    add("--trust", action="store_true", help="run the project's hooks without having approved them")
-    add("--strict", action="store_true", help="exit with 13 when a gate failed, timed out or was skipped")
+    add(
+        "--trust",
+        action="store_true",
+        help="run the project's hooks without approval; nothing asks for one yet",
+    )
+    add(
+        "--strict",
+        action="store_true",
+        help="exit with 13 when a gate failed, timed out, was skipped or can not be read",
+    )
+
+
+def _event(text: str) -> str:
+    return next((name for name in EVENTS if name.lower() == text.lower()), text)
 
 
 def _count(text: str) -> int:

@@ -17,19 +17,29 @@ from turngate.agent.session import Session
 from turngate.agent.tools import TOOLS
 from turngate.cli.main import LOST
 from turngate.cli.place import project_folder
+from turngate.cli.progress import CLEAR, tell_progress
 from turngate.cli.signals import run_loop
 from turngate.cli.stdin import prompt_from_stdin
 from turngate.cli.terminal.words import clean
+from turngate.core.names import STOP_EVENTS
 from turngate.core.settings import Settings
-from turngate.core.turn import Notice, SessionEvent, TurnEnd, TurnResult, event_json
+from turngate.core.turn import (
+    HookFinished,
+    HookStarted,
+    Notice,
+    SessionEvent,
+    TurnEnd,
+    TurnResult,
+    event_json,
+)
 from turngate.core.verdict import unenforced
 from turngate.core.wire import run_json, unenforced_json
 from turngate.errors import UsageError
 from turngate.journal import state_folder
-from turngate.models.scripted import ScriptedModel
+from turngate.models import judges
 from turngate.plugins.found import load_plugins
 from turngate.ports import Model
-from turngate.settings.files import load_settings
+from turngate.settings.files import load_settings, lost
 
 CODES = {"completed": 0, "capped": 10, "halted": 11, "waiting": 12, "error": 20, "interrupted": 130}
 UNENFORCED = 13
@@ -74,13 +84,8 @@ def _folders(given: list[str]) -> list[str]:
 
 
 def find_model(named: str | None, configured: str | None) -> Model:
-    """A script needs nothing; everything else goes to the library that knows the providers."""
-    wanted = named or configured or ""
-    if wanted.startswith("scripted:"):
-        return ScriptedModel.from_file(wanted.removeprefix("scripted:"))
-    live = import_module("turngate.models.live")
-    model: Model = live.LiveModel(wanted or live.default_model(os.environ, None))
-    return model
+    wanted = named or configured or import_module("turngate.models.live").default_model(os.environ, None)
+    return judges.find_model(wanted)
 
 
 def _session_id(options: argparse.Namespace, project: str) -> str | None:
@@ -106,7 +111,7 @@ def _one_turn(start: Callable[..., Session], prompt: str, options: argparse.Name
     printer = _Printer(options.output_format)
     session = start(on_event=printer.tell)
     ending = _Ending(session)
-    result = run_loop(ending.after(prompt, printer.answer), ending.stop)
+    result = run_loop(ending.after(prompt, printer), ending.stop)
     if session.journal.fault:
         printer.tell(Notice(session.journal.fault))
     printer.end(result, session)
@@ -127,12 +132,15 @@ class _Ending:
         self.signal = 0  # the first one
         self._closing: asyncio.Task[None] | None = None
 
-    async def after(self, prompt: str, tell: Callable[[TurnResult], None]) -> TurnResult:
-        """One turn; the session is closed in any case, and `tell` does not wait for that."""
+    async def after(self, prompt: str, printer: "_Printer") -> TurnResult:
+        """One turn; the session is closed in any case, and the answer does not wait for that."""
+        progress = asyncio.create_task(printer.progress())
         try:
             result = await self._session.send(prompt)
-            tell(result)
+            await _ended(progress)
+            printer.answer(result)
         finally:
+            await _ended(progress)
             await self._close()
         return result
 
@@ -150,8 +158,16 @@ class _Ending:
             self._closing.result()  # raises what went wrong
 
 
+async def _ended(task: "asyncio.Task[None]") -> None:
+    task.cancel()
+    await asyncio.wait({task})
+
+
 def exit_code(result: TurnResult, session: Session, *, strict: bool) -> int:
-    if strict and result.outcome == "completed" and unenforced(result.hook_runs, session.settings.dialect):
+    settings = session.settings
+    broken = lost(settings, *STOP_EVENTS)
+    ignored = session.hooks and (broken or unenforced(result.hook_runs, settings.dialect))
+    if strict and result.outcome == "completed" and ignored:
         return UNENFORCED
     return CODES[result.outcome]
 
@@ -162,8 +178,17 @@ class _Printer:
     def __init__(self, form: str) -> None:
         self.form = form
         self._late: list[str] = []  # what was noticed after the turn had ended
+        self._asked: list[str] = []  # hooks that have not answered yet
+
+    async def progress(self) -> None:
+        if self.form == "text":
+            await tell_progress(lambda: self._asked, "the agent works")
 
     def tell(self, event: SessionEvent) -> None:
+        if isinstance(event, HookStarted):
+            self._asked.append(event.hook)
+        elif isinstance(event, HookFinished) and event.hook in self._asked:
+            self._asked.remove(event.hook)
         if isinstance(event, TurnEnd):
             self._late = []
         elif isinstance(event, Notice):
@@ -171,7 +196,8 @@ class _Printer:
         if self.form == "stream-json":
             print(json.dumps(event_json(event)), flush=True)
         elif self.form == "text" and isinstance(event, Notice):
-            print(f"! {clean(event.text)}", file=sys.stderr, flush=True)
+            over = CLEAR if sys.stderr.isatty() else ""  # our own line about what is waited for
+            print(f"{over}! {clean(event.text)}", file=sys.stderr, flush=True)
 
     def answer(self, result: TurnResult) -> None:
         """People have it as soon as it is final, however long the session takes to close."""

@@ -159,6 +159,10 @@ def _read_leniently(value: Mapping[str, Any], event: str, dialect: Dialect) -> A
             f"`hookEventName` is {_shown(specific['hookEventName'])}, expected {event!r}: ignored"
         )
         specific = {}
+    if value.get("ok") is False and "decision" not in value:
+        warnings.append(
+            '`ok` is the answer of prompt hooks and means nothing here: write `"decision": "block"`'
+        )
     if "additionalContext" in value:
         warnings.append("`additionalContext` belongs into `hookSpecificOutput`: ignored at the top level")
     decision, reason = _permission(event, specific, decision, _text(value.get("reason")))

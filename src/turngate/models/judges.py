@@ -43,7 +43,16 @@ class Judges:
         """PROVIDER:NAME, or nothing for the session's own model. A bare name is one of the session's provider."""
         if wanted and ":" in wanted:
             return wanted
-        provider, _, _ = (self._session.name if self._session else _default(self._environ)).partition(":")
+        try:
+            known = self._session.name if self._session else _default(self._environ)
+        except UsageError:
+            if not wanted:
+                raise
+            said = (
+                f"{wanted!r} is not written as PROVIDER:NAME, and no key in the environment says whose it is"
+            )
+            raise UsageError(said) from None
+        provider, _, _ = known.partition(":")
         if provider == "scripted" or provider not in SMALL:
             return f"{provider}:{wanted}" if wanted and provider != "scripted" else ""
         chosen = next((name for key in CHOSEN.get(provider, ()) if (name := self._environ.get(key))), None)

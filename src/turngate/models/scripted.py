@@ -16,6 +16,11 @@ class ScriptedModel:
     """`{"main": [...], "sub": [...], "judge": [...]}`, each handed out in order, the last one again and again."""
 
     def __init__(self, script: Mapping[str, Any], name: str = "scripted:script") -> None:
+        given: object = script
+        if not isinstance(given, Mapping):
+            raise UsageError(
+                f'a script is an object like {{"main": ["an answer"]}}, not {reprlib.repr(given)}'
+            )
         self.name = name
         self.context = _checked("the script's", "context", script.get("context", 200_000))
         self.requests: list[ModelRequest] = []  # everything that was asked, for tests to look at
@@ -91,6 +96,10 @@ def _expanded(replies: Sequence[Any], agent: str) -> list[dict[str, Any]]:
 
 def _check(said: Mapping[str, Any], where: str) -> None:
     """The whole script is checked before it plays: a mistake in it is the author's, and no turn has begun."""
+    odd = said.keys() - _FIELDS.keys()
+    if odd and not said.keys() & {"text", "texts", "tool", "tools", "error"}:
+        hint = "; an answer in JSON is a text, so put it into quotes" if odd & {"ok", "decision"} else ""
+        raise UsageError(f"{where} {min(odd)!r} is no field of a reply{hint}")
     for field, value in said.items():
         _checked(where, field, value)
     for number, tool in enumerate(said.get("tools", ()), 1):

@@ -112,8 +112,8 @@ class _Reader:
         name = named(event)
         if event in FOREIGN_EVENTS:
             return self.problem("is an event that Turngate does not fire", name)
-        likely = [known for known in EVENTS if known.lower() == name.lower().replace("_", "")]
-        hint = f'did you mean "{likely[0]}"?' if likely else None
+        likely = keys.likely(name, EVENTS)
+        hint = f'did you mean "{likely}"?' if likely else None
         return self.problem(f"is no known event, expected one of {', '.join(EVENTS)}", name, hint=hint)
 
     def config(self, config: Any, event: str, index: str) -> Config | None:

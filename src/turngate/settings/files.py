@@ -9,6 +9,7 @@ from turngate.core.dialect import DIALECTS, Dialect
 from turngate.core.names import EVENTS
 from turngate.core.settings import Layer, Problem, Settings, merge
 from turngate.errors import UsageError
+from turngate.settings import keys
 from turngate.settings.places import NotRegular, Place, TooLarge, read_bytes, settings_places
 from turngate.settings.schema import read_layer
 from turngate.settings.scripts import script_layers
@@ -23,6 +24,17 @@ def load_settings(project: str = ".", *, dialect: str = "turngate", home: str | 
     chosen, project = DIALECTS[dialect], os.path.abspath(project)
     layers = [load_file(place, chosen) for place in settings_places(project, dialect, home)]
     return merge([*(layer for layer in layers if layer), *script_layers(project, dialect)], chosen)
+
+
+def lost(settings: Settings, *events: str) -> bool:
+    """Was something thrown away, or written wrong, that was meant for one of these events?"""
+    for problem in settings.problems:
+        event = problem.event
+        if problem.severity == "error" and (event is None or event in events):
+            return True
+        if event is not None and event not in EVENTS and keys.likely(event, EVENTS) in events:
+            return True
+    return False
 
 
 def load_file(place: Place, dialect: Dialect) -> Layer | None:

@@ -1,7 +1,8 @@
 """Every key that a settings file may hold, once: validation and the JSON Schema are both made from these tables."""
 
+import difflib
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from turngate.core.dialect import KINDS
@@ -17,6 +18,13 @@ class Key(NamedTuple):
     kinds: tuple[str, ...] = KINDS  # the kinds of hook that know it
     drops: bool = False  # a bad value drops the entry; otherwise the key alone is ignored
     read: Callable[[Any], Any] | None = None
+
+
+def likely(word: str, known: Iterable[str]) -> str | None:
+    """What somebody may have meant who wrote this."""
+    by_letters = {name.lower(): name for name in known}
+    close = difflib.get_close_matches(word[:40].lower().replace("_", ""), by_letters, 1, 0.8)
+    return by_letters[close[0]] if close else None
 
 
 def count(value: Any) -> bool:

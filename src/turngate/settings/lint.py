@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 from collections.abc import Iterator
 
 from turngate.core.endpoints import objection, unlisted
@@ -19,12 +20,22 @@ _BASH_ONLY = re.compile(
 _ASSIGNMENT = re.compile(rf"({_START})(?:[A-Za-z_]\w*=\S*(?:\s+|$))+")  # nothing is split in one
 _VARIABLE = re.compile(r"\$\{?(?:CLAUDE|MUX|TURNGATE)_(?:PROJECT_DIR|TRANSCRIPT_PATH|PLUGIN_ROOT)\b")
 _RELATIVE = re.compile(
-    r"(?:(?:bash|sh|python3?|node|uv run)\s+)?(\.{0,2}[\w-]*(?<!~)/?[\w./-]*/[\w./-]+)(?:\s|$)"
+    r"((?:bash|sh|python3?|node|uv run)\s+)?(\.{0,2}[\w-]*(?<!~)/?[\w./-]*/[\w./-]+)(?:\s|$)"
 )
 
 _IN_PROJECT = re.compile(
-    r"(?:(?:bash|sh|python3?|node|uv run)\s+)?\"?\$\{?(?:CLAUDE|MUX|TURNGATE)_PROJECT_DIR\}?\"?(/[\w./-]+)\"?(?:\s|$)"
+    r"((?:bash|sh|python3?|node|uv run)\s+)?\"?\$\{?(?:CLAUDE|MUX|TURNGATE)_PROJECT_DIR\}?\"?(/[\w./-]+)\"?(?:\s|$)"
 )
+
+
+_PROGRAM = re.compile(r"([A-Za-z][\w.+-]*)(?: [\w./=:,+-]+)*", re.ASCII)  # and plain words after it
+_BUILTINS = frozenset(
+    (
+        "break", "cd", "command", "continue", "echo", "eval", "exec", "exit", "export", "false", "getopts", "hash",
+        "kill", "printf", "pwd", "read", "readonly", "return", "set", "shift", "test", "times", "trap", "true", "type",
+        "ulimit", "umask", "unset", "wait",
+    )
+)  # fmt: skip
 
 
 def lint(settings: Settings, project: str) -> tuple[Problem, ...]:
@@ -68,16 +79,34 @@ def _look(rule: Rule, settings: Settings, project: str) -> Iterator[Problem]:
         yield _problem(
             rule, "command", f"${name} is not quoted: a blank in the path breaks it", hint, "warning"
         )
-    script = _RELATIVE.match(command)
-    if script and not script[1].startswith("/"):
+    script, inside = _RELATIVE.match(command), _IN_PROJECT.match(command)
+    if script and not script[2].startswith("/") and rule.family == "claude":
         hint = (
-            f'write "$CLAUDE_PROJECT_DIR"/{script[1].removeprefix("./")} so that it works from every folder'
+            f'write "$CLAUDE_PROJECT_DIR"/{script[2].removeprefix("./")} so that it works from every folder'
         )
-        yield _problem(rule, "command", f"{script[1]} is a relative path", hint, "warning")
-    named = _IN_PROJECT.match(command)
-    path = named[1].lstrip("/") if named else script[1] if script else None
-    if path and not _there(path, project):
-        yield _missing(rule, path)
+        yield _problem(rule, "command", f"{script[2]} is a relative path", hint, "warning")
+    if inside:
+        yield from _look_at_script(rule, inside[2].lstrip("/"), project, by_itself=not inside[1])
+    elif script:
+        yield from _look_at_script(rule, script[2], project, by_itself=not script[1])
+    elif not _BASH_ONLY.search(bare):
+        yield from _look_for_program(rule, command)
+
+
+def _look_at_script(rule: Rule, name: str, project: str, *, by_itself: bool) -> Iterator[Problem]:
+    """`by_itself`: no interpreter reads it, so the system wants to know that it may run it."""
+    path = os.path.join(project, name)
+    if not os.path.exists(path):
+        yield _missing(rule, name)
+    elif by_itself and os.path.isfile(path) and not os.access(path, os.X_OK):
+        said = f"{name} is not executable, so the hook fails at every run"
+        yield _problem(rule, "command", said, f"chmod +x {name}", "error")
+
+
+def _look_for_program(rule: Rule, command: str) -> Iterator[Problem]:
+    program = _PROGRAM.fullmatch(command)
+    if program and program[1] not in _BUILTINS and shutil.which(program[1]) is None:
+        yield _problem(rule, "command", f"there is no program {program[1]} on this machine", None, "note")
 
 
 def _look_at_address(rule: Rule, hook: HttpHook, settings: Settings) -> Iterator[Problem]:

@@ -1,7 +1,7 @@
 """Reads the JSON of one settings file into a layer; what is bad is left out, piece by piece, and reported."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from turngate.core.dialect import Dialect
@@ -79,8 +79,8 @@ class _Reader:
     def unknown_event(self, event: str) -> None:
         if event in FOREIGN_EVENTS:
             return self.problem("is an event that Turngate does not fire", "note", event=event)
-        likely = [name for name in EVENTS if name.lower() == event.lower().replace("_", "")]
-        hint = f'did you mean "{likely[0]}"?' if likely else f"known events: {', '.join(EVENTS)}"
+        likely = keys.likely(event, EVENTS)
+        hint = f'did you mean "{likely}"?' if likely else f"known events: {', '.join(EVENTS)}"
         return self.problem(
             "is no known event, so its hooks never run", "warning", event=_safe(event), hint=hint
         )
@@ -202,7 +202,7 @@ class _Reader:
         at: dict[str, Any] = {"event": event, "index": index, "field": _safe(name)}
         if key is None:
             if name not in keys.FOREIGN_HOOK_KEYS:
-                self.problem("is no key that Turngate knows: ignored", "note", **at)
+                self.unknown_key(name, keys.HOOK, **at)
             return True
         if kind not in key.kinds:
             self.problem(f"has no meaning on {_A[kind]} hook: ignored", "warning", **at)
@@ -223,9 +223,7 @@ class _Reader:
         for name, value in section.items():
             key = keys.TURNGATE.get(name)
             if key is None:
-                self.problem(
-                    "is no key that Turngate knows: ignored", "note", field=f"turngate.{_safe(name)}"
-                )
+                self.unknown_key(name, keys.TURNGATE, field=f"turngate.{_safe(name)}")
             elif name in keys.PER_EVENT and type(value) is dict:
                 good[key.field] = self.per_event(name, key, value) or None
             elif not key.good(value):
@@ -283,10 +281,18 @@ class _Reader:
                     hint=f'put it inside "hooks": {{"{name}": […]}}',
                 )
             elif name not in keys.FILE and self.family != "claude":
-                self.problem("is no key that Turngate knows: ignored", "note", field=_safe(name))
+                hint = f'put it inside "turngate": {{"{name}": …}}' if name in keys.TURNGATE else None
+                self.unknown_key(name, keys.FILE, field=_safe(name), hint=hint)
             elif self.family == "claude" and would_void(name, value[name]):
                 said = "Claude Code would ignore this whole file, hooks included; Turngate does not"
                 self.problem(f"is {_shown(value[name])}: {said}", "warning", field=name)
+
+    def unknown_key(self, name: str, known: Iterable[str], *, hint: str | None = None, **at: Any) -> None:
+        """A key for somebody else is none of our business; one that is nearly ours is a mistake."""
+        meant = keys.likely(name, known)
+        hint = hint or (f'did you mean "{meant}"?' if meant else None)
+        said = "is no key that Turngate knows: ignored"
+        self.problem(said, "warning" if hint else "note", hint=hint, **at)
 
     def problem(
         self, message: str, severity: Severity = "error", *,
