@@ -6,7 +6,7 @@ import contextvars
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from unittest.mock import Mock
 
 import pytest
@@ -14,7 +14,7 @@ import pytest
 from tests.make import settings, stop_event, world
 from turngate.agent.session import Session
 from turngate.core.decisions import Allow, Block, Fault
-from turngate.core.events import StopEvent
+from turngate.core.events import PostToolUse, StopEvent
 from turngate.core.hooks import CallbackHook
 from turngate.core.messages import ToolUse
 from turngate.core.reports import Broke, TimedOut
@@ -318,3 +318,16 @@ def test_an_answer_that_held_up_the_loop_beyond_its_limit_does_not_count(project
     hook = CallbackHook(sleeps, timeout=0.05)
     verdict = asyncio.run(ask_hooks(stop_event(), settings(hook), world(project)))
     assert [run.report for run in verdict.runs] == [TimedOut(0.05)]
+
+
+class Pair(NamedTuple):
+    out: str
+    code: int
+
+
+def test_what_is_no_plain_container_reaches_a_function_as_it_is(project: Path) -> None:
+    heard: list[Any] = []
+    event = PostToolUse(session_id="s", tool_name="Bash", tool_response=[Pair("x", 1), {"a": (1, [2])}])
+    asked = settings(CallbackHook(heard.append), event="PostToolUse")
+    asyncio.run(ask_hooks(event, asked, world(project)))
+    assert heard == [event]

@@ -19,16 +19,17 @@ from tests.agent.children.make import task
 from tests.agent.make import KEEP, refuse, seen, shown
 from tests.anthropic_server import playing
 from tests.make import ask, rule, script, settings, stop_event, write_settings
+from turngate.agent.inspecting import Inspector
 from turngate.agent.session import Session
 from turngate.cli.main import main
 from turngate.core.decisions import Block, Fault
 from turngate.core.dialect import CLAUDE, DIALECTS, MUX, TURNGATE, Dialect
 from turngate.core.events import PreToolUse, StopHookInput
-from turngate.core.hooks import CallbackHook, Hook, PromptHook
+from turngate.core.hooks import AgentHook, CallbackHook, Hook, PromptHook
 from turngate.core.judgements import INSTRUCTIONS, SCHEMA, expanded
 from turngate.core.messages import Evaluation, ModelRequest, Reply, Said, Usage
 from turngate.core.names import EVENTS, JUDGED_EVENTS
-from turngate.core.reports import Broke, Judged, TimedOut
+from turngate.core.reports import Broke, Judged, Skipped, TimedOut
 from turngate.core.settings import Settings
 from turngate.core.turn import Continuation, SessionEvent, TurnResult
 from turngate.core.verdict import HookRun, outcome
@@ -448,7 +449,10 @@ class Stubborn:
 
     name, context = "test:stubborn", 1000
 
+    asked = False
+
     async def ask(self, request: ModelRequest, tell: Callable[[str], None]) -> Reply:  # noqa: ARG002
+        self.asked = True
         end = time.monotonic() + 20
         while time.monotonic() < end:
             try:
@@ -497,6 +501,39 @@ asyncio.run(run())
         [sys.executable, "-c", code, str(project)], cwd=root, capture_output=True, text=True, timeout=15, check=False
     )  # fmt: skip
     assert (done.returncode, done.stdout, done.stderr) == (0, "['timeout']\n", "")
+
+
+@pytest.mark.parametrize("times", [1, 2])
+@pytest.mark.parametrize("kind", ["prompt", "agent", "main"])
+def test_an_interrupt_leaves_no_stubborn_model_behind_however_often_it_comes(
+    kind: str, times: int, project: Path
+) -> None:
+    async def run() -> set[str]:
+        stubborn = Stubborn()
+        hook: Hook = AgentHook("Look.") if kind == "agent" else PromptHook(CHECK)
+        own: Model = stubborn if kind == "main" else ScriptedModel({"main": ["done"]})
+        session = Session(str(project), own, settings(hook), models=lambda _: stubborn)
+        session.judges = Judges("test:stubborn", own, lambda _: stubborn)
+        session.world.judge = session.judges
+        if kind == "agent":
+            session.world.inspect = Inspector(
+                str(project), session.settings, session.state, lambda _: stubborn, dict(os.environ)
+            )
+        turn = asyncio.create_task(session.send("go"))
+        while not stubborn.asked:
+            await asyncio.sleep(0.01)
+        for _ in range(times):
+            turn.cancel()
+            await asyncio.sleep(0.1)
+        await asyncio.wait({turn})
+        await asyncio.sleep(0.05)
+        left = {
+            str(task.get_coro()) for task in asyncio.all_tasks() if "_without_exit" in str(task.get_coro())
+        }
+        await session.close()
+        return left
+
+    assert asyncio.run(run()) == set()
 
 
 @pytest.mark.parametrize("raised", [SystemExit(7), GeneratorExit("bye"), BaseException("odd")])
@@ -825,6 +862,8 @@ def stop_input(project: Path) -> StopHookInput:
 
 # A hook that starts an agent
 
+BELOW = "this was started from a hook, so no hook is asked"
+
 
 def run_turngate(*words: str, cwd: Path, **env: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "turngate", *words]
@@ -860,10 +899,11 @@ def test_an_agent_that_a_hook_starts_asks_no_hooks_and_says_so(project: Path) ->
     words = ("run", "-p", "go", "--model", "scripted:script.json", "--trust", "--output-format", "json")
     done = run_turngate(*words, cwd=project, TURNGATE_IN_HOOK="1")
     printed = json.loads(done.stdout)
-    assert (printed["outcome"], printed["continuations"], printed["hook_runs"], printed["notices"]) == (
+    runs = [(run["outcome"], run["reason"]) for run in printed["hook_runs"]]
+    assert (printed["outcome"], printed["continuations"], runs, printed["notices"]) == (
         "completed",
         0,
-        [],
+        [("skipped", BELOW)],
         ["this session was started from a hook, so it asks no hooks"],
     )
 
@@ -896,12 +936,31 @@ def test_a_session_that_a_callback_opens_asks_no_hooks_and_says_so(project: Path
         hooks = settings(CallbackHook(callback))
         model = ScriptedModel({"main": ["done"]})
         outer = asyncio.run(send_once(Session(str(project), model, hooks, limit=1)))
-        assert [(each.hook_runs, each.notices) for each in inner] == [
-            ((), ("this session was started from a hook, so it asks no hooks",))
+        assert [([run.report for run in each.hook_runs], each.notices) for each in inner] == [
+            (
+                [Skipped(BELOW, on_purpose=True)],
+                ("this session was started from a hook, so it asks no hooks",),
+            )
         ] * 2
         assert [(outcome(run), run_json(run)["reason"]) for run in outer.hook_runs] == [
             ("block", "it is not")
         ] * 2
+
+
+def test_a_world_is_silent_below_a_callback_and_not_afterwards(project: Path) -> None:
+    """Whether it was made before, or in the callback and kept."""
+    worlds: list[World] = [World(LocalShell(), str(project))]
+    asked = settings(CallbackHook(lambda _: nested()))
+    verdicts: list[Any] = []
+
+    def nested() -> None:
+        worlds.append(World(LocalShell(), str(project)))
+        verdicts.extend(asyncio.run(ask_hooks(stop_event(), asked, each)) for each in worlds)
+
+    asyncio.run(ask_hooks(stop_event(), asked, worlds[0]))
+    assert [[run.report for run in each.runs] for each in verdicts] == [[Skipped(BELOW, on_purpose=True)]] * 2
+    later = asyncio.run(ask_hooks(stop_event(), settings("echo no >&2; exit 2"), worlds[1]))
+    assert [run.decision for run in later.runs] == [Block("no")]
 
 
 async def send_once(session: Session) -> TurnResult:

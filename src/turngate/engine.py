@@ -29,7 +29,8 @@ async def ask_hooks(event: Event, settings: Settings, world: World) -> Verdict:
     if not planned.ask and not planned.skip:
         return Stop()
     if world.in_hook:
-        return Stop()
+        below = Skipped("this was started from a hook, so no hook is asked", on_purpose=True)
+        return Stop(tuple(_judged(rule, below, settings) for rule in planned.ask))
     asked = await _ask_in_order(planned.ask, event, settings, world)
     if planned.skip:
         asked += tuple(_judged(rule, why, settings) for rule, why in planned.skip)

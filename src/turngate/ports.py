@@ -125,11 +125,14 @@ class World:
     inspect: Callable[[AgentHook, Event, Live], Awaitable[Report]] | None = (
         None  # asks a small agent, which can only look
     )
-    in_hook: bool = field(init=False)  # it was made below a hook, so no hook is asked: that would never end
 
     def __post_init__(self) -> None:
         self.project = os.path.abspath(self.project)
-        self.in_hook = IN_HOOK in self.environ or in_callback.get()
+
+    @property
+    def in_hook(self) -> bool:
+        """Are we below a hook? Then no hook is asked: that would never end."""
+        return IN_HOOK in self.environ or in_callback.get()
 
     async def close(self, grace: float = 0.0) -> int:
         """Waits for the hooks in the background, then ends them; says how many had to be ended."""

@@ -169,11 +169,12 @@ async def leaving(work: Awaitable[T]) -> T:
     except asyncio.CancelledError:
         task.add_done_callback(_looked_at)
         task.cancel()
-        await to_the_end(asyncio.wait({task}, timeout=STUBBORN))
-        if not task.done():  # or the loop would wait for it when the program ends
-            _close(inner)
-            task.cancel()
+        try:
             await to_the_end(asyncio.wait({task}, timeout=STUBBORN))
+        finally:  # however often we are cancelled meanwhile
+            if not task.done():  # or the loop would wait for it when the program ends
+                _close(inner)
+                task.cancel()
         raise
     if task.cancelled():
         raise CancelledItself

@@ -85,6 +85,7 @@ def test_other_arguments_make_another_hook_and_callbacks_are_never_the_same() ->
     [
         (CommandHook("x", id="a"), CommandHook("x", id="b", mode="observe")),
         (CommandHook("x", env={"A": "1"}), CommandHook("x")),
+        (CommandHook("x", outcomes=("ok", "error")), CommandHook("x")),
         (PromptHook("p", id="gate"), PromptHook("p", id="look", mode="observe")),
         (PromptHook("p"), PromptHook("p", transcript="digest")),
         (PromptHook("p", model="small"), PromptHook("p", model="large")),
@@ -94,6 +95,12 @@ def test_other_arguments_make_another_hook_and_callbacks_are_never_the_same() ->
 )
 def test_hooks_that_would_answer_otherwise_are_both_asked(one: Hook, other: Hook) -> None:
     assert [r.hook for r in plan(written(one, other), stop_event()).ask] == [one, other]
+
+
+def test_a_family_that_is_switched_off_takes_the_same_hook_of_another_with_it_no_more() -> None:
+    rules = tuple(rule("x", source="project", family=family) for family in ("claude", "turngate"))
+    said = Settings(rules=rules, switched_off={"turngate": ".turngate/settings.json"})
+    assert [each.family for each in plan(said, stop_event()).ask] == ["claude"]
 
 
 def test_what_a_program_lists_twice_is_asked_twice() -> None:
@@ -114,8 +121,8 @@ def test_a_hook_that_is_left_out_says_why() -> None:
     assert (commands(planned.ask), [why for _, why in planned.skip]) == (
         ["errors"],
         [
-            Skipped("it is switched off by its own `enabled`", on_purpose=True),
             Skipped("disableAllHooks in ~/.mux/settings.json switches it off"),
+            Skipped("it is switched off by its own `enabled`", on_purpose=True),
             Skipped("it is not asked when a child ends with error", on_purpose=True),
             Skipped("its matcher 'Explore' does not fit 'general-purpose'", on_purpose=True),
         ],

@@ -299,4 +299,6 @@ def own_copy(event: Event) -> Event:
 def _copied(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {name: _copied(each) for name, each in value.items()}
-    return type(value)(map(_copied, value)) if isinstance(value, list | tuple) else value
+    if type(value) is list:
+        return [_copied(each) for each in value]
+    return tuple(_copied(each) for each in value) if type(value) is tuple else value

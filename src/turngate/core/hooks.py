@@ -173,7 +173,7 @@ def identity(hook: Hook) -> tuple[object, ...]:
     """
     match hook:
         case CommandHook(command, args):
-            return ("command", command, args, tuple(hook.env.items()), hook.id)
+            return ("command", command, args, tuple(hook.env.items()), hook.outcomes, hook.id)
         case CallbackHook():
             return ("callback", object())
         case HttpHook(url, headers):

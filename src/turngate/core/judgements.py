@@ -148,7 +148,8 @@ def _impossible(reason: str | None) -> str:
 
 
 _FIRST_WORD = re.compile(
-    r"[\s*_`\"'#>]*(\w+)[*_`\"']*(?=\s|$|[:.,;!\u2013\u2014]|-\s)(?:\s*[-:.,;!\u2013\u2014]+)?\s*", re.ASCII
+    r"[\s*_`\"'#>]*(\w+)[*_`\"']*(?=\s|$|[:.,;!\u2013\u2014]|-\s)(\s*(?:[-:.,;!\u2013\u2014]+\s|\n|$)|[:.,;!]+)?\s*",
+    re.ASCII,
 )
 
 
@@ -158,7 +159,7 @@ def _of_words(text: str, dialect: Dialect) -> Answer | NotAnAnswer:
     decision: Literal["block", "allow"] | None = None
     if word in dialect.block_words:
         decision = "block"
-    elif word in dialect.allow_words:
+    elif word in dialect.allow_words and first and first[2] is not None:  # not: "Allow me to explain"
         decision = "allow"
     if first is None or decision is None:
         return NotAnAnswer(
@@ -174,7 +175,7 @@ def _objects(text: str) -> Iterator[dict[str, Any]]:
         try:
             value, end = _DECODER.raw_decode(text, place)
         except json.JSONDecodeError as error:
-            patience -= error.pos - place
+            patience -= error.pos - place + IN_VAIN
             end = place + 1
         except (ValueError, RecursionError):
             patience -= DEEP
@@ -187,6 +188,7 @@ def _objects(text: str) -> Iterator[dict[str, Any]]:
 
 _DECODER = json.JSONDecoder(parse_int=float, strict=False)  # line breaks in a string are no reason to fail
 LONGEST = 200_000  # characters of an answer that is read at all
+IN_VAIN = 1_000  # what a brace costs that begins nothing
 DEEP = 5_000  # about what is read of an object that is nested too deeply
 
 

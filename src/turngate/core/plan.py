@@ -27,7 +27,11 @@ def plan(settings: Settings, event: Event) -> Plan:
     fitting = [rule for rule in concerned if matches(rule.matcher, event)]
     asked: list[Rule] = []
     left_out: list[tuple[Rule, Skipped]] = []
-    for rule in without_duplicates(fitting) if len(fitting) > 1 else fitting:
+    off = settings.switched_off
+    if off:
+        left_out = [(rule, why) for rule in fitting if (why := _switched_off(rule, settings))]
+    switched_on = [rule for rule in fitting if not _switched_off(rule, settings)] if off else fitting
+    for rule in without_duplicates(switched_on) if len(switched_on) > 1 else switched_on:
         why = _why_not(rule, event, settings)
         if why is None:
             asked.append(rule)
@@ -54,13 +58,15 @@ def _shown(words: str | None) -> str:
     return said if len(said) <= 200 else said[:199] + "…"
 
 
+def _switched_off(rule: Rule, settings: Settings) -> Skipped | None:
+    switch = settings.switched_off.get(rule.family or "python")
+    return Skipped(f"disableAllHooks in {switch} switches it off") if switch else None
+
+
 def _why_not(rule: Rule, event: Event, settings: Settings) -> Skipped | None:
     hook = rule.hook
     if not hook.enabled:
         return Skipped("it is switched off by its own `enabled`", on_purpose=True)
-    switch = settings.switched_off.get(rule.family or "python") if settings.switched_off else None
-    if switch:
-        return Skipped(f"disableAllHooks in {switch} switches it off")
     if hook.condition is not None and rule.event in STOP_EVENTS and settings.dialect.condition_skips_stop:
         return Skipped("a hook with `if` never runs on a stop in this dialect")
     if isinstance(event, StopEvent) and event.subagent and event.subagent.outcome not in hook.outcomes:

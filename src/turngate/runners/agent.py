@@ -4,13 +4,11 @@ from turngate.core.events import Event
 from turngate.core.hooks import AgentHook
 from turngate.core.reports import Broke, Report
 from turngate.ports import Live, World
-from turngate.tasks import leaving
 
 
 async def run_agent(hook: AgentHook, event: Event, world: World, live: Live) -> Report:
-    """A model is foreign code: one that does not mind its cancellation is left."""
     if world.inspect is None:
         return Broke(
             "it is unavailable: this world has no `inspect`; a Session, run_stop_hooks and `turngate fire` have one"
         )
-    return await leaving(world.inspect(hook, event, live))
+    return await world.inspect(hook, event, live)
