@@ -296,7 +296,9 @@ def test_what_claude_code_can_not_be_told_is_refused_all_at_once() -> None:
                 PromptHook("?", model="openai:gpt"),
                 HookGroup("coder", [AgentHook("?", model="google:gemini")]),
                 CommandHook("x", condition="Bash(git *)", shell="bash"),
+                PromptHook("?", detached=True),
             ],
+            "SubagentStop": [CommandHook("x", outcomes=("error",), detached=True)],
             "SessionEnd": [CallbackHook(allow), CommandHook("x")],
             "PreToolUse": [CommandHook("x", condition="Bash(git *)")],
         },
@@ -308,7 +310,7 @@ def test_what_claude_code_can_not_be_told_is_refused_all_at_once() -> None:
     with pytest.raises(InvalidOptions) as raised:
         options.for_claude({})
     assert str(raised.value) == (
-        "15 problems in the options\n"
+        "17 problems in the options\n"
         "  Stop[0].mode: can not be told to Claude Code\n"
         "  Stop[1].blocking: can not be told to Claude Code\n"
         "  Stop[1].env: can not be told to Claude Code\n"
@@ -318,6 +320,8 @@ def test_what_claude_code_can_not_be_told_is_refused_all_at_once() -> None:
         "  Stop[6].hooks[0].model: is 'google:gemini', expected a model of Anthropic's for Claude Code\n"
         "  Stop[7].condition: keeps a hook from running at a stop of Claude Code\n"
         "  Stop[7].shell: can not be told to Claude Code\n"
+        "  Stop[8].detached: can not be told to Claude Code\n"
+        "  SubagentStop[0].outcomes: can not be told to Claude Code\n"
         "  SessionEnd[0]: the SDK calls no functions at SessionEnd\n"
         "  model: is 'openai:gpt', expected a model of Anthropic's for Claude Code\n"
         "  judge: is 'openai:small', expected a model of Anthropic's for Claude Code\n"
@@ -406,6 +410,15 @@ def test_the_example_of_the_docs_runs_with_a_program_that_writes_down_what_it_he
         },
         [{}],
     )
+
+
+@pytest.mark.parametrize(("event", "blocking"), [("PreToolUse", True), ("Stop", False)])
+def test_a_matcher_of_the_sdk_that_blocks_when_it_fails_still_does(event: str, blocking: bool) -> None:
+    async def gate(told: Any, tool_use_id: str | None, context: Any) -> Any: ...
+
+    with pytest.warns(DeprecationWarning, match="HookMatcher is the old form"):
+        options = Options({event: [claude_agent_sdk.HookMatcher(hooks=[gate], on_failure="block")]})  # type: ignore[list-item]
+    assert options == Options({event: [HookGroup(None, (CallbackHook(gate, blocking=blocking),))]})
 
 
 def run(code: str) -> str:

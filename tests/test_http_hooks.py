@@ -23,7 +23,7 @@ from turngate.core.reports import Broke, Replied, Report, TimedOut
 from turngate.core.settings import Settings, UrlList
 from turngate.core.turn import TurnResult
 from turngate.core.verdict import Continue, Stop, Verdict, outcome, warnings
-from turngate.core.wire import encode
+from turngate.core.wire import encode, run_json
 from turngate.engine import ask_hooks
 from turngate.journal import Journal, session_folder
 from turngate.settings.files import load_settings
@@ -578,6 +578,24 @@ def test_an_endpoint_may_permit_a_tool_and_change_its_input(project: Path) -> No
         False,
     )
     assert endpoint.bodies[0]["tool_input"] == {"file_path": str(project / "a"), "content": "x"}
+
+
+@pytest.mark.parametrize("event", ["PreToolUse", "PermissionRequest"])
+def test_what_a_tool_is_given_holds_what_was_sent_although_nobody_is_shown_it(
+    event: str, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CI_USER", "builder")
+    changed = {"file_path": str(project / "b"), "content": "hello builder"}
+    told = (
+        specific(event, permissionDecision="allow", updatedInput=changed)
+        if event == "PreToolUse"
+        else specific(event, decision={"behavior": "allow", "updatedInput": changed})
+    )
+    with answering(told) as endpoint:
+        hook = HttpHook(endpoint.url, headers={"X-User": "$CI_USER"}, allowed_env_vars=("CI_USER",))
+        _, result = played(project, hook, event)
+    shown = ["builder" in json.dumps(run_json(run)) for run in result.hook_runs]
+    assert ((project / "b").read_text(), shown) == ("hello builder", [False])
 
 
 def test_an_endpoint_may_refuse_a_tool(project: Path) -> None:

@@ -35,7 +35,7 @@ from turngate.core.turn import Continuation, SessionEvent, TurnResult
 from turngate.core.verdict import HookRun, outcome
 from turngate.core.wire import encode, run_json
 from turngate.engine import ask_hooks
-from turngate.errors import UsageError
+from turngate.errors import ModelError, UsageError
 from turngate.models.judges import Judges
 from turngate.models.scripted import ScriptedModel
 from turngate.once import run_stop_hooks
@@ -263,6 +263,24 @@ def test_an_evaluation_that_came_to_nothing_is_counted_as_well(then: Any, ended:
             "cost_usd": None,
         },
     )
+
+
+def test_what_an_interrupted_evaluation_took_stands_in_the_journal(project: Path, state: Path) -> None:
+    async def turn() -> None:
+        model = ScriptedModel({"main": ["done"], "judge": ["Hm.", {"delay": 60}]})
+        async with Session(str(project), model, settings(PromptHook(CHECK)), session_id="s-1") as session:
+            sending = asyncio.create_task(session.send("go"))
+            while len(model.requests) < 3:
+                await asyncio.sleep(0.01)
+            session.interrupt()
+            await sending
+
+    asyncio.run(turn())
+    journal = (state / "sessions" / "s-1" / "journal.jsonl").read_text().splitlines()
+    written = [entry for entry in map(json.loads, journal) if entry["kind"] == "hook"]
+    assert [(entry["outcome"], entry["reason"], entry["evaluation"]["requests"]) for entry in written] == [
+        ("skipped", "it was interrupted", 2)
+    ]
 
 
 def test_a_command_has_no_evaluation(project: Path) -> None:
@@ -568,6 +586,19 @@ def test_a_judge_that_can_not_be_reached_says_so_once_and_the_result_shows_a_fai
 def test_a_judge_that_is_overloaded_for_a_moment_is_asked_once_more(project: Path) -> None:
     played = play(project, [{"error": "529", "message": "Overloaded"}, NO, YES])
     assert (played.runs, len(played.judged)) == ([("block", "run the tests"), ("allow", "they ran")], 3)
+
+
+def test_a_judge_that_wants_more_time_than_is_left_is_not_waited_for(project: Path) -> None:
+    class Busy(ScriptedModel):
+        async def ask(self, request: ModelRequest, tell: Callable[[str], None]) -> Reply:  # noqa: ARG002
+            raise ModelError("overloaded", "come back later", retry_after=4.0)
+
+    async def run() -> list[Any]:
+        world = World(LocalShell(), str(project), judge=lambda _: Busy({}))
+        asked = settings(PromptHook(CHECK, timeout=2))
+        return [run.decision for run in (await ask_hooks(stop_event(), asked, world)).runs]
+
+    assert asyncio.run(run()) == [Fault("its model did not answer: come back later")]
 
 
 @pytest.mark.parametrize("kind", ["auth", "quota", "invalid"])

@@ -90,7 +90,11 @@ async def _run(
     if rule.hook.detached:
         report = _detach(rule, event, settings, world, limit)
     else:
-        report = await _report(rule, event, settings, world, limit, live)
+        try:
+            report = await _report(rule, event, settings, world, limit, live)
+        except asyncio.CancelledError:
+            _remember_cost(rule, event, settings, world, live)
+            raise
     ended = time.monotonic()
     run = _judged(rule, report, settings, live, seconds=ended - started, timeout=limit)
     if too_long := long_texts(run.decision, settings.dialect):
@@ -111,6 +115,7 @@ async def _report(
     report: Report
     try:
         async with asyncio.timeout(limit) as timer:
+            live.until = timer.when()
             if isinstance(rule.hook, CommandHook):
                 live.on_exit = partial(_disarm, timer)
             report = await run_hook(rule, event, settings, world, live)
@@ -128,6 +133,13 @@ async def _report(
     if timer.expired() or late:  # a function that holds up the loop holds up the timer too
         return live.ended or TimedOut(limit, live.stdout.text(), live.stderr.text())
     return report
+
+
+def _remember_cost(rule: Rule, event: Event, settings: Settings, world: World, live: Live) -> None:
+    """Of a hook that was interrupted: its model was paid all the same."""
+    if live.evaluation and world.store:
+        run = _judged(rule, Skipped("it was interrupted", on_purpose=True), settings, live)
+        world.store.record(event.session_id, {"kind": "hook", "event": event.name, **run_json(run)})
 
 
 def _disarm(timer: asyncio.Timeout) -> None:

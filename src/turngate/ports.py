@@ -61,6 +61,7 @@ class Live:
         self.on_exit = on_exit  # called as soon as the command has ended, though we may read on for a moment
         self.ended: Exited | None = None  # how it ended, where its end and our time limit met
         self.remarks: list[str] = []
+        self.until: float | None = None  # the loop's time at which it is ended
         self.evaluation: Evaluation | None = None  # what it has taken of a model
 
     @cached_property  # only commands print

@@ -1,4 +1,5 @@
 import asyncio
+import os
 import time
 from pathlib import Path
 from typing import Any
@@ -179,3 +180,25 @@ def test_a_script_that_is_not_there_is_explained(tmp_path: Path) -> None:
     with pytest.raises(UsageError) as caught:
         ScriptedModel.from_file(f"{tmp_path}/none.json")
     assert str(caught.value) == f"the script {tmp_path}/none.json can not be read: No such file or directory"
+
+
+def test_a_script_that_is_no_plain_file_is_said_at_once(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(UsageError) as raised:
+        ScriptedModel.from_file(str(tmp_path / "pipe"))
+    assert str(raised.value) == f"the script {tmp_path}/pipe can not be read: it is no plain file"
+
+
+@pytest.mark.parametrize(
+    ("script", "said"),
+    [
+        ({"judge": [{"ok": False, "reason": "r"}]},
+         "reply 1 of the script's 'judge': 'ok' is no field of a reply; an answer in JSON is a text, so put it into quotes"),
+        ({"main": ["a", {"tol": "Bash"}]}, "reply 2 of the script's 'main': 'tol' is no field of a reply"),
+        (["a"], "a script is an object like {\"main\": [\"an answer\"]}, not ['a']"),
+    ],
+)  # fmt: skip
+def test_a_reply_that_says_nothing_known_is_a_mistake(script: Any, said: str) -> None:
+    with pytest.raises(UsageError) as raised:
+        ScriptedModel(script)
+    assert str(raised.value) == said

@@ -13,7 +13,7 @@ from claude_agent_sdk.types import HookEvent
 
 from turngate.core.decisions import Advise, Allow, Block, Decision, Fault, Halt
 from turngate.core.dialect import CLAUDE
-from turngate.core.hooks import AgentHook, CallbackHook, Hook, PromptHook, in_words, label
+from turngate.core.hooks import AgentHook, CallbackHook, CommandHook, Hook, PromptHook, in_words, label
 from turngate.core.interpret import interpret
 from turngate.core.names import STOP_EVENTS
 from turngate.core.reports import Returned
@@ -70,7 +70,11 @@ def _untold(rule: Rule) -> Iterator[tuple[str | None, str]]:
         yield None, f"the SDK calls no functions at {rule.event}"
     if hook.condition and rule.event in STOP_EVENTS:
         yield "condition", "keeps a hook from running at a stop of Claude Code"
-    for name in ("detached",) if isinstance(hook, CallbackHook) else _OURS:
+    if hook.outcomes != ("ok",):
+        yield "outcomes", "can not be told to Claude Code"
+    if hook.detached and not isinstance(hook, CommandHook):
+        yield "detached", "can not be told to Claude Code"
+    for name in () if isinstance(hook, CallbackHook) else _OURS:
         given = getattr(hook, name, None)
         if given and given != _ITS_OWN.get(name):
             yield name, "can not be told to Claude Code"

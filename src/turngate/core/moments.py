@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from turngate.core.decisions import Block, Fault
@@ -66,15 +66,15 @@ def permission_before_tool(runs: Iterable[HookRun]) -> Permission:
     return Permission(
         behavior=behavior,
         reason=refused if refused is not None else "\n\n".join(filter(None, reasons)),
-        updated_input=_last_mapping(answer.get("updatedInput") for answer in found),
+        updated_input=_last_mapping(_specific(_as_it_came(run)).get("updatedInput") for run in runs),
         context=context_of(runs, plain=False),
     )
 
 
 def permission_for_user(runs: Iterable[HookRun]) -> Permission:
     """PermissionRequest: a hook answers the dialog. Exit 2 alone changes nothing."""
-    answers = [_specific(run).get("decision") for run in runs if run.mode == "gate"]
-    told = [answer for answer in answers if isinstance(answer, dict)]
+    gates = [run for run in runs if run.mode == "gate"]
+    told = [answer for run in gates if isinstance(answer := _specific(run).get("decision"), dict)]
     denied = [answer for answer in told if answer.get("behavior") == "deny"]
     allowed = [answer for answer in told if answer.get("behavior") == "allow"]
     if denied:
@@ -85,10 +85,17 @@ def permission_for_user(runs: Iterable[HookRun]) -> Permission:
             interrupt=any(answer.get("interrupt") is True for answer in denied),
         )
     if allowed:
-        return Permission(
-            behavior="allow", updated_input=_last_mapping(a.get("updatedInput") for a in allowed)
-        )
+        whole = (_specific(_as_it_came(run)).get("decision") for run in gates)
+        given = (answer.get("updatedInput") for answer in whole if isinstance(answer, dict))
+        return Permission(behavior="allow", updated_input=_last_mapping(given))
     return Permission()
+
+
+def _as_it_came(run: HookRun) -> HookRun:
+    """What a tool is given is no text for anybody, so nothing is hidden in it."""
+    if isinstance(run.report, Replied) and run.report.whole:
+        return replace(run, report=Replied(run.report.whole))
+    return run
 
 
 def _answer(run: HookRun) -> Mapping[str, Any]:

@@ -21,6 +21,7 @@ class Replied:
     """An endpoint answered."""
 
     text: str
+    whole: str = field(default="", repr=False)  # as it came, where `text` hides secrets; nobody is shown it
 
 
 @dataclass(frozen=True)

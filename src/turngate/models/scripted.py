@@ -10,6 +10,9 @@ from typing import Any, get_args
 
 from turngate.core.messages import ModelRequest, Reply, StopReason, Text, ToolUse, Usage
 from turngate.errors import ModelError, UsageError
+from turngate.journal import open_plain
+
+LONGEST = 64 * 1024 * 1024  # characters of a script; a longer one ends in the middle, and is no JSON
 
 
 class ScriptedModel:
@@ -31,8 +34,8 @@ class ScriptedModel:
     @classmethod
     def from_file(cls, path: str) -> "ScriptedModel":
         try:
-            with open(path, encoding="utf-8") as file:
-                script = json.load(file)
+            with open(open_plain(path, os.O_RDONLY), encoding="utf-8") as file:
+                script = json.loads(file.read(LONGEST + 1))
         except OSError as error:
             raise UsageError(f"the script {path} can not be read: {error.strerror}") from None
         except (ValueError, RecursionError) as error:

@@ -22,7 +22,7 @@ from turngate.core.hooks import (
     kind,
 )
 from turngate.core.matcher import Unusable, read_matcher
-from turngate.core.names import EVENTS, FOREIGN_EVENTS, JUDGED_EVENTS
+from turngate.core.names import EVENTS, FOREIGN_EVENTS, JUDGED_EVENTS, STOP_EVENTS
 from turngate.core.settings import Problem
 from turngate.options.forms import Config, HookCallbackMatcher, HookGroup, name_of, warn_of_old_form
 from turngate.settings import keys
@@ -134,7 +134,9 @@ class _Reader:
             case object(matcher=matcher, hooks=hooks):  # as other SDKs have them
                 timeout = getattr(config, "timeout", None)
                 warn_of_old_form(type(config).__name__, matcher, hooks, timeout)
-                return self.old_form(matcher, hooks, timeout, event, index)
+                # Claude's SDK has it, and ignores it at a stop.
+                blocking = getattr(config, "on_failure", None) == "block" and event not in STOP_EVENTS
+                return self.old_form(matcher, hooks, timeout, event, index, blocking=blocking)
             case _:
                 return self.hook(config, event, index)
 
@@ -151,7 +153,7 @@ class _Reader:
         return HookGroup(matcher, tuple(hook for hook in read if hook is not None))
 
     def old_form(
-        self, matcher: Any, hooks: Any, timeout: Any, event: str, index: str
+        self, matcher: Any, hooks: Any, timeout: Any, event: str, index: str, *, blocking: bool = False
     ) -> HookGroup | None:  # fmt: skip
         """Functions under a matcher, with one limit in seconds."""
         if timeout is not None and not is_seconds(timeout):
@@ -161,7 +163,9 @@ class _Reader:
             self.problem(f"is {in_words(hooks)}, expected a list of functions", event, index, "hooks")
             return None
         new = [
-            each if isinstance(each, Hook | Mapping) else CallbackHook(each, timeout=timeout)
+            each
+            if isinstance(each, Hook | Mapping)
+            else CallbackHook(each, timeout=timeout, blocking=blocking)
             for each in hooks
         ]
         return self.group(matcher, new, event, index)

@@ -118,7 +118,9 @@ async def _read(response: "httpx2.Response", place: str, headers: Headers) -> Re
         answer += piece
         if len(answer) > LONGEST:
             return Broke(f"{place} answered with more than {LONGEST // 1024:,} KiB")
-    return Replied(await off_the_loop(headers.hide_in_answer, answer.decode("utf-8", "replace")))
+    said = answer.decode("utf-8", "replace")
+    hidden = await off_the_loop(headers.hide_in_answer, said)
+    return Replied(hidden, "" if hidden == said else said)
 
 
 def _why(error: Exception, url: str) -> str:

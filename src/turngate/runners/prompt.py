@@ -1,6 +1,7 @@
 """Prompt hooks: a question to a small model, which answers whether the agent may stop."""
 
 import asyncio
+import math
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -56,7 +57,7 @@ async def _judged(
         except ModelError as error:
             live.evaluation = spent = spent.failed()
             wait = max(PAUSE, error.retry_after or 0.0)
-            if is_last or not error.passing or wait > LONGEST_PAUSE:
+            if is_last or not error.passing or wait > min(LONGEST_PAUSE, _left(live)):
                 raise
             await asyncio.sleep(wait)
             continue
@@ -66,6 +67,11 @@ async def _judged(
             return Judged(reply.text)
         messages = (*messages, reply, Said(again(wrong)))
     raise AssertionError("the last try either returns or raises")
+
+
+def _left(live: Live) -> float:
+    """Seconds until its limit."""
+    return math.inf if live.until is None else live.until - asyncio.get_running_loop().time()
 
 
 def _unheard(_: str) -> None:
