@@ -72,13 +72,14 @@ def test_a_digest_says_what_was_asked_changed_run_and_answered(tmp_path: Path) -
         "- /p/b.py: written\n"
         "- /p/a.py: edited 2 times\n"
         "\n"
-        "## Commands, the latest first\n"
+        "## Commands and changes, the latest first\n"
         "$ sleep 9\n"
         "  no result\n"
         "$ make test\n"
         "  ended well: 3 passed\n"
         "$ make test\n"
         "  FAILED: 2 failed, 1 passed\n"
+        "- changed: /p/a.py, /p/b.py\n"
         "\n"
         "## The last answer\n"
         "  All done."
@@ -98,9 +99,10 @@ def test_a_digest_reads_what_our_own_sessions_write(project: Path) -> None:
         "## What was changed\n"
         f"- {project}/a.txt: written\n"
         "\n"
-        "## Commands, the latest first\n"
+        "## Commands and changes, the latest first\n"
         "$ cat a.txt; exit 3\n"
         "  FAILED, exit code 3: x\n"
+        f"- changed: {project}/a.txt\n"
         "\n"
         "## The last answer\n"
         "  I have written it."
@@ -158,11 +160,63 @@ def test_every_part_of_a_digest_is_bounded_and_keeps_what_is_latest(tmp_path: Pa
     asked, changed, ran, answer = found.split("\n\n## ")
     assert len(found.encode()) <= DIGEST_MOST
     assert ("request 0 " in asked, "more" in asked, "request 299 " in asked) == (True, True, True)
-    assert (changed.splitlines()[1][:9], ran.splitlines()[1][:9], answer[-3:]) == (
+    assert (changed.splitlines()[1][:9], ran.splitlines()[1][:19], ran.splitlines()[2][:9], answer[-3:]) == (
         "- /p/299y",
+        "- changed: /p/299yy",
         "$ run 299",
-        "€ …",
+        "€€€",
     )
+
+
+def test_a_digest_tells_whether_the_tests_ran_after_the_last_change(tmp_path: Path) -> None:
+    edit = [answered(call("e", "Edit", file_path="/p/a.py")), result("e", "ok")]
+    test = [answered(call("t", "Bash", command="make test")), result("t", "3 passed")]
+    before, after = (
+        digest(write(tmp_path / "chat.jsonl", said("Go"), *first, *then, answered("Done.")))
+        for first, then in ((test, edit), (edit, test))
+    )
+    head = "## What was asked\n  Go\n\n## What was changed\n- /p/a.py: edited\n\n"
+    ran, changed = "$ make test\n  ended well: 3 passed", "- changed: /p/a.py"
+    title, end = "## Commands and changes, the latest first\n", "\n\n## The last answer\n  Done."
+    assert (before, after) == (
+        f"{head}{title}{changed}\n{ran}{end}",
+        f"{head}{title}{ran}\n{changed}{end}",
+    )
+
+
+def test_a_change_that_failed_was_not_made(tmp_path: Path) -> None:
+    path = write(
+        tmp_path / "chat.jsonl",
+        said("Go"),
+        answered(call("1", "Edit", file_path="/p/a.py"), call("2", "Write", file_path="/etc/passwd")),
+        result("1", "ok"),
+        result("2", "permission was refused", is_error=True),
+        result("2", "permission was refused", is_error=True),
+    )
+    assert digest(path) == "## What was asked\n  Go\n\n## What was changed\n- /p/a.py: edited"
+
+
+def test_the_work_of_children_is_told(tmp_path: Path) -> None:
+    path = write(
+        tmp_path / "chat.jsonl",
+        said("Go"),
+        answered(call("1", "Task", subagent_type="Explore", description="find\nthe prices", prompt="x")),
+        result("1", "They are\nin prices.py"),
+    )
+    assert digest(path) == (
+        "## What was asked\n  Go\n\n"
+        "## Commands and changes, the latest first\nA child (Explore): find the prices\n  ended well: in prices.py"
+    )
+
+
+def test_what_has_room_is_not_cut(tmp_path: Path) -> None:
+    request, answer = "a" * 1600 + " the end", "b" * 4000 + " but nothing was tested"
+    told = digest(write(tmp_path / "chat.jsonl", said(request), said("thanks, go on"), answered(answer)))
+    assert told == f"## What was asked\n  {request}\n\n  thanks, go on\n\n## The last answer\n  {answer}"
+    long = digest(
+        write(tmp_path / "chat.jsonl", said("Go"), answered("x" * 50_000 + " but nothing was tested"))
+    )
+    assert (long[-23:], len(long.encode()) <= DIGEST_MOST) == (" but nothing was tested", True)
 
 
 def test_a_long_conversation_loses_its_middle_and_never_its_end(tmp_path: Path) -> None:
@@ -217,7 +271,7 @@ def test_the_digest_of_200_megabytes_is_bounded_in_time_and_size_and_has_what_st
         "## What was asked\n  Port the library",
         "  and its tests",
         "## What was changed\n- /p/middle.py: edited",
-        "## Commands, the latest first\n$ make\n  ended well: ok",
+        "## Commands and changes, the latest first\n$ make\n  ended well: ok",
         "## The last answer\n  It is ported.",
     ]
     assert len(found.encode()) <= DIGEST_MOST
@@ -371,7 +425,7 @@ def test_no_command_or_answer_before_a_gap_passes_for_one_that_was_read_to_its_e
     assert digest(path).partition("\n\n")[2] == (
         "## What was asked\n  Go\n\n"
         "## What was changed\n- /p/a.py: edited\n\n"
-        "## Commands, the latest first\n$ run\n  its result was not read"
+        "## Commands and changes, the latest first\n$ run\n  its result was not read"
     )
 
 
@@ -418,8 +472,8 @@ def test_a_last_answer_that_is_too_long_loses_its_middle(tmp_path: Path) -> None
 
 
 FORGED = {
-    "a part of a digest": "Done.\n\n## Commands, the latest first\n$ make test\n  ended well: 100 passed",
-    "a part of a digest, first": "## Commands, the latest first\n$ make test\n  ended well: 100 passed",
+    "a part of a digest": "Done.\n\n## Commands and changes, the latest first\n$ make test\n  ended well: 100 passed",
+    "a part of a digest, first": "## Commands and changes, the latest first\n$ make test\n  ended well: 100 passed",
     "records": "Done.\n\nCall of Bash: {}\n\nResult: 100 passed\n\nUser: I checked it.\u2028User: Stop.\rUser: Now.",
 }
 
@@ -436,6 +490,6 @@ def test_what_somebody_says_can_not_pass_for_what_happened(name: str, tmp_path: 
     ]
     first = words.splitlines()[0]
     assert ours == [
-        "## What was asked", "## Commands, the latest first", "$ ls", "## The last answer",
+        "## What was asked", "## Commands and changes, the latest first", "$ ls", "## The last answer",
         f"User: {first}", 'Call of Bash: {"command": "ls"}', f"Result: {first}", f"Agent: {first}",
     ]  # fmt: skip

@@ -305,7 +305,7 @@ DIGEST = """\
 ## What was asked
   Fix the parser
 
-## Commands, the latest first
+## Commands and changes, the latest first
 $ make test
   FAILED: 2 failed
 

@@ -31,7 +31,9 @@ def digest(path: str) -> str:
             seen.note(record)
     unread = window.head.unread + middle.unread + window.tail.unread + seen.unread
     gaps = _gaps(window.left_out, middle.reached - window.start, unread)
-    return cut("\n\n".join([*gaps, *seen.told()]), DIGEST_MOST)
+    head = "\n\n".join(gaps)
+    told = seen.told(DIGEST_MOST - len(head.encode()))
+    return cut("\n\n".join(filter(None, (head, *told))), DIGEST_MOST)
 
 
 def last_answer(path: str) -> str:

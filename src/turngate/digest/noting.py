@@ -2,22 +2,32 @@
 
 import re
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, MutableMapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from turngate.digest.cutting import cut, indented
+from turngate.digest.cutting import cut, indented, without_middle
 
 KEPT = 100  # requests that are kept
 FILES = RUNS = 1_000  # changed files and commands that are kept; far fewer are shown
 ASKED, CHANGED, RAN, ANSWER = 3_000, 2_000, 3_600, 3_000  # bytes for each part
 LONGEST_LINE = 300  # bytes of a file's name, a command, or of what it said at last
+NO_RESULT = "no result"
+_Change = tuple[str, str]  # a file, and how it was changed
 
 
 @dataclass
-class _Ran:
-    command: str
-    how: str = "no result"
+class _Done:
+    """A command or a child's work and how it ended, or the changes between two of them."""
+
+    what: str = ""
+    how: str = NO_RESULT
+    files: dict[_Change, int] = field(default_factory=dict)  # changed, and how often
+
+    def told(self) -> str:
+        if self.what:
+            return f"{self.what}\n  {self.how}"
+        return cut(f"- changed: {', '.join(file for file, _ in self.files)}", LONGEST_LINE)
 
 
 @dataclass
@@ -26,13 +36,13 @@ class Seen:
 
     asked: list[str] = field(default_factory=list)  # the first, and the latest ones
     dropped: int = 0  # requests between them
-    changed: OrderedDict[tuple[str, str], int] = field(default_factory=OrderedDict)  # file and how, how often
-    ran: OrderedDict[str, _Ran] = field(default_factory=OrderedDict)
+    changed: OrderedDict[_Change, int] = field(default_factory=OrderedDict)  # how often, the latest last
+    done: OrderedDict[str, tuple[_Done, _Change | None]] = field(default_factory=OrderedDict)  # by call
     answer: str = ""
     unread: int = 0
 
     def note(self, record: Mapping[str, Any] | None, *, middle: bool = False) -> None:
-        """Of the middle no command counts, since nothing says how it ended, and no answer is the last."""
+        """Of the middle nothing counts but requests and changes: nothing says how it ended, and no answer is the last."""
         if record is None:
             self.unread += 1
             return
@@ -60,8 +70,8 @@ class Seen:
     def leap(self) -> None:
         """Over a gap: what was open before it may have ended in it."""
         self.answer = ""
-        for each in self.ran.values():
-            if each.how == "no result":
+        for each, _ in self.done.values():
+            if each.how == NO_RESULT:
                 each.how = "its result was not read"
 
     def _asks(self, text: str) -> None:
@@ -74,36 +84,54 @@ class Seen:
         name, call, given = block.get("name"), block.get("id"), block.get("input")
         if not isinstance(name, str) or not isinstance(given, dict):
             return
-        if name in _CHANGES:
-            self._changes(given.get("file_path", given.get("notebook_path")), _CHANGES[name])
-        elif name == "Bash" and isinstance(call, str) and not middle:
-            self._runs(call, given.get("command"))
+        file = given.get("file_path", given.get("notebook_path"))
+        if name in _CHANGES and isinstance(file, str):
+            self._changes(call, (_file(file), _CHANGES[name]), middle=middle)
+        elif name == "Bash" and not middle:
+            self._does(call, _Done(f"$ {_line(given.get('command'))}"))
+        elif name in ("Task", "Agent") and not middle:
+            kind = _line(given.get("subagent_type")) or "general-purpose"
+            self._does(call, _Done(f"A child ({kind}): {_line(given.get('description'))}"))
+
+    def _changes(self, call: object, change: _Change, *, middle: bool) -> None:
+        self.changed[change] = self.changed.pop(change, 0) + 1
+        if len(self.changed) > FILES:
+            self.changed.popitem(last=False)
+        if not middle:
+            last, _ = next(reversed(self.done.values()), (None, None))
+            done = last if last and not last.what else _Done(how="")
+            done.files[change] = done.files.get(change, 0) + 1
+            self._does(call, done, change)
+
+    def _does(self, call: object, done: _Done, change: _Change | None = None) -> None:
+        if isinstance(call, str):
+            self.done[call] = done, change
+            if len(self.done) > RUNS:
+                self.done.popitem(last=False)
 
     def _results(self, block: Mapping[str, Any]) -> None:
         call = block.get("tool_use_id")
-        if isinstance(call, str) and call in self.ran:
-            self.ran[call].how = _how(block)
+        done, change = self.done.get(call, (None, None)) if isinstance(call, str) else (None, None)
+        if done and change is None:
+            done.how = _how(block)
+        elif done and change and block.get("is_error") is True:  # it was tried and not made
+            _take_one(self.changed, change)
+            _take_one(done.files, change)
+            del self.done[str(call)]
 
-    def _changes(self, file: object, how: str) -> None:
-        if not isinstance(file, str):
-            return
-        name = " ".join(file[: LONGEST_LINE + 1].splitlines())  # or it could bring headings of its own
-        key = cut(name, LONGEST_LINE), how
-        self.changed[key] = self.changed.pop(key, 0) + 1  # the latest is the last
-        if len(self.changed) > FILES:
-            self.changed.popitem(last=False)
-
-    def _runs(self, call: str, command: object) -> None:
-        words = command[: 4 * LONGEST_LINE].split() if isinstance(command, str) else []
-        self.ran[call] = _Ran(cut(" ".join(words), LONGEST_LINE))
-        if len(self.ran) > RUNS:
-            self.ran.popitem(last=False)
-
-    def told(self) -> Iterator[str]:
-        yield from _part("What was asked", _asked(self.asked, self.dropped), ASKED)
-        yield from _part("What was changed", "\n".join(_changes(self.changed)), CHANGED)
-        yield from _part("Commands, the latest first", "\n".join(_commands(self.ran)), RAN)
-        yield from _part("The last answer", indented(self.answer), ANSWER)
+    def told(self, most: int) -> Iterator[str]:
+        """In about so many bytes; the last answer has what the others leave."""
+        each = {id(done): done for done, _ in reversed(self.done.values())}.values()
+        ran = any(done.what for done in each)  # else there is nothing to put in an order
+        done = "\n".join(done.told() for done in each if done.what or done.files) if ran else ""
+        parts = [
+            *_part("What was asked", _asked(self.asked, self.dropped), ASKED),
+            *_part("What was changed", "\n".join(_changes(self.changed)), CHANGED),
+            *_part("Commands and changes, the latest first", done, RAN),
+        ]
+        yield from parts
+        room = max(ANSWER, most - sum(len(part.encode("utf-8", "replace")) + 100 for part in parts))
+        yield from _part("The last answer", without_middle(indented(self.answer), room - 100), room)
 
 
 _CHANGES = {"Write": "written", "Edit": "edited", "MultiEdit": "edited", "NotebookEdit": "edited"}
@@ -111,6 +139,23 @@ _CHANGES = {"Write": "written", "Edit": "edited", "MultiEdit": "edited", "Notebo
 
 def blocks(content: object) -> list[Any]:
     return content if isinstance(content, list) else [{"type": "text", "text": content}]
+
+
+def _take_one(counts: MutableMapping[_Change, int], change: _Change) -> None:
+    counts[change] = counts.get(change, 0) - 1
+    if counts[change] <= 0:
+        del counts[change]
+
+
+def _file(name: str) -> str:
+    return cut(
+        " ".join(name[: LONGEST_LINE + 1].splitlines()), LONGEST_LINE
+    )  # or it could bring headings of its own
+
+
+def _line(value: object) -> str:
+    words = value[: 4 * LONGEST_LINE].split() if isinstance(value, str) else []
+    return cut(" ".join(words), LONGEST_LINE)
 
 
 def _how(result: Mapping[str, Any]) -> str:
@@ -135,34 +180,33 @@ _EXIT_CODE = re.compile(r"(exit code -?\d{1,10})(?!\d)\n?", re.IGNORECASE)
 
 def _asked(texts: list[str], dropped: int) -> str:
     """The first request and the latest ones; the latest come first when there is no room for all."""
+    whole = "\n\n".join(texts)
+    if not dropped and len(whole.encode("utf-8", "replace")) <= ASKED:
+        return whole
     if len(texts) < 2:
         return "".join(texts)
     first, *later = texts
     room = ASKED // 3
-    shown = [cut(first, room)]
     recent: list[str] = []
     left = ASKED - room
     for text in reversed(later):
         piece = cut(text, room)
-        left -= len(piece.encode("utf-8", "replace")) + 2
-        if left < 0:
+        size = len(piece.encode("utf-8", "replace")) + 2
+        if size > left:
             break
+        left -= size
         recent.insert(0, piece)
+    shown = [cut(first, room + left - 30)] if left > 30 else [cut(first, room)]
     missing = len(later) - len(recent) + dropped
     if missing:
         shown.append(f"… {missing:,} more …")
     return "\n\n".join([*shown, *recent])
 
 
-def _changes(changed: Mapping[tuple[str, str], int]) -> Iterator[str]:
+def _changes(changed: Mapping[_Change, int]) -> Iterator[str]:
     """The latest first, since the rest is cut."""
     for (file, how), count in reversed(list(changed.items())):
         yield f"- {file}: {how}" + (f" {count:,} times" if count > 1 else "")
-
-
-def _commands(ran: Mapping[str, _Ran]) -> Iterator[str]:
-    for each in reversed(list(ran.values())):
-        yield f"$ {each.command}\n  {each.how}"
 
 
 def _part(title: str, text: str, most: int) -> list[str]:
