@@ -810,6 +810,15 @@ def test_a_callback_may_have_its_name_in_a_dict() -> None:
     assert options == Options({"Stop": [CallbackHook(nothing, name="n")]})
 
 
+def test_a_session_may_be_given_its_model_by_name(project: Path) -> None:
+    async def turn() -> TurnResult:
+        async with Session(str(project), f"scripted:{project}/s.json") as session:
+            return await session.send("go")
+
+    (project / "s.json").write_text('{"main": ["done"]}')
+    assert asyncio.run(turn()).result == "done"
+
+
 def test_a_session_that_is_given_options_says_what_it_takes(project: Path) -> None:
     with pytest.raises(UsageError) as raised:
         Session(str(project), ScriptedModel({}), Options())  # type: ignore[arg-type]
