@@ -608,6 +608,31 @@ def log(capfd: pytest.CaptureFixture[str], *words: str) -> list[str]:
     return [re.sub(r"^\d\d:\d\d:\d\d|\d+\.\d\d s", "#", line) for line in shown]
 
 
+def test_who_is_waited_for_is_said_after_a_second(project: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    write_settings(project, "turngate", stop_hooks("sleep 1.6", id="slow"))
+    _, out, err = turngate(capfd, project, "go")
+    assert (out, err) == ("answer 1\n", "waiting for slow …\n")
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ('{"hooks": {"Stopp": []}}', "Stopp: is no known event, so its hooks never run"),
+        (
+            "{",
+            "not JSON at line 1, column 2: expecting property name enclosed in double quotes; none of its hooks run",
+        ),
+    ],
+)
+def test_gates_that_could_not_be_read_are_said_and_strict_minds(
+    content: str, said: str, project: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    write_settings(project, "turngate", content)
+    assert [
+        turngate(capfd, project, "go", *more) for more in ([], ["--strict"], ["--strict", "--no-hooks"])
+    ] == [(code, "answer 1\n", f"! .turngate/settings.json: {said}\n") for code in (0, 13, 0)]
+
+
 def test_the_log_shows_every_run_and_every_verdict(project: Path, capfd: pytest.CaptureFixture[str]) -> None:
     write_settings(project, "turngate", stop_hooks(refuse(1), id="tests"))
     turngate(capfd, project, "go", "--session", "s-1")
