@@ -850,7 +850,7 @@ def test_keys_that_only_claude_code_knows_are_no_news_in_its_own_file() -> None:
     ignored = "is no key that Turngate knows: ignored"
     assert said(read(value, family="mux").problems) == [
         ("note", f"s.json: permissions: {ignored}"),
-        ("warning", f"s.json: model: {ignored}", 'put it inside "turngate": {"model": …}'),
+        ("note", f"s.json: model: {ignored}"),
         ("note", f"s.json: cleanupPeriodDays: {ignored}"),
         ("note", f"s.json: anything: {ignored}"),
     ]
@@ -868,6 +868,17 @@ def test_keys_that_only_claude_code_knows_are_no_news_in_its_own_file() -> None:
 def test_a_key_that_is_nearly_ours_is_a_mistake(value: Any, place: str, meant: str) -> None:
     assert said(read(value).problems) == [
         ("warning", f"s.json: {place}: is no key that Turngate knows: ignored", f'did you mean "{meant}"?')
+    ]
+
+
+def test_a_key_of_ours_in_the_wrong_place_is_shown_the_right_one() -> None:
+    said_of = said(read({"limit": 5}, family="turngate").problems)
+    assert said_of == [
+        (
+            "warning",
+            "s.json: limit: is no key that Turngate knows: ignored",
+            'put it inside "turngate": {"limit": …}',
+        )
     ]
 
 

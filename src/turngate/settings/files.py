@@ -32,7 +32,8 @@ def lost(settings: Settings, *events: str) -> bool:
         event = problem.event
         if problem.severity == "error" and (event is None or event in events):
             return True
-        if event is not None and event not in EVENTS and keys.likely(event, EVENTS) in events:
+        is_mistyped = problem.severity == "warning" and event is not None and event not in EVENTS
+        if is_mistyped and keys.likely(event or "", EVENTS) in events:
             return True
     return False
 

@@ -281,7 +281,8 @@ class _Reader:
                     hint=f'put it inside "hooks": {{"{name}": […]}}',
                 )
             elif name not in keys.FILE and self.family != "claude":
-                hint = f'put it inside "turngate": {{"{name}": …}}' if name in keys.TURNGATE else None
+                ours = self.family == "turngate" and name in keys.TURNGATE
+                hint = f'put it inside "turngate": {{"{name}": …}}' if ours else None
                 self.unknown_key(name, keys.FILE, field=_safe(name), hint=hint)
             elif self.family == "claude" and would_void(name, value[name]):
                 said = "Claude Code would ignore this whole file, hooks included; Turngate does not"
