@@ -1,6 +1,7 @@
 """What a judge may see of a conversation, however long it is."""
 
 import json
+import re
 import subprocess
 import sys
 import time
@@ -79,7 +80,7 @@ def test_a_digest_says_what_was_asked_changed_run_and_answered(tmp_path: Path) -
         "  ended well: 3 passed\n"
         "$ make test\n"
         "  FAILED: 2 failed, 1 passed\n"
-        "- changed: /p/a.py, /p/b.py\n"
+        "- changed 2 files: /p/b.py, /p/a.py\n"
         "\n"
         "## The last answer\n"
         "  All done."
@@ -196,6 +197,42 @@ def test_a_change_that_failed_was_not_made(tmp_path: Path) -> None:
     assert digest(path) == "## What was asked\n  Go\n\n## What was changed\n- /p/a.py: edited"
 
 
+def test_an_id_that_is_used_again_takes_nothing_away(tmp_path: Path) -> None:
+    path = write(
+        tmp_path / "chat.jsonl",
+        said("Go"),
+        answered(call("0", "Bash", command="make test")), result("0", "3 failed", is_error=True),
+        answered(call("0", "Edit", file_path="/p/a.py")), result("0", "no such file", is_error=True),
+        answered(call("0", "Write", file_path="/p/b.py")), result("0", "ok"),
+        answered(call("0", "Bash", command="make lint")), result("0", "clean"),
+    )  # fmt: skip
+    assert digest(path) == (
+        "## What was asked\n  Go\n\n## What was changed\n- /p/b.py: written\n\n"
+        "## Commands and changes, the latest first\n$ make lint\n  ended well: clean\n"
+        "- changed: /p/b.py\n$ make test\n  FAILED: 3 failed"
+    )
+
+
+def test_many_changes_push_no_command_out(tmp_path: Path) -> None:
+    edits = [answered(call(f"e{n}", "Edit", file_path=f"/p/{n % 5}.py")) for n in range(1500)]
+    path = write(
+        tmp_path / "chat.jsonl",
+        answered(call("t", "Bash", command="pytest")),
+        result("t", "x", is_error=True),
+        *edits,
+    )
+    assert digest(path).partition("first\n")[2] == (
+        "- changed 5 files: /p/4.py, /p/3.py, /p/2.py, /p/1.py, /p/0.py\n$ pytest\n  FAILED: x"
+    )
+
+
+def test_the_latest_request_is_whole_however_many_there_are(tmp_path: Path) -> None:
+    for count in range(20, 120, 7):
+        requests = [said(f"request {n} " + "x" * count) for n in range(90)]
+        told = digest(write(tmp_path / "chat.jsonl", *requests))
+        assert told.endswith(f"  request 89 {'x' * count}")
+
+
 def test_the_work_of_children_is_told(tmp_path: Path) -> None:
     path = write(
         tmp_path / "chat.jsonl",
@@ -267,11 +304,14 @@ def test_the_digest_of_200_megabytes_is_bounded_in_time_and_size_and_has_what_st
     left_out = Path(huge).stat().st_size - HEAD - TAIL
     head, *parts = found.split("\n\n")
     assert abs(int("".join(filter(str.isdigit, head))) - left_out) < 400_000
-    assert parts == [
+    assert [re.sub(r"\d+ times", "N times", part) for part in parts] == [
         "## What was asked\n  Port the library",
         "  and its tests",
         "## What was changed\n- /p/middle.py: edited",
-        "## Commands and changes, the latest first\n$ make\n  ended well: ok",
+        (
+            "## Commands and changes, the latest first\n$ make\n  ended well: ok (N times in a row)\n"
+            "$ make\n  its result was not read\n$ make\n  ended well: ok (N times in a row)"
+        ),
         "## The last answer\n  It is ported.",
     ]
     assert len(found.encode()) <= DIGEST_MOST

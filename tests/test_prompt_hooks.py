@@ -994,6 +994,45 @@ def test_a_world_is_silent_below_a_callback_and_not_afterwards(project: Path) ->
     assert [run.decision for run in later.runs] == [Block("no")]
 
 
+def test_what_a_callback_left_behind_uses_other_sessions_with_their_gates_and_its_own_without(
+    project: Path,
+) -> None:
+    """An agent that it starts in the background would otherwise start the next one at its own end, for ever."""
+
+    outer: Any = None
+    over: Any = None
+    tasks: list[asyncio.Task[None]] = []
+    results: list[TurnResult] = []
+
+    async def follow() -> None:
+        await over.wait()
+        results.append(await outer.send("follow-up"))
+        own = Session(str(project), ScriptedModel({"main": ["mine"]}), gate)
+        results.append(await send_once(own))
+
+    async def starts_something(_: Any) -> None:
+        if not tasks:
+            tasks.append(asyncio.create_task(follow()))
+
+    async def run() -> None:
+        nonlocal outer, over
+        over = asyncio.Event()
+        outer = Session(str(project), ScriptedModel({"main": ["done"]}), gate, limit=1)
+        await outer.send("go")
+        over.set()
+        await asyncio.wait(tasks)
+        await outer.close()
+
+    gate = settings(CallbackHook(starts_something), "echo no >&2; exit 2")
+    asyncio.run(run())
+    followed, own = results
+    assert (followed.outcome, own.outcome, [run.report for run in own.hook_runs]) == (
+        "capped",
+        "completed",
+        [Skipped(BELOW, on_purpose=True)] * 2,
+    )
+
+
 async def send_once(session: Session) -> TurnResult:
     async with session:
         return await session.send("fix it")

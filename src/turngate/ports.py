@@ -17,7 +17,14 @@ from turngate.core.settings import Rule
 from turngate.core.verdict import HookRun
 from turngate.tasks import to_the_end
 
-in_callback: ContextVar[bool] = ContextVar("in_callback", default=False)  # a function that is a hook calls us
+
+class Call:
+    """One call of a function that is a hook; whatever it starts knows of it, also when it is over."""
+
+    over = False
+
+
+in_callback: ContextVar[Call | None] = ContextVar("in_callback", default=None)
 
 STDOUT_LIMIT = 16 * 1024 * 1024
 STDERR_LIMIT = 8 * 1024 * 1024
@@ -129,11 +136,16 @@ class World:
 
     def __post_init__(self) -> None:
         self.project = os.path.abspath(self.project)
+        self._made_by_hook = in_callback.get() is not None
 
     @property
     def in_hook(self) -> bool:
-        """Are we below a hook? Then no hook is asked: that would never end."""
-        return IN_HOOK in self.environ or in_callback.get()
+        """Are we below a hook? Then no hook is asked: that would never end.
+
+        What a function has started and left behind is below it only with a world that it made there itself.
+        """
+        call = in_callback.get()
+        return IN_HOOK in self.environ or (call is not None and (self._made_by_hook or not call.over))
 
     async def close(self, grace: float = 0.0) -> int:
         """Waits for the hooks in the background, then ends them; says how many had to be ended."""

@@ -372,3 +372,10 @@ def test_a_key_that_stands_twice_is_said(project: Path, capfd: pytest.CaptureFix
     code, _, err = fire(capfd, project, "Stop", "--strict")
     said = '! .turngate/settings.json: the key "Stop" stands twice in one object: only the last one counts\n'
     assert (code, err) == (13, said + "  → put both into one\n")
+
+
+def test_the_names_of_hooks_that_are_waited_for_change_no_terminal(
+    project: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    write_settings(project, "turngate", stop_hooks("sleep 1.2 # \x1b[31mred\x1b]0;title\x07"))
+    assert fire(capfd, project, "Stop")[2] == "waiting for sleep 1.2 # red …\n"

@@ -202,3 +202,12 @@ def test_one_of_several_denials_may_end_the_turn() -> None:
         for_user(behavior="deny", message="two", interrupt=True),
     ]
     assert permission_for_user(runs).interrupt
+
+
+def test_who_does_not_allow_changes_no_input() -> None:
+    runs = (
+        for_user(behavior="allow", updatedInput={"command": "safe"}),
+        for_user(behavior="ask", updatedInput={"command": "evil"}),
+        for_user(updatedInput={"command": "evil"}),
+    )
+    assert permission_for_user(runs) == Permission(behavior="allow", updated_input={"command": "safe"})

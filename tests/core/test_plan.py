@@ -101,6 +101,14 @@ def test_a_family_that_is_switched_off_takes_the_same_hook_of_another_with_it_no
     rules = tuple(rule("x", source="project", family=family) for family in ("claude", "turngate"))
     said = Settings(rules=rules, switched_off={"turngate": ".turngate/settings.json"})
     assert [each.family for each in plan(said, stop_event()).ask] == ["claude"]
+    off = Settings(
+        rules=(rule(CommandHook("x", enabled=False), source="project", family="claude"), rules[0], rules[0]),
+        switched_off={"claude": "x.json"},
+    )
+    assert [why for _, why in plan(off, stop_event()).skip] == [
+        Skipped("disableAllHooks in x.json switches it off"),
+        Skipped("it is switched off by its own `enabled`", on_purpose=True),
+    ]
 
 
 def test_what_a_program_lists_twice_is_asked_twice() -> None:

@@ -862,7 +862,7 @@ def test_keys_that_only_claude_code_knows_are_no_news_in_its_own_file() -> None:
         ({"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "x", "timout": 5}]}]}},
          "Stop[0].hooks[0].timout", "timeout"),
         ({"turngate": {"limits": 5}}, "turngate.limits", "limit"),
-        ({"hook": {}}, "hook", "hooks"),
+        ({"disableAllHook": True}, "disableAllHook", "disableAllHooks"),
     ],
 )  # fmt: skip
 def test_a_key_that_is_nearly_ours_is_a_mistake(value: Any, place: str, meant: str) -> None:
@@ -882,9 +882,20 @@ def test_a_key_of_ours_in_the_wrong_place_is_shown_the_right_one() -> None:
     ]
 
 
-def test_an_event_that_is_nearly_one_is_named() -> None:
-    assert said(read({"hooks": {"Stopp": []}}).problems) == [
-        ("warning", "s.json: Stopp: is no known event, so its hooks never run", 'did you mean "Stop"?')
+@pytest.mark.parametrize("event", ["Stopp", "Stpo", "stop"])
+def test_an_event_that_is_nearly_one_is_named(event: str) -> None:
+    assert said(read({"hooks": {event: []}}).problems) == [
+        ("warning", f"s.json: {event}: is no known event, so its hooks never run", 'did you mean "Stop"?')
+    ]
+
+
+def test_hooks_under_a_mistyped_key_are_lost() -> None:
+    assert said(read({"hook": {"Stop": []}}).problems) == [
+        (
+            "error",
+            "s.json: hook: is no key that Turngate knows, so its hooks never run",
+            'did you mean "hooks"?',
+        )
     ]
 
 

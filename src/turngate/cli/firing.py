@@ -12,9 +12,8 @@ from turngate.cli.signals import interruptible
 from turngate.core.events import Event
 from turngate.core.hooks import label
 from turngate.core.names import EVENTS, STOP_EVENTS
-from turngate.core.plan import plan
 from turngate.core.reports import Detached, Exited
-from turngate.core.settings import Problem, Settings
+from turngate.core.settings import Problem, Rule, Settings
 from turngate.core.verdict import (
     Continue,
     HookRun,
@@ -78,8 +77,16 @@ def _exit_code(verdict: Verdict, settings: Settings, *, strict: bool, broken: bo
 
 
 async def _ask(event: Event, settings: Settings, world: World, judges: Judges) -> tuple[Verdict, int]:
-    names = [label(rule.hook) for rule in plan(settings, event).ask]
-    progress = asyncio.create_task(tell_progress(lambda: names))
+    asked: list[str] = []
+
+    def watch(rule: Rule, run: HookRun | None) -> None:
+        if run is None:
+            asked.append(label(rule.hook))
+        else:
+            asked.remove(label(rule.hook))
+
+    world.watch = watch
+    progress = asyncio.create_task(tell_progress(lambda: asked))
     try:
         verdict = await ask_hooks(event, settings, world)
     finally:

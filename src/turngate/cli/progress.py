@@ -1,8 +1,11 @@
 """After a second people want to know what they are waiting for."""
 
 import asyncio
+import shutil
 import sys
 from collections.abc import Callable, Sequence
+
+from turngate.cli.terminal.words import clean
 
 CLEAR = "\r\033[K"  # the line at a terminal
 
@@ -13,20 +16,24 @@ async def tell_progress(waited_for: Callable[[], Sequence[str]], otherwise: str 
     `otherwise`: what is said at a terminal while nothing is waited for.
     """
     tty = sys.stderr.isatty()
-    before, seconds, shown = "", 0, False
+    waits, seconds, shown = False, 0, False
     try:
         while True:
             await asyncio.sleep(1)
-            names = ", ".join(waited_for())
+            names = clean(", ".join(waited_for()))
+            seconds = seconds + 1 if waits == bool(names) else 1
             what = f"waiting for {names}" if names else otherwise if tty else ""
-            seconds = seconds + 1 if what == before else 1
             if tty and (what or shown):
                 said = f"{what} … {seconds} s" if what else ""
-                print(CLEAR + said, end="", file=sys.stderr, flush=True)
+                print(CLEAR + said[-_columns() :], end="", file=sys.stderr, flush=True)
                 shown = bool(what)
-            elif what and what != before:
+            elif what and not waits:
                 print(f"{what} …", file=sys.stderr, flush=True)
-            before = what
+            waits = bool(names)
     finally:
         if shown:
             print(CLEAR, end="", file=sys.stderr, flush=True)
+
+
+def _columns() -> int:
+    return max(20, shutil.get_terminal_size().columns - 1)

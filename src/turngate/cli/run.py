@@ -21,7 +21,7 @@ from turngate.cli.progress import CLEAR, tell_progress
 from turngate.cli.signals import run_loop
 from turngate.cli.stdin import prompt_from_stdin
 from turngate.cli.terminal.words import clean
-from turngate.core.names import STOP_EVENTS
+from turngate.core.names import EVENTS
 from turngate.core.settings import Settings
 from turngate.core.turn import (
     HookFinished,
@@ -165,7 +165,7 @@ async def _ended(task: "asyncio.Task[None]") -> None:
 
 def exit_code(result: TurnResult, session: Session, *, strict: bool) -> int:
     settings = session.settings
-    broken = lost(settings, *STOP_EVENTS)
+    broken = lost(settings, *EVENTS)
     ignored = session.hooks and (broken or unenforced(result.hook_runs, settings.dialect))
     if strict and result.outcome == "completed" and ignored:
         return UNENFORCED

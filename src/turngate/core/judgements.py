@@ -147,25 +147,28 @@ def _impossible(reason: str | None) -> str:
     return f"{said}: {reason}" if reason and reason.strip() else said
 
 
-_FIRST_WORD = re.compile(
-    r"[\s*_`\"'#>]*(\w+)[*_`\"']*(?=\s|$|[:.,;!\u2013\u2014]|-\s)(\s*(?:[-:.,;!\u2013\u2014]+\s|\n|$)|[:.,;!]+)?\s*",
-    re.ASCII,
-)
+_MARKS = " \t\r\n*_`\"'#>"
+_FIRST_WORD = re.compile(r"([A-Za-z]+)[*_`\"']*(?![\w-]\w|\w)")
+_BY_ITSELF = re.compile(r"[ \t]*(?:$|\n|[^\w\s,])")  # after a word that is no part of a sentence
 
 
 def _of_words(text: str, dialect: Dialect) -> Answer | NotAnAnswer:
-    first = _FIRST_WORD.match(text)
-    word = first[1].lower() if first else ""
+    """A leading word. An approval is one only by itself ("Allow me to explain" is none), and with no refusal after it."""
+    body = text.lstrip(_MARKS)
+    first = _FIRST_WORD.match(body)
+    word, rest = (first[1].lower(), body[first.end() :]) if first else ("", "")
     decision: Literal["block", "allow"] | None = None
     if word in dialect.block_words:
         decision = "block"
-    elif word in dialect.allow_words and first and first[2] is not None:  # not: "Allow me to explain"
-        decision = "allow"
-    if first is None or decision is None:
+    elif word in dialect.allow_words and _BY_ITSELF.match(rest):
+        decision = "allow" if dialect.block_words.isdisjoint(re.findall(r"[a-z]+", rest.lower())) else None
+    if decision is None:
         return NotAnAnswer(
             f"its answer is neither JSON with `ok` or `decision` nor approve or block: {_shown(text)}"
         )
-    return Answer(decision=decision, reason=writable(text[first.end() :]).strip() or None)
+    return Answer(
+        decision=decision, reason=writable(rest).lstrip(" \t\r\n-:.,;!\u2013\u2014").rstrip() or None
+    )
 
 
 def _objects(text: str) -> Iterator[dict[str, Any]]:

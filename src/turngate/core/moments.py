@@ -86,8 +86,10 @@ def permission_for_user(runs: Iterable[HookRun]) -> Permission:
         )
     if allowed:
         whole = (_specific(_as_it_came(run)).get("decision") for run in gates)
-        given = (answer.get("updatedInput") for answer in whole if isinstance(answer, dict))
-        return Permission(behavior="allow", updated_input=_last_mapping(given))
+        given = [answer for answer in whole if isinstance(answer, dict) and answer.get("behavior") == "allow"]
+        return Permission(
+            behavior="allow", updated_input=_last_mapping(answer.get("updatedInput") for answer in given)
+        )
     return Permission()
 
 

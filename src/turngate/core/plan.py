@@ -29,7 +29,8 @@ def plan(settings: Settings, event: Event) -> Plan:
     left_out: list[tuple[Rule, Skipped]] = []
     off = settings.switched_off
     if off:
-        left_out = [(rule, why) for rule in fitting if (why := _switched_off(rule, settings))]
+        switched = without_duplicates(rule for rule in fitting if _switched_off(rule, settings))
+        left_out = [(rule, why) for rule in switched if (why := _switched_off(rule, settings))]
     switched_on = [rule for rule in fitting if not _switched_off(rule, settings)] if off else fitting
     for rule in without_duplicates(switched_on) if len(switched_on) > 1 else switched_on:
         why = _why_not(rule, event, settings)
@@ -59,7 +60,7 @@ def _shown(words: str | None) -> str:
 
 
 def _switched_off(rule: Rule, settings: Settings) -> Skipped | None:
-    switch = settings.switched_off.get(rule.family or "python")
+    switch = settings.switched_off.get(rule.family or "python") if rule.hook.enabled else None
     return Skipped(f"disableAllHooks in {switch} switches it off") if switch else None
 
 

@@ -1,8 +1,9 @@
 """What is worth telling of a conversation, while its records go by."""
 
+import itertools
 import re
-from collections import OrderedDict
-from collections.abc import Iterator, Mapping, MutableMapping
+from collections import OrderedDict, deque
+from collections.abc import Iterable, Iterator, Mapping, MutableMapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,6 +13,7 @@ KEPT = 100  # requests that are kept
 FILES = RUNS = 1_000  # changed files and commands that are kept; far fewer are shown
 ASKED, CHANGED, RAN, ANSWER = 3_000, 2_000, 3_600, 3_000  # bytes for each part
 LONGEST_LINE = 300  # bytes of a file's name, a command, or of what it said at last
+MORE = 40  # bytes of a line that counts what is left out
 NO_RESULT = "no result"
 _Change = tuple[str, str]  # a file, and how it was changed
 
@@ -27,7 +29,8 @@ class _Done:
     def told(self) -> str:
         if self.what:
             return f"{self.what}\n  {self.how}"
-        return cut(f"- changed: {', '.join(file for file, _ in self.files)}", LONGEST_LINE)
+        several = f" {len(self.files):,} files" if len(self.files) > 1 else ""
+        return cut(f"- changed{several}: {', '.join(file for file, _ in reversed(self.files))}", LONGEST_LINE)
 
 
 @dataclass
@@ -37,7 +40,8 @@ class Seen:
     asked: list[str] = field(default_factory=list)  # the first, and the latest ones
     dropped: int = 0  # requests between them
     changed: OrderedDict[_Change, int] = field(default_factory=OrderedDict)  # how often, the latest last
-    done: OrderedDict[str, tuple[_Done, _Change | None]] = field(default_factory=OrderedDict)  # by call
+    done: deque[_Done] = field(default_factory=lambda: deque(maxlen=RUNS))
+    calls: OrderedDict[str, tuple[_Done, _Change | None]] = field(default_factory=OrderedDict)  # the latest
     answer: str = ""
     unread: int = 0
 
@@ -70,7 +74,7 @@ class Seen:
     def leap(self) -> None:
         """Over a gap: what was open before it may have ended in it."""
         self.answer = ""
-        for each, _ in self.done.values():
+        for each in self.done:
             if each.how == NO_RESULT:
                 each.how = "its result was not read"
 
@@ -98,32 +102,35 @@ class Seen:
         if len(self.changed) > FILES:
             self.changed.popitem(last=False)
         if not middle:
-            last, _ = next(reversed(self.done.values()), (None, None))
-            done = last if last and not last.what else _Done(how="")
-            done.files[change] = done.files.get(change, 0) + 1
+            in_a_row = self.done and not self.done[-1].what
+            done = self.done[-1] if in_a_row else _Done(how="")
+            done.files[change] = done.files.pop(change, 0) + 1  # the latest is the last
             self._does(call, done, change)
 
     def _does(self, call: object, done: _Done, change: _Change | None = None) -> None:
+        """A call's id may be used again: a result is that of the latest."""
+        if not self.done or self.done[-1] is not done:
+            self.done.append(done)
         if isinstance(call, str):
-            self.done[call] = done, change
-            if len(self.done) > RUNS:
-                self.done.popitem(last=False)
+            self.calls[call] = done, change
+            if len(self.calls) > RUNS:
+                self.calls.popitem(last=False)
 
     def _results(self, block: Mapping[str, Any]) -> None:
         call = block.get("tool_use_id")
-        done, change = self.done.get(call, (None, None)) if isinstance(call, str) else (None, None)
+        done, change = self.calls.get(call, (None, None)) if isinstance(call, str) else (None, None)
         if done and change is None:
             done.how = _how(block)
         elif done and change and block.get("is_error") is True:  # it was tried and not made
             _take_one(self.changed, change)
             _take_one(done.files, change)
-            del self.done[str(call)]
+            del self.calls[str(call)]
 
     def told(self, most: int) -> Iterator[str]:
         """In about so many bytes; the last answer has what the others leave."""
-        each = {id(done): done for done, _ in reversed(self.done.values())}.values()
-        ran = any(done.what for done in each)  # else there is nothing to put in an order
-        done = "\n".join(done.told() for done in each if done.what or done.files) if ran else ""
+        ran = any(done.what for done in self.done)  # else there is nothing to put in an order
+        told = (done.told() for done in reversed(self.done) if done.what or done.files)
+        done = "\n".join(_counted(told)) if ran else ""
         parts = [
             *_part("What was asked", _asked(self.asked, self.dropped), ASKED),
             *_part("What was changed", "\n".join(_changes(self.changed)), CHANGED),
@@ -145,6 +152,13 @@ def _take_one(counts: MutableMapping[_Change, int], change: _Change) -> None:
     counts[change] = counts.get(change, 0) - 1
     if counts[change] <= 0:
         del counts[change]
+
+
+def _counted(texts: Iterable[str]) -> Iterator[str]:
+    """The same in a row is told once."""
+    for text, same in itertools.groupby(texts):
+        count = sum(1 for _ in same)
+        yield f"{text} ({count:,} times in a row)" if count > 1 else text
 
 
 def _file(name: str) -> str:
@@ -188,7 +202,7 @@ def _asked(texts: list[str], dropped: int) -> str:
     first, *later = texts
     room = ASKED // 3
     recent: list[str] = []
-    left = ASKED - room
+    left = ASKED - room - MORE
     for text in reversed(later):
         piece = cut(text, room)
         size = len(piece.encode("utf-8", "replace")) + 2
@@ -196,7 +210,7 @@ def _asked(texts: list[str], dropped: int) -> str:
             break
         left -= size
         recent.insert(0, piece)
-    shown = [cut(first, room + left - 30)] if left > 30 else [cut(first, room)]
+    shown = [cut(first, room + left)]
     missing = len(later) - len(recent) + dropped
     if missing:
         shown.append(f"… {missing:,} more …")

@@ -102,7 +102,7 @@ def _check(said: Mapping[str, Any], where: str) -> None:
     odd = said.keys() - _FIELDS.keys()
     if odd and not said.keys() & {"text", "texts", "tool", "tools", "error"}:
         hint = "; an answer in JSON is a text, so put it into quotes" if odd & {"ok", "decision"} else ""
-        raise UsageError(f"{where} {min(odd)!r} is no field of a reply{hint}")
+        raise UsageError(f"{where} {min(map(str, odd))!r} is no field of a reply{hint}")
     for field, value in said.items():
         _checked(where, field, value)
     for number, tool in enumerate(said.get("tools", ()), 1):

@@ -112,7 +112,7 @@ class _Reader:
         name = named(event)
         if event in FOREIGN_EVENTS:
             return self.problem("is an event that Turngate does not fire", name)
-        likely = keys.likely(name, EVENTS)
+        likely = keys.likely_event(name)
         hint = f'did you mean "{likely}"?' if likely else None
         return self.problem(f"is no known event, expected one of {', '.join(EVENTS)}", name, hint=hint)
 

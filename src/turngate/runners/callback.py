@@ -3,14 +3,16 @@
 from collections.abc import Callable
 from typing import Any
 
-from turngate.ports import in_callback
+from turngate.ports import Call, in_callback
 from turngate.tasks import call
 
 
 async def run_callback(callback: Callable[[Any], Any], told: Any) -> Any:
     """What it returns."""
-    marked = in_callback.set(True)
+    ours = Call()
+    marked = in_callback.set(ours)
     try:
         return await call(callback, told)
     finally:
+        ours.over = True
         in_callback.reset(marked)

@@ -33,7 +33,7 @@ def lost(settings: Settings, *events: str) -> bool:
         if problem.severity == "error" and (event is None or event in events):
             return True
         is_mistyped = problem.severity == "warning" and event is not None and event not in EVENTS
-        if is_mistyped and keys.likely(event or "", EVENTS) in events:
+        if is_mistyped and keys.likely_event(event or "") in events:
             return True
     return False
 

@@ -20,11 +20,15 @@ class Key(NamedTuple):
     read: Callable[[Any], Any] | None = None
 
 
-def likely(word: str, known: Iterable[str]) -> str | None:
+def likely(word: str, known: Iterable[str], alike: float = 0.8) -> str | None:
     """What somebody may have meant who wrote this."""
     by_letters = {name.lower(): name for name in known}
-    close = difflib.get_close_matches(word[:40].lower().replace("_", ""), by_letters, 1, 0.8)
+    close = difflib.get_close_matches(word[:40].lower().replace("_", ""), by_letters, 1, alike)
     return by_letters[close[0]] if close else None
+
+
+def likely_event(word: str) -> str | None:
+    return likely(word, EVENTS, 0.75)  # two letters the wrong way round in a short word
 
 
 def count(value: Any) -> bool:

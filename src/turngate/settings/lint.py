@@ -31,7 +31,8 @@ _IN_PROJECT = re.compile(
 _PROGRAM = re.compile(r"([A-Za-z][\w.+-]*)(?: [\w./=:,+-]+)*", re.ASCII)  # and plain words after it
 _BUILTINS = frozenset(
     (
-        "break", "cd", "command", "continue", "echo", "eval", "exec", "exit", "export", "false", "getopts", "hash",
+        "alias", "bg", "break", "cd", "command", "continue", "echo", "eval", "exec", "exit", "export", "false", "fg", "getopts",
+        "hash", "jobs", "local", "unalias",
         "kill", "printf", "pwd", "read", "readonly", "return", "set", "shift", "test", "times", "trap", "true", "type",
         "ulimit", "umask", "unset", "wait",
     )
@@ -89,8 +90,9 @@ def _look(rule: Rule, settings: Settings, project: str) -> Iterator[Problem]:
         yield from _look_at_script(rule, inside[2].lstrip("/"), project, by_itself=not inside[1])
     elif script:
         yield from _look_at_script(rule, script[2], project, by_itself=not script[1])
-    elif not _BASH_ONLY.search(bare):
-        yield from _look_for_program(rule, command)
+    elif not reads_bash and not _BASH_ONLY.search(bare):
+        path = hook.env.get("PATH") or settings.env.get("PATH")
+        yield from _look_for_program(rule, command, path)
 
 
 def _look_at_script(rule: Rule, name: str, project: str, *, by_itself: bool) -> Iterator[Problem]:
@@ -103,9 +105,9 @@ def _look_at_script(rule: Rule, name: str, project: str, *, by_itself: bool) -> 
         yield _problem(rule, "command", said, f"chmod +x {name}", "error")
 
 
-def _look_for_program(rule: Rule, command: str) -> Iterator[Problem]:
+def _look_for_program(rule: Rule, command: str, path: str | None) -> Iterator[Problem]:
     program = _PROGRAM.fullmatch(command)
-    if program and program[1] not in _BUILTINS and shutil.which(program[1]) is None:
+    if program and program[1] not in _BUILTINS and shutil.which(program[1], path=path) is None:
         yield _problem(rule, "command", f"there is no program {program[1]} on this machine", None, "note")
 
 

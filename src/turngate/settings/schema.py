@@ -79,7 +79,7 @@ class _Reader:
     def unknown_event(self, event: str) -> None:
         if event in FOREIGN_EVENTS:
             return self.problem("is an event that Turngate does not fire", "note", event=event)
-        likely = keys.likely(event, EVENTS)
+        likely = keys.likely_event(event)
         hint = f'did you mean "{likely}"?' if likely else f"known events: {', '.join(EVENTS)}"
         return self.problem(
             "is no known event, so its hooks never run", "warning", event=_safe(event), hint=hint
@@ -283,7 +283,11 @@ class _Reader:
             elif name not in keys.FILE and self.family != "claude":
                 ours = self.family == "turngate" and name in keys.TURNGATE
                 hint = f'put it inside "turngate": {{"{name}": …}}' if ours else None
-                self.unknown_key(name, keys.FILE, field=_safe(name), hint=hint)
+                if keys.likely(name, keys.FILE) == "hooks":
+                    said = "is no key that Turngate knows, so its hooks never run"
+                    self.problem(said, field=_safe(name), hint='did you mean "hooks"?')
+                else:
+                    self.unknown_key(name, keys.FILE, field=_safe(name), hint=hint)
             elif self.family == "claude" and would_void(name, value[name]):
                 said = "Claude Code would ignore this whole file, hooks included; Turngate does not"
                 self.problem(f"is {_shown(value[name])}: {said}", "warning", field=name)
