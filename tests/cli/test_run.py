@@ -276,7 +276,10 @@ USAGE = [
     (["run", "-p", "go", "--project", "/no/such/folder"], "there is no folder /no/such/folder"),
     (["run", "-p", "go", "--model", "scripted:/no/such/file"], "the script /no/such/file can not be read"),
     (["run", "-p", "go", "--model", "nobody:x"], "no provider is called 'nobody'"),
-    (["run", "-p", "go", "--resume", "--model", "scripted:/dev/null"], "the script /dev/null can not be read: it is no plain file"),
+    (
+        ["run", "-p", "go", "--resume", "--model", "scripted:/dev/null"],
+        "the script /dev/null can not be read: it is no plain file",
+    ),
     (["sessions", "show"], "which session?"),
     (["sessions", "show", "absent"], "there is no session absent"),
     (["sessions", "burn"], "invalid choice: 'burn'"),
