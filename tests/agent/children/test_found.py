@@ -1,4 +1,4 @@
-"""What hostile testers found once: reports that could get lost, children that were too many, too strong or too patient."""
+"""What once went wrong: reports that could get lost, children that were too many, too strong or too patient."""
 
 import asyncio
 import sqlite3
