@@ -533,3 +533,30 @@ def test_what_somebody_says_can_not_pass_for_what_happened(name: str, tmp_path: 
         "## What was asked", "## Commands and changes, the latest first", "$ ls", "## The last answer",
         f"User: {first}", 'Call of Bash: {"command": "ls"}', f"Result: {first}", f"Agent: {first}",
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("separators", [(",", ":"), (", ", ": ")])
+def test_the_middle_is_found_with_and_without_blanks_and_behind_an_image(
+    separators: tuple[str, str], tmp_path: Path
+) -> None:
+    image = {"type": "image", "source": {"data": "x"}}
+    pictured: Record = {
+        "type": "user",
+        "message": {"role": "user", "content": [image, {"type": "text", "text": "as in this picture"}]},
+    }
+    padding = [result("r", "z" * 900_000)] * 10
+    records = [
+        said("Go"),
+        *padding,
+        pictured,
+        answered(call("e", "Edit", file_path="/p/a.py")),
+        *padding,
+        answered("Done."),
+    ]
+    path = tmp_path / "chat.jsonl"
+    path.write_text("".join(json.dumps(record, separators=separators) + "\n" for record in records))
+    told = digest(str(path)).partition("\n\n")[2]
+    assert told == (
+        "## What was asked\n  Go\n\n  as in this picture\n\n## What was changed\n- /p/a.py: edited\n\n"
+        "## The last answer\n  Done."
+    )

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from turngate.digest.cutting import cut, end, gap, indented, without_middle
-from turngate.digest.finding import TELLING, look, opened, records, search
+from turngate.digest.finding import look, opened, records, search, telling
 from turngate.digest.noting import Seen, blocks, result_text
 
 HEAD = 512 * 1024  # bytes of a long transcript that are read: its beginning,
@@ -20,14 +20,15 @@ def digest(path: str) -> str:
     seen = Seen()
     with opened(path) as file:
         window = look(file.fileno(), HEAD, TAIL)
-        middle = search(file.fileno(), max(window.start, window.end - MIDDLE), window.end, TELLING)
-        for record in records(file.fileno(), window.head):
+        needles = telling(file.fileno())
+        middle = search(file.fileno(), max(window.start, window.end - MIDDLE), window.end, needles)
+        for record in records(file.fileno(), window.head, numbers=False):
             seen.note(record)
         if window.left_out:
             seen.leap()
-        for record in records(file.fileno(), middle):
+        for record in records(file.fileno(), middle, numbers=False):
             seen.note(record, middle=True)
-        for record in records(file.fileno(), window.tail):
+        for record in records(file.fileno(), window.tail, numbers=False):
             seen.note(record)
     unread = window.head.unread + middle.unread + window.tail.unread + seen.unread
     gaps = _gaps(window.left_out, middle.reached - window.start, unread)

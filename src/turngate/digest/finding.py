@@ -6,7 +6,7 @@ in order. So the latest ones come first when there are too many.
 
 import json
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, BinaryIO
 
@@ -72,14 +72,22 @@ def look(file: int, head: int, tail: int) -> Window:
     return Window(search(file, 0, start, _ANY), search(file, end, size, _ANY), start)
 
 
-# As programs write them, without blanks; inside of a text the quotes would be escaped.
 _ANY = (b'"message"',)
-TELLING = (
+
+# What tells of the middle; inside of a text the quotes would be escaped.
+_TELLING = (
     b'"name":"Write","input"',
     b'Edit","input"',
     b'"role":"user","content":"',
     b'"role":"user","content":[{"type":"te',  # a text, no tool's result
+    b'"role":"user","content":[{"type":"im',  # or an image, before one
 )
+_WITH_BLANKS = tuple(needle.replace(b":", b": ").replace(b",", b", ") for needle in _TELLING)
+
+
+def telling(file: int) -> tuple[bytes, ...]:
+    """The same as this file's program writes JSON: most leave no blanks."""
+    return _WITH_BLANKS if b'"message": {' in _bytes(file, 0, CHUNK) else _TELLING
 
 
 def search(file: int, start: int, end: int, needles: Iterable[bytes]) -> Found:
@@ -141,14 +149,21 @@ def _lines_with(needles: Iterable[bytes], data: bytes) -> Iterator[tuple[int, in
         yield data.rfind(b"\n", 0, end) + 1, end
 
 
-def records(file: int, found: Found) -> Iterator[dict[str, Any] | None]:
-    """Half a line, or one that is no object, is passed over; None stands for one that can not be read."""
+def records(file: int, found: Found, *, numbers: bool = True) -> Iterator[dict[str, Any] | None]:
+    """Half a line, or one that is no object, is passed over; None stands for one that can not be read.
+
+    `numbers`: without them there is nothing to compute, however long they are.
+    """
+    read: Callable[[str], Any] = parsed if numbers else _WITHOUT_NUMBERS.decode
     for start, end in found.spans:
         try:
-            record = parsed(_bytes(file, start, end).decode("utf-8", "replace").removeprefix("\ufeff"))
+            record = read(_bytes(file, start, end).decode("utf-8", "replace").removeprefix("\ufeff"))
         except json.JSONDecodeError:
             continue
         except RecursionError:
             record = None
         if record is None or isinstance(record, dict):
             yield record
+
+
+_WITHOUT_NUMBERS = json.JSONDecoder(parse_int=len, parse_float=len)
