@@ -434,6 +434,15 @@ def test_a_broken_settings_file_is_one_of_the_warnings(project: Path) -> None:
     assert result.warnings[0].startswith(".mux/settings.json: not JSON at line 1, column 2")
 
 
+@pytest.mark.req("S0-03")
+def test_an_event_that_nobody_knows_is_one_of_the_warnings_and_the_others_are_asked(project: Path) -> None:
+    hooks = stop_hooks("echo no >&2; exit 2")["hooks"]
+    write_settings(project, "mux", {"hooks": {**hooks, "Foo": hooks["Stop"]}})
+    result = asyncio.run(run_stop_hooks(LocalShell(), str(project), GIVEN))
+    said = ".mux/settings.json: Foo: is no known event, so its hooks never run"
+    assert result == StopHooksResult(should_stop=False, continue_reason="no", warnings=[said])
+
+
 @pytest.mark.req("S0-60")
 @pytest.mark.parametrize(
     ("field", "value"),

@@ -54,7 +54,7 @@ async def run_stop_hooks(
         await world.close()
         await to_the_end(judges.close())
         await to_the_end(off_the_loop(journal.close))
-    notes = [*map(str, settings.errors), *([journal.fault] if journal.fault else [])]
+    notes = [*map(str, settings.unheard), *([journal.fault] if journal.fault else [])]
     if not there:
         notes.insert(0, f"there is no project folder {project_dir}, so only your user settings were read")
     if world.in_hook:

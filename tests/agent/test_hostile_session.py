@@ -217,7 +217,7 @@ def test_foreign_code_that_is_deaf_to_its_cancellation_is_left(
     project: Path, monkeypatch: pytest.MonkeyPatch, place: str
 ) -> None:
     monkeypatch.setattr("turngate.tasks.STUBBORN", 0.05)
-    monkeypatch.setattr("turngate.agent.session.GOODBYE", 0.05, raising=False)
+    monkeypatch.setattr("turngate.agent.lasting.GOODBYE", 0.05)
     deaf = Deaf()
     agent = actor(project, bash("true"), "done", permit=deaf)
     session = agent.session
@@ -377,7 +377,7 @@ def gaps(session: Session) -> list[str]:
 
 
 def test_a_model_that_does_not_close_holds_up_nobody(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("turngate.agent.session.GOODBYE", 0.05, raising=False)
+    monkeypatch.setattr("turngate.agent.lasting.GOODBYE", 0.05)
     agent = actor(project, "done")
     monkeypatch.setattr(agent.model, "close", for_ever)
     assert agent.play().outcome == "completed"

@@ -6,7 +6,7 @@ from typing import Literal, TypeVar
 
 from turngate.core.dialect import TURNGATE, Dialect
 from turngate.core.hooks import Hook, Mode, kind
-from turngate.core.names import LEVELS
+from turngate.core.names import EVENTS, LEVELS
 
 Order = Literal["parallel", "sequential", "first_block"]
 Payload = Literal["full", "strict"]
@@ -159,6 +159,16 @@ class Settings:
     @property
     def errors(self) -> tuple[Problem, ...]:
         return tuple(problem for problem in self.problems if problem.severity == "error")
+
+    @property
+    def unheard(self) -> tuple[Problem, ...]:
+        """Why something that is configured will never run: what is wrong, and hooks of events that nobody knows."""
+        return tuple(
+            problem
+            for problem in self.problems
+            if problem.severity == "error"
+            or (problem.severity == "warning" and problem.event not in (None, *EVENTS))
+        )
 
 
 def merge(layers: Iterable[Layer], dialect: Dialect = TURNGATE) -> Settings:

@@ -28,14 +28,10 @@ def load_settings(project: str = ".", *, dialect: str = "turngate", home: str | 
 
 def lost(settings: Settings, *events: str) -> bool:
     """Was something thrown away, or written wrong, that was meant for one of these events?"""
-    for problem in settings.problems:
-        event = problem.event
-        if problem.severity == "error" and (event is None or event in events):
-            return True
-        is_mistyped = problem.severity == "warning" and event is not None and event not in EVENTS
-        if is_mistyped and keys.likely_event(event or "") in events:
-            return True
-    return False
+    return any(
+        problem.event is None or problem.event in events or keys.likely_event(problem.event) in events
+        for problem in settings.unheard
+    )
 
 
 def load_file(place: Place, dialect: Dialect) -> Layer | None:

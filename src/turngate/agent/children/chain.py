@@ -5,71 +5,24 @@ gives the row as it is then, so a run that another process left in the middle go
 """
 
 import asyncio
-import random
-import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import Any, Literal, Protocol, TypeVar
+from typing import Any, Literal, TypeVar
 
-from turngate.agent.children.judging import Asking, Judged, announcement, judge, somebody_asks
-from turngate.agent.children.limits import Limits
-from turngate.agent.children.line import Line
-from turngate.agent.children.telling import finished, started, tell_ended, tell_start, tell_stop
+from turngate.agent.children.judging import Judged, announcement, judge, somebody_asks
+from turngate.agent.children.office import Child, Office
+from turngate.agent.children.telling import finished, started, tell_ended, tell_start, tell_stop, undelivered
 from turngate.agent.inbox import Entry
-from turngate.core.messages import Message, Reply, Usage
+from turngate.core.messages import Reply, Usage
 from turngate.core.runs import LIVING, Run
-from turngate.core.turn import SessionEvent, SubagentRedirected, TurnResult
+from turngate.core.turn import SubagentRedirected
 from turngate.errors import RegistryError, UsageError
-from turngate.registry import Registry
 from turngate.tasks import in_thread, is_cancelled, to_the_end
 
 T = TypeVar("T")
 FULL = 0.2  # seconds until a machine that has no room is asked again
-FIRST_PAUSE, LONGEST_PAUSE = 1.0, 30.0  # seconds between two tries to announce
 HAVE_ROOM = ("running", "ended", "steering")  # a run's states in which it takes up room
-
-
-class Child(Protocol):
-    """A child's session, as its chain sees it."""
-
-    messages: list[Message]
-    last_result: TurnResult | None
-
-    async def open(self) -> None: ...
-    async def take_turn(self, entry: Entry) -> TurnResult: ...
-    async def close(self) -> None: ...
-    def clear_queue(self) -> None: ...
-    def hear_at_once(self, entry: Entry) -> None: ...
-    def knows(self, key: str) -> bool: ...
-    def add_context(self, text: str) -> None: ...
-    def settle(self) -> None: ...
-
-
-class Host(Asking, Protocol):
-    """The session that children belong to, as their chains see it."""
-
-    def new_child(self, run: Run) -> Child: ...
-    def emit(self, event: SessionEvent) -> None: ...
-    def child_news(self, run: Run) -> None: ...
-    def child_gone(self, run: Run) -> None: ...
-    def has_children(self, agent: str) -> bool: ...
-
-
-class Office(Protocol):
-    """The supervisor, as one of its chains sees it."""
-
-    host: Host
-    registry: Registry
-    limits: Limits
-    line: Line
-    announcer: Callable[[Run], Awaitable[None]] | None
-
-    @property
-    def id(self) -> str: ...
-    def step(self, name: str, run: Run) -> None: ...
-    def works(self, agent: str) -> bool: ...
-    async def write(self, transition: Callable[..., T], *arguments: object) -> T: ...
 
 
 class Chain:
@@ -315,7 +268,7 @@ class Chain:
             taken = self.waiters > 0
         elif not self._host.settings.announce_children:
             taken = True  # it stays in the register, and nobody is told
-        elif error := await self._undelivered():
+        elif error := await undelivered(self._office, self.run):
             return await self._give_up(error)
         parent = self.run.parent_agent
         to_root = bool(parent) and not self._office.works(parent)
@@ -326,26 +279,6 @@ class Chain:
             self.final.set_result(announced)
         self._host.child_news(announced)
         return announced
-
-    async def _undelivered(self) -> str | None:
-        """Tells whoever wants to be told besides the parent's inbox, again and again; gives what went wrong at last."""
-        if self._office.announcer is None:
-            return None
-        limits, pause = self._office.limits, FIRST_PAUSE
-        while True:
-            try:
-                async with asyncio.timeout(limits.announce_call):
-                    await self._office.announcer(self.run)
-            except Exception as error:  # noqa: BLE001 - foreign code
-                said = f"{type(error).__name__}: {error}"
-            else:
-                return None
-            tries = await self._office.write(self._registry.tried, self.run.id)
-            age = time.time() - (self.run.ended or time.time())
-            if tries >= limits.announce_tries or age > limits.announce_expiry:
-                return said
-            await asyncio.sleep(pause * random.uniform(0.8, 1.2))  # noqa: S311 - no secret
-            pause = min(pause * 2, LONGEST_PAUSE)
 
     async def _give_up(self, error: str) -> Run:
         why = f"its result could not be announced: {error}"

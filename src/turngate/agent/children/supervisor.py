@@ -8,9 +8,10 @@ from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from turngate.agent.children.chain import Chain, Host
+from turngate.agent.children.chain import Chain
 from turngate.agent.children.limits import Limits
 from turngate.agent.children.line import Line
+from turngate.agent.children.office import Host
 from turngate.agent.children.steering import check_steer, steer_mark
 from turngate.core.guard import new_guard
 from turngate.core.runs import Run

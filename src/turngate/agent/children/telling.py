@@ -1,14 +1,20 @@
 """Who is told of a child: hooks when it starts, plugins when it stops and when it has ended, and the screen."""
 
+import asyncio
+import random
+import time
 from dataclasses import replace
 
 from turngate.agent.children.judging import Asking
+from turngate.agent.children.office import Office
 from turngate.core.events import SubagentStart
 from turngate.core.messages import Usage
 from turngate.core.moments import context_of
 from turngate.core.runs import Run, ended_event, stopping_context
 from turngate.core.turn import SubagentFinished, SubagentStarted
 from turngate.plugins.observers import SubagentStopPayload
+
+FIRST_PAUSE, LONGEST_PAUSE = 1.0, 30.0  # seconds between two tries to announce
 
 
 def started(run: Run) -> SubagentStarted:
@@ -52,3 +58,24 @@ async def tell_ended(host: Asking, run: Run) -> None:
 def _complain(host: Asking) -> None:
     for complaint in host.plugins.take_complaints():
         host.notice(complaint)
+
+
+async def undelivered(office: Office, run: Run) -> str | None:
+    """Tells whoever wants to be told besides the parent's inbox, again and again; gives what went wrong at last."""
+    if office.announcer is None:
+        return None
+    limits, pause = office.limits, FIRST_PAUSE
+    while True:
+        try:
+            async with asyncio.timeout(limits.announce_call):
+                await office.announcer(run)
+        except Exception as error:  # noqa: BLE001 - foreign code
+            said = f"{type(error).__name__}: {error}"
+        else:
+            return None
+        tries = await office.write(office.registry.tried, run.id)
+        age = time.time() - (run.ended or time.time())
+        if tries >= limits.announce_tries or age > limits.announce_expiry:
+            return said
+        await asyncio.sleep(pause * random.uniform(0.8, 1.2))  # noqa: S311 - no secret
+        pause = min(pause * 2, LONGEST_PAUSE)

@@ -12,7 +12,7 @@ from turngate.agent.session import Session
 from turngate.cli.terminal import words
 from turngate.cli.terminal.face import Doing, Face
 from turngate.core.messages import ToolUse
-from turngate.core.names import EVENTS, STOP_EVENTS
+from turngate.core.names import STOP_EVENTS
 from turngate.core.turn import (
     Compacted,
     Continuation,
@@ -78,8 +78,9 @@ class Conversation:
         return self._code or 0
 
     def _greet(self) -> None:
-        for problem in self.session.settings.problems:  # the session has said what will not run at all
-            if problem.severity == "warning" and problem.event in (None, *EVENTS):
+        settings = self.session.settings
+        for problem in settings.problems:
+            if problem.severity != "note" and problem not in settings.unheard:  # which the session has said
                 self.face.say(f"! {problem}", "note")
         if self.face.for_people:
             past = f", {len(self.session.messages)} messages so far" if self.session.messages else ""
