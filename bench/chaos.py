@@ -21,16 +21,22 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-from turngate.agent.children.family import Family
-from turngate.agent.children.limits import Limits
 from turngate.agent.session import Session
 from turngate.agent.transcript import read_records
 from turngate.core.hooks import CommandHook
 from turngate.core.messages import ModelRequest, Reply, Said, Text, ToolUse
-from turngate.core.runs import OPEN, Run, SubagentEndedEvent, SubagentStoppingContext, SubagentStoppingEvent
 from turngate.core.settings import Rule, Settings
-from turngate.plugins.observers import Plugins, SubagentStopPayload
-from turngate.registry import Registry
+from turngate.core.subagent_run import (
+    OPEN,
+    Run,
+    SubagentEndedEvent,
+    SubagentStoppingContext,
+    SubagentStoppingEvent,
+)
+from turngate.plugins.handlers import Plugins, SubagentStopPayload
+from turngate.subagents.limits import Limits
+from turngate.subagents.manager import Family
+from turngate.subagents.registry import Registry
 
 REDIRECTS = 2
 BEGINNING = ("registered", "started", "recovered")

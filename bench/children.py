@@ -14,12 +14,12 @@ import time
 from collections.abc import Callable, Iterator
 
 from bench.measure import Row, interleaved
-from turngate.agent.children.limits import Limits
 from turngate.agent.session import Session
 from turngate.core.messages import ModelRequest, Reply, Text
-from turngate.core.runs import Run
 from turngate.core.settings import Settings
-from turngate.registry import Registry, new_id
+from turngate.core.subagent_run import Run
+from turngate.subagents.limits import Limits
+from turngate.subagents.registry import Registry, new_id
 
 BLOCK = b"x" * 4096
 MANY, FEW = 5000, 10

@@ -31,11 +31,11 @@ from bench.chaos import (
     start,
     work,
 )
-from turngate.agent.children.limits import Limits
-from turngate.agent.history import chat_path, read_past
+from turngate.agent.session_store import chat_path, read_past
 from turngate.agent.transcript import read_records
 from turngate.core.messages import Message, Reply, Results, Said
-from turngate.registry import Registry
+from turngate.subagents.limits import Limits
+from turngate.subagents.registry import Registry
 
 ONE_AT_ONCE = Limits(recoveries=PATIENT.recoveries, rapid=PATIENT.rapid, at_once=1)
 ONE_TRY = Limits(recoveries=PATIENT.recoveries, rapid=PATIENT.rapid, announce_tries=1)

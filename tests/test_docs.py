@@ -30,7 +30,7 @@ from turngate import (
 )
 from turngate import Block as Refusal
 from turngate.core.dialect import TURNGATE
-from turngate.models.judges import Judges
+from turngate.models.resolve import Judges
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]

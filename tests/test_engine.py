@@ -21,8 +21,8 @@ from turngate.core.settings import Settings
 from turngate.core.verdict import Continue, Stop, outcome, unenforced
 from turngate.engine import ask_hooks
 from turngate.journal import Journal
-from turngate.once import StopHooksResult, run_stop_hooks
 from turngate.shells.local import LocalShell
+from turngate.stop_hooks import StopHooksResult, run_stop_hooks
 
 
 def outcomes(verdict: Stop | Continue) -> list[str]:

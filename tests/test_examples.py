@@ -19,7 +19,7 @@ from turngate import (
     SubagentStoppingContext,
     SubagentStoppingEvent,
 )
-from turngate.core.turn import SessionEvent, SubagentRedirected
+from turngate.core.session_events import SessionEvent, SubagentRedirected
 
 ROOT = Path(__file__).resolve().parent.parent
 PROMPT = (

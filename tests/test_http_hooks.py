@@ -18,15 +18,15 @@ from tests.http_server import Endpoint, answering
 from tests.make import ask, rule, settings, stop_event, world, write_settings
 from turngate.core.decisions import Advise, Allow, Block, Decision, Fault, Halt
 from turngate.core.dialect import CLAUDE, TURNGATE, Dialect
+from turngate.core.hook_input import encode, run_json
 from turngate.core.hooks import HttpHook
 from turngate.core.reports import Broke, Replied, Report, TimedOut
+from turngate.core.session_events import TurnResult
 from turngate.core.settings import Settings, UrlList
-from turngate.core.turn import TurnResult
 from turngate.core.verdict import Continue, Stop, Verdict, outcome, warnings
-from turngate.core.wire import encode, run_json
 from turngate.engine import ask_hooks
 from turngate.journal import Journal, session_folder
-from turngate.settings.files import load_settings
+from turngate.settings.load import load_settings
 
 BLOCK = '{"decision": "block", "reason": "the build is red"}'
 

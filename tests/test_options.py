@@ -46,7 +46,7 @@ from turngate import (
     ask_hooks,
     load_settings,
 )
-from turngate.core.turn import HookFinished, HookStarted, SessionEvent, TurnResult
+from turngate.core.session_events import HookFinished, HookStarted, SessionEvent, TurnResult
 from turngate.core.verdict import Verdict
 from turngate.errors import UsageError
 

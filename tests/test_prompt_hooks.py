@@ -19,29 +19,29 @@ from tests.agent.children.make import task
 from tests.agent.make import KEEP, refuse, seen, shown
 from tests.anthropic_server import playing
 from tests.make import ask, rule, script, settings, stop_event, write_settings
-from turngate.agent.inspecting import Inspector
+from turngate.agent.hook_agent import Inspector
 from turngate.agent.session import Session
 from turngate.cli.main import main
+from turngate.core.constants import EVENTS, JUDGED_EVENTS
 from turngate.core.decisions import Block, Fault
 from turngate.core.dialect import CLAUDE, DIALECTS, MUX, TURNGATE, Dialect
 from turngate.core.events import PreToolUse, StopHookInput
+from turngate.core.hook_input import encode, run_json
 from turngate.core.hooks import AgentHook, CallbackHook, Hook, PromptHook
-from turngate.core.judgements import INSTRUCTIONS, SCHEMA, expanded
+from turngate.core.judge import INSTRUCTIONS, SCHEMA, expanded
 from turngate.core.messages import Evaluation, ModelRequest, Reply, Said, Usage
-from turngate.core.names import EVENTS, JUDGED_EVENTS
 from turngate.core.reports import Broke, Judged, Skipped, TimedOut
+from turngate.core.session_events import Continuation, SessionEvent, TurnResult
 from turngate.core.settings import Settings
-from turngate.core.turn import Continuation, SessionEvent, TurnResult
 from turngate.core.verdict import HookRun, outcome
-from turngate.core.wire import encode, run_json
 from turngate.engine import ask_hooks
 from turngate.errors import ModelError, UsageError
-from turngate.models.judges import Judges
+from turngate.models.resolve import Judges
 from turngate.models.scripted import ScriptedModel
-from turngate.once import run_stop_hooks
 from turngate.options import InvalidOptions, Options
 from turngate.ports import Model, World
 from turngate.shells.local import LocalShell
+from turngate.stop_hooks import run_stop_hooks
 
 CHECK = "Did the tests run? $ARGUMENTS"
 YES = '{"ok": true, "reason": "they ran"}'

@@ -11,22 +11,22 @@ from hypothesis import strategies as st
 
 from tests.make import rule, run, settings, stop_event, subagent_stop
 from tests.settings.strategies import any_text, json_values, settings_values
+from turngate.core.constants import FAMILIES, LEVELS
 from turngate.core.decisions import Advise, Allow, Block, Decision, Fault, Halt
 from turngate.core.dialect import CLAUDE, DIALECTS, MUX, TURNGATE, Dialect
-from turngate.core.guard import GoHome, GoOn, LoopGuard, new_guard
+from turngate.core.hook_input import verdict_json
 from turngate.core.hooks import CallbackHook
 from turngate.core.interpret import interpret
-from turngate.core.names import FAMILIES, LEVELS
+from turngate.core.loop_guard import GoHome, GoOn, LoopGuard, new_guard
 from turngate.core.plan import plan
 from turngate.core.reports import Exited, Report, Returned
 from turngate.core.settings import Layer, Settings, merge
-from turngate.core.shorten import cut_in_the_middle
+from turngate.core.text import cut_in_the_middle
 from turngate.core.verdict import Continue, HookRun, Stop, Verdict, conclude
-from turngate.core.wire import verdict_json
 from turngate.ports import TAIL, Output
-from turngate.settings.files import load_settings
 from turngate.settings.lint import lint
-from turngate.settings.schema import read_layer
+from turngate.settings.load import load_settings
+from turngate.settings.parse import read_layer
 
 many = examples(max_examples=200, deadline=None)
 some = examples(max_examples=100, deadline=None)

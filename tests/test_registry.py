@@ -21,10 +21,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from turngate.core.messages import Usage
-from turngate.core.runs import Run, RunState
+from turngate.core.subagent_run import Run, RunState
 from turngate.errors import RegistryError
 from turngate.journal import make_private
-from turngate.registry import FROZEN_MOST, Owner, Registry, frozen
+from turngate.subagents.registry import FROZEN_MOST, Owner, Registry, frozen
 
 NONE = 10**6  # more room than anybody takes
 
@@ -467,7 +467,7 @@ def test_the_runs_of_another_project_are_left_to_others(registry: Registry) -> N
 
 ADOPTER = """
 import sys
-from turngate.registry import Owner, Registry
+from turngate.subagents.registry import Owner, Registry
 registry = Registry(sys.argv[1])
 owner = Owner(registry.owners)
 owner.take()
@@ -478,8 +478,8 @@ sys.stdin.readline()
 """
 KEEPER = """
 import sys, time
-from turngate.core.runs import Run
-from turngate.registry import Owner, Registry
+from turngate.core.subagent_run import Run
+from turngate.subagents.registry import Owner, Registry
 registry = Registry(sys.argv[1])
 owner = Owner(registry.owners)
 owner.take()
@@ -714,7 +714,7 @@ def test_two_threads_use_one_register_at_once(registry: Registry) -> None:
 
 RACER = """
 import sys
-from turngate.registry import Registry
+from turngate.subagents.registry import Registry
 registry = Registry(sys.argv[1])
 print("ready", flush=True)
 sys.stdin.readline()

@@ -26,9 +26,9 @@ from turngate.core.reports import Exited, Report, TimedOut
 from turngate.core.settings import Problem, Rule, Settings
 from turngate.core.verdict import Continue, HookRun, Stop, Verdict, outcome, unenforced, warnings
 from turngate.engine import ask_hooks
-from turngate.once import StopHooksResult, run_stop_hooks
-from turngate.settings.files import load_settings
+from turngate.settings.load import load_settings
 from turngate.shells.local import LocalShell
+from turngate.stop_hooks import StopHooksResult, run_stop_hooks
 
 SEEDS = Path(__file__).parent / "data" / "seeds"
 PREFIX = "[Stop hook requested continuation]\n"

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 LOADED = (
-    "turngate.cli.run",
+    "turngate.cli.commands.run",
     "turngate.models.live",
     "pydantic_ai.models.anthropic",
     "pydantic_ai.providers.anthropic",

@@ -7,20 +7,20 @@ from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 
+from turngate.aio import CancelledItself, is_cancelled, off_the_loop, told
 from turngate.core.decisions import Decision, Fault
 from turngate.core.events import Event
+from turngate.core.hook_input import run_json, verdict_json
 from turngate.core.hooks import CallbackHook, CommandHook
 from turngate.core.interpret import interpret
 from turngate.core.plan import plan
 from turngate.core.reports import Broke, Detached, Report, Skipped, TimedOut
 from turngate.core.settings import Rule, Settings
-from turngate.core.shorten import long_texts, shortened
+from turngate.core.text import long_texts, shortened
 from turngate.core.verdict import HookRun, Stop, Verdict, conclude, ends_asking
-from turngate.core.wire import run_json, verdict_json
 from turngate.ports import Live, World
 from turngate.runners import run_hook
-from turngate.shells.room import room_for_processes
-from turngate.tasks import CancelledItself, is_cancelled, off_the_loop, told
+from turngate.shells.process_slots import room_for_processes
 
 
 async def ask_hooks(event: Event, settings: Settings, world: World) -> Verdict:

@@ -8,14 +8,14 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Protocol
 
+from turngate.aio import to_the_end
+from turngate.core.constants import IN_HOOK
 from turngate.core.events import Event
 from turngate.core.hooks import AgentHook, CommandHook
 from turngate.core.messages import Evaluation, ModelRequest, Reply
-from turngate.core.names import IN_HOOK
 from turngate.core.reports import Exited, Report
 from turngate.core.settings import Rule
 from turngate.core.verdict import HookRun
-from turngate.tasks import to_the_end
 
 
 class Call:

@@ -16,8 +16,8 @@ from turngate.agent.session import Session
 from turngate.core.dialect import TURNGATE, Dialect
 from turngate.core.hooks import Hook
 from turngate.core.messages import Message, Reply, Results, Said
+from turngate.core.session_events import SessionEvent, TurnResult
 from turngate.core.settings import Rule, Settings
-from turngate.core.turn import SessionEvent, TurnResult
 from turngate.models.scripted import ScriptedModel
 
 T = TypeVar("T")

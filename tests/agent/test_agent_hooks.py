@@ -14,17 +14,17 @@ import pytest
 
 from tests.agent.make import lines, records, shown
 from tests.make import ask, rule, stop_event, subagent_stop, write_settings
-from turngate.agent.inspecting import INSTRUCTIONS, MOST_REQUESTS, NUDGE, TRANSCRIPT, Inspector
+from turngate.agent.hook_agent import INSTRUCTIONS, MOST_REQUESTS, NUDGE, TRANSCRIPT, Inspector
 from turngate.agent.session import Session
 from turngate.core.decisions import Allow, Block, Fault
 from turngate.core.dialect import CLAUDE, TURNGATE, Dialect
+from turngate.core.hook_input import encode
 from turngate.core.hooks import AgentHook, CommandHook
 from turngate.core.messages import Evaluation, ModelRequest, Reply, Usage
 from turngate.core.reports import Broke, Judged, Report
+from turngate.core.session_events import TurnResult
 from turngate.core.settings import Rule, Settings
-from turngate.core.turn import TurnResult
 from turngate.core.verdict import outcome
-from turngate.core.wire import encode
 from turngate.models.scripted import ScriptedModel
 from turngate.ports import Live
 

@@ -8,12 +8,12 @@ import pytest
 
 from tests.agent.make import actor, lines, on_first, records, say
 from tests.make import rule
-from turngate.agent import agent as agents
-from turngate.agent.answer import CUT_CALL
+from turngate.agent import session_base as agents
+from turngate.agent.loop import CUT_CALL
 from turngate.agent.session import Session
 from turngate.core.dialect import MUX, TURNGATE, Dialect
 from turngate.core.messages import ModelRequest, Reply
-from turngate.core.turn import Continuation, HookStarted, Notice, StreamEnd, TurnEnd
+from turngate.core.session_events import Continuation, HookStarted, Notice, StreamEnd, TurnEnd
 
 HALT = say({"continue": False, "stopReason": "enough"})
 

@@ -8,9 +8,9 @@ import pytest
 
 from tests.agent.make import KEEP, Actor, actor, lines, records, refuse, say, seen
 from tests.make import rule
-from turngate.agent.compact import ASK, compact
+from turngate.agent.compaction import ASK, compact
 from turngate.core.messages import Said
-from turngate.core.turn import Compacted, Notice
+from turngate.core.session_events import Compacted, Notice
 
 SUMMARY = "This conversation was summed up:\n\n"
 

@@ -30,7 +30,7 @@ from tests.agent.make import (
 )
 from tests.command import turngate, working
 from tests.make import rule, stop_hooks, write_settings
-from turngate.agent.history import Listed, Past, SessionLock, chat_path, list_sessions, prune, read_past
+from turngate.agent.session_store import Listed, Past, SessionLock, chat_path, list_sessions, prune, read_past
 from turngate.agent.transcript import Transcript
 from turngate.core.messages import Message, Reply, Results, Said, Text, ToolResult, ToolUse
 from turngate.errors import SessionBusy, UsageError
@@ -410,7 +410,7 @@ def test_a_folder_that_vanishes_meanwhile_does_not_stop_the_pruning(
         actor(project, "done", session_id=name).play()
         age(state / "sessions" / name, 31)
     known = [str(state / "sessions" / name) for name in ("gone", "old")]
-    monkeypatch.setattr("turngate.agent.history._folders", lambda _: known)
+    monkeypatch.setattr("turngate.agent.session_store._folders", lambda _: known)
     shutil.rmtree(state / "sessions" / "gone")
     assert prune(str(state), 30) == ["old"]
 

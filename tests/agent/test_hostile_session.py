@@ -29,13 +29,12 @@ from tests.agent.make import (
     shown,
 )
 from tests.make import rule
-from turngate.agent.compact import PATIENCE, compact
-from turngate.agent.history import read_past
+from turngate.agent.compaction import PATIENCE, compact
 from turngate.agent.session import Session
-from turngate.agent.system import INSTRUCTIONS
+from turngate.agent.session_store import read_past
+from turngate.agent.system_prompt import INSTRUCTIONS
 from turngate.core.messages import ModelRequest, Reply, Results, Text, ToolResult, ToolUse, Usage
-from turngate.core.settings import Rule
-from turngate.core.turn import (
+from turngate.core.session_events import (
     Continuation,
     HookStarted,
     Notice,
@@ -46,6 +45,7 @@ from turngate.core.turn import (
     TurnEnd,
     TurnResult,
 )
+from turngate.core.settings import Rule
 from turngate.errors import ModelError
 
 ROOT = Path(__file__).parents[2]
@@ -216,8 +216,8 @@ class Deaf:
 def test_foreign_code_that_is_deaf_to_its_cancellation_is_left(
     project: Path, monkeypatch: pytest.MonkeyPatch, place: str
 ) -> None:
-    monkeypatch.setattr("turngate.tasks.STUBBORN", 0.05)
-    monkeypatch.setattr("turngate.agent.lasting.GOODBYE", 0.05)
+    monkeypatch.setattr("turngate.aio.STUBBORN", 0.05)
+    monkeypatch.setattr("turngate.agent.session_lifecycle.GOODBYE", 0.05)
     deaf = Deaf()
     agent = actor(project, bash("true"), "done", permit=deaf)
     session = agent.session
@@ -377,7 +377,7 @@ def gaps(session: Session) -> list[str]:
 
 
 def test_a_model_that_does_not_close_holds_up_nobody(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("turngate.agent.lasting.GOODBYE", 0.05)
+    monkeypatch.setattr("turngate.agent.session_lifecycle.GOODBYE", 0.05)
     agent = actor(project, "done")
     monkeypatch.setattr(agent.model, "close", for_ever)
     assert agent.play().outcome == "completed"

@@ -25,8 +25,7 @@ from tests.cli.test_interactive import CTRL_C, Terminal
 from tests.make import rule, stop_hooks, write_settings
 from tests.model_server import Json
 from turngate.agent.session import Session
-from turngate.core.settings import Settings
-from turngate.core.turn import (
+from turngate.core.session_events import (
     Continuation,
     HookStarted,
     SessionEvent,
@@ -35,6 +34,7 @@ from turngate.core.turn import (
     TurnEnd,
     TurnResult,
 )
+from turngate.core.settings import Settings
 from turngate.models.live import LiveModel
 
 TOLD = "[Stop hook requested continuation]\nrun the tests"

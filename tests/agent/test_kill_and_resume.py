@@ -21,7 +21,7 @@ from tests.agent.make import awaited, end_leftovers, hang, lines, records
 from tests.anthropic_server import AnthropicServer
 from tests.make import stop_hooks, write_settings
 from tests.model_server import Json
-from turngate.agent.history import chat_path
+from turngate.agent.session_store import chat_path
 
 LOST = "the session ended before this tool did"
 

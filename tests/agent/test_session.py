@@ -34,7 +34,7 @@ from turngate.core.decisions import Block
 from turngate.core.dialect import CLAUDE, MUX, TURNGATE, Dialect
 from turngate.core.hooks import CallbackHook, CommandHook
 from turngate.core.messages import ModelRequest, Reply, Results, Said, ToolResult
-from turngate.core.turn import (
+from turngate.core.session_events import (
     Continuation,
     HookFinished,
     HookStarted,

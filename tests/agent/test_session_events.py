@@ -23,15 +23,15 @@ from tests.agent.make import (
     specific,
 )
 from tests.make import rule, stop_hooks, write_settings
-from turngate.agent.agent import PermissionMode
-from turngate.agent.compact import compact
+from turngate.agent.compaction import compact
 from turngate.agent.session import Session
+from turngate.agent.session_base import PermissionMode
 from turngate.core.dialect import MUX
 from turngate.core.events import OTHER_EVENTS
 from turngate.core.hooks import CommandHook
 from turngate.core.messages import ModelRequest, Reply, Results, Said, ToolResult, ToolUse
+from turngate.core.session_events import HookStarted, Notice, TextDelta, TurnResult
 from turngate.core.settings import Rule
-from turngate.core.turn import HookStarted, Notice, TextDelta, TurnResult
 from turngate.core.verdict import outcome
 
 

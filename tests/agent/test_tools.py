@@ -12,8 +12,10 @@ from typing import Any
 import jsonschema
 import pytest
 
-from turngate.agent.tools import TOOLS, Asked, ToolFailed, Workplace, absolute, bash, files, looking, search
-from turngate.core.shorten import cut_in_the_middle
+from turngate.agent.tools import TOOLS, Asked, ToolFailed, Workplace, absolute, bash, files
+from turngate.agent.tools import search_process as search
+from turngate.agent.tools import search_tools as looking
+from turngate.core.text import cut_in_the_middle
 from turngate.shells import process
 
 

@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from tests.make import script, settings, stop_hooks, write_settings
-from turngate.cli.fire import NOTHING
+from turngate.cli.commands.fire import NOTHING
 from turngate.cli.main import main
+from turngate.core.hook_input import verdict_json
 from turngate.core.verdict import Stop
-from turngate.core.wire import verdict_json
 
 REFUSE = "echo 'run the tests' >&2; exit 2"
 

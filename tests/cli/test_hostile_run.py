@@ -15,7 +15,7 @@ import pytest
 from tests.agent.make import awaited, end_leftovers, hang, lives, shown
 from tests.cli.test_run import scripted
 from tests.make import stop_hooks, write_settings
-from turngate.agent.history import read_past
+from turngate.agent.session_store import read_past
 
 FULL = "[Errno 27] File too large"
 LOUD = "printf '%3000d' 1"

@@ -25,7 +25,7 @@ from typing import Any, Self
 import pytest
 
 from tests.make import stop_hooks, write_settings
-from turngate.cli.terminal import words
+from turngate.cli.terminal import format as words
 from turngate.core.messages import ToolUse
 
 PATIENCE = 40.0  # seconds; a loaded machine is slow, and nothing waits longer than it must
@@ -516,7 +516,7 @@ def test_when_the_window_is_closed_nothing_is_left(talk: Callable[..., Terminal]
 def test_our_own_fault_restores_the_terminal(
     talk: Callable[..., Terminal], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    bug = "from turngate.cli.terminal.conversation import Conversation\nConversation._turn = 5\n"
+    bug = "from turngate.cli.terminal.chat import Conversation\nConversation._turn = 5\n"
     (tmp_path / "sitecustomize.py").write_text(bug)
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     terminal = talk("Done.")

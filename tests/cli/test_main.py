@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from turngate.cli import check
+from turngate.cli.commands import check
 from turngate.cli.main import main
-from turngate.settings.jsonschema import SCHEMAS
+from turngate.settings.json_schema import SCHEMAS
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from tests.agent.make import REFUSE, awaited, hang, lines, lives
 from tests.cli.test_run import next_line, running, scripted
 from tests.make import stop_hooks, write_settings
 from turngate import journal as journal_module
-from turngate.cli.log import Tail
+from turngate.cli.commands.log import Tail
 from turngate.journal import Journal
 
 SLOW_END: dict[str, Any] = stop_hooks(hang(), event="SessionEnd")

@@ -12,7 +12,7 @@ import pytest
 
 from tests.agent.make import lines
 from tests.cli.test_run import scripted, turngate
-from turngate.agent.system import read_exports
+from turngate.agent.system_prompt import read_exports
 from turngate.cli.main import main
 
 

@@ -17,11 +17,11 @@ import pytest
 from tests.agent.make import KEEP, awaited, hang, refuse, seen
 from tests.command import PATIENCE, started, turngate, working
 from tests.make import stop_hooks, write_settings
-from turngate.cli.chains import Chain
-from turngate.cli.telling import listing, story
+from turngate.cli.commands.runs_format import listing, story
+from turngate.cli.commands.runs_summary import Chain
 from turngate.core.messages import Usage
-from turngate.core.runs import Run
-from turngate.registry import Registry
+from turngate.core.subagent_run import Run
+from turngate.subagents.registry import Registry
 
 T = TypeVar("T")
 NOON = time.mktime((2026, 11, 15, 12, 0, 0, 0, 0, -1))

@@ -19,16 +19,16 @@ from tests.model_server import Json
 from turngate.agent.session import Session
 from turngate.core.dialect import CLAUDE
 from turngate.core.events import StopEvent, Subagent
-from turngate.core.guard import EndedBy, GoHome, GoOn, new_guard
 from turngate.core.hooks import CallbackHook
-from turngate.core.judgements import INSTRUCTIONS
+from turngate.core.judge import INSTRUCTIONS
+from turngate.core.loop_guard import EndedBy, GoHome, GoOn, new_guard
+from turngate.core.session_events import OUTCOMES, TurnResult
 from turngate.core.settings import Rule, Settings
-from turngate.core.turn import OUTCOMES, TurnResult
 from turngate.engine import ask_hooks
 from turngate.journal import Journal
 from turngate.models.live import LiveModel
 from turngate.ports import World
-from turngate.settings.files import load_settings
+from turngate.settings.load import load_settings
 from turngate.shells.local import LocalShell
 
 Case = Mapping[str, Any]

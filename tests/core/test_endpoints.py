@@ -2,7 +2,9 @@
 
 import pytest
 
-from turngate.core.endpoints import (
+from turngate.core.hook_input import hook_json
+from turngate.core.hooks import HttpHook, identity, label, shown
+from turngate.core.http_policy import (
     Headers,
     admits,
     is_loopback,
@@ -11,9 +13,7 @@ from turngate.core.endpoints import (
     redirected,
     same_origin,
 )
-from turngate.core.hooks import HttpHook, identity, label, shown
 from turngate.core.settings import UrlList
-from turngate.core.wire import hook_json
 
 ADMITTED = [
     ("https://a.example", "https://a.example"),

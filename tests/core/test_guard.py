@@ -7,7 +7,7 @@ import pytest
 from tests.make import run, settings
 from turngate.core.decisions import Advise, Block, Halt
 from turngate.core.dialect import CLAUDE, MUX, TURNGATE, Dialect
-from turngate.core.guard import GoHome, GoOn, LoopGuard, new_guard
+from turngate.core.loop_guard import GoHome, GoOn, LoopGuard, new_guard
 from turngate.core.settings import Settings
 from turngate.core.verdict import Continue, Stop, conclude
 

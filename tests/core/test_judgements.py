@@ -7,7 +7,7 @@ from turngate.core.decisions import Allow, Block, Decision, Fault, Halt
 from turngate.core.dialect import CLAUDE, MUX, TURNGATE, Dialect
 from turngate.core.hooks import PromptHook
 from turngate.core.interpret import interpret
-from turngate.core.judgements import INSTRUCTIONS, SCHEMA, again, expanded, question
+from turngate.core.judge import INSTRUCTIONS, SCHEMA, again, expanded, question
 from turngate.core.reports import Judged
 
 CHECK = "Are the tests green? $ARGUMENTS"

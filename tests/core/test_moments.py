@@ -8,14 +8,14 @@ import pytest
 from tests.make import rule, run
 from turngate.core.decisions import Allow, Block, Fault
 from turngate.core.dialect import CLAUDE, TURNGATE, Dialect
-from turngate.core.interpret import interpret
-from turngate.core.moments import (
+from turngate.core.effects import (
     Permission,
     context_of,
     permission_before_tool,
     permission_for_user,
     refusal_of,
 )
+from turngate.core.interpret import interpret
 from turngate.core.reports import Broke, Exited, Report, Returned, TimedOut
 from turngate.core.verdict import HookRun
 

@@ -8,11 +8,11 @@ from turngate.core import events
 from turngate.core.decisions import Block, Fault
 from turngate.core.dialect import CLAUDE, MUX, TURNGATE, Dialect
 from turngate.core.events import Event, Subagent
+from turngate.core.hook_input import encode, environment, hook_json, read_event, run_json, verdict_json
 from turngate.core.hooks import CallbackHook, CommandHook, HttpHook, PromptHook
 from turngate.core.reports import Exited, TimedOut
-from turngate.core.shorten import cut_in_the_middle, preview, shortened
+from turngate.core.text import cut_in_the_middle, preview, shortened
 from turngate.core.verdict import HookRun, Stop, conclude
-from turngate.core.wire import encode, environment, hook_json, read_event, run_json, verdict_json
 
 SIX = ["session_id", "transcript_path", "cwd", "permission_mode", "hook_event_name", "stop_hook_active"]
 

@@ -24,8 +24,8 @@ from turngate.core.messages import (
     ToolUse,
     Usage,
 )
+from turngate.core.session_events import TurnResult
 from turngate.core.settings import Settings
-from turngate.core.turn import TurnResult
 from turngate.models.live import LiveModel
 
 NAME = "openai:gpt-6.1-sol"

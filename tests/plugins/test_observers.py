@@ -14,10 +14,10 @@ import pytest
 from tests.agent.make import REFUSE, Actor, actor, appears, hang, lines, on_first, refuse
 from turngate.agent.session import Session
 from turngate.core.messages import Reply, Said, Usage
-from turngate.core.turn import Continuation, HookFinished, Notice, StreamEnd, TurnEnd, TurnResult
+from turngate.core.session_events import Continuation, HookFinished, Notice, StreamEnd, TurnEnd, TurnResult
 from turngate.errors import UsageError
 from turngate.models.scripted import ScriptedModel
-from turngate.plugins.observers import PluginContext, Plugins, StopPayload
+from turngate.plugins.handlers import PluginContext, Plugins, StopPayload
 
 
 class Diary:

@@ -5,8 +5,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from turngate.core.constants import EVENTS, FOREIGN_EVENTS, FOREIGN_SETTINGS
 from turngate.core.dialect import KINDS
-from turngate.core.names import EVENTS, FOREIGN_EVENTS, FOREIGN_SETTINGS
 from turngate.settings import keys
 
 Values = st.SearchStrategy[Any]

@@ -12,16 +12,16 @@ from typing import Any
 import pytest
 
 from tests.make import rule, script, stop_event, stop_hooks, subagent_stop, write_settings
+from turngate.core.constants import LEVELS
 from turngate.core.dialect import CLAUDE, DIALECTS, MUX, TURNGATE
 from turngate.core.events import Event
 from turngate.core.hooks import AgentHook, CallbackHook, CommandHook, Hook, HttpHook, PromptHook, text_of
-from turngate.core.names import LEVELS
 from turngate.core.plan import Plan, plan
 from turngate.core.reports import Skipped
 from turngate.core.settings import Problem, Rule, Settings, UrlList
 from turngate.errors import UsageError
-from turngate.settings.files import load_settings
-from turngate.settings.places import TooLarge, read_bytes
+from turngate.settings.load import load_settings
+from turngate.settings.paths import TooLarge, read_bytes
 
 FAMILIES = ("claude", "mux", "turngate")
 NINE = [(level, family) for level in LEVELS for family in FAMILIES]  # weakest first

@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 
 from tests.make import script, stop_hooks, write_settings
 from tests.settings.strategies import settings_values
+from turngate.core.constants import EVENTS
 from turngate.core.dialect import DIALECTS
-from turngate.core.names import EVENTS
+from turngate.core.hook_input import read_event
 from turngate.core.plan import Plan, plan
-from turngate.core.wire import read_event
-from turngate.settings.files import load_settings
-from turngate.settings.glance import nothing_to_ask
+from turngate.settings.load import load_settings
+from turngate.settings.quick_check import nothing_to_ask
 
 
 def really_nothing(project: Path, event: str, dialect: str = "turngate", home: Path | None = None) -> bool:

@@ -13,14 +13,14 @@ from jsonschema import Draft202012Validator
 
 from tests.make import stop_event, stop_hooks, subagent_stop
 from tests.settings.strategies import NAMES, WORDS, json_values, settings_values
+from turngate.core.constants import EVENTS
 from turngate.core.dialect import DIALECTS, TURNGATE
 from turngate.core.events import OTHER_EVENTS, Event
-from turngate.core.names import EVENTS
+from turngate.core.hook_input import encode
 from turngate.core.settings import Layer, Problem
-from turngate.core.wire import encode
 from turngate.settings import keys
-from turngate.settings.jsonschema import SCHEMAS, input_schema, output_schema, settings_schema
-from turngate.settings.schema import read_layer
+from turngate.settings.json_schema import SCHEMAS, input_schema, output_schema, settings_schema
+from turngate.settings.parse import read_layer
 
 ROOT = Path(__file__).parent.parent.parent
 MAKE: Mapping[str, Any] = {"type": "command", "command": "make"}

@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from tests.make import stop_hooks
+from turngate.core.constants import EVENTS, FOREIGN_EVENTS, STOP_EVENTS
 from turngate.core.dialect import CLAUDE, DIALECTS, MUX, TURNGATE, Dialect
 from turngate.core.hooks import AgentHook, CommandHook, Hook, HttpHook, PromptHook
-from turngate.core.names import EVENTS, FOREIGN_EVENTS, STOP_EVENTS
 from turngate.core.settings import Layer, Problem, Rule, Scalars
 from turngate.settings import keys
-from turngate.settings.schema import read_layer
+from turngate.settings.parse import read_layer
 
 FILE = "s.json"
 MAKE: Mapping[str, Any] = {"type": "command", "command": "make"}

@@ -21,11 +21,11 @@ from turngate.core.dialect import CLAUDE, TURNGATE, Dialect
 from turngate.core.events import StopHookInput
 from turngate.core.hooks import CallbackHook, CommandHook
 from turngate.core.reports import Exited
-from turngate.core.shorten import cut_in_the_middle
+from turngate.core.text import cut_in_the_middle
 from turngate.core.verdict import Continue, RunOutcome, Stop, Verdict, outcome, said
-from turngate.once import StopHooksResult, run_stop_hooks
 from turngate.ports import STDERR_LIMIT, Output
 from turngate.shells.local import LocalShell
+from turngate.stop_hooks import StopHooksResult, run_stop_hooks
 
 T = TypeVar("T")
 

@@ -20,7 +20,7 @@ from turngate.core.decisions import Block, Fault
 from turngate.core.hooks import CallbackHook, CommandHook, Hook
 from turngate.core.reports import Broke, Exited
 from turngate.ports import STDERR_LIMIT, STDOUT_LIMIT, TAIL, Live, Output
-from turngate.shells import tree
+from turngate.shells import process_tree as tree
 from turngate.shells.process import NotStarted, run_process
 
 LOST = "ChildProcessError: its exit code is lost: something else waited for our child"

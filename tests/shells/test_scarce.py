@@ -22,9 +22,10 @@ from turngate.core.hooks import CallbackHook, CommandHook
 from turngate.core.reports import Broke, TimedOut
 from turngate.core.verdict import outcome
 from turngate.engine import ask_hooks
-from turngate.once import StopHooksResult, run_stop_hooks
-from turngate.shells import room, tree
+from turngate.shells import process_slots as room
+from turngate.shells import process_tree as tree
 from turngate.shells.local import LocalShell
+from turngate.stop_hooks import StopHooksResult, run_stop_hooks
 
 
 @contextmanager

@@ -11,20 +11,20 @@ from typing import Any, assert_never, get_args
 from claude_agent_sdk import ClaudeAgentOptions, HookMatcher
 from claude_agent_sdk.types import HookEvent
 
+from turngate.aio import told as in_its_words
+from turngate.core.constants import STOP_EVENTS
 from turngate.core.decisions import Advise, Allow, Block, Decision, Fault, Halt
 from turngate.core.dialect import CLAUDE
+from turngate.core.hook_input import read_event
 from turngate.core.hooks import AgentHook, CallbackHook, CommandHook, Hook, PromptHook, in_words, label
 from turngate.core.interpret import interpret
-from turngate.core.names import STOP_EVENTS
 from turngate.core.reports import Returned
 from turngate.core.settings import Problem, Rule
-from turngate.core.wire import read_event
 from turngate.errors import TurngateError, UsageError
 from turngate.options import InvalidOptions, Options
-from turngate.options.functions import meant, speaks_sdk
-from turngate.options.written import config_json
+from turngate.options.sdk_callbacks import meant, speaks_sdk
+from turngate.options.serialize import config_json
 from turngate.runners.callback import run_callback
-from turngate.tasks import told as in_its_words
 
 
 def claude_options(options: Options, base: ClaudeAgentOptions | None) -> ClaudeAgentOptions:

@@ -4,7 +4,7 @@ from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from turngate.core.guard import LoopGuard
+from turngate.core.loop_guard import LoopGuard
 from turngate.core.messages import Origin
 
 

@@ -5,20 +5,20 @@ import uuid
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 
-from turngate.agent.answer import answer, last_reply
-from turngate.agent.desk import TurnHalted
-from turngate.agent.ending import missing_results, tell_observers
 from turngate.agent.inbox import Entry
-from turngate.agent.lasting import Lasting
+from turngate.agent.loop import answer, last_reply
+from turngate.agent.loop_context import TurnHalted
+from turngate.agent.session_lifecycle import Lasting
 from turngate.agent.turn import Turn
+from turngate.agent.turn_end import missing_results, tell_observers
+from turngate.aio import in_thread, is_cancelled, to_the_end
 from turngate.core import events
-from turngate.core.guard import GoHome, GoOn, LoopGuard, new_guard
+from turngate.core.effects import context_of, refusal_of
+from turngate.core.loop_guard import GoHome, GoOn, LoopGuard, new_guard
 from turngate.core.messages import Reply, Results, Said
-from turngate.core.moments import context_of, refusal_of
-from turngate.core.turn import Continuation, Notice, SessionEvent, TurnEnd, TurnResult
+from turngate.core.session_events import Continuation, Notice, SessionEvent, TurnEnd, TurnResult
 from turngate.core.verdict import Stop
 from turngate.errors import ModelError, UsageError
-from turngate.tasks import in_thread, is_cancelled, to_the_end
 
 ANSWERABLE = (
     "allowed",

@@ -4,9 +4,9 @@ import time
 import uuid
 from dataclasses import dataclass, field
 
-from turngate.core.guard import GoHome, LoopGuard
+from turngate.core.loop_guard import GoHome, LoopGuard
 from turngate.core.messages import ToolResult, Usage
-from turngate.core.turn import SubagentFinished, TurnResult
+from turngate.core.session_events import SubagentFinished, TurnResult
 from turngate.core.verdict import HookRun
 
 

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Sequence
 from importlib import import_module
 
-from turngate.core.names import EVENTS, FAMILIES
+from turngate.core.constants import EVENTS, FAMILIES
 from turngate.errors import UsageError
 
 USAGE = 64
@@ -45,7 +45,7 @@ def _main(words: Sequence[str]) -> int:
             return USAGE
         options = _parser(words).parse_args(words)
         # A command's module is loaded only when that command runs: start-up is felt at every stop.
-        code: int = import_module(f"turngate.cli.{options.command}").run(options)
+        code: int = import_module(f"turngate.cli.commands.{options.command}").run(options)
     except UsageError as error:
         print(f"turngate: {error}", file=sys.stderr)
         return USAGE

@@ -5,7 +5,7 @@ import shutil
 import sys
 from collections.abc import Callable, Sequence
 
-from turngate.cli.terminal.words import clean
+from turngate.cli.terminal.format import clean
 
 CLEAR = "\r\033[K"  # the line at a terminal
 

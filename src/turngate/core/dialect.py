@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from turngate.core.names import FAMILIES
+from turngate.core.constants import FAMILIES
 
 HookKind = Literal["command", "prompt", "agent", "http", "callback"]
 KINDS: tuple[HookKind, ...] = ("command", "prompt", "agent", "http", "callback")

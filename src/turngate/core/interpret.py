@@ -3,11 +3,11 @@
 from dataclasses import replace
 from typing import Any, assert_never
 
-from turngate.core.answers import Answer, NotAnAnswer, PlainText, read_answer, read_object, writable
 from turngate.core.decisions import Advise, Allow, Block, Decision, Fault, Halt
 from turngate.core.dialect import Dialect
+from turngate.core.hook_output import Answer, NotAnAnswer, PlainText, read_answer, read_object, writable
 from turngate.core.hooks import AgentHook, text_of
-from turngate.core.judgements import read_judgement
+from turngate.core.judge import read_judgement
 from turngate.core.reports import (
     Broke,
     Detached,

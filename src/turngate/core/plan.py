@@ -3,10 +3,10 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from turngate.core.constants import EVENTS, STOP_EVENTS
 from turngate.core.events import Event, StopEvent
 from turngate.core.hooks import identity
 from turngate.core.matcher import Unusable, read_matcher
-from turngate.core.names import EVENTS, STOP_EVENTS
 from turngate.core.reports import Skipped
 from turngate.core.settings import Rule, Settings
 

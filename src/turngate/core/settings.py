@@ -4,9 +4,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal, TypeVar
 
+from turngate.core.constants import EVENTS, LEVELS
 from turngate.core.dialect import TURNGATE, Dialect
 from turngate.core.hooks import Hook, Mode, kind
-from turngate.core.names import EVENTS, LEVELS
 
 Order = Literal["parallel", "sequential", "first_block"]
 Payload = Literal["full", "strict"]

@@ -4,11 +4,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal, assert_never
 
+from turngate.core.constants import OBSERVED, STOP_EVENTS
 from turngate.core.decisions import Advise, Allow, Block, Decision, Fault, Halt
 from turngate.core.dialect import Dialect, HookKind
 from turngate.core.hooks import Mode, kind, label
 from turngate.core.messages import Evaluation
-from turngate.core.names import OBSERVED, STOP_EVENTS
 from turngate.core.reports import Detached, Exited, Judged, Replied, Report, Skipped, TimedOut
 from turngate.core.settings import Rule
 

@@ -4,9 +4,9 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from turngate.digest.cutting import cut, end, gap, indented, without_middle
-from turngate.digest.finding import look, opened, records, search, telling
-from turngate.digest.noting import Seen, blocks, result_text
+from turngate.digest.scan import look, opened, records, search, telling
+from turngate.digest.summary import Seen, blocks, result_text
+from turngate.digest.truncate import cut, end, gap, indented, without_middle
 
 HEAD = 512 * 1024  # bytes of a long transcript that are read: its beginning,
 TAIL = 6 * 1024 * 1024  # and its end

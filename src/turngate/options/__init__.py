@@ -12,10 +12,10 @@ from turngate.core.dialect import DIALECTS, Dialect
 from turngate.core.hooks import Hook, Mode
 from turngate.core.settings import Order, Problem, Rule, Settings
 from turngate.errors import UsageError
-from turngate.options.forms import Config, HookCallbackMatcher, HookGroup, hook_of
-from turngate.options.functions import understood
-from turngate.options.reading import OWN, plain, read
-from turngate.options.written import options_json, told_in
+from turngate.options.config_forms import Config, HookCallbackMatcher, HookGroup, hook_of
+from turngate.options.parse import OWN, plain, read
+from turngate.options.sdk_callbacks import understood
+from turngate.options.serialize import options_json, told_in
 
 __all__ = ["HookCallbackMatcher", "HookGroup", "InvalidOptions", "Options"]
 

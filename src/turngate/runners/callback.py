@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from typing import Any
 
+from turngate.aio import call
 from turngate.ports import Call, in_callback
-from turngate.tasks import call
 
 
 async def run_callback(callback: Callable[[Any], Any], told: Any) -> Any:

@@ -4,13 +4,13 @@ import os
 from collections.abc import Collection
 from dataclasses import replace
 
+from turngate.aio import unless_cancelled
 from turngate.core.events import Event
+from turngate.core.hook_input import encode, environment
 from turngate.core.hooks import CommandHook
 from turngate.core.reports import Report
 from turngate.core.settings import Settings
-from turngate.core.wire import encode, environment
 from turngate.ports import Live, World
-from turngate.tasks import unless_cancelled
 
 
 async def run_command(

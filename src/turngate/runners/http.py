@@ -8,14 +8,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from turngate.core.endpoints import Headers, is_loopback, objection, read_headers, redirected, same_origin
+from turngate.aio import in_thread, off_the_loop
 from turngate.core.events import Event
+from turngate.core.hook_input import encode
 from turngate.core.hooks import HttpHook, shown
+from turngate.core.http_policy import Headers, is_loopback, objection, read_headers, redirected, same_origin
 from turngate.core.reports import Broke, Replied, Report
 from turngate.core.settings import Settings
-from turngate.core.wire import encode
 from turngate.ports import Live, World
-from turngate.tasks import in_thread, off_the_loop
 
 if TYPE_CHECKING:
     import httpx2

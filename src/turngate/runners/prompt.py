@@ -6,21 +6,21 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
-from turngate.core.answers import writable
+from turngate.aio import leaving, off_the_loop, to_the_end
 from turngate.core.dialect import Dialect
 from turngate.core.events import Event, StopEvent
+from turngate.core.hook_input import encode
+from turngate.core.hook_output import writable
 from turngate.core.hooks import PromptHook
-from turngate.core.judgements import INSTRUCTIONS, SCHEMA, again, expanded, fault_of, question, read_judgement
+from turngate.core.judge import INSTRUCTIONS, SCHEMA, again, expanded, fault_of, question, read_judgement
 from turngate.core.messages import Evaluation, Message, ModelRequest, Said
 from turngate.core.reports import Broke, Judged, Report
 from turngate.core.settings import Settings
-from turngate.core.shorten import cut_in_the_middle
-from turngate.core.wire import encode
+from turngate.core.text import cut_in_the_middle
 from turngate.digest import conversation, digest, last_answer
 from turngate.errors import ModelError, UsageError
-from turngate.models.judges import Judges
+from turngate.models.resolve import Judges
 from turngate.ports import Live, Model, World
-from turngate.tasks import leaving, off_the_loop, to_the_end
 
 BYTES_PER_TOKEN = 3  # or more, in what people and programs write
 SHARE = 0.7  # of a model's context that a conversation may fill

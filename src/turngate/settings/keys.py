@@ -5,9 +5,9 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
+from turngate.core.constants import EVENTS
 from turngate.core.dialect import KINDS
 from turngate.core.hooks import LONGEST, SECONDS, is_seconds
-from turngate.core.names import EVENTS
 
 
 class Key(NamedTuple):

@@ -5,9 +5,9 @@ import re
 import shutil
 from collections.abc import Iterator
 
-from turngate.core.endpoints import objection, unlisted
+from turngate.core.constants import STOP_EVENTS
 from turngate.core.hooks import CommandHook, HttpHook
-from turngate.core.names import STOP_EVENTS
+from turngate.core.http_policy import objection, unlisted
 from turngate.core.settings import Problem, Rule, Settings, Severity
 
 _QUOTED = re.compile(r"'[^']*'|\"(?:[^\"\\]|\\.)*\"")

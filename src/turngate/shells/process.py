@@ -12,10 +12,10 @@ import subprocess
 import threading
 from collections.abc import Callable, Mapping, Sequence
 
+from turngate.aio import off_the_loop, to_the_end
 from turngate.core.reports import Exited
 from turngate.ports import Live, Output
-from turngate.shells import tree
-from turngate.tasks import off_the_loop, to_the_end
+from turngate.shells import process_tree as tree
 
 LINGER = 0.5  # seconds that we read on after the exit, while somebody still holds the pipes
 GRACE = 0.5  # seconds between TERM and KILL

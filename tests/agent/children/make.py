@@ -8,15 +8,15 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from tests.agent.make import records, shown
-from turngate.agent.children.supervisor import Supervisor
 from turngate.agent.session import Session
 from turngate.core.dialect import TURNGATE, Dialect
 from turngate.core.messages import ModelRequest, Reply, ToolUse
-from turngate.core.runs import Run, SubagentEndedEvent, SubagentStoppingContext, SubagentStoppingEvent
+from turngate.core.session_events import Notice, SessionEvent, SubagentStarted, TurnEnd, TurnResult
 from turngate.core.settings import Rule, Settings
-from turngate.core.turn import Notice, SessionEvent, SubagentStarted, TurnEnd, TurnResult
+from turngate.core.subagent_run import Run, SubagentEndedEvent, SubagentStoppingContext, SubagentStoppingEvent
 from turngate.models.scripted import ScriptedModel
-from turngate.plugins.observers import Plugins, StopPayload, SubagentStopPayload
+from turngate.plugins.handlers import Plugins, StopPayload, SubagentStopPayload
+from turngate.subagents.supervisor import Supervisor
 
 T = TypeVar("T")
 PROMPT = "count the lines"

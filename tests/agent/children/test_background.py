@@ -10,10 +10,10 @@ import pytest
 from tests.agent.children.make import Gate, Parent, bash, parent, sent_back, task, tasks
 from tests.agent.make import KEEP, appears, hang, lines, lives, refuse, seen
 from tests.make import rule
-from turngate.agent.children.limits import Limits
 from turngate.core.dialect import CLAUDE
-from turngate.core.runs import Run
-from turngate.registry import Registry
+from turngate.core.subagent_run import Run
+from turngate.subagents.limits import Limits
+from turngate.subagents.registry import Registry
 
 BACK = task(description="lines", run_in_background=True)
 UNTIL = "while [ ! -e go ]; do sleep 0.01; done"

@@ -18,10 +18,10 @@ from bench.crashes import CRASHED_AT, SCENES, Found
 
 from tests.agent.children.make import Parent, parent, sent_back, task
 from tests.agent.make import records
-from turngate.agent.children.judging import announcement
-from turngate.agent.children.limits import Limits
-from turngate.core.runs import Run
-from turngate.registry import Registry
+from turngate.core.subagent_run import Run
+from turngate.subagents.limits import Limits
+from turngate.subagents.registry import Registry
+from turngate.subagents.stop_check import announcement
 
 ROOT = Path(__file__).parents[3]
 PATIENCE = 120  # seconds, only against hanging
@@ -178,7 +178,7 @@ def test_two_processes_share_a_register_and_one_finishes_what_the_other_leaves()
 WORKER = """
 import asyncio, sys
 from bench.chaos import Place, logging, work
-from turngate.agent.children.limits import Limits
+from turngate.subagents.limits import Limits
 place = Place(sys.argv[1], "parent", 1)
 asyncio.run(work(place, logging(place, (sys.argv[2], 1)), Limits()))
 """

@@ -13,14 +13,14 @@ import pytest
 from tests.agent.children.make import PROMPT, Gate, Parent, bash, parent, sent_back, task
 from tests.agent.make import appears, hang, lives
 from tests.make import rule, script
-from turngate.agent.children.limits import Limits
-from turngate.agent.children.steering import steer_mark
 from turngate.core.messages import Usage
-from turngate.core.runs import Run, SubagentEndedEvent, SubagentStoppingContext
-from turngate.core.turn import SubagentFinished
+from turngate.core.session_events import SubagentFinished
+from turngate.core.subagent_run import Run, SubagentEndedEvent, SubagentStoppingContext
 from turngate.errors import UsageError
 from turngate.models.scripted import ScriptedModel
-from turngate.registry import Registry
+from turngate.subagents.limits import Limits
+from turngate.subagents.registry import Registry
+from turngate.subagents.steering import steer_mark
 
 ENDED_ONCE = ["subagent_stop", "subagent_ended"]
 

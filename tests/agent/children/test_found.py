@@ -15,12 +15,12 @@ import pytest
 from tests.agent.children.make import PROMPT, Parent, bash, parent, task, tasks
 from tests.agent.make import appears, hang, records
 from tests.make import rule
-from turngate.agent.children.limits import Limits
-from turngate.core.runs import Run
-from turngate.core.turn import TurnResult
+from turngate.core.session_events import TurnResult
+from turngate.core.subagent_run import Run
 from turngate.errors import StillAtWork
-from turngate.plugins.observers import Plugins
-from turngate.registry import Owner, Registry
+from turngate.plugins.handlers import Plugins
+from turngate.subagents.limits import Limits
+from turngate.subagents.registry import Owner, Registry
 
 BACK = task(run_in_background=True)
 
@@ -61,7 +61,7 @@ def a_run(name: str, project: Path, **fields: Any) -> Run:
 
 def test_a_second_connection_of_one_process_takes_no_lock_from_the_first(state: Path, project: Path) -> None:
     """POSIX drops a process's locks on a file when any descriptor of it is closed."""
-    look = "import sys; from turngate.registry import Registry; r = Registry(sys.argv[1]); print(len(r.all())); r.close()"
+    look = "import sys; from turngate.subagents.registry import Registry; r = Registry(sys.argv[1]); print(len(r.all())); r.close()"
     with register(state) as first, register(state):
         for number in range(20):
             first.register(a_run(f"r{number}", project), may_run=True, most=100)

@@ -11,14 +11,14 @@ from tests.agent.children.make import PROMPT, Parent, bash, parent, task, tasks
 from tests.agent.make import KEEP, REFUSE, lines, refuse, seen
 from tests.make import rule, stop_hooks, write_settings
 from tests.test_seed_scripts import EXECUTOR, Case
-from turngate.agent.children.limits import Limits
 from turngate.core.dialect import CLAUDE, MUX, TURNGATE, Dialect
 from turngate.core.hooks import CommandHook, label
 from turngate.core.messages import ModelRequest, Reply, Said, Text
-from turngate.core.turn import Continuation, SubagentFinished
+from turngate.core.session_events import Continuation, SubagentFinished
 from turngate.core.verdict import outcome
 from turngate.models.scripted import ScriptedModel
-from turngate.settings.files import load_settings
+from turngate.settings.load import load_settings
+from turngate.subagents.limits import Limits
 
 by_dialect = pytest.mark.parametrize("dialect", [TURNGATE, MUX, CLAUDE], ids=lambda dialect: dialect.name)
 WAITED = task(run_in_background=False)

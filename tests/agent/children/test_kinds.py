@@ -8,8 +8,8 @@ import pytest
 from tests.agent.children.make import parent, task
 from tests.agent.make import seen
 from tests.make import rule, write_settings
-from turngate.agent.children.kinds import BUILT_IN, MOST, Kind, described, load_kinds
 from turngate.models.scripted import ScriptedModel
+from turngate.subagents.agent_types import BUILT_IN, MOST, Kind, described, load_kinds
 
 BUILT_IN_KINDS = {kind.name: kind for kind in BUILT_IN}
 

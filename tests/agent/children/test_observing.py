@@ -12,8 +12,8 @@ from tests.agent.children.make import Gate, Parent, bash, parent, sent_back, tas
 from tests.agent.make import KEEP, appears, hang, lines, records, refuse, seen
 from tests.make import rule
 from turngate.core.messages import Usage
-from turngate.core.runs import SubagentEndedEvent
-from turngate.plugins.observers import PluginContext, Plugins, SubagentStopPayload
+from turngate.core.subagent_run import SubagentEndedEvent
+from turngate.plugins.handlers import PluginContext, Plugins, SubagentStopPayload
 
 
 def used(transcript: str) -> Usage:

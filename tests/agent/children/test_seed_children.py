@@ -15,7 +15,7 @@ from tests.agent.make import KEEP, REFUSE, records, refuse, seen
 from tests.make import rule, script
 from turngate.core.dialect import MUX
 from turngate.core.hooks import CommandHook
-from turngate.core.turn import (
+from turngate.core.session_events import (
     Continuation,
     HookFinished,
     HookStarted,
@@ -24,7 +24,7 @@ from turngate.core.turn import (
     ToolFinished,
     ToolStarted,
 )
-from turngate.settings.files import load_settings
+from turngate.settings.load import load_settings
 
 SEEDS = Path(__file__).parents[2] / "data" / "seeds"
 NO_TOOLS = "Subagent should use tools to complete the task"

@@ -13,17 +13,17 @@ from tests.agent.children.make import PROMPT, Gate, bash, parent, sent_back, tas
 from tests.agent.make import KEEP, refuse, seen
 from tests.make import rule, script, write_settings
 from turngate.core.messages import Said
-from turngate.core.runs import (
+from turngate.core.session_events import SubagentRedirected
+from turngate.core.subagent_run import (
     StoppingUsage,
     SubagentStoppingContext,
     SubagentStoppingEvent,
     SubagentStoppingResult,
     stopping_result,
 )
-from turngate.core.turn import SubagentRedirected
 from turngate.errors import UsageError
-from turngate.plugins.observers import Plugins
-from turngate.registry import Registry
+from turngate.plugins.handlers import Plugins
+from turngate.subagents.registry import Registry
 
 # The three runs of the document's diagram
 

@@ -9,12 +9,12 @@ import pytest
 from tests.agent.children.make import PROMPT, Gate, Parent, bash, parent, sent_back, task, tasks, write
 from tests.agent.make import KEEP, appears, hang, lines, lives, records, refuse, seen
 from tests.make import rule, write_settings
-from turngate.agent.children.limits import Limits
-from turngate.agent.children.steering import check_steer
 from turngate.core.dialect import CLAUDE, MUX, TURNGATE, Dialect
-from turngate.core.runs import Run
-from turngate.core.turn import SubagentFinished, SubagentStarted
+from turngate.core.session_events import SubagentFinished, SubagentStarted
+from turngate.core.subagent_run import Run
 from turngate.errors import UsageError
+from turngate.subagents.limits import Limits
+from turngate.subagents.steering import check_steer
 
 # What the parent gets
 

@@ -11,9 +11,9 @@ import pytest
 from tests.agent.children.make import PROMPT, Gate, bash, parent, sent_back, task, tasks
 from tests.agent.make import KEEP, awaited, end_leftovers, hang, records, seen
 from tests.make import rule
-from turngate.agent.children.limits import Limits
 from turngate.core.dialect import CLAUDE
-from turngate.registry import Registry
+from turngate.subagents.limits import Limits
+from turngate.subagents.registry import Registry
 
 BACK = task(run_in_background=True)
 

@@ -2,10 +2,12 @@
 
 from collections.abc import Mapping
 
-from turngate.agent.tools import bash, files, looking, talking, task
-from turngate.agent.tools.given import absolute
+from turngate.agent.tools import bash, files, task
+from turngate.agent.tools import search_tools as looking
+from turngate.agent.tools import user_tools as talking
+from turngate.agent.tools.arguments import absolute
+from turngate.agent.tools.base import Asked, Tool, ToolAnswer, ToolFailed, Workplace
 from turngate.agent.tools.task import ALIASES
-from turngate.agent.tools.tool import Asked, Tool, ToolAnswer, ToolFailed, Workplace
 
 TOOLS: Mapping[str, Tool] = {
     tool.spec.name: tool

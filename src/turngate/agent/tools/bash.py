@@ -5,9 +5,9 @@ import shutil
 from collections.abc import Mapping
 from typing import Any
 
-from turngate.agent.tools.tool import ToolFailed, Workplace, spec
+from turngate.agent.tools.base import ToolFailed, Workplace, spec
 from turngate.core.reports import Exited
-from turngate.core.shorten import cut_in_the_middle
+from turngate.core.text import cut_in_the_middle
 from turngate.ports import Live
 from turngate.runners import passable
 from turngate.shells.process import run_process

@@ -8,10 +8,10 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeVar
 
-from turngate.agent.tools.given import real
-from turngate.agent.tools.search import is_binary, lines, open_regular
-from turngate.agent.tools.tool import ToolFailed, Workplace, spec
-from turngate.tasks import in_thread, to_the_end
+from turngate.agent.tools.arguments import real
+from turngate.agent.tools.base import ToolFailed, Workplace, spec
+from turngate.agent.tools.search_process import is_binary, lines, open_regular
+from turngate.aio import in_thread, to_the_end
 
 LINES = 2000
 LINE = 2000  # characters of one line

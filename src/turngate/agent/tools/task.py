@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from turngate.agent.tools.tool import ToolFailed, Workplace, spec
+from turngate.agent.tools.base import ToolFailed, Workplace, spec
 
 ABOUT = (
     "Starts a subagent that works on a task of its own and gives its report back. It knows nothing of this conversation, "

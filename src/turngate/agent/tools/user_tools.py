@@ -1,0 +1,52 @@
+"""What the agent tells and asks its user: its list of tasks, and questions."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from turngate.agent.tools.base import Asked, Workplace, spec
+
+_MARKS = {"pending": "[ ]", "in_progress": "[>]", "completed": "[x]"}
+
+TODO_WRITE = spec(
+    "TodoWrite",
+    "Replaces the list of tasks that the user sees. For work of several steps: one task in progress, and each "
+    "completed as soon as it is.",
+    {
+        "todos": {
+            "type": "array",
+            "description": "The whole list.",
+            "items": {
+                "type": "object",
+                "properties": {
+                    "content": {"type": "string", "description": "What is to be done: `Run the tests`."},
+                    "status": {"type": "string", "enum": list(_MARKS)},
+                    "activeForm": {
+                        "type": "string",
+                        "description": "The same while it is done: `Running the tests`.",
+                    },
+                },
+                "required": ["content", "status"],
+            },
+        }
+    },
+    needs=("todos",),
+)
+ASK_USER = spec(
+    "AskUser",
+    "Asks the user a question and waits for the answer. Only for what you can not find out yourself.",
+    {
+        "question": {"type": "string"},
+        "options": {"type": "array", "items": {"type": "string"}, "description": "Answers to choose from."},
+    },
+    needs=("question",),
+)
+
+
+async def write_todos(given: Mapping[str, Any], workplace: Workplace) -> str:
+    workplace.todos = [dict(todo) for todo in given["todos"]]
+    lines = [f"{_MARKS[todo['status']]} {todo['content']}" for todo in workplace.todos]
+    return "\n".join(lines) or "(the list is empty)"
+
+
+async def ask_user(given: Mapping[str, Any], _workplace: Workplace) -> str:
+    raise Asked(given["question"], tuple(given.get("options", ())))

@@ -1,0 +1,179 @@
+"""What a session tells while it works, and what a turn came to."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from turngate.core.loop_guard import EndedBy
+from turngate.core.messages import Reply, ToolResult, ToolUse, Usage
+from turngate.core.verdict import HookOutput, HookRun, outputs
+
+Outcome = Literal["completed", "capped", "halted", "waiting", "interrupted", "error"]
+
+OUTCOMES: Mapping[EndedBy, Outcome] = {
+    "allowed": "completed",
+    "capped": "capped",
+    "stalled": "capped",
+    "halted": "halted",
+    "checkpoint": "waiting",
+    "question": "waiting",
+    "interrupt": "interrupted",
+    "max_turns": "error",
+    "error": "error",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class TurnResult:
+    """Everything between a user's message and the moment when control returned to the user."""
+
+    ended_by: EndedBy
+    session_id: str
+    transcript_path: str
+    result: str = ""  # the last answer, in every outcome
+    stop_reason: str | None = None  # why a hook ended the turn, or what went wrong
+    question: str | None = None  # what the agent asks the user
+    continuations: int = 0
+    model_requests: int = 0
+    tool_calls: int = 0
+    usage: Usage = field(default_factory=Usage)
+    duration_ms: int = 0
+    model: str = ""
+    hook_runs: tuple[HookRun, ...] = ()
+    tools: tuple[str, ...] = ()  # the names of those that were used
+    subagents: tuple["SubagentFinished", ...] = ()
+    notices: tuple[str, ...] = ()
+
+    @property
+    def hook_outputs(self) -> tuple[HookOutput, ...]:
+        """What every hook of the turn gave back, in order."""
+        return outputs(self.hook_runs)
+
+    @property
+    def outcome(self) -> Outcome:
+        return OUTCOMES[self.ended_by]
+
+    @property
+    def success(self) -> bool:
+        return self.outcome == "completed"
+
+
+@dataclass(frozen=True)
+class TextDelta:
+    text: str
+
+
+@dataclass(frozen=True)
+class StreamEnd:
+    """The answer is whole and can be shown; the gates have not been asked yet."""
+
+    reply: Reply
+    stop_hook_active: bool = False
+
+
+@dataclass(frozen=True)
+class ToolStarted:
+    use: ToolUse
+
+
+@dataclass(frozen=True)
+class ToolFinished:
+    use: ToolUse
+    result: ToolResult
+    seconds: float
+
+
+@dataclass(frozen=True)
+class HookStarted:
+    event: str
+    hook: str
+
+
+@dataclass(frozen=True)
+class HookFinished:
+    event: str
+    hook: str
+    outcome: str
+    seconds: float
+    said: str | None = None  # whatever it decided
+
+
+@dataclass(frozen=True)
+class Continuation:
+    """A hook asks to go on."""
+
+    prompt: str
+    count: int
+    limit: int | None
+
+
+@dataclass(frozen=True)
+class Notice:
+    """A word to the user, never to the model."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Compacted:
+    trigger: Literal["manual", "auto"]
+    summary: str
+
+
+@dataclass(frozen=True)
+class SubagentStarted:
+    agent_id: str
+    agent_type: str
+    label: str
+
+
+@dataclass(frozen=True)
+class SubagentRedirected:
+    """A hook sends a child on."""
+
+    agent_id: str
+    label: str
+    why: str
+    count: int
+    limit: int | None
+
+
+@dataclass(frozen=True)
+class SubagentFinished:
+    agent_id: str
+    label: str
+    outcome: str  # ok, error, timeout or killed
+    redirects: int
+    seconds: float
+    agent_type: str = ""
+    reason: str = ""  # complete; capped, stalled or halted by hooks; or why it was ended
+
+
+@dataclass(frozen=True)
+class TurnEnd:
+    """Gates and observers are done; control returns to the user."""
+
+    result: TurnResult
+
+
+SessionEvent = (
+    TextDelta | StreamEnd | ToolStarted | ToolFinished | HookStarted | HookFinished
+    | Continuation | Notice | Compacted | SubagentStarted | SubagentRedirected | SubagentFinished | TurnEnd
+)  # fmt: skip
+
+
+def event_json(event: SessionEvent) -> dict[str, Any]:
+    """One event as a line of `stream-json`; what a turn came to follows its end, in an object that `cli` prints."""
+    name = "".join(f"_{c.lower()}" if c.isupper() else c for c in type(event).__name__).lstrip("_")
+    match event:
+        case StreamEnd(reply, active):
+            return {"type": name, "text": reply.text, "stop_hook_active": active}
+        case ToolStarted(use):
+            return {"type": name, "id": use.id, "name": use.name, "input": dict(use.input)}
+        case ToolFinished(use, result, seconds):
+            shown = {"content": result.content, "is_error": result.is_error, "seconds": round(seconds, 4)}
+            return {"type": name, "id": use.id, "name": use.name, **shown}
+        case TurnEnd(result):
+            return {"type": name, "outcome": result.outcome, "ended_by": result.ended_by}
+        case _:
+            return {"type": name, **vars(event)}

@@ -1,0 +1,150 @@
+"""The JSON Schemas of what users write: settings, a hook's input, a hook's output."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from turngate.core.constants import EVENTS, JUDGED_EVENTS, STOP_EVENTS
+from turngate.core.event_fields import FIELDS
+from turngate.settings import keys
+
+_DRAFT = "https://json-schema.org/draft/2020-12/schema"
+
+
+def settings_schema() -> dict[str, Any]:
+    """Editors complete with it; unknown keys are allowed, because other programs read the same files."""
+    return {
+        "$schema": _DRAFT,
+        "title": "Turngate settings",
+        "type": "object",
+        "properties": {
+            "$schema": {"type": "string"},
+            "hooks": {
+                "type": ["object", "null"],
+                "description": "Event → list of groups → list of hooks.",
+                "properties": {event: _groups(event) for event in EVENTS},
+            },
+            "disableAllHooks": {
+                "type": ["boolean", "null"],
+                "description": "true: this family's hooks do not run.",
+            },
+            "env": {**keys.HOOK["env"].schema, "description": "Environment variables for all hooks."},
+            "turngate": {
+                "type": "object",
+                "properties": {name: dict(key.schema) for name, key in keys.TURNGATE.items()},
+            },
+            "agents": _STEERS,
+        },
+    }
+
+
+# Objects of another program: only the one number in them is ours.
+_STEERS: dict[str, Any] = {
+    "description": "How often hooks may redirect a child: `defaults.subagents.maxSteerRestarts`.",
+    "properties": {
+        "defaults": {
+            "properties": {
+                "subagents": {"properties": {"maxSteerRestarts": {"type": ["integer", "null"], "minimum": 0}}}
+            }
+        }
+    },
+}
+
+
+def _groups(event: str) -> dict[str, Any]:
+    kinds = [kind for kind in keys.BODY if event in JUDGED_EVENTS or kind not in ("prompt", "agent")]
+    group = {
+        "type": "object",
+        "required": ["hooks"],
+        "properties": {
+            "matcher": {"type": ["string", "null"], "description": _matcher_words(event)},
+            "hooks": {"type": "array", "items": {"anyOf": [_hook(kind) for kind in kinds]}},
+        },
+    }
+    return {"type": "array", "items": group}
+
+
+def _matcher_words(event: str) -> str:
+    field = EVENTS[event]
+    return (
+        f"Held against `{field}`: names with | between, or a regular expression."
+        if field
+        else "Ignored on this event."
+    )
+
+
+def _hook(kind: str) -> dict[str, Any]:
+    own = {name: dict(key.schema) for name, key in keys.HOOK.items() if kind in key.kinds}
+    return {
+        "type": "object",
+        "required": ["type", keys.BODY[kind]],
+        "properties": {"type": {"const": kind}, **own},
+    }
+
+
+_TYPES: Mapping[type | tuple[type, ...], str] = {
+    str: "string", bool: "boolean", int: "integer", (int, float): "number", dict: "object", list: "array",
+}  # fmt: skip
+
+
+def input_schema() -> dict[str, Any]:
+    """What a hook reads on stdin: six fields are always there on a stop."""
+    six = ["session_id", "transcript_path", "cwd", "permission_mode", "hook_event_name", "stop_hook_active"]
+    stops = {"properties": {"hook_event_name": {"enum": list(STOP_EVENTS)}}}
+    return {
+        "$schema": _DRAFT,
+        "title": "What a Turngate hook reads on stdin",
+        "type": "object",
+        "required": six[:5],
+        "properties": {
+            **{name: {"type": _TYPES[wanted]} for name, (wanted, _) in FIELDS.items()},
+            "hook_event_name": {"enum": list(EVENTS)},
+            "outcome": {"enum": ["ok", "error", "timeout"]},
+        },
+        "if": stops,
+        "then": {"required": six},
+    }
+
+
+def output_schema() -> dict[str, Any]:
+    """What a hook may print on stdout, with exit code 0."""
+    return {
+        "$schema": _DRAFT,
+        "title": "What a hook may print on stdout for Turngate",
+        "type": "object",
+        "properties": {
+            "decision": {
+                "enum": ["block", "deny", "approve", "allow", None],
+                "description": "block: the agent goes on.",
+            },
+            "reason": {"type": "string", "description": "What the agent is told; needed with a block."},
+            "continue": {
+                "type": "boolean",
+                "description": "false: the turn ends now, whatever anybody says.",
+            },
+            "stopReason": {
+                "type": "string",
+                "description": "What the user is told when `continue` is false.",
+            },
+            "suppressOutput": {"type": "boolean", "description": "true: keep stdout off the transcript."},
+            "systemMessage": {"type": "string", "description": "A word to the user, never to the model."},
+            "hookSpecificOutput": {
+                "type": "object",
+                "required": ["hookEventName"],
+                "properties": {
+                    "hookEventName": {"enum": list(EVENTS)},
+                    "additionalContext": {"type": "string", "description": "Advice for the agent."},
+                    "permissionDecision": {"enum": ["allow", "deny", "ask"]},
+                    "permissionDecisionReason": {"type": "string"},
+                },
+            },
+        },
+        "if": {"properties": {"decision": {"enum": ["block", "deny"]}}, "required": ["decision"]},
+        "then": {"required": ["reason"]},
+    }
+
+
+SCHEMAS: Mapping[str, Callable[[], dict[str, Any]]] = {
+    "settings": settings_schema,
+    "input": input_schema,
+    "output": output_schema,
+}

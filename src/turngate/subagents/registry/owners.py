@@ -1,0 +1,70 @@
+"""Who looks after runs, and whether they still live: a lock that the system lets go of when they die."""
+
+import contextlib
+import fcntl
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Literal
+
+from turngate.errors import RegistryError
+from turngate.journal import make_private
+from turngate.subagents.registry.rows import new_id
+
+OWNERS = "owners"  # their folder in the state folder
+
+
+@dataclass
+class Owner:
+    """Whoever runs children holds a lock as long as it lives; the system lets go of it when it dies, however it dies."""
+
+    folder: str
+    id: str = field(default_factory=new_id)
+    _fd: int = -1
+
+    def take(self) -> None:
+        path = os.path.join(self.folder, self.id)
+        try:
+            make_private(self.folder)
+            self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            fcntl.flock(self._fd, fcntl.LOCK_EX)
+        except OSError as error:
+            raise RegistryError(f"the owner's lock {path} can not be taken: {error}") from error
+        with contextlib.suppress(OSError):  # for people; a full disk takes no more than that
+            os.write(self._fd, str(os.getpid()).encode())
+
+    def release(self) -> None:
+        if self._fd >= 0:
+            with contextlib.suppress(OSError):
+                os.unlink(os.path.join(self.folder, self.id))
+            os.close(self._fd)
+            self._fd = -1
+
+
+@contextlib.contextmanager
+def gone(folder: str, owner: str) -> Iterator[Literal["died", "left"] | None]:
+    """How an owner went; None: it is there. Who let go in order took its lock file along.
+
+    While somebody has the answer that an owner died, nobody else gets it.
+    """
+    try:
+        fd = os.open(os.path.join(folder, owner), os.O_RDWR | os.O_CLOEXEC)
+    except FileNotFoundError:
+        yield "left"
+        return
+    except OSError:
+        yield None
+        return
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        yield None
+    else:
+        yield "died"
+    finally:
+        os.close(fd)
+
+
+def is_gone(state: str, owner: str) -> bool:
+    with gone(os.path.join(state, OWNERS), owner) as how:
+        return how is not None
