@@ -24,7 +24,7 @@ from typing import Any
 from turngate.agent.session import Session
 from turngate.agent.transcript import read_records
 from turngate.core.hooks import CommandHook
-from turngate.core.messages import ModelRequest, Reply, Said, Text, ToolUse
+from turngate.core.messages import ModelRequest, Reply, Text, ToolUse, UserMessage
 from turngate.core.settings import Rule, Settings
 from turngate.core.subagent_run import (
     OPEN,
@@ -34,8 +34,8 @@ from turngate.core.subagent_run import (
     SubagentStoppingEvent,
 )
 from turngate.plugins.handlers import Plugins, SubagentStopPayload
-from turngate.subagents.limits import Limits
-from turngate.subagents.manager import Family
+from turngate.subagents.limits import SubagentLimits
+from turngate.subagents.manager import SubagentManager
 from turngate.subagents.registry import Registry
 
 REDIRECTS = 2
@@ -45,7 +45,7 @@ RESTART = ("marked", "aborted", "cleared", "settled", "sent", "replaced")
 UNSENT = ("unmarked",)  # the new prompt could not be sent
 PARENT = ("taking", "taken")  # the parent's conversation has a report; then the register knows it too
 STEPS = (*BEGINNING, *COMPLETION, *RESTART, *UNSENT, *PARENT)
-PATIENT = Limits(recoveries=10**6, rapid=10**6)
+PATIENT = SubagentLimits(recoveries=10**6, rapid=10**6)
 FEW = 5  # children of a worker that is killed at one step
 ENOUGH = 20  # failures of workers after which nobody begins another one
 TOO_LONG = 60.0  # seconds for one worker that nobody kills
@@ -137,7 +137,7 @@ class Answering:
     context: int = 200_000
 
     async def ask(self, request: ModelRequest, tell: Callable[[str], None]) -> Reply:
-        said = [message.text for message in request.messages if isinstance(message, Said)]
+        said = [message.text for message in request.messages if isinstance(message, UserMessage)]
         if request.agent == "main":
             return _delegated(request)
         begun = time.time()
@@ -155,7 +155,7 @@ class Answering:
 def _delegated(request: ModelRequest) -> Reply:
     """The parent asks for the children that the user has just named, and waits for them."""
     last = request.messages[-1]
-    if not (isinstance(last, Said) and last.text.startswith(BEGIN)):
+    if not (isinstance(last, UserMessage) and last.text.startswith(BEGIN)):
         return Reply((Text("heard"),))
     labels = last.text.removeprefix(BEGIN).split()
     uses = (ToolUse(f"{time.time_ns()}-{label}", "Task", asked_for(label)) for label in labels)
@@ -190,7 +190,7 @@ def redirect(number: int) -> str:
 
 
 def session_of(
-    place: Place, on_step: OnStep, limits: Limits = PATIENT, model: Answering | None = None
+    place: Place, on_step: OnStep, limits: SubagentLimits = PATIENT, model: Answering | None = None
 ) -> Session:
     plugins, rules = Plugins(), (Rule("SubagentStop", CommandHook(COMMAND)),)
     if not place.command:
@@ -220,7 +220,7 @@ async def _reach_nobody(_: Run) -> None:
 
 
 async def work(
-    place: Place, on_step: OnStep, limits: Limits = PATIENT, model: Answering | None = None
+    place: Place, on_step: OnStep, limits: SubagentLimits = PATIENT, model: Answering | None = None
 ) -> None:
     """Starts the children that are not there yet, and works until none of them is open."""
     async with asyncio.timeout(TOO_LONG), session_of(place, on_step, limits, model) as session:
@@ -346,10 +346,10 @@ def _die_after_a_kill() -> None:
 def _die_before_the_register_knows() -> None:
     """The parent's conversation has the result of a tool, on disk."""
 
-    def dying(self: Family, key: str) -> None:
+    def dying(self: SubagentManager, key: str) -> None:
         die()
 
-    Family.handed = dying  # type: ignore[method-assign]
+    SubagentManager.handed = dying  # type: ignore[method-assign]
 
 
 def note(path: str, line: str) -> None:
@@ -365,7 +365,7 @@ def killed_at(folder: str, kills: Sequence[Kill], *, command: bool = False) -> F
     """One worker after another is killed where it is said; then one finishes, and the parent hears of it."""
     started, place = time.monotonic(), made(Place(folder, "parent", FEW, command))
     figures = Figures()
-    limits = Limits(recoveries=PATIENT.recoveries, rapid=PATIENT.rapid, at_once=2)
+    limits = SubagentLimits(recoveries=PATIENT.recoveries, rapid=PATIENT.rapid, at_once=2)
     for kill in kills:
         if kill[0] not in PARENT:
             figures.kills += _died(forked(work, place, kill, limits), kill, figures)

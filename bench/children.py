@@ -18,7 +18,7 @@ from turngate.agent.session import Session
 from turngate.core.messages import ModelRequest, Reply, Text
 from turngate.core.settings import Settings
 from turngate.core.subagent_run import Run
-from turngate.subagents.limits import Limits
+from turngate.subagents.limits import SubagentLimits
 from turngate.subagents.registry import Registry, new_id
 
 BLOCK = b"x" * 4096
@@ -192,7 +192,7 @@ async def waiting(at_once: int) -> float:
     with tempfile.TemporaryDirectory() as folder:
         session = Session(
             folder, Silent(answers=False), Settings(), state=os.path.join(folder, "state"),
-            children=Limits(at_once=at_once, on_machine=10**6),
+            children=SubagentLimits(at_once=at_once, on_machine=10**6),
         )  # fmt: skip
         async with session:
             await session.open()

@@ -31,14 +31,14 @@ from bench.chaos import (
     start,
     work,
 )
-from turngate.agent.session_store import chat_path, read_past
+from turngate.agent.session_store import main_transcript_path, read_conversation
 from turngate.agent.transcript import read_records
-from turngate.core.messages import Message, Reply, Results, Said
-from turngate.subagents.limits import Limits
+from turngate.core.messages import Message, Reply, ToolResults, UserMessage
+from turngate.subagents.limits import SubagentLimits
 from turngate.subagents.registry import Registry
 
-ONE_AT_ONCE = Limits(recoveries=PATIENT.recoveries, rapid=PATIENT.rapid, at_once=1)
-ONE_TRY = Limits(recoveries=PATIENT.recoveries, rapid=PATIENT.rapid, announce_tries=1)
+ONE_AT_ONCE = SubagentLimits(recoveries=PATIENT.recoveries, rapid=PATIENT.rapid, at_once=1)
+ONE_TRY = SubagentLimits(recoveries=PATIENT.recoveries, rapid=PATIENT.rapid, announce_tries=1)
 NEVER = 600.0  # seconds until a child answers that is to be killed
 
 # `killed`: the register knows of the kill, nobody else; `stopped`: a plugin has been told `subagent_stop`;
@@ -104,9 +104,9 @@ def _found(place: Place, exits: list[int]) -> Found:
     runs = runs_of(registry, place)
     waiting = len(registry.inbox(place.session))
     registry.close()
-    path = chat_path(place.state, place.session)
+    path = main_transcript_path(place.state, place.session)
     keys = Counter(record["key"] for record in read_records(path) if "key" in record)
-    shown = [text for message in read_past(path).messages for text in _texts(message)]
+    shown = [text for message in read_conversation(path).messages for text in _texts(message)]
     told = [json.loads(line) for line in Path(place.log).read_text().splitlines()]
     chains = [[run for run in runs if run.label == label] for label in place.labels]
 
@@ -133,9 +133,9 @@ def _found(place: Place, exits: list[int]) -> Found:
 
 def _texts(message: Message) -> list[str]:
     match message:
-        case Said(text):
+        case UserMessage(text):
             return [text]
-        case Results(results):
+        case ToolResults(results):
             return [result.content for result in results]
         case Reply():
             return []

@@ -30,7 +30,7 @@ from turngate import (
 )
 from turngate import Block as Refusal
 from turngate.core.dialect import TURNGATE
-from turngate.models.resolve import Judges
+from turngate.models.resolve import JudgeModels
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -144,7 +144,7 @@ def test_each_use_of_a_prompt_hook_has_a_question_that_can_be_asked(project: Pat
         prompt, *view = re.findall(r"`([^`]*)`", cell)
         model = ScriptedModel({"judge": ['{"ok": false, "reason": "not yet"}']})
         hook = PromptHook(prompt, transcript="digest" if view else None)
-        world = World(LocalShell(), str(project), judge=Judges(session=model))
+        world = World(LocalShell(), str(project), judge=JudgeModels(session=model))
         event = StopEvent(session_id="s", last_assistant_message="Done.")
         verdict = asyncio.run(ask_hooks(event, Options({"Stop": [hook]}).settings(), world))
         uses.append((use, [run.decision for run in verdict.runs]))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from turngate.runners.command import ALL_TOGETHER, LONGEST, passable
+from turngate.runners.command import ALL_TOGETHER, LONGEST, sanitize_env
 
 PLAIN = {"PATH": "/bin", "EMPTY": "", "LANG": "C"}
 
@@ -15,10 +15,14 @@ PLAIN = {"PATH": "/bin", "EMPTY": "", "LANG": "C"}
     ],
 )  # fmt: skip
 def test_one_bad_variable_is_left_out_and_the_others_are_passed(bad: dict[str, str]) -> None:
-    assert (passable({**PLAIN, **bad}), passable({**bad, **PLAIN}), passable(PLAIN)) == (PLAIN, PLAIN, PLAIN)
+    assert (sanitize_env({**PLAIN, **bad}), sanitize_env({**bad, **PLAIN}), sanitize_env(PLAIN)) == (
+        PLAIN,
+        PLAIN,
+        PLAIN,
+    )
 
 
 def test_where_the_room_is_short_the_later_variables_come_first() -> None:
     many = {f"V{number}": "x" * (LONGEST - 100) for number in range(15)}
-    kept = passable(many)
+    kept = sanitize_env(many)
     assert (list(kept), len(kept) * LONGEST) == ([f"V{number}" for number in range(14, 4, -1)], ALL_TOGETHER)

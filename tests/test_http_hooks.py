@@ -22,7 +22,7 @@ from turngate.core.hook_input import encode, run_json
 from turngate.core.hooks import HttpHook
 from turngate.core.reports import Broke, Replied, Report, TimedOut
 from turngate.core.session_events import TurnResult
-from turngate.core.settings import Settings, UrlList
+from turngate.core.settings import AllowedUrls, Settings
 from turngate.core.verdict import Continue, Stop, Verdict, outcome, warnings
 from turngate.engine import ask_hooks
 from turngate.journal import Journal, session_folder
@@ -364,7 +364,7 @@ def test_nothing_is_sent_to_another_host(project: Path) -> None:
 
 def test_a_redirect_out_of_the_allowed_addresses_is_not_followed(project: Path) -> None:
     with answering(to("/admin")) as endpoint:
-        allowed = (UrlList((f"{endpoint.url}/hooks/",), "user"),)
+        allowed = (AllowedUrls((f"{endpoint.url}/hooks/",), "user"),)
         report, _, _ = under(project, settings(HttpHook(f"{endpoint.url}/hooks/a"), allowed_urls=allowed))
     said = f"{endpoint.url}/admin is not among the `turngate.allowedUrls` of your settings"
     assert (report, endpoint.paths) == (Broke(said), ["/hooks/a"])
@@ -426,7 +426,7 @@ def test_a_redirect_that_holds_a_secret_does_not_show_it(
     monkeypatch.setenv("TOKEN", SECRET)
     place, allowed, said = PLACES[name]
     with answering(to(place), {"status": 500}) as endpoint:
-        lists = tuple(UrlList((endpoint.url + path,), "user") for path in allowed)
+        lists = tuple(AllowedUrls((endpoint.url + path,), "user") for path in allowed)
         hook = HttpHook(f"{endpoint.url}/a", headers=SENT, allowed_env_vars=("TOKEN",))
         report, _, _ = under(project, settings(hook, allowed_urls=lists))
     assert report == Broke(said.format(endpoint.url))

@@ -19,7 +19,7 @@ from tests.agent.children.make import task
 from tests.agent.make import KEEP, refuse, seen, shown
 from tests.anthropic_server import playing
 from tests.make import ask, rule, script, settings, stop_event, write_settings
-from turngate.agent.hook_agent import Inspector
+from turngate.agent.hook_agent import HookAgent
 from turngate.agent.session import Session
 from turngate.cli.main import main
 from turngate.core.constants import EVENTS, JUDGED_EVENTS
@@ -29,14 +29,14 @@ from turngate.core.events import PreToolUse, StopHookInput
 from turngate.core.hook_input import encode, run_json
 from turngate.core.hooks import AgentHook, CallbackHook, Hook, PromptHook
 from turngate.core.judge import INSTRUCTIONS, SCHEMA, expanded
-from turngate.core.messages import Evaluation, ModelRequest, Reply, Said, Usage
+from turngate.core.messages import Evaluation, ModelRequest, Reply, Usage, UserMessage
 from turngate.core.reports import Broke, Judged, Skipped, TimedOut
 from turngate.core.session_events import Continuation, SessionEvent, TurnResult
 from turngate.core.settings import Settings
 from turngate.core.verdict import HookRun, outcome
 from turngate.engine import ask_hooks
 from turngate.errors import ModelError, UsageError
-from turngate.models.resolve import Judges
+from turngate.models.resolve import JudgeModels
 from turngate.models.scripted import ScriptedModel
 from turngate.options import InvalidOptions, Options
 from turngate.ports import Model, World
@@ -139,7 +139,7 @@ def test_by_default_the_judge_is_told_the_hooks_input_and_no_word_of_the_transcr
     played = play(project, [YES], main=main, allow=["Bash"])
     (request,) = played.judged
     assert request == ModelRequest(
-        messages=(Said(expanded(CHECK, json.dumps(played.told[0], separators=(",", ":")), TURNGATE)),),
+        messages=(UserMessage(expanded(CHECK, json.dumps(played.told[0], separators=(",", ":")), TURNGATE)),),
         system=INSTRUCTIONS,
         agent="judge",
         schema=SCHEMA,
@@ -333,7 +333,7 @@ def asked(project: Path, hook: PromptHook, dialect: Dialect = TURNGATE, records:
     """What a judge is asked about a stop with this transcript."""
     model = ScriptedModel({"judge": [YES]})
     event = stop_event(transcript_path=written(project, records), cwd=str(project))
-    world = World(LocalShell(), str(project), judge=Judges(session=model))
+    world = World(LocalShell(), str(project), judge=JudgeModels(session=model))
     asyncio.run(ask_hooks(event, settings(hook, dialect=dialect), world))
     ((said,),) = (request.messages for request in model.requests)
     told = encode(event, dialect).decode().strip()
@@ -420,7 +420,7 @@ def test_a_judge_is_told_by_its_instructions_that_records_are_data() -> None:
 
 def test_a_transcript_that_is_not_there_leaves_the_input(project: Path) -> None:
     model = ScriptedModel({"judge": [YES]})
-    world = World(LocalShell(), str(project), judge=Judges(session=model))
+    world = World(LocalShell(), str(project), judge=JudgeModels(session=model))
     hook = PromptHook("Is it done?", transcript="digest")
     asyncio.run(ask_hooks(stop_event(transcript_path="/nowhere"), settings(hook), world))
     told = encode(stop_event(transcript_path="/nowhere"), TURNGATE).decode().strip()
@@ -531,10 +531,10 @@ def test_an_interrupt_leaves_no_stubborn_model_behind_however_often_it_comes(
         hook: Hook = AgentHook("Look.") if kind == "agent" else PromptHook(CHECK)
         own: Model = stubborn if kind == "main" else ScriptedModel({"main": ["done"]})
         session = Session(str(project), own, settings(hook), models=lambda _: stubborn)
-        session.judges = Judges("test:stubborn", own, lambda _: stubborn)
+        session.judges = JudgeModels("test:stubborn", own, lambda _: stubborn)
         session.world.judge = session.judges
         if kind == "agent":
-            session.world.inspect = Inspector(
+            session.world.inspect = HookAgent(
                 str(project), session.settings, session.state, lambda _: stubborn, dict(os.environ)
             )
         turn = asyncio.create_task(session.send("go"))
@@ -674,7 +674,7 @@ def found_by(
     if session is not None:
         own = ScriptedModel({})
         own.name = session
-    judges = Judges(judge, own, replaced, environ)
+    judges = JudgeModels(judge, own, replaced, environ)
     return judges(named).name
 
 
@@ -714,7 +714,7 @@ def test_the_hooks_model_comes_before_the_settings_and_a_small_one_before_the_se
 
 def test_a_judge_is_made_once_and_the_sessions_model_is_the_sessions() -> None:
     own = ScriptedModel({}, "scripted:/x.json")
-    judges = Judges(None, own, replaced, {})
+    judges = JudgeModels(None, own, replaced, {})
     assert (judges("a:b") is judges("a:b"), judges("a:b") is judges("a:c"), judges(None) is own) == (
         True,
         False,
@@ -724,7 +724,7 @@ def test_a_judge_is_made_once_and_the_sessions_model_is_the_sessions() -> None:
 
 def test_without_a_session_a_setting_or_a_key_there_is_no_judge() -> None:
     with pytest.raises(UsageError) as raised:
-        Judges(environ={})(None)
+        JudgeModels(environ={})(None)
     assert str(raised.value) == (
         "no model is there to answer it: give the hook a `model`, the settings a `judge`, or set ANTHROPIC_API_KEY"
     )
@@ -802,7 +802,7 @@ def test_a_model_that_can_not_be_held_to_a_schema_is_told_the_form_in_words(
 
 
 async def judged_live(project: Path, name: str) -> HookRun:
-    judges = Judges(name)
+    judges = JudgeModels(name)
     world = World(LocalShell(), str(project), judge=judges)
     verdict = await ask_hooks(stop_event(), settings(PromptHook(CHECK)), world)
     await judges.close()

@@ -21,12 +21,12 @@ from turngate.core.loop_guard import GoHome, GoOn, LoopGuard, new_guard
 from turngate.core.plan import plan
 from turngate.core.reports import Exited, Report, Returned
 from turngate.core.settings import Layer, Settings, merge
-from turngate.core.text import cut_in_the_middle
+from turngate.core.text import truncate_middle
 from turngate.core.verdict import Continue, HookRun, Stop, Verdict, conclude
 from turngate.ports import TAIL, Output
 from turngate.settings.lint import lint
 from turngate.settings.load import load_settings
-from turngate.settings.parse import read_layer
+from turngate.settings.parse import parse_layer
 
 many = examples(max_examples=200, deadline=None)
 some = examples(max_examples=100, deadline=None)
@@ -38,7 +38,7 @@ dialects = st.sampled_from([*DIALECTS.values()])
 @given(value=settings_values(), dialect=dialects, level=st.sampled_from(LEVELS))
 @many
 def test_any_json_value_becomes_a_layer(value: Any, dialect: Dialect, level: str) -> None:
-    layer = read_layer(value, file="f", level=level, family=dialect.families[0], dialect=dialect)
+    layer = parse_layer(value, file="f", level=level, family=dialect.families[0], dialect=dialect)
     assert all(each.hook.timeout is None or 0 < each.hook.timeout < math.inf for each in layer.rules)
     assert all(str(problem).encode() for problem in layer.problems)
 
@@ -61,7 +61,7 @@ def test_any_layers_become_settings_that_can_be_planned_and_looked_at(
 def layer_of(value: Any, dialect: Dialect) -> st.SearchStrategy[Layer]:
     places = st.tuples(st.sampled_from(LEVELS), st.sampled_from(dialect.families))
     return places.map(
-        lambda place: read_layer(value, file="f", level=place[0], family=place[1], dialect=dialect)
+        lambda place: parse_layer(value, file="f", level=place[0], family=place[1], dialect=dialect)
     )
 
 
@@ -437,7 +437,7 @@ def test_a_text_that_was_cut_in_the_middle_is_never_longer_than_allowed(
 ) -> None:
     size = limit + more
     text = (letters * (size // len(letters) + 1))[:size]
-    cut = cut_in_the_middle(text, limit, whole)
+    cut = truncate_middle(text, limit, whole)
     assert len(cut) <= limit
     assert (cut[:20], cut[-20:]) == (text[:20], text[-20:])
     assert ("the whole text could not be kept" if whole is None else f"the whole text is in {whole}]") in cut

@@ -23,7 +23,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from turngate.core.messages import Usage
 from turngate.core.subagent_run import Run, RunState
 from turngate.errors import RegistryError
-from turngate.journal import make_private
+from turngate.journal import make_private_dir
 from turngate.subagents.registry import FROZEN_MOST, Owner, Registry, frozen
 
 NONE = 10**6  # more room than anybody takes
@@ -69,7 +69,7 @@ def registry(state: Path) -> Iterator[Registry]:
 @contextlib.contextmanager
 def opened(state: Path) -> Iterator[Registry]:
     registry = Registry(str(state))
-    make_private(registry.owners)
+    make_private_dir(registry.owners)
     try:
         yield registry
     finally:

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 
-async def to_the_end(work: Awaitable[T]) -> T:
+async def finish_despite_cancel(work: Awaitable[T]) -> T:
     """Finishes bounded work although the task is cancelled meanwhile, however often; then the cancellation passes."""
     task = asyncio.ensure_future(work)
     cancelled = False
@@ -27,7 +27,7 @@ async def to_the_end(work: Awaitable[T]) -> T:
     return task.result()
 
 
-async def in_thread(function: Callable[..., T], *arguments: object) -> T:
+async def run_in_thread(function: Callable[..., T], *arguments: object) -> T:
     """Calls a function in a thread of its own: a pool can be busy, and one that never returns holds up no exit.
 
     Raises RuntimeError when no thread can be started.
@@ -35,7 +35,7 @@ async def in_thread(function: Callable[..., T], *arguments: object) -> T:
     return await _started(function, *arguments)
 
 
-class Worker:
+class SerialThread:
     """One thread that does what it is given, one after the other: to start a thread costs as much as a small write.
 
     Like `in_thread` it holds up no exit.
@@ -62,7 +62,7 @@ class Worker:
             work()
 
 
-async def off_the_loop(function: Callable[..., T], *arguments: object) -> T:
+async def run_in_thread_or_inline(function: Callable[..., T], *arguments: object) -> T:
     """Calls a function of our own, whose work is bounded, in a thread; where none can be had, it is called here."""
     try:
         done = _started(function, *arguments)
@@ -137,7 +137,7 @@ async def call(callback: Callable[[Any], Any], event: Any) -> Any:
     """
     if _is_async(callback):
         return await _driven(callback(event))
-    result = await in_thread(callback, event)
+    result = await run_in_thread(callback, event)
     return await _driven(_awaited(result)) if inspect.isawaitable(result) else result
 
 
@@ -147,7 +147,7 @@ def _is_async(callback: Callable[[Any], Any]) -> bool:
     return inspect.iscoroutinefunction(callback) or inspect.iscoroutinefunction(type(callback).__call__)
 
 
-async def unless_cancelled(work: Awaitable[T]) -> T:
+async def raise_if_cancelled(work: Awaitable[T]) -> T:
     """Foreign code that swallows our cancellation has no answer either."""
     ours = asyncio.current_task()
     before = ours.cancelling() if ours else 0
@@ -157,7 +157,7 @@ async def unless_cancelled(work: Awaitable[T]) -> T:
     return answer
 
 
-async def leaving(work: Awaitable[T]) -> T:
+async def run_isolated(work: Awaitable[T]) -> T:
     """Foreign code in a task of its own: our cancellation is no answer, whatever it makes of it.
 
     It gets half a second to clean up, and then it is ended. Raises CancelledItself.
@@ -170,7 +170,7 @@ async def leaving(work: Awaitable[T]) -> T:
         task.add_done_callback(_looked_at)
         task.cancel()
         try:
-            await to_the_end(asyncio.wait({task}, timeout=STUBBORN))
+            await finish_despite_cancel(asyncio.wait({task}, timeout=STUBBORN))
         finally:  # however often we are cancelled meanwhile
             if not task.done():  # or the loop would wait for it when the program ends
                 _close(inner)
@@ -288,7 +288,7 @@ def _close(work: Coroutine[Any, Any, Any]) -> None:
         work.close()
 
 
-def is_cancelled() -> bool:
+def current_task_cancelled() -> bool:
     """Is it our own task that was cancelled, and not something that foreign code cancelled itself?"""
     task = asyncio.current_task()
     return task is None or task.cancelling() > 0

@@ -7,7 +7,7 @@ from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 
-from turngate.aio import CancelledItself, is_cancelled, off_the_loop, told
+from turngate.aio import CancelledItself, current_task_cancelled, run_in_thread_or_inline, told
 from turngate.core.decisions import Decision, Fault
 from turngate.core.events import Event
 from turngate.core.hook_input import run_json, verdict_json
@@ -16,11 +16,11 @@ from turngate.core.interpret import interpret
 from turngate.core.plan import plan
 from turngate.core.reports import Broke, Detached, Report, Skipped, TimedOut
 from turngate.core.settings import Rule, Settings
-from turngate.core.text import long_texts, shortened
-from turngate.core.verdict import HookRun, Stop, Verdict, conclude, ends_asking
-from turngate.ports import Live, World
+from turngate.core.text import oversized_texts, shortened
+from turngate.core.verdict import HookRun, Stop, Verdict, conclude, stops_sequence
+from turngate.ports import RunContext, World
 from turngate.runners import run_hook
-from turngate.shells.process_slots import room_for_processes
+from turngate.shells.process_slots import process_slot
 
 
 async def ask_hooks(event: Event, settings: Settings, world: World) -> Verdict:
@@ -53,7 +53,7 @@ async def _ask_in_order(
     for place, rule in enumerate(rules):
         run, _ = await _attempt(rule, event, settings, world, deadline)
         runs.append(replace(run, finished=place) if place else run)
-        if order == "first_block" and run.mode == "gate" and ends_asking(run, settings.dialect):
+        if order == "first_block" and run.mode == "gate" and stops_sequence(run, settings.dialect):
             passed = Skipped("an earlier hook refused already", on_purpose=True)
             return (*runs, *(_judged(later, passed, settings) for later in rules[place + 1 :]))
     return tuple(runs)
@@ -71,7 +71,7 @@ async def _attempt(
 ) -> tuple[HookRun, float]:
     """One run, as soon as there is room for its process; the wait is not on its own time."""
     if isinstance(rule.hook, CommandHook) and not rule.hook.detached:
-        async with room_for_processes():
+        async with process_slot():
             return await _run(rule, event, settings, world, deadline)
     return await _run(rule, event, settings, world, deadline)
 
@@ -84,7 +84,7 @@ async def _run(
     limit = settings.timeout_of(rule)
     if deadline is not None:
         limit = min(limit, deadline - started)
-    live = Live()
+    live = RunContext()
     if world.watch:
         world.watch(rule, None)
     if rule.hook.detached:
@@ -97,7 +97,7 @@ async def _run(
             raise
     ended = time.monotonic()
     run = _judged(rule, report, settings, live, seconds=ended - started, timeout=limit)
-    if too_long := long_texts(run.decision, settings.dialect):
+    if too_long := oversized_texts(run.decision, settings.dialect):
         run = await _shortened(run, too_long, event, settings, world)
     if world.watch:
         world.watch(rule, run)
@@ -107,7 +107,7 @@ async def _run(
 
 
 async def _report(
-    rule: Rule, event: Event, settings: Settings, world: World, limit: float, live: Live
+    rule: Rule, event: Event, settings: Settings, world: World, limit: float, live: RunContext
 ) -> Report:
     """The one timeout and the one except around foreign code. What comes after the limit does not count."""
     if limit <= 0:
@@ -122,7 +122,7 @@ async def _report(
     except CancelledItself:
         report = Broke("it cancelled itself")
     except asyncio.CancelledError:
-        if is_cancelled():
+        if current_task_cancelled():
             raise
         report = Broke("it cancelled itself")
     except (KeyboardInterrupt, GeneratorExit):
@@ -135,7 +135,7 @@ async def _report(
     return report
 
 
-def _remember_cost(rule: Rule, event: Event, settings: Settings, world: World, live: Live) -> None:
+def _remember_cost(rule: Rule, event: Event, settings: Settings, world: World, live: RunContext) -> None:
     """Of a hook that was interrupted: its model was paid all the same."""
     if live.evaluation and world.store:
         run = _judged(rule, Skipped("it was interrupted", on_purpose=True), settings, live)
@@ -152,9 +152,9 @@ def _detach(rule: Rule, event: Event, settings: Settings, world: World, limit: f
     is_command = isinstance(rule.hook, CommandHook)
 
     async def run() -> None:
-        live = Live()
+        live = RunContext()
         try:
-            async with room_for_processes(background=True) if is_command else nullcontext():
+            async with process_slot(background=True) if is_command else nullcontext():
                 report = await _report(rule, event, settings, world, limit, live)
         except asyncio.CancelledError:
             report = Skipped("it did not end in time and was ended")
@@ -171,7 +171,7 @@ def _detach(rule: Rule, event: Event, settings: Settings, world: World, limit: f
 
 
 def _judged(
-    rule: Rule, report: Report, settings: Settings, live: Live | None = None, *,
+    rule: Rule, report: Report, settings: Settings, live: RunContext | None = None, *,
     seconds: float = 0.0, timeout: float | None = None,
 ) -> HookRun:  # fmt: skip
     remarks = live.remarks if live else ()
@@ -202,7 +202,7 @@ async def _shortened(
 
 
 async def _kept(text: str, event: Event, world: World) -> str | None:
-    return await off_the_loop(world.store.keep, event.session_id, text) if world.store else None
+    return await run_in_thread_or_inline(world.store.keep, event.session_id, text) if world.store else None
 
 
 def _remember(verdict: Verdict, event: Event, settings: Settings, world: World) -> None:

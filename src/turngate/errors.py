@@ -26,7 +26,7 @@ class RegistryError(TurngateError):
     """The register of children's runs can not be read or written."""
 
 
-class StillAtWork(RegistryError):
+class SubagentBusy(RegistryError):
     """One child works on one thing at a time."""
 
 

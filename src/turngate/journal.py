@@ -65,9 +65,9 @@ class Journal:
         data = text.encode("utf-8", "replace")
         path = os.path.join(folder, hashlib.sha256(data).hexdigest()[:16] + ".txt")
         try:
-            make_private(folder)
+            make_private_dir(folder)
             _forget_oldest(folder, len(data))
-            with open(open_plain(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), "wb") as file:
+            with open(open_regular_file(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), "wb") as file:
                 file.write(data)
         except OSError as error:
             self._failed(error)
@@ -119,13 +119,13 @@ _Lines = queue.SimpleQueue[tuple[str, Mapping[str, Any]] | None]
 
 
 def _append(folder: str, line: bytes) -> None:
-    make_private(folder)
+    make_private_dir(folder)
     path = os.path.join(folder, JOURNAL)
     while True:
-        fd = open_plain(path, os.O_RDWR | os.O_CREAT | os.O_APPEND)
+        fd = open_regular_file(path, os.O_RDWR | os.O_CREAT | os.O_APPEND)
         try:
             alone = _lock(fd)
-            if not is_still(path, fd):
+            if not is_same_file(path, fd):
                 continue  # another process has put it aside meanwhile
             size = os.fstat(fd).st_size
             if alone and size and size + len(line) > FILE_MOST:
@@ -133,7 +133,7 @@ def _append(folder: str, line: bytes) -> None:
                 continue
             if size and os.pread(fd, 1, size - 1) != b"\n":
                 line = b"\n" + line  # half a line of a process that was killed, or of a full disk
-            write_whole(fd, line)
+            write_all(fd, line)
             return
         finally:
             os.close(fd)
@@ -154,7 +154,7 @@ def _lock(fd: int) -> bool:
     return False
 
 
-def is_still(path: str, fd: int) -> bool:
+def is_same_file(path: str, fd: int) -> bool:
     """Does the path still lead to the file that we have opened?"""
     try:
         return os.path.samestat(os.stat(path), os.fstat(fd))
@@ -162,13 +162,13 @@ def is_still(path: str, fd: int) -> bool:
         return False
 
 
-def write_whole(fd: int, data: bytes) -> None:
+def write_all(fd: int, data: bytes) -> None:
     """A full disk takes a part and says nothing; it says so when it is given the rest."""
     while data:
         data = data[os.write(fd, data) :]
 
 
-def open_plain(path: str, flags: int) -> int:
+def open_regular_file(path: str, flags: int) -> int:
     """Opens a plain file, and nothing else: a pipe would hold us up for ever, a device keeps nothing."""
     fd = os.open(path, flags | os.O_NONBLOCK | os.O_NOCTTY, 0o600)
     if not stat.S_ISREG(os.fstat(fd).st_mode):
@@ -183,10 +183,10 @@ def _line(entry: Mapping[str, Any]) -> bytes:
     )
 
 
-def make_private(folder: str) -> None:
+def make_private_dir(folder: str) -> None:
     """makedirs gives its mode to the last folder alone."""
     if not os.path.isdir(folder):
-        make_private(os.path.dirname(folder))
+        make_private_dir(os.path.dirname(folder))
         with contextlib.suppress(FileExistsError):
             os.mkdir(folder, 0o700)
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Protocol
 
-from turngate.aio import to_the_end
+from turngate.aio import finish_despite_cancel
 from turngate.core.constants import IN_HOOK
 from turngate.core.events import Event
 from turngate.core.hooks import AgentHook, CommandHook
@@ -61,7 +61,7 @@ class Output:
         return f"{head}\n… [{left_out:,} bytes left out] …\n{tail}"
 
 
-class Live:
+class RunContext:
     """One run while it still runs: what it has printed, and what should be known about it."""
 
     def __init__(self, on_exit: Callable[[], None] = lambda: None) -> None:
@@ -84,7 +84,7 @@ class Shell(Protocol):
     """Where commands run: this machine, or another one."""
 
     async def run(
-        self, hook: CommandHook, *, cwd: str, env: Mapping[str, str], stdin: bytes, live: Live
+        self, hook: CommandHook, *, cwd: str, env: Mapping[str, str], stdin: bytes, live: RunContext
     ) -> Exited:
         """Runs one command to its end. Cancelled, it leaves no process behind."""
         ...
@@ -130,7 +130,7 @@ class World:
     )
     background: set["asyncio.Task[None]"] = field(default_factory=set)
     judge: Callable[[str | None], Model] | None = None  # the model of a prompt hook that names one, or none
-    inspect: Callable[[AgentHook, Event, Live], Awaitable[Report]] | None = (
+    inspect: Callable[[AgentHook, Event, RunContext], Awaitable[Report]] | None = (
         None  # asks a small agent, which can only look
     )
 
@@ -157,7 +157,7 @@ class World:
             late = [task for task in waiting if not task.done()]
             for task in late:
                 task.cancel()
-            await to_the_end(asyncio.gather(*late, return_exceptions=True))
+            await finish_despite_cancel(asyncio.gather(*late, return_exceptions=True))
         return len(late)
 
 

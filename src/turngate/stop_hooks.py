@@ -7,7 +7,7 @@ from functools import partial
 from importlib import import_module
 from typing import assert_never
 
-from turngate.aio import off_the_loop, to_the_end
+from turngate.aio import finish_despite_cancel, run_in_thread_or_inline
 from turngate.core.dialect import Dialect
 from turngate.core.events import StopHookInput
 from turngate.core.hooks import AgentHook
@@ -15,7 +15,7 @@ from turngate.core.settings import Settings
 from turngate.core.verdict import Continue, Stop, Verdict, warnings
 from turngate.engine import ask_hooks
 from turngate.journal import Journal, state_folder
-from turngate.models.resolve import Judges
+from turngate.models.resolve import JudgeModels
 from turngate.ports import Shell, World
 from turngate.settings.load import load_settings
 
@@ -37,11 +37,11 @@ async def run_stop_hooks(
     dialect: str = "turngate",
 ) -> StopHooksResult:
     """Reads the project's settings and asks its stop hooks once. `abort` ends a running hook: the agent stops."""
-    settings = await off_the_loop(partial(load_settings, dialect=dialect), project_dir)
-    there = await off_the_loop(os.path.isdir, project_dir)
+    settings = await run_in_thread_or_inline(partial(load_settings, dialect=dialect), project_dir)
+    there = await run_in_thread_or_inline(os.path.isdir, project_dir)
     journal = Journal(state_folder())
-    judges = Judges(settings.judge)
-    world = new_world(runtime, project_dir, settings, journal, judges)
+    judges = JudgeModels(settings.judge)
+    world = make_world(runtime, project_dir, settings, journal, judges)
 
     async def ask() -> Verdict:
         verdict = await ask_hooks(input.event(), settings, world)
@@ -52,9 +52,9 @@ async def run_stop_hooks(
         verdict = await _unless(abort, asyncio.create_task(ask()))
     finally:
         await world.close()
-        await to_the_end(judges.close())
-        await to_the_end(off_the_loop(journal.close))
-    notes = [*map(str, settings.unheard), *([journal.fault] if journal.fault else [])]
+        await finish_despite_cancel(judges.close())
+        await finish_despite_cancel(run_in_thread_or_inline(journal.close))
+    notes = [*map(str, settings.not_loaded), *([journal.fault] if journal.fault else [])]
     if not there:
         notes.insert(0, f"there is no project folder {project_dir}, so only your user settings were read")
     if world.in_hook:
@@ -85,13 +85,15 @@ async def _unless(abort: asyncio.Event | None, asking: "asyncio.Task[Verdict]") 
     finally:
         aborting.cancel()
         asking.cancel()
-        await to_the_end(asyncio.gather(asking, aborting, return_exceptions=True))
+        await finish_despite_cancel(asyncio.gather(asking, aborting, return_exceptions=True))
 
 
-def new_world(shell: Shell, project: str, settings: Settings, journal: Journal, judges: Judges) -> World:
+def make_world(
+    shell: Shell, project: str, settings: Settings, journal: Journal, judges: JudgeModels
+) -> World:
     """The agent of agent hooks is loaded only where there is one: most stops are cheap."""
     world = World(shell, project, journal, judge=judges)
     if any(isinstance(rule.hook, AgentHook) for rule in settings.rules):
         agents = import_module("turngate.agent.hook_agent")
-        world.inspect = agents.Inspector(project, settings, state_folder(), judges, world.environ, journal)
+        world.inspect = agents.HookAgent(project, settings, state_folder(), judges, world.environ, journal)
     return world

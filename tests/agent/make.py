@@ -15,7 +15,7 @@ from tests.make import rule
 from turngate.agent.session import Session
 from turngate.core.dialect import TURNGATE, Dialect
 from turngate.core.hooks import Hook
-from turngate.core.messages import Message, Reply, Results, Said
+from turngate.core.messages import Message, Reply, ToolResults, UserMessage
 from turngate.core.session_events import SessionEvent, TurnResult
 from turngate.core.settings import Rule, Settings
 from turngate.models.scripted import ScriptedModel
@@ -117,11 +117,11 @@ def on_first(kind: type, act: Callable[[Session], None]) -> Callable[[SessionEve
 
 def shown(message: Message) -> str:
     match message:
-        case Said(text):
+        case UserMessage(text):
             return text
         case Reply():
             return "agent: " + " + ".join([*message.texts, *(use.name for use in message.tool_uses)])
-        case Results(results):
+        case ToolResults(results):
             return "tool: " + " + ".join(result.content for result in results)
 
 

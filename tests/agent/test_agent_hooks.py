@@ -14,7 +14,7 @@ import pytest
 
 from tests.agent.make import lines, records, shown
 from tests.make import ask, rule, stop_event, subagent_stop, write_settings
-from turngate.agent.hook_agent import INSTRUCTIONS, MOST_REQUESTS, NUDGE, TRANSCRIPT, Inspector
+from turngate.agent.hook_agent import INSTRUCTIONS, MOST_REQUESTS, NUDGE, TRANSCRIPT, HookAgent
 from turngate.agent.session import Session
 from turngate.core.decisions import Allow, Block, Fault
 from turngate.core.dialect import CLAUDE, TURNGATE, Dialect
@@ -26,7 +26,7 @@ from turngate.core.session_events import TurnResult
 from turngate.core.settings import Rule, Settings
 from turngate.core.verdict import outcome
 from turngate.models.scripted import ScriptedModel
-from turngate.ports import Live
+from turngate.ports import RunContext
 
 DONE = {"tool": "StructuredOutput", "input": {"ok": True, "reason": "all there"}}
 NOT_DONE = {"tool": "StructuredOutput", "input": {"ok": False, "reason": "TODO is still open"}}
@@ -44,8 +44,8 @@ def looked(
     model = ScriptedModel({"judge": list(replies)})
     settings = Settings(rules=(rule(hook),), dialect=dialect)
     state = os.environ["TURNGATE_STATE"]
-    inspect = Inspector(str(project), settings, state, lambda _: model, dict(os.environ), retries=(0.01,))
-    return asyncio.run(inspect(hook, event or stop_event(cwd=str(project)), Live())), model
+    inspect = HookAgent(str(project), settings, state, lambda _: model, dict(os.environ), retries=(0.01,))
+    return asyncio.run(inspect(hook, event or stop_event(cwd=str(project)), RunContext())), model
 
 
 def judged(report: Report) -> dict[str, Any]:

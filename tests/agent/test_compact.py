@@ -9,7 +9,7 @@ import pytest
 from tests.agent.make import KEEP, Actor, actor, lines, records, refuse, say, seen
 from tests.make import rule
 from turngate.agent.compaction import ASK, compact
-from turngate.core.messages import Said
+from turngate.core.messages import UserMessage
 from turngate.core.session_events import Compacted, Notice
 
 SUMMARY = "This conversation was summed up:\n\n"
@@ -196,7 +196,7 @@ def test_what_a_start_hook_said_is_known_after_a_compaction(project: Path) -> No
 def test_the_summary_does_not_count_as_a_message_of_the_user(project: Path) -> None:
     agent = actor(project, "answer", "we built a house", "answer")
     asyncio.run(talk_and_compact(agent))
-    assert agent.model.requests[-1].messages[0] == Said(f"{SUMMARY}we built a house", "summary")
+    assert agent.model.requests[-1].messages[0] == UserMessage(f"{SUMMARY}we built a house", "summary")
 
 
 @pytest.mark.req("U-03")

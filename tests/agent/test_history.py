@@ -30,9 +30,17 @@ from tests.agent.make import (
 )
 from tests.command import turngate, working
 from tests.make import rule, stop_hooks, write_settings
-from turngate.agent.session_store import Listed, Past, SessionLock, chat_path, list_sessions, prune, read_past
+from turngate.agent.session_store import (
+    Past,
+    SessionLock,
+    SessionSummary,
+    list_sessions,
+    main_transcript_path,
+    prune,
+    read_conversation,
+)
 from turngate.agent.transcript import Transcript
-from turngate.core.messages import Message, Reply, Results, Said, Text, ToolResult, ToolUse
+from turngate.core.messages import Message, Reply, Text, ToolResult, ToolResults, ToolUse, UserMessage
 from turngate.errors import SessionBusy, UsageError
 
 TOLD = "[Stop hook requested continuation]\nrun the tests"
@@ -112,7 +120,7 @@ def test_a_turn_that_is_killed_twice_still_has_its_count(project: Path) -> None:
         awaited(project / "pid")
         process.send_signal(signal.SIGKILL)
         process.wait()
-    assert read_past(chat_path(os.environ["TURNGATE_STATE"], "x")).continuations == 1
+    assert read_conversation(main_transcript_path(os.environ["TURNGATE_STATE"], "x")).continuations == 1
 
 
 @pytest.mark.req("S0-80")
@@ -158,35 +166,35 @@ def said(path: Path, *parts: Message | dict[str, Any]) -> None:
 
 CALL = Reply((ToolUse("t1", "Bash", {"command": "x"}),), "tool_use")
 ANSWER = Reply((Text("done"),))
-CONTINUED = Said("go on", "stop_hook")
-LOST = Results((ToolResult("t1", "the session ended before this tool did", is_error=True),))
+CONTINUED = UserMessage("go on", "stop_hook")
+LOST = ToolResults((ToolResult("t1", "the session ended before this tool did", is_error=True),))
 TWO = Reply((ToolUse("t1", "Bash", {}), ToolUse("t2", "Read", {})), "tool_use")
-ONE_DONE, OTHER_DONE = Results((ToolResult("t1", "one"),)), Results((ToolResult("t2", "other"),))
+ONE_DONE, OTHER_DONE = ToolResults((ToolResult("t1", "one"),)), ToolResults((ToolResult("t2", "other"),))
 OVER = {"type": "turn_end", "ended_by": "allowed", "notice": None}
 
 PASTS: list[tuple[str, list[Message | dict[str, Any]], Past]] = [
     ("nothing", [], Past()),
-    ("a finished turn", [Said("a"), ANSWER, CONTINUED, ANSWER, OVER], Past((Said("a"), ANSWER, CONTINUED, ANSWER), 0)),
-    ("an open turn", [Said("a"), ANSWER, CONTINUED], Past((Said("a"), ANSWER, CONTINUED), 2)),
-    ("a new turn after it", [Said("a"), ANSWER, CONTINUED, ANSWER, OVER, Said("b")],
-     Past((Said("a"), ANSWER, CONTINUED, ANSWER, Said("b")), 0)),
-    ("an open tool call", [Said("a"), CALL], Past((Said("a"), CALL, LOST), 0)),
-    ("an open tool call in the middle", [Said("a"), CALL, Said("b")], Past((Said("a"), CALL, LOST, Said("b")), 0)),
-    ("cleared", [Said("a"), ANSWER, CONTINUED, {"type": "cleared"}, Said("b")], Past((Said("b"),), 0)),
-    ("summed up", [Said("a"), ANSWER, Said("sum", "summary"), Said("b")],
-     Past((Said("sum", "summary"), Said("b")), 0)),
+    ("a finished turn", [UserMessage("a"), ANSWER, CONTINUED, ANSWER, OVER], Past((UserMessage("a"), ANSWER, CONTINUED, ANSWER), 0)),
+    ("an open turn", [UserMessage("a"), ANSWER, CONTINUED], Past((UserMessage("a"), ANSWER, CONTINUED), 2)),
+    ("a new turn after it", [UserMessage("a"), ANSWER, CONTINUED, ANSWER, OVER, UserMessage("b")],
+     Past((UserMessage("a"), ANSWER, CONTINUED, ANSWER, UserMessage("b")), 0)),
+    ("an open tool call", [UserMessage("a"), CALL], Past((UserMessage("a"), CALL, LOST), 0)),
+    ("an open tool call in the middle", [UserMessage("a"), CALL, UserMessage("b")], Past((UserMessage("a"), CALL, LOST, UserMessage("b")), 0)),
+    ("cleared", [UserMessage("a"), ANSWER, CONTINUED, {"type": "cleared"}, UserMessage("b")], Past((UserMessage("b"),), 0)),
+    ("summed up", [UserMessage("a"), ANSWER, UserMessage("sum", "summary"), UserMessage("b")],
+     Past((UserMessage("sum", "summary"), UserMessage("b")), 0)),
     ("results in records of their own", [TWO, ONE_DONE, OTHER_DONE, ANSWER],
-     Past((TWO, Results((*ONE_DONE.results, *OTHER_DONE.results)), ANSWER), 0)),
+     Past((TWO, ToolResults((*ONE_DONE.results, *OTHER_DONE.results)), ANSWER), 0)),
     ("results in another order", [TWO, OTHER_DONE, ONE_DONE],
-     Past((TWO, Results((*ONE_DONE.results, *OTHER_DONE.results))), 0)),
-    ("one result of two", [TWO, OTHER_DONE, Said("b")],
-     Past((TWO, Results((*LOST.results, *OTHER_DONE.results)), Said("b")), 0)),
-    ("a word between the results", [TWO, ONE_DONE, Said("b", "context"), OTHER_DONE],
-     Past((TWO, Results((*ONE_DONE.results, *OTHER_DONE.results)), Said("b", "context")), 0)),
-    ("a result twice", [CALL, ONE_DONE, Results((ToolResult("t1", "late"),))], Past((CALL, ONE_DONE), 0)),
-    ("a result without its call", [Said("a"), ONE_DONE, CALL, OTHER_DONE], Past((Said("a"), CALL, LOST), 0)),
+     Past((TWO, ToolResults((*ONE_DONE.results, *OTHER_DONE.results))), 0)),
+    ("one result of two", [TWO, OTHER_DONE, UserMessage("b")],
+     Past((TWO, ToolResults((*LOST.results, *OTHER_DONE.results)), UserMessage("b")), 0)),
+    ("a word between the results", [TWO, ONE_DONE, UserMessage("b", "context"), OTHER_DONE],
+     Past((TWO, ToolResults((*ONE_DONE.results, *OTHER_DONE.results)), UserMessage("b", "context")), 0)),
+    ("a result twice", [CALL, ONE_DONE, ToolResults((ToolResult("t1", "late"),))], Past((CALL, ONE_DONE), 0)),
+    ("a result without its call", [UserMessage("a"), ONE_DONE, CALL, OTHER_DONE], Past((UserMessage("a"), CALL, LOST), 0)),
     ("a result after another reply", [CALL, ANSWER, ONE_DONE], Past((CALL, LOST, ANSWER), 0)),
-    ("other records", [{"type": "hook_output", "stdout": "x"}, Said("a"), {"type": "odd"}], Past((Said("a"),), 0)),
+    ("other records", [{"type": "hook_output", "stdout": "x"}, UserMessage("a"), {"type": "odd"}], Past((UserMessage("a"),), 0)),
 ]  # fmt: skip
 
 
@@ -196,16 +204,16 @@ def test_a_transcript_says_where_the_conversation_stands(
     tmp_path: Path, parts: list[Message | dict[str, Any]], past: Past
 ) -> None:
     said(tmp_path / "chat.jsonl", *parts)
-    read = read_past(str(tmp_path / "chat.jsonl"))
+    read = read_conversation(str(tmp_path / "chat.jsonl"))
     assert (read.messages, read.continuations) == (past.messages, past.continuations)
 
 
 def test_half_a_line_and_garbage_do_not_stop_a_resume(tmp_path: Path) -> None:
     path = tmp_path / "chat.jsonl"
-    said(path, Said("a"), ANSWER)
+    said(path, UserMessage("a"), ANSWER)
     with path.open("ab") as file:
         file.write(b'\xff\xfe\x00{\n[]\n5\n{"type":"user","message":{"role":"user","content":"half')
-    assert read_past(str(path)).messages == (Said("a"), ANSWER)
+    assert read_conversation(str(path)).messages == (UserMessage("a"), ANSWER)
 
 
 ODD = [
@@ -220,10 +228,10 @@ ODD = [
 @pytest.mark.parametrize("line", ODD)
 def test_a_record_that_somebody_else_wrote_does_not_stop_a_resume(tmp_path: Path, line: str) -> None:
     path = tmp_path / "chat.jsonl"
-    said(path, Said("a"), ANSWER)
+    said(path, UserMessage("a"), ANSWER)
     with path.open("a") as file:
         file.write(line + "\n")
-    assert read_past(str(path)).messages[:2] == (Said("a"), ANSWER)
+    assert read_conversation(str(path)).messages[:2] == (UserMessage("a"), ANSWER)
 
 
 @pytest.mark.parametrize("count", [-1, 10**30, True, 1.5, None, "2", [2]])
@@ -231,7 +239,7 @@ def test_a_count_that_nobody_could_have_counted_is_none(tmp_path: Path, count: A
     path = tmp_path / "chat.jsonl"
     record = {"type": "user", "continuation": count, "message": {"role": "user", "content": "hi"}}
     path.write_text(json.dumps(record) + "\n")
-    assert read_past(str(path)) == Past((Said("hi"),), 0)
+    assert read_conversation(str(path)) == Past((UserMessage("hi"),), 0)
 
 
 ANYTHING = st.recursive(
@@ -274,7 +282,7 @@ def test_whatever_was_written_each_call_has_one_result_right_after_it(
 ) -> None:
     path = tmp_path_factory.mktemp("chat") / "chat.jsonl"
     path.write_text("".join(json.dumps(record) + "\n" for record in written))
-    messages = read_past(str(path)).messages
+    messages = read_conversation(str(path)).messages
     calls = [
         (place + 1, [use.id for use in message.tool_uses])
         for place, message in enumerate(messages)
@@ -283,7 +291,7 @@ def test_whatever_was_written_each_call_has_one_result_right_after_it(
     answers = [
         (place, [result.tool_use_id for result in message.results])
         for place, message in enumerate(messages)
-        if isinstance(message, Results)
+        if isinstance(message, ToolResults)
     ]
     assert (answers, [len(set(ids)) for _, ids in calls]) == (calls, [len(ids) for _, ids in calls])
 
@@ -362,11 +370,11 @@ def test_sessions_are_listed_newest_first_with_what_was_asked(project: Path, sta
         agent = actor(project, "done", session_id=f"s-{number}", rules=[rule("echo hello", "SessionStart")])
         agent.play(prompt, "and more")
         os.utime(agent.session.transcript_path, (1000 + number, 1000 + number))
-    paths = [chat_path(str(state), f"s-{number}") for number in (0, 1)]
+    paths = [main_transcript_path(str(state), f"s-{number}") for number in (0, 1)]
     sizes = [os.path.getsize(path) for path in paths]
     assert list_sessions(str(state)) == [
-        Listed("s-1", 1001, sizes[1], "x" * 80, str(project), paths[1]),
-        Listed("s-0", 1000, sizes[0], "first thing to do", str(project), paths[0]),
+        SessionSummary("s-1", 1001, sizes[1], "x" * 80, str(project), paths[1]),
+        SessionSummary("s-0", 1000, sizes[0], "first thing to do", str(project), paths[0]),
     ]
 
 
@@ -443,7 +451,7 @@ def test_what_a_session_remembers_lies_in_its_own_folder_and_not_in_the_project(
 def test_a_transcript_that_is_no_plain_file_is_refused(tmp_path: Path, make: Callable[[Path], Any]) -> None:
     path = tmp_path / "chat.jsonl"
     make(path)
-    for use in (lambda: read_past(str(path)), lambda: Transcript(str(path), "s", "/p")):
+    for use in (lambda: read_conversation(str(path)), lambda: Transcript(str(path), "s", "/p")):
         with pytest.raises(
             UsageError, match=f"^{path} can not be used: .*; put that right, or set TURNGATE_STATE"
         ):

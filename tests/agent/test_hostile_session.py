@@ -31,9 +31,9 @@ from tests.agent.make import (
 from tests.make import rule
 from turngate.agent.compaction import PATIENCE, compact
 from turngate.agent.session import Session
-from turngate.agent.session_store import read_past
+from turngate.agent.session_store import read_conversation
 from turngate.agent.system_prompt import INSTRUCTIONS
-from turngate.core.messages import ModelRequest, Reply, Results, Text, ToolResult, ToolUse, Usage
+from turngate.core.messages import ModelRequest, Reply, Text, ToolResult, ToolResults, ToolUse, Usage
 from turngate.core.session_events import (
     Continuation,
     HookStarted,
@@ -369,7 +369,7 @@ def gaps(session: Session) -> list[str]:
     return [
         shown(one)
         for one, two in pairs
-        if isinstance(one, Reply) and one.tool_uses and not isinstance(two, Results)
+        if isinstance(one, Reply) and one.tool_uses and not isinstance(two, ToolResults)
     ]
 
 
@@ -509,7 +509,7 @@ def test_a_reply_that_is_odd_inside_leaves_a_session_that_can_be_used(project: P
             return (await session.send("more")).result
 
     assert (asyncio.run(play()), gaps(agent.session)) == ("fine", [])
-    assert len(read_past(agent.session.transcript_path).messages) == len(agent.session.messages)
+    assert len(read_conversation(agent.session.transcript_path).messages) == len(agent.session.messages)
 
 
 def ended(project: Path, given: object) -> tuple[str, str]:
@@ -539,12 +539,12 @@ def test_calls_with_one_id_are_all_run_and_each_has_its_result(project: Path) ->
     agent.play()
     _, reply, results, _ = agent.session.messages
     assert isinstance(reply, Reply)
-    assert isinstance(results, Results)
+    assert isinstance(results, ToolResults)
     one, two = reply.tool_uses
     assert (one, two) == (twice[0], ToolUse(two.id, "Bash", {"command": "echo 2"}))
     assert two.id not in ("", "t")
-    assert results == Results((ToolResult("t", "1"), ToolResult(two.id, "2")))
-    assert read_past(agent.session.transcript_path).messages == tuple(agent.session.messages)
+    assert results == ToolResults((ToolResult("t", "1"), ToolResult(two.id, "2")))
+    assert read_conversation(agent.session.transcript_path).messages == tuple(agent.session.messages)
 
 
 def test_a_compaction_that_does_not_help_is_not_made_at_every_step(project: Path) -> None:
@@ -604,7 +604,7 @@ async def half_a_line(project: Path) -> Any:
         with room(session, 1500):
             full = await session.send("b")
         after = await session.send("c")
-    past = read_past(session.transcript_path).messages
+    past = read_conversation(session.transcript_path).messages
     return [full.outcome, full.stop_reason, after.outcome, said(session), [shown(each) for each in past]]
 
 
@@ -623,7 +623,7 @@ async def no_room_for_a_result(project: Path) -> Any:
         with room(session, 1700):
             full = await session.send("b")
         after = await session.send("c")
-    past = read_past(session.transcript_path).messages
+    past = read_conversation(session.transcript_path).messages
     return [full.outcome, after.outcome, agent.heard(), [shown(each) for each in past]]
 
 
@@ -643,7 +643,7 @@ async def no_room_for_words(project: Path) -> Any:
     result = await session.send("a")
     with room(session, 1000):
         await session.close()
-    past = read_past(session.transcript_path).messages
+    past = read_conversation(session.transcript_path).messages
     return [result.outcome, [notice.text for notice in agent.of(Notice)], [shown(each) for each in past]]
 
 
@@ -664,7 +664,7 @@ async def no_room_for_a_summary(project: Path) -> Any:
                 told = str(error)
         kept = said(session)
         after = await session.send("b")
-    past = read_past(session.transcript_path).messages
+    past = read_conversation(session.transcript_path).messages
     return [told, kept, after.outcome, said(session), [shown(each) for each in past]]
 
 
@@ -684,7 +684,7 @@ async def no_room_to_forget(project: Path) -> Any:
             except OSError as error:
                 told = str(error)
         after = await session.send("b")
-    past = read_past(session.transcript_path).messages
+    past = read_conversation(session.transcript_path).messages
     return [told, after.outcome, said(session) == [shown(each) for each in past]]
 
 

@@ -21,7 +21,7 @@ from tests.agent.make import awaited, end_leftovers, hang, lines, records
 from tests.anthropic_server import AnthropicServer
 from tests.make import stop_hooks, write_settings
 from tests.model_server import Json
-from turngate.agent.session_store import chat_path
+from turngate.agent.session_store import main_transcript_path
 
 LOST = "the session ended before this tool did"
 
@@ -242,7 +242,7 @@ def test_the_transcript_of_a_killed_turn_is_one_chain_that_says_the_count(
     server = model("one", "two", NEVER, "four")
     killed(project, server, requests=3)
     resumed(project, "--no-hooks")
-    kept = records(chat_path(os.environ["TURNGATE_STATE"], "x"))
+    kept = records(main_transcript_path(os.environ["TURNGATE_STATE"], "x"))
     said = [record for record in kept if "message" in record]
     assert [record["parentUuid"] for record in said] == [None, *(record["uuid"] for record in said[:-1])]
     assert [(record["type"], record.get("continuation")) for record in said] == [

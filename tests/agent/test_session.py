@@ -33,7 +33,7 @@ from turngate.agent.session import Session
 from turngate.core.decisions import Block
 from turngate.core.dialect import CLAUDE, MUX, TURNGATE, Dialect
 from turngate.core.hooks import CallbackHook, CommandHook
-from turngate.core.messages import ModelRequest, Reply, Results, Said, ToolResult
+from turngate.core.messages import ModelRequest, Reply, ToolResult, ToolResults, UserMessage
 from turngate.core.session_events import (
     Continuation,
     HookFinished,
@@ -96,8 +96,8 @@ def test_a_session_goes_on_at_exit_two_and_the_model_gets_the_exact_message(proj
     write_settings(project, "mux", stop_hooks(refuse(1)))
     agent = configured(project, "answer {n}")
     result = agent.play("build it")
-    assert [type(m) for m in agent.model.requests[1].messages] == [Said, Reply, Said]
-    assert agent.model.requests[1].messages[-1] == Said(TOLD, "stop_hook")
+    assert [type(m) for m in agent.model.requests[1].messages] == [UserMessage, Reply, UserMessage]
+    assert agent.model.requests[1].messages[-1] == UserMessage(TOLD, "stop_hook")
     assert agent.heard() == ["build it", "agent: answer 1", TOLD]
     assert (ended(result), result.result, result.continuations) == (
         ("completed", "allowed", None),
@@ -395,7 +395,7 @@ def test_nothing_of_a_turn_is_left_for_the_next_one(project: Path, dialect: Dial
                 left.append(len(agent.session.inbox))
 
     asyncio.run(both())
-    told = [shown(m) for m in agent.session.messages if isinstance(m, Said)]
+    told = [shown(m) for m in agent.session.messages if isinstance(m, UserMessage)]
     assert (left, told.count("second"), told[-1]) == ([0, 0], 1, "third")
 
 
@@ -957,7 +957,7 @@ def unanswered(request: ModelRequest) -> list[str]:
     found = []
     for message, follower in zip(request.messages, (*request.messages[1:], None), strict=True):
         if isinstance(message, Reply):
-            results = follower.results if isinstance(follower, Results) else ()
+            results = follower.results if isinstance(follower, ToolResults) else ()
             found += [u.id for u in message.tool_uses if u.id not in {r.tool_use_id for r in results}]
     return found
 

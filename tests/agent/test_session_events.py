@@ -29,7 +29,7 @@ from turngate.agent.session_base import PermissionMode
 from turngate.core.dialect import MUX
 from turngate.core.events import OTHER_EVENTS
 from turngate.core.hooks import CommandHook
-from turngate.core.messages import ModelRequest, Reply, Results, Said, ToolResult, ToolUse
+from turngate.core.messages import ModelRequest, Reply, ToolResult, ToolResults, ToolUse, UserMessage
 from turngate.core.session_events import HookStarted, Notice, TextDelta, TurnResult
 from turngate.core.settings import Rule
 from turngate.core.verdict import outcome
@@ -40,7 +40,7 @@ def bash(command: str, **more: Any) -> dict[str, Any]:
 
 
 def results(request: ModelRequest) -> list[ToolResult]:
-    return [r for message in request.messages if isinstance(message, Results) for r in message.results]
+    return [r for message in request.messages if isinstance(message, ToolResults) for r in message.results]
 
 
 def one_result(agent: Actor) -> tuple[bool, str]:
@@ -171,7 +171,10 @@ def test_a_prompt_that_is_refused_reaches_the_user_and_not_the_model(project: Pa
 def test_a_hook_may_add_to_the_prompt(project: Path, hook: str) -> None:
     agent = actor(project, "done", rules=[rule(hook, "UserPromptSubmit")])
     result = agent.play("what day is it?")
-    assert agent.model.requests[0].messages == (Said("what day is it?"), Said("it is Monday", "context"))
+    assert agent.model.requests[0].messages == (
+        UserMessage("what day is it?"),
+        UserMessage("it is Monday", "context"),
+    )
     assert seen(project) == [
         {
             "session_id": result.session_id,

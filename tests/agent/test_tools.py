@@ -12,24 +12,24 @@ from typing import Any
 import jsonschema
 import pytest
 
-from turngate.agent.tools import TOOLS, Asked, ToolFailed, Workplace, absolute, bash, files
+from turngate.agent.tools import TOOLS, ToolContext, ToolFailed, UserQuestion, absolute, bash, files
 from turngate.agent.tools import search_process as search
 from turngate.agent.tools import search_tools as looking
-from turngate.core.text import cut_in_the_middle
+from turngate.core.text import truncate_middle
 from turngate.shells import process
 
 
 @pytest.fixture
-def place(project: Path) -> Workplace:
-    return Workplace(str(project), dict(os.environ))
+def place(project: Path) -> ToolContext:
+    return ToolContext(str(project), dict(os.environ))
 
 
-def use(place: Workplace, name: str, **given: Any) -> str:
+def use(place: ToolContext, name: str, **given: Any) -> str:
     """The tool's answer, or what it says when it fails."""
     return asyncio.run(using(place, name, **given))
 
 
-async def using(place: Workplace, name: str, **given: Any) -> str:
+async def using(place: ToolContext, name: str, **given: Any) -> str:
     tool = TOOLS[name]
     try:
         return str(await tool.run(absolute(tool, given, place), place))
@@ -44,7 +44,7 @@ def file(path: Path, text: str | bytes = "", age: float = 0) -> Path:
     return path
 
 
-def read_file(place: Workplace, path: Path, text: str | bytes) -> Path:
+def read_file(place: ToolContext, path: Path, text: str | bytes) -> Path:
     """A file that the agent has read."""
     file(path, text)
     use(place, "Read", file_path=str(path))
@@ -117,14 +117,14 @@ def test_each_input_is_described_by_a_valid_schema(name: str) -> None:
     ],
 )
 def test_a_wrong_input_is_refused_with_a_sentence_that_names_the_field(
-    name: str, given: dict[str, Any], why: str, place: Workplace
+    name: str, given: dict[str, Any], why: str, place: ToolContext
 ) -> None:
     with pytest.raises(ToolFailed) as failed:
         absolute(TOOLS[name], given, place)
     assert str(failed.value) == why
 
 
-def test_an_input_is_kept_in_its_order_without_what_is_null(place: Workplace) -> None:
+def test_an_input_is_kept_in_its_order_without_what_is_null(place: ToolContext) -> None:
     given = {"pattern": "x", "path": None, "-i": True, "head_limit": 5.0}
     assert list(absolute(TOOLS["Grep"], given, place).items()) == [
         ("pattern", "x"),
@@ -151,7 +151,7 @@ def test_an_input_is_kept_in_its_order_without_what_is_null(place: Workplace) ->
         ("", ""),
     ],
 )
-def test_a_path_in_the_project_becomes_absolute(path: str, full: str, place: Workplace) -> None:
+def test_a_path_in_the_project_becomes_absolute(path: str, full: str, place: ToolContext) -> None:
     given = {"file_path": path.replace("{project}", place.project)}
     assert absolute(TOOLS["Read"], given, place) == {"file_path": place.project + full}
 
@@ -174,7 +174,7 @@ def test_a_path_in_the_project_becomes_absolute(path: str, full: str, place: Wor
     ],
 )
 def test_a_path_that_leads_out_of_the_project_is_refused(
-    name: str, path: str, full: str, place: Workplace, tmp_path: Path, home: Path
+    name: str, path: str, full: str, place: ToolContext, tmp_path: Path, home: Path
 ) -> None:
     file(tmp_path / "secret", "secret")
     links(Path(place.project), tmp_path)
@@ -195,7 +195,7 @@ def links(project: Path, outside: Path) -> None:
 @pytest.mark.parametrize("name", ["Glob", "Grep"])
 @pytest.mark.parametrize("path", ["..", "/", "folder-link"])
 def test_a_search_that_leads_out_of_the_project_is_refused(
-    name: str, path: str, place: Workplace, tmp_path: Path
+    name: str, path: str, place: ToolContext, tmp_path: Path
 ) -> None:
     links(Path(place.project), tmp_path)
     said = use(place, name, pattern="x", path=path)
@@ -204,7 +204,7 @@ def test_a_search_that_leads_out_of_the_project_is_refused(
 
 
 def test_a_link_that_turned_out_of_the_project_since_it_was_checked_is_refused(
-    place: Workplace, project: Path, tmp_path: Path
+    place: ToolContext, project: Path, tmp_path: Path
 ) -> None:
     file(project / "a", "inside")
     file(tmp_path / "secret", "secret")
@@ -219,7 +219,7 @@ async def awaited(work: Awaitable[object]) -> object:
     return await work
 
 
-def test_a_chain_of_a_thousand_links_is_refused(place: Workplace, project: Path) -> None:
+def test_a_chain_of_a_thousand_links_is_refused(place: ToolContext, project: Path) -> None:
     for number in range(1200):
         (project / f"link-{number}").symlink_to(f"link-{number + 1}")
     file(project / "link-1200", "x")
@@ -229,7 +229,7 @@ def test_a_chain_of_a_thousand_links_is_refused(place: Workplace, project: Path)
 def test_folders_outside_of_the_project_can_be_allowed(project: Path, tmp_path: Path) -> None:
     inner = file(tmp_path / "more" / "a", "inner").parent
     other = file(tmp_path / "more-2" / "a", "other").parent
-    place = Workplace(str(project), {}, extra_paths=(str(inner),))
+    place = ToolContext(str(project), {}, extra_paths=(str(inner),))
     assert use(place, "Read", file_path="../more/a") == "     1\tinner"
     assert use(place, "Read", file_path=f"{other}/a") == (
         f"FAILED: {other}/a is not allowed: it lies outside of the project {project}"
@@ -239,7 +239,7 @@ def test_folders_outside_of_the_project_can_be_allowed(project: Path, tmp_path: 
 def test_a_project_that_is_reached_through_a_link_is_still_the_project(project: Path, tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(project)
     file(project / "a", "x")
-    place = Workplace(str(tmp_path / "link"), {})
+    place = ToolContext(str(tmp_path / "link"), {})
     for path in ("a", f"{project}/a", f"{tmp_path}/link/a"):
         assert use(place, "Read", file_path=path) == "     1\tx"
 
@@ -266,46 +266,46 @@ def test_a_project_that_is_reached_through_a_link_is_still_the_project(project: 
     ],
 )
 def test_bash_gives_what_a_command_printed_and_fails_with_its_exit_code(
-    command: str, said: str, place: Workplace
+    command: str, said: str, place: ToolContext
 ) -> None:
     given = use(place, "Bash", command=command, description="a test")
     assert given == said or (said.endswith("127\n") and given.startswith(said))
 
 
 def test_bash_runs_in_the_project_with_the_environment_of_the_session(
-    place: Workplace, project: Path
+    place: ToolContext, project: Path
 ) -> None:
     place.environ["FROM_HOOK"] = "exported"
     assert use(place, "Bash", command='pwd; echo "$PWD $FROM_HOOK"') == f"{project}\n{project} exported"
 
 
-def test_bash_works_although_the_environment_has_odd_entries(place: Workplace) -> None:
+def test_bash_works_although_the_environment_has_odd_entries(place: ToolContext) -> None:
     place.environ.update({"": "a", "A=B": "c", "NUL": "\0", "HALF": "\ud800", "LONG": "x" * 200_000})
     assert use(place, "Bash", command='echo "${LONG-none}"') == "none"
 
 
-def test_without_bash_it_is_sh(place: Workplace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_bash_it_is_sh(place: ToolContext, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     assert use(place, "Bash", command='echo "$0 ${BASH_VERSION-none}"') == "/bin/sh none"
 
 
 def test_a_project_that_is_gone_fails_bash(tmp_path: Path) -> None:
-    place = Workplace(str(tmp_path / "gone"), {})
+    place = ToolContext(str(tmp_path / "gone"), {})
     assert use(place, "Bash", command="echo hi") == "FAILED: it could not be run: No such file or directory"
 
 
-def test_long_output_is_cut_in_the_middle(place: Workplace) -> None:
+def test_long_output_is_cut_in_the_middle(place: ToolContext) -> None:
     whole = "\n".join(map(str, range(1, 20_001)))
-    assert use(place, "Bash", command="seq 20000") == cut_in_the_middle(whole, 30_000, None)
+    assert use(place, "Bash", command="seq 20000") == truncate_middle(whole, 30_000, None)
     assert use(place, "Bash", command="seq 20000; exit 1") == (
-        f"FAILED: exit code 1\n{cut_in_the_middle(whole, 30_000, None)}"
+        f"FAILED: exit code 1\n{truncate_middle(whole, 30_000, None)}"
     )
 
 
 STUBBORN = "trap '' TERM; echo begun; sleep 600.TOKEN & (setsid sleep 600.TOKEN &); while :; do sleep 600.TOKEN; done"
 
 
-def test_after_its_time_bash_is_ended_with_all_that_it_started(place: Workplace) -> None:
+def test_after_its_time_bash_is_ended_with_all_that_it_started(place: ToolContext) -> None:
     mark = token()
     began = time.monotonic()
     said = use(place, "Bash", command=STUBBORN.replace("TOKEN", mark), timeout=1000)
@@ -313,7 +313,7 @@ def test_after_its_time_bash_is_ended_with_all_that_it_started(place: Workplace)
     assert (running(mark), time.monotonic() - began < 5) == (set(), True)
 
 
-def test_cancelled_bash_is_ended_with_all_that_it_started(place: Workplace) -> None:
+def test_cancelled_bash_is_ended_with_all_that_it_started(place: ToolContext) -> None:
     mark = token()
     asyncio.run(
         cancelled(
@@ -324,7 +324,7 @@ def test_cancelled_bash_is_ended_with_all_that_it_started(place: Workplace) -> N
 
 
 def test_what_a_command_leaves_running_runs_on_although_its_time_is_over_while_we_read_on(
-    place: Workplace, monkeypatch: pytest.MonkeyPatch
+    place: ToolContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(process, "LINGER", 2)
     mark = token()
@@ -335,7 +335,7 @@ def test_what_a_command_leaves_running_runs_on_although_its_time_is_over_while_w
     assert (said, len(left)) == (f"started\n{bash._LEFT}", 1)
 
 
-def test_nobody_gets_more_time_than_ten_minutes(place: Workplace, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nobody_gets_more_time_than_ten_minutes(place: ToolContext, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bash, "MOST_SECONDS", 0.2)
     said = use(place, "Bash", command="sleep 60", timeout=10**400)
     assert said == "FAILED: it was ended after 0.2 s; it had printed:\n(no output)"
@@ -394,33 +394,33 @@ async def cancelled(work: Awaitable[str], begun: Callable[[], bool]) -> None:
     ],
 )  # fmt: skip
 def test_read_gives_numbered_lines(
-    text: str | bytes, given: dict[str, int], said: str, place: Workplace, project: Path
+    text: str | bytes, given: dict[str, int], said: str, place: ToolContext, project: Path
 ) -> None:
     path = file(project / "a", text)
     assert use(place, "Read", file_path="a", **given) == said.replace("PATH", str(path))
 
 
-def test_read_gives_two_thousand_lines_unless_told_otherwise(place: Workplace, project: Path) -> None:
+def test_read_gives_two_thousand_lines_unless_told_otherwise(place: ToolContext, project: Path) -> None:
     file(project / "a", "x\n" * 3000)
     said = use(place, "Read", file_path="a").split("\n")
     assert (len(said), said[-1]) == (2001, "… [more lines follow: read on with offset 2001]")
     assert len(use(place, "Read", file_path="a", limit=5000).split("\n")) == 3000
 
 
-def test_read_gives_no_more_than_a_model_can_take(place: Workplace, project: Path) -> None:
+def test_read_gives_no_more_than_a_model_can_take(place: ToolContext, project: Path) -> None:
     file(project / "a", ("x" * 1993 + "\n") * 100)  # 2,000 characters with the number
     said = use(place, "Read", file_path="a").split("\n")
     assert (len(said), said[-1]) == (51, "… [more lines follow: read on with offset 51]")
 
 
-def test_read_does_not_take_a_huge_file_into_memory(place: Workplace, project: Path) -> None:
+def test_read_does_not_take_a_huge_file_into_memory(place: ToolContext, project: Path) -> None:
     huge(project / "huge")
     said = use(place, "Read", file_path="huge", limit=1)
     assert said == "     1\tfirst\n… [more lines follow: read on with offset 2]"
 
 
 def test_a_read_that_takes_too_long_is_given_up_and_its_thread_ends(
-    place: Workplace, project: Path, monkeypatch: pytest.MonkeyPatch
+    place: ToolContext, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(files, "SECONDS", 0.2)
     huge(project / "huge")
@@ -454,7 +454,7 @@ def huge(path: Path) -> None:
         ("x" * 300, "can not be used: File name too long"),
     ],
 )
-def test_read_says_why_it_can_not(path: str, why: str, place: Workplace, project: Path) -> None:
+def test_read_says_why_it_can_not(path: str, why: str, place: ToolContext, project: Path) -> None:
     oddities(project)
     full = os.path.normpath(project / path)
     assert use(place, "Read", file_path=path) == f"FAILED: {full} {why}"
@@ -469,13 +469,13 @@ def oddities(project: Path) -> None:
 # Write
 
 
-def test_write_creates_a_file_and_the_folders_above_it(place: Workplace, project: Path) -> None:
+def test_write_creates_a_file_and_the_folders_above_it(place: ToolContext, project: Path) -> None:
     path = project / "new" / "deep" / "a.txt"
     assert use(place, "Write", file_path="new/deep/a.txt", content="häh\n\0") == f"Created {path}"
     assert (path.read_bytes(), os.listdir(path.parent)) == ("häh\n\0".encode(), ["a.txt"])
 
 
-def test_a_new_file_has_the_mode_that_the_user_wants_for_new_files(place: Workplace, project: Path) -> None:
+def test_a_new_file_has_the_mode_that_the_user_wants_for_new_files(place: ToolContext, project: Path) -> None:
     before = os.umask(0o027)
     try:
         use(place, "Write", file_path="a", content="x")
@@ -484,7 +484,7 @@ def test_a_new_file_has_the_mode_that_the_user_wants_for_new_files(place: Workpl
     assert (project / "a").stat().st_mode & 0o7777 == 0o640
 
 
-def test_write_replaces_a_file_that_was_read_and_keeps_its_mode(place: Workplace, project: Path) -> None:
+def test_write_replaces_a_file_that_was_read_and_keeps_its_mode(place: ToolContext, project: Path) -> None:
     path = file(project / "run.sh", "old")
     path.chmod(0o751)
     use(place, "Read", file_path="run.sh")
@@ -494,7 +494,7 @@ def test_write_replaces_a_file_that_was_read_and_keeps_its_mode(place: Workplace
     assert (path.read_text(), os.listdir(project)) == ("newer", ["run.sh"])
 
 
-def test_write_through_a_link_changes_the_file_and_keeps_the_link(place: Workplace, project: Path) -> None:
+def test_write_through_a_link_changes_the_file_and_keeps_the_link(place: ToolContext, project: Path) -> None:
     path = read_file(place, project / "a", "old")
     (project / "link").symlink_to("a")
     assert use(place, "Write", file_path="link", content="new") == f"Wrote {path}"
@@ -503,7 +503,7 @@ def test_write_through_a_link_changes_the_file_and_keeps_the_link(place: Workpla
 
 @pytest.mark.parametrize("name", ["Write", "Edit"])
 def test_a_file_that_the_agent_does_not_know_as_it_is_stays_so(
-    name: str, place: Workplace, project: Path
+    name: str, place: ToolContext, project: Path
 ) -> None:
     given = {"content": "new"} if name == "Write" else {"old_string": "old", "new_string": "new"}
     path = file(project / "a", "old")
@@ -529,14 +529,14 @@ def test_a_file_that_the_agent_does_not_know_as_it_is_stays_so(
         ("x" * 300, "can not be used: File name too long"),
     ],
 )
-def test_write_says_why_it_can_not(path: str, why: str, place: Workplace, project: Path) -> None:
+def test_write_says_why_it_can_not(path: str, why: str, place: ToolContext, project: Path) -> None:
     oddities(project)
     full = os.path.normpath(project / path)
     assert use(place, "Write", file_path=path, content="x") == f"FAILED: {full} {why}"
     assert sorted(os.listdir(project)) == ["folder", "loop", "pipe"]
 
 
-def test_what_is_protected_stays_as_it_is(place: Workplace, project: Path) -> None:
+def test_what_is_protected_stays_as_it_is(place: ToolContext, project: Path) -> None:
     path = read_file(place, project / "folder" / "a", "old")
     path.chmod(0o444)
     if os.access(path, os.W_OK):
@@ -550,7 +550,7 @@ def test_what_is_protected_stays_as_it_is(place: Workplace, project: Path) -> No
 
 
 def test_an_interrupted_write_is_whole_when_the_interrupt_is_through(
-    place: Workplace, project: Path, monkeypatch: pytest.MonkeyPatch
+    place: ToolContext, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     replace = os.replace
 
@@ -603,7 +603,7 @@ def test_edit_replaces_a_text_that_is_there(
     everywhere: bool,
     after: str | bytes,
     said: str,
-    place: Workplace,
+    place: ToolContext,
     project: Path,
 ) -> None:
     path = read_file(place, project / "a", text)
@@ -612,7 +612,7 @@ def test_edit_replaces_a_text_that_is_there(
     assert path.read_bytes() == (after if isinstance(after, bytes) else after.encode())
 
 
-def test_one_edit_may_follow_another_without_reading_again(place: Workplace, project: Path) -> None:
+def test_one_edit_may_follow_another_without_reading_again(place: ToolContext, project: Path) -> None:
     path = read_file(place, project / "a", "one two")
     path.chmod(0o700)
     use(place, "Edit", file_path="a", old_string="one", new_string="1")
@@ -620,7 +620,7 @@ def test_one_edit_may_follow_another_without_reading_again(place: Workplace, pro
     assert (path.read_text(), path.stat().st_mode & 0o7777) == ("1 2", 0o700)
 
 
-def test_edit_says_why_it_can_not(place: Workplace, project: Path) -> None:
+def test_edit_says_why_it_can_not(place: ToolContext, project: Path) -> None:
     oddities(project)
     file(project / "binary", b"a\0")
     file(project / "large", "a" * 10_000_001)
@@ -662,7 +662,7 @@ def test_edit_says_why_it_can_not(place: Workplace, project: Path) -> None:
     ],
 )
 def test_glob_finds_files_the_newest_first(
-    pattern: str, found: list[str], place: Workplace, project: Path
+    pattern: str, found: list[str], place: ToolContext, project: Path
 ) -> None:
     tree(project)
     os.mkfifo(project / "pipe")
@@ -684,7 +684,7 @@ def tree(project: Path) -> None:
         file(project / name, f"the needle in {name}\n", age=age)
 
 
-def test_glob_looks_in_a_folder(place: Workplace, project: Path) -> None:
+def test_glob_looks_in_a_folder(place: ToolContext, project: Path) -> None:
     tree(project)
     assert use(place, "Glob", pattern="*.py", path="src") == f"{project}/src/b.py"
     assert use(place, "Glob", pattern="*", path="gone") == f"FAILED: {project}/gone does not exist"
@@ -692,14 +692,14 @@ def test_glob_looks_in_a_folder(place: Workplace, project: Path) -> None:
 
 
 @pytest.mark.parametrize("pattern", ["../*", "src/../../*", "/etc/*"])
-def test_a_pattern_does_not_lead_out_of_its_folder(pattern: str, place: Workplace, project: Path) -> None:
+def test_a_pattern_does_not_lead_out_of_its_folder(pattern: str, place: ToolContext, project: Path) -> None:
     assert use(place, "Glob", pattern=pattern) == (
         f"FAILED: `pattern` must stay below {project}: give another folder as `path`"
     )
 
 
 def test_glob_and_grep_follow_no_link_out_of_the_project(
-    place: Workplace, project: Path, tmp_path: Path
+    place: ToolContext, project: Path, tmp_path: Path
 ) -> None:
     file(tmp_path / "secret", "needle")
     links(project, tmp_path)
@@ -708,21 +708,21 @@ def test_glob_and_grep_follow_no_link_out_of_the_project(
     assert use(place, "Grep", pattern="needle", output_mode="content") == "No matches found"
 
 
-def test_glob_gives_the_hundred_newest(place: Workplace, project: Path) -> None:
+def test_glob_gives_the_hundred_newest(place: ToolContext, project: Path) -> None:
     for number in range(120):
         file(project / f"{number}.txt", age=number)
     said = use(place, "Glob", pattern="*.txt").split("\n")
     assert said == [*(f"{project}/{n}.txt" for n in range(100)), "… [the 100 newest of 120 files]"]
 
 
-def test_a_pattern_that_makes_too_many_is_refused(place: Workplace) -> None:
+def test_a_pattern_that_makes_too_many_is_refused(place: ToolContext) -> None:
     pattern = "{a,b}" * 40
     assert use(place, "Glob", pattern=pattern) == (
         f"FAILED: the braces in {pattern!r} make more than 1000 patterns"
     )
 
 
-def test_a_name_that_is_no_text_is_shown_as_well_as_can_be(place: Workplace, project: Path) -> None:
+def test_a_name_that_is_no_text_is_shown_as_well_as_can_be(place: ToolContext, project: Path) -> None:
     Path(os.fsdecode(os.fsencode(project) + b"/caf\xe9.txt")).write_text("needle")
     assert use(place, "Glob", pattern="*.txt") == f"{project}/caf?.txt"
     assert use(place, "Grep", pattern="needle") == f"{project}/caf?.txt"
@@ -753,7 +753,7 @@ def test_a_name_that_is_no_text_is_shown_as_well_as_can_be(place: Workplace, pro
         ({"pattern": "haystack"}, []),
     ],
 )
-def test_grep_finds_lines(given: dict[str, Any], found: list[str], place: Workplace, project: Path) -> None:
+def test_grep_finds_lines(given: dict[str, Any], found: list[str], place: ToolContext, project: Path) -> None:
     file(project / "a.txt", "a needle\r\nhay\r\nneedles")
     file(project / "b.py", "needle = 1\n")
     file(project / "sub" / "c.py", "def f():\n    needle()\n")
@@ -765,7 +765,7 @@ def test_grep_finds_lines(given: dict[str, Any], found: list[str], place: Workpl
     assert said == ("\n".join(f"{project}/{line}" for line in found) or "No matches found")
 
 
-def test_grep_gives_as_many_lines_as_asked_for(place: Workplace, project: Path) -> None:
+def test_grep_gives_as_many_lines_as_asked_for(place: ToolContext, project: Path) -> None:
     file(project / "a", "x\n" * 300)
 
     def lines(**given: Any) -> list[str]:
@@ -777,11 +777,11 @@ def test_grep_gives_as_many_lines_as_asked_for(place: Workplace, project: Path) 
     assert len(lines(head_limit=0)) == len(lines(head_limit=10**30)) == 300
 
 
-def test_grep_cuts_long_lines_and_long_answers(place: Workplace, project: Path) -> None:
+def test_grep_cuts_long_lines_and_long_answers(place: ToolContext, project: Path) -> None:
     file(project / "a", ("x" * 600 + "\n") * 100)
     line = "x" * 500 + " … [line cut]"
     whole = "\n".join(f"{project}/a:{n}:{line}" for n in range(1, 101))
-    assert use(place, "Grep", pattern="x", output_mode="content") == cut_in_the_middle(whole, 30_000, None)
+    assert use(place, "Grep", pattern="x", output_mode="content") == truncate_middle(whole, 30_000, None)
 
 
 @pytest.mark.parametrize(
@@ -792,7 +792,7 @@ def test_grep_cuts_long_lines_and_long_answers(place: Workplace, project: Path) 
         ({"pattern": "x", "path": "gone"}, "{project}/gone does not exist"),
     ],
 )  # fmt: skip
-def test_grep_says_why_it_can_not(given: dict[str, Any], why: str, place: Workplace, project: Path) -> None:
+def test_grep_says_why_it_can_not(given: dict[str, Any], why: str, place: ToolContext, project: Path) -> None:
     assert use(place, "Grep", **given) == "FAILED: " + why.replace("{project}", str(project))
 
 
@@ -800,7 +800,7 @@ CATASTROPHE = {"pattern": "(a+)+$", "path": "a"}
 
 
 def test_a_regular_expression_without_an_end_is_ended_and_the_loop_goes_on_meanwhile(
-    place: Workplace, project: Path, monkeypatch: pytest.MonkeyPatch
+    place: ToolContext, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(looking, "SECONDS", 0.5)
     file(project / "a", "a" * 60 + "b")
@@ -819,7 +819,7 @@ def test_a_regular_expression_without_an_end_is_ended_and_the_loop_goes_on_meanw
     assert searches() == set()
 
 
-def test_a_cancelled_search_is_ended(place: Workplace, project: Path) -> None:
+def test_a_cancelled_search_is_ended(place: ToolContext, project: Path) -> None:
     file(project / "a", "a" * 60 + "b")
     asyncio.run(cancelled(using(place, "Grep", **CATASTROPHE), lambda: bool(searches())))
     assert searches() == set()
@@ -841,7 +841,7 @@ def searches() -> set[int]:
 # TodoWrite and AskUser
 
 
-def test_todos_replace_the_list_and_are_shown(place: Workplace) -> None:
+def test_todos_replace_the_list_and_are_shown(place: ToolContext) -> None:
     todos = [
         {"content": "Read", "status": "completed", "activeForm": "Reading", "id": "1"},
         {"content": "Write", "status": "in_progress", "activeForm": "Writing"},
@@ -854,8 +854,8 @@ def test_todos_replace_the_list_and_are_shown(place: Workplace) -> None:
 
 @pytest.mark.parametrize(("given", "options"), [({}, ()), ({"options": ["SQL", "files"]}, ("SQL", "files"))])
 def test_a_question_is_raised_for_whoever_can_ask_it(
-    given: dict[str, Any], options: tuple[str, ...], place: Workplace
+    given: dict[str, Any], options: tuple[str, ...], place: ToolContext
 ) -> None:
-    with pytest.raises(Asked) as asked:
+    with pytest.raises(UserQuestion) as asked:
         use(place, "AskUser", question="Which store?", **given)
     assert (asked.value.question, asked.value.options) == ("Which store?", options)

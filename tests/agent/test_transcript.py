@@ -15,7 +15,7 @@ import pytest
 from tests.agent.make import actor, lines, records, refuse
 from tests.make import rule
 from turngate.agent.transcript import LINES, Transcript, message_of, read_last_assistant_message, read_records
-from turngate.core.messages import Message, Reply, Results, Said, Text, ToolResult, ToolUse, Usage
+from turngate.core.messages import Message, Reply, Text, ToolResult, ToolResults, ToolUse, Usage, UserMessage
 
 ASKED = Reply(
     (
@@ -28,9 +28,9 @@ ASKED = Reply(
     "scripted:x",
     "msg-1",
 )
-ANSWERED = Results((ToolResult("t1", "ok"), ToolResult("t2", "no such file", is_error=True)))
+ANSWERED = ToolResults((ToolResult("t1", "ok"), ToolResult("t2", "no such file", is_error=True)))
 DONE = Reply((Text("all"), Text("done")), model="scripted:x", id="msg-2")
-TALK: tuple[Message, ...] = (Said("go"), Said("it is Monday", "context"), ASKED, ANSWERED, DONE)
+TALK: tuple[Message, ...] = (UserMessage("go"), UserMessage("it is Monday", "context"), ASKED, ANSWERED, DONE)
 
 
 def written(path: Path, *messages: Message, **meta: Any) -> list[str]:
@@ -122,27 +122,27 @@ def test_records_are_compact_and_tool_calls_begin_as_people_grep_for_them(tmp_pa
 
 
 def test_what_is_read_back_is_what_was_said(tmp_path: Path) -> None:
-    continued = Said("[Stop hook requested continuation]\ngo on", "stop_hook")
-    odd = Said('half a \N{FAMILY}, a "quote", a \\ and\r\n\u2028 line ends')
+    continued = UserMessage("[Stop hook requested continuation]\ngo on", "stop_hook")
+    odd = UserMessage('half a \N{FAMILY}, a "quote", a \\ and\r\n\u2028 line ends')
     written(tmp_path / "chat.jsonl", *TALK, continued, odd)
     read = [message_of(record) for record in read_records(str(tmp_path / "chat.jsonl"))]
     assert [message for message in read if message] == [*TALK, continued, odd]
 
 
 def test_half_a_surrogate_pair_does_not_stop_the_writer(tmp_path: Path) -> None:
-    written(tmp_path / "chat.jsonl", Said("bad \ud800 text"))
+    written(tmp_path / "chat.jsonl", UserMessage("bad \ud800 text"))
     assert records(str(tmp_path / "chat.jsonl"))[0]["message"]["content"] == "bad ? text"
 
 
 def test_half_a_line_of_somebody_who_was_killed_does_not_swallow_the_next(tmp_path: Path) -> None:
     path = tmp_path / "chat.jsonl"
     path.write_text('{"type":"user","message":{"role":"us')
-    written(path, Said("go"))
-    assert [message_of(record) for record in read_records(str(path))] == [Said("go")]
+    written(path, UserMessage("go"))
+    assert [message_of(record) for record in read_records(str(path))] == [UserMessage("go")]
 
 
 def test_only_its_owner_may_read_a_conversation(tmp_path: Path) -> None:
-    written(tmp_path / "state" / "chat.jsonl", Said("secret"))
+    written(tmp_path / "state" / "chat.jsonl", UserMessage("secret"))
     modes = [
         os.stat(path).st_mode & 0o777 for path in (tmp_path / "state", tmp_path / "state" / "chat.jsonl")
     ]

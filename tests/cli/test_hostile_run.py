@@ -15,7 +15,7 @@ import pytest
 from tests.agent.make import awaited, end_leftovers, hang, lives, shown
 from tests.cli.test_run import scripted
 from tests.make import stop_hooks, write_settings
-from turngate.agent.session_store import read_past
+from turngate.agent.session_store import read_conversation
 
 FULL = "[Errno 27] File too large"
 LOUD = "printf '%3000d' 1"
@@ -44,7 +44,7 @@ def in_little_room(
 
 
 def kept(state: Path) -> list[str]:
-    return [shown(message) for message in read_past(f"{state}/sessions/s/chat.jsonl").messages]
+    return [shown(message) for message in read_conversation(f"{state}/sessions/s/chat.jsonl").messages]
 
 
 def no_journal(state: Path) -> str:

@@ -204,7 +204,7 @@ def as_child(case: Case) -> Case:
         **lower,
         "settings": {"project": {"hooks": {"SubagentStop": case["settings"]["project"]["hooks"]["Stop"]}}},
         "model_script": {"main": [DELEGATION, "parent answer {n}"], "sub": _replies(case, "main")},
-        "args": ["--allowedTools", "Task", "Agent", "Bash"],
+        "args": ["--allowedTools", "Task", "SessionBase", "Bash"],
         "expect": {
             **expect,
             "model_requests": {"main": 2, "sub": expect["model_requests"]["main"]},
@@ -219,7 +219,7 @@ def as_child(case: Case) -> Case:
 
 
 DELEGATION = {
-    "tool": "Agent",
+    "tool": "SessionBase",
     "input": {
         "prompt": "SUBAGENT-PROMPT: do the small job", "subagent_type": "general-purpose", "run_in_background": False,
     },

@@ -6,14 +6,14 @@ from turngate.core.hook_input import hook_json
 from turngate.core.hooks import HttpHook, identity, label, shown
 from turngate.core.http_policy import (
     Headers,
-    admits,
     is_loopback,
-    objection,
+    pattern_allows,
     read_headers,
     redirected,
     same_origin,
+    url_objection,
 )
-from turngate.core.settings import UrlList
+from turngate.core.settings import AllowedUrls
 
 ADMITTED = [
     ("https://a.example", "https://a.example"),
@@ -78,21 +78,21 @@ NOT_ADMITTED = [
 
 @pytest.mark.parametrize(("pattern", "url"), ADMITTED)
 def test_an_address_that_a_pattern_lets_in(pattern: str, url: str) -> None:
-    assert admits(pattern, url)
+    assert pattern_allows(pattern, url)
 
 
 @pytest.mark.parametrize(("pattern", "url"), NOT_ADMITTED)
 def test_an_address_that_a_pattern_keeps_out(pattern: str, url: str) -> None:
-    assert not admits(pattern, url)
+    assert not pattern_allows(pattern, url)
 
 
 USER, PROJECT = (
-    UrlList(("https://a.example", "http://intern"), "user"),
-    UrlList(("https://a.example/x",), "project"),
+    AllowedUrls(("https://a.example", "http://intern"), "user"),
+    AllowedUrls(("https://a.example/x",), "project"),
 )
 BY_ITSELF = "{} is not encrypted: use https, or allow it in `turngate.allowedUrls` of your user settings"
 NO_ADDRESS = "{} is no address that can be asked: it must begin with https:// or http:// and name a host"
-CASES: dict[str, tuple[str, str, tuple[UrlList, ...], str | None]] = {
+CASES: dict[str, tuple[str, str, tuple[AllowedUrls, ...], str | None]] = {
     "https": ("https://b.example/", "project", (), None),
     "loopback": ("http://127.0.0.1:9/", "project", (), None),
     "in the clear": ("http://b.example/", "project", (), BY_ITSELF),
@@ -100,13 +100,13 @@ CASES: dict[str, tuple[str, str, tuple[UrlList, ...], str | None]] = {
     "in the clear, the user's": ("http://b.example/", "user", (), None),
     "in the clear, from Python": ("http://b.example/", "python", (), None),
     "the user allows it": ("http://intern/x", "project", (USER,), None),
-    "the project can not": ("http://intern/x", "project", (UrlList(("http://intern",), "project"),), BY_ITSELF),
+    "the project can not": ("http://intern/x", "project", (AllowedUrls(("http://intern",), "project"),), BY_ITSELF),
     "not in the user's": ("https://b.example/", "project", (USER,), "{} is not among the `turngate.allowedUrls` of your settings"),
     "the user's holds for the user": ("https://b.example/", "user", (USER,), "{} is not among the `turngate.allowedUrls` of your settings"),
     "in both": ("https://a.example/x", "project", (USER, PROJECT), None),
     "the project's narrows": ("https://a.example/y", "project", (USER, PROJECT), "{} is not among the `turngate.allowedUrls` of the project settings"),
-    "the project's can not widen": ("https://c.example/", "project", (USER, UrlList(("https://c.example",), "local")), "{} is not among the `turngate.allowedUrls` of your settings"),
-    "an empty list": ("https://a.example/", "user", (UrlList((), "user"),), "{} is not among the `turngate.allowedUrls` of your settings"),
+    "the project's can not widen": ("https://c.example/", "project", (USER, AllowedUrls(("https://c.example",), "local")), "{} is not among the `turngate.allowedUrls` of your settings"),
+    "an empty list": ("https://a.example/", "user", (AllowedUrls((), "user"),), "{} is not among the `turngate.allowedUrls` of your settings"),
     "no address": ("hook", "user", (), NO_ADDRESS),
     "a file": ("file:///etc/passwd", "user", (), NO_ADDRESS),
     "no host": ("https:///x", "user", (), NO_ADDRESS),
@@ -122,7 +122,7 @@ CASES: dict[str, tuple[str, str, tuple[UrlList, ...], str | None]] = {
 @pytest.mark.parametrize("name", CASES)
 def test_who_may_ask_what(name: str) -> None:
     url, source, lists, why = CASES[name]
-    assert objection(url, source, lists) == (why.format(url) if why else None)
+    assert url_objection(url, source, lists) == (why.format(url) if why else None)
 
 
 @pytest.mark.parametrize(

@@ -10,9 +10,9 @@ from turngate.core.hooks import (
     Hook,
     HttpHook,
     PromptHook,
+    hook_text,
     kind,
     label,
-    text_of,
 )
 
 
@@ -66,7 +66,7 @@ def test_every_kind_has_its_name_and_its_words() -> None:
         CallbackHook(len),
         CallbackHook(len, name="length"),
     ]
-    assert [(kind(hook), text_of(hook)) for hook in hooks] == [
+    assert [(kind(hook), hook_text(hook)) for hook in hooks] == [
         ("command", "make test"),
         ("command", "make -s test"),
         ("prompt", "done?"),

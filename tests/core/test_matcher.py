@@ -4,7 +4,7 @@ import pytest
 
 from tests.make import subagent_stop
 from turngate.core.hooks import CommandHook
-from turngate.core.matcher import COMMON, Expression, Unusable, read_matcher
+from turngate.core.matcher import COMMON, Expression, InvalidMatcher, read_matcher
 from turngate.core.plan import Plan, matches, plan
 from turngate.core.reports import Skipped
 from turngate.core.settings import Rule, Settings
@@ -19,7 +19,7 @@ ENDLESS = [
 @pytest.mark.parametrize("matcher", ENDLESS)
 def test_an_expression_that_could_take_for_ever_is_unusable(matcher: str) -> None:
     why = "could take for ever (it repeats what itself repeats or can be read in several ways)"
-    assert read_matcher(matcher) == Unusable(why)
+    assert read_matcher(matcher) == InvalidMatcher(why)
 
 
 FINE = [

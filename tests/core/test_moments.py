@@ -10,10 +10,10 @@ from turngate.core.decisions import Allow, Block, Fault
 from turngate.core.dialect import CLAUDE, TURNGATE, Dialect
 from turngate.core.effects import (
     Permission,
-    context_of,
+    added_context,
+    block_reasons,
     permission_before_tool,
     permission_for_user,
-    refusal_of,
 )
 from turngate.core.interpret import interpret
 from turngate.core.reports import Broke, Exited, Report, Returned, TimedOut
@@ -72,12 +72,12 @@ CONTEXTS: list[tuple[str, list[HookRun], str]] = [
     ("runs", "said"), [case[1:] for case in CONTEXTS], ids=[case[0] for case in CONTEXTS]
 )
 def test_what_hooks_add_is_joined_in_order(runs: list[HookRun], said: str) -> None:
-    assert context_of(runs, plain=True) == said
+    assert added_context(runs, plain=True) == said
 
 
 def test_plain_words_are_context_only_where_the_event_takes_them() -> None:
     runs = [ran("PostToolUse", Exited(0, "formatted 3 files")), context("two", "PostToolUse")]
-    assert context_of(runs, plain=False) == "two"
+    assert added_context(runs, plain=False) == "two"
 
 
 # Refusals
@@ -91,8 +91,8 @@ def test_refusals_are_joined_and_those_of_observers_do_not_count() -> None:
         run(Fault("broken")),
         run(Block("three")),
     ]
-    assert refusal_of(runs) == "one\n\nthree"
-    assert refusal_of(runs[1:4]) is None
+    assert block_reasons(runs) == "one\n\nthree"
+    assert block_reasons(runs[1:4]) is None
 
 
 # PreToolUse

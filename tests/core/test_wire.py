@@ -11,7 +11,7 @@ from turngate.core.events import Event, Subagent
 from turngate.core.hook_input import encode, environment, hook_json, read_event, run_json, verdict_json
 from turngate.core.hooks import CallbackHook, CommandHook, HttpHook, PromptHook
 from turngate.core.reports import Exited, TimedOut
-from turngate.core.text import cut_in_the_middle, preview, shortened
+from turngate.core.text import preview, shortened, truncate_middle
 from turngate.core.verdict import HookRun, Stop, conclude
 
 SIX = ["session_id", "transcript_path", "cwd", "permission_mode", "hook_event_name", "stop_hook_active"]
@@ -280,7 +280,7 @@ def test_a_callback_is_never_serialised() -> None:
 
 @pytest.mark.req("X-12")
 def test_a_long_reason_keeps_head_and_tail_and_says_where_the_whole_is() -> None:
-    cut = cut_in_the_middle("a" * 9000 + "b" * 9000, 10_000, "/state/x.txt")
+    cut = truncate_middle("a" * 9000 + "b" * 9000, 10_000, "/state/x.txt")
     note = "\n… [about 8,000 characters left out; the whole text is in /state/x.txt] …\n"
     assert (len(cut), cut.strip("ab")) == (10_000, note)
 

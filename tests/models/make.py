@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from tests.model_server import Json, ModelServer
-from turngate.core.messages import ModelRequest, Reply, Said
+from turngate.core.messages import ModelRequest, Reply, UserMessage
 from turngate.errors import ModelError
 from turngate.models.live import LiveModel
 
 KEY = "test-key-of-nobody"
-REQUEST = ModelRequest(messages=(Said("hello"),))
+REQUEST = ModelRequest(messages=(UserMessage("hello"),))
 ELSEWHERE = (
     "HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy",
     "OPENAI_API_KEY", "OPENAI_BASE_URL", "OPENAI_ORG_ID", "OPENAI_PROJECT_ID",

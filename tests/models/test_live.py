@@ -15,13 +15,13 @@ from tests.models.make import KEY, REQUEST, Exchange, Point, Provider, begins
 from turngate.core.messages import (
     ModelRequest,
     Reply,
-    Results,
-    Said,
     Text,
     ToolResult,
+    ToolResults,
     ToolSpec,
     ToolUse,
     Usage,
+    UserMessage,
 )
 from turngate.errors import UsageError
 from turngate.models import live
@@ -115,13 +115,13 @@ def test_usage_counts_the_cache_apart(exchange: Callable[..., Exchange]) -> None
 def test_the_whole_conversation_reaches_the_model(exchange: Callable[..., Exchange]) -> None:
     found = exchange(
         "done",
-        Said("fix it"),
-        Said("today", "context"),
+        UserMessage("fix it"),
+        UserMessage("today", "context"),
         Reply((Text("looking"), ToolUse("a", "Bash", {"command": "make"}), ToolUse("b", "Read", {}))),
-        Results((ToolResult("a", "two tests fail"), ToolResult("b", "no such file", is_error=True))),
-        Said("hurry"),
+        ToolResults((ToolResult("a", "two tests fail"), ToolResult("b", "no such file", is_error=True))),
+        UserMessage("hurry"),
         Reply((Text("done"),)),
-        Said("Stop hook feedback:\ntests fail", "stop_hook"),
+        UserMessage("Stop hook feedback:\ntests fail", "stop_hook"),
     )
     assert found.body["messages"] == [
         user(text("fix it")),
@@ -144,11 +144,11 @@ def test_the_whole_conversation_reaches_the_model(exchange: Callable[..., Exchan
 def test_nothing_blank_is_sent_for_a_provider_to_refuse(exchange: Callable[..., Exchange]) -> None:
     found = exchange(
         "done",
-        Said("go"),
+        UserMessage("go"),
         Reply((Text("\n"), ToolUse("a", "Bash", {"command": "true"}))),
-        Results((ToolResult("a", ""),)),
+        ToolResults((ToolResult("a", ""),)),
         Reply((Text(" "),)),
-        Said("and?"),
+        UserMessage("and?"),
     )
     assert found.body["messages"] == [
         user(text("go")),
@@ -338,7 +338,7 @@ def test_a_model_keeps_its_connection_and_survives_its_loop_and_its_close(point:
 def test_requests_of_one_model_may_overlap(point: Point) -> None:
     async def scene() -> list[str]:
         model = LiveModel(NAME)
-        asked = [model.ask(ModelRequest(messages=(Said(str(n)),)), lambda _: None) for n in range(20)]
+        asked = [model.ask(ModelRequest(messages=(UserMessage(str(n)),)), lambda _: None) for n in range(20)]
         try:
             return sorted([found.text for found in await asyncio.gather(*asked)])
         finally:
@@ -450,7 +450,7 @@ def test_the_server_tells_agents_apart(point: Point) -> None:
     ) as server:
         point(server.url)
         said = ["a", "SUB", "b", "SUB", "c", "d"]
-        texts = [asyncio.run(ask_once(ModelRequest(messages=(Said(text),)))).text for text in said]
+        texts = [asyncio.run(ask_once(ModelRequest(messages=(UserMessage(text),)))).text for text in said]
         assert texts == ["main 1", "sub 1", "again 2", "sub 2", "again 3", "again 4"]
         assert server.agents == ["main", "sub", "main", "sub", "main", "main"]
 

@@ -16,13 +16,13 @@ from tests.openai_server import OpenAIServer, playing
 from turngate.agent.session import Session
 from turngate.core.messages import (
     Reply,
-    Results,
-    Said,
     Text,
     ToolResult,
+    ToolResults,
     ToolSpec,
     ToolUse,
     Usage,
+    UserMessage,
 )
 from turngate.core.session_events import TurnResult
 from turngate.core.settings import Settings
@@ -96,9 +96,9 @@ def test_the_tools_and_the_system_prompt_are_sent(exchange: Callable[..., Exchan
 def test_a_tool_call_and_its_result_are_sent_with_the_next_request(exchange: Callable[..., Exchange]) -> None:
     found = exchange(
         "It is here.",
-        Said("where is it?"),
+        UserMessage("where is it?"),
         Reply((Text("looking"), ToolUse("call_7", "Bash", {"command": "ls"}))),
-        Results((ToolResult("call_7", "here"),)),
+        ToolResults((ToolResult("call_7", "here"),)),
     )
     assert conversation(found.body) == [
         ("user", "where is it?"),

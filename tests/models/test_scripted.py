@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from turngate.core.messages import ModelRequest, Reply, Said, Text, ToolUse, Usage
+from turngate.core.messages import ModelRequest, Reply, Text, ToolUse, Usage, UserMessage
 from turngate.errors import ModelError, UsageError
 from turngate.models.scripted import ScriptedModel
 
-HELLO = ModelRequest(messages=(Said("hello"),))
+HELLO = ModelRequest(messages=(UserMessage("hello"),))
 SIZE = len(repr(HELLO.messages)) // 4
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from tests.agent.make import REFUSE, Actor, actor, appears, hang, lines, on_first, refuse
 from turngate.agent.session import Session
-from turngate.core.messages import Reply, Said, Usage
+from turngate.core.messages import Reply, Usage, UserMessage
 from turngate.core.session_events import Continuation, HookFinished, Notice, StreamEnd, TurnEnd, TurnResult
 from turngate.errors import UsageError
 from turngate.models.scripted import ScriptedModel
@@ -140,7 +140,7 @@ def test_the_conversation_observer_gets_the_messages(project: Path) -> None:
     agent, diary, _ = watched(project, "done")
     agent.play("go")
     assert diary.told[0] == ("conversation", tuple(agent.session.messages))
-    assert diary.told[0][1][0] == Said("go")
+    assert diary.told[0][1][0] == UserMessage("go")
 
 
 # What

@@ -15,10 +15,10 @@ from tests.make import rule, script, stop_event, stop_hooks, subagent_stop, writ
 from turngate.core.constants import LEVELS
 from turngate.core.dialect import CLAUDE, DIALECTS, MUX, TURNGATE
 from turngate.core.events import Event
-from turngate.core.hooks import AgentHook, CallbackHook, CommandHook, Hook, HttpHook, PromptHook, text_of
+from turngate.core.hooks import AgentHook, CallbackHook, CommandHook, Hook, HttpHook, PromptHook, hook_text
 from turngate.core.plan import Plan, plan
 from turngate.core.reports import Skipped
-from turngate.core.settings import Problem, Rule, Settings, UrlList
+from turngate.core.settings import AllowedUrls, Problem, Rule, Settings
 from turngate.errors import UsageError
 from turngate.settings.load import load_settings
 from turngate.settings.paths import TooLarge, read_bytes
@@ -62,7 +62,7 @@ def written(level: str, family: str, hook: Hook | str = "make", event: str = "St
 
 
 def asked(settings: Settings, event: Event | None = None) -> list[str]:
-    return [text_of(each.hook) for each in plan(settings, event or stop_event()).ask]
+    return [hook_text(each.hook) for each in plan(settings, event or stop_event()).ask]
 
 
 # Which files
@@ -274,7 +274,7 @@ def test_other_arguments_make_another_hook(folders: Folders) -> None:
 
 def switched_off(settings: Settings) -> dict[str, str]:
     """Every hook that the switch silences, and what is said about it."""
-    return {text_of(each.hook): why.why for each, why in plan(settings, stop_event()).skip}
+    return {hook_text(each.hook): why.why for each, why in plan(settings, stop_event()).skip}
 
 
 @pytest.mark.parametrize("family", ["claude", "mux"])
@@ -535,7 +535,7 @@ def test_the_lists_of_addresses_all_count_so_that_a_project_can_only_narrow(
 ) -> None:
     folders.write(level, "turngate", {"turngate": {"allowedUrls": ["https://b"]}})
     folders.write("user", "claude", {"turngate": {"allowedUrls": ["https://a", "https://b"]}})
-    lists = (UrlList(("https://a", "https://b"), "user"), UrlList(("https://b",), level))
+    lists = (AllowedUrls(("https://a", "https://b"), "user"), AllowedUrls(("https://b",), level))
     assert folders.load() == Settings(hard_limit=10, allowed_urls=lists)
 
 

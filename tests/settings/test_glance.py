@@ -19,7 +19,7 @@ from turngate.core.dialect import DIALECTS
 from turngate.core.hook_input import read_event
 from turngate.core.plan import Plan, plan
 from turngate.settings.load import load_settings
-from turngate.settings.quick_check import nothing_to_ask
+from turngate.settings.quick_check import has_no_hooks
 
 
 def really_nothing(project: Path, event: str, dialect: str = "turngate", home: Path | None = None) -> bool:
@@ -55,14 +55,14 @@ def test_a_file_without_a_hook_for_the_event_is_seen_at_a_glance(
     write_settings(project, family, content)
     write_settings(project, family, content, "settings.local.json")
     write_settings(home, family, content)
-    assert nothing_to_ask(str(project), "Stop", "turngate")
+    assert has_no_hooks(str(project), "Stop", "turngate")
     assert really_nothing(project, "Stop")
 
 
 @pytest.mark.parametrize("dialect", ["turngate", "claude"])
 def test_what_only_claude_code_reads_is_passed_over_at_a_glance(project: Path, dialect: str) -> None:
     write_settings(project, "claude", {"permissions": {"allow": []}, "model": "opus", "anything": [1]})
-    assert nothing_to_ask(str(project), "Stop", dialect)
+    assert has_no_hooks(str(project), "Stop", dialect)
     assert really_nothing(project, "Stop", dialect)
 
 
@@ -70,7 +70,7 @@ def test_what_only_claude_code_reads_is_passed_over_at_a_glance(project: Path, d
 @pytest.mark.parametrize("dialect", DIALECTS)
 @pytest.mark.parametrize("event", EVENTS)
 def test_no_file_at_all_is_seen_at_a_glance(project: Path, event: str, dialect: str) -> None:
-    assert nothing_to_ask(str(project), event, dialect)
+    assert has_no_hooks(str(project), event, dialect)
     assert really_nothing(project, event, dialect)
 
 
@@ -110,7 +110,7 @@ def test_what_is_asked_or_reported_is_left_to_the_real_reader(project: Path, con
     path = write_settings(project, "turngate", "" if isinstance(content, bytes) else content)
     if isinstance(content, bytes):
         path.write_bytes(content)
-    assert not nothing_to_ask(str(project), "Stop", "turngate")
+    assert not has_no_hooks(str(project), "Stop", "turngate")
 
 
 @pytest.mark.parametrize("dialect", ["turngate", "claude"])
@@ -118,13 +118,13 @@ def test_a_wrong_type_that_claude_code_would_not_bear_is_left_to_the_real_reader
     project: Path, dialect: str
 ) -> None:
     write_settings(project, "claude", {"cleanupPeriodDays": "30"})
-    assert not nothing_to_ask(str(project), "Stop", dialect)
+    assert not has_no_hooks(str(project), "Stop", dialect)
 
 
 def test_a_file_that_its_guard_voids_is_left_to_the_real_reader(project: Path) -> None:
     write_settings(project, "claude", {"hooks": {"PreToolUse": [{"hooks": [{"type": "command"}]}]}})
-    assert nothing_to_ask(str(project), "Stop", "turngate")
-    assert not nothing_to_ask(str(project), "Stop", "claude")
+    assert has_no_hooks(str(project), "Stop", "turngate")
+    assert not has_no_hooks(str(project), "Stop", "claude")
 
 
 def folder(path: Path) -> None:
@@ -153,20 +153,20 @@ def test_what_is_no_readable_file_is_left_to_the_real_reader(
 ) -> None:
     (project / ".claude").mkdir()
     make(project / ".claude" / "settings.json")
-    assert not nothing_to_ask(str(project), "Stop", "turngate")
+    assert not has_no_hooks(str(project), "Stop", "turngate")
     assert not really_nothing(project, "Stop")
 
 
 def test_a_familys_folder_that_can_not_be_entered_is_left_to_the_real_reader(project: Path) -> None:
     circular(project / ".claude")
     assert not really_nothing(project, "Stop")
-    assert not nothing_to_ask(str(project), "Stop", "turngate")
+    assert not has_no_hooks(str(project), "Stop", "turngate")
 
 
 def test_a_familys_folder_that_is_a_plain_file_holds_nothing(project: Path) -> None:
     (project / ".claude").write_text("")
     assert really_nothing(project, "Stop")
-    assert nothing_to_ask(str(project), "Stop", "turngate")
+    assert has_no_hooks(str(project), "Stop", "turngate")
 
 
 @pytest.mark.parametrize(("name", "event"), [("stop", "Stop"), ("subagent_stop", "SubagentStop")])
@@ -175,9 +175,9 @@ def test_a_script_is_left_to_the_real_reader_at_its_own_event(
     project: Path, name: str, event: str, mode: int
 ) -> None:
     script(project / ".mux" / name, "#!/bin/sh\n", mode)
-    seen = {each: nothing_to_ask(str(project), each, "turngate") for each in EVENTS}
+    seen = {each: has_no_hooks(str(project), each, "turngate") for each in EVENTS}
     assert seen == {each: each != event for each in EVENTS}
-    assert nothing_to_ask(str(project), event, "claude")
+    assert has_no_hooks(str(project), event, "claude")
 
 
 FILES = [
@@ -213,5 +213,5 @@ def test_whatever_the_files_hold_the_quick_look_never_says_nothing_when_there_is
             (place / name).write_bytes(data)
     for name, mode in scripts.items():
         script(project / ".mux" / name, "", mode)
-    seen = nothing_to_ask(str(project), event, dialect, str(home))
+    seen = has_no_hooks(str(project), event, dialect, str(home))
     assert not seen or really_nothing(project, event, dialect, home)

@@ -20,7 +20,7 @@ from turngate.core.hook_input import encode
 from turngate.core.settings import Layer, Problem
 from turngate.settings import keys
 from turngate.settings.json_schema import SCHEMAS, input_schema, output_schema, settings_schema
-from turngate.settings.parse import read_layer
+from turngate.settings.parse import parse_layer
 
 ROOT = Path(__file__).parent.parent.parent
 MAKE: Mapping[str, Any] = {"type": "command", "command": "make"}
@@ -32,7 +32,7 @@ OUTPUT = Draft202012Validator(output_schema())
 
 
 def read(value: Any) -> Layer:
-    return read_layer(value, file="s.json", level="user", family="turngate", dialect=TURNGATE)
+    return parse_layer(value, file="s.json", level="user", family="turngate", dialect=TURNGATE)
 
 
 @pytest.mark.parametrize("name", SCHEMAS)
@@ -181,8 +181,8 @@ def test_what_the_reader_ignores_with_a_warning_an_editor_underlines(name: str, 
 
 
 def test_every_key_has_words_for_the_editor() -> None:
-    described = [*keys.HOOK.items(), *keys.TURNGATE.items()]
-    assert [name for name, key in described if not key.schema.get("description")] == []
+    describe_types = [*keys.HOOK.items(), *keys.TURNGATE.items()]
+    assert [name for name, key in describe_types if not key.schema.get("description")] == []
 
 
 # What a schema can say: no NUL, no half characters, no infinity.

@@ -10,9 +10,9 @@ from tests.make import stop_hooks
 from turngate.core.constants import EVENTS, FOREIGN_EVENTS, STOP_EVENTS
 from turngate.core.dialect import CLAUDE, DIALECTS, MUX, TURNGATE, Dialect
 from turngate.core.hooks import AgentHook, CommandHook, Hook, HttpHook, PromptHook
-from turngate.core.settings import Layer, Problem, Rule, Scalars
+from turngate.core.settings import Layer, Problem, Rule, ScalarSettings
 from turngate.settings import keys
-from turngate.settings.parse import read_layer
+from turngate.settings.parse import parse_layer
 
 FILE = "s.json"
 MAKE: Mapping[str, Any] = {"type": "command", "command": "make"}
@@ -24,13 +24,15 @@ GROUP_HINT = 'a group looks like {"hooks": [{"type": "command", "command": "…"
 KNOWN_TYPES = '"command", "prompt", "agent", "http"'
 KNOWN_EVENTS = f"known events: {', '.join(EVENTS)}"
 
-Said = tuple[str, str] | tuple[str, str, str]  # severity, the problem as text, and its hint if it has one
+UserMessage = (
+    tuple[str, str] | tuple[str, str, str]
+)  # severity, the problem as text, and its hint if it has one
 
 
 def read(
     value: Any, *, family: str = "turngate", level: str = "project", dialect: Dialect = TURNGATE
 ) -> Layer:
-    return read_layer(value, file=FILE, level=level, family=family, dialect=dialect)
+    return parse_layer(value, file=FILE, level=level, family=family, dialect=dialect)
 
 
 def layer(*rules: Rule, **fields: Any) -> Layer:
@@ -45,7 +47,7 @@ def rule(hook: Hook, number: int = 0, *, event: str = "Stop", matcher: str | Non
     return Rule(event, hook, matcher, "project", FILE, "turngate", f"[0].hooks[{number}]")
 
 
-def said(problems: tuple[Problem, ...]) -> list[Said]:
+def said(problems: tuple[Problem, ...]) -> list[UserMessage]:
     return [(p.severity, str(p)) if p.hint is None else (p.severity, str(p), p.hint) for p in problems]
 
 
@@ -187,51 +189,51 @@ def test_the_switch_for_all_hooks_is_read(switch: bool) -> None:
     assert read({"disableAllHooks": switch}) == layer(disable_all=switch)
 
 
-SCALARS: Mapping[str, tuple[Mapping[str, Any], Scalars]] = {
-    "limit": ({"limit": 5}, Scalars(limit=5)),
-    "limit 0": ({"limit": 0}, Scalars(limit=0)),
-    "hardLimit": ({"hardLimit": 20}, Scalars(hard_limit=20)),
-    "childrenAtOnce": ({"childrenAtOnce": 2}, Scalars(children_at_once=2)),
-    "childrenDepth": ({"childrenDepth": 0}, Scalars(children_depth=0)),
-    "childSeconds": ({"childSeconds": 5}, Scalars(child_seconds=5.0)),
+SCALARS: Mapping[str, tuple[Mapping[str, Any], ScalarSettings]] = {
+    "limit": ({"limit": 5}, ScalarSettings(limit=5)),
+    "limit 0": ({"limit": 0}, ScalarSettings(limit=0)),
+    "hardLimit": ({"hardLimit": 20}, ScalarSettings(hard_limit=20)),
+    "childrenAtOnce": ({"childrenAtOnce": 2}, ScalarSettings(children_at_once=2)),
+    "childrenDepth": ({"childrenDepth": 0}, ScalarSettings(children_depth=0)),
+    "childSeconds": ({"childSeconds": 5}, ScalarSettings(child_seconds=5.0)),
     "noReviseAfterSideEffects": (
         {"noReviseAfterSideEffects": True},
-        Scalars(no_revise_after_side_effects=True),
+        ScalarSettings(no_revise_after_side_effects=True),
     ),
-    "announceChildren": ({"announceChildren": False}, Scalars(announce_children=False)),
-    "whenUserPending": ({"whenUserPending": "run"}, Scalars(when_user_pending="run")),
-    "order": ({"order": "sequential"}, Scalars(order={"*": "sequential"})),
+    "announceChildren": ({"announceChildren": False}, ScalarSettings(announce_children=False)),
+    "whenUserPending": ({"whenUserPending": "run"}, ScalarSettings(when_user_pending="run")),
+    "order": ({"order": "sequential"}, ScalarSettings(order={"*": "sequential"})),
     "order per event": (
         {"order": {"Stop": "first_block", "SubagentStop": "parallel"}},
-        Scalars(order={"Stop": "first_block", "SubagentStop": "parallel"}),
+        ScalarSettings(order={"Stop": "first_block", "SubagentStop": "parallel"}),
     ),
-    "mode": ({"mode": "observe"}, Scalars(mode={"*": "observe"})),
-    "mode per event": ({"mode": {"SubagentStop": "gate"}}, Scalars(mode={"SubagentStop": "gate"})),
-    "payload": ({"payload": "strict"}, Scalars(payload="strict")),
+    "mode": ({"mode": "observe"}, ScalarSettings(mode={"*": "observe"})),
+    "mode per event": ({"mode": {"SubagentStop": "gate"}}, ScalarSettings(mode={"SubagentStop": "gate"})),
+    "payload": ({"payload": "strict"}, ScalarSettings(payload="strict")),
     "defaults by kind": (
         {"defaults": {"command": 5, "prompt": 0.5, "callback": 2}},
-        Scalars(timeouts={("*", "command"): 5.0, ("*", "prompt"): 0.5, ("*", "callback"): 2.0}),
+        ScalarSettings(timeouts={("*", "command"): 5.0, ("*", "prompt"): 0.5, ("*", "callback"): 2.0}),
     ),
-    "defaults by event": ({"defaults": {"Stop": 90}}, Scalars(timeouts={("Stop", "*"): 90.0})),
+    "defaults by event": ({"defaults": {"Stop": 90}}, ScalarSettings(timeouts={("Stop", "*"): 90.0})),
     "defaults by kind in an event": (
         {"defaults": {"Stop": {"command": 90, "http": 1}, "agent": 7}},
-        Scalars(timeouts={("Stop", "command"): 90.0, ("Stop", "http"): 1.0, ("*", "agent"): 7.0}),
+        ScalarSettings(timeouts={("Stop", "command"): 90.0, ("Stop", "http"): 1.0, ("*", "agent"): 7.0}),
     ),
-    "stopBudget": ({"stopBudget": 120}, Scalars(stop_budget=120.0)),
-    "model": ({"model": "anthropic:opus"}, Scalars(model="anthropic:opus")),
-    "judge": ({"judge": "anthropic:haiku"}, Scalars(judge="anthropic:haiku")),
-    "retentionDays": ({"retentionDays": 7}, Scalars(retention_days=7.0)),
-    "plugins": ({"plugins": ["git"]}, Scalars(plugins=("git",))),
-    "no plugins": ({"plugins": []}, Scalars(plugins=())),
-    "pluginDirs": ({"pluginDirs": ["a", "b"]}, Scalars(plugin_dirs=("a", "b"))),
-    "allowedUrls": ({"allowedUrls": ["https://a/", "*.b"]}, Scalars(allowed_urls=("https://a/", "*.b"))),
+    "stopBudget": ({"stopBudget": 120}, ScalarSettings(stop_budget=120.0)),
+    "model": ({"model": "anthropic:opus"}, ScalarSettings(model="anthropic:opus")),
+    "judge": ({"judge": "anthropic:haiku"}, ScalarSettings(judge="anthropic:haiku")),
+    "retentionDays": ({"retentionDays": 7}, ScalarSettings(retention_days=7.0)),
+    "plugins": ({"plugins": ["git"]}, ScalarSettings(plugins=("git",))),
+    "no plugins": ({"plugins": []}, ScalarSettings(plugins=())),
+    "pluginDirs": ({"pluginDirs": ["a", "b"]}, ScalarSettings(plugin_dirs=("a", "b"))),
+    "allowedUrls": ({"allowedUrls": ["https://a/", "*.b"]}, ScalarSettings(allowed_urls=("https://a/", "*.b"))),
 }  # fmt: skip
 
 
 @pytest.mark.req("C-02")
 @pytest.mark.parametrize(("section", "scalars"), SCALARS.values(), ids=SCALARS)
 def test_each_key_of_the_turngate_section_becomes_a_value(
-    section: Mapping[str, Any], scalars: Scalars
+    section: Mapping[str, Any], scalars: ScalarSettings
 ) -> None:
     assert read({"turngate": section}) == layer(scalars=scalars)
 
@@ -244,7 +246,7 @@ def test_no_key_is_missing_from_the_table_of_the_section() -> None:
 @pytest.mark.parametrize("limit", [0, 7])
 def test_the_limit_of_steer_restarts_is_read(limit: int) -> None:
     value = {"agents": {"defaults": {"subagents": {"maxSteerRestarts": limit}}}}
-    assert read(value) == layer(scalars=Scalars(child_limit=limit))
+    assert read(value) == layer(scalars=ScalarSettings(child_limit=limit))
 
 
 @pytest.mark.req("X-33")
@@ -260,7 +262,7 @@ TIMEOUT = "s.json: Stop[0].hooks[0].timeout"
 LEFT_OUT = "expected a number of seconds above 0: the hook is left out"
 
 # Nothing of the file is left.
-BAD_SHAPES: Mapping[str, tuple[Any, list[Said]]] = {
+BAD_SHAPES: Mapping[str, tuple[Any, list[UserMessage]]] = {
     "a number": (5, [("error", "s.json: the file holds 5, expected an object", 'begin with {"hooks": {…}}')]),
     "a list": ([], [("error", "s.json: the file holds a list, expected an object", 'begin with {"hooks": {…}}')]),
     "null": (None, [("error", "s.json: the file holds null, expected an object", 'begin with {"hooks": {…}}')]),
@@ -344,7 +346,9 @@ BAD_SHAPES: Mapping[str, tuple[Any, list[Said]]] = {
 
 
 @pytest.mark.parametrize(("value", "expected"), BAD_SHAPES.values(), ids=BAD_SHAPES)
-def test_what_can_not_be_used_is_reported_and_nothing_is_left(value: Any, expected: list[Said]) -> None:
+def test_what_can_not_be_used_is_reported_and_nothing_is_left(
+    value: Any, expected: list[UserMessage]
+) -> None:
     found = read(value)
     assert said(found.problems) == expected
     assert found == layer(problems=found.problems)
@@ -368,12 +372,12 @@ def test_other_and_unknown_events_leave_stop_alone() -> None:
     ]
 
 
-def dropped(entry: Any, *expected: Said) -> tuple[Any, list[Said]]:
+def dropped(entry: Any, *expected: UserMessage) -> tuple[Any, list[UserMessage]]:
     return entry, list(expected)
 
 
 # The entry is left out; its neighbours stay.
-BAD_ENTRIES: Mapping[str, tuple[Any, list[Said]]] = {
+BAD_ENTRIES: Mapping[str, tuple[Any, list[UserMessage]]] = {
     "a command by itself": dropped("make", ("error", 's.json: Stop[0].hooks[0]: is "make", expected an object')),
     "null": dropped(None, ("error", "s.json: Stop[0].hooks[0]: is null, expected an object")),
     "a list": dropped([MAKE], ("error", "s.json: Stop[0].hooks[0]: is a list, expected an object")),
@@ -509,7 +513,7 @@ BAD_ENTRIES: Mapping[str, tuple[Any, list[Said]]] = {
         for name, row in BAD_ENTRIES.items()
     ],
 )
-def test_a_bad_entry_is_dropped_and_reported(entry: Any, expected: list[Said]) -> None:
+def test_a_bad_entry_is_dropped_and_reported(entry: Any, expected: list[UserMessage]) -> None:
     found = read(at_stop(entry))
     assert said(found.problems) == expected
     assert found == layer(problems=found.problems)
@@ -569,7 +573,7 @@ def test_a_timeout_of_a_thousand_looks_like_milliseconds(timeout: float, shown: 
 
 
 # The key is ignored, the hook stays.
-IGNORED_KEYS: Mapping[str, tuple[Mapping[str, Any], Hook, list[Said]]] = {
+IGNORED_KEYS: Mapping[str, tuple[Mapping[str, Any], Hook, list[UserMessage]]] = {
     "prompt on a command hook": (
         {**MAKE, "prompt": "done?"}, CommandHook("make"),
         [("warning", "s.json: Stop[0].hooks[0].prompt: has no meaning on a command hook: ignored")],
@@ -661,7 +665,7 @@ IGNORED_KEYS: Mapping[str, tuple[Mapping[str, Any], Hook, list[Said]]] = {
     ],
 )
 def test_a_bad_key_that_the_hook_can_do_without_is_ignored(
-    entry: Mapping[str, Any], hook: Hook, expected: list[Said]
+    entry: Mapping[str, Any], hook: Hook, expected: list[UserMessage]
 ) -> None:
     found = read(at_stop(entry))
     assert said(found.problems) == expected
@@ -806,7 +810,9 @@ BAD_SCALARS: Mapping[str, tuple[str, Any, str]] = {
 def test_a_bad_key_of_the_section_is_ignored_and_the_others_count(
     name: str, value: Any, message: str
 ) -> None:
-    other, scalars = ("limit", Scalars(limit=2)) if name != "limit" else ("hardLimit", Scalars(hard_limit=2))
+    other, scalars = (
+        ("limit", ScalarSettings(limit=2)) if name != "limit" else ("hardLimit", ScalarSettings(hard_limit=2))
+    )
     problem = Problem(file=FILE, message=message, field=f"turngate.{name}")
     expected = layer(scalars=scalars, problems=(problem,))
     assert read({"turngate": {name: value, other: 2}}) == expected
@@ -829,7 +835,7 @@ def test_a_bad_word_for_one_event_is_named_and_the_other_events_keep_theirs(
     problem = Problem(file=FILE, message=message, field=f"turngate.{name}.{event}")
     both = (read({"turngate": {name: {**good, event: word}}}), read({"turngate": {name: {event: word}}}))
     kept: dict[str, Any] = {name: good}
-    assert both == (layer(scalars=Scalars(**kept), problems=(problem,)), layer(problems=(problem,)))
+    assert both == (layer(scalars=ScalarSettings(**kept), problems=(problem,)), layer(problems=(problem,)))
 
 
 @pytest.mark.req("S4-27")

@@ -7,7 +7,7 @@ import pytest
 
 from tests.make import script, stop_event, stop_hooks, subagent_stop, write_settings
 from turngate.core.dialect import CLAUDE, DIALECTS, MUX
-from turngate.core.hooks import CommandHook, text_of
+from turngate.core.hooks import CommandHook, hook_text
 from turngate.core.plan import Plan, plan
 from turngate.core.settings import Layer, Problem, Rule, Settings
 from turngate.settings.load import load_settings
@@ -91,7 +91,7 @@ def test_a_script_comes_after_its_familys_project_settings_and_before_what_is_st
     mux, own = script(project / ".mux" / "stop", OK), script(project / ".turngate" / "stop", OK)
     found = plan(load_settings(str(project)), stop_event()).ask
     commands = ["user", "project", str(mux), "project turngate", str(own), "local"]
-    assert [text_of(rule.hook) for rule in found] == commands
+    assert [hook_text(rule.hook) for rule in found] == commands
 
 
 @pytest.mark.req("C-09")
@@ -161,7 +161,7 @@ def test_a_bad_script_takes_no_settings_down(project: Path) -> None:
     script(project / ".mux" / "stop", OK, mode=0o644)
     write_settings(project, "mux", stop_hooks("make"))
     found = load_settings(str(project))
-    assert [text_of(rule.hook) for rule in found.rules] == ["make"]
+    assert [hook_text(rule.hook) for rule in found.rules] == ["make"]
     assert [str(problem) for problem in found.problems] == [
         ".mux/stop: Stop: is not executable, so it never runs"
     ]

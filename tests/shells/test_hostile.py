@@ -21,7 +21,7 @@ from turngate.core.dialect import CLAUDE, TURNGATE, Dialect
 from turngate.core.events import StopHookInput
 from turngate.core.hooks import CallbackHook, CommandHook
 from turngate.core.reports import Exited
-from turngate.core.text import cut_in_the_middle
+from turngate.core.text import truncate_middle
 from turngate.core.verdict import Continue, RunOutcome, Stop, Verdict, outcome, said
 from turngate.ports import STDERR_LIMIT, Output
 from turngate.shells.local import LocalShell
@@ -87,7 +87,7 @@ def fifty_megabytes_shortened() -> str:
     printed = Output(STDERR_LIMIT)
     for _ in range(50):
         printed.feed(b"y\n" * 500_000)
-    return cut_in_the_middle(printed.text().rstrip("\n"), 10_000, None)
+    return truncate_middle(printed.text().rstrip("\n"), 10_000, None)
 
 
 BOMB = """#!/bin/sh

@@ -14,7 +14,7 @@ from turngate.core.hooks import CommandHook
 from turngate.core.reports import Exited, Report
 from turngate.core.verdict import Continue, Stop, outcome, said
 from turngate.engine import ask_hooks
-from turngate.ports import Live
+from turngate.ports import RunContext
 from turngate.shells.local import LocalShell
 
 SAYS_ITS_PARENT = "#!/bin/sh\necho $PPID\n"
@@ -27,7 +27,7 @@ def run(command: str, project: Path, **fields: Any) -> Exited:
             cwd=str(project),
             env=environment(project),
             stdin=b"told\n",
-            live=Live(),
+            live=RunContext(),
         )
     )
 

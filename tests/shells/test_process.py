@@ -19,7 +19,7 @@ from tests.make import ask, script
 from turngate.core.decisions import Block, Fault
 from turngate.core.hooks import CallbackHook, CommandHook, Hook
 from turngate.core.reports import Broke, Exited
-from turngate.ports import STDERR_LIMIT, STDOUT_LIMIT, TAIL, Live, Output
+from turngate.ports import STDERR_LIMIT, STDOUT_LIMIT, TAIL, Output, RunContext
 from turngate.shells import process_tree as tree
 from turngate.shells.process import NotStarted, run_process
 
@@ -32,7 +32,7 @@ def sh(command: str, *, stdin: bytes = b"", **env: str) -> Exited:
 
 def started(*argv: str, cwd: str = "/", stdin: bytes = b"", **env: str) -> Coroutine[Any, Any, Exited]:
     env = {"PATH": os.environ["PATH"], **env}
-    return run_process(argv, cwd=cwd, env=env, stdin=stdin, live=Live())
+    return run_process(argv, cwd=cwd, env=env, stdin=stdin, live=RunContext())
 
 
 # How it ended
@@ -144,7 +144,7 @@ def test_a_hook_that_itself_asks_hooks_is_found_by_the_outer_mark(tmp_path: Path
 
 
 def test_a_mark_finds_what_left_its_family() -> None:
-    mark = tree.new_mark()
+    mark = tree.new_run_marker()
     env = {"PATH": os.environ["PATH"], tree.VARIABLE: tree.marked({tree.VARIABLE: "outer"}, mark)}
     stray = subprocess.Popen(["/bin/sleep", "60"], env=env, start_new_session=True)
     try:

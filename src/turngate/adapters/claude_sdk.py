@@ -16,13 +16,13 @@ from turngate.core.constants import STOP_EVENTS
 from turngate.core.decisions import Advise, Allow, Block, Decision, Fault, Halt
 from turngate.core.dialect import CLAUDE
 from turngate.core.hook_input import read_event
-from turngate.core.hooks import AgentHook, CallbackHook, CommandHook, Hook, PromptHook, in_words, label
+from turngate.core.hooks import AgentHook, CallbackHook, CommandHook, Hook, PromptHook, describe, label
 from turngate.core.interpret import interpret
 from turngate.core.reports import Returned
 from turngate.core.settings import Problem, Rule
 from turngate.errors import TurngateError, UsageError
 from turngate.options import InvalidOptions, Options
-from turngate.options.sdk_callbacks import meant, speaks_sdk
+from turngate.options.sdk_callbacks import is_sdk_callback, meant
 from turngate.options.serialize import config_json
 from turngate.runners.callback import run_callback
 
@@ -92,7 +92,7 @@ def _other(options: Options, base: object) -> Iterator[tuple[str, str]]:
     if options.limit == 0:
         yield "limit", "is 0, which means no limit to Claude Code, expected 1 or more"
     if not isinstance(base, ClaudeAgentOptions):
-        yield "base", f"is {in_words(base)}, expected ClaudeAgentOptions"
+        yield "base", f"is {describe(base)}, expected ClaudeAgentOptions"
 
 
 def _limit(options: Options) -> dict[str, str]:
@@ -173,7 +173,7 @@ def _answering(rule: Rule, hook: CallbackHook) -> Callable[[Any, str | None, Any
 
 
 async def _value(rule: Rule, hook: CallbackHook, told: tuple[Any, str | None, Any]) -> Any:
-    if speaks_sdk(hook.callback):
+    if is_sdk_callback(hook.callback):
         return await run_callback(lambda all_three: hook.callback(*all_three), told)
     return await run_callback(hook.callback, read_event(rule.event, told[0], cwd=told[0].get("cwd", "")))
 

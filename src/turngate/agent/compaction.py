@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Literal
 
-from turngate.agent.loop_context import Desk, TurnHalted
+from turngate.agent.loop_context import LoopContext, TurnHalted
 from turngate.agent.model_request import ask
-from turngate.core.effects import context_of, refusal_of
+from turngate.core.effects import added_context, block_reasons
 from turngate.core.events import PreCompact
-from turngate.core.messages import Message, ModelRequest, Reply, Results, Said, Usage
+from turngate.core.messages import Message, ModelRequest, Reply, ToolResults, Usage, UserMessage
 from turngate.core.session_events import Compacted
 from turngate.core.verdict import Stop
 from turngate.errors import ModelError
@@ -23,7 +23,7 @@ ASK = (
 )
 
 
-def nearly_full(messages: Sequence[Message], model: Model) -> bool:
+def is_nearly_full(messages: Sequence[Message], model: Model) -> bool:
     """What the last answer took is known, and what tools printed since is estimated: about four characters a token.
 
     A message that waits to be answered does not count: it is kept as it is, so no summary makes it smaller.
@@ -35,17 +35,20 @@ def nearly_full(messages: Sequence[Message], model: Model) -> bool:
     used = last.usage if isinstance(last, Reply) else Usage()
     known: int = sum(vars(used).values())
     since = [
-        each for message in messages[place + 1 :] if isinstance(message, Results) for each in message.results
+        each
+        for message in messages[place + 1 :]
+        if isinstance(message, ToolResults)
+        for each in message.results
     ]
     return known + sum(len(result.content) for result in since) // 4 > FULL * model.context
 
 
-async def compact_if_full(desk: Desk, *, surely: bool = False) -> bool:
+async def compact_if_full(desk: LoopContext, *, surely: bool = False) -> bool:
     """A compaction that fails, or does not help, is not tried again at once: somebody pays for each.
 
     `surely`: the provider says that the conversation does not fit.
     """
-    wanted = surely or nearly_full(desk.messages, desk.model)
+    wanted = surely or is_nearly_full(desk.messages, desk.model)
     if not wanted or len(desk.messages) < (2 if surely else max(2, desk.compact_again_at)):
         return False
     try:
@@ -57,7 +60,7 @@ async def compact_if_full(desk: Desk, *, surely: bool = False) -> bool:
     return done
 
 
-async def compact(desk: Desk, trigger: Literal["manual", "auto"], instructions: str = "") -> bool:
+async def compact(desk: LoopContext, trigger: Literal["manual", "auto"], instructions: str = "") -> bool:
     """Replaces the conversation by a summary of it; False: a hook prevented it, or there is nothing to sum up.
 
     The model that writes the summary is a helper: no stop is asked about it.
@@ -65,7 +68,7 @@ async def compact(desk: Desk, trigger: Literal["manual", "auto"], instructions: 
     if not desk.messages:
         return False
     verdict = await desk.fire(PreCompact(**desk.common(), trigger=trigger, custom_instructions=instructions))
-    refused = refusal_of(verdict.runs)
+    refused = block_reasons(verdict.runs)
     if isinstance(verdict, Stop) and verdict.halted:
         if desk.in_turn:
             raise TurnHalted(verdict.stop_reason)
@@ -73,9 +76,11 @@ async def compact(desk: Desk, trigger: Literal["manual", "auto"], instructions: 
     if refused is not None:
         desk.notice(f"a hook prevented the compaction: {refused}")
         return False
-    wishes = "\n\n".join(part for part in (ASK, instructions, context_of(verdict.runs, plain=True)) if part)
+    wishes = "\n\n".join(
+        part for part in (ASK, instructions, added_context(verdict.runs, plain=True)) if part
+    )
     request = ModelRequest(
-        messages=(*map(_shortened, desk.messages), Said(wishes, "context")),
+        messages=(*map(_shortened, desk.messages), UserMessage(wishes, "context")),
         tools=tuple(
             tool.spec for tool in desk.tools.values()
         ),  # a history with calls needs them; none is to be called
@@ -88,9 +93,9 @@ async def compact(desk: Desk, trigger: Literal["manual", "auto"], instructions: 
     asked, earlier = _last_prompt(desk.messages), list(desk.messages)
     desk.messages.clear()
     try:
-        desk.say(Said(f"This conversation was summed up:\n\n{reply.text}", "summary"))
+        desk.say(UserMessage(f"This conversation was summed up:\n\n{reply.text}", "summary"))
         if asked and trigger == "auto":  # it must not get lost
-            desk.say(Said(asked.text, asked.origin), continuation=desk.turn.continuations)
+            desk.say(UserMessage(asked.text, asked.origin), continuation=desk.turn.continuations)
     except OSError:
         desk.messages[:] = earlier
         raise
@@ -101,9 +106,9 @@ async def compact(desk: Desk, trigger: Literal["manual", "auto"], instructions: 
 
 def _shortened(message: Message) -> Message:
     """A summary needs no whole file: what tools printed is cut, so that the request fits where the talk did not."""
-    if not isinstance(message, Results):
+    if not isinstance(message, ToolResults):
         return message
-    return Results(tuple(replace(each, content=_cut(each.content)) for each in message.results))
+    return ToolResults(tuple(replace(each, content=_cut(each.content)) for each in message.results))
 
 
 def _cut(text: str) -> str:
@@ -112,6 +117,6 @@ def _cut(text: str) -> str:
     return f"{text[: PRINTED // 2]}\n[… {len(text) - PRINTED} characters …]\n{text[-PRINTED // 2 :]}"
 
 
-def _last_prompt(messages: Sequence[Message]) -> Said | None:
-    said = (m for m in reversed(messages) if isinstance(m, Said) and m.origin in ("user", "stop_hook"))
+def _last_prompt(messages: Sequence[Message]) -> UserMessage | None:
+    said = (m for m in reversed(messages) if isinstance(m, UserMessage) and m.origin in ("user", "stop_hook"))
     return next(said, None)

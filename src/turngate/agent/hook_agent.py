@@ -11,24 +11,24 @@ from typing import Any, Literal
 
 from turngate.agent.loop import answer, last_reply
 from turngate.agent.loop_context import TurnHalted
-from turngate.agent.tools import TOOLS, Tool, Workplace
+from turngate.agent.tools import TOOLS, Tool, ToolContext
 from turngate.agent.tools.base import ToolFailed, spec
 from turngate.agent.transcript import Transcript
 from turngate.agent.turn import Turn
-from turngate.aio import off_the_loop
+from turngate.aio import run_in_thread_or_inline
 from turngate.core.events import Event
 from turngate.core.hook_input import encode, evaluation_json, hook_json
 from turngate.core.hooks import AgentHook
-from turngate.core.judge import again, expanded, fault_of, read_judgement
+from turngate.core.judge import again, expanded, judgement_fault, parse_judgement
 from turngate.core.loop_guard import GoHome, new_guard
-from turngate.core.messages import Evaluation, Message, Reply, Results, Said, ToolResult, ToolUse
+from turngate.core.messages import Evaluation, Message, Reply, ToolResult, ToolResults, ToolUse, UserMessage
 from turngate.core.reports import Broke, Judged, Report
 from turngate.core.session_events import SessionEvent
 from turngate.core.settings import Settings
 from turngate.core.verdict import Stop, Verdict
 from turngate.errors import ModelError, UsageError
 from turngate.journal import session_folder
-from turngate.ports import Live, Model, Store
+from turngate.ports import Model, RunContext, Store
 from turngate.subagents.agent_types import READ_ONLY
 
 MOST_REQUESTS = 20  # to the model, for one answer
@@ -60,7 +60,7 @@ ANSWER = spec(
 
 
 @dataclass(frozen=True)
-class Inspector:
+class HookAgent:
     """`World.inspect` of a session: one inspection for each run of an agent hook."""
 
     project: str
@@ -71,10 +71,10 @@ class Inspector:
     store: Store | None = None
     retries: Sequence[float] = RETRIES
 
-    async def __call__(self, hook: AgentHook, event: Event, live: Live) -> Report:
+    async def __call__(self, hook: AgentHook, event: Event, live: RunContext) -> Report:
         try:
-            model = await off_the_loop(self.models, hook.model)
-            inspection = Inspection(self, model, hook, event)
+            model = await run_in_thread_or_inline(self.models, hook.model)
+            inspection = HookAgentRun(self, model, hook, event)
         except UsageError as error:
             return Broke(f"it is unavailable: {error}")
         try:
@@ -88,10 +88,10 @@ class Inspector:
             live.evaluation = inspection.close()
 
 
-class Inspection:
+class HookAgentRun:
     """A desk without hooks, children or a user: whatever happens at it, nobody is asked or told (X-16)."""
 
-    def __init__(self, inspector: Inspector, model: Model, hook: AgentHook, event: Event) -> None:
+    def __init__(self, inspector: HookAgent, model: Model, hook: AgentHook, event: Event) -> None:
         self._hook, self._event, self._store = hook, event, inspector.store
         self.settings, self.retries = inspector.settings, inspector.retries
         self.model = model
@@ -104,7 +104,7 @@ class Inspection:
         self.turn = Turn(new_guard(inspector.settings, inspector.environ))
         told = event.stopping_transcript
         self._readable = told if told and os.path.isfile(told) else ""
-        self.workplace = Workplace(
+        self.workplace = ToolContext(
             inspector.project,
             {**inspector.environ, **inspector.settings.env},
             (self._readable,) if self._readable else (),
@@ -121,10 +121,10 @@ class Inspection:
 
     async def report(self) -> Report:
         told = encode(self._event, self.settings.dialect, self.settings.payload).decode("utf-8").rstrip("\n")
-        self.say(Said(expanded(self._hook.prompt, told, self.settings.dialect)))
+        self.say(UserMessage(expanded(self._hook.prompt, told, self.settings.dialect)))
         end, said = await self._worked()
         if end is None and said is None:
-            self.say(Said(self._nudge(), "context"))
+            self.say(UserMessage(self._nudge(), "context"))
             end, said = await self._worked()
         if said is not None:
             return Judged(said)
@@ -140,7 +140,7 @@ class Inspection:
             return None, json.dumps(self._given, ensure_ascii=False)
         return end, None if end else self._written()
 
-    async def _answer(self, given: Mapping[str, Any], _: Workplace) -> str:
+    async def _answer(self, given: Mapping[str, Any], _: ToolContext) -> str:
         wrong = self._fault(json.dumps(given))
         if wrong and not self._sent_back:
             self._sent_back = True
@@ -157,7 +157,7 @@ class Inspection:
 
     def _fault(self, text: str) -> str | None:
         dialect = self.settings.dialect
-        return fault_of(read_judgement(text, self._hook.prompt, self._event.name, dialect), dialect)
+        return judgement_fault(parse_judgement(text, self._hook.prompt, self._event.name, dialect), dialect)
 
     def _nudge(self) -> str:
         return NUDGE if self.settings.dialect.strict_judge else again(NUDGE.partition(".")[0])
@@ -215,13 +215,13 @@ class Inspection:
         if isinstance(message, Reply):
             self._spent = self._spent.answered(message)
 
-    def keep_result(self, result: ToolResult, _key: str = "") -> None:
-        self._transcript.say(Results((result,)))
+    def add_tool_result(self, result: ToolResult, _key: str = "") -> None:
+        self._transcript.say(ToolResults((result,)))
         self.turn.results.append(result)
 
-    def keep_results(self, uses: Sequence[ToolUse]) -> None:
+    def add_tool_results(self, uses: Sequence[ToolUse]) -> None:
         known = {result.tool_use_id: result for result in self.turn.results}
-        self.messages.append(Results(tuple(known[use.id] for use in uses)))
+        self.messages.append(ToolResults(tuple(known[use.id] for use in uses)))
 
     def emit(self, _: SessionEvent) -> None:
         """Nobody watches."""

@@ -9,7 +9,7 @@ from turngate.core.messages import Origin
 
 
 @dataclass(frozen=True)
-class Entry:
+class InboxEntry:
     """One message, never merged with another."""
 
     text: str
@@ -21,19 +21,19 @@ class Entry:
 
 @dataclass
 class Inbox:
-    _waiting: deque[Entry] = field(default_factory=deque)
+    _waiting: deque[InboxEntry] = field(default_factory=deque)
 
-    def put(self, entry: Entry) -> None:
+    def put(self, entry: InboxEntry) -> None:
         self._waiting.append(entry)
 
-    def put_back(self, entry: Entry) -> None:
+    def put_back(self, entry: InboxEntry) -> None:
         """It was taken, and did not get through: it is the next one again."""
         self._waiting.appendleft(entry)
 
-    def put_all(self, entries: Iterable[Entry]) -> None:
+    def put_all(self, entries: Iterable[InboxEntry]) -> None:
         self._waiting.extend(entries)
 
-    def take(self) -> Entry | None:
+    def take(self) -> InboxEntry | None:
         return self._waiting.popleft() if self._waiting else None
 
     @property

@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from turngate.agent.compaction import compact_if_full
-from turngate.agent.loop_context import Desk
+from turngate.agent.loop_context import LoopContext
 from turngate.agent.model_request import ask
 from turngate.agent.tool_calls import run_tools
 from turngate.core.loop_guard import GoHome
-from turngate.core.messages import Message, ModelRequest, Reply, Results, ToolResult, ToolUse
+from turngate.core.messages import Message, ModelRequest, Reply, ToolResult, ToolResults, ToolUse
 from turngate.core.session_events import StreamEnd, TextDelta
 from turngate.errors import ModelError
 
@@ -16,7 +16,7 @@ CUT_ANSWERS = 3  # how often an answer that was cut off is asked for again
 CUT_CALL = "not run: your answer was cut off at its limit of tokens before this call was whole; make it again, shorter"
 
 
-async def answer(desk: Desk) -> GoHome | None:
+async def answer(desk: LoopContext) -> GoHome | None:
     """None: the model has said all that it has to say. Raises TurnHalted and ModelError."""
     tries = 0
     while True:
@@ -47,7 +47,7 @@ async def answer(desk: Desk) -> GoHome | None:
             return None if desk.settings.dialect.asks_while_waiting else GoHome("question")
 
 
-async def _asked(desk: Desk) -> Reply:
+async def _asked(desk: LoopContext) -> Reply:
     """The next answer; a conversation that does not fit is summed up, once, and sent again."""
     try:
         return await ask(desk, _request(desk), lambda text: desk.emit(TextDelta(text)))
@@ -57,7 +57,7 @@ async def _asked(desk: Desk) -> Reply:
     return await ask(desk, _request(desk), lambda text: desk.emit(TextDelta(text)))
 
 
-def _request(desk: Desk) -> ModelRequest:
+def _request(desk: LoopContext) -> ModelRequest:
     return ModelRequest(
         messages=tuple(desk.messages),
         system=desk.system(),
@@ -66,7 +66,7 @@ def _request(desk: Desk) -> ModelRequest:
     )
 
 
-def _cut(desk: Desk, reply: Reply, *, again: bool) -> None:
+def _cut(desk: LoopContext, reply: Reply, *, again: bool) -> None:
     """An answer at its limit of tokens is asked for again; the tools that it names may be half a call each."""
     if not again:
         desk.say(
@@ -75,10 +75,10 @@ def _cut(desk: Desk, reply: Reply, *, again: bool) -> None:
         raise ModelError("invalid", "the model's answer was cut off at its limit of tokens, again and again")
     if reply.tool_uses:
         desk.say(reply)
-        desk.say(Results(tuple(ToolResult(use.id, CUT_CALL, is_error=True) for use in reply.tool_uses)))
+        desk.say(ToolResults(tuple(ToolResult(use.id, CUT_CALL, is_error=True) for use in reply.tool_uses)))
 
 
-def told(desk: Desk, reply: Reply) -> str:
+def told(desk: LoopContext, reply: Reply) -> str:
     """The answer as a result: all of its text, or in Claude Code's way its last block."""
     if desk.settings.dialect.last_text_block_only:
         return reply.texts[-1].strip() if reply.texts else ""

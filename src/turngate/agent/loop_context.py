@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Literal, Protocol
 
-from turngate.agent.tools import Tool, Workplace
+from turngate.agent.tools import Tool, ToolContext
 from turngate.agent.turn import Turn
 from turngate.core.events import Event
 from turngate.core.loop_guard import GoHome
@@ -22,13 +22,13 @@ class TurnHalted(Exception):
         self.reason = reason
 
 
-class Desk(Protocol):
+class LoopContext(Protocol):
     """A session, as its parts see it."""
 
     model: Model
     messages: list[Message]
     settings: Settings
-    workplace: Workplace
+    workplace: ToolContext
     tools: Mapping[str, Tool]
     permission_mode: Any
     allowed: set[str]
@@ -47,8 +47,8 @@ class Desk(Protocol):
     def system(self) -> str: ...
     def common(self) -> dict[str, Any]: ...
     def say(self, message: Message, **meta: Any) -> None: ...
-    def keep_result(self, result: ToolResult, key: str = "") -> None: ...
-    def keep_results(self, uses: Sequence[ToolUse]) -> None: ...
+    def add_tool_result(self, result: ToolResult, key: str = "") -> None: ...
+    def add_tool_results(self, uses: Sequence[ToolUse]) -> None: ...
     def emit(self, event: SessionEvent) -> None: ...
     def notice(self, text: str) -> None: ...
     async def fire(self, event: Event) -> Verdict: ...

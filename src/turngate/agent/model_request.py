@@ -8,15 +8,15 @@ import uuid
 from collections.abc import Callable
 from dataclasses import replace
 
-from turngate.agent.loop_context import Desk
-from turngate.aio import CancelledItself, leaving
+from turngate.agent.loop_context import LoopContext
+from turngate.aio import CancelledItself, run_isolated
 from turngate.core.messages import ModelRequest, Reply, Text, ToolUse, Usage
 from turngate.errors import ModelError
 
 LONGEST_PAUSE = 60.0  # seconds that a provider may ask us to wait
 
 
-async def ask(desk: Desk, request: ModelRequest, tell: Callable[[str], None]) -> Reply:
+async def ask(desk: LoopContext, request: ModelRequest, tell: Callable[[str], None]) -> Reply:
     """One answer, asked for again while the provider is overloaded; every request is counted."""
     for pause in (*desk.retries, None):
         if desk.in_turn:
@@ -36,10 +36,10 @@ async def ask(desk: Desk, request: ModelRequest, tell: Callable[[str], None]) ->
     raise AssertionError("the last try either returns or raises")
 
 
-async def _asked(desk: Desk, request: ModelRequest, tell: Callable[[str], None]) -> Reply:
+async def _asked(desk: LoopContext, request: ModelRequest, tell: Callable[[str], None]) -> Reply:
     """A model is foreign code: whatever it raises is its failure, and nothing that it does holds up our interrupt."""
     try:
-        reply = await leaving(desk.model.ask(request, tell))
+        reply = await run_isolated(desk.model.ask(request, tell))
     except CancelledItself:
         raise ModelError("network", "the request was cancelled, and not by us") from None
     except Exception as error:

@@ -5,17 +5,17 @@ import uuid
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 
-from turngate.agent.inbox import Entry
+from turngate.agent.inbox import InboxEntry
 from turngate.agent.loop import answer, last_reply
 from turngate.agent.loop_context import TurnHalted
-from turngate.agent.session_lifecycle import Lasting
+from turngate.agent.session_lifecycle import SessionLifecycle
 from turngate.agent.turn import Turn
-from turngate.agent.turn_end import missing_results, tell_observers
-from turngate.aio import in_thread, is_cancelled, to_the_end
+from turngate.agent.turn_end import missing_results, notify_plugins
+from turngate.aio import current_task_cancelled, finish_despite_cancel, run_in_thread
 from turngate.core import events
-from turngate.core.effects import context_of, refusal_of
+from turngate.core.effects import added_context, block_reasons
 from turngate.core.loop_guard import GoHome, GoOn, LoopGuard, new_guard
-from turngate.core.messages import Reply, Results, Said
+from turngate.core.messages import Reply, ToolResults, UserMessage
 from turngate.core.session_events import Continuation, Notice, SessionEvent, TurnEnd, TurnResult
 from turngate.core.verdict import Stop
 from turngate.errors import ModelError, UsageError
@@ -28,16 +28,16 @@ ANSWERABLE = (
 )  # ends after which a message that waits is still answered
 
 
-class Session(Lasting):
+class Session(SessionLifecycle):
     """An agent that works on a project under its stop hooks."""
 
     # The loop
 
     async def send(self, prompt: str, *, skip_stop_hook: bool = False) -> TurnResult:
         """One turn: from the user's message to the moment when control returns to the user."""
-        return await self.take_turn(Entry(prompt), skip_stop_hook=skip_stop_hook)
+        return await self.take_turn(InboxEntry(prompt), skip_stop_hook=skip_stop_hook)
 
-    async def take_turn(self, entry: Entry, *, skip_stop_hook: bool = False) -> TurnResult:
+    async def take_turn(self, entry: InboxEntry, *, skip_stop_hook: bool = False) -> TurnResult:
         """The same with a message that may come from somebody else."""
         if self.running is not None:
             raise UsageError("this session is in the middle of a turn; `queue` adds a message to it")
@@ -48,7 +48,7 @@ class Session(Lasting):
         finally:
             over.set_result(None)
 
-    async def _whole_turn(self, entry: Entry, *, tell_stop: bool) -> TurnResult:
+    async def _whole_turn(self, entry: InboxEntry, *, tell_stop: bool) -> TurnResult:
         self._task = asyncio.create_task(self._work(entry))
         passing = None
         try:
@@ -56,19 +56,19 @@ class Session(Lasting):
         except asyncio.CancelledError as error:
             end = GoHome("interrupt")
             passing = (
-                error if is_cancelled() else None
+                error if current_task_cancelled() else None
             )  # whoever waits for us is cancelled, and so is the turn
         except BaseException:  # ours, or a listener's: the turn ends in order all the same
             self._task = None
-            await to_the_end(self.family.settled())
-            await to_the_end(self._finish(GoHome("error"), tell_stop=tell_stop))
+            await finish_despite_cancel(self.family.settled())
+            await finish_despite_cancel(self._finish(GoHome("error"), tell_stop=tell_stop))
             raise
         finally:
             self._task = None
         if end.ended_by == "interrupt":
-            await to_the_end(self.family.end("interrupted"))
-        await to_the_end(self.family.settled())
-        result = await to_the_end(self._finish(end, tell_stop=tell_stop))
+            await finish_despite_cancel(self.family.end("interrupted"))
+        await finish_despite_cancel(self.family.settled())
+        result = await finish_despite_cancel(self._finish(end, tell_stop=tell_stop))
         if passing is not None:
             raise passing
         return result
@@ -92,7 +92,7 @@ class Session(Lasting):
             turn.cancel()
             await asyncio.wait({turn})
 
-    async def _work(self, entry: Entry) -> GoHome:
+    async def _work(self, entry: InboxEntry) -> GoHome:
         try:
             await self.open()
             self._obey_the_start()
@@ -129,7 +129,7 @@ class Session(Lasting):
             return GoHome("allowed")  # a child's supervisor asks, when the run is over
         return await self._stop()
 
-    async def _taken(self, entry: Entry) -> bool:
+    async def _taken(self, entry: InboxEntry) -> bool:
         """A message that waited goes on waiting when the turn ends before it is heard."""
         try:
             return await self._hear(entry)
@@ -156,7 +156,7 @@ class Session(Lasting):
     async def _stop(self) -> GoHome | None:
         """The agent would stop. May it?"""
         turn = self.turn
-        await in_thread(self.transcript.settle)  # the hooks read what we wrote
+        await run_in_thread(self.transcript.settle)  # the hooks read what we wrote
         verdict = await self.fire(self._stop_event())
         step = turn.guard.after(verdict)
         match step:
@@ -170,7 +170,7 @@ class Session(Lasting):
                 return None  # an earlier refusal is still to be answered; one at a time
             case GoOn(prompt, guard):
                 turn.guard, turn.continuations = guard, turn.continuations + 1
-                self.inbox.put(Entry(prompt, "stop_hook", guard))
+                self.inbox.put(InboxEntry(prompt, "stop_hook", guard))
                 self.emit(Continuation(prompt, guard.continuations, guard.limit))
                 return None
 
@@ -178,7 +178,7 @@ class Session(Lasting):
 
     def queue(self, prompt: str) -> None:
         """A message that the user types while the turn runs; it is answered after what is being answered."""
-        self.inbox.put(Entry(prompt, waited=True))
+        self.inbox.put(InboxEntry(prompt, waited=True))
         self.family.stir()
 
     # The ends of a turn
@@ -187,7 +187,7 @@ class Session(Lasting):
         guard = new_guard(self.settings, self.world.environ, limit=self.limit)
         return replace(guard, count=kept, continuations=kept)
 
-    async def _hear(self, entry: Entry) -> bool:
+    async def _hear(self, entry: InboxEntry) -> bool:
         """The message reaches the conversation, unless the UserPromptSubmit hooks refuse it.
 
         A turn whose first message is refused is over; one that came later takes nothing with it.
@@ -197,18 +197,20 @@ class Session(Lasting):
         if entry.guard is not None:
             turn.guard = entry.guard
             self.say(
-                Said(entry.text, entry.origin), continuation=entry.guard.continuations, stopHookActive=True
+                UserMessage(entry.text, entry.origin),
+                continuation=entry.guard.continuations,
+                stopHookActive=True,
             )
             return True
         if entry.key:
-            self.hear_at_once(entry)
+            self.append_once(entry)
             if entry.origin == "subagent":
                 turn.guard, turn.prompt_id = self._new_guard(), str(uuid.uuid4())
-                await in_thread(self.transcript.settle)
+                await run_in_thread(self.transcript.settle)
                 await self.family.took(entry.key)
             return True
         verdict = await self.fire(events.UserPromptSubmit(**self.common(), prompt=entry.text))
-        refused = refusal_of(verdict.runs)
+        refused = block_reasons(verdict.runs)
         if isinstance(verdict, Stop) and verdict.halted:
             raise TurnHalted(verdict.stop_reason)
         if refused is not None:
@@ -219,10 +221,10 @@ class Session(Lasting):
         if turn.requests:  # a further message of the user's starts its own count (C-16)
             turn.guard, turn.prompt_id = self._new_guard(), str(uuid.uuid4())
         kept = {"continuation": turn.guard.continuations} if turn.guard.active else {}
-        self.say(Said(entry.text), **kept)
-        context = context_of(verdict.runs, plain=True)
+        self.say(UserMessage(entry.text), **kept)
+        context = added_context(verdict.runs, plain=True)
         if context:
-            self.say(Said(context, "context"), **kept)
+            self.say(UserMessage(context, "context"), **kept)
         return True
 
     def _stop_event(self) -> events.StopEvent:
@@ -267,12 +269,12 @@ class Session(Lasting):
 
     async def _told(self, result: TurnResult, elapsed: float, *, tell_stop: bool) -> Sequence[str]:
         """The observers are told; an interrupt ends their time."""
-        telling = tell_observers(self.plugins, result, self.messages, elapsed, tell_stop=tell_stop)
+        telling = notify_plugins(self.plugins, result, self.messages, elapsed, tell_stop=tell_stop)
         self._telling = asyncio.create_task(telling)
         try:
             return await self._telling
         except asyncio.CancelledError:
-            if is_cancelled():
+            if current_task_cancelled():
                 raise
             return ["the plugins were interrupted while they were told of the turn's end"]
         finally:
@@ -293,6 +295,6 @@ class Session(Lasting):
         if isinstance(last, Reply) and last.tool_uses:
             missing = missing_results(self.messages, self.turn.results, end)
             self.turn.results.extend(missing)
-            self.keep_results(last.tool_uses)  # first in memory: a full disk leaves no gap there
+            self.add_tool_results(last.tool_uses)  # first in memory: a full disk leaves no gap there
             for result in missing:
-                self.transcript.say(Results((result,)))
+                self.transcript.say(ToolResults((result,)))

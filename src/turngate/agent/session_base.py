@@ -6,18 +6,18 @@ import uuid
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from typing import Any, Literal
 
-from turngate.agent.hook_agent import Inspector
-from turngate.agent.inbox import Entry, Inbox
+from turngate.agent.hook_agent import HookAgent
+from turngate.agent.inbox import Inbox, InboxEntry
 from turngate.agent.loop_context import TurnHalted
-from turngate.agent.session_store import SessionLock, chat_path
+from turngate.agent.session_store import SessionLock, main_transcript_path
 from turngate.agent.system_prompt import system_prompt
-from turngate.agent.tools import Tool, Workplace
+from turngate.agent.tools import Tool, ToolContext
 from turngate.agent.transcript import Transcript
 from turngate.agent.turn import Turn
 from turngate.core import events
 from turngate.core.hooks import label
 from turngate.core.loop_guard import GoHome
-from turngate.core.messages import Message, Results, Said, ToolResult, ToolUse
+from turngate.core.messages import Message, ToolResult, ToolResults, ToolUse, UserMessage
 from turngate.core.reports import Exited
 from turngate.core.session_events import (
     HookFinished,
@@ -33,14 +33,14 @@ from turngate.core.verdict import HookRun, Stop, Verdict, notices, outcome, said
 from turngate.engine import ask_hooks
 from turngate.errors import UsageError
 from turngate.journal import Journal, session_folder, state_folder
-from turngate.models.resolve import Judges, find_model
+from turngate.models.resolve import JudgeModels, find_model
 from turngate.plugins.handlers import PluginContext, Plugins
 from turngate.ports import Model, World
 from turngate.settings.load import load_settings
 from turngate.shells.local import LocalShell
-from turngate.subagents.host import Role
-from turngate.subagents.limits import Limits
-from turngate.subagents.manager import Family
+from turngate.subagents.host import SubagentRole
+from turngate.subagents.limits import SubagentLimits
+from turngate.subagents.manager import SubagentManager
 
 PermissionMode = Literal["default", "acceptEdits", "plan", "bypassPermissions"]
 RETRIES = (0.5, 1.0, 2.0, 4.0, 8.0)  # seconds between requests to a provider that is overloaded
@@ -54,7 +54,7 @@ CHILD_EVENTS = (
 )  # its stop is its parent's
 
 
-class Agent:
+class SessionBase:
     """What a session has and says; what it does is `Session`'s."""
 
     def __init__(
@@ -65,7 +65,7 @@ class Agent:
         limit: int | None = None, max_turns: int | None = None, hooks: bool = True, skip_stop_hook: bool = False,
         plugins: Plugins | None = None, on_event: Callable[[SessionEvent], None] | None = None,
         retries: Sequence[float] = RETRIES, models: Callable[[str], Model] | None = None,
-        children: Limits | None = None, role: Role | None = None, parent: "Agent | None" = None,
+        children: SubagentLimits | None = None, role: SubagentRole | None = None, parent: "SessionBase | None" = None,
         announcer: Callable[[Run], Awaitable[None]] | None = None, on_step: Callable[[str, Run], None] | None = None,
     ) -> None:  # fmt: skip
         self.project = os.path.abspath(project)
@@ -93,19 +93,19 @@ class Agent:
         self.messages: list[Message] = []
         self.journal: Journal = parent.journal if parent else Journal(self.state)
         around = parent.workplace.environ if parent else dict(os.environ)
-        self.judges: Judges = (
+        self.judges: JudgeModels = (
             parent.judges
             if parent
-            else Judges(self.settings.judge, self.model, models, {**around, **self.settings.env})
+            else JudgeModels(self.settings.judge, self.model, models, {**around, **self.settings.env})
         )
         self.world: World = parent.world if parent else self._own_world(around)
-        self.workplace: Workplace = Workplace(
+        self.workplace: ToolContext = ToolContext(
             self.project, {**around, **self.settings.env}, tuple(extra_paths)
         )
         self.transcript_path = (
-            role.transcript if role else chat_path(self.state, self.id, self.settings.dialect.name)
+            role.transcript if role else main_transcript_path(self.state, self.id, self.settings.dialect.name)
         )
-        self.family: Family = Family(
+        self.family: SubagentManager = SubagentManager(
             self, limits=children, models=models, root=parent.family if parent else None,
             announcer=announcer, on_step=on_step,
         )  # fmt: skip
@@ -132,7 +132,7 @@ class Agent:
         """Where the hooks of this session run, and whom they may ask."""
         file = os.path.join(self.folder, "env")
         named = {"CLAUDE_ENV_FILE": file, "TURNGATE_ENV_FILE": file}
-        inspector = Inspector(self.project, self.settings, self.state, self.judges, around, self.journal)
+        inspector = HookAgent(self.project, self.settings, self.state, self.judges, around, self.journal)
         return World(
             LocalShell(), self.project, self.journal, {**around, **named},
             watch=self._watch, judge=self.judges, inspect=inspector,
@@ -171,19 +171,19 @@ class Agent:
         self.transcript.say(message, **meta)
         self.messages.append(message)
 
-    def keep_result(self, result: ToolResult, key: str = "") -> None:
+    def add_tool_result(self, result: ToolResult, key: str = "") -> None:
         """A tool's result is written as soon as it is there, whatever becomes of the tools beside it."""
-        self.transcript.say(Results((result,)), **({"key": key} if key else {}))
+        self.transcript.say(ToolResults((result,)), **({"key": key} if key else {}))
         self.turn.results.append(result)
         if key:
             self.keys.add(key)
             self.transcript.settle()  # a child's result is handed over once, and this is the moment
             self.family.handed(key)
 
-    def keep_results(self, uses: Sequence[ToolUse]) -> None:
+    def add_tool_results(self, uses: Sequence[ToolUse]) -> None:
         """All tools of an answer have their results: the model gets them as one message, in the order it asked."""
         known = {result.tool_use_id: result for result in self.turn.results}
-        self.messages.append(Results(tuple(known[use.id] for use in uses)))
+        self.messages.append(ToolResults(tuple(known[use.id] for use in uses)))
 
     def emit(self, event: SessionEvent) -> None:
         if self.listener:
@@ -253,21 +253,21 @@ class Agent:
 
     # Messages that reach the conversation once
 
-    def hear_at_once(self, entry: Entry) -> None:
+    def append_once(self, entry: InboxEntry) -> None:
         """A message with a key reaches the conversation once, however often it is sent."""
         if entry.key not in self.keys:
             mark = {"stopHookActive": True} if entry.origin == "stop_hook" else {}
-            self.say(Said(entry.text, entry.origin), key=entry.key, **mark)
+            self.say(UserMessage(entry.text, entry.origin), key=entry.key, **mark)
             self.keys.add(entry.key)
 
     def knows(self, key: str) -> bool:
         return key in self.keys
 
-    def clear_queue(self) -> None:
+    def clear_inbox(self) -> None:
         self.inbox = Inbox()
 
     def add_context(self, text: str) -> None:
-        self.say(Said(text, "context"))
+        self.say(UserMessage(text, "context"))
 
     def settle(self) -> None:
         if self.written is not None:

@@ -6,13 +6,13 @@ from typing import Literal, Self
 
 from turngate.agent.inbox import Inbox
 from turngate.agent.loop_context import TurnHalted
-from turngate.agent.session_base import Agent
-from turngate.agent.session_store import Past, read_past
+from turngate.agent.session_base import SessionBase
+from turngate.agent.session_store import Past, read_conversation
 from turngate.agent.system_prompt import read_exports
 from turngate.agent.transcript import Transcript
-from turngate.aio import in_thread, leaving, to_the_end
+from turngate.aio import finish_despite_cancel, run_in_thread, run_isolated
 from turngate.core import events
-from turngate.core.effects import context_of
+from turngate.core.effects import added_context
 from turngate.core.verdict import Stop
 from turngate.errors import UsageError
 
@@ -20,7 +20,7 @@ Source = Literal["startup", "resume", "clear", "compact"]
 GOODBYE = 5.0  # seconds for a model to close its connections
 
 
-class Lasting(Agent):
+class SessionLifecycle(SessionBase):
     """An agent from its first moment to its last; its turns are `Session`'s."""
 
     async def open(self, source: Source | None = None) -> None:
@@ -42,7 +42,7 @@ class Lasting(Agent):
             if self.role is None:
                 if self.world.in_hook and self.hooks:
                     self.notice("this session was started from a hook, so it asks no hooks")
-                for problem in (*self.settings.unheard, *self.family.problems):
+                for problem in (*self.settings.not_loaded, *self.family.problems):
                     self.notice(str(problem))
             await self.family.open(fresh=not past.messages)
             await self.begin(source or ("resume" if past.messages else "startup"))
@@ -54,12 +54,12 @@ class Lasting(Agent):
     async def _read_past(self) -> Past:
         """A conversation can be long, but most begin with nothing."""
         if os.path.exists(self.transcript_path):  # noqa: ASYNC240 - as quick as a thread is started
-            return await in_thread(read_past, self.transcript_path)
-        return read_past(self.transcript_path)
+            return await run_in_thread(read_conversation, self.transcript_path)
+        return read_conversation(self.transcript_path)
 
     async def begin(self, source: Source) -> None:
         verdict = await self.fire(events.SessionStart(**self.common(), source=source, model=self.model.name))
-        said = context_of(verdict.runs, plain=True)
+        said = added_context(verdict.runs, plain=True)
         earlier = self.context if source == "compact" else []  # what was said at the start still holds
         self.context = [*earlier, said] if said and said not in earlier else list(earlier)
         exports = read_exports(os.path.join(self.folder, "env"), self.workplace.environ)
@@ -105,7 +105,7 @@ class Lasting(Agent):
                 await self._close_model()
             return
         if self.written is None:
-            await to_the_end(self._close_all())
+            await finish_despite_cancel(self._close_all())
             return
         try:
             if reason == "prompt_input_exit":
@@ -117,20 +117,20 @@ class Lasting(Agent):
                 if ended:
                     self.notice(f"{ended} hook(s) in the background did not end in time and were ended")
             finally:
-                await to_the_end(self._close_all())
+                await finish_despite_cancel(self._close_all())
 
     async def _close_all(self) -> None:
         await self.family.close()
         self._let_go()
         await self._close_model()
-        await in_thread(self.journal.close)
+        await run_in_thread(self.journal.close)
 
     async def _close_model(self) -> None:
         try:
             async with asyncio.timeout(GOODBYE):
                 if self.role is None:
-                    await leaving(self.judges.close())
-                await leaving(self.model.close())
+                    await run_isolated(self.judges.close())
+                await run_isolated(self.model.close())
         except Exception as error:  # noqa: BLE001 - foreign code, and the conversation is over
             self.notice(f"the model's connection could not be closed: {type(error).__name__}: {error}")
 
@@ -145,4 +145,4 @@ class Lasting(Agent):
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        await to_the_end(self.close())
+        await finish_despite_cancel(self.close())

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from turngate.agent.transcript import message_of, read_records, usable
-from turngate.core.messages import Message, Reply, Results, Said, ToolResult, ToolUse
+from turngate.core.messages import Message, Reply, ToolResult, ToolResults, ToolUse, UserMessage
 from turngate.errors import SessionBusy, UsageError
-from turngate.journal import is_still, make_private, open_plain, session_folder
+from turngate.journal import is_same_file, make_private_dir, open_regular_file, session_folder
 
 CHAT = "chat.jsonl"
 COUNT_MOST = 1_000_000  # continuations; whoever wrote more did not count
@@ -30,13 +30,13 @@ class Past:
     keys: frozenset[str] = frozenset()  # of messages that may reach it once only
 
 
-def chat_path(state: str, session: str, dialect: str = "turngate") -> str:
+def main_transcript_path(state: str, session: str, dialect: str = "turngate") -> str:
     """Where a conversation is written; document 000 names a place of its own."""
     home = os.path.join(os.path.expanduser("~"), ".mux")
     return os.path.join(session_folder(home if dialect == "mux" else state, session), CHAT)
 
 
-def read_past(path: str) -> Past:
+def read_conversation(path: str) -> Past:
     """The conversation up to its last whole message; tools that never answered get an answer."""
     messages: list[Message] = []
     continuations = 0
@@ -54,7 +54,7 @@ def read_past(path: str) -> Past:
         if isinstance(record.get("key"), str):
             keys.add(record["key"])
         last = record["uuid"] if isinstance(record.get("uuid"), str) else last
-        if isinstance(message, Said):
+        if isinstance(message, UserMessage):
             if message.origin == "summary":
                 messages = []
             continuations = _count(record.get("continuation"))
@@ -81,9 +81,11 @@ def _answered(messages: list[Message]) -> Iterator[Message]:
         if reply is not None:
             yield reply
         if reply is not None and reply.tool_uses:
-            found = [result for message in rest if isinstance(message, Results) for result in message.results]
-            yield Results(tuple(_result(use, found) for use in reply.tool_uses))
-        yield from (message for message in rest if isinstance(message, Said))
+            found = [
+                result for message in rest if isinstance(message, ToolResults) for result in message.results
+            ]
+            yield ToolResults(tuple(_result(use, found) for use in reply.tool_uses))
+        yield from (message for message in rest if isinstance(message, UserMessage))
 
 
 def _by_reply(messages: list[Message]) -> Iterator[tuple[Reply | None, list[Message]]]:
@@ -121,10 +123,10 @@ class SessionLock:
         """A lock on a file that was removed meanwhile, with its whole folder, would hold nothing."""
         for _ in range(TRIES):
             with contextlib.suppress(FileNotFoundError):  # removed since we made it
-                make_private(os.path.dirname(self.path))
-                fd = open_plain(self.path, os.O_RDWR | os.O_CREAT)
+                make_private_dir(os.path.dirname(self.path))
+                fd = open_regular_file(self.path, os.O_RDWR | os.O_CREAT)
                 self._lock(fd)
-                if is_still(self.path, fd):
+                if is_same_file(self.path, fd):
                     return fd
                 os.close(fd)
         raise FileNotFoundError(errno.ENOENT, "it is removed again and again", self.path)
@@ -147,7 +149,7 @@ class SessionLock:
 
 
 @dataclass(frozen=True)
-class Listed:
+class SessionSummary:
     """One earlier session, as `turngate sessions` shows it."""
 
     session_id: str
@@ -158,7 +160,7 @@ class Listed:
     path: str
 
 
-def list_sessions(state: str) -> list[Listed]:
+def list_sessions(state: str) -> list[SessionSummary]:
     """Newest first."""
     found = []
     for folder in _folders(state):
@@ -166,7 +168,9 @@ def list_sessions(state: str) -> list[Listed]:
         with contextlib.suppress(OSError):
             info = os.stat(path)
             first, project = _first_words(path)
-            found.append(Listed(os.path.basename(folder), info.st_mtime, info.st_size, first, project, path))
+            found.append(
+                SessionSummary(os.path.basename(folder), info.st_mtime, info.st_size, first, project, path)
+            )
     return sorted(found, key=lambda listed: -listed.changed)
 
 
@@ -185,7 +189,7 @@ def _first_words(path: str) -> tuple[str, str]:
     for number, record in enumerate(read_records(path)):
         message = message_of(record)
         project = project or str(record.get("cwd", ""))
-        if isinstance(message, Said) and message.origin == "user":
+        if isinstance(message, UserMessage) and message.origin == "user":
             return " ".join(message.text.split())[:80], project
         if number > 20:
             break

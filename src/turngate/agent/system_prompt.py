@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from string import Template
 
-from turngate.journal import open_plain
+from turngate.journal import open_regular_file
 
 GUIDES = ("AGENTS.md", "CLAUDE.md")
 MOST = 40_000  # characters of one guide
@@ -37,7 +37,7 @@ def _guide(project: str, name: str) -> str:
     if os.path.commonpath((path, home)) != home:
         return ""
     try:
-        with open(open_plain(path, os.O_RDONLY), encoding="utf-8", errors="replace") as file:
+        with open(open_regular_file(path, os.O_RDONLY), encoding="utf-8", errors="replace") as file:
             text = file.read(MOST).strip()
     except OSError:
         return ""

@@ -13,16 +13,16 @@ from turngate.core.messages import (
     Message,
     Origin,
     Reply,
-    Results,
-    Said,
     StopReason,
     Text,
     ToolResult,
+    ToolResults,
     ToolUse,
     Usage,
+    UserMessage,
 )  # fmt: skip
 from turngate.errors import UsageError
-from turngate.journal import make_private, open_plain, write_whole
+from turngate.journal import make_private_dir, open_regular_file, write_all
 
 
 class Transcript:
@@ -42,8 +42,8 @@ class Transcript:
         self._parent = parent
         self._half = False  # the last line is not whole
         with usable(path):
-            make_private(os.path.dirname(path))
-            self._fd = open_plain(path, os.O_RDWR | os.O_CREAT | os.O_APPEND)
+            make_private_dir(os.path.dirname(path))
+            self._fd = open_regular_file(path, os.O_RDWR | os.O_CREAT | os.O_APPEND)
             self._end_last_line()
 
     def say(self, message: Message, **meta: Any) -> None:
@@ -71,7 +71,7 @@ class Transcript:
         if self._half:
             self._end_last_line()
         self._half = True  # until all of it is written
-        write_whole(self._fd, line.encode("utf-8", "replace"))
+        write_all(self._fd, line.encode("utf-8", "replace"))
         self._half = False
 
     def settle(self) -> None:
@@ -108,9 +108,9 @@ def _now() -> str:
 
 def _shapes(message: Message) -> Iterator[tuple[str, dict[str, Any]]]:
     match message:
-        case Said(text):
+        case UserMessage(text):
             yield "user", {"role": "user", "content": text}
-        case Results(results):
+        case ToolResults(results):
             blocks = [
                 {
                     "type": "tool_result",
@@ -145,7 +145,7 @@ def _block(block: Text | ToolUse) -> dict[str, Any]:
 
 def _origin(message: Message) -> dict[str, Any]:
     """What no human said is marked, so that nobody takes it for a turn of the user's."""
-    if isinstance(message, Said) and message.origin != "user":
+    if isinstance(message, UserMessage) and message.origin != "user":
         return {"isMeta": True, "origin": message.origin}
     return {}
 
@@ -169,7 +169,7 @@ def _given(call: ToolUse) -> dict[str, Any]:
 def read_records(path: str) -> Iterator[dict[str, Any]]:
     """Every record that can be read; half a line, or a line that is no JSON, is passed over."""
     try:
-        with open(open_plain(path, os.O_RDONLY), encoding="utf-8", errors="replace") as file:
+        with open(open_regular_file(path, os.O_RDONLY), encoding="utf-8", errors="replace") as file:
             for line in file:
                 record = _parsed(line)
                 if record is not None:
@@ -195,9 +195,9 @@ def message_of(record: Mapping[str, Any]) -> Message | None:
     if message.get("role") == "assistant":
         return _read_reply(message, content) if isinstance(content, list) else None
     if isinstance(content, str):
-        return Said(content, _read_origin(record))
+        return UserMessage(content, _read_origin(record))
     results = tuple(_read_results(content if isinstance(content, list) else []))
-    return Results(results) if results else None
+    return ToolResults(results) if results else None
 
 
 def _read_origin(record: Mapping[str, Any]) -> Origin:
@@ -284,7 +284,7 @@ def _texts_of(content: Any) -> tuple[str, ...]:
 def _last_lines(path: str, count: int) -> list[bytes]:
     """The last lines of a file, newest first."""
     try:
-        with open(open_plain(path, os.O_RDONLY), "rb") as file:
+        with open(open_regular_file(path, os.O_RDONLY), "rb") as file:
             end = file.seek(0, os.SEEK_END)
             data, start, size = b"", end, _CHUNK
             while start > 0 and data.count(b"\n") <= count and end - start < _MOST:

@@ -20,7 +20,7 @@ def missing_results(
     return tuple(ToolResult(use.id, lost, is_error=True) for use in last.tool_uses if use.id not in known)
 
 
-async def tell_observers(
+async def notify_plugins(
     plugins: Plugins, result: TurnResult, messages: Sequence[Message], elapsed: float, *, tell_stop: bool
 ) -> list[str]:
     """Once, at the final end, with what the whole turn used; what they do changes nothing. Gives their faults."""
@@ -35,4 +35,4 @@ async def tell_observers(
             partial_usage=result.usage, elapsed=elapsed,
         )  # fmt: skip
         await plugins.tell("stop", payload)
-    return plugins.take_complaints()
+    return plugins.take_errors()

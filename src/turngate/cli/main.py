@@ -29,8 +29,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _called(words: Sequence[str]) -> int:
-    sys.stdout = Steady(sys.stdout)
-    sys.stderr = Steady(sys.stderr)
+    sys.stdout = SafeStream(sys.stdout)
+    sys.stderr = SafeStream(sys.stderr)
     try:
         return _main(words)
     finally:
@@ -60,7 +60,7 @@ def _main(words: Sequence[str]) -> int:
     return code
 
 
-class Steady:
+class SafeStream:
     """A stream that may be closed, full, gone or unable to write a letter: to print never raises.
 
     Whoever must know whether all of it arrived asks `lost`, after a flush.

@@ -47,7 +47,7 @@ def put_back() -> None:
         signal.signal(*_before.popitem())
 
 
-def interruptible(work: Coroutine[Any, Any, T]) -> T | signal.Signals:
+def run_until_signal(work: Coroutine[Any, Any, T]) -> T | signal.Signals:
     """Runs to the end, or to a signal: then everything is cancelled in order."""
     caught: list[signal.Signals] = []
     tasks: list[asyncio.Task[T]] = []

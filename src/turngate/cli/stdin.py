@@ -5,7 +5,7 @@ import sys
 from turngate.errors import UsageError
 
 
-def prompt_from_stdin() -> str:
+def read_prompt_from_stdin() -> str:
     try:
         sys.stdin.reconfigure(errors="replace")  # type: ignore[union-attr]
         return sys.stdin.read()

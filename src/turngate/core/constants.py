@@ -61,7 +61,7 @@ FOREIGN_SETTINGS: dict[str, type | tuple[type, ...]] = {
 }
 
 
-def would_void(name: str, value: object) -> bool:
+def voids_claude_file(name: str, value: object) -> bool:
     """Would Claude Code ignore the whole file because of this setting?"""
     wanted = FOREIGN_SETTINGS.get(name)
     return wanted is not None and (

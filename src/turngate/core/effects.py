@@ -23,13 +23,13 @@ class Permission:
     interrupt: bool = False
 
 
-def refusal_of(runs: Iterable[HookRun]) -> str | None:
+def block_reasons(runs: Iterable[HookRun]) -> str | None:
     """The reasons of the hooks that refuse, or None."""
     reasons = [said(run) or "" for run in runs if run.mode == "gate" and isinstance(run.decision, Block)]
     return "\n\n".join(reasons) if reasons else None
 
 
-def context_of(runs: Iterable[HookRun], *, plain: bool) -> str:
+def added_context(runs: Iterable[HookRun], *, plain: bool) -> str:
     """What hooks add to the conversation: `additionalContext`, and plain stdout where the event takes it."""
     return "\n\n".join(text for run in runs if (text := _context(run, plain=plain)))
 
@@ -55,7 +55,7 @@ def permission_before_tool(runs: Iterable[HookRun]) -> Permission:
         for a in found
         if a.get("permissionDecision") in ("ask", "allow")
     ]
-    refused = refusal_of(runs)
+    refused = block_reasons(runs)
     behavior: Behavior | None = None
     if refused is not None:
         behavior = "deny"
@@ -67,7 +67,7 @@ def permission_before_tool(runs: Iterable[HookRun]) -> Permission:
         behavior=behavior,
         reason=refused if refused is not None else "\n\n".join(filter(None, reasons)),
         updated_input=_last_mapping(_specific(_as_it_came(run)).get("updatedInput") for run in runs),
-        context=context_of(runs, plain=False),
+        context=added_context(runs, plain=False),
     )
 
 

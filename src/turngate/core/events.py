@@ -274,7 +274,7 @@ OTHER_EVENTS: Mapping[str, type[OtherEvent]] = {
 }  # fmt: skip
 
 
-def own_copy(event: Event) -> Event:
+def copy_event(event: Event) -> Event:
     """The same with containers of its own: who changes them changes nothing for anybody else."""
     match event:
         case StopEvent():

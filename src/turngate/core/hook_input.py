@@ -16,9 +16,9 @@ from turngate.core.hooks import (
     Hook,
     HttpHook,
     PromptHook,
+    hook_text,
     kind,
     label,
-    text_of,
 )
 from turngate.core.messages import Evaluation
 from turngate.core.reports import Exited, Judged, Replied, Report, TimedOut
@@ -39,13 +39,13 @@ _SIX = ("session_id", "transcript_path", "cwd", "permission_mode", "hook_event_n
 
 def encode(event: Event, dialect: Dialect, payload: Payload = "full") -> bytes:
     """One compact JSON line. Scripts grep it: no blank after `:` and `,`, no boolean after `stop_hook_active`."""
-    told = payload_of(event, dialect)
+    told = hook_payload(event, dialect)
     if payload == "strict" and isinstance(event, StopEvent):
         told = {key: told[key] for key in _SIX if key in told}
     return (json.dumps(told, ensure_ascii=False, separators=(",", ":")) + "\n").encode("utf-8", "replace")
 
 
-def payload_of(event: Event, dialect: Dialect) -> dict[str, Any]:
+def hook_payload(event: Event, dialect: Dialect) -> dict[str, Any]:
     if not isinstance(event, StopEvent):
         return _told_of_other(event, dialect)
     told = {
@@ -256,9 +256,9 @@ def hook_json(hook: Hook, timeout: float | None = None) -> dict[str, Any]:
         case PromptHook(prompt) | AgentHook(prompt):
             shown["prompt"] = prompt
         case HttpHook():
-            shown["url"] = text_of(hook)
+            shown["url"] = hook_text(hook)
         case CallbackHook():
-            shown["name"] = text_of(hook)
+            shown["name"] = hook_text(hook)
         case _:
             assert_never(hook)
     shown |= {name: value for name in ("model", "transcript", "id") if (value := getattr(hook, name, None))}

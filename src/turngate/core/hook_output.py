@@ -29,13 +29,13 @@ class PlainText:
 
 
 @dataclass(frozen=True)
-class NotAnAnswer:
+class InvalidAnswer:
     """It tried to answer and broke the contract."""
 
     error: str
 
 
-def read_answer(text: str, event: str, dialect: Dialect) -> Answer | PlainText | NotAnAnswer:
+def read_answer(text: str, event: str, dialect: Dialect) -> Answer | PlainText | InvalidAnswer:
     """Claude Code: leading blanks, a byte-order mark and pretty print are fine; text before the JSON is not."""
     body = text.strip("\ufeff \t\r\n")
     if not body.startswith("{"):
@@ -65,11 +65,11 @@ def _buried_block(body: str) -> tuple[str, ...]:
     return ()
 
 
-def _broken(body: str, error: Exception, dialect: Dialect) -> PlainText | NotAnAnswer:
+def _broken(body: str, error: Exception, dialect: Dialect) -> PlainText | InvalidAnswer:
     # Claude Code: "starts with { and ends with } but is not JSON" is an error, otherwise plain text.
     said = f"its output looks like a JSON object but is not valid JSON ({_shortly(error)})"
     if dialect.strict_json:
-        return NotAnAnswer(said) if body.endswith("}") else PlainText()
+        return InvalidAnswer(said) if body.endswith("}") else PlainText()
     return PlainText((said + ", so it was taken as plain text",))
 
 
@@ -79,7 +79,7 @@ def _shortly(error: Exception) -> str:
     return "nested too deeply"
 
 
-def read_object(value: Mapping[str, Any], event: str, dialect: Dialect) -> Answer | NotAnAnswer:
+def read_object(value: Mapping[str, Any], event: str, dialect: Dialect) -> Answer | InvalidAnswer:
     if dialect.strict_json:
         return _read_strictly(value, event)
     return _read_leniently(value, event, dialect)
@@ -96,22 +96,22 @@ _STRICT_TYPES: Mapping[str, tuple[type, str]] = {
 }
 
 
-def _read_strictly(value: Mapping[str, Any], event: str) -> Answer | NotAnAnswer:
+def _read_strictly(value: Mapping[str, Any], event: str) -> Answer | InvalidAnswer:
     if value.get("async") is True:
         return Answer()
     for key, (wanted, words) in _STRICT_TYPES.items():
         if key in value and not isinstance(value[key], wanted):
-            return NotAnAnswer(f"its JSON is void: `{key}` must be {words}")
+            return InvalidAnswer(f"its JSON is void: `{key}` must be {words}")
     if "decision" in value and value["decision"] not in ("approve", "block"):
-        return NotAnAnswer('its JSON is void: `decision` must be "approve" or "block"')
+        return InvalidAnswer('its JSON is void: `decision` must be "approve" or "block"')
     specific = value.get("hookSpecificOutput", {"hookEventName": event})
     if not isinstance(specific.get("hookEventName"), str):
-        return NotAnAnswer("its JSON is void: `hookSpecificOutput` needs a `hookEventName`")
+        return InvalidAnswer("its JSON is void: `hookSpecificOutput` needs a `hookEventName`")
     if specific["hookEventName"] != event:
-        return NotAnAnswer(f"its `hookEventName` is {specific['hookEventName']!r}, expected {event!r}")
+        return InvalidAnswer(f"its `hookEventName` is {specific['hookEventName']!r}, expected {event!r}")
     advice = specific.get("additionalContext")
     if advice is not None and not isinstance(advice, str):
-        return NotAnAnswer("its JSON is void: `additionalContext` must be a string")
+        return InvalidAnswer("its JSON is void: `additionalContext` must be a string")
     decision: Literal["block", "allow"] | None = None
     if "decision" in value:
         decision = "block" if value["decision"] == "block" else "allow"
@@ -190,13 +190,13 @@ def _permission(
     return decision, reason
 
 
-def writable(text: str) -> str:
+def replace_surrogates(text: str) -> str:
     """JSON and Python allow half a surrogate pair in a string, UTF-8 does not."""
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def _text(value: object) -> str | None:
-    return writable(value) if isinstance(value, str) else None
+    return replace_surrogates(value) if isinstance(value, str) else None
 
 
 def _shown(value: object) -> str:

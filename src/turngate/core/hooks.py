@@ -28,11 +28,11 @@ class _Options:
     def __post_init__(self, timeout_ms: int | None) -> None:
         """A bad limit is said where it is written: a hook may run without any `Options`."""
         if self.timeout is not None and not is_seconds(self.timeout):
-            raise ValueError(f"a hook's timeout must be {SECONDS}, not {in_words(self.timeout)}")
+            raise ValueError(f"a hook's timeout must be {SECONDS}, not {describe(self.timeout)}")
         if timeout_ms is None:
             return
         if not is_milliseconds(timeout_ms):
-            raise ValueError(f"a hook's timeout_ms must be {MILLISECONDS}, not {in_words(timeout_ms)}")
+            raise ValueError(f"a hook's timeout_ms must be {MILLISECONDS}, not {describe(timeout_ms)}")
         if self.timeout is not None:
             raise ValueError("give timeout (seconds) or timeout_ms (milliseconds), not both")
         object.__setattr__(self, "timeout", timeout_ms / 1000)
@@ -51,7 +51,7 @@ def is_milliseconds(value: Any) -> bool:
     return type(value) is int and 0 < value <= LONGEST * 1000
 
 
-def in_words(value: Any) -> str:
+def describe(value: Any) -> str:
     """What somebody gave, in a sentence about it."""
     match value:
         case Mapping():
@@ -135,7 +135,7 @@ def kind(hook: Hook) -> HookKind:
             assert_never(hook)
 
 
-def text_of(hook: Hook) -> str:
+def hook_text(hook: Hook) -> str:
     """The words that people know a hook by: its command, prompt, address or function."""
     match hook:
         case CommandHook(command, args):
@@ -161,7 +161,7 @@ def shown(url: str) -> str:
 
 def label(hook: Hook) -> str:
     """A hook's name on one short line."""
-    words = " ".join((hook.id or text_of(hook)).split())
+    words = " ".join((hook.id or hook_text(hook)).split())
     return words if len(words) <= 80 else words[:79] + "…"
 
 

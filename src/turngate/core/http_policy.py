@@ -9,7 +9,7 @@ from urllib.parse import SplitResult, unquote, urljoin, urlsplit
 from turngate.core.constants import EVENTS
 from turngate.core.hook_output import parsed
 from turngate.core.hooks import shown
-from turngate.core.settings import UrlList
+from turngate.core.settings import AllowedUrls
 
 OWNERS = ("user", "python")  # whose word on addresses counts for everybody
 WRAPPED = 5  # how often something may be written in percent, and that in percent again
@@ -17,7 +17,9 @@ LONGEST_URL = 8000  # characters of a redirect's address
 _HOST = re.compile(r"[\w-]+(?:\.[\w-]+)*\.?|[0-9a-f.]*:[0-9a-f:.]*")  # a name, or an address of numbers
 
 
-def objection(url: str, source: str, lists: Iterable[UrlList], *, known_as: str | None = None) -> str | None:
+def url_objection(
+    url: str, source: str, lists: Iterable[AllowedUrls], *, known_as: str | None = None
+) -> str | None:
     """Why a hook from this source may not ask this address; None: it may.
 
     The user's list limits everybody and may allow what is not allowed by itself; a project's can only narrow.
@@ -32,7 +34,7 @@ def objection(url: str, source: str, lists: Iterable[UrlList], *, known_as: str 
         return f"{name} holds a password: put it into `headers`, as a variable"
     lists = tuple(lists)
     for allowed in lists:
-        if not any(admits(pattern, url) for pattern in allowed.patterns):
+        if not any(pattern_allows(pattern, url) for pattern in allowed.patterns):
             whose = "your settings" if allowed.level in OWNERS else f"the {allowed.level} settings"
             return f"{name} is not among the `turngate.allowedUrls` of {whose}"
     listed = any(allowed.level in OWNERS for allowed in lists)
@@ -43,7 +45,7 @@ def objection(url: str, source: str, lists: Iterable[UrlList], *, known_as: str 
     return None
 
 
-def admits(pattern: str, url: str) -> bool:
+def pattern_allows(pattern: str, url: str) -> bool:
     """Does a pattern of an allow-list hold for this address?
 
     A prefix is compared part by part, so that `https://a.example` does not let `https://a.example.org` in.
@@ -231,7 +233,7 @@ def _forms(letter: str) -> str:
     return f"(?:{'|'.join(forms)})"
 
 
-def unlisted(headers: Mapping[str, str], allowed: Iterable[str]) -> tuple[str, ...]:
+def unlisted_variables(headers: Mapping[str, str], allowed: Iterable[str]) -> tuple[str, ...]:
     """The variables that headers name and the hook does not allow."""
     known = frozenset(allowed)
     named = (found[1] or found[2] for value in headers.values() for found in _VARIABLE.finditer(value))

@@ -5,9 +5,16 @@ from typing import Any, assert_never
 
 from turngate.core.decisions import Advise, Allow, Block, Decision, Fault, Halt
 from turngate.core.dialect import Dialect
-from turngate.core.hook_output import Answer, NotAnAnswer, PlainText, read_answer, read_object, writable
-from turngate.core.hooks import AgentHook, text_of
-from turngate.core.judge import read_judgement
+from turngate.core.hook_output import (
+    Answer,
+    InvalidAnswer,
+    PlainText,
+    read_answer,
+    read_object,
+    replace_surrogates,
+)
+from turngate.core.hooks import AgentHook, hook_text
+from turngate.core.judge import parse_judgement
 from turngate.core.reports import (
     Broke,
     Detached,
@@ -37,7 +44,7 @@ def interpret(report: Report, rule: Rule, dialect: Dialect) -> Decision:
         case Judged(text):
             # Claude Code: "ok:false -> `Agent hook condition was not met: <reason>`".
             heading = "Agent hook condition was not met" if isinstance(rule.hook, AgentHook) else None
-            return decide(read_judgement(text, text_of(rule.hook), rule.event, dialect, heading), dialect)
+            return decide(parse_judgement(text, hook_text(rule.hook), rule.event, dialect, heading), dialect)
         case Detached():
             return Allow()
         case TimedOut(seconds):
@@ -84,7 +91,7 @@ def _refused(report: Exited, rule: Rule, dialect: Dialect) -> Decision:
     reason = _stderr_reason(report, rule, dialect)
     if reason is None:
         return Fault("it exited with 2 but gave no reason on stderr, so it does not block", may_block=False)
-    void = (answer.error,) if isinstance(answer, NotAnAnswer) else ()
+    void = (answer.error,) if isinstance(answer, InvalidAnswer) else ()
     return Block(reason, warnings=(*void, *_accident(report)))
 
 
@@ -92,7 +99,7 @@ def _stderr_reason(report: Exited, rule: Rule, dialect: Dialect) -> str | None:
     blank = not report.stderr.strip()
     if dialect.names_exit2_command:
         text = dialect.default_stderr if blank else report.stderr
-        return f"[{text_of(rule.hook)}]: {text}"
+        return f"[{hook_text(rule.hook)}]: {text}"
     return None if blank else report.stderr.rstrip("\r\n")
 
 
@@ -112,7 +119,7 @@ def _failed(report: Exited, rule: Rule, dialect: Dialect) -> Decision:
     answer = read_answer(report.stdout, rule.event, dialect)
     if dialect.json_on_any_exit and isinstance(answer, Answer):
         return _succeeded(report, rule, dialect)
-    warnings = (answer.error,) if dialect.json_on_any_exit and isinstance(answer, NotAnAnswer) else ()
+    warnings = (answer.error,) if dialect.json_on_any_exit and isinstance(answer, InvalidAnswer) else ()
     if isinstance(answer, Answer) and answer.decision == "block":
         warnings = (
             f"it printed a block but exited with {report.code}, so the block is NOT enforced: exit 0 or 2",
@@ -158,7 +165,7 @@ _TEXTS = ("reason", "advice", "error", "notice")
 
 
 def _clean(text: str) -> str:
-    return writable(str.__str__(text))  # also of a subclass with ideas of its own
+    return replace_surrogates(str.__str__(text))  # also of a subclass with ideas of its own
 
 
 def _plain(value: Any, depth: int = 4) -> Any:
@@ -188,12 +195,12 @@ def _reasoned(decision: Decision, returned: Any, dialect: Dialect) -> Decision:
             return decision
 
 
-def decide(answer: Answer | PlainText | NotAnAnswer, dialect: Dialect) -> Decision:
+def decide(answer: Answer | PlainText | InvalidAnswer, dialect: Dialect) -> Decision:
     """What an answer in the JSON contract means."""
     match answer:
         case PlainText(warnings):
             return Allow(warnings=warnings)
-        case NotAnAnswer(error):
+        case InvalidAnswer(error):
             return Fault(error)
         case Answer():
             return _with_remarks(_meant(answer, dialect), answer)

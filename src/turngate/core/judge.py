@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any, Literal
 
 from turngate.core.dialect import Dialect
-from turngate.core.hook_output import Answer, NotAnAnswer, read_object, writable
+from turngate.core.hook_output import Answer, InvalidAnswer, read_object, replace_surrogates
 
 # What the model is asked
 
@@ -69,15 +69,15 @@ def again(error: str) -> str:
 # What it answers
 
 
-def read_judgement(
+def parse_judgement(
     text: str, check: str, event: str, dialect: Dialect, heading: str | None = None
-) -> Answer | NotAnAnswer:
+) -> Answer | InvalidAnswer:
     """Every form that models answer in (C-12), or in a strict dialect the one that Claude Code reads.
 
     `heading`: what stands there before a reason; the check's own words if nothing is said.
     """
     if len(text) > LONGEST:
-        return NotAnAnswer(f"its answer has {len(text):,} characters, and no verdict is so long")
+        return InvalidAnswer(f"its answer has {len(text):,} characters, and no verdict is so long")
     if dialect.strict_judge:
         return _read_strictly(text, heading or f"[{check}]")
     read = [_of_object(value, event, dialect) for value in _objects(text) if _is_verdict(value)]
@@ -85,7 +85,7 @@ def read_judgement(
         return _of_words(text, dialect)
     first, *others = read
     if any(_side(other) != _side(first) for other in others):  # one of them may be quoted from the record
-        return NotAnAnswer("its answer holds verdicts that contradict each other")
+        return InvalidAnswer("its answer holds verdicts that contradict each other")
     return first
 
 
@@ -93,7 +93,7 @@ def _is_verdict(value: Mapping[str, Any]) -> bool:
     return isinstance(value.get("ok"), bool) or "decision" in value or value.get("continue") is False
 
 
-def _of_object(value: Mapping[str, Any], event: str, dialect: Dialect) -> Answer | NotAnAnswer:
+def _of_object(value: Mapping[str, Any], event: str, dialect: Dialect) -> Answer | InvalidAnswer:
     """The JSON of command hooks, in which `ok` may stand for the decision."""
     ok = value.get("ok")
     if not isinstance(ok, bool):
@@ -101,17 +101,17 @@ def _of_object(value: Mapping[str, Any], event: str, dialect: Dialect) -> Answer
     meant = {**value, "decision": "approve" if ok else "block"}
     answer = _of_decision(meant, event, dialect)
     if value.get("decision") is not None and _side(answer) != _side(_of_decision(value, event, dialect)):
-        return NotAnAnswer("its answer holds an `ok` and a `decision` that contradict each other")
+        return InvalidAnswer("its answer holds an `ok` and a `decision` that contradict each other")
     return answer
 
 
-def _side(answer: Answer | NotAnAnswer) -> object:
+def _side(answer: Answer | InvalidAnswer) -> object:
     return (answer.decision, answer.go_on is False) if isinstance(answer, Answer) else None
 
 
-def fault_of(answer: Answer | NotAnAnswer, dialect: Dialect) -> str | None:
+def judgement_fault(answer: Answer | InvalidAnswer, dialect: Dialect) -> str | None:
     """Why an answer is of no use, so that the model is asked once more."""
-    if isinstance(answer, NotAnAnswer):
+    if isinstance(answer, InvalidAnswer):
         return answer.error
     refuses = answer.decision == "block" and answer.go_on is not False
     if refuses and not dialect.default_reason and not (answer.reason or "").strip():
@@ -120,7 +120,7 @@ def fault_of(answer: Answer | NotAnAnswer, dialect: Dialect) -> str | None:
 
 
 def _of_ok(value: Mapping[str, Any]) -> Answer:
-    reason = writable(value["reason"]) if isinstance(value.get("reason"), str) else None
+    reason = replace_surrogates(value["reason"]) if isinstance(value.get("reason"), str) else None
     if value.get("impossible") is True:
         return Answer(decision="allow", reason=reason, notice=_impossible(reason))
     if value["ok"]:
@@ -128,14 +128,14 @@ def _of_ok(value: Mapping[str, Any]) -> Answer:
     return Answer(decision="block", reason=reason)
 
 
-def _of_decision(value: Mapping[str, Any], event: str, dialect: Dialect) -> Answer | NotAnAnswer:
+def _of_decision(value: Mapping[str, Any], event: str, dialect: Dialect) -> Answer | InvalidAnswer:
     """The words of command hooks, in capitals or not; what is neither yes nor no there is no judgement at all."""
     word = value.get("decision")
     answer = read_object(
         {**value, "decision": word.strip().lower()} if isinstance(word, str) else value, event, dialect
     )
     if isinstance(answer, Answer) and answer.decision is None and answer.go_on is not False:
-        return NotAnAnswer('its answer has a `decision` that is neither "approve" nor "block"')
+        return InvalidAnswer('its answer has a `decision` that is neither "approve" nor "block"')
     if isinstance(answer, Answer) and value.get("impossible") is True:
         return replace(answer, decision="allow", notice=_impossible(answer.reason))
     return answer
@@ -152,7 +152,7 @@ _FIRST_WORD = re.compile(r"([A-Za-z]+)[*_`\"']*(?![\w-]\w|\w)")
 _BY_ITSELF = re.compile(r"[ \t]*(?:$|\n|[^\w\s,])")  # after a word that is no part of a sentence
 
 
-def _of_words(text: str, dialect: Dialect) -> Answer | NotAnAnswer:
+def _of_words(text: str, dialect: Dialect) -> Answer | InvalidAnswer:
     """A leading word. An approval is one only by itself ("Allow me to explain" is none), and with no refusal after it."""
     body = text.lstrip(_MARKS)
     first = _FIRST_WORD.match(body)
@@ -163,11 +163,12 @@ def _of_words(text: str, dialect: Dialect) -> Answer | NotAnAnswer:
     elif word in dialect.allow_words and _BY_ITSELF.match(rest):
         decision = "allow" if dialect.block_words.isdisjoint(re.findall(r"[a-z]+", rest.lower())) else None
     if decision is None:
-        return NotAnAnswer(
+        return InvalidAnswer(
             f"its answer is neither JSON with `ok` or `decision` nor approve or block: {_shown(text)}"
         )
     return Answer(
-        decision=decision, reason=writable(rest).lstrip(" \t\r\n-:.,;!\u2013\u2014").rstrip() or None
+        decision=decision,
+        reason=replace_surrogates(rest).lstrip(" \t\r\n-:.,;!\u2013\u2014").rstrip() or None,
     )
 
 
@@ -199,17 +200,17 @@ DEEP = 5_000  # about what is read of an object that is nested too deeply
 _FENCE = re.compile(r"```(?:json)?[ \t]*\n(.*?)\n?[ \t]*```", re.DOTALL)
 
 
-def _read_strictly(text: str, heading: str) -> Answer | NotAnAnswer:
+def _read_strictly(text: str, heading: str) -> Answer | InvalidAnswer:
     body = text.strip()
     fenced = _FENCE.fullmatch(body)
     try:
         value = json.loads(fenced[1] if fenced else body)
     except (ValueError, RecursionError):
-        return NotAnAnswer(f"JSON validation failed: {_shown(text)}")
+        return InvalidAnswer(f"JSON validation failed: {_shown(text)}")
     if not isinstance(value, dict) or not isinstance(value.get("ok"), bool):
-        return NotAnAnswer(f"Schema validation failed: `ok` must be true or false: {_shown(text)}")
+        return InvalidAnswer(f"Schema validation failed: `ok` must be true or false: {_shown(text)}")
     if not isinstance(value.get("reason", ""), str) or not isinstance(value.get("impossible", False), bool):
-        return NotAnAnswer(
+        return InvalidAnswer(
             f"Schema validation failed: `reason` or `impossible` has a wrong type: {_shown(text)}"
         )
     answer = _of_ok(value)
@@ -222,5 +223,5 @@ def _read_strictly(text: str, heading: str) -> Answer | NotAnAnswer:
 
 
 def _shown(text: str) -> str:
-    words = " ".join(writable(text[:1000]).split())
+    words = " ".join(replace_surrogates(text[:1000]).split())
     return repr(words if len(words) <= 80 else words[:79] + "…")

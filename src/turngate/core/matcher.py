@@ -39,7 +39,7 @@ class Expression:
 
 
 @dataclass(frozen=True)
-class Unusable:
+class InvalidMatcher:
     """It can not be held against anything, so its hooks are never asked, and that is said."""
 
     why: str
@@ -53,19 +53,19 @@ _NAMES_ONLY = re.compile(r"[A-Za-z0-9_\- ,|]+")
 
 
 @lru_cache(maxsize=4096)
-def read_matcher(matcher: str) -> Names | Expression | Unusable:
+def read_matcher(matcher: str) -> Names | Expression | InvalidMatcher:
     if _NAMES_ONLY.fullmatch(matcher):
         return Names(tuple(name.strip() for name in re.split(r"[,|]", matcher) if name.strip()))
     if len(matcher) > LONGEST:
-        return Unusable(f"is longer than {LONGEST:,} characters")
+        return InvalidMatcher(f"is longer than {LONGEST:,} characters")
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # odd is not wrong
             ways = _ways(_parser.parse(matcher))
             longest = _searchable(ways)
-            return Unusable(_ENDLESS) if longest < COMMON else Expression(re.compile(matcher), longest)
+            return InvalidMatcher(_ENDLESS) if longest < COMMON else Expression(re.compile(matcher), longest)
     except (re.error, RecursionError, OverflowError):
-        return Unusable("is no valid regular expression")
+        return InvalidMatcher("is no valid regular expression")
 
 
 _ENDLESS = "could take for ever (it repeats what itself repeats or can be read in several ways)"

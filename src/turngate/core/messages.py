@@ -34,7 +34,7 @@ class Usage:
 
 
 @dataclass(frozen=True)
-class Said:
+class UserMessage:
     """A message to the model that is no tool's result."""
 
     text: str
@@ -95,13 +95,13 @@ class ToolResult:
 
 
 @dataclass(frozen=True)
-class Results:
+class ToolResults:
     """What the tools of one answer gave."""
 
     results: tuple[ToolResult, ...]
 
 
-Message = Said | Reply | Results
+Message = UserMessage | Reply | ToolResults
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from turngate.core.constants import EVENTS, STOP_EVENTS
 from turngate.core.events import Event, StopEvent
 from turngate.core.hooks import identity
-from turngate.core.matcher import Unusable, read_matcher
+from turngate.core.matcher import InvalidMatcher, read_matcher
 from turngate.core.reports import Skipped
 from turngate.core.settings import Rule, Settings
 
@@ -47,7 +47,7 @@ def plan(settings: Settings, event: Event) -> Plan:
 def _misfit(rule: Rule, event: Event) -> Skipped:
     """A matcher that can never fit is a mistake, and its hook a gate that nobody stands behind."""
     meaning = read_matcher(rule.matcher or "")
-    if isinstance(meaning, Unusable):
+    if isinstance(meaning, InvalidMatcher):
         return Skipped(f"its matcher {_shown(rule.matcher)} {meaning.why}")
     return Skipped(
         f"its matcher {_shown(rule.matcher)} does not fit {_shown(event.subject)}", on_purpose=True

@@ -52,7 +52,7 @@ class Rule:
 
 
 @dataclass(frozen=True)
-class UrlList:
+class AllowedUrls:
     """The addresses that one settings file allows: prefixes (`https://host/path/`) and hosts (`*.example.com`)."""
 
     patterns: tuple[str, ...]
@@ -60,7 +60,7 @@ class UrlList:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Scalars:
+class ScalarSettings:
     """The single values of a settings file; None: this file does not say."""
 
     limit: int | None = None
@@ -95,7 +95,7 @@ class Layer:
     rules: tuple[Rule, ...] = ()
     disable_all: bool | None = None
     env: Mapping[str, str] = field(default_factory=dict)
-    scalars: Scalars = field(default_factory=Scalars)
+    scalars: ScalarSettings = field(default_factory=ScalarSettings)
     problems: tuple[Problem, ...] = ()
 
 
@@ -125,7 +125,7 @@ class Settings:
     retention_days: float = RETENTION_DAYS
     plugins: tuple[str, ...] = ()
     plugin_dirs: tuple[str, ...] = ()
-    allowed_urls: tuple[UrlList, ...] = ()  # an http hook must be in each of them
+    allowed_urls: tuple[AllowedUrls, ...] = ()  # an http hook must be in each of them
     env: Mapping[str, str] = field(default_factory=dict)
     problems: tuple[Problem, ...] = ()
 
@@ -161,7 +161,7 @@ class Settings:
         return tuple(problem for problem in self.problems if problem.severity == "error")
 
     @property
-    def unheard(self) -> tuple[Problem, ...]:
+    def not_loaded(self) -> tuple[Problem, ...]:
         """Why something that is configured will never run: what is wrong, and hooks of events that nobody knows."""
         return tuple(
             problem
@@ -254,10 +254,10 @@ def _hard_limit(layers: Sequence[Layer], dialect: Dialect) -> tuple[int | None, 
     return ceiling, tuple(problems)
 
 
-def _url_lists(layers: Iterable[Layer]) -> tuple[UrlList, ...]:
+def _url_lists(layers: Iterable[Layer]) -> tuple[AllowedUrls, ...]:
     """Every file's list counts, so that a later one can only narrow."""
     said = ((layer.scalars.allowed_urls, layer.level) for layer in layers)
-    return tuple(UrlList(patterns, level) for patterns, level in said if patterns is not None)
+    return tuple(AllowedUrls(patterns, level) for patterns, level in said if patterns is not None)
 
 
 def _last(values: Iterable[T | None]) -> T | None:

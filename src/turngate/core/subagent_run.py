@@ -95,7 +95,7 @@ class Run:
         return self.label or self.agent_type or self.agent_id
 
 
-def remembered(guard: LoopGuard) -> dict[str, Any]:
+def guard_state(guard: LoopGuard) -> dict[str, Any]:
     """What of a guard must survive a restart, besides count and limit."""
     return {
         "count": guard.count,

@@ -7,7 +7,7 @@ from turngate.core.decisions import Advise, Block, Decision
 from turngate.core.dialect import Dialect
 
 
-def long_texts(decision: Decision, dialect: Dialect) -> tuple[str, ...]:
+def oversized_texts(decision: Decision, dialect: Dialect) -> tuple[str, ...]:
     """The texts of a decision that must be kept somewhere, because the agent gets only a part of them."""
     texts = []
     if isinstance(decision, Block) and _too_long(decision.reason, dialect.reason_limit):
@@ -28,17 +28,17 @@ def _too_long(text: str, limit: int | None) -> bool:
 def shortened(decision: Decision, dialect: Dialect, kept: Mapping[str, str | None]) -> Decision:
     """The decision with each kept text replaced by its short form; `kept` says where the whole lies."""
     if isinstance(decision, Block) and decision.reason in kept and dialect.reason_limit is not None:
-        reason = cut_in_the_middle(decision.reason, dialect.reason_limit, kept[decision.reason])
+        reason = truncate_middle(decision.reason, dialect.reason_limit, kept[decision.reason])
         decision = replace(decision, reason=reason)
     if isinstance(decision, Block | Advise) and decision.advice and decision.advice in kept:
-        cut = preview if dialect.prefix_each else cut_in_the_middle
+        cut = preview if dialect.prefix_each else truncate_middle
         return replace(
             decision, advice=cut(decision.advice, dialect.advice_limit or 0, kept[decision.advice])
         )
     return decision
 
 
-def cut_in_the_middle(text: str, limit: int, whole: str | None) -> str:
+def truncate_middle(text: str, limit: int, whole: str | None) -> str:
     """The head and the tail, never longer than the limit."""
     where = f"the whole text is in {whole}" if whole else "the whole text could not be kept"
     note = f"\n… [about {len(text) - limit:,} characters left out; {where}] …\n"

@@ -104,7 +104,7 @@ def refuses(run: HookRun, dialect: Dialect) -> bool:
             assert_never(run.decision)
 
 
-def ends_asking(run: HookRun, dialect: Dialect) -> bool:
+def stops_sequence(run: HookRun, dialect: Dialect) -> bool:
     """In the order `first_block`: nobody after this hook is asked."""
     return isinstance(run.decision, Halt) or refuses(run, dialect)
 

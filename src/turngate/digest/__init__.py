@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from turngate.digest.scan import look, opened, records, search, telling
-from turngate.digest.summary import Seen, blocks, result_text
+from turngate.digest.summary import DigestBuilder, blocks, result_text
 from turngate.digest.truncate import cut, end, gap, indented, without_middle
 
 HEAD = 512 * 1024  # bytes of a long transcript that are read: its beginning,
@@ -17,7 +17,7 @@ ANSWER_MOST = 100_000  # bytes of the last answer, when it is all that is asked 
 
 def digest(path: str) -> str:
     """What was asked, what was changed, which commands ran and how they ended, and the last answer."""
-    seen = Seen()
+    seen = DigestBuilder()
     with opened(path) as file:
         window = look(file.fileno(), HEAD, TAIL)
         needles = telling(file.fileno())
@@ -39,7 +39,7 @@ def digest(path: str) -> str:
 
 def last_answer(path: str) -> str:
     """The text of the last answer, or nothing."""
-    seen = Seen()
+    seen = DigestBuilder()
     with opened(path) as file:
         for record in records(file.fileno(), look(file.fileno(), 0, TAIL).tail):
             seen.note(record)
@@ -66,7 +66,13 @@ def _spoken(records: Iterable[Mapping[str, Any] | None]) -> Iterator[str]:
         message = record.get("message")
         if record.get("type") not in ("user", "assistant") or not isinstance(message, dict):
             continue
-        who = "Agent" if message.get("role") == "assistant" else "Note" if record.get("isMeta") else "User"
+        who = (
+            "SessionBase"
+            if message.get("role") == "assistant"
+            else "Note"
+            if record.get("isMeta")
+            else "User"
+        )
         for block in blocks(message.get("content")):
             match block:
                 case {"type": "text", "text": str(text)} if text.strip():

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, BinaryIO
 
 from turngate.core.hook_output import parsed
-from turngate.journal import open_plain
+from turngate.journal import open_regular_file
 
 EFFORT = (
     6_000_000  # what reading one part of a transcript may cost, see `search`; always enough for the beginning
@@ -24,7 +24,7 @@ SEPARATORS = 150_000  # commas and brackets of a record: each may stand for 200 
 def opened(path: str) -> BinaryIO:
     """What can not be read is as good as empty: whoever asks has the hook's input all the same."""
     try:
-        return open(open_plain(path, os.O_RDONLY), "rb", buffering=0)
+        return open(open_regular_file(path, os.O_RDONLY), "rb", buffering=0)
     except (OSError, ValueError):  # a name may hold what no name can
         return open(os.devnull, "rb", buffering=0)
 

@@ -34,7 +34,7 @@ class _Done:
 
 
 @dataclass
-class Seen:
+class DigestBuilder:
     """What is worth telling, while a transcript goes by."""
 
     asked: list[str] = field(default_factory=list)  # the first, and the latest ones
@@ -93,7 +93,7 @@ class Seen:
             self._changes(call, (_file(file), _CHANGES[name]), middle=middle)
         elif name == "Bash" and not middle:
             self._does(call, _Done(f"$ {_line(given.get('command'))}"))
-        elif name in ("Task", "Agent") and not middle:
+        elif name in ("Task", "SessionBase") and not middle:
             kind = _line(given.get("subagent_type")) or "general-purpose"
             self._does(call, _Done(f"A child ({kind}): {_line(given.get('description'))}"))
 

@@ -1,6 +1,6 @@
 """Texts that may be only so long."""
 
-from turngate.core.hook_output import writable
+from turngate.core.hook_output import replace_surrogates
 
 
 def gap(size: int) -> str:
@@ -11,7 +11,7 @@ def without_middle(text: str, most: int) -> str:
     """About so many bytes of UTF-8, a third of them from the beginning."""
     size = len(text.encode("utf-8", "replace"))
     if size <= most:
-        return writable(text)
+        return replace_surrogates(text)
     return f"{cut(text, most // 3)}\n\n{gap(size - most)}\n\n{end(text, most - most // 3)}"
 
 

@@ -11,12 +11,12 @@ from turngate.core.messages import (
     Message,
     ModelRequest,
     Reply,
-    Results,
-    Said,
     StopReason,
     Text,
+    ToolResults,
     ToolUse,
     Usage,
+    UserMessage,
 )
 from turngate.errors import ModelError, UsageError
 
@@ -175,13 +175,13 @@ def _history(messages: Sequence[Message]) -> list[wire.ModelMessage]:
 
 def _message(message: Message, names: Mapping[str, str]) -> wire.ModelMessage:
     match message:
-        case Said(text):
+        case UserMessage(text):
             return wire.ModelRequest([wire.UserPromptPart(text)])
         case Reply(blocks):
             # Providers refuse a blank text, even if they said it themselves.
             told = [b for b in blocks if not isinstance(b, Text) or b.text.strip()]
             return wire.ModelResponse([_part(block) for block in told])
-        case Results(results):
+        case ToolResults(results):
             return wire.ModelRequest(
                 [
                     wire.ToolReturnPart(

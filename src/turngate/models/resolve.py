@@ -16,7 +16,7 @@ ADDRESS = {"anthropic": "ANTHROPIC_BASE_URL", "openai": "OPENAI_BASE_URL"}
 CHOSEN = {"anthropic": ("ANTHROPIC_SMALL_FAST_MODEL", "ANTHROPIC_DEFAULT_HAIKU_MODEL")}
 
 
-class Judges:
+class JudgeModels:
     """`judges(hook.model)`: its model, else the settings', else a small one of the session's provider, else the session's."""
 
     def __init__(

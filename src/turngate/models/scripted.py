@@ -10,7 +10,7 @@ from typing import Any, get_args
 
 from turngate.core.messages import ModelRequest, Reply, StopReason, Text, ToolUse, Usage
 from turngate.errors import ModelError, UsageError
-from turngate.journal import open_plain
+from turngate.journal import open_regular_file
 
 LONGEST = 64 * 1024 * 1024  # characters of a script; a longer one ends in the middle, and is no JSON
 
@@ -34,7 +34,7 @@ class ScriptedModel:
     @classmethod
     def from_file(cls, path: str) -> "ScriptedModel":
         try:
-            with open(open_plain(path, os.O_RDONLY), encoding="utf-8") as file:
+            with open(open_regular_file(path, os.O_RDONLY), encoding="utf-8") as file:
                 script = json.loads(file.read(LONGEST + 1))
         except OSError as error:
             raise UsageError(f"the script {path} can not be read: {error.strerror}") from None

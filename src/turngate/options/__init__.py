@@ -14,7 +14,7 @@ from turngate.core.settings import Order, Problem, Rule, Settings
 from turngate.errors import UsageError
 from turngate.options.config_forms import Config, HookCallbackMatcher, HookGroup, hook_of
 from turngate.options.parse import OWN, plain, read
-from turngate.options.sdk_callbacks import understood
+from turngate.options.sdk_callbacks import adapt_sdk_callback
 from turngate.options.serialize import options_json, told_in
 
 __all__ = ["HookCallbackMatcher", "HookGroup", "InvalidOptions", "Options"]
@@ -85,7 +85,7 @@ class Options:
     def rules(self, dialect: Dialect) -> tuple[Rule, ...]:
         """One rule for each hook, in the order in which they are asked."""
         written = self.rules_as_written()
-        return tuple(replace(rule, hook=understood(rule.hook, dialect)) for rule in written)
+        return tuple(replace(rule, hook=adapt_sdk_callback(rule.hook, dialect)) for rule in written)
 
     def _each(self) -> Iterator[tuple[str, str | None, str, Hook]]:
         """Event, matcher, place and hook of each."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from turngate.core.hooks import Hook, in_words
+from turngate.core.hooks import Hook, describe
 
 
 @dataclass(frozen=True)
@@ -44,10 +44,10 @@ def warn_of_old_form(form: str, matcher: Any, hooks: Any, timeout: Any) -> None:
 
 
 def _new_form(matcher: Any, hooks: Any, timeout: Any) -> str:
-    limit = "" if timeout is None else f", timeout={in_words(timeout)}"
+    limit = "" if timeout is None else f", timeout={describe(timeout)}"
     functions = hooks if isinstance(hooks, list | tuple) else [hooks]
     each = ", ".join(f"CallbackHook({name_of(f)}{limit})" for f in functions)
-    return each if matcher in (None, "", "*") else f"HookGroup({in_words(matcher)}, [{each}])"
+    return each if matcher in (None, "", "*") else f"HookGroup({describe(matcher)}, [{each}])"
 
 
 def name_of(function: Any) -> str:

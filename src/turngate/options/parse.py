@@ -16,13 +16,13 @@ from turngate.core.hooks import (
     Hook,
     HttpHook,
     PromptHook,
-    in_words,
+    describe,
     is_milliseconds,
     is_seconds,
     kind,
 )
-from turngate.core.http_policy import objection
-from turngate.core.matcher import Unusable, read_matcher
+from turngate.core.http_policy import url_objection
+from turngate.core.matcher import InvalidMatcher, read_matcher
 from turngate.core.settings import Problem
 from turngate.options.config_forms import Config, HookCallbackMatcher, HookGroup, name_of, warn_of_old_form
 from turngate.settings import keys
@@ -42,10 +42,10 @@ def read(hooks: Any, own: Mapping[str, Any]) -> tuple[dict[str, tuple[Config, ..
 def _wrong(value: Any, is_good: Callable[[Any], bool]) -> str:
     """What is wrong: where it is only some entries, these by name. Their values may be secrets."""
     if isinstance(value, dict) and is_good({}):
-        odd = [in_words(name) for name, each in value.items() if not is_good({name: each})]
+        odd = [describe(name) for name, each in value.items() if not is_good({name: each})]
         if odd:
             return f"has a wrong entry {odd[0]}"
-    return f"is {in_words(value)}"
+    return f"is {describe(value)}"
 
 
 def _as_in_settings(name: str) -> tuple[Callable[[Any], bool], str]:
@@ -95,14 +95,14 @@ class _Reader:
 
     def hooks(self, value: Any) -> dict[str, tuple[Config, ...]]:
         if not isinstance(value, Mapping):
-            self.problem(f"is {in_words(value)}, expected a dict of events", field="hooks")
+            self.problem(f"is {describe(value)}, expected a dict of events", field="hooks")
             return {}
         good: dict[str, tuple[Config, ...]] = {}
         for event, configs in value.items():
             if event not in EVENTS:
                 self.unknown_event(event)
             elif not isinstance(configs, list | tuple):
-                self.problem(f"is {in_words(configs)}, expected a list of hooks", event)
+                self.problem(f"is {describe(configs)}, expected a list of hooks", event)
             else:
                 read = [self.config(config, event, f"[{n}]") for n, config in enumerate(configs)]
                 good[event] = tuple(config for config in read if config is not None)
@@ -112,7 +112,7 @@ class _Reader:
         name = named(event)
         if event in FOREIGN_EVENTS:
             return self.problem("is an event that Turngate does not fire", name)
-        likely = keys.likely_event(name)
+        likely = keys.closest_event(name)
         hint = f'did you mean "{likely}"?' if likely else None
         return self.problem(f"is no known event, expected one of {', '.join(EVENTS)}", name, hint=hint)
 
@@ -142,12 +142,14 @@ class _Reader:
 
     def group(self, matcher: Any, hooks: Any, event: str, index: str) -> HookGroup | None:
         if not isinstance(matcher, str | None):
-            self.problem(f"is {in_words(matcher)}, expected a string", event, index, "matcher")
-        elif matcher and matcher != "*" and EVENTS[event] and isinstance(read_matcher(matcher), Unusable):
-            never = f"is {in_words(matcher)}, which can never match, expected names or a regular expression"
+            self.problem(f"is {describe(matcher)}, expected a string", event, index, "matcher")
+        elif (
+            matcher and matcher != "*" and EVENTS[event] and isinstance(read_matcher(matcher), InvalidMatcher)
+        ):
+            never = f"is {describe(matcher)}, which can never match, expected names or a regular expression"
             self.problem(never, event, index, "matcher")
         if not isinstance(hooks, list | tuple):
-            self.problem(f"is {in_words(hooks)}, expected a list of hooks", event, index, "hooks")
+            self.problem(f"is {describe(hooks)}, expected a list of hooks", event, index, "hooks")
             return None
         read = [self.hook(hook, event, f"{index}.hooks[{n}]") for n, hook in enumerate(hooks)]
         return HookGroup(matcher, tuple(hook for hook in read if hook is not None))
@@ -157,10 +159,10 @@ class _Reader:
     ) -> HookGroup | None:  # fmt: skip
         """Functions under a matcher, with one limit in seconds."""
         if timeout is not None and not is_seconds(timeout):
-            self.problem(f"is {in_words(timeout)}, expected {SECONDS}", event, index, "timeout")
+            self.problem(f"is {describe(timeout)}, expected {SECONDS}", event, index, "timeout")
             timeout = None
         if not isinstance(hooks, list | tuple):
-            self.problem(f"is {in_words(hooks)}, expected a list of functions", event, index, "hooks")
+            self.problem(f"is {describe(hooks)}, expected a list of functions", event, index, "hooks")
             return None
         new = [
             each
@@ -180,12 +182,12 @@ class _Reader:
                 read = self.entry(config, event, index)
             case _:
                 hint = f"write CallbackHook({name_of(config)})" if callable(config) else None
-                self.problem(f"is {in_words(config)}, expected a hook", event, index, hint=hint)
+                self.problem(f"is {describe(config)}, expected a hook", event, index, hint=hint)
         if isinstance(read, PromptHook | AgentHook) and event not in JUDGED_EVENTS:
             only = f"{kind(read)} hooks exist for {' and '.join(JUDGED_EVENTS)} only"
             self.problem(only, event, index, "type")
         if isinstance(read, HttpHook) and len(self.problems) == before:
-            refused = objection(read.url, "python", ())
+            refused = url_objection(read.url, "python", ())
             if refused:
                 self.problem(refused, event, index, "url")
         return read if len(self.problems) == before else None
@@ -212,7 +214,7 @@ class _Reader:
         """A config in its JSON form."""
         which = entry.get("type")
         if not isinstance(which, str) or which not in _CLASSES:
-            said = "is missing" if "type" not in entry else f"is {in_words(which)}"
+            said = "is missing" if "type" not in entry else f"is {describe(which)}"
             known = ", ".join(f'"{name}"' for name in KINDS)
             meant = which.lower() if isinstance(which, str) and which.lower() in _CLASSES else None
             hint = f'did you mean "{meant}"?' if meant else None
@@ -250,7 +252,7 @@ class _Reader:
             if is_milliseconds(value):
                 good[name] = value / 1000
             else:
-                self.problem(f"is {in_words(value)}, expected {MILLISECONDS}", event, index, name)
+                self.problem(f"is {describe(value)}, expected {MILLISECONDS}", event, index, name)
         elif not key.good(value):
             self.problem(f"{_wrong(value, key.good)}, expected {key.expected}", event, index, name)
         else:
@@ -258,11 +260,11 @@ class _Reader:
 
     def label(self, value: Any, event: str, index: str) -> None:
         if value is not None and not keys.texts([value]):
-            self.problem(f"is {in_words(value)}, expected a string", event, index, "name")
+            self.problem(f"is {describe(value)}, expected a string", event, index, "name")
 
     def function(self, value: Any, event: str, index: str) -> None:
         if not callable(value):
-            self.problem(f"is {in_words(value)}, expected a function", event, index, "callback")
+            self.problem(f"is {describe(value)}, expected a function", event, index, "callback")
 
 
 def default(hook: Hook, name: str) -> Any:
@@ -274,7 +276,7 @@ def default(hook: Hook, name: str) -> Any:
 
 def named(name: Any) -> str:
     """A key that nobody knows."""
-    return name if isinstance(name, str) else in_words(name)
+    return name if isinstance(name, str) else describe(name)
 
 
 def plain(value: Any) -> Any:

@@ -8,17 +8,17 @@ from typing import Any
 
 from turngate.core.dialect import Dialect
 from turngate.core.events import Event
-from turngate.core.hook_input import payload_of
-from turngate.core.hooks import CallbackHook, Hook, text_of
+from turngate.core.hook_input import hook_payload
+from turngate.core.hooks import CallbackHook, Hook, hook_text
 
 
-def understood(hook: Hook, dialect: Dialect) -> Hook:
-    if not isinstance(hook, CallbackHook) or not speaks_sdk(hook.callback):
+def adapt_sdk_callback(hook: Hook, dialect: Dialect) -> Hook:
+    if not isinstance(hook, CallbackHook) or not is_sdk_callback(hook.callback):
         return hook
-    return replace(hook, callback=_told_as_sdk(hook.callback, dialect), name=hook.name or text_of(hook))
+    return replace(hook, callback=_told_as_sdk(hook.callback, dialect), name=hook.name or hook_text(hook))
 
 
-def speaks_sdk(callback: Callable[..., Any]) -> bool:
+def is_sdk_callback(callback: Callable[..., Any]) -> bool:
     """Does it take `(input, tool_use_id, context)`, and not one event?"""
     try:
         signature = inspect.signature(callback)
@@ -37,7 +37,7 @@ def _takes(signature: inspect.Signature, count: int) -> bool:
 
 def _told_as_sdk(callback: Callable[..., Any], dialect: Dialect) -> Callable[[Any], Any]:
     def told(event: Event) -> tuple[dict[str, Any], str | None, dict[str, Any]]:
-        return payload_of(event, dialect), getattr(event, "tool_use_id", None), {"signal": None}
+        return hook_payload(event, dialect), getattr(event, "tool_use_id", None), {"signal": None}
 
     if inspect.iscoroutinefunction(callback) or inspect.iscoroutinefunction(type(callback).__call__):
 

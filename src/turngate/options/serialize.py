@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from turngate.core.hooks import Hook, in_words, kind
+from turngate.core.hooks import Hook, describe, kind
 from turngate.core.settings import Problem
 from turngate.options.config_forms import Config, HookGroup, hook_of
 from turngate.options.parse import OWN, default, named, plain
@@ -62,7 +62,7 @@ def told_in(value: Mapping[str, Any] | str, callbacks: Iterable[Callable[..., An
     except RecursionError:
         return _nothing("is not JSON: it is nested too deeply")
     if not isinstance(told, Mapping):
-        return _nothing(f"is {in_words(told)}, expected an object")
+        return _nothing(f"is {describe(told)}, expected an object")
     problems = [
         Problem(file="", field=named(name), message="is no option")
         for name in told
@@ -72,7 +72,7 @@ def told_in(value: Mapping[str, Any] | str, callbacks: Iterable[Callable[..., An
         functions = iter(callbacks)
     except TypeError:
         functions = iter(())
-        message = f"is {in_words(callbacks)}, expected a list of functions"
+        message = f"is {describe(callbacks)}, expected a list of functions"
         problems.append(Problem(file="", field="callbacks", message=message))
     hooks = _with_functions(told.get("hooks", {}), functions)
     if any(True for _ in functions):

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
-from turngate.aio import call, is_cancelled, told
+from turngate.aio import call, current_task_cancelled, told
 from turngate.core.subagent_run import (
     SubagentStoppingContext,
     SubagentStoppingEvent,
@@ -87,7 +87,7 @@ class Plugins:
         for plugin in self._objects:
             plugin.ctx = context
 
-    def take_complaints(self) -> list[str]:
+    def take_errors(self) -> list[str]:
         """What handlers got wrong since somebody asked last."""
         taken, self.complaints = self.complaints, []
         return taken
@@ -142,7 +142,7 @@ class Plugins:
                 return None, f"took longer than {self.limit:g} s at {registered.name}"
             return None, f"failed at {registered.name}: {told(error)}"
         except asyncio.CancelledError:
-            if is_cancelled():
+            if current_task_cancelled():
                 raise
             return None, f"failed at {registered.name}: it cancelled itself"
         except (KeyboardInterrupt, GeneratorExit):

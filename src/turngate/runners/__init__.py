@@ -3,25 +3,25 @@
 from importlib import import_module
 from typing import assert_never
 
-from turngate.core.events import Event, own_copy
+from turngate.core.events import Event, copy_event
 from turngate.core.hooks import AgentHook, CallbackHook, CommandHook, HttpHook, PromptHook
 from turngate.core.reports import Report, Returned
 from turngate.core.settings import Rule, Settings
-from turngate.ports import Live, World
+from turngate.ports import RunContext, World
 from turngate.runners.agent import run_agent
 from turngate.runners.callback import run_callback
-from turngate.runners.command import passable, run_command
+from turngate.runners.command import run_command, sanitize_env
 from turngate.runners.prompt import run_prompt
 
-__all__ = ["passable", "run_hook"]
+__all__ = ["run_hook", "sanitize_env"]
 
 
-async def run_hook(rule: Rule, event: Event, settings: Settings, world: World, live: Live) -> Report:
+async def run_hook(rule: Rule, event: Event, settings: Settings, world: World, live: RunContext) -> Report:
     match rule.hook:
         case CommandHook() as hook:
             return await run_command(hook, event, settings, world, live)
         case CallbackHook(callback):
-            return Returned(await run_callback(callback, own_copy(event)))
+            return Returned(await run_callback(callback, copy_event(event)))
         case PromptHook() as hook:
             return await run_prompt(hook, event, settings, world, live)
         case AgentHook() as hook:

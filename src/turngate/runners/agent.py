@@ -3,10 +3,10 @@
 from turngate.core.events import Event
 from turngate.core.hooks import AgentHook
 from turngate.core.reports import Broke, Report
-from turngate.ports import Live, World
+from turngate.ports import RunContext, World
 
 
-async def run_agent(hook: AgentHook, event: Event, world: World, live: Live) -> Report:
+async def run_agent(hook: AgentHook, event: Event, world: World, live: RunContext) -> Report:
     if world.inspect is None:
         return Broke(
             "it is unavailable: this world has no `inspect`; a Session, run_stop_hooks and `turngate fire` have one"

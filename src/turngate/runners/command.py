@@ -4,24 +4,24 @@ import os
 from collections.abc import Collection
 from dataclasses import replace
 
-from turngate.aio import unless_cancelled
+from turngate.aio import raise_if_cancelled
 from turngate.core.events import Event
 from turngate.core.hook_input import encode, environment
 from turngate.core.hooks import CommandHook
 from turngate.core.reports import Report
 from turngate.core.settings import Settings
-from turngate.ports import Live, World
+from turngate.ports import RunContext, World
 
 
 async def run_command(
-    hook: CommandHook, event: Event, settings: Settings, world: World, live: Live
+    hook: CommandHook, event: Event, settings: Settings, world: World, live: RunContext
 ) -> Report:
     told = {"PWD": world.project, **environment(event, world.project)}
     wanted = {**world.environ, **settings.env, **hook.env, **told}
-    env = passable(wanted)
+    env = sanitize_env(wanted)
     if len(env) < len(wanted):
         live.remarks.append(f"it did not get {_listed(wanted.keys() - env.keys())}: too long, or no text")
-    return await unless_cancelled(
+    return await raise_if_cancelled(
         world.shell.run(
             hook if settings.dialect.honours_shell else replace(hook, shell=None),
             cwd=world.project,
@@ -41,7 +41,7 @@ LONGEST = 100_000  # bytes of one variable; the kernel takes 128 KiB
 ALL_TOGETHER = 1_000_000  # bytes of all of them; the kernel takes about 2 MB with the arguments
 
 
-def passable(env: dict[str, str]) -> dict[str, str]:
+def sanitize_env(env: dict[str, str]) -> dict[str, str]:
     """Without what no process can be given: one bad variable would take the whole hook down (X-33).
 
     Later entries are the more important ones, and come first when the room is short.

@@ -8,14 +8,21 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from turngate.aio import in_thread, off_the_loop
+from turngate.aio import run_in_thread, run_in_thread_or_inline
 from turngate.core.events import Event
 from turngate.core.hook_input import encode
 from turngate.core.hooks import HttpHook, shown
-from turngate.core.http_policy import Headers, is_loopback, objection, read_headers, redirected, same_origin
+from turngate.core.http_policy import (
+    Headers,
+    is_loopback,
+    read_headers,
+    redirected,
+    same_origin,
+    url_objection,
+)
 from turngate.core.reports import Broke, Replied, Report
 from turngate.core.settings import Settings
-from turngate.ports import Live, World
+from turngate.ports import RunContext, World
 
 if TYPE_CHECKING:
     import httpx2
@@ -27,14 +34,20 @@ MISSING = "http hooks need a library that is not installed: pip install 'turngat
 
 
 async def run_http(
-    hook: HttpHook, event: Event, settings: Settings, world: World, live: Live, *, source: str = "python"
+    hook: HttpHook,
+    event: Event,
+    settings: Settings,
+    world: World,
+    live: RunContext,
+    *,
+    source: str = "python",
 ) -> Report:
     """`source`: who wrote the hook. A project may not send what people say over the net in the clear."""
-    refused = objection(hook.url, source, settings.allowed_urls)
+    refused = url_objection(hook.url, source, settings.allowed_urls)
     if refused:
         return Broke(refused)
     try:
-        library = await off_the_loop(import_module, "httpx2")
+        library = await run_in_thread_or_inline(import_module, "httpx2")
     except ImportError:
         return Broke(MISSING)
     headers = read_headers(hook.headers, hook.allowed_env_vars, {**world.environ, **settings.env})
@@ -44,7 +57,7 @@ async def run_http(
     try:
         # The engine's time limit is the only one, and what it cancels closes the connection.
         # No proxy stands between us and this machine.
-        trust = await off_the_loop(_trusted, hook.url)
+        trust = await run_in_thread_or_inline(_trusted, hook.url)
         if not near:
             await _look_up(hook.url)
         seen = {"response": [_set_location_aside]}
@@ -70,7 +83,7 @@ async def _look_up(url: str) -> None:
     with suppress(
         OSError, UnicodeError, RuntimeError
     ):  # whoever connects says it better, or a proxy knows it
-        await in_thread(socket.getaddrinfo, parts.hostname, parts.port or parts.scheme)
+        await run_in_thread(socket.getaddrinfo, parts.hostname, parts.port or parts.scheme)
 
 
 def _trusted(url: str) -> ssl.SSLContext:
@@ -96,7 +109,7 @@ async def _asked(
         if not same_origin(url, target):
             host = _host(target) if headers.hide(target) == target else "…"
             return Broke(f"{place} sends us on to {host}: nothing is sent to another host")
-        refused = objection(target, source, settings.allowed_urls, known_as=_shown(target, headers))
+        refused = url_objection(target, source, settings.allowed_urls, known_as=_shown(target, headers))
         if refused:
             return Broke(refused)
         url = target
@@ -119,7 +132,7 @@ async def _read(response: "httpx2.Response", place: str, headers: Headers) -> Re
         if len(answer) > LONGEST:
             return Broke(f"{place} answered with more than {LONGEST // 1024:,} KiB")
     said = answer.decode("utf-8", "replace")
-    hidden = await off_the_loop(headers.hide_in_answer, said)
+    hidden = await run_in_thread_or_inline(headers.hide_in_answer, said)
     return Replied(hidden, "" if hidden == said else said)
 
 

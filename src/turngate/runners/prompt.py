@@ -6,21 +6,29 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
-from turngate.aio import leaving, off_the_loop, to_the_end
+from turngate.aio import finish_despite_cancel, run_in_thread_or_inline, run_isolated
 from turngate.core.dialect import Dialect
 from turngate.core.events import Event, StopEvent
 from turngate.core.hook_input import encode
-from turngate.core.hook_output import writable
+from turngate.core.hook_output import replace_surrogates
 from turngate.core.hooks import PromptHook
-from turngate.core.judge import INSTRUCTIONS, SCHEMA, again, expanded, fault_of, question, read_judgement
-from turngate.core.messages import Evaluation, Message, ModelRequest, Said
+from turngate.core.judge import (
+    INSTRUCTIONS,
+    SCHEMA,
+    again,
+    expanded,
+    judgement_fault,
+    parse_judgement,
+    question,
+)
+from turngate.core.messages import Evaluation, Message, ModelRequest, UserMessage
 from turngate.core.reports import Broke, Judged, Report
 from turngate.core.settings import Settings
-from turngate.core.text import cut_in_the_middle
+from turngate.core.text import truncate_middle
 from turngate.digest import conversation, digest, last_answer
 from turngate.errors import ModelError, UsageError
-from turngate.models.resolve import Judges
-from turngate.ports import Live, Model, World
+from turngate.models.resolve import JudgeModels
+from turngate.ports import Model, RunContext, World
 
 BYTES_PER_TOKEN = 3  # or more, in what people and programs write
 SHARE = 0.7  # of a model's context that a conversation may fill
@@ -28,11 +36,15 @@ PAUSE = 0.5  # seconds before a provider that did not answer is asked once more,
 LONGEST_PAUSE = 5.0  # and the most that it may ask for itself
 
 
-async def run_prompt(hook: PromptHook, event: Event, settings: Settings, world: World, live: Live) -> Report:
+async def run_prompt(
+    hook: PromptHook, event: Event, settings: Settings, world: World, live: RunContext
+) -> Report:
     """A world without judges of its own asks those that the settings name."""
-    own = Judges(settings.judge, environ=world.environ)
+    own = JudgeModels(settings.judge, environ=world.environ)
     try:
-        judge = await off_the_loop(world.judge or own, hook.model)  # what asks a provider takes long to load
+        judge = await run_in_thread_or_inline(
+            world.judge or own, hook.model
+        )  # what asks a provider takes long to load
         asked = await _question(hook, event, settings, judge)
         return await _judged(judge, asked, hook, event, settings.dialect, live)
     except UsageError as error:
@@ -40,20 +52,20 @@ async def run_prompt(hook: PromptHook, event: Event, settings: Settings, world: 
     except ModelError as error:
         return Broke(f"its model did not answer: {error}")
     finally:
-        await to_the_end(own.close())
+        await finish_despite_cancel(own.close())
 
 
 async def _judged(
-    judge: Model, asked: str, hook: PromptHook, event: Event, dialect: Dialect, live: Live
+    judge: Model, asked: str, hook: PromptHook, event: Event, dialect: Dialect, live: RunContext
 ) -> Report:
     """One answer; one more try where there is none, or none that can be used. What it says is for others to decide."""
-    messages: tuple[Message, ...] = (Said(asked),)
+    messages: tuple[Message, ...] = (UserMessage(asked),)
     spent = Evaluation(judge.name)
     for is_last in (dialect.strict_judge, True):
         request = ModelRequest(messages=messages, system=INSTRUCTIONS, agent="judge", schema=SCHEMA)
         live.evaluation = spent.asked()
         try:
-            reply = await leaving(judge.ask(request, _unheard))
+            reply = await run_isolated(judge.ask(request, _unheard))
         except ModelError as error:
             live.evaluation = spent = spent.failed()
             wait = max(PAUSE, error.retry_after or 0.0)
@@ -62,14 +74,14 @@ async def _judged(
             await asyncio.sleep(wait)
             continue
         live.evaluation = spent = spent.answered(reply)
-        wrong = fault_of(read_judgement(reply.text, hook.prompt, event.name, dialect), dialect)
+        wrong = judgement_fault(parse_judgement(reply.text, hook.prompt, event.name, dialect), dialect)
         if is_last or wrong is None:
             return Judged(reply.text)
-        messages = (*messages, reply, Said(again(wrong)))
+        messages = (*messages, reply, UserMessage(again(wrong)))
     raise AssertionError("the last try either returns or raises")
 
 
-def _left(live: Live) -> float:
+def _left(live: RunContext) -> float:
     """Seconds until its limit."""
     return math.inf if live.until is None else live.until - asyncio.get_running_loop().time()
 
@@ -83,15 +95,17 @@ async def _question(hook: PromptHook, event: Event, settings: Settings, judge: M
     check = expanded(hook.prompt, _told(event, settings, most // 4), settings.dialect)
     reading = _reading(hook, settings.dialect, most)
     if reading is None:
-        return writable(check)
+        return replace_surrogates(check)
     what, read = reading
-    return writable(question(check, await off_the_loop(read, event.stopping_transcript), what))
+    return replace_surrogates(
+        question(check, await run_in_thread_or_inline(read, event.stopping_transcript), what)
+    )
 
 
 def _told(event: Event, settings: Settings, most: int) -> str:
     """The hook's input; a last answer that would fill the model is cut in its middle."""
     if isinstance(event, StopEvent) and len(event.last_text) > most:
-        cut = cut_in_the_middle(event.last_text, most, event.stopping_transcript or None)
+        cut = truncate_middle(event.last_text, most, event.stopping_transcript or None)
         event = replace(event, last_assistant_message=cut)
     return encode(event, settings.dialect, settings.payload).decode("utf-8").rstrip("\n")
 

@@ -27,7 +27,7 @@ def likely(word: str, known: Iterable[str], alike: float = 0.8) -> str | None:
     return by_letters[close[0]] if close else None
 
 
-def likely_event(word: str) -> str | None:
+def closest_event(word: str) -> str | None:
     return likely(word, EVENTS, 0.75)  # two letters the wrong way round in a short word
 
 

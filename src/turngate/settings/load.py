@@ -10,8 +10,8 @@ from turngate.core.dialect import DIALECTS, Dialect
 from turngate.core.settings import Layer, Problem, Settings, merge
 from turngate.errors import UsageError
 from turngate.settings import keys
-from turngate.settings.parse import read_layer
-from turngate.settings.paths import NotRegular, Place, TooLarge, read_bytes, settings_places
+from turngate.settings.parse import parse_layer
+from turngate.settings.paths import NotARegularFile, Place, TooLarge, read_bytes, settings_places
 from turngate.settings.script_hooks import script_layers
 
 MOST = 16 * 1024 * 1024  # bytes of one settings file
@@ -29,8 +29,8 @@ def load_settings(project: str = ".", *, dialect: str = "turngate", home: str | 
 def lost(settings: Settings, *events: str) -> bool:
     """Was something thrown away, or written wrong, that was meant for one of these events?"""
     return any(
-        problem.event is None or problem.event in events or keys.likely_event(problem.event) in events
-        for problem in settings.unheard
+        problem.event is None or problem.event in events or keys.closest_event(problem.event) in events
+        for problem in settings.not_loaded
     )
 
 
@@ -51,7 +51,7 @@ def load_file(place: Place, dialect: Dialect) -> Layer | None:
         return _bad(place, "not readable: it is nested too deeply")
     except ValueError as error:
         return _bad(place, f"not JSON: {error}")
-    layer = read_layer(value, file=place.shown, level=place.level, family=place.family, dialect=dialect)
+    layer = parse_layer(value, file=place.shown, level=place.level, family=place.family, dialect=dialect)
     return replace(layer, problems=_not_too_many((*layer.problems, *(_twice(place, key) for key in twice))))
 
 
@@ -77,7 +77,7 @@ class _Unreadable(Exception):
 def _read(path: str) -> str:
     try:
         return read_bytes(path, MOST).decode("utf-8-sig")
-    except NotRegular as error:
+    except NotARegularFile as error:
         raise _Unreadable(str(error), error.hint) from None
     except TooLarge:
         raise _Unreadable(f"is larger than {MOST // 1024 // 1024} MiB") from None

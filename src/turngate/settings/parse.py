@@ -4,11 +4,11 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from turngate.core.constants import EVENTS, FOREIGN_EVENTS, JUDGED_EVENTS, would_void
+from turngate.core.constants import EVENTS, FOREIGN_EVENTS, JUDGED_EVENTS, voids_claude_file
 from turngate.core.dialect import Dialect
 from turngate.core.hooks import AgentHook, CommandHook, Hook, HttpHook, PromptHook
-from turngate.core.matcher import Unusable, read_matcher
-from turngate.core.settings import Layer, Problem, Rule, Scalars, Severity
+from turngate.core.matcher import InvalidMatcher, read_matcher
+from turngate.core.settings import Layer, Problem, Rule, ScalarSettings, Severity
 from turngate.settings import keys
 
 _CLASSES: Mapping[str, type[CommandHook | PromptHook | AgentHook | HttpHook]] = {
@@ -20,7 +20,7 @@ _CLASSES: Mapping[str, type[CommandHook | PromptHook | AgentHook | HttpHook]] = 
 _GUARDS = ("PreToolUse", "PermissionRequest")
 
 
-def read_layer(value: Any, *, file: str, level: str, family: str, dialect: Dialect) -> Layer:
+def parse_layer(value: Any, *, file: str, level: str, family: str, dialect: Dialect) -> Layer:
     """Any JSON value becomes a layer; none raises."""
     reader = _Reader(file, level, family, dialect)
     return reader.layer(value)
@@ -79,7 +79,7 @@ class _Reader:
     def unknown_event(self, event: str) -> None:
         if event in FOREIGN_EVENTS:
             return self.problem("is an event that Turngate does not fire", "note", event=event)
-        likely = keys.likely_event(event)
+        likely = keys.closest_event(event)
         hint = f'did you mean "{likely}"?' if likely else f"known events: {', '.join(EVENTS)}"
         return self.problem(
             "is no known event, so its hooks never run", "warning", event=_safe(event), hint=hint
@@ -137,7 +137,7 @@ class _Reader:
                     f"{matcher!r} has no meaning on {event}: the hooks run at every {event}",
                     "warning", event=event, index=index, field="matcher", hint="leave it out",
                 )  # fmt: skip
-        elif matcher != "*" and isinstance(meaning := read_matcher(matcher), Unusable):
+        elif matcher != "*" and isinstance(meaning := read_matcher(matcher), InvalidMatcher):
             self.problem(
                 f"{_safe(repr(matcher))} {meaning.why}, so it never matches",
                 event=event,
@@ -215,7 +215,7 @@ class _Reader:
         self.problem(f"{said}: the hook is left out", hint=hint, **at)
         return False
 
-    def scalars(self, section: Any, agents: Any) -> Scalars:
+    def scalars(self, section: Any, agents: Any) -> ScalarSettings:
         good: dict[str, Any] = {}
         if not isinstance(section, dict):
             self.problem(f"is {_shown(section)}, expected an object", field="turngate")
@@ -240,7 +240,7 @@ class _Reader:
         elif steers is not None:
             where = "agents.defaults.subagents.maxSteerRestarts"
             self.problem(f"is {_shown(steers)}, expected a whole number, 0 or more: ignored", field=where)
-        return Scalars(**good)
+        return ScalarSettings(**good)
 
     def per_event(self, name: str, key: keys.Key, value: dict[str, Any]) -> dict[str, Any]:
         """Each event's word by itself: a bad one takes no other with it."""
@@ -288,7 +288,7 @@ class _Reader:
                     self.problem(said, field=_safe(name), hint='did you mean "hooks"?')
                 else:
                     self.unknown_key(name, keys.FILE, field=_safe(name), hint=hint)
-            elif self.family == "claude" and would_void(name, value[name]):
+            elif self.family == "claude" and voids_claude_file(name, value[name]):
                 said = "Claude Code would ignore this whole file, hooks included; Turngate does not"
                 self.problem(f"is {_shown(value[name])}: {said}", "warning", field=name)
 

@@ -39,7 +39,7 @@ def script_places(project: str, dialect: str) -> list[tuple[str, Place]]:
     ]
 
 
-class NotRegular(Exception):
+class NotARegularFile(Exception):
     """A folder, a device, a pipe: nothing that settings could be read from."""
 
     def __init__(self, said: str, hint: str | None = None) -> None:
@@ -69,8 +69,8 @@ def read_bytes(path: str, most: int) -> bytes:
 
 def _check(info: os.stat_result, most: int) -> None:
     if stat.S_ISDIR(info.st_mode):
-        raise NotRegular("is a folder, expected a file", "remove the folder, or move it out of the way")
+        raise NotARegularFile("is a folder, expected a file", "remove the folder, or move it out of the way")
     if not stat.S_ISREG(info.st_mode):
-        raise NotRegular("is no regular file")
+        raise NotARegularFile("is no regular file")
     if info.st_size > most:
         raise TooLarge

@@ -3,13 +3,20 @@
 import json
 import os
 
-from turngate.core.constants import EVENTS, would_void
-from turngate.settings.paths import NotRegular, Place, TooLarge, read_bytes, script_places, settings_places
+from turngate.core.constants import EVENTS, voids_claude_file
+from turngate.settings.paths import (
+    NotARegularFile,
+    Place,
+    TooLarge,
+    read_bytes,
+    script_places,
+    settings_places,
+)
 
 SMALL = 1024 * 1024  # bytes; what is larger is read by the real reader
 
 
-def nothing_to_ask(project: str, event: str, dialect: str, home: str | None = None) -> bool:
+def has_no_hooks(project: str, event: str, dialect: str, home: str | None = None) -> bool:
     """True only when it is certain; whatever looks odd is for the real reader, which reports it."""
     scripts = [place for name, place in script_places(project, dialect) if name == event]
     files = settings_places(project, dialect, home)
@@ -33,7 +40,7 @@ def _silent(place: Place, event: str, dialect: str) -> bool:
     try:
         text = read_bytes(place.path, SMALL).decode("utf-8-sig")
         value = json.loads(text, parse_constant=_odd, object_pairs_hook=_object) if text.strip() else {}
-    except (OSError, NotRegular, TooLarge, ValueError, RecursionError):
+    except (OSError, NotARegularFile, TooLarge, ValueError, RecursionError):
         return False
     return (
         isinstance(value, dict)
@@ -61,7 +68,9 @@ def _nothing_to_report(value: dict[str, object], family: str) -> bool:
         or not isinstance(value.get("disableAllHooks"), bool | None)
     ):
         return False
-    return _plain_variables(value.get("env", {})) and not any(would_void(name, value[name]) for name in value)
+    return _plain_variables(value.get("env", {})) and not any(
+        voids_claude_file(name, value[name]) for name in value
+    )
 
 
 def _plain_variables(env: object) -> bool:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 from turngate.core.hooks import CommandHook
 from turngate.core.reports import Exited
-from turngate.ports import Live
+from turngate.ports import RunContext
 from turngate.shells.process import NotStarted, run_process
 
 _PROJECT_VARIABLES = re.compile(r"\$\{(?:CLAUDE|MUX|TURNGATE)_PROJECT_DIR\}")
@@ -25,7 +25,7 @@ class LocalShell:
     """Commands run as children of this process, each in its own session."""
 
     async def run(
-        self, hook: CommandHook, *, cwd: str, env: Mapping[str, str], stdin: bytes, live: Live
+        self, hook: CommandHook, *, cwd: str, env: Mapping[str, str], stdin: bytes, live: RunContext
     ) -> Exited:
         async def start(*argv: str) -> Exited:
             return await run_process(argv, cwd=cwd, env=env, stdin=stdin, live=live)

@@ -12,9 +12,9 @@ import subprocess
 import threading
 from collections.abc import Callable, Mapping, Sequence
 
-from turngate.aio import off_the_loop, to_the_end
+from turngate.aio import finish_despite_cancel, run_in_thread_or_inline
 from turngate.core.reports import Exited
-from turngate.ports import Live, Output
+from turngate.ports import Output, RunContext
 from turngate.shells import process_tree as tree
 
 LINGER = 0.5  # seconds that we read on after the exit, while somebody still holds the pipes
@@ -29,13 +29,13 @@ class NotStarted(OSError):
 
 
 async def run_process(
-    argv: Sequence[str], *, cwd: str, env: Mapping[str, str], stdin: bytes, live: Live
+    argv: Sequence[str], *, cwd: str, env: Mapping[str, str], stdin: bytes, live: RunContext
 ) -> Exited:
     """Runs a program to its end. Raises NotStarted when it can not be started.
 
     Cancelled, it ends the whole tree of processes first: TERM, and KILL half a second later.
     """
-    mark = tree.new_mark()
+    mark = tree.new_run_marker()
     child = _Child(argv, cwd=cwd, env={**env, tree.VARIABLE: tree.marked(env, mark)}, stdin=stdin, live=live)
     try:
         await child.ended()
@@ -46,7 +46,7 @@ async def run_process(
     except asyncio.CancelledError:
         if child.exit.done():  # it ended in time, and our timer was only quicker to be heard
             live.ended = child.exited(held=not child.all_read)
-        await to_the_end(_end_tree(child, mark))
+        await finish_despite_cancel(_end_tree(child, mark))
         raise
     finally:
         child.close()
@@ -59,12 +59,12 @@ async def _end_tree(child: "_Child", mark: str) -> None:
     """
     members: set[tree.Member] = set()
     try:
-        members = await off_the_loop(tree.signal_all, child.pid, mark, tree.TERM)
+        members = await run_in_thread_or_inline(tree.signal_all, child.pid, mark, tree.TERM)
         loop = asyncio.get_running_loop()
         deadline = loop.time() + GRACE
         while tree.any_alive(members) and loop.time() < deadline:
             await asyncio.sleep(0.01)
-        await off_the_loop(tree.kill_all, child.pid, mark, members)
+        await run_in_thread_or_inline(tree.kill_all, child.pid, mark, members)
         await asyncio.wait({child.exit}, timeout=GRACE)
     except Exception:  # noqa: BLE001 - no descriptor, no memory: its group is all that can still be reached
         tree.kill_group(child.pid)
@@ -77,7 +77,7 @@ class _Child:
     """The process and our ends of its three pipes."""
 
     def __init__(
-        self, argv: Sequence[str], *, cwd: str, env: Mapping[str, str], stdin: bytes, live: Live
+        self, argv: Sequence[str], *, cwd: str, env: Mapping[str, str], stdin: bytes, live: RunContext
     ) -> None:
         self._loop = asyncio.get_running_loop()
         self._live = live

@@ -19,7 +19,7 @@ class _Room(NamedTuple):
 _rooms: WeakKeyDictionary[asyncio.AbstractEventLoop, _Room] = WeakKeyDictionary()
 
 
-def room_for_processes(*, background: bool = False) -> asyncio.Semaphore:
+def process_slot(*, background: bool = False) -> asyncio.Semaphore:
     """Entered while a command runs; whoever comes when there is no room waits for it, in order."""
     loop = asyncio.get_running_loop()
     room = _rooms.get(loop)

@@ -33,7 +33,7 @@ class _Stat(NamedTuple):
     started: str
 
 
-def new_mark() -> str:
+def new_run_marker() -> str:
     return os.urandom(8).hex()
 
 

@@ -12,7 +12,7 @@ READ_ONLY = ("Read", "Glob", "Grep")
 
 
 @dataclass(frozen=True)
-class Kind:
+class AgentType:
     """What a child is told before its task, and which tools it has; None: those of its parent."""
 
     name: str
@@ -24,13 +24,13 @@ class Kind:
 
 
 BUILT_IN = (
-    Kind(
+    AgentType(
         "general-purpose",
         "Works on any task with all tools, and reports what it found or did.",
         "You work on one task for another agent. Do all of it, check it, and end with a report that stands on its own: "
         "your last answer is everything that the other agent gets.",
     ),
-    Kind(
+    AgentType(
         "Explore",
         "Looks around in the project and answers a question about it; changes nothing.",
         "You answer a question about this project for another agent. You can only look. End with an answer that stands "
@@ -40,9 +40,9 @@ BUILT_IN = (
 )
 
 
-def load_kinds(
+def load_agent_types(
     project: str, plugin_dirs: Sequence[str] = (), home: str | None = None
-) -> tuple[dict[str, Kind], list[str]]:
+) -> tuple[dict[str, AgentType], list[str]]:
     """Every kind by its name, and what is wrong with the files; what is nearer to the project wins."""
     found = {kind.name: kind for kind in BUILT_IN}
     problems: list[str] = []
@@ -65,7 +65,7 @@ def _files(project: str, plugin_dirs: Sequence[str], home: str) -> Iterator[str]
             yield from sorted(glob.glob(os.path.join(folder, "*.md")))
 
 
-def _read(path: str) -> tuple[Kind | None, str | None]:
+def _read(path: str) -> tuple[AgentType | None, str | None]:
     if not os.path.isfile(path):  # a pipe or a device would hold us
         return None, f"{path} is no regular file; this agent is left out"
     try:
@@ -79,7 +79,7 @@ def _read(path: str) -> tuple[Kind | None, str | None]:
     name = _text(head.get("name")) or _named_by(path)
     tools = _list(head.get("tools"))
     model = _text(head.get("model"))  # a short name, as other programs have them, means nothing here
-    kind = Kind(
+    kind = AgentType(
         name,
         _text(head.get("description")),
         body.strip(),
@@ -155,6 +155,6 @@ def _list(value: str | list[str] | None) -> tuple[str, ...] | None:
     return tuple(name for item in items if (name := _unquoted(item)))
 
 
-def described(kinds: Mapping[str, Kind]) -> str:
+def describe_types(kinds: Mapping[str, AgentType]) -> str:
     """The kinds as the model is told about them."""
     return "\n".join(f"- {kind.name}: {kind.description or 'no description'}" for kind in kinds.values())

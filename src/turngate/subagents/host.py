@@ -5,7 +5,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
-from turngate.agent.session_store import chat_path
+from turngate.agent.session_store import main_transcript_path
 from turngate.agent.tools import TOOLS
 from turngate.core import events
 from turngate.core.session_events import Notice, SessionEvent
@@ -15,21 +15,21 @@ from turngate.core.verdict import Verdict
 from turngate.journal import session_folder
 from turngate.plugins.handlers import Plugins
 from turngate.ports import Model, World
-from turngate.subagents.agent_types import Kind
+from turngate.subagents.agent_types import AgentType
 
 if TYPE_CHECKING:
     from turngate.agent.session import Session
-    from turngate.agent.session_base import Agent
-    from turngate.subagents.manager import Family
+    from turngate.agent.session_base import SessionBase
+    from turngate.subagents.manager import SubagentManager
 
 
 @dataclass(frozen=True)
-class Role:
+class SubagentRole:
     """Who a child is; the main agent has none."""
 
     agent_id: str
     parent: str  # the session of the main agent
-    kind: Kind
+    kind: AgentType
     depth: int
     transcript: str
     parent_transcript: str
@@ -41,7 +41,7 @@ def child_transcript(state: str, parent: str, agent: str) -> str:
 
 
 class Parent:
-    def __init__(self, session: "Agent", family: "Family") -> None:
+    def __init__(self, session: "SessionBase", family: "SubagentManager") -> None:
         self._session, self._family = session, family
 
     @property
@@ -63,9 +63,9 @@ class Parent:
     def new_child(self, run: Run) -> "Session":
         """The session of a child; what the user allows for a session counts for its children."""
         launch, parent = run.launch, self._session
-        kind = self._family.kinds.get(str(launch.get("kind") or run.agent_type)) or Kind(run.agent_type)
+        kind = self._family.kinds.get(str(launch.get("kind") or run.agent_type)) or AgentType(run.agent_type)
         tools = launch.get("tools")
-        role = Role(
+        role = SubagentRole(
             run.agent_id, run.parent, kind, run.depth, self.transcript_of(run), self.parent_transcript_of(run),
             tuple(map(str, tools)) if isinstance(tools, list) else None,
         )  # fmt: skip
@@ -90,7 +90,7 @@ class Parent:
     def parent_transcript_of(self, run: Run) -> str:
         if run.parent == self._session.id:
             return self._session.transcript_path
-        return chat_path(self._session.state, run.parent, self._session.settings.dialect.name)
+        return main_transcript_path(self._session.state, run.parent, self._session.settings.dialect.name)
 
     def changing_tools(self) -> Collection[str]:
         return [name for name, tool in TOOLS.items() if tool.changes]

@@ -10,15 +10,22 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Literal, TypeVar
 
-from turngate.agent.inbox import Entry
-from turngate.aio import in_thread, is_cancelled, to_the_end
+from turngate.agent.inbox import InboxEntry
+from turngate.aio import current_task_cancelled, finish_despite_cancel, run_in_thread
 from turngate.core.messages import Reply, Usage
 from turngate.core.session_events import SubagentRedirected
 from turngate.core.subagent_run import LIVING, Run
 from turngate.errors import RegistryError, UsageError
-from turngate.subagents.notifications import finished, started, tell_ended, tell_start, tell_stop, undelivered
+from turngate.subagents.notifications import (
+    deliver_announcement,
+    finished,
+    started,
+    tell_ended,
+    tell_start,
+    tell_stop,
+)
 from turngate.subagents.protocols import Child, Office
-from turngate.subagents.stop_check import Judged, announcement, judge, somebody_asks
+from turngate.subagents.stop_check import Judged, announcement, has_stop_checks, judge
 
 T = TypeVar("T")
 FULL = 0.2  # seconds until a machine that has no room is asked again
@@ -71,7 +78,7 @@ class Chain:
                 try:
                     run = await self._step
                 except asyncio.CancelledError:
-                    if is_cancelled():
+                    if current_task_cancelled():
                         raise
                     await self._note_use()
                     run = await self._row()  # whoever ended this step has written down why
@@ -81,7 +88,7 @@ class Chain:
             if not self.final.done():
                 self.final.set_exception(UsageError(f"the child {self.run.name} is lost: {error}"))
         finally:
-            await to_the_end(self._leave())
+            await finish_despite_cancel(self._leave())
 
     async def _leave(self) -> None:
         if self._step and not self._step.done():
@@ -174,7 +181,7 @@ class Chain:
 
         Where nobody is asked, what it wrote need not be on disk before its end is: the row has the answer.
         """
-        if self._child and somebody_asks(self._host):
+        if self._child and has_stop_checks(self._host):
             self._child.settle()
         return self._registry.end(*arguments, **named)
 
@@ -194,10 +201,10 @@ class Chain:
             self._host.emit(started(self.run))
             if context := await tell_start(self._host, self.run):
                 child.add_context(context)
-        child.hear_at_once(self._entry)
+        child.append_once(self._entry)
 
     @property
-    def _entry(self) -> Entry:
+    def _entry(self) -> InboxEntry:
         return _entry(self.run.prompt, self.run.id, by_hook=self.run.by_hook)
 
     async def _judge(self) -> Run:
@@ -205,7 +212,7 @@ class Chain:
         run = self.run
         judged = Judged(max_steers=run.max_steers, reason=run.reason)
         self._office.step("judging", run)
-        if not self._released and somebody_asks(self._host):
+        if not self._released and has_stop_checks(self._host):
             run = await self._row()
             if run.state != "ended":
                 return run  # a steer is under way already, or a kill
@@ -234,13 +241,13 @@ class Chain:
             async with asyncio.timeout(self._office.limits.settle):
                 child = self._child = self._child or self._host.new_child(run)
                 await child.open()
-            child.clear_queue()
+            child.clear_inbox()
             step("cleared", run)
             await self._hear_first(child)
-            await in_thread(child.settle)
+            await run_in_thread(child.settle)
             step("settled", run)
-            child.hear_at_once(_entry(run.next_prompt, run.next_id, by_hook=run.next_by_hook))
-            await in_thread(child.settle)
+            child.append_once(_entry(run.next_prompt, run.next_id, by_hook=run.next_by_hook))
+            await run_in_thread(child.settle)
             step("sent", run)
             return await self._to("replaced", self._registry.replace, run)
         except Exception as error:  # noqa: BLE001 - whatever it is, the child ends as if nobody had asked
@@ -268,7 +275,7 @@ class Chain:
             taken = self.waiters > 0
         elif not self._host.settings.announce_children:
             taken = True  # it stays in the register, and nobody is told
-        elif error := await undelivered(self._office, self.run):
+        elif error := await deliver_announcement(self._office, self.run):
             return await self._give_up(error)
         parent = self.run.parent_agent
         to_root = bool(parent) and not self._office.works(parent)
@@ -353,8 +360,8 @@ def _without_past(guard: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in guard.items() if name != "before"}
 
 
-def _entry(prompt: str, run: str, *, by_hook: bool) -> Entry:
-    return Entry(prompt, "stop_hook" if by_hook else "user", key=run)
+def _entry(prompt: str, run: str, *, by_hook: bool) -> InboxEntry:
+    return InboxEntry(prompt, "stop_hook" if by_hook else "user", key=run)
 
 
 def _answer(child: Child | None) -> str:

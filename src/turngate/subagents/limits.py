@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, kw_only=True)
-class Limits:
+class SubagentLimits:
     at_once: int = 8  # children of one session, at one depth and below, that run at once
     on_machine: int = 32  # the same for all processes that share the state folder
     depth: int = 3  # a child's child's child

@@ -11,21 +11,21 @@ from dataclasses import replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from turngate.agent.inbox import Entry
-from turngate.agent.tools import ALIASES, TOOLS, Tool, ToolAnswer, ToolFailed
+from turngate.agent.inbox import InboxEntry
+from turngate.agent.tools import ALIASES, TOOLS, Tool, ToolFailed, ToolOutput
 from turngate.agent.transcript import read_records
-from turngate.aio import in_thread, to_the_end
+from turngate.aio import finish_despite_cancel, run_in_thread
 from turngate.core.messages import ToolSpec
 from turngate.core.settings import Settings
 from turngate.core.subagent_run import Run
 from turngate.errors import TurngateError
 from turngate.ports import Model
-from turngate.subagents.agent_types import Kind, described, load_kinds
+from turngate.subagents.agent_types import AgentType, describe_types, load_agent_types
 from turngate.subagents.host import Parent, child_transcript
-from turngate.subagents.limits import Limits
+from turngate.subagents.limits import SubagentLimits
 
 if TYPE_CHECKING:
-    from turngate.agent.session_base import Agent
+    from turngate.agent.session_base import SessionBase
     from turngate.subagents.supervisor import Supervisor
 
 OUTLOOK = 0.5  # seconds between two looks for processes that have died
@@ -33,10 +33,10 @@ NOT_FOR_CHILDREN = ("AskUser",)  # a child has no user
 REGISTER = "registry.db"
 
 
-class Family:
+class SubagentManager:
     def __init__(
-        self, session: "Agent", *, limits: Limits | None = None, models: Callable[[str], Model] | None = None,
-        root: "Family | None" = None, announcer: Callable[[Run], Awaitable[None]] | None = None,
+        self, session: "SessionBase", *, limits: SubagentLimits | None = None, models: Callable[[str], Model] | None = None,
+        root: "SubagentManager | None" = None, announcer: Callable[[Run], Awaitable[None]] | None = None,
         on_step: Callable[[str, Run], None] | None = None,
     ) -> None:  # fmt: skip
         self._session = session
@@ -44,7 +44,7 @@ class Family:
         self.models = models
         self._announcer, self._on_step = announcer, on_step
         self.made: Supervisor | None = None
-        self._kinds: dict[str, Kind] | None = None
+        self._kinds: dict[str, AgentType] | None = None
         self.problems: list[str] = []
         self._making = asyncio.Lock()
         self._stirred = asyncio.Event()
@@ -52,19 +52,21 @@ class Family:
         self._outlook: asyncio.Task[None] | None = None
         self._news = False
         self._queued: set[str] = set()
-        self.families: dict[str, Family] = {}  # of children, by their ids
+        self.families: dict[str, SubagentManager] = {}  # of children, by their ids
         if root and session.role:
             root.families[session.role.agent_id] = self
-        self.limits: Limits = limits or (root.limits if root else _limits(session.settings))
+        self.limits: SubagentLimits = limits or (root.limits if root else _limits(session.settings))
 
     # The Task tool
 
     @property
-    def kinds(self) -> Mapping[str, Kind]:
+    def kinds(self) -> Mapping[str, AgentType]:
         if self._root is not self:
             return self._root.kinds
         if self._kinds is None:
-            self._kinds, self.problems = load_kinds(self._session.project, self._session.settings.plugin_dirs)
+            self._kinds, self.problems = load_agent_types(
+                self._session.project, self._session.settings.plugin_dirs
+            )
         return self._kinds
 
     @property
@@ -85,11 +87,11 @@ class Family:
             tools.pop("Task", None)
         if "Task" in tools:
             known = tools["Task"].spec
-            told = ToolSpec(known.name, known.description + described(self.kinds), known.schema)
+            told = ToolSpec(known.name, known.description + describe_types(self.kinds), known.schema)
             tools["Task"] = replace(tools["Task"], spec=told)
         return tools
 
-    async def start(self, given: Mapping[str, Any]) -> ToolAnswer:
+    async def start(self, given: Mapping[str, Any]) -> ToolOutput:
         """What the Task tool does: a child works while the call waits, or is only started."""
         resume = given.get("resume") or ""
         kind = self._kind_of(resume, given.get("subagent_type"))
@@ -107,7 +109,7 @@ class Family:
         except (TurngateError, OSError) as error:
             raise ToolFailed(f"the subagent was not started: {error}") from None
         if background:
-            return ToolAnswer(
+            return ToolOutput(
                 f"The subagent {run.agent_id} works in the background; its report comes as a message of its own."
             )
         return await self._waited(supervisor, run)
@@ -126,22 +128,22 @@ class Family:
             raise ToolFailed(f"the subagent {agent} is of the kind {kind}, not {wanted}")
         return kind or wanted or "general-purpose"
 
-    async def _waited(self, supervisor: "Supervisor", run: Run) -> ToolAnswer:
+    async def _waited(self, supervisor: "Supervisor", run: Run) -> ToolOutput:
         try:
             ended = await supervisor.result(run.chain)
         except asyncio.CancelledError:
-            await to_the_end(supervisor.kill(run.id, "interrupted"))
+            await finish_despite_cancel(supervisor.kill(run.id, "interrupted"))
             raise
         except TurngateError as error:
             raise ToolFailed(str(error)) from None
         if ended.outcome == "killed":
-            return ToolAnswer(f"The subagent was ended: {ended.reason}.", is_error=True)
+            return ToolOutput(f"The subagent was ended: {ended.reason}.", is_error=True)
         if ended.outcome != "ok":
             answer = f"\n\nIts last answer was:\n{ended.result}" if ended.result else ""
-            return ToolAnswer(
+            return ToolOutput(
                 f"The subagent failed ({ended.outcome}): {ended.error}{answer}", run.chain, is_error=True
             )
-        return ToolAnswer(ended.result or "(the subagent gave no answer)", run.chain)
+        return ToolOutput(ended.result or "(the subagent gave no answer)", run.chain)
 
     def handed(self, key: str) -> None:
         if self._root.made:
@@ -169,7 +171,7 @@ class Family:
             return
         try:
             supervisor = await self.supervisor()
-            waiting = await in_thread(supervisor.registry.inbox, self._session.id)
+            waiting = await run_in_thread(supervisor.registry.inbox, self._session.id)
             if not await supervisor.take_over() and not waiting:
                 await self._let_go()  # nobody pays for children that are not there
         except (TurngateError, OSError) as error:  # whoever needs no children needs no register
@@ -188,7 +190,7 @@ class Family:
             changed = self._last_change()
             if changed != seen:
                 seen = changed
-                owners = await in_thread(_owners_of, self._session.state, self._session.project)
+                owners = await run_in_thread(_owners_of, self._session.state, self._session.project)
             if any(_is_gone(self._session.state, owner) for owner in owners):
                 seen, owners = None, []
                 with contextlib.suppress(TurngateError, OSError):
@@ -213,14 +215,14 @@ class Family:
         """Whoever waits for children has something else to look at."""
         self._stirred.set()
 
-    async def reports(self) -> list[Entry]:
+    async def reports(self) -> list[InboxEntry]:
         """Reports that have come, each once."""
         if not self._news:
             return []
         self._news = False
         try:
             supervisor = await self.supervisor()
-            runs = await in_thread(supervisor.registry.inbox, self._session.id, self._agent)
+            runs = await run_in_thread(supervisor.registry.inbox, self._session.id, self._agent)
             for run in runs:
                 if self._session.knows(run.chain):
                     await supervisor.write(supervisor.registry.take, run.id)
@@ -232,7 +234,7 @@ class Family:
             raise
         new = [run for run in runs if not self._session.knows(run.chain) and run.chain not in self._queued]
         self._queued.update(run.chain for run in new)
-        return [Entry(run.announcement, "subagent", key=run.chain) for run in new]
+        return [InboxEntry(run.announcement, "subagent", key=run.chain) for run in new]
 
     async def took(self, key: str) -> None:
         """The report of this key is in the conversation, on disk; it knows its own key, so this may fail."""
@@ -305,7 +307,7 @@ class Family:
             return await self._root.supervisor()
         async with self._making:  # two tasks may come here at once
             if self.made is None:
-                registry = await in_thread(
+                registry = await run_in_thread(
                     import_module("turngate.subagents.registry").Registry, self._session.state
                 )
                 made = import_module("turngate.subagents.supervisor").Supervisor
@@ -322,7 +324,7 @@ class Family:
     def _agent(self) -> str:
         return self._session.role.agent_id if self._session.role else ""
 
-    def _model_name(self, kind: Kind) -> str:
+    def _model_name(self, kind: AgentType) -> str:
         return kind.model if kind.model and self._root.models else self._session.model.name
 
 
@@ -330,16 +332,16 @@ def _owners_of(state: str, project: str) -> list[str]:
     """Without a register nobody has to load what reads it."""
     if not os.path.exists(os.path.join(state, REGISTER)):
         return []
-    found: list[str] = import_module("turngate.subagents.registry").owners_of(state, project)
+    found: list[str] = import_module("turngate.subagents.registry").owners_with_open_runs(state, project)
     return found
 
 
 def _is_gone(state: str, owner: str) -> bool:
-    return bool(import_module("turngate.subagents.registry").is_gone(state, owner))
+    return bool(import_module("turngate.subagents.registry").owner_is_gone(state, owner))
 
 
-def _limits(settings: Settings) -> Limits:
+def _limits(settings: Settings) -> SubagentLimits:
     said = {
         "at_once": settings.children_at_once, "depth": settings.children_depth, "seconds": settings.child_seconds,
     }  # fmt: skip
-    return replace(Limits(), **{name: value for name, value in said.items() if value is not None})  # type: ignore[arg-type]
+    return replace(SubagentLimits(), **{name: value for name, value in said.items() if value is not None})  # type: ignore[arg-type]

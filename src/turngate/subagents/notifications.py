@@ -5,14 +5,14 @@ import random
 import time
 from dataclasses import replace
 
-from turngate.core.effects import context_of
+from turngate.core.effects import added_context
 from turngate.core.events import SubagentStart
 from turngate.core.messages import Usage
 from turngate.core.session_events import SubagentFinished, SubagentStarted
 from turngate.core.subagent_run import Run, ended_event, stopping_context
 from turngate.plugins.handlers import SubagentStopPayload
 from turngate.subagents.protocols import Office
-from turngate.subagents.stop_check import Asking
+from turngate.subagents.stop_check import StopCheckHost
 
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 30.0  # seconds between two tries to announce
 
@@ -28,16 +28,16 @@ def finished(run: Run) -> SubagentFinished:
     )  # fmt: skip
 
 
-async def tell_start(host: Asking, run: Run) -> str:
+async def tell_start(host: StopCheckHost, run: Run) -> str:
     """What the hooks want the child to know."""
     event = SubagentStart(
         session_id=run.parent, transcript_path=host.parent_transcript_of(run), cwd=host.project,
         agent_id=run.agent_id, agent_type=run.agent_type,
     )  # fmt: skip
-    return context_of((await host.ask(event)).runs, plain=False)
+    return added_context((await host.ask(event)).runs, plain=False)
 
 
-async def tell_stop(host: Asking, run: Run) -> None:
+async def tell_stop(host: StopCheckHost, run: Run) -> None:
     """Once for each child that was started, with what all of its runs used."""
     whole = replace(run, usage=run.spent + run.usage, spent=Usage())
     payload = SubagentStopPayload(
@@ -50,17 +50,17 @@ async def tell_stop(host: Asking, run: Run) -> None:
     _complain(host)
 
 
-async def tell_ended(host: Asking, run: Run) -> None:
+async def tell_ended(host: StopCheckHost, run: Run) -> None:
     await host.plugins.tell("subagent_ended", ended_event(run), stopping_context(run))
     _complain(host)
 
 
-def _complain(host: Asking) -> None:
-    for complaint in host.plugins.take_complaints():
+def _complain(host: StopCheckHost) -> None:
+    for complaint in host.plugins.take_errors():
         host.notice(complaint)
 
 
-async def undelivered(office: Office, run: Run) -> str | None:
+async def deliver_announcement(office: Office, run: Run) -> str | None:
     """Tells whoever wants to be told besides the parent's inbox, again and again; gives what went wrong at last."""
     if office.announcer is None:
         return None

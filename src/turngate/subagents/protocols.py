@@ -3,14 +3,14 @@
 from collections.abc import Awaitable, Callable
 from typing import Protocol, TypeVar
 
-from turngate.agent.inbox import Entry
+from turngate.agent.inbox import InboxEntry
 from turngate.core.messages import Message
 from turngate.core.session_events import SessionEvent, TurnResult
 from turngate.core.subagent_run import Run
-from turngate.subagents.limits import Limits
+from turngate.subagents.limits import SubagentLimits
 from turngate.subagents.registry import Registry
-from turngate.subagents.slots import Line
-from turngate.subagents.stop_check import Asking
+from turngate.subagents.slots import ConcurrencySlots
+from turngate.subagents.stop_check import StopCheckHost
 
 T = TypeVar("T")
 
@@ -22,16 +22,16 @@ class Child(Protocol):
     last_result: TurnResult | None
 
     async def open(self) -> None: ...
-    async def take_turn(self, entry: Entry) -> TurnResult: ...
+    async def take_turn(self, entry: InboxEntry) -> TurnResult: ...
     async def close(self) -> None: ...
-    def clear_queue(self) -> None: ...
-    def hear_at_once(self, entry: Entry) -> None: ...
+    def clear_inbox(self) -> None: ...
+    def append_once(self, entry: InboxEntry) -> None: ...
     def knows(self, key: str) -> bool: ...
     def add_context(self, text: str) -> None: ...
     def settle(self) -> None: ...
 
 
-class Host(Asking, Protocol):
+class Host(StopCheckHost, Protocol):
     """The session that children belong to, as their chains see it."""
 
     def new_child(self, run: Run) -> Child: ...
@@ -46,8 +46,8 @@ class Office(Protocol):
 
     host: Host
     registry: Registry
-    limits: Limits
-    line: Line
+    limits: SubagentLimits
+    line: ConcurrencySlots
     announcer: Callable[[Run], Awaitable[None]] | None
 
     @property

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from turngate.core.subagent_run import Run
 
 
-class Line:
+class ConcurrencySlots:
     def __init__(self, at_once: int) -> None:
         self.at_once = at_once
         self._busy: dict[str, Counter[int]] = {}  # by session: how many run at each depth

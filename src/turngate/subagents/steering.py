@@ -27,7 +27,7 @@ def check_steer(run: Run, prompt: str, *, by: str, since: float = float("inf")) 
         raise UsageError(f"this child was steered {since:.1f} s ago; wait {EVERY:g} s between two steers")
 
 
-def steer_mark(registry: Registry, run: Run, prompt: str) -> Run:
+def mark_for_steer(registry: Registry, run: Run, prompt: str) -> Run:
     """Marks a run for a steer-restart by hand, which counts against no limit."""
     marked = registry.mark(
         run.id, prompt, why="steered by hand", counts=False, max_steers=run.max_steers, states=STEERABLE

@@ -5,17 +5,17 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from turngate.agent.transcript import read_last_texts
-from turngate.aio import in_thread
+from turngate.aio import run_in_thread
 from turngate.core import events
 from turngate.core.loop_guard import GoHome, GoOn, LoopGuard, new_guard
 from turngate.core.settings import Settings
-from turngate.core.subagent_run import Run, remembered, stopping_context, stopping_event
+from turngate.core.subagent_run import Run, guard_state, stopping_context, stopping_event
 from turngate.core.verdict import Continue, Verdict
 from turngate.plugins.handlers import Plugins
 from turngate.ports import World
 
 
-class Asking(Protocol):
+class StopCheckHost(Protocol):
     """What is needed to ask: part of the supervisor's host."""
 
     @property
@@ -44,15 +44,15 @@ class Judged:
     guard: Mapping[str, Any] | None = None
 
 
-def somebody_asks(host: Asking) -> bool:
+def has_stop_checks(host: StopCheckHost) -> bool:
     """Is there a hook or a plugin that might object?"""
     return host.plugins.wants("subagent_stopping") or any(
         rule.event == "SubagentStop" for rule in host.settings.rules
     )
 
 
-async def judge(host: Asking, run: Run) -> Judged:
-    texts = await in_thread(read_last_texts, host.transcript_of(run))
+async def judge(host: StopCheckHost, run: Run) -> Judged:
+    texts = await run_in_thread(read_last_texts, host.transcript_of(run))
     answer = "\n".join(texts) if texts else None
     guard = _guard(host, run)
     verdict = await host.ask(_stop_event(host, run, texts))
@@ -75,7 +75,7 @@ async def judge(host: Asking, run: Run) -> Judged:
     return await _ask_plugins(host, run, guard, answer)
 
 
-async def _ask_plugins(host: Asking, run: Run, guard: LoopGuard, answer: str | None) -> Judged:
+async def _ask_plugins(host: StopCheckHost, run: Run, guard: LoopGuard, answer: str | None) -> Judged:
     stays = Judged(max_steers=guard.limit, reason=run.reason)
     if not host.plugins.wants("subagent_stopping"):
         return stays
@@ -83,7 +83,7 @@ async def _ask_plugins(host: Asking, run: Run, guard: LoopGuard, answer: str | N
         _say_skipped(host, run, guard)
         return stays
     said = await host.plugins.ask_stopping(stopping_event(run, answer), stopping_context(run))
-    for complaint in host.plugins.take_complaints():
+    for complaint in host.plugins.take_errors():
         host.notice(complaint)
     if said.extend_max_steers is not None:
         guard = guard.extended(said.extend_max_steers)
@@ -95,7 +95,7 @@ async def _ask_plugins(host: Asking, run: Run, guard: LoopGuard, answer: str | N
     return _redirect(guard.redirected(), said.prompt, said.reason or said.prompt)
 
 
-def _say_skipped(host: Asking, run: Run, guard: LoopGuard) -> None:
+def _say_skipped(host: StopCheckHost, run: Run, guard: LoopGuard) -> None:
     """At the limit no handler is asked, and whoever has one is told (C-18)."""
     if host.plugins.wants("subagent_stopping"):
         host.notice(
@@ -106,11 +106,11 @@ def _say_skipped(host: Asking, run: Run, guard: LoopGuard) -> None:
 
 def _redirect(guard: LoopGuard, prompt: str, why: str) -> Judged:
     return Judged(
-        max_steers=guard.limit, reason="redirected", prompt=prompt, why=why, guard=remembered(guard)
+        max_steers=guard.limit, reason="redirected", prompt=prompt, why=why, guard=guard_state(guard)
     )
 
 
-def _guard(host: Asking, run: Run) -> LoopGuard:
+def _guard(host: StopCheckHost, run: Run) -> LoopGuard:
     """The chain's guard as it was left, also by another process."""
     fresh = new_guard(host.settings, host.world.environ, child=True)
     kept = run.guard
@@ -122,14 +122,14 @@ def _guard(host: Asking, run: Run) -> LoopGuard:
     return guard.after_tool_call() if run.tools else guard
 
 
-def _too_late(host: Asking, run: Run) -> bool:
+def _too_late(host: StopCheckHost, run: Run) -> bool:
     """The operator may say that nothing is revised once it has had effects (X-30)."""
     return host.settings.no_revise_after_side_effects and bool(
         {*run.tools, *run.earlier_tools} & set(host.changing_tools())
     )
 
 
-def _stop_event(host: Asking, run: Run, answer: tuple[str, ...]) -> events.StopEvent:
+def _stop_event(host: StopCheckHost, run: Run, answer: tuple[str, ...]) -> events.StopEvent:
     seconds = run.seconds
     outcome: events.Outcome = run.outcome if run.outcome in ("error", "timeout") else "ok"
     return events.StopEvent(

@@ -8,16 +8,16 @@ from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from turngate.aio import Worker, to_the_end
+from turngate.aio import SerialThread, finish_despite_cancel
 from turngate.core.loop_guard import new_guard
 from turngate.core.subagent_run import Run
 from turngate.errors import RegistryError, TurngateError, UsageError
 from turngate.subagents.lifecycle import Chain
-from turngate.subagents.limits import Limits
+from turngate.subagents.limits import SubagentLimits
 from turngate.subagents.protocols import Host
 from turngate.subagents.registry import Owner, Registry, new_id
-from turngate.subagents.slots import Line
-from turngate.subagents.steering import check_steer, steer_mark
+from turngate.subagents.slots import ConcurrencySlots
+from turngate.subagents.steering import check_steer, mark_for_steer
 
 T = TypeVar("T")
 LOOK = 0.2  # seconds between two looks at what other processes did
@@ -29,22 +29,22 @@ WRITE_PAUSES = (0.05, 0.2, 0.5, 1.0, 2.0)  # seconds between tries of a transiti
 
 class Supervisor:
     def __init__(
-        self, host: Host, registry: Registry, limits: Limits | None = None, *,
+        self, host: Host, registry: Registry, limits: SubagentLimits | None = None, *,
         announcer: Callable[[Run], Awaitable[None]] | None = None,
         on_step: Callable[[str, Run], None] | None = None,
     ) -> None:  # fmt: skip
         self.host = host
         self.registry = registry
-        self.limits = limits or Limits()
+        self.limits = limits or SubagentLimits()
         self.announcer = announcer
-        self.line = Line(self.limits.at_once)
+        self.line = ConcurrencySlots(self.limits.at_once)
         self.owner = Owner(registry.owners)
         self.owner.take()
         self._on_step = on_step
         self._chains: dict[str, Chain] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._writing = asyncio.Lock()  # one transition at a time: the register takes no more
-        self._clerk = Worker()  # who writes the transitions
+        self._clerk = SerialThread()  # who writes the transitions
         self._watching: asyncio.Task[None] | None = None
         if registry.fault:
             host.notice(registry.fault)
@@ -80,8 +80,8 @@ class Supervisor:
             return await asyncio.shield(registering)
         except asyncio.CancelledError:  # nobody wants it any more, and it may be there already
             with contextlib.suppress(TurngateError):
-                run = await to_the_end(registering)
-                await to_the_end(self.kill(run.id, "interrupted"))
+                run = await finish_despite_cancel(registering)
+                await finish_despite_cancel(self.kill(run.id, "interrupted"))
             raise
 
     async def _register(self, run: Run) -> Run:
@@ -161,7 +161,7 @@ class Supervisor:
         chain = self._chains.get(now.chain)
         since = time.monotonic() - chain.steered if chain else float("inf")
         check_steer(now, prompt, by=by, since=since)
-        marked = await self.write(steer_mark, self.registry, now, prompt)
+        marked = await self.write(mark_for_steer, self.registry, now, prompt)
         if chain:
             chain.steered = time.monotonic()
         self._disturb([marked])
@@ -173,7 +173,7 @@ class Supervisor:
         """Takes over what owners that died have left, and goes on with it."""
         adopted: list[Run] = []
         for dead in await self._clerk.call(self.registry.orphans, self.id):
-            adopted += await to_the_end(self._adopt(dead))
+            adopted += await finish_despite_cancel(self._adopt(dead))
         return adopted
 
     async def _adopt(self, dead: str) -> list[Run]:
@@ -228,8 +228,10 @@ class Supervisor:
         for task in tasks:
             task.cancel()
         if tasks:
-            await to_the_end(asyncio.wait(tasks))
-        await to_the_end(self._clerk.call(self.registry.close))  # what is being written is written first
+            await finish_despite_cancel(asyncio.wait(tasks))
+        await finish_despite_cancel(
+            self._clerk.call(self.registry.close)
+        )  # what is being written is written first
         self._clerk.close()
         self.owner.release()
 

@@ -12,7 +12,7 @@ from tests.agent.make import KEEP, appears, hang, lines, lives, refuse, seen
 from tests.make import rule
 from turngate.core.dialect import CLAUDE
 from turngate.core.subagent_run import Run
-from turngate.subagents.limits import Limits
+from turngate.subagents.limits import SubagentLimits
 from turngate.subagents.registry import Registry
 
 BACK = task(description="lines", run_in_background=True)
@@ -52,7 +52,7 @@ def test_the_call_returns_at_once_and_the_report_comes_as_one_message_that_is_ma
     ],
 )
 def test_a_failure_is_reported_too(project: Path, sub: Any, how: str) -> None:
-    scene = parent(project, sub, main=[BACK, "waiting", "home"], children=Limits(seconds=0.3))
+    scene = parent(project, sub, main=[BACK, "waiting", "home"], children=SubagentLimits(seconds=0.3))
     scene.play()
     [run] = scene.registered
     assert scene.heard("main")[-1].startswith(
@@ -97,7 +97,7 @@ def test_in_claude_codes_manner_the_gates_are_asked_and_told_who_works(project: 
 def test_a_child_that_never_ends_does_not_hold_its_parent_for_ever(project: Path) -> None:
     scene = parent(
         project, bash(hang()), main=[BACK, "waiting", "home"], allow=["Bash"], rules=[rule(KEEP)],
-        children=Limits(wait=0.2),
+        children=SubagentLimits(wait=0.2),
     )  # fmt: skip
     result = scene.play()
     assert (result.result, result.outcome) == ("waiting", "completed")
@@ -108,7 +108,9 @@ def test_a_child_that_never_ends_does_not_hold_its_parent_for_ever(project: Path
 
 @pytest.mark.req("X-17")
 def test_a_child_that_never_ends_is_waited_for_once(project: Path) -> None:
-    scene = parent(project, {"text": "late", "delay": 60}, main=[BACK, "waiting"], children=Limits(wait=0.2))
+    scene = parent(
+        project, {"text": "late", "delay": 60}, main=[BACK, "waiting"], children=SubagentLimits(wait=0.2)
+    )
     scene.play()
     assert scene.notices == ["children in the background are not waited for any longer"]
 
@@ -133,7 +135,7 @@ def test_a_reset_ends_children_with_its_reason_and_nobody_is_asked_or_told_a_res
     gate = Gate(sent_back("on"))
     scene = parent(
         project, bash(hang()), "late", main=[BACK, "waiting", "new"], gate=gate, allow=["Bash"],
-        children=Limits(wait=0.2), rules=[rule(KEEP, "SubagentStop")],
+        children=SubagentLimits(wait=0.2), rules=[rule(KEEP, "SubagentStop")],
     )  # fmt: skip
 
     async def reset() -> None:
@@ -155,7 +157,7 @@ def test_a_reset_ends_children_with_its_reason_and_nobody_is_asked_or_told_a_res
 def test_what_a_child_of_the_old_conversation_reported_does_not_reach_the_new_one(project: Path) -> None:
     scene = parent(
         project, bash(UNTIL), "of the old one", main=[BACK, "waiting", "new"], allow=["Bash"],
-        children=Limits(wait=0.2),
+        children=SubagentLimits(wait=0.2),
     )  # fmt: skip
 
     async def reset() -> None:
@@ -173,7 +175,7 @@ def test_what_a_child_of_the_old_conversation_reported_does_not_reach_the_new_on
 def test_what_was_reported_between_two_turns_comes_with_the_next_one(project: Path) -> None:
     scene = parent(
         project, bash(UNTIL), "counted", main=[BACK, "waiting", "thanks", "hello"], allow=["Bash"],
-        children=Limits(wait=0.2),
+        children=SubagentLimits(wait=0.2),
     )  # fmt: skip
 
     async def later() -> None:
@@ -195,7 +197,7 @@ def test_what_was_reported_between_two_turns_comes_with_the_next_one(project: Pa
 def test_a_report_that_outlives_the_child_that_asked_for_it_goes_to_the_main_agent(project: Path) -> None:
     sub = [task("deeper", run_in_background=True), "child is waiting", bash(UNTIL), "deep"]
     main = [task(), "first", "second", "third"]
-    scene = parent(project, *sub, main=main, allow=["Bash"], children=Limits(wait=0.2))
+    scene = parent(project, *sub, main=main, allow=["Bash"], children=SubagentLimits(wait=0.2))
 
     async def later() -> None:
         async with scene.session:

@@ -19,7 +19,7 @@ from bench.crashes import CRASHED_AT, SCENES, Found
 from tests.agent.children.make import Parent, parent, sent_back, task
 from tests.agent.make import records
 from turngate.core.subagent_run import Run
-from turngate.subagents.limits import Limits
+from turngate.subagents.limits import SubagentLimits
 from turngate.subagents.registry import Registry
 from turngate.subagents.stop_check import announcement
 
@@ -91,7 +91,7 @@ def test_somebody_is_killed_at_every_step_that_the_code_names() -> None:
 def test_children_that_are_sent_back_come_to_every_step_but_those_of_trouble(tmp_path: Path) -> None:
     seen: set[str] = set()
     place = made(Place(str(tmp_path), "parent", 3))
-    asyncio.run(work(place, lambda name, _: seen.add(name), Limits(at_once=1)))
+    asyncio.run(work(place, lambda name, _: seen.add(name), SubagentLimits(at_once=1)))
     assert seen == set(STEPS) - {"recovered", "unmarked", *PARENT}
 
 
@@ -211,7 +211,7 @@ def test_a_run_whose_owners_die_in_quick_succession_is_given_up_and_its_parent_i
     for _ in range(3):
         dies(tmp_path, "worked")
     for _ in range(2):  # the second time there is nothing left to do
-        asyncio.run(work(place, lambda *_: None, Limits()))
+        asyncio.run(work(place, lambda *_: None, SubagentLimits()))
         asyncio.run(hear(place, lambda *_: None))
     [run] = lasts(place)
     why = "it was lost: whoever ran it died 3 times"
@@ -232,7 +232,7 @@ def test_a_run_is_taken_over_three_times_and_then_given_up_however_long_it_took(
     registry = Registry(place.state)  # its owners died so often before, each after a long time
     registry._db.execute("UPDATE runs SET recoveries = ?, rapid = 1, recovered = 5.0", (before,))
     registry.close()
-    asyncio.run(work(place, lambda *_: None, Limits()))
+    asyncio.run(work(place, lambda *_: None, SubagentLimits()))
     asyncio.run(hear(place, lambda *_: None))
     last = lasts(place)[-1]
     assert (last.state, last.outcome, last.reason) == ("done", outcome, reason)
@@ -281,7 +281,7 @@ def announcing(
 
     monkeypatch.setattr("random.uniform", at_once)
     scene = parent(
-        project, "done", main=[task(run_in_background=True), "home"], announcer=announcer, children=Limits(**limits)
+        project, "done", main=[task(run_in_background=True), "home"], announcer=announcer, children=SubagentLimits(**limits)
     )  # fmt: skip
     scene.play()
     return scene, told, pauses

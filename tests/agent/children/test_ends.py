@@ -18,9 +18,9 @@ from turngate.core.session_events import SubagentFinished
 from turngate.core.subagent_run import Run, SubagentEndedEvent, SubagentStoppingContext
 from turngate.errors import UsageError
 from turngate.models.scripted import ScriptedModel
-from turngate.subagents.limits import Limits
+from turngate.subagents.limits import SubagentLimits
 from turngate.subagents.registry import Registry
-from turngate.subagents.steering import steer_mark
+from turngate.subagents.steering import mark_for_steer
 
 ENDED_ONCE = ["subagent_stop", "subagent_ended"]
 
@@ -164,7 +164,7 @@ def test_a_second_kill_and_one_that_comes_too_late_do_nothing(project: Path) -> 
 def test_a_child_that_took_too_long_is_asked_about_and_may_get_a_shorter_task(project: Path) -> None:
     gate = Gate(sent_back("only the first file"), None)
     scene = parent(
-        project, {"text": "too long", "delay": 60}, "short", gate=gate, children=Limits(seconds=0.4)
+        project, {"text": "too long", "delay": 60}, "short", gate=gate, children=SubagentLimits(seconds=0.4)
     )
     scene.play()
     seen = [(e.outcome, e.reason, e.error, e.last_assistant_message, e.steer_count) for e in gate.events]
@@ -177,7 +177,7 @@ def test_a_child_that_took_too_long_is_asked_about_and_may_get_a_shorter_task(pr
 
 @pytest.mark.req("S4-11", "X-02", "X-36")
 def test_a_timeout_that_nobody_answers_is_the_childs_outcome(project: Path) -> None:
-    scene = parent(project, bash(hang()), allow=["Bash"], children=Limits(seconds=0.4))
+    scene = parent(project, bash(hang()), allow=["Bash"], children=SubagentLimits(seconds=0.4))
     scene.play()
     assert not lives((project / "pid").read_text().strip())
     assert [(event.outcome, event.error) for event in scene.ended] == [
@@ -351,7 +351,7 @@ def test_a_steer_that_is_under_way_when_the_child_completes_keeps_the_hook_from_
     def steer(name: str, run: Run) -> None:
         if name == step and not marked:
             marked.append(run.id)
-            steer_mark(Registry(str(state)), run, "by hand")
+            mark_for_steer(Registry(str(state)), run, "by hand")
 
     scene = parent(project, "one", "two", gate=gate, on_step=steer)
     scene.play()

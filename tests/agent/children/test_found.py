@@ -17,9 +17,9 @@ from tests.agent.make import appears, hang, records
 from tests.make import rule
 from turngate.core.session_events import TurnResult
 from turngate.core.subagent_run import Run
-from turngate.errors import StillAtWork
+from turngate.errors import SubagentBusy
 from turngate.plugins.handlers import Plugins
-from turngate.subagents.limits import Limits
+from turngate.subagents.limits import SubagentLimits
 from turngate.subagents.registry import Owner, Registry
 
 BACK = task(run_in_background=True)
@@ -102,7 +102,7 @@ def test_a_child_is_gone_on_with_by_one_call_of_two(project: Path) -> None:
 def test_a_child_that_works_elsewhere_is_not_started_here(state: Path, project: Path) -> None:
     with register(state) as registry:
         registry.register(a_run("r", project), may_run=True, most=9)
-        with pytest.raises(StillAtWork):
+        with pytest.raises(SubagentBusy):
             registry.register(a_run("s", project, agent_id="a-r"), may_run=True, most=9)
 
 
@@ -162,7 +162,11 @@ def test_a_child_that_never_started_is_not_told_to_have_stopped(project: Path) -
         await scene.kill(number=0)
 
     scene = parent(
-        project, bash(hang()), main=[tasks({}, {}), "home"], allow=["Bash"], children=Limits(at_once=1)
+        project,
+        bash(hang()),
+        main=[tasks({}, {}), "home"],
+        allow=["Bash"],
+        children=SubagentLimits(at_once=1),
     )
     scene.during(kill_the_second)
     first, second = scene.registered
@@ -187,7 +191,7 @@ def test_a_child_that_is_sent_back_keeps_its_room_on_the_machine(project: Path) 
     slow = "sleep 0.2; n=$(cat n 2>/dev/null || echo 0); echo $((n+1)) > n; [ $n -ge 1 ] || { echo on >&2; exit 2; }"
     scene = parent(
         project, "x", main=[tasks({}, {}), "home"], rules=[rule(slow, "SubagentStop")],
-        children=Limits(on_machine=1), on_step=count,
+        children=SubagentLimits(on_machine=1), on_step=count,
     )  # fmt: skip
     result = scene.play()
     assert (result.outcome, max(most), len(scene.ended)) == ("completed", 1, 2)
@@ -195,7 +199,7 @@ def test_a_child_that_is_sent_back_keeps_its_room_on_the_machine(project: Path) 
 
 def test_runs_of_the_dead_keep_nobody_from_working(project: Path, state: Path, tmp_path: Path) -> None:
     left(state, *(a_run(f"r{n}", tmp_path / "elsewhere") for n in range(3)))
-    scene = parent(project, "done", children=Limits(on_machine=3))
+    scene = parent(project, "done", children=SubagentLimits(on_machine=3))
     result = scene.play()
     assert (result.outcome, scene.heard("main")[-1]) == ("completed", "tool: done")
 
@@ -226,7 +230,7 @@ def test_a_report_for_a_child_that_takes_no_more_turns_reaches_the_main_agent(pr
     plugins.on("subagent_stop", slow)
     scene = parent(
         project, task("deeper", run_in_background=True), "above", {"text": "below", "delay": 0.1},
-        main=[BACK, "waiting", "home"], plugins=plugins, children=Limits(wait=0.01),
+        main=[BACK, "waiting", "home"], plugins=plugins, children=SubagentLimits(wait=0.01),
     )  # fmt: skip
 
     async def both() -> TurnResult:
@@ -249,7 +253,9 @@ def test_a_report_that_is_on_its_way_at_a_reset_reaches_no_new_conversation(proj
 
     plugins = Plugins()
     plugins.on("subagent_stop", slow)
-    scene = parent(project, "old", main=[BACK, "waiting", "new"], plugins=plugins, children=Limits(wait=0.01))
+    scene = parent(
+        project, "old", main=[BACK, "waiting", "new"], plugins=plugins, children=SubagentLimits(wait=0.01)
+    )
 
     async def both() -> None:
         async with scene.session:

@@ -13,12 +13,12 @@ from tests.make import rule, stop_hooks, write_settings
 from tests.test_seed_scripts import EXECUTOR, Case
 from turngate.core.dialect import CLAUDE, MUX, TURNGATE, Dialect
 from turngate.core.hooks import CommandHook, label
-from turngate.core.messages import ModelRequest, Reply, Said, Text
+from turngate.core.messages import ModelRequest, Reply, Text, UserMessage
 from turngate.core.session_events import Continuation, SubagentFinished
 from turngate.core.verdict import outcome
 from turngate.models.scripted import ScriptedModel
 from turngate.settings.load import load_settings
-from turngate.subagents.limits import Limits
+from turngate.subagents.limits import SubagentLimits
 
 by_dialect = pytest.mark.parametrize("dialect", [TURNGATE, MUX, CLAUDE], ids=lambda dialect: dialect.name)
 WAITED = task(run_in_background=False)
@@ -232,14 +232,14 @@ def test_a_matcher_by_agent_type_keeps_a_hook_off_the_others(
 @pytest.mark.parametrize(
     ("sub", "limits", "ended"),
     [
-        ("done", Limits(), "ok"),
-        ({"error": "auth"}, Limits(), "error"),
-        ({"text": "late", "delay": 30}, Limits(seconds=0.3), "timeout"),
+        ("done", SubagentLimits(), "ok"),
+        ({"error": "auth"}, SubagentLimits(), "error"),
+        ({"text": "late", "delay": 30}, SubagentLimits(seconds=0.3), "timeout"),
     ],
     ids=["ok", "error", "timeout"],
 )
 def test_a_hook_is_asked_about_children_that_ended_well_unless_it_wants_more(
-    project: Path, sub: Any, limits: Limits, ended: str
+    project: Path, sub: Any, limits: SubagentLimits, ended: str
 ) -> None:
     usual = CommandHook("cat >> usual")
     eager = CommandHook("cat >> eager", outcomes=("ok", "error", "timeout"))
@@ -320,8 +320,8 @@ class Answering(ScriptedModel):
             return await super().ask(request, tell)
         self.requests.append(request)
         first = request.messages[0]
-        assert isinstance(first, Said)
-        times = sum(isinstance(message, Said) for message in request.messages)
+        assert isinstance(first, UserMessage)
+        times = sum(isinstance(message, UserMessage) for message in request.messages)
         return Reply((Text(f"{first.text}: looked {times} times"),))
 
 

@@ -9,7 +9,7 @@ from tests.agent.children.make import parent, task
 from tests.agent.make import seen
 from tests.make import rule, write_settings
 from turngate.models.scripted import ScriptedModel
-from turngate.subagents.agent_types import BUILT_IN, MOST, Kind, described, load_kinds
+from turngate.subagents.agent_types import BUILT_IN, MOST, AgentType, describe_types, load_agent_types
 
 BUILT_IN_KINDS = {kind.name: kind for kind in BUILT_IN}
 
@@ -20,14 +20,14 @@ def wrote(path: Path, text: str) -> str:
     return str(path)
 
 
-def found(project: Path) -> tuple[dict[str, Kind], list[str]]:
+def found(project: Path) -> tuple[dict[str, AgentType], list[str]]:
     """What is there besides the kinds that are built in."""
-    kinds, problems = load_kinds(str(project))
+    kinds, problems = load_agent_types(str(project))
     return {name: kind for name, kind in kinds.items() if kind not in BUILT_IN}, problems
 
 
 def test_two_kinds_are_built_in_and_one_of_them_only_looks(project: Path) -> None:
-    kinds, problems = load_kinds(str(project))
+    kinds, problems = load_agent_types(str(project))
     assert (kinds, problems) == (BUILT_IN_KINDS, [])
     assert [(kind.name, kind.tools) for kind in kinds.values()] == [
         ("general-purpose", None),
@@ -56,7 +56,7 @@ def test_the_forms_of_a_front_matter(
     project: Path, head: str, description: str, tools: tuple[str, ...] | None, model: str | None
 ) -> None:
     file = wrote(project / ".turngate/agents/file.md", f"---\n{head}\n---\n\nDo this.\n---\nAnd that.\n")
-    kind = Kind("k", description, "Do this.\n---\nAnd that.", tools, model, file)
+    kind = AgentType("k", description, "Do this.\n---\nAnd that.", tools, model, file)
     assert found(project) == ({"k": kind}, [])
 
 
@@ -73,12 +73,12 @@ def test_a_byte_order_mark_and_windows_line_ends_do_no_harm(project: Path) -> No
     path = project / ".turngate/agents/file.md"
     path.parent.mkdir(parents=True)
     path.write_bytes("\ufeff---\r\nname: k\r\ntools: Read\r\n---\r\nWork.\r\n".encode())
-    assert found(project) == ({"k": Kind("k", "", "Work.", ("Read",), None, str(path))}, [])
+    assert found(project) == ({"k": AgentType("k", "", "Work.", ("Read",), None, str(path))}, [])
 
 
 def test_without_a_name_it_has_its_files(project: Path) -> None:
     file = wrote(project / ".claude/agents/checker.md", "---\ndescription: checks\n---\nCheck.")
-    assert found(project) == ({"checker": Kind("checker", "checks", "Check.", file=file)}, [])
+    assert found(project) == ({"checker": AgentType("checker", "checks", "Check.", file=file)}, [])
 
 
 def test_what_is_nearer_to_the_project_wins(project: Path, home: Path) -> None:
@@ -92,20 +92,20 @@ def test_what_is_nearer_to_the_project_wins(project: Path, home: Path) -> None:
     instructions = []
     for number, place in enumerate(places):
         wrote(place, f"---\nname: one\n---\nplace {number}")
-        kinds, problems = load_kinds(str(project), ["extra"])
+        kinds, problems = load_agent_types(str(project), ["extra"])
         instructions.append((kinds["one"].instructions, problems))
     assert instructions == [(f"place {number}", []) for number in range(5)]
 
 
 def test_a_plugins_kind_has_the_name_of_its_folder(project: Path) -> None:
     file = wrote(project / "extra/agents/helper/AGENT.md", "---\ndescription: helps\n---\nHelp.")
-    kinds, problems = load_kinds(str(project), ["extra"])
-    assert (kinds["helper"], problems) == (Kind("helper", "helps", "Help.", file=file), [])
+    kinds, problems = load_agent_types(str(project), ["extra"])
+    assert (kinds["helper"], problems) == (AgentType("helper", "helps", "Help.", file=file), [])
 
 
 def test_a_kind_that_is_built_in_may_be_replaced(project: Path) -> None:
     file = wrote(project / ".turngate/agents/Explore.md", "---\nname: Explore\ntools: Read\n---\nLook.")
-    assert found(project) == ({"Explore": Kind("Explore", "", "Look.", ("Read",), None, file)}, [])
+    assert found(project) == ({"Explore": AgentType("Explore", "", "Look.", ("Read",), None, file)}, [])
 
 
 def test_broken_files_are_said_and_the_others_are_read(project: Path) -> None:
@@ -120,9 +120,9 @@ def test_broken_files_are_said_and_the_others_are_read(project: Path) -> None:
     binary.write_bytes(b"---\nname: g\n---\n\xff\xfe")
     kinds, problems = found(project)
     assert kinds == {
-        "a": Kind("a", "", "no head", file=plain),
-        "b": Kind("b", "", "---\nname: x\nno end", file=unended),
-        "g": Kind("g", "", "\ufffd\ufffd", file=str(binary)),
+        "a": AgentType("a", "", "no head", file=plain),
+        "b": AgentType("b", "", "---\nname: x\nno end", file=unended),
+        "g": AgentType("g", "", "\ufffd\ufffd", file=str(binary)),
     }
     assert problems == [
         f"{plain} has no front matter; its name is taken from the file",
@@ -197,7 +197,7 @@ def test_the_model_is_told_which_kinds_there_are(project: Path) -> None:
     scene = parent(project)
     scene.play()
     [about] = [tool.description for tool in scene.model.requests[0].tools if tool.name == "Task"]
-    assert about.endswith("The kinds are:\n" + described(load_kinds(str(project))[0]))
+    assert about.endswith("The kinds are:\n" + describe_types(load_agent_types(str(project))[0]))
     assert about.endswith("\n- k: counts")
 
 

@@ -12,7 +12,7 @@ import pytest
 from tests.agent.children.make import PROMPT, Gate, bash, parent, sent_back, task
 from tests.agent.make import KEEP, refuse, seen
 from tests.make import rule, script, write_settings
-from turngate.core.messages import Said
+from turngate.core.messages import UserMessage
 from turngate.core.session_events import SubagentRedirected
 from turngate.core.subagent_run import (
     StoppingUsage,
@@ -375,8 +375,12 @@ def test_a_childs_next_prompt_is_the_bare_reason_or_the_plugins_prompt_and_marke
     scene = parent(project, gate=gate, rules=[asked])
     scene.play()
     asked_last = [request for request in scene.model.requests if request.agent == "sub"][-1]
-    said = [message for message in asked_last.messages if isinstance(message, Said)]
-    assert said == [Said(PROMPT), Said("says the command", "stop_hook"), Said("says the plugin", "stop_hook")]
+    said = [message for message in asked_last.messages if isinstance(message, UserMessage)]
+    assert said == [
+        UserMessage(PROMPT),
+        UserMessage("says the command", "stop_hook"),
+        UserMessage("says the plugin", "stop_hook"),
+    ]
 
 
 @pytest.mark.req("C-15", "S4-11")

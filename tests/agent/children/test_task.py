@@ -13,7 +13,7 @@ from turngate.core.dialect import CLAUDE, MUX, TURNGATE, Dialect
 from turngate.core.session_events import SubagentFinished, SubagentStarted
 from turngate.core.subagent_run import Run
 from turngate.errors import UsageError
-from turngate.subagents.limits import Limits
+from turngate.subagents.limits import SubagentLimits
 from turngate.subagents.steering import check_steer
 
 # What the parent gets
@@ -56,7 +56,7 @@ def test_a_child_knows_its_own_task_and_nothing_of_its_parents_conversation(proj
 
 
 def test_the_tool_may_be_called_by_its_other_name(project: Path) -> None:
-    scene = parent(project, main=[{"tool": "Agent", "input": {"prompt": PROMPT}}, "home"])
+    scene = parent(project, main=[{"tool": "SessionBase", "input": {"prompt": PROMPT}}, "home"])
     scene.play()
     assert scene.heard("main")[-1] == "tool: done"
 
@@ -104,7 +104,7 @@ def test_no_more_of_them_work_at_once_than_may(project: Path) -> None:
     alone = "mkdir busy || echo clash >> clashes; sleep 0.05; rmdir busy"
     sub = [item for _ in range(3) for item in (bash(alone), "done")]
     main = [tasks({}, {}, {}), "home"]
-    scene = parent(project, *sub, main=main, allow=["Bash"], children=Limits(at_once=1))
+    scene = parent(project, *sub, main=main, allow=["Bash"], children=SubagentLimits(at_once=1))
     scene.play()
     assert (lines(project / "clashes"), scene.heard("main")[-1]) == ([], "tool: done + done + done")
     assert [name for name in scene.names if name in ("started", "worked", "done")].count("started") == 2
@@ -145,7 +145,7 @@ def test_a_childs_child_in_the_background_reports_to_the_child(project: Path) ->
 @pytest.mark.parametrize(("depth", "children"), [(0, 0), (1, 1), (2, 2)])
 def test_too_deep_there_is_no_such_tool(project: Path, depth: int, children: int) -> None:
     sub = [task("deeper"), task("deeper"), "bottom"]
-    scene = parent(project, *sub, children=Limits(depth=depth))
+    scene = parent(project, *sub, children=SubagentLimits(depth=depth))
     scene.play()
     assert len(scene.registered) == children
     asked = scene.model.requests[children]

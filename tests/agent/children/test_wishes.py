@@ -12,7 +12,7 @@ from tests.agent.children.make import PROMPT, Gate, bash, parent, sent_back, tas
 from tests.agent.make import KEEP, awaited, end_leftovers, hang, records, seen
 from tests.make import rule
 from turngate.core.dialect import CLAUDE
-from turngate.subagents.limits import Limits
+from turngate.subagents.limits import SubagentLimits
 from turngate.subagents.registry import Registry
 
 BACK = task(run_in_background=True)
@@ -132,7 +132,7 @@ def test_what_a_process_that_was_killed_left_goes_on_is_said_and_reaches_its_par
 def test_a_child_that_is_ended_at_its_limit_still_reports_what_it_had(project: Path) -> None:
     scene = parent(
         project, {**bash("true"), "text": "half of it"}, {"text": "never", "delay": 60}, main=[BACK, "waiting", "home"],
-        allow=["Bash"], children=Limits(seconds=0.5),
+        allow=["Bash"], children=SubagentLimits(seconds=0.5),
     )  # fmt: skip
     scene.play()
     said = scene.heard("main")[-1]

@@ -6,7 +6,7 @@ from turngate.agent.tools import bash, files, task
 from turngate.agent.tools import search_tools as looking
 from turngate.agent.tools import user_tools as talking
 from turngate.agent.tools.arguments import absolute
-from turngate.agent.tools.base import Asked, Tool, ToolAnswer, ToolFailed, Workplace
+from turngate.agent.tools.base import Tool, ToolContext, ToolFailed, ToolOutput, UserQuestion
 from turngate.agent.tools.task import ALIASES
 
 TOOLS: Mapping[str, Tool] = {
@@ -24,4 +24,4 @@ TOOLS: Mapping[str, Tool] = {
     )
 }
 
-__all__ = ["ALIASES", "TOOLS", "Asked", "Tool", "ToolAnswer", "ToolFailed", "Workplace", "absolute"]
+__all__ = ["ALIASES", "TOOLS", "Tool", "ToolContext", "ToolFailed", "ToolOutput", "UserQuestion", "absolute"]

@@ -5,10 +5,10 @@ import reprlib
 from collections.abc import Mapping
 from typing import Any
 
-from turngate.agent.tools.base import Tool, ToolFailed, Workplace
+from turngate.agent.tools.base import Tool, ToolContext, ToolFailed
 
 
-def absolute(tool: Tool, given: Mapping[str, Any], workplace: Workplace) -> dict[str, Any]:
+def absolute(tool: Tool, given: Mapping[str, Any], workplace: ToolContext) -> dict[str, Any]:
     """The input as hooks see it and as the tool takes it. Raises ToolFailed, with a sentence for the model."""
     checked: dict[str, Any] = _checked("input", given, tool.spec.schema)
     for name in tool.paths:
@@ -18,7 +18,7 @@ def absolute(tool: Tool, given: Mapping[str, Any], workplace: Workplace) -> dict
     return checked
 
 
-def real(path: str, workplace: Workplace) -> str:
+def real(path: str, workplace: ToolContext) -> str:
     """Where a path leads through all links; what does not exist yet lies where its folder really is.
 
     Raises ToolFailed when that is not allowed.
@@ -33,7 +33,7 @@ def real(path: str, workplace: Workplace) -> str:
     raise ToolFailed(f"{path} is not allowed: it lies outside of the project {workplace.project}")
 
 
-def _full(path: str, workplace: Workplace) -> str:
+def _full(path: str, workplace: ToolContext) -> str:
     if "\0" in path:
         raise ToolFailed(f"{path!r} is no path: it holds a NUL character")
     full = os.path.normpath(os.path.join(workplace.project, os.path.expanduser(path)))

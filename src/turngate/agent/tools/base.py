@@ -8,19 +8,19 @@ from turngate.core.messages import ToolSpec
 
 
 @dataclass
-class Workplace:
+class ToolContext:
     """Where the tools of one session work, and what they remember."""
 
     project: str  # absolute
     environ: dict[str, str]  # for Bash
     extra_paths: tuple[str, ...] = ()  # folders outside of the project that are allowed
-    start_child: "Callable[[Mapping[str, Any]], Awaitable[ToolAnswer]] | None" = None
+    start_child: "Callable[[Mapping[str, Any]], Awaitable[ToolOutput]] | None" = None
     todos: list[dict[str, Any]] = field(default_factory=list)
     seen: dict[str, float] = field(default_factory=dict)  # files that were read, and how old they were then
 
 
 @dataclass(frozen=True)
-class ToolAnswer:
+class ToolOutput:
     """What the Task tool gave; `key` names the run whose result it is, so that it is handed over once."""
 
     text: str
@@ -31,7 +31,9 @@ class ToolAnswer:
 @dataclass(frozen=True)
 class Tool:
     spec: ToolSpec
-    run: Callable[[Mapping[str, Any], Workplace], "Awaitable[str | ToolAnswer]"]  # takes what `absolute` gave
+    run: Callable[
+        [Mapping[str, Any], ToolContext], "Awaitable[str | ToolOutput]"
+    ]  # takes what `absolute` gave
     changes: bool = False  # changes things
     edits: bool = False  # changes files only
     paths: tuple[str, ...] = ()  # the inputs that are paths
@@ -42,7 +44,7 @@ class ToolFailed(Exception):
     """The tool did not do what was asked; the text is for the model."""
 
 
-class Asked(Exception):
+class UserQuestion(Exception):
     """The agent has a question, and waits for its user."""
 
     def __init__(self, question: str, options: tuple[str, ...] = ()) -> None:

@@ -5,11 +5,11 @@ import shutil
 from collections.abc import Mapping
 from typing import Any
 
-from turngate.agent.tools.base import ToolFailed, Workplace, spec
+from turngate.agent.tools.base import ToolContext, ToolFailed, spec
 from turngate.core.reports import Exited
-from turngate.core.text import cut_in_the_middle
-from turngate.ports import Live
-from turngate.runners import passable
+from turngate.core.text import truncate_middle
+from turngate.ports import RunContext
+from turngate.runners import sanitize_env
 from turngate.shells.process import run_process
 
 SECONDS = 120.0
@@ -34,9 +34,9 @@ BASH = spec(
 )
 
 
-async def run(given: Mapping[str, Any], workplace: Workplace) -> str:
+async def run(given: Mapping[str, Any], workplace: ToolContext) -> str:
     seconds = min(given.get("timeout", SECONDS * 1000), MOST_SECONDS * 1000) / 1000
-    live = Live()
+    live = RunContext()
     try:
         async with asyncio.timeout(seconds) as limit:
             live.on_exit = lambda: limit.reschedule(None)  # what it left running is not ended
@@ -55,14 +55,14 @@ async def run(given: Mapping[str, Any], workplace: Workplace) -> str:
 _LEFT = "[it left a process that still holds its output; what that prints from now on is lost]"
 
 
-async def _run(command: str, workplace: Workplace, live: Live) -> Exited:
+async def _run(command: str, workplace: ToolContext, live: RunContext) -> Exited:
     if "\0" in command:
         raise ToolFailed("`command` holds a NUL character: no process can be given that")
     shell = shutil.which("bash") or "/bin/sh"
     return await run_process(
         (shell, "-c", "--", command),
         cwd=workplace.project,
-        env=passable({**workplace.environ, "PWD": workplace.project}),
+        env=sanitize_env({**workplace.environ, "PWD": workplace.project}),
         stdin=b"",
         live=live,
     )
@@ -70,4 +70,4 @@ async def _run(command: str, workplace: Workplace, live: Live) -> Exited:
 
 def _joined(*printed: str) -> str:
     text = "\n".join(stripped for part in printed if (stripped := part.rstrip("\n")))
-    return cut_in_the_middle(text, MOST_OUTPUT, None) if len(text) > MOST_OUTPUT else text or "(no output)"
+    return truncate_middle(text, MOST_OUTPUT, None) if len(text) > MOST_OUTPUT else text or "(no output)"

@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeVar
 
 from turngate.agent.tools.arguments import real
-from turngate.agent.tools.base import ToolFailed, Workplace, spec
+from turngate.agent.tools.base import ToolContext, ToolFailed, spec
 from turngate.agent.tools.search_process import is_binary, lines, open_regular
-from turngate.aio import in_thread, to_the_end
+from turngate.aio import finish_despite_cancel, run_in_thread
 
 LINES = 2000
 LINE = 2000  # characters of one line
@@ -54,7 +54,7 @@ EDIT = spec(
 )
 
 
-async def read(given: Mapping[str, Any], workplace: Workplace) -> str:
+async def read(given: Mapping[str, Any], workplace: ToolContext) -> str:
     path = real(given["file_path"], workplace)
     with _failing(path):
         text, mtime = await _in_time(_read, path, given.get("offset", 1), given.get("limit", LINES))
@@ -62,21 +62,23 @@ async def read(given: Mapping[str, Any], workplace: Workplace) -> str:
     return text
 
 
-async def write(given: Mapping[str, Any], workplace: Workplace) -> str:
+async def write(given: Mapping[str, Any], workplace: ToolContext) -> str:
     path = real(given["file_path"], workplace)
     with _failing(path):
-        said, mtime = await to_the_end(
+        said, mtime = await finish_despite_cancel(
             _in_time(_write, path, given["content"].encode(), workplace.seen.get(path))
         )
     workplace.seen[path] = mtime
     return said
 
 
-async def edit(given: Mapping[str, Any], workplace: Workplace) -> str:
+async def edit(given: Mapping[str, Any], workplace: ToolContext) -> str:
     path = real(given["file_path"], workplace)
     old, new, everywhere = given["old_string"], given["new_string"], given.get("replace_all", False)
     with _failing(path):
-        said, mtime = await to_the_end(_in_time(_edit, path, old, new, everywhere, workplace.seen.get(path)))
+        said, mtime = await finish_despite_cancel(
+            _in_time(_edit, path, old, new, everywhere, workplace.seen.get(path))
+        )
     workplace.seen[path] = mtime
     return said
 
@@ -97,7 +99,7 @@ def _failing(path: str) -> Iterator[None]:
 
 async def _in_time(function: Callable[..., T], *arguments: object) -> T:
     async with asyncio.timeout(SECONDS):
-        return await in_thread(function, *arguments)
+        return await run_in_thread(function, *arguments)
 
 
 def _read(path: str, first: int, count: int) -> tuple[str, float]:

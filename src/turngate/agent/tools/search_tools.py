@@ -9,10 +9,10 @@ from typing import Any
 
 from turngate.agent.tools import search_process as search
 from turngate.agent.tools.arguments import real
-from turngate.agent.tools.base import ToolFailed, Workplace, spec
-from turngate.core.text import cut_in_the_middle
-from turngate.ports import Live
-from turngate.runners import passable
+from turngate.agent.tools.base import ToolContext, ToolFailed, spec
+from turngate.core.text import truncate_middle
+from turngate.ports import RunContext
+from turngate.runners import sanitize_env
 from turngate.shells.process import run_process
 
 SECONDS = 30.0
@@ -54,7 +54,7 @@ GREP = spec(
 )
 
 
-async def glob(given: Mapping[str, Any], workplace: Workplace) -> str:
+async def glob(given: Mapping[str, Any], workplace: ToolContext) -> str:
     root = given.get("path", workplace.project)
     pattern = given["pattern"].removeprefix(root.rstrip("/") + "/")
     if os.path.isabs(pattern) or ".." in pattern.split("/"):
@@ -62,18 +62,20 @@ async def glob(given: Mapping[str, Any], workplace: Workplace) -> str:
     return await _searched({"tool": "Glob", **given, "pattern": pattern}, workplace) or "No files found"
 
 
-async def grep(given: Mapping[str, Any], workplace: Workplace) -> str:
+async def grep(given: Mapping[str, Any], workplace: ToolContext) -> str:
     return await _searched({"tool": "Grep", **given}, workplace) or "No matches found"
 
 
-async def _searched(given: Mapping[str, Any], workplace: Workplace) -> str:
+async def _searched(given: Mapping[str, Any], workplace: ToolContext) -> str:
     asked = {"path": workplace.project, **given}
     real(asked["path"], workplace)
     argv = (sys.executable, "-I", "-S", "-W", "ignore", "-X", "utf8", search.__file__)
-    env = passable(dict(workplace.environ))
+    env = sanitize_env(dict(workplace.environ))
     try:
         async with asyncio.timeout(SECONDS):
-            exited = await run_process(argv, cwd="/", env=env, stdin=json.dumps(asked).encode(), live=Live())
+            exited = await run_process(
+                argv, cwd="/", env=env, stdin=json.dumps(asked).encode(), live=RunContext()
+            )
     except TimeoutError:
         raise ToolFailed(f"the search was ended after {SECONDS:g} s: make it narrower") from None
     except OSError as error:
@@ -81,4 +83,4 @@ async def _searched(given: Mapping[str, Any], workplace: Workplace) -> str:
     if exited.code != 0:
         raise ToolFailed(exited.stderr.rstrip("\n").rpartition("\n")[2] or f"exit code {exited.code}")
     found = exited.stdout
-    return cut_in_the_middle(found, MOST_OUTPUT, None) if len(found) > MOST_OUTPUT else found
+    return truncate_middle(found, MOST_OUTPUT, None) if len(found) > MOST_OUTPUT else found

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from turngate.agent.tools.base import ToolFailed, Workplace, spec
+from turngate.agent.tools.base import ToolContext, ToolFailed, spec
 
 ABOUT = (
     "Starts a subagent that works on a task of its own and gives its report back. It knows nothing of this conversation, "
@@ -23,10 +23,10 @@ TASK = spec(
     },
     needs=("prompt",),
 )
-ALIASES = {"Agent": "Task"}
+ALIASES = {"SessionBase": "Task"}
 
 
-async def start(given: Mapping[str, Any], workplace: Workplace) -> Any:
+async def start(given: Mapping[str, Any], workplace: ToolContext) -> Any:
     if workplace.start_child is None:
         raise ToolFailed("no subagent can be started here")
     return await workplace.start_child(given)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from turngate.agent.tools.base import Asked, Workplace, spec
+from turngate.agent.tools.base import ToolContext, UserQuestion, spec
 
 _MARKS = {"pending": "[ ]", "in_progress": "[>]", "completed": "[x]"}
 
@@ -42,11 +42,11 @@ ASK_USER = spec(
 )
 
 
-async def write_todos(given: Mapping[str, Any], workplace: Workplace) -> str:
+async def write_todos(given: Mapping[str, Any], workplace: ToolContext) -> str:
     workplace.todos = [dict(todo) for todo in given["todos"]]
     lines = [f"{_MARKS[todo['status']]} {todo['content']}" for todo in workplace.todos]
     return "\n".join(lines) or "(the list is empty)"
 
 
-async def ask_user(given: Mapping[str, Any], _workplace: Workplace) -> str:
-    raise Asked(given["question"], tuple(given.get("options", ())))
+async def ask_user(given: Mapping[str, Any], _workplace: ToolContext) -> str:
+    raise UserQuestion(given["question"], tuple(given.get("options", ())))

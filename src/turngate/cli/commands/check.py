@@ -10,7 +10,7 @@ from turngate.cli.project import project_folder
 from turngate.core.hooks import AgentHook, PromptHook
 from turngate.core.settings import Problem, Rule, Settings
 from turngate.errors import UsageError
-from turngate.models.resolve import Judges
+from turngate.models.resolve import JudgeModels
 from turngate.settings.lint import lint
 from turngate.settings.load import load_settings
 from turngate.settings.paths import script_places, settings_places
@@ -56,7 +56,7 @@ def _note(rule: Rule, message: str) -> Problem:
 
 def _unanswered(settings: Settings) -> Iterator[Problem]:
     """Prompt and agent hooks whose model is not there; whoever runs a session has another one."""
-    judges = Judges(settings.judge)
+    judges = JudgeModels(settings.judge)
     for rule in settings.rules:
         if isinstance(rule.hook, PromptHook | AgentHook) and rule.hook.enabled:
             try:

@@ -10,7 +10,7 @@ import sys
 import tempfile
 
 from turngate.agent.session import Session
-from turngate.cli.signals import interruptible
+from turngate.cli.signals import run_until_signal
 from turngate.core.session_events import (
     Continuation,
     HookFinished,
@@ -86,7 +86,7 @@ def script(project: str) -> dict[str, object]:
 
 
 def run(_: argparse.Namespace) -> int:
-    ended = interruptible(_story())
+    ended = run_until_signal(_story())
     return 128 + ended if isinstance(ended, signal.Signals) else ended
 
 

@@ -10,7 +10,7 @@ from turngate.cli.project import project_folder
 from turngate.core.constants import IN_HOOK
 from turngate.core.event_fields import checked
 from turngate.errors import UsageError
-from turngate.settings.quick_check import nothing_to_ask
+from turngate.settings.quick_check import has_no_hooks
 
 
 def run(options: argparse.Namespace) -> int:
@@ -23,7 +23,7 @@ def run(options: argparse.Namespace) -> int:
     if IN_HOOK in os.environ:
         _print_nested(options)
         return 0
-    if nothing_to_ask(project, options.event, options.dialect):
+    if has_no_hooks(project, options.event, options.dialect):
         _print_nothing(options)
         return 0
     # The engine is loaded only now: most stops of most projects have no hook.

@@ -8,7 +8,7 @@ import sys
 from typing import Any
 
 from turngate.cli.progress import tell_progress
-from turngate.cli.signals import interruptible
+from turngate.cli.signals import run_until_signal
 from turngate.core.constants import EVENTS, STOP_EVENTS
 from turngate.core.events import Event
 from turngate.core.hook_input import read_event, verdict_json
@@ -28,11 +28,11 @@ from turngate.core.verdict import (
 )
 from turngate.engine import ask_hooks
 from turngate.journal import Journal, state_folder
-from turngate.models.resolve import Judges
+from turngate.models.resolve import JudgeModels
 from turngate.ports import World
 from turngate.settings.load import load_settings, lost
 from turngate.shells.local import LocalShell
-from turngate.stop_hooks import new_world
+from turngate.stop_hooks import make_world
 
 ALLOWED, GOES_ON, HALTED, UNENFORCED = 0, 10, 11, 13
 
@@ -42,9 +42,9 @@ def fire(options: argparse.Namespace, project: str, told: dict[str, Any]) -> int
     settings = load_settings(project, dialect=options.dialect)
     event = read_event(options.event, told, cwd=project)
     journal = Journal(state_folder())
-    judges = Judges(settings.judge)
-    world = new_world(LocalShell(), project, settings, journal, judges)
-    ended = interruptible(_ask(event, settings, world, judges))
+    judges = JudgeModels(settings.judge)
+    world = make_world(LocalShell(), project, settings, journal, judges)
+    ended = run_until_signal(_ask(event, settings, world, judges))
     journal.close()
     if isinstance(ended, signal.Signals):
         print(f"turngate: {ended.name}, nothing was decided and no hook is left running", file=sys.stderr)
@@ -76,7 +76,7 @@ def _exit_code(verdict: Verdict, settings: Settings, *, strict: bool, broken: bo
     return UNENFORCED if strict and (broken or unenforced(verdict.runs, settings.dialect)) else ALLOWED
 
 
-async def _ask(event: Event, settings: Settings, world: World, judges: Judges) -> tuple[Verdict, int]:
+async def _ask(event: Event, settings: Settings, world: World, judges: JudgeModels) -> tuple[Verdict, int]:
     asked: list[str] = []
 
     def watch(rule: Rule, run: HookRun | None) -> None:

@@ -11,7 +11,7 @@ from typing import Any, BinaryIO
 
 from turngate.agent.transcript import usable
 from turngate.errors import UsageError
-from turngate.journal import JOURNAL, OLDER, is_still, open_plain, session_folder, state_folder
+from turngate.journal import JOURNAL, OLDER, is_same_file, open_regular_file, session_folder, state_folder
 
 
 def run(options: argparse.Namespace) -> int:
@@ -66,7 +66,7 @@ class Tail:
         for path in (self._older, self._newest):
             with contextlib.suppress(OSError):
                 if not self._is_open(path):
-                    opened = open(open_plain(path, os.O_RDONLY), "rb")  # noqa: SIM115 - read on and on
+                    opened = open(open_regular_file(path, os.O_RDONLY), "rb")  # noqa: SIM115 - read on and on
                     self.close()
                     self._file, self._half = opened, b""
                     return True
@@ -77,7 +77,7 @@ class Tail:
             self._file.close()
 
     def _is_open(self, path: str) -> bool:
-        return self._file is not None and is_still(path, self._file.fileno())
+        return self._file is not None and is_same_file(path, self._file.fileno())
 
 
 def _folder(session: str | None) -> str:

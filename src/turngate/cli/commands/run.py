@@ -13,13 +13,13 @@ from importlib import import_module
 from typing import Any
 
 from turngate.agent.session import Session
-from turngate.agent.session_store import chat_path, list_sessions
+from turngate.agent.session_store import list_sessions, main_transcript_path
 from turngate.agent.tools import TOOLS
 from turngate.cli.main import LOST
 from turngate.cli.progress import CLEAR, tell_progress
 from turngate.cli.project import project_folder
 from turngate.cli.signals import run_loop
-from turngate.cli.stdin import prompt_from_stdin
+from turngate.cli.stdin import read_prompt_from_stdin
 from turngate.cli.terminal.format import clean
 from turngate.core.constants import EVENTS
 from turngate.core.hook_input import run_json, unenforced_json
@@ -48,7 +48,7 @@ UNENFORCED = 13
 def run(options: argparse.Namespace) -> int:
     project = project_folder(options.project)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # inherited as ignored, every exit code would be lost
-    prompt = prompt_from_stdin() if options.prompt == "-" else options.prompt
+    prompt = read_prompt_from_stdin() if options.prompt == "-" else options.prompt
     if options.print and not (prompt or "").strip():
         raise UsageError("-p needs a prompt; give it as an argument, or - to read it from stdin")
     start = _start(options, project, load_settings(project, dialect=options.dialect))
@@ -72,7 +72,7 @@ def _start(options: argparse.Namespace, project: str, settings: Settings) -> Cal
 
 
 def _check_tools(names: list[str]) -> None:
-    known = dict.fromkeys((*TOOLS, "Task", "Agent"))
+    known = dict.fromkeys((*TOOLS, "Task", "SessionBase"))
     for name in names:
         if name not in known:
             raise UsageError(f"--allow {name}: there is no such tool; there are {', '.join(known)}")
@@ -95,14 +95,15 @@ def _session_id(options: argparse.Namespace, project: str) -> str | None:
     if not options.resume:
         return named
     if named:
-        if not os.path.lexists(chat_path(state_folder(), named, options.dialect)):
+        if not os.path.lexists(main_transcript_path(state_folder(), named, options.dialect)):
             raise UsageError(f"there is no session {named} to resume; `turngate sessions` lists them")
         return named
     state = state_folder()
     known = [
         listed
         for listed in list_sessions(state)
-        if listed.project == project and listed.path == chat_path(state, listed.session_id, options.dialect)
+        if listed.project == project
+        and listed.path == main_transcript_path(state, listed.session_id, options.dialect)
     ]
     if not known:
         raise UsageError(f"there is no session of {project} to resume; `turngate sessions` lists all of them")

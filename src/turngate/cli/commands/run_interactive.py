@@ -11,7 +11,7 @@ from turngate.agent.session import Session
 from turngate.cli.main import LOST
 from turngate.cli.terminal.chat import Conversation
 from turngate.cli.terminal.plain_ui import Plain
-from turngate.cli.terminal.ui import Face
+from turngate.cli.terminal.ui import TerminalUI
 from turngate.errors import UsageError
 from turngate.journal import state_folder
 
@@ -47,7 +47,7 @@ async def _talk(start: Callable[..., Session], first: str | None) -> int:
     return code
 
 
-def _face(state: str) -> Face:
+def _face(state: str) -> TerminalUI:
     """A screen where there is one, else plain lines."""
     if not (os.isatty(0) and os.isatty(1)) or os.environ.get("TERM", "dumb") == "dumb":
         return Plain()
@@ -62,5 +62,5 @@ def _face(state: str) -> Face:
             "pip install 'turngate[agent]' brings it"
         )
         return face
-    screen: Face = module.Screen(os.path.join(state, "history"))
+    screen: TerminalUI = module.Screen(os.path.join(state, "history"))
     return screen

@@ -12,12 +12,12 @@ from importlib import import_module
 from turngate.agent.transcript import usable
 from turngate.cli.commands.runs_format import chain_json, listing, story
 from turngate.cli.commands.runs_summary import Chain, chains, shortest
-from turngate.cli.stdin import prompt_from_stdin
+from turngate.cli.stdin import read_prompt_from_stdin
 from turngate.core.subagent_run import LIVING, Run
 from turngate.errors import RegistryError, UsageError
 from turngate.journal import state_folder
-from turngate.subagents.registry import FILE, Registry, is_gone
-from turngate.subagents.steering import check_steer, steer_mark
+from turngate.subagents.registry import FILE, Registry, owner_is_gone
+from turngate.subagents.steering import check_steer, mark_for_steer
 
 NOBODY = "there are no runs of subagents; a session starts one with its tool Task"
 BY_HAND = "killed by hand"
@@ -108,7 +108,7 @@ def _wanted(registry: Registry, start: str) -> Chain:
 
 
 def _steer(options: argparse.Namespace) -> int:
-    prompt = prompt_from_stdin() if options.prompt == "-" else options.prompt
+    prompt = read_prompt_from_stdin() if options.prompt == "-" else options.prompt
     with _filled() as registry:
         chain = _wanted(registry, options.id)
         if chain.last.state == "steering":
@@ -116,7 +116,7 @@ def _steer(options: argparse.Namespace) -> int:
         if chain.last.state not in LIVING:
             raise _finished(chain)
         check_steer(chain.last, prompt, by="user", since=_since_steered(chain.last))
-        steer_mark(registry, chain.last, prompt)
+        mark_for_steer(registry, chain.last, prompt)
     print(f"steered  {chain.id[:8]}  {chain.what}")
     if chain.left:
         print(
@@ -141,7 +141,7 @@ def _kill(options: argparse.Namespace) -> int:
         )
     with _filled() as registry:
         killed = _killed_all(registry, options.id) if options.every else _killed(registry, options.id)
-        left = [run for run in killed if is_gone(registry.state, run.owner)]
+        left = [run for run in killed if owner_is_gone(registry.state, run.owner)]
     for run in sorted(killed, key=lambda run: (run.depth, run.created)):
         print(f"killed  {run.chain[:8]}  {Chain((run,)).what}")
     if left:

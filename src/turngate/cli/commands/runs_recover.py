@@ -10,12 +10,12 @@ from collections import Counter
 from collections.abc import Sequence
 
 from turngate.agent.session import Session
-from turngate.aio import in_thread, to_the_end
+from turngate.aio import finish_despite_cancel, run_in_thread
 from turngate.cli.commands.run import find_model
 from turngate.cli.commands.runs import register
 from turngate.cli.commands.runs_summary import Chain, chains, plain
 from turngate.cli.project import project_folder
-from turngate.cli.signals import interruptible
+from turngate.cli.signals import run_until_signal
 from turngate.core.constants import IN_HOOK
 from turngate.core.session_events import Notice, SessionEvent, SubagentFinished, SubagentRedirected
 from turngate.errors import UsageError
@@ -42,7 +42,7 @@ def recover(options: argparse.Namespace) -> int:
         raise UsageError("this was started from a hook, where no gate is asked: recover them outside of it")
     if ours:
         telling = _Telling(ours)
-        caught = interruptible(_work(_host(options, project, ours, telling), telling))
+        caught = run_until_signal(_work(_host(options, project, ours, telling), telling))
         telling.wipe()
         still = _tell_end(ours)
     else:
@@ -88,7 +88,7 @@ async def _work(host: Session, telling: "_Telling") -> None:
         await _until_nothing_is_open(await host.family.supervisor(), host.project)
     finally:
         progress.cancel()
-        await to_the_end(_close(host))
+        await finish_despite_cancel(_close(host))
 
 
 async def _until_nothing_is_open(supervisor: Supervisor, project: str) -> None:
@@ -96,7 +96,7 @@ async def _until_nothing_is_open(supervisor: Supervisor, project: str) -> None:
     for _ in range(LOOKS):
         await supervisor.recover()
         await supervisor.idle()
-        known = await in_thread(chains, supervisor.registry)
+        known = await run_in_thread(chains, supervisor.registry)
         if not any(
             chain.open
             and chain.project == project
@@ -112,7 +112,7 @@ async def _close(host: Session) -> None:
     await host.family.close()
     await host.world.close(host.settings.dialect.background_grace)
     await host.model.close()
-    await in_thread(host.journal.close)
+    await run_in_thread(host.journal.close)
 
 
 # What is said

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from turngate.core.subagent_run import LIVING, OPEN, Run
-from turngate.subagents.registry import Registry, is_gone
+from turngate.subagents.registry import Registry, owner_is_gone
 
 _STATES = {
     "waiting": "waits",
@@ -89,7 +89,7 @@ def chains(registry: Registry) -> list[Chain]:
     """Every child that the register knows, the newest last."""
     every = sorted(registry.all(), key=lambda run: run.chain)
     grouped = [tuple(group) for _, group in itertools.groupby(every, key=lambda run: run.chain)]
-    living = {owner: not is_gone(registry.state, owner) for owner in {run.owner for run in every}}
+    living = {owner: not owner_is_gone(registry.state, owner) for owner in {run.owner for run in every}}
     found = [Chain(_in_turn(runs)) for runs in grouped]
     marked = [Chain(chain.runs, left=chain.open and not living[chain.last.owner]) for chain in found]
     return sorted(marked, key=lambda chain: (chain.began, chain.id))

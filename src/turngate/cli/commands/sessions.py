@@ -7,7 +7,7 @@ import time
 from turngate.agent.session_store import list_sessions, prune
 from turngate.agent.transcript import message_of, read_records
 from turngate.cli.project import project_folder
-from turngate.core.messages import Reply, Results, Said
+from turngate.core.messages import Reply, ToolResults, UserMessage
 from turngate.errors import UsageError
 from turngate.journal import state_folder
 from turngate.settings.load import load_settings
@@ -48,14 +48,14 @@ def _show(options: argparse.Namespace) -> int:
     for record in read_records(path):
         shown = True
         match message_of(record):
-            case Said(text, origin):
+            case UserMessage(text, origin):
                 print(f"{'you' if origin == 'user' else origin}: {text}")
             case Reply() as reply:
                 for text in reply.texts:
                     print(f"agent: {text}")
                 for use in reply.tool_uses:
                     print(f"  {use.name} {json.dumps(dict(use.input), ensure_ascii=False)[:200]}")
-            case Results(results):
+            case ToolResults(results):
                 for result in results:
                     print(
                         f"  {'failed' if result.is_error else 'ok'}: {' '.join(result.content.split())[:200]}"

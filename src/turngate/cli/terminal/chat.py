@@ -10,7 +10,7 @@ from typing import Any, assert_never
 from turngate.agent.compaction import compact
 from turngate.agent.session import Session
 from turngate.cli.terminal import format as words
-from turngate.cli.terminal.ui import Doing, Face
+from turngate.cli.terminal.ui import Activity, TerminalUI
 from turngate.core.constants import STOP_EVENTS
 from turngate.core.messages import ToolUse
 from turngate.core.session_events import (
@@ -41,7 +41,7 @@ LATE = 0.5  # seconds; a Ctrl-C so soon after a turn's end was meant for the tur
 class Conversation:
     """What the user says is worked on, one thing after another, and what happens is shown."""
 
-    def __init__(self, face: Face, start: Callable[..., Session]) -> None:
+    def __init__(self, face: TerminalUI, start: Callable[..., Session]) -> None:
         self.face = face
         self.session = start(permit=self.permit, on_event=self.tell)
         self._jobs: deque[str] = deque()  # messages and commands, in the order in which they were said
@@ -56,7 +56,7 @@ class Conversation:
         self._question = ""
         self._one_question = asyncio.Lock()
         self._thought = 0.0  # seconds that the user took for an answer; they are not the tool's
-        self._doing: Doing | None = None  # the model or a tool
+        self._doing: Activity | None = None  # the model or a tool
         self._hooks: list[tuple[str, float]] = []  # those that run, and since when
         self._children: dict[str, str] = {}  # those that work, and what they are called
         self._cut: str | None = None  # what ran when the user interrupted
@@ -80,7 +80,9 @@ class Conversation:
     def _greet(self) -> None:
         settings = self.session.settings
         for problem in settings.problems:
-            if problem.severity != "note" and problem not in settings.unheard:  # which the session has said
+            if (
+                problem.severity != "note" and problem not in settings.not_loaded
+            ):  # which the session has said
                 self.face.say(f"! {problem}", "note")
         if self.face.for_people:
             past = f", {len(self.session.messages)} messages so far" if self.session.messages else ""
@@ -212,7 +214,7 @@ class Conversation:
             self._answer = None
             self.face.ask(None)
         self._thought = time.monotonic() - asked
-        self._doing = Doing(short, time.monotonic())
+        self._doing = Activity(short, time.monotonic())
         self._show()
         if answer == "always":
             self.session.allowed.add(name)
@@ -250,7 +252,7 @@ class Conversation:
             return
         self._interrupted = True
         self._cut = self._running.what if self._running and self._running.what not in MODEL else None
-        self.face.doing(Doing("interrupting", time.monotonic()))
+        self.face.doing(Activity("interrupting", time.monotonic()))
         if self._in_turn:
             self.session.interrupt()
         else:
@@ -334,7 +336,7 @@ class Conversation:
 
     def _now(self, what: str) -> None:
         if self._doing is None or self._doing.what != what:
-            self._doing = Doing(what, time.monotonic())
+            self._doing = Activity(what, time.monotonic())
             self._show()
 
     def _wait_for_children(self) -> None:
@@ -343,11 +345,11 @@ class Conversation:
             self._now(f"waiting for {', '.join(map(words.clean, self._children.values()))}")
 
     @property
-    def _running(self) -> Doing | None:
+    def _running(self) -> Activity | None:
         if not self._hooks:
             return self._doing
         names = ", ".join(words.clean(hook) for hook, _ in self._hooks)
-        return Doing(f"hook{'s' * (len(self._hooks) > 1)} {names}", self._hooks[0][1])
+        return Activity(f"hook{'s' * (len(self._hooks) > 1)} {names}", self._hooks[0][1])
 
     def _show(self) -> None:
         if self._running and not self._interrupted:

@@ -8,9 +8,9 @@ import os
 import sys
 from collections.abc import AsyncIterator
 
-from turngate.aio import in_thread
+from turngate.aio import run_in_thread
 from turngate.cli.terminal.format import clean
-from turngate.cli.terminal.ui import Doing, Ear, Look
+from turngate.cli.terminal.ui import Activity, InputHandler, Look
 
 STDIN = 0
 
@@ -35,7 +35,7 @@ class Plain:
             self._open_line = False
             print(flush=True)
 
-    def doing(self, doing: Doing | None) -> None:
+    def doing(self, doing: Activity | None) -> None:
         pass
 
     def ask(self, question: str | None) -> None:
@@ -49,7 +49,7 @@ class Plain:
             print("> ", end="", file=sys.stderr, flush=True)
         self._wanted.set()
 
-    async def listen(self, ear: Ear) -> None:
+    async def listen(self, ear: InputHandler) -> None:
         """From a pipe each line waits until the one before is answered; a person may type ahead."""
         lines = _lines()
         while True:
@@ -79,7 +79,7 @@ async def _lines() -> AsyncIterator[str]:
     rest = b""
     while True:
         try:
-            data = await in_thread(os.read, STDIN, 65536)
+            data = await run_in_thread(os.read, STDIN, 65536)
         except OSError:  # there is no input, or its terminal has gone
             data = b""
         *whole, rest = (rest + data).split(b"\n")

@@ -30,7 +30,7 @@ from prompt_toolkit.utils import get_cwidth
 from prompt_toolkit.widgets import SearchToolbar
 
 from turngate.cli.terminal.format import clean, permission
-from turngate.cli.terminal.ui import Doing, Ear, Look
+from turngate.cli.terminal.ui import Activity, InputHandler, Look
 
 TICK = 0.15  # seconds between two pictures of the clock
 KEPT = 1000  # messages in the history
@@ -51,9 +51,9 @@ class Screen:
         self._wheel = WHEEL if "utf" in self._output.encoding().lower() else "|/-\\"
         self._buffer = Buffer(multiline=True, history=Past(history))
         self._search = SearchToolbar()
-        self._ear: Ear | None = None
+        self._ear: InputHandler | None = None
         self._line = ""  # the last line of an answer, while it grows
-        self._doing: Doing | None = None
+        self._doing: Activity | None = None
         self._question: str | None = None
         self._draft: Document | None = None  # what was being typed when a question came
         self._app: Application[None] = Application(
@@ -80,7 +80,7 @@ class Screen:
             line, self._line = self._line, ""
             self._print(line, "plain")
 
-    def doing(self, doing: Doing | None) -> None:
+    def doing(self, doing: Activity | None) -> None:
         if doing is None:
             self._erase()  # the room of the status line is given back
         self._doing = doing
@@ -100,7 +100,7 @@ class Screen:
     def ready(self) -> None:
         self._app.invalidate()
 
-    async def listen(self, ear: Ear) -> None:
+    async def listen(self, ear: InputHandler) -> None:
         self._ear = ear
         ticking = asyncio.create_task(self._tick())
         try:

@@ -7,7 +7,7 @@ Look = Literal["plain", "dim", "note", "loud", "you"]
 
 
 @dataclass(frozen=True)
-class Doing:
+class Activity:
     """What runs now, and since when."""
 
     what: str
@@ -15,7 +15,7 @@ class Doing:
     waiting: int = 0  # messages that wait for their answer
 
 
-class Ear(Protocol):
+class InputHandler(Protocol):
     """Who listens to the user."""
 
     @property
@@ -36,7 +36,7 @@ class Ear(Protocol):
     def leave(self, code: int = 0) -> None: ...
 
 
-class Face(Protocol):
+class TerminalUI(Protocol):
     """A screen with a line that lives, or plain lines."""
 
     for_people: bool  # somebody sits there and reads
@@ -51,7 +51,7 @@ class Face(Protocol):
 
     def end_stream(self) -> None: ...
 
-    def doing(self, doing: Doing | None) -> None: ...
+    def doing(self, doing: Activity | None) -> None: ...
 
     def ask(self, question: str | None) -> None:
         """The next line answers this; None: no longer."""
@@ -61,6 +61,6 @@ class Face(Protocol):
         """The next message is wanted."""
         ...
 
-    async def listen(self, ear: Ear) -> None:
+    async def listen(self, ear: InputHandler) -> None:
         """Tells what the user says until there is nothing more; cancelled, it leaves the terminal as it was."""
         ...

@@ -9,7 +9,7 @@ import urllib.parse
 from collections.abc import Iterator
 
 from turngate.errors import RegistryError
-from turngate.journal import make_private
+from turngate.journal import make_private_dir
 from turngate.subagents.registry.rows import INDEXES, IS_OPEN, NAMES, TABLE, column
 
 FILE = "registry.db"
@@ -74,7 +74,7 @@ def _set_aside(path: str, why: str) -> str:
 
 @contextlib.contextmanager
 def _alone(path: str) -> Iterator[None]:
-    make_private(os.path.dirname(path))
+    make_private_dir(os.path.dirname(path))
     fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(fd, fcntl.LOCK_EX)
@@ -90,7 +90,7 @@ def _look_through(db: sqlite3.Connection, path: str) -> None:
             raise sqlite3.DatabaseError(said)
 
 
-def owners_of(state: str, project: str) -> list[str]:
+def owners_with_open_runs(state: str, project: str) -> list[str]:
     """Who has open runs of a project; only looks, and a register that can not be read has none."""
     try:
         path = urllib.parse.quote(os.path.join(state, FILE))

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from turngate.errors import RegistryError
-from turngate.journal import make_private
+from turngate.journal import make_private_dir
 from turngate.subagents.registry.rows import new_id
 
 OWNERS = "owners"  # their folder in the state folder
@@ -25,7 +25,7 @@ class Owner:
     def take(self) -> None:
         path = os.path.join(self.folder, self.id)
         try:
-            make_private(self.folder)
+            make_private_dir(self.folder)
             self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
             fcntl.flock(self._fd, fcntl.LOCK_EX)
         except OSError as error:
@@ -65,6 +65,6 @@ def gone(folder: str, owner: str) -> Iterator[Literal["died", "left"] | None]:
         os.close(fd)
 
 
-def is_gone(state: str, owner: str) -> bool:
+def owner_is_gone(state: str, owner: str) -> bool:
     with gone(os.path.join(state, OWNERS), owner) as how:
         return how is not None

@@ -15,7 +15,7 @@ from typing import Any
 
 from turngate.core.messages import Usage
 from turngate.core.subagent_run import LIVING, OPEN, EndedOutcome, Run
-from turngate.errors import RegistryError, StillAtWork
+from turngate.errors import RegistryError, SubagentBusy
 from turngate.subagents.registry.database import FILE, opened
 from turngate.subagents.registry.owners import OWNERS, gone
 from turngate.subagents.registry.rows import (
@@ -372,7 +372,7 @@ class Registry:
     def _need(self, statement: str, values: Mapping[str, Any]) -> Run:
         changed = self._change(statement, values)
         if changed is None:
-            raise StillAtWork("this subagent still works; wait for its report")
+            raise SubagentBusy("this subagent still works; wait for its report")
         return changed
 
     def _change(self, statement: str, values: Mapping[str, Any]) -> Run | None:
