@@ -11,7 +11,8 @@ from typing import NamedTuple
 
 import pytest
 
-from tests.agent.make import shown
+from tests.support.paths import ROOT
+from tests.support.sessions import shown
 from turngate import (
     AgentHook,
     CallbackHook,
@@ -32,7 +33,6 @@ from turngate import Block as Refusal
 from turngate.core.dialect import TURNGATE
 from turngate.models.resolve import JudgeModels
 
-ROOT = Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 FENCE = re.compile(r"^```(\w+)(?: (\S+))?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 SECONDS = re.compile(r" +\d+\.\d\d s ")

@@ -11,7 +11,16 @@ from typing import Any
 
 import pytest
 
-from tests.make import ask, rule, settings, stop_event, stop_hooks, subagent_stop, world, write_settings
+from tests.support.builders import (
+    ask,
+    rule,
+    settings,
+    stop_event,
+    stop_hooks,
+    subagent_stop,
+    world,
+    write_settings,
+)
 from turngate.core.decisions import Advise, Allow, Block, Fault
 from turngate.core.dialect import CLAUDE, MUX
 from turngate.core.events import StopEvent, StopHookInput

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from examples.plugins import test_runner_gate as example
 
+from tests.support.paths import ROOT
 from turngate import (
     Plugins,
     ScriptedModel,
@@ -21,7 +22,6 @@ from turngate import (
 )
 from turngate.core.session_events import SessionEvent, SubagentRedirected
 
-ROOT = Path(__file__).resolve().parent.parent
 PROMPT = (
     "You indicated completion but the test results are not confirmed. "
     "Please run the test suite and report the results."

@@ -10,7 +10,9 @@ from typing import Any
 
 import pytest
 
-from tests.agent.make import (
+from tests.support.builders import rule, stop_hooks, write_settings
+from tests.support.paths import SEEDS
+from tests.support.sessions import (
     KEEP,
     REFUSE,
     Actor,
@@ -27,7 +29,6 @@ from tests.agent.make import (
     seen,
     shown,
 )
-from tests.make import rule, stop_hooks, write_settings
 from turngate import agent as agent_package
 from turngate.agent.session import Session
 from turngate.core.decisions import Block
@@ -717,7 +718,7 @@ def test_a_hook_may_use_the_home_folder_and_globs_of_the_project(project: Path, 
 
 @pytest.mark.req("S3-45")
 def test_document_000s_own_hook_blocks_with_exit_two(project: Path) -> None:
-    hook = Path(__file__).parents[1] / "data" / "seeds" / "000_exit_2.sh"
+    hook = SEEDS / "000_exit_2.sh"
     write_settings(project, "mux", stop_hooks(f"[ -e once ] || {{ touch once; bash {hook}; }}"))
     agent = configured(project, "answer {n}")
     agent.play()

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.conformance.replay import Case, Stage, recorded, replay
+from tests.support.replay import Case, Stage, recorded, replay
 
 HERE = Path(__file__).parent
 CASES: dict[str, Case] = {

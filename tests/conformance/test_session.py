@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.anthropic_server import AnthropicServer, playing
-from tests.conformance.replay import (
+from tests.conformance.test_claude import CASES, DIFFERENT, LATER, REPLAYED
+from tests.support.replay import (
     Case,
     Stage,
     as_child,
@@ -18,8 +18,8 @@ from tests.conformance.replay import (
     replay_session,
     who_asks,
 )
-from tests.conformance.test_claude import CASES, DIFFERENT, LATER, REPLAYED
-from tests.http_server import answering
+from tests.support.servers.anthropic import AnthropicServer, playing
+from tests.support.servers.http import answering
 
 IN_A_SESSION = [*REPLAYED, *LATER["2"], *LATER["3"], *LATER["4"]]
 

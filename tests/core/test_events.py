@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from tests.make import stop_event
+from tests.support.builders import stop_event
 from turngate.core.events import PreToolUse, Subagent
 
 

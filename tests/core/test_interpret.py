@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.make import rule
+from tests.support.builders import rule
 from turngate.core.decisions import Advise, Allow, Block, Decision, Fault, Halt
 from turngate.core.dialect import CLAUDE, MUX, TURNGATE
 from turngate.core.hooks import CommandHook

@@ -2,7 +2,7 @@ import time
 
 import pytest
 
-from tests.make import subagent_stop
+from tests.support.builders import subagent_stop
 from turngate.core.hooks import CommandHook
 from turngate.core.matcher import COMMON, Expression, InvalidMatcher, read_matcher
 from turngate.core.plan import Plan, matches, plan

@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from tests.make import rule, settings, stop_event, subagent_stop
+from tests.support.builders import rule, settings, stop_event, subagent_stop
 from turngate.core.dialect import CLAUDE, TURNGATE
 from turngate.core.events import Event, PreToolUse
 from turngate.core.hooks import AgentHook, CallbackHook, CommandHook, Hook, HttpHook, PromptHook

@@ -1,6 +1,6 @@
 import pytest
 
-from tests.make import rule, run
+from tests.support.builders import rule, run
 from turngate.core.decisions import Advise, Allow, Block, Fault, Halt
 from turngate.core.dialect import CLAUDE, MUX, TURNGATE
 from turngate.core.hooks import CommandHook

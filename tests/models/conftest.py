@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.models.make import REQUEST, Exchange, Point, Provider
+from tests.support.providers import REQUEST, Exchange, Point, Provider
 from turngate.core.messages import Message, ModelRequest
 
 

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from pydantic_ai import exceptions
 
-from tests.anthropic_server import AnthropicServer, Script, playing
-from tests.model_server import Json
-from tests.models.make import KEY, REQUEST, Exchange, Point, Provider, begins
+from tests.support.providers import KEY, REQUEST, Exchange, Point, Provider, begins
+from tests.support.servers.anthropic import AnthropicServer, Script, playing
+from tests.support.servers.model import Json
 from turngate.core.messages import (
     ModelRequest,
     Reply,

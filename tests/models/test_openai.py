@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from tests.agent.make import refuse
-from tests.make import rule
-from tests.model_server import Json
-from tests.models.make import KEY, Exchange, Point, Provider, begins
-from tests.openai_server import OpenAIServer, playing
+from tests.support.builders import rule
+from tests.support.providers import KEY, Exchange, Point, Provider, begins
+from tests.support.servers.model import Json
+from tests.support.servers.openai import OpenAIServer, playing
+from tests.support.sessions import refuse
 from turngate.agent.session import Session
 from turngate.core.messages import (
     Reply,

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.make import script, settings
+from tests.support.builders import script, settings
 from turngate.core.dialect import CLAUDE, DIALECTS, MUX, TURNGATE, Dialect
 from turngate.core.hooks import AgentHook, CommandHook, Hook, HttpHook, PromptHook
 from turngate.core.settings import Problem, Rule, Settings

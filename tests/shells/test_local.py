@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.make import ask, script, settings, stop_event, subagent_stop, world
+from tests.support.builders import ask, script, settings, stop_event, subagent_stop, world
 from turngate.core.dialect import CLAUDE, MUX, TURNGATE, Dialect
 from turngate.core.hooks import CommandHook
 from turngate.core.reports import Exited, Report

@@ -15,7 +15,8 @@ from typing import Any
 
 import pytest
 
-from tests.make import ask, script
+from tests.support.builders import ask, script
+from tests.support.paths import ROOT
 from turngate.core.decisions import Block, Fault
 from turngate.core.hooks import CallbackHook, CommandHook, Hook
 from turngate.core.reports import Broke, Exited
@@ -182,7 +183,7 @@ def test_a_program_that_ignores_its_children_gets_faults_and_no_invented_codes(t
     program = """
         import asyncio, signal, sys
         from pathlib import Path
-        from tests.make import ask
+        from tests.support.builders import ask
         from turngate.core.verdict import said
 
         signal.signal(signal.SIGCHLD, signal.SIG_IGN)
@@ -201,7 +202,7 @@ def test_the_tree_is_ended_although_no_thread_can_be_started(tmp_path: Path) -> 
     program = """
         import asyncio, resource, sys
         from pathlib import Path
-        from tests.make import ask
+        from tests.support.builders import ask
         from turngate.core.hooks import CommandHook
         from turngate.core.verdict import outcome
 
@@ -226,7 +227,7 @@ def test_the_tree_is_ended_although_no_thread_can_be_started(tmp_path: Path) -> 
 
 def _in_python(program: str, *args: str) -> str:
     """What a program printed that does to itself what no test should do to the others."""
-    root = Path(__file__).parents[2]
+    root = ROOT
     command = [sys.executable, "-c", textwrap.dedent(program), *args]
     ended = subprocess.run(command, cwd=root, capture_output=True, text=True, timeout=30, check=False)
     assert (ended.returncode, ended.stderr) == (0, "")

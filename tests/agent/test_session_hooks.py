@@ -1,0 +1,789 @@
+"""The other events of a session: what their hooks are told, and what they can do."""
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.builders import rule, stop_hooks, write_settings
+from tests.support.sessions import (
+    KEEP,
+    Actor,
+    actor,
+    configured,
+    hang,
+    lines,
+    lives,
+    on_first,
+    records,
+    refuse,
+    say,
+    seen,
+    specific,
+)
+from turngate.agent.compaction import compact
+from turngate.agent.session import Session
+from turngate.agent.session_base import PermissionMode
+from turngate.core.dialect import MUX
+from turngate.core.events import OTHER_EVENTS
+from turngate.core.hooks import CommandHook
+from turngate.core.messages import ModelRequest, Reply, ToolResult, ToolResults, ToolUse, UserMessage
+from turngate.core.session_events import HookStarted, Notice, TextDelta, TurnResult
+from turngate.core.settings import Rule
+from turngate.core.verdict import outcome
+
+
+def bash(command: str, **more: Any) -> dict[str, Any]:
+    return {"tool": "Bash", "input": {"command": command}, **more}
+
+
+def results(request: ModelRequest) -> list[ToolResult]:
+    return [r for message in request.messages if isinstance(message, ToolResults) for r in message.results]
+
+
+def one_result(agent: Actor) -> tuple[bool, str]:
+    """How the only tool of a turn ended: did it fail, and what was the model told?"""
+    [result] = results(agent.model.requests[-1])
+    return result.is_error, result.content
+
+
+# SessionStart
+
+
+@pytest.mark.req("S3-06")
+def test_a_session_says_how_it_starts(project: Path) -> None:
+    rules = [rule(KEEP, "SessionStart")]
+
+    async def start_reset_and_sum_up(agent: Actor) -> None:
+        async with agent.session:
+            await agent.session.send("one")
+            await agent.session.reset()
+            await agent.session.send("two")
+            await compact(agent.session, "manual")
+
+    asyncio.run(start_reset_and_sum_up(actor(project, rules=rules, session_id="s")))
+    actor(project, rules=rules, session_id="s").play("three")
+    assert seen(project, "hook_event_name", "source", "model") == [
+        ("SessionStart", source, "scripted:script") for source in ("startup", "clear", "compact", "resume")
+    ]
+
+
+@pytest.mark.req("S3-06")
+def test_a_matcher_chooses_the_kind_of_start(project: Path) -> None:
+    rules = [
+        rule(KEEP, "SessionStart", matcher="resume|clear"),
+        rule("tee -a seen", "SessionStart", matcher="^start"),
+    ]
+    actor(project, rules=rules, session_id="s").play("one")
+    actor(project, rules=rules, session_id="s").play("two")
+    assert seen(project, "source") == ["startup", "resume"]
+
+
+@pytest.mark.req("S3-06", "S3-42")
+@pytest.mark.parametrize(
+    "hook",
+    ["echo 'we use tabs'", specific("SessionStart", additionalContext="we use tabs")],
+    ids=["stdout", "additionalContext"],
+)
+def test_what_a_start_hook_prints_is_known_to_the_model_before_the_first_prompt(
+    project: Path, hook: str
+) -> None:
+    agent = actor(project, "done", rules=[rule(hook, "SessionStart")])
+    agent.play("go", "on")
+    assert [("we use tabs" in request.system) for request in agent.model.requests] == [True, True]
+    assert agent.heard() == ["go", "agent: done", "on"]
+
+
+@pytest.mark.req("S3-42", "S3-43")
+@pytest.mark.parametrize(("memory", "known"), [("port 8080", "port 8080"), (None, "No active plans")])
+def test_plan_memory_is_loaded_at_the_start_and_saved_at_the_stop(
+    project: Path, memory: str | None, known: str
+) -> None:
+    if memory:
+        (project / "docs" / "plans" / "a").mkdir(parents=True)
+        (project / "docs" / "plans" / "a" / "MEMORY.md").write_text(memory)
+    load = "cat docs/plans/*/MEMORY.md 2>/dev/null || echo 'No active plans'"
+    agent = actor(project, "done", stop="echo stopped >> state", rules=[rule(load, "SessionStart")])
+    agent.play()
+    assert (known in agent.model.requests[0].system, lines(project / "state")) == (True, ["stopped"])
+
+
+@pytest.mark.req("S3-06")
+@pytest.mark.parametrize("variable", ["CLAUDE_ENV_FILE", "TURNGATE_ENV_FILE"])
+def test_what_a_start_hook_exports_is_set_for_later_commands(project: Path, variable: str) -> None:
+    exports = f"""printf 'export GREETING="good day"\\nexport PLAIN=1\\n' >> "${variable}" """
+    agent = actor(
+        project,
+        bash('echo "$GREETING" $PLAIN'),
+        "done",
+        rules=[rule(exports, "SessionStart")],
+        allow=["Bash"],
+    )
+    agent.play()
+    assert one_result(agent) == (False, "good day 1")
+
+
+def test_a_start_hook_may_put_a_folder_on_the_path(project: Path) -> None:
+    """Claude Code's own example: echo 'export PATH="$PATH:./node_modules/.bin"' >> "$CLAUDE_ENV_FILE"."""
+    exports = """echo 'export PATH="$PATH:./node_modules/.bin"' >> "$CLAUDE_ENV_FILE" """
+    agent = actor(
+        project, bash("cat here; echo $PATH"), "done", rules=[rule(exports, "SessionStart")], allow=["Bash"]
+    )
+    (project / "here").write_text("found\n")
+    agent.play()
+    failed, said = one_result(agent)
+    assert (failed, said.splitlines()[0], said.endswith(":./node_modules/.bin")) == (False, "found", True)
+
+
+# UserPromptSubmit
+
+
+@pytest.mark.req("S3-07")
+@pytest.mark.parametrize(
+    "hook",
+    [say({"decision": "block", "reason": "no secrets please"}), "echo 'no secrets please' >&2; exit 2"],
+    ids=["json", "exit 2"],
+)
+def test_a_prompt_that_is_refused_reaches_the_user_and_not_the_model(project: Path, hook: str) -> None:
+    agent = actor(project, "done", rules=[rule(hook, "UserPromptSubmit")], stop="touch stopped")
+    result = agent.play("my password is hunter2")
+    assert (result.outcome, result.stop_reason, agent.model.requests, (project / "stopped").exists()) == (
+        "halted",
+        "no secrets please",
+        [],
+        False,
+    )
+    assert result.notices == ("a hook refused the prompt: no secrets please",)
+    assert "hunter2" not in Path(result.transcript_path).read_text()
+
+
+@pytest.mark.req("S3-07")
+@pytest.mark.parametrize(
+    "hook",
+    [
+        "cat > seen; echo 'it is Monday'",
+        "cat > seen; " + specific("UserPromptSubmit", additionalContext="it is Monday"),
+    ],
+    ids=["stdout", "additionalContext"],
+)
+def test_a_hook_may_add_to_the_prompt(project: Path, hook: str) -> None:
+    agent = actor(project, "done", rules=[rule(hook, "UserPromptSubmit")])
+    result = agent.play("what day is it?")
+    assert agent.model.requests[0].messages == (
+        UserMessage("what day is it?"),
+        UserMessage("it is Monday", "context"),
+    )
+    assert seen(project) == [
+        {
+            "session_id": result.session_id,
+            "transcript_path": result.transcript_path,
+            "cwd": str(project),
+            "permission_mode": "default",
+            "hook_event_name": "UserPromptSubmit",
+            "prompt": "what day is it?",
+        }
+    ]
+
+
+@pytest.mark.req("S3-07")
+def test_a_prompt_that_the_user_queues_is_asked_about_too(project: Path) -> None:
+    block = """case "$(tee -a seen)" in *hunter2*) echo 'no secrets please' >&2; exit 2;; esac"""
+    listen = on_first(TextDelta, lambda session: session.queue("my password is hunter2"))
+    agent = actor(project, "answer {n}", rules=[rule(block, "UserPromptSubmit")], listen=listen)
+    agent.play("hello")
+    assert (seen(project, "prompt"), len(agent.model.requests)) == (["hello", "my password is hunter2"], 1)
+
+
+# PreToolUse
+
+
+@pytest.mark.req("S3-08")
+def test_a_hook_before_a_tool_is_told_what_will_run_with_absolute_paths(project: Path) -> None:
+    (project / "a.txt").write_text("x")
+    read = {"tool": "Read", "input": {"file_path": "a.txt"}}
+    agent = actor(project, read, "done", rules=[rule(KEEP, "PreToolUse")])
+    agent.play()
+    [told] = seen(project)
+    assert {key: told[key] for key in ("hook_event_name", "tool_name", "tool_input", "tool_use_id")} == {
+        "hook_event_name": "PreToolUse",
+        "tool_name": "Read",
+        "tool_input": {"file_path": f"{project}/a.txt"},
+        "tool_use_id": "tool-1",
+    }
+
+
+DENIALS = [
+    specific("PreToolUse", permissionDecision="deny", permissionDecisionReason="not here"),
+    say({"decision": "block", "reason": "not here"}),
+    "echo 'not here' >&2; exit 2",
+]
+
+
+@pytest.mark.req("S3-08")
+@pytest.mark.parametrize("hook", DENIALS, ids=["deny", "block", "exit 2"])
+def test_a_tool_that_a_hook_denies_does_not_run(project: Path, hook: str) -> None:
+    agent = actor(
+        project,
+        bash("touch ran"),
+        "done",
+        rules=[rule(hook, "PreToolUse")],
+        permission_mode="bypassPermissions",
+    )
+    result = agent.play()
+    assert (one_result(agent), (project / "ran").exists(), result.outcome) == (
+        (True, "a hook refused this: not here"),
+        False,
+        "completed",
+    )
+
+
+@pytest.mark.req("S3-08")
+def test_a_hook_may_change_the_input_of_a_tool(project: Path) -> None:
+    change = specific("PreToolUse", permissionDecision="allow", updatedInput={"command": "echo changed"})
+    agent = actor(project, bash("echo original"), "done", rules=[rule(change, "PreToolUse")])
+    agent.play()
+    assert one_result(agent) == (False, "changed")
+
+
+def test_a_changed_input_alone_needs_permission_as_the_first_one_did(project: Path) -> None:
+    change = specific("PreToolUse", updatedInput={"command": "echo changed"})
+    agent = actor(project, bash("echo original"), "done", rules=[rule(change, "PreToolUse")])
+    agent.play()
+    assert one_result(agent)[0]
+
+
+def test_a_hook_that_allows_stands_for_the_users_permission(project: Path) -> None:
+    allow = specific("PreToolUse", permissionDecision="allow")
+    agent = actor(project, bash("echo ran"), "done", rules=[rule(allow, "PreToolUse")])
+    agent.play()
+    assert one_result(agent) == (False, "ran")
+
+
+@pytest.mark.parametrize("mode", ["default", "bypassPermissions"])
+@pytest.mark.parametrize(("answer", "told"), [(True, "ran"), (False, "the user did not permit Bash")])
+def test_a_hook_may_have_the_user_asked(project: Path, mode: PermissionMode, answer: bool, told: str) -> None:
+    asked: list[tuple[ToolUse, str]] = []
+
+    async def permit(use: ToolUse, name: str) -> bool:
+        asked.append((use, name))
+        return answer
+
+    ask = specific("PreToolUse", permissionDecision="ask")
+    agent = actor(
+        project,
+        bash("echo ran"),
+        "done",
+        rules=[rule(ask, "PreToolUse")],
+        permit=permit,
+        permission_mode=mode,
+    )
+    agent.play()
+    assert (one_result(agent), asked) == (
+        (not answer, told),
+        [(ToolUse("tool-1", "Bash", {"command": "echo ran"}), "Bash")],
+    )
+
+
+PERMISSIONS = [
+    (["allow", "ask", "deny"], "a hook refused this: 2"),
+    (["allow", "ask"], "Bash needs permission and nobody is here to give it; start with --allow Bash"),
+    (["ask", "allow"], "Bash needs permission and nobody is here to give it; start with --allow Bash"),
+    (["deny", "allow"], "a hook refused this: 0"),
+]
+
+
+@pytest.mark.req("S3-08")
+@pytest.mark.parametrize(("words", "told"), PERMISSIONS)
+def test_deny_comes_before_ask_and_ask_before_allow(project: Path, words: list[str], told: str) -> None:
+    rules = [
+        rule(specific("PreToolUse", permissionDecision=word, permissionDecisionReason=str(n)), "PreToolUse")
+        for n, word in enumerate(words)
+    ]
+    agent = actor(project, bash("echo ran"), "done", rules=rules)
+    agent.play()
+    assert one_result(agent) == (True, told)
+
+
+@pytest.mark.parametrize(
+    ("matcher", "ran"),
+    [
+        ("Bash", False),
+        ("Read|Bash", False),
+        ("Read", True),
+        ("Ba", True),
+        ("^Ba", False),
+        ("(", True),
+        ("", False),
+    ],
+)
+def test_a_matcher_chooses_the_tools(project: Path, matcher: str, ran: bool) -> None:
+    rules = [rule(DENIALS[0], "PreToolUse", matcher=matcher)]
+    agent = actor(project, bash("touch ran"), "done", rules=rules, allow=["Bash"])
+    agent.play()
+    assert (project / "ran").exists() == ran
+
+
+def test_what_a_hook_before_a_tool_adds_comes_with_the_result(project: Path) -> None:
+    rules = [rule(specific("PreToolUse", additionalContext="slow today"), "PreToolUse")]
+    agent = actor(project, bash("echo ran"), "done", rules=rules, allow=["Bash"])
+    agent.play()
+    assert one_result(agent) == (False, "ran\n\nA hook says: slow today")
+
+
+@pytest.mark.req("C-29", "S3-08")
+def test_a_guard_that_must_work_and_breaks_lets_no_tool_run(project: Path) -> None:
+    guard = CommandHook("exit 1", blocking=True)
+    agent = actor(project, bash("touch ran"), "done", rules=[rule(guard, "PreToolUse")], allow=["Bash"])
+    agent.play()
+    assert (one_result(agent)[0], (project / "ran").exists()) == (True, False)
+
+
+@pytest.mark.req("C-29")
+def test_a_guard_that_need_not_work_and_breaks_lets_the_tool_run_and_is_named(project: Path) -> None:
+    rules = [rule("exit 1", "PreToolUse")]
+    agent = actor(project, bash("echo ran"), "done", rules=rules, allow=["Bash"])
+    result = agent.play()
+    assert one_result(agent) == (False, "ran")
+    assert result.notices == ("exit 1 failed: NOT enforced: exit code 1, nothing on stderr",)
+
+
+# PermissionRequest
+
+
+def decision(**fields: Any) -> str:
+    return "tee -a seen | cat >/dev/null; " + json_only(
+        {"hookEventName": "PermissionRequest", "decision": fields}
+    )
+
+
+def json_only(specific_output: dict[str, Any]) -> str:
+    return f"echo '{json.dumps({'hookSpecificOutput': specific_output})}'"
+
+
+async def never(_use: ToolUse, _name: str) -> bool:
+    raise AssertionError("the user was asked")
+
+
+ANSWERS = [
+    (decision(behavior="allow"), (False, "ran")),
+    (decision(behavior="allow", updatedInput={"command": "echo changed"}), (False, "changed")),
+    (decision(behavior="deny", message="not now"), (True, "permission was refused: not now")),
+    (decision(behavior="deny"), (True, "permission was refused: denied by a hook")),
+]
+
+
+@pytest.mark.req("S3-10")
+@pytest.mark.parametrize(("hook", "told"), ANSWERS)
+def test_a_hook_may_answer_in_place_of_the_dialog(project: Path, hook: str, told: tuple[bool, str]) -> None:
+    agent = actor(project, bash("echo ran"), "done", rules=[rule(hook, "PermissionRequest")], permit=never)
+    agent.play()
+    assert one_result(agent) == told
+    assert seen(project, "hook_event_name", "tool_name", "tool_input") == [
+        ("PermissionRequest", "Bash", {"command": "echo ran"})
+    ]
+
+
+@pytest.mark.req("S3-10")
+@pytest.mark.parametrize("hook", ["echo no >&2; exit 2", "true", "exit 1", "echo allow"])
+def test_without_an_answer_of_the_hook_the_user_is_asked(project: Path, hook: str) -> None:
+    asked: list[str] = []
+
+    async def permit(_use: ToolUse, name: str) -> bool:
+        asked.append(name)
+        return True
+
+    agent = actor(project, bash("echo ran"), "done", rules=[rule(hook, "PermissionRequest")], permit=permit)
+    agent.play()
+    assert (one_result(agent), asked) == ((False, "ran"), ["Bash"])
+
+
+def test_a_denial_may_interrupt_the_turn(project: Path) -> None:
+    hook = decision(behavior="deny", message="stop it", interrupt=True)
+    agent = actor(
+        project, bash("touch ran"), "done", rules=[rule(hook, "PermissionRequest")], stop="touch stopped"
+    )
+    result = agent.play()
+    assert (result.outcome, result.stop_reason, len(agent.model.requests)) == ("halted", "stop it", 1)
+    assert not (project / "ran").exists()
+    assert not (project / "stopped").exists()
+
+
+def test_nobody_is_asked_about_a_tool_that_needs_no_permission(project: Path) -> None:
+    (project / "a.txt").write_text("x")
+    rules = [rule(KEEP, "PermissionRequest")]
+    actor(
+        project, {"tool": "Read", "input": {"file_path": "a.txt"}}, "done", rules=rules, permit=never
+    ).play()
+    assert lines(project / "seen") == []
+
+
+# PostToolUse
+
+
+@pytest.mark.req("S3-09")
+def test_a_hook_after_a_tool_is_told_what_came_of_it(project: Path) -> None:
+    agent = actor(project, bash("echo ran"), "done", rules=[rule(KEEP, "PostToolUse")], allow=["Bash"])
+    agent.play()
+    fields = ("hook_event_name", "tool_name", "tool_input", "tool_use_id", "tool_response")
+    assert seen(project, *fields) == [("PostToolUse", "Bash", {"command": "echo ran"}, "tool-1", "ran")]
+
+
+FEEDBACK = [
+    say({"decision": "block", "reason": "format it"}),
+    "echo 'format it' >&2; exit 2",
+    specific("PostToolUse", additionalContext="format it"),
+]
+
+
+@pytest.mark.req("S3-09", "S3-44")
+@pytest.mark.parametrize("hook", FEEDBACK, ids=["block", "exit 2", "additionalContext"])
+def test_feedback_after_a_tool_goes_to_the_model_with_the_result(project: Path, hook: str) -> None:
+    agent = actor(project, bash("echo ran"), "done", rules=[rule(hook, "PostToolUse")], allow=["Bash"])
+    agent.play()
+    assert one_result(agent) == (False, "ran\n\nA hook says: format it")
+
+
+@pytest.mark.req("S3-09")
+@pytest.mark.parametrize(
+    "reply",
+    [bash("exit 3"), {"tool": "Nothing", "input": {}}, {"tool": "Read", "input": {"file_path": "absent"}}],
+    ids=["failed", "unknown", "absent"],
+)
+def test_a_tool_that_fails_has_no_hook_afterwards(project: Path, reply: dict[str, Any]) -> None:
+    agent = actor(project, reply, "done", rules=[rule(KEEP, "PostToolUse")], allow=["Bash"])
+    agent.play()
+    assert (one_result(agent)[0], lines(project / "seen")) == (True, [])
+
+
+@pytest.mark.req("S3-44")
+def test_a_formatter_after_each_edit_works_without_any_other_hook(project: Path) -> None:
+    shout = """f=$(sed 's/.*"file_path":"\\([^"]*\\)".*/\\1/'); tr a-z A-Z < "$f" > t && mv t "$f" """
+    write = {"tool": "Write", "input": {"file_path": "a.txt", "content": "hello"}}
+    write_settings(project, "claude", {"hooks": {"PostToolUse": [{"matcher": "Write", "hooks": [
+        {"type": "command", "command": shout}]}]}})  # fmt: skip
+    configured(project, write, "done", dialect="claude", permission_mode="acceptEdits").play()
+    assert (project / "a.txt").read_text() == "HELLO"
+
+
+# SessionEnd, StopFailure
+
+
+@pytest.mark.req("S3-14")
+def test_a_session_says_how_it_ends(project: Path) -> None:
+    agent = actor(project, rules=[rule(KEEP, "SessionEnd")])
+
+    async def end() -> None:
+        async with agent.session:
+            await agent.session.send("go")
+            await agent.session.reset()
+            await agent.session.close("prompt_input_exit")
+
+    asyncio.run(end())
+    assert seen(project, "hook_event_name", "reason") == [
+        ("SessionEnd", "clear"),
+        ("SessionEnd", "prompt_input_exit"),
+    ]
+
+
+@pytest.mark.req("S3-14")
+def test_a_session_that_ends_by_an_error_says_so_too(project: Path) -> None:
+    agent = actor(project, rules=[rule(KEEP, "SessionEnd", matcher="other")])
+
+    async def fail() -> None:
+        async with agent.session:
+            await agent.session.send("go")
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        asyncio.run(fail())
+    assert seen(project, "reason") == ["other"]
+
+
+@pytest.mark.req("S3-14")
+def test_a_session_that_is_cancelled_says_so_too(project: Path) -> None:
+    agent = actor(project, {"text": "x", "delay": 30}, rules=[rule(KEEP, "SessionEnd")])
+
+    async def cancel() -> None:
+        async with asyncio.timeout(0.2):
+            await agent.turns("go")
+
+    with pytest.raises(TimeoutError):
+        asyncio.run(cancel())
+    assert seen(project, "reason") == ["other"]
+
+
+def test_nobody_waits_long_for_a_good_bye(project: Path) -> None:
+    agent = actor(project, rules=[rule(hang(), "SessionEnd")])
+    agent.play()
+    [notice] = [event.text for event in agent.of(Notice)]
+    assert notice.endswith("no answer within 1.5 s")
+    assert not lives((project / "pid").read_text().strip())
+
+
+def test_a_stop_failure_only_watches(project: Path) -> None:
+    rules = [rule(say({"decision": "block", "reason": "try again"}), "StopFailure")]
+    agent = actor(project, {"error": "auth"}, rules=rules)
+    assert (agent.play().outcome, len(agent.model.requests)) == ("error", 1)
+
+
+# All events
+
+
+HALT = say({"continue": False, "stopReason": "enough"})
+
+
+@pytest.mark.parametrize(
+    ("event", "requests", "ran"),
+    [
+        ("UserPromptSubmit", 0, False),
+        ("PreToolUse", 1, False),
+        ("PermissionRequest", 1, False),
+        ("PostToolUse", 1, True),
+        ("Stop", 2, True),
+    ],
+)
+@pytest.mark.req("U-04")
+def test_continue_false_ends_the_turn_at_each_event(
+    project: Path, event: str, requests: int, ran: bool
+) -> None:
+    options: dict[str, Any] = {} if event == "PermissionRequest" else {"allow": ["Bash"]}
+    agent = actor(project, bash("touch ran"), "done", rules=[rule(HALT, event)], **options)
+    result = agent.play()
+    assert (result.outcome, result.stop_reason, len(agent.model.requests), (project / "ran").exists()) == (
+        "halted",
+        "enough",
+        requests,
+        ran,
+    )
+
+
+@pytest.mark.parametrize("event", ["PreToolUse", "PermissionRequest", "PostToolUse"])
+def test_after_a_halt_every_tool_call_has_its_result(project: Path, event: str) -> None:
+    """Providers refuse a conversation in which one is missing."""
+    hook = f"[ -e once ] || {{ touch once; {HALT}; }}"
+    options: dict[str, Any] = {} if event == "PermissionRequest" else {"allow": ["Bash"]}
+    agent = actor(project, bash("true"), "done", rules=[rule(hook, event)], **options)
+    agent.play("go", "on")
+    used = [use.id for m in agent.model.requests[-1].messages if isinstance(m, Reply) for use in m.tool_uses]
+    assert [result.tool_use_id for result in results(agent.model.requests[-1])] == used == ["tool-1"]
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        "SessionStart",
+        "UserPromptSubmit",
+        "PreToolUse",
+        "PermissionRequest",
+        "PostToolUse",
+        "Stop",
+        "SessionEnd",
+    ],
+)
+def test_a_system_message_goes_to_the_user_and_never_to_the_model(project: Path, event: str) -> None:
+    options: dict[str, Any] = {} if event == "PermissionRequest" else {"allow": ["Bash"]}
+    agent = actor(
+        project, bash("true"), "done", rules=[rule(say({"systemMessage": "psst"}), event)], **options
+    )
+    agent.play()
+    assert agent.of(Notice) == [Notice("psst")]
+    assert "psst" not in repr(agent.model.requests)
+
+
+@pytest.mark.req("C-23")
+def test_all_events_of_a_turn_come_in_their_order(project: Path) -> None:
+    rules = [rule(f"echo {name} >> log", name) for name in ("Stop", *OTHER_EVENTS)]
+    agent = actor(project, bash("true"), "done", rules=rules, permit=yes)
+
+    async def turn_and_compaction() -> None:
+        async with agent.session:
+            await agent.session.send("go")
+            await compact(agent.session, "manual")
+
+    asyncio.run(turn_and_compaction())
+    assert lines(project / "log") == [
+        "SessionStart", "UserPromptSubmit", "PreToolUse", "PermissionRequest", "PostToolUse", "Stop",
+        "PreCompact", "SessionStart", "SessionEnd",
+    ]  # fmt: skip
+
+
+async def yes(_use: ToolUse, _name: str) -> bool:
+    return True
+
+
+@pytest.mark.req("C-23")
+def test_a_stop_needs_no_other_event(project: Path) -> None:
+    write_settings(project, "mux", stop_hooks("echo stop >> log"))
+    agent = configured(project, bash("true"), "done", permission_mode="bypassPermissions")
+    agent.play()
+    assert ([event.event for event in agent.of(HookStarted)], lines(project / "log")) == (["Stop"], ["stop"])
+
+
+@pytest.mark.req("U-08", "U-19")
+def test_with_hooks_switched_off_nothing_is_asked(project: Path) -> None:
+    rules = [rule("echo ran >> log", name) for name in ("Stop", *OTHER_EVENTS)]
+    agent = actor(project, bash("true"), "done", rules=rules, hooks=False, allow=["Bash"])
+    assert (agent.play().outcome, lines(project / "log")) == ("completed", [])
+
+
+def test_the_runs_of_all_hooks_of_a_turn_are_in_its_result(project: Path) -> None:
+    rules = [rule("true", "UserPromptSubmit"), rule("exit 1", "PostToolUse"), rule(refuse(1))]
+    result = actor(project, bash("true"), "done", rules=rules, allow=["Bash"]).play()
+    assert [(run.rule.event, outcome(run)) for run in result.hook_runs] == [
+        ("UserPromptSubmit", "allow"),
+        ("PostToolUse", "failed"),
+        ("Stop", "block"),
+        ("Stop", "allow"),
+    ]
+
+
+# The hooks' words on disk
+
+
+def outputs(result: TurnResult) -> list[dict[str, Any]]:
+    return [record for record in records(result.transcript_path) if record["type"] == "hook_output"]
+
+
+def test_what_a_hook_prints_is_kept_in_the_transcript(project: Path) -> None:
+    result = actor(project, "done", stop="echo all well").play()
+    assert outputs(result) == [
+        {"type": "hook_output", "event": "Stop", "hook": "echo all well", "stdout": "all well\n"}
+    ]
+
+
+@pytest.mark.parametrize("dialect", [MUX])
+def test_a_hook_may_keep_its_output_off_the_transcript(project: Path, dialect: Any) -> None:
+    quiet = say({"suppressOutput": True, "reason": "fine"})
+    assert outputs(actor(project, "done", rules=[rule(quiet)], dialect=dialect).play()) == []
+
+
+# Permission modes
+
+
+def tool(name: str) -> dict[str, Any]:
+    inputs = {
+        "Bash": {"command": "touch new.txt"},
+        "Write": {"file_path": "new.txt", "content": "x"},
+        "Edit": {"file_path": "old.txt", "old_string": "old", "new_string": "new"},
+        "Read": {"file_path": "old.txt"},
+        "Glob": {"pattern": "*.txt"},
+        "Grep": {"pattern": "old"},
+        "TodoWrite": {"todos": [{"content": "x", "status": "pending"}]},
+    }
+    return {"name": name, "input": inputs[name]}
+
+
+LOOKING = ["Read", "Glob", "Grep", "TodoWrite"]
+MODES: list[tuple[PermissionMode, list[str], list[str]]] = [
+    ("default", [], LOOKING),
+    ("default", ["Bash"], [*LOOKING, "Bash"]),
+    ("default", ["Write", "Edit"], [*LOOKING, "Write", "Edit"]),
+    ("acceptEdits", [], [*LOOKING, "Write", "Edit"]),
+    ("plan", [], LOOKING),
+    ("bypassPermissions", [], [*LOOKING, "Bash", "Write", "Edit"]),
+]
+
+
+@pytest.mark.parametrize(("mode", "allow", "may"), MODES)
+def test_each_permission_mode_lets_its_tools_run(
+    project: Path, mode: PermissionMode, allow: list[str], may: list[str]
+) -> None:
+    (project / "old.txt").write_text("old")
+    names = [*LOOKING, "Write", "Edit", "Bash"]
+    agent = actor(
+        project, {"tools": [tool(name) for name in names]}, "done", permission_mode=mode, allow=allow
+    )
+    agent.play()
+    ran = {
+        name
+        for name, result in zip(names, results(agent.model.requests[-1]), strict=True)
+        if not result.is_error
+    }
+    assert ran == set(may)
+
+
+@pytest.mark.parametrize(
+    ("mode", "told"),
+    [
+        ("default", "Bash needs permission and nobody is here to give it; start with --allow Bash"),
+        ("plan", "Bash is not allowed in plan mode: only look, and say what you would do"),
+    ],
+)
+def test_a_tool_that_may_not_run_is_told_why(project: Path, mode: PermissionMode, told: str) -> None:
+    agent = actor(project, bash("true"), "done", permission_mode=mode)
+    agent.play()
+    assert one_result(agent) == (True, told)
+
+
+def test_in_plan_mode_nobody_is_asked_to_permit_a_change(project: Path) -> None:
+    agent = actor(project, bash("true"), "done", permission_mode="plan", permit=never)
+    agent.play()
+    assert one_result(agent)[0]
+
+
+# What the model knows
+
+
+def test_the_projects_guides_are_given_to_the_model(project: Path) -> None:
+    (project / "AGENTS.md").write_text("Use tabs.\n")
+    (project / "CLAUDE.md").write_text("Run make.\n")
+    agent = actor(project, "done")
+    agent.play()
+    assert agent.model.requests[0].system.endswith(
+        "\n\nThe project's AGENTS.md:\nUse tabs.\n\nThe project's CLAUDE.md:\nRun make."
+    )
+
+
+def test_a_guide_that_can_not_be_read_is_left_out(project: Path) -> None:
+    (project / "AGENTS.md").mkdir()
+    (project / "CLAUDE.md").write_bytes(b"caf\xe9")
+    agent = actor(project, "done")
+    agent.play()
+    assert agent.model.requests[0].system.endswith("The project's CLAUDE.md:\ncaf�")
+
+
+def test_the_settings_environment_is_there_for_commands_and_for_hooks(project: Path) -> None:
+    agent = actor(
+        project,
+        bash("echo $COLOUR"),
+        "done",
+        stop="echo $COLOUR > hook",
+        env={"COLOUR": "red"},
+        allow=["Bash"],
+    )
+    agent.play()
+    assert (one_result(agent), lines(project / "hook")) == ((False, "red"), ["red"])
+
+
+# Forgetting
+
+
+def test_a_reset_forgets_the_conversation_but_not_the_session(project: Path) -> None:
+    agent = actor(project, "answer {n}")
+
+    async def both() -> tuple[TurnResult, TurnResult]:
+        async with agent.session:
+            before = await agent.session.send("one")
+            await agent.session.reset()
+            return before, await agent.session.send("two")
+
+    before, after = asyncio.run(both())
+    assert (agent.heard(), before.transcript_path) == (["two"], after.transcript_path)
+    again = actor(project, "answer {n}", session_id=after.session_id)
+    again.play("three")
+    assert again.heard() == ["two", "agent: answer 2", "three"]
+
+
+def test_a_rule_may_come_from_python_beside_the_settings_own(project: Path) -> None:
+    write_settings(project, "turngate", stop_hooks("echo file >> log"))
+    session = configured(project, "done", dialect="turngate").session
+    session.settings = session.settings.with_rules(Rule("Stop", rule("echo python >> log").hook))
+    asyncio.run(_send(session))
+    assert sorted(lines(project / "log")) == ["file", "python"]
+
+
+async def _send(session: Session) -> None:
+    async with session:
+        await session.send("go")

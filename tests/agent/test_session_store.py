@@ -1,0 +1,464 @@
+"""A session's past: resumed after a kill, held by one process, listed and pruned."""
+
+import asyncio
+import fcntl
+import json
+import os
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.support.builders import rule, stop_hooks, write_settings
+from tests.support.cli import turngate, working
+from tests.support.sessions import (
+    Actor,
+    actor,
+    awaited,
+    configured,
+    hang,
+    lines,
+    refuse,
+    seen,
+    shown,
+)
+from turngate.agent.session_store import (
+    Past,
+    SessionLock,
+    SessionSummary,
+    list_sessions,
+    main_transcript_path,
+    prune,
+    read_conversation,
+)
+from turngate.agent.transcript import Transcript
+from turngate.core.messages import Message, Reply, Text, ToolResult, ToolResults, ToolUse, UserMessage
+from turngate.errors import SessionBusy, UsageError
+
+TOLD = "[Stop hook requested continuation]\nrun the tests"
+
+
+def command(project: Path, prompt: str, replies: list[Any]) -> list[str]:
+    """`turngate run -p` in session x."""
+    script = project.parent / "script.json"
+    script.write_text(json.dumps({"main": replies}))
+    named = ["--session", "x", "--model", f"scripted:{script}"]
+    return ["run", "-p", prompt, *named, "--allow", "Bash", "--output-format", "json"]
+
+
+def running(project: Path, prompt: str, replies: list[Any]) -> AbstractContextManager[subprocess.Popen[str]]:
+    """The same as a process of its own."""
+    return working(project, *command(project, prompt, replies))
+
+
+# Killed in the middle
+
+
+HANG_AT_SECOND = f"tee -a seen >/dev/null; [ -e released ] && exit 0; {refuse(1)}; {hang()}"
+
+
+def killed_at_the_second_stop(project: Path) -> None:
+    """One tool call, one continuation, and a kill -9 while the hook runs again."""
+    write_settings(project, "turngate", stop_hooks(HANG_AT_SECOND))
+    tool = {"text": "looking", "tool": "Bash", "input": {"command": "echo here"}}
+    with running(project, "build it", [tool, "done", "done again"]) as process:
+        awaited(project / "pid")
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    (project / "released").touch()
+
+
+@pytest.mark.req("S0-80")
+def test_after_a_kill_the_conversation_is_whole_and_the_count_is_kept(project: Path) -> None:
+    killed_at_the_second_stop(project)
+    agent = configured(project, "at last", dialect="turngate", session_id="x")
+    result = agent.play("and now?")
+    assert agent.heard() == [
+        "build it",
+        "agent: looking + Bash",
+        "tool: here",
+        "agent: done",
+        TOLD,
+        "agent: done again",
+        "and now?",
+    ]
+    assert (result.outcome, result.continuations) == ("completed", 1)
+    flags = seen(project, "stop_hook_active", "continuation_count")
+    assert flags == [(False, 0), (True, 1), (True, 1)]
+
+
+@pytest.mark.req("S0-80", "C-16")
+def test_the_turn_after_the_resumed_one_counts_from_zero(project: Path) -> None:
+    killed_at_the_second_stop(project)
+    configured(project, "at last", dialect="turngate", session_id="x").play("and now?", "once more")
+    assert seen(project, "continuation_count")[-2:] == [1, 0]
+
+
+@pytest.mark.req("S0-80")
+def test_a_resumed_turn_has_no_more_continuations_left_than_before(project: Path) -> None:
+    killed_at_the_second_stop(project)
+    rules = [rule("echo 'run the tests' >&2; exit 2")]
+    agent = actor(project, "answer {n}", rules=rules, session_id="x")
+    result = agent.play("and now?")
+    assert (result.ended_by, result.continuations, len(agent.model.requests)) == ("capped", 3, 3)
+
+
+@pytest.mark.req("S0-80")
+def test_a_turn_that_is_killed_twice_still_has_its_count(project: Path) -> None:
+    killed_at_the_second_stop(project)
+    for name in ("released", "pid"):
+        (project / name).unlink()
+    with running(project, "and now?", ["third"]) as process:
+        awaited(project / "pid")
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    assert read_conversation(main_transcript_path(os.environ["TURNGATE_STATE"], "x")).continuations == 1
+
+
+@pytest.mark.req("S0-80")
+def test_a_reset_forgets_the_count_of_a_killed_turn(project: Path) -> None:
+    killed_at_the_second_stop(project)
+    agent = configured(project, "at last", dialect="turngate", session_id="x")
+
+    async def reset_and_send() -> None:
+        async with agent.session:
+            await agent.session.reset()
+            await agent.session.send("fresh")
+
+    asyncio.run(reset_and_send())
+    assert (agent.heard(), seen(project, "stop_hook_active")[-1]) == (["fresh"], False)
+
+
+def test_a_tool_call_that_a_kill_left_open_gets_an_answer(project: Path) -> None:
+    tools = [{"name": "Bash", "input": {"command": command}} for command in ("echo one", hang())]
+    with running(project, "build it", [{"tools": tools}]) as process:
+        awaited(project / "pid")
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    agent = configured(project, "at last", dialect="turngate", session_id="x")
+    agent.play("and now?")
+    lost = "the session ended before this tool did"
+    assert agent.heard() == ["build it", "agent: Bash + Bash", f"tool: one + {lost}", "and now?"]
+
+
+# Read back
+
+
+def said(path: Path, *parts: Message | dict[str, Any]) -> None:
+    transcript = Transcript(str(path), "s", "/p")
+    for part in parts:
+        if isinstance(part, dict):
+            transcript.add(part)
+        else:
+            transcript.say(
+                part, **({"continuation": 2} if getattr(part, "origin", "") == "stop_hook" else {})
+            )
+    transcript.close()
+
+
+CALL = Reply((ToolUse("t1", "Bash", {"command": "x"}),), "tool_use")
+ANSWER = Reply((Text("done"),))
+CONTINUED = UserMessage("go on", "stop_hook")
+LOST = ToolResults((ToolResult("t1", "the session ended before this tool did", is_error=True),))
+TWO = Reply((ToolUse("t1", "Bash", {}), ToolUse("t2", "Read", {})), "tool_use")
+ONE_DONE, OTHER_DONE = ToolResults((ToolResult("t1", "one"),)), ToolResults((ToolResult("t2", "other"),))
+OVER = {"type": "turn_end", "ended_by": "allowed", "notice": None}
+
+PASTS: list[tuple[str, list[Message | dict[str, Any]], Past]] = [
+    ("nothing", [], Past()),
+    ("a finished turn", [UserMessage("a"), ANSWER, CONTINUED, ANSWER, OVER], Past((UserMessage("a"), ANSWER, CONTINUED, ANSWER), 0)),
+    ("an open turn", [UserMessage("a"), ANSWER, CONTINUED], Past((UserMessage("a"), ANSWER, CONTINUED), 2)),
+    ("a new turn after it", [UserMessage("a"), ANSWER, CONTINUED, ANSWER, OVER, UserMessage("b")],
+     Past((UserMessage("a"), ANSWER, CONTINUED, ANSWER, UserMessage("b")), 0)),
+    ("an open tool call", [UserMessage("a"), CALL], Past((UserMessage("a"), CALL, LOST), 0)),
+    ("an open tool call in the middle", [UserMessage("a"), CALL, UserMessage("b")], Past((UserMessage("a"), CALL, LOST, UserMessage("b")), 0)),
+    ("cleared", [UserMessage("a"), ANSWER, CONTINUED, {"type": "cleared"}, UserMessage("b")], Past((UserMessage("b"),), 0)),
+    ("summed up", [UserMessage("a"), ANSWER, UserMessage("sum", "summary"), UserMessage("b")],
+     Past((UserMessage("sum", "summary"), UserMessage("b")), 0)),
+    ("results in records of their own", [TWO, ONE_DONE, OTHER_DONE, ANSWER],
+     Past((TWO, ToolResults((*ONE_DONE.results, *OTHER_DONE.results)), ANSWER), 0)),
+    ("results in another order", [TWO, OTHER_DONE, ONE_DONE],
+     Past((TWO, ToolResults((*ONE_DONE.results, *OTHER_DONE.results))), 0)),
+    ("one result of two", [TWO, OTHER_DONE, UserMessage("b")],
+     Past((TWO, ToolResults((*LOST.results, *OTHER_DONE.results)), UserMessage("b")), 0)),
+    ("a word between the results", [TWO, ONE_DONE, UserMessage("b", "context"), OTHER_DONE],
+     Past((TWO, ToolResults((*ONE_DONE.results, *OTHER_DONE.results)), UserMessage("b", "context")), 0)),
+    ("a result twice", [CALL, ONE_DONE, ToolResults((ToolResult("t1", "late"),))], Past((CALL, ONE_DONE), 0)),
+    ("a result without its call", [UserMessage("a"), ONE_DONE, CALL, OTHER_DONE], Past((UserMessage("a"), CALL, LOST), 0)),
+    ("a result after another reply", [CALL, ANSWER, ONE_DONE], Past((CALL, LOST, ANSWER), 0)),
+    ("other records", [{"type": "hook_output", "stdout": "x"}, UserMessage("a"), {"type": "odd"}], Past((UserMessage("a"),), 0)),
+]  # fmt: skip
+
+
+@pytest.mark.req("S0-80")
+@pytest.mark.parametrize(("parts", "past"), [case[1:] for case in PASTS], ids=[case[0] for case in PASTS])
+def test_a_transcript_says_where_the_conversation_stands(
+    tmp_path: Path, parts: list[Message | dict[str, Any]], past: Past
+) -> None:
+    said(tmp_path / "chat.jsonl", *parts)
+    read = read_conversation(str(tmp_path / "chat.jsonl"))
+    assert (read.messages, read.continuations) == (past.messages, past.continuations)
+
+
+def test_half_a_line_and_garbage_do_not_stop_a_resume(tmp_path: Path) -> None:
+    path = tmp_path / "chat.jsonl"
+    said(path, UserMessage("a"), ANSWER)
+    with path.open("ab") as file:
+        file.write(b'\xff\xfe\x00{\n[]\n5\n{"type":"user","message":{"role":"user","content":"half')
+    assert read_conversation(str(path)).messages == (UserMessage("a"), ANSWER)
+
+
+ODD = [
+    '{"type":"user","message":{"role":"user","content":[{"type":"tool_result"}]}}',
+    '{"type":"user","message":{"role":"user","content":5}}',
+    '{"type":"assistant","message":{"role":"assistant","content":5}}',
+    '{"type":"assistant","message":{"role":"assistant","content":[],"usage":5}}',
+    '{"type":"user","origin":"stop_hook","continuation":"x","message":{"role":"user","content":"hi"}}',
+]
+
+
+@pytest.mark.parametrize("line", ODD)
+def test_a_record_that_somebody_else_wrote_does_not_stop_a_resume(tmp_path: Path, line: str) -> None:
+    path = tmp_path / "chat.jsonl"
+    said(path, UserMessage("a"), ANSWER)
+    with path.open("a") as file:
+        file.write(line + "\n")
+    assert read_conversation(str(path)).messages[:2] == (UserMessage("a"), ANSWER)
+
+
+@pytest.mark.parametrize("count", [-1, 10**30, True, 1.5, None, "2", [2]])
+def test_a_count_that_nobody_could_have_counted_is_none(tmp_path: Path, count: Any) -> None:
+    path = tmp_path / "chat.jsonl"
+    record = {"type": "user", "continuation": count, "message": {"role": "user", "content": "hi"}}
+    path.write_text(json.dumps(record) + "\n")
+    assert read_conversation(str(path)) == Past((UserMessage("hi"),), 0)
+
+
+ANYTHING = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.text(max_size=3)
+    | st.sampled_from(["t1", "user", "summary"]),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=3), inner, max_size=2),
+    max_leaves=4,
+)
+IDS = st.sampled_from(["t1", "t2", "t3"]) | ANYTHING
+BLOCKS = st.one_of(
+    st.fixed_dictionaries({"type": st.just("text"), "text": ANYTHING}),
+    st.fixed_dictionaries(
+        {"type": st.just("tool_use"), "id": IDS, "name": st.just("Bash") | ANYTHING, "input": ANYTHING}
+    ),
+    st.fixed_dictionaries({"type": st.just("tool_result"), "tool_use_id": IDS, "content": ANYTHING}),
+    ANYTHING,
+)
+RECORDS = ANYTHING | st.fixed_dictionaries(
+    {
+        "type": st.sampled_from(["user", "assistant"]) | ANYTHING,
+        "message": st.fixed_dictionaries(
+            {
+                "role": st.sampled_from(["user", "assistant"]) | ANYTHING,
+                "content": st.lists(BLOCKS, max_size=4) | ANYTHING,
+            },
+            optional={key: ANYTHING for key in ("usage", "stop_reason", "model", "id")},
+        )
+        | ANYTHING,
+    },
+    optional={key: ANYTHING for key in ("origin", "continuation", "uuid", "isMeta")},
+)
+
+
+@given(st.lists(RECORDS, max_size=8))
+def test_whatever_was_written_each_call_has_one_result_right_after_it(
+    tmp_path_factory: pytest.TempPathFactory, written: list[Any]
+) -> None:
+    path = tmp_path_factory.mktemp("chat") / "chat.jsonl"
+    path.write_text("".join(json.dumps(record) + "\n" for record in written))
+    messages = read_conversation(str(path)).messages
+    calls = [
+        (place + 1, [use.id for use in message.tool_uses])
+        for place, message in enumerate(messages)
+        if isinstance(message, Reply) and message.tool_uses
+    ]
+    answers = [
+        (place, [result.tool_use_id for result in message.results])
+        for place, message in enumerate(messages)
+        if isinstance(message, ToolResults)
+    ]
+    assert (answers, [len(set(ids)) for _, ids in calls]) == (calls, [len(ids) for _, ids in calls])
+
+
+def test_a_session_that_is_opened_again_goes_on_where_it_was(project: Path) -> None:
+    actor(project, "one", session_id="x").play("first")
+    again = actor(project, "two", session_id="x")
+    again.play("second")
+    assert again.heard() == ["first", "agent: one", "second"]
+
+
+# One process at a time
+
+
+def test_a_second_process_is_told_who_holds_the_session(project: Path) -> None:
+    write_settings(project, "turngate", stop_hooks(hang()))
+    with running(project, "build it", ["done"]) as first:
+        awaited(project / "pid")
+        words = command(project, "me too", ["done"])
+        assert turngate(*words, "--project", str(project)) == (
+            64,
+            "",
+            f"turngate: session x is in use by process {first.pid}; end that one, or start another session\n",
+        )
+        first.send_signal(signal.SIGINT)
+        assert first.wait(timeout=20) == 130
+
+
+def test_a_second_session_in_the_same_process_is_told_too(project: Path) -> None:
+    one, two = (actor(project, "done", session_id="x") for _ in range(2))
+
+    async def both() -> None:
+        async with one.session:
+            await one.session.open()
+            with pytest.raises(SessionBusy, match=f"session x is in use by process {os.getpid()};"):
+                await two.session.send("go")
+        await two.turns("go")
+
+    asyncio.run(both())
+    assert len(two.model.requests) == 1
+
+
+def test_a_lock_dies_with_its_owner(project: Path) -> None:
+    killed_at_the_second_stop(project)
+    lock = SessionLock(os.path.join(os.environ["TURNGATE_STATE"], "sessions", "x", "lock"))
+    lock.take()
+    lock.release()
+
+
+def test_a_lock_on_a_folder_that_was_removed_meanwhile_is_taken_again(
+    state: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = state / "sessions" / "x" / "lock"
+    flock = fcntl.flock
+    removed: list[int] = []
+
+    def remove_first(fd: int, how: int) -> None:
+        if not removed:
+            removed.append(fd)
+            shutil.rmtree(path.parent)
+        flock(fd, how)
+
+    monkeypatch.setattr(fcntl, "flock", remove_first)
+    first, second = SessionLock(str(path)), SessionLock(str(path))
+    first.take()
+    with pytest.raises(SessionBusy):
+        second.take()
+    first.release()
+
+
+# Lists
+
+
+def test_sessions_are_listed_newest_first_with_what_was_asked(project: Path, state: Path) -> None:
+    for number, prompt in enumerate(("first   thing\nto do", "x" * 200)):
+        agent = actor(project, "done", session_id=f"s-{number}", rules=[rule("echo hello", "SessionStart")])
+        agent.play(prompt, "and more")
+        os.utime(agent.session.transcript_path, (1000 + number, 1000 + number))
+    paths = [main_transcript_path(str(state), f"s-{number}") for number in (0, 1)]
+    sizes = [os.path.getsize(path) for path in paths]
+    assert list_sessions(str(state)) == [
+        SessionSummary("s-1", 1001, sizes[1], "x" * 80, str(project), paths[1]),
+        SessionSummary("s-0", 1000, sizes[0], "first thing to do", str(project), paths[0]),
+    ]
+
+
+def test_without_any_session_the_list_is_empty(state: Path) -> None:
+    assert (list_sessions(str(state)), prune(str(state), 30)) == ([], [])
+
+
+def age(path: Path, days: float) -> None:
+    then = time.time() - days * 86400
+    for each in (*path.rglob("*"), path):
+        os.utime(each, (then, then))
+
+
+def test_old_sessions_are_removed_and_young_or_held_ones_are_kept(project: Path, state: Path) -> None:
+    for name in ("old", "young", "held"):
+        actor(project, "done", session_id=name).play()
+    for name, days in (("old", 31), ("young", 29), ("held", 31)):
+        age(state / "sessions" / name, days)
+    holder = SessionLock(str(state / "sessions" / "held" / "lock"))
+    holder.take()
+    age(state / "sessions" / "held", 31)
+    try:
+        assert prune(str(state), 30) == ["old"]
+    finally:
+        holder.release()
+    assert sorted(path.name for path in (state / "sessions").iterdir()) == ["held", "young"]
+
+
+def test_a_stray_file_does_not_stop_the_pruning(project: Path, state: Path) -> None:
+    actor(project, "done", session_id="old").play()
+    age(state / "sessions" / "old", 31)
+    (state / "sessions" / ".DS_Store").touch()
+    age(state / "sessions", 31)
+    assert prune(str(state), 30) == ["old"]
+
+
+def test_a_folder_that_vanishes_meanwhile_does_not_stop_the_pruning(
+    project: Path, state: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("gone", "old"):
+        actor(project, "done", session_id=name).play()
+        age(state / "sessions" / name, 31)
+    known = [str(state / "sessions" / name) for name in ("gone", "old")]
+    monkeypatch.setattr("turngate.agent.session_store._folders", lambda _: known)
+    shutil.rmtree(state / "sessions" / "gone")
+    assert prune(str(state), 30) == ["old"]
+
+
+def test_a_session_that_is_used_stays_young(project: Path, state: Path) -> None:
+    actor(project, "done", session_id="s").play()
+    age(state / "sessions" / "s", 31)
+    actor(project, "done", session_id="s").play()
+    assert prune(str(state), 30) == []
+
+
+@pytest.mark.req("X-07")
+def test_what_a_session_remembers_lies_in_its_own_folder_and_not_in_the_project(
+    project: Path, state: Path
+) -> None:
+    agents: list[Actor] = [actor(project, "done", stop="true", session_id=name) for name in ("a", "b")]
+    for agent in agents:
+        agent.play()
+    assert [agent.session.transcript_path for agent in agents] == [
+        f"{state}/sessions/{name}/chat.jsonl" for name in ("a", "b")
+    ]
+    assert list(project.iterdir()) == []
+    assert [len(lines(state / "sessions" / name / "journal.jsonl")) for name in ("a", "b")] == [2, 2]
+
+
+# A place that can not be used
+
+
+@pytest.mark.parametrize("make", [Path.mkdir, os.mkfifo, lambda path: path.symlink_to("/dev/full")])
+def test_a_transcript_that_is_no_plain_file_is_refused(tmp_path: Path, make: Callable[[Path], Any]) -> None:
+    path = tmp_path / "chat.jsonl"
+    make(path)
+    for use in (lambda: read_conversation(str(path)), lambda: Transcript(str(path), "s", "/p")):
+        with pytest.raises(
+            UsageError, match=f"^{path} can not be used: .*; put that right, or set TURNGATE_STATE"
+        ):
+            use()
+
+
+def test_the_conversation_is_kept_in_the_session_too(project: Path) -> None:
+    agent = actor(project, "done")
+    agent.play("go")
+    assert [shown(message) for message in agent.session.messages] == ["go", "agent: done"]

@@ -1,0 +1,333 @@
+"""Callbacks that do what no callback should: the engine's word holds."""
+
+import asyncio
+import contextlib
+import contextvars
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+from unittest.mock import Mock
+
+import pytest
+
+from tests.support.builders import settings, stop_event, world
+from turngate.agent.session import Session
+from turngate.core.decisions import Allow, Block, Fault
+from turngate.core.events import PostToolUse, StopEvent
+from turngate.core.hooks import CallbackHook
+from turngate.core.messages import ToolUse
+from turngate.core.reports import Broke, TimedOut
+from turngate.core.verdict import Continue, HookRun, Verdict
+from turngate.engine import ask_hooks
+from turngate.models.scripted import ScriptedModel
+from turngate.options import Options
+
+
+async def verdict_of(*functions: Any, **fields: Any) -> Verdict:
+    hooks = (CallbackHook(function, **fields) for function in functions)
+    return await ask_hooks(stop_event(), settings(*hooks), world(Path("/")))
+
+
+def run_of(function: Any, **fields: Any) -> HookRun:
+    return asyncio.run(verdict_of(function, **fields)).runs[0]
+
+
+async def cancels_its_task(_: StopEvent) -> Block:
+    task = asyncio.current_task()
+    assert task is not None
+    task.cancel()
+    return Block("no")
+
+
+async def cancels_its_task_and_waits(_: StopEvent) -> Block:
+    task = asyncio.current_task()
+    assert task is not None
+    task.cancel()
+    await asyncio.sleep(0.01)
+    return Block("no")
+
+
+async def cancels_its_task_and_swallows_it(event: StopEvent) -> Block:
+    with contextlib.suppress(asyncio.CancelledError):
+        await cancels_its_task_and_waits(event)
+    return Block("no")
+
+
+async def cancels_its_task_and_raises(event: StopEvent) -> None:
+    await cancels_its_task(event)
+    raise KeyError("x")
+
+
+CANCELLERS = [
+    cancels_its_task, cancels_its_task_and_waits, cancels_its_task_and_swallows_it, cancels_its_task_and_raises,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("function", CANCELLERS)
+def test_a_callback_that_cancels_the_task_it_runs_in_is_broken_and_its_caller_goes_on(function: Any) -> None:
+    async def caller() -> tuple[Any, int]:
+        verdict = await verdict_of(function)
+        await asyncio.sleep(0.01)
+        task = asyncio.current_task()
+        assert task is not None
+        return verdict.runs[0].report, task.cancelling()
+
+    assert asyncio.run(caller()) == (Broke("it cancelled itself"), 0)
+
+
+async def swallows(_: StopEvent) -> Block:
+    with contextlib.suppress(asyncio.CancelledError):
+        await asyncio.sleep(5)
+    return Block("late")
+
+
+def test_a_late_answer_after_the_time_limit_does_not_count() -> None:
+    run = run_of(swallows, timeout=0.05)
+    assert (run.report, run.decision) == (TimedOut(0.05), Fault("no answer within 0.05 s", "timeout"))
+
+
+@pytest.mark.parametrize("functions", [(swallows,), (swallows, swallows)])
+def test_a_callback_that_swallows_its_callers_cancellation_gives_no_verdict(functions: Any) -> None:
+    async def caller() -> bool:
+        task = asyncio.create_task(verdict_of(*functions))
+        await asyncio.sleep(0.05)
+        task.cancel()
+        await asyncio.wait({task})
+        return task.cancelled()
+
+    assert asyncio.run(caller())
+
+
+def test_a_caller_that_is_cleaning_up_after_its_own_cancellation_may_ask() -> None:
+    async def caller() -> Any:
+        try:
+            await asyncio.sleep(5)
+        except asyncio.CancelledError:
+            return (await verdict_of(cancels_its_task)).runs[0].report
+
+    async def main() -> Any:
+        task = asyncio.create_task(caller())
+        await asyncio.sleep(0.01)
+        task.cancel()
+        return await task
+
+    assert asyncio.run(main()) == Broke("it cancelled itself")
+
+
+VARIABLE = contextvars.ContextVar("VARIABLE", default="the caller's")
+
+
+async def sets_a_variable(_: StopEvent) -> Block:
+    VARIABLE.set("the hook's")
+    await asyncio.sleep(0)
+    return Block(VARIABLE.get())
+
+
+def test_what_a_callback_sets_in_its_context_stays_there() -> None:
+    async def caller() -> tuple[Any, str]:
+        verdict = await verdict_of(sets_a_variable)
+        return verdict.runs[0].decision, VARIABLE.get()
+
+    assert asyncio.run(caller()) == (Block("the hook's"), "the caller's")
+
+
+class Hostile:
+    """Whatever is done with it raises."""
+
+    def _raises(self, *_: object) -> Any:
+        raise ValueError("hands off")
+
+    __str__ = __repr__ = __eq__ = __bool__ = __len__ = __iter__ = __format__ = _raises
+    __hash__ = _raises
+
+
+class HostileDict(dict[str, Any]):
+    def get(self, *_: object) -> Any:
+        raise ValueError("hands off")
+
+    keys = items = __getitem__ = __iter__ = get
+
+
+class HostileText(str):
+    __slots__ = ()
+
+    def strip(self, *_: object) -> Any:
+        raise ValueError("hands off")
+
+    encode = __len__ = __str__ = __eq__ = split = strip  # type: ignore[assignment]
+    __hash__ = str.__hash__
+
+
+class HostileError(Exception):
+    def __str__(self) -> str:
+        raise ValueError("hands off")
+
+    __repr__ = __str__
+
+
+def raising(error: BaseException) -> Any:
+    async def function(_: StopEvent) -> None:
+        raise error
+
+    return function
+
+
+RETURNED: list[tuple[Any, Any]] = [
+    (Hostile(), Fault("it returned Hostile; expected a decision, a dict or None")),
+    (Block(Hostile()), Fault("it returned Block with a reason that is no text")),  # type: ignore[arg-type]
+    (Block("no", warnings=None), Block("no")),  # type: ignore[arg-type]
+    (Block("no", warnings=Hostile()), Fault("it returned Block with warnings that are no texts")),  # type: ignore[arg-type]
+    (Block("no", warnings=["a"]), Block("no", warnings=("a",))),  # type: ignore[arg-type]
+    (Block("no", warnings=(Hostile(),)), Fault("it returned Block with warnings that are no texts")),  # type: ignore[arg-type]
+    (Block("no", quiet=Hostile()), Block("no")),  # type: ignore[arg-type]
+    (Block(HostileText("no")), Block("no")),
+    (Block("no", notice=HostileText("psst")), Block("no", notice="psst")),
+    (Fault("x", Hostile()), Fault("x")),  # type: ignore[arg-type]
+    (Mock(spec=Block), Fault("it returned Mock; expected a decision, a dict or None")),
+    (HostileDict(decision="block", reason="no"), Block("no")),
+    ({"decision": HostileText("block"), "reason": HostileText("no")}, Block("no")),
+    ({"decision": Hostile()}, Allow(warnings=(
+        '`decision` is of the type Hostile, expected "block" or "approve": no objection taken from it',))),
+    ({"hookSpecificOutput": HostileDict()}, Allow()),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("value", "decision"), RETURNED)
+def test_no_value_that_a_callback_returns_harms_anybody_but_its_own_hook(value: Any, decision: Any) -> None:
+    async def gives(_: StopEvent) -> Any:
+        return value
+
+    async def refuses(_: StopEvent) -> Block:
+        return Block("not yet")
+
+    verdict = asyncio.run(verdict_of(gives, refuses))
+    assert isinstance(verdict, Continue)
+    assert [run.decision for run in verdict.runs] == [decision, Block("not yet")]
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (HostileError(), "HostileError"),
+        (GeneratorExit("odd"), "RuntimeError: GeneratorExit: odd"),
+        (StopAsyncIteration("odd"), "StopAsyncIteration: odd"),
+    ],
+)
+def test_an_error_that_can_not_be_told_is_told_by_its_name(error: BaseException, said: str) -> None:
+    assert run_of(raising(error)).report == Broke(said)
+
+
+class ExitsWhenShown:
+    def __repr__(self) -> str:
+        raise SystemExit(7)
+
+
+HUGE: dict[str, tuple[Callable[[], Any], Any]] = {
+    "a value that ends the program": (
+        lambda: {"decision": [ExitsWhenShown()]}, Fault("what it answered can not be read: SystemExit: 7"),
+    ),
+    "a long list": (
+        lambda: {"decision": list(range(2_000_000))}, Allow(warnings=(
+            '`decision` is [0, 1, 2, 3, 4, 5, ...], expected "block" or "approve": no objection taken from it',)),
+    ),
+    "many keys": (
+        lambda: dict.fromkeys(map(str, range(100_000))),
+        Fault("it returned a dict with 100,000 keys, and no answer has so many"),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", HUGE)
+def test_an_answer_that_can_hardly_be_shown_harms_nobody(name: str, project: Path) -> None:
+    make, decision = HUGE[name]
+
+    async def gives(_: StopEvent) -> Any:
+        return make()
+
+    verdict = asyncio.run(ask_hooks(stop_event(), settings(CallbackHook(gives)), world(project)))
+    assert [run.decision for run in verdict.runs] == [decision]
+
+
+class ExitsWhenAsked(Exception):
+    def __str__(self) -> str:
+        raise SystemExit(7)
+
+
+@pytest.mark.parametrize("order", ["parallel", "sequential"])
+def test_an_error_whose_words_would_end_the_program_is_told_without_them(order: str, project: Path) -> None:
+    async def fails(_: StopEvent) -> None:
+        raise ExitsWhenAsked
+
+    asked = settings(CallbackHook(fails), CallbackHook(fails), order={"*": order})
+    verdict = asyncio.run(ask_hooks(stop_event(), asked, world(project)))
+    assert [run.decision for run in verdict.runs] == [Fault("ExitsWhenAsked")] * 2
+
+
+@pytest.mark.req("S2-28")
+@pytest.mark.parametrize("event", ["PreToolUse", "PermissionRequest"])
+@pytest.mark.parametrize("form", ["new", "old"])
+def test_a_function_changes_neither_what_a_tool_is_given_nor_what_others_are_told(
+    event: str, form: str, project: Path
+) -> None:
+    def meddles(told: Any) -> None:
+        told.tool_input["command"] = "echo changed"
+
+    def meddles_as_before(told: Any, tool_use_id: str | None, context: Any) -> dict[str, Any]:
+        told["tool_input"]["command"] = "echo changed"
+        return {}
+
+    async def turn() -> Any:
+        model = ScriptedModel({"main": [{"tool": "Bash", "input": {"command": "echo safe"}}, "done"]})
+        meddler = CallbackHook(meddles if form == "new" else meddles_as_before, mode="observe")
+        hooks = Options({event: [meddler, CallbackHook(lambda told: heard.append(told.tool_input))]})
+        async with Session(str(project), model, hooks.settings(), permit=permit) as session:
+            await session.send("go")
+        return model.requests[-1].messages[-1]
+
+    async def permit(use: ToolUse, _: str) -> bool:
+        heard.append(use.input)
+        return True
+
+    heard: list[Any] = []
+    results = asyncio.run(turn())
+    assert ([result.content for result in results.results], heard) == (
+        ["safe"],
+        [{"command": "echo safe"}] * 2,
+    )
+
+
+def test_a_function_changes_nothing_of_a_stop_that_others_are_told(project: Path) -> None:
+    def meddles(event: StopEvent) -> None:
+        assert event.usage is not None
+        event.usage.clear()  # type: ignore[attr-defined]
+        event.background_tasks[0].clear()  # type: ignore[attr-defined]
+
+    event = stop_event(usage={"input_tokens": 1}, background_tasks=({"id": "a"},))
+    heard: list[StopEvent] = []
+    asked = settings(CallbackHook(meddles), CallbackHook(heard.append), order={"*": "sequential"})
+    asyncio.run(ask_hooks(event, asked, world(project)))
+    assert heard == [stop_event(usage={"input_tokens": 1}, background_tasks=({"id": "a"},))]
+
+
+def test_an_answer_that_held_up_the_loop_beyond_its_limit_does_not_count(project: Path) -> None:
+    async def sleeps(_: StopEvent) -> Block:
+        time.sleep(0.2)  # noqa: ASYNC251 - that is the mistake
+        return Block("late")
+
+    hook = CallbackHook(sleeps, timeout=0.05)
+    verdict = asyncio.run(ask_hooks(stop_event(), settings(hook), world(project)))
+    assert [run.report for run in verdict.runs] == [TimedOut(0.05)]
+
+
+class Pair(NamedTuple):
+    out: str
+    code: int
+
+
+def test_what_is_no_plain_container_reaches_a_function_as_it_is(project: Path) -> None:
+    heard: list[Any] = []
+    event = PostToolUse(session_id="s", tool_name="Bash", tool_response=[Pair("x", 1), {"a": (1, [2])}])
+    asked = settings(CallbackHook(heard.append), event="PostToolUse")
+    asyncio.run(ask_hooks(event, asked, world(project)))
+    assert heard == [event]

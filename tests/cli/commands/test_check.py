@@ -1,0 +1,178 @@
+import contextlib
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.builders import script, stop_hooks, write_settings
+from turngate.cli.main import main
+
+
+def check(capsys: pytest.CaptureFixture[str], project: Path, *words: str) -> tuple[int, str]:
+    return main(["check", "--project", str(project), *words]), capsys.readouterr().out
+
+
+def test_a_project_without_settings_is_clean_and_says_where_it_looked(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, out = check(capsys, project)
+    assert (code, out.splitlines()) == (
+        0,
+        [
+            f"{project} has no settings; looked for .claude, .mux and .turngate here and in your home",
+            "0 hooks, no problems",
+        ],
+    )
+
+
+def test_a_clean_project_is_clean(project: Path, home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_settings(home, "claude", stop_hooks("make test"))
+    script(project / ".mux" / "stop", "#!/bin/sh\n")
+    assert check(capsys, project) == (0, "~/.claude/settings.json\n.mux/stop\n2 hooks, no problems\n")
+
+
+def test_every_problem_is_shown_at_once_with_its_place_and_a_hint(
+    project: Path, home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_settings(home, "mux", '{"hooks": {}, }')
+    write_settings(
+        project,
+        "claude",
+        {
+            "hooks": {
+                "Stop": [
+                    {"type": "command", "command": "flat"},
+                    {
+                        "matcher": "Bash",
+                        "hooks": [
+                            {"type": "command", "command": "make test", "timeout": 5000},
+                            {"type": "command", "command": "$CLAUDE_PROJECT_DIR/.claude/check.sh"},
+                            {"type": "command", "command": "[[ -f x ]] && exit 2"},
+                            {"type": "command", "command": ".claude/hooks/gone.sh"},
+                            {"type": "command"},
+                        ],
+                    },
+                ],
+                "PreToolUse": [{"matcher": "(((", "hooks": [{"type": "prompt", "prompt": "safe?"}]}],
+                "stop": [],
+            }
+        },
+    )
+    code, out = check(capsys, project)
+    assert (code, out.splitlines()) == (
+        1,
+        [
+            "~/.mux/settings.json",
+            "  error: not JSON at line 1, column 13: a comma before the closing bracket is not allowed in JSON; none of its hooks run",
+            ".claude/settings.json",
+            "  error: Stop[0]: is a hook by itself, expected a group with an inner `hooks` list",
+            '    → a group looks like {"hooks": [{"type": "command", "command": "…"}]}',
+            "  error: Stop[1].hooks[4].command: is missing, expected a non-empty string",
+            "  error: PreToolUse[0].matcher: '(((' is no valid regular expression, so it never matches",
+            "  error: PreToolUse[0].hooks[0].type: prompt hooks exist for Stop and SubagentStop only",
+            "    → use a command hook here",
+            "  error: Stop[1].hooks[1].command: .claude/check.sh does not exist, so the hook fails at every run",
+            "  error: Stop[1].hooks[3].command: .claude/hooks/gone.sh does not exist, so the hook fails at every run",
+            "  warning: Stop[1].matcher: 'Bash' has no meaning on Stop: the hooks run at every Stop",
+            "    → leave it out",
+            "  warning: Stop[1].hooks[0].timeout: 5000 looks like milliseconds, but it is read as seconds",
+            "    → write 5 if you mean 5000 milliseconds",
+            "  warning: stop: is no known event, so its hooks never run",
+            '    → did you mean "Stop"?',
+            "  warning: Stop[1].hooks[1].command: $CLAUDE_PROJECT_DIR is not quoted: a blank in the path breaks it",
+            '    → write "$CLAUDE_PROJECT_DIR"/… with the double quotes (in JSON: \\"$CLAUDE_PROJECT_DIR\\"/…)',
+            "  warning: Stop[1].hooks[2].command: uses bash syntax, but /bin/sh reads it",
+            '    → add "shell": "bash", or put it into a script that begins with #!/usr/bin/env bash',
+            "  warning: Stop[1].hooks[3].command: .claude/hooks/gone.sh is a relative path",
+            '    → write "$CLAUDE_PROJECT_DIR"/.claude/hooks/gone.sh so that it works from every folder',
+            "4 hooks, 13 problems",
+        ],
+    )  # fmt: skip
+
+
+def test_as_json_it_is_one_object(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_settings(project, "turngate", stop_hooks("make test", timeout=0))
+    code, out = check(capsys, project, "--json")
+    problem: dict[str, Any] = {
+        "file": ".turngate/settings.json",
+        "message": "is 0, expected a number of seconds above 0: the hook is left out",
+        "severity": "error",
+        "event": "Stop",
+        "index": "[0].hooks[0]",
+        "field": "timeout",
+        "hint": None,
+    }
+    assert (code, json.loads(out)) == (
+        1,
+        {"files": [".turngate/settings.json"], "hooks": 0, "problems": [problem]},
+    )
+
+
+def test_notes_alone_are_no_problem(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_settings(project, "turngate", stop_hooks("make test", colour="red"))
+    code, out = check(capsys, project)
+    assert (code, out.splitlines()) == (
+        0,
+        [
+            ".turngate/settings.json",
+            "  note: Stop[0].hooks[0].colour: is no key that Turngate knows: ignored",
+            "1 hook, no problems",
+        ],
+    )
+
+
+@pytest.mark.parametrize(
+    ("more", "why"),
+    [
+        ({"disableAllHooks": True}, "disableAllHooks in .turngate/settings.json switches it off"),
+        ({}, "its own `enabled` switches it off"),
+    ],
+)
+def test_hooks_that_are_switched_off_are_noted(
+    more: dict[str, Any], why: str, project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    hook = {"type": "command", "command": "true", **({} if more else {"enabled": False})}
+    write_settings(project, "turngate", {"hooks": {"Stop": [{"hooks": [hook]}]}, **more})
+    assert check(capsys, project) == (
+        0,
+        f".turngate/settings.json\n  note: Stop[0].hooks[0]: {why}\n1 hook, no problems\n",
+    )
+
+
+def test_a_prompt_hook_whose_model_is_not_there_is_noted(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    hooks = [
+        {"type": "prompt", "prompt": "?"},
+        {"type": "agent", "prompt": "?", "model": "scripted:judge.json"},
+    ]
+    settings = {"hooks": {"Stop": [{"hooks": hooks}]}, "turngate": {"judge": "scripted:gone.json"}}
+    write_settings(project, "turngate", settings)
+    (project / "judge.json").write_text("{}")
+    with contextlib.chdir(project):
+        assert check(capsys, project) == (
+            0,
+            (
+                ".turngate/settings.json\n"
+                "  note: Stop[0].hooks[0]: without a session's model nobody answers it: "
+                "the script gone.json can not be read: No such file or directory\n"
+                "2 hooks, no problems\n"
+            ),
+        )
+
+
+def test_claude_code_would_ignore_a_file_that_we_do_not(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_settings(project, "claude", {**stop_hooks("make test"), "cleanupPeriodDays": "x"})
+    assert check(capsys, project)[1].splitlines()[1] == (
+        '  warning: cleanupPeriodDays: is "x": Claude Code would ignore this whole file, hooks included; Turngate does not'
+    )
+
+
+def test_a_folder_that_is_not_there_is_wrong_usage(capsys: pytest.CaptureFixture[str]) -> None:
+    assert (main(["check", "--project", "/no/such"]), capsys.readouterr().err) == (
+        64,
+        "turngate: there is no folder /no/such; give the project's folder with --project\n",
+    )

@@ -1,0 +1,105 @@
+"""`turngate demo` as somebody sees it who has just cloned the project: it works, it tells the story, it leaves nothing."""
+
+import os
+import re
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.support.cli import started, turngate
+from tests.support.paths import ROOT
+
+PROGRAM = ROOT / ".venv" / "bin" / "turngate"
+A_MINUTE = 60.0  # what the demo may take, with everything
+
+STORY = [
+    "The user asks: Write prices.py with total(prices, discount).",
+    "I write the function.",
+    "tool Write prices.py ok",
+    "Done: prices.py has total(prices, discount).",
+    "the agent would stop; asking the hook 'tests' … it refuses (N s)",
+    "the hook asks to go on; the agent is told:",
+    "[Stop hook requested continuation]",
+    "AssertionError: 160 != 140",
+    "The test is right: a discount is taken off, not added.",
+    "tool Edit prices.py ok",
+    "Done: the discount is subtracted now, and the test passes.",
+    "the agent would stop; asking the hook 'tests' … no objection (N s)",
+    "The turn is completed: 4 model requests, 2 tool calls, 1 continuation, N s.",
+    "The model was played from a script; the tools, the test and the hook were real.",
+]
+
+
+@pytest.fixture
+def scratch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where the demo makes its throw-away folder."""
+    folder = tmp_path / "scratch"
+    folder.mkdir()
+    monkeypatch.setenv("TMPDIR", str(folder))
+    return folder
+
+
+def story(printed: str) -> list[str]:
+    """The lines that tell it, in their order; how long something took is anybody's guess."""
+    steady = [re.sub(r"\d+\.\d s\b", "N s", line.strip()) for line in printed.splitlines()]
+    return [line for line in steady if line in STORY]
+
+
+def left(*folders: Path) -> list[str]:
+    return sorted(str(path) for folder in folders for path in folder.rglob("*"))
+
+
+def test_the_demo_is_refused_once_repairs_and_completes_within_a_minute(scratch: Path) -> None:
+    code, out, err = turngate("demo", timeout=A_MINUTE)
+    assert (code, err, story(out)) == (0, "", STORY)
+
+
+def test_the_demo_leaves_neither_its_folder_nor_a_session_behind(scratch: Path, home: Path) -> None:
+    _, out, _ = turngate("demo", timeout=A_MINUTE)
+    [project] = re.findall(r"^A project in (\S+) has", out, re.MULTILINE)
+    assert (Path(project).is_relative_to(scratch), left(scratch, home)) == (True, [])
+
+
+def test_the_hooks_of_whoever_runs_the_demo_play_no_part(scratch: Path, home: Path) -> None:
+    """Somebody's own gate would refuse for ever; the demo tells its story all the same."""
+    for family in ("turngate", "claude", "mux"):
+        (home / f".{family}").mkdir()
+        (home / f".{family}" / "settings.json").write_text(
+            '{"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "touch ~/asked; exit 2"}]}]}}'
+        )
+    code, out, _ = turngate("demo", timeout=A_MINUTE)
+    assert (code, story(out), (home / "asked").exists()) == (0, STORY, False)
+
+
+@pytest.mark.skipif(
+    not PROGRAM.exists(), reason="make demo runs what is installed in .venv, and there is none"
+)
+def test_make_demo_runs_turngate_demo(scratch: Path) -> None:
+    # -o: what is installed stays as it is, also when pyproject.toml is newer.
+    make = ["make", "-C", str(ROOT), "--no-print-directory", "-o", ".venv/installed", "demo"]
+    says = subprocess.run([*make, "-n"], capture_output=True, text=True, check=False)
+    done = subprocess.run(make, capture_output=True, text=True, check=False, timeout=A_MINUTE)
+    assert (says.returncode, says.stdout) == (0, ".venv/bin/turngate demo\n")
+    assert (done.returncode, done.stderr, story(done.stdout), left(scratch)) == (0, "", STORY, [])
+
+
+def ended_at(moment: str, number: int) -> tuple[int, bool, bool]:
+    """A signal when this is told: the exit code, whether the user got a traceback, whether the story went on."""
+    with started("demo", own_session=True) as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            if moment in line:
+                break
+        os.kill(process.pid, number)
+        out, err = process.communicate(timeout=A_MINUTE)
+    return process.returncode, "Traceback" in err, "The turn is completed" in out
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize("moment", ["The user asks", "tool Write", "the hook asks to go on"])
+def test_a_demo_that_is_ended_by_a_signal_leaves_nothing_behind(
+    scratch: Path, moment: str, number: int, code: int
+) -> None:
+    assert (*ended_at(moment, number), left(scratch)) == (code, False, False, [])

@@ -1,0 +1,381 @@
+"""`turngate fire`, as a person and as a program would call it."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.builders import script, settings, stop_hooks, write_settings
+from turngate.cli.commands.fire import NOTHING
+from turngate.cli.main import main
+from turngate.core.hook_input import verdict_json
+from turngate.core.verdict import Stop
+
+REFUSE = "echo 'run the tests' >&2; exit 2"
+
+
+def fire(capfd: pytest.CaptureFixture[str], project: Path, *words: str) -> tuple[int, str, str]:
+    code = main(["fire", *words, "--project", str(project), "--trust"])
+    out, err = capfd.readouterr()
+    return code, out, err
+
+
+def fire_json(capfd: pytest.CaptureFixture[str], project: Path, *words: str) -> tuple[int, dict[str, Any]]:
+    code, out, _ = fire(capfd, project, *words, "--json")
+    return code, json.loads(out)
+
+
+@pytest.mark.req("S0-08")
+def test_without_hooks_the_agent_may_stop(project: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    said = f"Stop: no hook is configured in {project}, the agent may stop\n"
+    assert fire(capfd, project, "Stop") == (0, said, "")
+
+
+def test_the_quick_answer_is_what_the_engine_would_say() -> None:
+    assert verdict_json(Stop(), "Stop", settings()) == {**NOTHING, "event": "Stop"}
+
+
+def test_a_refusal_is_shown_with_what_the_agent_is_told(
+    project: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    write_settings(project, "turngate", stop_hooks(REFUSE, "true"))
+    code, out, err = fire(capfd, project, "Stop")
+    shown = [
+        line[:13] + line[24:] if line.startswith("  ") and " s  " in line else line
+        for line in out.splitlines()
+    ]
+    assert (code, shown, err) == (
+        10,
+        [
+            "Stop: the agent goes on",
+            f"  refuses      {REFUSE}  (.turngate/settings.json)",
+            "  no objectio  true  (.turngate/settings.json)",
+            "It is told:",
+            "  [Stop hook requested continuation]",
+            "  run the tests",
+        ],
+        "",
+    )
+
+
+def test_as_json_it_is_one_object(project: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    write_settings(project, "claude", stop_hooks(REFUSE))
+    code, shown = fire_json(capfd, project, "Stop")
+    [run] = shown["runs"]
+    assert isinstance(run.pop("seconds"), float)
+    assert (code, shown) == (
+        10,
+        {
+            "event": "Stop",
+            "verdict": "continue",
+            "ended_by": None,
+            "prompt": "[Stop hook requested continuation]\nrun the tests",
+            "stop_reason": None,
+            "runs": [
+                {
+                    "hook": {"type": "command", "command": REFUSE, "timeout": 60.0},
+                    "source": "project",
+                    "file": ".claude/settings.json",
+                    "outcome": "block",
+                    "reason": "run the tests",
+                    "exit_code": 2,
+                    "stdout": "",
+                    "stderr": "run the tests\n",
+                    "notice": None,
+                }
+            ],
+            "unenforced": [],
+            "warnings": [],
+        },
+    )
+
+
+CODES: list[tuple[str, list[str], int]] = [
+    ("true", [], 0),
+    (REFUSE, [], 10),
+    ('echo \'{"continue":false,"stopReason":"enough"}\'', [], 11),
+    ("exit 1", [], 0),
+    ("exit 1", ["--strict"], 13),
+    ("/no/such/program", ["--strict"], 13),
+    ("true", ["--strict"], 0),
+    (REFUSE, ["--strict"], 10),
+]
+
+
+@pytest.mark.req("C-29")
+@pytest.mark.parametrize(("command", "words", "code"), CODES)
+def test_the_exit_code_tells_the_verdict(
+    project: Path, capfd: pytest.CaptureFixture[str], command: str, words: list[str], code: int
+) -> None:
+    write_settings(project, "turngate", stop_hooks(command))
+    assert fire(capfd, project, "Stop", *words)[0] == code
+
+
+@pytest.mark.req("S0-47")
+def test_the_user_sees_why_a_hook_ended_the_turn(project: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    write_settings(project, "turngate", stop_hooks('echo \'{"continue":false,"stopReason":"enough"}\''))
+    assert fire(capfd, project, "Stop")[1].splitlines()[0] == "Stop: halted by a hook: enough"
+
+
+@pytest.mark.req("S3-26")
+def test_the_user_sees_a_hooks_message(project: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    write_settings(project, "turngate", stop_hooks('echo \'{"systemMessage":"two tests are slow"}\''))
+    assert fire(capfd, project, "Stop")[1].splitlines()[-1] == "A hook says: two tests are slow"
+
+
+@pytest.mark.req("X-09")
+def test_a_gate_that_did_not_hold_is_said_loudly(project: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    write_settings(project, "turngate", stop_hooks("echo boom >&2; exit 1"))
+    assert (
+        fire(capfd, project, "stop")[2] == "! echo boom >&2; exit 1 failed: NOT enforced: exit code 1: boom\n"
+        "  → to refuse, a hook exits with 2 and says why on stderr\n"
+    )
+
+
+@pytest.mark.parametrize(("event", "code"), [("Stopp", 13), ("Later", 0)])
+def test_a_mistyped_event_is_a_gate_that_strict_misses(
+    event: str, code: int, project: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    write_settings(project, "turngate", {"hooks": {event: stop_hooks("exit 2")["hooks"]["Stop"]}})
+    assert fire(capfd, project, "Stop", "--strict")[0] == code
+
+
+def test_hooks_that_are_switched_off_are_said_and_strict_minds(
+    project: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    write_settings(project, "turngate", {**stop_hooks("true"), "disableAllHooks": True})
+    code, out, err = fire(capfd, project, "Stop", "--strict")
+    why = "disableAllHooks in .turngate/settings.json switches it off"
+    assert (code, "not asked" in out, err) == (13, True, f"! true was skipped: NOT enforced: {why}\n")
+
+
+BAD_SETTINGS: list[tuple[Any, str]] = [
+    ("{", ".turngate/settings.json: not JSON at line 1, column 2: expecting property name enclosed in double quotes; none of its hooks run"),
+    ([], ".turngate/settings.json: the file holds a list, expected an object"),
+    ({"hooks": {"Stop": {}}}, ".turngate/settings.json: Stop: is an object, expected a list of groups"),
+    ({"hooks": {"Foo": []}}, ".turngate/settings.json: Foo: is no known event, so its hooks never run"),
+]  # fmt: skip
+
+
+@pytest.mark.req("S0-03", "C-35")
+@pytest.mark.parametrize(("content", "sentence"), BAD_SETTINGS)
+def test_a_bad_settings_file_is_said_and_every_other_hook_still_works(
+    project: Path, capfd: pytest.CaptureFixture[str], content: Any, sentence: str
+) -> None:
+    write_settings(project, "turngate", content)
+    write_settings(project, "mux", stop_hooks(REFUSE))
+    code, shown = fire_json(capfd, project, "Stop")
+    assert (code, shown["warnings"], len(shown["runs"])) == (10, [sentence], 1)
+
+
+def test_a_broken_file_without_any_other_hook_never_passes_silently(
+    project: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    write_settings(project, "turngate", "{")
+    assert [fire(capfd, project, "Stop", *words)[0] for words in ([], ["--strict"])] == [0, 13]
+
+
+def test_a_folder_named_settings_json_is_said(project: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    (project / ".turngate" / "settings.json").mkdir(parents=True)
+    assert fire(capfd, project, "Stop")[2] == (
+        "! .turngate/settings.json: is a folder, expected a file; none of its hooks run\n"
+        "  → remove the folder, or move it out of the way\n"
+    )
+
+
+BAD_EVENTS: list[tuple[str, str]] = [
+    (
+        "{",
+        "turngate: {file} is not JSON: line 1, column 2: Expecting property name enclosed in double quotes\n",
+    ),
+    ("[]", "turngate: {file}: an event is a JSON object, not list\n"),
+    ('{"session_id": 5}', "turngate: {file}: `session_id` must be a string, not '5'\n"),
+]
+
+
+@pytest.mark.parametrize(("content", "sentence"), BAD_EVENTS)
+def test_a_bad_event_is_wrong_usage(
+    project: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str], content: str, sentence: str
+) -> None:
+    file = tmp_path / "event.json"
+    file.write_text(content)
+    assert fire(capfd, project, "Stop", "--input", str(file)) == (64, "", sentence.format(file=file))
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["Stop", "--input", "/no/such/event.json"], "turngate: /no/such/event.json can not be read: No such file or directory\n"),
+        (["Stop", "--project", "/no/such/folder"], "turngate: there is no folder /no/such/folder; give the project's folder with --project\n"),
+    ],
+)  # fmt: skip
+def test_what_is_not_there_is_wrong_usage(
+    words: list[str], sentence: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert (main(["fire", *words]), capfd.readouterr().err) == (64, sentence)
+
+
+def test_the_event_reaches_the_hook(project: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    event = tmp_path / "event.json"
+    event.write_text('{"session_id":"mine","stop_hook_active":true,"last_assistant_message":"done"}')
+    write_settings(project, "mux", stop_hooks("cat; echo $MUX_STOP_HOOK_ACTIVE >&2"))
+    _, shown = fire_json(capfd, project, "Stop", "--input", str(event))
+    told = json.loads(shown["runs"][0]["stdout"])
+    assert (told["session_id"], told["cwd"], told["last_assistant_message"], shown["runs"][0]["stderr"]) == (
+        "mine",
+        str(project),
+        "done",
+        "true\n",
+    )
+
+
+@pytest.mark.req("S0-17", "S0-101", "C-02")
+@pytest.mark.parametrize(
+    ("dialect", "family", "seconds"),
+    [("mux", "mux", 10.0), ("turngate", "mux", 60.0), ("claude", "claude", 600.0)],
+)
+def test_each_dialect_has_its_own_default_limit(
+    project: Path, capfd: pytest.CaptureFixture[str], dialect: str, family: str, seconds: float
+) -> None:
+    write_settings(project, family, stop_hooks("true"))
+    _, shown = fire_json(capfd, project, "Stop", "--dialect", dialect)
+    assert [run["hook"]["timeout"] for run in shown["runs"]] == [seconds]
+
+
+@pytest.mark.req("S0-01")
+def test_a_child_has_its_own_hooks(project: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    write_settings(project, "turngate", stop_hooks(REFUSE, event="SubagentStop"))
+    code, shown = fire_json(capfd, project, "SubagentStop")
+    assert (code, shown["prompt"], fire(capfd, project, "Stop")[0]) == (10, "run the tests", 0)
+
+
+def test_other_events_can_be_fired_too(project: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    hooks = [{"matcher": "Bash", "hooks": [{"type": "command", "command": "echo no rm >&2; exit 2"}]}]
+    write_settings(project, "turngate", {"hooks": {"PreToolUse": hooks}})
+    event = project / "event.json"
+    event.write_text('{"tool_name":"Bash","tool_input":{"command":"rm"}}')
+    assert fire_json(capfd, project, "PreToolUse", "--input", str(event))[0] == 10
+    event.write_text('{"tool_name":"Read"}')
+    assert fire_json(capfd, project, "PreToolUse", "--input", str(event))[0] == 0
+
+
+def test_what_was_asked_is_in_the_journal(
+    project: Path, state: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    write_settings(project, "turngate", stop_hooks("true"))
+    fire(capfd, project, "Stop")
+    lines = (state / "sessions" / "fire" / "journal.jsonl").read_text().splitlines()
+    assert [json.loads(line)["kind"] for line in lines] == ["hook", "verdict"]
+
+
+def test_a_hook_in_the_background_that_hangs_is_ended_and_said(
+    project: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    write_settings(
+        project,
+        "claude",
+        {"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "sleep 60", "async": True}]}]}},
+    )
+    code, _, err = fire(capfd, project, "Stop", "--dialect", "claude")
+    assert (code, err) == (0, "! 1 hook(s) in the background did not end in time and were ended\n")
+
+
+# As a process of its own
+
+TURNGATE = [sys.executable, "-m", "turngate"]
+
+
+def test_an_event_on_stdin_that_is_not_json_is_one_clear_sentence(project: Path) -> None:
+    done = subprocess.run(
+        [*TURNGATE, "fire", "Stop", "--input", "-", "--trust"],
+        input=b"hello", cwd=project, capture_output=True, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout, done.stderr) == (
+        64,
+        b"",
+        b"turngate: the event on stdin is not JSON: line 1, column 1: Expecting value\n",
+    )
+
+
+@pytest.mark.req("S0-104", "S3-17")
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_ends_the_hook_and_then_us(project: Path, number: signal.Signals, code: int) -> None:
+    write_settings(project, "turngate", stop_hooks("echo $$ > pid; exec sleep 60"))
+    with subprocess.Popen(
+        [*TURNGATE, "fire", "Stop", "--trust"], cwd=project, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        wait_for(project / "pid")
+        process.send_signal(number)
+        _, err = process.communicate(timeout=20)
+    said = err.decode().splitlines()[-1]
+    assert (process.returncode, said) == (
+        code,
+        f"turngate: {number.name}, nothing was decided and no hook is left running",
+    )
+    assert not os.path.exists(f"/proc/{(project / 'pid').read_text().strip()}")
+
+
+def wait_for(path: Path) -> None:
+    deadline = time.monotonic() + 20
+    while not (path.exists() and path.read_text().strip()):
+        assert time.monotonic() < deadline, f"{path} never came"
+        time.sleep(0.02)
+
+
+def test_what_takes_long_says_what_is_waited_for(project: Path) -> None:
+    write_settings(project, "turngate", stop_hooks("sleep 1.5"))
+    done = subprocess.run(
+        [*TURNGATE, "fire", "Stop"], cwd=project, capture_output=True, check=False, text=True
+    )
+    assert (done.returncode, done.stderr) == (0, "waiting for sleep 1.5 …\n")
+
+
+def test_a_reader_that_goes_away_is_no_error(project: Path) -> None:
+    script(project / "many.sh", "#!/bin/sh\nseq 1 100000 >&2\nexit 2\n")
+    write_settings(project, "turngate", stop_hooks("./many.sh"))
+    line = f"{sys.executable} -m turngate fire Stop --trust | head -1"
+    done = subprocess.run(["/bin/sh", "-c", line], cwd=project, capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == ("Stop: the agent goes on\n", "")
+
+
+@pytest.mark.parametrize("redirection", ["| true", ">&-", "> /dev/full", ">&- 2>&-"])
+def test_no_failure_to_print_turns_a_refusal_into_a_permission(project: Path, redirection: str) -> None:
+    write_settings(project, "turngate", stop_hooks("echo 'nein, caf\u00e9' >&2; exit 2"))
+    line = f"{{ {sys.executable} -m turngate fire Stop --trust --json; echo $? > code; }} {redirection}"
+    env = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    subprocess.run(["/bin/bash", "-c", line], cwd=project, env=env, capture_output=True, check=False)
+    assert (project / "code").read_text() == "10\n"
+
+
+def test_exit_codes_are_known_although_our_parent_ignored_its_children(project: Path) -> None:
+    write_settings(project, "turngate", stop_hooks(REFUSE))
+    code = "import os, signal, sys; signal.signal(signal.SIGCHLD, signal.SIG_IGN); os.execv(sys.executable, sys.argv[1:])"
+    command = [sys.executable, "-c", code, sys.executable, "-m", "turngate", "fire", "Stop", "--trust"]
+    done = subprocess.run(command, cwd=project, capture_output=True, check=False)
+    assert done.returncode == 10
+
+
+def test_events_that_can_not_be_refused_are_not(project: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    write_settings(project, "turngate", stop_hooks("echo no >&2; exit 2", event="SessionEnd"))
+    code, out, _ = fire(capfd, project, "SessionEnd")
+    assert (code, out.splitlines()[0]) == (0, "SessionEnd: no objection")
+
+
+def test_a_key_that_stands_twice_is_said(project: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    write_settings(project, "turngate", '{"hooks": {"Stop": [], "Stop": []}}')
+    code, _, err = fire(capfd, project, "Stop", "--strict")
+    said = '! .turngate/settings.json: the key "Stop" stands twice in one object: only the last one counts\n'
+    assert (code, err) == (13, said + "  → put both into one\n")
+
+
+def test_the_names_of_hooks_that_are_waited_for_change_no_terminal(
+    project: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    write_settings(project, "turngate", stop_hooks("sleep 1.2 # \x1b[31mred\x1b]0;title\x07"))
+    assert fire(capfd, project, "Stop")[2] == "waiting for sleep 1.2 # red …\n"

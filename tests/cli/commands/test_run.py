@@ -1,0 +1,712 @@
+"""`turngate run -p`, `turngate sessions` and `turngate log`, as a person and as a program would call them."""
+
+import json
+import os
+import re
+import select
+import signal
+import subprocess
+import sys
+import time
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.builders import stop_hooks, write_settings
+from tests.support.cli import working
+from tests.support.sessions import KEEP, REFUSE, awaited, hang, lines, lives, refuse, say, seen
+from turngate.cli.main import main
+
+TOLD = "[Stop hook requested continuation]\nrun the tests"
+HALT = say({"continue": False, "stopReason": "enough"})
+QUESTION = {"tool": "AskUser", "input": {"question": "red or blue?"}}
+
+
+def scripted(project: Path, *replies: Any) -> str:
+    path = project.parent / "script.json"
+    path.write_text(json.dumps({"main": list(replies)}))
+    return f"scripted:{path}"
+
+
+def turngate(
+    capfd: pytest.CaptureFixture[str], project: Path, *words: str, replies: tuple[Any, ...] = ("answer {n}",)
+) -> tuple[int, str, str]:
+    code = main(["run", "-p", "--project", str(project), "--model", scripted(project, *replies), *words])
+    out, err = capfd.readouterr()
+    return code, out, err
+
+
+def as_json(
+    capfd: pytest.CaptureFixture[str], project: Path, *words: str, replies: tuple[Any, ...] = ("answer {n}",)
+) -> dict[str, Any]:
+    _, out, _ = turngate(capfd, project, *words, "--output-format", "json", replies=replies)
+    result = json.loads(out)
+    assert isinstance(result, dict)
+    return result
+
+
+def running(
+    project: Path, *words: str, replies: tuple[Any, ...]
+) -> AbstractContextManager[subprocess.Popen[str]]:
+    """The command as a process of its own."""
+    return working(project, "run", "-p", "go", "--model", scripted(project, *replies), *words)
+
+
+# What is printed
+
+
+def test_as_text_the_answer_is_on_stdout_and_nothing_else(
+    project: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    write_settings(project, "turngate", stop_hooks(refuse(1)))
+    assert turngate(capfd, project, "go") == (0, "answer 2\n", "")
+
+
+def test_as_text_notices_are_on_stderr(project: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    write_settings(project, "turngate", stop_hooks(say({"systemMessage": "well done"}), "exit 1"))
+    assert turngate(capfd, project, "go") == (
+        0,
+        "answer 1\n",
+        "! well done\n! exit 1 failed: NOT enforced: exit code 1, nothing on stderr\n",
+    )
+
+
+def test_as_text_a_question_is_printed(project: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    assert turngate(capfd, project, "go", replies=(QUESTION,)) == (12, "red or blue?\n", "")
+
+
+@pytest.mark.req("U-10")
+def test_as_json_it_is_one_object_with_exactly_these_fields(
+    project: Path, state: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    write_settings(project, "turngate", stop_hooks(refuse(1)))
+    call = {"tool": "Bash", "input": {"command": "true"}}
+    result = as_json(
+        capfd, project, "go", "--session", "s-1", "--allow", "Bash", replies=(call, "one", "two")
+    )
+    assert isinstance(result.pop("duration_ms"), int)
+    usage = result.pop("usage")
+    assert usage.keys() == {"input_tokens", "output_tokens"}
+    assert all(isinstance(tokens, int) and tokens > 0 for tokens in usage.values())
+    for run in result["hook_runs"]:
+        assert isinstance(run.pop("seconds"), float)
+    hook = {"type": "command", "command": refuse(1), "timeout": 60.0}
+    common = {
+        "hook": hook,
+        "source": "project",
+        "file": ".turngate/settings.json",
+        "stdout": "",
+        "notice": None,
+    }
+    assert result == {
+        "type": "result",
+        "outcome": "completed",
+        "ended_by": "allowed",
+        "stop_reason": None,
+        "result": "two",
+        "session_id": "s-1",
+        "transcript_path": f"{state}/sessions/s-1/chat.jsonl",
+        "continuations": 1,
+        "model_requests": 3,
+        "tool_calls": 1,
+        "hook_runs": [
+            {
+                **common,
+                "outcome": "block",
+                "reason": "run the tests",
+                "exit_code": 2,
+                "stderr": "run the tests\n",
+            },
+            {**common, "outcome": "allow", "reason": None, "exit_code": 0, "stderr": ""},
+        ],
+        "unenforced": [],
+        "notices": [],
+        "subagents": [],
+    }
+
+
+def test_as_json_the_fields_come_in_the_documented_order(
+    project: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert list(as_json(capfd, project, "go")) == [
+        "type", "outcome", "ended_by", "stop_reason", "result", "session_id", "transcript_path", "continuations",
+        "model_requests", "tool_calls", "usage", "duration_ms", "hook_runs", "unenforced", "notices", "subagents",
+    ]  # fmt: skip
+
+
+OUTCOMES: list[tuple[str, tuple[Any, ...], list[str], dict[str, Any]]] = [
+    ("true", ("a",), [], {"outcome": "completed", "ended_by": "allowed", "stop_reason": None, "result": "a"}),
+    (REFUSE, ("a",), ["--limit", "1"], {"outcome": "capped", "ended_by": "capped", "result": "a"}),
+    (REFUSE, ("a",), ["--limit", "9"], {"outcome": "capped", "ended_by": "stalled", "result": "a"}),
+    (HALT, ("a",), [], {"outcome": "halted", "ended_by": "halted", "stop_reason": "enough", "result": "a"}),
+    ("true", ({**QUESTION, "text": "hm"},), [], {"outcome": "waiting", "ended_by": "question", "result": "hm"}),
+    (REFUSE, ("a",), ["--max-turns", "1"], {"outcome": "error", "ended_by": "max_turns", "result": "a"}),
+    (refuse(1), ("a", {"error": "auth"}), [], {"outcome": "error", "ended_by": "error", "result": "a"}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("hook", "replies", "words", "fields"), OUTCOMES)
+def test_each_outcome_is_named_and_keeps_the_last_answer(
+    project: Path, capfd: pytest.CaptureFixture[str], hook: str, replies: tuple[Any, ...], words: list[str],
+    fields: dict[str, Any],
+) -> None:  # fmt: skip
+    write_settings(project, "turngate", stop_hooks(hook))
+    result = as_json(capfd, project, "go", *words, replies=replies)
+    assert {key: result[key] for key in fields} == fields
+
+
+def test_what_was_not_enforced_stands_in_the_result(project: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    write_settings(project, "turngate", stop_hooks("exit 3"))
+    result = as_json(capfd, project, "go")
+    why = "exit code 3, nothing on stderr"
+    assert (result["unenforced"], result["notices"]) == (
+        [{"hook": "exit 3", "outcome": "failed", "why": why}],
+        [f"exit 3 failed: NOT enforced: {why}"],
+    )
+
+
+def test_as_stream_json_each_event_is_a_line_and_the_result_is_the_last(
+    project: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    write_settings(project, "turngate", stop_hooks(refuse(1)))
+    call = {"text": "see", "tool": "Bash", "input": {"command": "echo hi"}}
+    words = ("go", "--output-format", "stream-json", "--allow", "Bash")
+    code, out, err = turngate(capfd, project, *words, replies=(call, "one", "two"))
+    events = [json.loads(line) for line in out.splitlines()]
+    seconds = [event.pop("seconds") for event in events if "seconds" in event]
+    hook = {"event": "Stop", "hook": refuse(1)}
+    for event in events:
+        if "hook" in event:
+            event["hook"] = refuse(1)  # shown shortened
+    assert events[:-1] == [
+        {"type": "text_delta", "text": "see"},
+        {"type": "tool_started", "id": "tool-1", "name": "Bash", "input": {"command": "echo hi"}},
+        {"type": "tool_finished", "id": "tool-1", "name": "Bash", "content": "hi", "is_error": False},
+        {"type": "text_delta", "text": "one"},
+        {"type": "stream_end", "text": "one", "stop_hook_active": False},
+        {"type": "hook_started", **hook},
+        {"type": "hook_finished", **hook, "outcome": "block", "said": "run the tests"},
+        {"type": "continuation", "prompt": TOLD, "count": 1, "limit": 3},
+        {"type": "text_delta", "text": "two"},
+        {"type": "stream_end", "text": "two", "stop_hook_active": True},
+        {"type": "hook_started", **hook},
+        {"type": "hook_finished", **hook, "outcome": "allow", "said": None},
+        {"type": "turn_end", "outcome": "completed", "ended_by": "allowed"},
+    ]
+    assert (events[-1]["type"], events[-1]["result"], code, err, len(seconds)) == ("result", "two", 0, "", 3)
+
+
+def test_as_stream_json_the_answer_is_out_before_its_hook_ends(project: Path) -> None:
+    write_settings(project, "turngate", stop_hooks(hang()))
+    with running(project, "--output-format", "stream-json", replies=("done",)) as process:
+        awaited(project / "pid")
+        assert process.stdout is not None
+        kinds = [json.loads(process.stdout.readline())["type"] for _ in range(3)]
+        process.send_signal(signal.SIGINT)
+        process.wait(timeout=20)
+    assert kinds == ["text_delta", "stream_end", "hook_started"]
+
+
+# Exit codes
+
+
+CODES: list[tuple[str, tuple[Any, ...], list[str], int]] = [
+    ("true", ("a",), [], 0),
+    (refuse(1), ("a",), [], 0),
+    (REFUSE, ("a",), [], 10),
+    (REFUSE, ("a",), ["--limit", "9"], 10),
+    (REFUSE, ("a",), ["--limit", "0"], 10),
+    (HALT, ("a",), [], 11),
+    ("true", (QUESTION,), [], 12),
+    ("exit 1", ("a",), [], 0),
+    ("exit 1", ("a",), ["--strict"], 13),
+    ("/no/such/program", ("a",), ["--strict"], 13),
+    ("true", ("a",), ["--strict"], 0),
+    (REFUSE, ("a",), ["--strict"], 10),
+    ("true", ({"error": "auth"},), [], 20),
+    ("true", ({"tool": "Read", "input": {"file_path": "x"}},), ["--max-turns", "2"], 20),
+    ("true", (), [], 20),
+    (REFUSE, ("a",), ["--no-hooks"], 0),
+]
+
+
+@pytest.mark.parametrize(("hook", "replies", "words", "code"), CODES)
+def test_the_exit_code_tells_how_it_ended(
+    project: Path,
+    capfd: pytest.CaptureFixture[str],
+    hook: str,
+    replies: tuple[Any, ...],
+    words: list[str],
+    code: int,
+) -> None:
+    write_settings(project, "turngate", stop_hooks(hook))
+    assert turngate(capfd, project, "go", *words, replies=replies)[0] == code
+
+
+def test_a_prompt_that_a_hook_refuses_is_a_halt(project: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    write_settings(project, "turngate", stop_hooks("echo no secrets >&2; exit 2", event="UserPromptSubmit"))
+    assert turngate(capfd, project, "go") == (11, "", "! a hook refused the prompt: no secrets\n")
+
+
+def test_why_a_turn_ended_is_said(project: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    halt = """echo '{"continue": false, "stopReason": "enough"}'"""
+    write_settings(project, "turngate", stop_hooks(halt))
+    assert turngate(capfd, project, "go")[2] == "! the turn ended (halted): enough\n"
+    assert turngate(capfd, project, "go", "--max-turns", "0")[1:] == (
+        "", "! the turn ended (max_turns): the limit of 0 model requests is reached\n",
+    )  # fmt: skip
+
+
+def test_a_session_of_another_dialect_is_not_resumed(
+    project: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    turngate(capfd, project, "go", "--session", "one")
+    code, _, said = turngate(capfd, project, "go", "--resume", "--dialect", "mux")
+    assert (code, f"there is no session of {project} to resume" in said) == (64, True)
+
+
+USAGE = [
+    (["run", "-p"], "-p needs a prompt"),
+    (["run", "-p", "  "], "-p needs a prompt"),
+    (["run", "-p", "go", "--output-format", "xml"], "invalid choice: 'xml'"),
+    (["run", "-p", "go", "--limit", "-1"], "argument --limit"),
+    (["run", "-p", "go", "--permission-mode", "yolo"], "invalid choice: 'yolo'"),
+    (["run", "-p", "go", "--project", "/no/such/folder"], "there is no folder /no/such/folder"),
+    (["run", "-p", "go", "--model", "scripted:/no/such/file"], "the script /no/such/file can not be read"),
+    (["run", "-p", "go", "--model", "nobody:x"], "no provider is called 'nobody'"),
+    (
+        ["run", "-p", "go", "--resume", "--model", "scripted:/dev/null"],
+        "the script /dev/null can not be read: it is no plain file",
+    ),
+    (["sessions", "show"], "which session?"),
+    (["sessions", "show", "absent"], "there is no session absent"),
+    (["sessions", "burn"], "invalid choice: 'burn'"),
+    (["log", "--session", "absent"], "nothing is known of session absent"),
+    (["log"], "no hook has run yet"),
+]
+
+
+@pytest.mark.parametrize(("words", "said"), USAGE)
+def test_wrong_usage_is_one_sentence_and_64(
+    capfd: pytest.CaptureFixture[str], words: list[str], said: str
+) -> None:
+    code = main(words)
+    out, err = capfd.readouterr()
+    assert (code, out, err.count("\n"), said in err) == (64, "", 1, True)
+
+
+def test_without_a_model_one_clear_sentence_says_how_to_give_one(
+    project: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for key in ("ANTHROPIC_API_KEY", "OPENAI_API_KEY"):
+        monkeypatch.delenv(key, raising=False)
+    code = main(["run", "-p", "go", "--project", str(project)])
+    out, err = capfd.readouterr()
+    assert (code, out, err) == (
+        64,
+        "",
+        "turngate: no model is given: say --model PROVIDER:NAME or --model scripted:FILE, or set ANTHROPIC_API_KEY\n",
+    )
+
+
+def test_the_settings_may_name_a_script_as_the_model(
+    project: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    write_settings(project, "turngate", {"turngate": {"model": scripted(project, "from the settings")}})
+    code = main(["run", "-p", "go", "--project", str(project)])
+    assert (code, capfd.readouterr().out) == (0, "from the settings\n")
+
+
+# What is given
+
+
+@pytest.mark.parametrize("given", ["fix it\nand test it\n", "café ☕"])
+def test_a_dash_reads_the_prompt_from_stdin(project: Path, given: str) -> None:
+    write_settings(project, "turngate", stop_hooks(KEEP, event="UserPromptSubmit"))
+    done = subprocess.run(
+        [sys.executable, "-m", "turngate", "run", "-p", "-", "--project", str(project),
+         "--model", scripted(project, "done")],
+        input=given, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout, done.stderr, seen(project, "prompt")) == (0, "done\n", "", [given])
+
+
+def test_the_dialect_decides_which_settings_and_what_the_agent_is_told(
+    project: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    write_settings(project, "claude", stop_hooks(refuse(1)))
+    prompts = [
+        [json.loads(line)["prompt"] for line in out.splitlines() if '"continuation"' in line]
+        for dialect in ("mux", "claude")
+        for out in (
+            turngate(capfd, project, "go", "--dialect", dialect, "--output-format", "stream-json")[1],
+        )
+    ]
+    assert prompts == [[], [f"Stop hook feedback:\n[{refuse(1)}]: run the tests\n"]]
+
+
+@pytest.mark.req("U-08")
+def test_options_reach_the_session(project: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    write_settings(project, "turngate", stop_hooks(KEEP))
+    write = {"tool": "Write", "input": {"file_path": "a.txt", "content": "x"}}
+    words = ("--permission-mode", "acceptEdits", "--limit", "7", "--session", "mine")
+    turngate(capfd, project, "go", *words, replies=(write, "done"))
+    assert seen(project, "permission_mode", "max_continuations", "session_id") == [("acceptEdits", 7, "mine")]
+    assert (project / "a.txt").exists()
+
+
+@pytest.mark.parametrize("words", [["--session", "s-1"], ["--resume"], ["--resume", "--session", "s-1"]])
+def test_a_session_goes_on_with_its_conversation(
+    project: Path, capfd: pytest.CaptureFixture[str], words: list[str]
+) -> None:
+    turngate(capfd, project, "first", "--session", "s-1")
+    result = as_json(capfd, project, "second", *words)
+    asked = [record["message"]["content"] for record in map(json.loads, lines(Path(result["transcript_path"])))
+             if record["type"] == "user"]  # fmt: skip
+    assert (result["session_id"], asked) == ("s-1", ["first", "second"])
+
+
+def test_a_session_of_the_mux_dialect_is_found_again(
+    project: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    turngate(capfd, project, "first", "--dialect", "mux", "--session", "s-1")
+    result = as_json(capfd, project, "second", "--dialect", "mux", "--resume")
+    main(["sessions"])
+    assert (result["session_id"], " s-1 " in capfd.readouterr().out) == ("s-1", True)
+    assert main(["sessions", "show", "s-1"]) == 0
+
+
+def test_only_a_session_of_this_project_is_resumed(
+    project: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "other").mkdir()
+    turngate(capfd, project, "mine", "--session", "s-1")
+    turngate(capfd, tmp_path / "other", "somebody else's", "--session", "s-2")
+    assert as_json(capfd, project, "go on", "--resume")["session_id"] == "s-1"
+
+
+def test_with_nothing_to_resume_it_says_so(project: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    code, out, err = turngate(capfd, project, "go", "--resume")
+    said = f"turngate: there is no session of {project} to resume; `turngate sessions` lists all of them\n"
+    assert (code, out, err) == (64, "", said)
+
+
+def test_a_settings_file_that_can_not_be_read_is_a_visible_notice(
+    project: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    write_settings(project, "turngate", '{"hooks": {"Stop": [,]}}')
+    code, out, err = turngate(capfd, project, "go")
+    assert (code, out, ".turngate/settings.json" in err) == (0, "answer 1\n", True)
+
+
+def installed(folder: Path, name: str, code: str) -> None:
+    """A package of somebody's that brings a plugin."""
+    (folder / f"{name}.py").write_text(code)
+    info = folder / f"{name}-1.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1\n")
+    (info / "entry_points.txt").write_text(f"[turngate.plugins]\n{name} = {name}:Plugin\n")
+
+
+@pytest.mark.parametrize(("named", "told"), [(["telemetry_a"], ["allowed 1"]), ([], [])])
+@pytest.mark.req("S1-01", "S1-02")
+def test_a_plugin_that_is_installed_is_told_only_when_the_settings_name_it(
+    project: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch,
+    named: list[str], told: list[str],
+) -> None:  # fmt: skip
+    code = (
+        "from pathlib import Path\n"
+        "class Plugin:\n"
+        "    def stop(self, told):\n"
+        f"        Path({str(project / 'told')!r}).write_text(f'{{told.ended_by}} {{told.turns_count}}')\n"
+    )
+    installed(project.parent, "telemetry_a", code)
+    monkeypatch.syspath_prepend(str(project.parent))
+    write_settings(project, "turngate", {"turngate": {"plugins": named}})
+    assert turngate(capfd, project, "go")[0] == 0
+    assert lines(project / "told") == told
+
+
+def test_a_plugin_that_is_not_installed_is_one_sentence(
+    project: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    write_settings(project, "turngate", {"turngate": {"plugins": ["absent"]}})
+    said = "turngate: the settings switch on the plugin 'absent', which is not installed; installed: none\n"
+    assert turngate(capfd, project, "go") == (64, "", said)
+
+
+@pytest.mark.req("X-01")
+def test_a_plugin_that_can_not_be_loaded_is_named(
+    project: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    installed(project.parent, "telemetry_b", "raise ValueError('broken')\n")
+    monkeypatch.syspath_prepend(str(project.parent))
+    write_settings(project, "turngate", {"turngate": {"plugins": ["telemetry_b"]}})
+    code, _, err = turngate(capfd, project, "go")
+    assert ("telemetry_b" in err, "our own fault" in err, code == 70) == (True, False, False)
+
+
+# Signals
+
+
+PHASES: list[tuple[str, dict[str, str], Any]] = [
+    ("model", {"UserPromptSubmit": "echo $$ > pid"}, {"text": "x", "delay": 60}),
+    ("tool", {}, {"tool": "Bash", "input": {"command": hang()}}),
+    ("hook", {"Stop": hang()}, "done"),
+    ("start", {"SessionStart": hang()}, "done"),
+]
+
+
+@pytest.mark.req("S0-99", "S0-102", "S3-14", "S3-17")
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(("phase", "hooks", "reply"), PHASES, ids=[phase[0] for phase in PHASES])
+def test_a_signal_ends_the_run_in_every_phase(
+    project: Path, number: int, code: int, phase: str, hooks: dict[str, str], reply: Any
+) -> None:
+    rules = {"SessionEnd": KEEP, **hooks}
+    write_settings(
+        project,
+        "turngate",
+        {"hooks": {e: [{"hooks": [{"type": "command", "command": c}]}] for e, c in rules.items()}},
+    )
+    with running(project, "--allow", "Bash", "--output-format", "json", replies=(reply, "late")) as process:
+        pid = awaited(project / "pid")
+        time.sleep(0.2 if phase == "model" else 0)
+        process.send_signal(number)
+        out, err = process.communicate(timeout=5)
+    result = json.loads(out)
+    assert (process.returncode, err, result["outcome"], result["ended_by"]) == (
+        code,
+        "",
+        "interrupted",
+        "interrupt",
+    )
+    assert (result["model_requests"] <= 1, lives(pid)) == (True, False)
+    assert seen(project, "hook_event_name", "reason") == [("SessionEnd", "other")]
+
+
+def test_hooks_in_the_background_are_ended_with_the_run(project: Path) -> None:
+    detached: dict[str, Any] = {"async": True}
+    write_settings(project, "claude", stop_hooks(hang(), **detached))
+    with running(project, "--dialect", "claude", replies=({"text": "done", "delay": 0.2},)) as process:
+        out, err = process.communicate(timeout=10)
+    assert (process.returncode, out, err) == (
+        0,
+        "done\n",
+        "! 1 hook(s) in the background did not end in time and were ended\n",
+    )
+    assert not (project / "pid").exists() or not lives((project / "pid").read_text().strip())
+
+
+# turngate sessions
+
+
+def test_sessions_are_listed_newest_first(
+    project: Path, state: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    for number, prompt in enumerate(("first thing", "second thing")):
+        turngate(capfd, project, prompt, "--session", f"s-{number}")
+        os.utime(state / "sessions" / f"s-{number}" / "chat.jsonl", (number * 86400, number * 86400))
+    code = main(["sessions"])
+    out, err = capfd.readouterr()
+    shown = [re.sub(r"^\d{4}-\d\d-\d\d \d\d:\d\d", "DATE", line) for line in out.splitlines()]
+    assert (code, shown, err) == (0, ["DATE  s-1  second thing", "DATE  s-0  first thing"], "")
+
+
+def test_sessions_as_json(project: Path, state: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    turngate(capfd, project, "first thing", "--session", "s-1")
+    main(["sessions", "list", "--json"])
+    path = state / "sessions" / "s-1" / "chat.jsonl"
+    assert json.loads(capfd.readouterr().out) == [
+        {
+            "session_id": "s-1",
+            "changed": path.stat().st_mtime,
+            "size": path.stat().st_size,
+            "first": "first thing",
+            "project": str(project),
+            "path": str(path),
+        }
+    ]
+
+
+def test_without_sessions_it_says_how_to_start_one(capfd: pytest.CaptureFixture[str]) -> None:
+    assert (main(["sessions"]), capfd.readouterr().out) == (
+        0,
+        "there are no sessions yet; `turngate run` starts one\n",
+    )
+
+
+def test_a_session_is_shown_as_a_conversation(project: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    write_settings(project, "turngate", stop_hooks(refuse(1)))
+    tools = [{"name": "Bash", "input": {"command": command}} for command in ("echo hi", "exit 3")]
+    replies = ({"text": "looking", "tools": tools}, "done", "done again")
+    turngate(capfd, project, "go", "--session", "s-1", "--allow", "Bash", replies=replies)
+    code = main(["sessions", "show", "s-1"])
+    assert (code, capfd.readouterr().out.splitlines()) == (
+        0,
+        [
+            "you: go",
+            "agent: looking",
+            '  Bash {"command": "echo hi"}',
+            '  Bash {"command": "exit 3"}',
+            "  ok: hi",
+            "  failed: exit code 3 (no output)",
+            "agent: done",
+            "stop_hook: [Stop hook requested continuation]",
+            "run the tests",
+            "agent: done again",
+        ],
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "said", "left"),
+    [
+        ([], "1 session older than 30 days removed\n", ["new"]),
+        (["--days", "40"], "0 sessions older than 40 days removed\n", ["new", "old"]),
+        (["--days", "0"], "2 sessions older than 0 days removed\n", []),
+    ],
+)
+def test_old_sessions_are_pruned(
+    project: Path,
+    state: Path,
+    capfd: pytest.CaptureFixture[str],
+    words: list[str],
+    said: str,
+    left: list[str],
+) -> None:
+    for name in ("old", "new"):
+        turngate(capfd, project, "go", "--session", name)
+    then = time.time() - 31 * 86400
+    for path in (state / "sessions" / "old").iterdir():
+        os.utime(path, (then, then))
+    assert (main(["sessions", "prune", *words]), capfd.readouterr().out) == (0, said)
+    assert sorted(path.name for path in (state / "sessions").iterdir()) == left
+
+
+@pytest.mark.parametrize(("days", "left"), [(7, ["new"]), (60, ["new", "old"])])
+def test_the_settings_say_how_long_sessions_are_kept(
+    project: Path, state: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch,
+    days: int, left: list[str],
+) -> None:  # fmt: skip
+    for name in ("old", "new"):
+        turngate(capfd, project, "go", "--session", name)
+    then = time.time() - 31 * 86400
+    for path in (state / "sessions" / "old").iterdir():
+        os.utime(path, (then, then))
+    write_settings(project, "turngate", {"turngate": {"retentionDays": days}})
+    monkeypatch.chdir(project)
+    assert main(["sessions", "prune"]) == 0
+    assert sorted(path.name for path in (state / "sessions").iterdir()) == left
+
+
+# turngate log
+
+
+def log(capfd: pytest.CaptureFixture[str], *words: str) -> list[str]:
+    assert main(["log", *words]) == 0
+    shown = capfd.readouterr().out.splitlines()
+    return [re.sub(r"^\d\d:\d\d:\d\d|\d+\.\d\d s", "#", line) for line in shown]
+
+
+def test_who_is_waited_for_is_said_after_a_second(project: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    write_settings(project, "turngate", stop_hooks("sleep 1.6", id="slow"))
+    _, out, err = turngate(capfd, project, "go")
+    assert (out, err) == ("answer 1\n", "waiting for slow …\n")
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ('{"hooks": {"Stopp": []}}', "Stopp: is no known event, so its hooks never run"),
+        (
+            "{",
+            "not JSON at line 1, column 2: expecting property name enclosed in double quotes; none of its hooks run",
+        ),
+    ],
+)
+def test_gates_that_could_not_be_read_are_said_and_strict_minds(
+    content: str, said: str, project: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    write_settings(project, "turngate", content)
+    assert [
+        turngate(capfd, project, "go", *more) for more in ([], ["--strict"], ["--strict", "--no-hooks"])
+    ] == [(code, "answer 1\n", f"! .turngate/settings.json: {said}\n") for code in (0, 13, 0)]
+
+
+def test_the_log_shows_every_run_and_every_verdict(project: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    write_settings(project, "turngate", stop_hooks(refuse(1), id="tests"))
+    turngate(capfd, project, "go", "--session", "s-1")
+    expected = [
+        "#    block         #  tests  run the tests",
+        "#  Stop: continue  run the tests",
+        "#    allow         #  tests",
+        "#  Stop: stop",
+    ]
+    squeezed = [re.sub(r" +#", " #", line) for line in log(capfd)]
+    assert squeezed == [re.sub(r" +#", " #", line) for line in expected]
+    assert log(capfd, "--session", "s-1") == log(capfd)
+
+
+def test_the_log_shows_a_question_and_what_its_answer_took(
+    project: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    hook = {"type": "prompt", "prompt": "Was it\ntested?"}
+    write_settings(project, "turngate", {"hooks": {"Stop": [{"hooks": [hook]}]}})
+    script = {"main": ["done"], "judge": ['{"ok": true, "reason": "yes"}']}
+    (project / "s.json").write_text(json.dumps(script))
+    assert (
+        main(
+            ["run", "-p", "go", "--project", str(project), "--trust", "--model", f"scripted:{project}/s.json"]
+        )
+        == 0
+    )
+    capfd.readouterr()
+    first, _ = log(capfd)
+    assert re.sub(r"[\d,]+ tokens", "N tokens", re.sub(r" +#", " #", first)) == (
+        "#    allow #  Was it tested?  yes  (N tokens)"
+    )
+
+
+def test_the_log_is_of_the_newest_session_unless_one_is_named(
+    project: Path, state: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    for number, hook in enumerate(("true", "false")):
+        write_settings(project, "turngate", stop_hooks(hook))
+        turngate(capfd, project, "go", "--session", f"s-{number}")
+        os.utime(state / "sessions" / f"s-{number}" / "journal.jsonl", (number, number))
+    assert "failed" in log(capfd)[0]
+    assert "allow" in log(capfd, "--session", "s-0")[0]
+
+
+def test_the_log_follows_what_is_written(
+    project: Path, state: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    write_settings(project, "turngate", stop_hooks("true"))
+    turngate(capfd, project, "go", "--session", "s-1")
+    following = subprocess.Popen(
+        [sys.executable, "-m", "turngate", "log", "--follow", "--session", "s-1"], stdout=subprocess.PIPE
+    )
+    try:
+        assert b"allow" in next_line(following)
+        assert b"Stop: stop" in next_line(following)
+        write_settings(project, "turngate", stop_hooks(REFUSE))
+        turngate(capfd, project, "go", "--session", "s-1", "--limit", "0")
+        assert b"block" in next_line(following)
+        assert b"Stop: continue" in next_line(following)
+    finally:
+        following.kill()
+        following.communicate()
+
+
+def next_line(process: "subprocess.Popen[bytes]") -> bytes:
+    """The next line that it prints, or nothing when none comes within a while."""
+    assert process.stdout is not None
+    found = b""
+    while not found.endswith(b"\n"):
+        if not select.select([process.stdout], [], [], 3)[0]:
+            break
+        found += os.read(process.stdout.fileno(), 1)
+    return found

@@ -1,0 +1,701 @@
+"""`turngate run` as a person sees it: the real command in a real pseudo-terminal."""
+
+import contextlib
+import fcntl
+import json
+import os
+import pty
+import re
+import secrets
+import select
+import shutil
+import signal
+import stat
+import struct
+import subprocess
+import sys
+import tempfile
+import termios
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Self
+
+import pytest
+
+from tests.support.builders import stop_hooks, write_settings
+from turngate.cli.terminal import format as words
+from turngate.core.messages import ToolUse
+
+PATIENCE = 40.0  # seconds; a loaded machine is slow, and nothing waits longer than it must
+ESCAPE, CTRL_C, CTRL_D, ENTER, UP = "\x1b", "\x03", "\x04", "\r", "\x1b[A"
+REFUSE_ONCE = "[ -e refused ] || { touch refused; echo 'run the tests' >&2; exit 2; }"
+
+# The terminal becomes the one that controls the command, as in a real window.
+OWN_TERMINAL = """
+import fcntl, os, sys, termios
+os.setsid()
+fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+os.execv(sys.executable, [sys.executable, "-m", "turngate", *sys.argv[1:]])
+"""
+SEQUENCES = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07]*\x07|\x1b[=>]")
+
+
+class Terminal:
+    """A window with the command in it; what it shows is read all the time."""
+
+    def __init__(self, *command: str, cwd: Path, env: dict[str, str] | None = None) -> None:
+        self.master, self.slave = pty.openpty()
+        fcntl.ioctl(self.slave, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 150, 0, 0))
+        self.before = termios.tcgetattr(self.slave)
+        self.raw = b""
+        self.seen = 0  # how much of the text earlier expectations have used up
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", OWN_TERMINAL, *command],
+            stdin=self.slave, stdout=self.slave, stderr=self.slave, cwd=cwd,
+            env={**os.environ, "TERM": "xterm-256color", **(env or {})},
+        )  # fmt: skip
+        self.closed = False
+        self.reader = threading.Thread(target=self._read, daemon=True)
+        self.reader.start()
+
+    def _read(self) -> None:
+        while not self.closed:
+            if select.select([self.master], [], [], 0.05)[0]:
+                try:
+                    self.raw += os.read(self.master, 65536)
+                except OSError:  # nobody is at the other end
+                    return
+
+    @property
+    def text(self) -> str:
+        """Without what moves the cursor; blanks that were jumped over are blanks."""
+        shown = self.raw.decode("utf-8", "replace")
+        shown = re.sub(r"\x1b\[(\d*)C", lambda jump: " " * int(jump[1] or 1), shown)
+        return SEQUENCES.sub("", shown).replace("\r", "")
+
+    def expect(self, wanted: str) -> None:
+        """Waits until this is shown, after everything that was expected before."""
+
+        def found() -> bool:
+            return wanted in self.text[self.seen :]
+
+        wait_until(found, lambda: f"{wanted!r} never came; since the last one:\n{self.text[self.seen :]}")
+        self.seen = self.text.index(wanted, self.seen) + len(wanted)
+
+    def type(self, keys: str) -> None:
+        os.write(self.master, keys.encode())
+
+    def say(self, message: str) -> None:
+        self.type(message + ENTER)
+
+    def end(self) -> int:
+        """Waits for the command's end, and holds it to leaving the terminal as it was."""
+        code = self.process.wait(PATIENCE)
+        assert termios.tcgetattr(self.slave) == self.before
+        return code
+
+    def close(self) -> None:
+        """Shuts the window; its number may be given to the next one as soon as nobody reads from it."""
+        if not self.closed:
+            self.closed = True
+            self.reader.join()
+            os.close(self.slave)
+            os.close(self.master)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.process.kill()
+        self.process.wait()
+        self.close()
+
+
+def wait_until(true: Callable[[], bool], complaint: Callable[[], str]) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while not true():
+        assert time.monotonic() < deadline, complaint()
+        time.sleep(0.02)
+
+
+def wait_for(path: Path) -> None:
+    wait_until(path.exists, lambda: f"{path} never came")
+
+
+def sleeper() -> tuple[str, Callable[[], bool]]:
+    """A command that sleeps for an hour, and whether any process of it is there."""
+    token = f"36{secrets.randbelow(10**12):012d}"
+
+    def runs() -> bool:
+        for path in Path("/proc").glob("[0-9]*/cmdline"):
+            with contextlib.suppress(OSError):
+                if token.encode() in path.read_bytes():
+                    return True
+        return False
+
+    return f"touch started; sleep {token}", runs
+
+
+@pytest.fixture
+def talk(project: Path, tmp_path: Path) -> Iterator[Callable[..., Terminal]]:
+    """Starts `turngate run` with these answers of the model, and waits for its prompt."""
+    with contextlib.ExitStack() as windows:
+
+        def start(*answers: Any, words: tuple[str, ...] = (), env: dict[str, str] | None = None) -> Terminal:
+            file = script(tmp_path, *answers)
+            command = ("run", "--model", f"scripted:{file}", *words)
+            terminal = windows.enter_context(Terminal(*command, cwd=project, env=env))
+            terminal.expect("/help shows the commands and keys")
+            return terminal
+
+        yield start
+
+
+def script(folder: Path, *answers: Any) -> Path:
+    file = folder / "script.json"
+    file.write_text(json.dumps({"main": answers}))
+    return file
+
+
+def bash(command: str) -> dict[str, Any]:
+    return {"text": "I run it.", "tool": "Bash", "input": {"command": command}}
+
+
+def hook(project: Path, command: str, event: str = "Stop", **fields: Any) -> None:
+    write_settings(project, "turngate", stop_hooks(command, event=event, **fields))
+
+
+# A conversation
+
+
+def test_a_question_is_answered_and_the_user_leaves(talk: Callable[..., Terminal], project: Path) -> None:
+    hook(project, "cat > end.json", event="SessionEnd")
+    terminal = talk("It is {n}.", "It is {n}.")
+    terminal.say("how many?")
+    terminal.expect("It is 1.")
+    terminal.say("and now?")
+    terminal.expect("It is 2.")
+    terminal.type(CTRL_D)
+    terminal.expect("goes on with this conversation")
+    assert terminal.end() == 0
+    assert json.loads((project / "end.json").read_text())["reason"] == "prompt_input_exit"
+
+
+@pytest.mark.parametrize("keys", ["/exit\r", CTRL_C])
+def test_there_are_other_ways_out(talk: Callable[..., Terminal], keys: str) -> None:
+    terminal = talk("hello")
+    terminal.type(keys)
+    assert terminal.end() == 0
+
+
+def test_the_first_message_can_stand_on_the_command_line(talk: Callable[..., Terminal]) -> None:
+    terminal = talk("Good morning.", words=("hello",))
+    terminal.expect("> hello")
+    terminal.expect("Good morning.")
+
+
+@pytest.mark.req("S0-67")
+def test_a_hook_that_refuses_is_shown_as_one_that_asks_to_go_on(
+    talk: Callable[..., Terminal], project: Path
+) -> None:
+    hook(project, REFUSE_ONCE, id="tests")
+    terminal = talk("I am done.", "Now I am really done.")
+    terminal.say("do it")
+    terminal.expect("I am done.")
+    terminal.expect("hook tests: refuses")
+    terminal.expect("hook asks to go on (1 of 3): run the tests")
+    terminal.expect("Now I am really done.")
+    terminal.expect("hook tests: no objection")
+    terminal.expect("2 model requests, 1 continuation")
+    assert not re.search("error|fail", terminal.text, re.IGNORECASE)
+
+
+@pytest.mark.req("S0-67")
+def test_the_answer_is_shown_before_the_hooks_are_asked(talk: Callable[..., Terminal], project: Path) -> None:
+    hook(project, "while [ ! -e seen ]; do sleep 0.05; done", id="patience")
+    terminal = talk("Here it is.")
+    terminal.say("do it")
+    terminal.expect("Here it is.")
+    terminal.expect("hook patience · ")
+    (project / "seen").touch()
+    terminal.expect("hook patience: no objection")
+
+
+def test_a_gate_that_does_not_hold_is_said_loudly(talk: Callable[..., Terminal], project: Path) -> None:
+    hook(project, "echo boom >&2; exit 1", id="gate")
+    terminal = talk("Done.")
+    terminal.say("do it")
+    terminal.expect("! gate failed: NOT enforced: exit code 1: boom")
+    assert b"\x1b[1;31m! gate failed" in terminal.raw
+
+
+def test_the_commands(talk: Callable[..., Terminal], project: Path) -> None:
+    settings = {"hooks": {**stop_hooks("true", id="quick")["hooks"], "Foo": []}}
+    write_settings(project, "turngate", settings)
+    terminal = talk("First.", "a summary", "Second.")
+    for said, shown in [
+        ("/help", "/compact [WISHES]"),
+        ("/hooks", "  quick  (.turngate/settings.json, 60 s)"),
+        ("", "! .turngate/settings.json: Foo: is no known event"),
+        ("/compact", "there is nothing to sum up yet"),
+        ("/nonsense", "there is no command /nonsense"),
+        ("hello", "First."),
+        ("/compact keep names", "the conversation was summed up in 9 characters"),
+        ("again", "Second."),
+        ("/clear", "the conversation is forgotten"),
+    ]:
+        if said:
+            terminal.say(said)
+        terminal.expect(shown)
+
+
+def test_permission_is_asked_for_what_changes_things(talk: Callable[..., Terminal], project: Path) -> None:
+    terminal = talk(
+        bash("touch one"), "A.", bash("touch two"), "B.", bash("touch three"), bash("touch four"), "C."
+    )
+    question = "allow? [y]es, [a]lways for this session, [n]o"
+    terminal.say("one")
+    terminal.expect(f"Bash: touch one — {question}")
+    terminal.say("n")
+    terminal.expect("the user did not permit Bash")
+    terminal.expect("A.")
+    terminal.say("two")
+    terminal.expect(f"Bash: touch two — {question}")
+    terminal.say("perhaps")
+    terminal.expect("please answer y, a or n")
+    terminal.say("yes")
+    terminal.expect("B.")
+    terminal.say("three and four")
+    terminal.expect(f"Bash: touch three — {question}")
+    terminal.say("a")
+    terminal.expect("C.")
+    made = [name for name in ("one", "two", "three", "four") if (project / name).exists()]
+    assert (made, terminal.text.count("touch four — allow?")) == (["two", "three", "four"], 0)
+
+
+def test_a_question_never_takes_what_is_being_typed_for_its_answer(
+    talk: Callable[..., Terminal], project: Path
+) -> None:
+    hook(project, "touch asked; while [ ! -e typed ]; do sleep 0.05; done", event="PreToolUse")
+    terminal = talk(bash("touch one"), "First.", "Second: {n}.")
+    terminal.say("one")
+    wait_for(project / "asked")
+    terminal.type("yes and")
+    terminal.expect("yes and")
+    (project / "typed").touch()
+    terminal.expect("allow?")
+    terminal.say("n")
+    terminal.expect("the user did not permit Bash")
+    terminal.say(" more")
+    terminal.expect("> yes and more")
+    terminal.expect("Second: 3.")
+
+
+def test_the_agents_own_question_is_answered_by_the_next_line(talk: Callable[..., Terminal]) -> None:
+    terminal = talk({"tool": "AskUser", "input": {"question": "Red or blue?"}}, "Red it is.")
+    terminal.say("paint it")
+    terminal.expect("the agent asks: Red or blue?")
+    terminal.say("red")
+    terminal.expect("Red it is.")
+
+
+def test_messages_of_several_lines_and_what_was_said_before(
+    talk: Callable[..., Terminal], project: Path, state: Path
+) -> None:
+    hook(project, "cat > prompt.json", event="UserPromptSubmit")
+
+    def prompt() -> str:
+        return str(json.loads((project / "prompt.json").read_text())["prompt"])
+
+    terminal = talk("One.", "Two.", "Three.")
+    terminal.type("a\\\rb\x1b\rc\r")
+    terminal.expect("One.")
+    assert prompt() == "a\nb\nc"
+    terminal.type("\x1b[200~d\re\x1b[201~\r")  # pasted
+    terminal.expect("Two.")
+    assert prompt() == "d\ne"
+    terminal.type(UP * 2 + UP * 2 + ENTER)  # through the two lines of the last message to the one before
+    terminal.expect("Three.")
+    assert prompt() == "a\nb\nc"
+    history = state / "history"
+    said = [json.loads(line) for line in history.read_text().splitlines()]
+    assert (said[:2], stat.S_IMODE(history.stat().st_mode)) == (["a\nb\nc", "d\ne"], 0o600)
+
+
+# While the agent works
+
+
+@pytest.mark.req("S0-70")
+def test_what_is_typed_while_the_agent_works_is_answered_afterwards(
+    talk: Callable[..., Terminal], project: Path
+) -> None:
+    hook(project, "echo asked >> log")
+    terminal = talk(
+        bash("touch started; while [ ! -e typed ]; do sleep 0.05; done"),
+        "First.",
+        "Second.",
+        words=("--allow", "Bash"),
+    )
+    terminal.say("one")
+    wait_for(project / "started")
+    terminal.say("two")
+    terminal.expect("1 waiting")
+    (project / "typed").touch()
+    terminal.expect("First.")
+    terminal.expect("Second.")
+    terminal.expect("no objection")
+    assert (project / "log").read_text() == "asked\n"  # it was not about to stop before
+
+
+@pytest.mark.req("X-34")
+def test_a_message_that_comes_while_the_last_hook_runs_is_answered_once(
+    talk: Callable[..., Terminal], project: Path
+) -> None:
+    hook(project, "touch started; while [ ! -e typed ]; do sleep 0.05; done")
+    terminal = talk("Answer {n}.", "Answer {n}.", "Answer {n}.")
+    terminal.say("one")
+    wait_for(project / "started")
+    terminal.say("two")
+    terminal.expect("1 waiting")
+    (project / "typed").touch()
+    terminal.expect("Answer 2.")
+    terminal.expect("no objection")
+    terminal.type(CTRL_D)
+    assert (terminal.end(), "Answer 3." in terminal.text) == (0, False)
+
+
+# Interrupts
+
+
+def interrupt(terminal: Terminal, key: str) -> None:
+    terminal.type(key)
+    terminal.expect("interrupted")
+
+
+@pytest.mark.req("S0-21", "S0-99", "S0-102")
+def test_the_model_is_interrupted_while_it_answers(talk: Callable[..., Terminal], project: Path) -> None:
+    hook(project, "echo asked >> log")
+    slow = {"text": "Once upon a\ntime there was", "word_delay": 3600}
+    terminal = talk(slow, slow, {"text": "never", "delay": 3600}, "Fine.")
+    for key in (ESCAPE, CTRL_C):
+        terminal.say("tell me")
+        terminal.expect("Once upon a")
+        interrupt(terminal, key)
+    terminal.say("tell me")
+    terminal.expect("asking the model")
+    interrupt(terminal, ESCAPE)
+    assert not (project / "log").exists()
+    terminal.say("something else")
+    terminal.expect("Fine.")
+    terminal.expect("no objection")
+
+
+@pytest.mark.req("S0-21", "S0-102")
+def test_a_tool_is_interrupted(talk: Callable[..., Terminal], project: Path) -> None:
+    hook(project, "echo asked >> log")
+    command, runs = sleeper()
+    terminal = talk(bash(command), bash(command), "Fine.", words=("--allow", "Bash"))
+    for key in (ESCAPE, CTRL_C):
+        terminal.say("run it")
+        wait_for(project / "started")
+        terminal.expect("Bash: touch started; sleep")
+        interrupt(terminal, key)
+        assert not runs()
+        (project / "started").unlink()
+    assert not (project / "log").exists()
+    terminal.say("something else")
+    terminal.expect("Fine.")
+
+
+@pytest.mark.req("S0-102")
+def test_a_hook_is_interrupted(talk: Callable[..., Terminal], project: Path) -> None:
+    command, runs = sleeper()
+    hook(project, command, id="slow")
+    terminal = talk("Done {n}.", "Done {n}.", "Never {n}.")
+    for key in (ESCAPE, CTRL_C):
+        terminal.say("do it")
+        wait_for(project / "started")
+        terminal.expect("hook slow · ")
+        interrupt(terminal, key)
+        terminal.expect("while this ran: hook slow")
+        assert not runs()
+        (project / "started").unlink()
+    terminal.say("/exit")
+    assert (terminal.end(), "Never" in terminal.text) == (0, False)
+
+
+@pytest.mark.req("S0-102", "C-33")
+def test_a_continuation_is_interrupted_and_nothing_goes_on(
+    talk: Callable[..., Terminal], project: Path
+) -> None:
+    hook(project, "echo asked >> log; echo 'go on' >&2; exit 2")
+    terminal = talk(
+        "Done.", {"text": "never", "delay": 3600}, "Done.", {"text": "never", "delay": 3600}, "Fine."
+    )
+    for count, key in enumerate((ESCAPE, CTRL_C), 1):
+        terminal.say("do it")
+        terminal.expect("hook asks to go on (1 of 3): go on")
+        interrupt(terminal, key)
+        assert (project / "log").read_text() == "asked\n" * count
+    terminal.say("something else")
+    terminal.expect("Fine.")
+
+
+def test_a_permission_question_is_interrupted(talk: Callable[..., Terminal], project: Path) -> None:
+    terminal = talk(bash("touch one"), "Fine.")
+    terminal.say("one")
+    terminal.expect("allow?")
+    interrupt(terminal, ESCAPE)
+    terminal.say("something else")
+    terminal.expect("Fine.")
+    assert not (project / "one").exists()
+
+
+@pytest.mark.req("C-33")
+def test_what_waited_before_an_interrupt_is_answered_with_the_next_message(
+    talk: Callable[..., Terminal],
+) -> None:
+    terminal = talk({"text": "never", "delay": 3600}, "To two.", "To three.")
+    terminal.say("one")
+    terminal.expect("asking the model")
+    terminal.say("two")
+    terminal.expect("1 waiting")
+    interrupt(terminal, ESCAPE)
+    terminal.expect("1 message is still waiting")
+    terminal.say("three")
+    terminal.expect("To two.")
+    terminal.expect("To three.")
+
+
+def test_ctrl_c_twice_leaves_in_the_middle_of_a_turn(talk: Callable[..., Terminal], project: Path) -> None:
+    command, runs = sleeper()
+    terminal = talk(bash(command), words=("--allow", "Bash"))
+    terminal.say("run it")
+    wait_for(project / "started")
+    terminal.type(CTRL_C * 2)
+    assert (terminal.end(), runs()) == (0, False)
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129)])
+def test_a_signal_ends_everything_and_restores_the_terminal(
+    talk: Callable[..., Terminal], project: Path, number: signal.Signals, code: int
+) -> None:
+    command, runs = sleeper()
+    hook(project, command)
+    terminal = talk("Done.")
+    terminal.say("do it")
+    wait_for(project / "started")
+    terminal.process.send_signal(number)
+    assert (terminal.end(), runs()) == (code, False)
+
+
+def test_an_interrupt_from_outside_is_one_too(talk: Callable[..., Terminal], project: Path) -> None:
+    command, runs = sleeper()
+    hook(project, command)
+    terminal = talk("Done.")
+    terminal.say("do it")
+    wait_for(project / "started")
+    terminal.process.send_signal(signal.SIGINT)
+    terminal.expect("interrupted")
+    assert not runs()
+
+
+def test_when_the_window_is_closed_nothing_is_left(talk: Callable[..., Terminal], project: Path) -> None:
+    command, runs = sleeper()
+    hook(project, command)
+    terminal = talk("Done.")
+    terminal.say("do it")
+    wait_for(project / "started")
+    terminal.close()
+    terminal.process.wait(PATIENCE)
+    assert not runs()
+
+
+def test_our_own_fault_restores_the_terminal(
+    talk: Callable[..., Terminal], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bug = "from turngate.cli.terminal.chat import Conversation\nConversation._turn = 5\n"
+    (tmp_path / "sitecustomize.py").write_text(bug)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    terminal = talk("Done.")
+    terminal.say("hello")
+    assert terminal.end() == 70
+    terminal.expect("turngate: this is our own fault (TypeError")
+
+
+def test_a_session_that_somebody_else_holds(
+    talk: Callable[..., Terminal], project: Path, tmp_path: Path
+) -> None:
+    holder = talk("hello", words=("--session", "mine"))
+    model = f"scripted:{tmp_path / 'script.json'}"
+    with Terminal("run", "--model", model, "--session", "mine", cwd=project) as second:
+        second.expect(f"turngate: session mine is in use by process {holder.process.pid}")
+        assert second.end() == 64
+
+
+# Without a screen
+
+
+def converse(project: Path, file: Path, lines: str, *words: str) -> tuple[int, str, str]:
+    done = subprocess.run(
+        [sys.executable, "-m", "turngate", "run", "--model", f"scripted:{file}", *words],
+        cwd=project, input=lines, capture_output=True, text=True, check=False, timeout=PATIENCE,
+    )  # fmt: skip
+    return done.returncode, done.stdout, done.stderr
+
+
+def test_lines_from_a_pipe_are_answered_one_after_another(project: Path, tmp_path: Path) -> None:
+    file = script(tmp_path, "One: {n}.", "Two: {n}.", "a summary", "Three: {n}.")
+    lines = "first\n\nsecond \\\nwith two lines\n/compact\nlast without an end"
+    assert converse(project, file, lines) == (
+        0,
+        "One: 1.\nTwo: 2.\nThree: 4.\n",
+        "the conversation was summed up in 9 characters\n",
+    )
+
+
+def test_a_pipe_can_answer_questions_and_its_end_says_no(project: Path, tmp_path: Path) -> None:
+    file = script(tmp_path, bash("touch one"), "A.", bash("touch two"), "B.")
+    code, out, err = converse(project, file, "one\ny\ntwo\n")
+    made = [name for name in ("one", "two") if (project / name).exists()]
+    assert (code, out, made) == (0, "I run it.\nA.\nI run it.\nB.\n", ["one"])
+    assert "the user did not permit Bash" in err
+
+
+def test_another_form_of_output_needs_p(project: Path, tmp_path: Path) -> None:
+    code, out, err = converse(project, script(tmp_path, "A."), "", "--output-format", "json")
+    said = "turngate: --output-format json needs -p; a conversation is for people\n"
+    assert (code, out, err) == (64, "", said)
+
+
+def test_without_prompt_toolkit_there_are_plain_lines_and_a_hint(project: Path, tmp_path: Path) -> None:
+    missing = tmp_path / "missing" / "prompt_toolkit.py"
+    missing.parent.mkdir()
+    missing.write_text("raise ModuleNotFoundError('no', name='prompt_toolkit')")
+    command, runs = sleeper()
+    file = script(tmp_path, bash(command), "Fine.")
+    words = ("run", "--model", f"scripted:{file}", "--allow", "Bash")
+    with Terminal(*words, cwd=project, env={"PYTHONPATH": str(missing.parent)}) as terminal:
+        terminal.expect("pip install 'turngate[agent]' brings it")
+        terminal.expect("> ")
+        terminal.type("run it\n")
+        wait_for(project / "started")
+        terminal.type(CTRL_C)
+        terminal.expect("interrupted")
+        assert not runs()
+        terminal.type("something else\n")
+        terminal.expect("Fine.")
+        terminal.expect("> ")
+        terminal.type(CTRL_D)
+        assert (terminal.end(), b"\x1b" in terminal.raw) == (0, False)
+
+
+# In tmux
+
+
+class Tmux:
+    """A server of its own; what a person would see in the window."""
+
+    def __init__(self, folder: str) -> None:
+        self.command = ["tmux", "-S", f"{folder}/socket", "-f", "/dev/null"]
+
+    def __call__(self, *words: str) -> str:
+        done = subprocess.run([*self.command, *words], capture_output=True, text=True, check=False)
+        return done.stdout
+
+    def expect(self, wanted: str) -> None:
+        wait_until(lambda: wanted in self.screen, lambda: f"{wanted!r} never came:\n{self.screen}")
+
+    @property
+    def screen(self) -> str:
+        return self("capture-pane", "-p", "-t", "talk")
+
+    def say(self, message: str) -> None:
+        self("send-keys", "-t", "talk", "-l", message)
+        self("send-keys", "-t", "talk", "Enter")
+
+
+@pytest.mark.skipif(shutil.which("tmux") is None, reason="tmux is not installed")
+def test_the_whole_story_in_tmux(project: Path, tmp_path: Path) -> None:
+    command, runs = sleeper()
+    hook(project, f"sleep 0.5; {REFUSE_ONCE}", id="tests")
+    answers = ("All done.", bash("touch made"), "Tested.", "a summary", bash(command))
+    file = script(tmp_path, *answers)
+    run = f"{sys.executable} -m turngate run --model scripted:{file}; echo it ended with $?; stty -a; exec sleep 3600"
+    folder = tempfile.mkdtemp(prefix="turngate-")  # the name of a socket must be short
+    tmux = Tmux(folder)
+    try:
+        tmux("new-session", "-d", "-s", "talk", "-x", "100", "-y", "50", "-c", str(project), run)
+        tmux.expect("/help shows the commands and keys")
+        tmux.say("do it")
+        tmux.expect("All done.")
+        tmux.expect("hook asks to go on (1 of 3): run the tests")
+        tmux.expect("Bash: touch made — allow? [y]es, [a]lways for this session, [n]o")
+        tmux.say("y")
+        tmux.expect("Tested.")
+        tmux.expect("hook tests: no objection")
+        tmux.say("/compact")
+        tmux.expect("the conversation was summed up in 9 characters")
+        tmux.say("now run it")
+        tmux.expect(f"Bash: {command} — allow?")
+        tmux.say("y")
+        wait_for(project / "started")
+        tmux.expect("Esc interrupts")
+        tmux("send-keys", "-t", "talk", "Escape")
+        tmux.expect("interrupted while this ran: Bash: touch started")
+        assert ((project / "made").exists(), runs()) == (True, False)
+        tmux("send-keys", "-t", "talk", "C-d")
+        tmux.expect("it ended with 0")
+        tmux.expect(" echo ")
+        assert " icanon " in tmux.screen
+    finally:
+        tmux("kill-server")
+        shutil.rmtree(folder)
+
+
+# In words
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("\x1b[31mred\x1b[0m", "red"),
+        ("\x1b]0;title\x07x", "x"),
+        ("a\rb\x9bc\x00", "abc"),
+        ("l1\r\nl2\tx", "l1\nl2\tx"),
+        ("safe\u202egpj.exe", "safegpj.exe"),
+    ],
+)
+def test_nothing_that_is_shown_can_steer_the_terminal(text: str, shown: str) -> None:
+    assert words.clean(text) == shown
+
+
+REQUESTS: list[tuple[str, dict[str, Any], str]] = [
+    ("Bash", {"command": "a\nb"}, "Bash: a\nb"),
+    ("Write", {"file_path": "/p/x.py", "content": "a\nb"}, "Write: x.py\n  + a\n  + b"),
+    ("Edit", {"file_path": "/q/x.py", "old_string": "a", "new_string": "b"}, "Edit: /q/x.py\n  - a\n  + b"),
+    ("Deploy", {"to": "mars"}, 'Deploy: {"to": "mars"}'),
+]
+
+
+@pytest.mark.parametrize(("tool", "given", "shown"), REQUESTS)
+def test_a_question_shows_everything_that_is_going_to_be_done(
+    tool: str, given: dict[str, Any], shown: str
+) -> None:
+    assert words.request(ToolUse("t", tool, given), "/p") == shown
+
+
+COMMANDS: list[tuple[str, tuple[str | None, str]]] = [
+    ("/help", ("/help", "")),
+    ("/compact keep\nnames ", ("/compact", "keep\nnames")),
+    (" /help", (None, "/help")),
+    ("/etc/hosts is wrong", (None, "/etc/hosts is wrong")),
+    ("hello /help", (None, "hello /help")),
+]
+
+
+@pytest.mark.parametrize(("text", "taken"), COMMANDS)
+def test_a_command_is_one_word_with_a_slash(text: str, taken: tuple[str | None, str]) -> None:
+    assert words.command(text) == taken

@@ -1,0 +1,213 @@
+"""What hooks of the other events say together: context, refusals, permissions."""
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.support.builders import rule, run
+from turngate.core.decisions import Allow, Block, Fault
+from turngate.core.dialect import CLAUDE, TURNGATE, Dialect
+from turngate.core.effects import (
+    Permission,
+    added_context,
+    block_reasons,
+    permission_before_tool,
+    permission_for_user,
+)
+from turngate.core.interpret import interpret
+from turngate.core.reports import Broke, Exited, Report, Returned, TimedOut
+from turngate.core.verdict import HookRun
+
+
+def ran(event: str, report: Report, dialect: Dialect = TURNGATE, **fields: Any) -> HookRun:
+    """A run as the engine makes it of what a hook did."""
+    return run(interpret(report, rule("check", event), dialect), report=report, event=event, **fields)
+
+
+def printed(event: str, answer: Any, code: int = 0, **fields: Any) -> HookRun:
+    return ran(event, Exited(code, json.dumps(answer)), **fields)
+
+
+def before_tool(word: str | None = None, reason: str | None = None, **fields: Any) -> HookRun:
+    said = {"permissionDecision": word, "permissionDecisionReason": reason}
+    shown = {key: value for key, value in said.items() if value is not None}
+    mode = fields.pop("mode", "gate")
+    output = {"hookEventName": "PreToolUse", **shown, **fields}
+    return printed("PreToolUse", {"hookSpecificOutput": output}, mode=mode)
+
+
+def for_user(mode: str = "gate", **decision: Any) -> HookRun:
+    output = {"hookEventName": "PermissionRequest", "decision": decision}
+    return printed("PermissionRequest", {"hookSpecificOutput": output}, mode=mode)
+
+
+# Context
+
+
+def context(text: Any, event: str = "SessionStart") -> HookRun:
+    return printed(event, {"hookSpecificOutput": {"hookEventName": event, "additionalContext": text}})
+
+
+CONTEXTS: list[tuple[str, list[HookRun], str]] = [
+    ("nobody", [], ""),
+    ("plain", [ran("SessionStart", Exited(0, " hello \n"))], "hello"),
+    ("json", [context("hello")], "hello"),
+    ("both, in order", [ran("SessionStart", Exited(0, "one\n")), context("two")], "one\n\ntwo"),
+    ("blank", [ran("SessionStart", Exited(0, "  \n")), context(" ")], ""),
+    ("json without context", [printed("SessionStart", {"systemMessage": "hi"})], ""),
+    ("no text", [context(5)], ""),
+    ("a failure", [ran("SessionStart", Exited(1, "hello"))], ""),
+    ("a time-out", [ran("SessionStart", TimedOut(1.0, "hello", ""))], ""),
+    ("a crash", [ran("SessionStart", Broke("gone"))], ""),
+    ("an observer", [ran("SessionStart", Exited(0, "hello"), mode="observe")], ""),
+    ("an observer's json", [printed("SessionStart", {"systemMessage": "hi"}, mode="observe")], ""),
+    ("a broken answer", [printed("SessionStart", {"decision": "block"})], ""),
+    ("a callback", [ran("SessionStart", Returned({"hookSpecificOutput": {"additionalContext": "hello"}}))], "hello"),
+]  # fmt: skip
+
+
+@pytest.mark.req("S3-06")
+@pytest.mark.parametrize(
+    ("runs", "said"), [case[1:] for case in CONTEXTS], ids=[case[0] for case in CONTEXTS]
+)
+def test_what_hooks_add_is_joined_in_order(runs: list[HookRun], said: str) -> None:
+    assert added_context(runs, plain=True) == said
+
+
+def test_plain_words_are_context_only_where_the_event_takes_them() -> None:
+    runs = [ran("PostToolUse", Exited(0, "formatted 3 files")), context("two", "PostToolUse")]
+    assert added_context(runs, plain=False) == "two"
+
+
+# Refusals
+
+
+def test_refusals_are_joined_and_those_of_observers_do_not_count() -> None:
+    runs = [
+        run(Block("one")),
+        run(Allow("fine")),
+        run(Block("two"), mode="observe"),
+        run(Fault("broken")),
+        run(Block("three")),
+    ]
+    assert block_reasons(runs) == "one\n\nthree"
+    assert block_reasons(runs[1:4]) is None
+
+
+# PreToolUse
+
+
+DENIED = Permission(behavior="deny", reason="no")
+
+LETS = {"hookSpecificOutput": {"hookEventName": "PreToolUse", "permissionDecision": "allow"}}
+
+BEFORE: list[tuple[str, list[HookRun], Permission]] = [
+    ("nobody", [], Permission()),
+    ("nothing said", [before_tool()], Permission()),
+    ("allow", [before_tool("allow", "fine")], Permission(behavior="allow", reason="fine")),
+    ("ask", [before_tool("ask", "sure?")], Permission(behavior="ask", reason="sure?")),
+    ("deny", [before_tool("deny", "no")], DENIED),
+    ("deny without a reason", [before_tool("deny")], Permission(behavior="deny", reason="denied by a hook")),
+    ("block", [printed("PreToolUse", {"decision": "block", "reason": "no"})], DENIED),
+    ("exit 2", [ran("PreToolUse", Exited(2, "", "no\n"))], DENIED),
+    ("deny beats allow", [before_tool("allow"), before_tool("deny", "no")], DENIED),
+    ("deny beats ask", [before_tool("deny", "no"), before_tool("ask")], DENIED),
+    ("ask beats allow", [before_tool("allow", "a"), before_tool("ask", "b")],
+     Permission(behavior="ask", reason="a\n\nb")),
+    ("a failure says nothing", [ran("PreToolUse", Exited(1, "", "oops"))], Permission()),
+    ("exit 1 voids what was printed", [printed("PreToolUse", LETS, code=1)], Permission()),
+    ("an unknown word says nothing", [before_tool("perhaps")], Permission()),
+    ("input", [before_tool("allow", updatedInput={"command": "ls"})],
+     Permission(behavior="allow", updated_input={"command": "ls"})),
+    ("the last input counts", [before_tool(updatedInput={"a": 1}), before_tool(updatedInput={"a": 2})],
+     Permission(updated_input={"a": 2})),
+    ("no object is no input", [before_tool(updatedInput="ls")], Permission()),
+    ("context", [before_tool(additionalContext="slow"), before_tool(additionalContext="today")],
+     Permission(context="slow\n\ntoday")),
+]  # fmt: skip
+
+
+@pytest.mark.req("S3-08")
+@pytest.mark.parametrize(("runs", "said"), [case[1:] for case in BEFORE], ids=[case[0] for case in BEFORE])
+def test_hooks_before_a_tool_speak_with_one_voice(runs: list[HookRun], said: Permission) -> None:
+    assert permission_before_tool(runs) == said
+
+
+OBSERVERS = [
+    before_tool("allow", mode="observe"),
+    before_tool("ask", mode="observe"),
+    before_tool("deny", "no", mode="observe"),
+    before_tool(updatedInput={"command": "ls"}, mode="observe"),
+]
+
+
+@pytest.mark.req("S3-08")
+@pytest.mark.parametrize("watching", OBSERVERS, ids=["allow", "ask", "deny", "input"])
+def test_a_hook_that_only_observes_permits_refuses_and_changes_nothing(watching: HookRun) -> None:
+    assert permission_before_tool([watching]).behavior is None
+    assert permission_before_tool([watching]).updated_input is None
+
+
+def test_an_answer_for_another_event_permits_nothing() -> None:
+    """`hookEventName` is wrong, and a warning says that the answer is ignored."""
+    output = {"hookEventName": "PostToolUse", "permissionDecision": "allow"}
+    wrong = printed("PreToolUse", {"hookSpecificOutput": output})
+    assert wrong.decision.warnings
+    assert permission_before_tool([wrong]) == Permission()
+
+
+def test_in_claude_an_answer_counts_whatever_the_exit_code() -> None:
+    output = {"hookEventName": "PreToolUse", "permissionDecision": "ask", "permissionDecisionReason": "sure?"}
+    asking = printed("PreToolUse", {"hookSpecificOutput": output}, code=1, dialect=CLAUDE)
+    assert permission_before_tool([asking]).behavior == "ask"
+
+
+# PermissionRequest
+
+
+ALLOWS = {"hookSpecificOutput": {"hookEventName": "PermissionRequest", "decision": {"behavior": "allow"}}}
+
+FOR_USER: list[tuple[str, list[HookRun], Permission]] = [
+    ("nobody", [], Permission()),
+    ("allow", [for_user(behavior="allow")], Permission(behavior="allow")),
+    ("allow with an input", [for_user(behavior="allow", updatedInput={"a": 1})],
+     Permission(behavior="allow", updated_input={"a": 1})),
+    ("deny", [for_user(behavior="deny", message="no")], DENIED),
+    ("deny without a word", [for_user(behavior="deny")], Permission(behavior="deny", reason="denied by a hook")),
+    ("deny and stop", [for_user(behavior="deny", message="no", interrupt=True)],
+     Permission(behavior="deny", reason="no", interrupt=True)),
+    ("only true interrupts", [for_user(behavior="deny", message="no", interrupt="yes")], DENIED),
+    ("deny beats allow", [for_user(behavior="allow"), for_user(behavior="deny", message="no")], DENIED),
+    ("exit 2 changes nothing", [ran("PermissionRequest", Exited(2, "", "no"))], Permission()),
+    ("exit 2 voids what was printed", [printed("PermissionRequest", ALLOWS, code=2)], Permission()),
+    ("so does exit 1", [printed("PermissionRequest", ALLOWS, code=1)], Permission()),
+    ("an unknown word", [for_user(behavior="perhaps")], Permission()),
+    ("no object", [printed("PermissionRequest", {"hookSpecificOutput": {"decision": "allow"}})], Permission()),
+    ("an observer", [for_user(mode="observe", behavior="allow")], Permission()),
+]  # fmt: skip
+
+
+@pytest.mark.req("S3-10")
+@pytest.mark.parametrize(
+    ("runs", "said"), [case[1:] for case in FOR_USER], ids=[case[0] for case in FOR_USER]
+)
+def test_hooks_that_answer_for_the_user_speak_with_one_voice(runs: list[HookRun], said: Permission) -> None:
+    assert permission_for_user(runs) == said
+
+
+def test_one_of_several_denials_may_end_the_turn() -> None:
+    runs = [
+        for_user(behavior="deny", message="one"),
+        for_user(behavior="deny", message="two", interrupt=True),
+    ]
+    assert permission_for_user(runs).interrupt
+
+
+def test_who_does_not_allow_changes_no_input() -> None:
+    runs = (
+        for_user(behavior="allow", updatedInput={"command": "safe"}),
+        for_user(behavior="ask", updatedInput={"command": "evil"}),
+        for_user(updatedInput={"command": "evil"}),
+    )
+    assert permission_for_user(runs) == Permission(behavior="allow", updated_input={"command": "safe"})

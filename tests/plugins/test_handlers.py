@@ -1,0 +1,525 @@
+"""Observers: told once, at the very end, one after another; nothing that they do changes anything."""
+
+import asyncio
+import inspect
+import json
+import time
+from collections.abc import Callable
+from dataclasses import asdict, fields
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.sessions import REFUSE, Actor, actor, appears, hang, lines, on_first, refuse
+from turngate.agent.session import Session
+from turngate.core.messages import Reply, Usage, UserMessage
+from turngate.core.session_events import Continuation, HookFinished, Notice, StreamEnd, TurnEnd, TurnResult
+from turngate.errors import UsageError
+from turngate.models.scripted import ScriptedModel
+from turngate.plugins.handlers import PluginContext, Plugins, StopPayload
+
+
+class Diary:
+    """Notes what it is told."""
+
+    def __init__(self) -> None:
+        self.told: list[tuple[str, Any]] = []
+
+    def conversation(self, messages: tuple[Any, ...]) -> None:
+        self.told.append(("conversation", messages))
+
+    def stop(self, payload: StopPayload) -> None:
+        self.told.append(("stop", payload))
+
+    @property
+    def names(self) -> list[str]:
+        return [name for name, _ in self.told]
+
+    @property
+    def payload(self) -> StopPayload:
+        [payload] = [payload for name, payload in self.told if name == "stop"]
+        assert isinstance(payload, StopPayload)
+        return payload
+
+
+def watched(
+    project: Path, *replies: Any, limit: float = 30.0, **options: Any
+) -> tuple[Actor, Diary, Plugins]:
+    diary, plugins = Diary(), Plugins(limit=limit)
+    plugins.add(diary)
+    return actor(project, *replies, plugins=plugins, **options), diary, plugins
+
+
+# When
+
+
+@pytest.mark.req("S1-01", "S1-02")
+def test_a_plugin_is_told_what_it_has_a_method_for() -> None:
+    class Counter:
+        turns = 0
+
+        def stop(self, _payload: object) -> None:
+            self.turns += 1
+
+    counter, plugins = Counter(), Plugins()
+    plugins.add(counter)
+    plugins.add(object())
+    for _ in range(2):
+        asyncio.run(plugins.tell("stop", None))
+    asyncio.run(plugins.tell("conversation", ()))
+    assert (counter.turns, plugins.complaints) == (2, [])
+
+
+@pytest.mark.req("S1-01")
+def test_both_spellings_of_a_childs_end_are_known_and_others_are_refused() -> None:
+    plugins, told = Plugins(), list[str]()
+    plugins.on("subagentStop", lambda _: told.append("camel"))
+    plugins.on("subagent_stop", lambda _: told.append("snake"))
+    asyncio.run(plugins.tell("subagent_stop", None))
+    assert told == ["camel", "snake"]
+    with pytest.raises(UsageError, match="there is no plugin hook 'halt'"):
+        plugins.on("halt", print)
+
+
+@pytest.mark.req("S1-04", "S1-05", "S1-06", "C-04", "C-30")
+def test_conversation_comes_before_stop_and_stop_before_the_end_of_the_turn(project: Path) -> None:
+    order: list[str] = []
+    plugins = Plugins()
+    plugins.on("stop", lambda _: order.append("stop"))
+    plugins.on("conversation", lambda _: order.append("conversation"))
+    agent = actor(
+        project,
+        "done",
+        stop="true",
+        plugins=plugins,
+        listen=lambda event, _: order.append(type(event).__name__),
+    )
+    agent.play()
+    kept = [name for name in order if name != "TextDelta"]
+    assert kept == ["StreamEnd", "HookStarted", "HookFinished", "conversation", "stop", "TurnEnd"]
+
+
+@pytest.mark.req("S1-26", "C-04")
+def test_after_two_refusals_it_is_told_once_with_the_sums_of_the_turn(project: Path) -> None:
+    call = {"tool": "Bash", "input": {"command": "true"}}
+    agent, diary, _ = watched(project, call, "one", call, "two", "three", stop=refuse(2), allow=["Bash"])
+    result = agent.play()
+    assert diary.names == ["conversation", "stop"]
+    told = diary.payload
+    assert (told.turns_count, told.tool_calls_count, told.continuations, told.ended_by) == (
+        5,
+        2,
+        2,
+        "allowed",
+    )
+    replies = [message for message in agent.session.messages if isinstance(message, Reply)]
+    assert told.usage == sum((reply.usage for reply in replies), Usage()) == result.usage
+
+
+@pytest.mark.req("S1-26", "C-18")
+def test_a_capped_turn_is_told_once_and_how_it_ended(project: Path) -> None:
+    agent, diary, _ = watched(project, "answer {n}", stop=REFUSE)
+    agent.play()
+    assert (diary.names, diary.payload.ended_by, diary.payload.continuations) == (
+        ["conversation", "stop"],
+        "capped",
+        3,
+    )
+
+
+@pytest.mark.req("S1-07", "S1-26")
+def test_each_turn_is_told_for_itself(project: Path) -> None:
+    agent, diary, _ = watched(project, "answer {n}")
+    agent.play("one", "two")
+    assert diary.names == ["conversation", "stop"] * 2
+    assert [len(messages) for name, messages in diary.told if name == "conversation"] == [2, 4]
+
+
+def test_the_conversation_observer_gets_the_messages(project: Path) -> None:
+    agent, diary, _ = watched(project, "done")
+    agent.play("go")
+    assert diary.told[0] == ("conversation", tuple(agent.session.messages))
+    assert diary.told[0][1][0] == UserMessage("go")
+
+
+# What
+
+
+@pytest.mark.req("S1-12", "S1-14")
+def test_the_payload_has_its_seven_fields_and_ours(project: Path) -> None:
+    agent, diary, _ = watched(project, "done", session_id="s-1")
+    result = agent.play()
+    told = diary.payload
+    assert [field.name for field in fields(told)] == [
+        "session_id", "result", "usage", "turns_count", "tool_calls_count", "duration", "model",
+        "continuations", "ended_by", "partial_usage", "elapsed",
+    ]  # fmt: skip
+    assert told == StopPayload(
+        session_id="s-1",
+        result=result,
+        usage=result.usage,
+        turns_count=1,
+        tool_calls_count=0,
+        duration=told.duration,
+        model="scripted/script",
+        continuations=0,
+        ended_by="allowed",
+        partial_usage=result.usage,
+        elapsed=told.duration,
+    )
+    assert result.usage.input_tokens > 0
+    assert told.duration > 0
+
+
+@pytest.mark.req("S1-28")
+def test_one_line_of_telemetry_has_everything(project: Path) -> None:
+    plugins = Plugins()
+
+    def telemetry(told: StopPayload) -> None:
+        line = {
+            "session": told.session_id,
+            "result": told.result.result,
+            "success": told.result.success,
+            **asdict(told.usage),
+            "seconds": told.duration,
+            "tools": told.tool_calls_count,
+            "model": told.model,
+        }
+        (project / "telemetry.jsonl").write_text(json.dumps(line) + "\n")
+
+    plugins.on("stop", telemetry)
+    actor(project, "done", plugins=plugins, session_id="s-1").play()
+    [line] = lines(project / "telemetry.jsonl")
+    told = json.loads(line)
+    assert (told["session"], told["result"], told["success"], told["tools"], told["model"]) == (
+        "s-1",
+        "done",
+        True,
+        0,
+        "scripted/script",
+    )
+    assert told["seconds"] > 0
+
+
+@pytest.mark.req("S1-13", "S1-27", "C-27", "X-04")
+def test_a_failed_run_has_zeros_and_what_was_used_all_the_same(project: Path) -> None:
+    call = {"tool": "Bash", "input": {"command": "true"}}
+    agent, diary, _ = watched(project, call, {"error": "auth"}, allow=["Bash"])
+    result = agent.play()
+    told = diary.payload
+    assert diary.names == ["conversation", "stop"]
+    assert (told.result.success, told.ended_by) == (False, "error")
+    assert (told.usage, told.turns_count, told.tool_calls_count, told.duration) == (Usage(), 0, 0, 0)
+    assert told.partial_usage == result.usage != Usage()
+    assert told.elapsed > 0
+
+
+def interrupting(agent: Actor, project: Path) -> TurnResult:
+    async def all_of_it() -> TurnResult:
+        async with agent.session:
+            turn = asyncio.create_task(agent.session.send("go"))
+            await appears(project / "pid")
+            agent.session.interrupt()
+            return await turn
+
+    return asyncio.run(all_of_it())
+
+
+@pytest.mark.req("C-26", "X-04")
+def test_an_interrupted_run_is_told_too(project: Path) -> None:
+    agent, diary, _ = watched(project, {"tool": "Bash", "input": {"command": hang()}}, allow=["Bash"])
+    result = interrupting(agent, project)
+    told = diary.payload
+    assert diary.names == ["conversation", "stop"]
+    assert (told.result.success, told.ended_by, told.turns_count) == (False, "interrupt", 0)
+    assert told.partial_usage == result.usage != Usage()
+
+
+@pytest.mark.req("S1-27")
+def test_a_run_whose_wait_is_cancelled_is_told_too(project: Path) -> None:
+    agent, diary, _ = watched(project, "done", stop=hang())
+
+    async def cancel() -> None:
+        async with agent.session:
+            turn = asyncio.create_task(agent.session.send("go"))
+            await appears(project / "pid")
+            turn.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await turn
+
+    asyncio.run(cancel())
+    assert (diary.names, diary.payload.ended_by) == (["conversation", "stop"], "interrupt")
+
+
+@pytest.mark.req("S1-21")
+def test_the_stop_observer_may_be_left_out(project: Path) -> None:
+    agent, diary, _ = watched(project, "done", skip_stop_hook=True)
+    agent.play()
+    assert diary.names == ["conversation"]
+
+
+@pytest.mark.req("S1-21", "S1-22")
+def test_a_single_send_may_leave_it_out_and_does_not_by_default() -> None:
+    option = inspect.signature(Session.send).parameters.get("skip_stop_hook")
+    assert option is not None
+    assert option.default is False
+
+
+# How
+
+
+@pytest.mark.req("S1-03")
+@pytest.mark.parametrize("answer", [{"decision": "block", "reason": "go on"}, False, "block"])
+def test_what_an_observer_returns_makes_nobody_go_on(project: Path, answer: object) -> None:
+    plugins = Plugins()
+    plugins.on("stop", lambda _: answer)
+    plugins.on("conversation", lambda _: answer)
+    agent = actor(project, "answer {n}", plugins=plugins)
+    result = agent.play()
+    assert (result.outcome, len(agent.model.requests), agent.of(Notice)) == ("completed", 1, [])
+
+
+@pytest.mark.req("S1-11", "S1-19")
+def test_observers_run_by_priority_one_after_another_whatever_they_are(project: Path) -> None:
+    plugins, order = Plugins(), list[str]()
+
+    async def slow(_told: object) -> None:
+        order.append("slow starts")
+        await asyncio.sleep(0.05)
+        order.append("slow ends")
+
+    def plain(_told: object) -> None:
+        order.append("plain starts")
+        time.sleep(0.05)
+        order.append("plain ends")
+
+    class Called:
+        async def __call__(self, _told: object) -> None:
+            order.append("object starts")
+            await asyncio.sleep(0.05)
+            order.append("object ends")
+
+    plugins.on("stop", plain)
+    plugins.on("stop", lambda _: order.append("last"), priority=-1)
+    plugins.on("stop", Called())
+    plugins.on("stop", slow, priority=10)
+    actor(project, "done", plugins=plugins).play()
+    parts = [f"{who} {what}" for who in ("slow", "plain", "object") for what in ("starts", "ends")]
+    assert (order, plugins.complaints) == ([*parts, "last"], [])
+
+
+@pytest.mark.req("S1-19")
+def test_a_plain_observer_does_not_block_the_loop(project: Path) -> None:
+    plugins, ticks = Plugins(), list[int]()
+    plugins.on("stop", lambda _: time.sleep(0.3))
+    agent = actor(project, "done", plugins=plugins)
+
+    async def tick() -> None:
+        while True:
+            ticks.append(1)
+            await asyncio.sleep(0.02)
+
+    async def both() -> None:
+        ticking = asyncio.create_task(tick())
+        await agent.turns("go")
+        ticking.cancel()
+
+    asyncio.run(both())
+    assert len(ticks) > 5
+
+
+@pytest.mark.req("S1-11")
+def test_an_observer_can_not_alter_the_result_or_the_conversation(project: Path) -> None:
+    plugins = Plugins()
+
+    def scribble(told: Any) -> None:
+        for name in ("result", "ended_by"):
+            with pytest.raises(AttributeError):
+                setattr(told.result, name, "mine")
+        with pytest.raises(AttributeError):
+            told.usage = None
+
+    def rewrite(messages: tuple[Any, ...]) -> None:
+        [use] = messages[1].tool_uses
+        use.input["command"] = "rm -rf /"
+
+    plugins.on("stop", scribble)
+    plugins.on("conversation", rewrite)
+    call = {"tool": "Bash", "input": {"command": "true"}}
+    agent = actor(project, call, "done", plugins=plugins, allow=["Bash"])
+    result = agent.play()
+    asked = agent.session.messages[1]
+    assert isinstance(asked, Reply)
+    assert (result.result, result.ended_by, asked.tool_uses[0].input) == (
+        "done",
+        "allowed",
+        {"command": "true"},
+    )
+
+
+def raiser(error: BaseException) -> Callable[[object], None]:
+    def fail(_told: object) -> None:
+        raise error
+
+    return fail
+
+
+def async_raiser(error: BaseException) -> Callable[[object], Any]:
+    async def fail(_told: object) -> None:
+        await asyncio.sleep(0)
+        raise error
+
+    return fail
+
+
+ERRORS: list[BaseException] = [
+    ValueError("broken"),
+    TimeoutError("its own"),
+    StopIteration("odd"),
+    SystemExit(3),
+    asyncio.CancelledError(),
+]
+
+
+@pytest.mark.req("X-01", "X-05")
+@pytest.mark.parametrize("make", [raiser, async_raiser], ids=["plain", "async"])
+@pytest.mark.parametrize("error", ERRORS, ids=[type(error).__name__ for error in ERRORS])
+def test_an_observer_that_raises_changes_nothing_is_named_and_the_next_one_runs(
+    project: Path, make: Callable[[BaseException], Callable[[object], Any]], error: BaseException
+) -> None:
+    agent, diary, plugins = watched(project, "done")
+    plugins.on("stop", make(error), priority=5, plugin="Broken")
+    plugins.on("conversation", make(error), priority=5, plugin="Broken")
+    try:
+        result = agent.play()
+    except BaseException as raised:  # noqa: BLE001 - that is what must not happen
+        pytest.fail(f"it got through: {raised!r}")
+    told = [event.text for event in agent.of(Notice)]
+    assert (result.outcome, diary.names, agent.events[-1]) == (
+        "completed",
+        ["conversation", "stop"],
+        TurnEnd(result),
+    )
+    assert [text.partition(":")[0] for text in told] == [
+        "plugin Broken failed at conversation",
+        "plugin Broken failed at stop",
+    ]
+
+
+@pytest.mark.req("X-03")
+def test_an_observer_has_a_limit_and_is_told_to_cancel(project: Path) -> None:
+    agent, diary, plugins = watched(project, "done", limit=0.5)
+    cancelled: list[str] = []
+
+    async def slow(_told: object) -> None:
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            cancelled.append("told")
+            raise
+
+    plugins.on("stop", slow, priority=5, plugin="Slow")
+    result = agent.play()
+    assert (result.outcome, cancelled, diary.names) == ("completed", ["told"], ["conversation", "stop"])
+    assert agent.of(Notice) == [Notice("plugin Slow took longer than 0.5 s at stop")]
+
+
+@pytest.mark.req("X-03")
+def test_a_plain_observer_that_never_returns_does_not_hold_up_the_turn(project: Path) -> None:
+    agent, diary, plugins = watched(project, "done", limit=0.5)
+    order: list[str] = []
+
+    def stuck(_told: object) -> None:
+        time.sleep(3.0)
+        order.append("stuck ends")
+
+    plugins.on("stop", stuck, priority=5, plugin="Stuck")
+    agent.play()
+    assert (order, diary.names) == ([], ["conversation", "stop"])
+
+
+@pytest.mark.req("X-03")
+def test_an_observer_that_ignores_its_cancellation_does_not_hold_up_the_turn(project: Path) -> None:
+    order: list[str] = []
+    listen = on_first(TurnEnd, lambda _: order.append("the turn ends"))
+    agent, diary, plugins = watched(project, "done", limit=0.5, listen=listen)
+
+    async def stubborn(_told: object) -> None:
+        for _ in range(25):
+            try:
+                await asyncio.sleep(0.1)
+            except asyncio.CancelledError:
+                order.append("ignores it")
+        order.append("the observer ends")
+
+    plugins.on("stop", stubborn, priority=5, plugin="Stubborn")
+    agent.play()
+    assert "the observer ends" not in order[: order.index("the turn ends")]
+    assert diary.names == ["conversation", "stop"]
+
+
+@pytest.mark.req("S0-102")
+def test_a_turn_that_waits_for_an_observer_takes_no_second_message_into_it(project: Path) -> None:
+    agent, _, plugins = watched(project, "answer {n}", {"text": "answer {n}", "delay": 0.4})
+    waiting = asyncio.Event()
+
+    async def slow(_told: object) -> None:
+        waiting.set()
+        await asyncio.sleep(0.2)
+
+    plugins.on("stop", slow)
+
+    async def both() -> tuple[TurnResult | BaseException, TurnResult | BaseException]:
+        async with agent.session:
+            first = asyncio.create_task(agent.session.send("one"))
+            await waiting.wait()
+            second = asyncio.create_task(agent.session.send("two"))
+            one, two = await asyncio.gather(first, second, return_exceptions=True)
+            return one, two
+
+    one, two = asyncio.run(both())
+    assert isinstance(one, TurnResult)
+    assert one.outcome == "completed"
+    refused = isinstance(two, UsageError) and "in the middle of a turn" in str(two)
+    assert refused or (isinstance(two, TurnResult) and two.result == "answer 2")
+
+
+def test_observers_that_are_quiet_leave_no_notice(project: Path) -> None:
+    agent, _, plugins = watched(project, "done", stop=refuse(1))
+    agent.play()
+    kinds = [type(event) for event in agent.events]
+    assert plugins.complaints == []
+    assert [kinds.count(kind) for kind in (StreamEnd, HookFinished, Continuation, TurnEnd, Notice)] == [
+        2,
+        2,
+        1,
+        1,
+        0,
+    ]
+
+
+class Reader:
+    """A plugin that looks where it is."""
+
+    ctx: PluginContext
+
+    def __init__(self) -> None:
+        self.seen: list[tuple[str, str, float]] = []
+
+    def stop(self, _: StopPayload) -> None:
+        self.seen.append((self.ctx.project, self.ctx.session_id, self.ctx.settings.retention_days))
+
+
+@pytest.mark.req("S1-20")
+def test_a_plugin_knows_its_session_its_project_and_its_settings(project: Path, state: Path) -> None:
+    plugin, plugins = Reader(), Plugins()
+    plugins.add(plugin)
+
+    async def turn() -> None:
+        model = ScriptedModel({"main": ["done"]})
+        async with Session(str(project), model, session_id="s", state=str(state), plugins=plugins) as session:
+            await session.send("go")
+
+    asyncio.run(turn())
+    assert plugin.seen == [(str(project), "s", 30.0)]

@@ -1,0 +1,621 @@
+"""Hooks that mean harm: the right verdict in time, and nothing left behind."""
+
+import asyncio
+import itertools
+import os
+import shlex
+import signal
+import sys
+import time
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from secrets import randbelow
+from typing import Any, TypeVar
+
+import pytest
+
+from tests.support.builders import ask, script, stop_hooks, write_settings
+from turngate.core.dialect import CLAUDE, TURNGATE, Dialect
+from turngate.core.events import StopHookInput
+from turngate.core.hooks import CallbackHook, CommandHook
+from turngate.core.reports import Exited
+from turngate.core.text import truncate_middle
+from turngate.core.verdict import Continue, RunOutcome, Stop, Verdict, outcome, said
+from turngate.ports import STDERR_LIMIT, Output
+from turngate.shells.local import LocalShell
+from turngate.stop_hooks import StopHooksResult, run_stop_hooks
+
+T = TypeVar("T")
+
+# In every command and script TOKEN stands for a number that no other process has in its arguments, and
+# PYTHON for this interpreter. `sleep 600.TOKEN` is found even if it has thrown its environment away.
+NAP = "sleep 600.TOKEN"
+BLOCK = '{"decision":"block","reason":"go on"}'
+MEGABYTE = "x" * 1_000_000
+IN_BACKGROUND: dict[str, Any] = {"async": True}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Hostile:
+    name: str
+    command: str
+    outcome: RunOutcome
+    verdict: type[Verdict]
+    said: str | None
+    warnings: tuple[str, ...] = ()
+    timeout: float = 5.0  # on a noisy machine a hook that ends by itself must not run into it
+    within: float = 2.0  # seconds until the verdict
+    script: str | None = None  # the text of ./hook
+    mode: int = 0o755
+    message: str | None = None  # what it gets on stdin, beside the rest
+    dialect: Dialect = TURNGATE
+    crowd: int = 0  # so many of its processes were seen, or there was nothing to end
+    stays: int = 0  # so many live on afterwards, as they may: it ended by itself
+
+
+def hangs(name: str, command: str, *, timeout: float = 0.5, crowd: int = 1, **fields: Any) -> Hostile:
+    """It would run for ever."""
+    return Hostile(
+        name=name,
+        command=command,
+        outcome="timeout",
+        verdict=Stop,
+        said=f"no answer within {timeout:g} s",
+        timeout=timeout,
+        within=timeout + 1,
+        crowd=crowd,
+        **fields,
+    )
+
+
+def blocks(name: str, command: str, reason: str, **fields: Any) -> Hostile:
+    return Hostile(name=name, command=command, outcome="block", verdict=Continue, said=reason, **fields)
+
+
+def fails(name: str, command: str, why: str, **fields: Any) -> Hostile:
+    return Hostile(name=name, command=command, outcome="failed", verdict=Stop, said=why, **fields)
+
+
+def allows(name: str, command: str, **fields: Any) -> Hostile:
+    return Hostile(name=name, command=command, outcome="allow", verdict=Stop, said=None, **fields)
+
+
+def fifty_megabytes_shortened() -> str:
+    """What is left for the model of 50 MB that `yes` prints to stderr."""
+    printed = Output(STDERR_LIMIT)
+    for _ in range(50):
+        printed.feed(b"y\n" * 500_000)
+    return truncate_middle(printed.text().rstrip("\n"), 10_000, None)
+
+
+BOMB = """#!/bin/sh
+if [ "$1" -gt 0 ]; then
+    START "$0" $(($1 - 1)) TOKEN &
+    START "$0" $(($1 - 1)) TOKEN &
+fi
+exec sleep 600.TOKEN
+"""
+STUBBORN = "trap '' TERM; while :; do sleep 600.TOKEN; done"
+NO_REASON = "it exited with 2 but gave no reason on stderr, so it does not block"
+NOT_JSON = "its output looks like a JSON object but is not valid JSON ({}), so it was taken as plain text"
+
+TABLE = (
+    # It does not end
+    hangs("never exits", NAP),
+    hangs("ignores TERM", STUBBORN, crowd=2),
+    hangs("its child ignores TERM", f'sh -c "{STUBBORN}" & wait', crowd=3),
+    hangs("its child is stopped", f"{NAP} & kill -STOP $!; wait", crowd=2),
+    hangs("stops itself", "kill -STOP $$"),
+    hangs("changes its session", "setsid --wait sleep 600.TOKEN"),
+    hangs("forks twice into a session of its own", f"(setsid {NAP} &); {NAP}", crowd=2),
+    hangs(
+        "forks twice and closes its pipes",
+        f"(setsid {NAP} </dev/null >/dev/null 2>&1 &); {NAP}",
+        crowd=2,
+    ),
+    hangs("its child leaves the session and the environment", f"env -i setsid {NAP} & {NAP}", crowd=2),
+    hangs(
+        "such a child ignores TERM and starts others",
+        f'env -i setsid sh -c "{STUBBORN}" & {NAP}',
+        crowd=3,
+    ),
+    hangs("starts a successor when it gets TERM", f"trap 'setsid {NAP} & exit 0' TERM; {NAP} & wait"),
+    hangs("answers only when it gets TERM", f"trap 'echo late >&2; exit 2' TERM; {NAP} & wait"),
+    hangs("starts thirty others", "./hook 4 TOKEN", script=BOMB.replace("START", ""), timeout=1, crowd=31),
+    hangs(
+        "starts thirty others, each in its own session",
+        "./hook 4 TOKEN",
+        script=BOMB.replace("START", "setsid"),
+        timeout=1,
+        crowd=31,
+    ),
+    hangs("prints for ever", "yes"),
+    hangs("prints errors for ever", "exec yes >&2"),
+    hangs("works in the background for ever", f"yes >/dev/null & {NAP}", crowd=2),
+    hangs("prints its block and stays", f"printf '%s' '{BLOCK}'; {NAP}"),
+    hangs("closes its pipes and stays", f"exec <&- >&- 2>&-; {NAP}"),
+    hangs("never reads 1 MB of input", NAP, message=MEGABYTE),
+    hangs("reads on after the end of its input", "while :; do read -r line; done"),
+    hangs("deletes its folder and stays", f'rm -rf "$PWD"; {NAP}'),
+    # It ends, and its children do not
+    blocks(
+        "a grandchild holds stdout",
+        f"{NAP} & printf '%s' '{BLOCK}'",
+        "go on",
+        within=1.0,
+        crowd=1,
+        stays=1,
+    ),
+    blocks(
+        "a grandchild holds stdout after exit 2",
+        f"{NAP} & echo 'go on' >&2; exit 2",
+        "go on",
+        within=1.0,
+        crowd=1,
+        stays=1,
+    ),
+    fails(
+        "a grandchild holds the pipes, where that voids an answer",
+        f"{NAP} & printf '%s' '{BLOCK}'",
+        "a child still held its output when it ended, so its JSON was not honoured",
+        within=1.0,
+        dialect=CLAUDE,
+        stays=1,
+    ),
+    blocks(
+        "a grandchild writes on for ever",
+        "yes & echo 'go on' >&2; exit 2",
+        "go on",
+        within=1.0,
+    ),
+    blocks(
+        "its child finishes the answer",
+        """printf '{"decision":"block",'; (sleep 0.2; printf '"reason":"go on"}') &""",
+        "go on",
+    ),
+    allows("leaves work in the background", "yes >/dev/null 2>&1 & exit 0", within=0.5, stays=1),
+    # It prints too much, or what nobody can read
+    allows("50 MB on stdout", "yes | head -c 50000000"),
+    blocks("50 MB on stderr", "yes | head -c 50000000 >&2; exit 2", fifty_megabytes_shortened()),
+    fails(
+        "50 MB that begin like an answer",
+        "echo '{'; yes | head -c 50000000",
+        "it printed more than we read, so its JSON could not be understood",
+    ),
+    fails("closes its pipes and exits with 2 later", "exec >&- 2>&-; sleep 0.1; exit 2", NO_REASON),
+    allows("not UTF-8 on stdout", rf"printf '\377\376%s' '{BLOCK}'"),
+    blocks("not UTF-8 on stderr", r"printf 'caf\351 \377' >&2; exit 2", "caf\ufffd \ufffd"),
+    allows("NUL on stdout", r"printf '\000\000\000'"),
+    blocks("NUL on stderr", r"printf 'a\000b' >&2; exit 2", "a\0b"),
+    allows(
+        "JSON that is nested too deeply",
+        """yes '{"a":' | head -n 100000""",
+        warnings=(NOT_JSON.format("nested too deeply"),),
+    ),
+    blocks(
+        "JSON with an integer of 5,000 digits",
+        """printf '{"decision":"block","reason":"go on","n":'; head -c 5000 /dev/zero | tr '\\000' 1; echo '}'""",
+        "go on",
+    ),
+    blocks(
+        "JSON with a number beyond all floats",
+        """printf '%s' '{"decision":"block","reason":"go on","n":1e999999}'""",
+        "go on",
+    ),
+    blocks(
+        "half a surrogate pair in its reason",
+        r"""printf '%s' '{"decision":"block","reason":"half \ud83d"}'""",
+        "half ?",
+    ),
+    blocks(
+        "writes to the terminal",
+        "(echo look >/dev/tty) 2>/dev/null || echo 'no terminal' >&2; exit 2",
+        "no terminal",
+    ),
+    # It does not want its input
+    blocks("exits before it reads 1 MB", "echo 'go on' >&2; exit 2", "go on", message=MEGABYTE),
+    blocks("closes its input", "exec <&-; sleep 0.1; echo 'go on' >&2; exit 2", "go on", message=MEGABYTE),
+    # It harms itself
+    fails("kills itself", "kill -KILL $$", "killed by signal 9, nothing on stderr"),
+    fails("violates its memory", "ulimit -c 0; kill -SEGV $$", "killed by signal 11, nothing on stderr"),
+    fails("kills its group", "kill -KILL 0", "killed by signal 9, nothing on stderr"),
+    fails("exits with 255", "exit 255", "exit code 255, nothing on stderr"),
+    blocks("deletes its folder", 'rm -rf "$PWD"; echo gone >&2; exit 2', "gone"),
+    blocks("changes its folder", 'cd /; echo "in $PWD" >&2; exit 2', "in /"),
+    blocks("deletes itself", "./hook", "gone", script='#!/bin/sh\nrm "$0"\necho gone >&2\nexit 2\n'),
+    # It can not be started
+    fails("vanished before it was started", "./hook TOKEN", "exit code 127: /bin/sh: 1: ./hook: not found"),
+    fails(
+        "is a folder",
+        "/tmp/ TOKEN",
+        "exit code 126: /bin/sh: 1: /tmp/: Permission denied",
+    ),
+    fails(
+        "is not executable",
+        "./hook",
+        "exit code 126: /bin/sh: 1: ./hook: Permission denied",
+        script="#!/bin/sh\n",
+        mode=0o644,
+    ),
+    fails(
+        "names an interpreter that is not there",
+        "./hook",
+        "exit code 127: /bin/sh: 1: ./hook: not found",
+        script="#!/no/such/interpreter\n",
+    ),
+    blocks("names no interpreter", "./hook", "go on", script="echo 'go on' >&2\nexit 2\n"),
+    fails("a NUL in its command", "echo \0", "ValueError: embedded null byte"),
+    fails(
+        "a command longer than the kernel takes",
+        ": " + "x" * 200_000,
+        "NotStarted: [Errno 7] Argument list too long: '/bin/sh'",
+    ),
+    blocks(
+        "leaves without a word to its interpreter",
+        "PYTHON -I -S -c 'import os; os.write(2, b\"go on\"); os._exit(2)' TOKEN",
+        "go on",
+    ),
+)
+
+
+@pytest.mark.req("S0-104", "X-11", "X-12")
+@pytest.mark.parametrize("row", TABLE, ids=lambda row: row.name)
+def test_a_hostile_hook_gets_the_right_verdict_in_time_and_leaves_nothing_behind(
+    row: Hostile, tmp_path: Path
+) -> None:
+    def attempt(project: Path) -> float:
+        with token() as mark:
+            verdict, crowd, left = asyncio.run(asked(row, project, mark))
+        (run,) = verdict.runs
+        assert (outcome(run), type(verdict), said(run), run.decision.warnings) == (
+            row.outcome,
+            row.verdict,
+            row.said,
+            row.warnings,
+        )
+        assert (crowd >= row.crowd, left) == (True, row.stays), crowd
+        return run.seconds
+
+    assert fastest_of_three(attempt, tmp_path, row.within) <= row.within
+
+
+async def asked(row: Hostile, project: Path, mark: str) -> tuple[Verdict, int, int]:
+    """The verdict, how many of the hook's processes were seen at most, and how many were left."""
+    if row.script is not None:
+        script(project / "hook", filled(row.script, mark), row.mode)
+    hook = CommandHook(filled(row.command, mark), timeout=row.timeout, env={"HOSTILE": mark})
+    with no_file_left_open(await warmed_up(project)):
+        asking = asyncio.ensure_future(
+            ask(project, hook, dialect=row.dialect, last_assistant_message=row.message)
+        )
+        crowd = 0
+        while not asking.done():
+            await asyncio.wait({asking}, timeout=0.1)
+            crowd = max(crowd, len(processes(mark)))
+        return asking.result(), crowd, len(await settled(mark, row.stays))
+
+
+@pytest.mark.req("X-11", "S0-104")
+def test_everything_printed_until_we_stop_reading_counts(project: Path) -> None:
+    late = "(sleep 0.1; echo late; sleep 600.TOKEN) & echo early"
+    with token() as mark:
+        verdict = asyncio.run(ask(project, CommandHook(filled(late, mark), timeout=5)))
+    assert [run.report for run in verdict.runs] == [Exited(0, "early\nlate\n", held=True)]
+
+
+@pytest.mark.req("X-11", "S0-104")
+def test_a_hook_that_ended_by_itself_counts_whole_although_its_time_runs_out_while_we_read_on(
+    project: Path,
+) -> None:
+    late = "(sleep 0.1; echo late; sleep 600.TOKEN) & echo early"
+    with token() as mark:
+        verdict = asyncio.run(ask(project, CommandHook(filled(late, mark), timeout=0.45)))
+    assert [run.report for run in verdict.runs] == [Exited(0, "early\nlate\n", held=True)]
+
+
+@pytest.mark.req("X-11")
+def test_a_normal_exit_kills_nothing_although_its_time_runs_out_while_we_read_on(project: Path) -> None:
+    with token() as mark:
+        hook = CommandHook(filled(f"{NAP} & echo 'go on' >&2; exit 2", mark), timeout=0.3)
+        verdict = asyncio.run(ask(project, hook))
+        assert ([outcome(run) for run in verdict.runs], len(processes(mark))) == (["block"], 1)
+
+
+@pytest.mark.req("S0-104")
+def test_a_project_that_is_gone_fails_its_hooks_and_stops_the_agent(tmp_path: Path) -> None:
+    gone = tmp_path / "gone"
+    verdict = asyncio.run(ask(gone, CommandHook("/bin/true"), CommandHook("exit 0")))
+    why = f"NotStarted: [Errno 2] No such file or directory: '{gone}'"
+    assert (type(verdict), [said(run) for run in verdict.runs]) == (Stop, [why, why])
+
+
+@pytest.mark.req("S0-104")
+def test_a_hostile_hook_does_not_hold_up_the_verdict_of_its_sibling(project: Path) -> None:
+    with token() as mark:
+        hostile = CommandHook(filled(STUBBORN, mark), timeout=0.5)
+        verdict = asyncio.run(ask(project, hostile, "echo 'go on' >&2; exit 2"))
+        assert [outcome(run) for run in verdict.runs] == ["timeout", "block"]
+        assert (type(verdict), processes(mark)) == (Continue, set())
+
+
+@pytest.mark.req("S0-104", "X-11")
+def test_a_timeout_is_kept_although_every_thread_of_the_loop_is_busy(project: Path) -> None:
+    async def scenario(mark: str) -> tuple[Verdict, float]:
+        loop = asyncio.get_running_loop()
+        busy = [loop.run_in_executor(None, time.sleep, 3) for _ in range((os.cpu_count() or 1) + 4)]
+        verdict = await ask(project, CommandHook(filled(NAP, mark), timeout=0.5))
+        seconds = verdict.runs[0].seconds
+        await asyncio.gather(*busy)
+        return verdict, seconds
+
+    with token() as mark:
+        verdict, seconds = asyncio.run(scenario(mark))
+    assert ([outcome(run) for run in verdict.runs], seconds <= 1.5) == (["timeout"], True), seconds
+
+
+# Cancel and abort
+
+CANCELLED = (
+    ("never exits", NAP, 2),
+    ("ignores TERM", STUBBORN, 2),
+    ("its child left the session", f"(setsid {NAP} &); {NAP}", 3),
+    ("its child left the session and the environment", f"env -i setsid {NAP} & {NAP}", 3),
+    ("stopped itself", "kill -STOP $$; : TOKEN", 1),
+    ("prints for ever", "yes TOKEN", 1),
+    ("has ended, and a grandchild holds its pipes", f"{NAP} & exit 0", 1),
+)
+each_cancelled = pytest.mark.parametrize(
+    ("command", "crowd"), [pytest.param(command, crowd, id=name) for name, command, crowd in CANCELLED]
+)
+
+
+@pytest.mark.req("X-11")
+@each_cancelled
+def test_cancelled_it_leaves_nothing_behind_and_the_cancellation_passes(
+    command: str, crowd: int, tmp_path: Path
+) -> None:
+    async def scenario(project: Path, mark: str) -> float:
+        with no_file_left_open(await warmed_up(project)):
+            asking = asyncio.ensure_future(ask(project, CommandHook(filled(command, mark), timeout=60)))
+            await up(mark, crowd)
+            seconds = await cancelled(asking)
+            assert await settled(mark, 0) == set()
+        return seconds
+
+    assert fastest_of_three(with_token(scenario), tmp_path, 1.0) < 1.0
+
+
+@pytest.mark.req("X-11")
+@pytest.mark.parametrize("times", [2, 5])
+def test_cancelled_again_while_it_cleans_up_it_leaves_nothing_behind(times: int, tmp_path: Path) -> None:
+    async def scenario(project: Path, mark: str) -> float:
+        with no_file_left_open(await warmed_up(project)):
+            asking = asyncio.ensure_future(ask(project, CommandHook(filled(STUBBORN, mark), timeout=60)))
+            await up(mark, 2)
+            for _ in range(times - 1):
+                asking.cancel()
+                await asyncio.sleep(0.05)
+            seconds = await cancelled(asking)
+            assert processes(mark) == set()
+        return seconds
+
+    assert fastest_of_three(with_token(scenario), tmp_path, 1.0) < 1.0
+
+
+@pytest.mark.req("X-11")
+def test_cancelled_while_it_cleans_up_after_a_timeout_the_cancellation_passes(project: Path) -> None:
+    async def scenario(mark: str) -> None:
+        with no_file_left_open(await warmed_up(project)):
+            asking = asyncio.ensure_future(ask(project, CommandHook(filled(STUBBORN, mark), timeout=0.5)))
+            await asyncio.sleep(0.7)
+            await cancelled(asking)
+            assert processes(mark) == set()
+
+    with token() as mark:
+        asyncio.run(scenario(mark))
+
+
+@pytest.mark.req("X-11")
+def test_cancelled_two_hooks_side_by_side_leave_nothing_behind(project: Path) -> None:
+    async def scenario(mark: str) -> None:
+        hooks = (CommandHook(filled(STUBBORN, mark)), CommandHook(filled(f"setsid {NAP}", mark)))
+        with no_file_left_open(await warmed_up(project)):
+            asking = asyncio.ensure_future(ask(project, *hooks))
+            await up(mark, 4)
+            await cancelled(asking)
+            assert processes(mark) == set()
+
+    with token() as mark:
+        asyncio.run(scenario(mark))
+
+
+@pytest.mark.req("S0-64", "X-11")
+@each_cancelled
+def test_aborted_the_agent_stops_and_nothing_is_left_behind(command: str, crowd: int, tmp_path: Path) -> None:
+    async def scenario(project: Path, mark: str) -> float:
+        write_settings(project, "turngate", stop_hooks(filled(command, mark)))
+        abort = asyncio.Event()
+        with no_file_left_open(await warmed_up(project)):
+            asking = asyncio.ensure_future(run_stop_hooks(LocalShell(), str(project), told(), abort=abort))
+            await up(mark, crowd)
+            aborted = time.monotonic()
+            abort.set()
+            result = await asking
+            seconds = time.monotonic() - aborted
+            assert result == StopHooksResult(should_stop=True, warnings=["the stop hooks were aborted"])
+            assert await settled(mark, 0) == set()
+        return seconds
+
+    assert fastest_of_three(with_token(scenario), tmp_path, 1.0) < 1.0
+
+
+@pytest.mark.req("S0-64", "X-11")
+def test_cancelled_twice_run_stop_hooks_leaves_nothing_behind(project: Path) -> None:
+    async def scenario(mark: str) -> None:
+        write_settings(project, "turngate", stop_hooks(filled(STUBBORN, mark)))
+        with no_file_left_open(await warmed_up(project)):
+            asking = asyncio.ensure_future(run_stop_hooks(LocalShell(), str(project), told()))
+            await up(mark, 2)
+            asking.cancel()
+            await asyncio.sleep(0.1)
+            await cancelled(asking)
+            assert processes(mark) == set()
+
+    with token() as mark:
+        asyncio.run(scenario(mark))
+
+
+@pytest.mark.req("S0-64", "X-11")
+def test_aborted_a_hook_in_the_background_ends_as_well(project: Path) -> None:
+    async def scenario(mark: str) -> None:
+        write_settings(project, "turngate", stop_hooks(filled(NAP, mark), **IN_BACKGROUND))
+        abort = asyncio.Event()
+        asking = asyncio.ensure_future(run_stop_hooks(LocalShell(), str(project), told(), abort=abort))
+        await up(mark, 2)
+        abort.set()
+        await asyncio.wait({asking}, timeout=1.5)
+        assert (asking.done(), processes(mark)) == (True, set())
+
+    with token() as mark:
+        asyncio.run(scenario(mark))
+
+
+@pytest.mark.req("X-11")
+def test_cancelled_twice_a_hook_in_the_background_ends_as_well(project: Path) -> None:
+    async def scenario(mark: str) -> None:
+        write_settings(project, "turngate", stop_hooks(filled(NAP, mark), **IN_BACKGROUND))
+        asking = asyncio.ensure_future(run_stop_hooks(LocalShell(), str(project), told()))
+        await up(mark, 2)
+        asking.cancel()
+        await asyncio.sleep(0.1)
+        await cancelled(asking)
+        assert await settled(mark, 0) == set()
+
+    with token() as mark:
+        asyncio.run(scenario(mark))
+
+
+@pytest.mark.req("S0-104")
+@pytest.mark.parametrize(
+    "callback",
+    [
+        pytest.param(lambda _: time.sleep(2), id="blocks its thread"),
+        pytest.param(lambda _: sys.exit(2), id="exits"),
+        pytest.param(lambda _: next(iter(())), id="raises StopIteration"),
+    ],
+)
+def test_a_hostile_callback_never_hangs_or_breaks_the_verdict(
+    callback: Callable[[object], object], project: Path
+) -> None:
+    verdict = asyncio.run(ask(project, CallbackHook(callback, timeout=0.5)))
+    assert (type(verdict), len(verdict.runs)) == (Stop, 1)
+    assert outcome(verdict.runs[0]) in ("timeout", "failed")
+
+
+# What the tests above need
+
+
+def told() -> StopHookInput:
+    return StopHookInput(
+        session_id="s-1",
+        transcript_path="/t/chat.jsonl",
+        cwd="/p",
+        permission_mode="default",
+        hook_event_name="Stop",
+        stop_hook_active=False,
+    )
+
+
+def filled(text: str, mark: str) -> str:
+    return text.replace("TOKEN", mark).replace("PYTHON", shlex.quote(sys.executable))
+
+
+@contextmanager
+def token() -> Iterator[str]:
+    """A number that marks the processes of one attempt; whatever is left of them ends with it."""
+    mark = f"{randbelow(10**12):012}"
+    try:
+        yield mark
+    finally:
+        for pid in processes(mark):
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+
+
+def with_token(scenario: Callable[[Path, str], Coroutine[Any, Any, T]]) -> Callable[[Path], T]:
+    def attempt(project: Path) -> T:
+        with token() as mark:
+            return asyncio.run(scenario(project, mark))
+
+    return attempt
+
+
+def fastest_of_three(attempt: Callable[[Path], float], folder: Path, within: float) -> float:
+    """Machines are noisy: what is too slow gets two more chances, each in a project of its own."""
+    fastest = float("inf")
+    for number in range(3):
+        project = folder / f"project{number}"
+        project.mkdir()
+        fastest = min(fastest, attempt(project))
+        if fastest <= within:
+            break
+    return fastest
+
+
+async def warmed_up(project: Path) -> dict[str, str]:
+    """The open files once the loop and its threads have what they keep."""
+    await asyncio.to_thread(int)
+    await ask(project, "true")
+    return open_files()
+
+
+@contextmanager
+def no_file_left_open(before: dict[str, str]) -> Iterator[None]:
+    yield
+    assert open_files() == before
+
+
+def open_files() -> dict[str, str]:
+    found = {}
+    for number in os.listdir("/proc/self/fd"):
+        with suppress(FileNotFoundError):  # the listing's own
+            found[number] = os.readlink(f"/proc/self/fd/{number}")
+    return found
+
+
+def processes(mark: str) -> set[int]:
+    """Those that have the mark in their arguments or their environment; the dead have neither."""
+    needle = mark.encode()
+    return {int(name) for name in os.listdir("/proc") if name.isdigit() and needle in shown(name)}
+
+
+def shown(pid: str) -> bytes:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes() + Path(f"/proc/{pid}/environ").read_bytes()
+    except OSError:
+        return b""
+
+
+async def up(mark: str, crowd: int) -> None:
+    """Waits until so many processes run."""
+    async with asyncio.timeout(10):
+        while len(processes(mark)) < crowd:
+            await asyncio.sleep(0.02)
+
+
+async def settled(mark: str, expected: int) -> set[int]:
+    """What is left; a process that was killed may take a moment to go."""
+    for _ in itertools.takewhile(lambda _: len(processes(mark)) != expected, range(50)):
+        await asyncio.sleep(0.02)
+    return processes(mark)
+
+
+async def cancelled(asking: "asyncio.Future[T]") -> float:
+    """Cancels, waits for the end, and says how long that took."""
+    started = time.monotonic()
+    asking.cancel()
+    await asyncio.wait({asking})
+    assert asking.cancelled()
+    return time.monotonic() - started

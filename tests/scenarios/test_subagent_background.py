@@ -1,0 +1,258 @@
+"""Children in the background: they report once, as a message that no human wrote, and their parent waits for them."""
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.builders import rule
+from tests.support.sessions import KEEP, appears, hang, lines, lives, refuse, seen
+from tests.support.subagents import Gate, Parent, bash, parent, sent_back, task, tasks
+from turngate.core.dialect import CLAUDE
+from turngate.core.subagent_run import Run
+from turngate.subagents.limits import SubagentLimits
+from turngate.subagents.registry import Registry
+
+BACK = task(description="lines", run_in_background=True)
+UNTIL = "while [ ! -e go ]; do sleep 0.01; done"
+
+
+def reports(scene: Parent) -> list[tuple[bool, str, str]]:
+    """The messages in the parent's transcript that no human wrote."""
+    return [
+        (each["isMeta"], each["origin"], each["message"]["content"].partition("\n\n")[2])
+        for each in scene.spoken()
+        if "origin" in each
+    ]
+
+
+@pytest.mark.req("S4-29", "S4-04")
+def test_the_call_returns_at_once_and_the_report_comes_as_one_message_that_is_marked(project: Path) -> None:
+    scene = parent(project, "counted", main=[BACK, "waiting", "home"])
+    result = scene.play()
+    [run] = scene.registered
+    said = scene.heard("main")
+    assert (
+        said[2]
+        == f"tool: The subagent {run.agent_id} works in the background; its report comes as a message of its own."
+    )
+    assert reports(scene) == [(True, "subagent", "counted")]
+    assert (result.result, len(said)) == ("home", 5)
+    assert scene.trace[-2:] == ["stop", "on_end"]
+
+
+@pytest.mark.req("S4-11")
+@pytest.mark.parametrize(
+    ("sub", "how"),
+    [
+        ({"error": "invalid", "message": "no"}, "has failed (the model failed (invalid): no)"),
+        ({"text": "late", "delay": 60}, "was ended at its time limit (it took longer than 0.3 s)"),
+    ],
+)
+def test_a_failure_is_reported_too(project: Path, sub: Any, how: str) -> None:
+    scene = parent(project, sub, main=[BACK, "waiting", "home"], children=SubagentLimits(seconds=0.3))
+    scene.play()
+    [run] = scene.registered
+    assert scene.heard("main")[-1].startswith(
+        f'[Subagent result] The subagent "lines" (general-purpose, {run.agent_id}) {how}. '
+    )
+    assert reports(scene) == [(True, "subagent", "(it gave no answer)")]
+
+
+@pytest.mark.req("X-17")
+def test_the_gates_are_not_asked_while_children_work_and_are_asked_afterwards(project: Path) -> None:
+    async def let_go(scene: Parent) -> None:
+        while len([r for r in scene.model.requests if r.agent == "main"]) < 2:
+            await asyncio.sleep(0.005)
+        for _ in range(20):
+            await asyncio.sleep(0.005)
+        assert lines(project / "seen") == []
+        (project / "go").touch()
+
+    scene = parent(
+        project, bash(UNTIL), "counted", main=[BACK, "waiting", "home"], allow=["Bash"], rules=[rule(KEEP)]
+    )
+    scene.during(let_go)
+    assert [each.get("background_tasks") for each in seen(project)] == [None]
+    assert seen(project, "last_assistant_message") == ["home"]
+
+
+@pytest.mark.req("X-17")
+def test_in_claude_codes_manner_the_gates_are_asked_and_told_who_works(project: Path) -> None:
+    gate = f"{KEEP}; touch go"
+    scene = parent(
+        project, bash(UNTIL), "counted", main=[task(), "waiting", "home"], allow=["Bash"], rules=[rule(gate)],
+        dialect=CLAUDE,
+    )  # fmt: skip
+    scene.play()
+    [run] = scene.registered
+    told = seen(project, "last_assistant_message", "background_tasks")
+    assert [text for text, _ in told] == ["waiting", "home"]
+    assert [[task["id"] for task in tasks] for _, tasks in told] == [[run.agent_id], []]
+
+
+@pytest.mark.req("X-17")
+def test_a_child_that_never_ends_does_not_hold_its_parent_for_ever(project: Path) -> None:
+    scene = parent(
+        project, bash(hang()), main=[BACK, "waiting", "home"], allow=["Bash"], rules=[rule(KEEP)],
+        children=SubagentLimits(wait=0.2),
+    )  # fmt: skip
+    result = scene.play()
+    assert (result.result, result.outcome) == ("waiting", "completed")
+    assert "children in the background are not waited for any longer" in scene.notices
+    assert seen(project, "last_assistant_message") == ["waiting"]
+    assert not lives((project / "pid").read_text().strip())
+
+
+@pytest.mark.req("X-17")
+def test_a_child_that_never_ends_is_waited_for_once(project: Path) -> None:
+    scene = parent(
+        project, {"text": "late", "delay": 60}, main=[BACK, "waiting"], children=SubagentLimits(wait=0.2)
+    )
+    scene.play()
+    assert scene.notices == ["children in the background are not waited for any longer"]
+
+
+@pytest.mark.req("X-17")
+def test_a_gate_that_refuses_after_the_report_gets_its_continuation(project: Path) -> None:
+    scene = parent(project, "counted", main=[BACK, "waiting", "home", "tested"], rules=[rule(refuse(1))])
+    result = scene.play()
+    assert (result.result, result.continuations) == ("tested", 1)
+
+
+def test_several_reports_come_each_once(project: Path) -> None:
+    main = [tasks(*[{"run_in_background": True, "description": name} for name in "abc"]), "waiting"]
+    scene = parent(project, "counted", main=main)
+    scene.play("go", "again")
+    assert reports(scene) == [(True, "subagent", "counted")] * 3
+    assert len(scene.stops) == len(scene.ended) == 3
+
+
+@pytest.mark.req("S4-43", "S4-44", "X-29")
+def test_a_reset_ends_children_with_its_reason_and_nobody_is_asked_or_told_a_result(project: Path) -> None:
+    gate = Gate(sent_back("on"))
+    scene = parent(
+        project, bash(hang()), "late", main=[BACK, "waiting", "new"], gate=gate, allow=["Bash"],
+        children=SubagentLimits(wait=0.2), rules=[rule(KEEP, "SubagentStop")],
+    )  # fmt: skip
+
+    async def reset() -> None:
+        async with scene.session:
+            await scene.session.send("go")
+            await appears(project / "pid")
+            await scene.session.reset()
+            assert [(event.outcome, event.reason) for event in scene.ended] == [("killed", "session-reset")]
+            await scene.session.send("anew")
+
+    asyncio.run(reset())
+    assert not lives((project / "pid").read_text().strip())
+    assert (gate.events, lines(project / "seen"), reports(scene)) == ([], [], [])
+    assert (len(scene.ended), len(scene.stops)) == (1, 1)
+    assert scene.heard("main") == ["anew"]
+
+
+@pytest.mark.req("S4-43")
+def test_what_a_child_of_the_old_conversation_reported_does_not_reach_the_new_one(project: Path) -> None:
+    scene = parent(
+        project, bash(UNTIL), "of the old one", main=[BACK, "waiting", "new"], allow=["Bash"],
+        children=SubagentLimits(wait=0.2),
+    )  # fmt: skip
+
+    async def reset() -> None:
+        async with scene.session:
+            await scene.session.send("go")
+            (project / "go").touch()
+            await scene.until("done")
+            await scene.session.reset()
+            await scene.session.send("anew")
+
+    asyncio.run(reset())
+    assert scene.heard("main") == ["anew"]
+
+
+def test_what_was_reported_between_two_turns_comes_with_the_next_one(project: Path) -> None:
+    scene = parent(
+        project, bash(UNTIL), "counted", main=[BACK, "waiting", "thanks", "hello"], allow=["Bash"],
+        children=SubagentLimits(wait=0.2),
+    )  # fmt: skip
+
+    async def later() -> None:
+        async with scene.session:
+            await scene.session.send("go")
+            (project / "go").touch()
+            await scene.until("done")
+            await scene.session.send("and?")
+
+    asyncio.run(later())
+    assert reports(scene) == [(True, "subagent", "counted")]
+    assert [text.rpartition("\n")[2] for text in scene.heard("main")[-3:]] == [
+        "counted",
+        "agent: thanks",
+        "and?",
+    ]
+
+
+def test_a_report_that_outlives_the_child_that_asked_for_it_goes_to_the_main_agent(project: Path) -> None:
+    sub = [task("deeper", run_in_background=True), "child is waiting", bash(UNTIL), "deep"]
+    main = [task(), "first", "second", "third"]
+    scene = parent(project, *sub, main=main, allow=["Bash"], children=SubagentLimits(wait=0.2))
+
+    async def later() -> None:
+        async with scene.session:
+            await scene.session.send("go")
+            (project / "go").touch()
+            await scene.until("done", 2)
+            await scene.session.send("and?")
+
+    asyncio.run(later())
+    assert [origin for _, origin, _ in reports(scene)] == ["subagent"]
+    assert len(scene.ended) == len(scene.stops) == 2
+
+
+@pytest.mark.req("C-20")
+def test_the_announce_is_there_before_the_end_is_told(project: Path, state: Path) -> None:
+    waiting: list[tuple[str, int]] = []
+
+    def look(name: str, run: Run) -> None:
+        if name in ("observed", "announced", "told"):
+            waiting.append((name, len(Registry(str(state)).inbox(run.parent))))
+
+    scene = parent(project, "counted", main=[BACK, {"text": "waiting", "delay": 0.5}, "home"], on_step=look)
+    scene.play()
+    assert waiting == [("observed", 0), ("announced", 1), ("told", 1)]
+
+
+@pytest.mark.req("X-21")
+def test_an_end_that_comes_a_second_time_changes_nothing(project: Path, state: Path) -> None:
+    again: list[Any] = []
+
+    def twice(name: str, run: Run) -> None:
+        register = Registry(str(state))
+        if name in ("ended", "final", "announced", "done"):
+            again.append(register.end(run.id, run.owner, "error", reason="late"))
+        if name in ("announced", "done"):
+            again.append(register.finish(run.id, result="late", reason="", announcement="late", max_steers=3))
+            again.append(register.announce(run.id))
+        if name == "done":
+            again.append(register.told(run.id))
+            again.extend(register.kill(run.id, "late"))
+        register.close()
+
+    scene = parent(project, "counted", main=[BACK, "waiting", "home"], on_step=twice)
+    scene.play()
+    assert again == [None] * 9
+    assert (reports(scene), [event.outcome for event in scene.ended]) == (
+        [(True, "subagent", "counted")],
+        ["ok"],
+    )
+
+
+def test_a_childs_transcript_is_a_side_chain_of_its_parents_session(project: Path) -> None:
+    scene = parent(project)
+    scene.play()
+    [run] = scene.registered
+    first = json.loads(Path(run.transcript).read_text().splitlines()[0])
+    assert (first["isSidechain"], first["sessionId"]) == (True, scene.session.id)
+    assert run.transcript == str(Path(scene.session.folder, "subagents", f"{run.agent_id}.jsonl"))

@@ -1,0 +1,401 @@
+"""Whoever runs children dies, at every named step and at random moments; the same code as `make chaos`, in short."""
+
+import ast
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from bench.chaos import PARENT, STEPS, Figures, Place, Shared, hear, made, runs_of, ways_to_die, work
+from bench.crashes import CRASHED_AT, SCENES, Found
+
+from tests.support.paths import ROOT
+from tests.support.sessions import records
+from tests.support.subagents import Parent, parent, sent_back, task
+from turngate.core.subagent_run import Run
+from turngate.subagents.limits import SubagentLimits
+from turngate.subagents.registry import Registry
+from turngate.subagents.stop_check import announcement
+
+PATIENCE = 120  # seconds, only against hanging
+
+
+def chaos(*options: str) -> Any:
+    return said_by("bench.chaos", "--json", *options)
+
+
+def said_by(module: str, *options: str) -> Any:
+    done = subprocess.run(
+        [sys.executable, "-m", module, *options],
+        cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE, check=False,
+    )  # fmt: skip
+    assert done.stderr == ""
+    return json.loads(done.stdout)
+
+
+def all_went_well(found: dict[str, Any], runs: int) -> Figures:
+    """Everything that must be so, and nothing of what depends on the moment."""
+    figures = Figures(**found)
+    assert figures == Figures(
+        runs=runs, announced_once=runs, kills=figures.kills, recoveries=figures.recoveries, seconds=figures.seconds
+    )  # fmt: skip
+    return figures
+
+
+# At every step
+
+
+@pytest.mark.req("X-22", "X-25", "X-26", "S4-29")
+@pytest.mark.parametrize("step", STEPS)
+def test_a_worker_that_is_killed_at_a_step_loses_nothing_and_doubles_nothing(step: str) -> None:
+    ways = ways_to_die(step)
+    figures = all_went_well(chaos("--at", step), runs=5 * len(ways))
+    assert figures.kills == sum(map(len, ways))
+
+
+@pytest.mark.req("X-22", "C-19")
+@pytest.mark.parametrize("step", ["judging", "judged", "marked", "sent", "replaced"])
+def test_the_same_holds_where_a_command_sends_the_children_back(step: str) -> None:
+    ways = ways_to_die(step)
+    figures = all_went_well(chaos("--at", step, "--command"), runs=5 * len(ways))
+    assert figures.kills == sum(map(len, ways))
+
+
+def named_steps(path: Path) -> set[str]:
+    """What the code itself calls its steps: the first argument of every `step` and `_to`."""
+    calls = [
+        node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call) and node.args
+    ]
+    return {
+        argument.value
+        for call in calls
+        if isinstance(argument := call.args[0], ast.Constant) and isinstance(argument.value, str)
+        and getattr(call.func, "attr", getattr(call.func, "id", "")) in ("step", "_to")
+    }  # fmt: skip
+
+
+def test_somebody_is_killed_at_every_step_that_the_code_names() -> None:
+    folder = ROOT / "src" / "turngate" / "agent" / "children"
+    named = set[str]().union(*map(named_steps, folder.glob("*.py")))
+    assert named == {*STEPS, "buried", "given up"} - {*PARENT}
+    assert named - {*STEPS} <= CRASHED_AT
+
+
+def test_children_that_are_sent_back_come_to_every_step_but_those_of_trouble(tmp_path: Path) -> None:
+    seen: set[str] = set()
+    place = made(Place(str(tmp_path), "parent", 3))
+    asyncio.run(work(place, lambda name, _: seen.add(name), SubagentLimits(at_once=1)))
+    assert seen == set(STEPS) - {"recovered", "unmarked", *PARENT}
+
+
+# Off the usual way
+
+DIED, FINE = -signal.SIGKILL, 0
+OK = Found(
+    exits=[DIED, FINE, FINE], runs=[["done", "ok", "complete"]], announced=[1], stops=[["ok"]], ends=[["ok"]],
+    keys=[1], shown=[1], lost=[0], waiting=0,
+)  # fmt: skip
+KILLED = replace(
+    OK, runs=[["done", "killed", "killed"]], announced=[0], stops=[["killed"]], ends=[["killed"]], keys=[0], shown=[0]
+)  # fmt: skip
+
+
+def both(one: Found, two: Found) -> Found:
+    """Two children of one parent."""
+    lists: dict[str, Any] = {
+        name: [*value, *getattr(two, name)]
+        for name, value in vars(one).items()
+        if name not in ("exits", "waiting")
+    }
+    return replace(one, **lists)
+
+
+def at_each_step(scene: str, found: Found) -> dict[str, Any]:
+    return dict.fromkeys(SCENES[scene], asdict(found))
+
+
+@pytest.mark.req("X-21", "X-25")
+def test_a_kill_is_told_and_never_announced_wherever_the_one_dies_who_killed() -> None:
+    assert said_by("bench.crashes", "killed") == at_each_step("killed", KILLED)
+
+
+@pytest.mark.req("X-21", "X-25")
+def test_a_child_that_is_killed_in_line_ends_without_having_stopped_wherever_the_killer_dies() -> None:
+    in_line = both(OK, replace(KILLED, stops=[[]]))
+    assert said_by("bench.crashes", "killed in line") == at_each_step("killed in line", in_line)
+
+
+@pytest.mark.req("X-25")
+def test_a_child_that_is_buried_by_one_who_dies_is_reported_as_lost_once() -> None:
+    lost = replace(
+        OK, runs=[["done", "error", "lost"]], stops=[["error"]], ends=[["error"]], shown=[0], lost=[1]
+    )
+    assert said_by("bench.crashes", "buried") == at_each_step("buried", lost)
+
+
+@pytest.mark.req("X-26")
+def test_a_result_that_nobody_could_be_told_is_given_up_wherever_the_one_dies_who_tried() -> None:
+    given_up = replace(OK, runs=[["given_up", "ok", "complete"]], announced=[0], keys=[0], shown=[0])
+    assert said_by("bench.crashes", "given up") == at_each_step("given up", given_up)
+
+
+@pytest.mark.req("X-22", "X-25", "X-26")
+def test_a_result_that_its_parent_waited_for_reaches_the_conversation_once_wherever_the_parent_dies() -> None:
+    waited_for = replace(both(OK, OK), exits=[DIED, FINE, FINE, FINE])
+    assert said_by("bench.crashes", "waited for") == at_each_step("waited for", waited_for)
+
+
+# At random moments
+
+
+@pytest.mark.req("X-21", "X-22", "X-25", "X-26")
+def test_whenever_workers_are_killed_every_child_is_announced_once() -> None:
+    figures = all_went_well(chaos("--runs", "150", "--batch", "100"), runs=150)
+    assert figures.kills > 0
+
+
+# Two processes
+
+
+@pytest.mark.req("X-24", "X-25")
+def test_two_processes_share_a_register_and_one_finishes_what_the_other_leaves() -> None:
+    shared, found = chaos("--share", "--runs", "5")
+    all_went_well(found, runs=10)
+    assert shared == asdict(Shared(by_both=0, taken_over=shared["taken_over"], seconds=shared["seconds"]))
+    assert shared["taken_over"] > 0
+    assert shared["seconds"] < PATIENCE
+
+
+# Lost too often
+
+WORKER = """
+import asyncio, sys
+from bench.chaos import Place, logging, work
+from turngate.subagents.limits import SubagentLimits
+place = Place(sys.argv[1], "parent", 1)
+asyncio.run(work(place, logging(place, (sys.argv[2], 1)), SubagentLimits()))
+"""
+
+
+def dies(folder: Path, step: str) -> None:
+    command = [sys.executable, "-c", WORKER, str(folder), step]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, timeout=PATIENCE, check=False)
+    assert (done.returncode, done.stderr) == (-signal.SIGKILL, b"")
+
+
+def lasts(place: Place) -> list[Run]:
+    registry = Registry(place.state)
+    runs = runs_of(registry, place)
+    registry.close()
+    return runs
+
+
+def reports(place: Place) -> list[str]:
+    """What the parent has heard of its children."""
+    kept = records(os.path.join(place.state, "sessions", place.session, "chat.jsonl"))
+    return [record["message"]["content"] for record in kept if "key" in record]
+
+
+@pytest.mark.req("X-25")
+def test_a_run_whose_owners_die_in_quick_succession_is_given_up_and_its_parent_is_told_once(
+    tmp_path: Path,
+) -> None:
+    place = made(Place(str(tmp_path), "parent", 1))
+    for _ in range(3):
+        dies(tmp_path, "worked")
+    for _ in range(2):  # the second time there is nothing left to do
+        asyncio.run(work(place, lambda *_: None, SubagentLimits()))
+        asyncio.run(hear(place, lambda *_: None))
+    [run] = lasts(place)
+    why = "it was lost: whoever ran it died 3 times"
+    assert (run.state, run.outcome, run.reason, run.error, run.recoveries, run.rapid) == (
+        "done", "error", "lost", why, 3, 3,
+    )  # fmt: skip
+    assert reports(place) == [announcement(run)]
+    assert why in announcement(run)
+
+
+@pytest.mark.req("X-25")
+@pytest.mark.parametrize(("before", "outcome", "reason"), [(2, "ok", "complete"), (3, "error", "lost")])
+def test_a_run_is_taken_over_three_times_and_then_given_up_however_long_it_took(
+    tmp_path: Path, before: int, outcome: str, reason: str
+) -> None:
+    place = made(Place(str(tmp_path), "parent", 1))
+    dies(tmp_path, "worked")
+    registry = Registry(place.state)  # its owners died so often before, each after a long time
+    registry._db.execute("UPDATE runs SET recoveries = ?, rapid = 1, recovered = 5.0", (before,))
+    registry.close()
+    asyncio.run(work(place, lambda *_: None, SubagentLimits()))
+    asyncio.run(hear(place, lambda *_: None))
+    last = lasts(place)[-1]
+    assert (last.state, last.outcome, last.reason) == ("done", outcome, reason)
+    assert reports(place) == [announcement(last)]
+
+
+@pytest.mark.req("X-25")
+def test_a_child_that_is_given_up_is_told_to_the_user_and_to_plugins_once(project: Path, state: Path) -> None:
+    registry = Registry(str(state))
+    lost = Run(
+        id="r", chain="r", agent_id="a", agent_type="general-purpose", label="look", parent="s", background=True,
+        owner="dead", recoveries=3, launch={"project": str(project)}, created=5.0,
+    )  # fmt: skip
+    registry.register(lost, may_run=True, most=8)
+    registry.close()
+    (state / "owners").mkdir()
+    (state / "owners" / "dead").touch()  # who dies leaves its lock file behind
+    scene = parent(project, main=["heard", "home"], session_id="s")
+    scene.play("go on")
+    why = "it was lost: whoever ran it died 4 times"
+    assert [notice for notice in scene.notices if "lost" in notice] == [f"the child look is given up: {why}"]
+    assert [(event.run_id, event.outcome, event.reason, event.error) for event in scene.ended] == [
+        ("r", "error", "lost", why)
+    ]
+    assert [stop.outcome for stop in scene.stops] == ["error"]
+
+
+# Announcing
+
+
+def announcing(
+    project: Path, monkeypatch: pytest.MonkeyPatch, *, failures: int, **limits: Any
+) -> tuple[Parent, list[Run], list[float]]:
+    """A child in the background, and somebody besides the inbox who is told, and fails so often at first."""
+    told: list[Run] = []
+    pauses: list[float] = []
+
+    async def announcer(run: Run) -> None:
+        told.append(run)
+        if len(told) <= failures:
+            raise ConnectionError("nobody listens")
+
+    def at_once(least: float, most: float) -> float:
+        pauses.append(most - least)
+        return 0.0
+
+    monkeypatch.setattr("random.uniform", at_once)
+    scene = parent(
+        project, "done", main=[task(run_in_background=True), "home"], announcer=announcer, children=SubagentLimits(**limits)
+    )  # fmt: skip
+    scene.play()
+    return scene, told, pauses
+
+
+def row(state: Path) -> Run:
+    registry = Registry(str(state))
+    [run] = registry.all()
+    registry.close()
+    return run
+
+
+@pytest.mark.req("X-26")
+def test_an_announcement_that_fails_twice_is_made_once_all_the_same(
+    project: Path, state: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scene, told, pauses = announcing(project, monkeypatch, failures=2)
+    run = row(state)
+    assert (run.state, run.attempts, len(told), len(pauses)) == ("done", 2, 3, 2)
+    assert {(each.id, each.announcement) for each in told} == {(run.id, run.announcement)}
+    assert [event.outcome for event in scene.ended] == ["ok"]
+    assert [said["message"]["content"] for said in scene.spoken() if said.get("key") == run.chain] == [
+        run.announcement
+    ]
+
+
+@pytest.mark.req("X-26")
+def test_an_announcement_that_always_fails_is_given_up_after_five_tries_and_the_user_is_told(
+    project: Path, state: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scene, told, pauses = announcing(project, monkeypatch, failures=100)
+    run = row(state)
+    why = "its result could not be announced: ConnectionError: nobody listens"
+    assert (run.state, run.attempts, run.error, run.result, len(told), len(pauses)) == (
+        "given_up", 5, why, "done", 5, 4,
+    )  # fmt: skip
+    notice = f"the child general-purpose has finished, but {why}; `turngate runs show {run.id[:8]}` has it"
+    assert (scene.notices, len(scene.ended), len(scene.stops)) == ([notice], 1, 1)
+    assert [said for said in scene.spoken() if said.get("key") == run.chain] == []
+
+
+@pytest.mark.req("X-26")
+def test_an_announcement_that_is_too_old_is_given_up_before_its_last_try(
+    project: Path, state: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, told, _ = announcing(project, monkeypatch, failures=100, announce_expiry=0.0)
+    assert (row(state).state, len(told)) == ("given_up", 1)
+
+
+@pytest.mark.req("X-26", "X-20")
+def test_what_is_announced_was_frozen_before_and_is_the_last_answer(project: Path) -> None:
+    told: list[Run] = []
+
+    async def announcer(run: Run) -> None:
+        told.append(run)
+
+    async def gate(event: Any, _: Any) -> Any:
+        return sent_back("more") if event.steer_count == 0 else None
+
+    main = [task(run_in_background=True), "home"]
+    scene = parent(project, "first", "second", main=main, gate=gate, announcer=announcer)
+    scene.play()
+    assert [(run.state, run.result, run.steer_count) for run in told] == [("final", "second", 1)]
+
+
+# The register can not be used
+
+
+@pytest.mark.req("X-23")
+def test_a_register_that_can_not_be_opened_fails_the_tool_and_starts_no_child(
+    project: Path, state: Path
+) -> None:
+    scene = parent(project)
+    (state / "owners").parent.mkdir(parents=True, exist_ok=True)
+    (state / "owners").write_text("in the way")  # so there is no lock to be had
+    result = scene.play()
+    assert (result.outcome, result.result) == ("completed", "home")
+    assert scene.heard("main")[-1].startswith("tool: the subagent was not started: ")
+    assert [request.agent for request in scene.model.requests] == ["main", "main"]
+
+
+@pytest.mark.req("X-24")
+def test_a_session_works_on_without_a_register_and_says_so(project: Path, state: Path) -> None:
+    (state / "registry.db").mkdir(parents=True)
+    scene = parent(project, main=["home"])
+    result = scene.play()
+    assert (result.outcome, result.result) == ("completed", "home")
+    assert [notice.startswith("the register of runs in") for notice in scene.notices] == [True]
+
+
+# Somebody else is quicker
+
+
+@pytest.mark.req("X-21")
+def test_a_kill_from_another_process_in_the_very_moment_of_a_restart_ends_the_chain(
+    project: Path, state: Path
+) -> None:
+    """The successor is there and killed, while whoever wrote it has not heard yet that it is there."""
+    scene = parent(project, "first", "second", gate=lambda *_: sent_back("more"))
+    plain = Registry.replace
+
+    def slow(self: Registry, marked: Run) -> Run | None:
+        successor = plain(self, marked)
+        other = Registry(str(state))
+        other.kill(marked.id, "killed")
+        other.close()
+        time.sleep(1.0)  # the disk is busy; meanwhile the kill is noticed
+        return successor
+
+    async def both() -> None:
+        async with asyncio.timeout(15), scene.session:
+            await scene.session.send("go")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Registry, "replace", slow)
+        asyncio.run(both())
+    assert [(event.outcome, event.reason) for event in scene.ended] == [("killed", "killed")]

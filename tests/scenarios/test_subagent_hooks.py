@@ -1,0 +1,408 @@
+"""SubagentStop hooks at real children: the rules of Stop, whom a hook is asked about, what it is told and what it is for."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.scenarios.test_seed_documents import EXECUTOR, Case
+from tests.support.builders import rule, stop_hooks, write_settings
+from tests.support.sessions import KEEP, REFUSE, lines, refuse, seen
+from tests.support.subagents import PROMPT, Parent, bash, parent, task, tasks
+from turngate.core.dialect import CLAUDE, MUX, TURNGATE, Dialect
+from turngate.core.hooks import CommandHook, label
+from turngate.core.messages import ModelRequest, Reply, Text, UserMessage
+from turngate.core.session_events import Continuation, SubagentFinished
+from turngate.core.verdict import outcome
+from turngate.models.scripted import ScriptedModel
+from turngate.settings.load import load_settings
+from turngate.subagents.limits import SubagentLimits
+
+by_dialect = pytest.mark.parametrize("dialect", [TURNGATE, MUX, CLAUDE], ids=lambda dialect: dialect.name)
+WAITED = task(run_in_background=False)
+
+
+def handed(scene: Parent) -> str:
+    """What the Task tool gave to the parent."""
+    return scene.heard("main")[-1]
+
+
+# The rules of Stop
+
+ONCE = 'if [ "$TURNGATE_STOP_HOOK_ACTIVE" = true ]; then exit 0; fi'
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        pytest.param(case, id=f"{requirement}: {case.body}", marks=pytest.mark.req("S3-37"))
+        for requirement, cases in EXECUTOR.items()
+        for case in cases
+    ],
+)
+def test_a_childs_hook_decides_by_document_000s_table_for_stop(project: Path, case: Case) -> None:
+    hook = CommandHook(f"{ONCE}; {case.body}", timeout=case.timeout)
+    scene = parent(project, "answer {n}", rules=[rule(hook, "SubagentStop")], dialect=MUX)
+    result = scene.play()
+    expected = case.expected
+    sent_on = [] if expected.should_stop else ["agent: answer 1", expected.continue_reason]
+    assert scene.heard("sub") == [PROMPT, *sent_on]
+    assert handed(scene) == f"tool: answer {1 if expected.should_stop else 2}"
+    warned = [warning.replace("HOOK", label(hook)) for warning in expected.warnings]
+    ended = [f"child general-purpose: {expected.stop_reason}"] if expected.stop_reason else []
+    assert scene.notices == [*warned, *ended]
+    assert (result.outcome, result.result, scene.of(Continuation)) == ("completed", "home", [])
+
+
+@by_dialect
+@pytest.mark.req("S3-37")
+def test_continue_false_ends_the_child_with_its_answer_and_its_parent_goes_on(
+    project: Path, dialect: Dialect
+) -> None:
+    halt = """echo '{"continue": false, "stopReason": "enough"}'"""
+    hooks = [rule(halt, "SubagentStop"), rule(REFUSE, "SubagentStop")]
+    scene = parent(project, "answer {n}", main=[WAITED, "home"], rules=hooks, dialect=dialect)
+    result = scene.play()
+    assert scene.heard("sub") == [PROMPT]
+    assert (handed(scene), result.outcome, result.ended_by) == ("tool: answer 1", "completed", "allowed")
+    assert [(run.rule.event, outcome(run)) for run in result.hook_runs] == [
+        ("SubagentStop", "halt"),
+        ("SubagentStop", "block"),
+    ]
+
+
+@pytest.mark.req("S3-37")
+def test_the_settings_of_the_project_hold_a_child(project: Path) -> None:
+    write_settings(project, "mux", stop_hooks(refuse(2, "count again"), event="SubagentStop"))
+    scene = parent(project, "answer {n}", files=True)
+    scene.play()
+    assert scene.heard("sub") == [
+        PROMPT, "agent: answer 1", "count again", "agent: answer 2", "count again",
+    ]  # fmt: skip
+    assert handed(scene) == "tool: answer 3"
+
+
+@pytest.mark.req("S3-37")
+def test_the_stop_hooks_of_the_main_agent_are_never_asked_about_a_child(project: Path) -> None:
+    scene = parent(project, rules=[rule(KEEP), rule(KEEP, "SubagentStop")])
+    scene.play()
+    assert seen(project, "hook_event_name", "last_assistant_message") == [
+        ("SubagentStop", "done"),
+        ("Stop", "home"),
+    ]
+
+
+@pytest.mark.req("S3-37", "C-18")
+def test_each_child_has_a_count_of_its_own_and_the_parents_is_untouched(project: Path) -> None:
+    main = [task("one"), task("two"), "home"]
+    hooks = [rule(f"tee -a seen > /dev/null; {REFUSE}", name) for name in ("SubagentStop", "Stop")]
+    scene = parent(project, main=main, rules=hooks)
+    scene.play()
+    counted = [("SubagentStop", number) for number in (0, 1, 2, 3)]
+    assert seen(project, "hook_event_name", "continuation_count") == [
+        *counted,
+        *counted,
+        *(("Stop", number) for number in (0, 1, 2, 3)),
+    ]
+
+
+# Who is told what
+
+
+@by_dialect
+@pytest.mark.req("C-21")
+def test_whose_session_and_transcript_a_hook_is_told_goes_by_the_dialect(
+    project: Path, dialect: Dialect
+) -> None:
+    main = [WAITED, "home"]
+    scene = parent(project, main=main, rules=[rule(KEEP, "SubagentStop")], dialect=dialect)
+    scene.play()
+    [run] = scene.registered
+    theirs, own = scene.session.id, run.agent_id
+    chat = scene.session.transcript_path
+    session, path = {
+        "turngate": (theirs, run.transcript),
+        "mux": (own, run.transcript),
+        "claude": (theirs, chat),
+    }[dialect.name]
+    [told] = seen(project)
+    names = (
+        "session_id", "transcript_path", "agent_id", "agent_transcript_path", "parent_session_id", "parent_transcript_path",
+    )  # fmt: skip
+    assert {name: told[name] for name in names} == {
+        "session_id": session,
+        "transcript_path": path,
+        "agent_id": own,
+        "agent_transcript_path": run.transcript,
+        "parent_session_id": theirs,
+        "parent_transcript_path": chat,
+    }
+
+
+@pytest.mark.req("C-17")
+@pytest.mark.parametrize(
+    ("dialect", "child", "main"),
+    [
+        (TURNGATE, "run the tests", "[Stop hook requested continuation]\nrun the tests"),
+        (MUX, "run the tests", "[Stop hook requested continuation]\nrun the tests"),
+        (CLAUDE, "Stop hook feedback:\nrun the tests", "Stop hook feedback:\nrun the tests"),
+    ],
+    ids=["turngate", "mux", "claude"],
+)
+def test_what_a_child_and_what_its_parent_are_told_goes_by_the_dialect(
+    project: Path, dialect: Dialect, child: str, main: str
+) -> None:
+    block = """echo '{"decision": "block", "reason": "run the tests"}'"""
+    hooks = [rule(f"{ONCE}; {block}", name) for name in ("SubagentStop", "Stop")]
+    scene = parent(project, "counted", main=[WAITED, "home"], rules=hooks, dialect=dialect)
+    scene.play()
+    assert scene.heard("sub") == [PROMPT, "agent: counted", child]
+    assert scene.heard("main") == ["go", "agent: Task", "tool: counted", "agent: home", main]
+
+
+@pytest.mark.req("S3-37")
+def test_a_hook_finds_the_childs_transcript_and_count_in_its_environment(project: Path) -> None:
+    shown = "echo $MUX_TRANSCRIPT_PATH $MUX_STOP_HOOK_ACTIVE $MUX_STOP_HOOK_COUNT $TURNGATE_EVENT >> env"
+    scene = parent(project, rules=[rule(f"{shown}; {refuse(1)}", "SubagentStop")], dialect=MUX)
+    scene.play()
+    path = scene.registered[0].transcript
+    assert lines(project / "env") == [f"{path} false 0 SubagentStop", f"{path} true 1 SubagentStop"]
+
+
+@pytest.mark.req("X-17")
+def test_in_claude_a_stop_names_the_children_that_still_work_and_comes_again_when_they_have_ended(
+    project: Path,
+) -> None:
+    """facts of the program: "Stop runs again (stop_hook_active false, new prompt_id)"."""
+    main = [task(description="count", subagent_type="Explore"), "waiting", "home"]
+    scene = parent(project, {"text": "3", "delay": 0.5}, main=main, rules=[rule(KEEP)], dialect=CLAUDE)
+    result = scene.play()
+    [run] = scene.registered
+    works = {
+        "id": run.agent_id, "type": "subagent", "status": "running", "description": "count", "agent_type": "Explore",
+    }  # fmt: skip
+    told = ("last_assistant_message", "stop_hook_active", "background_tasks")
+    assert seen(project, *told) == [("waiting", False, [works]), ("home", False, [])]
+    assert len(set(seen(project, "prompt_id"))) == 2
+    assert result.result == "home"
+
+
+@pytest.mark.req("X-17")
+@pytest.mark.parametrize("dialect", [TURNGATE, MUX], ids=["turngate", "mux"])
+def test_elsewhere_the_gates_wait_for_children_in_the_background(project: Path, dialect: Dialect) -> None:
+    main = [task(run_in_background=True), "waiting", "home"]
+    scene = parent(project, {"text": "3", "delay": 0.5}, main=main, rules=[rule(KEEP)], dialect=dialect)
+    scene.play()
+    assert seen(project, "last_assistant_message") == ["home"]
+
+
+# About whom
+
+
+@pytest.mark.req("X-15")
+@pytest.mark.parametrize(
+    ("matcher", "asked"),
+    [
+        ("Explore", ["Explore"]),
+        ("Explore|reviewer", ["Explore", "reviewer"]),
+        ("general-.*", ["general-purpose"]),
+        ("explore", []),
+        ("*", ["Explore", "general-purpose", "reviewer"]),
+        (None, ["Explore", "general-purpose", "reviewer"]),
+    ],
+)
+def test_a_matcher_by_agent_type_keeps_a_hook_off_the_others(
+    project: Path, matcher: str | None, asked: list[str]
+) -> None:
+    kinds = project / ".claude" / "agents"
+    kinds.mkdir(parents=True)
+    (kinds / "reviewer.md").write_text("---\nname: reviewer\ndescription: reads\n---\nRead.\n")
+    several = tasks(*({"subagent_type": kind} for kind in ("general-purpose", "Explore", "reviewer")))
+    hook = rule(f"tee -a seen > /dev/null; {ONCE}; {REFUSE}", "SubagentStop", matcher=matcher)
+    scene = parent(project, main=[several, "home"], rules=[hook])
+    scene.play()
+    sent_back = {run.agent_type for run in scene.runs() if run.steer_count}
+    assert sorted(set(seen(project, "agent_type"))) == sorted(sent_back) == asked
+    assert len(seen(project)) == 2 * len(asked)
+
+
+@pytest.mark.req("C-15")
+@pytest.mark.parametrize(
+    ("sub", "limits", "ended"),
+    [
+        ("done", SubagentLimits(), "ok"),
+        ({"error": "auth"}, SubagentLimits(), "error"),
+        ({"text": "late", "delay": 30}, SubagentLimits(seconds=0.3), "timeout"),
+    ],
+    ids=["ok", "error", "timeout"],
+)
+def test_a_hook_is_asked_about_children_that_ended_well_unless_it_wants_more(
+    project: Path, sub: Any, limits: SubagentLimits, ended: str
+) -> None:
+    usual = CommandHook("cat >> usual")
+    eager = CommandHook("cat >> eager", outcomes=("ok", "error", "timeout"))
+    hooks = [rule(hook, "SubagentStop") for hook in (usual, eager)]
+    scene = parent(project, sub, rules=hooks, children=limits, retries=())
+    scene.play()
+    asked = {
+        name: [json.loads(line)["outcome"] for line in lines(project / name)] for name in ("usual", "eager")
+    }
+    assert asked == {"usual": ["ok"] if ended == "ok" else [], "eager": [ended]}
+    assert [each.outcome for each in scene.of(SubagentFinished)] == [ended]
+
+
+@pytest.mark.req("C-15")
+def test_outcomes_are_read_from_the_settings_and_a_failed_child_can_be_sent_back(project: Path) -> None:
+    block = """echo '{"decision": "block", "reason": "try again"}'"""
+    content = stop_hooks(f"{ONCE}; {block}", event="SubagentStop", outcomes=["error"])
+    write_settings(project, "turngate", content)
+    scene = parent(project, {"error": "invalid"}, "it works now", files=True, retries=())
+    scene.play()
+    assert scene.heard("sub") == [PROMPT, "try again"]
+    assert handed(scene) == "tool: it works now"
+
+
+@by_dialect
+@pytest.mark.req("C-15")
+def test_a_child_whose_provider_fails_is_no_stop_but_a_failure_with_its_name(
+    project: Path, dialect: Dialect
+) -> None:
+    hooks = [rule(KEEP, name) for name in ("SubagentStop", "StopFailure")]
+    main = [WAITED, "home"]
+    scene = parent(project, {"error": "auth"}, main=main, rules=hooks, dialect=dialect, retries=())
+    result = scene.play()
+    [run] = scene.registered
+    assert seen(project, "hook_event_name", "session_id", "agent_id", "agent_type") == [
+        ("StopFailure", scene.session.id, run.agent_id, "general-purpose")
+    ]
+    assert (result.outcome, result.result) == ("completed", "home")
+
+
+LONG = bash("printf '%5000s' x")
+
+
+@pytest.mark.req("X-16")
+def test_the_helper_that_sums_up_a_childs_conversation_asks_no_hook(project: Path) -> None:
+    hooks = [rule("echo PreCompact >> log", "PreCompact"), rule(KEEP, "SubagentStop"), rule(KEEP)]
+    scene = parent(project, LONG, "the summary", "done", rules=hooks, allow=["Bash"])
+    scene.model.context = 1200
+    scene.play()
+    assert lines(project / "log") == ["PreCompact"]
+    assert seen(project, "hook_event_name", "last_assistant_message") == [
+        ("SubagentStop", "done"),
+        ("Stop", "home"),
+    ]
+    assert len(scene.registered) == 1
+
+
+@pytest.mark.req("X-16")
+def test_the_helper_that_sums_up_the_main_conversation_is_no_child(project: Path) -> None:
+    hooks = [rule("echo PreCompact >> log", "PreCompact"), rule(KEEP, "SubagentStop"), rule(KEEP)]
+    main = [LONG, "the summary", "home"]
+    scene = parent(project, main=main, rules=hooks, allow=["Bash"])
+    scene.model.context = 1200
+    scene.play()
+    assert lines(project / "log") == ["PreCompact"]
+    assert seen(project, "hook_event_name", "last_assistant_message") == [("Stop", "home")]
+    assert scene.registered == []
+
+
+# What such hooks are for
+
+
+class Answering(ScriptedModel):
+    """Its children answer to what they were asked, whoever asks first."""
+
+    async def ask(self, request: ModelRequest, tell: Callable[[str], None]) -> Reply:
+        if request.agent == "main":
+            return await super().ask(request, tell)
+        self.requests.append(request)
+        first = request.messages[0]
+        assert isinstance(first, UserMessage)
+        times = sum(isinstance(message, UserMessage) for message in request.messages)
+        return Reply((Text(f"{first.text}: looked {times} times"),))
+
+
+def answering(project: Path, *main: Any, **options: Any) -> Parent:
+    scene = parent(project, main=main, **options)
+    scene.session.model = scene.model = Answering({"main": list(main)})
+    return scene
+
+
+PARTS = ("parser", "lexer", "printer")
+THREE = tasks(*({"prompt": part, "description": part, "subagent_type": "Explore"} for part in PARTS))
+
+
+@pytest.mark.req("S3-38")
+def test_a_hook_collects_the_results_of_three_children_that_work_at_once(project: Path) -> None:
+    collect = "line=$(cat); printf '%s\\n' \"$line\" >> results"
+    scene = answering(project, THREE, "home", rules=[rule(collect, "SubagentStop")])
+    scene.play()
+    found = [json.loads(line) for line in lines(project / "results")]
+    results = {part: f"{part}: looked 1 times" for part in PARTS}
+    assert {each["agent_id"]: each["last_assistant_message"] for each in found} == {
+        run.agent_id: results[run.task] for run in scene.registered
+    }
+    assert len(found) == 3
+    assert handed(scene) == "tool: " + " + ".join(results[part] for part in PARTS)
+
+
+@pytest.mark.req("S3-38")
+def test_a_collection_holds_the_answers_that_were_let_go_if_the_refused_ones_are_left_out(
+    project: Path,
+) -> None:
+    """The gate refuses each child once; the collector is an observer that the next stop of the child corrects."""
+    collect = """in=$(cat); id=$(printf %s "$in" | sed 's/.*"agent_id":"\\([^"]*\\)".*/\\1/'); printf '%s\\n' "$in" > "of.$id" """
+    hooks = [rule(f"{ONCE}; {REFUSE}", "SubagentStop"), rule(collect, "SubagentStop")]
+    scene = answering(project, THREE, "home", rules=hooks)
+    scene.play()
+    found = [json.loads(path.read_text()) for path in sorted(project.glob("of.*"))]
+    assert sorted(each["last_assistant_message"] for each in found) == sorted(
+        f"{part}: looked 2 times" for part in PARTS
+    )
+
+
+@pytest.mark.req("S3-38")
+def test_a_hook_checks_what_a_child_gives_back(project: Path) -> None:
+    check = """grep -q '"last_assistant_message":"[^"]*[.]py' || { echo 'name the files' >&2; exit 2; }"""
+    scene = parent(project, "there is a parser", "the parser is in a.py", rules=[rule(check, "SubagentStop")])
+    scene.play()
+    assert scene.heard("sub") == [PROMPT, "agent: there is a parser", "name the files"]
+    assert handed(scene) == "tool: the parser is in a.py"
+
+
+@pytest.mark.req("S3-38")
+def test_a_hook_logs_which_children_ran_and_what_they_found(project: Path) -> None:
+    main = [task("one", subagent_type="Explore"), task("two"), "home"]
+    scene = parent(project, "answer {n}", main=main, rules=[rule(KEEP, "SubagentStop")])
+    scene.play()
+    ids = [run.agent_id for run in scene.registered]
+    assert seen(project, "agent_id", "agent_type", "outcome", "last_assistant_message") == [
+        (ids[0], "Explore", "ok", "answer 1"),
+        (ids[1], "general-purpose", "ok", "answer 2"),
+    ]
+
+
+@pytest.mark.req("S3-38")
+def test_what_a_child_reported_may_ask_for_another_child(project: Path) -> None:
+    note = "grep -q 'also look at b' && echo 'start a subagent for b' > more; true"
+    more = "[ ! -e more ] || { cat more >&2; rm more; exit 2; }"
+    hooks = [rule(note, "SubagentStop"), rule(more)]
+    main = [task("a"), "home", task("b"), "all done"]
+    scene = parent(project, "also look at b", "b is fine", main=main, rules=hooks)
+    result = scene.play()
+    assert scene.heard("main") == [
+        "go", "agent: Task", "tool: also look at b", "agent: home",
+        "[Stop hook requested continuation]\nstart a subagent for b", "agent: Task", "tool: b is fine",
+    ]  # fmt: skip
+    assert (result.result, [run.task for run in scene.registered]) == ("all done", ["a", "b"])
+
+
+def test_the_settings_that_a_parent_was_given_are_those_of_its_children(project: Path) -> None:
+    write_settings(project, "mux", stop_hooks("echo file >> log", event="SubagentStop"))
+    known = load_settings(str(project), dialect="mux")
+    write_settings(project, "mux", stop_hooks("echo changed >> log", event="SubagentStop"))
+    parent(project, rules=known.rules, dialect=MUX).play()
+    assert lines(project / "log") == ["file"]

@@ -1,0 +1,216 @@
+"""What keeps a turn within bounds and loses nothing: halts, cut calls, full disks, models that misbehave."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.builders import rule
+from tests.support.sessions import actor, lines, on_first, records, say
+from turngate.agent import session_base as agents
+from turngate.agent.loop import CUT_CALL
+from turngate.agent.session import Session
+from turngate.core.dialect import MUX, TURNGATE, Dialect
+from turngate.core.messages import ModelRequest, Reply
+from turngate.core.session_events import Continuation, HookStarted, Notice, StreamEnd, TurnEnd
+
+HALT = say({"continue": False, "stopReason": "enough"})
+
+
+def calls(*commands: str) -> dict[str, Any]:
+    return {"tools": [{"name": "Bash", "input": {"command": command}} for command in commands]}
+
+
+def test_a_model_that_calls_tools_for_ever_is_ended_by_itself(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(agents, "MOST_REQUESTS", 7)
+    agent = actor(project, {"tool": "Glob", "input": {"pattern": "*"}})
+    result = agent.play()
+    assert (result.ended_by, result.stop_reason, result.model_requests) == (
+        "max_turns", "the limit of 7 model requests is reached", 7,
+    )  # fmt: skip
+
+
+def test_a_hook_that_ends_the_turn_after_a_tool_leaves_its_result(project: Path) -> None:
+    agent = actor(
+        project, calls("echo one", "echo two"), rules=[rule(HALT, "PostToolUse")], allow=["Bash"], session_id="s"
+    )  # fmt: skip
+    result = agent.play()
+    assert (result.ended_by, result.stop_reason) == ("halted", "enough")
+    contents = [
+        block["content"]
+        for record in records(agent.session.transcript_path)
+        if record["type"] == "user" and isinstance(record["message"]["content"], list)
+        for block in record["message"]["content"]
+    ]
+    assert contents == [
+        "one", "no result: the turn was ended (halted) while this was to run or ran",
+    ]  # fmt: skip
+
+
+def test_each_result_is_on_disk_before_the_next_tool_begins(project: Path) -> None:
+    agent = actor(project, calls("echo first-result", "cp $CHAT copy"), "done", allow=["Bash"])
+    agent.session.workplace.environ["CHAT"] = agent.session.transcript_path
+    agent.play()
+    assert '"content":"first-result"' in lines(project / "copy")[-1]
+    assert agent.heard()[-1] == "tool: first-result + (no output)"
+
+
+def test_a_tool_call_in_an_answer_that_was_cut_is_not_run(project: Path) -> None:
+    cut = {**calls("touch half"), "stop_reason": "max_tokens"}
+    agent = actor(project, cut, "done", allow=["Bash"])
+    result = agent.play()
+    assert (result.outcome, result.result, result.tool_calls) == ("completed", "done", 0)
+    assert agent.heard() == ["go", "agent: Bash", f"tool: {CUT_CALL}"]
+    assert not (project / "half").exists()
+
+
+def test_a_tool_call_that_is_cut_again_and_again_ends_the_turn(project: Path) -> None:
+    agent = actor(project, {**calls("touch half"), "stop_reason": "max_tokens"}, allow=["Bash"])
+    result = agent.play()
+    assert (result.ended_by, result.model_requests) == ("error", 4)
+    assert not (project / "half").exists()
+
+
+def test_a_start_hook_that_says_continue_false_ends_the_turn_before_the_model_is_asked(project: Path) -> None:
+    agent = actor(project, "done", rules=[rule(HALT, "SessionStart", matcher="startup")])
+    result = agent.play()
+    assert (result.ended_by, result.stop_reason, result.model_requests) == ("halted", "enough", 0)
+
+
+def test_a_start_hook_at_the_opening_ends_the_first_turn_only(project: Path) -> None:
+    agent = actor(project, "done", rules=[rule(HALT, "SessionStart")])
+
+    async def two() -> list[str]:
+        async with agent.session:
+            await agent.session.open()
+            return [(await agent.session.send(prompt)).ended_by for prompt in ("one", "two")]
+
+    assert asyncio.run(two()) == ["halted", "allowed"]
+
+
+class Odd:
+    """A model of somebody's own that misbehaves."""
+
+    name, context = "odd:one", 200_000
+
+    def __init__(self, raised: BaseException) -> None:
+        self.raised = raised
+
+    async def ask(self, request: ModelRequest, tell: Any) -> Reply:  # noqa: ARG002
+        raise self.raised
+
+    async def close(self) -> None:
+        raise RuntimeError("it can not be closed")
+
+
+ODD = [
+    (ZeroDivisionError("by zero"), "the model failed (invalid): ZeroDivisionError: by zero"),
+    (asyncio.CancelledError(), "the model failed (network): the request was cancelled, and not by us"),
+]
+
+
+@pytest.mark.parametrize(("raised", "said"), ODD, ids=["exception", "cancelled"])
+def test_a_model_of_ones_own_that_raises_fails_the_turn_and_nothing_else(
+    project: Path, raised: BaseException, said: str
+) -> None:
+    agent = actor(project, rules=[rule("cat > failure", "StopFailure")], retries=())
+    agent.session.model = Odd(raised)
+    result = agent.play()
+    assert (result.ended_by, result.stop_reason) == ("error", said)
+    assert lines(project / "failure") != []
+    assert agent.of(Notice)[-1] == Notice(
+        "the model's connection could not be closed: RuntimeError: it can not be closed"
+    )
+
+
+def test_a_disk_that_is_full_ends_the_turn_as_an_error_and_observers_are_told(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    agent = actor(project, "done")
+    told: list[Any] = []
+    agent.session.plugins.on("stop", told.append)
+
+    async def full() -> Any:
+        async with agent.session:
+            await agent.session.open()
+            with open("/dev/full", "wb") as disk:  # noqa: ASYNC230
+                monkeypatch.setattr(agent.session.transcript, "_fd", disk.fileno())
+                result = await agent.session.send("go")
+                monkeypatch.undo()
+            return result
+
+    result = asyncio.run(full())
+    assert (result.ended_by, [payload.ended_by for payload in told]) == ("error", ["error"])
+    assert result.stop_reason == (
+        "the conversation can not be written down: [Errno 28] No space left on device"
+    )
+    assert len(agent.of(TurnEnd)) == 1
+
+
+def test_a_later_prompt_that_is_refused_takes_neither_the_answer_nor_the_gate_with_it(project: Path) -> None:
+    no = "grep -q secret && { echo not that >&2; exit 2; }; exit 0"
+    agent = actor(
+        project, "one", "two", stop="touch asked",
+        rules=[rule(no, "UserPromptSubmit")], listen=on_first(StreamEnd, lambda session: session.queue("secret")),
+    )  # fmt: skip
+    result = agent.play()
+    assert (result.outcome, result.result, result.model_requests) == ("completed", "one", 1)
+    assert (project / "asked").exists()
+    assert Notice("a hook refused the prompt: not that") in agent.of(Notice)
+
+
+@pytest.mark.req("S0-100", "C-31")
+@pytest.mark.parametrize("dialect", [TURNGATE, MUX], ids=["turngate", "mux"])
+def test_messages_typed_while_a_hook_refuses_do_not_multiply_the_continuations(
+    project: Path, dialect: Dialect
+) -> None:
+    def type_on(event: object, session: Session) -> None:
+        if isinstance(event, HookStarted) and len(typed) < 2:
+            typed.append(event)
+            session.queue(f"also {len(typed)}")
+
+    typed: list[object] = []
+    counting = "echo x >> asked; echo no $(wc -l < asked) >&2; exit 2"
+    agent = actor(project, "a{n}", stop=counting, dialect=dialect, listen=type_on)
+    result = agent.play()
+    assert (result.ended_by, len(agent.of(Continuation))) == ("capped", 3)
+    assert {message for message in agent.heard() if message.startswith("also")} == {"also 1", "also 2"}
+
+
+def test_a_conversation_that_does_not_fit_is_summed_up_and_sent_again(project: Path) -> None:
+    agent = actor(project, "one", {"error": "context"}, "the summary", "two")
+    result = agent.play("first", "second")
+    assert (result.outcome, result.result, result.model_requests) == ("completed", "two", 3)
+    assert agent.heard() == ["This conversation was summed up:\n\nthe summary", "second"]
+
+
+def test_a_conversation_that_does_not_fit_even_then_ends_the_turn(project: Path) -> None:
+    agent = actor(project, "one", {"error": "context"}, "the summary", {"error": "context"})
+    result = agent.play("first", "second")
+    assert (result.ended_by, result.model_requests) == ("error", 3)
+
+
+def test_what_a_tool_printed_counts_before_the_next_request_is_made(project: Path) -> None:
+    agent = actor(
+        project, calls("yes | head -c 28000"), "the summary", "done", context=4000, allow=["Bash"],
+        rules=[rule("touch compacted", "PreCompact")],
+    )  # fmt: skip
+    result = agent.play()
+    assert (result.outcome, result.result) == ("completed", "done")
+    assert (project / "compacted").exists()
+    assert len(agent.heard(1)[2]) < 5000  # the summary is made from less
+
+
+def test_a_session_that_skips_the_stop_observers_does_so_when_it_crashes_too(project: Path) -> None:
+    def break_down(_: object, __: Session) -> None:
+        raise ZeroDivisionError
+
+    agent = actor(project, "done", listen=break_down, skip_stop_hook=True)
+    told: list[Any] = []
+    agent.session.plugins.on("stop", told.append)
+    with pytest.raises(ZeroDivisionError):
+        agent.play()
+    assert told == []

@@ -1,0 +1,37 @@
+"""Two commands in two projects at the same time, with one state folder between them."""
+
+import json
+import subprocess
+from contextlib import AbstractContextManager
+from pathlib import Path
+
+import pytest
+
+from tests.support.builders import stop_hooks, write_settings
+from tests.support.cli import PATIENCE, working
+from tests.support.sessions import awaited, hang, lives, refuse
+
+
+def held(project: Path, hook: str) -> AbstractContextManager[subprocess.Popen[str]]:
+    """`turngate run -p` under this stop hook."""
+    project.mkdir()
+    write_settings(project, "turngate", stop_hooks(hook))
+    script = project / "script.json"
+    script.write_text(json.dumps({"main": ["answer {n}"]}))
+    return working(project, "run", "-p", "go", "--model", f"scripted:{script}", "--output-format", "json")
+
+
+@pytest.mark.req("S0-103")
+def test_a_command_whose_hook_hangs_does_not_hold_up_another_command(tmp_path: Path) -> None:
+    with held(tmp_path / "one", hang()) as stuck:
+        pid = awaited(tmp_path / "one" / "pid")
+        with held(tmp_path / "two", refuse(2)) as free:
+            out, err = free.communicate(timeout=PATIENCE)
+        result = json.loads(out)
+        assert (free.returncode, err, result["outcome"], result["result"], result["continuations"]) == (
+            0, "", "completed", "answer 3", 2,
+        )  # fmt: skip
+        assert (stuck.poll(), lives(pid)) == (None, True)
+        stuck.terminate()
+        out, err = stuck.communicate(timeout=PATIENCE)
+    assert (stuck.returncode, err, json.loads(out)["outcome"], lives(pid)) == (143, "", "interrupted", False)

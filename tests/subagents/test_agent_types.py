@@ -1,0 +1,218 @@
+"""The kinds of children: built in, or described in a file with a front matter."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.support.builders import rule, write_settings
+from tests.support.sessions import seen
+from tests.support.subagents import parent, task
+from turngate.models.scripted import ScriptedModel
+from turngate.subagents.agent_types import BUILT_IN, MOST, AgentType, describe_types, load_agent_types
+
+BUILT_IN_KINDS = {kind.name: kind for kind in BUILT_IN}
+
+
+def wrote(path: Path, text: str) -> str:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    return str(path)
+
+
+def found(project: Path) -> tuple[dict[str, AgentType], list[str]]:
+    """What is there besides the kinds that are built in."""
+    kinds, problems = load_agent_types(str(project))
+    return {name: kind for name, kind in kinds.items() if kind not in BUILT_IN}, problems
+
+
+def test_two_kinds_are_built_in_and_one_of_them_only_looks(project: Path) -> None:
+    kinds, problems = load_agent_types(str(project))
+    assert (kinds, problems) == (BUILT_IN_KINDS, [])
+    assert [(kind.name, kind.tools) for kind in kinds.values()] == [
+        ("general-purpose", None),
+        ("Explore", ("Read", "Glob", "Grep")),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("head", "description", "tools", "model"),
+    [
+        ("name: k", "", None, None),
+        ("name: 'k'\ndescription: \"a: b\"", "a: b", None, None),
+        ("name: k\ntools: Read, Bash", "", ("Read", "Bash"), None),
+        ("name: k\ntools: [Read, 'Bash']", "", ("Read", "Bash"), None),
+        ("name: k\ntools:\n  - Read\n  - Bash", "", ("Read", "Bash"), None),
+        ("name: k\ntools:\n- Read\n- 'Bash'", "", ("Read", "Bash"), None),
+        ("name: k\ntools: '*'", "", None, None),
+        ("name: k\ntools:", "", None, None),
+        ("name: k\ntools: []", "", (), None),
+        ("name: k\nmodel: openai:gpt", "", None, "openai:gpt"),
+        ("name: k\nmodel: inherit", "", None, None),
+        ("# a word\nname: k\ndescription: >\n  one\n  two\n\ncolor: red", "one two", None, None),
+    ],
+)
+def test_the_forms_of_a_front_matter(
+    project: Path, head: str, description: str, tools: tuple[str, ...] | None, model: str | None
+) -> None:
+    file = wrote(project / ".turngate/agents/file.md", f"---\n{head}\n---\n\nDo this.\n---\nAnd that.\n")
+    kind = AgentType("k", description, "Do this.\n---\nAnd that.", tools, model, file)
+    assert found(project) == ({"k": kind}, [])
+
+
+def test_a_tool_or_a_model_that_there_is_not_is_said(project: Path) -> None:
+    one = wrote(project / ".turngate/agents/one.md", "---\nname: one\ntools: Raed, Read, Agent\n---\nWork.")
+    two = wrote(project / ".turngate/agents/two.md", "---\nname: two\nmodel: sonnet\n---\nWork.")
+    assert found(project)[1] == [
+        f"{one} names tools that there are not: Raed; this agent works without them",
+        f"{two} names the model 'sonnet', which is not PROVIDER:NAME; its parent's model is used",
+    ]
+
+
+def test_a_byte_order_mark_and_windows_line_ends_do_no_harm(project: Path) -> None:
+    path = project / ".turngate/agents/file.md"
+    path.parent.mkdir(parents=True)
+    path.write_bytes("\ufeff---\r\nname: k\r\ntools: Read\r\n---\r\nWork.\r\n".encode())
+    assert found(project) == ({"k": AgentType("k", "", "Work.", ("Read",), None, str(path))}, [])
+
+
+def test_without_a_name_it_has_its_files(project: Path) -> None:
+    file = wrote(project / ".claude/agents/checker.md", "---\ndescription: checks\n---\nCheck.")
+    assert found(project) == ({"checker": AgentType("checker", "checks", "Check.", file=file)}, [])
+
+
+def test_what_is_nearer_to_the_project_wins(project: Path, home: Path) -> None:
+    places = [
+        project / "extra/agents/one/AGENT.md",
+        home / ".claude/agents/one.md",
+        home / ".turngate/agents/one.md",
+        project / ".claude/agents/one.md",
+        project / ".turngate/agents/one.md",
+    ]
+    instructions = []
+    for number, place in enumerate(places):
+        wrote(place, f"---\nname: one\n---\nplace {number}")
+        kinds, problems = load_agent_types(str(project), ["extra"])
+        instructions.append((kinds["one"].instructions, problems))
+    assert instructions == [(f"place {number}", []) for number in range(5)]
+
+
+def test_a_plugins_kind_has_the_name_of_its_folder(project: Path) -> None:
+    file = wrote(project / "extra/agents/helper/AGENT.md", "---\ndescription: helps\n---\nHelp.")
+    kinds, problems = load_agent_types(str(project), ["extra"])
+    assert (kinds["helper"], problems) == (AgentType("helper", "helps", "Help.", file=file), [])
+
+
+def test_a_kind_that_is_built_in_may_be_replaced(project: Path) -> None:
+    file = wrote(project / ".turngate/agents/Explore.md", "---\nname: Explore\ntools: Read\n---\nLook.")
+    assert found(project) == ({"Explore": AgentType("Explore", "", "Look.", ("Read",), None, file)}, [])
+
+
+def test_broken_files_are_said_and_the_others_are_read(project: Path) -> None:
+    agents = project / ".turngate/agents"
+    plain = wrote(agents / "a.md", "no head")
+    unended = wrote(agents / "b.md", "---\nname: x\nno end")
+    long = wrote(agents / "c.md", "x" * (MOST + 1))
+    os.mkfifo(agents / "d.md")
+    (agents / "e.md").mkdir()
+    (agents / "f.md").symlink_to(agents / "nowhere")
+    binary = agents / "g.md"
+    binary.write_bytes(b"---\nname: g\n---\n\xff\xfe")
+    kinds, problems = found(project)
+    assert kinds == {
+        "a": AgentType("a", "", "no head", file=plain),
+        "b": AgentType("b", "", "---\nname: x\nno end", file=unended),
+        "g": AgentType("g", "", "\ufffd\ufffd", file=str(binary)),
+    }
+    assert problems == [
+        f"{plain} has no front matter; its name is taken from the file",
+        f"{unended} has no front matter; its name is taken from the file",
+        f"{long} is longer than {MOST} characters; this agent is left out",
+        *(f"{agents / name}.md is no regular file; this agent is left out" for name in "def"),
+    ]
+
+
+def test_the_problems_are_said_when_the_session_opens(project: Path) -> None:
+    file = wrote(project / ".turngate/agents/a.md", "no head")
+    scene = parent(project)
+    scene.play()
+    assert scene.notices == [f"{file} has no front matter; its name is taken from the file"]
+
+
+# What a child gets of it
+
+
+def test_a_child_has_the_instructions_and_the_tools_of_its_kind(project: Path) -> None:
+    wrote(project / ".turngate/agents/k.md", "---\nname: k\ntools: Read, Agent, Nothing\n---\nBe brief.")
+    scene = parent(project, main=[task(subagent_type="k"), "home"])
+    scene.play()
+    _, child, _ = scene.model.requests
+    assert [tool.name for tool in child.tools] == ["Read", "Task"]
+    assert child.system.count("Be brief.") == 1
+    assert (scene.stops[0].agent_type, scene.ended[0].agent_type) == ("k", "k")
+
+
+def test_explore_can_not_change_anything_and_no_child_asks_the_user(project: Path) -> None:
+    scene = parent(project, main=[task(subagent_type="Explore"), task(), "home"])
+    scene.play()
+    tools = [[tool.name for tool in request.tools] for request in scene.model.requests]
+    main, explore, main_again, general, _ = tools
+    assert explore == ["Read", "Glob", "Grep"]
+    assert general == [name for name in main if name != "AskUser"]
+    assert main == main_again
+
+
+def test_a_tool_that_the_kind_does_not_have_is_refused(project: Path) -> None:
+    write = {"tool": "Write", "input": {"file_path": "x", "content": "x"}}
+    scene = parent(project, write, "done", main=[task(subagent_type="Explore"), "home"], allow=["Write"])
+    scene.play()
+    assert scene.heard("sub")[-1] == "tool: there is no tool 'Write'; there are Read, Glob, Grep"
+    assert not (project / "x").exists()
+
+
+def test_a_kinds_own_model_answers_for_it(project: Path) -> None:
+    wrote(project / ".turngate/agents/k.md", "---\nname: k\nmodel: x:other\n---\nWork.")
+    other = ScriptedModel({"sub": ["from the other"]}, "x:other")
+    asked: list[str] = []
+
+    def models(name: str) -> ScriptedModel:
+        asked.append(name)
+        return other
+
+    scene = parent(project, "never", main=[task(subagent_type="k"), "home"], models=models)
+    scene.play()
+    assert (asked, scene.heard("main")[-1]) == (["x:other"], "tool: from the other")
+    assert [stop.model for stop in scene.stops] == ["x/other"]
+
+
+def test_without_a_way_to_other_models_a_child_has_its_parents(project: Path) -> None:
+    wrote(project / ".turngate/agents/k.md", "---\nname: k\nmodel: x:other\n---\nWork.")
+    scene = parent(project, main=[task(subagent_type="k"), "home"])
+    scene.play()
+    assert [stop.model for stop in scene.stops] == ["scripted/script"]
+
+
+def test_the_model_is_told_which_kinds_there_are(project: Path) -> None:
+    wrote(project / ".turngate/agents/k.md", "---\nname: k\ndescription: counts\n---\nWork.")
+    scene = parent(project)
+    scene.play()
+    [about] = [tool.description for tool in scene.model.requests[0].tools if tool.name == "Task"]
+    assert about.endswith("The kinds are:\n" + describe_types(load_agent_types(str(project))[0]))
+    assert about.endswith("\n- k: counts")
+
+
+@pytest.mark.req("X-15")
+def test_a_hook_may_be_for_one_kind_that_a_file_describes(project: Path) -> None:
+    wrote(project / ".claude/agents/k.md", "---\nname: k\n---\nWork.")
+    main = [task(subagent_type="k"), task(), "home"]
+    scene = parent(project, main=main, rules=[rule("cat >> seen", "SubagentStop", matcher="k")])
+    scene.play()
+    assert seen(project, "agent_type") == ["k"]
+
+
+def test_plugin_folders_stand_in_the_settings(project: Path) -> None:
+    wrote(project / "extra/agents/helper/AGENT.md", "---\ndescription: helps\n---\nHelp.")
+    write_settings(project, "turngate", {"turngate": {"pluginDirs": ["extra"]}})
+    scene = parent(project, main=[task(subagent_type="helper"), "home"], files=True)
+    scene.play()
+    assert [run.agent_type for run in scene.registered] == ["helper"]

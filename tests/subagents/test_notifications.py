@@ -1,0 +1,226 @@
+"""Observers of children: one `subagent_stop` and one `subagent_ended` for each, whatever became of it."""
+
+import asyncio
+import json
+from dataclasses import asdict, fields
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.builders import rule
+from tests.support.sessions import KEEP, appears, hang, lines, records, refuse, seen
+from tests.support.subagents import Gate, Parent, bash, parent, sent_back, task, tasks
+from turngate.core.messages import Usage
+from turngate.core.subagent_run import SubagentEndedEvent
+from turngate.plugins.handlers import PluginContext, Plugins, SubagentStopPayload
+
+
+def used(transcript: str) -> Usage:
+    """What the answers in a transcript have cost."""
+    total = Usage()
+    for record in records(transcript):
+        if record["type"] == "assistant":
+            total += Usage(**record["message"]["usage"])
+    return total
+
+
+@pytest.mark.req("S1-08", "S1-10", "S1-15", "S1-22", "S1-24", "S1-28")
+def test_the_whole_payload_of_a_childs_stop(project: Path) -> None:
+    scene = parent(project, bash("true"), "counted", allow=["Bash"])
+    scene.play()
+    [stop] = scene.stops
+    run = next(run for name, run in scene.steps if name == "final")
+    assert stop == SubagentStopPayload(
+        parent_session_id=scene.session.id, agent_id=run.agent_id, agent_type="general-purpose", result=run,
+        usage=used(run.transcript), total_tool_calls=1, total_duration=stop.total_duration, model="scripted/script",
+        transcript_path=run.transcript, continuations=0, outcome="ok",
+    )  # fmt: skip
+    assert (stop.result.result, stop.total_duration > 0, stop.usage.output_tokens > 0) == (
+        "counted",
+        True,
+        True,
+    )
+    assert [name for name in scene.trace if name == "stop"] == ["stop"]  # the main agent's only
+
+
+@pytest.mark.req("S1-16")
+def test_what_a_payload_says_of_use_is_what_its_result_says(project: Path) -> None:
+    scene = parent(project, bash("true"), "one", "two", gate=Gate(sent_back("on"), None), allow=["Bash"])
+    scene.play()
+    [stop] = scene.stops
+    said = (stop.result.usage, stop.result.tool_calls)
+    assert said == (stop.usage, stop.total_tool_calls) == (used(stop.transcript_path), 1)
+
+
+@pytest.mark.req("S1-27")
+@pytest.mark.parametrize(("answer", "success"), [("done", True), ({"error": "invalid"}, False)])
+def test_a_result_says_whether_it_is_one(project: Path, answer: Any, success: bool) -> None:
+    scene = parent(project, answer)
+    scene.play()
+    assert [stop.result.success for stop in scene.stops] == [success]
+
+
+@pytest.mark.req("S1-15")
+def test_the_duration_is_that_of_all_runs(project: Path) -> None:
+    scene = parent(project, {"text": "one", "delay": 0.3}, "two", gate=Gate(sent_back("on"), None))
+    scene.play()
+    assert [stop.total_duration >= 0.3 for stop in scene.stops] == [True]
+
+
+@pytest.mark.req("S1-26", "X-36", "S4-45")
+def test_a_child_that_is_sent_back_twice_is_told_once_with_all_that_it_used(project: Path) -> None:
+    gate = Gate(sent_back("on"), sent_back("on"), None)
+    scene = parent(project, "one", "two", "three", gate=gate, rules=[rule(KEEP, "SubagentStart")])
+    scene.play()
+    [stop] = scene.stops
+    [end] = scene.ended
+    assert seen(project, "agent_id") == [stop.agent_id] == [end.agent_id]
+    assert (stop.continuations, stop.usage, stop.result.id) == (2, used(stop.transcript_path), end.run_id)
+
+
+@pytest.mark.req("X-36", "S1-15")
+@pytest.mark.parametrize("how", ["killed", "steered"])
+def test_what_a_run_used_before_it_was_ended_from_outside_counts(project: Path, how: str) -> None:
+    async def end(scene: Parent) -> None:
+        await appears(project / "pid")
+        if how == "killed":
+            await scene.kill()
+        else:
+            await (await scene.supervisor()).steer(scene.registered[0].id, "leave that", by="user")
+
+    scene = parent(project, bash(hang()), "left", allow=["Bash"])
+    scene.during(end)
+    [stop] = scene.stops
+    assert (stop.usage, stop.total_tool_calls) == (used(stop.transcript_path), 1)
+
+
+@pytest.mark.req("S1-26", "X-36")
+def test_three_children_at_once_are_three_starts_three_stops_and_three_ends(project: Path) -> None:
+    main = [tasks({"description": "a"}, {"description": "b"}, {"description": "c"}), "home"]
+    scene = parent(project, main=main, rules=[rule(KEEP, "SubagentStart")], gate=Gate())
+    scene.play()
+    started = sorted(seen(project, "agent_id"))
+    assert len(set(started)) == 3
+    assert sorted(stop.agent_id for stop in scene.stops) == started
+    assert sorted(event.agent_id for event in scene.ended) == started
+    assert scene.trace[-2:] == ["stop", "on_end"]
+
+
+@pytest.mark.req("S1-26")
+def test_the_main_agents_stop_is_told_once_also_when_gates_sent_both_back(project: Path) -> None:
+    rules = [rule(refuse(2)), rule(refuse(2).replace("asked", "child"), "SubagentStop")]
+    scene = parent(project, rules=rules)
+    scene.play()
+    told = [name for name in scene.trace if name in ("stop", "subagent_stop", "subagent_ended")]
+    assert told == ["subagent_stop", "subagent_ended", "stop"]
+    assert ([s.continuations for s in scene.stops], [t.continuations for t in scene.turns]) == ([2], [2])
+
+
+@pytest.mark.req("S1-09", "S1-18", "S1-23")
+def test_a_child_that_is_started_without_the_tool_is_told_too_and_may_have_no_parent(project: Path) -> None:
+    async def start() -> None:
+        async with scene.session:
+            await scene.session.open()
+            supervisor = await scene.supervisor()
+            run = await supervisor.spawn("general-purpose", "alone")
+            ended = await supervisor.result(run.chain)
+            supervisor.handed(run.chain)
+            await supervisor.idle()
+            assert ended.result == "done"
+
+    scene = parent(project)
+    asyncio.run(start())
+    assert [(stop.parent_session_id, stop.outcome) for stop in scene.stops] == [("", "ok")]
+    assert [event.requester_session_key for event in scene.ended] == [""]
+
+
+@pytest.mark.req("S1-19", "S4-44")
+def test_handlers_may_be_async_or_not_and_one_that_throws_is_only_a_notice(project: Path) -> None:
+    plugins, told = Plugins(), list[str]()
+
+    async def later(payload: SubagentStopPayload) -> None:
+        await asyncio.sleep(0)
+        told.append(f"async {payload.outcome}")
+
+    async def later_ended(event: SubagentEndedEvent, _context: object) -> None:
+        await asyncio.sleep(0)
+        told.append(f"async ended {event.outcome}")
+
+    def broken(*_: object) -> None:
+        raise ValueError("broken")
+
+    plugins.on("subagent_stop", broken, plugin="broken")
+    plugins.on("subagent_ended", broken, plugin="broken")
+    plugins.on("subagent_stop", later)
+    plugins.on("subagentStop", lambda payload: told.append(f"sync {payload.outcome}"))
+    plugins.on("subagent_ended", later_ended)
+    plugins.on("subagent_ended", lambda event, _: told.append(f"sync ended {event.outcome}"))
+    scene = parent(project, plugins=plugins)
+    result = scene.play()
+    assert told == ["async ok", "sync ok", "async ended ok", "sync ended ok"]
+    assert scene.notices == [
+        "plugin broken failed at subagent_stop: ValueError: broken",
+        "plugin broken failed at subagent_ended: ValueError: broken",
+    ]
+    assert (result.result, scene.heard("main")[-1]) == ("home", "tool: done")
+
+
+@pytest.mark.req("S4-44")
+def test_what_an_observer_returns_sends_nobody_back(project: Path) -> None:
+    plugins = Plugins()
+    plugins.on("subagent_stop", lambda _: sent_back("on"))
+    plugins.on("subagent_ended", lambda *_: sent_back("on"))
+    scene = parent(project, plugins=plugins)
+    scene.play()
+    assert [request.agent for request in scene.model.requests] == ["main", "sub", "main"]
+
+
+@pytest.mark.req("S1-20", "S1-28", "S1-15")
+def test_a_plugin_writes_one_line_with_everything_where_its_context_says(project: Path, state: Path) -> None:
+    class Telemetry:
+        ctx: PluginContext
+
+        def subagent_stop(self, payload: SubagentStopPayload) -> None:
+            said = {field.name: getattr(payload, field.name) for field in fields(payload)}
+            said["usage"], said["result"] = asdict(payload.usage), payload.result.result
+            with open(Path(self.ctx.project, "telemetry"), "a") as file:
+                file.write(json.dumps({**said, "session": self.ctx.session_id}) + "\n")
+
+    plugins = Plugins()
+    plugins.add(Telemetry())
+    scene = parent(project, plugins=plugins)
+    scene.play()
+    [line] = [json.loads(text) for text in lines(project / "telemetry")]
+    [stop] = scene.stops
+    assert line == {
+        "parent_session_id": scene.session.id, "agent_id": stop.agent_id, "agent_type": "general-purpose",
+        "result": "done", "usage": asdict(stop.usage), "total_tool_calls": 0, "total_duration": stop.total_duration,
+        "model": "scripted/script", "transcript_path": stop.transcript_path, "continuations": 0, "outcome": "ok",
+        "session": scene.session.id,
+    }  # fmt: skip
+
+
+@pytest.mark.req("S1-17", "X-36")
+def test_a_child_that_is_gone_on_with_keeps_its_id_and_its_conversation(project: Path) -> None:
+    main = [task(), "first", task("and now the words", resume="AGENT"), "second"]
+    scene = parent(project, "lines", "words", main=main, gate=Gate())
+    scene.play("one", "two")
+    first, second = scene.stops
+    assert (first.agent_id, first.agent_type) == (second.agent_id, second.agent_type)
+    assert first.result.id != second.result.id
+    assert scene.heard("sub") == ["count the lines", "agent: lines", "and now the words"]
+    assert scene.heard("main")[-1] == "tool: words"
+    assert [event.agent_id for event in scene.ended] == [first.agent_id] * 2
+
+
+@pytest.mark.req("X-36")
+def test_for_every_stop_there_is_a_start_also_when_a_child_is_gone_on_with(project: Path) -> None:
+    main = [task(), "first", task("and now the words", resume="AGENT"), "second"]
+    rules = [rule("cat >> starts", "SubagentStart"), rule("cat >> stops", "SubagentStop")]
+    scene = parent(project, "lines", "words", main=main, rules=rules)
+    scene.play("one", "two")
+    starts, stops = (
+        [json.loads(line)["agent_id"] for line in lines(project / name)] for name in ("starts", "stops")
+    )
+    assert starts == stops == [stop.agent_id for stop in scene.stops]

@@ -1,0 +1,343 @@
+"""The Task tool: a child works while the call waits, and its last answer is all that the parent gets."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.builders import rule, write_settings
+from tests.support.sessions import KEEP, appears, hang, lines, lives, records, refuse, seen
+from tests.support.subagents import PROMPT, Gate, Parent, bash, parent, sent_back, task, tasks, write
+from turngate.core.dialect import CLAUDE, MUX, TURNGATE, Dialect
+from turngate.core.session_events import SubagentFinished, SubagentStarted
+from turngate.core.subagent_run import Run
+from turngate.errors import UsageError
+from turngate.subagents.limits import SubagentLimits
+from turngate.subagents.steering import check_steer
+
+# What the parent gets
+
+
+@pytest.mark.req("S0-78", "X-20")
+def test_the_parent_gets_the_last_answer_and_no_word_of_what_went_before(project: Path) -> None:
+    gate = Gate(sent_back("the plugin objects", reason="the plugins reason"), None)
+    asked = rule(refuse(1, "the command objects"), "SubagentStop")
+    scene = parent(project, "rejected", "rejected too", "good", gate=gate, rules=[asked])
+    result = scene.play()
+    assert scene.heard("main") == ["go", "agent: Task", "tool: good"]
+    assert [
+        word for word in ("rejected", "objects", "plugins reason", PROMPT) if word in scene.transcript
+    ] == [PROMPT]
+    assert [text for text in records(scene.runs()[0].transcript) if "rejected" in str(text)] != []
+    assert [s.outcome for s in result.subagents] == ["ok"]
+
+
+@pytest.mark.req("X-20")
+@pytest.mark.parametrize(
+    ("sub", "gets"),
+    [
+        (["one", {"text": " \n"}], "[an earlier answer; the last one was empty]\none"),
+        ([{"text": ""}], "(the subagent gave no answer)"),
+    ],
+)
+def test_when_the_last_answer_is_blank_the_parent_gets_an_earlier_one_that_is_marked(
+    project: Path, sub: list[Any], gets: str
+) -> None:
+    scene = parent(project, *sub, gate=Gate(sent_back("on"), None))
+    scene.play()
+    assert scene.heard("main")[-1] == f"tool: {gets}"
+
+
+def test_a_child_knows_its_own_task_and_nothing_of_its_parents_conversation(project: Path) -> None:
+    scene = parent(project)
+    scene.play("a secret")
+    assert scene.heard("sub") == [PROMPT]
+
+
+def test_the_tool_may_be_called_by_its_other_name(project: Path) -> None:
+    scene = parent(project, main=[{"tool": "SessionBase", "input": {"prompt": PROMPT}}, "home"])
+    scene.play()
+    assert scene.heard("main")[-1] == "tool: done"
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"subagent_type": "nobody"}, "there is no kind of subagent 'nobody'; there are general-purpose, Explore"),
+        ({"resume": "a0123"}, "there is no subagent a0123 of this session to go on with"),
+        ({"resume": "../chat"}, "there is no subagent ../chat of this session to go on with"),
+    ],
+)  # fmt: skip
+def test_what_can_not_be_started_is_said_and_nothing_is_registered(
+    project: Path, given: dict[str, str], said: str
+) -> None:
+    scene = parent(project, main=[task(**given), "home"])
+    scene.play()
+    assert (scene.heard("main")[-1], scene.steps) == (f"tool: {said}", [])
+
+
+@pytest.mark.req("X-21")
+def test_a_child_that_still_works_is_not_gone_on_with_by_a_second_one(project: Path) -> None:
+    async def let_it_end(scene: Parent) -> None:
+        await appears(project / "pid")
+        while len([r for r in scene.model.requests if r.agent == "main"]) < 3:
+            await asyncio.sleep(0.005)
+        await scene.kill()
+
+    main = [task(run_in_background=True), task("and now", resume="AGENT"), "home"]
+    scene = parent(project, bash(hang()), "words", main=main, allow=["Bash"])
+    scene.during(let_it_end)
+    assert [run.prompt for run in scene.registered] == [PROMPT]
+
+
+def test_children_that_are_asked_for_together_work_at_the_same_time(project: Path) -> None:
+    """Each waits for all of the others."""
+    meet = 'touch "$$.here"; while [ $(ls *.here | wc -l) -lt 3 ]; do sleep 0.01; done'
+    sub = [bash(meet)] * 3 + ["done"]
+    scene = parent(project, *sub, main=[tasks({}, {}, {}), "home"], allow=["Bash"])
+    scene.play()
+    assert scene.heard("main")[-1] == "tool: done + done + done"
+
+
+def test_no_more_of_them_work_at_once_than_may(project: Path) -> None:
+    alone = "mkdir busy || echo clash >> clashes; sleep 0.05; rmdir busy"
+    sub = [item for _ in range(3) for item in (bash(alone), "done")]
+    main = [tasks({}, {}, {}), "home"]
+    scene = parent(project, *sub, main=main, allow=["Bash"], children=SubagentLimits(at_once=1))
+    scene.play()
+    assert (lines(project / "clashes"), scene.heard("main")[-1]) == ([], "tool: done + done + done")
+    assert [name for name in scene.names if name in ("started", "worked", "done")].count("started") == 2
+
+
+def test_the_settings_say_how_many_and_how_deep(project: Path) -> None:
+    said = {"turngate": {"childrenAtOnce": 2, "childrenDepth": 1, "childSeconds": 7}}
+    write_settings(project, "turngate", said)
+    limits = parent(project, files=True).session.family.limits
+    assert (limits.at_once, limits.depth, limits.seconds) == (2, 1, 7.0)
+
+
+# Children of children
+
+
+def test_a_childs_child_reports_to_the_child(project: Path) -> None:
+    scene = parent(project, task("deeper"), "from the deep", "from the child", gate=Gate())
+    scene.play()
+    child, deeper = scene.registered
+    assert (deeper.parent_agent, deeper.depth, deeper.parent) == (child.agent_id, 2, scene.session.id)
+    assert scene.heard("sub") == [PROMPT, "agent: Task", "tool: from the deep"]
+    assert scene.heard("main")[-1] == "tool: from the child"
+    assert [event.requester_session_key for event in scene.ended] == [child.agent_id, scene.session.id]
+
+
+def test_a_childs_child_in_the_background_reports_to_the_child(project: Path) -> None:
+    sub = [task("deeper", run_in_background=True), "waiting", "deep", "child"]
+    scene = parent(project, *sub)
+    scene.play()
+    deeper = scene.registered[1]
+    heard = scene.heard("sub")
+    assert (heard[0], heard[-1].partition("\n\n")[2]) == (PROMPT, "deep")
+    assert f"general-purpose, {deeper.agent_id}) has finished" in heard[-1]
+    assert scene.heard("main") == ["go", "agent: Task", "tool: child"]
+    assert scene.transcript.count("deep") == 0
+
+
+@pytest.mark.parametrize(("depth", "children"), [(0, 0), (1, 1), (2, 2)])
+def test_too_deep_there_is_no_such_tool(project: Path, depth: int, children: int) -> None:
+    sub = [task("deeper"), task("deeper"), "bottom"]
+    scene = parent(project, *sub, children=SubagentLimits(depth=depth))
+    scene.play()
+    assert len(scene.registered) == children
+    asked = scene.model.requests[children]
+    assert "Task" not in [tool.name for tool in asked.tools]
+
+
+# From outside
+
+
+@pytest.mark.req("X-29")
+@pytest.mark.parametrize("background", [False, True])
+def test_an_interrupt_ends_children_and_their_processes_for_good(project: Path, background: bool) -> None:
+    async def interrupt(scene: Parent) -> None:
+        await appears(project / "pid")
+        scene.session.interrupt()
+
+    gate = Gate(sent_back("on"))
+    main = [task(run_in_background=background), "waiting", "late"]
+    scene = parent(project, bash(hang()), "late", main=main, gate=gate, allow=["Bash"])
+    result = scene.during(interrupt)
+    assert (result.outcome, lives((project / "pid").read_text().strip())) == ("interrupted", False)
+    assert gate.events == []
+    assert [(event.outcome, event.reason) for event in scene.ended] == [("killed", "interrupted")]
+    assert [stop.outcome for stop in scene.stops] == ["killed"]
+    assert [request.agent for request in scene.model.requests].count("sub") == 1
+    assert "late" not in scene.transcript
+    assert [s.outcome for s in result.subagents] == ["killed"]
+
+
+@pytest.mark.req("X-29")
+def test_an_interrupt_ends_a_childs_children_too(project: Path) -> None:
+    async def interrupt(scene: Parent) -> None:
+        await appears(project / "pid")
+        scene.session.interrupt()
+
+    scene = parent(project, task("deeper"), bash(hang()), allow=["Bash"])
+    scene.during(interrupt)
+    assert not lives((project / "pid").read_text().strip())
+    assert [event.outcome for event in scene.ended] == ["killed", "killed"]
+    assert [finished.outcome for finished in scene.of(SubagentFinished)] == ["killed", "killed"]
+
+
+@pytest.mark.req("X-29")
+@pytest.mark.parametrize("background", [False, True])
+def test_a_kill_reaches_the_childs_children(project: Path, background: bool) -> None:
+    async def kill(scene: Parent) -> None:
+        await appears(project / "pid")
+        killed = await scene.kill("enough")
+        assert {run.id for run in killed} == {run.id for run in scene.registered}
+
+    gate = Gate(sent_back("on"))
+    sub = [task("deeper", run_in_background=background), bash(hang())]
+    if background:
+        sub = [sub[0], bash(f"while [ ! -e pid ]; do {hang()}; done"), bash("while :; do sleep 1; done")]
+    scene = parent(project, *sub, gate=gate, allow=["Bash"])
+    scene.during(kill)
+    assert not lives((project / "pid").read_text().strip())
+    assert gate.events == []
+    assert [(event.outcome, event.reason) for event in scene.ended] == [("killed", "enough")] * 2
+    assert scene.heard("main")[-1] == "tool: The subagent was ended: enough."
+
+
+def test_an_interrupt_keeps_the_results_that_were_there(project: Path) -> None:
+    def listen(event: Any, scene: Parent) -> None:
+        if isinstance(event, SubagentFinished):
+            scene.session.interrupt()
+
+    main = [tasks({}, {}), "never"]
+    scene = parent(project, "quick", bash(hang()), "slow", main=main, allow=["Bash"], listen=listen)
+    assert scene.play().outcome == "interrupted"
+    results = [
+        each["message"]["content"] for each in scene.spoken() if isinstance(each["message"]["content"], list)
+    ]
+    texts = [block["content"] for content in results for block in content if block["type"] == "tool_result"]
+    assert texts[0] == "quick"
+    assert len(texts) == 2
+
+
+# Guard rails of a steer by hand
+
+
+def _run(**fields: Any) -> Run:
+    return Run(**{"id": "r1", "chain": "r1", "agent_id": "a1", "parent": "s1", "state": "running", **fields})
+
+
+@pytest.mark.req("X-31")
+@pytest.mark.parametrize(
+    ("run", "prompt", "by", "since", "said"),
+    [
+        (_run(), "on", "a1", 9.0, "a child can not steer itself"),
+        (_run(), "on", "s2", 9.0, "only whoever started the run r1 may steer it"),
+        (_run(), "on", "", 9.0, "only whoever started the run r1 may steer it"),
+        (_run(parent_agent="a0"), "on", "a2", 9.0, "only whoever started the run r1 may steer it"),
+        (_run(), " ", "user", 9.0, "a steer needs a prompt"),
+        (_run(), "x" * 4001, "user", 9.0, "a steer may have 4000 characters, not 4001"),
+        (_run(state="done", outcome="ok"), "on", "user", 9.0, "the run r1 is already finished (ok)"),
+        (_run(state="killed", outcome="killed"), "on", "user", 9.0, "the run r1 is already finished (killed)"),
+        (_run(), "on", "user", 1.94, "this child was steered 1.9 s ago; wait 2 s between two steers"),
+    ],
+)  # fmt: skip
+def test_a_steer_that_is_not_allowed(run: Run, prompt: str, by: str, since: float, said: str) -> None:
+    with pytest.raises(UsageError) as raised:
+        check_steer(run, prompt, by=by, since=since)
+    assert str(raised.value) == said
+
+
+@pytest.mark.req("X-31")
+@pytest.mark.parametrize("by", ["user", "s1", "a0"])
+def test_a_steer_that_is_allowed(by: str) -> None:
+    check_steer(_run(parent_agent="a0"), "x" * 4000, by=by, since=2.0)
+
+
+@pytest.mark.req("X-31", "C-34")
+def test_two_steers_in_quick_succession_and_one_after_the_end_are_refused(project: Path) -> None:
+    said: list[str] = []
+
+    async def steer(scene: Parent) -> None:
+        await appears(project / "pid")
+        supervisor = await scene.supervisor()
+        marked = await supervisor.steer(scene.registered[0].id, "one", by=scene.session.id)
+        assert (marked.state, marked.steer_count) == ("steering", 0)
+        again = await scene.until("replaced")
+        for run, by in ((again.id, "user"), ("nobody", "user")):
+            with pytest.raises(UsageError) as raised:
+                await supervisor.steer(run, "two", by=by)
+            said.append(str(raised.value).replace(again.id, "RUN").partition(" was ")[0])
+        await scene.until("done")
+        with pytest.raises(UsageError) as raised:
+            await supervisor.steer(again.id, "three", by="user")
+        said.append(str(raised.value).replace(again.id, "RUN"))
+
+    scene = parent(project, bash(hang()), {"text": "done", "delay": 0.5}, allow=["Bash"])
+    scene.during(steer)
+    assert said == ["this child", "there is no run nobody", "the run RUN is already finished (ok)"]
+
+
+# Nothing is revised once it has had effects, where the operator says so
+
+
+@pytest.mark.req("X-30")
+@pytest.mark.parametrize("strict", [False, True])
+@pytest.mark.parametrize("who", ["command", "plugin"])
+def test_after_a_change_nobody_sends_the_child_back_if_the_operator_says_so(
+    project: Path, strict: bool, who: str
+) -> None:
+    gate = Gate(sent_back("undo it"), None) if who == "plugin" else None
+    rules = [rule(refuse(1, "undo it"), "SubagentStop")] if who == "command" else []
+    scene = parent(
+        project, write("x"), "one", "two", gate=gate, rules=rules, allow=["Write"],
+        said={"no_revise_after_side_effects": strict},
+    )  # fmt: skip
+    scene.play()
+    refused = "the child general-purpose has changed things outside, so it is not sent on: undo it"
+    assert scene.heard("main")[-1] == ("tool: one" if strict else "tool: two")
+    assert scene.notices == ([refused] if strict else [])
+
+
+@pytest.mark.req("X-30")
+def test_after_looking_only_it_may_be_sent_back(project: Path) -> None:
+    look = {"tool": "Glob", "input": {"pattern": "*"}}
+    gate = Gate(sent_back("on"), None)
+    scene = parent(project, look, "one", "two", gate=gate, said={"no_revise_after_side_effects": True})
+    scene.play()
+    assert (scene.heard("main")[-1], scene.notices) == ("tool: two", [])
+
+
+# What hooks are told
+
+
+@pytest.mark.req("X-15", "X-36")
+def test_a_matcher_by_kind_keeps_a_hook_off_the_others(project: Path) -> None:
+    main = [tasks({"subagent_type": "Explore"}, {}), "home"]
+    rules = [rule(KEEP, event, matcher="Explore") for event in ("SubagentStart", "SubagentStop")]
+    scene = parent(project, main=main, rules=rules)
+    scene.play()
+    [explorer] = [run.agent_id for run in scene.registered if run.agent_type == "Explore"]
+    assert [started.agent_type for started in scene.of(SubagentStarted)] == ["Explore", "general-purpose"]
+    told = seen(project, "hook_event_name", "agent_type", "agent_id", "session_id")
+    assert told == [
+        (name, "Explore", explorer, scene.session.id) for name in ("SubagentStart", "SubagentStop")
+    ]
+
+
+@pytest.mark.req("C-21")
+@pytest.mark.parametrize(("dialect", "whose"), [(TURNGATE, "parent"), (MUX, "child"), (CLAUDE, "parent")])
+def test_whose_id_a_hook_reads_is_the_dialects_and_both_are_always_there(
+    project: Path, dialect: Dialect, whose: str
+) -> None:
+    main = [task(run_in_background=False), "home"]
+    scene = parent(project, main=main, rules=[rule(KEEP, "SubagentStop")], dialect=dialect)
+    scene.play()
+    [run] = scene.registered
+    ids = {"parent": scene.session.id, "child": run.agent_id}
+    told = seen(project, "session_id", "agent_id", "parent_session_id")
+    assert told == [(ids[whose], run.agent_id, scene.session.id)]

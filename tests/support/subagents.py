@@ -1,0 +1,221 @@
+"""Builds parents whose children replay a script; a test names only what matters to it."""
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+from tests.support.sessions import records, shown
+from turngate.agent.session import Session
+from turngate.core.dialect import TURNGATE, Dialect
+from turngate.core.messages import ModelRequest, Reply, ToolUse
+from turngate.core.session_events import Notice, SessionEvent, SubagentStarted, TurnEnd, TurnResult
+from turngate.core.settings import Rule, Settings
+from turngate.core.subagent_run import Run, SubagentEndedEvent, SubagentStoppingContext, SubagentStoppingEvent
+from turngate.models.scripted import ScriptedModel
+from turngate.plugins.handlers import Plugins, StopPayload, SubagentStopPayload
+from turngate.subagents.supervisor import Supervisor
+
+T = TypeVar("T")
+PROMPT = "count the lines"
+
+
+def task(prompt: str = PROMPT, **given: Any) -> dict[str, Any]:
+    """The main agent asks for a child."""
+    return {"tool": "Task", "input": {"prompt": prompt, **given}}
+
+
+def tasks(*given: Mapping[str, Any]) -> dict[str, Any]:
+    """It asks for several at once."""
+    return {"tools": [{"name": "Task", "input": {"prompt": PROMPT, **each}} for each in given]}
+
+
+def bash(command: str) -> dict[str, Any]:
+    return {"tool": "Bash", "input": {"command": command}}
+
+
+def write(name: str) -> dict[str, Any]:
+    return {"tool": "Write", "input": {"file_path": name, "content": "x"}}
+
+
+def sent_back(prompt: str, **fields: Any) -> dict[str, Any]:
+    """What a handler says that redirects."""
+    return {"allow": False, "prompt": prompt, **fields}
+
+
+class Gate:
+    """A handler of `subagent_stopping` that gives these answers in order, the last one again and again."""
+
+    def __init__(self, *answers: Any) -> None:
+        self.answers = answers or (None,)
+        self.events: list[SubagentStoppingEvent] = []
+        self.contexts: list[SubagentStoppingContext] = []
+
+    async def __call__(self, event: SubagentStoppingEvent, context: SubagentStoppingContext) -> Any:
+        self.events.append(event)
+        self.contexts.append(context)
+        answer = self.answers[min(len(self.events), len(self.answers)) - 1]
+        if isinstance(answer, BaseException):
+            raise answer
+        return answer
+
+    @property
+    def counts(self) -> list[int]:
+        return [event.steer_count for event in self.events]
+
+
+class Resuming(ScriptedModel):
+    """Puts the id of the first child where a tool's input says AGENT."""
+
+    agent = ""
+
+    async def ask(self, request: ModelRequest, tell: Callable[[str], None]) -> Reply:
+        reply = await super().ask(request, tell)
+        text = json.dumps([dict(use.input) for use in reply.tool_uses])
+        while "AGENT" in text and not self.agent:
+            await asyncio.sleep(0.005)
+        given = iter(json.loads(text.replace("AGENT", self.agent)))
+        blocks = tuple(
+            replace(block, input=next(given)) if isinstance(block, ToolUse) else block
+            for block in reply.blocks
+        )
+        return replace(reply, blocks=blocks)
+
+
+@dataclass
+class Parent:
+    """A session with children, its model, and everything that was told about them, in one order."""
+
+    session: Session
+    model: ScriptedModel
+    plugins: Plugins
+    events: list[SessionEvent] = field(default_factory=list)
+    steps: list[tuple[str, Run]] = field(default_factory=list)
+    trace: list[str] = field(default_factory=list)
+    stops: list[SubagentStopPayload] = field(default_factory=list)
+    endings: list[tuple[SubagentEndedEvent, SubagentStoppingContext]] = field(default_factory=list)
+    turns: list[StopPayload] = field(default_factory=list)
+
+    def play(self, *prompts: str) -> TurnResult:
+        async def turns() -> TurnResult:
+            async with self.session:
+                results = [await self.session.send(prompt) for prompt in prompts or ("go",)]
+            return results[-1]
+
+        return asyncio.run(turns())
+
+    def during(self, scene: Callable[["Parent"], Awaitable[None]], prompt: str = "go") -> TurnResult:
+        """One turn, and what happens from outside while it runs."""
+
+        async def both() -> TurnResult:
+            async with asyncio.timeout(60), self.session:
+                turn = asyncio.create_task(self.session.send(prompt))
+                await scene(self)
+                return await turn
+
+        return asyncio.run(both())
+
+    async def supervisor(self) -> Supervisor:
+        return await self.session.family.supervisor()
+
+    async def kill(self, reason: str = "killed", number: int = 0) -> list[Run]:
+        return await (await self.supervisor()).kill(self.registered[number].id, reason)
+
+    async def until(self, step: str, times: int = 1) -> Run:
+        """Waits for a step of some child's way."""
+        while True:
+            found = [run for name, run in self.steps if name == step]
+            if len(found) >= times:
+                return found[times - 1]
+            await asyncio.sleep(0.005)
+
+    def runs(self) -> list[Run]:
+        """The last state of every run that a step was told about, in order of their beginnings."""
+        return list({run.id: run for _, run in self.steps}.values())
+
+    @property
+    def registered(self) -> list[Run]:
+        return [run for name, run in self.steps if name == "registered"]
+
+    @property
+    def names(self) -> list[str]:
+        return [name for name, _ in self.steps]
+
+    @property
+    def notices(self) -> list[str]:
+        return [notice.text for notice in self.of(Notice)]
+
+    def of(self, kind: type[T]) -> list[T]:
+        return [event for event in self.events if isinstance(event, kind)]
+
+    @property
+    def ended(self) -> list[SubagentEndedEvent]:
+        return [event for event, _ in self.endings]
+
+    def heard(self, agent: str, number: int = -1) -> list[str]:
+        """The conversation that a request of the main agent, or of a child, carried."""
+        asked = [request for request in self.model.requests if request.agent == agent]
+        return [shown(message) for message in asked[number].messages]
+
+    def spoken(self) -> list[dict[str, Any]]:
+        """The messages in the main agent's transcript."""
+        return [each for each in records(self.session.transcript_path) if "message" in each]
+
+    @property
+    def transcript(self) -> str:
+        return Path(self.session.transcript_path).read_text()
+
+
+def parent(
+    project: Path, *sub: Any, main: Iterable[Any] = (), gate: Callable[..., Any] | None = None,
+    rules: Iterable[Rule] = (), dialect: Dialect = TURNGATE, said: Mapping[str, Any] | None = None,
+    plugins: Plugins | None = None, listen: Callable[[SessionEvent, "Parent"], None] | None = None,
+    on_step: Callable[[str, Run], None] | None = None, files: bool = False, **options: Any,
+) -> Parent:  # fmt: skip
+    """A session with these hooks and handlers; `files`: with the project's own settings."""
+    script = {"main": list(main) or [task(), "home"], "sub": list(sub) or ["done"]}
+    model = Resuming(script)
+    plugins = plugins or Plugins()
+    if gate:
+        plugins.on("subagent_stopping", gate, plugin="gate")
+    settings = None if files else Settings(rules=tuple(rules), dialect=dialect, **(said or {}))
+
+    def hear(event: SessionEvent) -> None:
+        made.events.append(event)
+        if isinstance(event, SubagentStarted):
+            model.agent = model.agent or event.agent_id
+        if isinstance(event, TurnEnd):
+            made.trace.append("on_end")
+        if listen:
+            listen(event, made)
+
+    def step(name: str, run: Run) -> None:
+        made.steps.append((name, run))
+        made.trace.append(name)
+        if on_step:
+            on_step(name, run)
+
+    session = Session(str(project), model, settings, plugins=plugins, on_event=hear, on_step=step, **options)
+    made = Parent(session, model, plugins)
+    _observe(plugins, made)
+    return made
+
+
+def _observe(plugins: Plugins, made: Parent) -> None:
+    def stopped(payload: SubagentStopPayload) -> None:
+        made.trace.append("subagent_stop")
+        made.stops.append(payload)
+
+    def ended(event: SubagentEndedEvent, context: SubagentStoppingContext) -> None:
+        made.trace.append("subagent_ended")
+        made.endings.append((event, context))
+
+    def stop(payload: StopPayload) -> None:
+        made.trace.append("stop")
+        made.turns.append(payload)
+
+    plugins.on("subagent_stop", stopped)
+    plugins.on("subagent_ended", ended)
+    plugins.on("stop", stop)
