@@ -110,8 +110,12 @@ class Figures:
     @property
     def holds(self) -> bool:
         return (self.announced_once, self.lost, self.twice, self.above_limit, self.wrong) == (
-            self.runs, 0, 0, 0, [],
-        )  # fmt: skip
+            self.runs,
+            0,
+            0,
+            0,
+            [],
+        )
 
     def __str__(self) -> str:
         said = "; ".join(
@@ -198,9 +202,16 @@ def session_of(
     if place.noted:
         _note_down(plugins, place, on_step)
     return Session(
-        place.project, model or Answering(), Settings(rules=rules if place.command else ()), session_id=place.session, state=place.state,
-        plugins=plugins, children=limits, on_step=on_step, announcer=_reach_nobody if place.deaf else None,
-    )  # fmt: skip
+        place.project,
+        model or Answering(),
+        Settings(rules=rules if place.command else ()),
+        session_id=place.session,
+        state=place.state,
+        plugins=plugins,
+        children=limits,
+        on_step=on_step,
+        announcer=_reach_nobody if place.deaf else None,
+    )
 
 
 def _note_down(plugins: Plugins, place: Place, on_step: OnStep) -> None:
@@ -436,9 +447,10 @@ def shared(folder: str, children: int, figures: Figures) -> Shared:
     both = {
         task
         for what, pid, task, when in asked
-        if what == "begin" and task not in {f"task {label}" for label in own[pid].labels}
+        if what == "begin"
+        and task not in {f"task {label}" for label in own[pid].labels}
         and (pid == dying or when < death)
-    }  # fmt: skip
+    }
     tasks = {f"task {label}" for label in first.labels}
     over = sum(what == "begin" and pid == heir and task in tasks for what, pid, task, _ in asked)
     registry = Registry(first.state)

@@ -107,9 +107,15 @@ def whole_child() -> list[Row]:
     """From its registration to the moment when the announcement is on disk."""
     commits, ours, bare = asyncio.run(_children(201))
     return [
-        Row("commits of a child that does nothing, from registration to announce / 1", commits, 1, most=6, unit=" "),
+        Row(
+            "commits of a child that does nothing, from registration to announce / 1",
+            commits,
+            1,
+            most=6,
+            unit=" ",
+        ),
         Row(f"its whole time / {commits:.0f} bare commits with the same settings", ours, bare, most=3),
-    ]  # fmt: skip
+    ]
 
 
 async def _children(rounds: int) -> tuple[float, float, float]:
@@ -191,9 +197,12 @@ async def waiting(at_once: int) -> float:
     """KB for each child."""
     with tempfile.TemporaryDirectory() as folder:
         session = Session(
-            folder, Silent(answers=False), Settings(), state=os.path.join(folder, "state"),
+            folder,
+            Silent(answers=False),
+            Settings(),
+            state=os.path.join(folder, "state"),
             children=SubagentLimits(at_once=at_once, on_machine=10**6),
-        )  # fmt: skip
+        )
         async with session:
             await session.open()
             await _start(session, 50)  # what is needed once is there already

@@ -52,9 +52,14 @@ def run(command: list[str], folder: Path, *, check: bool = False) -> str:
     """What it prints, in whatever order it came; what a script of ours would find on PATH is first there."""
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     done = subprocess.run(
-        command, cwd=folder, env={**os.environ, "PATH": path}, text=True, check=False,
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-    )  # fmt: skip
+        command,
+        cwd=folder,
+        env={**os.environ, "PATH": path},
+        text=True,
+        check=False,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+    )
     assert done.returncode == 0 or not check, done.stdout
     return done.stdout
 

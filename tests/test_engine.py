@@ -408,9 +408,13 @@ def test_a_full_or_forbidden_disk_never_changes_a_verdict(project: Path, tmp_pat
 # run_stop_hooks
 
 GIVEN = StopHookInput(
-    session_id="s-1", transcript_path="/t", cwd="/p", permission_mode="default",
-    hook_event_name="Stop", stop_hook_active=False,
-)  # fmt: skip
+    session_id="s-1",
+    transcript_path="/t",
+    cwd="/p",
+    permission_mode="default",
+    hook_event_name="Stop",
+    stop_hook_active=False,
+)
 
 
 def test_many_hooks_that_hang_end_together(project: Path) -> None:
@@ -489,9 +493,13 @@ def test_a_callback_may_have_a_time_limit_of_its_own_and_go_on(project: Path) ->
 
 def test_a_project_folder_that_is_not_there_is_one_of_the_warnings(tmp_path: Path) -> None:
     told = StopHookInput(
-        session_id="s", transcript_path="", cwd="/", permission_mode="default",
-        hook_event_name="Stop", stop_hook_active=False,
-    )  # fmt: skip
+        session_id="s",
+        transcript_path="",
+        cwd="/",
+        permission_mode="default",
+        hook_event_name="Stop",
+        stop_hook_active=False,
+    )
     gone = str(tmp_path / "gone")
     said = f"there is no project folder {gone}, so only your user settings were read"
     assert asyncio.run(run_stop_hooks(LocalShell(), gone, told)) == StopHooksResult(True, None, [said])

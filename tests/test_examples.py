@@ -94,8 +94,9 @@ def test_the_seeds_plugin_sends_a_test_runner_back_until_its_results_are_confirm
     heard = [json.loads(line).get("message", {}) for line in transcript.read_text().splitlines()]
     assert (result, redirected) == ("green", back)
     assert [each["content"] for each in heard if each.get("role") == "user"] == [
-        "Run the tests.", *[PROMPT] * len(back),
-    ]  # fmt: skip
+        "Run the tests.",
+        *[PROMPT] * len(back),
+    ]
 
 
 @pytest.mark.req("S4-46")

@@ -26,11 +26,13 @@ def shell(command: str) -> dict[str, object]:
 MODEL = ScriptedModel(
     {
         "main": [
-            shell("printf -- '- [x] prices\\n- [ ] discount\\n- [ ] tests\\n' > TODO.md"), "Done.",
-            shell("sed -i 's/\\[ \\]/[x]/' TODO.md"), "Now everything is done.",
+            shell("printf -- '- [x] prices\\n- [ ] discount\\n- [ ] tests\\n' > TODO.md"),
+            "Done.",
+            shell("sed -i 's/\\[ \\]/[x]/' TODO.md"),
+            "Now everything is done.",
         ]
     }
-)  # fmt: skip
+)
 
 
 async def main() -> None:

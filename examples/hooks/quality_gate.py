@@ -33,12 +33,15 @@ def write(text: str) -> dict[str, object]:
 MODEL = ScriptedModel(
     {
         "main": [
-            write("def total(prices): return 0  # TODO"), "Done.",
-            write("def total(prices): return 0"), "Done, without a TODO.",
-            write("def total(prices): return sum(prices)"), "Done, and it adds up.",
+            write("def total(prices): return 0  # TODO"),
+            "Done.",
+            write("def total(prices): return 0"),
+            "Done, without a TODO.",
+            write("def total(prices): return sum(prices)"),
+            "Done, and it adds up.",
         ]
     }
-)  # fmt: skip
+)
 
 
 async def main() -> None:

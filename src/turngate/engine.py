@@ -171,9 +171,14 @@ def _detach(rule: Rule, event: Event, settings: Settings, world: World, limit: f
 
 
 def _judged(
-    rule: Rule, report: Report, settings: Settings, live: RunContext | None = None, *,
-    seconds: float = 0.0, timeout: float | None = None,
-) -> HookRun:  # fmt: skip
+    rule: Rule,
+    report: Report,
+    settings: Settings,
+    live: RunContext | None = None,
+    *,
+    seconds: float = 0.0,
+    timeout: float | None = None,
+) -> HookRun:
     remarks = live.remarks if live else ()
     decision: Decision
     try:

@@ -195,7 +195,11 @@ def circular(event: StopEvent) -> dict[str, Any]:
         ),
         ("Stop", CallbackHook(lambda _: Halt("enough")), {"continue": False, "stopReason": "enough"}),
         ("Stop", CallbackHook(theirs), {"continue": False, "stopReason": "Stop t-1"}),
-        ("Stop", CallbackHook(lambda _: {"decision": "block", "reason": "no"}), {"decision": "block", "reason": "no"}),
+        (
+            "Stop",
+            CallbackHook(lambda _: {"decision": "block", "reason": "no"}),
+            {"decision": "block", "reason": "no"},
+        ),
         (
             "PreToolUse",
             CallbackHook(lambda event: Block(f"not {event.tool_input['command']}")),
@@ -252,7 +256,7 @@ def circular(event: StopEvent) -> dict[str, Any]:
             {"systemMessage": "watch would have refused: go on"},
         ),
     ],
-)  # fmt: skip
+)
 def test_what_a_function_returns_comes_back_in_claude_codes_words(
     project: Path, event: str, hook: CallbackHook, answer: object
 ) -> None:
@@ -360,12 +364,15 @@ def test_the_limit_travels_in_a_variable_unless_the_base_has_it(
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
-        ("gone.json", "file {project}/gone.json can not be read: [Errno 2] No such file or directory: '{project}/gone.json'"),
+        (
+            "gone.json",
+            "file {project}/gone.json can not be read: [Errno 2] No such file or directory: '{project}/gone.json'",
+        ),
         ("{", " is not JSON: Expecting property name enclosed in double quotes: line 1 column 2 (char 1)"),
         ('{"hooks": []}', " must be an object whose `hooks` hold a list for each event"),
         ('{"hooks": {"Stop": {}}}', " must be an object whose `hooks` hold a list for each event"),
     ],
-)  # fmt: skip
+)
 def test_settings_that_can_not_be_added_to_are_named(settings: str, said: str, project: Path) -> None:
     base = claude_agent_sdk.ClaudeAgentOptions(settings=settings, cwd=project)
     with pytest.raises(UsageError) as raised:
@@ -390,9 +397,13 @@ def test_the_example_of_the_docs_runs_with_a_program_that_writes_down_what_it_he
     fake_program(project)
     path = f"{project}{os.pathsep}{os.environ['PATH']}"
     done = subprocess.run(
-        [sys.executable, "-c", example], cwd=project, env={**os.environ, "PATH": path},
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        [sys.executable, "-c", example],
+        cwd=project,
+        env={**os.environ, "PATH": path},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     frames = [json.loads(line) for line in (project / "heard").read_text().splitlines()]
     assert (done.stdout, done.stderr, settings(frames), answers(frames)) == (
         "done\n",

@@ -200,9 +200,13 @@ def test_one_that_ends_without_an_answer_is_asked_once_more(project: Path, diale
     report, model = looked(project, "It looks good.", DONE, dialect=dialect)
     assert judged(report) == {"ok": True, "reason": "all there"}
     nudge = shown(model.requests[1].messages[-1])
-    assert nudge == (NUDGE if dialect is CLAUDE else (
-        'You ended without StructuredOutput. Answer with one JSON object like {"ok": false, "reason": "…"} and nothing else.'
-    ))  # fmt: skip
+    assert nudge == (
+        NUDGE
+        if dialect is CLAUDE
+        else (
+            'You ended without StructuredOutput. Answer with one JSON object like {"ok": false, "reason": "…"} and nothing else.'
+        )
+    )
 
 
 def test_one_that_never_answers_fails_after_the_second_time(project: Path) -> None:
@@ -451,8 +455,12 @@ def test_fire_without_a_model_says_what_is_missing(project: Path, monkeypatch: p
     )
     done = subprocess.run(
         [sys.executable, "-m", "turngate", "fire", "Stop", "--json"],
-        cwd=project, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL,
-    )  # fmt: skip
+        cwd=project,
+        capture_output=True,
+        text=True,
+        check=False,
+        stdin=subprocess.DEVNULL,
+    )
     [run] = json.loads(done.stdout)["runs"]
     said = (
         "it is unavailable: no model is there to answer it: give the hook a `model`, the settings a `judge`, or set "

@@ -461,8 +461,11 @@ def test_a_tool_that_fails_has_no_hook_afterwards(project: Path, reply: dict[str
 def test_a_formatter_after_each_edit_works_without_any_other_hook(project: Path) -> None:
     shout = """f=$(sed 's/.*"file_path":"\\([^"]*\\)".*/\\1/'); tr a-z A-Z < "$f" > t && mv t "$f" """
     write = {"tool": "Write", "input": {"file_path": "a.txt", "content": "hello"}}
-    write_settings(project, "claude", {"hooks": {"PostToolUse": [{"matcher": "Write", "hooks": [
-        {"type": "command", "command": shout}]}]}})  # fmt: skip
+    write_settings(
+        project,
+        "claude",
+        {"hooks": {"PostToolUse": [{"matcher": "Write", "hooks": [{"type": "command", "command": shout}]}]}},
+    )
     configured(project, write, "done", dialect="claude", permission_mode="acceptEdits").play()
     assert (project / "a.txt").read_text() == "HELLO"
 
@@ -604,9 +607,16 @@ def test_all_events_of_a_turn_come_in_their_order(project: Path) -> None:
 
     asyncio.run(turn_and_compaction())
     assert lines(project / "log") == [
-        "SessionStart", "UserPromptSubmit", "PreToolUse", "PermissionRequest", "PostToolUse", "Stop",
-        "PreCompact", "SessionStart", "SessionEnd",
-    ]  # fmt: skip
+        "SessionStart",
+        "UserPromptSubmit",
+        "PreToolUse",
+        "PermissionRequest",
+        "PostToolUse",
+        "Stop",
+        "PreCompact",
+        "SessionStart",
+        "SessionEnd",
+    ]
 
 
 async def yes(_use: ToolUse, _name: str) -> bool:

@@ -174,28 +174,66 @@ OVER = {"type": "turn_end", "ended_by": "allowed", "notice": None}
 
 PASTS: list[tuple[str, list[Message | dict[str, Any]], Past]] = [
     ("nothing", [], Past()),
-    ("a finished turn", [UserMessage("a"), ANSWER, CONTINUED, ANSWER, OVER], Past((UserMessage("a"), ANSWER, CONTINUED, ANSWER), 0)),
+    (
+        "a finished turn",
+        [UserMessage("a"), ANSWER, CONTINUED, ANSWER, OVER],
+        Past((UserMessage("a"), ANSWER, CONTINUED, ANSWER), 0),
+    ),
     ("an open turn", [UserMessage("a"), ANSWER, CONTINUED], Past((UserMessage("a"), ANSWER, CONTINUED), 2)),
-    ("a new turn after it", [UserMessage("a"), ANSWER, CONTINUED, ANSWER, OVER, UserMessage("b")],
-     Past((UserMessage("a"), ANSWER, CONTINUED, ANSWER, UserMessage("b")), 0)),
+    (
+        "a new turn after it",
+        [UserMessage("a"), ANSWER, CONTINUED, ANSWER, OVER, UserMessage("b")],
+        Past((UserMessage("a"), ANSWER, CONTINUED, ANSWER, UserMessage("b")), 0),
+    ),
     ("an open tool call", [UserMessage("a"), CALL], Past((UserMessage("a"), CALL, LOST), 0)),
-    ("an open tool call in the middle", [UserMessage("a"), CALL, UserMessage("b")], Past((UserMessage("a"), CALL, LOST, UserMessage("b")), 0)),
-    ("cleared", [UserMessage("a"), ANSWER, CONTINUED, {"type": "cleared"}, UserMessage("b")], Past((UserMessage("b"),), 0)),
-    ("summed up", [UserMessage("a"), ANSWER, UserMessage("sum", "summary"), UserMessage("b")],
-     Past((UserMessage("sum", "summary"), UserMessage("b")), 0)),
-    ("results in records of their own", [TWO, ONE_DONE, OTHER_DONE, ANSWER],
-     Past((TWO, ToolResults((*ONE_DONE.results, *OTHER_DONE.results)), ANSWER), 0)),
-    ("results in another order", [TWO, OTHER_DONE, ONE_DONE],
-     Past((TWO, ToolResults((*ONE_DONE.results, *OTHER_DONE.results))), 0)),
-    ("one result of two", [TWO, OTHER_DONE, UserMessage("b")],
-     Past((TWO, ToolResults((*LOST.results, *OTHER_DONE.results)), UserMessage("b")), 0)),
-    ("a word between the results", [TWO, ONE_DONE, UserMessage("b", "context"), OTHER_DONE],
-     Past((TWO, ToolResults((*ONE_DONE.results, *OTHER_DONE.results)), UserMessage("b", "context")), 0)),
+    (
+        "an open tool call in the middle",
+        [UserMessage("a"), CALL, UserMessage("b")],
+        Past((UserMessage("a"), CALL, LOST, UserMessage("b")), 0),
+    ),
+    (
+        "cleared",
+        [UserMessage("a"), ANSWER, CONTINUED, {"type": "cleared"}, UserMessage("b")],
+        Past((UserMessage("b"),), 0),
+    ),
+    (
+        "summed up",
+        [UserMessage("a"), ANSWER, UserMessage("sum", "summary"), UserMessage("b")],
+        Past((UserMessage("sum", "summary"), UserMessage("b")), 0),
+    ),
+    (
+        "results in records of their own",
+        [TWO, ONE_DONE, OTHER_DONE, ANSWER],
+        Past((TWO, ToolResults((*ONE_DONE.results, *OTHER_DONE.results)), ANSWER), 0),
+    ),
+    (
+        "results in another order",
+        [TWO, OTHER_DONE, ONE_DONE],
+        Past((TWO, ToolResults((*ONE_DONE.results, *OTHER_DONE.results))), 0),
+    ),
+    (
+        "one result of two",
+        [TWO, OTHER_DONE, UserMessage("b")],
+        Past((TWO, ToolResults((*LOST.results, *OTHER_DONE.results)), UserMessage("b")), 0),
+    ),
+    (
+        "a word between the results",
+        [TWO, ONE_DONE, UserMessage("b", "context"), OTHER_DONE],
+        Past((TWO, ToolResults((*ONE_DONE.results, *OTHER_DONE.results)), UserMessage("b", "context")), 0),
+    ),
     ("a result twice", [CALL, ONE_DONE, ToolResults((ToolResult("t1", "late"),))], Past((CALL, ONE_DONE), 0)),
-    ("a result without its call", [UserMessage("a"), ONE_DONE, CALL, OTHER_DONE], Past((UserMessage("a"), CALL, LOST), 0)),
+    (
+        "a result without its call",
+        [UserMessage("a"), ONE_DONE, CALL, OTHER_DONE],
+        Past((UserMessage("a"), CALL, LOST), 0),
+    ),
     ("a result after another reply", [CALL, ANSWER, ONE_DONE], Past((CALL, LOST, ANSWER), 0)),
-    ("other records", [{"type": "hook_output", "stdout": "x"}, UserMessage("a"), {"type": "odd"}], Past((UserMessage("a"),), 0)),
-]  # fmt: skip
+    (
+        "other records",
+        [{"type": "hook_output", "stdout": "x"}, UserMessage("a"), {"type": "odd"}],
+        Past((UserMessage("a"),), 0),
+    ),
+]
 
 
 @pytest.mark.req("S0-80")

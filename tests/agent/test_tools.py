@@ -389,10 +389,14 @@ async def cancelled(work: Awaitable[str], begun: Callable[[], bool]) -> None:
         ("a\nb\n", {"offset": 10**30, "limit": 10**30}, "FAILED: PATH has only 2 lines"),
         ("x" * 2000, {}, "     1\t" + "x" * 2000),
         ("x" * 2001 + "\nb", {}, "     1\t" + "x" * 2000 + " … [line cut]\n     2\tb"),
-        ("\N{GRINNING FACE}" * 9000 + "\nb", {}, "     1\t" + "\N{GRINNING FACE}" * 2000 + " … [line cut]\n     2\tb"),
+        (
+            "\N{GRINNING FACE}" * 9000 + "\nb",
+            {},
+            "     1\t" + "\N{GRINNING FACE}" * 2000 + " … [line cut]\n     2\tb",
+        ),
         (b"\x7fELF\0\0", {}, "FAILED: PATH is a binary file"),
     ],
-)  # fmt: skip
+)
 def test_read_gives_numbered_lines(
     text: str | bytes, given: dict[str, int], said: str, place: ToolContext, project: Path
 ) -> None:
@@ -587,15 +591,23 @@ def test_an_interrupted_write_is_whole_when_the_interrupt_is_through(
         ("abc", "", "e", False, "abc", "FAILED: `old_string` is empty: use Write for a whole file"),
         ("abc", "b", "b", False, "abc", "FAILED: `old_string` and `new_string` are the same"),
         (
-            "a a", "a", "b", False, "a a",
+            "a a",
+            "a",
+            "b",
+            False,
+            "a a",
             "FAILED: `old_string` occurs 2 times in PATH: give more of what stands around it, or set `replace_all`",
         ),
         (
-            "a" * 4000, "a", "b" * 4000, True, "a" * 4000,
+            "a" * 4000,
+            "a",
+            "b" * 4000,
+            True,
+            "a" * 4000,
             "FAILED: PATH would be too large to be edited again: use Bash",
         ),
     ],
-)  # fmt: skip
+)
 def test_edit_replaces_a_text_that_is_there(
     text: str | bytes,
     old: str,
@@ -787,11 +799,17 @@ def test_grep_cuts_long_lines_and_long_answers(place: ToolContext, project: Path
 @pytest.mark.parametrize(
     ("given", "why"),
     [
-        ({"pattern": "("}, "`pattern` is no regular expression: missing ), unterminated subpattern at position 0"),
-        ({"pattern": "a{" + "9" * 30 + "}"}, "`pattern` is no regular expression: the repetition number is too large"),
+        (
+            {"pattern": "("},
+            "`pattern` is no regular expression: missing ), unterminated subpattern at position 0",
+        ),
+        (
+            {"pattern": "a{" + "9" * 30 + "}"},
+            "`pattern` is no regular expression: the repetition number is too large",
+        ),
         ({"pattern": "x", "path": "gone"}, "{project}/gone does not exist"),
     ],
-)  # fmt: skip
+)
 def test_grep_says_why_it_can_not(given: dict[str, Any], why: str, place: ToolContext, project: Path) -> None:
     assert use(place, "Grep", **given) == "FAILED: " + why.replace("{project}", str(project))
 

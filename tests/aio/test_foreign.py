@@ -60,8 +60,11 @@ async def cancels_its_task_and_raises(event: StopEvent) -> None:
 
 
 CANCELLERS = [
-    cancels_its_task, cancels_its_task_and_waits, cancels_its_task_and_swallows_it, cancels_its_task_and_raises,
-]  # fmt: skip
+    cancels_its_task,
+    cancels_its_task_and_waits,
+    cancels_its_task_and_swallows_it,
+    cancels_its_task_and_raises,
+]
 
 
 @pytest.mark.parametrize("function", CANCELLERS)
@@ -187,10 +190,16 @@ RETURNED: list[tuple[Any, Any]] = [
     (Mock(spec=Block), Fault("it returned Mock; expected a decision, a dict or None")),
     (HostileDict(decision="block", reason="no"), Block("no")),
     ({"decision": HostileText("block"), "reason": HostileText("no")}, Block("no")),
-    ({"decision": Hostile()}, Allow(warnings=(
-        '`decision` is of the type Hostile, expected "block" or "approve": no objection taken from it',))),
+    (
+        {"decision": Hostile()},
+        Allow(
+            warnings=(
+                '`decision` is of the type Hostile, expected "block" or "approve": no objection taken from it',
+            )
+        ),
+    ),
     ({"hookSpecificOutput": HostileDict()}, Allow()),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("value", "decision"), RETURNED)
@@ -225,17 +234,22 @@ class ExitsWhenShown:
 
 HUGE: dict[str, tuple[Callable[[], Any], Any]] = {
     "a value that ends the program": (
-        lambda: {"decision": [ExitsWhenShown()]}, Fault("what it answered can not be read: SystemExit: 7"),
+        lambda: {"decision": [ExitsWhenShown()]},
+        Fault("what it answered can not be read: SystemExit: 7"),
     ),
     "a long list": (
-        lambda: {"decision": list(range(2_000_000))}, Allow(warnings=(
-            '`decision` is [0, 1, 2, 3, 4, 5, ...], expected "block" or "approve": no objection taken from it',)),
+        lambda: {"decision": list(range(2_000_000))},
+        Allow(
+            warnings=(
+                '`decision` is [0, 1, 2, 3, 4, 5, ...], expected "block" or "approve": no objection taken from it',
+            )
+        ),
     ),
     "many keys": (
         lambda: dict.fromkeys(map(str, range(100_000))),
         Fault("it returned a dict with 100,000 keys, and no answer has so many"),
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", HUGE)

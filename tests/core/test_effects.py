@@ -63,8 +63,12 @@ CONTEXTS: list[tuple[str, list[HookRun], str]] = [
     ("an observer", [ran("SessionStart", Exited(0, "hello"), mode="observe")], ""),
     ("an observer's json", [printed("SessionStart", {"systemMessage": "hi"}, mode="observe")], ""),
     ("a broken answer", [printed("SessionStart", {"decision": "block"})], ""),
-    ("a callback", [ran("SessionStart", Returned({"hookSpecificOutput": {"additionalContext": "hello"}}))], "hello"),
-]  # fmt: skip
+    (
+        "a callback",
+        [ran("SessionStart", Returned({"hookSpecificOutput": {"additionalContext": "hello"}}))],
+        "hello",
+    ),
+]
 
 
 @pytest.mark.req("S3-06")
@@ -113,19 +117,31 @@ BEFORE: list[tuple[str, list[HookRun], Permission]] = [
     ("exit 2", [ran("PreToolUse", Exited(2, "", "no\n"))], DENIED),
     ("deny beats allow", [before_tool("allow"), before_tool("deny", "no")], DENIED),
     ("deny beats ask", [before_tool("deny", "no"), before_tool("ask")], DENIED),
-    ("ask beats allow", [before_tool("allow", "a"), before_tool("ask", "b")],
-     Permission(behavior="ask", reason="a\n\nb")),
+    (
+        "ask beats allow",
+        [before_tool("allow", "a"), before_tool("ask", "b")],
+        Permission(behavior="ask", reason="a\n\nb"),
+    ),
     ("a failure says nothing", [ran("PreToolUse", Exited(1, "", "oops"))], Permission()),
     ("exit 1 voids what was printed", [printed("PreToolUse", LETS, code=1)], Permission()),
     ("an unknown word says nothing", [before_tool("perhaps")], Permission()),
-    ("input", [before_tool("allow", updatedInput={"command": "ls"})],
-     Permission(behavior="allow", updated_input={"command": "ls"})),
-    ("the last input counts", [before_tool(updatedInput={"a": 1}), before_tool(updatedInput={"a": 2})],
-     Permission(updated_input={"a": 2})),
+    (
+        "input",
+        [before_tool("allow", updatedInput={"command": "ls"})],
+        Permission(behavior="allow", updated_input={"command": "ls"}),
+    ),
+    (
+        "the last input counts",
+        [before_tool(updatedInput={"a": 1}), before_tool(updatedInput={"a": 2})],
+        Permission(updated_input={"a": 2}),
+    ),
     ("no object is no input", [before_tool(updatedInput="ls")], Permission()),
-    ("context", [before_tool(additionalContext="slow"), before_tool(additionalContext="today")],
-     Permission(context="slow\n\ntoday")),
-]  # fmt: skip
+    (
+        "context",
+        [before_tool(additionalContext="slow"), before_tool(additionalContext="today")],
+        Permission(context="slow\n\ntoday"),
+    ),
+]
 
 
 @pytest.mark.req("S3-08")
@@ -171,21 +187,35 @@ ALLOWS = {"hookSpecificOutput": {"hookEventName": "PermissionRequest", "decision
 FOR_USER: list[tuple[str, list[HookRun], Permission]] = [
     ("nobody", [], Permission()),
     ("allow", [for_user(behavior="allow")], Permission(behavior="allow")),
-    ("allow with an input", [for_user(behavior="allow", updatedInput={"a": 1})],
-     Permission(behavior="allow", updated_input={"a": 1})),
+    (
+        "allow with an input",
+        [for_user(behavior="allow", updatedInput={"a": 1})],
+        Permission(behavior="allow", updated_input={"a": 1}),
+    ),
     ("deny", [for_user(behavior="deny", message="no")], DENIED),
-    ("deny without a word", [for_user(behavior="deny")], Permission(behavior="deny", reason="denied by a hook")),
-    ("deny and stop", [for_user(behavior="deny", message="no", interrupt=True)],
-     Permission(behavior="deny", reason="no", interrupt=True)),
+    (
+        "deny without a word",
+        [for_user(behavior="deny")],
+        Permission(behavior="deny", reason="denied by a hook"),
+    ),
+    (
+        "deny and stop",
+        [for_user(behavior="deny", message="no", interrupt=True)],
+        Permission(behavior="deny", reason="no", interrupt=True),
+    ),
     ("only true interrupts", [for_user(behavior="deny", message="no", interrupt="yes")], DENIED),
     ("deny beats allow", [for_user(behavior="allow"), for_user(behavior="deny", message="no")], DENIED),
     ("exit 2 changes nothing", [ran("PermissionRequest", Exited(2, "", "no"))], Permission()),
     ("exit 2 voids what was printed", [printed("PermissionRequest", ALLOWS, code=2)], Permission()),
     ("so does exit 1", [printed("PermissionRequest", ALLOWS, code=1)], Permission()),
     ("an unknown word", [for_user(behavior="perhaps")], Permission()),
-    ("no object", [printed("PermissionRequest", {"hookSpecificOutput": {"decision": "allow"}})], Permission()),
+    (
+        "no object",
+        [printed("PermissionRequest", {"hookSpecificOutput": {"decision": "allow"}})],
+        Permission(),
+    ),
     ("an observer", [for_user(mode="observe", behavior="allow")], Permission()),
-]  # fmt: skip
+]
 
 
 @pytest.mark.req("S3-10")

@@ -263,19 +263,22 @@ def test_a_result_keeps_the_head_and_the_tail_of_what_was_printed() -> None:
 
 
 def test_a_callback_is_never_serialised() -> None:
-    assert [hook_json(hook) for hook in (
-        CommandHook("x", args=("y",), id="z", timeout_ms=1500),
-        PromptHook("is it done?"),
-        PromptHook("is it good?", model="a:b", transcript="digest"),
-        HttpHook("http://localhost/x"),
-        CallbackHook(print, name="printer"),
-    )] == [
+    assert [
+        hook_json(hook)
+        for hook in (
+            CommandHook("x", args=("y",), id="z", timeout_ms=1500),
+            PromptHook("is it done?"),
+            PromptHook("is it good?", model="a:b", transcript="digest"),
+            HttpHook("http://localhost/x"),
+            CallbackHook(print, name="printer"),
+        )
+    ] == [
         {"type": "command", "command": "x", "args": ["y"], "id": "z", "timeout": 1.5},
         {"type": "prompt", "prompt": "is it done?"},
         {"type": "prompt", "prompt": "is it good?", "model": "a:b", "transcript": "digest"},
         {"type": "http", "url": "http://localhost/x"},
         {"type": "callback", "name": "printer"},
-    ]  # fmt: skip
+    ]
 
 
 @pytest.mark.req("X-12")
@@ -290,8 +293,9 @@ def test_claude_shows_a_preview_of_long_advice() -> None:
     assert told == Block("r" * 20_000, preview("c" * 10_001, 10_000, "/x.txt"))
     assert preview("c" * 10_001, 10_000, "/x.txt") == (
         "<persisted-output>\nOutput too large (9.8KB). Full output saved to: /x.txt\n\nPreview (first 2KB):\n"
-        + "c" * 2000 + "\n...\n</persisted-output>"
-    )  # fmt: skip
+        + "c" * 2000
+        + "\n...\n</persisted-output>"
+    )
 
 
 @pytest.mark.parametrize("dialect", [TURNGATE, MUX, CLAUDE])

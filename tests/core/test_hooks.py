@@ -32,7 +32,10 @@ def test_a_timeout_is_in_seconds_and_timeout_ms_in_milliseconds() -> None:
         ({"timeout": "5"}, "timeout must be a number of seconds above 0, not '5'"),
         ({"timeout": True}, "timeout must be a number of seconds above 0, not True"),
         ({"timeout": [5]}, "timeout must be a number of seconds above 0, not a list"),
-        ({"timeout": 10**5000}, "timeout must be a number of seconds above 0, not a number of more than 60 digits"),
+        (
+            {"timeout": 10**5000},
+            "timeout must be a number of seconds above 0, not a number of more than 60 digits",
+        ),
         ({"timeout_ms": 0}, "timeout_ms must be a whole number of milliseconds above 0, not 0"),
         ({"timeout_ms": 1.5}, "timeout_ms must be a whole number of milliseconds above 0, not 1.5"),
         ({"timeout_ms": "5"}, "timeout_ms must be a whole number of milliseconds above 0, not '5'"),
@@ -42,7 +45,7 @@ def test_a_timeout_is_in_seconds_and_timeout_ms_in_milliseconds() -> None:
             "timeout_ms must be a whole number of milliseconds above 0, not a number of more than 60 digits",
         ),
     ],
-)  # fmt: skip
+)
 def test_a_limit_that_no_clock_can_keep_is_the_callers_fault(limit: Any, said: str) -> None:
     with pytest.raises(ValueError, match="a hook's timeout") as raised:
         CommandHook("x", **limit)

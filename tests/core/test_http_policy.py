@@ -100,13 +100,43 @@ CASES: dict[str, tuple[str, str, tuple[AllowedUrls, ...], str | None]] = {
     "in the clear, the user's": ("http://b.example/", "user", (), None),
     "in the clear, from Python": ("http://b.example/", "python", (), None),
     "the user allows it": ("http://intern/x", "project", (USER,), None),
-    "the project can not": ("http://intern/x", "project", (AllowedUrls(("http://intern",), "project"),), BY_ITSELF),
-    "not in the user's": ("https://b.example/", "project", (USER,), "{} is not among the `turngate.allowedUrls` of your settings"),
-    "the user's holds for the user": ("https://b.example/", "user", (USER,), "{} is not among the `turngate.allowedUrls` of your settings"),
+    "the project can not": (
+        "http://intern/x",
+        "project",
+        (AllowedUrls(("http://intern",), "project"),),
+        BY_ITSELF,
+    ),
+    "not in the user's": (
+        "https://b.example/",
+        "project",
+        (USER,),
+        "{} is not among the `turngate.allowedUrls` of your settings",
+    ),
+    "the user's holds for the user": (
+        "https://b.example/",
+        "user",
+        (USER,),
+        "{} is not among the `turngate.allowedUrls` of your settings",
+    ),
     "in both": ("https://a.example/x", "project", (USER, PROJECT), None),
-    "the project's narrows": ("https://a.example/y", "project", (USER, PROJECT), "{} is not among the `turngate.allowedUrls` of the project settings"),
-    "the project's can not widen": ("https://c.example/", "project", (USER, AllowedUrls(("https://c.example",), "local")), "{} is not among the `turngate.allowedUrls` of your settings"),
-    "an empty list": ("https://a.example/", "user", (AllowedUrls((), "user"),), "{} is not among the `turngate.allowedUrls` of your settings"),
+    "the project's narrows": (
+        "https://a.example/y",
+        "project",
+        (USER, PROJECT),
+        "{} is not among the `turngate.allowedUrls` of the project settings",
+    ),
+    "the project's can not widen": (
+        "https://c.example/",
+        "project",
+        (USER, AllowedUrls(("https://c.example",), "local")),
+        "{} is not among the `turngate.allowedUrls` of your settings",
+    ),
+    "an empty list": (
+        "https://a.example/",
+        "user",
+        (AllowedUrls((), "user"),),
+        "{} is not among the `turngate.allowedUrls` of your settings",
+    ),
     "no address": ("hook", "user", (), NO_ADDRESS),
     "a file": ("file:///etc/passwd", "user", (), NO_ADDRESS),
     "no host": ("https:///x", "user", (), NO_ADDRESS),
@@ -116,7 +146,7 @@ CASES: dict[str, tuple[str, str, tuple[AllowedUrls, ...], str | None]] = {
     "a host with a comma": ("https://a,b.example/", "user", (), NO_ADDRESS),
     "a host with two dots": ("https://a..b/", "user", (), NO_ADDRESS),
     "a zone": ("https://[fe80::1%25eth0]/", "user", (), NO_ADDRESS),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -127,9 +157,17 @@ def test_who_may_ask_what(name: str) -> None:
 
 @pytest.mark.parametrize(
     ("host", "near"),
-    [("localhost", True), ("x.localhost", True), ("127.8.8.8", True), ("::1", True), ("127.0.0.1.example", False),
-     ("128.0.0.1", False), ("mylocalhost", False), (None, False)],
-)  # fmt: skip
+    [
+        ("localhost", True),
+        ("x.localhost", True),
+        ("127.8.8.8", True),
+        ("::1", True),
+        ("127.0.0.1.example", False),
+        ("128.0.0.1", False),
+        ("mylocalhost", False),
+        (None, False),
+    ],
+)
 def test_what_is_this_machine(host: str | None, near: bool) -> None:
     assert is_loopback(host) is near
 
@@ -195,7 +233,11 @@ def keeping(token: str) -> Headers:
         ("s3cr3t/+", '{"a": "\\ud800 s3cr3t/+"}', '{"a": "\\ud800 \\u2026"}'),
         ("s3cr3t/+", '\ufeff {"a":  1.50, "b": "\\/"}\n', '\ufeff {"a":  1.50, "b": "\\/"}\n'),
         ("123456", '{"a": 123456, "b": 12345}', '{"a": "\\u2026", "b": 12345}'),
-        ("decision", '{"decision": "block", "reason": "a decision"}', '{"decision": "block", "reason": "a \\u2026"}'),
+        (
+            "decision",
+            '{"decision": "block", "reason": "a decision"}',
+            '{"decision": "block", "reason": "a \\u2026"}',
+        ),
         ("approve", '{"decision": "approve"}', '{"decision": "approve"}'),
         ("SubagentStop", '{"hookEventName": "SubagentStop"}', '{"hookEventName": "SubagentStop"}'),
         ('": "block', '{"decision": "block"}', '{"decision": "block"}'),
@@ -204,7 +246,7 @@ def keeping(token: str) -> Headers:
         ("two words", "two+words two%20words", "… …"),
         ("\\" * 40 + "x", "\\" * 10_000, "\\" * 10_000),
     ],
-)  # fmt: skip
+)
 def test_an_answer_is_left_as_it_is_but_for_secrets(token: str, answer: str, left: str) -> None:
     assert keeping(token).hide_in_answer(answer) == left
 

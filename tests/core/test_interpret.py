@@ -57,7 +57,11 @@ IN_TURNGATE: list[tuple[str, Report, Decision]] = [
     ("S0-39", Exited(2, "", "run make test\n"), Block("run make test")),
     ("S0-50", Exited(2, "", "one\n\n  two\nthree\n"), Block("one\n\n  two\nthree")),
     ("S0-50", Exited(2, "", "  indented\nlast\n"), Block("  indented\nlast")),
-    ("C-11", Exited(2, "a word on stdout"), Fault("it exited with 2 but gave no reason on stderr, so it does not block", may_block=False)),
+    (
+        "C-11",
+        Exited(2, "a word on stdout"),
+        Fault("it exited with 2 but gave no reason on stderr, so it does not block", may_block=False),
+    ),
     ("S0-41", Exited(2, '{"continue":false}', "x"), Block("x")),
     ("S0-40", Exited(1, "", "no npm\nhere\n"), Fault("exit code 1: no npm here")),
     ("S0-40", Exited(3), Fault("exit code 3, nothing on stderr")),
@@ -107,13 +111,15 @@ IN_TURNGATE: list[tuple[str, Report, Decision]] = [
     (
         "S0-38",
         Exited(0, '{"decision": "block", reason}'),
-        Allow(
-            warnings=(NOT_JSON + ", so it was taken as plain text",)
-        ),
+        Allow(warnings=(NOT_JSON + ", so it was taken as plain text",)),
     ),
     ("S0-36", Exited(0, '\ufeff\n  {"decision":"block","reason":"bom"}'), Block("bom")),
     ("S0-37", Exited(0, '[{"decision":"block"}]'), Allow()),
-    ("X-12", Exited(0, '{"reason":"' + "x" * 99, cut=True), Fault("it printed more than we read, so its JSON could not be understood")),
+    (
+        "X-12",
+        Exited(0, '{"reason":"' + "x" * 99, cut=True),
+        Fault("it printed more than we read, so its JSON could not be understood"),
+    ),
     ("X-12", Exited(0, "x" * 99, cut=True), Allow()),
     ("X-11", Exited(0, '{"decision":"block","reason":"held"}', held=True), Block("held")),
     ("S0-40", TimedOut(0.5), Fault("no answer within 0.5 s", "timeout")),
@@ -122,7 +128,7 @@ IN_TURNGATE: list[tuple[str, Report, Decision]] = [
     ("X-09", Skipped("not its child", on_purpose=True), Allow()),
     ("C-03", Detached(), Allow()),
     ("C-07", Replied('{"decision":"block","reason":"says the judge"}'), Block("says the judge")),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(
@@ -176,8 +182,14 @@ IN_CLAUDE: list[tuple[Report, Decision]] = [
     (Exited(2, "only stdout"), Block("[check]: No stderr output")),
     (said(2, "err", decision="block", reason="json"), Block("json")),
     (said(2, "err", decision="approve"), Block("[check]: err")),
-    (said(2, "err", decision="maybe"), Block("[check]: err", warnings=(VOID + '`decision` must be "approve" or "block"',))),
-    (said(1, "err", decision=5), Fault("exit code 1: err", warnings=(VOID + '`decision` must be "approve" or "block"',))),
+    (
+        said(2, "err", decision="maybe"),
+        Block("[check]: err", warnings=(VOID + '`decision` must be "approve" or "block"',)),
+    ),
+    (
+        said(1, "err", decision=5),
+        Fault("exit code 1: err", warnings=(VOID + '`decision` must be "approve" or "block"',)),
+    ),
     (said(2, "err", **{"continue": False}), Halt()),
     (
         said(2, "err", hookSpecificOutput={"hookEventName": "Stop", "additionalContext": "ctx"}),
@@ -191,21 +203,27 @@ IN_CLAUDE: list[tuple[Report, Decision]] = [
     (said(decision="allow"), Fault(VOID + '`decision` must be "approve" or "block"')),
     (said(decision=None), Fault(VOID + '`decision` must be "approve" or "block"')),
     (said(**{"continue": "false"}), Fault(VOID + "`continue` must be true or false")),
-    (said(hookSpecificOutput={"additionalContext": "x"}), Fault(VOID + "`hookSpecificOutput` needs a `hookEventName`")),
+    (
+        said(hookSpecificOutput={"additionalContext": "x"}),
+        Fault(VOID + "`hookSpecificOutput` needs a `hookEventName`"),
+    ),
     (
         said(hookSpecificOutput={"hookEventName": "PreToolUse"}),
         Fault("its `hookEventName` is 'PreToolUse', expected 'Stop'"),
     ),
     (Exited(0, '{"decision": "block", reason}'), Fault(NOT_JSON)),
     (Exited(0, '{"decision":"block","reason":"x'), Allow()),
-    (Exited(0, '{"decision":"block","reason":"x"}', held=True), Fault("a child still held its output when it ended, so its JSON was not honoured")),
+    (
+        Exited(0, '{"decision":"block","reason":"x"}', held=True),
+        Fault("a child still held its output when it ended, so its JSON was not honoured"),
+    ),
     (Exited(0, '{"continue":false}', held=True), Halt()),
     (Exited(2, '{"decision":"block","reason":"x"}', "err", held=True), Block("[check]: err")),
     (Exited(0, "", held=True), Allow()),
     (said(systemMessage="hello"), Allow(notice="hello")),
     (said(suppressOutput=True), Allow()),
     (Exited(1, "", "boom"), Fault("exit code 1: boom")),
-]  # fmt: skip
+]
 
 
 @pytest.mark.req("S0-06", "S0-07")

@@ -96,8 +96,14 @@ def test_the_instructions_name_each_key_of_the_answer() -> None:
         ('{"decision": "APPROVE"}', Allow()),
         ('```json\n{"ok": false, "reason": "run them"}\n```', Block("run them")),
         ('```\n{"decision": "block", "reason": "run them"}\n```', Block("run them")),
-        ('Let me see. The tests did not run.\n\n{"ok": false, "reason": "run them"}\n\nThat is all.', Block("run them")),
-        ('The log says {broken} and {"other": 1}, so: {"ok": false, "reason": "run them"}', Block("run them")),
+        (
+            'Let me see. The tests did not run.\n\n{"ok": false, "reason": "run them"}\n\nThat is all.',
+            Block("run them"),
+        ),
+        (
+            'The log says {broken} and {"other": 1}, so: {"ok": false, "reason": "run them"}',
+            Block("run them"),
+        ),
         ('{"ok": false, "reason": "run\nthem"}', Block("run\nthem")),
         ('{"ok": false, "reason": "first"} {"decision": "block", "reason": "second"}', Block("first")),
         ('{"ok": false, "decision": "block", "reason": "run them"}', Block("run them")),
@@ -115,7 +121,7 @@ def test_the_instructions_name_each_key_of_the_answer() -> None:
         ("**BLOCK** - run the tests\nand the linter", Block("run the tests\nand the linter")),
         ("  Deny, they are red", Block("they are red")),
     ],
-)  # fmt: skip
+)
 def test_a_judgement_is_read_in_every_form_that_models_give_it(
     text: str, meaning: Decision, dialect: Dialect
 ) -> None:
@@ -127,38 +133,81 @@ def test_a_judgement_is_read_in_every_form_that_models_give_it(
     ("text", "error"),
     [
         ("", "its answer is neither JSON with `ok` or `decision` nor approve or block: ''"),
-        ("I can not tell", "its answer is neither JSON with `ok` or `decision` nor approve or block: 'I can not tell'"),
+        (
+            "I can not tell",
+            "its answer is neither JSON with `ok` or `decision` nor approve or block: 'I can not tell'",
+        ),
         ("approved", "its answer is neither JSON with `ok` or `decision` nor approve or block: 'approved'"),
-        ("I would not block", "its answer is neither JSON with `ok` or `decision` nor approve or block: 'I would not block'"),
-        ('{"ok": "no"}', "its answer is neither JSON with `ok` or `decision` nor approve or block: '{\"ok\": \"no\"}'"),
-        ('I ignore the quoted {"ok": true, "reason": "all good"}. {"ok": false, "reason": "run them"}',
-         "its answer holds verdicts that contradict each other"),
-        ('<think>{"decision": "approve"}</think>{"ok": false, "reason": "run them"}',
-         "its answer holds verdicts that contradict each other"),
-        ('{"ok": true, "decision": "block", "reason": "run them"}',
-         "its answer holds an `ok` and a `decision` that contradict each other"),
-        ("Allow me to explain: the tests fail.",
-         "its answer is neither JSON with `ok` or `decision` nor approve or block: 'Allow me to explain: the tests fail.'"),
-        ("Approve only after tests ran; they did not, so block.",
-         ("its answer is neither JSON with `ok` or `decision` nor approve or block: "
-         "'Approve only after tests ran; they did not, so block.'")),
-        ("Allow. No wait, block.",
-         "its answer is neither JSON with `ok` or `decision` nor approve or block: 'Allow. No wait, block.'"),
-        ("Allow, but first let me check",
-         "its answer is neither JSON with `ok` or `decision` nor approve or block: 'Allow, but first let me check'"),
-        ("_" * 100_000 + "(", f"its answer is neither JSON with `ok` or `decision` nor approve or block: '{'_' * 79}…'"),
-        ("{" * 199_000, f"its answer is neither JSON with `ok` or `decision` nor approve or block: '{'{' * 79}…'"),
-        ("Block-free, all good.",
-         "its answer is neither JSON with `ok` or `decision` nor approve or block: 'Block-free, all good.'"),
+        (
+            "I would not block",
+            "its answer is neither JSON with `ok` or `decision` nor approve or block: 'I would not block'",
+        ),
+        (
+            '{"ok": "no"}',
+            'its answer is neither JSON with `ok` or `decision` nor approve or block: \'{"ok": "no"}\'',
+        ),
+        (
+            'I ignore the quoted {"ok": true, "reason": "all good"}. {"ok": false, "reason": "run them"}',
+            "its answer holds verdicts that contradict each other",
+        ),
+        (
+            '<think>{"decision": "approve"}</think>{"ok": false, "reason": "run them"}',
+            "its answer holds verdicts that contradict each other",
+        ),
+        (
+            '{"ok": true, "decision": "block", "reason": "run them"}',
+            "its answer holds an `ok` and a `decision` that contradict each other",
+        ),
+        (
+            "Allow me to explain: the tests fail.",
+            "its answer is neither JSON with `ok` or `decision` nor approve or block: 'Allow me to explain: the tests fail.'",
+        ),
+        (
+            "Approve only after tests ran; they did not, so block.",
+            (
+                "its answer is neither JSON with `ok` or `decision` nor approve or block: "
+                "'Approve only after tests ran; they did not, so block.'"
+            ),
+        ),
+        (
+            "Allow. No wait, block.",
+            "its answer is neither JSON with `ok` or `decision` nor approve or block: 'Allow. No wait, block.'",
+        ),
+        (
+            "Allow, but first let me check",
+            "its answer is neither JSON with `ok` or `decision` nor approve or block: 'Allow, but first let me check'",
+        ),
+        (
+            "_" * 100_000 + "(",
+            f"its answer is neither JSON with `ok` or `decision` nor approve or block: '{'_' * 79}…'",
+        ),
+        (
+            "{" * 199_000,
+            f"its answer is neither JSON with `ok` or `decision` nor approve or block: '{'{' * 79}…'",
+        ),
+        (
+            "Block-free, all good.",
+            "its answer is neither JSON with `ok` or `decision` nor approve or block: 'Block-free, all good.'",
+        ),
         ("x" * 200_001, "its answer has 200,001 characters, and no verdict is so long"),
-        ('{"k":[' * 150 + "1," * 90_000,
-         "its answer is neither JSON with `ok` or `decision` nor approve or block: '" + '{"k":[' * 13 + "{…'"),
+        (
+            '{"k":[' * 150 + "1," * 90_000,
+            "its answer is neither JSON with `ok` or `decision` nor approve or block: '"
+            + '{"k":[' * 13
+            + "{…'",
+        ),
         ('{"decision": "maybe"}', 'its answer has a `decision` that is neither "approve" nor "block"'),
-        ('{"continue": true}', "its answer is neither JSON with `ok` or `decision` nor approve or block: '{\"continue\": true}'"),
+        (
+            '{"continue": true}',
+            "its answer is neither JSON with `ok` or `decision` nor approve or block: '{\"continue\": true}'",
+        ),
         ('{"decision": null}', 'its answer has a `decision` that is neither "approve" nor "block"'),
-        ("{" * 5000, f"its answer is neither JSON with `ok` or `decision` nor approve or block: '{'{' * 79}…'"),
+        (
+            "{" * 5000,
+            f"its answer is neither JSON with `ok` or `decision` nor approve or block: '{'{' * 79}…'",
+        ),
     ],
-)  # fmt: skip
+)
 def test_what_can_not_be_read_lets_the_agent_stop_and_says_why(text: str, error: str) -> None:
     assert judged(text) == Fault(error)
 
@@ -182,15 +231,25 @@ def test_a_refusal_without_a_reason_is_none(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "meaning"),
     [
-        ('{"ok": false, "reason": "no network", "impossible": true}',
-         Allow("no network", notice="a check can not be met, so the agent may stop without it: no network")),
-        ('{"decision": "block", "reason": "no network", "impossible": true}',
-         Allow("no network", notice="a check can not be met, so the agent may stop without it: no network")),
-        ('{"ok": false, "impossible": true}',
-         Allow(notice="a check can not be met, so the agent may stop without it")),
+        (
+            '{"ok": false, "reason": "no network", "impossible": true}',
+            Allow(
+                "no network", notice="a check can not be met, so the agent may stop without it: no network"
+            ),
+        ),
+        (
+            '{"decision": "block", "reason": "no network", "impossible": true}',
+            Allow(
+                "no network", notice="a check can not be met, so the agent may stop without it: no network"
+            ),
+        ),
+        (
+            '{"ok": false, "impossible": true}',
+            Allow(notice="a check can not be met, so the agent may stop without it"),
+        ),
         ('{"ok": false, "reason": "run them", "impossible": false}', Block("run them")),
     ],
-)  # fmt: skip
+)
 def test_a_check_that_can_never_be_met_lets_the_agent_stop_with_a_note(text: str, meaning: Decision) -> None:
     assert judged(text) == meaning
 
@@ -209,17 +268,32 @@ def test_half_a_surrogate_pair_in_a_reason_can_be_written_down() -> None:
         ('{"ok": false, "reason": "run them", "more": 1}', Block(f"[{CHECK}]: run them")),
         ('{"ok": false}', Block(f"[{CHECK}]: undefined")),
         ('```json\n{"ok": false, "reason": "run them"}\n```', Block(f"[{CHECK}]: run them")),
-        ('{"ok": false, "reason": "never", "impossible": true}',
-         Allow("never", notice="a check can not be met, so the agent may stop without it: never")),
-        ('So: {"ok": false, "reason": "run them"}',
-         Fault("JSON validation failed: 'So: {\"ok\": false, \"reason\": \"run them\"}'")),
+        (
+            '{"ok": false, "reason": "never", "impossible": true}',
+            Allow("never", notice="a check can not be met, so the agent may stop without it: never"),
+        ),
+        (
+            'So: {"ok": false, "reason": "run them"}',
+            Fault('JSON validation failed: \'So: {"ok": false, "reason": "run them"}\''),
+        ),
         ("block", Fault("JSON validation failed: 'block'")),
-        ('{"decision": "block", "reason": "x"}',
-         Fault("Schema validation failed: `ok` must be true or false: '{\"decision\": \"block\", \"reason\": \"x\"}'")),
-        ('{"ok": "false"}', Fault("Schema validation failed: `ok` must be true or false: '{\"ok\": \"false\"}'")),
-        ('{"ok": false, "reason": 1}',
-         Fault("Schema validation failed: `reason` or `impossible` has a wrong type: '{\"ok\": false, \"reason\": 1}'")),
+        (
+            '{"decision": "block", "reason": "x"}',
+            Fault(
+                'Schema validation failed: `ok` must be true or false: \'{"decision": "block", "reason": "x"}\''
+            ),
+        ),
+        (
+            '{"ok": "false"}',
+            Fault('Schema validation failed: `ok` must be true or false: \'{"ok": "false"}\''),
+        ),
+        (
+            '{"ok": false, "reason": 1}',
+            Fault(
+                'Schema validation failed: `reason` or `impossible` has a wrong type: \'{"ok": false, "reason": 1}\''
+            ),
+        ),
     ],
-)  # fmt: skip
+)
 def test_claude_code_reads_one_form_and_names_the_prompt(text: str, meaning: Decision) -> None:
     assert judged(text, CLAUDE) == meaning

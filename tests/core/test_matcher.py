@@ -10,10 +10,25 @@ from turngate.core.reports import Skipped
 from turngate.core.settings import Rule, Settings
 
 ENDLESS = [
-    "(a+)+$", "(a*)*$", "(?:a|a)*$", "(a|ab)*$", "(.*a){20}$", "(x+x+)+y", "(\\w+\\s?)*!", "((a|b|ab)+)?$",
-    "a?" * 30 + "a" * 30, "(a?){40}a{40}", "(?:){1000000000}.", "(?=(a+)+$).", ".*" * 12 + "x",
-    "(?i:ax|AX)*$", "(" * 40 + "a?b" + "){60}" * 40, "(x)?((?(1)a|aa))*$", "(?>(a|ab))*$", "(?:[ab]x|bx)*$",
-]  # fmt: skip
+    "(a+)+$",
+    "(a*)*$",
+    "(?:a|a)*$",
+    "(a|ab)*$",
+    "(.*a){20}$",
+    "(x+x+)+y",
+    "(\\w+\\s?)*!",
+    "((a|b|ab)+)?$",
+    "a?" * 30 + "a" * 30,
+    "(a?){40}a{40}",
+    "(?:){1000000000}.",
+    "(?=(a+)+$).",
+    ".*" * 12 + "x",
+    "(?i:ax|AX)*$",
+    "(" * 40 + "a?b" + "){60}" * 40,
+    "(x)?((?(1)a|aa))*$",
+    "(?>(a|ab))*$",
+    "(?:[ab]x|bx)*$",
+]
 
 
 @pytest.mark.parametrize("matcher", ENDLESS)
@@ -23,9 +38,24 @@ def test_an_expression_that_could_take_for_ever_is_unusable(matcher: str) -> Non
 
 
 FINE = [
-    "mcp__.*__.*", "(x)?(?(1)a|b)+", "(?>ab)+", "^(Edit|Write|MultiEdit)$", "(foo|bar)+", ".*", ".+Tool$", "[A-Z][a-z]+_[0-9]+", "^mcp__",
-    ".*a.*b.*c.*d", ".*.*.*.*!", "a+b*c+.*!", "(?i)bash.*", "Notebook(Edit)?|Write.", "(a{3}b)+", "(?!Bash).*", "[^_]+__[^_]+__[^_]+",
-]  # fmt: skip
+    "mcp__.*__.*",
+    "(x)?(?(1)a|b)+",
+    "(?>ab)+",
+    "^(Edit|Write|MultiEdit)$",
+    "(foo|bar)+",
+    ".*",
+    ".+Tool$",
+    "[A-Z][a-z]+_[0-9]+",
+    "^mcp__",
+    ".*a.*b.*c.*d",
+    ".*.*.*.*!",
+    "a+b*c+.*!",
+    "(?i)bash.*",
+    "Notebook(Edit)?|Write.",
+    "(a{3}b)+",
+    "(?!Bash).*",
+    "[^_]+__[^_]+__[^_]+",
+]
 
 
 @pytest.mark.parametrize("matcher", FINE)

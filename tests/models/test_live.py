@@ -95,9 +95,14 @@ def test_an_empty_answer_is_a_reply_without_blocks(exchange: Callable[..., Excha
 
 @pytest.mark.parametrize(
     ("said", "meant"),
-    [("end_turn", "end_turn"), ("max_tokens", "max_tokens"), ("refusal", "refusal"),
-     ("stop_sequence", "end_turn"), ("model_context_window_exceeded", "max_tokens")],
-)  # fmt: skip
+    [
+        ("end_turn", "end_turn"),
+        ("max_tokens", "max_tokens"),
+        ("refusal", "refusal"),
+        ("stop_sequence", "end_turn"),
+        ("model_context_window_exceeded", "max_tokens"),
+    ],
+)
 def test_why_the_model_ended_is_known(exchange: Callable[..., Exchange], said: str, meant: str) -> None:
     assert exchange({"text": "so", "stop_reason": said}).reply == reply(Text("so"), stop_reason=meant)
 
@@ -210,15 +215,25 @@ def test_a_judge_is_asked_once_and_keeps_nothing_in_the_cache(exchange: Callable
         (401, "authentication_error", "invalid key", "auth", "anthropic answered 401: invalid key"),
         (403, "permission_error", "not you", "auth", "anthropic answered 403: not you"),
         (402, "billing_error", "pay first", "quota", "anthropic says: pay first"),
-        (400, "invalid_request_error", "Your credit balance is too low.", "quota",
-         "anthropic says: Your credit balance is too low"),
+        (
+            400,
+            "invalid_request_error",
+            "Your credit balance is too low.",
+            "quota",
+            "anthropic says: Your credit balance is too low",
+        ),
         (408, "timeout_error", "too slow", "network", "anthropic answered 408: too slow"),
-        (400, "invalid_request_error", "prompt is too long", "context",
-         "the conversation is too long for the model: prompt is too long"),
+        (
+            400,
+            "invalid_request_error",
+            "prompt is too long",
+            "context",
+            "the conversation is too long for the model: prompt is too long",
+        ),
         (400, "invalid_request_error", "no such field", "invalid", "anthropic answered 400: no such field"),
         (404, "not_found_error", "no such model", "invalid", "anthropic answered 404: no such model"),
     ],
-)  # fmt: skip
+)
 def test_each_answer_that_is_an_error_has_its_kind(
     failure: Callable[..., tuple[str, str]], status: int, type_: str, said: str, kind: str, told: str
 ) -> None:
@@ -276,12 +291,15 @@ def test_a_long_error_is_told_in_one_short_line(failure: Callable[..., tuple[str
         (exceptions.ModelRequestTimeout("m", 5), "network", "anthropic did not answer in time"),
         (exceptions.ModelRateLimitError("m", "slow down."), "overloaded", "anthropic says: slow down"),
         (exceptions.ContentFilterError("not this."), "refusal", "anthropic refused the request: not this"),
-        (exceptions.UnexpectedModelBehavior("noise"), "network",
-         "anthropic gave no answer that can be read: noise"),
+        (
+            exceptions.UnexpectedModelBehavior("noise"),
+            "network",
+            "anthropic gave no answer that can be read: noise",
+        ),
         (exceptions.UserError("not so"), "invalid", "anthropic could not be asked: not so"),
         (ValueError("odd"), "invalid", "anthropic could not be asked: odd"),
     ],
-)  # fmt: skip
+)
 def test_what_no_loopback_can_show_has_its_kind_too(error: Exception, kind: str, told: str) -> None:
     found = live._failure(error, "anthropic")
     assert (found.kind, str(found)) == (kind, told)
@@ -366,11 +384,14 @@ def test_a_model_knows_its_name_and_its_size() -> None:
         ("anthropic:x", "the model 'anthropic:x' can not be asked: set ANTHROPIC_API_KEY"),
         ("openai:x", "the model 'openai:x' can not be asked: set OPENAI_API_KEY"),
         ("claude", "the model 'claude' is not written as PROVIDER:NAME, like anthropic:claude-sonnet-5-5"),
-        ("anthropic:", "the model 'anthropic:' is not written as PROVIDER:NAME, like anthropic:claude-sonnet-5-5"),
+        (
+            "anthropic:",
+            "the model 'anthropic:' is not written as PROVIDER:NAME, like anthropic:claude-sonnet-5-5",
+        ),
         ("nobody:x", "no provider is called 'nobody', as in the model 'nobody:x'"),
         ("groq:x", "the model 'groq:x' needs more: pip install 'pydantic-ai-slim[groq]'"),
     ],
-)  # fmt: skip
+)
 def test_a_model_that_can_not_be_had_is_explained(
     monkeypatch: pytest.MonkeyPatch, name: str, told: str
 ) -> None:

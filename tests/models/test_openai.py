@@ -131,23 +131,47 @@ def _item(item: Json) -> tuple[str, Any]:
 @pytest.mark.parametrize(
     ("status", "fields", "kind", "told"),
     [
-        (429, {"type": "requests", "code": "rate_limit_exceeded", "message": "slow down"}, "overloaded",
-         "openai answered 429: slow down"),
+        (
+            429,
+            {"type": "requests", "code": "rate_limit_exceeded", "message": "slow down"},
+            "overloaded",
+            "openai answered 429: slow down",
+        ),
         (500, {"message": "oops"}, "overloaded", "openai answered 500: oops"),
         (503, {"message": "soon"}, "overloaded", "openai answered 503: soon"),
-        (401, {"type": "invalid_request_error", "code": "invalid_api_key", "message": "wrong key"}, "auth",
-         "openai answered 401: wrong key"),
+        (
+            401,
+            {"type": "invalid_request_error", "code": "invalid_api_key", "message": "wrong key"},
+            "auth",
+            "openai answered 401: wrong key",
+        ),
         (403, {"message": "not you"}, "auth", "openai answered 403: not you"),
-        (429, {"type": "insufficient_quota", "code": "insufficient_quota", "message": "pay first"}, "quota",
-         "openai says: pay first"),
-        (400, {"type": "invalid_request_error", "message": "no such field"}, "invalid",
-         "openai answered 400: no such field"),
-        (400, {"type": "invalid_request_error", "code": "context_length_exceeded", "message": "too much"},
-         "context", "the conversation is too long for the model: too much"),
-        (404, {"type": "invalid_request_error", "code": "model_not_found", "message": "no such model"},
-         "invalid", "openai answered 404: no such model"),
+        (
+            429,
+            {"type": "insufficient_quota", "code": "insufficient_quota", "message": "pay first"},
+            "quota",
+            "openai says: pay first",
+        ),
+        (
+            400,
+            {"type": "invalid_request_error", "message": "no such field"},
+            "invalid",
+            "openai answered 400: no such field",
+        ),
+        (
+            400,
+            {"type": "invalid_request_error", "code": "context_length_exceeded", "message": "too much"},
+            "context",
+            "the conversation is too long for the model: too much",
+        ),
+        (
+            404,
+            {"type": "invalid_request_error", "code": "model_not_found", "message": "no such model"},
+            "invalid",
+            "openai answered 404: no such model",
+        ),
     ],
-)  # fmt: skip
+)
 def test_each_answer_that_is_an_error_has_its_kind(
     failure: Callable[..., tuple[str, str]], status: int, fields: Json, kind: str, told: str
 ) -> None:

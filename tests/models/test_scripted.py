@@ -167,7 +167,7 @@ def test_a_file_is_a_script_with_a_name(tmp_path: Path) -> None:
         ('{"main": "a"}', "the script's 'main' must be a list of replies"),
         ('{"sub": [1]}', "a reply in the script's 'sub' is neither a text nor an object: 1"),
     ],
-)  # fmt: skip
+)
 def test_a_bad_script_is_explained(tmp_path: Path, content: str, told: str) -> None:
     path = tmp_path / "script.json"
     path.write_text(content)
@@ -192,12 +192,14 @@ def test_a_script_that_is_no_plain_file_is_said_at_once(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("script", "said"),
     [
-        ({"judge": [{"ok": False, "reason": "r"}]},
-         "reply 1 of the script's 'judge': 'ok' is no field of a reply; an answer in JSON is a text, so put it into quotes"),
+        (
+            {"judge": [{"ok": False, "reason": "r"}]},
+            "reply 1 of the script's 'judge': 'ok' is no field of a reply; an answer in JSON is a text, so put it into quotes",
+        ),
         ({"main": ["a", {"tol": "Bash"}]}, "reply 2 of the script's 'main': 'tol' is no field of a reply"),
-        (["a"], "a script is an object like {\"main\": [\"an answer\"]}, not ['a']"),
+        (["a"], 'a script is an object like {"main": ["an answer"]}, not [\'a\']'),
     ],
-)  # fmt: skip
+)
 def test_a_reply_that_says_nothing_known_is_a_mistake(script: Any, said: str) -> None:
     with pytest.raises(UsageError) as raised:
         ScriptedModel(script)

@@ -77,12 +77,24 @@ def nothing(event: StopEvent) -> None: ...
         ("Stop", [{"type": "prompt", "prompt": ""}], "Stop[0].prompt: is '', expected a non-empty string"),
         ("Stop", [PromptHook("")], "Stop[0].prompt: is '', expected a non-empty string"),
         ("Stop", [{"type": "callback"}], "Stop[0].callback: is missing, expected a function"),
-        ("Stop", [{"type": "callback", "callback": nothing, "name": 5}], "Stop[0].name: is 5, expected a string"),
-        ("Stop", [{"type": "prompt", "prompt": "?", "timeout_ms": 5}],
-         "Stop[0].timeout_ms: is no field of a prompt hook (write `timeout`, here in milliseconds)"),
-        ("Stop", [{"type": "Prompt", "prompt": "?"}],
-         ("Stop[0].type: is 'Prompt', expected one of \"command\", \"prompt\", \"agent\", \"http\", \"callback\""
-         ' (did you mean "prompt"?)')),
+        (
+            "Stop",
+            [{"type": "callback", "callback": nothing, "name": 5}],
+            "Stop[0].name: is 5, expected a string",
+        ),
+        (
+            "Stop",
+            [{"type": "prompt", "prompt": "?", "timeout_ms": 5}],
+            "Stop[0].timeout_ms: is no field of a prompt hook (write `timeout`, here in milliseconds)",
+        ),
+        (
+            "Stop",
+            [{"type": "Prompt", "prompt": "?"}],
+            (
+                'Stop[0].type: is \'Prompt\', expected one of "command", "prompt", "agent", "http", "callback"'
+                ' (did you mean "prompt"?)'
+            ),
+        ),
         ("Stop", [{"type": "callback", "callback": 3}], "Stop[0].callback: is 3, expected a function"),
         ("Stop", [CallbackHook("f")], "Stop[0].callback: is 'f', expected a function"),  # type: ignore[arg-type]
         (
@@ -151,16 +163,32 @@ def nothing(event: StopEvent) -> None: ...
             [HttpHook("https://me:secret@x/")],
             "Stop[0].url: https://…@x/ holds a password: put it into `headers`, as a variable",
         ),
-        ("Stop", [{"type": "command", "command": "true", 10**5000: 1}], "Stop[0].a number of more than 60 digits: is no field of a command hook"),
+        (
+            "Stop",
+            [{"type": "command", "command": "true", 10**5000: 1}],
+            "Stop[0].a number of more than 60 digits: is no field of a command hook",
+        ),
         ("PreStop", [], f"PreStop: is no known event, expected one of {EVENTS}"),
         ("stop", [], f'stop: is no known event, expected one of {EVENTS} (did you mean "Stop"?)'),
         ("Notification", [], "Notification: is an event that Turngate does not fire"),
         ("Stop", CommandHook("true"), "Stop: is of the type CommandHook, expected a list of hooks"),
         ("Stop", {"type": "command"}, "Stop: is a dict, expected a list of hooks"),
         ("Stop", ["make test"], "Stop[0]: is 'make test', expected a hook"),
-        ("Stop", [nothing], "Stop[0]: is of the type function, expected a hook (write CallbackHook(nothing))"),
-        ("PreToolUse", [PromptHook("?")], "PreToolUse[0].type: prompt hooks exist for Stop and SubagentStop only"),
-        ("SessionEnd", [AgentHook("?")], "SessionEnd[0].type: agent hooks exist for Stop and SubagentStop only"),
+        (
+            "Stop",
+            [nothing],
+            "Stop[0]: is of the type function, expected a hook (write CallbackHook(nothing))",
+        ),
+        (
+            "PreToolUse",
+            [PromptHook("?")],
+            "PreToolUse[0].type: prompt hooks exist for Stop and SubagentStop only",
+        ),
+        (
+            "SessionEnd",
+            [AgentHook("?")],
+            "SessionEnd[0].type: agent hooks exist for Stop and SubagentStop only",
+        ),
         (
             "PreToolUse",
             [HookGroup("Bash", [CommandHook("true"), CommandHook("")])],
@@ -175,7 +203,7 @@ def nothing(event: StopEvent) -> None: ...
         ("Stop", [{"hooks": "f"}], "Stop[0].hooks: is 'f', expected a list of hooks"),
         ("Stop", [{"hooks": [], "id": "x"}], "Stop[0].id: is no field of a group of hooks"),
     ],
-)  # fmt: skip
+)
 def test_a_mistake_names_its_event_place_and_field_and_what_was_expected(
     event: str, configs: Any, said: str
 ) -> None:
@@ -221,12 +249,24 @@ def test_every_mistake_is_said_at_once() -> None:
 @pytest.mark.parametrize(
     ("own", "said"),
     [
-        ({"timeout_ms": 10**5000}, "timeout_ms: is a number of more than 60 digits, expected a whole number of milliseconds above 0"),
-        ({"limit": 10**5000}, "limit: is a number of more than 60 digits, expected a whole number, 0 or more"),
-        ({"limit": -(10**5000)}, "limit: is a number of more than 60 digits, expected a whole number, 0 or more"),
-        ({"mode": {1: "gate"}}, 'mode: has a wrong entry 1, expected "gate" or "observe", for all or per event'),
+        (
+            {"timeout_ms": 10**5000},
+            "timeout_ms: is a number of more than 60 digits, expected a whole number of milliseconds above 0",
+        ),
+        (
+            {"limit": 10**5000},
+            "limit: is a number of more than 60 digits, expected a whole number, 0 or more",
+        ),
+        (
+            {"limit": -(10**5000)},
+            "limit: is a number of more than 60 digits, expected a whole number, 0 or more",
+        ),
+        (
+            {"mode": {1: "gate"}},
+            'mode: has a wrong entry 1, expected "gate" or "observe", for all or per event',
+        ),
     ],
-)  # fmt: skip
+)
 def test_an_odd_value_of_the_options_themselves_is_a_mistake_like_any_other(own: Any, said: str) -> None:
     with pytest.raises(InvalidOptions) as raised:
         Options(**own)
@@ -254,13 +294,23 @@ def test_hooks_that_are_no_dict_are_a_mistake() -> None:
         (PromptHookConfig("Done?"), {"type": "prompt", "prompt": "Done?"}),
         (PromptHookConfig("Done?", timeout=0.2), {"type": "prompt", "prompt": "Done?", "timeout": 200}),
         (CallbackHookConfig(nothing), {"type": "callback"}),
-        (AgentHook("Look.", model="x:y", mode="observe"), {"type": "agent", "prompt": "Look.", "model": "x:y", "mode": "observe"}),
+        (
+            AgentHook("Look.", model="x:y", mode="observe"),
+            {"type": "agent", "prompt": "Look.", "model": "x:y", "mode": "observe"},
+        ),
         (
             HttpHook("http://x", headers={"A": "$T"}, allowed_env_vars=("T",), id="post", blocking=True),
-            {"type": "http", "url": "http://x", "headers": {"A": "$T"}, "allowedEnvVars": ["T"], "id": "post", "blocking": True},
+            {
+                "type": "http",
+                "url": "http://x",
+                "headers": {"A": "$T"},
+                "allowedEnvVars": ["T"],
+                "id": "post",
+                "blocking": True,
+            },
         ),
     ],
-)  # fmt: skip
+)
 def test_a_config_goes_to_json_and_comes_back(hook: Any, told: dict[str, Any]) -> None:
     options = Options({"SubagentStop": [hook]})
     written = json.dumps(options.to_json())
@@ -427,30 +477,42 @@ def optional(**fields: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[str, An
 
 hooks = st.one_of(
     st.builds(
-        lambda command, others: CommandHook(command, **others), texts,
-        optional(**fields_of(
-            args=st.none() | st.lists(words), shell=st.sampled_from([None, "sh", "bash"]),
-            env=st.dictionaries(st.sampled_from("AB"), words),
-        )),
+        lambda command, others: CommandHook(command, **others),
+        texts,
+        optional(
+            **fields_of(
+                args=st.none() | st.lists(words),
+                shell=st.sampled_from([None, "sh", "bash"]),
+                env=st.dictionaries(st.sampled_from("AB"), words),
+            )
+        ),
     ),
     st.builds(
-        lambda prompt, others: PromptHook(prompt, **others), texts,
-        optional(**fields_of(
-            model=st.none() | texts, transcript=st.sampled_from([None, "none", "last", "digest", "full"]),
-        )),
+        lambda prompt, others: PromptHook(prompt, **others),
+        texts,
+        optional(
+            **fields_of(
+                model=st.none() | texts,
+                transcript=st.sampled_from([None, "none", "last", "digest", "full"]),
+            )
+        ),
     ),
     st.builds(
-        lambda prompt, others: AgentHook(prompt, **others), texts, optional(**fields_of(model=st.none() | texts))
+        lambda prompt, others: AgentHook(prompt, **others),
+        texts,
+        optional(**fields_of(model=st.none() | texts)),
     ),
     st.builds(
-        lambda path, others: HttpHook(f"https://x/{path}", **others), st.text("ab"),
+        lambda path, others: HttpHook(f"https://x/{path}", **others),
+        st.text("ab"),
         optional(**fields_of(headers=st.dictionaries(texts, words), allowed_env_vars=st.lists(words))),
     ),
     st.builds(
-        lambda function, others: CallbackHook(function, **others), st.sampled_from([nothing, print, len]),
+        lambda function, others: CallbackHook(function, **others),
+        st.sampled_from([nothing, print, len]),
         optional(**fields_of()),
     ),
-)  # fmt: skip
+)
 groups = st.builds(HookGroup, st.sampled_from([None, "", "*", "coder"]), st.lists(hooks, max_size=3))
 
 
@@ -558,12 +620,18 @@ def test_options_add_to_what_the_files_say(project: Path) -> None:
     quiet, loud = Options({"Stop": [CommandHook("b")]}), Options(order="first_block", limit=1, judge="z:z")
     merged = [quiet.settings(base), loud.settings(base)]
     assert [
-        ([rule.hook for rule in each.rules], each.order_of("Stop"), each.order_of("SubagentStop"), each.limit, each.judge)
+        (
+            [rule.hook for rule in each.rules],
+            each.order_of("Stop"),
+            each.order_of("SubagentStop"),
+            each.limit,
+            each.judge,
+        )
         for each in merged
     ] == [
         ([CommandHook("a"), CommandHook("b")], "parallel", "sequential", 5, "x:y"),
         ([CommandHook("a")], "first_block", "first_block", 1, "z:z"),
-    ]  # fmt: skip
+    ]
 
 
 @pytest.mark.req("S2-28", "S2-32")
@@ -898,21 +966,32 @@ def test_both_events_have_the_same_six_fields() -> None:
     child = SubagentStopHookInput(**six, stop_hook_active=True, agent_id="a-1", agent_type="coder")
     assert asdict(stop) == {**six, "hook_event_name": "Stop", "stop_hook_active": True}
     assert asdict(child) == {
-        **six, "hook_event_name": "SubagentStop", "stop_hook_active": True, "agent_id": "a-1", "agent_type": "coder",
-    }  # fmt: skip
+        **six,
+        "hook_event_name": "SubagentStop",
+        "stop_hook_active": True,
+        "agent_id": "a-1",
+        "agent_type": "coder",
+    }
     assert child.event() == StopEvent(
-        session_id="s", transcript_path="/t", cwd="/p", stop_hook_active=True,
+        session_id="s",
+        transcript_path="/t",
+        cwd="/p",
+        stop_hook_active=True,
         subagent=Subagent(id="a-1", type="coder", transcript_path="/t"),
-    )  # fmt: skip
+    )
 
 
 @pytest.mark.req("S2-09")
 def test_the_input_of_a_child_is_of_no_other_event() -> None:
     with pytest.raises(ValueError, match="hook_event_name must be \"SubagentStop\", not 'Stop'"):
         SubagentStopHookInput(
-            session_id="s", transcript_path="", cwd="", permission_mode="", stop_hook_active=False,
+            session_id="s",
+            transcript_path="",
+            cwd="",
+            permission_mode="",
+            stop_hook_active=False,
             hook_event_name="Stop",  # type: ignore[arg-type]
-        )  # fmt: skip
+        )
 
 
 class AsyncObject:

@@ -152,9 +152,18 @@ def test_the_payload_has_its_seven_fields_and_ours(project: Path) -> None:
     result = agent.play()
     told = diary.payload
     assert [field.name for field in fields(told)] == [
-        "session_id", "result", "usage", "turns_count", "tool_calls_count", "duration", "model",
-        "continuations", "ended_by", "partial_usage", "elapsed",
-    ]  # fmt: skip
+        "session_id",
+        "result",
+        "usage",
+        "turns_count",
+        "tool_calls_count",
+        "duration",
+        "model",
+        "continuations",
+        "ended_by",
+        "partial_usage",
+        "elapsed",
+    ]
     assert told == StopPayload(
         session_id="s-1",
         result=result,

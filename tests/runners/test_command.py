@@ -10,10 +10,15 @@ PLAIN = {"PATH": "/bin", "EMPTY": "", "LANG": "C"}
 @pytest.mark.parametrize(
     "bad",
     [
-        {"NUL": "a\0b"}, {"N\0L": "a"}, {"a=b": "c"}, {"": "nameless"}, {"HALF": "\ud800"},
-        {"LONG": "x" * LONGEST}, {"WIDE": "\u00e9" * (LONGEST // 2)},
+        {"NUL": "a\0b"},
+        {"N\0L": "a"},
+        {"a=b": "c"},
+        {"": "nameless"},
+        {"HALF": "\ud800"},
+        {"LONG": "x" * LONGEST},
+        {"WIDE": "\u00e9" * (LONGEST // 2)},
     ],
-)  # fmt: skip
+)
 def test_one_bad_variable_is_left_out_and_the_others_are_passed(bad: dict[str, str]) -> None:
     assert (sanitize_env({**PLAIN, **bad}), sanitize_env({**bad, **PLAIN}), sanitize_env(PLAIN)) == (
         PLAIN,

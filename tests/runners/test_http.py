@@ -206,19 +206,24 @@ ANSWERS: dict[str, tuple[dict[str, Any], Decision]] = {
         Advise("look"),
     ),
     "approve": ({"body": '{"decision": "approve", "reason": "fine"}'}, Allow("fine")),
-    "text": ({"body": "all good", "type": "text/plain"}, Fault("it answered with a text that is no JSON object")),
+    "text": (
+        {"body": "all good", "type": "text/plain"},
+        Fault("it answered with a text that is no JSON object"),
+    ),
     "a list": ({"body": "[]"}, Fault("it answered with a text that is no JSON object")),
     "half of it": (
         {"body": BLOCK[:-2]},
         Fault(
             "it answered with a text that is no JSON object",
             warnings=(
-                ("its output looks like a JSON object but is not valid JSON (line 1, column 33: Unterminated string "
-                "starting at), so it was taken as plain text"),
+                (
+                    "its output looks like a JSON object but is not valid JSON (line 1, column 33: Unterminated string "
+                    "starting at), so it was taken as plain text"
+                ),
             ),
         ),
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.req("S2-10")
@@ -383,9 +388,19 @@ def test_another_redirect_is_a_status_like_others(project: Path, answer: dict[st
 
 @pytest.mark.parametrize(
     "place",
-    ["http://[", "http://127.0.0.1:1:80/", "http://127.0.0.1:99999/", "javascript:alert(1)", "file:///etc/passwd",
-     "http://me:geheim@127.0.0.1/", "http://a%40evil.example/", "/a\t/b", "\\\\evil.example\\x", "/" + "x" * 70_000],
-)  # fmt: skip
+    [
+        "http://[",
+        "http://127.0.0.1:1:80/",
+        "http://127.0.0.1:99999/",
+        "javascript:alert(1)",
+        "file:///etc/passwd",
+        "http://me:geheim@127.0.0.1/",
+        "http://a%40evil.example/",
+        "/a\t/b",
+        "\\\\evil.example\\x",
+        "/" + "x" * 70_000,
+    ],
+)
 def test_a_redirect_to_no_address_is_the_endpoints_mistake(project: Path, place: str) -> None:
     with answering(to(place)) as endpoint:
         report, _ = asked(project, HttpHook(f"{endpoint.url}/a"))
@@ -452,9 +467,24 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("tls") / "both.pem"
     subject = ["-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1"]
     subprocess.run(
-        ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", *subject, "-keyout", path, "-out", f"{path}.crt"],
-        check=True, capture_output=True,
-    )  # fmt: skip
+        [
+            "openssl",
+            "req",
+            "-x509",
+            "-newkey",
+            "rsa:2048",
+            "-nodes",
+            "-days",
+            "2",
+            *subject,
+            "-keyout",
+            path,
+            "-out",
+            f"{path}.crt",
+        ],
+        check=True,
+        capture_output=True,
+    )
     with path.open("a") as both:
         both.write(Path(f"{path}.crt").read_text())
     return path

@@ -75,9 +75,15 @@ class Played:
 
 
 def play(
-    project: Path, judge: list[Any], *hooks: Hook | str, main: list[Any] | None = None, sub: list[Any] | None = None,
-    event: str = "Stop", dialect: Dialect = TURNGATE, **options: Any,
-) -> Played:  # fmt: skip
+    project: Path,
+    judge: list[Any],
+    *hooks: Hook | str,
+    main: list[Any] | None = None,
+    sub: list[Any] | None = None,
+    event: str = "Stop",
+    dialect: Dialect = TURNGATE,
+    **options: Any,
+) -> Played:
     model = ScriptedModel({"main": main or ["answer {n}"], "sub": sub or ["report {n}"], "judge": judge})
     asked = Settings(
         rules=tuple(rule(hook, event) for hook in hooks or (PromptHook(CHECK),)), dialect=dialect
@@ -293,13 +299,30 @@ def test_a_command_has_no_evaluation(project: Path) -> None:
 
 RECORDS = [
     {"type": "user", "message": {"role": "user", "content": "Fix the parser"}},
-    {"type": "assistant", "message": {"role": "assistant", "content": [
-        {"type": "text", "text": "I run the tests"},
-        {"type": "tool_use", "id": "t1", "name": "Bash", "input": {"command": "make test"}}]}},
-    {"type": "user", "message": {"role": "user", "content": [
-        {"type": "tool_result", "tool_use_id": "t1", "content": "2 failed", "is_error": True}]}},
-    {"type": "assistant", "message": {"role": "assistant", "content": [{"type": "text", "text": "All done."}]}},
-]  # fmt: skip
+    {
+        "type": "assistant",
+        "message": {
+            "role": "assistant",
+            "content": [
+                {"type": "text", "text": "I run the tests"},
+                {"type": "tool_use", "id": "t1", "name": "Bash", "input": {"command": "make test"}},
+            ],
+        },
+    },
+    {
+        "type": "user",
+        "message": {
+            "role": "user",
+            "content": [
+                {"type": "tool_result", "tool_use_id": "t1", "content": "2 failed", "is_error": True}
+            ],
+        },
+    },
+    {
+        "type": "assistant",
+        "message": {"role": "assistant", "content": [{"type": "text", "text": "All done."}]},
+    },
+]
 
 LAST = "All done."
 DIGEST = """\
@@ -517,8 +540,13 @@ asyncio.run(run())
 """
     root = ROOT
     done = subprocess.run(
-        [sys.executable, "-c", code, str(project)], cwd=root, capture_output=True, text=True, timeout=15, check=False
-    )  # fmt: skip
+        [sys.executable, "-c", code, str(project)],
+        cwd=root,
+        capture_output=True,
+        text=True,
+        timeout=15,
+        check=False,
+    )
     assert (done.returncode, done.stdout, done.stderr) == (0, "['timeout']\n", "")
 
 
@@ -698,15 +726,25 @@ def replaced(name: str) -> Model:
         ({"named": "small", "session": "mistral:large"}, "mistral:small"),
         ({"named": None, "session": "scripted:/x.json"}, "scripted:/x.json"),
         ({"named": "haiku", "session": "scripted:/x.json"}, "scripted:/x.json"),
-        ({"named": None, "ANTHROPIC_SMALL_FAST_MODEL": "tiny", "ANTHROPIC_DEFAULT_HAIKU_MODEL": "h"}, "anthropic:tiny"),
+        (
+            {"named": None, "ANTHROPIC_SMALL_FAST_MODEL": "tiny", "ANTHROPIC_DEFAULT_HAIKU_MODEL": "h"},
+            "anthropic:tiny",
+        ),
         ({"named": None, "ANTHROPIC_DEFAULT_HAIKU_MODEL": "h"}, "anthropic:h"),
         ({"named": None, "ANTHROPIC_BASE_URL": "http://gateway"}, "anthropic:claude-sonnet-5-5"),
         ({"named": None, "session": None, "OPENAI_API_KEY": "k"}, "openai:gpt-6-luna"),
         ({"named": "haiku", "session": None, "ANTHROPIC_API_KEY": "k"}, "anthropic:haiku"),
-        ({"named": None, "session": None, "ANTHROPIC_API_KEY": "k", "ANTHROPIC_BASE_URL": "http://gateway"},
-         "anthropic:claude-sonnet-5-5"),
+        (
+            {
+                "named": None,
+                "session": None,
+                "ANTHROPIC_API_KEY": "k",
+                "ANTHROPIC_BASE_URL": "http://gateway",
+            },
+            "anthropic:claude-sonnet-5-5",
+        ),
     ],
-)  # fmt: skip
+)
 def test_the_hooks_model_comes_before_the_settings_and_a_small_one_before_the_sessions(
     given: dict[str, Any], name: str
 ) -> None:
@@ -778,8 +816,11 @@ def test_a_judge_of_the_other_provider_is_held_to_the_schema_strictly(
         run = asyncio.run(judged_live(project, "openai:gpt-6-luna"))
     (body,) = server.requests
     assert body["text"]["format"] == {
-        "type": "json_schema", "name": "judgement", "schema": {**SCHEMA}, "strict": True,
-    }  # fmt: skip
+        "type": "json_schema",
+        "name": "judgement",
+        "schema": {**SCHEMA},
+        "strict": True,
+    }
     assert (body["instructions"], "tools" in body, run.decision) == (
         INSTRUCTIONS,
         False,
@@ -853,8 +894,12 @@ def test_fire_asks_the_judge_of_the_settings(project: Path, capfd: pytest.Captur
 @pytest.mark.req("C-24")
 @pytest.mark.parametrize(("strict", "code"), [([], 0), (["--strict"], 13)])
 def test_fire_without_a_judge_says_that_the_hook_is_unavailable(
-    strict: list[str], code: int, project: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:  # fmt: skip
+    strict: list[str],
+    code: int,
+    project: Path,
+    capfd: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     for name in ("ANTHROPIC_API_KEY", "OPENAI_API_KEY"):
         monkeypatch.delenv(name, raising=False)
     configure(project, None)
@@ -887,9 +932,13 @@ def test_a_call_from_python_asks_agent_hooks_as_well(project: Path) -> None:
 
 def stop_input(project: Path) -> StopHookInput:
     return StopHookInput(
-        session_id="s", transcript_path="/t", cwd=str(project), permission_mode="default",
-        hook_event_name="Stop", stop_hook_active=False,
-    )  # fmt: skip
+        session_id="s",
+        transcript_path="/t",
+        cwd=str(project),
+        permission_mode="default",
+        hook_event_name="Stop",
+        stop_hook_active=False,
+    )
 
 
 # A hook that starts an agent

@@ -31,8 +31,13 @@ def command(project: Path, *words: str, replies: tuple[Any, ...]) -> str:
 
 def shell(line: str, said: str = "") -> tuple[int, str, str]:
     done = subprocess.run(
-        ["bash", "-c", f"set -o pipefail; {line}"], input=said, capture_output=True, text=True, check=False, timeout=60,
-    )  # fmt: skip
+        ["bash", "-c", f"set -o pipefail; {line}"],
+        input=said,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
     return done.returncode, done.stdout, done.stderr
 
 
@@ -91,8 +96,10 @@ def test_words_of_the_first_hook_that_do_not_fit_leave_a_conversation(project: P
 def test_a_summary_that_does_not_fit_leaves_the_conversation_as_it_was(project: Path, state: Path) -> None:
     answers = ("one", "a summary " * 300)
     assert in_little_room(project, said="hi\n/compact\n", replies=answers) == (
-        0, "one\n", f"! {FULL}\n",
-    )  # fmt: skip
+        0,
+        "one\n",
+        f"! {FULL}\n",
+    )
     assert kept(state) == ["hi", "agent: one"]
 
 
@@ -127,8 +134,11 @@ def conversing(project: Path, said: str) -> Iterator[subprocess.Popen[str]]:
     """A conversation through a pipe that stays open."""
     process = subprocess.Popen(
         command(project, replies=("done",)).split(),
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
     try:
         assert process.stdin is not None
         process.stdin.write(said)

@@ -438,8 +438,11 @@ def test_a_message_is_answered_although_one_that_waited_before_it_is_refused(pro
 
     first, second = asyncio.run(play())
     assert (first, second.outcome, second.result, second.notices) == (
-        "interrupted", "completed", "two", ("a hook refused the prompt: no",),
-    )  # fmt: skip
+        "interrupted",
+        "completed",
+        "two",
+        ("a hook refused the prompt: no",),
+    )
     assert said(agent.session) == ["first", "second", "agent: two"]
 
 
@@ -590,9 +593,13 @@ def in_its_own_process(play: Callable[[Path], Awaitable[Any]], project: Path) ->
     )
     path = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
     done = subprocess.run(
-        [sys.executable, "-c", code, str(project)], env={**os.environ, "PYTHONPATH": path},
-        capture_output=True, text=True, check=False, timeout=60,
-    )  # fmt: skip
+        [sys.executable, "-c", code, str(project)],
+        env={**os.environ, "PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
     assert (done.returncode, done.stderr) == (0, "")
     return json.loads(done.stdout)
 
@@ -612,8 +619,12 @@ def test_what_follows_half_a_line_is_not_glued_to_it(project: Path) -> None:
     conversation = ["a", "agent: one", "b", "c", "agent: three"]
     why = f"the conversation can not be written down: {FULL}"
     assert in_its_own_process(half_a_line, project) == [
-        "error", why, "completed", conversation, conversation,
-    ]  # fmt: skip
+        "error",
+        why,
+        "completed",
+        conversation,
+        conversation,
+    ]
 
 
 async def no_room_for_a_result(project: Path) -> Any:

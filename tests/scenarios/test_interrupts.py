@@ -71,23 +71,43 @@ LOST = "no result: the turn was ended (interrupt) while this was to run or ran"
 PHASES = [
     Phase("the model streams", [FOR_MINUTES], KEEP, TextDelta, 1, [("user", "first")]),
     Phase(
-        "a tool runs", [TOOL], KEEP, ToolStarted, 1,
-        [("user", "first"), ("assistant", "I look."), ("call", "Bash"), ("result", LOST)], runs=True,
+        "a tool runs",
+        [TOOL],
+        KEEP,
+        ToolStarted,
+        1,
+        [("user", "first"), ("assistant", "I look."), ("call", "Bash"), ("result", LOST)],
+        runs=True,
     ),
     Phase(
-        "a stop hook runs", ["done"], STUBBORN, HookStarted, 1,
-        [("user", "first"), ("assistant", "done")], runs=True,
+        "a stop hook runs",
+        ["done"],
+        STUBBORN,
+        HookStarted,
+        1,
+        [("user", "first"), ("assistant", "done")],
+        runs=True,
     ),
     Phase(
-        "a continuation is answered", ["done", NEVER], REFUSE, Continuation, 2,
-        [("user", "first"), ("assistant", "done"), ("user", TOLD)], continuations=1,
+        "a continuation is answered",
+        ["done", NEVER],
+        REFUSE,
+        Continuation,
+        2,
+        [("user", "first"), ("assistant", "done"), ("user", TOLD)],
+        continuations=1,
     ),
-]  # fmt: skip
+]
 
 QUEUED = Phase(
-    "a continuation is queued", ["done"], REFUSE, Continuation, 1,
-    [("user", "first"), ("assistant", "done")], continuations=1,
-)  # fmt: skip
+    "a continuation is queued",
+    ["done"],
+    REFUSE,
+    Continuation,
+    1,
+    [("user", "first"), ("assistant", "done")],
+    continuations=1,
+)
 
 
 @pytest.fixture(autouse=True)
@@ -166,12 +186,18 @@ def test_an_interrupt_from_python_leaves_a_session_that_can_be_used_again(
 
     result, late, again = asyncio.run(asyncio.wait_for(play(), PATIENCE))
     assert (result.outcome, result.ended_by, result.continuations, late) == (
-        "interrupted", "interrupt", phase.continuations, [],
-    )  # fmt: skip
+        "interrupted",
+        "interrupt",
+        phase.continuations,
+        [],
+    )
     assert left(project, phase) == []
     assert (again.outcome, again.result, again.continuations, again.model_requests) == (
-        "completed", "used again", 0, 1,
-    )  # fmt: skip
+        "completed",
+        "used again",
+        0,
+        1,
+    )
     assert (len(server.requests), conversation(server.requests[-1])) == (
         phase.requests + 1,
         [*phase.kept, ("user", "second")],
@@ -184,9 +210,11 @@ def test_the_provider_is_hung_up_on_when_its_answer_is_interrupted(
 ) -> None:
     server = model(PHASES[0])
     session = Session(
-        str(project), LiveModel(MODEL), Settings(),
+        str(project),
+        LiveModel(MODEL),
+        Settings(),
         on_event=lambda event: session.interrupt() if isinstance(event, TextDelta) else None,
-    )  # fmt: skip
+    )
 
     async def scene() -> TurnResult:
         async with session:
@@ -250,8 +278,12 @@ def test_a_signal_ends_the_command_and_the_session_goes_on_with_the_next_one(
     (project / "released").touch()
     result = json.loads(out)
     assert (process.returncode, err, result["outcome"], result["ended_by"], result["continuations"]) == (
-        130, "", "interrupted", "interrupt", phase.continuations,
-    )  # fmt: skip
+        130,
+        "",
+        "interrupted",
+        "interrupt",
+        phase.continuations,
+    )
     assert (result["model_requests"], len(server.requests)) == (phase.requests, phase.requests)
     assert left(project, phase) == []
     again = warm.run(live.words(project, "second", "--no-hooks"), timeout=PATIENCE)
@@ -286,8 +318,12 @@ def test_a_signal_right_after_a_refusal_lets_nothing_go_on(
         1,
     )
     assert [event["type"] for event in told] == [
-        "text_delta", "stream_end", "hook_started", "hook_finished", "continuation",
-    ]  # fmt: skip
+        "text_delta",
+        "stream_end",
+        "hook_started",
+        "hook_finished",
+        "continuation",
+    ]
     assert len(server.requests) <= 2
 
 

@@ -79,9 +79,21 @@ def test_any_file_can_be_loaded(tmp_path_factory: pytest.TempPathFactory, value:
 # What a command says
 
 ANSWER = [
-    "decision", "reason", "continue", "stopReason", "suppressOutput", "systemMessage", "hookSpecificOutput",
-    "hookEventName", "additionalContext", "permissionDecision", "permissionDecisionReason", "behavior", "message", "async",
-]  # fmt: skip
+    "decision",
+    "reason",
+    "continue",
+    "stopReason",
+    "suppressOutput",
+    "systemMessage",
+    "hookSpecificOutput",
+    "hookEventName",
+    "additionalContext",
+    "permissionDecision",
+    "permissionDecisionReason",
+    "behavior",
+    "message",
+    "async",
+]
 SAID = [
     "block",
     "deny",
@@ -138,9 +150,12 @@ reports = st.builds(
     lambda code, out, err, held, cut: Exited(
         code, out.decode("utf-8", "replace"), err.decode("utf-8", "replace"), held=held, cut=cut
     ),
-    codes, printed, st.binary(max_size=20) | st.sampled_from([b"", b"\n", b"fix it\n"]),
-    st.sampled_from([False, False, True]), st.sampled_from([False, False, False, True]),
-)  # fmt: skip
+    codes,
+    printed,
+    st.binary(max_size=20) | st.sampled_from([b"", b"\n", b"fix it\n"]),
+    st.sampled_from([False, False, True]),
+    st.sampled_from([False, False, False, True]),
+)
 events = st.sampled_from(["Stop", "SubagentStop"])
 
 
@@ -354,8 +369,11 @@ def test_a_hook_that_asks_for_more_never_gets_above_the_hard_limit(
 @given(
     refused=st.lists(refusals, min_size=31, max_size=31),
     between=st.lists(st.booleans(), min_size=31, max_size=31),
-    limit=limits, hard=limits, wanted=st.integers(0, 100), dialect=st.sampled_from([TURNGATE, MUX]),
-)  # fmt: skip
+    limit=limits,
+    hard=limits,
+    wanted=st.integers(0, 100),
+    dialect=st.sampled_from([TURNGATE, MUX]),
+)
 @some
 def test_a_turn_that_is_always_refused_ends_one_refusal_after_the_hard_limit_at_the_latest(
     refused: list[Verdict],
@@ -428,9 +446,11 @@ def test_output_keeps_its_head_and_its_tail_in_whatever_pieces_it_comes(
 
 
 @given(
-    limit=st.integers(300, 2_000), more=st.integers(1, 100_000), letters=st.text(min_size=1, max_size=9),
+    limit=st.integers(300, 2_000),
+    more=st.integers(1, 100_000),
+    letters=st.text(min_size=1, max_size=9),
     whole=st.none() | st.text(min_size=1, max_size=150),
-)  # fmt: skip
+)
 @many
 def test_a_text_that_was_cut_in_the_middle_is_never_longer_than_allowed(
     limit: int, more: int, letters: str, whole: str | None

@@ -99,8 +99,12 @@ def test_a_turn_that_was_continued_twice_has_one_continuation_left_after_a_kill(
         [*whole, ("assistant", "four"), told(3)],
     ]
     assert (code, result["outcome"], result["ended_by"], result["result"], result["continuations"]) == (
-        10, "capped", "capped", "five", 3,
-    )  # fmt: skip
+        10,
+        "capped",
+        "capped",
+        "five",
+        3,
+    )
     assert flags(project) == [(False, 0), (True, 1), (True, 2), (True, 3)]
 
 
@@ -129,11 +133,17 @@ def test_however_often_a_turn_is_killed_its_count_only_grows(
     assert (code, result["ended_by"], result["result"], result["continuations"]) == (10, "capped", "four", 3)
     assert (len(server.requests), flags(project)) == (7, [(False, 0), (True, 1), (True, 2), (True, 3)])
     assert conversation(server.requests[-1]) == [
-        ("user", "life 1"), ("assistant", "one"), told(1),
-        ("user", "life 2"), ("assistant", "two"), told(2),
-        ("user", "life 3"), ("assistant", "three"), told(3),
+        ("user", "life 1"),
+        ("assistant", "one"),
+        told(1),
+        ("user", "life 2"),
+        ("assistant", "two"),
+        told(2),
+        ("user", "life 3"),
+        ("assistant", "three"),
+        told(3),
         ("user", "go on"),
-    ]  # fmt: skip
+    ]
 
 
 @pytest.mark.req("S0-80", "C-16")
@@ -167,8 +177,10 @@ def test_half_an_answer_that_a_kill_cut_off_is_forgotten(
         process.wait(PATIENCE)
     code, result = resumed(project)
     assert (code, result["result"], conversation(server.requests[-1])) == (
-        0, "whole", [("user", "build it"), ("user", "go on")],
-    )  # fmt: skip
+        0,
+        "whole",
+        [("user", "build it"), ("user", "go on")],
+    )
 
 
 @pytest.mark.req("S0-80")
@@ -184,8 +196,12 @@ def test_a_tool_that_ran_at_the_kill_has_a_result_that_says_so(
     code, result = resumed(project)
     assert (code, result["result"], result["tool_calls"]) == (0, "It is gone.", 0)
     assert conversation(server.requests[-1]) == [
-        ("user", "build it"), ("assistant", "I look."), ("call", "Bash"), ("result", LOST), ("user", "go on"),
-    ]  # fmt: skip
+        ("user", "build it"),
+        ("assistant", "I look."),
+        ("call", "Bash"),
+        ("result", LOST),
+        ("user", "go on"),
+    ]
     [result_block] = [
         block
         for m in server.requests[-1]["messages"]
@@ -208,9 +224,14 @@ def test_a_tool_in_the_middle_of_a_continuation_is_answered_and_the_count_is_kep
         process.wait(PATIENCE)
     code, result = resumed(project, "--limit", "2")
     whole = [
-        ("user", "build it"), ("assistant", "one"), told(1), ("assistant", "I look."), ("call", "Bash"),
-        ("result", LOST), ("user", "go on"),
-    ]  # fmt: skip
+        ("user", "build it"),
+        ("assistant", "one"),
+        told(1),
+        ("assistant", "I look."),
+        ("call", "Bash"),
+        ("result", LOST),
+        ("user", "go on"),
+    ]
     assert [conversation(body) for body in server.requests[2:]] == [
         whole,
         [*whole, ("assistant", "three"), told(2)],
@@ -246,7 +267,12 @@ def test_the_transcript_of_a_killed_turn_is_one_chain_that_says_the_count(
     said = [record for record in kept if "message" in record]
     assert [record["parentUuid"] for record in said] == [None, *(record["uuid"] for record in said[:-1])]
     assert [(record["type"], record.get("continuation")) for record in said] == [
-        ("user", None), ("assistant", None), ("user", 1), ("assistant", None), ("user", 2),
-        ("user", 2), ("assistant", None),
-    ]  # fmt: skip
+        ("user", None),
+        ("assistant", None),
+        ("user", 1),
+        ("assistant", None),
+        ("user", 2),
+        ("user", 2),
+        ("assistant", None),
+    ]
     assert [record["ended_by"] for record in kept if record["type"] == "turn_end"] == ["allowed"]

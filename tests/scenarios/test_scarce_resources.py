@@ -108,9 +108,13 @@ def no_threads(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_without_a_thread_our_own_work_is_done_in_the_loop(project: Path, state: Path) -> None:
     write_settings(project, "turngate", stop_hooks(f"echo {'x' * 40}; seq 100000 >&2; exit 2"))
     told = StopHookInput(
-        session_id="s", transcript_path="", cwd=str(project), permission_mode="default",
-        hook_event_name="Stop", stop_hook_active=False,
-    )  # fmt: skip
+        session_id="s",
+        transcript_path="",
+        cwd=str(project),
+        permission_mode="default",
+        hook_event_name="Stop",
+        stop_hook_active=False,
+    )
     result = asyncio.run(run_stop_hooks(LocalShell(), str(project), told))
     assert result == StopHooksResult(False, result.continue_reason, [])
     assert "the whole text is in" in (result.continue_reason or "")

@@ -116,8 +116,12 @@ def test_a_child_is_sent_back_while_the_linter_finds_errors(project: Path) -> No
     scene = guarded(project, "000_lint_check.sh", "done", repair, "repaired")
     scene.play()
     assert scene.heard("sub") == [
-        PROMPT, "agent: done", "Fix lint errors before stopping", "agent: Bash", "tool: (no output)",
-    ]  # fmt: skip
+        PROMPT,
+        "agent: done",
+        "Fix lint errors before stopping",
+        "agent: Bash",
+        "tool: (no output)",
+    ]
     assert handed(scene) == "tool: repaired"
 
 
@@ -129,9 +133,12 @@ def test_a_child_is_reminded_of_its_uncommitted_changes(project: Path) -> None:
     scene = guarded(project, "000_commit_reminder.sh", "done", commit, "committed")
     scene.play()
     assert scene.heard("sub") == [
-        PROMPT, "agent: done", "You have uncommitted changes. Please commit or stash.", "agent: Bash",
+        PROMPT,
+        "agent: done",
+        "You have uncommitted changes. Please commit or stash.",
+        "agent: Bash",
         "tool: (no output)",
-    ]  # fmt: skip
+    ]
     assert handed(scene) == "tool: committed"
 
 
@@ -172,8 +179,13 @@ def test_a_hook_is_told_the_task_and_its_own_transcript_and_the_default_mode(
     [run] = scene.registered
     [told] = seen(project)
     assert list(told)[:6] == [
-        "session_id", "transcript_path", "cwd", "permission_mode", "hook_event_name", "stop_hook_active",
-    ]  # fmt: skip
+        "session_id",
+        "transcript_path",
+        "cwd",
+        "permission_mode",
+        "hook_event_name",
+        "stop_hook_active",
+    ]
     varies = {key: told.pop(key) for key in ("prompt_id", "duration_ms", "usage")}
     assert told == {
         "session_id": run.agent_id,

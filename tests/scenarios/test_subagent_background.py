@@ -83,9 +83,14 @@ def test_the_gates_are_not_asked_while_children_work_and_are_asked_afterwards(pr
 def test_in_claude_codes_manner_the_gates_are_asked_and_told_who_works(project: Path) -> None:
     gate = f"{KEEP}; touch go"
     scene = parent(
-        project, bash(UNTIL), "counted", main=[task(), "waiting", "home"], allow=["Bash"], rules=[rule(gate)],
+        project,
+        bash(UNTIL),
+        "counted",
+        main=[task(), "waiting", "home"],
+        allow=["Bash"],
+        rules=[rule(gate)],
         dialect=CLAUDE,
-    )  # fmt: skip
+    )
     scene.play()
     [run] = scene.registered
     told = seen(project, "last_assistant_message", "background_tasks")
@@ -96,9 +101,13 @@ def test_in_claude_codes_manner_the_gates_are_asked_and_told_who_works(project: 
 @pytest.mark.req("X-17")
 def test_a_child_that_never_ends_does_not_hold_its_parent_for_ever(project: Path) -> None:
     scene = parent(
-        project, bash(hang()), main=[BACK, "waiting", "home"], allow=["Bash"], rules=[rule(KEEP)],
+        project,
+        bash(hang()),
+        main=[BACK, "waiting", "home"],
+        allow=["Bash"],
+        rules=[rule(KEEP)],
         children=SubagentLimits(wait=0.2),
-    )  # fmt: skip
+    )
     result = scene.play()
     assert (result.result, result.outcome) == ("waiting", "completed")
     assert "children in the background are not waited for any longer" in scene.notices
@@ -134,9 +143,15 @@ def test_several_reports_come_each_once(project: Path) -> None:
 def test_a_reset_ends_children_with_its_reason_and_nobody_is_asked_or_told_a_result(project: Path) -> None:
     gate = Gate(sent_back("on"))
     scene = parent(
-        project, bash(hang()), "late", main=[BACK, "waiting", "new"], gate=gate, allow=["Bash"],
-        children=SubagentLimits(wait=0.2), rules=[rule(KEEP, "SubagentStop")],
-    )  # fmt: skip
+        project,
+        bash(hang()),
+        "late",
+        main=[BACK, "waiting", "new"],
+        gate=gate,
+        allow=["Bash"],
+        children=SubagentLimits(wait=0.2),
+        rules=[rule(KEEP, "SubagentStop")],
+    )
 
     async def reset() -> None:
         async with scene.session:
@@ -156,9 +171,13 @@ def test_a_reset_ends_children_with_its_reason_and_nobody_is_asked_or_told_a_res
 @pytest.mark.req("S4-43")
 def test_what_a_child_of_the_old_conversation_reported_does_not_reach_the_new_one(project: Path) -> None:
     scene = parent(
-        project, bash(UNTIL), "of the old one", main=[BACK, "waiting", "new"], allow=["Bash"],
+        project,
+        bash(UNTIL),
+        "of the old one",
+        main=[BACK, "waiting", "new"],
+        allow=["Bash"],
         children=SubagentLimits(wait=0.2),
-    )  # fmt: skip
+    )
 
     async def reset() -> None:
         async with scene.session:
@@ -174,9 +193,13 @@ def test_what_a_child_of_the_old_conversation_reported_does_not_reach_the_new_on
 
 def test_what_was_reported_between_two_turns_comes_with_the_next_one(project: Path) -> None:
     scene = parent(
-        project, bash(UNTIL), "counted", main=[BACK, "waiting", "thanks", "hello"], allow=["Bash"],
+        project,
+        bash(UNTIL),
+        "counted",
+        main=[BACK, "waiting", "thanks", "hello"],
+        allow=["Bash"],
         children=SubagentLimits(wait=0.2),
-    )  # fmt: skip
+    )
 
     async def later() -> None:
         async with scene.session:

@@ -34,8 +34,12 @@ def chaos(*options: str) -> Any:
 def said_by(module: str, *options: str) -> Any:
     done = subprocess.run(
         [sys.executable, "-m", module, *options],
-        cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE, check=False,
-    )  # fmt: skip
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+    )
     assert done.stderr == ""
     return json.loads(done.stdout)
 
@@ -44,8 +48,12 @@ def all_went_well(found: dict[str, Any], runs: int) -> Figures:
     """Everything that must be so, and nothing of what depends on the moment."""
     figures = Figures(**found)
     assert figures == Figures(
-        runs=runs, announced_once=runs, kills=figures.kills, recoveries=figures.recoveries, seconds=figures.seconds
-    )  # fmt: skip
+        runs=runs,
+        announced_once=runs,
+        kills=figures.kills,
+        recoveries=figures.recoveries,
+        seconds=figures.seconds,
+    )
     return figures
 
 
@@ -76,9 +84,10 @@ def named_steps(path: Path) -> set[str]:
     return {
         argument.value
         for call in calls
-        if isinstance(argument := call.args[0], ast.Constant) and isinstance(argument.value, str)
+        if isinstance(argument := call.args[0], ast.Constant)
+        and isinstance(argument.value, str)
         and getattr(call.func, "attr", getattr(call.func, "id", "")) in ("step", "_to")
-    }  # fmt: skip
+    }
 
 
 def test_somebody_is_killed_at_every_step_that_the_code_names() -> None:
@@ -99,12 +108,25 @@ def test_children_that_are_sent_back_come_to_every_step_but_those_of_trouble(tmp
 
 DIED, FINE = -signal.SIGKILL, 0
 OK = Found(
-    exits=[DIED, FINE, FINE], runs=[["done", "ok", "complete"]], announced=[1], stops=[["ok"]], ends=[["ok"]],
-    keys=[1], shown=[1], lost=[0], waiting=0,
-)  # fmt: skip
+    exits=[DIED, FINE, FINE],
+    runs=[["done", "ok", "complete"]],
+    announced=[1],
+    stops=[["ok"]],
+    ends=[["ok"]],
+    keys=[1],
+    shown=[1],
+    lost=[0],
+    waiting=0,
+)
 KILLED = replace(
-    OK, runs=[["done", "killed", "killed"]], announced=[0], stops=[["killed"]], ends=[["killed"]], keys=[0], shown=[0]
-)  # fmt: skip
+    OK,
+    runs=[["done", "killed", "killed"]],
+    announced=[0],
+    stops=[["killed"]],
+    ends=[["killed"]],
+    keys=[0],
+    shown=[0],
+)
 
 
 def both(one: Found, two: Found) -> Found:
@@ -216,8 +238,13 @@ def test_a_run_whose_owners_die_in_quick_succession_is_given_up_and_its_parent_i
     [run] = lasts(place)
     why = "it was lost: whoever ran it died 3 times"
     assert (run.state, run.outcome, run.reason, run.error, run.recoveries, run.rapid) == (
-        "done", "error", "lost", why, 3, 3,
-    )  # fmt: skip
+        "done",
+        "error",
+        "lost",
+        why,
+        3,
+        3,
+    )
     assert reports(place) == [announcement(run)]
     assert why in announcement(run)
 
@@ -243,9 +270,18 @@ def test_a_run_is_taken_over_three_times_and_then_given_up_however_long_it_took(
 def test_a_child_that_is_given_up_is_told_to_the_user_and_to_plugins_once(project: Path, state: Path) -> None:
     registry = Registry(str(state))
     lost = Run(
-        id="r", chain="r", agent_id="a", agent_type="general-purpose", label="look", parent="s", background=True,
-        owner="dead", recoveries=3, launch={"project": str(project)}, created=5.0,
-    )  # fmt: skip
+        id="r",
+        chain="r",
+        agent_id="a",
+        agent_type="general-purpose",
+        label="look",
+        parent="s",
+        background=True,
+        owner="dead",
+        recoveries=3,
+        launch={"project": str(project)},
+        created=5.0,
+    )
     registry.register(lost, may_run=True, most=8)
     registry.close()
     (state / "owners").mkdir()
@@ -281,8 +317,12 @@ def announcing(
 
     monkeypatch.setattr("random.uniform", at_once)
     scene = parent(
-        project, "done", main=[task(run_in_background=True), "home"], announcer=announcer, children=SubagentLimits(**limits)
-    )  # fmt: skip
+        project,
+        "done",
+        main=[task(run_in_background=True), "home"],
+        announcer=announcer,
+        children=SubagentLimits(**limits),
+    )
     scene.play()
     return scene, told, pauses
 
@@ -316,8 +356,13 @@ def test_an_announcement_that_always_fails_is_given_up_after_five_tries_and_the_
     run = row(state)
     why = "its result could not be announced: ConnectionError: nobody listens"
     assert (run.state, run.attempts, run.error, run.result, len(told), len(pauses)) == (
-        "given_up", 5, why, "done", 5, 4,
-    )  # fmt: skip
+        "given_up",
+        5,
+        why,
+        "done",
+        5,
+        4,
+    )
     notice = f"the child general-purpose has finished, but {why}; `turngate runs show {run.id[:8]}` has it"
     assert (scene.notices, len(scene.ended), len(scene.stops)) == ([notice], 1, 1)
     assert [said for said in scene.spoken() if said.get("key") == run.chain] == []

@@ -51,16 +51,23 @@ def test_a_child_that_is_killed_while_it_works_is_not_asked_about_and_its_end_is
     assert scene.endings == [
         (
             SubagentEndedEvent(
-                run_id=run.id, child_session_key=run.agent_id, requester_session_key=scene.session.id,
-                agent_id=run.agent_id, agent_type="general-purpose", outcome="killed", reason="enough",
+                run_id=run.id,
+                child_session_key=run.agent_id,
+                requester_session_key=scene.session.id,
+                agent_id=run.agent_id,
+                agent_type="general-purpose",
+                outcome="killed",
+                reason="enough",
                 transcript_path=run.transcript,
             ),
             SubagentStoppingContext(
-                agent_id=run.agent_id, run_id=run.id, child_session_key=run.agent_id,
+                agent_id=run.agent_id,
+                run_id=run.id,
+                child_session_key=run.agent_id,
                 requester_session_key=scene.session.id,
             ),
         )
-    ]  # fmt: skip
+    ]
     assert [(stop.outcome, stop.agent_id) for stop in scene.stops] == [("killed", run.agent_id)]
     assert scene.heard("main")[-1] == "tool: The subagent was ended: enough."
 
@@ -318,8 +325,18 @@ def test_a_steer_by_hand_ends_what_runs_asks_no_hook_and_does_not_count(project:
     assert scene.heard("sub")[-1] == "leave that"
     restart = ["aborted", "cleared", "settled", "sent", "replaced"]  # the mark was made by whoever steers
     assert scene.names == [
-        "registered", *restart, "worked", "ended", "judging", "judged", "final", "observed", "announced", "told", "done",
-    ]  # fmt: skip
+        "registered",
+        *restart,
+        "worked",
+        "ended",
+        "judging",
+        "judged",
+        "final",
+        "observed",
+        "announced",
+        "told",
+        "done",
+    ]
     assert (told(scene), scene.heard("main")[-1]) == (ENDED_ONCE, "tool: left")
 
 

@@ -34,9 +34,11 @@ def test_three_kinds_work_side_by_side_and_a_hook_for_one_kind_knows_which_child
 ) -> None:
     kinds = ("general-purpose", "Explore", "general-purpose")
     scene = parent(
-        project, "found", main=[tasks(*({"subagent_type": kind} for kind in kinds)), "home"],
+        project,
+        "found",
+        main=[tasks(*({"subagent_type": kind} for kind in kinds)), "home"],
         rules=[rule(KEEP, "SubagentStop", matcher="Explore")],
-    )  # fmt: skip
+    )
     scene.play()
     [told] = seen(project)
     [child] = [run for run in scene.registered if run.agent_type == "Explore"]
@@ -52,9 +54,13 @@ def test_a_controller_of_children_and_a_verifier_at_stop_share_the_project(proje
     )
     verifier = "[ $(wc -l < stages) -ge 3 ] || { echo one stage is missing >&2; exit 2; }"
     scene = parent(
-        project, "one", "one again", "two", main=[task("stage 1"), "done?", task("stage 2"), "done"],
+        project,
+        "one",
+        "one again",
+        "two",
+        main=[task("stage 1"), "done?", task("stage 2"), "done"],
         rules=[rule(controller, "SubagentStop"), rule(verifier)],
-    )  # fmt: skip
+    )
     result = scene.play()
     assert (result.outcome, result.continuations, result.result) == ("completed", 1, "done")
     assert [run.prompt for run in scene.registered] == ["stage 1", "stage 2"]
@@ -131,9 +137,13 @@ def test_what_a_process_that_was_killed_left_goes_on_is_said_and_reaches_its_par
 @pytest.mark.req("U-06")
 def test_a_child_that_is_ended_at_its_limit_still_reports_what_it_had(project: Path) -> None:
     scene = parent(
-        project, {**bash("true"), "text": "half of it"}, {"text": "never", "delay": 60}, main=[BACK, "waiting", "home"],
-        allow=["Bash"], children=SubagentLimits(seconds=0.5),
-    )  # fmt: skip
+        project,
+        {**bash("true"), "text": "half of it"},
+        {"text": "never", "delay": 60},
+        main=[BACK, "waiting", "home"],
+        allow=["Bash"],
+        children=SubagentLimits(seconds=0.5),
+    )
     scene.play()
     said = scene.heard("main")[-1]
     assert "was ended at its time limit (it took longer than 0.5 s)" in said
@@ -153,8 +163,12 @@ def test_a_stop_hook_is_told_which_children_work_in_the_background(project: Path
     scene.play()
     [agent] = [run.agent_id for run in scene.registered]
     running = {
-        "id": agent, "type": "subagent", "status": "running", "description": "count", "agent_type": "general-purpose",
-    }  # fmt: skip
+        "id": agent,
+        "type": "subagent",
+        "status": "running",
+        "description": "count",
+        "agent_type": "general-purpose",
+    }
     assert seen(project, "background_tasks") == [[running], []]
 
 

@@ -79,8 +79,12 @@ def test_the_settings_of_the_project_hold_a_child(project: Path) -> None:
     scene = parent(project, "answer {n}", files=True)
     scene.play()
     assert scene.heard("sub") == [
-        PROMPT, "agent: answer 1", "count again", "agent: answer 2", "count again",
-    ]  # fmt: skip
+        PROMPT,
+        "agent: answer 1",
+        "count again",
+        "agent: answer 2",
+        "count again",
+    ]
     assert handed(scene) == "tool: answer 3"
 
 
@@ -129,8 +133,13 @@ def test_whose_session_and_transcript_a_hook_is_told_goes_by_the_dialect(
     }[dialect.name]
     [told] = seen(project)
     names = (
-        "session_id", "transcript_path", "agent_id", "agent_transcript_path", "parent_session_id", "parent_transcript_path",
-    )  # fmt: skip
+        "session_id",
+        "transcript_path",
+        "agent_id",
+        "agent_transcript_path",
+        "parent_session_id",
+        "parent_transcript_path",
+    )
     assert {name: told[name] for name in names} == {
         "session_id": session,
         "transcript_path": path,
@@ -181,8 +190,12 @@ def test_in_claude_a_stop_names_the_children_that_still_work_and_comes_again_whe
     result = scene.play()
     [run] = scene.registered
     works = {
-        "id": run.agent_id, "type": "subagent", "status": "running", "description": "count", "agent_type": "Explore",
-    }  # fmt: skip
+        "id": run.agent_id,
+        "type": "subagent",
+        "status": "running",
+        "description": "count",
+        "agent_type": "Explore",
+    }
     told = ("last_assistant_message", "stop_hook_active", "background_tasks")
     assert seen(project, *told) == [("waiting", False, [works]), ("home", False, [])]
     assert len(set(seen(project, "prompt_id"))) == 2
@@ -394,9 +407,14 @@ def test_what_a_child_reported_may_ask_for_another_child(project: Path) -> None:
     scene = parent(project, "also look at b", "b is fine", main=main, rules=hooks)
     result = scene.play()
     assert scene.heard("main") == [
-        "go", "agent: Task", "tool: also look at b", "agent: home",
-        "[Stop hook requested continuation]\nstart a subagent for b", "agent: Task", "tool: b is fine",
-    ]  # fmt: skip
+        "go",
+        "agent: Task",
+        "tool: also look at b",
+        "agent: home",
+        "[Stop hook requested continuation]\nstart a subagent for b",
+        "agent: Task",
+        "tool: b is fine",
+    ]
     assert (result.result, [run.task for run in scene.registered]) == ("all done", ["a", "b"])
 
 

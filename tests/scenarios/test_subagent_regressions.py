@@ -95,8 +95,9 @@ def test_a_child_is_gone_on_with_by_one_call_of_two(project: Path) -> None:
     scene.play("go", "again")
     answers = scene.heard("main")[-1].removeprefix("tool: ").split(" + ")
     assert sorted(answers) == [
-        "found", "the subagent was not started: this subagent still works; wait for its report",
-    ]  # fmt: skip
+        "found",
+        "the subagent was not started: this subagent still works; wait for its report",
+    ]
 
 
 def test_a_child_that_works_elsewhere_is_not_started_here(state: Path, project: Path) -> None:
@@ -190,9 +191,13 @@ def test_a_child_that_is_sent_back_keeps_its_room_on_the_machine(project: Path) 
 
     slow = "sleep 0.2; n=$(cat n 2>/dev/null || echo 0); echo $((n+1)) > n; [ $n -ge 1 ] || { echo on >&2; exit 2; }"
     scene = parent(
-        project, "x", main=[tasks({}, {}), "home"], rules=[rule(slow, "SubagentStop")],
-        children=SubagentLimits(on_machine=1), on_step=count,
-    )  # fmt: skip
+        project,
+        "x",
+        main=[tasks({}, {}), "home"],
+        rules=[rule(slow, "SubagentStop")],
+        children=SubagentLimits(on_machine=1),
+        on_step=count,
+    )
     result = scene.play()
     assert (result.outcome, max(most), len(scene.ended)) == ("completed", 1, 2)
 
@@ -229,9 +234,14 @@ def test_a_report_for_a_child_that_takes_no_more_turns_reaches_the_main_agent(pr
     plugins = Plugins()
     plugins.on("subagent_stop", slow)
     scene = parent(
-        project, task("deeper", run_in_background=True), "above", {"text": "below", "delay": 0.1},
-        main=[BACK, "waiting", "home"], plugins=plugins, children=SubagentLimits(wait=0.01),
-    )  # fmt: skip
+        project,
+        task("deeper", run_in_background=True),
+        "above",
+        {"text": "below", "delay": 0.1},
+        main=[BACK, "waiting", "home"],
+        plugins=plugins,
+        children=SubagentLimits(wait=0.01),
+    )
 
     async def both() -> TurnResult:
         async with scene.session:
@@ -309,8 +319,11 @@ def test_a_steer_that_can_not_be_sent_is_no_success(state: Path, project: Path) 
         run = registry.unmark("r", counted=False, error="it could not be sent on: full")
         assert run is not None
         assert (run.state, run.outcome, run.reason, run.error) == (
-            "ended", "error", "error", "it could not be sent on: full",
-        )  # fmt: skip
+            "ended",
+            "error",
+            "error",
+            "it could not be sent on: full",
+        )
 
 
 # Other processes
@@ -332,8 +345,10 @@ def test_a_session_without_children_takes_over_what_another_process_leaves(
     with register(state) as registry:
         [run] = registry.inbox("other")
         assert (run.state, run.result, scene.notices) == (
-            "done", "done", ["1 subagent(s) of a process that is gone go on here: general-purpose"],
-        )  # fmt: skip
+            "done",
+            "done",
+            ["1 subagent(s) of a process that is gone go on here: general-purpose"],
+        )
 
 
 def test_a_session_below_a_hook_leaves_others_children_to_those_who_ask_their_gates(
@@ -344,5 +359,6 @@ def test_a_session_below_a_hook_leaves_others_children_to_those_who_ask_their_ga
     result = parent(project, "done", main=["hi"]).play()
     with register(state) as registry:
         assert (result.outcome, [(run.owner, run.state) for run in registry.all()]) == (
-            "completed", [("dead", "running")],
-        )  # fmt: skip
+            "completed",
+            [("dead", "running")],
+        )

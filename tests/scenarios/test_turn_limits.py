@@ -29,14 +29,20 @@ def test_a_model_that_calls_tools_for_ever_is_ended_by_itself(
     agent = actor(project, {"tool": "Glob", "input": {"pattern": "*"}})
     result = agent.play()
     assert (result.ended_by, result.stop_reason, result.model_requests) == (
-        "max_turns", "the limit of 7 model requests is reached", 7,
-    )  # fmt: skip
+        "max_turns",
+        "the limit of 7 model requests is reached",
+        7,
+    )
 
 
 def test_a_hook_that_ends_the_turn_after_a_tool_leaves_its_result(project: Path) -> None:
     agent = actor(
-        project, calls("echo one", "echo two"), rules=[rule(HALT, "PostToolUse")], allow=["Bash"], session_id="s"
-    )  # fmt: skip
+        project,
+        calls("echo one", "echo two"),
+        rules=[rule(HALT, "PostToolUse")],
+        allow=["Bash"],
+        session_id="s",
+    )
     result = agent.play()
     assert (result.ended_by, result.stop_reason) == ("halted", "enough")
     contents = [
@@ -46,8 +52,9 @@ def test_a_hook_that_ends_the_turn_after_a_tool_leaves_its_result(project: Path)
         for block in record["message"]["content"]
     ]
     assert contents == [
-        "one", "no result: the turn was ended (halted) while this was to run or ran",
-    ]  # fmt: skip
+        "one",
+        "no result: the turn was ended (halted) while this was to run or ran",
+    ]
 
 
 def test_each_result_is_on_disk_before_the_next_tool_begins(project: Path) -> None:
@@ -153,9 +160,13 @@ def test_a_disk_that_is_full_ends_the_turn_as_an_error_and_observers_are_told(
 def test_a_later_prompt_that_is_refused_takes_neither_the_answer_nor_the_gate_with_it(project: Path) -> None:
     no = "grep -q secret && { echo not that >&2; exit 2; }; exit 0"
     agent = actor(
-        project, "one", "two", stop="touch asked",
-        rules=[rule(no, "UserPromptSubmit")], listen=on_first(StreamEnd, lambda session: session.queue("secret")),
-    )  # fmt: skip
+        project,
+        "one",
+        "two",
+        stop="touch asked",
+        rules=[rule(no, "UserPromptSubmit")],
+        listen=on_first(StreamEnd, lambda session: session.queue("secret")),
+    )
     result = agent.play()
     assert (result.outcome, result.result, result.model_requests) == ("completed", "one", 1)
     assert (project / "asked").exists()
@@ -195,9 +206,14 @@ def test_a_conversation_that_does_not_fit_even_then_ends_the_turn(project: Path)
 
 def test_what_a_tool_printed_counts_before_the_next_request_is_made(project: Path) -> None:
     agent = actor(
-        project, calls("yes | head -c 28000"), "the summary", "done", context=4000, allow=["Bash"],
+        project,
+        calls("yes | head -c 28000"),
+        "the summary",
+        "done",
+        context=4000,
+        allow=["Bash"],
         rules=[rule("touch compacted", "PreCompact")],
-    )  # fmt: skip
+    )
     result = agent.play()
     assert (result.outcome, result.result) == ("completed", "done")
     assert (project / "compacted").exists()

@@ -29,8 +29,12 @@ def test_a_command_whose_hook_hangs_does_not_hold_up_another_command(tmp_path: P
             out, err = free.communicate(timeout=PATIENCE)
         result = json.loads(out)
         assert (free.returncode, err, result["outcome"], result["result"], result["continuations"]) == (
-            0, "", "completed", "answer 3", 2,
-        )  # fmt: skip
+            0,
+            "",
+            "completed",
+            "answer 3",
+            2,
+        )
         assert (stuck.poll(), lives(pid)) == (None, True)
         stuck.terminate()
         out, err = stuck.communicate(timeout=PATIENCE)

@@ -60,15 +60,26 @@ GOOD: Mapping[str, Any] = {
     "a command": stop_hooks("make"),
     "every key of a command": one_hook(
         {
-            **MAKE, "args": ["x"], "shell": "bash", "env": {"A": "1"}, "timeout": 0.5, "id": "x", "enabled": False,
-            "mode": "observe", "blocking": True, "outcomes": ["ok", "error", "timeout"], "async": True, "if": "Bash",
+            **MAKE,
+            "args": ["x"],
+            "shell": "bash",
+            "env": {"A": "1"},
+            "timeout": 0.5,
+            "id": "x",
+            "enabled": False,
+            "mode": "observe",
+            "blocking": True,
+            "outcomes": ["ok", "error", "timeout"],
+            "async": True,
+            "if": "Bash",
             "statusMessage": "",
         }
     ),
     "every key of a prompt": one_hook({**ASK, "model": "haiku", "transcript": "digest", "timeout": 5}),
     "an agent": one_hook({"type": "agent", "prompt": "look", "model": "haiku"}),
     "every key of http": one_hook(
-        {"type": "http", "url": "http://x/", "headers": {"A": "$B"}, "allowedEnvVars": ["B"]}, event="PreToolUse"
+        {"type": "http", "url": "http://x/", "headers": {"A": "$B"}, "allowedEnvVars": ["B"]},
+        event="PreToolUse",
     ),
     "a matcher": one_hook(MAKE, event="SubagentStop", matcher="Explore"),
     "a matcher without meaning": one_hook(MAKE, matcher="x"),
@@ -78,16 +89,27 @@ GOOD: Mapping[str, Any] = {
     "settings of others": {"permissions": 5, "colour": "red"},
     "every key of the section": {
         "turngate": {
-            "limit": 0, "hardLimit": 20, "order": "first_block", "mode": {"Stop": "observe"}, "payload": "strict",
-            "defaults": {"command": 5, "Stop": 0.5, "SubagentStop": {"prompt": 1}}, "stopBudget": 9, "model": "x:y",
-            "judge": "x:z", "plugins": ["a"], "pluginDirs": [], "allowedUrls": ["*.a"],
+            "limit": 0,
+            "hardLimit": 20,
+            "order": "first_block",
+            "mode": {"Stop": "observe"},
+            "payload": "strict",
+            "defaults": {"command": 5, "Stop": 0.5, "SubagentStop": {"prompt": 1}},
+            "stopBudget": 9,
+            "model": "x:y",
+            "judge": "x:z",
+            "plugins": ["a"],
+            "pluginDirs": [],
+            "allowedUrls": ["*.a"],
         }
     },
     "the rest": {
-        "$schema": "s", "disableAllHooks": True, "env": {"A": ""},
+        "$schema": "s",
+        "disableAllHooks": True,
+        "env": {"A": ""},
         "agents": {"defaults": {"subagents": {"maxSteerRestarts": 3}}},
     },
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("value", GOOD.values(), ids=GOOD)
@@ -169,10 +191,18 @@ def test_what_the_reader_refuses_the_schema_refuses(value: Any) -> None:
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("shell", "zsh"), ("id", ""), ("enabled", "no"), ("mode", "off"), ("blocking", 1), ("outcomes", []),
-        ("outcomes", ["killed"]), ("async", "yes"), ("if", ""), ("statusMessage", 5),
+        ("shell", "zsh"),
+        ("id", ""),
+        ("enabled", "no"),
+        ("mode", "off"),
+        ("blocking", 1),
+        ("outcomes", []),
+        ("outcomes", ["killed"]),
+        ("async", "yes"),
+        ("if", ""),
+        ("statusMessage", 5),
     ],
-)  # fmt: skip
+)
 def test_what_the_reader_ignores_with_a_warning_an_editor_underlines(name: str, value: Any) -> None:
     entry = one_hook({**MAKE, name: value})
     assert [problem.severity for problem in read(entry).problems] == ["warning"]
@@ -226,12 +256,20 @@ def _lost(problem: Problem) -> bool:
 
 EVENTS_SENT: Mapping[str, Event] = {
     "Stop": stop_event(
-        last_assistant_message="done", limit=3, effort="high", usage={"input": 1}, prompt_id="p", duration_ms=5,
-        tool_calls=1, background_tasks=({"id": "b"},), session_crons=({"id": "c"},), stop_hook_active=True,
+        last_assistant_message="done",
+        limit=3,
+        effort="high",
+        usage={"input": 1},
+        prompt_id="p",
+        duration_ms=5,
+        tool_calls=1,
+        background_tasks=({"id": "b"},),
+        session_crons=({"id": "c"},),
+        stop_hook_active=True,
     ),
     "SubagentStop": subagent_stop(outcome="error"),
     **{name: kind(session_id="s") for name, kind in OTHER_EVENTS.items()},
-}  # fmt: skip
+}
 
 
 @pytest.mark.req("S0-05")
@@ -274,7 +312,10 @@ ANSWERS: Mapping[str, tuple[Any, bool]] = {
     "no decision": ({"decision": None}, True),
     "every field": (
         {
-            "continue": False, "stopReason": "enough", "suppressOutput": True, "systemMessage": "hello",
+            "continue": False,
+            "stopReason": "enough",
+            "suppressOutput": True,
+            "systemMessage": "hello",
             "hookSpecificOutput": {"hookEventName": "Stop", "additionalContext": "look"},
         },
         True,
@@ -286,7 +327,7 @@ ANSWERS: Mapping[str, tuple[Any, bool]] = {
     "advice without its event": ({"hookSpecificOutput": {"additionalContext": "look"}}, False),
     "advice for an unknown event": ({"hookSpecificOutput": {"hookEventName": "stop"}}, False),
     "a list": ([], False),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize(("answer", "valid"), ANSWERS.values(), ids=ANSWERS)

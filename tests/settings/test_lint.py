@@ -54,12 +54,31 @@ def unquoted(name: str) -> Problem:
 @pytest.mark.parametrize(
     "command",
     [
-        "[[ -f x ]] && make", "test -d src && [[ -f x ]]", "if [[ -f x ]]; then make; fi", "diff <(ls a) <(ls b)",
-        "make | tee >(cat)", "make &> log", "make &>> log", "grep x <<< text", "set -o pipefail; make | tail",
-        "set -euo pipefail; make", "source env.sh; make", "cd x && source env.sh", "function f { make; }",
-        "cd src\nsource env.sh", "make\nset -o pipefail", "shopt -s globstar; ls", "declare -A x", "pushd src && make", "echo ${x^^}", "echo ${x,,}", "echo ${x//a/b}", "files=(a b)", "make; files=(a b)",
+        "[[ -f x ]] && make",
+        "test -d src && [[ -f x ]]",
+        "if [[ -f x ]]; then make; fi",
+        "diff <(ls a) <(ls b)",
+        "make | tee >(cat)",
+        "make &> log",
+        "make &>> log",
+        "grep x <<< text",
+        "set -o pipefail; make | tail",
+        "set -euo pipefail; make",
+        "source env.sh; make",
+        "cd x && source env.sh",
+        "function f { make; }",
+        "cd src\nsource env.sh",
+        "make\nset -o pipefail",
+        "shopt -s globstar; ls",
+        "declare -A x",
+        "pushd src && make",
+        "echo ${x^^}",
+        "echo ${x,,}",
+        "echo ${x//a/b}",
+        "files=(a b)",
+        "make; files=(a b)",
     ],
-)  # fmt: skip
+)
 def test_bash_syntax_that_sh_would_read_is_warned_of(project: Path, command: str) -> None:
     expected = [problem(BASH, hint=BASH_HINT)]
     assert look(command, project) == expected
@@ -74,13 +93,29 @@ def test_bash_may_read_bash_syntax(project: Path, command: str) -> None:
 @pytest.mark.parametrize(
     "command",
     [
-        "bash -c '[[ -f x ]]'", 'bash -c "source env.sh && make"', "docker run img bash -c 'set -o pipefail'",
-        "echo '[[ x ]]'", 'echo "a &> b"', r'echo "\"[[ x ]]\""', "[ -f x ] && make", "make > log 2>&1",
-        "make >log 2>&1 &", "cat <<EOF\nx\nEOF", ". ./env.sh", "f() { make; }; f", "echo ${x:-a} ${x%/*} ${#x}",
-        "grep [[:space:]] x", 'grep "[[:space:]]" x', "set -eu; make", "echo $((1 + 2))", "(make; make test)",
-        "echo resource allocation", "make functional tests", "X=1 make",
+        "bash -c '[[ -f x ]]'",
+        'bash -c "source env.sh && make"',
+        "docker run img bash -c 'set -o pipefail'",
+        "echo '[[ x ]]'",
+        'echo "a &> b"',
+        r'echo "\"[[ x ]]\""',
+        "[ -f x ] && make",
+        "make > log 2>&1",
+        "make >log 2>&1 &",
+        "cat <<EOF\nx\nEOF",
+        ". ./env.sh",
+        "f() { make; }; f",
+        "echo ${x:-a} ${x%/*} ${#x}",
+        "grep [[:space:]] x",
+        'grep "[[:space:]]" x',
+        "set -eu; make",
+        "echo $((1 + 2))",
+        "(make; make test)",
+        "echo resource allocation",
+        "make functional tests",
+        "X=1 make",
     ],
-)  # fmt: skip
+)
 def test_what_every_shell_reads_is_no_bash_syntax(project: Path, command: str) -> None:
     assert look(command, project) == []
 
@@ -110,8 +145,12 @@ def test_a_path_in_a_variable_needs_quotes(project: Path, family: str, variable:
     name = f"{family}_{variable}"
     script(project / "hooks" / "x.sh", "")
     for command in (
-        f"${name}/hooks/x.sh", f"${{{name}}}/hooks/x.sh", f"bash ${name}/hooks/x.sh", f'echo "x" ${name}', f"cd ${name} && make",
-    ):  # fmt: skip
+        f"${name}/hooks/x.sh",
+        f"${{{name}}}/hooks/x.sh",
+        f"bash ${name}/hooks/x.sh",
+        f'echo "x" ${name}',
+        f"cd ${name} && make",
+    ):
         assert look(command, project) == [unquoted(name)]
 
 
@@ -120,8 +159,12 @@ def test_a_variable_in_quotes_is_fine(project: Path, name: str) -> None:
     for place in ("x.sh", "hooks/x.sh"):
         script(project / place, "")
     for command in (
-        f'"${name}"/hooks/x.sh', f'"${name}/hooks/x.sh"', f'bash "${{{name}}}/x.sh" --all', f'cd "${name}" && make', f"echo '${name}'",
-    ):  # fmt: skip
+        f'"${name}"/hooks/x.sh',
+        f'"${name}/hooks/x.sh"',
+        f'bash "${{{name}}}/x.sh" --all',
+        f'cd "${name}" && make',
+        f"echo '${name}'",
+    ):
         assert look(command, project) == []
 
 
@@ -199,15 +242,36 @@ def test_without_a_shell_neither_names_nor_variables_nor_syntax_mean_anything(
 @pytest.mark.parametrize(
     "command",
     [
-        "npm run lint && npm test", "python3 ~/.claude/hooks/x.py", "make test",
-        '"$CLAUDE_PROJECT_DIR"/.claude/hooks/x.sh', '"$CLAUDE_PROJECT_DIR/.claude/hooks/x.sh" --all', "echo a/b",
-        "git diff origin/main --stat", "curl https://example.com/x -d @-", "cd sub/dir && make", "npx eslint src/",
-        "pytest tests/unit -q", "python3 -m pytest tests/unit", "make -C sub/dir all", "npm --prefix web/app test",
-        "~/.claude/hooks/x.sh", "$HOME/.claude/hooks/x.sh", 'python3 "$HOME"/x.py', "/bin/sh -c 'make test'",
-        "/usr/bin/env true", "sh -c 'cd a/b && make'", "python3 -c 'print(\"a/b\")'", "test -f a/b || exit 0",
-        "date +%Y/%m/%d", "true # see docs/hooks", "X=a/b make", "echo ok > out/log", "sed s/a/b/ file", "exit 2",
+        "npm run lint && npm test",
+        "python3 ~/.claude/hooks/x.py",
+        "make test",
+        '"$CLAUDE_PROJECT_DIR"/.claude/hooks/x.sh',
+        '"$CLAUDE_PROJECT_DIR/.claude/hooks/x.sh" --all',
+        "echo a/b",
+        "git diff origin/main --stat",
+        "curl https://example.com/x -d @-",
+        "cd sub/dir && make",
+        "npx eslint src/",
+        "pytest tests/unit -q",
+        "python3 -m pytest tests/unit",
+        "make -C sub/dir all",
+        "npm --prefix web/app test",
+        "~/.claude/hooks/x.sh",
+        "$HOME/.claude/hooks/x.sh",
+        'python3 "$HOME"/x.py',
+        "/bin/sh -c 'make test'",
+        "/usr/bin/env true",
+        "sh -c 'cd a/b && make'",
+        "python3 -c 'print(\"a/b\")'",
+        "test -f a/b || exit 0",
+        "date +%Y/%m/%d",
+        "true # see docs/hooks",
+        "X=a/b make",
+        "echo ok > out/log",
+        "sed s/a/b/ file",
+        "exit 2",
     ],
-)  # fmt: skip
+)
 def test_commands_as_people_write_them_are_not_found_fault_with(project: Path, command: str) -> None:
     script(project / ".claude" / "hooks" / "x.sh", "")
     assert look(command, project) == []
@@ -298,12 +362,21 @@ def test_everything_is_said_at_once_in_the_order_of_the_hooks(project: Path) -> 
     second = Rule("SubagentStop", CommandHook("./check.sh"), file="b", family="claude", index="[1].hooks[2]")
     found = lint(Settings(rules=(first, second)), str(project))
     assert [(p.severity, str(p)) for p in found] == [
-        ("warning", "a: Stop[0].hooks[0].if: has no meaning on Stop: the hook runs at every stop all the same"),
+        (
+            "warning",
+            "a: Stop[0].hooks[0].if: has no meaning on Stop: the hook runs at every stop all the same",
+        ),
         ("warning", f"a: Stop[0].hooks[0].command: {BASH}"),
-        ("warning", "a: Stop[0].hooks[0].command: $MUX_PROJECT_DIR is not quoted: a blank in the path breaks it"),
+        (
+            "warning",
+            "a: Stop[0].hooks[0].command: $MUX_PROJECT_DIR is not quoted: a blank in the path breaks it",
+        ),
         ("warning", "b: SubagentStop[1].hooks[2].command: ./check.sh is a relative path"),
-        ("error", "b: SubagentStop[1].hooks[2].command: ./check.sh does not exist, so the hook fails at every run"),
-    ]  # fmt: skip
+        (
+            "error",
+            "b: SubagentStop[1].hooks[2].command: ./check.sh does not exist, so the hook fails at every run",
+        ),
+    ]
 
 
 def test_a_script_hook_is_looked_at_by_nobody(project: Path) -> None:

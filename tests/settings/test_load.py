@@ -172,11 +172,17 @@ def test_a_single_value_is_that_of_the_strongest_file(folders: Folders, count: i
 def test_local_beats_project_and_project_beats_user_for_every_single_value(folders: Folders) -> None:
     def content(word: str, number: int) -> dict[str, Any]:
         section = {
-            "limit": number, "payload": "full" if number < 3 else "strict", "stopBudget": number, "model": word,
-            "judge": word, "plugins": [word], "pluginDirs": [word], "defaults": {"command": number, word_event(word): 1},
+            "limit": number,
+            "payload": "full" if number < 3 else "strict",
+            "stopBudget": number,
+            "model": word,
+            "judge": word,
+            "plugins": [word],
+            "pluginDirs": [word],
+            "defaults": {"command": number, word_event(word): 1},
             "order": {"Stop": "parallel" if number < 3 else "sequential", word_event(word): "first_block"},
             "mode": "gate" if number < 3 else "observe",
-        }  # fmt: skip
+        }
         steers = {"defaults": {"subagents": {"maxSteerRestarts": number}}}
         return {"turngate": section, "agents": steers, "env": {"WORD": word, word: "1"}}
 
@@ -186,12 +192,30 @@ def test_local_beats_project_and_project_beats_user_for_every_single_value(folde
     for number, level in enumerate(LEVELS, start=1):
         folders.write(level, "turngate", content(level, number))
     assert folders.load() == Settings(
-        limit=3, hard_limit=10, child_limit=3, payload="strict", stop_budget=3.0, model="local", judge="local",
-        plugins=("local",), plugin_dirs=("local",), mode={"*": "observe"},
-        order={"Stop": "sequential", "SubagentStop": "first_block", "SessionEnd": "first_block", "PreCompact": "first_block"},
-        timeouts={("*", "command"): 3.0, ("SubagentStop", "*"): 1.0, ("SessionEnd", "*"): 1.0, ("PreCompact", "*"): 1.0},
+        limit=3,
+        hard_limit=10,
+        child_limit=3,
+        payload="strict",
+        stop_budget=3.0,
+        model="local",
+        judge="local",
+        plugins=("local",),
+        plugin_dirs=("local",),
+        mode={"*": "observe"},
+        order={
+            "Stop": "sequential",
+            "SubagentStop": "first_block",
+            "SessionEnd": "first_block",
+            "PreCompact": "first_block",
+        },
+        timeouts={
+            ("*", "command"): 3.0,
+            ("SubagentStop", "*"): 1.0,
+            ("SessionEnd", "*"): 1.0,
+            ("PreCompact", "*"): 1.0,
+        },
         env={"WORD": "local", "user": "1", "project": "1", "local": "1"},
-    )  # fmt: skip
+    )
 
 
 @pytest.mark.req("S0-92", "C-08", "C-09")

@@ -59,7 +59,10 @@ GOOD: Mapping[str, tuple[Mapping[str, Any], Hook]] = {
     "command, no args": ({**MAKE, "args": []}, CommandHook("make", args=())),
     "command, shell": ({**MAKE, "shell": "bash"}, CommandHook("make", shell="bash")),
     "command, shell sh": ({**MAKE, "shell": "sh"}, CommandHook("make", shell="sh")),
-    "command, env": ({**MAKE, "env": {"A_1": "é", "_b": ""}}, CommandHook("make", env={"A_1": "é", "_b": ""})),
+    "command, env": (
+        {**MAKE, "env": {"A_1": "é", "_b": ""}},
+        CommandHook("make", env={"A_1": "é", "_b": ""}),
+    ),
     "command, timeout": ({**MAKE, "timeout": 30}, CommandHook("make", timeout=30.0)),
     "command, timeout 0.5": ({**MAKE, "timeout": 0.5}, CommandHook("make", timeout=0.5)),
     "command, timeout 999": ({**MAKE, "timeout": 999}, CommandHook("make", timeout=999.0)),
@@ -89,7 +92,7 @@ GOOD: Mapping[str, tuple[Mapping[str, Any], Hook]] = {
         {**POST, "allowedEnvVars": ["KEY"]},
         HttpHook("http://localhost/", allowed_env_vars=("KEY",)),
     ),
-}  # fmt: skip
+}
 
 
 SHOWS: Mapping[str, tuple[str, ...]] = {
@@ -113,13 +116,27 @@ def test_no_key_is_missing_from_the_table_of_good_ones() -> None:
 
 
 COMMON: Mapping[str, Any] = {
-    "timeout": 5, "id": "x", "enabled": False, "mode": "observe", "blocking": True,
-    "outcomes": ["error"], "async": True, "if": "Bash", "statusMessage": "…",
-}  # fmt: skip
+    "timeout": 5,
+    "id": "x",
+    "enabled": False,
+    "mode": "observe",
+    "blocking": True,
+    "outcomes": ["error"],
+    "async": True,
+    "if": "Bash",
+    "statusMessage": "…",
+}
 COMMON_FIELDS: Mapping[str, Any] = {
-    "timeout": 5.0, "id": "x", "enabled": False, "mode": "observe", "blocking": True,
-    "outcomes": ("error",), "detached": True, "condition": "Bash", "status_message": "…",
-}  # fmt: skip
+    "timeout": 5.0,
+    "id": "x",
+    "enabled": False,
+    "mode": "observe",
+    "blocking": True,
+    "outcomes": ("error",),
+    "detached": True,
+    "condition": "Bash",
+    "status_message": "…",
+}
 
 
 @pytest.mark.parametrize(
@@ -174,12 +191,20 @@ def test_a_matcher_that_fits_everything_is_fine_on_every_event(event: str, match
 @pytest.mark.parametrize(
     "value",
     [
-        {}, {"hooks": {}}, {"hooks": None}, {"hooks": {"Stop": []}}, {"hooks": {"Stop": [], "SubagentStop": []}},
-        {"hooks": {"Stop": [{"hooks": []}]}}, {"disableAllHooks": None}, {"turngate": {}}, {"env": {}},
-        {"agents": {"defaults": {}}}, {"$schema": "https://example.com/s.json"},
+        {},
+        {"hooks": {}},
+        {"hooks": None},
+        {"hooks": {"Stop": []}},
+        {"hooks": {"Stop": [], "SubagentStop": []}},
+        {"hooks": {"Stop": [{"hooks": []}]}},
+        {"disableAllHooks": None},
+        {"turngate": {}},
+        {"env": {}},
+        {"agents": {"defaults": {}}},
+        {"$schema": "https://example.com/s.json"},
     ],
     ids=str,
-)  # fmt: skip
+)
 def test_what_is_absent_or_empty_is_nothing_and_no_mistake(value: Any) -> None:
     assert read(value) == layer()
 
@@ -226,8 +251,11 @@ SCALARS: Mapping[str, tuple[Mapping[str, Any], ScalarSettings]] = {
     "plugins": ({"plugins": ["git"]}, ScalarSettings(plugins=("git",))),
     "no plugins": ({"plugins": []}, ScalarSettings(plugins=())),
     "pluginDirs": ({"pluginDirs": ["a", "b"]}, ScalarSettings(plugin_dirs=("a", "b"))),
-    "allowedUrls": ({"allowedUrls": ["https://a/", "*.b"]}, ScalarSettings(allowed_urls=("https://a/", "*.b"))),
-}  # fmt: skip
+    "allowedUrls": (
+        {"allowedUrls": ["https://a/", "*.b"]},
+        ScalarSettings(allowed_urls=("https://a/", "*.b")),
+    ),
+}
 
 
 @pytest.mark.req("C-02")
@@ -264,8 +292,14 @@ LEFT_OUT = "expected a number of seconds above 0: the hook is left out"
 # Nothing of the file is left.
 BAD_SHAPES: Mapping[str, tuple[Any, list[UserMessage]]] = {
     "a number": (5, [("error", "s.json: the file holds 5, expected an object", 'begin with {"hooks": {…}}')]),
-    "a list": ([], [("error", "s.json: the file holds a list, expected an object", 'begin with {"hooks": {…}}')]),
-    "null": (None, [("error", "s.json: the file holds null, expected an object", 'begin with {"hooks": {…}}')]),
+    "a list": (
+        [],
+        [("error", "s.json: the file holds a list, expected an object", 'begin with {"hooks": {…}}')],
+    ),
+    "null": (
+        None,
+        [("error", "s.json: the file holds null, expected an object", 'begin with {"hooks": {…}}')],
+    ),
     "hooks a list": ({"hooks": []}, [("error", "s.json: hooks: is a list, expected an object of events")]),
     "hooks a text": ({"hooks": "x"}, [("error", 's.json: hooks: is "x", expected an object of events')]),
     "event an object": (
@@ -290,7 +324,13 @@ BAD_SHAPES: Mapping[str, tuple[Any, list[UserMessage]]] = {
     ),
     "flat entry": (
         {"hooks": {"Stop": [MAKE]}},
-        [("error", "s.json: Stop[0]: is a hook by itself, expected a group with an inner `hooks` list", GROUP_HINT)],
+        [
+            (
+                "error",
+                "s.json: Stop[0]: is a hook by itself, expected a group with an inner `hooks` list",
+                GROUP_HINT,
+            )
+        ],
     ),
     "inner hooks null": (
         {"hooks": {"Stop": [{"hooks": None}]}},
@@ -314,7 +354,13 @@ BAD_SHAPES: Mapping[str, tuple[Any, list[UserMessage]]] = {
     ),
     "event as mux names its script": (
         at_stop(MAKE, event="subagent_stop"),
-        [("warning", "s.json: subagent_stop: is no known event, so its hooks never run", 'did you mean "SubagentStop"?')],
+        [
+            (
+                "warning",
+                "s.json: subagent_stop: is no known event, so its hooks never run",
+                'did you mean "SubagentStop"?',
+            )
+        ],
     ),
     "event unheard of": (
         at_stop(MAKE, event="Foo"),
@@ -326,23 +372,38 @@ BAD_SHAPES: Mapping[str, tuple[Any, list[UserMessage]]] = {
     ),
     "event at the top": (
         {"Stop": [{"hooks": [MAKE]}]},
-        [("error", "s.json: Stop: stands at the top of the file, so its hooks never run", 'put it inside "hooks": {"Stop": […]}')],
+        [
+            (
+                "error",
+                "s.json: Stop: stands at the top of the file, so its hooks never run",
+                'put it inside "hooks": {"Stop": […]}',
+            )
+        ],
     ),
     "disableAllHooks a text": (
-        {"disableAllHooks": "yes"}, [("error", 's.json: disableAllHooks: is "yes", expected true or false')],
+        {"disableAllHooks": "yes"},
+        [("error", 's.json: disableAllHooks: is "yes", expected true or false')],
     ),
     "disableAllHooks a number": (
-        {"disableAllHooks": 1}, [("error", "s.json: disableAllHooks: is 1, expected true or false")],
+        {"disableAllHooks": 1},
+        [("error", "s.json: disableAllHooks: is 1, expected true or false")],
     ),
-    "env a list": ({"env": []}, [("error", "s.json: env: is a list, expected an object of names and strings")]),
+    "env a list": (
+        {"env": []},
+        [("error", "s.json: env: is a list, expected an object of names and strings")],
+    ),
     "env null": ({"env": None}, [("error", "s.json: env: is null, expected an object of names and strings")]),
     "turngate null": ({"turngate": None}, [("error", "s.json: turngate: is null, expected an object")]),
     "turngate a number": ({"turngate": 3}, [("error", "s.json: turngate: is 3, expected an object")]),
-    "unknown key at the top": ({"colour": 1}, [("note", "s.json: colour: is no key that Turngate knows: ignored")]),
-    "unknown key of the section": (
-        {"turngate": {"colour": 1}}, [("note", "s.json: turngate.colour: is no key that Turngate knows: ignored")],
+    "unknown key at the top": (
+        {"colour": 1},
+        [("note", "s.json: colour: is no key that Turngate knows: ignored")],
     ),
-}  # fmt: skip
+    "unknown key of the section": (
+        {"turngate": {"colour": 1}},
+        [("note", "s.json: turngate.colour: is no key that Turngate knows: ignored")],
+    ),
+}
 
 
 @pytest.mark.parametrize(("value", "expected"), BAD_SHAPES.values(), ids=BAD_SHAPES)
@@ -378,23 +439,42 @@ def dropped(entry: Any, *expected: UserMessage) -> tuple[Any, list[UserMessage]]
 
 # The entry is left out; its neighbours stay.
 BAD_ENTRIES: Mapping[str, tuple[Any, list[UserMessage]]] = {
-    "a command by itself": dropped("make", ("error", 's.json: Stop[0].hooks[0]: is "make", expected an object')),
+    "a command by itself": dropped(
+        "make", ("error", 's.json: Stop[0].hooks[0]: is "make", expected an object')
+    ),
     "null": dropped(None, ("error", "s.json: Stop[0].hooks[0]: is null, expected an object")),
     "a list": dropped([MAKE], ("error", "s.json: Stop[0].hooks[0]: is a list, expected an object")),
     "no type, a command": dropped(
         {"command": "make"},
-        ("error", f"s.json: Stop[0].hooks[0].type: is missing, expected one of {KNOWN_TYPES}", 'add "type": "command"'),
+        (
+            "error",
+            f"s.json: Stop[0].hooks[0].type: is missing, expected one of {KNOWN_TYPES}",
+            'add "type": "command"',
+        ),
     ),
     "no type, a prompt": dropped(
         {"prompt": "done?"},
-        ("error", f"s.json: Stop[0].hooks[0].type: is missing, expected one of {KNOWN_TYPES}", 'add "type": "prompt"'),
+        (
+            "error",
+            f"s.json: Stop[0].hooks[0].type: is missing, expected one of {KNOWN_TYPES}",
+            'add "type": "prompt"',
+        ),
     ),
     "no type, an address": dropped(
         {"url": "http://x/"},
-        ("error", f"s.json: Stop[0].hooks[0].type: is missing, expected one of {KNOWN_TYPES}", 'add "type": "http"'),
+        (
+            "error",
+            f"s.json: Stop[0].hooks[0].type: is missing, expected one of {KNOWN_TYPES}",
+            'add "type": "http"',
+        ),
     ),
     "nothing": dropped(
-        {}, ("error", f"s.json: Stop[0].hooks[0].type: is missing, expected one of {KNOWN_TYPES}", 'add "type": "command"')
+        {},
+        (
+            "error",
+            f"s.json: Stop[0].hooks[0].type: is missing, expected one of {KNOWN_TYPES}",
+            'add "type": "command"',
+        ),
     ),
     "unknown type": dropped(
         {"type": "shell", "command": "make"},
@@ -413,37 +493,57 @@ BAD_ENTRIES: Mapping[str, tuple[Any, list[UserMessage]]] = {
         ("error", f"s.json: Stop[0].hooks[0].type: is a list, expected one of {KNOWN_TYPES}"),
     ),
     "no command": dropped(
-        {"type": "command"}, ("error", "s.json: Stop[0].hooks[0].command: is missing, expected a non-empty string")
+        {"type": "command"},
+        ("error", "s.json: Stop[0].hooks[0].command: is missing, expected a non-empty string"),
     ),
     "no prompt": dropped(
-        {"type": "agent"}, ("error", "s.json: Stop[0].hooks[0].prompt: is missing, expected a non-empty string")
+        {"type": "agent"},
+        ("error", "s.json: Stop[0].hooks[0].prompt: is missing, expected a non-empty string"),
     ),
     "no address": dropped(
         {"type": "http"}, ("error", "s.json: Stop[0].hooks[0].url: is missing, expected a non-empty string")
     ),
     "empty command": dropped(
         {"type": "command", "command": ""},
-        ("error", 's.json: Stop[0].hooks[0].command: is "", expected a non-empty string: the hook is left out'),
+        (
+            "error",
+            's.json: Stop[0].hooks[0].command: is "", expected a non-empty string: the hook is left out',
+        ),
     ),
     "blank command": dropped(
         {"type": "command", "command": " \n"},
-        ("error", r's.json: Stop[0].hooks[0].command: is " \n", expected a non-empty string: the hook is left out'),
+        (
+            "error",
+            r's.json: Stop[0].hooks[0].command: is " \n", expected a non-empty string: the hook is left out',
+        ),
     ),
     "NUL in a command": dropped(
         {"type": "command", "command": "a\0b"},
-        ("error", r's.json: Stop[0].hooks[0].command: is "a\u0000b", expected a non-empty string: the hook is left out'),
+        (
+            "error",
+            r's.json: Stop[0].hooks[0].command: is "a\u0000b", expected a non-empty string: the hook is left out',
+        ),
     ),
     "half a character in a command": dropped(
         {"type": "command", "command": "\ud800"},
-        ("error", r's.json: Stop[0].hooks[0].command: is "\ud800", expected a non-empty string: the hook is left out'),
+        (
+            "error",
+            r's.json: Stop[0].hooks[0].command: is "\ud800", expected a non-empty string: the hook is left out',
+        ),
     ),
     "command a list": dropped(
         {"type": "command", "command": ["make"]},
-        ("error", "s.json: Stop[0].hooks[0].command: is a list, expected a non-empty string: the hook is left out"),
+        (
+            "error",
+            "s.json: Stop[0].hooks[0].command: is a list, expected a non-empty string: the hook is left out",
+        ),
     ),
     "blank prompt": dropped(
         {"type": "prompt", "prompt": " "},
-        ("error", 's.json: Stop[0].hooks[0].prompt: is " ", expected a non-empty string: the hook is left out'),
+        (
+            "error",
+            's.json: Stop[0].hooks[0].prompt: is " ", expected a non-empty string: the hook is left out',
+        ),
     ),
     "address null": dropped(
         {"type": "http", "url": None},
@@ -457,7 +557,9 @@ BAD_ENTRIES: Mapping[str, tuple[Any, list[UserMessage]]] = {
     "timeout true": dropped({**MAKE, "timeout": True}, ("error", f"{TIMEOUT}: is true, {LEFT_OUT}")),
     "timeout null": dropped({**MAKE, "timeout": None}, ("error", f"{TIMEOUT}: is null, {LEFT_OUT}")),
     "timeout NaN": dropped({**MAKE, "timeout": float("nan")}, ("error", f"{TIMEOUT}: is NaN, {LEFT_OUT}")),
-    "timeout 1e999": dropped({**MAKE, "timeout": float("inf")}, ("error", f"{TIMEOUT}: is Infinity, {LEFT_OUT}")),
+    "timeout 1e999": dropped(
+        {**MAKE, "timeout": float("inf")}, ("error", f"{TIMEOUT}: is Infinity, {LEFT_OUT}")
+    ),
     "timeout of more than thirty years": dropped(
         {**MAKE, "timeout": 10**9 + 1}, ("error", f"{TIMEOUT}: is 1000000001, {LEFT_OUT}")
     ),
@@ -470,40 +572,64 @@ BAD_ENTRIES: Mapping[str, tuple[Any, list[UserMessage]]] = {
     ),
     "args of numbers": dropped(
         {**MAKE, "args": [1]},
-        ("error", "s.json: Stop[0].hooks[0].args: is a list, expected a list of strings: the hook is left out"),
+        (
+            "error",
+            "s.json: Stop[0].hooks[0].args: is a list, expected a list of strings: the hook is left out",
+        ),
     ),
     "NUL in args": dropped(
         {**MAKE, "args": ["\0"]},
-        ("error", "s.json: Stop[0].hooks[0].args: is a list, expected a list of strings: the hook is left out"),
+        (
+            "error",
+            "s.json: Stop[0].hooks[0].args: is a list, expected a list of strings: the hook is left out",
+        ),
     ),
     "env a list": dropped(
         {**MAKE, "env": []},
-        ("error", "s.json: Stop[0].hooks[0].env: is a list, expected an object of names and strings: the hook is left out"),
+        (
+            "error",
+            "s.json: Stop[0].hooks[0].env: is a list, expected an object of names and strings: the hook is left out",
+        ),
     ),
     "env with a number": dropped(
         {**MAKE, "env": {"A": 1}},
-        ("error", "s.json: Stop[0].hooks[0].env: is an object, expected an object of names and strings: the hook is left out"),
+        (
+            "error",
+            "s.json: Stop[0].hooks[0].env: is an object, expected an object of names and strings: the hook is left out",
+        ),
     ),
     "env with a bad name": dropped(
         {**MAKE, "env": {"A-B": "1"}},
-        ("error", "s.json: Stop[0].hooks[0].env: is an object, expected an object of names and strings: the hook is left out"),
+        (
+            "error",
+            "s.json: Stop[0].hooks[0].env: is an object, expected an object of names and strings: the hook is left out",
+        ),
     ),
     "headers a list": dropped(
         {**POST, "headers": []},
-        ("error", "s.json: Stop[0].hooks[0].headers: is a list, expected an object of strings: the hook is left out"),
+        (
+            "error",
+            "s.json: Stop[0].hooks[0].headers: is a list, expected an object of strings: the hook is left out",
+        ),
     ),
     "headers with a number": dropped(
         {**POST, "headers": {"X": 1}},
-        ("error", "s.json: Stop[0].hooks[0].headers: is an object, expected an object of strings: the hook is left out"),
+        (
+            "error",
+            "s.json: Stop[0].hooks[0].headers: is an object, expected an object of strings: the hook is left out",
+        ),
     ),
     "several mistakes": dropped(
         {"type": "command", "command": "", "timeout": 0, "shell": "zsh", "colour": "red"},
-        ("error", 's.json: Stop[0].hooks[0].command: is "", expected a non-empty string: the hook is left out'),
+        (
+            "error",
+            's.json: Stop[0].hooks[0].command: is "", expected a non-empty string: the hook is left out',
+        ),
         ("error", f"{TIMEOUT}: is 0, {LEFT_OUT}"),
         ("warning", 's.json: Stop[0].hooks[0].shell: is "zsh", expected "sh" or "bash": ignored'),
         ("note", "s.json: Stop[0].hooks[0].colour: is no key that Turngate knows: ignored"),
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize(
@@ -575,86 +701,126 @@ def test_a_timeout_of_a_thousand_looks_like_milliseconds(timeout: float, shown: 
 # The key is ignored, the hook stays.
 IGNORED_KEYS: Mapping[str, tuple[Mapping[str, Any], Hook, list[UserMessage]]] = {
     "prompt on a command hook": (
-        {**MAKE, "prompt": "done?"}, CommandHook("make"),
+        {**MAKE, "prompt": "done?"},
+        CommandHook("make"),
         [("warning", "s.json: Stop[0].hooks[0].prompt: has no meaning on a command hook: ignored")],
     ),
     "command on a prompt hook": (
-        {**ASK, "command": ""}, PromptHook("done?"),
+        {**ASK, "command": ""},
+        PromptHook("done?"),
         [("warning", "s.json: Stop[0].hooks[0].command: has no meaning on a prompt hook: ignored")],
     ),
     "env on a prompt hook": (
-        {**ASK, "env": {}}, PromptHook("done?"),
+        {**ASK, "env": {}},
+        PromptHook("done?"),
         [("warning", "s.json: Stop[0].hooks[0].env: has no meaning on a prompt hook: ignored")],
     ),
     "unknown shell": (
-        {**MAKE, "shell": "zsh"}, CommandHook("make"),
+        {**MAKE, "shell": "zsh"},
+        CommandHook("make"),
         [("warning", 's.json: Stop[0].hooks[0].shell: is "zsh", expected "sh" or "bash": ignored')],
     ),
     "empty id": (
-        {**MAKE, "id": ""}, CommandHook("make"),
+        {**MAKE, "id": ""},
+        CommandHook("make"),
         [("warning", 's.json: Stop[0].hooks[0].id: is "", expected a non-empty string: ignored')],
     ),
     "enabled a text": (
-        {**MAKE, "enabled": "no"}, CommandHook("make"),
+        {**MAKE, "enabled": "no"},
+        CommandHook("make"),
         [("warning", 's.json: Stop[0].hooks[0].enabled: is "no", expected true or false: ignored')],
     ),
     "unknown mode": (
-        {**MAKE, "mode": "warn"}, CommandHook("make"),
+        {**MAKE, "mode": "warn"},
+        CommandHook("make"),
         [("warning", 's.json: Stop[0].hooks[0].mode: is "warn", expected "gate" or "observe": ignored')],
     ),
     "blocking a number": (
-        {**MAKE, "blocking": 1}, CommandHook("make"),
+        {**MAKE, "blocking": 1},
+        CommandHook("make"),
         [("warning", "s.json: Stop[0].hooks[0].blocking: is 1, expected true or false: ignored")],
     ),
     "no outcomes": (
-        {**MAKE, "outcomes": []}, CommandHook("make"),
-        [("warning", 's.json: Stop[0].hooks[0].outcomes: is a list, expected a list of "ok", "error", "timeout": ignored')],
+        {**MAKE, "outcomes": []},
+        CommandHook("make"),
+        [
+            (
+                "warning",
+                's.json: Stop[0].hooks[0].outcomes: is a list, expected a list of "ok", "error", "timeout": ignored',
+            )
+        ],
     ),
     "unknown outcome": (
-        {**MAKE, "outcomes": ["ok", "killed"]}, CommandHook("make"),
-        [("warning", 's.json: Stop[0].hooks[0].outcomes: is a list, expected a list of "ok", "error", "timeout": ignored')],
+        {**MAKE, "outcomes": ["ok", "killed"]},
+        CommandHook("make"),
+        [
+            (
+                "warning",
+                's.json: Stop[0].hooks[0].outcomes: is a list, expected a list of "ok", "error", "timeout": ignored',
+            )
+        ],
     ),
     "outcomes a text": (
-        {**MAKE, "outcomes": "ok"}, CommandHook("make"),
-        [("warning", 's.json: Stop[0].hooks[0].outcomes: is "ok", expected a list of "ok", "error", "timeout": ignored')],
+        {**MAKE, "outcomes": "ok"},
+        CommandHook("make"),
+        [
+            (
+                "warning",
+                's.json: Stop[0].hooks[0].outcomes: is "ok", expected a list of "ok", "error", "timeout": ignored',
+            )
+        ],
     ),
     "async a text": (
-        {**MAKE, "async": "yes"}, CommandHook("make"),
+        {**MAKE, "async": "yes"},
+        CommandHook("make"),
         [("warning", 's.json: Stop[0].hooks[0].async: is "yes", expected true or false: ignored')],
     ),
     "empty if": (
-        {**MAKE, "if": ""}, CommandHook("make"),
+        {**MAKE, "if": ""},
+        CommandHook("make"),
         [("warning", 's.json: Stop[0].hooks[0].if: is "", expected a permission rule: ignored')],
     ),
     "statusMessage a number": (
-        {**MAKE, "statusMessage": 5}, CommandHook("make"),
+        {**MAKE, "statusMessage": 5},
+        CommandHook("make"),
         [("warning", "s.json: Stop[0].hooks[0].statusMessage: is 5, expected a string: ignored")],
     ),
     "empty model": (
-        {**ASK, "model": ""}, PromptHook("done?"),
+        {**ASK, "model": ""},
+        PromptHook("done?"),
         [("warning", 's.json: Stop[0].hooks[0].model: is "", expected a model\'s name: ignored')],
     ),
     "unknown transcript": (
-        {**ASK, "transcript": "all"}, PromptHook("done?"),
-        [("warning", 's.json: Stop[0].hooks[0].transcript: is "all", expected "none", "last", "digest" or "full": ignored')],
+        {**ASK, "transcript": "all"},
+        PromptHook("done?"),
+        [
+            (
+                "warning",
+                's.json: Stop[0].hooks[0].transcript: is "all", expected "none", "last", "digest" or "full": ignored',
+            )
+        ],
     ),
     "allowedEnvVars a text": (
-        {**POST, "allowedEnvVars": "KEY"}, HttpHook("http://localhost/"),
+        {**POST, "allowedEnvVars": "KEY"},
+        HttpHook("http://localhost/"),
         [("warning", 's.json: Stop[0].hooks[0].allowedEnvVars: is "KEY", expected a list of names: ignored')],
     ),
     "unknown key": (
-        {**MAKE, "colour": "red"}, CommandHook("make"),
+        {**MAKE, "colour": "red"},
+        CommandHook("make"),
         [("note", "s.json: Stop[0].hooks[0].colour: is no key that Turngate knows: ignored")],
     ),
     "unknown key that no file could hold": (
-        {**MAKE, "\ud800": 1}, CommandHook("make"),
+        {**MAKE, "\ud800": 1},
+        CommandHook("make"),
         [("note", r"s.json: Stop[0].hooks[0].\ud800: is no key that Turngate knows: ignored")],
     ),
     "long unknown key": (
-        {**MAKE, "k" * 61: 1}, CommandHook("make"),
+        {**MAKE, "k" * 61: 1},
+        CommandHook("make"),
         [("note", f"s.json: Stop[0].hooks[0].{'k' * 59}…: is no key that Turngate knows: ignored")],
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize(
@@ -726,9 +892,18 @@ BOUND = "expected a string (200 names at most, each a string of up to 8,000 char
 @pytest.mark.req("X-33")
 def test_variables_that_no_process_could_be_given_are_dropped_one_by_one() -> None:
     env = {
-        "NUMBER": 5, "NULL": None, "GOOD": "1", "1ST": "x", "A B": "x", "": "x", "É": "x",
-        "LONG": "x" * 8_001, "NUL": "a\0", "HALF": "\ud800", "ALSO_GOOD": "",
-    }  # fmt: skip
+        "NUMBER": 5,
+        "NULL": None,
+        "GOOD": "1",
+        "1ST": "x",
+        "A B": "x",
+        "": "x",
+        "É": "x",
+        "LONG": "x" * 8_001,
+        "NUL": "a\0",
+        "HALF": "\ud800",
+        "ALSO_GOOD": "",
+    }
     found = read({"env": env})
     assert found == layer(env={"GOOD": "1", "ALSO_GOOD": ""}, problems=found.problems)
     assert said(found.problems) == [
@@ -787,7 +962,11 @@ BAD_SCALARS: Mapping[str, tuple[str, Any, str]] = {
     "payload per event": ("payload", {"Stop": "full"}, 'is an object, expected "full" or "strict": ignored'),
     "defaults a number": ("defaults", 30, f"is 30, {LIMITS}"),
     "defaults of an unknown kind": ("defaults", {"script": 5}, f"is an object, {LIMITS}"),
-    "defaults of an unknown kind in an event": ("defaults", {"Stop": {"script": 5}}, f"is an object, {LIMITS}"),
+    "defaults of an unknown kind in an event": (
+        "defaults",
+        {"Stop": {"script": 5}},
+        f"is an object, {LIMITS}",
+    ),
     "defaults 0": ("defaults", {"command": 0}, f"is an object, {LIMITS}"),
     "defaults 0 in an event": ("defaults", {"Stop": {"command": 0}}, f"is an object, {LIMITS}"),
     "defaults a text": ("defaults", {"Stop": "5"}, f"is an object, {LIMITS}"),
@@ -795,15 +974,17 @@ BAD_SCALARS: Mapping[str, tuple[str, Any, str]] = {
     "stopBudget 0": ("stopBudget", 0, "is 0, expected a number of seconds above 0: ignored"),
     "stopBudget a text": ("stopBudget", "60", 'is "60", expected a number of seconds above 0: ignored'),
     "stopBudget beyond every number": (
-        "stopBudget", 10**400, f"is 1{'0' * 58}…, expected a number of seconds above 0: ignored",
+        "stopBudget",
+        10**400,
+        f"is 1{'0' * 58}…, expected a number of seconds above 0: ignored",
     ),
-    "model empty": ("model", "", "is \"\", expected a model's name: ignored"),
+    "model empty": ("model", "", 'is "", expected a model\'s name: ignored'),
     "judge a number": ("judge", 5, "is 5, expected a model's name: ignored"),
     "plugins a text": ("plugins", "git", 'is "git", expected a list of names: ignored'),
     "plugins of numbers": ("plugins", [1], "is a list, expected a list of names: ignored"),
     "pluginDirs null": ("pluginDirs", None, "is null, expected a list of folders: ignored"),
     "allowedUrls text": ("allowedUrls", "a", 'is "a", expected a list of addresses or hosts: ignored'),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize(("name", "value", "message"), BAD_SCALARS.values(), ids=BAD_SCALARS)
@@ -819,12 +1000,27 @@ def test_a_bad_key_of_the_section_is_ignored_and_the_others_count(
 
 
 BAD_WORDS: Mapping[str, tuple[str, str, Any, str]] = {
-    "order unknown": ("order", "SessionEnd", "random", 'is "random", expected "parallel", "sequential" or "first_block": ignored'),
+    "order unknown": (
+        "order",
+        "SessionEnd",
+        "random",
+        'is "random", expected "parallel", "sequential" or "first_block": ignored',
+    ),
     "mode unknown": ("mode", "SessionEnd", "observ", 'is "observ", expected "gate" or "observe": ignored'),
     "mode true": ("mode", "SessionEnd", True, 'is true, expected "gate" or "observe": ignored'),
-    "mode in mode": ("mode", "SessionEnd", {"Stop": "gate"}, 'is an object, expected "gate" or "observe": ignored'),
-    "mode of an unknown event": ("mode", "stop", "gate", f"is no known event, expected one of {', '.join(EVENTS)}: ignored"),
-}  # fmt: skip
+    "mode in mode": (
+        "mode",
+        "SessionEnd",
+        {"Stop": "gate"},
+        'is an object, expected "gate" or "observe": ignored',
+    ),
+    "mode of an unknown event": (
+        "mode",
+        "stop",
+        "gate",
+        f"is no known event, expected one of {', '.join(EVENTS)}: ignored",
+    ),
+}
 
 
 @pytest.mark.parametrize(("name", "event", "word", "message"), BAD_WORDS.values(), ids=BAD_WORDS)
@@ -865,12 +1061,15 @@ def test_keys_that_only_claude_code_knows_are_no_news_in_its_own_file() -> None:
 @pytest.mark.parametrize(
     ("value", "place", "meant"),
     [
-        ({"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "x", "timout": 5}]}]}},
-         "Stop[0].hooks[0].timout", "timeout"),
+        (
+            {"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "x", "timout": 5}]}]}},
+            "Stop[0].hooks[0].timout",
+            "timeout",
+        ),
         ({"turngate": {"limits": 5}}, "turngate.limits", "limit"),
         ({"disableAllHook": True}, "disableAllHook", "disableAllHooks"),
     ],
-)  # fmt: skip
+)
 def test_a_key_that_is_nearly_ours_is_a_mistake(value: Any, place: str, meant: str) -> None:
     assert said(read(value).problems) == [
         ("warning", f"s.json: {place}: is no key that Turngate knows: ignored", f'did you mean "{meant}"?')
@@ -909,10 +1108,14 @@ def test_hooks_under_a_mistyped_key_are_lost() -> None:
 @pytest.mark.parametrize(
     ("name", "value", "shown"),
     [
-        ("cleanupPeriodDays", "30", '"30"'), ("cleanupPeriodDays", True, "true"), ("permissions", [], "a list"),
-        ("includeCoAuthoredBy", 1, "1"), ("model", {}, "an object"), ("statusLine", None, "null"),
+        ("cleanupPeriodDays", "30", '"30"'),
+        ("cleanupPeriodDays", True, "true"),
+        ("permissions", [], "a list"),
+        ("includeCoAuthoredBy", 1, "1"),
+        ("model", {}, "an object"),
+        ("statusLine", None, "null"),
     ],
-)  # fmt: skip
+)
 def test_a_wrong_type_elsewhere_does_not_silence_the_hooks_but_check_says_so(
     dialect: Dialect, name: str, value: Any, shown: str
 ) -> None:

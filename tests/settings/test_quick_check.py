@@ -193,10 +193,12 @@ marked = contents.map(lambda data: codecs.BOM_UTF8 + data)
 @given(
     files=st.dictionaries(st.sampled_from(FILES), st.one_of(contents, contents, marked, odd), max_size=3),
     mine=st.dictionaries(st.sampled_from(FILES[::2]), contents, max_size=1),
-    scripts=st.dictionaries(st.sampled_from(["stop", "subagent_stop"]), st.sampled_from([0o755, 0o644]), max_size=1),
+    scripts=st.dictionaries(
+        st.sampled_from(["stop", "subagent_stop"]), st.sampled_from([0o755, 0o644]), max_size=1
+    ),
     event=st.sampled_from(["Stop", "SubagentStop", *EVENTS]),
     dialect=st.sampled_from([*DIALECTS]),
-)  # fmt: skip
+)
 @examples(max_examples=200, deadline=None)
 def test_whatever_the_files_hold_the_quick_look_never_says_nothing_when_there_is_something(
     tmp_path_factory: pytest.TempPathFactory,

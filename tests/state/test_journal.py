@@ -15,12 +15,15 @@ def lines(path: Path) -> list[dict[str, object]]:
 
 def test_the_state_folder_is_ours_or_xdgs() -> None:
     home = os.path.expanduser("~")
-    assert [state_folder(environ) for environ in (
-        {"TURNGATE_STATE": "/s"},
-        {"XDG_STATE_HOME": "/x"},
-        {"XDG_STATE_HOME": "relative"},
-        {},
-    )] == ["/s", "/x/turngate", f"{home}/.local/state/turngate", f"{home}/.local/state/turngate"]  # fmt: skip
+    assert [
+        state_folder(environ)
+        for environ in (
+            {"TURNGATE_STATE": "/s"},
+            {"XDG_STATE_HOME": "/x"},
+            {"XDG_STATE_HOME": "relative"},
+            {},
+        )
+    ] == ["/s", "/x/turngate", f"{home}/.local/state/turngate", f"{home}/.local/state/turngate"]
 
 
 @pytest.mark.parametrize(

@@ -32,10 +32,18 @@ def test_the_whole_payload_of_a_childs_stop(project: Path) -> None:
     [stop] = scene.stops
     run = next(run for name, run in scene.steps if name == "final")
     assert stop == SubagentStopPayload(
-        parent_session_id=scene.session.id, agent_id=run.agent_id, agent_type="general-purpose", result=run,
-        usage=used(run.transcript), total_tool_calls=1, total_duration=stop.total_duration, model="scripted/script",
-        transcript_path=run.transcript, continuations=0, outcome="ok",
-    )  # fmt: skip
+        parent_session_id=scene.session.id,
+        agent_id=run.agent_id,
+        agent_type="general-purpose",
+        result=run,
+        usage=used(run.transcript),
+        total_tool_calls=1,
+        total_duration=stop.total_duration,
+        model="scripted/script",
+        transcript_path=run.transcript,
+        continuations=0,
+        outcome="ok",
+    )
     assert (stop.result.result, stop.total_duration > 0, stop.usage.output_tokens > 0) == (
         "counted",
         True,
@@ -194,11 +202,19 @@ def test_a_plugin_writes_one_line_with_everything_where_its_context_says(project
     [line] = [json.loads(text) for text in lines(project / "telemetry")]
     [stop] = scene.stops
     assert line == {
-        "parent_session_id": scene.session.id, "agent_id": stop.agent_id, "agent_type": "general-purpose",
-        "result": "done", "usage": asdict(stop.usage), "total_tool_calls": 0, "total_duration": stop.total_duration,
-        "model": "scripted/script", "transcript_path": stop.transcript_path, "continuations": 0, "outcome": "ok",
+        "parent_session_id": scene.session.id,
+        "agent_id": stop.agent_id,
+        "agent_type": "general-purpose",
+        "result": "done",
+        "usage": asdict(stop.usage),
+        "total_tool_calls": 0,
+        "total_duration": stop.total_duration,
+        "model": "scripted/script",
+        "transcript_path": stop.transcript_path,
+        "continuations": 0,
+        "outcome": "ok",
         "session": scene.session.id,
-    }  # fmt: skip
+    }
 
 
 @pytest.mark.req("S1-17", "X-36")

@@ -79,10 +79,16 @@ def opened(state: Path) -> Iterator[Registry]:
 def a_run(identity: str = "r", **fields: Any) -> Run:
     return Run(
         **{
-            "id": identity, "chain": identity, "agent_id": f"a-{identity}", "owner": "me", "parent": "s",
-            "created": 5.0, "max_steers": 3, **fields,
+            "id": identity,
+            "chain": identity,
+            "agent_id": f"a-{identity}",
+            "owner": "me",
+            "parent": "s",
+            "created": 5.0,
+            "max_steers": 3,
+            **fields,
         }
-    )  # fmt: skip
+    )
 
 
 def registered(registry: Registry, identity: str = "r", **fields: Any) -> Run:
@@ -170,15 +176,30 @@ def test_a_success_that_comes_late_does_not_undo_a_kill_or_a_time_out(registry: 
 def test_an_end_keeps_everything_that_is_known_about_the_run(registry: Registry) -> None:
     running = brought(registry, "running")
     ended = registry.end(
-        "r", "me", "error", reason="error", error="it broke", answer="half", usage=Usage(input_tokens=7),
-        tool_calls=2, tools=("Bash", "Read"),
-    )  # fmt: skip
+        "r",
+        "me",
+        "error",
+        reason="error",
+        error="it broke",
+        answer="half",
+        usage=Usage(input_tokens=7),
+        tool_calls=2,
+        tools=("Bash", "Read"),
+    )
     assert ended is not None
     assert ended.ended is not None
     assert ended == replace(
-        running, state="ended", ended=ended.ended, outcome="error", reason="error", error="it broke", result="half",
-        usage=Usage(input_tokens=7), tool_calls=2, tools=("Bash", "Read"),
-    )  # fmt: skip
+        running,
+        state="ended",
+        ended=ended.ended,
+        outcome="error",
+        reason="error",
+        error="it broke",
+        result="half",
+        usage=Usage(input_tokens=7),
+        tool_calls=2,
+        tools=("Bash", "Read"),
+    )
 
 
 @pytest.mark.parametrize("name", ["start", "end", "bury"])
@@ -216,9 +237,11 @@ def test_a_kill_ends_everything_below_and_nothing_beside(registry: Registry) -> 
     states = {run.id: (run.state, run.outcome, run.reason) for run in registry.all()}
     assert {run.id for run in killed} == {"top", "child", "grandchild"}
     assert states == {
-        "top": ("killed", "killed", "enough"), "child": ("killed", "killed", "enough"),
-        "grandchild": ("killed", "killed", "enough"), "sibling": ("waiting", None, ""),
-    }  # fmt: skip
+        "top": ("killed", "killed", "enough"),
+        "child": ("killed", "killed", "enough"),
+        "grandchild": ("killed", "killed", "enough"),
+        "sibling": ("waiting", None, ""),
+    }
 
 
 def test_a_reset_ends_what_a_session_has_started_and_no_other_session(registry: Registry) -> None:
@@ -239,9 +262,16 @@ def test_the_count_is_on_disk_before_the_new_prompt_can_be_sent(state: Path, reg
     with opened(state) as another:  # as a process sees it that takes over now
         marked = kept(another)
     assert marked == replace(
-        ended, state="steering", steer_count=1, max_steers=4, steer_why="no tests", guard={"count": 1},
-        next_id=marked.next_id, next_prompt="more", next_by_hook=True,
-    )  # fmt: skip
+        ended,
+        state="steering",
+        steer_count=1,
+        max_steers=4,
+        steer_why="no tests",
+        guard={"count": 1},
+        next_id=marked.next_id,
+        next_prompt="more",
+        next_by_hook=True,
+    )
     assert marked.next_id not in ("", "r")
 
 
@@ -250,8 +280,10 @@ def test_a_steer_by_hand_is_not_counted(registry: Registry) -> None:
     brought(registry, "running")
     change(registry, "steer")
     assert (kept(registry).state, kept(registry).steer_count, kept(registry).next_by_hook) == (
-        "steering", 0, False,
-    )  # fmt: skip
+        "steering",
+        0,
+        False,
+    )
 
 
 @pytest.mark.req("S4-36")
@@ -267,15 +299,34 @@ def test_the_replacement_carries_what_the_chain_is_and_nothing_of_how_the_run_en
     registry: Registry,
 ) -> None:
     registered(
-        registry, agent_type="writer", parent_agent="p", label="the label", task="the task", prompt="the task",
-        background=True, depth=2, transcript="/t.jsonl", max_steers=5, launch={"project": "/p", "model": "m"},
-        spent=Usage(input_tokens=1), recoveries=2, rapid=1, recovered=9.0,
-    )  # fmt: skip
+        registry,
+        agent_type="writer",
+        parent_agent="p",
+        label="the label",
+        task="the task",
+        prompt="the task",
+        background=True,
+        depth=2,
+        transcript="/t.jsonl",
+        max_steers=5,
+        launch={"project": "/p", "model": "m"},
+        spent=Usage(input_tokens=1),
+        recoveries=2,
+        rapid=1,
+        recovered=9.0,
+    )
     change(registry, "start")
     registry.end(
-        "r", "me", "error", reason="error", error="e", answer="half", usage=Usage(input_tokens=10),
-        tool_calls=4, tools=("Bash",),
-    )  # fmt: skip
+        "r",
+        "me",
+        "error",
+        reason="error",
+        error="e",
+        answer="half",
+        usage=Usage(input_tokens=10),
+        tool_calls=4,
+        tools=("Bash",),
+    )
     marked = registry.mark(
         "r", "go on", why="no tests", counts=True, max_steers=6, guard={"count": 1, "repeats": 2}
     )
@@ -286,14 +337,40 @@ def test_the_replacement_carries_what_the_chain_is_and_nothing_of_how_the_run_en
     assert successor.started is not None
     assert before <= successor.started <= time.time()
     assert successor == Run(
-        id=marked.next_id, chain="r", agent_id="a-r", agent_type="writer", parent="s", parent_agent="p",
-        label="the label", task="the task", prompt="go on", by_hook=True, background=True, depth=2, state="running",
-        owner="me", created=successor.started, started=successor.started, ended=None, outcome=None, reason="",
-        error="", result="", transcript="/t.jsonl", steer_count=1, max_steers=6, steer_why="no tests",
-        replaces="r", usage=Usage(), spent=Usage(input_tokens=11), tool_calls=4, tools=(),
+        id=marked.next_id,
+        chain="r",
+        agent_id="a-r",
+        agent_type="writer",
+        parent="s",
+        parent_agent="p",
+        label="the label",
+        task="the task",
+        prompt="go on",
+        by_hook=True,
+        background=True,
+        depth=2,
+        state="running",
+        owner="me",
+        created=successor.started,
+        started=successor.started,
+        ended=None,
+        outcome=None,
+        reason="",
+        error="",
+        result="",
+        transcript="/t.jsonl",
+        steer_count=1,
+        max_steers=6,
+        steer_why="no tests",
+        replaces="r",
+        usage=Usage(),
+        spent=Usage(input_tokens=11),
+        tool_calls=4,
+        tools=(),
         earlier_tools=("Bash",),
-        guard={"count": 1, "repeats": 2}, launch={"project": "/p", "model": "m"},
-    )  # fmt: skip
+        guard={"count": 1, "repeats": 2},
+        launch={"project": "/p", "model": "m"},
+    )
     assert kept(registry) == replace(marked, state="replaced")
     assert (registry.last("r"), registry.chain("r")) == (successor, [kept(registry), successor])
 
@@ -314,8 +391,10 @@ def test_an_announcement_waits_in_the_inbox_until_it_is_taken_once(registry: Reg
     announced = registry.announce("r")
     assert announced is not None
     assert [registry.inbox("s"), registry.inbox("s", "a child"), registry.inbox("another")] == [
-        [announced], [], [],
-    ]  # fmt: skip
+        [announced],
+        [],
+        [],
+    ]
     change(registry, "told")
     assert [run.id for run in registry.inbox("s")] == ["r"]
     taken, again = registry.take("r"), registry.take("r")
@@ -355,8 +434,11 @@ def test_tries_are_counted_on_disk_until_they_are_given_up(state: Path, registry
     registry.give_up("r", "nobody listens")
     given_up = kept(registry)
     assert (given_up.state, given_up.error, given_up.attempts, registry.tried("r")) == (
-        "given_up", "nobody listens", 3, 0,
-    )  # fmt: skip
+        "given_up",
+        "nobody listens",
+        3,
+        0,
+    )
 
 
 @pytest.mark.req("X-26")
@@ -368,8 +450,10 @@ def test_a_long_result_is_frozen_with_a_word_about_what_is_missing(registry: Reg
     registry.finish("r", result=long, reason="complete", announcement=long, max_steers=3)
     final = kept(registry)
     assert [final.result == cut, final.announcement == cut, frozen("x" * FROZEN_MOST)] == [
-        True, True, "x" * FROZEN_MOST,
-    ]  # fmt: skip
+        True,
+        True,
+        "x" * FROZEN_MOST,
+    ]
 
 
 def test_a_result_that_is_no_text_can_still_be_kept(registry: Registry) -> None:
@@ -383,9 +467,14 @@ def test_a_run_that_is_buried_says_so_to_its_parent(registry: Registry) -> None:
     before = brought(registry, "steering")
     registry.bury("r", "me", error="died 4 times", announcement="it is lost")
     assert kept(registry) == replace(
-        before, state="final", outcome="error", reason="lost", error="died 4 times", result="",
+        before,
+        state="final",
+        outcome="error",
+        reason="lost",
+        error="died 4 times",
+        result="",
         announcement="it is lost",
-    )  # fmt: skip
+    )
 
 
 # Sweeping
@@ -427,8 +516,14 @@ def test_everything_open_is_taken_over_and_nothing_that_is_finished(registry: Re
         brought(registry, state, state, owner="dead")
     adopted = {run.id for run in registry.adopt("dead", "me", None)}
     assert adopted - {run.id for run in registry.all() if run.replaces} == {
-        "waiting", "running", "ended", "steering", "final", "announced", "killed",
-    }  # fmt: skip
+        "waiting",
+        "running",
+        "ended",
+        "steering",
+        "final",
+        "announced",
+        "killed",
+    }
 
 
 def test_recoveries_in_quick_succession_are_counted_apart(registry: Registry) -> None:
@@ -545,9 +640,14 @@ def test_all_files_are_private(state: Path, registry: Registry) -> None:
     registered(registry)
     modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in (state, *state.rglob("*"))}
     assert modes == {
-        state.name: 0o700, "registry.db": 0o600, "registry.db-wal": 0o600, "registry.db-shm": 0o600,
-        "registry.db.lock": 0o600, "owners": 0o700, owner.id: 0o600,
-    }  # fmt: skip
+        state.name: 0o700,
+        "registry.db": 0o600,
+        "registry.db-wal": 0o600,
+        "registry.db-shm": 0o600,
+        "registry.db.lock": 0o600,
+        "owners": 0o700,
+        owner.id: 0o600,
+    }
     owner.release()
 
 
@@ -686,8 +786,11 @@ asyncio.run(main(*sys.argv[1:]))
 def test_on_a_full_disk_no_child_is_started_and_afterwards_one_is(state: Path, project: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-c", FULL, str(project), str(state)],
-        capture_output=True, text=True, timeout=60, check=False,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
     assert (done.stderr, json.loads(done.stdout or "0")) == ("", [["RegistryError"], 0, 0, "ok", 1])
 
 
@@ -759,9 +862,11 @@ class Transitions(RuleBasedStateMachine):
             registered(self.registries[number], chain, owner=f"owner {number}")
 
     @rule(
-        name=st.sampled_from([*OUT_OF, "take"]), chain=st.sampled_from("xy"), who=st.integers(0, 1),
+        name=st.sampled_from([*OUT_OF, "take"]),
+        chain=st.sampled_from("xy"),
+        who=st.integers(0, 1),
         old=st.booleans(),
-    )  # fmt: skip
+    )
     def change(self, name: str, chain: str, who: int, old: bool) -> None:
         registry = self.registries[who]
         now = registry.chain(chain)[0] if old else registry.last(chain)

@@ -42,8 +42,12 @@ def test_three_runs_as_in_the_diagram_and_one_announce(project: Path) -> None:
     told = [(e.task, e.last_assistant_message, e.steer_count, e.max_steers) for e in gate.events]
     assert told == [(PROMPT, "one", 0, 3), (PROMPT, "two", 1, 3), (PROMPT, "three", 2, 3)]
     assert scene.heard("sub") == [
-        PROMPT, "agent: one", "Check test results", "agent: two", "Fix the failing test",
-    ]  # fmt: skip
+        PROMPT,
+        "agent: one",
+        "Check test results",
+        "agent: two",
+        "Fix the failing test",
+    ]
     announced = [each["message"]["content"] for each in scene.spoken() if each.get("origin") == "subagent"]
     [run] = {run.agent_id for run in scene.runs()}
     assert announced == [
@@ -95,20 +99,32 @@ def test_the_whole_event_and_its_context(project: Path, state: Path) -> None:
     assert ended.started is not None
     assert ended.ended is not None
     assert event == SubagentStoppingEvent(
-        run_id=ended.id, child_session_key=ended.agent_id, requester_session_key=scene.session.id,
-        agent_id=ended.agent_id, task=PROMPT, label="lines", outcome="ok", reason="complete", error=None,
+        run_id=ended.id,
+        child_session_key=ended.agent_id,
+        requester_session_key=scene.session.id,
+        agent_id=ended.agent_id,
+        task=PROMPT,
+        label="lines",
+        outcome="ok",
+        reason="complete",
+        error=None,
         last_assistant_message="counted",
         usage=StoppingUsage(input=ended.usage.input_tokens, output=ended.usage.output_tokens),
-        duration_ms=int((ended.ended - ended.started) * 1000), tools_used=("Bash", "Glob"), steer_count=0, max_steers=3,
-    )  # fmt: skip
+        duration_ms=int((ended.ended - ended.started) * 1000),
+        tools_used=("Bash", "Glob"),
+        steer_count=0,
+        max_steers=3,
+    )
     assert event.usage is not None
     assert 0 < event.usage.output < event.usage.total == event.usage.input + event.usage.output
     assert gate.contexts == [
         SubagentStoppingContext(
-            agent_id=ended.agent_id, run_id=ended.id, child_session_key=ended.agent_id,
+            agent_id=ended.agent_id,
+            run_id=ended.id,
+            child_session_key=ended.agent_id,
             requester_session_key=scene.session.id,
         )
-    ]  # fmt: skip
+    ]
     assert Path(ended.transcript).name == f"{ended.agent_id}.jsonl"
 
 
@@ -147,13 +163,28 @@ def test_a_transcript_that_is_gone_is_no_error(project: Path) -> None:
 def test_the_names_of_the_document_are_understood() -> None:
     usage = StoppingUsage(input=1, output=2, cache_read=3, cache_write=4)
     event = SubagentStoppingEvent(
-        run_id="r", child_session_key="c", requester_session_key="p", agent_id="a", last_assistant_message="m",
-        usage=usage, duration_ms=5, tools_used=("Bash",), steer_count=1, max_steers=3,
-    )  # fmt: skip
+        run_id="r",
+        child_session_key="c",
+        requester_session_key="p",
+        agent_id="a",
+        last_assistant_message="m",
+        usage=usage,
+        duration_ms=5,
+        tools_used=("Bash",),
+        steer_count=1,
+        max_steers=3,
+    )
     names = (
-        "runId", "childSessionKey", "requesterSessionKey", "agentId", "lastAssistantMessage", "durationMs",
-        "toolsUsed", "steerCount", "maxSteers",
-    )  # fmt: skip
+        "runId",
+        "childSessionKey",
+        "requesterSessionKey",
+        "agentId",
+        "lastAssistantMessage",
+        "durationMs",
+        "toolsUsed",
+        "steerCount",
+        "maxSteers",
+    )
     assert [getattr(event, name) for name in names] == ["r", "c", "p", "a", "m", 5, ("Bash",), 1, 3]
     assert [getattr(usage, name) for name in ("cacheRead", "cacheWrite", "total")] == [3, 4, 10]
     with pytest.raises(AttributeError, match="has no 'no_such'"):
@@ -185,9 +216,21 @@ NO_PROMPT = "said allow=False without a prompt; it counts as allow"
         ({"allow": 0, "prompt": "on"}, STAYS, None),
         (sent_back("on", reason="why"), SubagentStoppingResult(allow=False, prompt="on", reason="why"), None),
         (sent_back("on", reason=7), SubagentStoppingResult(allow=False, prompt="on"), None),
-        (SubagentStoppingResult(allow=False, prompt="on"), SubagentStoppingResult(allow=False, prompt="on"), None),
-        (sent_back("on", extendMaxSteers=5), SubagentStoppingResult(allow=False, prompt="on", extend_max_steers=5), None),
-        (sent_back("on", extend_max_steers=5), SubagentStoppingResult(allow=False, prompt="on", extend_max_steers=5), None),
+        (
+            SubagentStoppingResult(allow=False, prompt="on"),
+            SubagentStoppingResult(allow=False, prompt="on"),
+            None,
+        ),
+        (
+            sent_back("on", extendMaxSteers=5),
+            SubagentStoppingResult(allow=False, prompt="on", extend_max_steers=5),
+            None,
+        ),
+        (
+            sent_back("on", extend_max_steers=5),
+            SubagentStoppingResult(allow=False, prompt="on", extend_max_steers=5),
+            None,
+        ),
         ({"extendMaxSteers": 5}, SubagentStoppingResult(extend_max_steers=5), None),
         ({"extendMaxSteers": "5"}, STAYS, None),
         ({"extendMaxSteers": True}, STAYS, None),
@@ -201,7 +244,7 @@ NO_PROMPT = "said allow=False without a prompt; it counts as allow"
         ("no", STAYS, "returned str, which is no result"),
         ([sent_back("on")], STAYS, "returned list, which is no result"),
     ],
-)  # fmt: skip
+)
 def test_what_a_handlers_answer_means(said: object, meant: SubagentStoppingResult, wrong: str | None) -> None:
     assert stopping_result(said) == (meant, wrong)
 
@@ -339,9 +382,14 @@ def test_settings_hooks_and_handlers_share_one_count(project: Path) -> None:
     scene = parent(project, "answer {n}", gate=gate, rules=[asked])
     scene.play()
     assert scene.heard("sub") == [
-        PROMPT, "agent: answer 1", "says the command", "agent: answer 2", "says the command", "agent: answer 3",
+        PROMPT,
+        "agent: answer 1",
+        "says the command",
+        "agent: answer 2",
+        "says the command",
+        "agent: answer 3",
         "says the plugin",
-    ]  # fmt: skip
+    ]
     assert gate.counts == [2]
     assert [event.steer_count for event in scene.ended] == [3]
 
@@ -391,9 +439,11 @@ def test_settings_hooks_hear_of_failures_only_when_they_ask_for_them(
     gate = Gate()
     hook = rule(KEEP, "SubagentStop")
     scene = parent(
-        project, {"error": "invalid", "message": "no such model"}, gate=gate,
+        project,
+        {"error": "invalid", "message": "no such model"},
+        gate=gate,
         rules=[replace(hook, hook=replace(hook.hook, outcomes=outcomes))],
-    )  # fmt: skip
+    )
     scene.play()
     told = [(e.outcome, e.reason, e.error, e.last_assistant_message) for e in gate.events]
     assert told == [("error", "error", "the model failed (invalid): no such model", None)]
@@ -414,8 +464,24 @@ def test_the_replacement_is_the_same_run_with_a_new_beginning(project: Path, sta
     old, new = kept
     assert old.state == "replaced"
     assert new == replace(
-        old, id=new.id, state="running", prompt="on", by_hook=True, replaces=old.id, created=new.created,
-        started=new.started, ended=None, outcome=None, reason="", result="", next_id="", next_prompt="",
-        next_by_hook=False, usage=new.usage, spent=old.usage, tools=(), steer_count=1,
-    )  # fmt: skip
+        old,
+        id=new.id,
+        state="running",
+        prompt="on",
+        by_hook=True,
+        replaces=old.id,
+        created=new.created,
+        started=new.started,
+        ended=None,
+        outcome=None,
+        reason="",
+        result="",
+        next_id="",
+        next_prompt="",
+        next_by_hook=False,
+        usage=new.usage,
+        spent=old.usage,
+        tools=(),
+        steer_count=1,
+    )
     assert (new.task, new.label, new.parent, new.chain) == (PROMPT, "lines", scene.session.id, old.id)

@@ -64,11 +64,14 @@ def test_the_tool_may_be_called_by_its_other_name(project: Path) -> None:
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"subagent_type": "nobody"}, "there is no kind of subagent 'nobody'; there are general-purpose, Explore"),
+        (
+            {"subagent_type": "nobody"},
+            "there is no kind of subagent 'nobody'; there are general-purpose, Explore",
+        ),
         ({"resume": "a0123"}, "there is no subagent a0123 of this session to go on with"),
         ({"resume": "../chat"}, "there is no subagent ../chat of this session to go on with"),
     ],
-)  # fmt: skip
+)
 def test_what_can_not_be_started_is_said_and_nothing_is_registered(
     project: Path, given: dict[str, str], said: str
 ) -> None:
@@ -242,10 +245,16 @@ def _run(**fields: Any) -> Run:
         (_run(), " ", "user", 9.0, "a steer needs a prompt"),
         (_run(), "x" * 4001, "user", 9.0, "a steer may have 4000 characters, not 4001"),
         (_run(state="done", outcome="ok"), "on", "user", 9.0, "the run r1 is already finished (ok)"),
-        (_run(state="killed", outcome="killed"), "on", "user", 9.0, "the run r1 is already finished (killed)"),
+        (
+            _run(state="killed", outcome="killed"),
+            "on",
+            "user",
+            9.0,
+            "the run r1 is already finished (killed)",
+        ),
         (_run(), "on", "user", 1.94, "this child was steered 1.9 s ago; wait 2 s between two steers"),
     ],
-)  # fmt: skip
+)
 def test_a_steer_that_is_not_allowed(run: Run, prompt: str, by: str, since: float, said: str) -> None:
     with pytest.raises(UsageError) as raised:
         check_steer(run, prompt, by=by, since=since)
@@ -294,9 +303,15 @@ def test_after_a_change_nobody_sends_the_child_back_if_the_operator_says_so(
     gate = Gate(sent_back("undo it"), None) if who == "plugin" else None
     rules = [rule(refuse(1, "undo it"), "SubagentStop")] if who == "command" else []
     scene = parent(
-        project, write("x"), "one", "two", gate=gate, rules=rules, allow=["Write"],
+        project,
+        write("x"),
+        "one",
+        "two",
+        gate=gate,
+        rules=rules,
+        allow=["Write"],
         said={"no_revise_after_side_effects": strict},
-    )  # fmt: skip
+    )
     scene.play()
     refused = "the child general-purpose has changed things outside, so it is not sent on: undo it"
     assert scene.heard("main")[-1] == ("tool: one" if strict else "tool: two")

@@ -24,8 +24,11 @@ def started(*words: str, own_session: bool = False) -> Iterator[subprocess.Popen
     """Killed at the end if it still runs."""
     process = subprocess.Popen(
         [*TURNGATE, *words],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=own_session,
-    )  # fmt: skip
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=own_session,
+    )
     try:
         yield process
     finally:

@@ -44,16 +44,32 @@ def say(frame: dict[str, Any]) -> None:
 def start() -> None:
     say(
         {
-            "type": "system", "subtype": "init", "session_id": "s-1", "cwd": os.getcwd(), "tools": [],
-            "mcp_servers": [], "model": "fake", "permissionMode": "default", "slash_commands": [],
-            "apiKeySource": "none", "output_style": "default", "agents": [], "uuid": "u-0",
+            "type": "system",
+            "subtype": "init",
+            "session_id": "s-1",
+            "cwd": os.getcwd(),
+            "tools": [],
+            "mcp_servers": [],
+            "model": "fake",
+            "permissionMode": "default",
+            "slash_commands": [],
+            "apiKeySource": "none",
+            "output_style": "default",
+            "agents": [],
+            "uuid": "u-0",
             "claude_code_version": "2.1.325",
         }
-    )  # fmt: skip
+    )
     message: dict[str, Any] = {
-        "id": "m-1", "type": "message", "role": "assistant", "model": "fake", "stop_reason": None,
-        "stop_sequence": None, "content": [{"type": "text", "text": "done"}], "usage": {},
-    }  # fmt: skip
+        "id": "m-1",
+        "type": "message",
+        "role": "assistant",
+        "model": "fake",
+        "stop_reason": None,
+        "stop_sequence": None,
+        "content": [{"type": "text", "text": "done"}],
+        "usage": {},
+    }
     say(
         {
             "type": "assistant",
@@ -67,9 +83,14 @@ def start() -> None:
 
 def ask(event: str, callback: str) -> None:
     told = {
-        "session_id": "s-1", "transcript_path": "/t/chat.jsonl", "cwd": "/p", "permission_mode": "default",
-        "hook_event_name": event, "stop_hook_active": False, "last_assistant_message": "done",
-    }  # fmt: skip
+        "session_id": "s-1",
+        "transcript_path": "/t/chat.jsonl",
+        "cwd": "/p",
+        "permission_mode": "default",
+        "hook_event_name": event,
+        "stop_hook_active": False,
+        "last_assistant_message": "done",
+    }
     if event == "SubagentStop":
         told |= {"agent_id": "a-1", "agent_type": "coder", "agent_transcript_path": "/t/a-1.jsonl"}
     if event == "PreToolUse":
@@ -81,11 +102,19 @@ def ask(event: str, callback: str) -> None:
 def end() -> None:
     say(
         {
-            "type": "result", "subtype": "success", "duration_ms": 1, "duration_api_ms": 1, "is_error": False,
-            "num_turns": 1, "session_id": "s-1", "total_cost_usd": 0.0, "usage": {}, "result": "done",
+            "type": "result",
+            "subtype": "success",
+            "duration_ms": 1,
+            "duration_api_ms": 1,
+            "is_error": False,
+            "num_turns": 1,
+            "session_id": "s-1",
+            "total_cost_usd": 0.0,
+            "usage": {},
+            "result": "done",
             "uuid": "u-2",
         }
-    )  # fmt: skip
+    )
 
 
 main()

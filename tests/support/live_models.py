@@ -44,8 +44,19 @@ def until(true: Callable[[], object], complaint: str) -> None:
 
 def words(project: Path, prompt: str, *more: str) -> list[str]:
     return [
-        "run", "-p", prompt, "--session", "x", "--model", MODEL, "--project", str(project), "--allow", "Bash", *more,
-    ]  # fmt: skip
+        "run",
+        "-p",
+        prompt,
+        "--session",
+        "x",
+        "--model",
+        MODEL,
+        "--project",
+        str(project),
+        "--allow",
+        "Bash",
+        *more,
+    ]
 
 
 @contextmanager

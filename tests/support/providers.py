@@ -15,9 +15,15 @@ from turngate.models.live import LiveModel
 KEY = "test-key-of-nobody"
 REQUEST = ModelRequest(messages=(UserMessage("hello"),))
 ELSEWHERE = (
-    "HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy",
-    "OPENAI_API_KEY", "OPENAI_BASE_URL", "OPENAI_ORG_ID", "OPENAI_PROJECT_ID",
-)  # fmt: skip
+    "HTTP_PROXY",
+    "http_proxy",
+    "ALL_PROXY",
+    "all_proxy",
+    "OPENAI_API_KEY",
+    "OPENAI_BASE_URL",
+    "OPENAI_ORG_ID",
+    "OPENAI_PROJECT_ID",
+)
 
 Point = Callable[[str], None]  # the client at an address
 

@@ -221,14 +221,25 @@ def as_child(case: Case) -> Case:
 DELEGATION = {
     "tool": "SessionBase",
     "input": {
-        "prompt": "SUBAGENT-PROMPT: do the small job", "subagent_type": "general-purpose", "run_in_background": False,
+        "prompt": "SUBAGENT-PROMPT: do the small job",
+        "subagent_type": "general-purpose",
+        "run_in_background": False,
     },
-}  # fmt: skip
+}
 
 CHILD_ORDER = (
-    "session_id", "transcript_path", "cwd", "prompt_id", "permission_mode", "agent_id", "agent_type", "effort",
-    "hook_event_name", "stop_hook_active", "agent_transcript_path",
-)  # fmt: skip
+    "session_id",
+    "transcript_path",
+    "cwd",
+    "prompt_id",
+    "permission_mode",
+    "agent_id",
+    "agent_type",
+    "effort",
+    "hook_event_name",
+    "stop_hook_active",
+    "agent_transcript_path",
+)
 
 
 def _lower(text: str) -> str:
@@ -332,9 +343,16 @@ async def _converse(case: Case, stage: Stage, app: App) -> tuple[TurnResult, flo
     limit, allowed = _limits(case)
     model = LiveModel(MODEL)
     session = Session(
-        str(stage.project), model, _settings(case, stage, app), dialect="claude", session_id="<SESSION>",
-        state=str(stage.state), max_turns=limit, allow=allowed, retries=(0.01, 0.01),
-    )  # fmt: skip
+        str(stage.project),
+        model,
+        _settings(case, stage, app),
+        dialect="claude",
+        session_id="<SESSION>",
+        state=str(stage.state),
+        max_turns=limit,
+        allow=allowed,
+        retries=(0.01, 0.01),
+    )
     try:
         async with session:
             started = time.monotonic()

@@ -72,10 +72,16 @@ class Actor:
 
 
 def actor(
-    project: Path, *replies: Any, stop: Hook | str | None = None, rules: Iterable[Rule] = (),
-    dialect: Dialect = TURNGATE, listen: Callable[[SessionEvent, Session], None] | None = None,
-    context: int = 200_000, env: dict[str, str] | None = None, **options: Any,
-) -> Actor:  # fmt: skip
+    project: Path,
+    *replies: Any,
+    stop: Hook | str | None = None,
+    rules: Iterable[Rule] = (),
+    dialect: Dialect = TURNGATE,
+    listen: Callable[[SessionEvent, Session], None] | None = None,
+    context: int = 200_000,
+    env: dict[str, str] | None = None,
+    **options: Any,
+) -> Actor:
     """A session with these hooks alone; what is in the project's settings does not count."""
     asked = (*((rule(stop),) if stop is not None else ()), *rules)
     settings = Settings(rules=asked, dialect=dialect, env=env or {})
@@ -88,9 +94,14 @@ def configured(project: Path, *replies: Any, dialect: str = "mux", **options: An
 
 
 def _acting(
-    project: Path, replies: Iterable[Any], settings: Settings | None, *,
-    listen: Callable[[SessionEvent, Session], None] | None = None, context: int = 200_000, **options: Any,
-) -> Actor:  # fmt: skip
+    project: Path,
+    replies: Iterable[Any],
+    settings: Settings | None,
+    *,
+    listen: Callable[[SessionEvent, Session], None] | None = None,
+    context: int = 200_000,
+    **options: Any,
+) -> Actor:
     model = ScriptedModel({"main": list(replies) or ["done"], "context": context})
     events: list[SessionEvent] = []
 

@@ -13,14 +13,49 @@ Values = st.SearchStrategy[Any]
 
 NAMES = sorted(
     {
-        *EVENTS, *FOREIGN_EVENTS, *keys.FILE, *keys.HOOK, *keys.TURNGATE, *FOREIGN_SETTINGS, *KINDS,
-        *keys.FOREIGN_HOOK_KEYS, "matcher", "defaults", "subagents", "maxSteerRestarts", "stop", "colour",
+        *EVENTS,
+        *FOREIGN_EVENTS,
+        *keys.FILE,
+        *keys.HOOK,
+        *keys.TURNGATE,
+        *FOREIGN_SETTINGS,
+        *KINDS,
+        *keys.FOREIGN_HOOK_KEYS,
+        "matcher",
+        "defaults",
+        "subagents",
+        "maxSteerRestarts",
+        "stop",
+        "colour",
     }
-)  # fmt: skip
+)
 WORDS = [
-    *KINDS, "parallel", "sequential", "first_block", "gate", "observe", "full", "strict", "ok", "error", "timeout",
-    "sh", "bash", "none", "last", "digest", "make", "Explore|Plan", "*", "(", "[a-z]+", "", " ", "a\0b", "\ud800",
-]  # fmt: skip
+    *KINDS,
+    "parallel",
+    "sequential",
+    "first_block",
+    "gate",
+    "observe",
+    "full",
+    "strict",
+    "ok",
+    "error",
+    "timeout",
+    "sh",
+    "bash",
+    "none",
+    "last",
+    "digest",
+    "make",
+    "Explore|Plan",
+    "*",
+    "(",
+    "[a-z]+",
+    "",
+    " ",
+    "a\0b",
+    "\ud800",
+]
 NUMBERS = [0, -1, 1, 3, 0.5, 30, 999, 1000, 60_000, 1e308, float("inf"), float("nan"), 10**400, -(10**400)]
 
 any_text = st.text(st.characters(), max_size=12)  # half characters too: JSON can hold them
@@ -72,13 +107,25 @@ def _good(words: Values) -> Mapping[str, Values]:
     text = words.filter(keys.text) | st.just("make")
     strings: Values = st.sampled_from([{}, {"A": "1"}])
     return {
-        "command": text, "prompt": text, "url": text, "model": text, "id": text, "if": text, "statusMessage": text,
-        "args": st.lists(text, max_size=2), "allowedEnvVars": st.lists(text, max_size=2), "env": strings,
-        "headers": strings, "shell": st.sampled_from(["sh", "bash"]), "mode": st.sampled_from(["gate", "observe"]),
+        "command": text,
+        "prompt": text,
+        "url": text,
+        "model": text,
+        "id": text,
+        "if": text,
+        "statusMessage": text,
+        "args": st.lists(text, max_size=2),
+        "allowedEnvVars": st.lists(text, max_size=2),
+        "env": strings,
+        "headers": strings,
+        "shell": st.sampled_from(["sh", "bash"]),
+        "mode": st.sampled_from(["gate", "observe"]),
         "transcript": st.sampled_from(["none", "last", "digest", "full"]),
-        "enabled": st.booleans(), "blocking": st.booleans(), "async": st.booleans(),
+        "enabled": st.booleans(),
+        "blocking": st.booleans(),
+        "async": st.booleans(),
         "outcomes": st.lists(st.sampled_from(["ok", "error", "timeout"]), min_size=1, max_size=2),
-    }  # fmt: skip
+    }
 
 
 def _file(junk: Values, words: Values, numbers: Values) -> Mapping[str, Values]:
@@ -88,20 +135,30 @@ def _file(junk: Values, words: Values, numbers: Values) -> Mapping[str, Values]:
     seconds = _often(_seconds | st.just({"command": 1}), numbers)
     limits = st.dictionaries(st.sampled_from([*KINDS, *EVENTS]), seconds, max_size=2)
     good = {
-        "limit": st.integers(0, 20), "hardLimit": st.integers(0, 20), "order": per_event, "mode": per_event,
-        "payload": st.sampled_from(["full", "strict"]), "defaults": limits, "stopBudget": _often(_seconds, numbers),
-        "model": text, "judge": text, "plugins": st.lists(text, max_size=2), "pluginDirs": st.lists(text, max_size=2),
+        "limit": st.integers(0, 20),
+        "hardLimit": st.integers(0, 20),
+        "order": per_event,
+        "mode": per_event,
+        "payload": st.sampled_from(["full", "strict"]),
+        "defaults": limits,
+        "stopBudget": _often(_seconds, numbers),
+        "model": text,
+        "judge": text,
+        "plugins": st.lists(text, max_size=2),
+        "pluginDirs": st.lists(text, max_size=2),
         "allowedUrls": st.lists(text, max_size=2),
-    }  # fmt: skip
+    }
     section = _object({}, {name: _often(value, junk) for name, value in good.items()})
     steers = _often(st.integers(0, 5), junk).map(
         lambda n: {"defaults": {"subagents": {"maxSteerRestarts": n}}}
     )
     env = st.dictionaries(st.sampled_from(["A", "B_1", "1C", ""]), _often(text, junk), max_size=2)
     return {
-        "turngate": _often(section, junk), "disableAllHooks": _often(st.booleans(), junk),
-        "env": _often(env, junk), "agents": _often(steers, junk),
-    }  # fmt: skip
+        "turngate": _often(section, junk),
+        "disableAllHooks": _often(st.booleans(), junk),
+        "env": _often(env, junk),
+        "agents": _often(steers, junk),
+    }
 
 
 _seconds: Values = st.sampled_from([0.5, 1, 30, 1000])

@@ -169,11 +169,19 @@ class Parent:
 
 
 def parent(
-    project: Path, *sub: Any, main: Iterable[Any] = (), gate: Callable[..., Any] | None = None,
-    rules: Iterable[Rule] = (), dialect: Dialect = TURNGATE, said: Mapping[str, Any] | None = None,
-    plugins: Plugins | None = None, listen: Callable[[SessionEvent, "Parent"], None] | None = None,
-    on_step: Callable[[str, Run], None] | None = None, files: bool = False, **options: Any,
-) -> Parent:  # fmt: skip
+    project: Path,
+    *sub: Any,
+    main: Iterable[Any] = (),
+    gate: Callable[..., Any] | None = None,
+    rules: Iterable[Rule] = (),
+    dialect: Dialect = TURNGATE,
+    said: Mapping[str, Any] | None = None,
+    plugins: Plugins | None = None,
+    listen: Callable[[SessionEvent, "Parent"], None] | None = None,
+    on_step: Callable[[str, Run], None] | None = None,
+    files: bool = False,
+    **options: Any,
+) -> Parent:
     """A session with these hooks and handlers; `files`: with the project's own settings."""
     script = {"main": list(main) or [task(), "home"], "sub": list(sub) or ["done"]}
     model = Resuming(script)

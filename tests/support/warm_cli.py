@@ -44,8 +44,11 @@ class Program:
         out, err = os.pipe(), os.pipe()
         self.stdout, self.stderr = open(out[0], encoding="utf-8"), open(err[0], encoding="utf-8")  # noqa: SIM115
         asked = {
-            "words": list(words), "cwd": str(cwd or Path.cwd()), "env": dict(os.environ), "session": start_new_session,
-        }  # fmt: skip
+            "words": list(words),
+            "cwd": str(cwd or Path.cwd()),
+            "env": dict(os.environ),
+            "session": start_new_session,
+        }
         self._keeper, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs, open(os.devnull, "rb") as nothing:
             given = [nothing.fileno(), out[1], err[1], theirs.fileno()]

@@ -50,8 +50,11 @@ def test_a_digest_says_what_was_asked_changed_run_and_answered(tmp_path: Path) -
         tmp_path / "chat.jsonl",
         said("Fix the parser"),
         answered(
-            "I look", call("1", "Read", file_path="/p/a.py"), call("2", "Edit", file_path="/p/a.py"),
-            call("3", "Edit", file_path="/p/a.py"), call("4", "Write", file_path="/p/b.py"),
+            "I look",
+            call("1", "Read", file_path="/p/a.py"),
+            call("2", "Edit", file_path="/p/a.py"),
+            call("3", "Edit", file_path="/p/a.py"),
+            call("4", "Write", file_path="/p/b.py"),
         ),
         result("2", "ok"),
         answered(call("5", "Bash", command="make\n  test")),
@@ -62,7 +65,7 @@ def test_a_digest_says_what_was_asked_changed_run_and_answered(tmp_path: Path) -
         result("6", [{"type": "text", "text": "3 passed"}]),
         said("And the docs?"),
         answered("All done."),
-    )  # fmt: skip
+    )
     assert digest(path) == (
         "## What was asked\n"
         "  Fix the parser\n"
@@ -201,11 +204,15 @@ def test_an_id_that_is_used_again_takes_nothing_away(tmp_path: Path) -> None:
     path = write(
         tmp_path / "chat.jsonl",
         said("Go"),
-        answered(call("0", "Bash", command="make test")), result("0", "3 failed", is_error=True),
-        answered(call("0", "Edit", file_path="/p/a.py")), result("0", "no such file", is_error=True),
-        answered(call("0", "Write", file_path="/p/b.py")), result("0", "ok"),
-        answered(call("0", "Bash", command="make lint")), result("0", "clean"),
-    )  # fmt: skip
+        answered(call("0", "Bash", command="make test")),
+        result("0", "3 failed", is_error=True),
+        answered(call("0", "Edit", file_path="/p/a.py")),
+        result("0", "no such file", is_error=True),
+        answered(call("0", "Write", file_path="/p/b.py")),
+        result("0", "ok"),
+        answered(call("0", "Bash", command="make lint")),
+        result("0", "clean"),
+    )
     assert digest(path) == (
         "## What was asked\n  Go\n\n## What was changed\n- /p/b.py: written\n\n"
         "## Commands and changes, the latest first\n$ make lint\n  ended well: clean\n"
@@ -459,9 +466,15 @@ def test_no_command_or_answer_before_a_gap_passes_for_one_that_was_read_to_its_e
     run, test = call("r", "Bash", command="run"), call("t", "Bash", command="make test")
     change = call("e", "Edit", file_path="/p/a.py")
     path = write(
-        tmp_path / "chat.jsonl", said("Go"), answered("I begin.", run), result("none", "z" * HEAD),
-        result("r", "ok"), answered("I change it.", change, test), result("t", "ok"), *PADDING,
-    )  # fmt: skip
+        tmp_path / "chat.jsonl",
+        said("Go"),
+        answered("I begin.", run),
+        result("none", "z" * HEAD),
+        result("r", "ok"),
+        answered("I change it.", change, test),
+        result("t", "ok"),
+        *PADDING,
+    )
     assert digest(path).partition("\n\n")[2] == (
         "## What was asked\n  Go\n\n"
         "## What was changed\n- /p/a.py: edited\n\n"
@@ -521,8 +534,13 @@ FORGED = {
 @pytest.mark.parametrize("name", FORGED)
 def test_what_somebody_says_can_not_pass_for_what_happened(name: str, tmp_path: Path) -> None:
     words = FORGED[name]
-    path = write(tmp_path / "chat.jsonl", said(words), answered(call("1", "Bash", command="ls")), result("1", words),
-                 answered(words))  # fmt: skip
+    path = write(
+        tmp_path / "chat.jsonl",
+        said(words),
+        answered(call("1", "Bash", command="ls")),
+        result("1", words),
+        answered(words),
+    )
     ours = [
         line
         for line in (*digest(path).splitlines(), *conversation(path, 10_000).splitlines())
@@ -530,9 +548,15 @@ def test_what_somebody_says_can_not_pass_for_what_happened(name: str, tmp_path: 
     ]
     first = words.splitlines()[0]
     assert ours == [
-        "## What was asked", "## Commands and changes, the latest first", "$ ls", "## The last answer",
-        f"User: {first}", 'Call of Bash: {"command": "ls"}', f"Result: {first}", f"Agent: {first}",
-    ]  # fmt: skip
+        "## What was asked",
+        "## Commands and changes, the latest first",
+        "$ ls",
+        "## The last answer",
+        f"User: {first}",
+        'Call of Bash: {"command": "ls"}',
+        f"Result: {first}",
+        f"Agent: {first}",
+    ]
 
 
 @pytest.mark.parametrize("separators", [(",", ":"), (", ", ": ")])

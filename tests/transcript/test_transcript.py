@@ -281,11 +281,23 @@ LAST: list[tuple[str, list[str], str | None]] = [
     ("a plain string", [line("assistant", "said")], "said"),
     ("only a user", [NOISE], None),
     ("nothing", [], None),
-    ("a cut-off last line", [line("assistant", text("said")), '{"type":"assistant","message":{"role":"assis'], "said"),
+    (
+        "a cut-off last line",
+        [line("assistant", text("said")), '{"type":"assistant","message":{"role":"assis'],
+        "said",
+    ),
     ("no JSON", [line("assistant", text("said")), "not JSON", "", "[]", "5", "null", '"x"'], "said"),
-    ("odd shapes", [line("assistant", text("said")), '{"message":5}', '{"message":{"role":"assistant","content":5}}',
-                    '{"message":{"role":"assistant","content":[5,{"type":"text","text":5}]}}'], "said"),
-]  # fmt: skip
+    (
+        "odd shapes",
+        [
+            line("assistant", text("said")),
+            '{"message":5}',
+            '{"message":{"role":"assistant","content":5}}',
+            '{"message":{"role":"assistant","content":[5,{"type":"text","text":5}]}}',
+        ],
+        "said",
+    ),
+]
 
 
 @pytest.mark.req("S4-38", "S4-40", "S4-41")

@@ -58,16 +58,32 @@ class SessionBase:
     """What a session has and says; what it does is `Session`'s."""
 
     def __init__(
-        self, project: str, model: Model | str, settings: Settings | None = None, *,
-        dialect: str = "turngate", session_id: str | None = None, state: str | None = None,
-        permission_mode: PermissionMode = "default", allow: Collection[str] = (), extra_paths: Sequence[str] = (),
+        self,
+        project: str,
+        model: Model | str,
+        settings: Settings | None = None,
+        *,
+        dialect: str = "turngate",
+        session_id: str | None = None,
+        state: str | None = None,
+        permission_mode: PermissionMode = "default",
+        allow: Collection[str] = (),
+        extra_paths: Sequence[str] = (),
         permit: Callable[[ToolUse, str], Awaitable[bool]] | None = None,
-        limit: int | None = None, max_turns: int | None = None, hooks: bool = True, skip_stop_hook: bool = False,
-        plugins: Plugins | None = None, on_event: Callable[[SessionEvent], None] | None = None,
-        retries: Sequence[float] = RETRIES, models: Callable[[str], Model] | None = None,
-        children: SubagentLimits | None = None, role: SubagentRole | None = None, parent: "SessionBase | None" = None,
-        announcer: Callable[[Run], Awaitable[None]] | None = None, on_step: Callable[[str, Run], None] | None = None,
-    ) -> None:  # fmt: skip
+        limit: int | None = None,
+        max_turns: int | None = None,
+        hooks: bool = True,
+        skip_stop_hook: bool = False,
+        plugins: Plugins | None = None,
+        on_event: Callable[[SessionEvent], None] | None = None,
+        retries: Sequence[float] = RETRIES,
+        models: Callable[[str], Model] | None = None,
+        children: SubagentLimits | None = None,
+        role: SubagentRole | None = None,
+        parent: "SessionBase | None" = None,
+        announcer: Callable[[Run], Awaitable[None]] | None = None,
+        on_step: Callable[[str, Run], None] | None = None,
+    ) -> None:
         self.project = os.path.abspath(project)
         self.model: Model = find_model(model) if isinstance(model, str) else model
         self.role = role
@@ -106,9 +122,13 @@ class SessionBase:
             role.transcript if role else main_transcript_path(self.state, self.id, self.settings.dialect.name)
         )
         self.family: SubagentManager = SubagentManager(
-            self, limits=children, models=models, root=parent.family if parent else None,
-            announcer=announcer, on_step=on_step,
-        )  # fmt: skip
+            self,
+            limits=children,
+            models=models,
+            root=parent.family if parent else None,
+            announcer=announcer,
+            on_step=on_step,
+        )
         self.workplace.start_child = self.family.start
         self.tools: Mapping[str, Tool] = self.family.tools()
         self.last_result: TurnResult | None = None
@@ -134,9 +154,14 @@ class SessionBase:
         named = {"CLAUDE_ENV_FILE": file, "TURNGATE_ENV_FILE": file}
         inspector = HookAgent(self.project, self.settings, self.state, self.judges, around, self.journal)
         return World(
-            LocalShell(), self.project, self.journal, {**around, **named},
-            watch=self._watch, judge=self.judges, inspect=inspector,
-        )  # fmt: skip
+            LocalShell(),
+            self.project,
+            self.journal,
+            {**around, **named},
+            watch=self._watch,
+            judge=self.judges,
+            inspect=inspector,
+        )
 
     # For the parts of a turn
 

@@ -20,7 +20,7 @@ from turngate.core.messages import (
     ToolUse,
     Usage,
     UserMessage,
-)  # fmt: skip
+)
 from turngate.errors import UsageError
 from turngate.journal import make_private_dir, open_regular_file, write_all
 

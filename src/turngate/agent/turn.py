@@ -34,9 +34,20 @@ class Turn:
 
     def result(self, end: GoHome, *, session_id: str, transcript_path: str, model: str) -> TurnResult:
         return TurnResult(
-            ended_by=end.ended_by, session_id=session_id, transcript_path=transcript_path, result=self.answer,
-            stop_reason=end.stop_reason or end.notice, question=self.question, continuations=self.continuations,
-            model_requests=self.requests, tool_calls=self.tool_calls, usage=self.usage,
-            duration_ms=int(self.elapsed * 1000), model=model,
-            hook_runs=tuple(self.runs), tools=tuple(self.tools_used), subagents=tuple(self.subagents), notices=tuple(self.notices),
-        )  # fmt: skip
+            ended_by=end.ended_by,
+            session_id=session_id,
+            transcript_path=transcript_path,
+            result=self.answer,
+            stop_reason=end.stop_reason or end.notice,
+            question=self.question,
+            continuations=self.continuations,
+            model_requests=self.requests,
+            tool_calls=self.tool_calls,
+            usage=self.usage,
+            duration_ms=int(self.elapsed * 1000),
+            model=model,
+            hook_runs=tuple(self.runs),
+            tools=tuple(self.tools_used),
+            subagents=tuple(self.subagents),
+            notices=tuple(self.notices),
+        )

@@ -28,11 +28,17 @@ async def notify_plugins(
     if tell_stop:
         good = result.outcome not in ("error", "interrupted")
         payload = StopPayload(
-            session_id=result.session_id, result=result, usage=result.usage if good else Usage(),
-            turns_count=result.model_requests if good else 0, tool_calls_count=result.tool_calls if good else 0,
-            duration=elapsed if good else 0, model=result.model.replace(":", "/", 1),
-            continuations=result.continuations, ended_by=result.ended_by,
-            partial_usage=result.usage, elapsed=elapsed,
-        )  # fmt: skip
+            session_id=result.session_id,
+            result=result,
+            usage=result.usage if good else Usage(),
+            turns_count=result.model_requests if good else 0,
+            tool_calls_count=result.tool_calls if good else 0,
+            duration=elapsed if good else 0,
+            model=result.model.replace(":", "/", 1),
+            continuations=result.continuations,
+            ended_by=result.ended_by,
+            partial_usage=result.usage,
+            elapsed=elapsed,
+        )
         await plugins.tell("stop", payload)
     return plugins.take_errors()

@@ -128,9 +128,15 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
         dest="command", required=True, metavar="COMMAND", parser_class=_Parser, prog="turngate"
     )
     builders = {
-        "run": _run, "demo": _demo, "fire": _fire, "check": _check,
-        "schema": _schema, "sessions": _sessions, "log": _log, "runs": _runs,
-    }  # fmt: skip
+        "run": _run,
+        "demo": _demo,
+        "fire": _fire,
+        "check": _check,
+        "schema": _schema,
+        "sessions": _sessions,
+        "log": _log,
+        "runs": _runs,
+    }
     wanted = builders.get(words[0]) if words else None
     for build in (wanted,) if wanted else builders.values():  # one parser is quicker made than all
         build(commands)
@@ -145,7 +151,9 @@ class _Version(argparse.Action):
 
 def _run(commands: "argparse._SubParsersAction[_Parser]") -> None:
     parser = _command(
-        commands, "run", "run an agent on a task under its stop hooks",
+        commands,
+        "run",
+        "run an agent on a task under its stop hooks",
         "Runs an agent on a task in a project. When it says that it is done, the project's hooks are asked.\n\n"
         "  turngate run                                  a conversation at the terminal\n"
         "  turngate run -p 'fix the failing test'        one turn, the answer on stdout\n"
@@ -155,7 +163,7 @@ def _run(commands: "argparse._SubParsersAction[_Parser]") -> None:
         "12 it waits for the user, 13 with --strict: a gate failed, timed out or was skipped, 20 the agent, the model or\n"
         "its turn limit failed, 64 wrong usage, 70 our own fault, 74 the answer could not be written to stdout,\n"
         "129 hung up, 130 interrupted, 131 quit, 143 terminated.",
-    )  # fmt: skip
+    )
     add = parser.add_argument
     add("prompt", nargs="?", metavar="PROMPT", help="what to do; - reads stdin")
     add("-p", "--print", action="store_true", help="one turn, no conversation")
@@ -197,14 +205,18 @@ def _run(commands: "argparse._SubParsersAction[_Parser]") -> None:
 
 def _demo(commands: "argparse._SubParsersAction[_Parser]") -> None:
     _command(
-        commands, "demo", "the whole story, offline, in under a minute",
+        commands,
+        "demo",
+        "the whole story, offline, in under a minute",
         "An agent says that it is done, is refused by a hook, repairs its work and is allowed to stop.",
-    )  # fmt: skip
+    )
 
 
 def _fire(commands: "argparse._SubParsersAction[_Parser]") -> None:
     parser = _command(
-        commands, "fire", "ask the hooks of one event once and print the verdict",
+        commands,
+        "fire",
+        "ask the hooks of one event once and print the verdict",
         "Asks the hooks of one event, as if an agent had just said that it is done, and prints the verdict.\n\n"
         "  turngate fire Stop                     the hooks of the project in this folder\n"
         "  turngate fire Stop --input event.json  with an event of your own; - reads stdin\n"
@@ -214,7 +226,7 @@ def _fire(commands: "argparse._SubParsersAction[_Parser]") -> None:
         "Exit codes: 0 the agent may stop, 10 it goes on (a hook refuses), 11 halted by a hook, 13 with --strict:\n"
         "it may stop, but a gate failed, timed out or was skipped, 64 wrong usage, 70 our own fault,\n"
         "130 interrupted, 143 terminated.",
-    )  # fmt: skip
+    )
     add = parser.add_argument
     add("event", type=_event, choices=list(EVENTS), metavar="EVENT", help=", ".join(EVENTS))
     _project_options(parser)
@@ -225,20 +237,24 @@ def _fire(commands: "argparse._SubParsersAction[_Parser]") -> None:
 
 def _check(commands: "argparse._SubParsersAction[_Parser]") -> None:
     parser = _command(
-        commands, "check", "every problem of the settings at once",
+        commands,
+        "check",
+        "every problem of the settings at once",
         "Shows every problem of the project's settings: file, event, position, field, what was expected; and notes where\n"
         "nobody would answer a prompt or agent hook.",
         "Exit codes: 0 clean, 1 problems, 64 wrong usage, 70 our own fault.",
-    )  # fmt: skip
+    )
     _project_options(parser)
     parser.add_argument("--json", action="store_true", help="print one JSON object")
 
 
 def _schema(commands: "argparse._SubParsersAction[_Parser]") -> None:
     parser = _command(
-        commands, "schema", "the JSON Schemas of settings, hook input and hook output",
+        commands,
+        "schema",
+        "the JSON Schemas of settings, hook input and hook output",
         "Prints a JSON Schema, for editors and validators; without a name all of them in one object.",
-    )  # fmt: skip
+    )
     names = ["settings", "input", "output"]
     parser.add_argument("name", nargs="?", choices=names, metavar="NAME", help="settings, input or output")
 
@@ -257,7 +273,9 @@ def _sessions(commands: "argparse._SubParsersAction[_Parser]") -> None:
 def _runs(commands: "argparse._SubParsersAction[_Parser]") -> None:
     codes = "Exit codes: 0 done, 64 wrong usage (also a run that is not known or is finished already), 70 our own fault,\n"
     parser = _command(
-        commands, "runs", "subagents: who works, steer, kill, recover",
+        commands,
+        "runs",
+        "subagents: who works, steer, kill, recover",
         "Shows what subagents do and did, sends them on, ends them, and goes on with what a crash left.\n\n"
         "  turngate runs                           who works, since when, how often sent back and why\n"
         "  turngate runs show 3fa9                 everything about one; the beginning of its id is enough\n"
@@ -265,37 +283,48 @@ def _runs(commands: "argparse._SubParsersAction[_Parser]") -> None:
         "  turngate runs kill 3fa9                 ends it and everything that it has started\n"
         "  turngate runs recover                   goes on with what a process left that died",
         f"{codes}130 interrupted, 143 terminated. Each action explains itself: turngate runs recover --help",
-    )  # fmt: skip
+    )
     _list_options(parser, default=False)
     actions = parser.add_subparsers(
         dest="action", metavar="ACTION", parser_class=_Parser, prog="turngate runs", title="actions"
     )
     ends = f"{codes}130 interrupted, 143 terminated."
     listed = _command(
-        actions, "list", "a table of all (as without an action)",
+        actions,
+        "list",
+        "a table of all (as without an action)",
         "One line for each subagent, the newest last; * marks those that are not finished. BACK is how often hooks\n"
         "have sent it back, and of how many times at most. A finished one is forgotten after five minutes, but not\n"
-        "before its parent has its report.", ends,
-    )  # fmt: skip
+        "before its parent has its report.",
+        ends,
+    )
     _list_options(listed, default=argparse.SUPPRESS)
     shown = _command(
-        actions, "show", "everything about one",
-        "The task, each run with its prompt, outcome, reason, seconds and tokens, the result, the transcript.", ends,
-    )  # fmt: skip
+        actions,
+        "show",
+        "everything about one",
+        "The task, each run with its prompt, outcome, reason, seconds and tokens, the result, the transcript.",
+        ends,
+    )
     _id(shown)
     shown.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="print one JSON object")
     steered = _command(
-        actions, "steer", "give one a new prompt",
+        actions,
+        "steer",
+        "give one a new prompt",
         "The subagent drops what it does and goes on in the same conversation with your prompt. It counts against\n"
-        "no limit; at most 4000 characters, and not twice within two seconds.", ends,
-    )  # fmt: skip
+        "no limit; at most 4000 characters, and not twice within two seconds.",
+        ends,
+    )
     _id(steered)
     steered.add_argument("prompt", metavar="PROMPT", help="what it is told; - reads stdin")
     killed = _command(
-        actions, "kill", "end one, and everything that it has started",
+        actions,
+        "kill",
+        "end one, and everything that it has started",
         "Ends a subagent for good, with everything below it. No hook is asked; its parent is told that it was ended.",
         ends,
-    )  # fmt: skip
+    )
     _id(killed, nargs="?")
     killed.add_argument(
         "--all",
@@ -308,13 +337,15 @@ def _runs(commands: "argparse._SubParsersAction[_Parser]") -> None:
 
 def _recover(actions: "argparse._SubParsersAction[_Parser]") -> None:
     parser = _command(
-        actions, "recover", "go on with what a process left that died",
+        actions,
+        "recover",
+        "go on with what a process left that died",
         "Takes over the project's subagents whose process has died, exactly where they were, and works until none of\n"
         "them is open. What they report waits for the session that asked, and is handed over when it is resumed.\n"
         "Ctrl-C stops the work and leaves everything as it is, for the next time.",
         "Exit codes: 0 nothing is left open, however each one ended, 20 something could not be brought to an end,\n"
         "64 wrong usage, 70 our own fault, 129 hung up, 130 interrupted, 131 quit, 143 terminated.",
-    )  # fmt: skip
+    )
     add = parser.add_argument
     add(
         "--project",

@@ -22,12 +22,26 @@ OBSERVED = ("SessionStart", "SubagentStart", "StopFailure", "SessionEnd")  # not
 # Names that Claude Code knows and we do not fire (yet): no reason to call a file wrong.
 FOREIGN_EVENTS = frozenset(
     {
-        "Notification", "PostToolUseFailure", "PermissionDenied", "PostCompact", "Setup", "TeammateIdle",
-        "TaskCreated", "TaskCompleted", "ConfigChange", "CwdChanged", "FileChanged", "WorktreeCreate",
-        "WorktreeRemove", "InstructionsLoaded", "Elicitation", "ElicitationResult", "UserPromptExpansion",
+        "Notification",
+        "PostToolUseFailure",
+        "PermissionDenied",
+        "PostCompact",
+        "Setup",
+        "TeammateIdle",
+        "TaskCreated",
+        "TaskCompleted",
+        "ConfigChange",
+        "CwdChanged",
+        "FileChanged",
+        "WorktreeCreate",
+        "WorktreeRemove",
+        "InstructionsLoaded",
+        "Elicitation",
+        "ElicitationResult",
+        "UserPromptExpansion",
         "PostToolBatch",
     }
-)  # fmt: skip
+)
 
 # Executables that are hooks without any settings entry, in every family but Claude Code's own.
 SCRIPTS = {"Stop": "stop", "SubagentStop": "subagent_stop"}

@@ -260,18 +260,32 @@ class SessionEnd(_Common):
 
 
 OtherEvent = (
-    SessionStart | UserPromptSubmit | PreToolUse | PermissionRequest | PostToolUse
-    | PreCompact | SubagentStart | StopFailure | SessionEnd
-)  # fmt: skip
+    SessionStart
+    | UserPromptSubmit
+    | PreToolUse
+    | PermissionRequest
+    | PostToolUse
+    | PreCompact
+    | SubagentStart
+    | StopFailure
+    | SessionEnd
+)
 Event = StopEvent | OtherEvent
 
 OTHER_EVENTS: Mapping[str, type[OtherEvent]] = {
     kind.name: kind
     for kind in (
-        SessionStart, UserPromptSubmit, PreToolUse, PermissionRequest, PostToolUse,
-        PreCompact, SubagentStart, StopFailure, SessionEnd,
+        SessionStart,
+        UserPromptSubmit,
+        PreToolUse,
+        PermissionRequest,
+        PostToolUse,
+        PreCompact,
+        SubagentStart,
+        StopFailure,
+        SessionEnd,
     )
-}  # fmt: skip
+}
 
 
 def copy_event(event: Event) -> Event:
@@ -282,9 +296,12 @@ def copy_event(event: Event) -> Event:
             tasks, crons = event.background_tasks, event.session_crons
             if usage or tasks or crons or type(said) is list:
                 return replace(
-                    event, last_assistant_message=_copied(said), usage=_copied(usage),
-                    background_tasks=_copied(tasks), session_crons=_copied(crons),
-                )  # fmt: skip
+                    event,
+                    last_assistant_message=_copied(said),
+                    usage=_copied(usage),
+                    background_tasks=_copied(tasks),
+                    session_crons=_copied(crons),
+                )
             return event
         case PreToolUse() | PermissionRequest():
             return replace(event, tool_input=_copied(event.tool_input))

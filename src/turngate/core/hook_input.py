@@ -27,10 +27,21 @@ from turngate.core.verdict import HookRun, Stop, Verdict, outcome, said, unenfor
 
 # The order in which Claude Code 2.1.325 writes its keys; others follow.
 _CLAUDE_ORDER = (
-    "session_id", "transcript_path", "cwd", "prompt_id", "permission_mode", "agent_id", "agent_type", "effort",
-    "hook_event_name", "stop_hook_active", "agent_transcript_path", "last_assistant_message",
-    "background_tasks", "session_crons",
-)  # fmt: skip
+    "session_id",
+    "transcript_path",
+    "cwd",
+    "prompt_id",
+    "permission_mode",
+    "agent_id",
+    "agent_type",
+    "effort",
+    "hook_event_name",
+    "stop_hook_active",
+    "agent_transcript_path",
+    "last_assistant_message",
+    "background_tasks",
+    "session_crons",
+)
 
 _CLAUDE_HEAD = _CLAUDE_ORDER[: _CLAUDE_ORDER.index("hook_event_name") + 1]  # the same on every event
 

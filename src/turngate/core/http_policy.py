@@ -142,12 +142,30 @@ _SCHEMES = ("bearer", "digest", "negotiate")  # stand before a secret, and are n
 _TOKEN = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|-?\d[\d.eE+-]*')  # a string or a number of JSON
 _CONTRACT = frozenset(
     {
-        "decision", "reason", "continue", "stopReason", "suppressOutput", "systemMessage", "async",
-        "hookSpecificOutput", "hookEventName", "additionalContext", "permissionDecision",
-        "permissionDecisionReason", "updatedInput", "behavior", "message", "interrupt",
-        "block", "approve", "allow", "deny", "ask", *EVENTS,
+        "decision",
+        "reason",
+        "continue",
+        "stopReason",
+        "suppressOutput",
+        "systemMessage",
+        "async",
+        "hookSpecificOutput",
+        "hookEventName",
+        "additionalContext",
+        "permissionDecision",
+        "permissionDecisionReason",
+        "updatedInput",
+        "behavior",
+        "message",
+        "interrupt",
+        "block",
+        "approve",
+        "allow",
+        "deny",
+        "ask",
+        *EVENTS,
     }
-)  # fmt: skip
+)
 
 
 @dataclass(frozen=True)

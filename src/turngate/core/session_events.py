@@ -157,9 +157,20 @@ class TurnEnd:
 
 
 SessionEvent = (
-    TextDelta | StreamEnd | ToolStarted | ToolFinished | HookStarted | HookFinished
-    | Continuation | Notice | Compacted | SubagentStarted | SubagentRedirected | SubagentFinished | TurnEnd
-)  # fmt: skip
+    TextDelta
+    | StreamEnd
+    | ToolStarted
+    | ToolFinished
+    | HookStarted
+    | HookFinished
+    | Continuation
+    | Notice
+    | Compacted
+    | SubagentStarted
+    | SubagentRedirected
+    | SubagentFinished
+    | TurnEnd
+)
 
 
 def event_json(event: SessionEvent) -> dict[str, Any]:

@@ -195,32 +195,52 @@ def stopping_event(run: Run, answer: str | None) -> SubagentStoppingEvent:
         raise ValueError(f"no handler is asked about a run that ended as {run.outcome!r}")
     seconds = run.seconds
     return SubagentStoppingEvent(
-        run_id=run.id, child_session_key=run.agent_id, requester_session_key=run.parent_agent or run.parent,
-        agent_id=run.agent_id, task=run.task or None, label=run.label or None, outcome=run.outcome,
-        reason=run.reason, error=run.error or None, last_assistant_message=answer,
+        run_id=run.id,
+        child_session_key=run.agent_id,
+        requester_session_key=run.parent_agent or run.parent,
+        agent_id=run.agent_id,
+        task=run.task or None,
+        label=run.label or None,
+        outcome=run.outcome,
+        reason=run.reason,
+        error=run.error or None,
+        last_assistant_message=answer,
         usage=StoppingUsage(
-            input=run.usage.input_tokens, output=run.usage.output_tokens,
-            cache_read=run.usage.cache_read_input_tokens, cache_write=run.usage.cache_creation_input_tokens,
+            input=run.usage.input_tokens,
+            output=run.usage.output_tokens,
+            cache_read=run.usage.cache_read_input_tokens,
+            cache_write=run.usage.cache_creation_input_tokens,
         ),
-        duration_ms=None if seconds is None else int(seconds * 1000), tools_used=run.tools,
-        steer_count=run.steer_count, max_steers=run.max_steers,
-    )  # fmt: skip
+        duration_ms=None if seconds is None else int(seconds * 1000),
+        tools_used=run.tools,
+        steer_count=run.steer_count,
+        max_steers=run.max_steers,
+    )
 
 
 def stopping_context(run: Run) -> SubagentStoppingContext:
     return SubagentStoppingContext(
-        agent_id=run.agent_id, run_id=run.id, child_session_key=run.agent_id,
+        agent_id=run.agent_id,
+        run_id=run.id,
+        child_session_key=run.agent_id,
         requester_session_key=run.parent_agent or run.parent,
-    )  # fmt: skip
+    )
 
 
 def ended_event(run: Run) -> SubagentEndedEvent:
     return SubagentEndedEvent(
-        run_id=run.id, child_session_key=run.agent_id, requester_session_key=run.parent_agent or run.parent,
-        agent_id=run.agent_id, agent_type=run.agent_type, outcome=run.outcome or "error", reason=run.reason,
-        error=run.error or None, steer_count=run.steer_count, label=run.label or None,
+        run_id=run.id,
+        child_session_key=run.agent_id,
+        requester_session_key=run.parent_agent or run.parent,
+        agent_id=run.agent_id,
+        agent_type=run.agent_type,
+        outcome=run.outcome or "error",
+        reason=run.reason,
+        error=run.error or None,
+        steer_count=run.steer_count,
+        label=run.label or None,
         transcript_path=run.transcript,
-    )  # fmt: skip
+    )
 
 
 def stopping_result(said: object) -> tuple[SubagentStoppingResult, str | None]:

@@ -223,11 +223,16 @@ def notices(runs: Iterable[HookRun]) -> tuple[str, ...]:
 def outputs(runs: Iterable[HookRun]) -> tuple[HookOutput, ...]:
     return tuple(
         HookOutput(
-            run.rule.event, label(run.rule.hook), kind(run.rule.hook), outcome(run), said(run),
-            _printed(run.report), run.decision.notice,
+            run.rule.event,
+            label(run.rule.hook),
+            kind(run.rule.hook),
+            outcome(run),
+            said(run),
+            _printed(run.report),
+            run.decision.notice,
         )
         for run in runs
-    )  # fmt: skip
+    )
 
 
 def _printed(report: Report) -> str:

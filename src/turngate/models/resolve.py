@@ -20,9 +20,12 @@ class JudgeModels:
     """`judges(hook.model)`: its model, else the settings', else a small one of the session's provider, else the session's."""
 
     def __init__(
-        self, settings_judge: str | None = None, session: Model | None = None,
-        models: Callable[[str], Model] | None = None, environ: Mapping[str, str] = os.environ,
-    ) -> None:  # fmt: skip
+        self,
+        settings_judge: str | None = None,
+        session: Model | None = None,
+        models: Callable[[str], Model] | None = None,
+        environ: Mapping[str, str] = os.environ,
+    ) -> None:
         self._settings_judge, self._session = settings_judge, session
         self._find = models or find_model
         self._environ = environ

@@ -86,9 +86,13 @@ class _Reader:
         self.problems: list[Problem] = []
 
     def problem(
-        self, message: str, event: str | None = None, index: str | None = None, field: str | None = None,
+        self,
+        message: str,
+        event: str | None = None,
+        index: str | None = None,
+        field: str | None = None,
         hint: str | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.problems.append(
             Problem(file="", message=message, event=event, index=index, field=field, hint=hint)
         )
@@ -156,7 +160,7 @@ class _Reader:
 
     def old_form(
         self, matcher: Any, hooks: Any, timeout: Any, event: str, index: str, *, blocking: bool = False
-    ) -> HookGroup | None:  # fmt: skip
+    ) -> HookGroup | None:
         """Functions under a matcher, with one limit in seconds."""
         if timeout is not None and not is_seconds(timeout):
             self.problem(f"is {describe(timeout)}, expected {SECONDS}", event, index, "timeout")

@@ -82,8 +82,13 @@ def _hook(kind: str) -> dict[str, Any]:
 
 
 _TYPES: Mapping[type | tuple[type, ...], str] = {
-    str: "string", bool: "boolean", int: "integer", (int, float): "number", dict: "object", list: "array",
-}  # fmt: skip
+    str: "string",
+    bool: "boolean",
+    int: "integer",
+    (int, float): "number",
+    dict: "object",
+    list: "array",
+}
 
 
 def input_schema() -> dict[str, Any]:

@@ -31,12 +31,43 @@ _IN_PROJECT = re.compile(
 _PROGRAM = re.compile(r"([A-Za-z][\w.+-]*)(?: [\w./=:,+-]+)*", re.ASCII)  # and plain words after it
 _BUILTINS = frozenset(
     (
-        "alias", "bg", "break", "cd", "command", "continue", "echo", "eval", "exec", "exit", "export", "false", "fg", "getopts",
-        "hash", "jobs", "local", "unalias",
-        "kill", "printf", "pwd", "read", "readonly", "return", "set", "shift", "test", "times", "trap", "true", "type",
-        "ulimit", "umask", "unset", "wait",
+        "alias",
+        "bg",
+        "break",
+        "cd",
+        "command",
+        "continue",
+        "echo",
+        "eval",
+        "exec",
+        "exit",
+        "export",
+        "false",
+        "fg",
+        "getopts",
+        "hash",
+        "jobs",
+        "local",
+        "unalias",
+        "kill",
+        "printf",
+        "pwd",
+        "read",
+        "readonly",
+        "return",
+        "set",
+        "shift",
+        "test",
+        "times",
+        "trap",
+        "true",
+        "type",
+        "ulimit",
+        "umask",
+        "unset",
+        "wait",
     )
-)  # fmt: skip
+)
 
 
 def lint(settings: Settings, project: str) -> tuple[Problem, ...]:

@@ -55,9 +55,15 @@ class _Reader:
         env = self.env(value.get("env", {}))
         self.look_around(value)
         return Layer(
-            file=self.file, level=self.level, family=self.family, rules=tuple(rules),
-            disable_all=disable, env=env, scalars=scalars, problems=tuple(self.problems),
-        )  # fmt: skip
+            file=self.file,
+            level=self.level,
+            family=self.family,
+            rules=tuple(rules),
+            disable_all=disable,
+            env=env,
+            scalars=scalars,
+            problems=tuple(self.problems),
+        )
 
     def rules(self, hooks: Any) -> list[Rule]:
         if not isinstance(hooks, dict):
@@ -97,8 +103,10 @@ class _Reader:
             if "hooks" not in group and "type" in group:
                 return self.problem(
                     "is a hook by itself, expected a group with an inner `hooks` list",
-                    event=event, index=index, hint=_GROUP_HINT,
-                )  # fmt: skip
+                    event=event,
+                    index=index,
+                    hint=_GROUP_HINT,
+                )
             return self.problem(
                 f"is {_shown(entries) if 'hooks' in group else 'missing'}, expected a list of hooks",
                 event=event,
@@ -135,8 +143,12 @@ class _Reader:
             if matcher != "*":
                 self.problem(
                     f"{matcher!r} has no meaning on {event}: the hooks run at every {event}",
-                    "warning", event=event, index=index, field="matcher", hint="leave it out",
-                )  # fmt: skip
+                    "warning",
+                    event=event,
+                    index=index,
+                    field="matcher",
+                    hint="leave it out",
+                )
         elif matcher != "*" and isinstance(meaning := read_matcher(matcher), InvalidMatcher):
             self.problem(
                 f"{_safe(repr(matcher))} {meaning.why}, so it never matches",
@@ -300,9 +312,15 @@ class _Reader:
         self.problem(said, "warning" if hint else "note", hint=hint, **at)
 
     def problem(
-        self, message: str, severity: Severity = "error", *,
-        event: str | None = None, index: str | None = None, field: str | None = None, hint: str | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        message: str,
+        severity: Severity = "error",
+        *,
+        event: str | None = None,
+        index: str | None = None,
+        field: str | None = None,
+        hint: str | None = None,
+    ) -> None:
         self.problems.append(
             Problem(
                 file=self.file,

@@ -66,15 +66,31 @@ class Parent:
         kind = self._family.kinds.get(str(launch.get("kind") or run.agent_type)) or AgentType(run.agent_type)
         tools = launch.get("tools")
         role = SubagentRole(
-            run.agent_id, run.parent, kind, run.depth, self.transcript_of(run), self.parent_transcript_of(run),
+            run.agent_id,
+            run.parent,
+            kind,
+            run.depth,
+            self.transcript_of(run),
+            self.parent_transcript_of(run),
             tuple(map(str, tools)) if isinstance(tools, list) else None,
-        )  # fmt: skip
+        )
         child = cast("type[Session]", type(parent))(
-            parent.project, self._model_for(str(launch.get("model", ""))), parent.settings, session_id=run.parent,
-            state=parent.state, role=role, parent=parent, permission_mode=launch.get("permission_mode", "default"),
-            allow=launch.get("allow", ()), extra_paths=launch.get("extra_paths", ()), permit=parent.permit,
-            max_turns=parent.max_turns, hooks=parent.hooks, retries=parent.retries, on_event=self._hear_child,
-        )  # fmt: skip
+            parent.project,
+            self._model_for(str(launch.get("model", ""))),
+            parent.settings,
+            session_id=run.parent,
+            state=parent.state,
+            role=role,
+            parent=parent,
+            permission_mode=launch.get("permission_mode", "default"),
+            allow=launch.get("allow", ()),
+            extra_paths=launch.get("extra_paths", ()),
+            permit=parent.permit,
+            max_turns=parent.max_turns,
+            hooks=parent.hooks,
+            retries=parent.retries,
+            on_event=self._hear_child,
+        )
         if run.parent == parent.id:
             child.allowed = parent.allowed
         return child

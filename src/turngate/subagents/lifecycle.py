@@ -156,11 +156,18 @@ class Chain:
         self._office.step("worked", self.run)
         spent = self._child.last_result if self._child else None
         return await self._to(
-            "ended", self._settle_and_end, self.run.id, self._office.id, outcome,
-            reason="complete" if outcome == "ok" else outcome, error=error,
-            answer=_answer(self._child), usage=spent.usage if spent else Usage(),
-            tool_calls=spent.tool_calls if spent else 0, tools=spent.tools if spent else (),
-        )  # fmt: skip
+            "ended",
+            self._settle_and_end,
+            self.run.id,
+            self._office.id,
+            outcome,
+            reason="complete" if outcome == "ok" else outcome,
+            error=error,
+            answer=_answer(self._child),
+            usage=spent.usage if spent else Usage(),
+            tool_calls=spent.tool_calls if spent else 0,
+            tools=spent.tools if spent else (),
+        )
 
     async def _attempt(self) -> tuple[Literal["ok", "error", "timeout"], str]:
         """How it went, and what was wrong; whatever goes wrong in a child is its outcome."""
@@ -220,13 +227,24 @@ class Chain:
         self._office.step("judged", run)
         if judged.prompt is None:
             return await self._to(
-                "final", self._registry.finish, run.id, result=run.result, reason=judged.reason,
-                announcement=announcement(run), max_steers=judged.max_steers,
-            )  # fmt: skip
+                "final",
+                self._registry.finish,
+                run.id,
+                result=run.result,
+                reason=judged.reason,
+                announcement=announcement(run),
+                max_steers=judged.max_steers,
+            )
         marked = await self._to(
-            "marked", self._registry.mark, run.id, judged.prompt, why=judged.why, counts=True,
-            max_steers=judged.max_steers, guard={**(judged.guard or {}), "before": _without_past(run.guard)},
-        )  # fmt: skip
+            "marked",
+            self._registry.mark,
+            run.id,
+            judged.prompt,
+            why=judged.why,
+            counts=True,
+            max_steers=judged.max_steers,
+            guard={**(judged.guard or {}), "before": _without_past(run.guard)},
+        )
         if marked.state == "steering" and marked.next_by_hook:
             self._host.emit(
                 SubagentRedirected(run.agent_id, run.name, judged.why, marked.steer_count, marked.max_steers)

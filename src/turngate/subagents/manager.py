@@ -35,10 +35,15 @@ REGISTER = "registry.db"
 
 class SubagentManager:
     def __init__(
-        self, session: "SessionBase", *, limits: SubagentLimits | None = None, models: Callable[[str], Model] | None = None,
-        root: "SubagentManager | None" = None, announcer: Callable[[Run], Awaitable[None]] | None = None,
+        self,
+        session: "SessionBase",
+        *,
+        limits: SubagentLimits | None = None,
+        models: Callable[[str], Model] | None = None,
+        root: "SubagentManager | None" = None,
+        announcer: Callable[[Run], Awaitable[None]] | None = None,
         on_step: Callable[[str, Run], None] | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._session = session
         self._root = root or self
         self.models = models
@@ -101,10 +106,16 @@ class SubagentManager:
         try:
             supervisor = await self.supervisor()
             run = await supervisor.spawn(
-                kind, given["prompt"], label=given.get("description", ""), background=background,
-                parent=self._session.id, parent_agent=self._agent, depth=self.depth + 1,
-                resume=resume, launch=self._launch(kind),
-            )  # fmt: skip
+                kind,
+                given["prompt"],
+                label=given.get("description", ""),
+                background=background,
+                parent=self._session.id,
+                parent_agent=self._agent,
+                depth=self.depth + 1,
+                resume=resume,
+                launch=self._launch(kind),
+            )
             self.has_spawned = True
         except (TurngateError, OSError) as error:
             raise ToolFailed(f"the subagent was not started: {error}") from None
@@ -152,11 +163,15 @@ class SubagentManager:
     def _launch(self, kind: str) -> dict[str, Any]:
         session = self._session
         return {
-            "kind": kind, "model": self._model_name(self.kinds[kind]), "permission_mode": session.permission_mode,
-            "allow": sorted(session.allowed), "extra_paths": list(session.workplace.extra_paths),
-            "dialect": session.settings.dialect.name, "tools": list(session.tools),
+            "kind": kind,
+            "model": self._model_name(self.kinds[kind]),
+            "permission_mode": session.permission_mode,
+            "allow": sorted(session.allowed),
+            "extra_paths": list(session.workplace.extra_paths),
+            "dialect": session.settings.dialect.name,
+            "tools": list(session.tools),
             "prompt_id": session.turn.prompt_id if session.in_turn else "",
-        }  # fmt: skip
+        }
 
     # What children report
 
@@ -255,11 +270,14 @@ class SubagentManager:
         """The same as hooks are told."""
         return [
             {
-                "id": run.agent_id, "type": "subagent", "status": "running",
-                "description": run.label, "agent_type": run.agent_type,
+                "id": run.agent_id,
+                "type": "subagent",
+                "status": "running",
+                "description": run.label,
+                "agent_type": run.agent_type,
             }
             for run in self.waits()
-        ]  # fmt: skip
+        ]
 
     async def next_news(self) -> bool:
         """Waits for the next report, or until it is stirred; False: the children took too long to wait any longer."""
@@ -342,6 +360,8 @@ def _is_gone(state: str, owner: str) -> bool:
 
 def _limits(settings: Settings) -> SubagentLimits:
     said = {
-        "at_once": settings.children_at_once, "depth": settings.children_depth, "seconds": settings.child_seconds,
-    }  # fmt: skip
+        "at_once": settings.children_at_once,
+        "depth": settings.children_depth,
+        "seconds": settings.child_seconds,
+    }
     return replace(SubagentLimits(), **{name: value for name, value in said.items() if value is not None})  # type: ignore[arg-type]

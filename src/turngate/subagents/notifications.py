@@ -23,17 +23,25 @@ def started(run: Run) -> SubagentStarted:
 
 def finished(run: Run) -> SubagentFinished:
     return SubagentFinished(
-        agent_id=run.agent_id, label=run.name, outcome=run.outcome or "error", redirects=run.steer_count,
-        seconds=run.total_seconds, agent_type=run.agent_type, reason=run.reason,
-    )  # fmt: skip
+        agent_id=run.agent_id,
+        label=run.name,
+        outcome=run.outcome or "error",
+        redirects=run.steer_count,
+        seconds=run.total_seconds,
+        agent_type=run.agent_type,
+        reason=run.reason,
+    )
 
 
 async def tell_start(host: StopCheckHost, run: Run) -> str:
     """What the hooks want the child to know."""
     event = SubagentStart(
-        session_id=run.parent, transcript_path=host.parent_transcript_of(run), cwd=host.project,
-        agent_id=run.agent_id, agent_type=run.agent_type,
-    )  # fmt: skip
+        session_id=run.parent,
+        transcript_path=host.parent_transcript_of(run),
+        cwd=host.project,
+        agent_id=run.agent_id,
+        agent_type=run.agent_type,
+    )
     return added_context((await host.ask(event)).runs, plain=False)
 
 
@@ -41,11 +49,18 @@ async def tell_stop(host: StopCheckHost, run: Run) -> None:
     """Once for each child that was started, with what all of its runs used."""
     whole = replace(run, usage=run.spent + run.usage, spent=Usage())
     payload = SubagentStopPayload(
-        parent_session_id=run.parent, agent_id=run.agent_id, agent_type=run.agent_type, result=whole,
-        usage=whole.usage, total_tool_calls=run.tool_calls, total_duration=run.total_seconds,
-        model=str(run.launch.get("model", "")).replace(":", "/", 1), transcript_path=host.transcript_of(run),
-        continuations=run.steer_count, outcome=run.outcome or "error",
-    )  # fmt: skip
+        parent_session_id=run.parent,
+        agent_id=run.agent_id,
+        agent_type=run.agent_type,
+        result=whole,
+        usage=whole.usage,
+        total_tool_calls=run.tool_calls,
+        total_duration=run.total_seconds,
+        model=str(run.launch.get("model", "")).replace(":", "/", 1),
+        transcript_path=host.transcript_of(run),
+        continuations=run.steer_count,
+        outcome=run.outcome or "error",
+    )
     await host.plugins.tell("subagent_stop", payload)
     _complain(host)
 

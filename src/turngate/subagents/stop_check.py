@@ -116,9 +116,14 @@ def _guard(host: StopCheckHost, run: Run) -> LoopGuard:
     kept = run.guard
     again = tuple((str(a), str(b)) for a, b in kept.get("last_refusal", ()))
     guard = replace(
-        fresh, limit=run.max_steers, count=int(kept.get("count", run.steer_count)), continuations=run.steer_count,
-        advised=bool(kept.get("advised")), repeats=int(kept.get("repeats", 0)), last_refusal=again,
-    )  # fmt: skip
+        fresh,
+        limit=run.max_steers,
+        count=int(kept.get("count", run.steer_count)),
+        continuations=run.steer_count,
+        advised=bool(kept.get("advised")),
+        repeats=int(kept.get("repeats", 0)),
+        last_refusal=again,
+    )
     return guard.after_tool_call() if run.tools else guard
 
 
@@ -133,16 +138,22 @@ def _stop_event(host: StopCheckHost, run: Run, answer: tuple[str, ...]) -> event
     seconds = run.seconds
     outcome: events.Outcome = run.outcome if run.outcome in ("error", "timeout") else "ok"
     return events.StopEvent(
-        session_id=run.parent, transcript_path=host.parent_transcript_of(run), cwd=host.project,
-        permission_mode="default", stop_hook_active=run.by_hook, last_assistant_message=answer or None,
-        continuation_count=run.steer_count, limit=run.max_steers,
+        session_id=run.parent,
+        transcript_path=host.parent_transcript_of(run),
+        cwd=host.project,
+        permission_mode="default",
+        stop_hook_active=run.by_hook,
+        last_assistant_message=answer or None,
+        continuation_count=run.steer_count,
+        limit=run.max_steers,
         subagent=events.Subagent(
             id=run.agent_id, type=run.agent_type, transcript_path=host.transcript_of(run), outcome=outcome
         ),
         prompt_id=str(run.launch.get("prompt_id") or "") or None,
         usage={"input_tokens": run.usage.input_tokens, "output_tokens": run.usage.output_tokens},
-        duration_ms=None if seconds is None else int(seconds * 1000), tool_calls=run.tool_calls,
-    )  # fmt: skip
+        duration_ms=None if seconds is None else int(seconds * 1000),
+        tool_calls=run.tool_calls,
+    )
 
 
 def announcement(run: Run, lost: str = "") -> str:

@@ -29,10 +29,14 @@ WRITE_PAUSES = (0.05, 0.2, 0.5, 1.0, 2.0)  # seconds between tries of a transiti
 
 class Supervisor:
     def __init__(
-        self, host: Host, registry: Registry, limits: SubagentLimits | None = None, *,
+        self,
+        host: Host,
+        registry: Registry,
+        limits: SubagentLimits | None = None,
+        *,
         announcer: Callable[[Run], Awaitable[None]] | None = None,
         on_step: Callable[[str, Run], None] | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.host = host
         self.registry = registry
         self.limits = limits or SubagentLimits()
@@ -56,9 +60,18 @@ class Supervisor:
     # Children
 
     async def spawn(
-        self, kind: str, prompt: str, *, label: str = "", background: bool = False, parent: str = "",
-        parent_agent: str = "", depth: int = 1, resume: str = "", launch: Mapping[str, Any] | None = None,
-    ) -> Run:  # fmt: skip
+        self,
+        kind: str,
+        prompt: str,
+        *,
+        label: str = "",
+        background: bool = False,
+        parent: str = "",
+        parent_agent: str = "",
+        depth: int = 1,
+        resume: str = "",
+        launch: Mapping[str, Any] | None = None,
+    ) -> Run:
         """Registers a child and starts it as soon as there is room; `resume` names one whose conversation goes on.
 
         Raises RegistryError: then nothing was started.
@@ -68,11 +81,23 @@ class Supervisor:
         identity, now = new_id(), time.time()
         guard = new_guard(self.host.settings, self.host.world.environ, child=True)
         run = Run(
-            id=identity, chain=identity, agent_id=resume or f"a{new_id()[:16]}", agent_type=kind, parent=parent,
-            parent_agent=parent_agent, label=label, task=prompt, prompt=prompt, background=background, depth=depth,
-            owner=self.id, created=now, begun=now, max_steers=guard.limit,
+            id=identity,
+            chain=identity,
+            agent_id=resume or f"a{new_id()[:16]}",
+            agent_type=kind,
+            parent=parent,
+            parent_agent=parent_agent,
+            label=label,
+            task=prompt,
+            prompt=prompt,
+            background=background,
+            depth=depth,
+            owner=self.id,
+            created=now,
+            begun=now,
+            max_steers=guard.limit,
             launch={**(launch or {}), "project": self.host.project},
-        )  # fmt: skip
+        )
         registering = asyncio.create_task(
             self._register(replace(run, transcript=self.host.transcript_of(run)))
         )

@@ -88,7 +88,7 @@ def test_every_problem_is_shown_at_once_with_its_place_and_a_hint(
             '    → write "$CLAUDE_PROJECT_DIR"/.claude/hooks/gone.sh so that it works from every folder',
             "4 hooks, 13 problems",
         ],
-    )  # fmt: skip
+    )
 
 
 def test_as_json_it_is_one_object(project: Path, capsys: pytest.CaptureFixture[str]) -> None:

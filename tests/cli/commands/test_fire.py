@@ -156,11 +156,14 @@ def test_hooks_that_are_switched_off_are_said_and_strict_minds(
 
 
 BAD_SETTINGS: list[tuple[Any, str]] = [
-    ("{", ".turngate/settings.json: not JSON at line 1, column 2: expecting property name enclosed in double quotes; none of its hooks run"),
+    (
+        "{",
+        ".turngate/settings.json: not JSON at line 1, column 2: expecting property name enclosed in double quotes; none of its hooks run",
+    ),
     ([], ".turngate/settings.json: the file holds a list, expected an object"),
     ({"hooks": {"Stop": {}}}, ".turngate/settings.json: Stop: is an object, expected a list of groups"),
     ({"hooks": {"Foo": []}}, ".turngate/settings.json: Foo: is no known event, so its hooks never run"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.req("S0-03", "C-35")
@@ -211,10 +214,16 @@ def test_a_bad_event_is_wrong_usage(
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["Stop", "--input", "/no/such/event.json"], "turngate: /no/such/event.json can not be read: No such file or directory\n"),
-        (["Stop", "--project", "/no/such/folder"], "turngate: there is no folder /no/such/folder; give the project's folder with --project\n"),
+        (
+            ["Stop", "--input", "/no/such/event.json"],
+            "turngate: /no/such/event.json can not be read: No such file or directory\n",
+        ),
+        (
+            ["Stop", "--project", "/no/such/folder"],
+            "turngate: there is no folder /no/such/folder; give the project's folder with --project\n",
+        ),
     ],
-)  # fmt: skip
+)
 def test_what_is_not_there_is_wrong_usage(
     words: list[str], sentence: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -294,8 +303,11 @@ TURNGATE = [sys.executable, "-m", "turngate"]
 def test_an_event_on_stdin_that_is_not_json_is_one_clear_sentence(project: Path) -> None:
     done = subprocess.run(
         [*TURNGATE, "fire", "Stop", "--input", "-", "--trust"],
-        input=b"hello", cwd=project, capture_output=True, check=False,
-    )  # fmt: skip
+        input=b"hello",
+        cwd=project,
+        capture_output=True,
+        check=False,
+    )
     assert (done.returncode, done.stdout, done.stderr) == (
         64,
         b"",

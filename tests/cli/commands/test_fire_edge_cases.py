@@ -24,8 +24,10 @@ def wait_for(path: Path) -> None:
 def signalled(project: Path, number: signal.Signals, before: str = "") -> int:
     with subprocess.Popen(
         ["/bin/sh", "-c", f"{before} exec {FIRE}"],
-        cwd=project, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-    ) as process:  # fmt: skip
+        cwd=project,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    ) as process:
         wait_for(project / "pid")
         process.send_signal(number)
         return process.wait(timeout=20)

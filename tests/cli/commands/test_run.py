@@ -131,9 +131,23 @@ def test_as_json_the_fields_come_in_the_documented_order(
     project: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     assert list(as_json(capfd, project, "go")) == [
-        "type", "outcome", "ended_by", "stop_reason", "result", "session_id", "transcript_path", "continuations",
-        "model_requests", "tool_calls", "usage", "duration_ms", "hook_runs", "unenforced", "notices", "subagents",
-    ]  # fmt: skip
+        "type",
+        "outcome",
+        "ended_by",
+        "stop_reason",
+        "result",
+        "session_id",
+        "transcript_path",
+        "continuations",
+        "model_requests",
+        "tool_calls",
+        "usage",
+        "duration_ms",
+        "hook_runs",
+        "unenforced",
+        "notices",
+        "subagents",
+    ]
 
 
 OUTCOMES: list[tuple[str, tuple[Any, ...], list[str], dict[str, Any]]] = [
@@ -141,17 +155,26 @@ OUTCOMES: list[tuple[str, tuple[Any, ...], list[str], dict[str, Any]]] = [
     (REFUSE, ("a",), ["--limit", "1"], {"outcome": "capped", "ended_by": "capped", "result": "a"}),
     (REFUSE, ("a",), ["--limit", "9"], {"outcome": "capped", "ended_by": "stalled", "result": "a"}),
     (HALT, ("a",), [], {"outcome": "halted", "ended_by": "halted", "stop_reason": "enough", "result": "a"}),
-    ("true", ({**QUESTION, "text": "hm"},), [], {"outcome": "waiting", "ended_by": "question", "result": "hm"}),
+    (
+        "true",
+        ({**QUESTION, "text": "hm"},),
+        [],
+        {"outcome": "waiting", "ended_by": "question", "result": "hm"},
+    ),
     (REFUSE, ("a",), ["--max-turns", "1"], {"outcome": "error", "ended_by": "max_turns", "result": "a"}),
     (refuse(1), ("a", {"error": "auth"}), [], {"outcome": "error", "ended_by": "error", "result": "a"}),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("hook", "replies", "words", "fields"), OUTCOMES)
 def test_each_outcome_is_named_and_keeps_the_last_answer(
-    project: Path, capfd: pytest.CaptureFixture[str], hook: str, replies: tuple[Any, ...], words: list[str],
+    project: Path,
+    capfd: pytest.CaptureFixture[str],
+    hook: str,
+    replies: tuple[Any, ...],
+    words: list[str],
     fields: dict[str, Any],
-) -> None:  # fmt: skip
+) -> None:
     write_settings(project, "turngate", stop_hooks(hook))
     result = as_json(capfd, project, "go", *words, replies=replies)
     assert {key: result[key] for key in fields} == fields
@@ -255,8 +278,9 @@ def test_why_a_turn_ended_is_said(project: Path, capfd: pytest.CaptureFixture[st
     write_settings(project, "turngate", stop_hooks(halt))
     assert turngate(capfd, project, "go")[2] == "! the turn ended (halted): enough\n"
     assert turngate(capfd, project, "go", "--max-turns", "0")[1:] == (
-        "", "! the turn ended (max_turns): the limit of 0 model requests is reached\n",
-    )  # fmt: skip
+        "",
+        "! the turn ended (max_turns): the limit of 0 model requests is reached\n",
+    )
 
 
 def test_a_session_of_another_dialect_is_not_resumed(
@@ -326,10 +350,23 @@ def test_the_settings_may_name_a_script_as_the_model(
 def test_a_dash_reads_the_prompt_from_stdin(project: Path, given: str) -> None:
     write_settings(project, "turngate", stop_hooks(KEEP, event="UserPromptSubmit"))
     done = subprocess.run(
-        [sys.executable, "-m", "turngate", "run", "-p", "-", "--project", str(project),
-         "--model", scripted(project, "done")],
-        input=given, capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        [
+            sys.executable,
+            "-m",
+            "turngate",
+            "run",
+            "-p",
+            "-",
+            "--project",
+            str(project),
+            "--model",
+            scripted(project, "done"),
+        ],
+        input=given,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert (done.returncode, done.stdout, done.stderr, seen(project, "prompt")) == (0, "done\n", "", [given])
 
 
@@ -363,8 +400,11 @@ def test_a_session_goes_on_with_its_conversation(
 ) -> None:
     turngate(capfd, project, "first", "--session", "s-1")
     result = as_json(capfd, project, "second", *words)
-    asked = [record["message"]["content"] for record in map(json.loads, lines(Path(result["transcript_path"])))
-             if record["type"] == "user"]  # fmt: skip
+    asked = [
+        record["message"]["content"]
+        for record in map(json.loads, lines(Path(result["transcript_path"])))
+        if record["type"] == "user"
+    ]
     assert (result["session_id"], asked) == ("s-1", ["first", "second"])
 
 
@@ -413,9 +453,12 @@ def installed(folder: Path, name: str, code: str) -> None:
 @pytest.mark.parametrize(("named", "told"), [(["telemetry_a"], ["allowed 1"]), ([], [])])
 @pytest.mark.req("S1-01", "S1-02")
 def test_a_plugin_that_is_installed_is_told_only_when_the_settings_name_it(
-    project: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch,
-    named: list[str], told: list[str],
-) -> None:  # fmt: skip
+    project: Path,
+    capfd: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    named: list[str],
+    told: list[str],
+) -> None:
     code = (
         "from pathlib import Path\n"
         "class Plugin:\n"
@@ -588,9 +631,13 @@ def test_old_sessions_are_pruned(
 
 @pytest.mark.parametrize(("days", "left"), [(7, ["new"]), (60, ["new", "old"])])
 def test_the_settings_say_how_long_sessions_are_kept(
-    project: Path, state: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch,
-    days: int, left: list[str],
-) -> None:  # fmt: skip
+    project: Path,
+    state: Path,
+    capfd: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    days: int,
+    left: list[str],
+) -> None:
     for name in ("old", "new"):
         turngate(capfd, project, "go", "--session", name)
     then = time.time() - 31 * 86400

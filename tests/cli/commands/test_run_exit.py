@@ -99,8 +99,12 @@ def through_a_shell(project: Path, redirected: str, *replies: Any, words: str = 
     model = scripted(project, *replies or ("done",))
     done = subprocess.run(
         ["bash", "-c", f"set -o pipefail; {command} --model {model} {redirected}"],
-        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, check=False, timeout=60,
-    )  # fmt: skip
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        check=False,
+        timeout=60,
+    )
     return done.returncode, done.stderr
 
 

@@ -53,9 +53,12 @@ class Terminal:
         self.seen = 0  # how much of the text earlier expectations have used up
         self.process = subprocess.Popen(
             [sys.executable, "-c", OWN_TERMINAL, *command],
-            stdin=self.slave, stdout=self.slave, stderr=self.slave, cwd=cwd,
+            stdin=self.slave,
+            stdout=self.slave,
+            stderr=self.slave,
+            cwd=cwd,
             env={**os.environ, "TERM": "xterm-256color", **(env or {})},
-        )  # fmt: skip
+        )
         self.closed = False
         self.reader = threading.Thread(target=self._read, daemon=True)
         self.reader.start()
@@ -541,8 +544,13 @@ def test_a_session_that_somebody_else_holds(
 def converse(project: Path, file: Path, lines: str, *words: str) -> tuple[int, str, str]:
     done = subprocess.run(
         [sys.executable, "-m", "turngate", "run", "--model", f"scripted:{file}", *words],
-        cwd=project, input=lines, capture_output=True, text=True, check=False, timeout=PATIENCE,
-    )  # fmt: skip
+        cwd=project,
+        input=lines,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=PATIENCE,
+    )
     return done.returncode, done.stdout, done.stderr
 
 

@@ -97,8 +97,12 @@ def link_to_nowhere(state: Path) -> None:
 @pytest.mark.parametrize("spoil", [in_the_way, link_to_nowhere])
 @pytest.mark.parametrize("words", [[], ["--session", "s"]])
 def test_a_state_folder_that_can_not_be_made_is_refused(
-    project: Path, state: Path, capfd: pytest.CaptureFixture[str], spoil: Callable[[Path], None], words: list[str]
-) -> None:  # fmt: skip
+    project: Path,
+    state: Path,
+    capfd: pytest.CaptureFixture[str],
+    spoil: Callable[[Path], None],
+    words: list[str],
+) -> None:
     spoil(state)
     said = refused(capfd, project, *words)
     assert said.startswith(str(state))
@@ -159,8 +163,11 @@ CLOSED = "which is closed; give"
 def test_a_closed_stdin_is_refused(project: Path, words: str, said: str) -> None:
     done = subprocess.run(
         ["sh", "-c", f"exec {sys.executable} -m turngate {words} --project {project} <&-"],
-        capture_output=True, text=True, check=False, timeout=60,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
     assert (done.returncode, done.stdout, done.stderr) == (64, "", said)
 
 

@@ -106,10 +106,19 @@ def conversation(path: str | Path) -> list[str]:
 
 def run(identity: str = "3fa9c0de" * 4, **fields: Any) -> Run:
     known = {
-        "chain": identity, "agent_id": "a-1", "agent_type": "Explore", "parent": "5e55104a-0000", "label": "count files",
-        "task": "Count the files.", "prompt": "Count the files.", "state": "running", "owner": "gone",
-        "created": NOON, "started": NOON, "max_steers": 3,
-    }  # fmt: skip
+        "chain": identity,
+        "agent_id": "a-1",
+        "agent_type": "Explore",
+        "parent": "5e55104a-0000",
+        "label": "count files",
+        "task": "Count the files.",
+        "prompt": "Count the files.",
+        "state": "running",
+        "owner": "gone",
+        "created": NOON,
+        "started": NOON,
+        "max_steers": 3,
+    }
     return Run(id=identity, **{**known, **fields})
 
 
@@ -146,12 +155,18 @@ def test_where_there_is_no_register_it_is_said_and_none_is_made(
     ("words", "said"),
     [
         (("nonsense",), "argument ACTION: invalid choice: 'nonsense'"),
-        (("show",), "the following arguments are required: ID; `turngate runs show --help` shows how to call it"),
+        (
+            ("show",),
+            "the following arguments are required: ID; `turngate runs show --help` shows how to call it",
+        ),
         (("steer", "3fa9"), "the following arguments are required: PROMPT"),
         (("kill",), "which run? `turngate runs kill ID`, or --all for every one; `turngate runs` lists them"),
-        (("recover", "--project", "/nowhere"), "there is no folder /nowhere; give the project's folder with --project"),
+        (
+            ("recover", "--project", "/nowhere"),
+            "there is no folder /nowhere; give the project's folder with --project",
+        ),
     ],
-)  # fmt: skip
+)
 def test_wrong_usage_is_64_and_a_sentence(words: tuple[str, ...], said: str) -> None:
     code, out, err = turngate("runs", *words)
     assert (code, out, said in err, err.count("\n")) == (64, "", True, 1)
@@ -188,23 +203,50 @@ def test_a_register_that_is_damaged_is_set_aside_and_said(state: Path) -> None:
 def test_the_table_says_what_since_when_how_often_sent_back_and_why() -> None:
     found = [
         Chain(
-            (run("0a" * 16, state="done", outcome="ok", ended=NOON - 86400 + 62, created=NOON - 86400, agent_type="general-purpose"),)
+            (
+                run(
+                    "0a" * 16,
+                    state="done",
+                    outcome="ok",
+                    ended=NOON - 86400 + 62,
+                    created=NOON - 86400,
+                    agent_type="general-purpose",
+                ),
+            )
         ),
         Chain(
-            (run("0b" * 16, state="done", outcome="error", error="the model\nfailed", ended=NOON + 8, label="", parent_agent="a-9"),)
+            (
+                run(
+                    "0b" * 16,
+                    state="done",
+                    outcome="error",
+                    error="the model\nfailed",
+                    ended=NOON + 8,
+                    label="",
+                    parent_agent="a-9",
+                ),
+            )
         ),
         Chain(
             (
                 run("0c" * 16, state="replaced", ended=NOON + 1),
                 run(
-                    "0d" * 16, chain="0c" * 16, created=NOON + 1, steer_count=1, replaces="0c" * 16, by_hook=True,
-                    steer_why="[Stop hook requested continuation]\nName the files.", prompt="Name the\nfiles.",
+                    "0d" * 16,
+                    chain="0c" * 16,
+                    created=NOON + 1,
+                    steer_count=1,
+                    replaces="0c" * 16,
+                    by_hook=True,
+                    steer_why="[Stop hook requested continuation]\nName the files.",
+                    prompt="Name the\nfiles.",
                 ),
             )
         ),
         Chain((run("0e" * 16, steer_why="steered by hand"),), left=True),
-        Chain((run("0f" * 16, state="done", outcome="ok", ended=NOON + 1, announcement="x", announced=NOON),)),
-    ]  # fmt: skip
+        Chain(
+            (run("0f" * 16, state="done", outcome="ok", ended=NOON + 1, announcement="x", announced=NOON),)
+        ),
+    ]
     assert list(listing(found, NOON + 3725, every=False, colour=False)) == [
         "  ID        WHAT                             STATE            SINCE     FOR         BACK    SESSION",
         "  0a0a0a0a  count files (general-purpose)    done             Nov 14    1 min       -       5e55104a",
@@ -294,11 +336,27 @@ def test_the_story_has_the_task_every_run_and_the_result() -> None:
         usage=Usage(input_tokens=11, output_tokens=2),
     )
     last = run(
-        "0b" * 16, chain="0a" * 16, state="done", outcome="ok", reason="complete", created=NOON + 2, started=NOON + 2,
-        ended=NOON + 70, replaces="0a" * 16, by_hook=True, prompt="Name the files.", steer_count=1, usage=Usage(input_tokens=20, output_tokens=3),
-        steer_why="Name the files.", tools=("Read", "Glob"), result="a.py\nb.py", transcript="/t/a-1.jsonl",
-        launch={"project": "/p", "model": "scripted:s.json"}, announcement="x", announced=NOON + 70,
-    )  # fmt: skip
+        "0b" * 16,
+        chain="0a" * 16,
+        state="done",
+        outcome="ok",
+        reason="complete",
+        created=NOON + 2,
+        started=NOON + 2,
+        ended=NOON + 70,
+        replaces="0a" * 16,
+        by_hook=True,
+        prompt="Name the files.",
+        steer_count=1,
+        usage=Usage(input_tokens=20, output_tokens=3),
+        steer_why="Name the files.",
+        tools=("Read", "Glob"),
+        result="a.py\nb.py",
+        transcript="/t/a-1.jsonl",
+        launch={"project": "/p", "model": "scripted:s.json"},
+        announcement="x",
+        announced=NOON + 70,
+    )
     assert "\n".join(story(Chain((first, last)), NOON + 100)) == (
         """\
 count files (Explore): done
@@ -347,10 +405,19 @@ def test_the_beginning_of_any_id_of_a_child_is_enough(project: Path, state: Path
         for start in (first["id"][:6], second["id"][:6], child["agent_id"][:6])
     ]
     assert (child["id"], shown[1:], shown[0][0], shown[0][2]) == (first["id"], [shown[0], shown[0]], 0, "")
-    assert {name: child[name] for name in ("label", "state", "open", "outcome", "redirects", "limit", "why", "result")} == {
-        "label": "count files", "state": "done", "open": False, "outcome": "ok", "redirects": 1, "limit": 3,
-        "why": "run the tests", "result": "three files",
-    }  # fmt: skip
+    assert {
+        name: child[name]
+        for name in ("label", "state", "open", "outcome", "redirects", "limit", "why", "result")
+    } == {
+        "label": "count files",
+        "state": "done",
+        "open": False,
+        "outcome": "ok",
+        "redirects": 1,
+        "limit": 3,
+        "why": "run the tests",
+        "result": "three files",
+    }
     assert [
         (each["prompt"], each["by_hook"], each["outcome"], each["result"]) for each in (first, second)
     ] == [
@@ -359,9 +426,14 @@ def test_the_beginning_of_any_id_of_a_child_is_enough(project: Path, state: Path
     ]
     [told] = said["subagents"]
     assert {**told, "seconds": told["seconds"] > 0} == {
-        "agent_id": child["agent_id"], "label": "count files", "outcome": "ok", "redirects": 1, "seconds": True,
-        "agent_type": "general-purpose", "reason": "complete",
-    }  # fmt: skip
+        "agent_id": child["agent_id"],
+        "label": "count files",
+        "outcome": "ok",
+        "redirects": 1,
+        "seconds": True,
+        "agent_type": "general-purpose",
+        "reason": "complete",
+    }
 
 
 @pytest.mark.parametrize("action", [("show", "0a"), ("steer", "0a", "go"), ("kill", "0a")])
@@ -380,8 +452,10 @@ def test_an_id_that_could_be_two_is_64_with_both(state: Path, action: tuple[str,
 def test_an_id_that_nobody_has_is_64_with_those_that_there_are(state: Path) -> None:
     written(state, run("0a1" + "0" * 29))
     assert turngate("runs", "show", "ff") == (
-        64, "", "turngate: there is no run 'ff'; there is\n  0a100000  count files (Explore)\n",
-    )  # fmt: skip
+        64,
+        "",
+        "turngate: there is no run 'ff'; there is\n  0a100000  count files (Explore)\n",
+    )
 
 
 # Steering
@@ -452,8 +526,10 @@ def test_a_kill_from_another_process_ends_a_child_and_its_parent_goes_on(project
     [now] = listed()
     assert (now["state"], now["outcome"], now["reason"]) == ("done", "killed", "killed by hand")
     assert turngate("runs", "kill", child["id"]) == (
-        64, "", f"turngate: the run {child['id']} is already finished: killed\n",
-    )  # fmt: skip
+        64,
+        "",
+        f"turngate: the run {child['id']} is already finished: killed\n",
+    )
 
 
 def test_a_kill_goes_down_to_the_children_of_a_child(project: Path, state: Path) -> None:
@@ -517,11 +593,17 @@ def test_what_a_killed_session_left_is_recovered_and_reported_when_it_is_resumed
         if "[Subagent result]" in text
     ]
     assert (code, out, len(told), told[0].endswith("\n\nthree files"), listed()[0]["report"]) == (
-        0, "thank you\n", 1, True, "read",
-    )  # fmt: skip
+        0,
+        "thank you\n",
+        1,
+        True,
+        "read",
+    )
     assert turngate("runs", "recover", *words) == (
-        0, f"nothing was left by a process that died in {project}\n", "",
-    )  # fmt: skip
+        0,
+        f"nothing was left by a process that died in {project}\n",
+        "",
+    )
 
 
 def test_hooks_and_progress_are_told_while_it_recovers(project: Path, state: Path) -> None:
@@ -553,8 +635,10 @@ def test_a_child_whose_hooks_were_being_asked_is_asked_about_again(project: Path
     write_settings(project, "turngate", stop_hooks(KEEP, event="SubagentStop"))
     said = turngate("runs", "recover", "--project", str(project))
     assert (child["state"], said[0], said[1].splitlines()[0]) == (
-        "ended", 0, f"done            {child['id'][:8]}  count files (general-purpose)",
-    )  # fmt: skip
+        "ended",
+        0,
+        f"done            {child['id'][:8]}  count files (general-purpose)",
+    )
     assert [each["last_assistant_message"] for each in seen(project)] == ["three files"]
     assert conversation(child["transcript_path"]) == ["Count the files.", "three files"]
 
@@ -594,8 +678,10 @@ def test_a_steer_of_what_was_left_behind_counts_when_it_is_recovered(project: Pa
         "",
     )
     assert (recovered[0], recovered[2], conversation(child["transcript_path"])) == (
-        0, "", ["Count the files.", "Only in src.", "only two"],
-    )  # fmt: skip
+        0,
+        "",
+        ["Count the files.", "Only in src.", "only two"],
+    )
 
 
 def test_a_model_that_is_not_there_is_64_before_anything_is_taken_over(project: Path, state: Path) -> None:
@@ -643,5 +729,7 @@ def test_what_somebody_looks_after_is_not_recovered(project: Path, state: Path) 
         turngate("runs", "kill", child["id"])
         ended = result(process)
     assert (child["left"], said, ended["result"]) == (
-        False, (0, f"nothing was left by a process that died in {project}\n", ""), "all done",
-    )  # fmt: skip
+        False,
+        (0, f"nothing was left by a process that died in {project}\n", ""),
+        "all done",
+    )

@@ -56,11 +56,13 @@ def _events(reply: Json, body: Json, ids: Iterator[int]) -> Iterator[Json]:
     if reply.get("endless"):
         return
     usage = {
-        "input_tokens": 10, "output_tokens": 5, "total_tokens": 15,
+        "input_tokens": 10,
+        "output_tokens": 5,
+        "total_tokens": 15,
         "input_tokens_details": {"cached_tokens": 0, "cache_write_tokens": 0},
         "output_tokens_details": {"reasoning_tokens": 0},
         **reply.get("usage", {}),
-    }  # fmt: skip
+    }
     ended = {**response, "output": items, "usage": usage}
     if "failed" in reply:
         yield {"type": "response.failed", "response": {**ended, "status": "failed", "error": reply["failed"]}}
@@ -73,11 +75,23 @@ def _events(reply: Json, body: Json, ids: Iterator[int]) -> Iterator[Json]:
 
 def _response(body: Json, number: int) -> Json:
     return {
-        "id": f"resp_{number}", "object": "response", "created_at": 1_700_000_000, "status": "in_progress",
-        "model": body["model"], "output": [], "error": None, "incomplete_details": None, "instructions": None,
-        "metadata": {}, "parallel_tool_calls": True, "temperature": 1.0, "tool_choice": "auto", "tools": [],
-        "top_p": 1.0, "usage": None,
-    }  # fmt: skip
+        "id": f"resp_{number}",
+        "object": "response",
+        "created_at": 1_700_000_000,
+        "status": "in_progress",
+        "model": body["model"],
+        "output": [],
+        "error": None,
+        "incomplete_details": None,
+        "instructions": None,
+        "metadata": {},
+        "parallel_tool_calls": True,
+        "temperature": 1.0,
+        "tool_choice": "auto",
+        "tools": [],
+        "top_p": 1.0,
+        "usage": None,
+    }
 
 
 def _said(text: str, number: int) -> Json:
@@ -93,9 +107,13 @@ def _said(text: str, number: int) -> Json:
 
 def _call(tool: Mapping[str, Any], number: int) -> Json:
     return {
-        "id": f"fc_{number}", "type": "function_call", "call_id": f"call_{number}", "name": tool["name"],
-        "arguments": json.dumps(tool.get("input", {})), "status": "completed",
-    }  # fmt: skip
+        "id": f"fc_{number}",
+        "type": "function_call",
+        "call_id": f"call_{number}",
+        "name": tool["name"],
+        "arguments": json.dumps(tool.get("input", {})),
+        "status": "completed",
+    }
 
 
 def _text_events(index: int, item: Json) -> Iterator[Json]:

@@ -23,8 +23,11 @@ def run(options: argparse.Namespace) -> int:
     project = project_folder(options.project)
     settings = load_settings(project, dialect=options.dialect)
     problems = (
-        *settings.problems, *lint(settings, project), *_switched_off(settings), *_unanswered(settings),
-    )  # fmt: skip
+        *settings.problems,
+        *lint(settings, project),
+        *_switched_off(settings),
+        *_unanswered(settings),
+    )
     files = [
         place.shown for place in settings_places(project, options.dialect) if os.path.lexists(place.path)
     ]

@@ -21,7 +21,7 @@ from turngate.core.session_events import (
     ToolFinished,
     ToolStarted,
     TurnResult,
-)  # fmt: skip
+)
 from turngate.models.scripted import ScriptedModel
 from turngate.settings.load import load_settings
 

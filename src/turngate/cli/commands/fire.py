@@ -80,6 +80,12 @@ def _print_nested(options: argparse.Namespace) -> None:
 
 # What the engine says when nobody is asked; a test holds it against the real thing.
 NOTHING: dict[str, object] = {
-    "event": "", "verdict": "stop", "ended_by": "allowed", "prompt": None, "stop_reason": None,
-    "runs": [], "unenforced": [], "warnings": [],
-}  # fmt: skip
+    "event": "",
+    "verdict": "stop",
+    "ended_by": "allowed",
+    "prompt": None,
+    "stop_reason": None,
+    "runs": [],
+    "unenforced": [],
+    "warnings": [],
+}

@@ -64,11 +64,20 @@ def _start(options: argparse.Namespace, project: str, settings: Settings) -> Cal
     """The session as it was asked for; who listens to it is still open."""
     _check_tools(options.allow)
     return partial(
-        Session, project, find_model(options.model, settings.model), settings, session_id=_session_id(options, project),
-        permission_mode=options.permission_mode, allow=options.allow, extra_paths=_folders(options.add_dir),
-        limit=options.limit, max_turns=options.max_turns, hooks=not options.no_hooks,
-        plugins=load_plugins(settings.plugins), models=lambda name: find_model(name, None),
-    )  # fmt: skip
+        Session,
+        project,
+        find_model(options.model, settings.model),
+        settings,
+        session_id=_session_id(options, project),
+        permission_mode=options.permission_mode,
+        allow=options.allow,
+        extra_paths=_folders(options.add_dir),
+        limit=options.limit,
+        max_turns=options.max_turns,
+        hooks=not options.no_hooks,
+        plugins=load_plugins(settings.plugins),
+        models=lambda name: find_model(name, None),
+    )
 
 
 def _check_tools(names: list[str]) -> None:

@@ -22,15 +22,24 @@ def listing(found: Sequence[Chain], now: float, *, every: bool, colour: bool) ->
     wide = shortest(found)
     what = _WHAT - (wide - 8)
     names = (
-        ("WHAT", what), ("STATE", _STATE), ("SINCE", _SINCE), ("FOR", _FOR), ("BACK", _BACK), ("SESSION", _SESSION),
-    )  # fmt: skip
+        ("WHAT", what),
+        ("STATE", _STATE),
+        ("SINCE", _SINCE),
+        ("FOR", _FOR),
+        ("BACK", _BACK),
+        ("SESSION", _SESSION),
+    )
     yield (f"  {'ID':<{wide}}" + "".join(f"  {name:<{width}}" for name, width in names)).rstrip()
     for chain in found:
         dim, back = (_DIM, _BRIGHT) if colour and not chain.open else ("", "")
         cells = (
-            (chain.what, what), (chain.state, _STATE), (_clock(chain.began, now), _SINCE),
-            (_long(chain.seconds(now)), _FOR), (_back(chain.last), _BACK), (plain(chain.last.parent)[:_SESSION], _SESSION),
-        )  # fmt: skip
+            (chain.what, what),
+            (chain.state, _STATE),
+            (_clock(chain.began, now), _SINCE),
+            (_long(chain.seconds(now)), _FOR),
+            (_back(chain.last), _BACK),
+            (plain(chain.last.parent)[:_SESSION], _SESSION),
+        )
         line = "".join(f"  {_cut(text, width):<{width}}" for text, width in cells)
         yield dim + (f"{'*' if chain.open else ' '} {chain.id[:wide]:<{wide}}{line}").rstrip() + back
         for note in (*_notes(chain), *(_runs(chain) if every else ())):

@@ -67,9 +67,13 @@ def _host(options: argparse.Namespace, project: str, ours: Sequence[Chain], tell
     names = [options.model] if options.model else [str(chain.last.launch.get("model", "")) for chain in ours]
     models = [_model(name, settings.model) for name in dict.fromkeys(names)]  # before anything is taken over
     return Session(
-        project, models[0], settings, on_event=telling.hear, plugins=load_plugins(settings.plugins),
+        project,
+        models[0],
+        settings,
+        on_event=telling.hear,
+        plugins=load_plugins(settings.plugins),
         models=None if options.model else lambda name: find_model(name, settings.model),
-    )  # fmt: skip
+    )
 
 
 def _model(name: str, configured: str | None) -> Model:

@@ -141,9 +141,15 @@ def hook_end(hook: str, outcome: str, seconds: float) -> str:
 
 
 _OUTCOMES = {
-    "allow": "no objection", "block": "refuses", "advise": "advises", "halt": "ends the turn",
-    "failed": "FAILED", "timeout": "TIMED OUT", "skipped": "not asked", "would_block": "would refuse",
-}  # fmt: skip
+    "allow": "no objection",
+    "block": "refuses",
+    "advise": "advises",
+    "halt": "ends the turn",
+    "failed": "FAILED",
+    "timeout": "TIMED OUT",
+    "skipped": "not asked",
+    "would_block": "would refuse",
+}
 
 
 def notice(text: str) -> tuple[str, Look]:
@@ -168,9 +174,10 @@ def ending(result: TurnResult, cut: str | None) -> Iterator[tuple[str, Look]]:
 
 def _count(result: TurnResult) -> str:
     counts = (
-        (result.model_requests, "model request"), (result.tool_calls, "tool call"),
+        (result.model_requests, "model request"),
+        (result.tool_calls, "tool call"),
         (result.continuations, "continuation"),
-    )  # fmt: skip
+    )
     return ", ".join(f"{number} {name}{'s' * (number != 1)}" for number, name in counts if number)
 
 

@@ -57,9 +57,12 @@ class Screen:
         self._question: str | None = None
         self._draft: Document | None = None  # what was being typed when a question came
         self._app: Application[None] = Application(
-            Layout(self._rows()), key_bindings=self._keys(), output=self._output, input=create_input(),
+            Layout(self._rows()),
+            key_bindings=self._keys(),
+            output=self._output,
+            input=create_input(),
             erase_when_done=True,
-        )  # fmt: skip
+        )
         self._app.ttimeoutlen = 0.1  # an Escape that nothing follows for so long is the key itself
         self._app.timeoutlen = 0.2
 
@@ -141,14 +144,19 @@ class Screen:
             [
                 row(FormattedTextControl(self._growing), Condition(lambda: bool(self._line)), wrap=True),
                 row(FormattedTextControl(self._asked), Condition(lambda: bool(self._question)), wrap=True),
-                row(FormattedTextControl(self._status), Condition(lambda: self._doing is not None and not self._question)),
+                row(
+                    FormattedTextControl(self._status),
+                    Condition(lambda: self._doing is not None and not self._question),
+                ),
                 Window(
                     BufferControl(self._buffer, search_buffer_control=self._search.control),
-                    dont_extend_height=True, wrap_lines=True, get_line_prefix=self._prefix,
+                    dont_extend_height=True,
+                    wrap_lines=True,
+                    get_line_prefix=self._prefix,
                 ),
                 self._search,
             ]
-        )  # fmt: skip
+        )
 
     def _growing(self) -> str:
         """As much of the growing line as half of the screen holds."""

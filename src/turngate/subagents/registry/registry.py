@@ -74,20 +74,36 @@ class Registry:
         )
 
     def end(
-        self, run: str, owner: str, outcome: EndedOutcome, *, reason: str, error: str = "", answer: str = "",
-        usage: Usage | None = None, tool_calls: int = 0, tools: Sequence[str] = (),
-    ) -> Run | None:  # fmt: skip
+        self,
+        run: str,
+        owner: str,
+        outcome: EndedOutcome,
+        *,
+        reason: str,
+        error: str = "",
+        answer: str = "",
+        usage: Usage | None = None,
+        tool_calls: int = 0,
+        tools: Sequence[str] = (),
+    ) -> Run | None:
         """None: it is killed, steered or ended already, and this end comes too late."""
         return self._change(
             "UPDATE runs SET state = 'ended', ended = :now, outcome = :outcome, reason = :reason, error = :error, "
             "result = :answer, usage = :usage, tool_calls = tool_calls + :tool_calls, tools = :tools "
             "WHERE id = :id AND owner = :owner AND state = 'running' RETURNING *",
             {
-                "id": run, "owner": owner, "now": time.time(), "outcome": outcome, "reason": reason, "error": error,
-                "answer": frozen(answer), "usage": packed(usage), "tool_calls": tool_calls,
+                "id": run,
+                "owner": owner,
+                "now": time.time(),
+                "outcome": outcome,
+                "reason": reason,
+                "error": error,
+                "answer": frozen(answer),
+                "usage": packed(usage),
+                "tool_calls": tool_calls,
                 "tools": packed(list(tools)),
             },
-        )  # fmt: skip
+        )
 
     def used(self, run: str, usage: Usage, tool_calls: int, tools: Sequence[str]) -> Run | None:
         """What a run had used when it was ended from outside."""
@@ -97,19 +113,31 @@ class Registry:
         )
 
     def mark(
-        self, run: str, prompt: str, *, why: str, counts: bool, max_steers: int | None,
-        guard: Mapping[str, Any] | None = None, states: Sequence[str] = ("ended",),
-    ) -> Run | None:  # fmt: skip
+        self,
+        run: str,
+        prompt: str,
+        *,
+        why: str,
+        counts: bool,
+        max_steers: int | None,
+        guard: Mapping[str, Any] | None = None,
+        states: Sequence[str] = ("ended",),
+    ) -> Run | None:
         """The run is to be followed by another one; the count is kept before anything is sent."""
         return self._change(
             "UPDATE runs SET state = 'steering', next_id = :next, next_prompt = :prompt, next_by_hook = :counts, "
             "steer_why = :why, steer_count = steer_count + :counts, max_steers = :most, guard = coalesce(:guard, guard) "
             f"WHERE id = :id AND state IN ({listed(states)}) RETURNING *",
             {
-                "id": run, "next": new_id(), "prompt": prompt, "why": why, "counts": int(counts),
-                "most": max_steers, "guard": packed(guard),
+                "id": run,
+                "next": new_id(),
+                "prompt": prompt,
+                "why": why,
+                "counts": int(counts),
+                "most": max_steers,
+                "guard": packed(guard),
             },
-        )  # fmt: skip
+        )
 
     def unmark(self, run: str, *, counted: bool, error: str = "") -> Run | None:
         """The new prompt could not be sent: everything goes on as if nobody had asked for it.
@@ -130,10 +158,31 @@ class Registry:
         """The run that follows takes the place of a marked one; the trigger sets the old one's state."""
         now = time.time()
         successor = replace(
-            marked, id=marked.next_id, state="running", prompt=marked.next_prompt, by_hook=marked.next_by_hook, replaces=marked.id,
-            created=now, started=now, ended=None, outcome=None, reason="", error="", result="", next_id="", next_prompt="",
-            usage=Usage(), spent=marked.spent + marked.usage, tools=(), earlier_tools=tuple(dict.fromkeys((*marked.earlier_tools, *marked.tools))), next_by_hook=False, attempts=0, recoveries=0, rapid=0, recovered=None,
-        )  # fmt: skip
+            marked,
+            id=marked.next_id,
+            state="running",
+            prompt=marked.next_prompt,
+            by_hook=marked.next_by_hook,
+            replaces=marked.id,
+            created=now,
+            started=now,
+            ended=None,
+            outcome=None,
+            reason="",
+            error="",
+            result="",
+            next_id="",
+            next_prompt="",
+            usage=Usage(),
+            spent=marked.spent + marked.usage,
+            tools=(),
+            earlier_tools=tuple(dict.fromkeys((*marked.earlier_tools, *marked.tools))),
+            next_by_hook=False,
+            attempts=0,
+            recoveries=0,
+            rapid=0,
+            recovered=None,
+        )
         row = {**row_of(successor), "old": marked.id}
         names = ", ".join(NAMES)
         values = ", ".join(f":{name}" for name in NAMES)
@@ -151,10 +200,13 @@ class Registry:
             "UPDATE runs SET state = 'final', result = :result, reason = :reason, announcement = :announcement, "
             "max_steers = :most WHERE id = :id AND state = 'ended' RETURNING *",
             {
-                "id": run, "result": frozen(result), "reason": reason,
-                "announcement": frozen(announcement), "most": max_steers,
+                "id": run,
+                "result": frozen(result),
+                "reason": reason,
+                "announcement": frozen(announcement),
+                "most": max_steers,
             },
-        )  # fmt: skip
+        )
 
     def bury(self, run: str, owner: str, *, error: str, announcement: str) -> Run | None:
         """It can not be brought back: its parent gets a word instead of its result."""
