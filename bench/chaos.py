@@ -22,21 +22,16 @@ from pathlib import Path
 from typing import Any
 
 from turngate.agent.session import Session
-from turngate.agent.transcript import read_records
 from turngate.core.hooks import CommandHook
 from turngate.core.messages import ModelRequest, Reply, Text, ToolUse, UserMessage
+from turngate.core.plugin_events import SubagentEndedEvent, SubagentStoppingContext, SubagentStoppingEvent
 from turngate.core.settings import Rule, Settings
-from turngate.core.subagent_run import (
-    OPEN,
-    Run,
-    SubagentEndedEvent,
-    SubagentStoppingContext,
-    SubagentStoppingEvent,
-)
+from turngate.core.subagent_run import OPEN, Run
 from turngate.plugins.handlers import Plugins, SubagentStopPayload
 from turngate.subagents.limits import SubagentLimits
 from turngate.subagents.manager import SubagentManager
 from turngate.subagents.registry import Registry
+from turngate.transcript.reader import read_records
 
 REDIRECTS = 2
 BEGINNING = ("registered", "started", "recovered")

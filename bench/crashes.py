@@ -31,11 +31,12 @@ from bench.chaos import (
     start,
     work,
 )
-from turngate.agent.session_store import main_transcript_path, read_conversation
-from turngate.agent.transcript import read_records
 from turngate.core.messages import Message, Reply, ToolResults, UserMessage
+from turngate.state.paths import main_transcript_path
 from turngate.subagents.limits import SubagentLimits
 from turngate.subagents.registry import Registry
+from turngate.transcript.reader import read_records
+from turngate.transcript.resume import read_conversation
 
 ONE_AT_ONCE = SubagentLimits(recoveries=PATIENT.recoveries, rapid=PATIENT.rapid, at_once=1)
 ONE_TRY = SubagentLimits(recoveries=PATIENT.recoveries, rapid=PATIENT.rapid, announce_tries=1)

@@ -11,11 +11,11 @@ from turngate import StopEvent
 from turngate.core.hooks import PromptHook
 from turngate.core.messages import ModelRequest
 from turngate.core.settings import Rule, Settings
-from turngate.digest import digest
 from turngate.engine import ask_hooks
 from turngate.models.scripted import ScriptedModel
 from turngate.ports import World
 from turngate.shells.local import LocalShell
+from turngate.transcript.digest import digest
 
 STEPS = 60  # of a session as people have them: a look, a change, a test run
 OUTPUT = "".join(f"tests/test_{n}.py::test_case_{n} PASSED [{n}%]\n" for n in range(60))

@@ -13,8 +13,8 @@ from collections.abc import Callable
 from bench.measure import Row, interleaved
 from turngate import CommandHook, Rule, Settings
 from turngate.agent.session import Session
-from turngate.agent.transcript import read_last_assistant_message
 from turngate.core.messages import ModelRequest, Reply, Text
+from turngate.transcript.reader import read_last_assistant_message
 
 CLOCK = "/bin/date +%s.%N"  # says when it was started, to the microsecond or so
 

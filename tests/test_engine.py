@@ -29,8 +29,8 @@ from turngate.core.reports import Broke, Detached, Exited, Skipped, TimedOut
 from turngate.core.settings import Settings
 from turngate.core.verdict import Continue, Stop, outcome, unenforced
 from turngate.engine import ask_hooks
-from turngate.journal import Journal
 from turngate.shells.local import LocalShell
+from turngate.state.journal import Journal
 from turngate.stop_hooks import StopHooksResult, run_stop_hooks
 
 

@@ -7,16 +7,18 @@ from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 
-from turngate.aio import CancelledItself, current_task_cancelled, run_in_thread_or_inline, told
+from turngate.aio.cancellation import current_task_cancelled
+from turngate.aio.foreign import CancelledItself
+from turngate.aio.threads import run_in_thread_or_inline
 from turngate.core.decisions import Decision, Fault
 from turngate.core.events import Event
-from turngate.core.hook_input import run_json, verdict_json
 from turngate.core.hooks import CallbackHook, CommandHook
 from turngate.core.interpret import interpret
+from turngate.core.json_output import run_json, verdict_json
 from turngate.core.plan import plan
 from turngate.core.reports import Broke, Detached, Report, Skipped, TimedOut
 from turngate.core.settings import Rule, Settings
-from turngate.core.text import oversized_texts, shortened
+from turngate.core.text import describe_exception, oversized_texts, shortened
 from turngate.core.verdict import HookRun, Stop, Verdict, conclude, stops_sequence
 from turngate.ports import RunContext, World
 from turngate.runners import run_hook
@@ -128,7 +130,7 @@ async def _report(
     except (KeyboardInterrupt, GeneratorExit):
         raise
     except BaseException as error:  # noqa: BLE001 - foreign code: its failure is a value
-        report = Broke(told(error))
+        report = Broke(describe_exception(error))
     late = isinstance(rule.hook, CallbackHook) and (timer.when() or 0.0) < asyncio.get_running_loop().time()
     if timer.expired() or late:  # a function that holds up the loop holds up the timer too
         return live.ended or TimedOut(limit, live.stdout.text(), live.stderr.text())
@@ -186,7 +188,7 @@ def _judged(
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # noqa: BLE001 - what foreign code gave us may itself be foreign code
-        decision = Fault(f"what it answered can not be read: {told(error)}")
+        decision = Fault(f"what it answered can not be read: {describe_exception(error)}")
     return HookRun(
         rule,
         report,

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Protocol
 
-from turngate.aio import finish_despite_cancel
+from turngate.aio.cancellation import finish_despite_cancel
 from turngate.core.constants import IN_HOOK
 from turngate.core.events import Event
 from turngate.core.hooks import AgentHook, CommandHook

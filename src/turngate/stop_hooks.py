@@ -7,17 +7,19 @@ from functools import partial
 from importlib import import_module
 from typing import assert_never
 
-from turngate.aio import finish_despite_cancel, run_in_thread_or_inline
+from turngate.aio.cancellation import finish_despite_cancel
+from turngate.aio.threads import run_in_thread_or_inline
 from turngate.core.dialect import Dialect
 from turngate.core.events import StopHookInput
 from turngate.core.hooks import AgentHook
 from turngate.core.settings import Settings
 from turngate.core.verdict import Continue, Stop, Verdict, warnings
 from turngate.engine import ask_hooks
-from turngate.journal import Journal, state_folder
 from turngate.models.resolve import JudgeModels
 from turngate.ports import Shell, World
 from turngate.settings.load import load_settings
+from turngate.state.journal import Journal
+from turngate.state.paths import state_folder
 
 
 @dataclass(frozen=True)

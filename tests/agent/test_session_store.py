@@ -30,18 +30,12 @@ from tests.support.sessions import (
     seen,
     shown,
 )
-from turngate.agent.session_store import (
-    Past,
-    SessionLock,
-    SessionSummary,
-    list_sessions,
-    main_transcript_path,
-    prune,
-    read_conversation,
-)
-from turngate.agent.transcript import Transcript
+from turngate.agent.session_store import SessionLock, SessionSummary, list_sessions, prune
 from turngate.core.messages import Message, Reply, Text, ToolResult, ToolResults, ToolUse, UserMessage
 from turngate.errors import SessionBusy, UsageError
+from turngate.state.paths import main_transcript_path
+from turngate.transcript.resume import Past, read_conversation
+from turngate.transcript.writer import Transcript
 
 TOLD = "[Stop hook requested continuation]\nrun the tests"
 

@@ -8,8 +8,9 @@ from turngate.core import events
 from turngate.core.decisions import Block, Fault
 from turngate.core.dialect import CLAUDE, MUX, TURNGATE, Dialect
 from turngate.core.events import Event, Subagent
-from turngate.core.hook_input import encode, environment, hook_json, read_event, run_json, verdict_json
+from turngate.core.hook_input import encode, environment, read_event
 from turngate.core.hooks import CallbackHook, CommandHook, HttpHook, PromptHook
+from turngate.core.json_output import hook_json, run_json, verdict_json
 from turngate.core.reports import Exited, TimedOut
 from turngate.core.text import preview, shortened, truncate_middle
 from turngate.core.verdict import HookRun, Stop, conclude

@@ -2,7 +2,6 @@
 
 import pytest
 
-from turngate.core.hook_input import hook_json
 from turngate.core.hooks import HttpHook, identity, label, shown
 from turngate.core.http_policy import (
     Headers,
@@ -13,6 +12,7 @@ from turngate.core.http_policy import (
     same_origin,
     url_objection,
 )
+from turngate.core.json_output import hook_json
 from turngate.core.settings import AllowedUrls
 
 ADMITTED = [

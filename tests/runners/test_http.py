@@ -18,15 +18,17 @@ from tests.support.servers.http import Endpoint, answering
 from tests.support.sessions import actor
 from turngate.core.decisions import Advise, Allow, Block, Decision, Fault, Halt
 from turngate.core.dialect import CLAUDE, TURNGATE, Dialect
-from turngate.core.hook_input import encode, run_json
+from turngate.core.hook_input import encode
 from turngate.core.hooks import HttpHook
+from turngate.core.json_output import run_json
 from turngate.core.reports import Broke, Replied, Report, TimedOut
 from turngate.core.session_events import TurnResult
 from turngate.core.settings import AllowedUrls, Settings
 from turngate.core.verdict import Continue, Stop, Verdict, outcome, warnings
 from turngate.engine import ask_hooks
-from turngate.journal import Journal, session_folder
 from turngate.settings.load import load_settings
+from turngate.state.journal import Journal
+from turngate.state.paths import session_folder
 
 BLOCK = '{"decision": "block", "reason": "the build is red"}'
 

@@ -27,8 +27,9 @@ from turngate.core.constants import EVENTS, JUDGED_EVENTS
 from turngate.core.decisions import Block, Fault
 from turngate.core.dialect import CLAUDE, DIALECTS, MUX, TURNGATE, Dialect
 from turngate.core.events import PreToolUse, StopHookInput
-from turngate.core.hook_input import encode, run_json
+from turngate.core.hook_input import encode
 from turngate.core.hooks import AgentHook, CallbackHook, Hook, PromptHook
+from turngate.core.json_output import run_json
 from turngate.core.judge import INSTRUCTIONS, SCHEMA, expanded
 from turngate.core.messages import Evaluation, ModelRequest, Reply, Usage, UserMessage
 from turngate.core.reports import Broke, Judged, Skipped, TimedOut

@@ -15,7 +15,7 @@ import pytest
 from tests.cli.commands.test_run import scripted
 from tests.support.builders import stop_hooks, write_settings
 from tests.support.sessions import awaited, end_leftovers, hang, lives, shown
-from turngate.agent.session_store import read_conversation
+from turngate.transcript.resume import read_conversation
 
 FULL = "[Errno 27] File too large"
 LOUD = "printf '%3000d' 1"

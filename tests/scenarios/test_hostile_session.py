@@ -32,7 +32,6 @@ from tests.support.sessions import (
 )
 from turngate.agent.compaction import PATIENCE, compact
 from turngate.agent.session import Session
-from turngate.agent.session_store import read_conversation
 from turngate.agent.system_prompt import INSTRUCTIONS
 from turngate.core.messages import ModelRequest, Reply, Text, ToolResult, ToolResults, ToolUse, Usage
 from turngate.core.session_events import (
@@ -48,6 +47,7 @@ from turngate.core.session_events import (
 )
 from turngate.core.settings import Rule
 from turngate.errors import ModelError
+from turngate.transcript.resume import read_conversation
 
 ENOUGH = 20.0  # seconds; only against a test that hangs
 FULL = "[Errno 27] File too large"  # what a disk says whose room is a limit of ours
@@ -216,7 +216,7 @@ class Deaf:
 def test_foreign_code_that_is_deaf_to_its_cancellation_is_left(
     project: Path, monkeypatch: pytest.MonkeyPatch, place: str
 ) -> None:
-    monkeypatch.setattr("turngate.aio.STUBBORN", 0.05)
+    monkeypatch.setattr("turngate.aio.foreign.STUBBORN", 0.05)
     monkeypatch.setattr("turngate.agent.session_lifecycle.GOODBYE", 0.05)
     deaf = Deaf()
     agent = actor(project, bash("true"), "done", permit=deaf)

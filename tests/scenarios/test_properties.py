@@ -14,9 +14,9 @@ from tests.support.strategies import any_text, json_values, settings_values
 from turngate.core.constants import FAMILIES, LEVELS
 from turngate.core.decisions import Advise, Allow, Block, Decision, Fault, Halt
 from turngate.core.dialect import CLAUDE, DIALECTS, MUX, TURNGATE, Dialect
-from turngate.core.hook_input import verdict_json
 from turngate.core.hooks import CallbackHook
 from turngate.core.interpret import interpret
+from turngate.core.json_output import verdict_json
 from turngate.core.loop_guard import GoHome, GoOn, LoopGuard, new_guard
 from turngate.core.plan import plan
 from turngate.core.reports import Exited, Report, Returned

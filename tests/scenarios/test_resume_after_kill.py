@@ -21,7 +21,7 @@ from tests.support.live_models import NEVER, PATIENCE, blocks, conversation, unt
 from tests.support.servers.anthropic import AnthropicServer
 from tests.support.servers.model import Json
 from tests.support.sessions import awaited, end_leftovers, hang, lines, records
-from turngate.agent.session_store import main_transcript_path
+from turngate.state.paths import main_transcript_path
 
 LOST = "the session ended before this tool did"
 

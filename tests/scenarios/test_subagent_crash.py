@@ -91,7 +91,7 @@ def named_steps(path: Path) -> set[str]:
 
 
 def test_somebody_is_killed_at_every_step_that_the_code_names() -> None:
-    folder = ROOT / "src" / "turngate" / "agent" / "children"
+    folder = ROOT / "src" / "turngate" / "subagents"
     named = set[str]().union(*map(named_steps, folder.glob("*.py")))
     assert named == {*STEPS, "buried", "given up"} - {*PARENT}
     assert named - {*STEPS} <= CRASHED_AT

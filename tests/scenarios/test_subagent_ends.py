@@ -14,8 +14,9 @@ from tests.support.builders import rule, script
 from tests.support.sessions import appears, hang, lives
 from tests.support.subagents import PROMPT, Gate, Parent, bash, parent, sent_back, task
 from turngate.core.messages import Usage
+from turngate.core.plugin_events import SubagentEndedEvent, SubagentStoppingContext
 from turngate.core.session_events import SubagentFinished
-from turngate.core.subagent_run import Run, SubagentEndedEvent, SubagentStoppingContext
+from turngate.core.subagent_run import Run
 from turngate.errors import UsageError
 from turngate.models.scripted import ScriptedModel
 from turngate.subagents.limits import SubagentLimits

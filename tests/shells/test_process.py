@@ -132,12 +132,12 @@ def test_a_hook_that_itself_asks_hooks_is_found_by_the_outer_mark(tmp_path: Path
         tmp_path / "inner.py",
         textwrap.dedent("""
             import asyncio, os
-            from turngate.ports import Live
+            from turngate.ports import RunContext
             from turngate.shells.process import run_process
 
             argv = ("/bin/sh", "-c", "echo $TURNGATE_RUN")
             print(os.environ["TURNGATE_RUN"])
-            print(asyncio.run(run_process(argv, cwd="/", env=os.environ, stdin=b"", live=Live())).stdout)
+            print(asyncio.run(run_process(argv, cwd="/", env=os.environ, stdin=b"", live=RunContext())).stdout)
         """),
     )
     outer, nested = asyncio.run(started(sys.executable, str(inner))).stdout.split()

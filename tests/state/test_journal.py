@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from turngate import journal as journal_module
-from turngate.journal import Journal, session_folder, state_folder
+from turngate.state import journal as journal_module
+from turngate.state.journal import Journal
+from turngate.state.paths import session_folder, state_folder
 
 
 def lines(path: Path) -> list[dict[str, object]]:

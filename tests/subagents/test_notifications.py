@@ -12,7 +12,7 @@ from tests.support.builders import rule
 from tests.support.sessions import KEEP, appears, hang, lines, records, refuse, seen
 from tests.support.subagents import Gate, Parent, bash, parent, sent_back, task, tasks
 from turngate.core.messages import Usage
-from turngate.core.subagent_run import SubagentEndedEvent
+from turngate.core.plugin_events import SubagentEndedEvent
 from turngate.plugins.handlers import PluginContext, Plugins, SubagentStopPayload
 
 

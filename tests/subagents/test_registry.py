@@ -23,7 +23,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from turngate.core.messages import Usage
 from turngate.core.subagent_run import Run, RunState
 from turngate.errors import RegistryError
-from turngate.journal import make_private_dir
+from turngate.state.files import make_private_dir
 from turngate.subagents.registry import FROZEN_MOST, Owner, Registry, frozen
 
 NONE = 10**6  # more room than anybody takes

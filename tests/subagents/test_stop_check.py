@@ -13,14 +13,14 @@ from tests.support.builders import rule, script, write_settings
 from tests.support.sessions import KEEP, refuse, seen
 from tests.support.subagents import PROMPT, Gate, bash, parent, sent_back, task
 from turngate.core.messages import UserMessage
-from turngate.core.session_events import SubagentRedirected
-from turngate.core.subagent_run import (
+from turngate.core.plugin_events import (
     StoppingUsage,
     SubagentStoppingContext,
     SubagentStoppingEvent,
     SubagentStoppingResult,
     stopping_result,
 )
+from turngate.core.session_events import SubagentRedirected
 from turngate.errors import UsageError
 from turngate.plugins.handlers import Plugins
 from turngate.subagents.registry import Registry

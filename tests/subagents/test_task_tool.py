@@ -56,7 +56,7 @@ def test_a_child_knows_its_own_task_and_nothing_of_its_parents_conversation(proj
 
 
 def test_the_tool_may_be_called_by_its_other_name(project: Path) -> None:
-    scene = parent(project, main=[{"tool": "SessionBase", "input": {"prompt": PROMPT}}, "home"])
+    scene = parent(project, main=[{"tool": "Agent", "input": {"prompt": PROMPT}}, "home"])
     scene.play()
     assert scene.heard("main")[-1] == "tool: done"
 

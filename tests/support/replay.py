@@ -25,11 +25,11 @@ from turngate.core.loop_guard import EndedBy, GoHome, GoOn, new_guard
 from turngate.core.session_events import OUTCOMES, TurnResult
 from turngate.core.settings import Rule, Settings
 from turngate.engine import ask_hooks
-from turngate.journal import Journal
 from turngate.models.live import LiveModel
 from turngate.ports import World
 from turngate.settings.load import load_settings
 from turngate.shells.local import LocalShell
+from turngate.state.journal import Journal
 
 Case = Mapping[str, Any]
 
@@ -204,7 +204,7 @@ def as_child(case: Case) -> Case:
         **lower,
         "settings": {"project": {"hooks": {"SubagentStop": case["settings"]["project"]["hooks"]["Stop"]}}},
         "model_script": {"main": [DELEGATION, "parent answer {n}"], "sub": _replies(case, "main")},
-        "args": ["--allowedTools", "Task", "SessionBase", "Bash"],
+        "args": ["--allowedTools", "Task", "Agent", "Bash"],
         "expect": {
             **expect,
             "model_requests": {"main": 2, "sub": expect["model_requests"]["main"]},
@@ -219,7 +219,7 @@ def as_child(case: Case) -> Case:
 
 
 DELEGATION = {
-    "tool": "SessionBase",
+    "tool": "Agent",
     "input": {
         "prompt": "SUBAGENT-PROMPT: do the small job",
         "subagent_type": "general-purpose",

@@ -11,9 +11,10 @@ from tests.support.sessions import records, shown
 from turngate.agent.session import Session
 from turngate.core.dialect import TURNGATE, Dialect
 from turngate.core.messages import ModelRequest, Reply, ToolUse
+from turngate.core.plugin_events import SubagentEndedEvent, SubagentStoppingContext, SubagentStoppingEvent
 from turngate.core.session_events import Notice, SessionEvent, SubagentStarted, TurnEnd, TurnResult
 from turngate.core.settings import Rule, Settings
-from turngate.core.subagent_run import Run, SubagentEndedEvent, SubagentStoppingContext, SubagentStoppingEvent
+from turngate.core.subagent_run import Run
 from turngate.models.scripted import ScriptedModel
 from turngate.plugins.handlers import Plugins, StopPayload, SubagentStopPayload
 from turngate.subagents.supervisor import Supervisor

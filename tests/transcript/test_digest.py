@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.support.sessions import actor
-from turngate.digest import ANSWER_MOST, DIGEST_MOST, HEAD, TAIL, conversation, digest, last_answer
+from turngate.transcript.digest import ANSWER_MOST, DIGEST_MOST, HEAD, TAIL, conversation, digest, last_answer
 
 Record = dict[str, Any]
 
@@ -138,7 +138,7 @@ def test_a_transcript_that_can_not_be_read_says_nothing(name: str, tmp_path: Pat
 def test_a_transcript_that_is_taken_away_while_it_is_read_is_read_to_its_end(tmp_path: Path) -> None:
     path = write(tmp_path / "chat.jsonl", said("Go"), *[result("r", "z" * 1_000_000)] * 8, answered("Done."))
     code = (
-        "import sys\nfrom turngate.digest import digest\n"
+        "import sys\nfrom turngate.transcript.digest import digest\n"
         "opened = []; path = sys.argv[1]\n"
         "sys.addaudithook(lambda what, given: what == 'open' and given[0] == path and opened.append(1))\n"
         "told = digest(sys.argv[1]); print(len(opened), told.rpartition('\\n')[2].strip())"
@@ -340,7 +340,7 @@ def test_long_names_and_many_values_take_little_memory(tmp_path: Path) -> None:
 
 def kilobytes_for_digest(path: str) -> int:
     code = (  # not `ru_maxrss`, which begins with what our own process takes
-        "import sys\nfrom turngate.digest import digest\n"
+        "import sys\nfrom turngate.transcript.digest import digest\n"
         "size = lambda: int(open('/proc/self/status').read().partition('VmHWM:')[2].split()[0])\n"
         "before = size(); digest(sys.argv[1]); print(size() - before)"
     )

@@ -15,8 +15,9 @@ import pytest
 from tests.support.builders import rule
 from tests.support.paths import SEEDS
 from tests.support.sessions import actor, lines, records, refuse
-from turngate.agent.transcript import LINES, Transcript, message_of, read_last_assistant_message, read_records
 from turngate.core.messages import Message, Reply, Text, ToolResult, ToolResults, ToolUse, Usage, UserMessage
+from turngate.transcript.reader import LINES, message_of, read_last_assistant_message, read_records
+from turngate.transcript.writer import Transcript
 
 ASKED = Reply(
     (

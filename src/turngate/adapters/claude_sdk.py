@@ -11,7 +11,6 @@ from typing import Any, assert_never, get_args
 from claude_agent_sdk import ClaudeAgentOptions, HookMatcher
 from claude_agent_sdk.types import HookEvent
 
-from turngate.aio import told as in_its_words
 from turngate.core.constants import STOP_EVENTS
 from turngate.core.decisions import Advise, Allow, Block, Decision, Fault, Halt
 from turngate.core.dialect import CLAUDE
@@ -20,6 +19,7 @@ from turngate.core.hooks import AgentHook, CallbackHook, CommandHook, Hook, Prom
 from turngate.core.interpret import interpret
 from turngate.core.reports import Returned
 from turngate.core.settings import Problem, Rule
+from turngate.core.text import describe_exception as in_its_words
 from turngate.errors import TurngateError, UsageError
 from turngate.options import InvalidOptions, Options
 from turngate.options.sdk_callbacks import is_sdk_callback, meant

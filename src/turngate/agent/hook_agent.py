@@ -13,12 +13,12 @@ from turngate.agent.loop import answer, last_reply
 from turngate.agent.loop_context import TurnHalted
 from turngate.agent.tools import TOOLS, Tool, ToolContext
 from turngate.agent.tools.base import ToolFailed, spec
-from turngate.agent.transcript import Transcript
 from turngate.agent.turn import Turn
-from turngate.aio import run_in_thread_or_inline
+from turngate.aio.threads import run_in_thread_or_inline
 from turngate.core.events import Event
-from turngate.core.hook_input import encode, evaluation_json, hook_json
+from turngate.core.hook_input import encode
 from turngate.core.hooks import AgentHook
+from turngate.core.json_output import evaluation_json, hook_json
 from turngate.core.judge import again, expanded, judgement_fault, parse_judgement
 from turngate.core.loop_guard import GoHome, new_guard
 from turngate.core.messages import Evaluation, Message, Reply, ToolResult, ToolResults, ToolUse, UserMessage
@@ -27,9 +27,10 @@ from turngate.core.session_events import SessionEvent
 from turngate.core.settings import Settings
 from turngate.core.verdict import Stop, Verdict
 from turngate.errors import ModelError, UsageError
-from turngate.journal import session_folder
 from turngate.ports import Model, RunContext, Store
+from turngate.state.paths import session_folder
 from turngate.subagents.agent_types import READ_ONLY
+from turngate.transcript.writer import Transcript
 
 MOST_REQUESTS = 20  # to the model, for one answer
 RETRIES = (0.5, 2.0)  # seconds between requests to a provider that is overloaded

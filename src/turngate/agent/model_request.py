@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from turngate.agent.loop_context import LoopContext
-from turngate.aio import CancelledItself, run_isolated
+from turngate.aio.foreign import CancelledItself, run_isolated
 from turngate.core.messages import ModelRequest, Reply, Text, ToolUse, Usage
 from turngate.errors import ModelError
 

@@ -5,15 +5,16 @@ import uuid
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 
-from turngate.agent.inbox import InboxEntry
 from turngate.agent.loop import answer, last_reply
 from turngate.agent.loop_context import TurnHalted
 from turngate.agent.session_lifecycle import SessionLifecycle
 from turngate.agent.turn import Turn
 from turngate.agent.turn_end import missing_results, notify_plugins
-from turngate.aio import current_task_cancelled, finish_despite_cancel, run_in_thread
+from turngate.aio.cancellation import current_task_cancelled, finish_despite_cancel
+from turngate.aio.threads import run_in_thread
 from turngate.core import events
 from turngate.core.effects import added_context, block_reasons
+from turngate.core.inbox import InboxEntry
 from turngate.core.loop_guard import GoHome, GoOn, LoopGuard, new_guard
 from turngate.core.messages import Reply, ToolResults, UserMessage
 from turngate.core.session_events import Continuation, Notice, SessionEvent, TurnEnd, TurnResult

@@ -7,15 +7,14 @@ from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from typing import Any, Literal
 
 from turngate.agent.hook_agent import HookAgent
-from turngate.agent.inbox import Inbox, InboxEntry
 from turngate.agent.loop_context import TurnHalted
-from turngate.agent.session_store import SessionLock, main_transcript_path
+from turngate.agent.session_store import SessionLock
 from turngate.agent.system_prompt import system_prompt
 from turngate.agent.tools import Tool, ToolContext
-from turngate.agent.transcript import Transcript
 from turngate.agent.turn import Turn
 from turngate.core import events
 from turngate.core.hooks import label
+from turngate.core.inbox import Inbox, InboxEntry
 from turngate.core.loop_guard import GoHome
 from turngate.core.messages import Message, ToolResult, ToolResults, ToolUse, UserMessage
 from turngate.core.reports import Exited
@@ -32,15 +31,17 @@ from turngate.core.subagent_run import Run
 from turngate.core.verdict import HookRun, Stop, Verdict, notices, outcome, said, warnings
 from turngate.engine import ask_hooks
 from turngate.errors import UsageError
-from turngate.journal import Journal, session_folder, state_folder
 from turngate.models.resolve import JudgeModels, find_model
 from turngate.plugins.handlers import PluginContext, Plugins
 from turngate.ports import Model, World
 from turngate.settings.load import load_settings
 from turngate.shells.local import LocalShell
+from turngate.state.journal import Journal
+from turngate.state.paths import main_transcript_path, session_folder, state_folder
 from turngate.subagents.host import SubagentRole
 from turngate.subagents.limits import SubagentLimits
 from turngate.subagents.manager import SubagentManager
+from turngate.transcript.writer import Transcript
 
 PermissionMode = Literal["default", "acceptEdits", "plan", "bypassPermissions"]
 RETRIES = (0.5, 1.0, 2.0, 4.0, 8.0)  # seconds between requests to a provider that is overloaded

@@ -4,17 +4,19 @@ import asyncio
 import os
 from typing import Literal, Self
 
-from turngate.agent.inbox import Inbox
 from turngate.agent.loop_context import TurnHalted
 from turngate.agent.session_base import SessionBase
-from turngate.agent.session_store import Past, read_conversation
 from turngate.agent.system_prompt import read_exports
-from turngate.agent.transcript import Transcript
-from turngate.aio import finish_despite_cancel, run_in_thread, run_isolated
+from turngate.aio.cancellation import finish_despite_cancel
+from turngate.aio.foreign import run_isolated
+from turngate.aio.threads import run_in_thread
 from turngate.core import events
 from turngate.core.effects import added_context
+from turngate.core.inbox import Inbox
 from turngate.core.verdict import Stop
 from turngate.errors import UsageError
+from turngate.transcript.resume import Past, read_conversation
+from turngate.transcript.writer import Transcript
 
 Source = Literal["startup", "resume", "clear", "compact"]
 GOODBYE = 5.0  # seconds for a model to close its connections

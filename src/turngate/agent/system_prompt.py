@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from string import Template
 
-from turngate.journal import open_regular_file
+from turngate.state.files import open_regular_file
 
 GUIDES = ("AGENTS.md", "CLAUDE.md")
 MOST = 40_000  # characters of one guide

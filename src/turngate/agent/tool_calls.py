@@ -8,7 +8,7 @@ from typing import Any
 
 from turngate.agent.loop_context import LoopContext, TurnHalted
 from turngate.agent.tools import ALIASES, Tool, ToolFailed, ToolOutput, UserQuestion, absolute
-from turngate.aio import run_isolated
+from turngate.aio.foreign import run_isolated
 from turngate.core.effects import added_context, block_reasons, permission_before_tool, permission_for_user
 from turngate.core.events import PermissionRequest, PostToolUse, PreToolUse
 from turngate.core.messages import ToolResult, ToolUse

@@ -1,6 +1,7 @@
 """Where a command works."""
 
 import os
+import sys
 
 from turngate.errors import UsageError
 
@@ -16,3 +17,13 @@ def project_folder(given: str) -> str:
     if not os.path.isdir(project):
         raise UsageError(f"there is no folder {given}; give the project's folder with --project")
     return project
+
+
+def read_prompt_from_stdin() -> str:
+    try:
+        sys.stdin.reconfigure(errors="replace")  # type: ignore[union-attr]
+        return sys.stdin.read()
+    except (AttributeError, OSError):  # there is none, or none to read from
+        raise UsageError(
+            "- reads the prompt from stdin, which is closed; give the prompt as an argument"
+        ) from None

@@ -54,3 +54,17 @@ def preview(text: str, _limit: int, whole: str | None) -> str:
         f"<persisted-output>\nOutput too large ({size}). {saved}\n\n"
         f"Preview (first 2KB):\n{text[:2000]}\n...\n</persisted-output>"
     )
+
+
+MAX_ERROR_CHARS = 1000
+
+
+def describe_exception(raised: BaseException) -> str:
+    """Return the type and the truncated message of an exception."""
+    try:
+        message = str(raised)[:MAX_ERROR_CHARS]
+    except KeyboardInterrupt:
+        raise
+    except BaseException:  # noqa: BLE001 - `__str__` is foreign code too
+        message = ""
+    return f"{type(raised).__name__}: {message}" if message else type(raised).__name__

@@ -10,7 +10,7 @@ from typing import Any, get_args
 
 from turngate.core.messages import ModelRequest, Reply, StopReason, Text, ToolUse, Usage
 from turngate.errors import ModelError, UsageError
-from turngate.journal import open_regular_file
+from turngate.state.files import open_regular_file
 
 LONGEST = 64 * 1024 * 1024  # characters of a script; a longer one ends in the middle, and is no JSON
 

@@ -12,13 +12,15 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
-from turngate.aio import call, current_task_cancelled, told
-from turngate.core.subagent_run import (
+from turngate.aio.cancellation import current_task_cancelled
+from turngate.aio.foreign import call
+from turngate.core.plugin_events import (
     SubagentStoppingContext,
     SubagentStoppingEvent,
     SubagentStoppingResult,
     stopping_result,
 )
+from turngate.core.text import describe_exception
 from turngate.errors import UsageError
 
 NAMES = ("conversation", "stop", "subagent_stop", "subagent_stopping", "subagent_ended")
@@ -118,7 +120,7 @@ class Plugins:
             except KeyboardInterrupt:
                 raise
             except BaseException as error:  # noqa: BLE001 - a mapping of the plugin's own is foreign code too
-                answer, odd = SubagentStoppingResult(), f"returned no result: {told(error)}"
+                answer, odd = SubagentStoppingResult(), f"returned no result: {describe_exception(error)}"
             if wrong or odd:
                 self.complaints.append(f"plugin {registered.plugin} {wrong or odd}")
             if answer.extend_max_steers is not None:
@@ -140,7 +142,7 @@ class Plugins:
         except TimeoutError as error:
             if timer.expired():
                 return None, f"took longer than {self.limit:g} s at {registered.name}"
-            return None, f"failed at {registered.name}: {told(error)}"
+            return None, f"failed at {registered.name}: {describe_exception(error)}"
         except asyncio.CancelledError:
             if current_task_cancelled():
                 raise
@@ -148,7 +150,7 @@ class Plugins:
         except (KeyboardInterrupt, GeneratorExit):
             raise
         except BaseException as error:  # noqa: BLE001 - foreign code: it never changes the result
-            return None, f"failed at {registered.name}: {told(error)}"
+            return None, f"failed at {registered.name}: {describe_exception(error)}"
 
 
 def _bound(handler: Handler, *first: object) -> Handler:

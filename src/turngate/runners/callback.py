@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from turngate.aio import call
+from turngate.aio.foreign import call
 from turngate.ports import Call, in_callback
 
 

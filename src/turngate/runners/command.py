@@ -4,7 +4,7 @@ import os
 from collections.abc import Collection
 from dataclasses import replace
 
-from turngate.aio import raise_if_cancelled
+from turngate.aio.cancellation import raise_if_cancelled
 from turngate.core.events import Event
 from turngate.core.hook_input import encode, environment
 from turngate.core.hooks import CommandHook

@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from turngate.aio import run_in_thread, run_in_thread_or_inline
+from turngate.aio.threads import run_in_thread, run_in_thread_or_inline
 from turngate.core.events import Event
 from turngate.core.hook_input import encode
 from turngate.core.hooks import HttpHook, shown

@@ -6,7 +6,9 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
-from turngate.aio import finish_despite_cancel, run_in_thread_or_inline, run_isolated
+from turngate.aio.cancellation import finish_despite_cancel
+from turngate.aio.foreign import run_isolated
+from turngate.aio.threads import run_in_thread_or_inline
 from turngate.core.dialect import Dialect
 from turngate.core.events import Event, StopEvent
 from turngate.core.hook_input import encode
@@ -25,10 +27,10 @@ from turngate.core.messages import Evaluation, Message, ModelRequest, UserMessag
 from turngate.core.reports import Broke, Judged, Report
 from turngate.core.settings import Settings
 from turngate.core.text import truncate_middle
-from turngate.digest import conversation, digest, last_answer
 from turngate.errors import ModelError, UsageError
 from turngate.models.resolve import JudgeModels
 from turngate.ports import Model, RunContext, World
+from turngate.transcript.digest import conversation, digest, last_answer
 
 BYTES_PER_TOKEN = 3  # or more, in what people and programs write
 SHARE = 0.7  # of a model's context that a conversation may fill

@@ -12,7 +12,8 @@ import subprocess
 import threading
 from collections.abc import Callable, Mapping, Sequence
 
-from turngate.aio import finish_despite_cancel, run_in_thread_or_inline
+from turngate.aio.cancellation import finish_despite_cancel
+from turngate.aio.threads import run_in_thread_or_inline
 from turngate.core.reports import Exited
 from turngate.ports import Output, RunContext
 from turngate.shells import process_tree as tree

@@ -5,16 +5,15 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
-from turngate.agent.session_store import main_transcript_path
 from turngate.agent.tools import TOOLS
 from turngate.core import events
 from turngate.core.session_events import Notice, SessionEvent
 from turngate.core.settings import Settings
 from turngate.core.subagent_run import Run
 from turngate.core.verdict import Verdict
-from turngate.journal import session_folder
 from turngate.plugins.handlers import Plugins
 from turngate.ports import Model, World
+from turngate.state.paths import main_transcript_path, session_folder
 from turngate.subagents.agent_types import AgentType
 
 if TYPE_CHECKING:

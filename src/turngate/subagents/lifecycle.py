@@ -10,8 +10,9 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Literal, TypeVar
 
-from turngate.agent.inbox import InboxEntry
-from turngate.aio import current_task_cancelled, finish_despite_cancel, run_in_thread
+from turngate.aio.cancellation import current_task_cancelled, finish_despite_cancel
+from turngate.aio.threads import run_in_thread
+from turngate.core.inbox import InboxEntry
 from turngate.core.messages import Reply, Usage
 from turngate.core.session_events import SubagentRedirected
 from turngate.core.subagent_run import LIVING, Run

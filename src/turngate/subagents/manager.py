@@ -11,10 +11,10 @@ from dataclasses import replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from turngate.agent.inbox import InboxEntry
 from turngate.agent.tools import ALIASES, TOOLS, Tool, ToolFailed, ToolOutput
-from turngate.agent.transcript import read_records
-from turngate.aio import finish_despite_cancel, run_in_thread
+from turngate.aio.cancellation import finish_despite_cancel
+from turngate.aio.threads import run_in_thread
+from turngate.core.inbox import InboxEntry
 from turngate.core.messages import ToolSpec
 from turngate.core.settings import Settings
 from turngate.core.subagent_run import Run
@@ -23,6 +23,7 @@ from turngate.ports import Model
 from turngate.subagents.agent_types import AgentType, describe_types, load_agent_types
 from turngate.subagents.host import Parent, child_transcript
 from turngate.subagents.limits import SubagentLimits
+from turngate.transcript.reader import read_records
 
 if TYPE_CHECKING:
     from turngate.agent.session_base import SessionBase

@@ -8,8 +8,9 @@ from dataclasses import replace
 from turngate.core.effects import added_context
 from turngate.core.events import SubagentStart
 from turngate.core.messages import Usage
+from turngate.core.plugin_events import ended_event, stopping_context
 from turngate.core.session_events import SubagentFinished, SubagentStarted
-from turngate.core.subagent_run import Run, ended_event, stopping_context
+from turngate.core.subagent_run import Run
 from turngate.plugins.handlers import SubagentStopPayload
 from turngate.subagents.protocols import Office
 from turngate.subagents.stop_check import StopCheckHost

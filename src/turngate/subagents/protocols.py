@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable
 from typing import Protocol, TypeVar
 
-from turngate.agent.inbox import InboxEntry
+from turngate.core.inbox import InboxEntry
 from turngate.core.messages import Message
 from turngate.core.session_events import SessionEvent, TurnResult
 from turngate.core.subagent_run import Run

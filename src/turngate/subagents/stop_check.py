@@ -4,15 +4,16 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
-from turngate.agent.transcript import read_last_texts
-from turngate.aio import run_in_thread
+from turngate.aio.threads import run_in_thread
 from turngate.core import events
 from turngate.core.loop_guard import GoHome, GoOn, LoopGuard, new_guard
+from turngate.core.plugin_events import stopping_context, stopping_event
 from turngate.core.settings import Settings
-from turngate.core.subagent_run import Run, guard_state, stopping_context, stopping_event
+from turngate.core.subagent_run import Run, guard_state
 from turngate.core.verdict import Continue, Verdict
 from turngate.plugins.handlers import Plugins
 from turngate.ports import World
+from turngate.transcript.reader import read_last_texts
 
 
 class StopCheckHost(Protocol):

@@ -8,7 +8,8 @@ from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from turngate.aio import SerialThread, finish_despite_cancel
+from turngate.aio.cancellation import finish_despite_cancel
+from turngate.aio.threads import SerialThread
 from turngate.core.loop_guard import new_guard
 from turngate.core.subagent_run import Run
 from turngate.errors import RegistryError, TurngateError, UsageError

@@ -14,7 +14,7 @@ import pytest
 from tests.support.builders import script, settings, stop_hooks, write_settings
 from turngate.cli.commands.fire import NOTHING
 from turngate.cli.main import main
-from turngate.core.hook_input import verdict_json
+from turngate.core.json_output import verdict_json
 from turngate.core.verdict import Stop
 
 REFUSE = "echo 'run the tests' >&2; exit 2"

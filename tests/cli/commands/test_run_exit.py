@@ -17,9 +17,9 @@ import pytest
 from tests.cli.commands.test_run import next_line, running, scripted
 from tests.support.builders import stop_hooks, write_settings
 from tests.support.sessions import REFUSE, awaited, hang, lines, lives
-from turngate import journal as journal_module
 from turngate.cli.commands.log import Tail
-from turngate.journal import Journal
+from turngate.state import journal as journal_module
+from turngate.state.journal import Journal
 
 SLOW_END: dict[str, Any] = stop_hooks(hang(), event="SessionEnd")
 
@@ -157,7 +157,7 @@ def test_a_journal_that_is_no_plain_file_is_a_fault_and_stops_nothing(
 
 WRITE_MUCH = """
 import sys
-from turngate import journal
+from turngate.state import journal
 journal.FILE_MOST = 40_000
 kept = journal.Journal(sys.argv[1])
 for number in range(300):
@@ -193,7 +193,7 @@ def test_a_process_that_is_stopped_while_it_writes_holds_up_nobody(
 
 FILL = """
 import resource, sys
-from turngate.journal import Journal
+from turngate.state.journal import Journal
 kept = Journal(sys.argv[1])
 kept.record("s", {"number": 1})
 kept.close()

@@ -187,10 +187,10 @@ def test_a_tool_that_does_not_exist_can_not_be_allowed(
 ) -> None:
     said = refused(capfd, project, "--allow", "Bash", "--allow", "Nope")
     assert said.startswith("--allow Nope: there is no such tool; there are Bash, Read, Write, Edit, ")
-    assert {"Task", "SessionBase"} <= set(said.rpartition("there are ")[2].split(", "))
+    assert {"Task", "Agent"} <= set(said.rpartition("there are ")[2].split(", "))
 
 
-@pytest.mark.parametrize("name", ["Bash", "Task", "SessionBase"])
+@pytest.mark.parametrize("name", ["Bash", "Task", "Agent"])
 def test_a_tool_that_exists_can_be_allowed(
     project: Path, capfd: pytest.CaptureFixture[str], name: str
 ) -> None:

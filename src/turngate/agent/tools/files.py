@@ -11,7 +11,8 @@ from typing import Any, TypeVar
 from turngate.agent.tools.arguments import real
 from turngate.agent.tools.base import ToolContext, ToolFailed, spec
 from turngate.agent.tools.search_process import is_binary, lines, open_regular
-from turngate.aio import finish_despite_cancel, run_in_thread
+from turngate.aio.cancellation import finish_despite_cancel
+from turngate.aio.threads import run_in_thread
 
 LINES = 2000
 LINE = 2000  # characters of one line

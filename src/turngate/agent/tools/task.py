@@ -23,7 +23,7 @@ TASK = spec(
     },
     needs=("prompt",),
 )
-ALIASES = {"SessionBase": "Task"}
+ALIASES = {"Agent": "Task"}
 
 
 async def start(given: Mapping[str, Any], workplace: ToolContext) -> Any:

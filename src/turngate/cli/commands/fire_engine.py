@@ -11,8 +11,9 @@ from turngate.cli.progress import tell_progress
 from turngate.cli.signals import run_until_signal
 from turngate.core.constants import EVENTS, STOP_EVENTS
 from turngate.core.events import Event
-from turngate.core.hook_input import read_event, verdict_json
+from turngate.core.hook_input import read_event
 from turngate.core.hooks import label
+from turngate.core.json_output import verdict_json
 from turngate.core.reports import Detached, Exited
 from turngate.core.settings import Problem, Rule, Settings
 from turngate.core.verdict import (
@@ -27,11 +28,12 @@ from turngate.core.verdict import (
     warnings,
 )
 from turngate.engine import ask_hooks
-from turngate.journal import Journal, state_folder
 from turngate.models.resolve import JudgeModels
 from turngate.ports import World
 from turngate.settings.load import load_settings, lost
 from turngate.shells.local import LocalShell
+from turngate.state.journal import Journal
+from turngate.state.paths import state_folder
 from turngate.stop_hooks import make_world
 
 ALLOWED, GOES_ON, HALTED, UNENFORCED = 0, 10, 11, 13

@@ -9,9 +9,11 @@ import time
 from collections.abc import Iterator
 from typing import Any, BinaryIO
 
-from turngate.agent.transcript import usable
 from turngate.errors import UsageError
-from turngate.journal import JOURNAL, OLDER, is_same_file, open_regular_file, session_folder, state_folder
+from turngate.state.files import is_same_file, open_regular_file
+from turngate.state.journal import JOURNAL, OLDER
+from turngate.state.paths import session_folder, state_folder
+from turngate.transcript.writer import usable
 
 
 def run(options: argparse.Namespace) -> int:

@@ -13,16 +13,15 @@ from importlib import import_module
 from typing import Any
 
 from turngate.agent.session import Session
-from turngate.agent.session_store import list_sessions, main_transcript_path
+from turngate.agent.session_store import list_sessions
 from turngate.agent.tools import TOOLS
 from turngate.cli.main import LOST
 from turngate.cli.progress import CLEAR, tell_progress
-from turngate.cli.project import project_folder
+from turngate.cli.project import project_folder, read_prompt_from_stdin
 from turngate.cli.signals import run_loop
-from turngate.cli.stdin import read_prompt_from_stdin
 from turngate.cli.terminal.format import clean
 from turngate.core.constants import EVENTS
-from turngate.core.hook_input import run_json, unenforced_json
+from turngate.core.json_output import run_json, unenforced_json
 from turngate.core.session_events import (
     HookFinished,
     HookStarted,
@@ -35,11 +34,11 @@ from turngate.core.session_events import (
 from turngate.core.settings import Settings
 from turngate.core.verdict import unenforced
 from turngate.errors import UsageError
-from turngate.journal import state_folder
 from turngate.models import resolve as judges
 from turngate.plugins.entry_points import load_plugins
 from turngate.ports import Model
 from turngate.settings.load import load_settings, lost
+from turngate.state.paths import main_transcript_path, state_folder
 
 CODES = {"completed": 0, "capped": 10, "halted": 11, "waiting": 12, "error": 20, "interrupted": 130}
 UNENFORCED = 13
@@ -81,7 +80,7 @@ def _start(options: argparse.Namespace, project: str, settings: Settings) -> Cal
 
 
 def _check_tools(names: list[str]) -> None:
-    known = dict.fromkeys((*TOOLS, "Task", "SessionBase"))
+    known = dict.fromkeys((*TOOLS, "Task", "Agent"))
     for name in names:
         if name not in known:
             raise UsageError(f"--allow {name}: there is no such tool; there are {', '.join(known)}")

@@ -13,7 +13,7 @@ from turngate.cli.terminal.chat import Conversation
 from turngate.cli.terminal.plain_ui import Plain
 from turngate.cli.terminal.ui import TerminalUI
 from turngate.errors import UsageError
-from turngate.journal import state_folder
+from turngate.state.paths import state_folder
 
 
 def talk(start: Callable[..., Session], first: str | None, form: str) -> int:

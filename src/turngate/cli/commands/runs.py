@@ -9,15 +9,15 @@ import time
 from collections.abc import Iterator
 from importlib import import_module
 
-from turngate.agent.transcript import usable
 from turngate.cli.commands.runs_format import chain_json, listing, story
 from turngate.cli.commands.runs_summary import Chain, chains, shortest
-from turngate.cli.stdin import read_prompt_from_stdin
+from turngate.cli.project import read_prompt_from_stdin
 from turngate.core.subagent_run import LIVING, Run
 from turngate.errors import RegistryError, UsageError
-from turngate.journal import state_folder
+from turngate.state.paths import state_folder
 from turngate.subagents.registry import FILE, Registry, owner_is_gone
 from turngate.subagents.steering import check_steer, mark_for_steer
+from turngate.transcript.writer import usable
 
 NOBODY = "there are no runs of subagents; a session starts one with its tool Task"
 BY_HAND = "killed by hand"

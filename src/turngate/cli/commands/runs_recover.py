@@ -10,7 +10,8 @@ from collections import Counter
 from collections.abc import Sequence
 
 from turngate.agent.session import Session
-from turngate.aio import finish_despite_cancel, run_in_thread
+from turngate.aio.cancellation import finish_despite_cancel
+from turngate.aio.threads import run_in_thread
 from turngate.cli.commands.run import find_model
 from turngate.cli.commands.runs import register
 from turngate.cli.commands.runs_summary import Chain, chains, plain

@@ -5,12 +5,12 @@ import json
 import time
 
 from turngate.agent.session_store import list_sessions, prune
-from turngate.agent.transcript import message_of, read_records
 from turngate.cli.project import project_folder
 from turngate.core.messages import Reply, ToolResults, UserMessage
 from turngate.errors import UsageError
-from turngate.journal import state_folder
 from turngate.settings.load import load_settings
+from turngate.state.paths import state_folder
+from turngate.transcript.reader import message_of, read_records
 
 
 def run(options: argparse.Namespace) -> int:

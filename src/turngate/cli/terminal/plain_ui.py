@@ -8,7 +8,7 @@ import os
 import sys
 from collections.abc import AsyncIterator
 
-from turngate.aio import run_in_thread
+from turngate.aio.threads import run_in_thread
 from turngate.cli.terminal.format import clean
 from turngate.cli.terminal.ui import Activity, InputHandler, Look
 

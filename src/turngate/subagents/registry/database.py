@@ -9,7 +9,7 @@ import urllib.parse
 from collections.abc import Iterator
 
 from turngate.errors import RegistryError
-from turngate.journal import make_private_dir
+from turngate.state.files import make_private_dir
 from turngate.subagents.registry.rows import INDEXES, IS_OPEN, NAMES, TABLE, column
 
 FILE = "registry.db"

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from turngate.errors import RegistryError
-from turngate.journal import make_private_dir
+from turngate.state.files import make_private_dir
 from turngate.subagents.registry.rows import new_id
 
 OWNERS = "owners"  # their folder in the state folder

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, MutableMapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from turngate.digest.truncate import cut, indented, without_middle
+from turngate.transcript.digest.truncate import cut, indented, without_middle
 
 KEPT = 100  # requests that are kept
 FILES = RUNS = 1_000  # changed files and commands that are kept; far fewer are shown
@@ -93,7 +93,7 @@ class DigestBuilder:
             self._changes(call, (_file(file), _CHANGES[name]), middle=middle)
         elif name == "Bash" and not middle:
             self._does(call, _Done(f"$ {_line(given.get('command'))}"))
-        elif name in ("Task", "SessionBase") and not middle:
+        elif name in ("Task", "Agent") and not middle:
             kind = _line(given.get("subagent_type")) or "general-purpose"
             self._does(call, _Done(f"A child ({kind}): {_line(given.get('description'))}"))
 

@@ -1,47 +1,35 @@
-"""The record of runs and verdicts: append-only JSON lines under the state folder, and never in anybody's way."""
+"""The journal: one JSON line per hook run and verdict, written by a background thread."""
 
 import atexit
-import contextlib
-import errno
 import fcntl
 import hashlib
 import json
 import os
 import queue
-import re
-import stat
 import threading
 import time
 from collections.abc import Mapping
 from typing import Any
 
+from turngate.state.files import is_same_file, make_private_dir, open_regular_file, write_all
+from turngate.state.paths import session_folder
+
 JOURNAL = "journal.jsonl"
+
+
 OLDER = "journal.1.jsonl"
+
+
 FILE_MOST = 4 * 1024 * 1024  # bytes; a fuller journal becomes the older one, and the older one goes
+
+
 TEXTS_MOST = 50  # whole texts kept per session,
+
+
 TEXTS_BYTES = 64 * 1024 * 1024  # and how large they may be together
+
+
 PATIENCE = 1.0  # seconds for another process that writes to the same journal
-
-
-def state_folder(environ: Mapping[str, str] = os.environ) -> str:
-    """`$TURNGATE_STATE`, else the XDG state folder."""
-    if environ.get("TURNGATE_STATE"):
-        return os.path.abspath(environ["TURNGATE_STATE"])
-    base = environ.get("XDG_STATE_HOME", "")
-    if not os.path.isabs(base):  # the XDG rule: a relative path is ignored
-        base = os.path.join(os.path.expanduser("~"), ".local", "state")
-    return os.path.join(base, "turngate")
-
-
-_SAFE_NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}")
-
-
-def session_folder(state: str, session: str) -> str:
-    """A session's folder; an id that is no plain name gets one made from its hash."""
-    session = str(session)  # an embedder's may be a number
-    if not _SAFE_NAME.fullmatch(session):
-        session = "id-" + hashlib.sha256(session.encode("utf-8", "replace")).hexdigest()[:24]
-    return os.path.join(state, "sessions", session)
 
 
 class Journal:
@@ -154,41 +142,10 @@ def _lock(fd: int) -> bool:
     return False
 
 
-def is_same_file(path: str, fd: int) -> bool:
-    """Does the path still lead to the file that we have opened?"""
-    try:
-        return os.path.samestat(os.stat(path), os.fstat(fd))
-    except FileNotFoundError:
-        return False
-
-
-def write_all(fd: int, data: bytes) -> None:
-    """A full disk takes a part and says nothing; it says so when it is given the rest."""
-    while data:
-        data = data[os.write(fd, data) :]
-
-
-def open_regular_file(path: str, flags: int) -> int:
-    """Opens a plain file, and nothing else: a pipe would hold us up for ever, a device keeps nothing."""
-    fd = os.open(path, flags | os.O_NONBLOCK | os.O_NOCTTY, 0o600)
-    if not stat.S_ISREG(os.fstat(fd).st_mode):
-        os.close(fd)
-        raise OSError(errno.EINVAL, "it is no plain file", path)
-    return fd
-
-
 def _line(entry: Mapping[str, Any]) -> bytes:
     return (json.dumps(entry, ensure_ascii=False, separators=(",", ":"), default=repr) + "\n").encode(
         "utf-8", "replace"
     )
-
-
-def make_private_dir(folder: str) -> None:
-    """makedirs gives its mode to the last folder alone."""
-    if not os.path.isdir(folder):
-        make_private_dir(os.path.dirname(folder))
-        with contextlib.suppress(FileExistsError):
-            os.mkdir(folder, 0o700)
 
 
 def _forget_oldest(folder: str, coming: int) -> None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, BinaryIO
 
 from turngate.core.hook_output import parsed
-from turngate.journal import open_regular_file
+from turngate.state.files import open_regular_file
 
 EFFORT = (
     6_000_000  # what reading one part of a transcript may cost, see `search`; always enough for the beginning

@@ -1,128 +1,17 @@
-"""What asyncio lacks: work that finishes although it is cancelled, threads that nobody waits for, calls that must end."""
+"""Run callbacks and models: code that is not ours, bounded in time and isolated from our task."""
 
 import asyncio
 import contextlib
 import contextvars
 import inspect
-import queue
-import threading
 import types
 from collections.abc import Awaitable, Callable, Coroutine, Generator
-from typing import Any, TypeVar
+from typing import Any
 
-T = TypeVar("T")
+from turngate.aio.cancellation import finish_despite_cancel
+from turngate.aio.threads import T, run_in_thread
+from turngate.core.text import describe_exception
 
-
-async def finish_despite_cancel(work: Awaitable[T]) -> T:
-    """Finishes bounded work although the task is cancelled meanwhile, however often; then the cancellation passes."""
-    task = asyncio.ensure_future(work)
-    cancelled = False
-    while not task.done():
-        try:
-            await asyncio.shield(task)
-        except asyncio.CancelledError:
-            cancelled = not task.cancelled()
-    if cancelled:
-        raise asyncio.CancelledError
-    return task.result()
-
-
-async def run_in_thread(function: Callable[..., T], *arguments: object) -> T:
-    """Calls a function in a thread of its own: a pool can be busy, and one that never returns holds up no exit.
-
-    Raises RuntimeError when no thread can be started.
-    """
-    return await _started(function, *arguments)
-
-
-class SerialThread:
-    """One thread that does what it is given, one after the other: to start a thread costs as much as a small write.
-
-    Like `in_thread` it holds up no exit.
-    """
-
-    def __init__(self) -> None:
-        self._given: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
-        self._thread: threading.Thread | None = None
-
-    async def call(self, function: Callable[..., T], *arguments: object) -> T:
-        if self._thread is None:
-            thread = threading.Thread(target=self._work, daemon=True, name="turngate")
-            thread.start()
-            self._thread = thread
-        work, done = _prepared(function, *arguments)
-        self._given.put(work)
-        return await done
-
-    def close(self) -> None:
-        self._given.put(None)
-
-    def _work(self) -> None:
-        while work := self._given.get():
-            work()
-
-
-async def run_in_thread_or_inline(function: Callable[..., T], *arguments: object) -> T:
-    """Calls a function of our own, whose work is bounded, in a thread; where none can be had, it is called here."""
-    try:
-        done = _started(function, *arguments)
-    except RuntimeError:
-        return function(*arguments)
-    return await done
-
-
-def _started(function: Callable[..., T], *arguments: object) -> "asyncio.Future[T]":
-    work, done = _prepared(function, *arguments)
-    threading.Thread(target=work, daemon=True, name="turngate").start()
-    return done
-
-
-def _prepared(
-    function: Callable[..., T], *arguments: object
-) -> "tuple[Callable[[], None], asyncio.Future[T]]":
-    loop = asyncio.get_running_loop()
-    done: asyncio.Future[T] = loop.create_future()
-    context = contextvars.copy_context()
-
-    def work() -> None:
-        try:
-            result = context.run(function, *arguments)
-        except BaseException as raised:  # noqa: BLE001 - whoever waits for it gets it
-            answer(_fail, raised)
-        else:
-            answer(_succeed, result)
-
-    def answer(deliver: Callable[["asyncio.Future[T]", Any], None], what: object) -> None:
-        with contextlib.suppress(RuntimeError):  # the loop is closed
-            loop.call_soon_threadsafe(deliver, done, what)
-
-    return work, done
-
-
-def _succeed(done: "asyncio.Future[T]", result: T) -> None:
-    if not done.done():
-        done.set_result(result)
-
-
-def _fail(done: "asyncio.Future[Any]", raised: BaseException) -> None:
-    """A future holds no StopIteration, and a thread's SystemExit must not end the program."""
-    if not done.done():
-        fits = isinstance(raised, Exception) and not isinstance(raised, StopIteration)
-        done.set_exception(raised if fits else RuntimeError(told(raised)))
-
-
-def told(raised: BaseException) -> str:
-    """An exception in words, not too many; its own text is foreign code too."""
-    try:
-        said = str(raised)[:LONGEST_ERROR]
-    except KeyboardInterrupt:
-        raise
-    except BaseException:  # noqa: BLE001 - foreign code
-        said = ""
-    return f"{type(raised).__name__}: {said}" if said else type(raised).__name__
-
-
-LONGEST_ERROR = 1000  # characters
 STUBBORN = 0.5  # seconds that foreign code gets to clean up after its cancellation
 
 
@@ -147,16 +36,6 @@ def _is_async(callback: Callable[[Any], Any]) -> bool:
     return inspect.iscoroutinefunction(callback) or inspect.iscoroutinefunction(type(callback).__call__)
 
 
-async def raise_if_cancelled(work: Awaitable[T]) -> T:
-    """Foreign code that swallows our cancellation has no answer either."""
-    ours = asyncio.current_task()
-    before = ours.cancelling() if ours else 0
-    answer = await work
-    if ours and ours.cancelling() > before:
-        raise asyncio.CancelledError
-    return answer
-
-
 async def run_isolated(work: Awaitable[T]) -> T:
     """Foreign code in a task of its own: our cancellation is no answer, whatever it makes of it.
 
@@ -179,7 +58,7 @@ async def run_isolated(work: Awaitable[T]) -> T:
     if task.cancelled():
         raise CancelledItself
     if isinstance(raised := task.exception(), GeneratorExit):
-        raise RuntimeError(told(raised))  # to us it would mean our own end
+        raise RuntimeError(describe_exception(raised))  # to us it would mean our own end
     return task.result()
 
 
@@ -188,7 +67,7 @@ async def _without_exit(work: Awaitable[T]) -> T:
     try:
         return await work
     except SystemExit as raised:
-        raise RuntimeError(told(raised)) from raised
+        raise RuntimeError(describe_exception(raised)) from raised
 
 
 def _looked_at(task: "asyncio.Future[Any]") -> None:
@@ -268,7 +147,7 @@ def _meant(ended: BaseException, thrown: object, *, cancelled: bool) -> BaseExce
     if isinstance(ended, asyncio.CancelledError):
         return CancelledItself()
     if isinstance(ended, GeneratorExit):
-        return RuntimeError(told(ended))  # to a coroutine it would mean its own end
+        return RuntimeError(describe_exception(ended))  # to a coroutine it would mean its own end
     return ended
 
 
@@ -286,9 +165,3 @@ def _uncancelled(task: "asyncio.Task[Any]", count: int) -> Generator[Any, Any, N
 def _close(work: Coroutine[Any, Any, Any]) -> None:
     with contextlib.suppress(BaseException):  # it ignores even its end
         work.close()
-
-
-def current_task_cancelled() -> bool:
-    """Is it our own task that was cancelled, and not something that foreign code cancelled itself?"""
-    task = asyncio.current_task()
-    return task is None or task.cancelling() > 0

@@ -4,9 +4,9 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from turngate.digest.scan import look, opened, records, search, telling
-from turngate.digest.summary import DigestBuilder, blocks, result_text
-from turngate.digest.truncate import cut, end, gap, indented, without_middle
+from turngate.transcript.digest.scan import look, opened, records, search, telling
+from turngate.transcript.digest.summary import DigestBuilder, blocks, result_text
+from turngate.transcript.digest.truncate import cut, end, gap, indented, without_middle
 
 HEAD = 512 * 1024  # bytes of a long transcript that are read: its beginning,
 TAIL = 6 * 1024 * 1024  # and its end
@@ -66,13 +66,7 @@ def _spoken(records: Iterable[Mapping[str, Any] | None]) -> Iterator[str]:
         message = record.get("message")
         if record.get("type") not in ("user", "assistant") or not isinstance(message, dict):
             continue
-        who = (
-            "SessionBase"
-            if message.get("role") == "assistant"
-            else "Note"
-            if record.get("isMeta")
-            else "User"
-        )
+        who = "Agent" if message.get("role") == "assistant" else "Note" if record.get("isMeta") else "User"
         for block in blocks(message.get("content")):
             match block:
                 case {"type": "text", "text": str(text)} if text.strip():

@@ -1,0 +1,1 @@
+"""What asyncio lacks: threads, cancellation, foreign code."""

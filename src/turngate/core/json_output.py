@@ -1,0 +1,107 @@
+"""Verdicts, hook runs and hooks as the JSON that Turngate prints and records."""
+
+from collections.abc import Sequence
+from typing import Any, assert_never
+
+from turngate.core.dialect import Dialect
+from turngate.core.hooks import (
+    AgentHook,
+    CallbackHook,
+    CommandHook,
+    Hook,
+    HttpHook,
+    PromptHook,
+    hook_text,
+    kind,
+    label,
+)
+from turngate.core.messages import Evaluation
+from turngate.core.reports import Exited, Judged, Replied, Report, TimedOut
+from turngate.core.settings import Settings
+from turngate.core.verdict import HookRun, Stop, Verdict, outcome, said, unenforced, warnings
+
+# Reporting
+
+
+def verdict_json(
+    verdict: Verdict, event: str, settings: Settings, extra_warnings: Sequence[str] = ()
+) -> dict[str, Any]:
+    """The object that `turngate fire --json` prints."""
+    stops = isinstance(verdict, Stop)
+    return {
+        "event": event,
+        "verdict": "stop" if stops else "continue",
+        "ended_by": ("halted" if verdict.halted else "allowed") if isinstance(verdict, Stop) else None,
+        "prompt": None if isinstance(verdict, Stop) else verdict.prompt,
+        "stop_reason": verdict.stop_reason if isinstance(verdict, Stop) else None,
+        "runs": [run_json(run) for run in verdict.runs],
+        "unenforced": unenforced_json(verdict.runs, settings.dialect),
+        "warnings": [*extra_warnings, *warnings(verdict.runs, settings.dialect)],
+    }
+
+
+def unenforced_json(runs: Sequence[HookRun], dialect: Dialect) -> list[dict[str, Any]]:
+    loose = unenforced(runs, dialect)
+    return [{"hook": label(run.rule.hook), "outcome": outcome(run), "why": said(run)} for run in loose]
+
+
+def run_json(run: HookRun) -> dict[str, Any]:
+    stdout, stderr = _printed(run.report)
+    return {
+        "hook": hook_json(run.rule.hook, run.timeout),
+        "source": run.rule.source,
+        "file": run.rule.file,
+        "outcome": outcome(run),
+        "reason": said(run),
+        "exit_code": run.report.code if isinstance(run.report, Exited) else None,
+        "seconds": round(run.seconds, 4),
+        "stdout": _head_and_tail(stdout),
+        "stderr": _head_and_tail(stderr),
+        "notice": run.decision.notice,
+        **({"evaluation": evaluation_json(run.evaluation)} if run.evaluation else {}),
+    }
+
+
+def evaluation_json(spent: Evaluation) -> dict[str, Any]:
+    used = {name: count for name, count in vars(spent.usage).items() if count or "cache" not in name}
+    return {"model": spent.model, "requests": spent.requests, **used, "cost_usd": spent.cost}
+
+
+def _printed(report: Report) -> tuple[str, str]:
+    match report:
+        case Exited() | TimedOut():
+            return report.stdout, report.stderr
+        case Replied(text) | Judged(text):
+            return text, ""
+        case _:
+            return "", ""
+
+
+def hook_json(hook: Hook, timeout: float | None = None) -> dict[str, Any]:
+    """A hook as settings would write it; a callback's function is never serialised."""
+    shown: dict[str, Any] = {"type": kind(hook)}
+    match hook:
+        case CommandHook(command, args):
+            shown |= {"command": command} if args is None else {"command": command, "args": list(args)}
+        case PromptHook(prompt) | AgentHook(prompt):
+            shown["prompt"] = prompt
+        case HttpHook():
+            shown["url"] = hook_text(hook)
+        case CallbackHook():
+            shown["name"] = hook_text(hook)
+        case _:
+            assert_never(hook)
+    shown |= {name: value for name in ("model", "transcript", "id") if (value := getattr(hook, name, None))}
+    if hook.timeout is not None or timeout is not None:
+        shown["timeout"] = hook.timeout if timeout is None else timeout
+    return shown
+
+
+SHOWN = 8_000  # characters of each stream that results and the journal keep
+
+
+def _head_and_tail(text: str) -> str:
+    if len(text) <= SHOWN:
+        return text
+    half = SHOWN // 2
+    return f"{text[:half]}\n… [{len(text) - SHOWN:,} characters left out] …\n{text[-half:]}"

@@ -1,0 +1,1 @@
+"""Files below the state folder: paths, safe file operations, the journal."""

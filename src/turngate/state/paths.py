@@ -1,0 +1,36 @@
+"""Where sessions and the registry are stored: the state folder and the paths below it."""
+
+import hashlib
+import os
+import re
+from collections.abc import Mapping
+
+
+def state_folder(environ: Mapping[str, str] = os.environ) -> str:
+    """`$TURNGATE_STATE`, else the XDG state folder."""
+    if environ.get("TURNGATE_STATE"):
+        return os.path.abspath(environ["TURNGATE_STATE"])
+    base = environ.get("XDG_STATE_HOME", "")
+    if not os.path.isabs(base):  # the XDG rule: a relative path is ignored
+        base = os.path.join(os.path.expanduser("~"), ".local", "state")
+    return os.path.join(base, "turngate")
+
+
+_SAFE_NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}")
+
+
+def session_folder(state: str, session: str) -> str:
+    """A session's folder; an id that is no plain name gets one made from its hash."""
+    session = str(session)  # an embedder's may be a number
+    if not _SAFE_NAME.fullmatch(session):
+        session = "id-" + hashlib.sha256(session.encode("utf-8", "replace")).hexdigest()[:24]
+    return os.path.join(state, "sessions", session)
+
+
+CHAT = "chat.jsonl"
+
+
+def main_transcript_path(state: str, session: str, dialect: str = "turngate") -> str:
+    """Where a conversation is written; document 000 names a place of its own."""
+    home = os.path.join(os.path.expanduser("~"), ".mux")
+    return os.path.join(session_folder(home if dialect == "mux" else state, session), CHAT)

@@ -1,0 +1,1 @@
+"""The conversation on disk: write, read, resume, summarise."""
