@@ -1,6 +1,6 @@
 """Decisions → verdict: may the agent stop, and if not, what is it told?"""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal, assert_never
 
@@ -13,6 +13,18 @@ from turngate.core.reports import Detached, Exited, Judged, Replied, Report, Ski
 from turngate.core.settings import Rule
 
 RunOutcome = Literal["allow", "block", "advise", "halt", "failed", "timeout", "skipped", "would_block"]
+
+# How the command line and the terminal name the outcome of one hook run.
+OUTCOME_LABELS: Mapping[RunOutcome, str] = {
+    "allow": "passed",
+    "block": "blocked",
+    "advise": "advised",
+    "halt": "halted",
+    "failed": "failed (not enforced)",
+    "timeout": "timed out (not enforced)",
+    "skipped": "skipped",
+    "would_block": "would block",
+}
 
 
 @dataclass(frozen=True)
