@@ -25,7 +25,7 @@ from turngate.core.decisions import Advise, Allow, Block, Fault
 from turngate.core.dialect import CLAUDE, MUX
 from turngate.core.events import StopEvent, StopHookInput
 from turngate.core.hooks import AgentHook, CallbackHook, CommandHook, HttpHook, PromptHook
-from turngate.core.reports import Broke, Detached, Exited, Skipped, TimedOut
+from turngate.core.reports import Detached, Exited, RunFailed, Skipped, TimedOut
 from turngate.core.settings import Settings
 from turngate.core.verdict import Continue, Stop, outcome, unenforced
 from turngate.engine import ask_hooks
@@ -319,7 +319,7 @@ def stops_iterating(_: StopEvent) -> None:
     ],
 )
 def test_whatever_a_callback_raises_is_its_fault_and_never_ours(function: Any, error: str) -> None:
-    assert callback_decision(function).report == Broke(error)
+    assert callback_decision(function).report == RunFailed(error)
 
 
 async def ignores_its_cancellation(_: StopEvent) -> None:

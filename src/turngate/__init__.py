@@ -35,8 +35,10 @@ _HOME = {
     "HookOutput": "core.verdict",
     "HookRun": "core.verdict",
     "Stop": "core.verdict",
-    "GoHome": "core.loop_guard",
-    "GoOn": "core.loop_guard",
+    "ContinueTurn": "core.loop_guard",
+    "EndTurn": "core.loop_guard",
+    "GoHome": "core.loop_guard",  # deprecated alias of EndTurn, removed in 0.2
+    "GoOn": "core.loop_guard",  # deprecated alias of ContinueTurn, removed in 0.2
     "LoopGuard": "core.loop_guard",
     "new_guard": "core.loop_guard",
     "Session": "agent.session",

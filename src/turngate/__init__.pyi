@@ -16,6 +16,8 @@ from turngate.core.hooks import CommandHookConfig as CommandHookConfig
 from turngate.core.hooks import HttpHook as HttpHook
 from turngate.core.hooks import PromptHook as PromptHook
 from turngate.core.hooks import PromptHookConfig as PromptHookConfig
+from turngate.core.loop_guard import ContinueTurn as ContinueTurn
+from turngate.core.loop_guard import EndTurn as EndTurn
 from turngate.core.loop_guard import GoHome as GoHome
 from turngate.core.loop_guard import GoOn as GoOn
 from turngate.core.loop_guard import LoopGuard as LoopGuard

@@ -16,7 +16,7 @@ from turngate.core.hooks import CallbackHook, CommandHook
 from turngate.core.interpret import interpret
 from turngate.core.json_output import run_json, verdict_json
 from turngate.core.plan import plan
-from turngate.core.reports import Broke, Detached, Report, Skipped, TimedOut
+from turngate.core.reports import Detached, Report, RunFailed, Skipped, TimedOut
 from turngate.core.settings import Rule, Settings
 from turngate.core.text import describe_exception, oversized_texts, shortened
 from turngate.core.verdict import HookRun, Stop, Verdict, conclude, stops_sequence
@@ -122,15 +122,15 @@ async def _report(
                 live.on_exit = partial(_disarm, timer)
             report = await run_hook(rule, event, settings, world, live)
     except CancelledItself:
-        report = Broke("it cancelled itself")
+        report = RunFailed("it cancelled itself")
     except asyncio.CancelledError:
         if current_task_cancelled():
             raise
-        report = Broke("it cancelled itself")
+        report = RunFailed("it cancelled itself")
     except (KeyboardInterrupt, GeneratorExit):
         raise
     except BaseException as error:  # noqa: BLE001 - foreign code: its failure is a value
-        report = Broke(describe_exception(error))
+        report = RunFailed(describe_exception(error))
     late = isinstance(rule.hook, CallbackHook) and (timer.when() or 0.0) < asyncio.get_running_loop().time()
     if timer.expired() or late:  # a function that holds up the loop holds up the timer too
         return live.ended or TimedOut(limit, live.stdout.text(), live.stderr.text())

@@ -18,20 +18,20 @@ from turngate.core.settings import Rule
 from turngate.core.verdict import HookRun
 
 
-class Call:
+class CallbackScope:
     """One call of a function that is a hook; whatever it starts knows of it, also when it is over."""
 
     over = False
 
 
-in_callback: ContextVar[Call | None] = ContextVar("in_callback", default=None)
+in_callback: ContextVar[CallbackScope | None] = ContextVar("in_callback", default=None)
 
 STDOUT_LIMIT = 16 * 1024 * 1024
 STDERR_LIMIT = 8 * 1024 * 1024
 TAIL = 64 * 1024
 
 
-class Output:
+class BoundedOutput:
     """What a command has printed so far; bounded, but the end is never lost."""
 
     def __init__(self, limit: int) -> None:
@@ -72,12 +72,12 @@ class RunContext:
         self.evaluation: Evaluation | None = None  # what it has taken of a model
 
     @cached_property  # only commands print
-    def stdout(self) -> Output:
-        return Output(STDOUT_LIMIT)
+    def stdout(self) -> BoundedOutput:
+        return BoundedOutput(STDOUT_LIMIT)
 
     @cached_property
-    def stderr(self) -> Output:
-        return Output(STDERR_LIMIT)
+    def stderr(self) -> BoundedOutput:
+        return BoundedOutput(STDERR_LIMIT)
 
 
 class Shell(Protocol):

@@ -21,7 +21,7 @@ from turngate.core.dialect import CLAUDE, TURNGATE, Dialect
 from turngate.core.hook_input import encode
 from turngate.core.hooks import AgentHook, CommandHook
 from turngate.core.messages import Evaluation, ModelRequest, Reply, Usage
-from turngate.core.reports import Broke, Judged, Report
+from turngate.core.reports import JudgeReplied, Report, RunFailed
 from turngate.core.session_events import TurnResult
 from turngate.core.settings import Rule, Settings
 from turngate.core.verdict import outcome
@@ -49,7 +49,7 @@ def looked(
 
 
 def judged(report: Report) -> dict[str, Any]:
-    assert isinstance(report, Judged), report
+    assert isinstance(report, JudgeReplied), report
     answer: dict[str, Any] = json.loads(report.text)
     return answer
 
@@ -191,7 +191,7 @@ WORDS: dict[str, tuple[str, Any]] = {
 def test_an_answer_in_words_counts_as_well(project: Path, name: str) -> None:
     text, _ = WORDS[name]
     report, model = looked(project, text)
-    assert isinstance(report, Judged)
+    assert isinstance(report, JudgeReplied)
     assert (report.text, len(model.requests)) == (text, 1)
 
 
@@ -211,18 +211,18 @@ def test_one_that_ends_without_an_answer_is_asked_once_more(project: Path, diale
 
 def test_one_that_never_answers_fails_after_the_second_time(project: Path) -> None:
     report, model = looked(project, "It looks good.")
-    assert (report, len(model.requests)) == (Broke("the agent ended without an answer"), 2)
+    assert (report, len(model.requests)) == (RunFailed("the agent ended without an answer"), 2)
 
 
 def test_in_the_claude_dialect_words_are_no_answer(project: Path) -> None:
     report, model = looked(project, '{"ok": false, "reason": "x"}', dialect=CLAUDE)
-    assert (report, len(model.requests)) == (Broke("the agent ended without an answer"), 2)
+    assert (report, len(model.requests)) == (RunFailed("the agent ended without an answer"), 2)
 
 
 def test_one_that_looks_for_ever_is_ended(project: Path) -> None:
     report, model = looked(project, {"tool": "Glob", "input": {"pattern": "*"}})
     said = f"the agent asked its model {MOST_REQUESTS} times and came to no answer"
-    assert (report, len(model.requests)) == (Broke(said), MOST_REQUESTS)
+    assert (report, len(model.requests)) == (RunFailed(said), MOST_REQUESTS)
 
 
 def test_an_answer_of_the_wrong_shape_is_sent_back(project: Path) -> None:
@@ -249,7 +249,7 @@ def test_in_the_claude_dialect_a_refusal_needs_no_reason(project: Path) -> None:
 
 def test_a_model_that_fails_is_named(project: Path) -> None:
     report, _ = looked(project, {"error": "auth", "message": "bad key"})
-    assert report == Broke("its model did not answer: bad key")
+    assert report == RunFailed("its model did not answer: bad key")
 
 
 @pytest.mark.parametrize(
@@ -474,7 +474,7 @@ def test_a_disk_that_takes_no_transcript_fails_open(project: Path, state: Path) 
     folder.mkdir(parents=True)
     (folder / "hooks").write_text("in the way")
     report, model = looked(project, DONE)
-    assert isinstance(report, Broke)
+    assert isinstance(report, RunFailed)
     assert report.error.startswith(f"it is unavailable: {folder}/hooks")
     assert model.requests == []
 

@@ -17,7 +17,7 @@ from turngate.core.decisions import Allow, Block, Fault
 from turngate.core.events import PostToolUse, StopEvent
 from turngate.core.hooks import CallbackHook
 from turngate.core.messages import ToolUse
-from turngate.core.reports import Broke, TimedOut
+from turngate.core.reports import RunFailed, TimedOut
 from turngate.core.verdict import Continue, HookRun, Verdict
 from turngate.engine import ask_hooks
 from turngate.models.scripted import ScriptedModel
@@ -76,7 +76,7 @@ def test_a_callback_that_cancels_the_task_it_runs_in_is_broken_and_its_caller_go
         assert task is not None
         return verdict.runs[0].report, task.cancelling()
 
-    assert asyncio.run(caller()) == (Broke("it cancelled itself"), 0)
+    assert asyncio.run(caller()) == (RunFailed("it cancelled itself"), 0)
 
 
 async def swallows(_: StopEvent) -> Block:
@@ -115,7 +115,7 @@ def test_a_caller_that_is_cleaning_up_after_its_own_cancellation_may_ask() -> No
         task.cancel()
         return await task
 
-    assert asyncio.run(main()) == Broke("it cancelled itself")
+    assert asyncio.run(main()) == RunFailed("it cancelled itself")
 
 
 VARIABLE = contextvars.ContextVar("VARIABLE", default="the caller's")
@@ -224,7 +224,7 @@ def test_no_value_that_a_callback_returns_harms_anybody_but_its_own_hook(value: 
     ],
 )
 def test_an_error_that_can_not_be_told_is_told_by_its_name(error: BaseException, said: str) -> None:
-    assert run_of(raising(error)).report == Broke(said)
+    assert run_of(raising(error)).report == RunFailed(said)
 
 
 class ExitsWhenShown:

@@ -16,7 +16,7 @@ from turngate.core.effects import (
     permission_for_user,
 )
 from turngate.core.interpret import interpret
-from turngate.core.reports import Broke, Exited, Report, Returned, TimedOut
+from turngate.core.reports import Exited, Report, Returned, RunFailed, TimedOut
 from turngate.core.verdict import HookRun
 
 
@@ -59,7 +59,7 @@ CONTEXTS: list[tuple[str, list[HookRun], str]] = [
     ("no text", [context(5)], ""),
     ("a failure", [ran("SessionStart", Exited(1, "hello"))], ""),
     ("a time-out", [ran("SessionStart", TimedOut(1.0, "hello", ""))], ""),
-    ("a crash", [ran("SessionStart", Broke("gone"))], ""),
+    ("a crash", [ran("SessionStart", RunFailed("gone"))], ""),
     ("an observer", [ran("SessionStart", Exited(0, "hello"), mode="observe")], ""),
     ("an observer's json", [printed("SessionStart", {"systemMessage": "hi"}, mode="observe")], ""),
     ("a broken answer", [printed("SessionStart", {"decision": "block"})], ""),

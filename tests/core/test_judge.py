@@ -8,13 +8,13 @@ from turngate.core.dialect import CLAUDE, MUX, TURNGATE, Dialect
 from turngate.core.hooks import PromptHook
 from turngate.core.interpret import interpret
 from turngate.core.judge import INSTRUCTIONS, SCHEMA, again, expanded, question
-from turngate.core.reports import Judged
+from turngate.core.reports import JudgeReplied
 
 CHECK = "Are the tests green? $ARGUMENTS"
 
 
 def judged(text: str, dialect: Dialect = TURNGATE) -> Decision:
-    return interpret(Judged(text), rule(PromptHook(CHECK)), dialect)
+    return interpret(JudgeReplied(text), rule(PromptHook(CHECK)), dialect)
 
 
 # What is asked

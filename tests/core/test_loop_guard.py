@@ -7,7 +7,7 @@ import pytest
 from tests.support.builders import run, settings
 from turngate.core.decisions import Advise, Block, Halt
 from turngate.core.dialect import CLAUDE, MUX, TURNGATE, Dialect
-from turngate.core.loop_guard import GoHome, GoOn, LoopGuard, new_guard
+from turngate.core.loop_guard import ContinueTurn, EndTurn, LoopGuard, new_guard
 from turngate.core.settings import Settings
 from turngate.core.verdict import Continue, Stop, conclude
 
@@ -32,7 +32,7 @@ def advise() -> Continue:
 
 def go_on(state: LoopGuard, verdict: Continue | None = None) -> LoopGuard:
     step = state.after(verdict or refuse())
-    assert isinstance(step, GoOn)
+    assert isinstance(step, ContinueTurn)
     return step.guard
 
 
@@ -40,17 +40,17 @@ def go_on(state: LoopGuard, verdict: Continue | None = None) -> LoopGuard:
 def test_a_refused_stop_is_no_end_and_the_final_one_ends_the_turn_once() -> None:
     state = guard()
     steps = [state.after(refuse()), go_on(state).after(refuse()), go_on(go_on(state)).after(Stop())]
-    assert [type(step) for step in steps] == [GoOn, GoOn, GoHome]
+    assert [type(step) for step in steps] == [ContinueTurn, ContinueTurn, EndTurn]
 
 
 def test_nobody_objects_and_the_turn_is_over() -> None:
-    assert guard().after(Stop()) == GoHome("allowed")
+    assert guard().after(Stop()) == EndTurn("allowed")
 
 
 @pytest.mark.req("S0-47", "S3-25")
 def test_a_halt_ends_the_turn_and_its_reason_is_for_the_user() -> None:
     runs = (run(Halt("enough")),)
-    assert guard().after(conclude(runs, TURNGATE)) == GoHome("halted", stop_reason="enough")
+    assert guard().after(conclude(runs, TURNGATE)) == EndTurn("halted", stop_reason="enough")
 
 
 @pytest.mark.req("S0-30")
@@ -70,7 +70,7 @@ def test_three_continuations_and_the_fourth_refusal_caps(dialect: Dialect) -> No
     assert (state.count, state.open, state.after(refuse("reason 4"))) == (
         3,
         False,
-        GoHome(
+        EndTurn(
             "capped",
             notice="The turn ends at its limit of 3 continuations although it is still refused by make test.",
         ),
@@ -79,12 +79,12 @@ def test_three_continuations_and_the_fourth_refusal_caps(dialect: Dialect) -> No
 
 @pytest.mark.req("C-18")
 def test_at_the_limit_the_hooks_are_asked_once_more_and_agreement_completes_the_turn() -> None:
-    assert guard(count=3, continuations=3).after(Stop()) == GoHome("allowed")
+    assert guard(count=3, continuations=3).after(Stop()) == EndTurn("allowed")
 
 
 def test_limit_zero_means_no_continuation() -> None:
     step = guard(limit=0).after(refuse())
-    assert isinstance(step, GoHome)
+    assert isinstance(step, EndTurn)
     assert step.ended_by == "capped"
 
 
@@ -93,7 +93,7 @@ def test_the_same_refusal_after_three_idle_continuations_stalls_the_turn() -> No
     state = guard(limit=10)
     for _ in range(3):
         state = go_on(state)
-    assert state.after(refuse()) == GoHome(
+    assert state.after(refuse()) == EndTurn(
         "stalled",
         notice="The turn ends because nothing changed in 3 continuations; it is still refused by make test.",
     )
@@ -105,7 +105,7 @@ def test_a_tool_call_between_refusals_is_no_stall_but_the_absolute_cap_stays() -
     for _ in range(10):
         state = go_on(state).after_tool_call()
     step = state.after(refuse())
-    assert isinstance(step, GoHome)
+    assert isinstance(step, EndTurn)
     assert step.ended_by == "capped"
 
 
@@ -128,7 +128,7 @@ def test_at_limit_three_a_stall_is_always_capped() -> None:
     for _ in range(3):
         state = go_on(state)
     step = state.after(refuse())
-    assert isinstance(step, GoHome)
+    assert isinstance(step, EndTurn)
     assert step.ended_by == "capped"
 
 
@@ -138,7 +138,7 @@ def test_only_turngate_looks_for_stalls(dialect: Dialect) -> None:
     for _ in range(8):
         state = go_on(state)
     step = state.after(refuse())
-    assert isinstance(step, GoHome)
+    assert isinstance(step, EndTurn)
     assert step.ended_by == "capped"
 
 
@@ -152,11 +152,11 @@ def test_claude_counts_consecutive_refusals_only() -> None:
 
 def test_advice_continues_a_turn_once_and_counts() -> None:
     state = go_on(guard(), advise())
-    assert (state.count, state.after(advise())) == (1, GoHome("allowed"))
+    assert (state.count, state.after(advise())) == (1, EndTurn("allowed"))
 
 
 def test_advice_at_the_limit_is_no_refusal() -> None:
-    assert guard(count=3, continuations=3).after(advise()) == GoHome("allowed")
+    assert guard(count=3, continuations=3).after(advise()) == EndTurn("allowed")
 
 
 def test_a_hook_may_raise_the_limit_up_to_the_hard_one_and_never_lower_it() -> None:

@@ -21,7 +21,7 @@ from turngate.core.dialect import CLAUDE, TURNGATE, Dialect
 from turngate.core.hook_input import encode
 from turngate.core.hooks import HttpHook
 from turngate.core.json_output import run_json
-from turngate.core.reports import Broke, Replied, Report, TimedOut
+from turngate.core.reports import Replied, Report, RunFailed, TimedOut
 from turngate.core.session_events import TurnResult
 from turngate.core.settings import AllowedUrls, Settings
 from turngate.core.verdict import Continue, Stop, Verdict, outcome, warnings
@@ -250,7 +250,7 @@ def test_a_status_that_is_no_success_fails_open(project: Path, status: int) -> N
         hook = HttpHook(f"{endpoint.url}/hook")
         report, decision = asked(project, hook)
     said = f"HTTP {status} from {endpoint.url}/hook"
-    assert (report, decision) == (Broke(said), Fault(said))
+    assert (report, decision) == (RunFailed(said), Fault(said))
 
 
 def test_a_failure_is_shown_and_a_hook_that_must_work_holds_the_agent(project: Path) -> None:
@@ -269,12 +269,12 @@ def test_nobody_listens(project: Path) -> None:
         unused.bind(("127.0.0.1", 0))
         port = unused.getsockname()[1]
         report, _ = asked(project, HttpHook(f"http://127.0.0.1:{port}/hook"))
-    assert report == Broke(f"127.0.0.1:{port} can not be reached: Connection refused")
+    assert report == RunFailed(f"127.0.0.1:{port} can not be reached: Connection refused")
 
 
 def test_a_host_that_does_not_exist(project: Path) -> None:
     report, decision = asked(project, HttpHook("https://no-such-host.invalid/hook", timeout=30))
-    assert isinstance(report, Broke)
+    assert isinstance(report, RunFailed)
     assert report.error.startswith("there is no host no-such-host.invalid: ")
     assert decision == Fault(report.error)
 
@@ -286,7 +286,7 @@ def test_an_endpoint_that_hangs_up_in_the_middle(project: Path) -> None:
     said = (
         f"the connection to 127.0.0.1:{endpoint.port} broke before the answer was whole (RemoteProtocolError)"
     )
-    assert report == Broke(said)
+    assert report == RunFailed(said)
 
 
 def test_an_endpoint_that_speaks_no_http(project: Path) -> None:
@@ -295,7 +295,7 @@ def test_an_endpoint_that_speaks_no_http(project: Path) -> None:
     said = (
         f"the connection to 127.0.0.1:{endpoint.port} broke before the answer was whole (RemoteProtocolError)"
     )
-    assert report == Broke(said)
+    assert report == RunFailed(said)
 
 
 # Time and size
@@ -331,13 +331,13 @@ def test_a_cancelled_stop_closes_the_connection_at_once(project: Path) -> None:
 def test_an_answer_beyond_a_mebibyte_is_not_read_to_its_end(project: Path, answer: dict[str, Any]) -> None:
     with answering(answer) as endpoint:
         report, _ = asked(project, HttpHook(endpoint.url, timeout=20))
-    assert report == Broke(f"{endpoint.url} answered with more than 1,024 KiB")
+    assert report == RunFailed(f"{endpoint.url} answered with more than 1,024 KiB")
 
 
 def test_a_compressed_answer_is_not_unpacked(project: Path) -> None:
     with answering({"body": "x", "headers": {"Content-Encoding": "gzip"}}) as endpoint:
         report, _ = asked(project, HttpHook(endpoint.url))
-    assert report == Broke(f"{endpoint.url} answered with a compressed text, although none was asked for")
+    assert report == RunFailed(f"{endpoint.url} answered with a compressed text, although none was asked for")
 
 
 # Redirects
@@ -358,7 +358,7 @@ def test_a_redirect_to_the_same_host_is_followed_with_the_whole_input(project: P
 def test_a_circle_of_redirects_ends(project: Path) -> None:
     with answering(to("/b"), to("/a"), to("/b"), to("/a"), to("/b")) as endpoint:
         report, _ = asked(project, HttpHook(f"{endpoint.url}/a"))
-    assert report == Broke(f"{endpoint.url}/a sends us on more than 3 times")
+    assert report == RunFailed(f"{endpoint.url}/a sends us on more than 3 times")
     assert endpoint.paths == ["/a", "/b", "/a", "/b"]
 
 
@@ -366,7 +366,7 @@ def test_nothing_is_sent_to_another_host(project: Path) -> None:
     with answering() as other, answering(to(f"{other.url}/steal")) as endpoint:
         report, _ = asked(project, HttpHook(f"{endpoint.url}/a"))
     said = f"{endpoint.url}/a sends us on to 127.0.0.1:{other.port}: nothing is sent to another host"
-    assert (report, other.paths) == (Broke(said), [])
+    assert (report, other.paths) == (RunFailed(said), [])
 
 
 def test_a_redirect_out_of_the_allowed_addresses_is_not_followed(project: Path) -> None:
@@ -374,7 +374,7 @@ def test_a_redirect_out_of_the_allowed_addresses_is_not_followed(project: Path) 
         allowed = (AllowedUrls((f"{endpoint.url}/hooks/",), "user"),)
         report, _, _ = under(project, settings(HttpHook(f"{endpoint.url}/hooks/a"), allowed_urls=allowed))
     said = f"{endpoint.url}/admin is not among the `turngate.allowedUrls` of your settings"
-    assert (report, endpoint.paths) == (Broke(said), ["/hooks/a"])
+    assert (report, endpoint.paths) == (RunFailed(said), ["/hooks/a"])
 
 
 @pytest.mark.parametrize(
@@ -385,7 +385,7 @@ def test_a_redirect_out_of_the_allowed_addresses_is_not_followed(project: Path) 
 def test_another_redirect_is_a_status_like_others(project: Path, answer: dict[str, Any]) -> None:
     with answering(answer) as endpoint:
         report, _ = asked(project, HttpHook(f"{endpoint.url}/a"))
-    assert report == Broke(f"HTTP {answer['status']} from {endpoint.url}/a")
+    assert report == RunFailed(f"HTTP {answer['status']} from {endpoint.url}/a")
 
 
 @pytest.mark.parametrize(
@@ -406,7 +406,7 @@ def test_another_redirect_is_a_status_like_others(project: Path, answer: dict[st
 def test_a_redirect_to_no_address_is_the_endpoints_mistake(project: Path, place: str) -> None:
     with answering(to(place)) as endpoint:
         report, _ = asked(project, HttpHook(f"{endpoint.url}/a"))
-    assert report == Broke(f"{endpoint.url}/a sends us on to an address that can not be used")
+    assert report == RunFailed(f"{endpoint.url}/a sends us on to an address that can not be used")
     assert endpoint.paths == ["/a"]
 
 
@@ -446,7 +446,7 @@ def test_a_redirect_that_holds_a_secret_does_not_show_it(
         lists = tuple(AllowedUrls((endpoint.url + path,), "user") for path in allowed)
         hook = HttpHook(f"{endpoint.url}/a", headers=SENT, allowed_env_vars=("TOKEN",))
         report, _, _ = under(project, settings(hook, allowed_urls=lists))
-    assert report == Broke(said.format(endpoint.url))
+    assert report == RunFailed(said.format(endpoint.url))
 
 
 def test_where_an_address_is_cut_no_half_of_a_secret_stays(
@@ -457,7 +457,7 @@ def test_where_an_address_is_cut_no_half_of_a_secret_stays(
     with answering(to(f"{before}{SECRET}{'y' * 50}"), {"status": 500}) as endpoint:
         hook = HttpHook(f"{endpoint.url}/a", headers=SENT, allowed_env_vars=("TOKEN",))
         report, _ = asked(project, hook)
-    assert report == Broke(f"HTTP 500 from {endpoint.url}{before}…yyyyyyy…")
+    assert report == RunFailed(f"HTTP 500 from {endpoint.url}{before}…yyyyyyy…")
 
 
 # Encryption
@@ -503,7 +503,7 @@ def encrypted(certificate: Path) -> Iterator[Endpoint]:
 def test_a_certificate_that_nobody_trusts_is_refused(project: Path, encrypted: Endpoint) -> None:
     report, _ = asked(project, HttpHook(encrypted.url))
     said = f"the certificate of 127.0.0.1:{encrypted.port} is not trusted: self-signed certificate"
-    assert (report, encrypted.paths) == (Broke(said), [])
+    assert (report, encrypted.paths) == (RunFailed(said), [])
 
 
 def test_a_certificate_that_this_machine_trusts_is_accepted(
@@ -517,7 +517,7 @@ def test_https_to_an_endpoint_without_encryption_fails_in_a_sentence(project: Pa
     with answering() as endpoint:
         report, _ = asked(project, HttpHook(endpoint.url.replace("http:", "https:")))
     said = f"no encrypted connection to 127.0.0.1:{endpoint.port}: wrong version number"
-    assert (report, endpoint.paths) == (Broke(said), [])
+    assert (report, endpoint.paths) == (RunFailed(said), [])
 
 
 # Which addresses may be asked
@@ -543,7 +543,7 @@ def test_a_projects_hook_does_not_send_in_the_clear(project: Path) -> None:
         "http://hooks.example.com/a is not encrypted: use https, or allow it in `turngate.allowedUrls` of your "
         "user settings"
     )
-    assert refused == (Broke(said), Fault(said), "failed")
+    assert refused == (RunFailed(said), Fault(said), "failed")
 
 
 def test_a_password_in_the_address_is_neither_sent_nor_shown(project: Path) -> None:

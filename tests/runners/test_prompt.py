@@ -32,7 +32,7 @@ from turngate.core.hooks import AgentHook, CallbackHook, Hook, PromptHook
 from turngate.core.json_output import run_json
 from turngate.core.judge import INSTRUCTIONS, SCHEMA, expanded
 from turngate.core.messages import Evaluation, ModelRequest, Reply, Usage, UserMessage
-from turngate.core.reports import Broke, Judged, Skipped, TimedOut
+from turngate.core.reports import JudgeReplied, RunFailed, Skipped, TimedOut
 from turngate.core.session_events import Continuation, SessionEvent, TurnResult
 from turngate.core.settings import Settings
 from turngate.core.verdict import HookRun, outcome
@@ -674,7 +674,7 @@ def test_where_no_model_is_there_the_hook_is_unavailable(
         "it is unavailable: no model is there to answer it: give the hook a `model`, the settings a `judge`, "
         "or set ANTHROPIC_API_KEY"
     )
-    assert (run.report, run.decision) == (Broke(said), Fault(said))
+    assert (run.report, run.decision) == (RunFailed(said), Fault(said))
 
 
 @pytest.mark.req("C-24")
@@ -799,7 +799,7 @@ def test_a_live_judge_is_held_to_a_schema_and_its_price_is_known(
     assert run.evaluation is not None
     cost = run.evaluation.cost
     assert (run.report, run.decision, run.evaluation) == (
-        Judged(NO),
+        JudgeReplied(NO),
         Block("run the tests"),
         Evaluation("claude-haiku-5-5", 1, Usage(input_tokens=1000, output_tokens=100), cost),
     )

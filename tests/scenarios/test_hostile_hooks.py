@@ -23,7 +23,7 @@ from turngate.core.hooks import CallbackHook, CommandHook
 from turngate.core.reports import Exited
 from turngate.core.text import truncate_middle
 from turngate.core.verdict import Continue, RunOutcome, Stop, Verdict, outcome, said
-from turngate.ports import STDERR_LIMIT, Output
+from turngate.ports import STDERR_LIMIT, BoundedOutput
 from turngate.shells.local import LocalShell
 from turngate.stop_hooks import StopHooksResult, run_stop_hooks
 
@@ -84,7 +84,7 @@ def allows(name: str, command: str, **fields: Any) -> Hostile:
 
 def fifty_megabytes_shortened() -> str:
     """What is left for the model of 50 MB that `yes` prints to stderr."""
-    printed = Output(STDERR_LIMIT)
+    printed = BoundedOutput(STDERR_LIMIT)
     for _ in range(50):
         printed.feed(b"y\n" * 500_000)
     return truncate_middle(printed.text().rstrip("\n"), 10_000, None)

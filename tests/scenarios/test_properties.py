@@ -17,13 +17,13 @@ from turngate.core.dialect import CLAUDE, DIALECTS, MUX, TURNGATE, Dialect
 from turngate.core.hooks import CallbackHook
 from turngate.core.interpret import interpret
 from turngate.core.json_output import verdict_json
-from turngate.core.loop_guard import GoHome, GoOn, LoopGuard, new_guard
+from turngate.core.loop_guard import ContinueTurn, EndTurn, LoopGuard, new_guard
 from turngate.core.plan import plan
 from turngate.core.reports import Exited, Report, Returned
 from turngate.core.settings import Layer, Settings, merge
 from turngate.core.text import truncate_middle
 from turngate.core.verdict import Continue, HookRun, Stop, Verdict, conclude
-from turngate.ports import TAIL, Output
+from turngate.ports import TAIL, BoundedOutput
 from turngate.settings.lint import lint
 from turngate.settings.load import load_settings
 from turngate.settings.parse import parse_layer
@@ -319,7 +319,7 @@ steps: st.SearchStrategy[list[Verdict | str]] = st.lists(
 limits = st.none() | st.integers(0, 30)
 
 
-def turn(guard: LoopGuard, steps: list[Verdict | str]) -> tuple[list[LoopGuard], GoHome | None]:
+def turn(guard: LoopGuard, steps: list[Verdict | str]) -> tuple[list[LoopGuard], EndTurn | None]:
     """The guard after each continuation, and how the turn ended, if it did."""
     guards: list[LoopGuard] = []
     for step in steps:
@@ -327,9 +327,9 @@ def turn(guard: LoopGuard, steps: list[Verdict | str]) -> tuple[list[LoopGuard],
             guard = guard.after_tool_call()
             continue
         match guard.after(step):
-            case GoOn(_, guard):
+            case ContinueTurn(_, guard):
                 guards.append(guard)
-            case GoHome() as end:
+            case EndTurn() as end:
                 return guards, end
     return guards, None
 
@@ -405,7 +405,7 @@ def test_claude_code_grants_eight_continuations_in_a_row_and_a_tool_call_begins_
             guard, row = guard.after_tool_call(), 0
             continue
         after = guard.after(step)
-        if isinstance(after, GoHome):
+        if isinstance(after, EndTurn):
             assert isinstance(step, Stop) or row == 8
             return
         guard, row = after.guard, row + 1
@@ -434,7 +434,7 @@ chunks = st.lists(
 def test_output_keeps_its_head_and_its_tail_in_whatever_pieces_it_comes(
     chunks: list[bytes], limit: int
 ) -> None:
-    output, data = Output(limit), b"".join(chunks)
+    output, data = BoundedOutput(limit), b"".join(chunks)
     for chunk in chunks:
         output.feed(chunk)
     left_out = max(0, len(data) - limit - TAIL)

@@ -19,7 +19,7 @@ import pytest
 from tests.support.builders import ask, settings, stop_event, stop_hooks, world, write_settings
 from turngate.core.events import StopHookInput
 from turngate.core.hooks import CallbackHook, CommandHook
-from turngate.core.reports import Broke, TimedOut
+from turngate.core.reports import RunFailed, TimedOut
 from turngate.core.verdict import outcome
 from turngate.engine import ask_hooks
 from turngate.shells import process_slots as room
@@ -125,7 +125,7 @@ def test_without_a_thread_a_hook_that_hangs_is_ended_and_a_plain_function_fails(
     hooks = (CommandHook("sleep 60", timeout=0.2), CallbackHook(lambda _: None))
     verdict = asyncio.run(ask(project, *hooks))
     error = "RuntimeError: can't start new thread"
-    assert [run.report for run in verdict.runs] == [TimedOut(0.2), Broke(error)]
+    assert [run.report for run in verdict.runs] == [TimedOut(0.2), RunFailed(error)]
 
 
 FIRST_THREAD_GONE = """

@@ -19,8 +19,8 @@ from tests.support.builders import ask, script
 from tests.support.paths import ROOT
 from turngate.core.decisions import Block, Fault
 from turngate.core.hooks import CallbackHook, CommandHook, Hook
-from turngate.core.reports import Broke, Exited
-from turngate.ports import STDERR_LIMIT, STDOUT_LIMIT, TAIL, Output, RunContext
+from turngate.core.reports import Exited, RunFailed
+from turngate.ports import STDERR_LIMIT, STDOUT_LIMIT, TAIL, BoundedOutput, RunContext
 from turngate.shells import process_tree as tree
 from turngate.shells.process import NotStarted, run_process
 
@@ -176,7 +176,7 @@ def test_an_exit_code_that_somebody_else_took_is_a_fault_and_never_invented(proj
         (run,) = (await asking).runs
         return run.report, run.decision
 
-    assert asyncio.run(scenario()) == (Broke(LOST), Fault(LOST))
+    assert asyncio.run(scenario()) == (RunFailed(LOST), Fault(LOST))
 
 
 def test_a_program_that_ignores_its_children_gets_faults_and_no_invented_codes(tmp_path: Path) -> None:
@@ -266,8 +266,8 @@ def test_the_loop_ticks_on_while_a_hook_runs(hook: Hook, project: Path) -> None:
 # What is kept of its output
 
 
-def printed(limit: int, *parts: bytes) -> Output:
-    output = Output(limit)
+def printed(limit: int, *parts: bytes) -> BoundedOutput:
+    output = BoundedOutput(limit)
     for part in parts:
         output.feed(part)
     return output

@@ -21,7 +21,7 @@ from turngate.core.dialect import CLAUDE
 from turngate.core.events import StopEvent, Subagent
 from turngate.core.hooks import CallbackHook
 from turngate.core.judge import INSTRUCTIONS
-from turngate.core.loop_guard import EndedBy, GoHome, GoOn, new_guard
+from turngate.core.loop_guard import ContinueTurn, EndedBy, EndTurn, new_guard
 from turngate.core.session_events import OUTCOMES, TurnResult
 from turngate.core.settings import Rule, Settings
 from turngate.engine import ask_hooks
@@ -413,9 +413,9 @@ async def _turn(case: Case, stage: Stage, app: App, agent: str, world: World) ->
         )
         step = guard.after(await ask_hooks(event, _settings(case, stage, app), world))
         match step:
-            case GoHome(ended_by):
+            case EndTurn(ended_by):
                 return Turn(requests, tuple(continuations), ended_by)
-            case GoOn(prompt, guard):
+            case ContinueTurn(prompt, guard):
                 continuations.append(prompt)
             case _:
                 assert_never(step)

@@ -20,9 +20,9 @@ from turngate.core.hook_input import encode
 from turngate.core.hooks import AgentHook
 from turngate.core.json_output import evaluation_json, hook_json
 from turngate.core.judge import again, expanded, judgement_fault, parse_judgement
-from turngate.core.loop_guard import GoHome, new_guard
+from turngate.core.loop_guard import EndTurn, new_guard
 from turngate.core.messages import Evaluation, Message, Reply, ToolResult, ToolResults, ToolUse, UserMessage
-from turngate.core.reports import Broke, Judged, Report
+from turngate.core.reports import JudgeReplied, Report, RunFailed
 from turngate.core.session_events import SessionEvent
 from turngate.core.settings import Settings
 from turngate.core.verdict import Stop, Verdict
@@ -77,11 +77,11 @@ class HookAgent:
             model = await run_in_thread_or_inline(self.models, hook.model)
             inspection = HookAgentRun(self, model, hook, event)
         except UsageError as error:
-            return Broke(f"it is unavailable: {error}")
+            return RunFailed(f"it is unavailable: {error}")
         try:
             return await inspection.report()
         except ModelError as error:
-            return Broke(f"its model did not answer: {error}")
+            return RunFailed(f"its model did not answer: {error}")
         except asyncio.CancelledError:
             inspection.cut_short = True
             raise
@@ -128,12 +128,12 @@ class HookAgentRun:
             self.say(UserMessage(self._nudge(), "context"))
             end, said = await self._worked()
         if said is not None:
-            return Judged(said)
+            return JudgeReplied(said)
         if end is not None:
-            return Broke(f"the agent asked its model {self.turn.requests} times and came to no answer")
-        return Broke("the agent ended without an answer")
+            return RunFailed(f"the agent asked its model {self.turn.requests} times and came to no answer")
+        return RunFailed("the agent ended without an answer")
 
-    async def _worked(self) -> tuple[GoHome | None, str | None]:
+    async def _worked(self) -> tuple[EndTurn | None, str | None]:
         """How it ended, and what it answered."""
         try:
             end = await answer(self)
@@ -195,8 +195,8 @@ class HookAgentRun:
     def spent(self) -> bool:
         return self.turn.requests >= MOST_REQUESTS
 
-    def out_of_turns(self) -> GoHome:
-        return GoHome("max_turns")
+    def out_of_turns(self) -> EndTurn:
+        return EndTurn("max_turns")
 
     def system(self) -> str:
         where = TRANSCRIPT.format(path=self._readable) if self._readable else ""

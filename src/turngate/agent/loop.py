@@ -7,7 +7,7 @@ from turngate.agent.compaction import compact_if_full
 from turngate.agent.loop_context import LoopContext
 from turngate.agent.model_request import ask
 from turngate.agent.tool_calls import run_tools
-from turngate.core.loop_guard import GoHome
+from turngate.core.loop_guard import EndTurn
 from turngate.core.messages import Message, ModelRequest, Reply, ToolResult, ToolResults, ToolUse
 from turngate.core.session_events import StreamEnd, TextDelta
 from turngate.errors import ModelError
@@ -16,7 +16,7 @@ CUT_ANSWERS = 3  # how often an answer that was cut off is asked for again
 CUT_CALL = "not run: your answer was cut off at its limit of tokens before this call was whole; make it again, shorter"
 
 
-async def answer(desk: LoopContext) -> GoHome | None:
+async def answer(desk: LoopContext) -> EndTurn | None:
     """None: the model has said all that it has to say. Raises TurnHalted and ModelError."""
     tries = 0
     while True:
@@ -44,7 +44,7 @@ async def answer(desk: LoopContext) -> GoHome | None:
         await run_tools(desk, reply.tool_uses)
         turn.guard = turn.guard.after_tool_call()
         if turn.question is not None:  # it waits for the user, and nobody pushes it past that (X-17)
-            return None if desk.settings.dialect.asks_while_waiting else GoHome("question")
+            return None if desk.settings.dialect.asks_while_waiting else EndTurn("question")
 
 
 async def _asked(desk: LoopContext) -> Reply:

@@ -15,7 +15,7 @@ from turngate.aio.threads import run_in_thread
 from turngate.core import events
 from turngate.core.effects import added_context, block_reasons
 from turngate.core.inbox import InboxEntry
-from turngate.core.loop_guard import GoHome, GoOn, LoopGuard, new_guard
+from turngate.core.loop_guard import ContinueTurn, EndTurn, LoopGuard, new_guard
 from turngate.core.messages import Reply, ToolResults, UserMessage
 from turngate.core.session_events import Continuation, Notice, SessionEvent, TurnEnd, TurnResult
 from turngate.core.verdict import Stop
@@ -55,14 +55,14 @@ class Session(SessionLifecycle):
         try:
             end = await self._task
         except asyncio.CancelledError as error:
-            end = GoHome("interrupt")
+            end = EndTurn("interrupt")
             passing = (
                 error if current_task_cancelled() else None
             )  # whoever waits for us is cancelled, and so is the turn
         except BaseException:  # ours, or a listener's: the turn ends in order all the same
             self._task = None
             await finish_despite_cancel(self.family.settled())
-            await finish_despite_cancel(self._finish(GoHome("error"), tell_stop=tell_stop))
+            await finish_despite_cancel(self._finish(EndTurn("error"), tell_stop=tell_stop))
             raise
         finally:
             self._task = None
@@ -93,7 +93,7 @@ class Session(SessionLifecycle):
             turn.cancel()
             await asyncio.wait({turn})
 
-    async def _work(self, entry: InboxEntry) -> GoHome:
+    async def _work(self, entry: InboxEntry) -> EndTurn:
         try:
             await self.open()
             self._obey_the_start()
@@ -106,13 +106,13 @@ class Session(SessionLifecycle):
                 if end is not None and not (end.ended_by in ANSWERABLE and await self._more_to_come()):
                     return end
         except TurnHalted as halted:
-            return GoHome("halted", stop_reason=halted.reason)
+            return EndTurn("halted", stop_reason=halted.reason)
         except ModelError as error:
             return await self._failed(error)
         except OSError as error:  # the disk is full, or gone
-            return GoHome("error", stop_reason=f"the conversation can not be written down: {error}")
+            return EndTurn("error", stop_reason=f"the conversation can not be written down: {error}")
 
-    async def _round(self) -> GoHome | None:
+    async def _round(self) -> EndTurn | None:
         """One message is answered, and then the gates are asked; None: there is more to do."""
         await asyncio.sleep(0)  # an interrupt that came meanwhile counts before anything is begun
         self.inbox.put_all(await self.family.reports())
@@ -127,7 +127,7 @@ class Session(SessionLifecycle):
         if waits and await self._report_comes():
             return None  # nor is it while its children work (X-17)
         if self.role is not None:
-            return GoHome("allowed")  # a child's supervisor asks, when the run is over
+            return EndTurn("allowed")  # a child's supervisor asks, when the run is over
         return await self._stop()
 
     async def _taken(self, entry: InboxEntry) -> bool:
@@ -154,22 +154,22 @@ class Session(SessionLifecycle):
                 self.notice("children in the background are not waited for any longer")
         return bool(len(self.inbox))
 
-    async def _stop(self) -> GoHome | None:
+    async def _stop(self) -> EndTurn | None:
         """The agent would stop. May it?"""
         turn = self.turn
         await run_in_thread(self.transcript.settle)  # the hooks read what we wrote
         verdict = await self.fire(self._stop_event())
         step = turn.guard.after(verdict)
         match step:
-            case GoHome(notice=notice):
+            case EndTurn(notice=notice):
                 if notice:
                     self.notice(notice)
                 return step
-            case GoOn() if self.spent:
+            case ContinueTurn() if self.spent:
                 return self.out_of_turns()  # nobody could answer it any more
-            case GoOn() if self.inbox.goes_on:
+            case ContinueTurn() if self.inbox.goes_on:
                 return None  # an earlier refusal is still to be answered; one at a time
-            case GoOn(prompt, guard):
+            case ContinueTurn(prompt, guard):
                 turn.guard, turn.continuations = guard, turn.continuations + 1
                 self.inbox.put(InboxEntry(prompt, "stop_hook", guard))
                 self.emit(Continuation(prompt, guard.continuations, guard.limit))
@@ -244,16 +244,16 @@ class Session(SessionLifecycle):
             background_tasks=self.family.tasks(),
         )
 
-    async def _failed(self, error: ModelError) -> GoHome:
+    async def _failed(self, error: ModelError) -> EndTurn:
         """A provider's error is no stop: no gate is asked, and StopFailure only watches."""
         said = f"the model failed ({error.kind}): {error}"
         self.notice(said)
         await self.fire(
             events.StopFailure(**self.common(), error=error.kind, last_assistant_message=str(error))
         )
-        return GoHome("error", stop_reason=said)
+        return EndTurn("error", stop_reason=said)
 
-    async def _finish(self, end: GoHome, *, tell_stop: bool) -> TurnResult:
+    async def _finish(self, end: EndTurn, *, tell_stop: bool) -> TurnResult:
         turn = self.turn
         try:
             self.inbox.drop_continuations()
@@ -281,7 +281,7 @@ class Session(SessionLifecycle):
         finally:
             self._telling = None
 
-    def _write_end(self, end: GoHome) -> None:
+    def _write_end(self, end: EndTurn) -> None:
         if self.written is None:
             return
         try:
@@ -291,7 +291,7 @@ class Session(SessionLifecycle):
         except OSError as error:  # a full disk takes the record of the end, not the end
             self.notice(f"the end of the turn could not be written down: {error}")
 
-    def _answer_open_calls(self, end: GoHome) -> None:
+    def _answer_open_calls(self, end: EndTurn) -> None:
         last = self.messages[-1] if self.messages else None
         if isinstance(last, Reply) and last.tool_uses:
             missing = missing_results(self.messages, self.turn.results, end)

@@ -15,7 +15,7 @@ from turngate.agent.turn import Turn
 from turngate.core import events
 from turngate.core.hooks import label
 from turngate.core.inbox import Inbox, InboxEntry
-from turngate.core.loop_guard import GoHome
+from turngate.core.loop_guard import EndTurn
 from turngate.core.messages import Message, ToolResult, ToolResults, ToolUse, UserMessage
 from turngate.core.reports import Exited
 from turngate.core.session_events import (
@@ -138,7 +138,7 @@ class SessionBase:
         self.lock = SessionLock(os.path.join(self.folder, "lock"))
         self.written: Transcript | None = None
         self.running: Turn | None = None
-        self._task: asyncio.Task[GoHome] | None = None
+        self._task: asyncio.Task[EndTurn] | None = None
         self._telling: asyncio.Task[list[str]] | None = None  # observers are being told
         self._over: asyncio.Future[None] | None = (
             None  # done when the turn is over, with all that belongs to it
@@ -186,8 +186,8 @@ class SessionBase:
     def spent(self) -> bool:
         return self.turn.requests >= self.max_turns
 
-    def out_of_turns(self) -> GoHome:
-        return GoHome("max_turns", stop_reason=f"the limit of {self.max_turns} model requests is reached")
+    def out_of_turns(self) -> EndTurn:
+        return EndTurn("max_turns", stop_reason=f"the limit of {self.max_turns} model requests is reached")
 
     def system(self) -> str:
         return system_prompt(self.project, self.context, self.role.kind.instructions if self.role else "")

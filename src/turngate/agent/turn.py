@@ -4,7 +4,7 @@ import time
 import uuid
 from dataclasses import dataclass, field
 
-from turngate.core.loop_guard import GoHome, LoopGuard
+from turngate.core.loop_guard import EndTurn, LoopGuard
 from turngate.core.messages import ToolResult, Usage
 from turngate.core.session_events import SubagentFinished, TurnResult
 from turngate.core.verdict import HookRun
@@ -32,7 +32,7 @@ class Turn:
     def elapsed(self) -> float:
         return time.monotonic() - self.started
 
-    def result(self, end: GoHome, *, session_id: str, transcript_path: str, model: str) -> TurnResult:
+    def result(self, end: EndTurn, *, session_id: str, transcript_path: str, model: str) -> TurnResult:
         return TurnResult(
             ended_by=end.ended_by,
             session_id=session_id,

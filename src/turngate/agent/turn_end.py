@@ -2,14 +2,14 @@
 
 from collections.abc import Sequence
 
-from turngate.core.loop_guard import GoHome
+from turngate.core.loop_guard import EndTurn
 from turngate.core.messages import Message, Reply, ToolResult, Usage
 from turngate.core.session_events import TurnResult
 from turngate.plugins.handlers import Plugins, StopPayload
 
 
 def missing_results(
-    messages: Sequence[Message], kept: Sequence[ToolResult], end: GoHome
+    messages: Sequence[Message], kept: Sequence[ToolResult], end: EndTurn
 ) -> tuple[ToolResult, ...]:
     """What tools that were not run, or not to their end, are said to have given: providers refuse a gap."""
     last = messages[-1] if messages else None

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Literal, get_args
 
-Outcome = Literal["ok", "error", "timeout"]
+SubagentOutcome = Literal["ok", "error", "timeout"]
 
 
 def _texts(event: object, *names: str) -> None:
@@ -22,12 +22,12 @@ class Subagent:
     id: str
     type: str = ""
     transcript_path: str = ""
-    outcome: Outcome = "ok"
+    outcome: SubagentOutcome = "ok"
 
     def __post_init__(self) -> None:
         _texts(self, "id", "type", "transcript_path")
-        if self.outcome not in get_args(Outcome):
-            known = ", ".join(get_args(Outcome))
+        if self.outcome not in get_args(SubagentOutcome):
+            known = ", ".join(get_args(SubagentOutcome))
             raise ValueError(f"Subagent.outcome must be one of {known}, not {self.outcome!r}")
 
 

@@ -16,13 +16,13 @@ from turngate.core.hook_output import (
 from turngate.core.hooks import AgentHook, hook_text
 from turngate.core.judge import parse_judgement
 from turngate.core.reports import (
-    Broke,
     Detached,
     Exited,
-    Judged,
+    JudgeReplied,
     Replied,
     Report,
     Returned,
+    RunFailed,
     Skipped,
     TimedOut,
 )
@@ -41,7 +41,7 @@ def interpret(report: Report, rule: Rule, dialect: Dialect) -> Decision:
             return _failed(report, rule, dialect)
         case Replied(text):
             return _endpoint(text, rule, dialect)
-        case Judged(text):
+        case JudgeReplied(text):
             # Claude Code: "ok:false -> `Agent hook condition was not met: <reason>`".
             heading = "Agent hook condition was not met" if isinstance(rule.hook, AgentHook) else None
             return decide(parse_judgement(text, hook_text(rule.hook), rule.event, dialect, heading), dialect)
@@ -49,7 +49,7 @@ def interpret(report: Report, rule: Rule, dialect: Dialect) -> Decision:
             return Allow()
         case TimedOut(seconds):
             return Fault(f"no answer within {seconds:.3g} s", "timeout")
-        case Broke(error):
+        case RunFailed(error):
             return Fault(error)
         case Skipped(why, on_purpose):
             return Allow() if on_purpose else Fault(why, "skipped")

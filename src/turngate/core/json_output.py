@@ -16,7 +16,7 @@ from turngate.core.hooks import (
     label,
 )
 from turngate.core.messages import Evaluation
-from turngate.core.reports import Exited, Judged, Replied, Report, TimedOut
+from turngate.core.reports import Exited, JudgeReplied, Replied, Report, TimedOut
 from turngate.core.settings import Settings
 from turngate.core.verdict import HookRun, Stop, Verdict, outcome, said, unenforced, warnings
 
@@ -71,7 +71,7 @@ def _printed(report: Report) -> tuple[str, str]:
     match report:
         case Exited() | TimedOut():
             return report.stdout, report.stderr
-        case Replied(text) | Judged(text):
+        case Replied(text) | JudgeReplied(text):
             return text, ""
         case _:
             return "", ""

@@ -27,7 +27,7 @@ EndedBy = Literal[
 
 
 @dataclass(frozen=True)
-class GoOn:
+class ContinueTurn:
     """The turn continues with this prompt, under this guard."""
 
     prompt: str
@@ -35,12 +35,17 @@ class GoOn:
 
 
 @dataclass(frozen=True)
-class GoHome:
+class EndTurn:
     """The turn is over."""
 
     ended_by: EndedBy
     notice: str | None = None  # for the user
     stop_reason: str | None = None
+
+
+# Deprecated aliases, removed in 0.2.
+GoOn = ContinueTurn
+GoHome = EndTurn
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,24 +71,28 @@ class LoopGuard:
         """May a hook still send the agent on?"""
         return self.limit is None or self.count < self.limit
 
-    def after(self, verdict: Verdict) -> GoOn | GoHome:
+    def after(self, verdict: Verdict) -> ContinueTurn | EndTurn:
         match verdict:
             case Stop(halted=True, stop_reason=reason):
-                return GoHome("halted", stop_reason=reason)
+                return EndTurn("halted", stop_reason=reason)
             case Stop():
-                return GoHome("allowed")
+                return EndTurn("allowed")
             case Continue(prompt=prompt, advice_only=True):
                 if self.advised and self.dialect.advice == "once":
-                    return GoHome("allowed")
+                    return EndTurn("allowed")
                 # Advice is no refusal: at the limit the agent goes home as allowed.
-                return GoOn(prompt, self._continued((), advised=True)) if self.open else GoHome("allowed")
+                return (
+                    ContinueTurn(prompt, self._continued((), advised=True))
+                    if self.open
+                    else EndTurn("allowed")
+                )
             case Continue(prompt=prompt):
                 again = refusal(verdict, self.dialect)
                 if not self.open:
-                    return GoHome("capped", notice=self._capped(verdict))
+                    return EndTurn("capped", notice=self._capped(verdict))
                 if self._stalled(again):
-                    return GoHome("stalled", notice=self._stall_notice(verdict))
-                return GoOn(prompt, self._continued(again, advised=self.advised))
+                    return EndTurn("stalled", notice=self._stall_notice(verdict))
+                return ContinueTurn(prompt, self._continued(again, advised=self.advised))
             case _:
                 assert_never(verdict)
 

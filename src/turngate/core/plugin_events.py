@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from turngate.core.events import Outcome
+from turngate.core.events import SubagentOutcome
 from turngate.core.subagent_run import EndedOutcome, Run
 
 # What a plugin is told, and what it may say
@@ -46,7 +46,7 @@ class SubagentStoppingEvent(_Camel):
     agent_id: str
     task: str | None = None  # the original prompt, also after redirects
     label: str | None = None
-    outcome: Outcome = "ok"
+    outcome: SubagentOutcome = "ok"
     reason: str = "complete"
     error: str | None = None
     last_assistant_message: str | None = None

@@ -25,7 +25,7 @@ class Replied:
 
 
 @dataclass(frozen=True)
-class Judged:
+class JudgeReplied:
     """A model was asked about the stop, and answered."""
 
     text: str
@@ -51,7 +51,7 @@ class TimedOut:
 
 
 @dataclass(frozen=True)
-class Broke:
+class RunFailed:
     """It could not be run, or it raised."""
 
     error: str
@@ -65,4 +65,4 @@ class Skipped:
     on_purpose: bool = False  # as configured: nobody has to be warned
 
 
-Report = Exited | Replied | Judged | Returned | Detached | TimedOut | Broke | Skipped
+Report = Exited | Replied | JudgeReplied | Returned | Detached | TimedOut | RunFailed | Skipped

@@ -8,9 +8,9 @@ from turngate.core.loop_guard import EndedBy
 from turngate.core.messages import Reply, ToolResult, ToolUse, Usage
 from turngate.core.verdict import HookOutput, HookRun, outputs
 
-Outcome = Literal["completed", "capped", "halted", "waiting", "interrupted", "error"]
+TurnOutcome = Literal["completed", "capped", "halted", "waiting", "interrupted", "error"]
 
-OUTCOMES: Mapping[EndedBy, Outcome] = {
+OUTCOMES: Mapping[EndedBy, TurnOutcome] = {
     "allowed": "completed",
     "capped": "capped",
     "stalled": "capped",
@@ -50,7 +50,7 @@ class TurnResult:
         return outputs(self.hook_runs)
 
     @property
-    def outcome(self) -> Outcome:
+    def outcome(self) -> TurnOutcome:
         return OUTCOMES[self.ended_by]
 
     @property

@@ -9,7 +9,7 @@ from turngate.core.decisions import Advise, Allow, Block, Decision, Fault, Halt
 from turngate.core.dialect import Dialect, HookKind
 from turngate.core.hooks import Mode, kind, label
 from turngate.core.messages import Evaluation
-from turngate.core.reports import Detached, Exited, Judged, Replied, Report, Skipped, TimedOut
+from turngate.core.reports import Detached, Exited, JudgeReplied, Replied, Report, Skipped, TimedOut
 from turngate.core.settings import Rule
 
 RunOutcome = Literal["allow", "block", "advise", "halt", "failed", "timeout", "skipped", "would_block"]
@@ -251,7 +251,7 @@ def _printed(report: Report) -> str:
     match report:
         case Exited() | TimedOut():
             return report.stdout
-        case Replied(text) | Judged(text):
+        case Replied(text) | JudgeReplied(text):
             return text
         case _:
             return ""

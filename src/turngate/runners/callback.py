@@ -4,12 +4,12 @@ from collections.abc import Callable
 from typing import Any
 
 from turngate.aio.foreign import call
-from turngate.ports import Call, in_callback
+from turngate.ports import CallbackScope, in_callback
 
 
 async def run_callback(callback: Callable[[Any], Any], told: Any) -> Any:
     """What it returns."""
-    ours = Call()
+    ours = CallbackScope()
     marked = in_callback.set(ours)
     try:
         return await call(callback, told)

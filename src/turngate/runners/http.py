@@ -20,7 +20,7 @@ from turngate.core.http_policy import (
     same_origin,
     url_objection,
 )
-from turngate.core.reports import Broke, Replied, Report
+from turngate.core.reports import Replied, Report, RunFailed
 from turngate.core.settings import Settings
 from turngate.ports import RunContext, World
 
@@ -45,11 +45,11 @@ async def run_http(
     """`source`: who wrote the hook. A project may not send what people say over the net in the clear."""
     refused = url_objection(hook.url, source, settings.allowed_urls)
     if refused:
-        return Broke(refused)
+        return RunFailed(refused)
     try:
         library = await run_in_thread_or_inline(import_module, "httpx2")
     except ImportError:
-        return Broke(MISSING)
+        return RunFailed(MISSING)
     headers = read_headers(hook.headers, hook.allowed_env_vars, {**world.environ, **settings.env})
     live.remarks.extend(headers.remarks)
     body = encode(event, settings.dialect, settings.payload)
@@ -66,10 +66,10 @@ async def run_http(
         ) as client:
             report = await _asked(client, hook.url, body, headers, settings, source)
     except library.HTTPError as error:
-        report = Broke(_why(error, hook.url))
+        report = RunFailed(_why(error, hook.url))
     except library.InvalidURL:
-        report = Broke(f"{shown(hook.url)} is no address that can be asked")
-    return Broke(headers.hide(report.error)) if isinstance(report, Broke) else report
+        report = RunFailed(f"{shown(hook.url)} is no address that can be asked")
+    return RunFailed(headers.hide(report.error)) if isinstance(report, RunFailed) else report
 
 
 async def _set_location_aside(response: "httpx2.Response") -> None:
@@ -105,15 +105,15 @@ async def _asked(
             if response.status_code not in _REPEATS or not location or target == url:
                 return await _read(response, place, headers)
         if target is None:
-            return Broke(f"{place} sends us on to an address that can not be used")
+            return RunFailed(f"{place} sends us on to an address that can not be used")
         if not same_origin(url, target):
             host = _host(target) if headers.hide(target) == target else "…"
-            return Broke(f"{place} sends us on to {host}: nothing is sent to another host")
+            return RunFailed(f"{place} sends us on to {host}: nothing is sent to another host")
         refused = url_objection(target, source, settings.allowed_urls, known_as=_shown(target, headers))
         if refused:
-            return Broke(refused)
+            return RunFailed(refused)
         url = target
-    return Broke(f"{_shown(url, headers)} sends us on more than {REDIRECTS} times")
+    return RunFailed(f"{_shown(url, headers)} sends us on more than {REDIRECTS} times")
 
 
 def _shown(url: str, headers: Headers) -> str:
@@ -123,14 +123,14 @@ def _shown(url: str, headers: Headers) -> str:
 
 async def _read(response: "httpx2.Response", place: str, headers: Headers) -> Report:
     if not response.is_success:
-        return Broke(f"HTTP {response.status_code} from {place}")  # Claude Code's words
+        return RunFailed(f"HTTP {response.status_code} from {place}")  # Claude Code's words
     if response.headers.get("Content-Encoding", "identity").lower() != "identity":
-        return Broke(f"{place} answered with a compressed text, although none was asked for")
+        return RunFailed(f"{place} answered with a compressed text, although none was asked for")
     answer = bytearray()
     async for piece in response.aiter_raw():
         answer += piece
         if len(answer) > LONGEST:
-            return Broke(f"{place} answered with more than {LONGEST // 1024:,} KiB")
+            return RunFailed(f"{place} answered with more than {LONGEST // 1024:,} KiB")
     said = answer.decode("utf-8", "replace")
     hidden = await run_in_thread_or_inline(headers.hide_in_answer, said)
     return Replied(hidden, "" if hidden == said else said)

@@ -24,7 +24,7 @@ from turngate.core.judge import (
     question,
 )
 from turngate.core.messages import Evaluation, Message, ModelRequest, UserMessage
-from turngate.core.reports import Broke, Judged, Report
+from turngate.core.reports import JudgeReplied, Report, RunFailed
 from turngate.core.settings import Settings
 from turngate.core.text import truncate_middle
 from turngate.errors import ModelError, UsageError
@@ -50,9 +50,9 @@ async def run_prompt(
         asked = await _question(hook, event, settings, judge)
         return await _judged(judge, asked, hook, event, settings.dialect, live)
     except UsageError as error:
-        return Broke(f"it is unavailable: {error}")
+        return RunFailed(f"it is unavailable: {error}")
     except ModelError as error:
-        return Broke(f"its model did not answer: {error}")
+        return RunFailed(f"its model did not answer: {error}")
     finally:
         await finish_despite_cancel(own.close())
 
@@ -78,7 +78,7 @@ async def _judged(
         live.evaluation = spent = spent.answered(reply)
         wrong = judgement_fault(parse_judgement(reply.text, hook.prompt, event.name, dialect), dialect)
         if is_last or wrong is None:
-            return Judged(reply.text)
+            return JudgeReplied(reply.text)
         messages = (*messages, reply, UserMessage(again(wrong)))
     raise AssertionError("the last try either returns or raises")
 

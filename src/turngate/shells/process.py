@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from turngate.aio.cancellation import finish_despite_cancel
 from turngate.aio.threads import run_in_thread_or_inline
 from turngate.core.reports import Exited
-from turngate.ports import Output, RunContext
+from turngate.ports import BoundedOutput, RunContext
 from turngate.shells import process_tree as tree
 
 LINGER = 0.5  # seconds that we read on after the exit, while somebody still holds the pipes
@@ -90,7 +90,7 @@ class _Child:
         self.exit: asyncio.Future[None] = self._loop.create_future()
         self._waiter: asyncio.Future[None] = self._loop.create_future()
         self._drained: asyncio.Future[None] = self._loop.create_future()
-        self._outputs: dict[int, Output] = {out: live.stdout, err: live.stderr}
+        self._outputs: dict[int, BoundedOutput] = {out: live.stdout, err: live.stderr}
         self._stdin = memoryview(stdin)
         self._start_reading = self._loop.call_later(SHORT, self._watch_output)
         try:

@@ -6,7 +6,7 @@ from typing import Any, Protocol
 
 from turngate.aio.threads import run_in_thread
 from turngate.core import events
-from turngate.core.loop_guard import GoHome, GoOn, LoopGuard, new_guard
+from turngate.core.loop_guard import ContinueTurn, EndTurn, LoopGuard, new_guard
 from turngate.core.plugin_events import stopping_context, stopping_event
 from turngate.core.settings import Settings
 from turngate.core.subagent_run import Run, guard_state
@@ -63,10 +63,10 @@ async def judge(host: StopCheckHost, run: Run) -> Judged:
         )
         return Judged(max_steers=run.max_steers, reason="capped")
     match guard.after(verdict):
-        case GoOn(prompt, further):
+        case ContinueTurn(prompt, further):
             why = verdict.prompt if isinstance(verdict, Continue) else ""
             return _redirect(further, prompt, why)
-        case GoHome(ended_by, notice, stop_reason):
+        case EndTurn(ended_by, notice, stop_reason):
             if said := notice or stop_reason:
                 host.notice(f"child {run.name}: {said}")
             if ended_by == "capped":
@@ -137,7 +137,7 @@ def _too_late(host: StopCheckHost, run: Run) -> bool:
 
 def _stop_event(host: StopCheckHost, run: Run, answer: tuple[str, ...]) -> events.StopEvent:
     seconds = run.seconds
-    outcome: events.Outcome = run.outcome if run.outcome in ("error", "timeout") else "ok"
+    outcome: events.SubagentOutcome = run.outcome if run.outcome in ("error", "timeout") else "ok"
     return events.StopEvent(
         session_id=run.parent,
         transcript_path=host.parent_transcript_of(run),
