@@ -26,7 +26,7 @@ from turngate.core.hooks import CommandHook
 from turngate.core.messages import ModelRequest, Reply, Text, ToolUse, UserMessage
 from turngate.core.plugin_events import SubagentEndedEvent, SubagentStoppingContext, SubagentStoppingEvent
 from turngate.core.settings import Rule, Settings
-from turngate.core.subagent_run import OPEN, Run
+from turngate.core.subagent_run import OPEN, SubagentRun
 from turngate.plugins.handlers import Plugins, SubagentStopPayload
 from turngate.subagents.limits import SubagentLimits
 from turngate.subagents.manager import SubagentManager
@@ -49,7 +49,7 @@ WAITED_FOR = 3  # in the storm every third child is one that its parent waits fo
 BEGIN = "begin "  # the user asks the parent for these children
 
 Kill = tuple[str, int]  # at which step, and at which of its occurrences
-OnStep = Callable[[str, Run], None]
+OnStep = Callable[[str, SubagentRun], None]
 
 
 @dataclass(frozen=True)
@@ -221,7 +221,7 @@ def _note_down(plugins: Plugins, place: Place, on_step: OnStep) -> None:
     plugins.on("subagent_ended", ended)
 
 
-async def _reach_nobody(_: Run) -> None:
+async def _reach_nobody(_: SubagentRun) -> None:
     raise ConnectionError("nobody listens")
 
 
@@ -260,7 +260,7 @@ async def hear(place: Place, on_step: OnStep) -> None:
         await session.send("go on")
 
 
-def runs_of(registry: Registry, place: Place) -> list[Run]:
+def runs_of(registry: Registry, place: Place) -> list[SubagentRun]:
     statement = "SELECT * FROM runs WHERE parent = :parent ORDER BY created, id"
     return registry._all(statement, {"parent": place.session})  # noqa: SLF001
 
@@ -301,7 +301,7 @@ def logging(place: Place, kill: Kill | None = None) -> OnStep:
     counts: Counter[tuple[str, str]] = Counter()
     log = os.path.join(place.folder, "recovered")
 
-    def step(name: str, run: Run) -> None:
+    def step(name: str, run: SubagentRun) -> None:
         if name == "recovered":
             note(log, f"{run.id}\n")
         if kill and name == kill[0]:
@@ -323,9 +323,9 @@ def logging(place: Place, kill: Kill | None = None) -> OnStep:
 
 
 def _die_while_taking(kill: Kill) -> None:
-    take, count = Registry.take, Counter[str]()
+    take, count = Registry.mark_delivered, Counter[str]()
 
-    def dying(self: Registry, run: str) -> Run | None:
+    def dying(self: Registry, run: str) -> SubagentRun | None:
         count["taking"] += 1
         if count["taking"] == kill[1] and kill[0] == "taking":
             die()
@@ -334,14 +334,14 @@ def _die_while_taking(kill: Kill) -> None:
             die()
         return taken
 
-    Registry.take = dying  # type: ignore[method-assign]
+    Registry.mark_delivered = dying  # type: ignore[method-assign]
 
 
 def _die_after_a_kill() -> None:
     """The register knows that a run is killed, and nobody else does."""
     kill = Registry.kill
 
-    def dying(self: Registry, run: str, reason: str) -> list[Run]:
+    def dying(self: Registry, run: str, reason: str) -> list[SubagentRun]:
         kill(self, run, reason)
         die()
         raise AssertionError("it is dead")
@@ -558,7 +558,7 @@ def told(place: Place, figures: Figures) -> None:
     """Adds what the register, the parent's inbox and the children's transcripts say before the parent has heard."""
     registry = Registry(place.state)
     try:
-        chains: dict[str, list[Run]] = {}
+        chains: dict[str, list[SubagentRun]] = {}
         for run in runs_of(registry, place):
             chains.setdefault(run.label, []).append(run)
         inbox = Counter(run.chain for run in registry.inbox(place.session))
@@ -581,7 +581,7 @@ def told(place: Place, figures: Figures) -> None:
     figures.wrong += [f"{label} was never asked for" for label in (*chains, *inbox)]
 
 
-def _odd(label: str, runs: Sequence[Run]) -> list[str]:
+def _odd(label: str, runs: Sequence[SubagentRun]) -> list[str]:
     states = [(run.state, run.outcome, run.steer_count) for run in runs]
     should: list[object] = [("replaced", "ok", number + 1) for number in range(REDIRECTS)]
     should = [*should, ("done", "ok", REDIRECTS)][-len(states) :]  # the first may have been swept already

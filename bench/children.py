@@ -17,7 +17,7 @@ from bench.measure import Row, interleaved
 from turngate.agent.session import Session
 from turngate.core.messages import ModelRequest, Reply, Text
 from turngate.core.settings import Settings
-from turngate.core.subagent_run import Run
+from turngate.core.subagent_run import SubagentRun
 from turngate.subagents.limits import SubagentLimits
 from turngate.subagents.registry import Registry, new_id
 
@@ -57,12 +57,12 @@ TRANSITIONS = 5
 
 def whole_way(registry: Registry) -> None:
     identity = new_id()
-    child = Run(id=identity, chain=identity, agent_id=identity, owner="bench", parent=identity)
+    child = SubagentRun(id=identity, chain=identity, agent_id=identity, owner="bench", parent=identity)
     registry.register(child, may_run=True, most=10**6)
     registry.end(identity, "bench", "ok", reason="complete", answer="done")
     registry.finish(identity, result="done", reason="complete", announcement="it is done", max_steers=3)
     registry.announce(identity)
-    registry.told(identity)
+    registry.mark_done(identity)
 
 
 @contextlib.contextmanager
@@ -72,7 +72,9 @@ def registered(state: str, count: int) -> Iterator[Registry]:
         db.execute("BEGIN")
         for number in range(count):
             registry.register(
-                Run(id=new_id(), chain=f"c{number}", agent_id=f"a{number}", owner="another", parent="s"),
+                SubagentRun(
+                    id=new_id(), chain=f"c{number}", agent_id=f"a{number}", owner="another", parent="s"
+                ),
                 may_run=False,
                 most=0,
             )
@@ -124,7 +126,7 @@ async def _children(rounds: int) -> tuple[float, float, float]:
     commits: list[int] = []
     announced = asyncio.Event()
 
-    def step(name: str, _: Run) -> None:
+    def step(name: str, _: SubagentRun) -> None:
         if name == "announced":
             announced.set()
 
@@ -142,7 +144,7 @@ async def _children(rounds: int) -> tuple[float, float, float]:
                 await announced.wait()
                 times.append(time.perf_counter() - started)
                 commits.append(supervisor.registry.commits - before)
-                await supervisor.idle()
+                await supervisor.wait_until_idle()
                 started = time.perf_counter()
                 for _ in range(commits[-1]):
                     plain.execute("INSERT INTO runs (text) VALUES (?)", ("x" * 500,))

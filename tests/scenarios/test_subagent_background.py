@@ -11,7 +11,7 @@ from tests.support.builders import rule
 from tests.support.sessions import KEEP, appears, hang, lines, lives, refuse, seen
 from tests.support.subagents import Gate, Parent, bash, parent, sent_back, task, tasks
 from turngate.core.dialect import CLAUDE
-from turngate.core.subagent_run import Run
+from turngate.core.subagent_run import SubagentRun
 from turngate.subagents.limits import SubagentLimits
 from turngate.subagents.registry import Registry
 
@@ -238,7 +238,7 @@ def test_a_report_that_outlives_the_child_that_asked_for_it_goes_to_the_main_age
 def test_the_announce_is_there_before_the_end_is_told(project: Path, state: Path) -> None:
     waiting: list[tuple[str, int]] = []
 
-    def look(name: str, run: Run) -> None:
+    def look(name: str, run: SubagentRun) -> None:
         if name in ("observed", "announced", "told"):
             waiting.append((name, len(Registry(str(state)).inbox(run.parent))))
 
@@ -251,7 +251,7 @@ def test_the_announce_is_there_before_the_end_is_told(project: Path, state: Path
 def test_an_end_that_comes_a_second_time_changes_nothing(project: Path, state: Path) -> None:
     again: list[Any] = []
 
-    def twice(name: str, run: Run) -> None:
+    def twice(name: str, run: SubagentRun) -> None:
         register = Registry(str(state))
         if name in ("ended", "final", "announced", "done"):
             again.append(register.end(run.id, run.owner, "error", reason="late"))
@@ -259,7 +259,7 @@ def test_an_end_that_comes_a_second_time_changes_nothing(project: Path, state: P
             again.append(register.finish(run.id, result="late", reason="", announcement="late", max_steers=3))
             again.append(register.announce(run.id))
         if name == "done":
-            again.append(register.told(run.id))
+            again.append(register.mark_done(run.id))
             again.extend(register.kill(run.id, "late"))
         register.close()
 

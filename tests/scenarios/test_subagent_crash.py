@@ -19,7 +19,7 @@ from bench.crashes import CRASHED_AT, SCENES, Found
 from tests.support.paths import ROOT
 from tests.support.sessions import records
 from tests.support.subagents import Parent, parent, sent_back, task
-from turngate.core.subagent_run import Run
+from turngate.core.subagent_run import SubagentRun
 from turngate.subagents.limits import SubagentLimits
 from turngate.subagents.registry import Registry
 from turngate.subagents.stop_check import announcement
@@ -77,7 +77,7 @@ def test_the_same_holds_where_a_command_sends_the_children_back(step: str) -> No
 
 
 def named_steps(path: Path) -> set[str]:
-    """What the code itself calls its steps: the first argument of every `step` and `_to`."""
+    """What the code itself calls its steps: the first argument of every `trace` and `_transition`."""
     calls = [
         node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call) and node.args
     ]
@@ -86,7 +86,7 @@ def named_steps(path: Path) -> set[str]:
         for call in calls
         if isinstance(argument := call.args[0], ast.Constant)
         and isinstance(argument.value, str)
-        and getattr(call.func, "attr", getattr(call.func, "id", "")) in ("step", "_to")
+        and getattr(call.func, "attr", getattr(call.func, "id", "")) in ("trace", "_transition")
     }
 
 
@@ -212,7 +212,7 @@ def dies(folder: Path, step: str) -> None:
     assert (done.returncode, done.stderr) == (-signal.SIGKILL, b"")
 
 
-def lasts(place: Place) -> list[Run]:
+def lasts(place: Place) -> list[SubagentRun]:
     registry = Registry(place.state)
     runs = runs_of(registry, place)
     registry.close()
@@ -269,7 +269,7 @@ def test_a_run_is_taken_over_three_times_and_then_given_up_however_long_it_took(
 @pytest.mark.req("X-25")
 def test_a_child_that_is_given_up_is_told_to_the_user_and_to_plugins_once(project: Path, state: Path) -> None:
     registry = Registry(str(state))
-    lost = Run(
+    lost = SubagentRun(
         id="r",
         chain="r",
         agent_id="a",
@@ -301,12 +301,12 @@ def test_a_child_that_is_given_up_is_told_to_the_user_and_to_plugins_once(projec
 
 def announcing(
     project: Path, monkeypatch: pytest.MonkeyPatch, *, failures: int, **limits: Any
-) -> tuple[Parent, list[Run], list[float]]:
+) -> tuple[Parent, list[SubagentRun], list[float]]:
     """A child in the background, and somebody besides the inbox who is told, and fails so often at first."""
-    told: list[Run] = []
+    told: list[SubagentRun] = []
     pauses: list[float] = []
 
-    async def announcer(run: Run) -> None:
+    async def announcer(run: SubagentRun) -> None:
         told.append(run)
         if len(told) <= failures:
             raise ConnectionError("nobody listens")
@@ -327,7 +327,7 @@ def announcing(
     return scene, told, pauses
 
 
-def row(state: Path) -> Run:
+def row(state: Path) -> SubagentRun:
     registry = Registry(str(state))
     [run] = registry.all()
     registry.close()
@@ -378,9 +378,9 @@ def test_an_announcement_that_is_too_old_is_given_up_before_its_last_try(
 
 @pytest.mark.req("X-26", "X-20")
 def test_what_is_announced_was_frozen_before_and_is_the_last_answer(project: Path) -> None:
-    told: list[Run] = []
+    told: list[SubagentRun] = []
 
-    async def announcer(run: Run) -> None:
+    async def announcer(run: SubagentRun) -> None:
         told.append(run)
 
     async def gate(event: Any, _: Any) -> Any:
@@ -428,7 +428,7 @@ def test_a_kill_from_another_process_in_the_very_moment_of_a_restart_ends_the_ch
     scene = parent(project, "first", "second", gate=lambda *_: sent_back("more"))
     plain = Registry.replace
 
-    def slow(self: Registry, marked: Run) -> Run | None:
+    def slow(self: Registry, marked: SubagentRun) -> SubagentRun | None:
         successor = plain(self, marked)
         other = Registry(str(state))
         other.kill(marked.id, "killed")

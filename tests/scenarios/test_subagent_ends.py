@@ -16,7 +16,7 @@ from tests.support.subagents import PROMPT, Gate, Parent, bash, parent, sent_bac
 from turngate.core.messages import Usage
 from turngate.core.plugin_events import SubagentEndedEvent, SubagentStoppingContext
 from turngate.core.session_events import SubagentFinished
-from turngate.core.subagent_run import Run
+from turngate.core.subagent_run import SubagentRun
 from turngate.errors import UsageError
 from turngate.models.scripted import ScriptedModel
 from turngate.subagents.limits import SubagentLimits
@@ -139,7 +139,7 @@ def test_what_a_handler_says_after_the_kill_revives_nothing(project: Path) -> No
 
 @pytest.mark.req("X-29", "S4-37")
 def test_a_kill_takes_a_pending_redirect_away(project: Path, state: Path) -> None:
-    def kill(name: str, run: Run) -> None:
+    def kill(name: str, run: SubagentRun) -> None:
         if name == "settled":
             Registry(str(state)).kill(run.id, "by another process")
 
@@ -236,7 +236,7 @@ def test_a_time_out_that_is_not_ours_is_a_failure_as_any_other(project: Path) ->
 
 @pytest.mark.req("X-02", "X-36")
 def test_a_child_whose_conversation_can_not_be_kept_is_told_once(project: Path, state: Path) -> None:
-    def block(name: str, run: Run) -> None:
+    def block(name: str, run: SubagentRun) -> None:
         if name == "registered":
             Path(run.transcript).parent.parent.mkdir(parents=True, exist_ok=True)
             Path(run.transcript).parent.write_text("no folder")
@@ -263,7 +263,7 @@ def _fill_disk(path: str) -> None:
 @pytest.mark.req("S4-36")
 @pytest.mark.parametrize("step", ["aborted", "cleared", "settled", "sent"])
 def test_a_steer_restart_that_fails_at_a_step_ends_as_if_nobody_had_asked(project: Path, step: str) -> None:
-    def fail(name: str, _run: Run) -> None:
+    def fail(name: str, _run: SubagentRun) -> None:
         if name == step:
             raise OSError(f"broken at {step}")
 
@@ -282,7 +282,7 @@ def test_a_steer_restart_that_fails_at_a_step_ends_as_if_nobody_had_asked(projec
 @pytest.mark.req("S4-36")
 @pytest.mark.parametrize("step", ["cleared", "settled"])
 def test_a_prompt_that_can_not_be_written_down_is_not_sent(project: Path, step: str) -> None:
-    def fill(name: str, run: Run) -> None:
+    def fill(name: str, run: SubagentRun) -> None:
         if name == step:
             _fill_disk(run.transcript)
 
@@ -366,7 +366,7 @@ def test_a_steer_that_is_under_way_when_the_child_completes_keeps_the_hook_from_
 ) -> None:
     gate, marked = Gate(), list[str]()
 
-    def steer(name: str, run: Run) -> None:
+    def steer(name: str, run: SubagentRun) -> None:
         if name == step and not marked:
             marked.append(run.id)
             mark_for_steer(Registry(str(state)), run, "by hand")

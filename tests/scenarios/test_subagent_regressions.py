@@ -16,7 +16,7 @@ from tests.support.builders import rule
 from tests.support.sessions import appears, hang, records
 from tests.support.subagents import PROMPT, Parent, bash, parent, task, tasks
 from turngate.core.session_events import TurnResult
-from turngate.core.subagent_run import Run
+from turngate.core.subagent_run import SubagentRun
 from turngate.errors import SubagentBusy
 from turngate.plugins.handlers import Plugins
 from turngate.subagents.limits import SubagentLimits
@@ -34,7 +34,7 @@ def register(state: Path) -> Iterator[Registry]:
         opened.close()
 
 
-def left(state: Path, *runs: Run) -> None:
+def left(state: Path, *runs: SubagentRun) -> None:
     """Runs of a process that died."""
     with register(state) as registry:
         for run in runs:
@@ -44,7 +44,7 @@ def left(state: Path, *runs: Run) -> None:
             (state / "owners" / run.owner).touch()
 
 
-def a_run(name: str, project: Path, **fields: Any) -> Run:
+def a_run(name: str, project: Path, **fields: Any) -> SubagentRun:
     known = {
         "agent_type": "general-purpose",
         "owner": "dead",
@@ -53,7 +53,7 @@ def a_run(name: str, project: Path, **fields: Any) -> Run:
         "parent": "other",
     }
     launch = {"project": str(project), "kind": "general-purpose"}
-    return Run(id=name, chain=name, **{"agent_id": f"a-{name}", **known, "launch": launch, **fields})
+    return SubagentRun(id=name, chain=name, **{"agent_id": f"a-{name}", **known, "launch": launch, **fields})
 
 
 # The file
@@ -182,7 +182,7 @@ def test_a_child_that_is_sent_back_keeps_its_room_on_the_machine(project: Path) 
     at_work: list[str] = []
     most: list[int] = []
 
-    def count(name: str, run: Run) -> None:
+    def count(name: str, run: SubagentRun) -> None:
         if name in ("started", "replaced") or (name == "registered" and run.state == "running"):
             at_work.append(run.chain)
         if name == "ended":
@@ -247,7 +247,7 @@ def test_a_report_for_a_child_that_takes_no_more_turns_reaches_the_main_agent(pr
         async with scene.session:
             await scene.session.send("go")
             supervisor = await scene.supervisor()
-            await supervisor.idle()
+            await supervisor.wait_until_idle()
             return await scene.session.send("and?")
 
     asyncio.run(both())
@@ -272,7 +272,7 @@ def test_a_report_that_is_on_its_way_at_a_reset_reaches_no_new_conversation(proj
             await scene.session.send("go")
             await scene.until("final")
             await scene.session.reset()
-            await (await scene.supervisor()).idle()
+            await (await scene.supervisor()).wait_until_idle()
             await scene.session.send("new talk")
 
     asyncio.run(both())
@@ -280,7 +280,7 @@ def test_a_report_that_is_on_its_way_at_a_reset_reaches_no_new_conversation(proj
 
 
 def test_a_register_that_is_locked_while_a_report_is_taken_ends_no_turn(project: Path, state: Path) -> None:
-    def lock(name: str, _: Run) -> None:
+    def lock(name: str, _: SubagentRun) -> None:
         if name == "done" and not held:
             db = sqlite3.connect(state / "registry.db", timeout=1, check_same_thread=False)
             db.execute("BEGIN IMMEDIATE")
@@ -315,8 +315,8 @@ def test_an_answer_of_a_plugin_that_makes_no_sense_counts_as_allow(project: Path
 def test_a_steer_that_can_not_be_sent_is_no_success(state: Path, project: Path) -> None:
     with register(state) as registry:
         registry.register(a_run("r", project, owner="me"), may_run=True, most=9)
-        registry.mark("r", "leave that", why="", counts=False, max_steers=3, states=("running",))
-        run = registry.unmark("r", counted=False, error="it could not be sent on: full")
+        registry.request_redirect("r", "leave that", why="", counts=False, max_steers=3, states=("running",))
+        run = registry.cancel_redirect("r", counted=False, error="it could not be sent on: full")
         assert run is not None
         assert (run.state, run.outcome, run.reason, run.error) == (
             "ended",

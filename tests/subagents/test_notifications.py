@@ -133,8 +133,8 @@ def test_a_child_that_is_started_without_the_tool_is_told_too_and_may_have_no_pa
             supervisor = await scene.supervisor()
             run = await supervisor.spawn("general-purpose", "alone")
             ended = await supervisor.result(run.chain)
-            supervisor.handed(run.chain)
-            await supervisor.idle()
+            supervisor.result_delivered(run.chain)
+            await supervisor.wait_until_idle()
             assert ended.result == "done"
 
     scene = parent(project)

@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from turngate.core.messages import Usage
-from turngate.core.subagent_run import Run, RunState
+from turngate.core.subagent_run import RunState, SubagentRun
 from turngate.errors import RegistryError
 from turngate.state.files import make_private_dir
 from turngate.subagents.registry import FROZEN_MOST, Owner, Registry, frozen
@@ -76,8 +76,8 @@ def opened(state: Path) -> Iterator[Registry]:
         registry.close()
 
 
-def a_run(identity: str = "r", **fields: Any) -> Run:
-    return Run(
+def a_run(identity: str = "r", **fields: Any) -> SubagentRun:
+    return SubagentRun(
         **{
             "id": identity,
             "chain": identity,
@@ -91,7 +91,7 @@ def a_run(identity: str = "r", **fields: Any) -> Run:
     )
 
 
-def registered(registry: Registry, identity: str = "r", **fields: Any) -> Run:
+def registered(registry: Registry, identity: str = "r", **fields: Any) -> SubagentRun:
     return registry.register(a_run(identity, **fields), may_run=False, most=NONE)
 
 
@@ -102,33 +102,33 @@ def change(registry: Registry, name: str, run: str = "r", owner: str = "me") -> 
     does: dict[str, Callable[[], object]] = {
         "start": lambda: registry.start(now, owner, most=NONE),
         "end": lambda: registry.end(run, owner, "ok", reason="complete", answer="the answer"),
-        "mark": lambda: registry.mark(run, "more", why="not done", counts=True, max_steers=3),
-        "steer": lambda: registry.mark(
+        "mark": lambda: registry.request_redirect(run, "more", why="not done", counts=True, max_steers=3),
+        "steer": lambda: registry.request_redirect(
             run, "more", why="by hand", counts=False, max_steers=3, states=("waiting", "running", "ended")
         ),
-        "unmark": lambda: registry.unmark(run, counted=now.next_by_hook),
+        "unmark": lambda: registry.cancel_redirect(run, counted=now.next_by_hook),
         "replace": lambda: registry.replace(now),
         "finish": lambda: registry.finish(run, result="r", reason="complete", announcement="a", max_steers=3),
-        "bury": lambda: registry.bury(run, owner, error="lost", announcement="it is lost"),
+        "bury": lambda: registry.finish_lost(run, owner, error="lost", announcement="it is lost"),
         "announce": lambda: registry.announce(run),
-        "tried": lambda: registry.tried(run),
+        "tried": lambda: registry.count_attempt(run),
         "give_up": lambda: registry.give_up(run, "nobody listens"),
-        "told": lambda: registry.told(run),
+        "told": lambda: registry.mark_done(run),
         "kill": lambda: registry.kill(run, "killed"),
         "kill_all": lambda: registry.kill_all("s", "", "session-reset"),
-        "take": lambda: registry.take(run),
+        "take": lambda: registry.mark_delivered(run),
     }
     return does[name]()
 
 
-def brought(registry: Registry, state: RunState, identity: str = "r", **fields: Any) -> Run:
+def brought(registry: Registry, state: RunState, identity: str = "r", **fields: Any) -> SubagentRun:
     registered(registry, identity, **fields)
     for name in WAYS[state]:
         assert change(registry, name, identity, fields.get("owner", "me")), name
     return kept(registry, identity)
 
 
-def kept(registry: Registry, identity: str = "r") -> Run:
+def kept(registry: Registry, identity: str = "r") -> SubagentRun:
     found = registry.get(identity)
     assert found is not None
     return found
@@ -258,7 +258,7 @@ def test_a_reset_ends_what_a_session_has_started_and_no_other_session(registry: 
 @pytest.mark.req("X-22", "S4-23")
 def test_the_count_is_on_disk_before_the_new_prompt_can_be_sent(state: Path, registry: Registry) -> None:
     ended = brought(registry, "ended")
-    registry.mark("r", "more", why="no tests", counts=True, max_steers=4, guard={"count": 1})
+    registry.request_redirect("r", "more", why="no tests", counts=True, max_steers=4, guard={"count": 1})
     with opened(state) as another:  # as a process sees it that takes over now
         marked = kept(another)
     assert marked == replace(
@@ -327,7 +327,7 @@ def test_the_replacement_carries_what_the_chain_is_and_nothing_of_how_the_run_en
         tool_calls=4,
         tools=("Bash",),
     )
-    marked = registry.mark(
+    marked = registry.request_redirect(
         "r", "go on", why="no tests", counts=True, max_steers=6, guard={"count": 1, "repeats": 2}
     )
     assert marked is not None
@@ -336,7 +336,7 @@ def test_the_replacement_carries_what_the_chain_is_and_nothing_of_how_the_run_en
     assert successor is not None
     assert successor.started is not None
     assert before <= successor.started <= time.time()
-    assert successor == Run(
+    assert successor == SubagentRun(
         id=marked.next_id,
         chain="r",
         agent_id="a-r",
@@ -397,13 +397,13 @@ def test_an_announcement_waits_in_the_inbox_until_it_is_taken_once(registry: Reg
     ]
     change(registry, "told")
     assert [run.id for run in registry.inbox("s")] == ["r"]
-    taken, again = registry.take("r"), registry.take("r")
+    taken, again = registry.mark_delivered("r"), registry.mark_delivered("r")
     assert (taken is not None, again, registry.inbox("s")) == (True, None, [])
 
 
 def test_what_is_not_announced_can_not_be_taken(registry: Registry) -> None:
     before = brought(registry, "final")
-    assert (registry.take("r"), kept(registry)) == (None, before)
+    assert (registry.mark_delivered("r"), kept(registry)) == (None, before)
 
 
 def test_the_inbox_gives_the_oldest_first(registry: Registry) -> None:
@@ -428,12 +428,12 @@ def test_a_report_for_a_child_that_is_gone_goes_to_the_main_agent(registry: Regi
 @pytest.mark.req("X-26")
 def test_tries_are_counted_on_disk_until_they_are_given_up(state: Path, registry: Registry) -> None:
     brought(registry, "final")
-    assert [registry.tried("r"), registry.tried("r")] == [1, 2]
+    assert [registry.count_attempt("r"), registry.count_attempt("r")] == [1, 2]
     with opened(state) as another:
-        assert another.tried("r") == 3
+        assert another.count_attempt("r") == 3
     registry.give_up("r", "nobody listens")
     given_up = kept(registry)
-    assert (given_up.state, given_up.error, given_up.attempts, registry.tried("r")) == (
+    assert (given_up.state, given_up.error, given_up.attempts, registry.count_attempt("r")) == (
         "given_up",
         "nobody listens",
         3,
@@ -465,7 +465,7 @@ def test_a_result_that_is_no_text_can_still_be_kept(registry: Registry) -> None:
 @pytest.mark.req("X-25")
 def test_a_run_that_is_buried_says_so_to_its_parent(registry: Registry) -> None:
     before = brought(registry, "steering")
-    registry.bury("r", "me", error="died 4 times", announcement="it is lost")
+    registry.finish_lost("r", "me", error="died 4 times", announcement="it is lost")
     assert kept(registry) == replace(
         before,
         state="final",
@@ -485,16 +485,19 @@ def test_only_what_is_finished_taken_and_old_is_forgotten(registry: Registry) ->
     for state in WAYS:
         brought(registry, state, state)
     brought(registry, "done", "taken")
-    registry.take("taken")
+    registry.mark_delivered("taken")
     brought(registry, "running", "steered by hand")
     for name in ("steer", "replace"):
         change(registry, name, "steered by hand")
     registry.kill("killed", "killed")
-    registry.told("killed")
-    assert registry.sweep() == 0
+    registry.mark_done("killed")
+    assert registry.delete_finished() == 0
     everything = {run.id for run in registry.all()}
     gone = {"taken", "killed"}  # what was replaced stays as long as its chain is open
-    assert (registry.sweep(kept=-1.0), {run.id for run in registry.all()}) == (len(gone), everything - gone)
+    assert (registry.delete_finished(kept=-1.0), {run.id for run in registry.all()}) == (
+        len(gone),
+        everything - gone,
+    )
 
 
 # Owners
@@ -502,13 +505,13 @@ def test_only_what_is_finished_taken_and_old_is_forgotten(registry: Registry) ->
 
 def test_what_a_living_owner_has_is_not_taken_over(registry: Registry) -> None:
     owner = Owner(registry.owners)
-    owner.take()
+    owner.acquire()
     before = brought(registry, "running", owner=owner.id)
-    assert (registry.orphans("me"), registry.adopt(owner.id, "me", None)) == ([owner.id], [])
+    assert (registry.other_owners("me"), registry.adopt(owner.id, "me", None)) == ([owner.id], [])
     owner.release()
     [adopted] = registry.adopt(owner.id, "me", None)
     assert adopted == replace(before, owner="me")  # it let go in order: that is no death
-    assert (registry.orphans("me"), registry.adopt(owner.id, "me", None)) == ([], [])
+    assert (registry.other_owners("me"), registry.adopt(owner.id, "me", None)) == ([], [])
 
 
 def test_everything_open_is_taken_over_and_nothing_that_is_finished(registry: Registry) -> None:
@@ -548,15 +551,15 @@ def test_a_chain_that_is_over_is_forgotten_with_all_of_its_runs(registry: Regist
     brought(registry, "replaced", "r")
     [successor] = [run for run in registry.all() if run.replaces]
     registry.kill(successor.id, "killed")
-    registry.told(successor.id)
-    assert (registry.sweep(kept=-1.0), registry.all()) == (2, [])
+    registry.mark_done(successor.id)
+    assert (registry.delete_finished(kept=-1.0), registry.all()) == (2, [])
 
 
 def test_the_runs_of_another_project_are_left_to_others(registry: Registry) -> None:
     for name in ("here", "there"):
         registered(registry, name, owner="dead", launch={"project": f"/{name}"})
     assert [run.id for run in registry.adopt("dead", "me", "/here")] == ["here"]
-    assert registry.orphans("me") == ["dead"]
+    assert registry.other_owners("me") == ["dead"]
     assert [run.id for run in registry.adopt("dead", "you", None)] == ["there"]
 
 
@@ -565,21 +568,21 @@ import sys
 from turngate.subagents.registry import Owner, Registry
 registry = Registry(sys.argv[1])
 owner = Owner(registry.owners)
-owner.take()
+owner.acquire()
 print("ready", flush=True)
 sys.stdin.readline()
-print(owner.id, *(run.id for dead in registry.orphans(owner.id) for run in registry.adopt(dead, owner.id, None)), flush=True)
+print(owner.id, *(run.id for dead in registry.other_owners(owner.id) for run in registry.adopt(dead, owner.id, None)), flush=True)
 sys.stdin.readline()
 """
 KEEPER = """
 import sys, time
-from turngate.core.subagent_run import Run
+from turngate.core.subagent_run import SubagentRun
 from turngate.subagents.registry import Owner, Registry
 registry = Registry(sys.argv[1])
 owner = Owner(registry.owners)
-owner.take()
+owner.acquire()
 for n in range(50):
-    registry.register(Run(id=f"r{n:02}", chain=f"r{n:02}", agent_id=f"a{n:02}", owner=owner.id), may_run=True, most=100)
+    registry.register(SubagentRun(id=f"r{n:02}", chain=f"r{n:02}", agent_id=f"a{n:02}", owner=owner.id), may_run=True, most=100)
 print("ready", flush=True)
 time.sleep(60)
 """
@@ -636,7 +639,7 @@ def test_many_processes_want_a_dead_ones_runs_and_each_run_goes_to_one(state: Pa
 @pytest.mark.req("X-24")
 def test_all_files_are_private(state: Path, registry: Registry) -> None:
     owner = Owner(registry.owners)
-    owner.take()
+    owner.acquire()
     registered(registry)
     modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in (state, *state.rglob("*"))}
     assert modes == {
@@ -661,9 +664,9 @@ def test_a_file_of_an_older_version_loads_with_defaults(state: Path) -> None:
     with opened(state) as registry:
         assert (registry.fault, kept(registry)) == (
             None,
-            Run(id="r", chain="r", agent_id="a", state="ended", owner="me", task="the task"),
+            SubagentRun(id="r", chain="r", agent_id="a", state="ended", owner="me", task="the task"),
         )
-        marked = registry.mark("r", "more", why="w", counts=True, max_steers=3)
+        marked = registry.request_redirect("r", "more", why="w", counts=True, max_steers=3)
         assert marked is not None
         assert marked.steer_count == 1
         assert registry.replace(marked) is not None
@@ -775,7 +778,7 @@ async def main(project, state):
         asked = len(model.requests)
         again = await supervisor.spawn(**order)
         ended = await supervisor.result(again.chain)
-        supervisor.handed(again.chain)
+        supervisor.result_delivered(again.chain)
         print(json.dumps([said, known, asked, ended.outcome, steps.count("registered")]))
 
 asyncio.run(main(*sys.argv[1:]))
@@ -854,7 +857,7 @@ class Transitions(RuleBasedStateMachine):
             registry._db.execute("PRAGMA synchronous = OFF")
         self.announced: Counter[str] = Counter()
         self.granted: Counter[str] = Counter()
-        self.left: dict[str, Run] = {}
+        self.left: dict[str, SubagentRun] = {}
 
     @initialize()
     def register(self) -> None:

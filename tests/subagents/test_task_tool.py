@@ -11,7 +11,7 @@ from tests.support.sessions import KEEP, appears, hang, lines, lives, records, r
 from tests.support.subagents import PROMPT, Gate, Parent, bash, parent, sent_back, task, tasks, write
 from turngate.core.dialect import CLAUDE, MUX, TURNGATE, Dialect
 from turngate.core.session_events import SubagentFinished, SubagentStarted
-from turngate.core.subagent_run import Run
+from turngate.core.subagent_run import SubagentRun
 from turngate.errors import UsageError
 from turngate.subagents.limits import SubagentLimits
 from turngate.subagents.steering import check_steer
@@ -230,8 +230,10 @@ def test_an_interrupt_keeps_the_results_that_were_there(project: Path) -> None:
 # Guard rails of a steer by hand
 
 
-def _run(**fields: Any) -> Run:
-    return Run(**{"id": "r1", "chain": "r1", "agent_id": "a1", "parent": "s1", "state": "running", **fields})
+def _run(**fields: Any) -> SubagentRun:
+    return SubagentRun(
+        **{"id": "r1", "chain": "r1", "agent_id": "a1", "parent": "s1", "state": "running", **fields}
+    )
 
 
 @pytest.mark.req("X-31")
@@ -255,7 +257,7 @@ def _run(**fields: Any) -> Run:
         (_run(), "on", "user", 1.94, "this child was steered 1.9 s ago; wait 2 s between two steers"),
     ],
 )
-def test_a_steer_that_is_not_allowed(run: Run, prompt: str, by: str, since: float, said: str) -> None:
+def test_a_steer_that_is_not_allowed(run: SubagentRun, prompt: str, by: str, since: float, said: str) -> None:
     with pytest.raises(UsageError) as raised:
         check_steer(run, prompt, by=by, since=since)
     assert str(raised.value) == said

@@ -14,7 +14,7 @@ from turngate.core.messages import ModelRequest, Reply, ToolUse
 from turngate.core.plugin_events import SubagentEndedEvent, SubagentStoppingContext, SubagentStoppingEvent
 from turngate.core.session_events import Notice, SessionEvent, SubagentStarted, TurnEnd, TurnResult
 from turngate.core.settings import Rule, Settings
-from turngate.core.subagent_run import Run
+from turngate.core.subagent_run import SubagentRun
 from turngate.models.scripted import ScriptedModel
 from turngate.plugins.handlers import Plugins, StopPayload, SubagentStopPayload
 from turngate.subagents.supervisor import Supervisor
@@ -93,7 +93,7 @@ class Parent:
     model: ScriptedModel
     plugins: Plugins
     events: list[SessionEvent] = field(default_factory=list)
-    steps: list[tuple[str, Run]] = field(default_factory=list)
+    steps: list[tuple[str, SubagentRun]] = field(default_factory=list)
     trace: list[str] = field(default_factory=list)
     stops: list[SubagentStopPayload] = field(default_factory=list)
     endings: list[tuple[SubagentEndedEvent, SubagentStoppingContext]] = field(default_factory=list)
@@ -121,10 +121,10 @@ class Parent:
     async def supervisor(self) -> Supervisor:
         return await self.session.family.supervisor()
 
-    async def kill(self, reason: str = "killed", number: int = 0) -> list[Run]:
+    async def kill(self, reason: str = "killed", number: int = 0) -> list[SubagentRun]:
         return await (await self.supervisor()).kill(self.registered[number].id, reason)
 
-    async def until(self, step: str, times: int = 1) -> Run:
+    async def until(self, step: str, times: int = 1) -> SubagentRun:
         """Waits for a step of some child's way."""
         while True:
             found = [run for name, run in self.steps if name == step]
@@ -132,12 +132,12 @@ class Parent:
                 return found[times - 1]
             await asyncio.sleep(0.005)
 
-    def runs(self) -> list[Run]:
+    def runs(self) -> list[SubagentRun]:
         """The last state of every run that a step was told about, in order of their beginnings."""
         return list({run.id: run for _, run in self.steps}.values())
 
     @property
-    def registered(self) -> list[Run]:
+    def registered(self) -> list[SubagentRun]:
         return [run for name, run in self.steps if name == "registered"]
 
     @property
@@ -179,7 +179,7 @@ def parent(
     said: Mapping[str, Any] | None = None,
     plugins: Plugins | None = None,
     listen: Callable[[SessionEvent, "Parent"], None] | None = None,
-    on_step: Callable[[str, Run], None] | None = None,
+    on_step: Callable[[str, SubagentRun], None] | None = None,
     files: bool = False,
     **options: Any,
 ) -> Parent:
@@ -200,7 +200,7 @@ def parent(
         if listen:
             listen(event, made)
 
-    def step(name: str, run: Run) -> None:
+    def step(name: str, run: SubagentRun) -> None:
         made.steps.append((name, run))
         made.trace.append(name)
         if on_step:

@@ -36,9 +36,9 @@ class Session(SessionLifecycle):
 
     async def send(self, prompt: str, *, skip_stop_hook: bool = False) -> TurnResult:
         """One turn: from the user's message to the moment when control returns to the user."""
-        return await self.take_turn(InboxEntry(prompt), skip_stop_hook=skip_stop_hook)
+        return await self.run_turn(InboxEntry(prompt), skip_stop_hook=skip_stop_hook)
 
-    async def take_turn(self, entry: InboxEntry, *, skip_stop_hook: bool = False) -> TurnResult:
+    async def run_turn(self, entry: InboxEntry, *, skip_stop_hook: bool = False) -> TurnResult:
         """The same with a message that may come from somebody else."""
         if self.running is not None:
             raise UsageError("this session is in the middle of a turn; `queue` adds a message to it")
@@ -135,7 +135,7 @@ class Session(SessionLifecycle):
         try:
             return await self._hear(entry)
         except (asyncio.CancelledError, OSError):
-            if entry.waited or (entry.key and not self.knows(entry.key)):
+            if entry.waited or (entry.key and not self.has_delivered(entry.key)):
                 self.inbox.put_back(entry)
             raise
 

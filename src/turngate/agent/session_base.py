@@ -27,7 +27,7 @@ from turngate.core.session_events import (
     TurnResult,
 )
 from turngate.core.settings import Rule, Settings
-from turngate.core.subagent_run import Run
+from turngate.core.subagent_run import SubagentRun
 from turngate.core.verdict import HookRun, Stop, Verdict, notices, outcome, said, warnings
 from turngate.engine import ask_hooks
 from turngate.errors import UsageError
@@ -82,8 +82,8 @@ class SessionBase:
         children: SubagentLimits | None = None,
         role: SubagentRole | None = None,
         parent: "SessionBase | None" = None,
-        announcer: Callable[[Run], Awaitable[None]] | None = None,
-        on_step: Callable[[str, Run], None] | None = None,
+        announcer: Callable[[SubagentRun], Awaitable[None]] | None = None,
+        on_step: Callable[[str, SubagentRun], None] | None = None,
     ) -> None:
         self.project = os.path.abspath(project)
         self.model: Model = find_model(model) if isinstance(model, str) else model
@@ -286,7 +286,7 @@ class SessionBase:
             self.say(UserMessage(entry.text, entry.origin), key=entry.key, **mark)
             self.keys.add(entry.key)
 
-    def knows(self, key: str) -> bool:
+    def has_delivered(self, key: str) -> bool:
         return key in self.keys
 
     def clear_inbox(self) -> None:
@@ -295,6 +295,6 @@ class SessionBase:
     def add_context(self, text: str) -> None:
         self.say(UserMessage(text, "context"))
 
-    def settle(self) -> None:
+    def sync(self) -> None:
         if self.written is not None:
             self.written.settle()

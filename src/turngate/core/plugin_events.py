@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from turngate.core.events import SubagentOutcome
-from turngate.core.subagent_run import EndedOutcome, Run
+from turngate.core.subagent_run import EndedOutcome, SubagentRun
 
 # What a plugin is told, and what it may say
 
@@ -92,7 +92,7 @@ class SubagentEndedEvent(_Camel):
     transcript_path: str = ""
 
 
-def stopping_event(run: Run, answer: str | None) -> SubagentStoppingEvent:
+def stopping_event(run: SubagentRun, answer: str | None) -> SubagentStoppingEvent:
     if run.outcome not in ("ok", "error", "timeout"):
         raise ValueError(f"no handler is asked about a run that ended as {run.outcome!r}")
     seconds = run.seconds
@@ -120,7 +120,7 @@ def stopping_event(run: Run, answer: str | None) -> SubagentStoppingEvent:
     )
 
 
-def stopping_context(run: Run) -> SubagentStoppingContext:
+def stopping_context(run: SubagentRun) -> SubagentStoppingContext:
     return SubagentStoppingContext(
         agent_id=run.agent_id,
         run_id=run.id,
@@ -129,7 +129,7 @@ def stopping_context(run: Run) -> SubagentStoppingContext:
     )
 
 
-def ended_event(run: Run) -> SubagentEndedEvent:
+def ended_event(run: SubagentRun) -> SubagentEndedEvent:
     return SubagentEndedEvent(
         run_id=run.id,
         child_session_key=run.agent_id,

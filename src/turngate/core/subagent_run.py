@@ -31,7 +31,7 @@ EndedOutcome = Literal["ok", "error", "timeout", "killed"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Run:
+class SubagentRun:
     """One run of a child; redirects make a chain of them, all with one child session."""
 
     id: str

@@ -9,7 +9,7 @@ from turngate.agent.tools import TOOLS
 from turngate.core import events
 from turngate.core.session_events import Notice, SessionEvent
 from turngate.core.settings import Settings
-from turngate.core.subagent_run import Run
+from turngate.core.subagent_run import SubagentRun
 from turngate.core.verdict import Verdict
 from turngate.plugins.handlers import Plugins
 from turngate.ports import Model, World
@@ -59,7 +59,7 @@ class Parent:
     def plugins(self) -> Plugins:
         return self._session.plugins
 
-    def new_child(self, run: Run) -> "Session":
+    def new_session(self, run: SubagentRun) -> "Session":
         """The session of a child; what the user allows for a session counts for its children."""
         launch, parent = run.launch, self._session
         kind = self._family.kinds.get(str(launch.get("kind") or run.agent_type)) or AgentType(run.agent_type)
@@ -69,8 +69,8 @@ class Parent:
             run.parent,
             kind,
             run.depth,
-            self.transcript_of(run),
-            self.parent_transcript_of(run),
+            self.transcript_path(run),
+            self.parent_transcript_path(run),
             tuple(map(str, tools)) if isinstance(tools, list) else None,
         )
         child = cast("type[Session]", type(parent))(
@@ -99,10 +99,10 @@ class Parent:
         if isinstance(event, Notice):
             self._session.notice(event.text)
 
-    def transcript_of(self, run: Run) -> str:
+    def transcript_path(self, run: SubagentRun) -> str:
         return child_transcript(self._session.state, run.parent, run.agent_id)
 
-    def parent_transcript_of(self, run: Run) -> str:
+    def parent_transcript_path(self, run: SubagentRun) -> str:
         if run.parent == self._session.id:
             return self._session.transcript_path
         return main_transcript_path(self._session.state, run.parent, self._session.settings.dialect.name)
@@ -110,7 +110,7 @@ class Parent:
     def changing_tools(self) -> Collection[str]:
         return [name for name, tool in TOOLS.items() if tool.changes]
 
-    async def ask(self, event: events.Event) -> Verdict:
+    async def ask_hooks(self, event: events.Event) -> Verdict:
         return await self._session.ask(event)
 
     def emit(self, event: SessionEvent) -> None:
@@ -119,15 +119,15 @@ class Parent:
     def notice(self, text: str) -> None:
         self._session.notice(text)
 
-    def child_news(self, run: Run) -> None:
+    def on_subagent_change(self, run: SubagentRun) -> None:
         self._family.families.get(run.parent_agent, self._family).expect()
 
-    def has_children(self, agent: str) -> bool:
+    def has_subagents(self, agent_id: str) -> bool:
         """Has this child started children of its own, as far as we know?"""
-        family = self._family.families.get(agent)
+        family = self._family.families.get(agent_id)
         return family is None or family.has_spawned
 
-    def child_gone(self, run: Run) -> None:
+    def on_subagent_gone(self, run: SubagentRun) -> None:
         self._family.families.pop(run.agent_id, None)
 
     def _model_for(self, name: str) -> Model:

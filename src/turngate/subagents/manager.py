@@ -17,7 +17,7 @@ from turngate.aio.threads import run_in_thread
 from turngate.core.inbox import InboxEntry
 from turngate.core.messages import ToolSpec
 from turngate.core.settings import Settings
-from turngate.core.subagent_run import Run
+from turngate.core.subagent_run import SubagentRun
 from turngate.errors import TurngateError
 from turngate.ports import Model
 from turngate.subagents.agent_types import AgentType, describe_types, load_agent_types
@@ -42,8 +42,8 @@ class SubagentManager:
         limits: SubagentLimits | None = None,
         models: Callable[[str], Model] | None = None,
         root: "SubagentManager | None" = None,
-        announcer: Callable[[Run], Awaitable[None]] | None = None,
-        on_step: Callable[[str, Run], None] | None = None,
+        announcer: Callable[[SubagentRun], Awaitable[None]] | None = None,
+        on_step: Callable[[str, SubagentRun], None] | None = None,
     ) -> None:
         self._session = session
         self._root = root or self
@@ -140,7 +140,7 @@ class SubagentManager:
             raise ToolFailed(f"the subagent {agent} is of the kind {kind}, not {wanted}")
         return kind or wanted or "general-purpose"
 
-    async def _waited(self, supervisor: "Supervisor", run: Run) -> ToolOutput:
+    async def _waited(self, supervisor: "Supervisor", run: SubagentRun) -> ToolOutput:
         try:
             ended = await supervisor.result(run.chain)
         except asyncio.CancelledError:
@@ -159,7 +159,7 @@ class SubagentManager:
 
     def handed(self, key: str) -> None:
         if self._root.made:
-            self._root.made.handed(key)
+            self._root.made.result_delivered(key)
 
     def _launch(self, kind: str) -> dict[str, Any]:
         session = self._session
@@ -188,7 +188,7 @@ class SubagentManager:
         try:
             supervisor = await self.supervisor()
             waiting = await run_in_thread(supervisor.registry.inbox, self._session.id)
-            if not await supervisor.take_over() and not waiting:
+            if not await supervisor.recover_and_notify() and not waiting:
                 await self._let_go()  # nobody pays for children that are not there
         except (TurngateError, OSError) as error:  # whoever needs no children needs no register
             self._session.notice(str(error))
@@ -240,15 +240,19 @@ class SubagentManager:
             supervisor = await self.supervisor()
             runs = await run_in_thread(supervisor.registry.inbox, self._session.id, self._agent)
             for run in runs:
-                if self._session.knows(run.chain):
-                    await supervisor.write(supervisor.registry.take, run.id)
+                if self._session.has_delivered(run.chain):
+                    await supervisor.transition(supervisor.registry.mark_delivered, run.id)
         except TurngateError as error:
             self._session.notice(str(error))
             runs = []
         except BaseException:
             self._news = True  # an interrupt takes no report away
             raise
-        new = [run for run in runs if not self._session.knows(run.chain) and run.chain not in self._queued]
+        new = [
+            run
+            for run in runs
+            if not self._session.has_delivered(run.chain) and run.chain not in self._queued
+        ]
         self._queued.update(run.chain for run in new)
         return [InboxEntry(run.announcement, "subagent", key=run.chain) for run in new]
 
@@ -257,12 +261,12 @@ class SubagentManager:
         self._queued.discard(key)
         supervisor = await self.supervisor()
         try:
-            for run in await supervisor.write(supervisor.registry.chain, key):
-                await supervisor.write(supervisor.registry.take, run.id)
+            for run in await supervisor.transition(supervisor.registry.chain, key):
+                await supervisor.transition(supervisor.registry.mark_delivered, run.id)
         except TurngateError as error:
             self._session.notice(str(error))
 
-    def waits(self) -> list[Run]:
+    def waits(self) -> list[SubagentRun]:
         """Children in the background that are still at work."""
         supervisor = self._root.made
         return supervisor.running(self._session.id, self._agent, background=True) if supervisor else []
@@ -295,9 +299,9 @@ class SubagentManager:
     async def settled(self) -> None:
         """The turn is over: what it has not kept comes as a message, and everyone else has been told."""
         if self._root.made:
-            self._root.made.let_go(self._session.id, self._agent)
+            self._root.made.release_waiters(self._session.id, self._agent)
         if self.made:
-            await self.made.settled()
+            await self.made.wait_for_finished()
 
     async def end(self, reason: str) -> None:
         """Ends all children of this session, for good."""
@@ -307,7 +311,7 @@ class SubagentManager:
     async def forget(self) -> None:
         """Reports for a conversation that is forgotten reach no other one."""
         if made := self._root.made:
-            await made.write(made.registry.silence, self._session.id, self._agent)
+            await made.transition(made.registry.discard_results, self._session.id, self._agent)
             self._queued.clear()
 
     async def close(self) -> None:

@@ -7,7 +7,7 @@ import asyncio
 from collections import Counter, deque
 from collections.abc import Mapping
 
-from turngate.core.subagent_run import Run
+from turngate.core.subagent_run import SubagentRun
 
 
 class ConcurrencySlots:
@@ -16,13 +16,13 @@ class ConcurrencySlots:
         self._busy: dict[str, Counter[int]] = {}  # by session: how many run at each depth
         self._waiting: dict[str, dict[int, deque[asyncio.Future[None]]]] = {}
 
-    def has_room(self, run: Run) -> bool:
+    def has_room(self, run: SubagentRun) -> bool:
         return self._room(run.parent, run.depth)
 
-    def enter(self, run: Run) -> None:
+    def enter(self, run: SubagentRun) -> None:
         self._enter(run.parent, run.depth)
 
-    async def wait(self, run: Run) -> None:
+    async def wait(self, run: SubagentRun) -> None:
         """Returns when there is room, and the room is taken."""
         line = self._waiting.setdefault(run.parent, {}).setdefault(run.depth, deque())
         called: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -35,7 +35,7 @@ class ConcurrencySlots:
                 self.leave(run)
             raise
 
-    def leave(self, run: Run) -> None:
+    def leave(self, run: SubagentRun) -> None:
         busy = self._busy[run.parent]
         busy[run.depth] -= 1
         self._call(run.parent)

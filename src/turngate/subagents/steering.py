@@ -1,6 +1,6 @@
 """A child is steered by hand: what is allowed, and how it is asked for."""
 
-from turngate.core.subagent_run import Run
+from turngate.core.subagent_run import SubagentRun
 from turngate.errors import UsageError
 from turngate.subagents.registry import Registry
 
@@ -9,7 +9,7 @@ LONGEST = 4000  # characters
 STEERABLE = ("running", "ended")
 
 
-def check_steer(run: Run, prompt: str, *, by: str, since: float = float("inf")) -> None:
+def check_steer(run: SubagentRun, prompt: str, *, by: str, since: float = float("inf")) -> None:
     """The guard rails of a steer by hand; raises UsageError with what is wrong."""
     if by == run.agent_id:
         raise UsageError("a child can not steer itself")
@@ -27,9 +27,9 @@ def check_steer(run: Run, prompt: str, *, by: str, since: float = float("inf")) 
         raise UsageError(f"this child was steered {since:.1f} s ago; wait {EVERY:g} s between two steers")
 
 
-def mark_for_steer(registry: Registry, run: Run, prompt: str) -> Run:
+def mark_for_steer(registry: Registry, run: SubagentRun, prompt: str) -> SubagentRun:
     """Marks a run for a steer-restart by hand, which counts against no limit."""
-    marked = registry.mark(
+    marked = registry.request_redirect(
         run.id, prompt, why="steered by hand", counts=False, max_steers=run.max_steers, states=STEERABLE
     )
     if marked is None:

@@ -1,37 +1,17 @@
 """A child says that it is done: first the project's hooks are asked, then the plugins; the first redirect wins."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any
 
 from turngate.aio.threads import run_in_thread
 from turngate.core import events
 from turngate.core.loop_guard import ContinueTurn, EndTurn, LoopGuard, new_guard
 from turngate.core.plugin_events import stopping_context, stopping_event
-from turngate.core.settings import Settings
-from turngate.core.subagent_run import Run, guard_state
-from turngate.core.verdict import Continue, Verdict
-from turngate.plugins.handlers import Plugins
-from turngate.ports import World
+from turngate.core.subagent_run import SubagentRun, guard_state
+from turngate.core.verdict import Continue
+from turngate.subagents.protocols import SubagentHost
 from turngate.transcript.reader import read_last_texts
-
-
-class StopCheckHost(Protocol):
-    """What is needed to ask: part of the supervisor's host."""
-
-    @property
-    def project(self) -> str: ...
-    @property
-    def settings(self) -> Settings: ...
-    @property
-    def world(self) -> World: ...
-    @property
-    def plugins(self) -> Plugins: ...
-    def transcript_of(self, run: Run) -> str: ...
-    def parent_transcript_of(self, run: Run) -> str: ...
-    def changing_tools(self) -> Collection[str]: ...
-    async def ask(self, event: events.Event) -> Verdict: ...
-    def notice(self, text: str) -> None: ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,18 +25,18 @@ class Judged:
     guard: Mapping[str, Any] | None = None
 
 
-def has_stop_checks(host: StopCheckHost) -> bool:
+def has_stop_checks(host: SubagentHost) -> bool:
     """Is there a hook or a plugin that might object?"""
     return host.plugins.wants("subagent_stopping") or any(
         rule.event == "SubagentStop" for rule in host.settings.rules
     )
 
 
-async def judge(host: StopCheckHost, run: Run) -> Judged:
-    texts = await run_in_thread(read_last_texts, host.transcript_of(run))
+async def judge(host: SubagentHost, run: SubagentRun) -> Judged:
+    texts = await run_in_thread(read_last_texts, host.transcript_path(run))
     answer = "\n".join(texts) if texts else None
     guard = _guard(host, run)
-    verdict = await host.ask(_stop_event(host, run, texts))
+    verdict = await host.ask_hooks(_stop_event(host, run, texts))
     if isinstance(verdict, Continue) and _too_late(host, run):
         host.notice(
             f"the child {run.name} has changed things outside, so it is not sent on: {verdict.prompt}"
@@ -76,7 +56,7 @@ async def judge(host: StopCheckHost, run: Run) -> Judged:
     return await _ask_plugins(host, run, guard, answer)
 
 
-async def _ask_plugins(host: StopCheckHost, run: Run, guard: LoopGuard, answer: str | None) -> Judged:
+async def _ask_plugins(host: SubagentHost, run: SubagentRun, guard: LoopGuard, answer: str | None) -> Judged:
     stays = Judged(max_steers=guard.limit, reason=run.reason)
     if not host.plugins.wants("subagent_stopping"):
         return stays
@@ -96,7 +76,7 @@ async def _ask_plugins(host: StopCheckHost, run: Run, guard: LoopGuard, answer: 
     return _redirect(guard.redirected(), said.prompt, said.reason or said.prompt)
 
 
-def _say_skipped(host: StopCheckHost, run: Run, guard: LoopGuard) -> None:
+def _say_skipped(host: SubagentHost, run: SubagentRun, guard: LoopGuard) -> None:
     """At the limit no handler is asked, and whoever has one is told (C-18)."""
     if host.plugins.wants("subagent_stopping"):
         host.notice(
@@ -111,7 +91,7 @@ def _redirect(guard: LoopGuard, prompt: str, why: str) -> Judged:
     )
 
 
-def _guard(host: StopCheckHost, run: Run) -> LoopGuard:
+def _guard(host: SubagentHost, run: SubagentRun) -> LoopGuard:
     """The chain's guard as it was left, also by another process."""
     fresh = new_guard(host.settings, host.world.environ, child=True)
     kept = run.guard
@@ -128,19 +108,19 @@ def _guard(host: StopCheckHost, run: Run) -> LoopGuard:
     return guard.after_tool_call() if run.tools else guard
 
 
-def _too_late(host: StopCheckHost, run: Run) -> bool:
+def _too_late(host: SubagentHost, run: SubagentRun) -> bool:
     """The operator may say that nothing is revised once it has had effects (X-30)."""
     return host.settings.no_revise_after_side_effects and bool(
         {*run.tools, *run.earlier_tools} & set(host.changing_tools())
     )
 
 
-def _stop_event(host: StopCheckHost, run: Run, answer: tuple[str, ...]) -> events.StopEvent:
+def _stop_event(host: SubagentHost, run: SubagentRun, answer: tuple[str, ...]) -> events.StopEvent:
     seconds = run.seconds
     outcome: events.SubagentOutcome = run.outcome if run.outcome in ("error", "timeout") else "ok"
     return events.StopEvent(
         session_id=run.parent,
-        transcript_path=host.parent_transcript_of(run),
+        transcript_path=host.parent_transcript_path(run),
         cwd=host.project,
         permission_mode="default",
         stop_hook_active=run.by_hook,
@@ -148,7 +128,7 @@ def _stop_event(host: StopCheckHost, run: Run, answer: tuple[str, ...]) -> event
         continuation_count=run.steer_count,
         limit=run.max_steers,
         subagent=events.Subagent(
-            id=run.agent_id, type=run.agent_type, transcript_path=host.transcript_of(run), outcome=outcome
+            id=run.agent_id, type=run.agent_type, transcript_path=host.transcript_path(run), outcome=outcome
         ),
         prompt_id=str(run.launch.get("prompt_id") or "") or None,
         usage={"input_tokens": run.usage.input_tokens, "output_tokens": run.usage.output_tokens},
@@ -157,7 +137,7 @@ def _stop_event(host: StopCheckHost, run: Run, answer: tuple[str, ...]) -> event
     )
 
 
-def announcement(run: Run, lost: str = "") -> str:
+def announcement(run: SubagentRun, lost: str = "") -> str:
     """What a parent is told about a child that worked in the background."""
     how = {"ok": "has finished", "timeout": "was ended at its time limit", "error": "has failed"}
     said = lost or run.error

@@ -20,7 +20,7 @@ from tests.support.sessions import KEEP, awaited, hang, refuse, seen
 from turngate.cli.commands.runs_format import listing, story
 from turngate.cli.commands.runs_summary import Chain
 from turngate.core.messages import Usage
-from turngate.core.subagent_run import Run
+from turngate.core.subagent_run import SubagentRun
 from turngate.subagents.registry import Registry
 
 T = TypeVar("T")
@@ -104,7 +104,7 @@ def conversation(path: str | Path) -> list[str]:
     return found
 
 
-def run(identity: str = "3fa9c0de" * 4, **fields: Any) -> Run:
+def run(identity: str = "3fa9c0de" * 4, **fields: Any) -> SubagentRun:
     known = {
         "chain": identity,
         "agent_id": "a-1",
@@ -119,10 +119,10 @@ def run(identity: str = "3fa9c0de" * 4, **fields: Any) -> Run:
         "started": NOON,
         "max_steers": 3,
     }
-    return Run(id=identity, **{**known, **fields})
+    return SubagentRun(id=identity, **{**known, **fields})
 
 
-def written(state: Path, *runs: Run) -> None:
+def written(state: Path, *runs: SubagentRun) -> None:
     registry = Registry(str(state))
     for number, each in enumerate(runs, 1):
         registry.register(replace(each, agent_id=f"a-{number}"), may_run=True, most=100)
@@ -507,7 +507,7 @@ def test_a_steer_has_guard_rails(state: Path, fields: dict[str, Any], prompt: st
     if "outcome" in fields:
         registry.kill("0a", "enough")
     if "next_prompt" in fields:
-        registry.mark("0a", "go", why="", counts=False, max_steers=3, states=("running",))
+        registry.request_redirect("0a", "go", why="", counts=False, max_steers=3, states=("running",))
     registry.close()
     code, out, err = turngate("runs", "steer", "0a", prompt)
     assert (code, out, re.sub(r"-?\d+\.\d s ago", "0.0 s ago", err)) == (64, "", f"turngate: {said}\n")

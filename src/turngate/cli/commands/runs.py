@@ -12,7 +12,7 @@ from importlib import import_module
 from turngate.cli.commands.runs_format import chain_json, listing, story
 from turngate.cli.commands.runs_summary import Chain, chains, shortest
 from turngate.cli.project import read_prompt_from_stdin
-from turngate.core.subagent_run import LIVING, Run
+from turngate.core.subagent_run import LIVING, SubagentRun
 from turngate.errors import RegistryError, UsageError
 from turngate.state.paths import state_folder
 from turngate.subagents.registry import FILE, Registry, owner_is_gone
@@ -129,7 +129,7 @@ def _steer(options: argparse.Namespace) -> int:
     return 0
 
 
-def _since_steered(run: Run) -> float:
+def _since_steered(run: SubagentRun) -> float:
     """A run that was started by a steer is as old as that steer."""
     return time.time() - run.created if run.replaces and not run.by_hook else float("inf")
 
@@ -149,7 +149,7 @@ def _kill(options: argparse.Namespace) -> int:
     return 0
 
 
-def _killed(registry: Registry, start: str) -> list[Run]:
+def _killed(registry: Registry, start: str) -> list[SubagentRun]:
     chain = _wanted(registry, start)
     killed = registry.kill(chain.last.id, BY_HAND)
     if not killed:
@@ -161,7 +161,7 @@ def _finished(chain: Chain) -> UsageError:
     return UsageError(f"the run {chain.id} is already finished: {chain.state}")
 
 
-def _killed_all(registry: Registry, start: str | None) -> list[Run]:
+def _killed_all(registry: Registry, start: str | None) -> list[SubagentRun]:
     """Everything that works, or that one session has started."""
     working = [run for run in registry.all() if run.state in LIVING]
     meant = {run.parent for run in working if run.parent.startswith(start or "")}

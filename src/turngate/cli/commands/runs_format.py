@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from turngate.cli.commands.runs_summary import Chain, plain, shortest, state_of
-from turngate.core.subagent_run import Run
+from turngate.core.subagent_run import SubagentRun
 
 WIDE = 100  # columns
 BY_HAND = "steered by hand"  # what the supervisor writes down as the reason
@@ -116,7 +116,7 @@ def _facts(chain: Chain, now: float) -> Iterator[tuple[str, str]]:
     yield "transcript", last.transcript
 
 
-def _facts_of_run(run: Run) -> Iterator[tuple[str, str]]:
+def _facts_of_run(run: SubagentRun) -> Iterator[tuple[str, str]]:
     tokens = run.usage.input_tokens, run.usage.output_tokens
     yield "outcome", run.outcome or ""
     yield "reason", run.reason
@@ -165,7 +165,7 @@ def chain_json(chain: Chain, *, runs: bool) -> dict[str, Any]:
     }
 
 
-def _run_json(run: Run) -> dict[str, Any]:
+def _run_json(run: SubagentRun) -> dict[str, Any]:
     return {
         "id": run.id,
         "state": run.state,
@@ -185,18 +185,18 @@ def _run_json(run: Run) -> dict[str, Any]:
 # Words
 
 
-def _why(run: Run) -> str:
+def _why(run: SubagentRun) -> str:
     """Without the words that hooks' refusals begin with."""
     return plain(" ".join(line for line in run.steer_why.split("\n") if not line.startswith("[Stop hook ")))
 
 
-def _back(run: Run) -> str:
+def _back(run: SubagentRun) -> str:
     if not run.steer_count:
         return "-"
     return f"{run.steer_count} of {'any' if run.max_steers is None else run.max_steers}"
 
 
-def _took(run: Run) -> str:
+def _took(run: SubagentRun) -> str:
     return "" if run.seconds is None else f" after {_long(run.seconds)}"
 
 

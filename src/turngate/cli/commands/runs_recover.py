@@ -100,7 +100,7 @@ async def _until_nothing_is_open(supervisor: Supervisor, project: str) -> None:
     """What can not be looked after stays open: it is looked at a few times more, and then left."""
     for _ in range(LOOKS):
         await supervisor.recover()
-        await supervisor.idle()
+        await supervisor.wait_until_idle()
         known = await run_in_thread(chains, supervisor.registry)
         if not any(
             chain.open

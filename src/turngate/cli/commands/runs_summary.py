@@ -4,7 +4,7 @@ import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from turngate.core.subagent_run import LIVING, OPEN, Run
+from turngate.core.subagent_run import LIVING, OPEN, SubagentRun
 from turngate.subagents.registry import Registry, owner_is_gone
 
 _STATES = {
@@ -25,7 +25,7 @@ _ENDS = {"ok": "done", "error": "failed", "timeout": "timed out", "killed": "kil
 class Chain:
     """All runs of one child for one task, oldest first."""
 
-    runs: tuple[Run, ...]
+    runs: tuple[SubagentRun, ...]
     left: bool = False  # it is not finished, and whoever ran it has died
 
     @property
@@ -33,7 +33,7 @@ class Chain:
         return self.last.chain
 
     @property
-    def last(self) -> Run:
+    def last(self) -> SubagentRun:
         return next((run for run in reversed(self.runs) if run.state != "replaced"), self.runs[-1])
 
     @property
@@ -76,7 +76,7 @@ def plain(text: str) -> str:
     return " ".join("".join(letter if letter.isprintable() else " " for letter in text).split())
 
 
-def state_of(run: Run) -> str:
+def state_of(run: SubagentRun) -> str:
     """In plain words."""
     if run.state == "done":
         if run.reason in ("capped", "stalled", "halted"):
@@ -95,7 +95,7 @@ def chains(registry: Registry) -> list[Chain]:
     return sorted(marked, key=lambda chain: (chain.began, chain.id))
 
 
-def _in_turn(runs: Sequence[Run]) -> tuple[Run, ...]:
+def _in_turn(runs: Sequence[SubagentRun]) -> tuple[SubagentRun, ...]:
     return tuple(sorted(runs, key=lambda run: (run.created, run.steer_count)))
 
 

@@ -22,7 +22,7 @@ class Owner:
     id: str = field(default_factory=new_id)
     _fd: int = -1
 
-    def take(self) -> None:
+    def acquire(self) -> None:
         path = os.path.join(self.folder, self.id)
         try:
             make_private_dir(self.folder)
@@ -42,7 +42,7 @@ class Owner:
 
 
 @contextlib.contextmanager
-def gone(folder: str, owner: str) -> Iterator[Literal["died", "left"] | None]:
+def owner_status(folder: str, owner: str) -> Iterator[Literal["died", "left"] | None]:
     """How an owner went; None: it is there. Who let go in order took its lock file along.
 
     While somebody has the answer that an owner died, nobody else gets it.
@@ -66,5 +66,5 @@ def gone(folder: str, owner: str) -> Iterator[Literal["died", "left"] | None]:
 
 
 def owner_is_gone(state: str, owner: str) -> bool:
-    with gone(os.path.join(state, OWNERS), owner) as how:
-        return how is not None
+    with owner_status(os.path.join(state, OWNERS), owner) as status:
+        return status is not None

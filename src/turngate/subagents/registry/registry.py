@@ -14,10 +14,10 @@ from dataclasses import replace
 from typing import Any
 
 from turngate.core.messages import Usage
-from turngate.core.subagent_run import LIVING, OPEN, EndedOutcome, Run
+from turngate.core.subagent_run import LIVING, OPEN, EndedOutcome, SubagentRun
 from turngate.errors import RegistryError, SubagentBusy
 from turngate.subagents.registry.database import FILE, opened
-from turngate.subagents.registry.owners import OWNERS, gone
+from turngate.subagents.registry.owners import OWNERS, owner_status
 from turngate.subagents.registry.rows import (
     IS_OPEN,
     IS_WAITED_FOR,
@@ -53,7 +53,7 @@ class Registry:
 
     # A run's way
 
-    def register(self, run: Run, *, may_run: bool, most: int) -> Run:
+    def register(self, run: SubagentRun, *, may_run: bool, most: int) -> SubagentRun:
         """The run is known before it starts; it runs at once if it may and the machine has room."""
         row = {**row_of(run), "may_run": may_run, "most": most}
         values = ", ".join(f":{name}" for name in NAMES if name not in ("state", "started"))
@@ -66,7 +66,7 @@ class Registry:
             row,
         )
 
-    def start(self, run: Run, owner: str, *, most: int) -> Run | None:
+    def start(self, run: SubagentRun, owner: str, *, most: int) -> SubagentRun | None:
         return self._change(
             "UPDATE runs SET state = 'running', started = :now WHERE id = :id AND owner = :owner AND state = 'waiting' "
             f"AND {ROOM} RETURNING *",
@@ -85,7 +85,7 @@ class Registry:
         usage: Usage | None = None,
         tool_calls: int = 0,
         tools: Sequence[str] = (),
-    ) -> Run | None:
+    ) -> SubagentRun | None:
         """None: it is killed, steered or ended already, and this end comes too late."""
         return self._change(
             "UPDATE runs SET state = 'ended', ended = :now, outcome = :outcome, reason = :reason, error = :error, "
@@ -105,14 +105,16 @@ class Registry:
             },
         )
 
-    def used(self, run: str, usage: Usage, tool_calls: int, tools: Sequence[str]) -> Run | None:
+    def record_usage(
+        self, run: str, usage: Usage, tool_calls: int, tools: Sequence[str]
+    ) -> SubagentRun | None:
         """What a run had used when it was ended from outside."""
         return self._change(
             "UPDATE runs SET usage = :usage, tool_calls = tool_calls + :calls, tools = :tools WHERE id = :id RETURNING *",
             {"id": run, "usage": packed(usage), "calls": tool_calls, "tools": packed(list(tools))},
         )
 
-    def mark(
+    def request_redirect(
         self,
         run: str,
         prompt: str,
@@ -122,7 +124,7 @@ class Registry:
         max_steers: int | None,
         guard: Mapping[str, Any] | None = None,
         states: Sequence[str] = ("ended",),
-    ) -> Run | None:
+    ) -> SubagentRun | None:
         """The run is to be followed by another one; the count is kept before anything is sent."""
         return self._change(
             "UPDATE runs SET state = 'steering', next_id = :next, next_prompt = :prompt, next_by_hook = :counts, "
@@ -139,7 +141,7 @@ class Registry:
             },
         )
 
-    def unmark(self, run: str, *, counted: bool, error: str = "") -> Run | None:
+    def cancel_redirect(self, run: str, *, counted: bool, error: str = "") -> SubagentRun | None:
         """The new prompt could not be sent: everything goes on as if nobody had asked for it.
 
         A run that was aborted for it did not end by itself: that is an error.
@@ -154,7 +156,7 @@ class Registry:
             {"id": run, "counted": int(counted), "now": time.time(), "error": error},
         )
 
-    def replace(self, marked: Run) -> Run | None:
+    def replace(self, marked: SubagentRun) -> SubagentRun | None:
         """The run that follows takes the place of a marked one; the trigger sets the old one's state."""
         now = time.time()
         successor = replace(
@@ -194,7 +196,7 @@ class Registry:
 
     def finish(
         self, run: str, *, result: str, reason: str, announcement: str, max_steers: int | None
-    ) -> Run | None:
+    ) -> SubagentRun | None:
         """It may stop: what the parent gets is fixed."""
         return self._change(
             "UPDATE runs SET state = 'final', result = :result, reason = :reason, announcement = :announcement, "
@@ -208,7 +210,7 @@ class Registry:
             },
         )
 
-    def bury(self, run: str, owner: str, *, error: str, announcement: str) -> Run | None:
+    def finish_lost(self, run: str, owner: str, *, error: str, announcement: str) -> SubagentRun | None:
         """It can not be brought back: its parent gets a word instead of its result."""
         return self._change(
             "UPDATE runs SET state = 'final', outcome = 'error', reason = 'lost', error = :error, result = '', "
@@ -217,7 +219,7 @@ class Registry:
             {"id": run, "owner": owner, "error": error, "announcement": announcement, "now": time.time()},
         )
 
-    def announce(self, run: str, *, taken: bool = False, to_root: bool = False) -> Run | None:
+    def announce(self, run: str, *, taken: bool = False, to_root: bool = False) -> SubagentRun | None:
         """The parent's inbox has it, exactly once: the message is the run's own row.
 
         `taken`: it reached the parent's conversation already, as a tool's result.
@@ -230,7 +232,7 @@ class Registry:
             {"id": run, "now": time.time(), "taken": taken, "to_root": to_root},
         )
 
-    def tried(self, run: str) -> int:
+    def count_attempt(self, run: str) -> int:
         """One more try to hand it over has failed; how many there were."""
         changed = self._change(
             "UPDATE runs SET attempts = attempts + 1 WHERE id = :id AND state = 'final' RETURNING *",
@@ -238,20 +240,20 @@ class Registry:
         )
         return changed.attempts if changed else 0
 
-    def give_up(self, run: str, why: str) -> Run | None:
+    def give_up(self, run: str, why: str) -> SubagentRun | None:
         return self._change(
             "UPDATE runs SET state = 'given_up', error = :why WHERE id = :id AND state = 'final' RETURNING *",
             {"id": run, "why": why},
         )
 
-    def told(self, run: str) -> Run | None:
+    def mark_done(self, run: str) -> SubagentRun | None:
         """`subagent_ended` was told: nothing more is to be done."""
         return self._change(
             "UPDATE runs SET state = 'done' WHERE id = :id AND state IN ('announced', 'killed') RETURNING *",
             {"id": run},
         )
 
-    def kill(self, run: str, reason: str) -> list[Run]:
+    def kill(self, run: str, reason: str) -> list[SubagentRun]:
         """Ends a run and everything that it started; whatever comes from them later changes nothing."""
         return self._all(
             "UPDATE runs SET state = 'killed', outcome = 'killed', reason = :reason, ended = coalesce(ended, :now) "
@@ -262,7 +264,7 @@ class Registry:
             {"id": run, "reason": reason, "now": time.time()},
         )
 
-    def kill_all(self, parent: str, parent_agent: str, reason: str) -> list[Run]:
+    def kill_all(self, parent: str, parent_agent: str, reason: str) -> list[SubagentRun]:
         """The same for everything that a session has started, or a child of it."""
         return self._all(
             "UPDATE runs SET state = 'killed', outcome = 'killed', reason = :reason, ended = coalesce(ended, :now) "
@@ -272,7 +274,7 @@ class Registry:
             {"parent": parent, "agent": parent_agent, "reason": reason, "now": time.time()},
         )
 
-    def silence(self, parent: str, parent_agent: str) -> None:
+    def discard_results(self, parent: str, parent_agent: str) -> None:
         """What has been found for a conversation that is forgotten reaches no other one."""
         self._rows(
             "UPDATE runs SET taken = :now WHERE parent = :parent AND (:agent = '' OR parent_agent = :agent) "
@@ -280,7 +282,7 @@ class Registry:
             {"parent": parent, "agent": parent_agent, "now": time.time()},
         )
 
-    def orphaned(self, agent: str) -> None:
+    def reassign_to_root(self, agent: str) -> None:
         """A child takes no more turns: what waits for it is for the main agent."""
         self._rows(
             "UPDATE runs SET parent_agent = '' WHERE parent_agent = :agent AND announced IS NOT NULL "
@@ -290,7 +292,7 @@ class Registry:
 
     # The parent's inbox
 
-    def inbox(self, parent: str, parent_agent: str = "") -> list[Run]:
+    def inbox(self, parent: str, parent_agent: str = "") -> list[SubagentRun]:
         """What waits for a parent, oldest first."""
         return self._all(
             "SELECT * FROM runs INDEXED BY waited_for WHERE parent = :parent AND parent_agent = :agent AND announcement != '' "
@@ -298,7 +300,7 @@ class Registry:
             {"parent": parent, "agent": parent_agent},
         )
 
-    def take(self, run: str) -> Run | None:
+    def mark_delivered(self, run: str) -> SubagentRun | None:
         """The parent's conversation has it, on disk."""
         return self._change(
             "UPDATE runs SET taken = :now WHERE id = :id AND announced IS NOT NULL AND taken IS NULL RETURNING *",
@@ -307,7 +309,7 @@ class Registry:
 
     # Owners that died
 
-    def orphans(self, owner: str) -> list[str]:
+    def other_owners(self, owner: str) -> list[str]:
         """Who else has open runs."""
         rows = self._rows(
             f"SELECT DISTINCT owner FROM runs WHERE state IN ({listed(OPEN)}) AND {IS_OPEN} AND owner != :owner",
@@ -315,13 +317,13 @@ class Registry:
         )
         return [row["owner"] for row in rows]
 
-    def adopt(self, dead: str, owner: str, project: str | None) -> list[Run]:
+    def adopt(self, dead: str, owner: str, project: str | None) -> list[SubagentRun]:
         """Takes over what a dead owner left, of one project or of all; empty while that owner lives.
 
         One that let go in order counts as no death.
         """
-        with gone(self.owners, dead) as how:
-            if how is None:
+        with owner_status(self.owners, dead) as status:
+            if status is None:
                 return []
             adopted = self._all(
                 "UPDATE runs SET owner = :owner, recoveries = recoveries + :died, "
@@ -335,7 +337,7 @@ class Registry:
                     "now": time.time(),
                     "project": project,
                     "rapid": RAPID,
-                    "died": how == "died",
+                    "died": status == "died",
                 },
             )
             if not self._rows(
@@ -345,11 +347,11 @@ class Registry:
                     os.unlink(os.path.join(self.owners, dead))
             return adopted
 
-    def free_dead(self) -> None:
+    def release_slots_of_dead(self) -> None:
         """Runs of owners that died take up no room on the machine until somebody goes on with them."""
-        for owner in self.orphans(""):
-            with gone(self.owners, owner) as how:
-                if how is not None:
+        for owner in self.other_owners(""):
+            with owner_status(self.owners, owner) as status:
+                if status is not None:
                     self._rows(
                         f"UPDATE runs SET state = 'waiting' WHERE owner = :owner AND state = 'running' AND {IS_OPEN} "
                         "RETURNING id",
@@ -358,11 +360,11 @@ class Registry:
 
     # Looking
 
-    def get(self, run: str) -> Run | None:
+    def get(self, run: str) -> SubagentRun | None:
         found = self._all("SELECT * FROM runs WHERE id = :id", {"id": run})
         return found[0] if found else None
 
-    def last(self, chain: str) -> Run | None:
+    def last(self, chain: str) -> SubagentRun | None:
         """The run that a chain has come to."""
         found = self._all(
             "SELECT * FROM runs WHERE chain = :chain AND state != 'replaced' ORDER BY created DESC LIMIT 1",
@@ -370,22 +372,22 @@ class Registry:
         )
         return found[0] if found else None
 
-    def chain(self, chain: str) -> list[Run]:
+    def chain(self, chain: str) -> list[SubagentRun]:
         return self._all(
             "SELECT * FROM runs WHERE chain = :chain ORDER BY created, steer_count", {"chain": chain}
         )
 
-    def all(self) -> list[Run]:
+    def all(self) -> list[SubagentRun]:
         return self._all("SELECT * FROM runs ORDER BY created, id", {})
 
-    def owned(self, owner: str) -> list[Run]:
+    def owned(self, owner: str) -> list[SubagentRun]:
         """What somebody has to look after."""
         return self._all(
             f"SELECT * FROM runs WHERE owner = :owner AND state IN ({listed(OPEN)}) AND {IS_OPEN}",
             {"owner": owner},
         )
 
-    def disturbed(self, owner: str) -> list[Run]:
+    def changed_by_others(self, owner: str) -> list[SubagentRun]:
         """What others may have done to an owner's runs."""
         return self._all(
             f"SELECT * FROM runs WHERE owner = :owner AND state IN ('killed', 'steering') AND {IS_OPEN}",
@@ -400,7 +402,7 @@ class Registry:
             {},
         )
 
-    def sweep(self, kept: float = FINISHED_KEPT) -> int:
+    def delete_finished(self, kept: float = FINISHED_KEPT) -> int:
         """Forgets finished runs after a while, never one whose result is still to be taken."""
         before = time.time() - kept
         rows = self._rows(
@@ -421,17 +423,17 @@ class Registry:
 
     # Statements
 
-    def _need(self, statement: str, values: Mapping[str, Any]) -> Run:
+    def _need(self, statement: str, values: Mapping[str, Any]) -> SubagentRun:
         changed = self._change(statement, values)
         if changed is None:
             raise SubagentBusy("this subagent still works; wait for its report")
         return changed
 
-    def _change(self, statement: str, values: Mapping[str, Any]) -> Run | None:
+    def _change(self, statement: str, values: Mapping[str, Any]) -> SubagentRun | None:
         rows = self._rows(statement, values)
         return run_of(rows[0]) if rows else None
 
-    def _all(self, statement: str, values: Mapping[str, Any]) -> list[Run]:
+    def _all(self, statement: str, values: Mapping[str, Any]) -> list[SubagentRun]:
         return [run_of(row) for row in self._rows(statement, values)]
 
     def _rows(self, statement: str, values: Mapping[str, Any]) -> list[sqlite3.Row]:

@@ -8,17 +8,17 @@ from dataclasses import MISSING, fields
 from typing import Any
 
 from turngate.core.messages import Usage
-from turngate.core.subagent_run import Run
+from turngate.core.subagent_run import SubagentRun
 
 FROZEN_MOST = 100_000  # characters of a result that are kept for the parent
 
 _JSON = ("usage", "spent", "tools", "earlier_tools", "guard", "launch")
-NAMES = tuple(each.name for each in fields(Run))
+NAMES = tuple(each.name for each in fields(SubagentRun))
 _KNOWN = frozenset(NAMES)
 _NO_USAGE = Usage()
 _USAGE = frozenset(each.name for each in fields(Usage))
 _NUMBERS = ("started", "ended", "announced", "taken", "recovered", "max_steers")
-_DEFAULTS = {each.name: each.default if each.default is not MISSING else None for each in fields(Run)}
+_DEFAULTS = {each.name: each.default if each.default is not MISSING else None for each in fields(SubagentRun)}
 
 
 def _fitting(name: str) -> type | tuple[type, ...]:
@@ -63,7 +63,7 @@ END;
 """
 
 
-def row_of(run: Run) -> dict[str, Any]:
+def row_of(run: SubagentRun) -> dict[str, Any]:
     return {**vars(run), **{name: packed(getattr(run, name)) for name in _JSON}}
 
 
@@ -74,7 +74,7 @@ def packed(value: Any) -> str | None:
     return json.dumps(value) if value else None
 
 
-def run_of(row: sqlite3.Row) -> Run:
+def run_of(row: sqlite3.Row) -> SubagentRun:
     """Fields that an older or newer version did not write have their defaults; what is no value is none."""
     known: dict[str, Any] = {
         name: value
@@ -86,7 +86,7 @@ def run_of(row: sqlite3.Row) -> Run:
             known[name] = _unpacked(name, known[name])
     for name in ("background", "by_hook", "next_by_hook"):
         known[name] = bool(known.get(name))
-    return Run(**{"chain": known["id"], "agent_id": "", **known})
+    return SubagentRun(**{"chain": known["id"], "agent_id": "", **known})
 
 
 def _unpacked(name: str, text: object) -> Any:
