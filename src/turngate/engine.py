@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import partial
 
 from turngate.aio.cancellation import current_task_cancelled
-from turngate.aio.foreign import CancelledItself
+from turngate.aio.foreign import CallbackCancelledItself
 from turngate.aio.threads import run_in_thread_or_inline
 from turngate.core.decisions import Decision, Fault
 from turngate.core.events import Event
@@ -121,7 +121,7 @@ async def _report(
             if isinstance(rule.hook, CommandHook):
                 live.on_exit = partial(_disarm, timer)
             report = await run_hook(rule, event, settings, world, live)
-    except CancelledItself:
+    except CallbackCancelledItself:
         report = RunFailed("it cancelled itself")
     except asyncio.CancelledError:
         if current_task_cancelled():

@@ -17,7 +17,7 @@ from turngate.core.decisions import Allow, Block, Fault
 from turngate.core.events import PostToolUse, StopEvent
 from turngate.core.hooks import CallbackHook
 from turngate.core.messages import ToolUse
-from turngate.core.reports import RunFailed, TimedOut
+from turngate.core.reports import Returned, RunFailed, TimedOut
 from turngate.core.verdict import Continue, HookRun, Verdict
 from turngate.engine import ask_hooks
 from turngate.models.scripted import ScriptedModel
@@ -59,16 +59,16 @@ async def cancels_its_task_and_raises(event: StopEvent) -> None:
     raise KeyError("x")
 
 
-CANCELLERS = [
-    cancels_its_task,
-    cancels_its_task_and_waits,
-    cancels_its_task_and_swallows_it,
-    cancels_its_task_and_raises,
-]
-
-
-@pytest.mark.parametrize("function", CANCELLERS)
-def test_a_callback_that_cancels_the_task_it_runs_in_is_broken_and_its_caller_goes_on(function: Any) -> None:
+@pytest.mark.parametrize(
+    ("function", "report"),
+    [
+        (cancels_its_task, RunFailed("it cancelled itself")),
+        (cancels_its_task_and_waits, RunFailed("it cancelled itself")),
+        (cancels_its_task_and_swallows_it, Returned(Block("no"))),
+        (cancels_its_task_and_raises, RunFailed("KeyError: 'x'")),
+    ],
+)
+def test_a_callback_that_cancels_its_own_task_does_not_cancel_its_caller(function: Any, report: Any) -> None:
     async def caller() -> tuple[Any, int]:
         verdict = await verdict_of(function)
         await asyncio.sleep(0.01)
@@ -76,7 +76,20 @@ def test_a_callback_that_cancels_the_task_it_runs_in_is_broken_and_its_caller_go
         assert task is not None
         return verdict.runs[0].report, task.cancelling()
 
-    assert asyncio.run(caller()) == (RunFailed("it cancelled itself"), 0)
+    assert asyncio.run(caller()) == (report, 0)
+
+
+def test_a_callback_runs_in_a_task_of_its_own() -> None:
+    async def caller() -> bool:
+        tasks: list[Any] = []
+
+        async def callback(_: StopEvent) -> None:
+            tasks.append(asyncio.current_task())
+
+        await verdict_of(callback)
+        return tasks[0] is not asyncio.current_task()
+
+    assert asyncio.run(caller())
 
 
 async def swallows(_: StopEvent) -> Block:

@@ -216,7 +216,7 @@ class Deaf:
 def test_foreign_code_that_is_deaf_to_its_cancellation_is_left(
     project: Path, monkeypatch: pytest.MonkeyPatch, place: str
 ) -> None:
-    monkeypatch.setattr("turngate.aio.foreign.STUBBORN", 0.05)
+    monkeypatch.setattr("turngate.aio.foreign.CANCEL_GRACE_S", 0.05)
     monkeypatch.setattr("turngate.agent.session_lifecycle.GOODBYE", 0.05)
     deaf = Deaf()
     agent = actor(project, bash("true"), "done", permit=deaf)

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from turngate.agent.loop_context import LoopContext
-from turngate.aio.foreign import CancelledItself, run_isolated
+from turngate.aio.foreign import CallbackCancelledItself, run_isolated
 from turngate.core.messages import ModelRequest, Reply, Text, ToolUse, Usage
 from turngate.errors import ModelError
 
@@ -40,7 +40,7 @@ async def _asked(desk: LoopContext, request: ModelRequest, tell: Callable[[str],
     """A model is foreign code: whatever it raises is its failure, and nothing that it does holds up our interrupt."""
     try:
         reply = await run_isolated(desk.model.ask(request, tell))
-    except CancelledItself:
+    except CallbackCancelledItself:
         raise ModelError("network", "the request was cancelled, and not by us") from None
     except Exception as error:
         if isinstance(error, ModelError):

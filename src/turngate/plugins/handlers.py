@@ -12,8 +12,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
-from turngate.aio.cancellation import current_task_cancelled
-from turngate.aio.foreign import call
+from turngate.aio.foreign import CallbackCancelledItself, call_callback
 from turngate.core.plugin_events import (
     SubagentStoppingContext,
     SubagentStoppingEvent,
@@ -138,16 +137,14 @@ class Plugins:
         *first, last = arguments
         try:
             async with asyncio.timeout(self.limit) as timer:
-                return await call(_bound(registered.handler, *first), last), None
+                return await call_callback(_bound(registered.handler, *first), last), None
         except TimeoutError as error:
             if timer.expired():
                 return None, f"took longer than {self.limit:g} s at {registered.name}"
             return None, f"failed at {registered.name}: {describe_exception(error)}"
-        except asyncio.CancelledError:
-            if current_task_cancelled():
-                raise
+        except CallbackCancelledItself:
             return None, f"failed at {registered.name}: it cancelled itself"
-        except (KeyboardInterrupt, GeneratorExit):
+        except (KeyboardInterrupt, GeneratorExit, asyncio.CancelledError):
             raise
         except BaseException as error:  # noqa: BLE001 - foreign code: it never changes the result
             return None, f"failed at {registered.name}: {describe_exception(error)}"

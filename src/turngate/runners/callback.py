@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from turngate.aio.foreign import call
+from turngate.aio.foreign import call_callback
 from turngate.ports import CallbackScope, in_callback
 
 
@@ -12,7 +12,7 @@ async def run_callback(callback: Callable[[Any], Any], told: Any) -> Any:
     ours = CallbackScope()
     marked = in_callback.set(ours)
     try:
-        return await call(callback, told)
+        return await call_callback(callback, told)
     finally:
         ours.over = True
         in_callback.reset(marked)
