@@ -11,7 +11,6 @@ from turngate.core.hooks import (
     HttpHook,
     PromptHook,
     hook_text,
-    kind,
     label,
 )
 
@@ -69,7 +68,7 @@ def test_every_kind_has_its_name_and_its_words() -> None:
         CallbackHook(len),
         CallbackHook(len, name="length"),
     ]
-    assert [(kind(hook), hook_text(hook)) for hook in hooks] == [
+    assert [(hook.kind, hook_text(hook)) for hook in hooks] == [
         ("command", "make test"),
         ("command", "make -s test"),
         ("prompt", "done?"),

@@ -85,7 +85,7 @@ def nothing(event: StopEvent) -> None: ...
         (
             "Stop",
             [{"type": "prompt", "prompt": "?", "timeout_ms": 5}],
-            "Stop[0].timeout_ms: is no field of a prompt hook (write `timeout`, here in milliseconds)",
+            "Stop[0].timeout_ms: is not a field of prompt hooks (write `timeout`, here in milliseconds)",
         ),
         (
             "Stop",
@@ -110,17 +110,17 @@ def nothing(event: StopEvent) -> None: ...
         (
             "Stop",
             [{"type": "command", "command": "true", "prompt": "?"}],
-            "Stop[0].prompt: belongs to a prompt or an agent hook, not to a command hook",
+            "Stop[0].prompt: is a field of prompt and agent hooks, not of command hooks",
         ),
         (
             "Stop",
             [{"type": "prompt", "prompt": "?", "callback": print}],
-            "Stop[0].callback: belongs to a callback hook, not to a prompt hook",
+            "Stop[0].callback: is a field of callback hooks, not of prompt hooks",
         ),
         (
             "Stop",
             [{"type": "http", "url": "http://x", "colour": 1}],
-            "Stop[0].colour: is no field of an http hook",
+            "Stop[0].colour: is not a field of http hooks",
         ),
         *(
             (
@@ -166,7 +166,7 @@ def nothing(event: StopEvent) -> None: ...
         (
             "Stop",
             [{"type": "command", "command": "true", 10**5000: 1}],
-            "Stop[0].a number of more than 60 digits: is no field of a command hook",
+            "Stop[0].a number of more than 60 digits: is not a field of command hooks",
         ),
         ("PreStop", [], f"PreStop: is no known event, expected one of {EVENTS}"),
         ("stop", [], f'stop: is no known event, expected one of {EVENTS} (did you mean "Stop"?)'),
@@ -234,7 +234,7 @@ def test_every_mistake_is_said_at_once() -> None:
         "10 problems in the options",
         "  Stop[0].timeout: is 0, expected a whole number of milliseconds above 0",
         "  Stop[0].command: is missing, expected a non-empty string",
-        "  Stop[1].command: belongs to a command hook, not to a prompt hook",
+        "  Stop[1].command: is a field of command hooks, not of prompt hooks",
         f"  Finish: is no known event, expected one of {EVENTS}",
         "  SubagentStop: is 7, expected a list of hooks",
         "  timeout_ms: is 0, expected a whole number of milliseconds above 0",

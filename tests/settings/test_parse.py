@@ -703,17 +703,17 @@ IGNORED_KEYS: Mapping[str, tuple[Mapping[str, Any], Hook, list[UserMessage]]] = 
     "prompt on a command hook": (
         {**MAKE, "prompt": "done?"},
         CommandHook("make"),
-        [("warning", "s.json: Stop[0].hooks[0].prompt: has no meaning on a command hook: ignored")],
+        [("warning", "s.json: Stop[0].hooks[0].prompt: has no effect on command hooks: ignored")],
     ),
     "command on a prompt hook": (
         {**ASK, "command": ""},
         PromptHook("done?"),
-        [("warning", "s.json: Stop[0].hooks[0].command: has no meaning on a prompt hook: ignored")],
+        [("warning", "s.json: Stop[0].hooks[0].command: has no effect on prompt hooks: ignored")],
     ),
     "env on a prompt hook": (
         {**ASK, "env": {}},
         PromptHook("done?"),
-        [("warning", "s.json: Stop[0].hooks[0].env: has no meaning on a prompt hook: ignored")],
+        [("warning", "s.json: Stop[0].hooks[0].env: has no effect on prompt hooks: ignored")],
     ),
     "unknown shell": (
         {**MAKE, "shell": "zsh"},

@@ -6,7 +6,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from turngate.core.constants import EVENTS, FOREIGN_EVENTS, FOREIGN_SETTINGS
-from turngate.core.dialect import KINDS
+from turngate.core.hooks import KINDS, SETTINGS_KINDS
 from turngate.settings import keys
 
 Values = st.SearchStrategy[Any]
@@ -87,7 +87,7 @@ def settings_values(
 
 
 def _hooks(junk: Values, words: Values, numbers: Values) -> Values:
-    entry = st.sampled_from([*keys.BODY]).flatmap(lambda kind: _entry(kind, junk, words, numbers))
+    entry = st.sampled_from([*SETTINGS_KINDS]).flatmap(lambda kind: _entry(kind, junk, words, numbers))
     matcher = st.sampled_from(["", "*", "Explore", "a|b", "^x", "("])
     group = _object({"hooks": _list(_often(entry, junk))}, {"matcher": _often(matcher, junk)})
     event = st.sampled_from([*EVENTS, "Stop", "SubagentStop", "stop", "Notification"])
@@ -95,7 +95,7 @@ def _hooks(junk: Values, words: Values, numbers: Values) -> Values:
 
 
 def _entry(kind: str, junk: Values, words: Values, numbers: Values) -> Values:
-    body = keys.BODY[kind]
+    body = SETTINGS_KINDS[kind].body
     others = {name: _often(good, junk) for name, good in _good(words).items()}
     others["timeout"] = _often(_seconds, numbers)
     must = {"type": _often(st.just(kind), junk), body: others[body]}

@@ -5,9 +5,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from turngate.core.constants import FAMILIES
-
-HookKind = Literal["command", "prompt", "agent", "http", "callback"]
-KINDS: tuple[HookKind, ...] = ("command", "prompt", "agent", "http", "callback")
+from turngate.core.hooks import HookKind
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -15,7 +13,7 @@ class Dialect:
     name: str
 
     # Settings
-    timeouts: Mapping[str, float]  # seconds by kind of hook, where the hook names none
+    timeouts: Mapping[HookKind, float]  # seconds, for hooks without a timeout of their own
     disable_reaches: Literal["family", "all"]  # what `disableAllHooks` in a file switches off
     unloadable_guard_voids_file: bool  # a PreToolUse or PermissionRequest hook that can not be read
     condition_skips_stop: bool  # a hook with `if` never runs on a stop event
@@ -41,7 +39,7 @@ class Dialect:
     failure_may_block: bool  # `"blocking": true` is honoured
     held_pipes_void_json: bool  # an answer whose pipes a child still holds is not trusted
     advice: Literal["once", "never", "always"]  # does additionalContext alone send the agent on?
-    silent: frozenset[tuple[str, str]]  # kinds of hook and fault that are recorded and not told
+    silent: frozenset[tuple[HookKind, str]]  # kinds of hook and fault that are recorded and not told
     strict_judge: bool  # a model that is asked answers `{ok, reason, impossible}`, and is asked once
 
     # What the agent is told

@@ -1,18 +1,22 @@
-"""What is configured: the kinds of hook, as a closed union."""
+"""The hook kinds: one class each, and `KINDS`, the one table of them."""
 
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import InitVar, dataclass, field
-from typing import Any, Literal, assert_never
+from typing import Any, ClassVar, Literal, assert_never
 
-from turngate.core.dialect import HookKind
-
+HookKind = Literal["command", "prompt", "agent", "http", "callback"]
 Mode = Literal["gate", "observe"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Options:
-    """What every kind of hook may say about itself."""
+class _HookOptions:
+    """The options that every hook kind has, and what a kind says about itself."""
+
+    kind: ClassVar[HookKind]  # `type` in JSON
+    body: ClassVar[str]  # the required field, by the same name in JSON
+    in_settings: ClassVar[bool] = True  # can be written in a settings file
+    asks_model: ClassVar[bool] = False  # runs only on the events in JUDGED_EVENTS
 
     timeout: float | None = None  # seconds; None: what the settings or the dialect say
     timeout_ms: InitVar[int | None] = None
@@ -68,8 +72,11 @@ def describe(value: Any) -> str:
 
 
 @dataclass(frozen=True)
-class CommandHook(_Options):
+class CommandHook(_HookOptions):
     """A program of the project's: told on its stdin, it answers with its exit code or with JSON."""
+
+    kind: ClassVar[HookKind] = "command"
+    body: ClassVar[str] = "command"
 
     command: str
     args: tuple[str, ...] | None = None  # given: `command` is a program, no shell reads it
@@ -78,8 +85,12 @@ class CommandHook(_Options):
 
 
 @dataclass(frozen=True)
-class PromptHook(_Options):
+class PromptHook(_HookOptions):
     """A question to a small model, which answers whether the agent may stop."""
+
+    kind: ClassVar[HookKind] = "prompt"
+    body: ClassVar[str] = "prompt"
+    asks_model: ClassVar[bool] = True
 
     prompt: str
     model: str | None = None
@@ -87,16 +98,23 @@ class PromptHook(_Options):
 
 
 @dataclass(frozen=True)
-class AgentHook(_Options):
+class AgentHook(_HookOptions):
     """A small agent that can only look, and answers whether the other may stop."""
+
+    kind: ClassVar[HookKind] = "agent"
+    body: ClassVar[str] = "prompt"
+    asks_model: ClassVar[bool] = True
 
     prompt: str
     model: str | None = None
 
 
 @dataclass(frozen=True)
-class HttpHook(_Options):
+class HttpHook(_HookOptions):
     """An endpoint: it is sent what happened, and answers as a command would on its stdout."""
+
+    kind: ClassVar[HookKind] = "http"
+    body: ClassVar[str] = "url"
 
     url: str
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)  # they may hold a secret
@@ -104,8 +122,12 @@ class HttpHook(_Options):
 
 
 @dataclass(frozen=True)
-class CallbackHook(_Options):
+class CallbackHook(_HookOptions):
     """A function of this program, sync or async: it returns a decision, a dict in the JSON contract, or None."""
+
+    kind: ClassVar[HookKind] = "callback"
+    body: ClassVar[str] = "callback"
+    in_settings: ClassVar[bool] = False
 
     callback: Callable[..., Any] = field(repr=False)  # of the event; in Options also as Claude's SDK calls it
     name: str | None = None
@@ -119,20 +141,9 @@ CallbackHookConfig = CallbackHook
 Hook = CommandHook | PromptHook | AgentHook | HttpHook | CallbackHook
 
 
-def kind(hook: Hook) -> HookKind:
-    match hook:
-        case CommandHook():
-            return "command"
-        case PromptHook():
-            return "prompt"
-        case AgentHook():
-            return "agent"
-        case HttpHook():
-            return "http"
-        case CallbackHook():
-            return "callback"
-        case _:
-            assert_never(hook)
+_CLASSES: tuple[type[Hook], ...] = (CommandHook, PromptHook, AgentHook, HttpHook, CallbackHook)
+KINDS: Mapping[str, type[Hook]] = {hook.kind: hook for hook in _CLASSES}
+SETTINGS_KINDS: Mapping[str, type[Hook]] = {name: hook for name, hook in KINDS.items() if hook.in_settings}
 
 
 def hook_text(hook: Hook) -> str:

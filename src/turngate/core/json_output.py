@@ -12,7 +12,6 @@ from turngate.core.hooks import (
     HttpHook,
     PromptHook,
     hook_text,
-    kind,
     label,
 )
 from turngate.core.messages import Evaluation
@@ -79,7 +78,7 @@ def _printed(report: Report) -> tuple[str, str]:
 
 def hook_json(hook: Hook, timeout: float | None = None) -> dict[str, Any]:
     """A hook as settings would write it; a callback's function is never serialised."""
-    shown: dict[str, Any] = {"type": kind(hook)}
+    shown: dict[str, Any] = {"type": hook.kind}
     match hook:
         case CommandHook(command, args):
             shown |= {"command": command} if args is None else {"command": command, "args": list(args)}

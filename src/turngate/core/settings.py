@@ -6,7 +6,7 @@ from typing import Literal, TypeVar
 
 from turngate.core.constants import EVENTS, LEVELS
 from turngate.core.dialect import TURNGATE, Dialect
-from turngate.core.hooks import Hook, Mode, kind
+from turngate.core.hooks import Hook, Mode
 
 Order = Literal["parallel", "sequential", "first_block"]
 Payload = Literal["full", "strict"]
@@ -149,7 +149,7 @@ class Settings:
         """Seconds for one run: the hook's own word, then the settings', then the dialect's."""
         if rule.hook.timeout is not None:
             return rule.hook.timeout
-        which = kind(rule.hook)
+        which = rule.hook.kind
         if self.timeouts:
             for key in ((rule.event, which), (rule.event, "*"), ("*", which), ("*", "*")):
                 if key in self.timeouts:

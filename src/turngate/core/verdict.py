@@ -6,8 +6,8 @@ from typing import Literal, assert_never
 
 from turngate.core.constants import OBSERVED, STOP_EVENTS
 from turngate.core.decisions import Advise, Allow, Block, Decision, Fault, Halt
-from turngate.core.dialect import Dialect, HookKind
-from turngate.core.hooks import Mode, kind, label
+from turngate.core.dialect import Dialect
+from turngate.core.hooks import HookKind, Mode, label
 from turngate.core.messages import Evaluation
 from turngate.core.reports import Detached, Exited, JudgeReplied, Replied, Report, Skipped, TimedOut
 from turngate.core.settings import Rule
@@ -218,7 +218,7 @@ def warnings(runs: Iterable[HookRun], dialect: Dialect) -> tuple[str, ...]:
     loose = unenforced(runs := tuple(runs), dialect)
     found = []
     for run in runs:
-        if isinstance(run.decision, Fault) and (kind(run.rule.hook), run.decision.kind) not in dialect.silent:
+        if isinstance(run.decision, Fault) and (run.rule.hook.kind, run.decision.kind) not in dialect.silent:
             tail = ": NOT enforced" if run in loose else ""
             found.append(f"{label(run.rule.hook)} {_FAULTS[run.decision.kind]}{tail}: {run.decision.error}")
         found += [f"{label(run.rule.hook)}: {warning}" for warning in run.decision.warnings]
@@ -237,7 +237,7 @@ def outputs(runs: Iterable[HookRun]) -> tuple[HookOutput, ...]:
         HookOutput(
             run.rule.event,
             label(run.rule.hook),
-            kind(run.rule.hook),
+            run.rule.hook.kind,
             outcome(run),
             said(run),
             _printed(run.report),

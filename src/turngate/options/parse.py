@@ -5,21 +5,18 @@ from dataclasses import MISSING, fields, replace
 from typing import Any
 
 from turngate.core.constants import EVENTS, FOREIGN_EVENTS, JUDGED_EVENTS, STOP_EVENTS
-from turngate.core.dialect import DIALECTS, KINDS
+from turngate.core.dialect import DIALECTS
 from turngate.core.hooks import (
+    KINDS,
     LONGEST,
     MILLISECONDS,
     SECONDS,
-    AgentHook,
     CallbackHook,
-    CommandHook,
     Hook,
     HttpHook,
-    PromptHook,
     describe,
     is_milliseconds,
     is_seconds,
-    kind,
 )
 from turngate.core.http_policy import url_objection
 from turngate.core.matcher import InvalidMatcher, read_matcher
@@ -67,16 +64,6 @@ OWN: Mapping[str, tuple[Callable[[Any], bool], str]] = {
     "model": _as_in_settings("model"),
     "judge": _as_in_settings("judge"),
 }
-
-_CLASSES: Mapping[str, type[Hook]] = {
-    "command": CommandHook,
-    "prompt": PromptHook,
-    "agent": AgentHook,
-    "http": HttpHook,
-    "callback": CallbackHook,
-}
-_BODY = {**keys.BODY, "callback": "callback"}
-_A: Mapping[str, str] = {name: f"an {name}" if name in ("agent", "http") else f"a {name}" for name in KINDS}
 
 
 class _Reader:
@@ -179,16 +166,15 @@ class _Reader:
     def hook(self, config: Any, event: str, index: str) -> Hook | None:
         before = len(self.problems)
         read: Hook | None = None
-        match config:
-            case CommandHook() | PromptHook() | AgentHook() | HttpHook() | CallbackHook():
-                read = self.made(config, event, index)
-            case Mapping():
-                read = self.entry(config, event, index)
-            case _:
-                hint = f"write CallbackHook({name_of(config)})" if callable(config) else None
-                self.problem(f"is {describe(config)}, expected a hook", event, index, hint=hint)
-        if isinstance(read, PromptHook | AgentHook) and event not in JUDGED_EVENTS:
-            only = f"{kind(read)} hooks exist for {' and '.join(JUDGED_EVENTS)} only"
+        if isinstance(config, Hook):
+            read = self.made(config, event, index)
+        elif isinstance(config, Mapping):
+            read = self.entry(config, event, index)
+        else:
+            hint = f"write CallbackHook({name_of(config)})" if callable(config) else None
+            self.problem(f"is {describe(config)}, expected a hook", event, index, hint=hint)
+        if read is not None and read.asks_model and event not in JUDGED_EVENTS:
+            only = f"{read.kind} hooks exist for {' and '.join(JUDGED_EVENTS)} only"
             self.problem(only, event, index, "type")
         if isinstance(read, HttpHook) and len(self.problems) == before:
             refused = url_objection(read.url, "python", ())
@@ -203,7 +189,7 @@ class _Reader:
             self.function(hook.callback, event, index)
             self.label(hook.name, event, index)
         for key in keys.HOOK.values():
-            if kind(hook) not in key.kinds:
+            if hook.kind not in key.kinds:
                 continue
             value = plain(getattr(hook, key.field))
             if value is None and default(hook, key.field) is None:
@@ -217,13 +203,14 @@ class _Reader:
     def entry(self, entry: Mapping[Any, Any], event: str, index: str) -> Hook | None:
         """A config in its JSON form."""
         which = entry.get("type")
-        if not isinstance(which, str) or which not in _CLASSES:
+        if not isinstance(which, str) or which not in KINDS:
             said = "is missing" if "type" not in entry else f"is {describe(which)}"
             known = ", ".join(f'"{name}"' for name in KINDS)
-            meant = which.lower() if isinstance(which, str) and which.lower() in _CLASSES else None
+            meant = which.lower() if isinstance(which, str) and which.lower() in KINDS else None
             hint = f'did you mean "{meant}"?' if meant else None
             self.problem(f"{said}, expected one of {known}", event, index, "type", hint)
             return None
+        hook = KINDS[which]
         good: dict[str, Any] = {}
         for name, value in entry.items():
             if name == "type":
@@ -236,22 +223,22 @@ class _Reader:
                 good[name] = value
             else:
                 self.key(name, value, which, event, index, good)
-        if _BODY[which] not in entry:
-            body = keys.HOOK[_BODY[which]].expected if which != "callback" else "a function"
-            self.problem(f"is missing, expected {body}", event, index, _BODY[which])
-        usable = _BODY[which] in good
-        return _CLASSES[which](**good) if usable else None
+        if hook.body not in entry:
+            expected = keys.HOOK[hook.body].expected if which != "callback" else "a function"
+            self.problem(f"is missing, expected {expected}", event, index, hook.body)
+        return hook(**good) if hook.body in good else None
 
     def key(self, name: Any, value: Any, which: str, event: str, index: str, good: dict[str, Any]) -> None:
         value = plain(value)
         key = keys.HOOK.get(name) if isinstance(name, str) else None
         if name == "callback" or (key is not None and which not in key.kinds):
             owners = ("callback",) if key is None else key.kinds
-            whose = " or ".join(_A[owner] for owner in owners)
-            self.problem(f"belongs to {whose} hook, not to {_A[which]} hook", event, index, name)
+            self.problem(
+                f"is a field of {' and '.join(owners)} hooks, not of {which} hooks", event, index, name
+            )
         elif key is None:
             hint = "write `timeout`, here in milliseconds" if name == "timeout_ms" else None
-            self.problem(f"is no field of {_A[which]} hook", event, index, named(name), hint)
+            self.problem(f"is not a field of {which} hooks", event, index, named(name), hint)
         elif name == "timeout":
             if is_milliseconds(value):
                 good[name] = value / 1000

@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from turngate.core.hooks import Hook, describe, kind
+from turngate.core.hooks import Hook, describe
 from turngate.core.settings import Problem
 from turngate.options.config_forms import Config, HookGroup, hook_of
 from turngate.options.parse import OWN, default, named, plain
@@ -29,11 +29,10 @@ def _config_json(config: Config) -> dict[str, Any]:
 
 def config_json(hook: Hook, *, per_second: int) -> dict[str, Any]:
     """A hook as JSON, its timeout in whatever the surface counts; a function is never written."""
-    which = kind(hook)
-    told: dict[str, Any] = {"type": which}
+    told: dict[str, Any] = {"type": hook.kind}
     for name, key in keys.HOOK.items():
         value = getattr(hook, key.field, None)
-        if which in key.kinds and value != default(hook, key.field):
+        if hook.kind in key.kinds and value != default(hook, key.field):
             told[name] = plain(value)
     if hook.timeout is not None:
         limit = hook.timeout * per_second

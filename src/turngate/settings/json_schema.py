@@ -5,6 +5,7 @@ from typing import Any
 
 from turngate.core.constants import EVENTS, JUDGED_EVENTS, STOP_EVENTS
 from turngate.core.event_fields import FIELDS
+from turngate.core.hooks import SETTINGS_KINDS, Hook
 from turngate.settings import keys
 
 _DRAFT = "https://json-schema.org/draft/2020-12/schema"
@@ -51,7 +52,7 @@ _STEERS: dict[str, Any] = {
 
 
 def _groups(event: str) -> dict[str, Any]:
-    kinds = [kind for kind in keys.BODY if event in JUDGED_EVENTS or kind not in ("prompt", "agent")]
+    kinds = [kind for kind in SETTINGS_KINDS.values() if event in JUDGED_EVENTS or not kind.asks_model]
     group = {
         "type": "object",
         "required": ["hooks"],
@@ -72,12 +73,12 @@ def _matcher_words(event: str) -> str:
     )
 
 
-def _hook(kind: str) -> dict[str, Any]:
-    own = {name: dict(key.schema) for name, key in keys.HOOK.items() if kind in key.kinds}
+def _hook(hook: type[Hook]) -> dict[str, Any]:
+    own = {name: dict(key.schema) for name, key in keys.HOOK.items() if hook.kind in key.kinds}
     return {
         "type": "object",
-        "required": ["type", keys.BODY[kind]],
-        "properties": {"type": {"const": kind}, **own},
+        "required": ["type", hook.body],
+        "properties": {"type": {"const": hook.kind}, **own},
     }
 
 

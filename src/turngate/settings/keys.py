@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from turngate.core.constants import EVENTS
-from turngate.core.dialect import KINDS
-from turngate.core.hooks import LONGEST, SECONDS, is_seconds
+from turngate.core.hooks import KINDS, LONGEST, SECONDS, is_seconds
 
 
 class Key(NamedTuple):
@@ -15,7 +14,7 @@ class Key(NamedTuple):
     good: Callable[[Any], bool]
     expected: str
     schema: Mapping[str, Any]
-    kinds: tuple[str, ...] = KINDS  # the kinds of hook that know it
+    kinds: tuple[str, ...] = tuple(KINDS)  # the kinds of hook that know it
     drops: bool = False  # a bad value drops the entry; otherwise the key alone is ignored
     read: Callable[[Any], Any] | None = None
 
@@ -112,9 +111,6 @@ _VARIABLES = {
     "propertyNames": {"pattern": "^[A-Za-z_][A-Za-z0-9_]*$"},
 }
 _OUTCOMES = ("ok", "error", "timeout")
-
-# What makes a hook of each kind what it is.
-BODY: Mapping[str, str] = {"command": "command", "prompt": "prompt", "agent": "prompt", "http": "url"}
 
 HOOK: Mapping[str, Key] = {
     "command": Key(

@@ -6,17 +6,11 @@ from typing import Any
 
 from turngate.core.constants import EVENTS, FOREIGN_EVENTS, JUDGED_EVENTS, voids_claude_file
 from turngate.core.dialect import Dialect
-from turngate.core.hooks import AgentHook, CommandHook, Hook, HttpHook, PromptHook
+from turngate.core.hooks import SETTINGS_KINDS, CommandHook, Hook
 from turngate.core.matcher import InvalidMatcher, read_matcher
 from turngate.core.settings import Layer, Problem, Rule, ScalarSettings, Severity
 from turngate.settings import keys
 
-_CLASSES: Mapping[str, type[CommandHook | PromptHook | AgentHook | HttpHook]] = {
-    "command": CommandHook,
-    "prompt": PromptHook,
-    "agent": AgentHook,
-    "http": HttpHook,
-}
 _GUARDS = ("PreToolUse", "PermissionRequest")
 
 
@@ -165,9 +159,10 @@ class _Reader:
         if _removes(entry):
             return CommandHook("", id=entry["id"], enabled=False)
         kind = entry.get("type")
-        if type(kind) is not str or kind not in _CLASSES:
+        if type(kind) is not str or kind not in SETTINGS_KINDS:
             self.bad_type(entry, kind, event, index)
             return None
+        hook = SETTINGS_KINDS[kind]
         good: dict[str, Any] = {}
         usable = True
         for name, value in entry.items():
@@ -176,17 +171,17 @@ class _Reader:
                 good[key.field] = value if key.read is None else key.read(value)
             elif name != "type":
                 usable &= self.bad_key(name, value, kind, event, index)
-        if usable and keys.BODY[kind] not in good:
-            body = keys.HOOK[keys.BODY[kind]]
+        if usable and hook.body not in good:
+            body = keys.HOOK[hook.body]
             self.problem(f"is missing, expected {body.expected}", event=event, index=index, field=body.field)
             usable = False
-        if _asks_a_model(entry) and event not in JUDGED_EVENTS:
+        if hook.asks_model and event not in JUDGED_EVENTS:
             only = f"{kind} hooks exist for {' and '.join(JUDGED_EVENTS)} only"
             self.problem(only, event=event, index=index, field="type", hint="use a command hook here")
             usable = False
         if good.get("timeout", 0) >= 1000:
             self.milliseconds(good["timeout"], event, index)
-        return _CLASSES[kind](**good) if usable else None
+        return hook(**good) if usable else None
 
     def milliseconds(self, seconds: float, event: str, index: str) -> None:
         said = f"{seconds:g} looks like milliseconds, but it is read as seconds"
@@ -194,9 +189,9 @@ class _Reader:
         self.problem(said, "warning", event=event, index=index, field="timeout", hint=hint)
 
     def bad_type(self, entry: Mapping[str, Any], kind: Any, event: str, index: str) -> None:
-        known = ", ".join(f'"{name}"' for name in _CLASSES)
+        known = ", ".join(f'"{name}"' for name in SETTINGS_KINDS)
         if "type" not in entry:
-            likely = next((k for k, body in keys.BODY.items() if body in entry), "command")
+            likely = next((hook.kind for hook in SETTINGS_KINDS.values() if hook.body in entry), "command")
             return self.problem(
                 f"is missing, expected one of {known}",
                 event=event,
@@ -217,7 +212,7 @@ class _Reader:
                 self.unknown_key(name, keys.HOOK, **at)
             return True
         if kind not in key.kinds:
-            self.problem(f"has no meaning on {_A[kind]} hook: ignored", "warning", **at)
+            self.problem(f"has no effect on {kind} hooks: ignored", "warning", **at)
             return True
         said = f"is {_shown(value)}, expected {key.expected}"
         if not key.drops:
@@ -340,10 +335,10 @@ def _removes(entry: dict[str, Any]) -> bool:
 
 
 def _asks_a_model(entry: Any) -> bool:
-    return isinstance(entry, dict) and entry.get("type") in ("prompt", "agent")
+    hook = SETTINGS_KINDS.get(str(entry.get("type"))) if isinstance(entry, dict) else None
+    return hook is not None and hook.asks_model
 
 
-_A = {"command": "a command", "prompt": "a prompt", "agent": "an agent", "http": "an http"}
 _GROUP_HINT = 'a group looks like {"hooks": [{"type": "command", "command": "…"}]}'
 
 
