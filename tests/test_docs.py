@@ -101,7 +101,14 @@ def test_the_readme_runs_its_example_and_prints_the_refusal(project: Path) -> No
     )
 
 
-@pytest.mark.parametrize("page", [*PAGES, ROOT / "CONTRIBUTING.md"], ids=lambda page: page.name)
+LINKING = [
+    *PAGES,
+    *sorted((ROOT / "docs" / "decisions").glob("*.md")),
+    *map(ROOT.joinpath, ("CONTRIBUTING.md", "CHANGELOG.md")),
+]
+
+
+@pytest.mark.parametrize("page", LINKING, ids=lambda page: page.name)
 def test_every_link_leads_somewhere(page: Path) -> None:
     targets = re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text())
     assert [target for target in targets if not (page.parent / target).exists()] == []
