@@ -22,7 +22,6 @@ from turngate.core.text import describe_exception, oversized_texts, shortened
 from turngate.core.verdict import HookRun, Stop, Verdict, conclude, stops_sequence
 from turngate.ports import RunContext, World
 from turngate.runners import run_hook
-from turngate.shells.process_slots import process_slot
 
 
 async def ask_hooks(event: Event, settings: Settings, world: World) -> Verdict:
@@ -71,9 +70,9 @@ def _ranked(ended: tuple[tuple[HookRun, float], ...]) -> tuple[HookRun, ...]:
 async def _attempt(
     rule: Rule, event: Event, settings: Settings, world: World, deadline: float | None
 ) -> tuple[HookRun, float]:
-    """One run, as soon as there is room for its process; the wait is not on its own time."""
+    """Run one hook, a command as soon as the shell has a slot for it; the wait does not count against its timeout."""
     if isinstance(rule.hook, CommandHook) and not rule.hook.detached:
-        async with process_slot():
+        async with world.shell.slot():
             return await _run(rule, event, settings, world, deadline)
     return await _run(rule, event, settings, world, deadline)
 
@@ -156,7 +155,7 @@ def _detach(rule: Rule, event: Event, settings: Settings, world: World, limit: f
     async def run() -> None:
         live = RunContext()
         try:
-            async with process_slot(background=True) if is_command else nullcontext():
+            async with world.shell.slot(background=True) if is_command else nullcontext():
                 report = await _report(rule, event, settings, world, limit, live)
         except asyncio.CancelledError:
             report = Skipped("it did not end in time and was ended")

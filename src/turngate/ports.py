@@ -3,6 +3,7 @@
 import asyncio
 import os
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AbstractAsyncContextManager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -81,12 +82,22 @@ class RunContext:
 
 
 class Shell(Protocol):
-    """Where commands run: this machine, or another one."""
+    """Where commands run: this machine, or another one.
+
+    A class needs both methods to be a Shell. Without a limit of its own, `slot` returns `contextlib.nullcontext()`.
+    """
 
     async def run(
         self, hook: CommandHook, *, cwd: str, env: Mapping[str, str], stdin: bytes, live: RunContext
     ) -> Exited:
-        """Runs one command to its end. Cancelled, it leaves no process behind."""
+        """Run one command to its end. When cancelled, leave no process behind."""
+        ...
+
+    def slot(self, *, background: bool = False) -> AbstractAsyncContextManager[None]:
+        """Return a context manager that waits until one more command may run, and holds its slot.
+
+        `background` is for hooks that the stop does not wait for: they must not delay those it waits for.
+        """
         ...
 
 

@@ -22,9 +22,9 @@ from turngate.core.hooks import CallbackHook, CommandHook
 from turngate.core.reports import RunFailed, TimedOut
 from turngate.core.verdict import outcome
 from turngate.engine import ask_hooks
-from turngate.shells import process_slots as room
 from turngate.shells import process_tree as tree
 from turngate.shells.local import LocalShell
+from turngate.shells.process_slots import FDS_PER_PROCESS, RESERVED_FDS
 from turngate.stop_hooks import StopHooksResult, run_stop_hooks
 
 
@@ -40,7 +40,7 @@ def descriptors(most: int) -> Iterator[None]:
 
 def test_more_hooks_than_descriptors_wait_for_each_other_and_not_on_their_own_time(project: Path) -> None:
     hooks = [CommandHook(f"sleep 0.3; : {number}", timeout=2.0) for number in range(150)]
-    with descriptors(room.OTHERS + 20 * room.EACH):
+    with descriptors(RESERVED_FDS + 20 * FDS_PER_PROCESS):
         verdict = asyncio.run(ask(project, *hooks))
     assert [outcome(run) for run in verdict.runs] == ["allow"] * 150
     assert max(run.seconds for run in verdict.runs) < 2.0
@@ -55,7 +55,7 @@ def test_hooks_in_the_background_take_no_room_from_those_that_are_waited_for(pro
         await here.close()
         return [outcome(run) for run in verdict.runs]
 
-    with descriptors(room.OTHERS + 20 * room.EACH):
+    with descriptors(RESERVED_FDS + 20 * FDS_PER_PROCESS):
         assert asyncio.run(asyncio.wait_for(stop(), 10)) == ["allow"] * 41
 
 

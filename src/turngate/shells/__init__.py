@@ -1,1 +1,1 @@
-"""Runs commands: here, and one day on other machines."""
+"""Where commands run: implementations of the Shell port."""

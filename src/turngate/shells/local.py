@@ -1,4 +1,4 @@
-"""Runs commands on this machine."""
+"""LocalShell: run commands on this machine."""
 
 import contextlib
 import errno
@@ -10,19 +10,25 @@ from turngate.core.hooks import CommandHook
 from turngate.core.reports import Exited
 from turngate.ports import RunContext
 from turngate.shells.process import NotStarted, run_process
+from turngate.shells.process_slots import process_slot
 
 _PROJECT_VARIABLES = re.compile(r"\$\{(?:CLAUDE|MUX|TURNGATE)_PROJECT_DIR\}")
 
-# A program with a path and plain words: nothing in it means anything to a shell. `~`, globs, quotes,
-# variables and `VAR=x` before the program are syntax.
-_PLAIN = re.compile(r" *[\w.@%+:,-]*/[\w./@%+:,-]*(?: +[\w./@%+:,=-]+)* *", re.ASCII)
+# A program with a path and plain words, which a shell would pass on unchanged. `~`, globs, quotes,
+# variables and `VAR=x` before the program are shell syntax.
+_PLAIN_COMMAND = re.compile(r" *[\w.@%+:,-]*/[\w./@%+:,-]*(?: +[\w./@%+:,=-]+)* *", re.ASCII)
 
-# It forks and returns at once where it leads its group, as a directly started program does and a shell's child does not.
-_LEADERS = re.compile(r"(?:^|[ /])setsid(?: |$)")
+# setsid forks and returns at once when it leads its process group, as a directly started program does.
+# Started by a shell, it waits.
+_SETSID = re.compile(r"(?:^|[ /])setsid(?: |$)")
 
 
 class LocalShell:
-    """Commands run as children of this process, each in its own session."""
+    """Run each command as a child process in a session of its own."""
+
+    def slot(self, *, background: bool = False) -> contextlib.AbstractAsyncContextManager[None]:
+        """Wait for a slot of this process; all LocalShells share them, as they share its file descriptors."""
+        return process_slot(background=background)
 
     async def run(
         self, hook: CommandHook, *, cwd: str, env: Mapping[str, str], stdin: bytes, live: RunContext
@@ -37,18 +43,20 @@ class LocalShell:
             except NotStarted as error:
                 if error.errno != errno.ENOEXEC:
                     raise
-                return await start(
-                    shutil.which("bash") or "/bin/sh", *argv
-                )  # a script without a shebang line
-        if hook.shell is None and _PLAIN.fullmatch(hook.command) and not _LEADERS.search(hook.command):
-            # If it can not be started, the shell says why with its own exit code (126, 127), and runs
+                return await start(shutil.which("bash") or "/bin/sh", *argv)  # a script without a shebang
+        if hook.shell is None and _is_plain(hook.command):
+            # On failure the shell below gives the reason with its own exit code (126, 127), and runs
             # a script that has no shebang line.
             with contextlib.suppress(NotStarted):
                 return await start(*hook.command.split())
         return await start(hook.shell or "/bin/sh", "-c", "--", hook.command)
 
 
+def _is_plain(command: str) -> bool:
+    return bool(_PLAIN_COMMAND.fullmatch(command)) and not _SETSID.search(command)
+
+
 def _with_project(words: tuple[str, ...], env: Mapping[str, str]) -> tuple[str, ...]:
-    """Without a shell nobody expands variables; Claude Code replaces the project's folder alone."""
+    """Expand the project folder, the only variable that Claude Code expands in `args`."""
     project = env["TURNGATE_PROJECT_DIR"]
     return tuple(_PROJECT_VARIABLES.sub(lambda _: project, word) for word in words)

@@ -1,36 +1,37 @@
-"""How many commands may run at once: each holds descriptors of ours while it runs, and those are few."""
+"""Limit how many commands run at once, because each one holds file descriptors of this process."""
 
 import asyncio
 import resource
 from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
-EACH = 5  # descriptors of ours: three pipes, a pidfd, and a share of what a start needs
-OTHERS = 128  # descriptors for everybody else in this process
-LEAST = 4
-MOST = 4096
+FDS_PER_PROCESS = 5  # three pipes, a pidfd, and a share of what starting a process needs
+RESERVED_FDS = 128  # for everything else in this process
+MIN_SLOTS = 4
+MAX_SLOTS = 4096
 
 
-class _Room(NamedTuple):
-    waited_for: asyncio.Semaphore
-    background: asyncio.Semaphore  # apart: hooks that nobody waits for hold up none that somebody does
+class _Slots(NamedTuple):
+    foreground: asyncio.Semaphore
+    background: asyncio.Semaphore  # a separate pool, so background hooks never delay foreground hooks
 
 
-_rooms: WeakKeyDictionary[asyncio.AbstractEventLoop, _Room] = WeakKeyDictionary()
+_slots: WeakKeyDictionary[asyncio.AbstractEventLoop, _Slots] = WeakKeyDictionary()
 
 
 def process_slot(*, background: bool = False) -> asyncio.Semaphore:
-    """Entered while a command runs; whoever comes when there is no room waits for it, in order."""
+    """Return the semaphore to hold while a command runs; waiters get a slot in order of arrival."""
     loop = asyncio.get_running_loop()
-    room = _rooms.get(loop)
-    if room is None:
-        most = _most()
-        room = _rooms[loop] = _Room(asyncio.Semaphore(most - most // 4), asyncio.Semaphore(max(1, most // 4)))
-    return room.background if background else room.waited_for
+    slots = _slots.get(loop)
+    if slots is None:
+        total = _slot_count()
+        foreground, spare = asyncio.Semaphore(total - total // 4), asyncio.Semaphore(max(1, total // 4))
+        slots = _slots[loop] = _Slots(foreground, spare)
+    return slots.background if background else slots.foreground
 
 
-def _most() -> int:
+def _slot_count() -> int:
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft == resource.RLIM_INFINITY:
-        return MOST
-    return max(LEAST, min(MOST, (soft - OTHERS) // EACH))
+        return MAX_SLOTS
+    return max(MIN_SLOTS, min(MAX_SLOTS, (soft - RESERVED_FDS) // FDS_PER_PROCESS))

@@ -1,0 +1,71 @@
+"""The Shell port: the engine runs commands, and takes slots for them, only through the shell it is given."""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+
+from tests.support.builders import settings, stop_event
+from turngate.core.hooks import CallbackHook, CommandHook
+from turngate.core.reports import Exited
+from turngate.core.verdict import outcome
+from turngate.engine import ask_hooks
+from turngate.ports import RunContext, Shell, World
+from turngate.shells.local import LocalShell
+
+
+class OneAtATime:
+    """A shell on a machine that is not this one: it starts no process, and has one slot of each sort."""
+
+    def __init__(self) -> None:
+        self.steps: list[str] = []
+        self._free = {False: asyncio.Semaphore(1), True: asyncio.Semaphore(1)}
+
+    @asynccontextmanager
+    async def slot(self, *, background: bool = False) -> AsyncIterator[None]:
+        async with self._free[background]:
+            yield
+
+    async def run(
+        self, hook: CommandHook, *, cwd: str, env: Mapping[str, str], stdin: bytes, live: RunContext
+    ) -> Exited:
+        del cwd, env, stdin, live
+        self.steps.append(f"{hook.command} starts")
+        await asyncio.sleep(0.01)
+        self.steps.append(f"{hook.command} ends")
+        return Exited(2, stderr="no") if hook.command == "blocks" else Exited(0)
+
+
+def test_the_engine_takes_slots_only_from_the_shell() -> None:
+    async def stop() -> tuple[list[str], list[str]]:
+        shell = OneAtATime()
+        hooks = (CommandHook("passes"), CommandHook("blocks"), CallbackHook(lambda _: None))
+        verdict = await ask_hooks(stop_event(), settings(*hooks), World(shell, "/p"))
+        return [outcome(run) for run in verdict.runs], shell.steps
+
+    assert asyncio.run(stop()) == (
+        ["allow", "block", "allow"],
+        ["passes starts", "passes ends", "blocks starts", "blocks ends"],
+    )
+
+
+def test_a_hook_in_the_background_takes_a_background_slot() -> None:
+    async def stop() -> list[str]:
+        shell = OneAtATime()
+        world = World(shell, "/p")
+        async with shell.slot():  # the foreground is full
+            await ask_hooks(stop_event(), settings(CommandHook("late", detached=True)), world)
+            await world.close(grace=60)
+        return shell.steps
+
+    assert asyncio.run(stop()) == ["late starts", "late ends"]
+
+
+def test_local_shells_share_the_slots_of_their_process() -> None:
+    async def same() -> list[bool]:
+        one, other = LocalShell(), LocalShell()
+        return [one.slot(background=late) is other.slot(background=late) for late in (False, True)]
+
+    assert asyncio.run(same()) == [True, True]
+
+
+SHELLS: tuple[type[Shell], ...] = (LocalShell, OneAtATime)  # for the type checker: both are Shells
