@@ -1,1 +1,1 @@
-"""Ratios against a floor that is measured in the same run; not part of the tests."""
+"""Ratios against a floor that is measured in the same run. Not part of the tests."""

@@ -1,4 +1,4 @@
-"""Hooks through the engine, against processes and awaits that do the same and nothing else."""
+"""Hooks run by the engine, compared with bare processes and awaits that do the same work."""
 
 import asyncio
 import os
@@ -17,7 +17,7 @@ EVENT = StopEvent(session_id="bench", transcript_path="/t", cwd="/tmp", last_ass
 
 
 def direct_command(loop: asyncio.AbstractEventLoop) -> Row:
-    ours, floor = _against(loop, CommandHook(PROGRAM), _spawn_and_wait, rounds=400)
+    ours, floor = _compare(loop, CommandHook(PROGRAM), _spawn_and_wait, rounds=400)
     return Row("a direct command hook / raw posix_spawn with pipes, 1 KB in and out", ours, floor, most=1.5)
 
 
@@ -27,15 +27,15 @@ def shell_command(loop: asyncio.AbstractEventLoop) -> Row:
     def run() -> None:
         subprocess.run(["/bin/sh", "-c", command], input=DATA, capture_output=True, check=True)
 
-    ours, floor = _against(loop, CommandHook(command), run, rounds=400)
+    ours, floor = _compare(loop, CommandHook(command), run, rounds=400)
     return Row("a shell command hook / subprocess.run of /bin/sh -c", ours, floor, most=1.15)
 
 
-def hundred_in_parallel(loop: asyncio.AbstractEventLoop) -> Row:
-    # Other arguments make other hooks: the same command would run only once.
-    asked = _settings(*(CommandHook(PROGRAM, args=("-u",) * n) for n in range(100)))
+def parallel_hooks(loop: asyncio.AbstractEventLoop) -> Row:
+    # Different arguments make different hooks; identical commands would be deduplicated.
+    configured = _settings(*(CommandHook(PROGRAM, args=("-u",) * n) for n in range(100)))
     ours, floor = interleaved(
-        lambda: loop.run_until_complete(_ask(asked)), lambda: _spawn_many(100), rounds=15
+        lambda: loop.run_until_complete(_ask(configured)), lambda: _spawn_many(100), rounds=15
     )
     what = "100 hooks in parallel, per second / posix_spawn with pipes, 64 at once"
     return Row(what, 100 / ours, 100 / floor, least=0.6, unit="/s")
@@ -45,8 +45,8 @@ def async_callback(loop: asyncio.AbstractEventLoop) -> Row:
     async def callback(_: StopEvent) -> None:
         return None
 
-    asked = _settings(CallbackHook(callback))
-    ours, floor = _in_loop(loop, lambda: _ask(asked), lambda: callback(EVENT))
+    configured = _settings(CallbackHook(callback))
+    ours, floor = _compare_awaits(loop, lambda: _ask(configured), lambda: callback(EVENT))
     most, which = (150, "3.12+") if sys.version_info >= (3, 12) else (300, "3.11")
     what = f"an async callback through ask_hooks / a plain await (on 3.11 ≤ 300, on 3.12+ ≤ 150; this is {which})"
     return Row(what, ours, floor, most=most)
@@ -56,22 +56,22 @@ def no_hook(loop: asyncio.AbstractEventLoop) -> Row:
     async def callback(_: StopEvent) -> None:
         return None
 
-    asked = _settings()
-    ours, floor = _in_loop(loop, lambda: _ask(asked), lambda: callback(EVENT))
+    configured = _settings()
+    ours, floor = _compare_awaits(loop, lambda: _ask(configured), lambda: callback(EVENT))
     return Row("ask_hooks with no hook configured / a plain await", ours, floor, most=60)
 
 
-def _against(
+def _compare(
     loop: asyncio.AbstractEventLoop, hook: CommandHook, floor: Callable[[], None], *, rounds: int
 ) -> tuple[float, float]:
-    """Asked from inside a running loop, as a session does; in turns with a floor that blocks it."""
-    asked = _settings(hook)
+    """Measure inside a running loop, as a session does, in turns with a floor that blocks it."""
+    configured = _settings(hook)
 
     async def turns() -> tuple[float, float]:
         times: tuple[list[float], list[float]] = ([], [])
         for _ in range(rounds):
             started = time.perf_counter()
-            await _ask(asked)
+            await _ask(configured)
             between = time.perf_counter()
             floor()
             times[0].append(between - started)
@@ -92,8 +92,8 @@ def _ask(settings: Settings) -> Coroutine[Any, Any, object]:
     return ask_hooks(EVENT, settings, WORLD)
 
 
-def _in_loop(loop: asyncio.AbstractEventLoop, ours: Any, floor: Any) -> tuple[float, float]:
-    """Both awaited inside a running loop, many times: the loop's own start is not what we measure."""
+def _compare_awaits(loop: asyncio.AbstractEventLoop, ours: Any, floor: Any) -> tuple[float, float]:
+    """Await both inside a running loop, many times, so that the start of the loop is not measured."""
 
     async def times(make: Any, count: int) -> float:
         started = time.perf_counter()
@@ -148,5 +148,5 @@ def _spawn_many(count: int) -> None:
             _finish(*living.pop(0))
         pid, out_r, err_r, _ = _spawn()
         living.append((pid, out_r, err_r))
-    for child in living:
-        _finish(*child)
+    for process in living:
+        _finish(*process)

@@ -1,4 +1,4 @@
-"""Measures a thing and its floor in turns, so that a noisy machine disturbs both alike."""
+"""Measures code and its floor in turns, so that a noisy machine disturbs both alike."""
 
 import statistics
 import time
@@ -13,9 +13,9 @@ class Row:
     what: str
     ours: float  # seconds, the median
     floor: float
-    most: float | None = None  # the ratio's upper bound
-    least: float | None = None  # or its lower one
-    unit: str = ""  # given: the figures are no seconds
+    most: float | None = None  # upper bound of the ratio
+    least: float | None = None  # or its lower bound
+    unit: str = ""  # empty: seconds
 
     @property
     def ratio(self) -> float:
@@ -27,31 +27,32 @@ class Row:
 
 
 def interleaved(ours: Timed, floor: Timed, *, rounds: int, inner: int = 1) -> tuple[float, float]:
-    """Medians of both, in seconds per call."""
+    """Return the medians of both, in seconds per call."""
     times: tuple[list[float], list[float]] = ([], [])
     for work in (ours, floor):
-        work()  # warm
+        work()  # warm up
     for number in range(rounds):
         pairs = list(zip(times, (ours, floor), strict=True))
-        for kept, work in pairs if number % 2 else reversed(pairs):
+        for durations, work in pairs if number % 2 else reversed(pairs):
             started = time.perf_counter()
             for _ in range(inner):
                 work()
-            kept.append((time.perf_counter() - started) / inner)
+            durations.append((time.perf_counter() - started) / inner)
     return statistics.median(times[0]), statistics.median(times[1])
 
 
 def show(rows: list[Row]) -> None:
     for row in rows:
         bound = f"≤ {row.most:g}" if row.most is not None else f"≥ {row.least:g}"
-        word = "ok  " if row.holds else "MISS"
-        shown = [
-            f"{figure:.0f}{row.unit}" if row.unit else _human(figure) for figure in (row.ours, row.floor)
+        status = "ok  " if row.holds else "MISS"
+        values = [
+            f"{figure:.0f}{row.unit}" if row.unit else _format_seconds(figure)
+            for figure in (row.ours, row.floor)
         ]
-        print(f"{word}  {row.ratio:8.2f}  {bound:<7} {' / '.join(shown):<22} {row.what}", flush=True)
+        print(f"{status}  {row.ratio:8.2f}  {bound:<7} {' / '.join(values):<22} {row.what}", flush=True)
 
 
-def _human(seconds: float) -> str:
+def _format_seconds(seconds: float) -> str:
     for unit, size in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
         if seconds >= size:
             return f"{seconds / size:.3g} {unit}"

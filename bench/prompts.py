@@ -1,4 +1,4 @@
-"""What prompt hooks cost: the tokens that an evaluator reads, and the time that a digest takes."""
+"""The cost of prompt hooks: the tokens that a judge reads, and the time of a digest."""
 
 import asyncio
 import json
@@ -17,19 +17,19 @@ from turngate.ports import World
 from turngate.shells.local import LocalShell
 from turngate.transcript.digest import digest
 
-STEPS = 60  # of a session as people have them: a look, a change, a test run
+STEPS = 60  # of a typical session: read, edit, test
 OUTPUT = "".join(f"tests/test_{n}.py::test_case_{n} PASSED [{n}%]\n" for n in range(60))
 
 
-def input_in_tokens() -> Row:
+def judge_input() -> Row:
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "chat.jsonl")
         _write(path, steps=STEPS)
         ours, floor = (_tokens(path, transcript) for transcript in ("digest", "full"))
-    return Row("an evaluator's input in tokens, digest / full", ours, floor, most=0.1, unit=" tokens")
+    return Row("a judge's input in tokens, digest / full", ours, floor, most=0.1, unit=" tokens")
 
 
-def digest_of_200_megabytes() -> Row:
+def digest_time() -> Row:
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "chat.jsonl")
         _write(path, size=200_000_000)
@@ -38,12 +38,12 @@ def digest_of_200_megabytes() -> Row:
 
 
 def _tokens(path: str, transcript: Literal["digest", "full"]) -> float:
-    """Of everything that is sent; a token is about four characters."""
+    """Return the size of everything that is sent; a token is about four characters."""
     model = ScriptedModel({"judge": ['{"ok": true}']})
-    asked = Settings(rules=(Rule("Stop", PromptHook("Did the tests pass?", transcript=transcript)),))
+    settings = Settings(rules=(Rule("Stop", PromptHook("Did the tests pass?", transcript=transcript)),))
     event = StopEvent(session_id="bench", transcript_path=path, cwd="/tmp", last_assistant_message="Done.")
     world = World(LocalShell(), "/tmp", judge=lambda _: model)
-    asyncio.run(ask_hooks(event, asked, world))
+    asyncio.run(ask_hooks(event, settings, world))
     return sum(map(_characters, model.requests)) / 4
 
 
@@ -80,7 +80,9 @@ def _write(path: str, *, steps: int = 0, size: int = 0) -> None:
                 (f"e{step}", "ok"),
                 (f"b{step}", OUTPUT),
             ]
-            blocks = [{"type": "tool_result", "tool_use_id": call, "content": said} for call, said in results]
+            blocks = [
+                {"type": "tool_result", "tool_use_id": call, "content": content} for call, content in results
+            ]
             file.write(_line("user", blocks))
         file.write(_line("assistant", [{"type": "text", "text": "It is faster, and the tests are green."}]))
 

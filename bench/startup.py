@@ -1,4 +1,4 @@
-"""Whole processes, and the reading of settings."""
+"""Start of the whole process, and loading of settings."""
 
 import json
 import os
@@ -31,7 +31,7 @@ def fire_without_hooks() -> Row:
     return Row("turngate fire with no hook, whole process / python -I -S -c pass", a, b, most=5)
 
 
-def thousand_hooks() -> Row:
+def load_many_hooks() -> Row:
     hooks = [{"type": "command", "command": f"make check-{n}", "timeout": 30} for n in range(1000)]
     data = json.dumps({"hooks": {"Stop": [{"hooks": hooks}]}}, indent=2).encode()
     with tempfile.TemporaryDirectory() as folder:

@@ -17,7 +17,7 @@ sys.dont_write_bytecode = False
 def pytest_configure() -> None:
     """Tests start our command hundreds of times: what it loads is compiled before, and not each time."""
     if "PYTEST_XDIST_WORKER" not in os.environ:
-        for folder in (Path(turngate.__file__).parent, Path(__file__).parents[1] / "bench"):
+        for folder in (Path(turngate.__file__).parent, Path(__file__).parents[1] / "tests" / "support"):
             compileall.compile_dir(folder, quiet=2)
 
 

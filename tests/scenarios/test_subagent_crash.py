@@ -1,4 +1,4 @@
-"""Whoever runs children dies, at every named step and at random moments; the same code as `make chaos`, in short."""
+"""Workers that run subagents are killed, at every named step and at random moments, as in `make chaos`."""
 
 import ast
 import asyncio
@@ -13,48 +13,46 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from bench.chaos import PARENT, STEPS, Figures, Place, Shared, hear, made, runs_of, ways_to_die, work
-from bench.crashes import CRASHED_AT, SCENES, Found
 
+from tests.support.crash.parents import ParentSpec
+from tests.support.crash.scenes import SCENE_STEPS, SCENES, SceneResult
+from tests.support.crash.steps import PARENT_STEPS, STEPS, kill_sequences
+from tests.support.crash.totals import Totals
+from tests.support.crash.two_processes import Takeover
+from tests.support.crash.workers import resume_parent, run_subagents
 from tests.support.paths import ROOT
 from tests.support.sessions import records
 from tests.support.subagents import Parent, parent, sent_back, task
+from tests.support.timeouts import HANG_TIMEOUT_S
 from turngate.core.subagent_run import SubagentRun
 from turngate.subagents.limits import SubagentLimits
 from turngate.subagents.registry import Registry
 from turngate.subagents.stop_check import announcement
 
-PATIENCE = 120  # seconds, only against hanging
+CRASH = [sys.executable, "-m", "tests.support.crash"]
+TIMEOUT_S = 4 * HANG_TIMEOUT_S  # an experiment has several workers, each with a limit of its own
 
 
-def chaos(*options: str) -> Any:
-    return said_by("bench.chaos", "--json", *options)
-
-
-def said_by(module: str, *options: str) -> Any:
+def experiment(*arguments: str) -> Any:
+    """Run one experiment of `tests.support.crash` and return its JSON."""
     done = subprocess.run(
-        [sys.executable, "-m", module, *options],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE,
-        check=False,
+        [*CRASH, *arguments], cwd=ROOT, capture_output=True, text=True, timeout=TIMEOUT_S, check=False
     )
     assert done.stderr == ""
     return json.loads(done.stdout)
 
 
-def all_went_well(found: dict[str, Any], runs: int) -> Figures:
-    """Everything that must be so, and nothing of what depends on the moment."""
-    figures = Figures(**found)
-    assert figures == Figures(
+def assert_announced_once(result: dict[str, Any], runs: int) -> Totals:
+    """Compare everything but what depends on the moment of a kill."""
+    totals = Totals(**result)
+    assert totals == Totals(
         runs=runs,
         announced_once=runs,
-        kills=figures.kills,
-        recoveries=figures.recoveries,
-        seconds=figures.seconds,
+        kills=totals.kills,
+        recoveries=totals.recoveries,
+        seconds=totals.seconds,
     )
-    return figures
+    return totals
 
 
 # At every step
@@ -63,21 +61,21 @@ def all_went_well(found: dict[str, Any], runs: int) -> Figures:
 @pytest.mark.req("X-22", "X-25", "X-26", "S4-29")
 @pytest.mark.parametrize("step", STEPS)
 def test_a_worker_that_is_killed_at_a_step_loses_nothing_and_doubles_nothing(step: str) -> None:
-    ways = ways_to_die(step)
-    figures = all_went_well(chaos("--at", step), runs=5 * len(ways))
-    assert figures.kills == sum(map(len, ways))
+    sequences = kill_sequences(step)
+    totals = assert_announced_once(experiment("steps", step), runs=5 * len(sequences))
+    assert totals.kills == sum(map(len, sequences))
 
 
 @pytest.mark.req("X-22", "C-19")
 @pytest.mark.parametrize("step", ["judging", "judged", "marked", "sent", "replaced"])
 def test_the_same_holds_where_a_command_sends_the_children_back(step: str) -> None:
-    ways = ways_to_die(step)
-    figures = all_went_well(chaos("--at", step, "--command"), runs=5 * len(ways))
-    assert figures.kills == sum(map(len, ways))
+    sequences = kill_sequences(step)
+    totals = assert_announced_once(experiment("steps", step, "--command-gate"), runs=5 * len(sequences))
+    assert totals.kills == sum(map(len, sequences))
 
 
 def named_steps(path: Path) -> set[str]:
-    """What the code itself calls its steps: the first argument of every `trace` and `_transition`."""
+    """Return the first argument of every call of `trace` and `_transition` in the source."""
     calls = [
         node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call) and node.args
     ]
@@ -93,29 +91,29 @@ def named_steps(path: Path) -> set[str]:
 def test_somebody_is_killed_at_every_step_that_the_code_names() -> None:
     folder = ROOT / "src" / "turngate" / "subagents"
     named = set[str]().union(*map(named_steps, folder.glob("*.py")))
-    assert named == {*STEPS, "buried", "given up"} - {*PARENT}
-    assert named - {*STEPS} <= CRASHED_AT
+    assert named == {*STEPS, "buried", "given up"} - {*PARENT_STEPS}
+    assert named - {*STEPS} <= SCENE_STEPS
 
 
 def test_children_that_are_sent_back_come_to_every_step_but_those_of_trouble(tmp_path: Path) -> None:
     seen: set[str] = set()
-    place = made(Place(str(tmp_path), "parent", 3))
-    asyncio.run(work(place, lambda name, _: seen.add(name), SubagentLimits(at_once=1)))
-    assert seen == set(STEPS) - {"recovered", "unmarked", *PARENT}
+    spec = ParentSpec(str(tmp_path), "parent", 3).create()
+    asyncio.run(run_subagents(spec, lambda name, _: seen.add(name), SubagentLimits(at_once=1)))
+    assert seen == set(STEPS) - {"recovered", "unmarked", *PARENT_STEPS}
 
 
-# Off the usual way
+# Away from the main path
 
 DIED, FINE = -signal.SIGKILL, 0
-OK = Found(
+OK = SceneResult(
     exits=[DIED, FINE, FINE],
     runs=[["done", "ok", "complete"]],
     announced=[1],
     stops=[["ok"]],
     ends=[["ok"]],
     keys=[1],
-    shown=[1],
-    lost=[0],
+    answers=[1],
+    losses=[0],
     waiting=0,
 )
 KILLED = replace(
@@ -125,12 +123,12 @@ KILLED = replace(
     stops=[["killed"]],
     ends=[["killed"]],
     keys=[0],
-    shown=[0],
+    answers=[0],
 )
 
 
-def both(one: Found, two: Found) -> Found:
-    """Two children of one parent."""
+def both(one: SceneResult, two: SceneResult) -> SceneResult:
+    """Return the result of two subagents of one parent."""
     lists: dict[str, Any] = {
         name: [*value, *getattr(two, name)]
         for name, value in vars(one).items()
@@ -139,39 +137,39 @@ def both(one: Found, two: Found) -> Found:
     return replace(one, **lists)
 
 
-def at_each_step(scene: str, found: Found) -> dict[str, Any]:
-    return dict.fromkeys(SCENES[scene], asdict(found))
+def at_each_step(scene: str, result: SceneResult) -> dict[str, Any]:
+    return dict.fromkeys(SCENES[scene], asdict(result))
 
 
 @pytest.mark.req("X-21", "X-25")
 def test_a_kill_is_told_and_never_announced_wherever_the_one_dies_who_killed() -> None:
-    assert said_by("bench.crashes", "killed") == at_each_step("killed", KILLED)
+    assert experiment("scene", "killed") == at_each_step("killed", KILLED)
 
 
 @pytest.mark.req("X-21", "X-25")
 def test_a_child_that_is_killed_in_line_ends_without_having_stopped_wherever_the_killer_dies() -> None:
     in_line = both(OK, replace(KILLED, stops=[[]]))
-    assert said_by("bench.crashes", "killed in line") == at_each_step("killed in line", in_line)
+    assert experiment("scene", "killed in queue") == at_each_step("killed in queue", in_line)
 
 
 @pytest.mark.req("X-25")
 def test_a_child_that_is_buried_by_one_who_dies_is_reported_as_lost_once() -> None:
     lost = replace(
-        OK, runs=[["done", "error", "lost"]], stops=[["error"]], ends=[["error"]], shown=[0], lost=[1]
+        OK, runs=[["done", "error", "lost"]], stops=[["error"]], ends=[["error"]], answers=[0], losses=[1]
     )
-    assert said_by("bench.crashes", "buried") == at_each_step("buried", lost)
+    assert experiment("scene", "buried") == at_each_step("buried", lost)
 
 
 @pytest.mark.req("X-26")
 def test_a_result_that_nobody_could_be_told_is_given_up_wherever_the_one_dies_who_tried() -> None:
-    given_up = replace(OK, runs=[["given_up", "ok", "complete"]], announced=[0], keys=[0], shown=[0])
-    assert said_by("bench.crashes", "given up") == at_each_step("given up", given_up)
+    given_up = replace(OK, runs=[["given_up", "ok", "complete"]], announced=[0], keys=[0], answers=[0])
+    assert experiment("scene", "given up") == at_each_step("given up", given_up)
 
 
 @pytest.mark.req("X-22", "X-25", "X-26")
 def test_a_result_that_its_parent_waited_for_reaches_the_conversation_once_wherever_the_parent_dies() -> None:
     waited_for = replace(both(OK, OK), exits=[DIED, FINE, FINE, FINE])
-    assert said_by("bench.crashes", "waited for") == at_each_step("waited for", waited_for)
+    assert experiment("scene", "foreground") == at_each_step("foreground", waited_for)
 
 
 # At random moments
@@ -179,8 +177,8 @@ def test_a_result_that_its_parent_waited_for_reaches_the_conversation_once_where
 
 @pytest.mark.req("X-21", "X-22", "X-25", "X-26")
 def test_whenever_workers_are_killed_every_child_is_announced_once() -> None:
-    figures = all_went_well(chaos("--runs", "150", "--batch", "100"), runs=150)
-    assert figures.kills > 0
+    totals = assert_announced_once(experiment("random", "150"), runs=150)
+    assert totals.kills > 0
 
 
 # Two processes
@@ -188,54 +186,41 @@ def test_whenever_workers_are_killed_every_child_is_announced_once() -> None:
 
 @pytest.mark.req("X-24", "X-25")
 def test_two_processes_share_a_register_and_one_finishes_what_the_other_leaves() -> None:
-    shared, found = chaos("--share", "--runs", "5")
-    all_went_well(found, runs=10)
-    assert shared == asdict(Shared(by_both=0, taken_over=shared["taken_over"], seconds=shared["seconds"]))
-    assert shared["taken_over"] > 0
-    assert shared["seconds"] < PATIENCE
+    takeover, totals = experiment("takeover", "5")
+    assert_announced_once(totals, runs=10)
+    assert takeover == asdict(
+        Takeover(by_both=0, taken_over=takeover["taken_over"], seconds=takeover["seconds"])
+    )
+    assert takeover["taken_over"] > 0
 
 
 # Lost too often
 
-WORKER = """
-import asyncio, sys
-from bench.chaos import Place, logging, work
-from turngate.subagents.limits import SubagentLimits
-place = Place(sys.argv[1], "parent", 1)
-asyncio.run(work(place, logging(place, (sys.argv[2], 1)), SubagentLimits()))
-"""
 
-
-def dies(folder: Path, step: str) -> None:
-    command = [sys.executable, "-c", WORKER, str(folder), step]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, timeout=PATIENCE, check=False)
+def die_at(folder: Path, step: str) -> None:
+    """Let a worker with the default limits work until the step, and be killed there."""
+    command = [*CRASH, "die", str(folder), step]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, timeout=TIMEOUT_S, check=False)
     assert (done.returncode, done.stderr) == (-signal.SIGKILL, b"")
 
 
-def lasts(place: Place) -> list[SubagentRun]:
-    registry = Registry(place.state)
-    runs = runs_of(registry, place)
-    registry.close()
-    return runs
-
-
-def reports(place: Place) -> list[str]:
-    """What the parent has heard of its children."""
-    kept = records(os.path.join(place.state, "sessions", place.session, "chat.jsonl"))
-    return [record["message"]["content"] for record in kept if "key" in record]
+def reports(spec: ParentSpec) -> list[str]:
+    """Return the reports of subagents in the parent's transcript."""
+    transcript = records(os.path.join(spec.state, "sessions", spec.session, "chat.jsonl"))
+    return [record["message"]["content"] for record in transcript if "key" in record]
 
 
 @pytest.mark.req("X-25")
 def test_a_run_whose_owners_die_in_quick_succession_is_given_up_and_its_parent_is_told_once(
     tmp_path: Path,
 ) -> None:
-    place = made(Place(str(tmp_path), "parent", 1))
+    spec = ParentSpec(str(tmp_path), "parent", 1).create()
     for _ in range(3):
-        dies(tmp_path, "worked")
+        die_at(tmp_path, "worked")
     for _ in range(2):  # the second time there is nothing left to do
-        asyncio.run(work(place, lambda *_: None, SubagentLimits()))
-        asyncio.run(hear(place, lambda *_: None))
-    [run] = lasts(place)
+        asyncio.run(run_subagents(spec, lambda *_: None, SubagentLimits()))
+        asyncio.run(resume_parent(spec, lambda *_: None))
+    [run] = spec.read_runs()
     why = "it was lost: whoever ran it died 3 times"
     assert (run.state, run.outcome, run.reason, run.error, run.recoveries, run.rapid) == (
         "done",
@@ -245,7 +230,7 @@ def test_a_run_whose_owners_die_in_quick_succession_is_given_up_and_its_parent_i
         3,
         3,
     )
-    assert reports(place) == [announcement(run)]
+    assert reports(spec) == [announcement(run)]
     assert why in announcement(run)
 
 
@@ -254,16 +239,16 @@ def test_a_run_whose_owners_die_in_quick_succession_is_given_up_and_its_parent_i
 def test_a_run_is_taken_over_three_times_and_then_given_up_however_long_it_took(
     tmp_path: Path, before: int, outcome: str, reason: str
 ) -> None:
-    place = made(Place(str(tmp_path), "parent", 1))
-    dies(tmp_path, "worked")
-    registry = Registry(place.state)  # its owners died so often before, each after a long time
+    spec = ParentSpec(str(tmp_path), "parent", 1).create()
+    die_at(tmp_path, "worked")
+    registry = Registry(spec.state)  # its owners died so often before, each after a long time
     registry._db.execute("UPDATE runs SET recoveries = ?, rapid = 1, recovered = 5.0", (before,))
     registry.close()
-    asyncio.run(work(place, lambda *_: None, SubagentLimits()))
-    asyncio.run(hear(place, lambda *_: None))
-    last = lasts(place)[-1]
+    asyncio.run(run_subagents(spec, lambda *_: None, SubagentLimits()))
+    asyncio.run(resume_parent(spec, lambda *_: None))
+    last = spec.read_runs()[-1]
     assert (last.state, last.outcome, last.reason) == ("done", outcome, reason)
-    assert reports(place) == [announcement(last)]
+    assert reports(spec) == [announcement(last)]
 
 
 @pytest.mark.req("X-25")

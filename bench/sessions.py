@@ -1,4 +1,4 @@
-"""The session's own time, against the raw spawn of the hook it asks."""
+"""The session's own time, compared with the raw spawn of its hook."""
 
 import asyncio
 import json
@@ -16,32 +16,32 @@ from turngate.agent.session import Session
 from turngate.core.messages import ModelRequest, Reply, Text
 from turngate.transcript.reader import read_last_assistant_message
 
-CLOCK = "/bin/date +%s.%N"  # says when it was started, to the microsecond or so
+CLOCK = "/bin/date +%s.%N"  # prints when it was started
 
 
-class Stamped:
-    """A model that answers at once and notes when it was asked and when it had answered."""
+class TimestampModel:
+    """Replies at once and keeps the times of each request and reply."""
 
-    name = "bench:stamped"
+    name = "bench:timestamp"
     context = 200_000
 
     def __init__(self) -> None:
-        self.asked: list[float] = []
-        self.answered: list[float] = []
+        self.requested: list[float] = []
+        self.replied: list[float] = []
 
     async def ask(self, request: ModelRequest, tell: Callable[[str], None]) -> Reply:
-        self.asked.append(time.time())
+        self.requested.append(time.time())
         reply = Reply((Text("done"),))
-        self.answered.append(time.time())
+        self.replied.append(time.time())
         return reply
 
     async def close(self) -> None:
         pass
 
 
-def to_the_hook_and_back() -> list[Row]:
-    """Every stop is refused once: the hook's time stamp lies between two requests."""
-    before, after, raw = asyncio.run(_stops(60))
+def stop_hook_latency() -> list[Row]:
+    """Block every stop once: the hook's time stamp falls between two requests."""
+    before, after, raw = asyncio.run(_measure_stops(60))
     return [
         Row(
             "model's last byte to the hook's first instruction / raw spawn of that hook", before, raw, most=3
@@ -50,10 +50,10 @@ def to_the_hook_and_back() -> list[Row]:
     ]
 
 
-async def _stops(count: int) -> tuple[float, float, float]:
+async def _measure_stops(count: int) -> tuple[float, float, float]:
     before, after, raw = [], [], []
     with tempfile.TemporaryDirectory() as folder:
-        model, stamps = Stamped(), os.path.join(folder, "stamps")
+        model, stamps = TimestampModel(), os.path.join(folder, "stamps")
         direct = CommandHook(os.path.join(folder, "hook"))
         with open(direct.command, "w", encoding="utf-8") as file:
             file.write(f"#!/bin/sh\n{CLOCK} >> {stamps}\necho more >&2\nexit 2\n")
@@ -66,15 +66,15 @@ async def _stops(count: int) -> tuple[float, float, float]:
                 subprocess.run([direct.command], capture_output=True, check=False)
                 with open(stamps, encoding="ascii") as file:
                     first, _, alone = [float(line) for line in file.read().split()[-3:]]
-                before.append(first - model.answered[-2])
-                after.append(model.asked[-1] - first)
+                before.append(first - model.replied[-2])
+                after.append(model.requested[-1] - first)
                 raw.append(alone - started)
     return statistics.median(before), statistics.median(after), statistics.median(raw)
 
 
-def last_message() -> Row:
+def last_assistant_message() -> Row:
     with tempfile.TemporaryDirectory() as folder:
-        small, large = (_transcript(os.path.join(folder, f"{size}.jsonl"), size) for size in (1, 1024))
+        small, large = (_write_transcript(os.path.join(folder, f"{size}.jsonl"), size) for size in (1, 1024))
         ours, floor = interleaved(
             lambda: read_last_assistant_message(large),
             lambda: read_last_assistant_message(small),
@@ -84,7 +84,7 @@ def last_message() -> Row:
     return Row("last assistant message from a 1 GB transcript / from a 1 MB one", ours, floor, most=2)
 
 
-def _transcript(path: str, megabytes: int) -> str:
+def _write_transcript(path: str, megabytes: int) -> str:
     message = {"role": "assistant", "content": [{"type": "text", "text": "x" * 900}]}
     line = json.dumps({"type": "assistant", "message": message}, separators=(",", ":")) + "\n"
     block = (line * (1024 * 1024 // len(line))).encode()
@@ -93,25 +93,25 @@ def _transcript(path: str, megabytes: int) -> str:
     return path
 
 
-def two_hundred_at_once() -> Row:
+def concurrent_sessions() -> Row:
     times: dict[int, list[float]] = {1: [], 200: []}
     for _ in range(3):
-        for count, kept in times.items():
+        for count, durations in times.items():
             started = time.perf_counter()
-            asyncio.run(_sessions(count))
-            kept.append(time.perf_counter() - started)
+            asyncio.run(_run_sessions(count))
+            durations.append(time.perf_counter() - started)
     ours, floor = (statistics.median(times[count]) for count in (200, 1))
-    return Row("200 sessions at once, each refused once by a 100 ms hook / one alone", ours, floor, most=12)
+    return Row("200 sessions at once, each blocked once by a 100 ms hook / one alone", ours, floor, most=12)
 
 
-async def _sessions(count: int) -> None:
+async def _run_sessions(count: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
         command = 'sleep 0.1; [ "$TURNGATE_STOP_HOOK_ACTIVE" = true ] || { echo more >&2; exit 2; }'
         settings = Settings(rules=(Rule("Stop", CommandHook(command)),))
 
         async def one(number: int) -> None:
             state = os.path.join(folder, str(number))
-            async with Session(folder, Stamped(), settings, state=state) as session:
+            async with Session(folder, TimestampModel(), settings, state=state) as session:
                 result = await session.send("go")
                 assert (result.outcome, result.continuations) == ("completed", 1), result
 

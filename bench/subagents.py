@@ -1,4 +1,4 @@
-"""Children and their register, against what the disk and SQLite cost without us."""
+"""Subagents and their registry, compared with the bare cost of the disk and of SQLite."""
 
 import asyncio
 import contextlib
@@ -23,11 +23,12 @@ from turngate.subagents.registry import Registry, new_id
 
 BLOCK = b"x" * 4096
 MANY, FEW = 5000, 10
-WAITING = 1000  # children whose memory is measured
+TRANSITIONS = 5  # durable writes of one whole run
+WAITING = 1000  # subagents whose memory is measured
 
 
 def durable_transition() -> Row:
-    with tempfile.TemporaryDirectory() as folder, registered(folder, FEW) as registry:
+    with tempfile.TemporaryDirectory() as folder, open_registry(folder, FEW) as registry:
         fd = os.open(os.path.join(folder, "raw"), os.O_WRONLY | os.O_CREAT | os.O_APPEND)
 
         def floor() -> None:
@@ -35,7 +36,7 @@ def durable_transition() -> Row:
                 os.write(fd, BLOCK)
                 os.fdatasync(fd)
 
-        ours, raw = interleaved(lambda: whole_way(registry), floor, rounds=301)
+        ours, raw = interleaved(lambda: write_whole_run(registry), floor, rounds=301)
         os.close(fd)
     what = "a durable transition of a run / a raw 4 KB append and fdatasync in the same folder"
     return Row(what, ours / TRANSITIONS, raw / TRANSITIONS, most=2)
@@ -44,21 +45,18 @@ def durable_transition() -> Row:
 def transition_among_many() -> Row:
     with (
         tempfile.TemporaryDirectory() as folder,
-        registered(os.path.join(folder, "many"), MANY) as many,
-        registered(os.path.join(folder, "few"), FEW) as few,
+        open_registry(os.path.join(folder, "many"), MANY) as many,
+        open_registry(os.path.join(folder, "few"), FEW) as few,
     ):
-        ours, floor = interleaved(lambda: whole_way(many), lambda: whole_way(few), rounds=301)
-    what = f"the next transition with {MANY} registered children / with {FEW}"
+        ours, floor = interleaved(lambda: write_whole_run(many), lambda: write_whole_run(few), rounds=301)
+    what = f"the next transition with {MANY} registered subagents / with {FEW}"
     return Row(what, ours / TRANSITIONS, floor / TRANSITIONS, most=1.5)
 
 
-TRANSITIONS = 5
-
-
-def whole_way(registry: Registry) -> None:
+def write_whole_run(registry: Registry) -> None:
     identity = new_id()
-    child = SubagentRun(id=identity, chain=identity, agent_id=identity, owner="bench", parent=identity)
-    registry.register(child, may_run=True, most=10**6)
+    run = SubagentRun(id=identity, chain=identity, agent_id=identity, owner="bench", parent=identity)
+    registry.register(run, may_run=True, most=10**6)
     registry.end(identity, "bench", "ok", reason="complete", answer="done")
     registry.finish(identity, result="done", reason="complete", announcement="it is done", max_steers=3)
     registry.announce(identity)
@@ -66,7 +64,7 @@ def whole_way(registry: Registry) -> None:
 
 
 @contextlib.contextmanager
-def registered(state: str, count: int) -> Iterator[Registry]:
+def open_registry(state: str, count: int) -> Iterator[Registry]:
     registry = Registry(state)
     with registry._db as db:  # noqa: SLF001 - one commit for all of them
         db.execute("BEGIN")
@@ -84,13 +82,13 @@ def registered(state: str, count: int) -> Iterator[Registry]:
         registry.close()
 
 
-# A whole child
+# A whole subagent
 
 
-class Silent:
-    """A model that answers at once, or, to children, never."""
+class InstantModel:
+    """Replies at once, or never."""
 
-    name = "bench:silent"
+    name = "bench:instant"
     context = 200_000
 
     def __init__(self, *, answers: bool = True) -> None:
@@ -105,12 +103,12 @@ class Silent:
         pass
 
 
-def whole_child() -> list[Row]:
-    """From its registration to the moment when the announcement is on disk."""
-    commits, ours, bare = asyncio.run(_children(201))
+def whole_subagent() -> list[Row]:
+    """Measure from the registration until the announcement is on disk."""
+    commits, ours, bare = asyncio.run(_run_subagents(201))
     return [
         Row(
-            "commits of a child that does nothing, from registration to announce / 1",
+            "commits of a subagent that does nothing, from registration to announcement / 1",
             commits,
             1,
             most=6,
@@ -120,7 +118,7 @@ def whole_child() -> list[Row]:
     ]
 
 
-async def _children(rounds: int) -> tuple[float, float, float]:
+async def _run_subagents(rounds: int) -> tuple[float, float, float]:
     times: list[float] = []
     bare: list[float] = []
     commits: list[int] = []
@@ -130,9 +128,17 @@ async def _children(rounds: int) -> tuple[float, float, float]:
         if name == "announced":
             announced.set()
 
-    with tempfile.TemporaryDirectory() as folder, _plain(os.path.join(folder, "plain.db")) as plain:
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        _open_database(os.path.join(folder, "plain.db")) as database,
+    ):
         session = Session(
-            folder, Silent(), Settings(), state=os.path.join(folder, "state"), on_step=step, session_id="s"
+            folder,
+            InstantModel(),
+            Settings(),
+            state=os.path.join(folder, "state"),
+            on_step=step,
+            session_id="s",
         )
         async with session:
             await session.open()
@@ -147,13 +153,13 @@ async def _children(rounds: int) -> tuple[float, float, float]:
                 await supervisor.wait_until_idle()
                 started = time.perf_counter()
                 for _ in range(commits[-1]):
-                    plain.execute("INSERT INTO runs (text) VALUES (?)", ("x" * 500,))
+                    database.execute("INSERT INTO runs (text) VALUES (?)", ("x" * 500,))
                 bare.append(time.perf_counter() - started)
     return max(commits), statistics.median(times), statistics.median(bare)
 
 
 @contextlib.contextmanager
-def _plain(path: str) -> Iterator[sqlite3.Connection]:
+def _open_database(path: str) -> Iterator[sqlite3.Connection]:
     db = sqlite3.connect(path, isolation_level=None)
     try:
         db.execute("PRAGMA journal_mode = WAL")
@@ -167,14 +173,14 @@ def _plain(path: str) -> Iterator[sqlite3.Connection]:
 # Two processes
 
 
-def take_over() -> Row:
-    """One of two processes is killed in the middle; the model takes 50 ms for an answer."""
-    command = [sys.executable, "-m", "bench.chaos", "--share", "--runs", "5"]
+def takeover() -> Row:
+    """Kill one of two processes in the middle; the model takes 50 ms for an answer."""
+    command = [sys.executable, "-m", "tests.support.crash", "takeover", "5"]
     times = [
         json.loads(subprocess.run(command, capture_output=True, check=True).stdout)[0]["seconds"]
         for _ in range(5)
     ]
-    what = "a killed process's last child is announced by another one / 2 s"
+    what = "a killed process's last subagent is announced by another process / 2 s"
     return Row(what, statistics.median(times), 2.0, most=1)
 
 
@@ -182,35 +188,35 @@ def take_over() -> Row:
 
 
 def memory() -> list[Row]:
-    """In processes of their own, so that nobody's leftovers are counted."""
-    in_line, at_work = (_measured(at_once) for at_once in (1, WAITING))
+    """Measure in processes of their own, which hold nothing else."""
+    queued, running = (_measure_memory(at_once) for at_once in (1, WAITING))
     return [
-        Row("memory of a child that waits in line / 1 KB", in_line, 1, most=60, unit=" KB"),
-        Row("memory of a child that waits for its model / 1 KB", at_work, 1, most=60, unit=" KB"),
+        Row("memory of a subagent that waits for a slot / 1 KB", queued, 1, most=60, unit=" KB"),
+        Row("memory of a subagent that waits for its model / 1 KB", running, 1, most=60, unit=" KB"),
     ]
 
 
-def _measured(at_once: int) -> float:
-    command = [sys.executable, "-m", "bench.children", str(at_once)]
+def _measure_memory(at_once: int) -> float:
+    command = [sys.executable, "-m", "bench.subagents", str(at_once)]
     return float(json.loads(subprocess.run(command, capture_output=True, check=True).stdout))
 
 
-async def waiting(at_once: int) -> float:
-    """KB for each child."""
+async def memory_per_subagent(at_once: int) -> float:
+    """Return the KB that each subagent adds."""
     with tempfile.TemporaryDirectory() as folder:
         session = Session(
             folder,
-            Silent(answers=False),
+            InstantModel(answers=False),
             Settings(),
             state=os.path.join(folder, "state"),
             children=SubagentLimits(at_once=at_once, on_machine=10**6),
         )
         async with session:
             await session.open()
-            await _start(session, 50)  # what is needed once is there already
-            before = _resident()
+            await _start(session, 50)  # loads what is needed only once
+            before = _resident_kb()
             await _start(session, WAITING)
-            return (_resident() - before) / WAITING
+            return (_resident_kb() - before) / WAITING
 
 
 async def _start(session: Session, count: int) -> None:
@@ -219,14 +225,14 @@ async def _start(session: Session, count: int) -> None:
     await asyncio.sleep(1)
 
 
-def _resident() -> float:
+def _resident_kb() -> float:
     gc.collect()
     with open("/proc/self/statm", encoding="ascii") as file:
         return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1024
 
 
 def main() -> None:
-    print(json.dumps(asyncio.run(waiting(int(sys.argv[1])))))
+    print(json.dumps(asyncio.run(memory_per_subagent(int(sys.argv[1])))))
 
 
 if __name__ == "__main__":
