@@ -18,7 +18,8 @@ from turngate.core.json_output import run_json, verdict_json
 from turngate.core.plan import plan
 from turngate.core.reports import Detached, Report, RunFailed, Skipped, TimedOut
 from turngate.core.settings import Rule, Settings
-from turngate.core.text import describe_exception, oversized_texts, shortened
+from turngate.core.text import describe_exception
+from turngate.core.text_limits import oversized_texts, truncate_decision
 from turngate.core.verdict import HookRun, Stop, Verdict, conclude, stops_sequence
 from turngate.ports import RunContext, World
 from turngate.runners import run_hook
@@ -99,7 +100,7 @@ async def _run(
     ended = time.monotonic()
     run = _judged(rule, report, settings, live, seconds=ended - started, timeout=limit)
     if too_long := oversized_texts(run.decision, settings.dialect):
-        run = await _shortened(run, too_long, event, settings, world)
+        run = await _truncate_texts(run, too_long, event, settings, world)
     if world.watch:
         world.watch(rule, run)
     if world.store:
@@ -199,15 +200,15 @@ def _judged(
     )
 
 
-async def _shortened(
-    run: HookRun, too_long: Sequence[str], event: Event, settings: Settings, world: World
+async def _truncate_texts(
+    run: HookRun, texts: Sequence[str], event: Event, settings: Settings, world: World
 ) -> HookRun:
-    """No text to a model is longer than the dialect allows; the whole of it is kept in a file."""
-    kept = {text: await _kept(text, event, world) for text in too_long}
-    return replace(run, decision=shortened(run.decision, settings.dialect, kept))
+    """Save each text that is too long for a model in a file, and truncate it in the decision."""
+    saved_as = {text: await _save_text(text, event, world) for text in texts}
+    return replace(run, decision=truncate_decision(run.decision, settings.dialect, saved_as))
 
 
-async def _kept(text: str, event: Event, world: World) -> str | None:
+async def _save_text(text: str, event: Event, world: World) -> str | None:
     return await run_in_thread_or_inline(world.store.keep, event.session_id, text) if world.store else None
 
 

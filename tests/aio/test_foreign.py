@@ -205,11 +205,7 @@ RETURNED: list[tuple[Any, Any]] = [
     ({"decision": HostileText("block"), "reason": HostileText("no")}, Block("no")),
     (
         {"decision": Hostile()},
-        Allow(
-            warnings=(
-                '`decision` is of the type Hostile, expected "block" or "approve": no objection taken from it',
-            )
-        ),
+        Allow(warnings=('`decision` is of the type Hostile, expected "block" or "approve": ignored',)),
     ),
     ({"hookSpecificOutput": HostileDict()}, Allow()),
 ]
@@ -240,23 +236,10 @@ def test_an_error_that_can_not_be_told_is_told_by_its_name(error: BaseException,
     assert run_of(raising(error)).report == RunFailed(said)
 
 
-class ExitsWhenShown:
-    def __repr__(self) -> str:
-        raise SystemExit(7)
-
-
 HUGE: dict[str, tuple[Callable[[], Any], Any]] = {
-    "a value that ends the program": (
-        lambda: {"decision": [ExitsWhenShown()]},
-        Fault("what it answered can not be read: SystemExit: 7"),
-    ),
     "a long list": (
         lambda: {"decision": list(range(2_000_000))},
-        Allow(
-            warnings=(
-                '`decision` is [0, 1, 2, 3, 4, 5, ...], expected "block" or "approve": no objection taken from it',
-            )
-        ),
+        Allow(warnings=('`decision` is a list, expected "block" or "approve": ignored',)),
     ),
     "many keys": (
         lambda: dict.fromkeys(map(str, range(100_000))),
@@ -274,21 +257,6 @@ def test_an_answer_that_can_hardly_be_shown_harms_nobody(name: str, project: Pat
 
     verdict = asyncio.run(ask_hooks(stop_event(), settings(CallbackHook(gives)), world(project)))
     assert [run.decision for run in verdict.runs] == [decision]
-
-
-class ExitsWhenAsked(Exception):
-    def __str__(self) -> str:
-        raise SystemExit(7)
-
-
-@pytest.mark.parametrize("order", ["parallel", "sequential"])
-def test_an_error_whose_words_would_end_the_program_is_told_without_them(order: str, project: Path) -> None:
-    async def fails(_: StopEvent) -> None:
-        raise ExitsWhenAsked
-
-    asked = settings(CallbackHook(fails), CallbackHook(fails), order={"*": order})
-    verdict = asyncio.run(ask_hooks(stop_event(), asked, world(project)))
-    assert [run.decision for run in verdict.runs] == [Fault("ExitsWhenAsked")] * 2
 
 
 @pytest.mark.req("S2-28")

@@ -12,7 +12,8 @@ from turngate.core.hook_input import encode, environment, read_event
 from turngate.core.hooks import CallbackHook, CommandHook, HttpHook, PromptHook
 from turngate.core.json_output import hook_json, run_json, verdict_json
 from turngate.core.reports import Exited, TimedOut
-from turngate.core.text import preview, shortened, truncate_middle
+from turngate.core.text import truncate_middle
+from turngate.core.text_limits import persisted_output, truncate_decision
 from turngate.core.verdict import HookRun, Stop, conclude
 
 SIX = ["session_id", "transcript_path", "cwd", "permission_mode", "hook_event_name", "stop_hook_active"]
@@ -290,9 +291,9 @@ def test_a_long_reason_keeps_head_and_tail_and_says_where_the_whole_is() -> None
 
 
 def test_claude_shows_a_preview_of_long_advice() -> None:
-    told = shortened(Block("r" * 20_000, "c" * 10_001), CLAUDE, {"c" * 10_001: "/x.txt"})
-    assert told == Block("r" * 20_000, preview("c" * 10_001, 10_000, "/x.txt"))
-    assert preview("c" * 10_001, 10_000, "/x.txt") == (
+    told = truncate_decision(Block("r" * 20_000, "c" * 10_001), CLAUDE, {"c" * 10_001: "/x.txt"})
+    assert told == Block("r" * 20_000, persisted_output("c" * 10_001, "/x.txt"))
+    assert persisted_output("c" * 10_001, "/x.txt") == (
         "<persisted-output>\nOutput too large (9.8KB). Full output saved to: /x.txt\n\nPreview (first 2KB):\n"
         + "c" * 2000
         + "\n...\n</persisted-output>"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from turngate.core.hooks import HttpHook, identity, label, shown
+from turngate.core.hooks import HttpHook, identity, label
 from turngate.core.http_policy import (
     Headers,
     is_loopback,
@@ -14,6 +14,7 @@ from turngate.core.http_policy import (
 )
 from turngate.core.json_output import hook_json
 from turngate.core.settings import AllowedUrls
+from turngate.core.text import describe_url
 
 ADMITTED = [
     ("https://a.example", "https://a.example"),
@@ -193,7 +194,7 @@ def test_a_password_is_shown_nowhere_and_tells_two_hooks_apart() -> None:
 
 
 def test_a_long_address_is_shown_on_one_short_line() -> None:
-    assert len(shown("https://a.example/" + "x\n" * 1000)) == 300
+    assert len(describe_url("https://a.example/" + "x\n" * 1000)) == 300
 
 
 @pytest.mark.parametrize(

@@ -44,7 +44,7 @@ IN_TURNGATE: list[tuple[str, Report, Decision]] = [
         said(decision="BLOCK", reason="x"),
         Allow(
             "x",
-            warnings=('`decision` is \'BLOCK\', expected "block" or "approve": no objection taken from it',),
+            warnings=('`decision` is "BLOCK", expected "block" or "approve": ignored',),
         ),
     ),
     ("S0-44", said(decision="block"), UNREASONED),
@@ -88,7 +88,7 @@ IN_TURNGATE: list[tuple[str, Report, Decision]] = [
     (
         "S0-07",
         said(**{"continue": "false"}),
-        Allow(warnings=("`continue` is 'false', expected true or false: ignored",)),
+        Allow(warnings=('`continue` is "false", expected true or false: ignored',)),
     ),
     ("S3-26", said(systemMessage="a word"), Allow(notice="a word")),
     ("S0-48", said(suppressOutput=True), Allow(quiet=True)),
@@ -100,7 +100,7 @@ IN_TURNGATE: list[tuple[str, Report, Decision]] = [
     (
         "S0-07",
         said(hookSpecificOutput={"hookEventName": "PreToolUse", "additionalContext": "y"}),
-        Allow(warnings=("`hookEventName` is 'PreToolUse', expected 'Stop': ignored",)),
+        Allow(warnings=('`hookEventName` is "PreToolUse", expected "Stop": ignored',)),
     ),
     (
         "S0-07",

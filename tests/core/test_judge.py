@@ -216,7 +216,7 @@ def test_a_reason_of_the_wrong_kind_is_named() -> None:
     assert judged('{"ok": false, "reason": ["a", "b"]}') == Fault(
         "it blocked without a reason, so it does not block",
         may_block=False,
-        warnings=("`reason` is ['a', 'b'], expected a string: ignored",),
+        warnings=("`reason` is a list, expected a string: ignored",),
     )
 
 

@@ -564,7 +564,7 @@ BAD_ENTRIES: Mapping[str, tuple[Any, list[UserMessage]]] = {
         {**MAKE, "timeout": 10**9 + 1}, ("error", f"{TIMEOUT}: is 1000000001, {LEFT_OUT}")
     ),
     "timeout beyond every number": dropped(
-        {**MAKE, "timeout": 10**400}, ("error", f"{TIMEOUT}: is 1{'0' * 58}…, {LEFT_OUT}")
+        {**MAKE, "timeout": 10**400}, ("error", f"{TIMEOUT}: is a number of more than 60 digits, {LEFT_OUT}")
     ),
     "args a text": dropped(
         {**MAKE, "args": "-k"},
@@ -976,7 +976,7 @@ BAD_SCALARS: Mapping[str, tuple[str, Any, str]] = {
     "stopBudget beyond every number": (
         "stopBudget",
         10**400,
-        f"is 1{'0' * 58}…, expected a number of seconds above 0: ignored",
+        "is a number of more than 60 digits, expected a number of seconds above 0: ignored",
     ),
     "model empty": ("model", "", 'is "", expected a model\'s name: ignored'),
     "judge a number": ("judge", 5, "is 5, expected a model's name: ignored"),

@@ -15,11 +15,11 @@ from turngate.core.constants import STOP_EVENTS
 from turngate.core.decisions import Advise, Allow, Block, Decision, Fault, Halt
 from turngate.core.dialect import CLAUDE
 from turngate.core.hook_input import read_event
-from turngate.core.hooks import AgentHook, CallbackHook, CommandHook, Hook, PromptHook, describe, label
+from turngate.core.hooks import AgentHook, CallbackHook, CommandHook, Hook, PromptHook, label
 from turngate.core.interpret import interpret
 from turngate.core.reports import Returned
 from turngate.core.settings import Problem, Rule
-from turngate.core.text import describe_exception as in_its_words
+from turngate.core.text import describe, describe_exception
 from turngate.errors import TurngateError, UsageError
 from turngate.options import InvalidOptions, Options
 from turngate.options.sdk_callbacks import is_sdk_callback, meant
@@ -162,7 +162,7 @@ def _answering(rule: Rule, hook: CallbackHook) -> Callable[[Any, str | None, Any
         except (KeyboardInterrupt, GeneratorExit, asyncio.CancelledError):
             raise
         except BaseException as error:  # noqa: BLE001 - foreign code
-            value, decision = None, Fault(in_its_words(error))
+            value, decision = None, Fault(describe_exception(error))
         if hook.mode == "observe":
             return _observed(decision, hook)
         if isinstance(decision, Fault):
@@ -185,7 +185,7 @@ def _unwritable(value: Any) -> Fault | None:
     try:
         json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
     except (TypeError, ValueError, RecursionError) as error:
-        return Fault(f"its answer can not be written as JSON: {in_its_words(error)}")
+        return Fault(f"its answer can not be written as JSON: {describe_exception(error)}")
     return None
 
 

@@ -10,6 +10,7 @@ from turngate.core.effects import added_context, block_reasons
 from turngate.core.events import PreCompact
 from turngate.core.messages import Message, ModelRequest, Reply, ToolResults, Usage, UserMessage
 from turngate.core.session_events import Compacted
+from turngate.core.text import keep_ends
 from turngate.core.verdict import Stop
 from turngate.errors import ModelError
 from turngate.ports import Model
@@ -108,13 +109,12 @@ def _shortened(message: Message) -> Message:
     """A summary needs no whole file: what tools printed is cut, so that the request fits where the talk did not."""
     if not isinstance(message, ToolResults):
         return message
-    return ToolResults(tuple(replace(each, content=_cut(each.content)) for each in message.results))
-
-
-def _cut(text: str) -> str:
-    if len(text) <= PRINTED:
-        return text
-    return f"{text[: PRINTED // 2]}\n[… {len(text) - PRINTED} characters …]\n{text[-PRINTED // 2 :]}"
+    return ToolResults(
+        tuple(
+            replace(each, content=keep_ends(each.content, PRINTED // 2, PRINTED // 2))
+            for each in message.results
+        )
+    )
 
 
 def _last_prompt(messages: Sequence[Message]) -> UserMessage | None:

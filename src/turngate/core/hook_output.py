@@ -1,12 +1,12 @@
 """What hooks say back: the JSON contract, read leniently or strictly as the dialect wants."""
 
 import json
-import reprlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from turngate.core.dialect import Dialect
+from turngate.core.text import describe_json, replace_surrogates
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -137,26 +137,24 @@ def _read_leniently(value: Mapping[str, Any], event: str, dialect: Dialect) -> A
         case str(word) if word in dialect.allow_words:
             decision = "allow"
         case other:
-            warnings.append(
-                f'`decision` is {_shown(other)}, expected "block" or "approve": no objection taken from it'
-            )
+            warnings.append(f'`decision` is {describe_json(other)}, expected "block" or "approve": ignored')
     go_on = value.get("continue")
     if not isinstance(go_on, bool | None):
-        warnings.append(f"`continue` is {_shown(go_on)}, expected true or false: ignored")
+        warnings.append(f"`continue` is {describe_json(go_on)}, expected true or false: ignored")
         go_on = None
     warnings += [
-        f"`{key}` is {_shown(value[key])}, expected a string: ignored"
+        f"`{key}` is {describe_json(value[key])}, expected a string: ignored"
         for key in ("reason", "stopReason", "systemMessage")
         if not isinstance(value.get(key), str | None)
     ]
     specific = value.get("hookSpecificOutput")
     if not isinstance(specific, dict):
         if specific is not None:
-            warnings.append(f"`hookSpecificOutput` is {_shown(specific)}, expected an object: ignored")
+            warnings.append(f"`hookSpecificOutput` is {describe_json(specific)}, expected an object: ignored")
         specific = {}
     elif specific.get("hookEventName", event) != event:
         warnings.append(
-            f"`hookEventName` is {_shown(specific['hookEventName'])}, expected {event!r}: ignored"
+            f'`hookEventName` is {describe_json(specific["hookEventName"])}, expected "{event}": ignored'
         )
         specific = {}
     if value.get("ok") is False and "decision" not in value:
@@ -190,22 +188,5 @@ def _permission(
     return decision, reason
 
 
-def replace_surrogates(text: str) -> str:
-    """JSON and Python allow half a surrogate pair in a string, UTF-8 does not."""
-    return text.encode("utf-8", "replace").decode("utf-8")
-
-
 def _text(value: object) -> str | None:
     return replace_surrogates(value) if isinstance(value, str) else None
-
-
-def _shown(value: object) -> str:
-    """A value in a few words, as large as it may be; what foreign code made is not asked for its own."""
-    if type(value) not in (str, bool, int, float, list, dict, tuple):
-        return f"of the type {type(value).__name__}"
-    words = _BRIEFLY.repr(value).encode("utf-8", "backslashreplace").decode("utf-8")
-    return words if len(words) <= 60 else words[:59] + "…"
-
-
-_BRIEFLY = reprlib.Repr()
-_BRIEFLY.maxstring = _BRIEFLY.maxother = 200

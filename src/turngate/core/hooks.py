@@ -1,9 +1,10 @@
 """The hook kinds: one class each, and `KINDS`, the one table of them."""
 
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import InitVar, dataclass, field
 from typing import Any, ClassVar, Literal, assert_never
+
+from turngate.core.text import describe, describe_url, one_line
 
 HookKind = Literal["command", "prompt", "agent", "http", "callback"]
 Mode = Literal["gate", "observe"]
@@ -43,6 +44,7 @@ class _HookOptions:
 
 
 LONGEST = 10**9  # seconds; a number that no clock of ours can hold is a mistake
+MAX_LABEL_CHARS = 80
 SECONDS = "a number of seconds above 0"
 MILLISECONDS = "a whole number of milliseconds above 0"
 
@@ -53,22 +55,6 @@ def is_seconds(value: Any) -> bool:
 
 def is_milliseconds(value: Any) -> bool:
     return type(value) is int and 0 < value <= LONGEST * 1000
-
-
-def describe(value: Any) -> str:
-    """What somebody gave, in a sentence about it."""
-    match value:
-        case Mapping():
-            return "a dict"
-        case list() | tuple():
-            return "a list"
-        case int() if abs(value) >= 10**60:  # Python itself refuses to write a very long one
-            return "a number of more than 60 digits"
-        case str() | int() | float() | None:
-            words = repr(value)
-            return words if len(words) <= 60 else words[:59] + "…"
-        case _:
-            return f"of the type {type(value).__name__}"
 
 
 @dataclass(frozen=True)
@@ -154,26 +140,16 @@ def hook_text(hook: Hook) -> str:
         case PromptHook(prompt) | AgentHook(prompt):
             return prompt
         case HttpHook(url):
-            return shown(url)
+            return describe_url(url)
         case CallbackHook(callback, name):
             return name or getattr(callback, "__qualname__", None) or repr(callback)
         case _:
             assert_never(hook)
 
 
-def shown(url: str) -> str:
-    """An address as people may see it, on one line: without a name and a password."""
-    if "@" in url:
-        url = re.sub(r"//[^/?#]*@", "//…@", url)
-    words = "".join(letter if letter.isprintable() else " " for letter in url[:1000])
-    words = " ".join(words.split())
-    return words if len(words) <= 300 else words[:299] + "…"
-
-
 def label(hook: Hook) -> str:
     """A hook's name on one short line."""
-    words = " ".join((hook.id or hook_text(hook)).split())
-    return words if len(words) <= 80 else words[:79] + "…"
+    return one_line(hook.id or hook_text(hook), MAX_LABEL_CHARS)
 
 
 def identity(hook: Hook) -> tuple[object, ...]:

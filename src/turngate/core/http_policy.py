@@ -8,8 +8,8 @@ from urllib.parse import SplitResult, unquote, urljoin, urlsplit
 
 from turngate.core.constants import EVENTS
 from turngate.core.hook_output import parsed
-from turngate.core.hooks import shown
 from turngate.core.settings import AllowedUrls
+from turngate.core.text import describe_url
 
 OWNERS = ("user", "python")  # whose word on addresses counts for everybody
 WRAPPED = 5  # how often something may be written in percent, and that in percent again
@@ -24,7 +24,7 @@ def url_objection(
 
     The user's list limits everybody and may allow what is not allowed by itself; a project's can only narrow.
     """
-    name = known_as or shown(url)
+    name = known_as or describe_url(url)
     parts = _split(url)
     if parts is None:
         return (

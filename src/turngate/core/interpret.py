@@ -11,7 +11,6 @@ from turngate.core.hook_output import (
     PlainText,
     read_answer,
     read_object,
-    replace_surrogates,
 )
 from turngate.core.hooks import AgentHook, hook_text
 from turngate.core.judge import parse_judgement
@@ -27,6 +26,7 @@ from turngate.core.reports import (
     TimedOut,
 )
 from turngate.core.settings import Rule
+from turngate.core.text import keep_ends, one_line, replace_surrogates
 
 
 def interpret(report: Report, rule: Rule, dialect: Dialect) -> Decision:
@@ -130,9 +130,8 @@ def _failed(report: Exited, rule: Rule, dialect: Dialect) -> Decision:
 def failure(report: Exited) -> str:
     """Why a command failed, on one line."""
     how = f"exit code {report.code}" if report.signal is None else f"killed by signal {report.signal}"
-    said = " ".join(report.stderr.split())
-    said = said if len(said) <= 300 else f"{said[:100]} … {said[-200:]}"
-    return f"{how}: {said}" if said else f"{how}, nothing on stderr"
+    stderr = keep_ends(one_line(report.stderr), 100, 200, " … ")
+    return f"{how}: {stderr}" if stderr else f"{how}, nothing on stderr"
 
 
 def _returned(value: Any, rule: Rule, dialect: Dialect) -> Decision:

@@ -15,11 +15,12 @@ from turngate.core.hooks import (
     label,
 )
 from turngate.core.messages import Evaluation
-from turngate.core.reports import Exited, JudgeReplied, Replied, Report, TimedOut
+from turngate.core.reports import Exited, printed
 from turngate.core.settings import Settings
+from turngate.core.text import keep_ends
 from turngate.core.verdict import HookRun, Stop, Verdict, outcome, said, unenforced, warnings
 
-# Reporting
+MAX_STREAM_CHARS = 8_000  # of stdout and of stderr that results and the journal keep
 
 
 def verdict_json(
@@ -45,7 +46,8 @@ def unenforced_json(runs: Sequence[HookRun], dialect: Dialect) -> list[dict[str,
 
 
 def run_json(run: HookRun) -> dict[str, Any]:
-    stdout, stderr = _printed(run.report)
+    stdout, stderr = printed(run.report)
+    half = MAX_STREAM_CHARS // 2
     return {
         "hook": hook_json(run.rule.hook, run.timeout),
         "source": run.rule.source,
@@ -54,8 +56,8 @@ def run_json(run: HookRun) -> dict[str, Any]:
         "reason": said(run),
         "exit_code": run.report.code if isinstance(run.report, Exited) else None,
         "seconds": round(run.seconds, 4),
-        "stdout": _head_and_tail(stdout),
-        "stderr": _head_and_tail(stderr),
+        "stdout": keep_ends(stdout, half, half),
+        "stderr": keep_ends(stderr, half, half),
         "notice": run.decision.notice,
         **({"evaluation": evaluation_json(run.evaluation)} if run.evaluation else {}),
     }
@@ -64,16 +66,6 @@ def run_json(run: HookRun) -> dict[str, Any]:
 def evaluation_json(spent: Evaluation) -> dict[str, Any]:
     used = {name: count for name, count in vars(spent.usage).items() if count or "cache" not in name}
     return {"model": spent.model, "requests": spent.requests, **used, "cost_usd": spent.cost}
-
-
-def _printed(report: Report) -> tuple[str, str]:
-    match report:
-        case Exited() | TimedOut():
-            return report.stdout, report.stderr
-        case Replied(text) | JudgeReplied(text):
-            return text, ""
-        case _:
-            return "", ""
 
 
 def hook_json(hook: Hook, timeout: float | None = None) -> dict[str, Any]:
@@ -94,13 +86,3 @@ def hook_json(hook: Hook, timeout: float | None = None) -> dict[str, Any]:
     if hook.timeout is not None or timeout is not None:
         shown["timeout"] = hook.timeout if timeout is None else timeout
     return shown
-
-
-SHOWN = 8_000  # characters of each stream that results and the journal keep
-
-
-def _head_and_tail(text: str) -> str:
-    if len(text) <= SHOWN:
-        return text
-    half = SHOWN // 2
-    return f"{text[:half]}\n… [{len(text) - SHOWN:,} characters left out] …\n{text[-half:]}"

@@ -8,7 +8,8 @@ from dataclasses import replace
 from typing import Any, Literal
 
 from turngate.core.dialect import Dialect
-from turngate.core.hook_output import Answer, InvalidAnswer, read_object, replace_surrogates
+from turngate.core.hook_output import Answer, InvalidAnswer, read_object
+from turngate.core.text import one_line, replace_surrogates
 
 # What the model is asked
 
@@ -164,7 +165,7 @@ def _of_words(text: str, dialect: Dialect) -> Answer | InvalidAnswer:
         decision = "allow" if dialect.block_words.isdisjoint(re.findall(r"[a-z]+", rest.lower())) else None
     if decision is None:
         return InvalidAnswer(
-            f"its answer is neither JSON with `ok` or `decision` nor approve or block: {_shown(text)}"
+            f"its answer is neither JSON with `ok` or `decision` nor approve or block: {_describe(text)}"
         )
     return Answer(
         decision=decision,
@@ -206,12 +207,12 @@ def _read_strictly(text: str, heading: str) -> Answer | InvalidAnswer:
     try:
         value = json.loads(fenced[1] if fenced else body)
     except (ValueError, RecursionError):
-        return InvalidAnswer(f"JSON validation failed: {_shown(text)}")
+        return InvalidAnswer(f"JSON validation failed: {_describe(text)}")
     if not isinstance(value, dict) or not isinstance(value.get("ok"), bool):
-        return InvalidAnswer(f"Schema validation failed: `ok` must be true or false: {_shown(text)}")
+        return InvalidAnswer(f"Schema validation failed: `ok` must be true or false: {_describe(text)}")
     if not isinstance(value.get("reason", ""), str) or not isinstance(value.get("impossible", False), bool):
         return InvalidAnswer(
-            f"Schema validation failed: `reason` or `impossible` has a wrong type: {_shown(text)}"
+            f"Schema validation failed: `reason` or `impossible` has a wrong type: {_describe(text)}"
         )
     answer = _of_ok(value)
     if answer.decision == "allow":
@@ -222,6 +223,5 @@ def _read_strictly(text: str, heading: str) -> Answer | InvalidAnswer:
     )
 
 
-def _shown(text: str) -> str:
-    words = " ".join(replace_surrogates(text[:1000]).split())
-    return repr(words if len(words) <= 80 else words[:79] + "…")
+def _describe(text: str) -> str:
+    return repr(one_line(replace_surrogates(text[:1000]), 80))

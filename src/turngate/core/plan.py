@@ -9,6 +9,9 @@ from turngate.core.hooks import identity
 from turngate.core.matcher import InvalidMatcher, read_matcher
 from turngate.core.reports import Skipped
 from turngate.core.settings import Rule, Settings
+from turngate.core.text import truncate
+
+MAX_MATCHER_CHARS = 200  # of a matcher, or of what it did not match, in a message
 
 
 @dataclass(frozen=True)
@@ -48,15 +51,14 @@ def _misfit(rule: Rule, event: Event) -> Skipped:
     """A matcher that can never fit is a mistake, and its hook a gate that nobody stands behind."""
     meaning = read_matcher(rule.matcher or "")
     if isinstance(meaning, InvalidMatcher):
-        return Skipped(f"its matcher {_shown(rule.matcher)} {meaning.why}")
+        return Skipped(f"its matcher {_describe(rule.matcher)} {meaning.why}")
     return Skipped(
-        f"its matcher {_shown(rule.matcher)} does not fit {_shown(event.subject)}", on_purpose=True
+        f"its matcher {_describe(rule.matcher)} does not fit {_describe(event.subject)}", on_purpose=True
     )
 
 
-def _shown(words: str | None) -> str:
-    said = repr(words)
-    return said if len(said) <= 200 else said[:199] + "…"
+def _describe(text: str | None) -> str:
+    return truncate(repr(text), MAX_MATCHER_CHARS)
 
 
 def _switched_off(rule: Rule, settings: Settings) -> Skipped | None:

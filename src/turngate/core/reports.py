@@ -66,3 +66,14 @@ class Skipped:
 
 
 Report = Exited | Replied | JudgeReplied | Returned | Detached | TimedOut | RunFailed | Skipped
+
+
+def printed(report: Report) -> tuple[str, str]:
+    """Return what a hook wrote to stdout and to stderr; a reply counts as stdout."""
+    match report:
+        case Exited() | TimedOut():
+            return report.stdout, report.stderr
+        case Replied(text) | JudgeReplied(text):
+            return text, ""
+        case _:
+            return "", ""

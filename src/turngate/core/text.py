@@ -1,70 +1,144 @@
-"""Texts that are too long for a model: what is left of them, and where the whole lies."""
+"""Truncate, describe and clean texts; imports nothing of Turngate."""
 
+import json
+import re
 from collections.abc import Mapping
-from dataclasses import replace
+from typing import Any
 
-from turngate.core.decisions import Advise, Block, Decision
-from turngate.core.dialect import Dialect
+MAX_DESCRIPTION_CHARS = 60
+MAX_URL_CHARS = 300
+MAX_ERROR_CHARS = 1000
 
-
-def oversized_texts(decision: Decision, dialect: Dialect) -> tuple[str, ...]:
-    """The texts of a decision that must be kept somewhere, because the agent gets only a part of them."""
-    texts = []
-    if isinstance(decision, Block) and _too_long(decision.reason, dialect.reason_limit):
-        texts.append(decision.reason)
-    if (
-        isinstance(decision, Block | Advise)
-        and decision.advice
-        and _too_long(decision.advice, dialect.advice_limit)
-    ):
-        texts.append(decision.advice)
-    return tuple(texts)
+# Truncate
 
 
-def _too_long(text: str, limit: int | None) -> bool:
-    return limit is not None and len(text) > limit
+def truncate(text: str, limit: int, note: str | None = None) -> str:
+    """Return at most `limit` characters, the last of them an ellipsis if any are left out.
+
+    A `note` replaces the ellipsis and does not count toward the limit.
+    """
+    if len(text) <= limit:
+        return text
+    return text[: limit - 1] + "…" if note is None else text[:limit] + note
 
 
-def shortened(decision: Decision, dialect: Dialect, kept: Mapping[str, str | None]) -> Decision:
-    """The decision with each kept text replaced by its short form; `kept` says where the whole lies."""
-    if isinstance(decision, Block) and decision.reason in kept and dialect.reason_limit is not None:
-        reason = truncate_middle(decision.reason, dialect.reason_limit, kept[decision.reason])
-        decision = replace(decision, reason=reason)
-    if isinstance(decision, Block | Advise) and decision.advice and decision.advice in kept:
-        cut = preview if dialect.prefix_each else truncate_middle
-        return replace(
-            decision, advice=cut(decision.advice, dialect.advice_limit or 0, kept[decision.advice])
-        )
-    return decision
+def keep_ends(text: str, head: int, tail: int, note: str = "\n… [{:,} characters left out] …\n") -> str:
+    """Return the first `head` and the last `tail` characters, with the note between them."""
+    left_out = len(text) - head - tail
+    if left_out <= 0:
+        return text
+    return text[:head] + note.format(left_out) + text[len(text) - tail :]
 
 
-def truncate_middle(text: str, limit: int, whole: str | None) -> str:
-    """The head and the tail, never longer than the limit."""
-    where = f"the whole text is in {whole}" if whole else "the whole text could not be kept"
+def truncate_middle(text: str, limit: int, saved_as: str | None) -> str:
+    """Return the ends of a text that is longer than `limit`, and a note; together at most `limit` characters."""
+    where = f"the whole text is in {saved_as}" if saved_as else "the whole text could not be kept"
     note = f"\n… [about {len(text) - limit:,} characters left out; {where}] …\n"
     room = max(0, limit - len(note))
     return text[: (room + 1) // 2] + note + text[len(text) - room // 2 :]
 
 
-def preview(text: str, _limit: int, whole: str | None) -> str:
-    """Claude Code's own form for additional context above its limit."""
-    size = f"{len(text.encode('utf-8', 'replace')) / 1024:.1f}KB"
-    saved = f"Full output saved to: {whole}" if whole else "Full output could not be saved"
-    return (
-        f"<persisted-output>\nOutput too large ({size}). {saved}\n\n"
-        f"Preview (first 2KB):\n{text[:2000]}\n...\n</persisted-output>"
-    )
+def truncate_bytes(text: str, limit: int) -> str:
+    """Return at most `limit` bytes of UTF-8 from the beginning of a text."""
+    data = text[: limit + 1].encode("utf-8", "replace")
+    if len(data) <= limit:
+        return data.decode("utf-8")
+    return data[: max(0, limit - 4)].decode("utf-8", "ignore") + " …"
 
 
-MAX_ERROR_CHARS = 1000
+def truncate_bytes_left(text: str, limit: int) -> str:
+    """Return at most `limit` bytes of UTF-8 from the end of a text."""
+    data = text[-limit - 1 :].encode("utf-8", "replace")
+    if len(data) <= limit:
+        return data.decode("utf-8")
+    return "… " + data[len(data) - max(0, limit - 4) :].decode("utf-8", "ignore")
+
+
+def truncate_bytes_middle(text: str, limit: int) -> str:
+    """Return about `limit` bytes of UTF-8, a third of them from the beginning."""
+    size = len(text.encode("utf-8", "replace"))
+    return replace_surrogates(text) if size <= limit else join_ends(text, text, limit, size - limit)
+
+
+def join_ends(head: str, tail: str, limit: int, left_out: int) -> str:
+    """Return the beginning of `head`, a note about `left_out` bytes, and the end of `tail`."""
+    note = f"[… {left_out:,} bytes in the middle are left out …]"
+    first, last = truncate_bytes(head, limit // 3), truncate_bytes_left(tail, limit - limit // 3)
+    return f"{first}\n\n{note}\n\n{last}"
+
+
+# Describe
+
+
+def describe(value: Any) -> str:
+    """Return a Python value in the words of an error message."""
+    match value:
+        case Mapping():
+            return "a dict"
+        case list() | tuple():
+            return "a list"
+        case int() if abs(value) >= 10**60:  # repr() raises for an integer of more than 4300 digits
+            return "a number of more than 60 digits"
+        case str() | int() | float() | None:
+            return truncate(repr(value), MAX_DESCRIPTION_CHARS)
+        case _:
+            return f"of the type {type(value).__name__}"
+
+
+def describe_json(value: Any) -> str:
+    """Return a JSON value in the words of an error message."""
+    match value:
+        case dict():
+            return "an object"
+        case None:
+            return "null"
+        case str() | bool() | float():
+            # json.dumps() leaves no lone surrogate: it escapes what is not ASCII.
+            return truncate(json.dumps(value), MAX_DESCRIPTION_CHARS)
+        case _:
+            return describe(value)
+
+
+def describe_name(name: str) -> str:
+    """Return the key of a JSON object for a message: truncated, lone surrogates escaped."""
+    return truncate(name.encode("utf-8", "backslashreplace").decode("utf-8"), MAX_DESCRIPTION_CHARS)
+
+
+def describe_url(url: str) -> str:
+    """Return a URL for a message: on one line, without a user name and a password."""
+    if "@" in url:
+        url = re.sub(r"//[^/?#]*@", "//…@", url)
+    return truncate(printable(url[:1000]), MAX_URL_CHARS)
 
 
 def describe_exception(raised: BaseException) -> str:
     """Return the type and the truncated message of an exception."""
     try:
         message = str(raised)[:MAX_ERROR_CHARS]
-    except KeyboardInterrupt:
-        raise
-    except BaseException:  # noqa: BLE001 - `__str__` is foreign code too
+    except Exception:  # noqa: BLE001 - `__str__` of another program's exception may raise
         message = ""
     return f"{type(raised).__name__}: {message}" if message else type(raised).__name__
+
+
+# Clean
+
+
+def one_line(text: str, limit: int | None = None) -> str:
+    """Return a text with each run of white space as one blank, truncated to `limit` characters."""
+    line = " ".join(text.split())
+    return line if limit is None else truncate(line, limit)
+
+
+def printable(text: str) -> str:
+    """Return a text on one line, without characters that a terminal would obey."""
+    return one_line("".join(letter if letter.isprintable() else " " for letter in text))
+
+
+def indent(text: str) -> str:
+    """Indent every line by two blanks, so that none of them looks like a heading of ours."""
+    return "\n".join("  " + line for line in text.splitlines())
+
+
+def replace_surrogates(text: str) -> str:
+    """Replace lone surrogates: JSON and Python allow them in a string, UTF-8 does not."""
+    return text.encode("utf-8", "replace").decode("utf-8")

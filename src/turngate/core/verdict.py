@@ -9,7 +9,7 @@ from turngate.core.decisions import Advise, Allow, Block, Decision, Fault, Halt
 from turngate.core.dialect import Dialect
 from turngate.core.hooks import HookKind, Mode, label
 from turngate.core.messages import Evaluation
-from turngate.core.reports import Detached, Exited, JudgeReplied, Replied, Report, Skipped, TimedOut
+from turngate.core.reports import Detached, Report, Skipped, printed
 from turngate.core.settings import Rule
 
 RunOutcome = Literal["allow", "block", "advise", "halt", "failed", "timeout", "skipped", "would_block"]
@@ -240,18 +240,8 @@ def outputs(runs: Iterable[HookRun]) -> tuple[HookOutput, ...]:
             run.rule.hook.kind,
             outcome(run),
             said(run),
-            _printed(run.report),
+            printed(run.report)[0],
             run.decision.notice,
         )
         for run in runs
     )
-
-
-def _printed(report: Report) -> str:
-    match report:
-        case Exited() | TimedOut():
-            return report.stdout
-        case Replied(text) | JudgeReplied(text):
-            return text
-        case _:
-            return ""

@@ -18,6 +18,7 @@ from turngate.core.messages import (
     Usage,
     UserMessage,
 )
+from turngate.core.text import one_line, truncate
 from turngate.errors import ModelError, UsageError
 
 try:
@@ -343,5 +344,4 @@ def _sentence(text: str) -> str:
         if len(value) > 7 and re.search(r"KEY|TOKEN|SECRET|PASSWORD", name):
             text = text.replace(value, "…")
     text = re.sub(r"\b((sk|pk|gsk|xai)[-_]|AIza)[\w*-]{6,}", "…", text)
-    line = " ".join(text.split()).rstrip(".")
-    return line if len(line) <= 200 else line[:199] + "…"
+    return truncate(one_line(text).rstrip("."), 200)

@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from turngate.core.hooks import Hook, describe
+from turngate.core.hooks import Hook
+from turngate.core.text import describe
 
 
 @dataclass(frozen=True)

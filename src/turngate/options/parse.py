@@ -14,13 +14,13 @@ from turngate.core.hooks import (
     CallbackHook,
     Hook,
     HttpHook,
-    describe,
     is_milliseconds,
     is_seconds,
 )
 from turngate.core.http_policy import url_objection
 from turngate.core.matcher import InvalidMatcher, read_matcher
 from turngate.core.settings import Problem
+from turngate.core.text import describe
 from turngate.options.config_forms import Config, HookCallbackMatcher, HookGroup, name_of, warn_of_old_form
 from turngate.settings import keys
 

@@ -4,8 +4,9 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from turngate.core.hooks import Hook, describe
+from turngate.core.hooks import Hook
 from turngate.core.settings import Problem
+from turngate.core.text import describe
 from turngate.options.config_forms import Config, HookGroup, hook_of
 from turngate.options.parse import OWN, default, named, plain
 from turngate.settings import keys

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from turngate.aio.threads import run_in_thread, run_in_thread_or_inline
 from turngate.core.events import Event
 from turngate.core.hook_input import encode
-from turngate.core.hooks import HttpHook, shown
+from turngate.core.hooks import HttpHook
 from turngate.core.http_policy import (
     Headers,
     is_loopback,
@@ -22,6 +22,7 @@ from turngate.core.http_policy import (
 )
 from turngate.core.reports import Replied, Report, RunFailed
 from turngate.core.settings import Settings
+from turngate.core.text import describe_url
 from turngate.ports import RunContext, World
 
 if TYPE_CHECKING:
@@ -68,7 +69,7 @@ async def run_http(
     except library.HTTPError as error:
         report = RunFailed(_why(error, hook.url))
     except library.InvalidURL:
-        report = RunFailed(f"{shown(hook.url)} is no address that can be asked")
+        report = RunFailed(f"{describe_url(hook.url)} is no address that can be asked")
     return RunFailed(headers.hide(report.error)) if isinstance(report, RunFailed) else report
 
 
@@ -118,7 +119,7 @@ async def _asked(
 
 def _shown(url: str, headers: Headers) -> str:
     """Hidden before it is cut: nobody finds half a secret."""
-    return shown(headers.hide(url))
+    return describe_url(headers.hide(url))
 
 
 async def _read(response: "httpx2.Response", place: str, headers: Headers) -> Report:
@@ -167,4 +168,4 @@ def _deepest(error: BaseException) -> BaseException:
 
 
 def _host(url: str) -> str:
-    return shown(urlsplit(url).netloc)
+    return describe_url(urlsplit(url).netloc)

@@ -12,7 +12,6 @@ from turngate.aio.threads import run_in_thread_or_inline
 from turngate.core.dialect import Dialect
 from turngate.core.events import Event, StopEvent
 from turngate.core.hook_input import encode
-from turngate.core.hook_output import replace_surrogates
 from turngate.core.hooks import PromptHook
 from turngate.core.judge import (
     INSTRUCTIONS,
@@ -26,7 +25,7 @@ from turngate.core.judge import (
 from turngate.core.messages import Evaluation, Message, ModelRequest, UserMessage
 from turngate.core.reports import JudgeReplied, Report, RunFailed
 from turngate.core.settings import Settings
-from turngate.core.text import truncate_middle
+from turngate.core.text import replace_surrogates, truncate_middle
 from turngate.errors import ModelError, UsageError
 from turngate.models.resolve import JudgeModels
 from turngate.ports import Model, RunContext, World

@@ -1,6 +1,5 @@
 """Reads the JSON of one settings file into a layer; what is bad is left out, piece by piece, and reported."""
 
-import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -9,6 +8,7 @@ from turngate.core.dialect import Dialect
 from turngate.core.hooks import SETTINGS_KINDS, CommandHook, Hook
 from turngate.core.matcher import InvalidMatcher, read_matcher
 from turngate.core.settings import Layer, Problem, Rule, ScalarSettings, Severity
+from turngate.core.text import describe_json, describe_name
 from turngate.settings import keys
 
 _GUARDS = ("PreToolUse", "PermissionRequest")
@@ -32,7 +32,7 @@ class _Reader:
     def layer(self, value: Any) -> Layer:
         if not isinstance(value, dict):
             self.problem(
-                f"the file holds {_shown(value)}, expected an object", hint='begin with {"hooks": {…}}'
+                f"the file holds {describe_json(value)}, expected an object", hint='begin with {"hooks": {…}}'
             )
             value = {}
         rules = self.rules(value.get("hooks", {}))
@@ -43,7 +43,7 @@ class _Reader:
             rules = []
         disable = value.get("disableAllHooks")
         if not isinstance(disable, bool | None):
-            self.problem(f"is {_shown(disable)}, expected true or false", field="disableAllHooks")
+            self.problem(f"is {describe_json(disable)}, expected true or false", field="disableAllHooks")
             disable = None
         scalars = self.scalars(value.get("turngate", {}), value.get("agents"))
         env = self.env(value.get("env", {}))
@@ -62,7 +62,7 @@ class _Reader:
     def rules(self, hooks: Any) -> list[Rule]:
         if not isinstance(hooks, dict):
             if hooks is not None:
-                self.problem(f"is {_shown(hooks)}, expected an object of events", field="hooks")
+                self.problem(f"is {describe_json(hooks)}, expected an object of events", field="hooks")
             return []
         found: list[Rule] = []
         for event, groups in hooks.items():
@@ -70,7 +70,9 @@ class _Reader:
                 self.unknown_event(event)
             elif not isinstance(groups, list):
                 self.guard_lost |= event in _GUARDS
-                self.problem(f"is {_shown(groups)}, expected a list of groups", event=event, hint=_GROUP_HINT)
+                self.problem(
+                    f"is {describe_json(groups)}, expected a list of groups", event=event, hint=_GROUP_HINT
+                )
             else:
                 for number, group in enumerate(groups):
                     self.group(group, event, f"[{number}]", found)
@@ -82,14 +84,14 @@ class _Reader:
         likely = keys.closest_event(event)
         hint = f'did you mean "{likely}"?' if likely else f"known events: {', '.join(EVENTS)}"
         return self.problem(
-            "is no known event, so its hooks never run", "warning", event=_safe(event), hint=hint
+            "is no known event, so its hooks never run", "warning", event=describe_name(event), hint=hint
         )
 
     def group(self, group: Any, event: str, index: str, found: list[Rule]) -> None:
         if not isinstance(group, dict):
             self.guard_lost |= event in _GUARDS
             return self.problem(
-                f"is {_shown(group)}, expected an object", event=event, index=index, hint=_GROUP_HINT
+                f"is {describe_json(group)}, expected an object", event=event, index=index, hint=_GROUP_HINT
             )
         entries = group.get("hooks")
         if not isinstance(entries, list):
@@ -102,7 +104,7 @@ class _Reader:
                     hint=_GROUP_HINT,
                 )
             return self.problem(
-                f"is {_shown(entries) if 'hooks' in group else 'missing'}, expected a list of hooks",
+                f"is {describe_json(entries) if 'hooks' in group else 'missing'}, expected a list of hooks",
                 event=event,
                 index=index,
                 field="hooks",
@@ -112,7 +114,7 @@ class _Reader:
         if not isinstance(matcher, str | None):
             self.guard_lost |= event in _GUARDS
             return self.problem(
-                f"is {_shown(matcher)}, expected a string: the group is left out",
+                f"is {describe_json(matcher)}, expected a string: the group is left out",
                 event=event,
                 index=index,
                 field="matcher",
@@ -124,7 +126,7 @@ class _Reader:
             hook = self.entry(entry, event, place)
             if hook is not None:
                 if hook.id and (event, hook.id) in self.ids:
-                    twice = f"{_safe(hook.id)!r} stands twice in this file: the last one counts"
+                    twice = f"{describe_name(hook.id)!r} stands twice in this file: the last one counts"
                     self.problem(twice, "warning", event=event, index=place, field="id")
                 self.ids.add((event, hook.id))
                 found.append(Rule(event, hook, matcher, self.level, self.file, self.family, place))
@@ -145,7 +147,7 @@ class _Reader:
                 )
         elif matcher != "*" and isinstance(meaning := read_matcher(matcher), InvalidMatcher):
             self.problem(
-                f"{_safe(repr(matcher))} {meaning.why}, so it never matches",
+                f"{describe_name(repr(matcher))} {meaning.why}, so it never matches",
                 event=event,
                 index=index,
                 field="matcher",
@@ -154,7 +156,7 @@ class _Reader:
     def entry(self, entry: Any, event: str, index: str) -> Hook | None:
         """One hook, or None when it can not be used."""
         if type(entry) is not dict:
-            self.problem(f"is {_shown(entry)}, expected an object", event=event, index=index)
+            self.problem(f"is {describe_json(entry)}, expected an object", event=event, index=index)
             return None
         if _removes(entry):
             return CommandHook("", id=entry["id"], enabled=False)
@@ -200,13 +202,13 @@ class _Reader:
                 hint=f'add "type": "{likely}"',
             )
         return self.problem(
-            f"is {_shown(kind)}, expected one of {known}", event=event, index=index, field="type"
+            f"is {describe_json(kind)}, expected one of {known}", event=event, index=index, field="type"
         )
 
     def bad_key(self, name: str, value: Any, kind: str, event: str, index: str) -> bool:
         """Reports one key; says whether the hook can still be used."""
         key = keys.HOOK.get(name)
-        at: dict[str, Any] = {"event": event, "index": index, "field": _safe(name)}
+        at: dict[str, Any] = {"event": event, "index": index, "field": describe_name(name)}
         if key is None:
             if name not in keys.FOREIGN_HOOK_KEYS:
                 self.unknown_key(name, keys.HOOK, **at)
@@ -214,7 +216,7 @@ class _Reader:
         if kind not in key.kinds:
             self.problem(f"has no effect on {kind} hooks: ignored", "warning", **at)
             return True
-        said = f"is {_shown(value)}, expected {key.expected}"
+        said = f"is {describe_json(value)}, expected {key.expected}"
         if not key.drops:
             self.problem(f"{said}: ignored", "warning", **at)
             return True
@@ -225,17 +227,17 @@ class _Reader:
     def scalars(self, section: Any, agents: Any) -> ScalarSettings:
         good: dict[str, Any] = {}
         if not isinstance(section, dict):
-            self.problem(f"is {_shown(section)}, expected an object", field="turngate")
+            self.problem(f"is {describe_json(section)}, expected an object", field="turngate")
             section = {}
         for name, value in section.items():
             key = keys.TURNGATE.get(name)
             if key is None:
-                self.unknown_key(name, keys.TURNGATE, field=f"turngate.{_safe(name)}")
+                self.unknown_key(name, keys.TURNGATE, field=f"turngate.{describe_name(name)}")
             elif name in keys.PER_EVENT and type(value) is dict:
                 good[key.field] = self.per_event(name, key, value) or None
             elif not key.good(value):
                 self.problem(
-                    f"is {_shown(value)}, expected {key.expected}: ignored", field=f"turngate.{name}"
+                    f"is {describe_json(value)}, expected {key.expected}: ignored", field=f"turngate.{name}"
                 )
             else:
                 good[key.field] = value if key.read is None else key.read(value)
@@ -246,26 +248,28 @@ class _Reader:
             good["child_limit"] = steers
         elif steers is not None:
             where = "agents.defaults.subagents.maxSteerRestarts"
-            self.problem(f"is {_shown(steers)}, expected a whole number, 0 or more: ignored", field=where)
+            self.problem(
+                f"is {describe_json(steers)}, expected a whole number, 0 or more: ignored", field=where
+            )
         return ScalarSettings(**good)
 
     def per_event(self, name: str, key: keys.Key, value: dict[str, Any]) -> dict[str, Any]:
         """Each event's word by itself: a bad one takes no other with it."""
         good: dict[str, Any] = {}
         for event, word in value.items():
-            field = f"turngate.{name}.{_safe(event)}"
+            field = f"turngate.{name}.{describe_name(event)}"
             if event not in EVENTS:
                 self.problem(f"is no known event, expected one of {', '.join(EVENTS)}: ignored", field=field)
             elif not key.good(word) or type(word) is dict:
                 expected = key.expected.removesuffix(keys.OR_PER_EVENT)
-                self.problem(f"is {_shown(word)}, expected {expected}: ignored", field=field)
+                self.problem(f"is {describe_json(word)}, expected {expected}: ignored", field=field)
             else:
                 good[event] = word
         return good
 
     def env(self, env: Any) -> dict[str, str]:
         if not isinstance(env, dict):
-            self.problem(f"is {_shown(env)}, expected an object of names and strings", field="env")
+            self.problem(f"is {describe_json(env)}, expected an object of names and strings", field="env")
             return {}
         good: dict[str, str] = {}
         for name, value in env.items():
@@ -274,7 +278,8 @@ class _Reader:
             else:
                 most = f"{keys.VARIABLES_MOST} names at most, each a string of up to {keys.VARIABLE_MOST:,} characters"
                 self.problem(
-                    f"is {_shown(value)}, expected a string ({most}): ignored", field=f"env.{_safe(name)}"
+                    f"is {describe_json(value)}, expected a string ({most}): ignored",
+                    field=f"env.{describe_name(name)}",
                 )
         return good
 
@@ -292,12 +297,12 @@ class _Reader:
                 hint = f'put it inside "turngate": {{"{name}": …}}' if ours else None
                 if keys.likely(name, keys.FILE) == "hooks":
                     said = "is no key that Turngate knows, so its hooks never run"
-                    self.problem(said, field=_safe(name), hint='did you mean "hooks"?')
+                    self.problem(said, field=describe_name(name), hint='did you mean "hooks"?')
                 else:
-                    self.unknown_key(name, keys.FILE, field=_safe(name), hint=hint)
+                    self.unknown_key(name, keys.FILE, field=describe_name(name), hint=hint)
             elif self.family == "claude" and voids_claude_file(name, value[name]):
                 said = "Claude Code would ignore this whole file, hooks included; Turngate does not"
-                self.problem(f"is {_shown(value[name])}: {said}", "warning", field=name)
+                self.problem(f"is {describe_json(value[name])}: {said}", "warning", field=name)
 
     def unknown_key(self, name: str, known: Iterable[str], *, hint: str | None = None, **at: Any) -> None:
         """A key for somebody else is none of our business; one that is nearly ours is a mistake."""
@@ -340,21 +345,3 @@ def _asks_a_model(entry: Any) -> bool:
 
 
 _GROUP_HINT = 'a group looks like {"hooks": [{"type": "command", "command": "…"}]}'
-
-
-def _shown(value: Any) -> str:
-    """A value in few words."""
-    match value:
-        case dict():
-            return "an object"
-        case list():
-            return "a list"
-        case None:
-            return "null"
-        case _:
-            return _safe(json.dumps(value))
-
-
-def _safe(words: str) -> str:
-    words = words.encode("utf-8", "backslashreplace").decode("utf-8")
-    return words if len(words) <= 60 else words[:59] + "…"

@@ -13,6 +13,7 @@ from turngate.agent.tools.base import ToolContext, ToolFailed, spec
 from turngate.agent.tools.search_process import is_binary, lines, open_regular
 from turngate.aio.cancellation import finish_despite_cancel
 from turngate.aio.threads import run_in_thread
+from turngate.core.text import truncate
 
 LINES = 2000
 LINE = 2000  # characters of one line
@@ -113,7 +114,7 @@ def _read(path: str, first: int, count: int) -> tuple[str, float]:
         for number, line in enumerate(lines(file, 4 * (LINE + 1), until), 1):  # UTF-8 has at most four bytes
             if number < first:
                 continue
-            text = f"{number:>6}\t{_cut(line.decode('utf-8', 'replace'))}"
+            text = f"{number:>6}\t{truncate(line.decode('utf-8', 'replace'), LINE, ' … [line cut]')}"
             room -= len(text)
             if len(shown) == count or (room < 0 and shown):
                 shown.append(f"… [more lines follow: read on with offset {number}]")
@@ -122,10 +123,6 @@ def _read(path: str, first: int, count: int) -> tuple[str, float]:
     if not shown and number:
         raise ToolFailed(f"{path} has only {number} lines")
     return "\n".join(shown) or "(the file is empty)", mtime
-
-
-def _cut(line: str) -> str:
-    return line if len(line) <= LINE else line[:LINE] + " … [line cut]"
 
 
 def _write(path: str, data: bytes, seen: float | None) -> tuple[str, float]:

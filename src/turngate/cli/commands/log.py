@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator
 from typing import Any, BinaryIO
 
+from turngate.core.text import one_line
 from turngate.errors import UsageError
 from turngate.state.files import is_same_file, open_regular_file
 from turngate.state.journal import JOURNAL, OLDER
@@ -112,7 +113,7 @@ def _print(line: dict[str, Any]) -> None:
     )
     why = (line.get("reason") or "").strip().splitlines()
     print(
-        f"{when}    {line.get('outcome', ''):<11} {line.get('seconds', 0):6.2f} s  {' '.join(name.split())[:80]}"
+        f"{when}    {line.get('outcome', ''):<11} {line.get('seconds', 0):6.2f} s  {one_line(name, 80)}"
         + (f"  {why[0]}" if why else "")
         + (_cost(line["evaluation"]) if "evaluation" in line and hook.get("type") == "prompt" else "")
     )

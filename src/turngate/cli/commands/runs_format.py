@@ -6,8 +6,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from turngate.cli.commands.runs_summary import Chain, plain, shortest, state_of
+from turngate.cli.commands.runs_summary import Chain, shortest, state_of
 from turngate.core.subagent_run import SubagentRun
+from turngate.core.text import printable, truncate
 
 WIDE = 100  # columns
 BY_HAND = "steered by hand"  # what the supervisor writes down as the reason
@@ -38,12 +39,12 @@ def listing(found: Sequence[Chain], now: float, *, every: bool, colour: bool) ->
             (_clock(chain.began, now), _SINCE),
             (_long(chain.seconds(now)), _FOR),
             (_back(chain.last), _BACK),
-            (plain(chain.last.parent)[:_SESSION], _SESSION),
+            (printable(chain.last.parent)[:_SESSION], _SESSION),
         )
-        line = "".join(f"  {_cut(text, width):<{width}}" for text, width in cells)
+        line = "".join(f"  {truncate(text, width):<{width}}" for text, width in cells)
         yield dim + (f"{'*' if chain.open else ' '} {chain.id[:wide]:<{wide}}{line}").rstrip() + back
         for note in (*_notes(chain), *(_runs(chain) if every else ())):
-            yield dim + _cut(f"  {'':<{wide}}  {note}", WIDE) + back
+            yield dim + truncate(f"  {'':<{wide}}  {note}", WIDE) + back
     yield ""
     yield _sum(found)
 
@@ -54,7 +55,7 @@ def _notes(chain: Chain) -> Iterator[str]:
     if why := _why(chain.last):
         yield why if why == BY_HAND else f"sent back: {why}"
     if chain.last.error and chain.last.outcome != "ok":
-        yield f"{chain.state}: {plain(chain.last.error)}"
+        yield f"{chain.state}: {printable(chain.last.error)}"
     if chain.left:
         yield "whoever ran it is gone; `turngate runs recover` goes on with it"
     elif chain.unread:
@@ -63,7 +64,7 @@ def _notes(chain: Chain) -> Iterator[str]:
 
 def _runs(chain: Chain) -> Iterator[str]:
     for number, run in enumerate(chain.runs, 1):
-        yield f"run {number}: {state_of(run)}{_took(run)}: {plain(run.prompt)}"
+        yield f"run {number}: {state_of(run)}{_took(run)}: {printable(run.prompt)}"
 
 
 def _sum(found: Sequence[Chain]) -> str:
@@ -120,7 +121,7 @@ def _facts_of_run(run: SubagentRun) -> Iterator[tuple[str, str]]:
     tokens = run.usage.input_tokens, run.usage.output_tokens
     yield "outcome", run.outcome or ""
     yield "reason", run.reason
-    yield "error", plain(run.error)
+    yield "error", printable(run.error)
     yield "tokens", f"{tokens[0]} in, {tokens[1]} out" if any(tokens) else ""
     yield "tools", ", ".join(run.tools)
 
@@ -187,7 +188,9 @@ def _run_json(run: SubagentRun) -> dict[str, Any]:
 
 def _why(run: SubagentRun) -> str:
     """Without the words that hooks' refusals begin with."""
-    return plain(" ".join(line for line in run.steer_why.split("\n") if not line.startswith("[Stop hook ")))
+    return printable(
+        " ".join(line for line in run.steer_why.split("\n") if not line.startswith("[Stop hook "))
+    )
 
 
 def _back(run: SubagentRun) -> str:
@@ -216,7 +219,3 @@ def _long(seconds: float) -> str:
     if minutes < 24 * 60:
         return f"{minutes // 60} h {minutes % 60} min"
     return f"{minutes // (24 * 60)} d {minutes // 60 % 24} h"
-
-
-def _cut(text: str, width: int) -> str:
-    return text if len(text) <= width else f"{text[: width - 1]}…"

@@ -14,11 +14,12 @@ from turngate.aio.cancellation import finish_despite_cancel
 from turngate.aio.threads import run_in_thread
 from turngate.cli.commands.run import find_model
 from turngate.cli.commands.runs import register
-from turngate.cli.commands.runs_summary import Chain, chains, plain
+from turngate.cli.commands.runs_summary import Chain, chains
 from turngate.cli.project import project_folder
 from turngate.cli.signals import run_until_signal
 from turngate.core.constants import IN_HOOK
 from turngate.core.session_events import Notice, SessionEvent, SubagentFinished, SubagentRedirected
+from turngate.core.text import printable, truncate
 from turngate.errors import UsageError
 from turngate.plugins.entry_points import load_plugins
 from turngate.ports import Model
@@ -135,10 +136,10 @@ class _Telling:
     def hear(self, event: SessionEvent) -> None:
         match event:
             case Notice(text):
-                self._say(f"! {plain(text)}")
+                self._say(f"! {printable(text)}")
             case SubagentRedirected(_, name, why, count, limit):
                 most = "any" if limit is None else limit
-                self._say(f"{plain(name)} is sent back ({count} of {most}): {plain(why)}")
+                self._say(f"{printable(name)} is sent back ({count} of {most}): {printable(why)}")
             case SubagentFinished(agent):
                 self._waits.pop(agent, None)
             case _:
@@ -153,7 +154,7 @@ class _Telling:
 
     def _show(self) -> None:
         names = ", ".join(self._waits.values())
-        who = names if len(names) <= 50 else f"{names[:49]}…"
+        who = truncate(names, 50)
         seconds = int(time.monotonic() - self._began)
         line = f"{len(self._waits)} at work: {who} · {seconds} s · Ctrl-C leaves it for later"
         if self._over:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from turngate.core.subagent_run import LIVING, OPEN, SubagentRun
+from turngate.core.text import printable
 from turngate.subagents.registry import Registry, owner_is_gone
 
 _STATES = {
@@ -39,7 +40,7 @@ class Chain:
     @property
     def what(self) -> str:
         kind = self.last.agent_type or "no kind"
-        return plain(f"{self.last.label} ({kind})" if self.last.label else kind)
+        return printable(f"{self.last.label} ({kind})" if self.last.label else kind)
 
     @property
     def open(self) -> bool:
@@ -69,11 +70,6 @@ class Chain:
     def is_called(self, start: str) -> bool:
         ids = (self.id, self.last.agent_id, *(run.id for run in self.runs))
         return any(each.startswith(start) for each in ids)
-
-
-def plain(text: str) -> str:
-    """On one line, and without anything that a terminal would obey: a model wrote it."""
-    return " ".join("".join(letter if letter.isprintable() else " " for letter in text).split())
 
 
 def state_of(run: SubagentRun) -> str:

@@ -7,6 +7,7 @@ import time
 from turngate.agent.session_store import list_sessions, prune
 from turngate.cli.project import project_folder
 from turngate.core.messages import Reply, ToolResults, UserMessage
+from turngate.core.text import one_line
 from turngate.errors import UsageError
 from turngate.settings.load import load_settings
 from turngate.state.paths import state_folder
@@ -54,12 +55,10 @@ def _show(options: argparse.Namespace) -> int:
                 for text in reply.texts:
                     print(f"agent: {text}")
                 for use in reply.tool_uses:
-                    print(f"  {use.name} {json.dumps(dict(use.input), ensure_ascii=False)[:200]}")
+                    print(f"  {use.name} {one_line(json.dumps(dict(use.input), ensure_ascii=False), 200)}")
             case ToolResults(results):
                 for result in results:
-                    print(
-                        f"  {'failed' if result.is_error else 'ok'}: {' '.join(result.content.split())[:200]}"
-                    )
+                    print(f"  {'failed' if result.is_error else 'ok'}: {one_line(result.content, 200)}")
             case None:
                 continue
     if not shown:

@@ -11,6 +11,7 @@ from turngate.core.hooks import label
 from turngate.core.messages import ToolResult, ToolUse
 from turngate.core.session_events import TurnResult
 from turngate.core.settings import Problem, Rule, Settings
+from turngate.core.text import one_line, truncate
 
 HELP = """\
 /help                 this
@@ -49,8 +50,8 @@ def clean(text: str) -> str:
 
 def first_line(text: str, most: int = 100) -> str:
     lines = clean(text).strip().splitlines()
-    line = " ".join(lines[0].split()) if lines else ""
-    return (line if len(line) <= most else line[: most - 1] + "…") + (" …" if len(lines) > 1 else "")
+    line = one_line(lines[0]) if lines else ""
+    return truncate(line, most) + (" …" if len(lines) > 1 else "")
 
 
 def tool_line(use: ToolUse, project: str) -> str:

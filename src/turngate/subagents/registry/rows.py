@@ -9,6 +9,7 @@ from typing import Any
 
 from turngate.core.messages import Usage
 from turngate.core.subagent_run import SubagentRun
+from turngate.core.text import replace_surrogates, truncate
 
 FROZEN_MOST = 100_000  # characters of a result that are kept for the parent
 
@@ -119,7 +120,5 @@ def new_id() -> str:
 
 def frozen(text: str) -> str:
     """A result as it is kept: its beginning and a word about the rest."""
-    text = text.encode("utf-8", "replace").decode()
-    if len(text) <= FROZEN_MOST:
-        return text
-    return f"{text[:FROZEN_MOST]}\n[… {len(text) - FROZEN_MOST} more characters; the child's transcript has all of it]"
+    more = f"\n[… {len(text) - FROZEN_MOST} more characters; the child's transcript has all of it]"
+    return truncate(replace_surrogates(text), FROZEN_MOST, more)

@@ -4,9 +4,9 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from turngate.core.text import indent, join_ends, one_line, truncate_bytes, truncate_bytes_middle
 from turngate.transcript.digest.scan import look, opened, records, search, telling
 from turngate.transcript.digest.summary import DigestBuilder, blocks, result_text
-from turngate.transcript.digest.truncate import cut, end, gap, indented, without_middle
 
 HEAD = 512 * 1024  # bytes of a long transcript that are read: its beginning,
 TAIL = 6 * 1024 * 1024  # and its end
@@ -34,7 +34,7 @@ def digest(path: str) -> str:
     gaps = _gaps(window.left_out, middle.reached - window.start, unread)
     head = "\n\n".join(gaps)
     told = seen.told(DIGEST_MOST - len(head.encode()))
-    return cut("\n\n".join(filter(None, (head, *told))), DIGEST_MOST)
+    return truncate_bytes("\n\n".join(filter(None, (head, *told))), DIGEST_MOST)
 
 
 def last_answer(path: str) -> str:
@@ -43,7 +43,7 @@ def last_answer(path: str) -> str:
     with opened(path) as file:
         for record in records(file.fileno(), look(file.fileno(), 0, TAIL).tail):
             seen.note(record)
-    return without_middle(seen.answer, ANSWER_MOST)
+    return truncate_bytes_middle(seen.answer, ANSWER_MOST)
 
 
 def conversation(path: str, most: int) -> str:
@@ -54,8 +54,8 @@ def conversation(path: str, most: int) -> str:
         head = "\n\n".join([*gaps, *_spoken(records(file.fileno(), window.head))])
         tail = "\n\n".join(_spoken(records(file.fileno(), window.tail)))
     if window.left_out:
-        return f"{cut(head, most // 3)}\n\n{gap(window.left_out)}\n\n{end(tail, most - most // 3)}"
-    return without_middle("\n\n".join(filter(None, (head, tail))), most)
+        return join_ends(head, tail, most, window.left_out)
+    return truncate_bytes_middle("\n\n".join(filter(None, (head, tail))), most)
 
 
 def _spoken(records: Iterable[Mapping[str, Any] | None]) -> Iterator[str]:
@@ -70,12 +70,12 @@ def _spoken(records: Iterable[Mapping[str, Any] | None]) -> Iterator[str]:
         for block in blocks(message.get("content")):
             match block:
                 case {"type": "text", "text": str(text)} if text.strip():
-                    yield f"{who}: {indented(text)[2:]}"
+                    yield f"{who}: {indent(text)[2:]}"
                 case {"type": "tool_use", "name": str(name), "input": given}:
-                    yield f"Call of {' '.join(name.split())}: {_json(given)}"
+                    yield f"Call of {one_line(name)}: {_json(given)}"
                 case {"type": "tool_result", "content": said}:
                     failed = " (failed)" if block.get("is_error") is True else ""
-                    yield f"Result{failed}: {indented(result_text(said))[2:]}"
+                    yield f"Result{failed}: {indent(result_text(said))[2:]}"
                 case _:
                     pass
 

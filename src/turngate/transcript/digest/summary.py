@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, MutableMapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from turngate.transcript.digest.truncate import cut, indented, without_middle
+from turngate.core.text import indent, truncate_bytes, truncate_bytes_middle
 
 KEPT = 100  # requests that are kept
 FILES = RUNS = 1_000  # changed files and commands that are kept; far fewer are shown
@@ -30,7 +30,9 @@ class _Done:
         if self.what:
             return f"{self.what}\n  {self.how}"
         several = f" {len(self.files):,} files" if len(self.files) > 1 else ""
-        return cut(f"- changed{several}: {', '.join(file for file, _ in reversed(self.files))}", LONGEST_LINE)
+        return truncate_bytes(
+            f"- changed{several}: {', '.join(file for file, _ in reversed(self.files))}", LONGEST_LINE
+        )
 
 
 @dataclass
@@ -79,7 +81,7 @@ class DigestBuilder:
                 each.how = "its result was not read"
 
     def _asks(self, text: str) -> None:
-        self.asked.append(cut(indented(text[: ASKED + 1]), ASKED))
+        self.asked.append(truncate_bytes(indent(text[: ASKED + 1]), ASKED))
         if len(self.asked) > KEPT:
             del self.asked[1]
             self.dropped += 1
@@ -138,7 +140,7 @@ class DigestBuilder:
         ]
         yield from parts
         room = max(ANSWER, most - sum(len(part.encode("utf-8", "replace")) + 100 for part in parts))
-        yield from _part("The last answer", without_middle(indented(self.answer), room - 100), room)
+        yield from _part("The last answer", truncate_bytes_middle(indent(self.answer), room - 100), room)
 
 
 _CHANGES = {"Write": "written", "Edit": "edited", "MultiEdit": "edited", "NotebookEdit": "edited"}
@@ -162,14 +164,14 @@ def _counted(texts: Iterable[str]) -> Iterator[str]:
 
 
 def _file(name: str) -> str:
-    return cut(
+    return truncate_bytes(
         " ".join(name[: LONGEST_LINE + 1].splitlines()), LONGEST_LINE
     )  # or it could bring headings of its own
 
 
 def _line(value: object) -> str:
     words = value[: 4 * LONGEST_LINE].split() if isinstance(value, str) else []
-    return cut(" ".join(words), LONGEST_LINE)
+    return truncate_bytes(" ".join(words), LONGEST_LINE)
 
 
 def _how(result: Mapping[str, Any]) -> str:
@@ -180,7 +182,7 @@ def _how(result: Mapping[str, Any]) -> str:
     if code is not None:
         how, text = f"{how}, {code[1].lower()}", text[code.end() :]
     lines = text[-4 * LONGEST_LINE :].strip().splitlines()
-    return f"{how}: {cut(lines[-1], LONGEST_LINE)}" if lines else how
+    return f"{how}: {truncate_bytes(lines[-1], LONGEST_LINE)}" if lines else how
 
 
 def result_text(content: object) -> str:
@@ -204,13 +206,13 @@ def _asked(texts: list[str], dropped: int) -> str:
     recent: list[str] = []
     left = ASKED - room - MORE
     for text in reversed(later):
-        piece = cut(text, room)
+        piece = truncate_bytes(text, room)
         size = len(piece.encode("utf-8", "replace")) + 2
         if size > left:
             break
         left -= size
         recent.insert(0, piece)
-    shown = [cut(first, room + left)]
+    shown = [truncate_bytes(first, room + left)]
     missing = len(later) - len(recent) + dropped
     if missing:
         shown.append(f"… {missing:,} more …")
@@ -224,4 +226,4 @@ def _changes(changed: Mapping[_Change, int]) -> Iterator[str]:
 
 
 def _part(title: str, text: str, most: int) -> list[str]:
-    return [f"## {title}\n{cut(text, most)}"] if text.strip() else []
+    return [f"## {title}\n{truncate_bytes(text, most)}"] if text.strip() else []
