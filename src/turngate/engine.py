@@ -9,7 +9,7 @@ from functools import partial
 
 from turngate.aio.cancellation import current_task_cancelled
 from turngate.aio.foreign import CallbackCancelledItself
-from turngate.aio.threads import run_in_thread_or_inline
+from turngate.aio.threads import run_in_thread
 from turngate.core.decisions import Decision, Fault
 from turngate.core.events import Event
 from turngate.core.hooks import CallbackHook, CommandHook
@@ -209,7 +209,7 @@ async def _truncate_texts(
 
 
 async def _save_text(text: str, event: Event, world: World) -> str | None:
-    return await run_in_thread_or_inline(world.store.keep, event.session_id, text) if world.store else None
+    return await run_in_thread(world.store.keep, event.session_id, text) if world.store else None
 
 
 def _remember(verdict: Verdict, event: Event, settings: Settings, world: World) -> None:

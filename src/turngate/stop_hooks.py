@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import assert_never
 
 from turngate.aio.cancellation import finish_despite_cancel
-from turngate.aio.threads import run_in_thread_or_inline
+from turngate.aio.threads import run_in_thread
 from turngate.core.dialect import Dialect
 from turngate.core.events import StopHookInput
 from turngate.core.hooks import AgentHook
@@ -39,8 +39,8 @@ async def run_stop_hooks(
     dialect: str = "turngate",
 ) -> StopHooksResult:
     """Reads the project's settings and asks its stop hooks once. `abort` ends a running hook: the agent stops."""
-    settings = await run_in_thread_or_inline(partial(load_settings, dialect=dialect), project_dir)
-    there = await run_in_thread_or_inline(os.path.isdir, project_dir)
+    settings = await run_in_thread(partial(load_settings, dialect=dialect), project_dir)
+    there = await run_in_thread(os.path.isdir, project_dir)
     journal = Journal(state_folder())
     judges = JudgeModels(settings.judge)
     world = make_world(runtime, project_dir, settings, journal, judges)
@@ -55,7 +55,7 @@ async def run_stop_hooks(
     finally:
         await world.close()
         await finish_despite_cancel(judges.close())
-        await finish_despite_cancel(run_in_thread_or_inline(journal.close))
+        await finish_despite_cancel(run_in_thread(journal.close))
     notes = [*map(str, settings.not_loaded), *([journal.fault] if journal.fault else [])]
     if not there:
         notes.insert(0, f"there is no project folder {project_dir}, so only your user settings were read")

@@ -326,7 +326,7 @@ def test_cancelled_bash_is_ended_with_all_that_it_started(place: ToolContext) ->
 def test_what_a_command_leaves_running_runs_on_although_its_time_is_over_while_we_read_on(
     place: ToolContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(process, "LINGER", 2)
+    monkeypatch.setattr(process, "OUTPUT_GRACE_S", 2)
     mark = token()
     said = use(place, "Bash", command=f"sleep 600.{mark} & echo started", timeout=1500)
     left = running(mark)

@@ -24,7 +24,7 @@ from turngate.ports import STDERR_LIMIT, STDOUT_LIMIT, TAIL, BoundedOutput, RunC
 from turngate.shells import process_tree as tree
 from turngate.shells.process import NotStarted, run_process
 
-LOST = "ChildProcessError: its exit code is lost: something else waited for our child"
+LOST = "ChildProcessError: its exit code is lost: other code in this process waited for the child process"
 
 
 def sh(command: str, *, stdin: bytes = b"", **env: str) -> Exited:
@@ -146,10 +146,10 @@ def test_a_hook_that_itself_asks_hooks_is_found_by_the_outer_mark(tmp_path: Path
 
 def test_a_mark_finds_what_left_its_family() -> None:
     mark = tree.new_run_marker()
-    env = {"PATH": os.environ["PATH"], tree.VARIABLE: tree.marked({tree.VARIABLE: "outer"}, mark)}
+    env = {"PATH": os.environ["PATH"], tree.VARIABLE: tree.add_marker({tree.VARIABLE: "outer"}, mark)}
     stray = subprocess.Popen(["/bin/sleep", "60"], env=env, start_new_session=True)
     try:
-        assert {member.pid for member in tree.find(_no_process(), mark)} == {stray.pid}
+        assert {member.pid for member in tree.find_members(_no_process(), mark)} == {stray.pid}
     finally:
         stray.kill()
         stray.wait()

@@ -14,7 +14,7 @@ from turngate.agent.loop_context import TurnHalted
 from turngate.agent.tools import TOOLS, Tool, ToolContext
 from turngate.agent.tools.base import ToolFailed, spec
 from turngate.agent.turn import Turn
-from turngate.aio.threads import run_in_thread_or_inline
+from turngate.aio.threads import run_in_thread
 from turngate.core.events import Event
 from turngate.core.hook_input import encode
 from turngate.core.hooks import AgentHook
@@ -74,7 +74,7 @@ class HookAgent:
 
     async def __call__(self, hook: AgentHook, event: Event, live: RunContext) -> Report:
         try:
-            model = await run_in_thread_or_inline(self.models, hook.model)
+            model = await run_in_thread(self.models, hook.model)
             inspection = HookAgentRun(self, model, hook, event)
         except UsageError as error:
             return RunFailed(f"it is unavailable: {error}")

@@ -1,1 +1,1 @@
-"""What asyncio lacks: threads, cancellation, foreign code."""
+"""Additions to asyncio: threads, cancellation, foreign code."""

@@ -7,7 +7,7 @@ from turngate.aio.threads import T
 
 
 async def finish_despite_cancel(work: Awaitable[T]) -> T:
-    """Finishes bounded work although the task is cancelled meanwhile, however often; then the cancellation passes."""
+    """Finish bounded work however often the task is cancelled meanwhile, then raise CancelledError."""
     task = asyncio.ensure_future(work)
     cancelled = False
     while not task.done():
@@ -21,16 +21,16 @@ async def finish_despite_cancel(work: Awaitable[T]) -> T:
 
 
 async def raise_if_cancelled(work: Awaitable[T]) -> T:
-    """Foreign code that swallows our cancellation has no answer either."""
-    ours = asyncio.current_task()
-    before = ours.cancelling() if ours else 0
-    answer = await work
-    if ours and ours.cancelling() > before:
+    """Await foreign code; discard its result when it swallowed our cancellation."""
+    task = asyncio.current_task()
+    before = task.cancelling() if task else 0
+    result = await work
+    if task and task.cancelling() > before:
         raise asyncio.CancelledError
-    return answer
+    return result
 
 
 def current_task_cancelled() -> bool:
-    """Is it our own task that was cancelled, and not something that foreign code cancelled itself?"""
+    """Tell a cancellation of the current task from one that foreign code made itself."""
     task = asyncio.current_task()
     return task is None or task.cancelling() > 0

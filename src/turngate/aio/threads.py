@@ -13,85 +13,75 @@ from turngate.core.text import describe_exception
 T = TypeVar("T")
 
 
-async def run_in_thread(function: Callable[..., T], *arguments: object) -> T:
-    """Calls a function in a thread of its own: a pool can be busy, and one that never returns holds up no exit.
+async def run_in_thread(function: Callable[..., T], *args: object) -> T:
+    """Call a function in a daemon thread of its own.
 
+    A pool could be busy, and a pool's thread that never returns would delay the exit.
     Raises RuntimeError when no thread can be started.
     """
-    return await _started(function, *arguments)
+    call, result = _prepare(function, *args)
+    _start_thread(call)
+    return await result
 
 
 class SerialThread:
-    """One thread that does what it is given, one after the other: to start a thread costs as much as a small write.
+    """A daemon thread that makes one call after another.
 
-    Like `in_thread` it holds up no exit.
+    For many small calls: starting a thread costs as much as a small write.
     """
 
     def __init__(self) -> None:
-        self._given: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
-        self._thread: threading.Thread | None = None
+        self._calls: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
+        self._started = False
 
-    async def call(self, function: Callable[..., T], *arguments: object) -> T:
-        if self._thread is None:
-            thread = threading.Thread(target=self._work, daemon=True, name="turngate")
-            thread.start()
-            self._thread = thread
-        work, done = _prepared(function, *arguments)
-        self._given.put(work)
-        return await done
+    async def call(self, function: Callable[..., T], *args: object) -> T:
+        if not self._started:
+            _start_thread(self._run)
+            self._started = True
+        call, result = _prepare(function, *args)
+        self._calls.put(call)
+        return await result
 
     def close(self) -> None:
-        self._given.put(None)
+        self._calls.put(None)
 
-    def _work(self) -> None:
-        while work := self._given.get():
-            work()
-
-
-async def run_in_thread_or_inline(function: Callable[..., T], *arguments: object) -> T:
-    """Calls a function of our own, whose work is bounded, in a thread; where none can be had, it is called here."""
-    try:
-        done = _started(function, *arguments)
-    except RuntimeError:
-        return function(*arguments)
-    return await done
+    def _run(self) -> None:
+        while call := self._calls.get():
+            call()
 
 
-def _started(function: Callable[..., T], *arguments: object) -> "asyncio.Future[T]":
-    work, done = _prepared(function, *arguments)
-    threading.Thread(target=work, daemon=True, name="turngate").start()
-    return done
+def _start_thread(target: Callable[[], None]) -> None:
+    threading.Thread(target=target, daemon=True, name="turngate").start()
 
 
-def _prepared(
-    function: Callable[..., T], *arguments: object
-) -> "tuple[Callable[[], None], asyncio.Future[T]]":
+def _prepare(function: Callable[..., T], *args: object) -> "tuple[Callable[[], None], asyncio.Future[T]]":
+    """Return the call to make in the thread, and the future that gets its result."""
     loop = asyncio.get_running_loop()
-    done: asyncio.Future[T] = loop.create_future()
+    future: asyncio.Future[T] = loop.create_future()
     context = contextvars.copy_context()
 
-    def work() -> None:
+    def call() -> None:
         try:
-            result = context.run(function, *arguments)
-        except BaseException as raised:  # noqa: BLE001 - whoever waits for it gets it
-            answer(_fail, raised)
+            result = context.run(function, *args)
+        except BaseException as raised:  # noqa: BLE001 - the waiting coroutine gets it
+            deliver(_set_exception, raised)
         else:
-            answer(_succeed, result)
+            deliver(_set_result, result)
 
-    def answer(deliver: Callable[["asyncio.Future[T]", Any], None], what: object) -> None:
+    def deliver(setter: Callable[["asyncio.Future[T]", Any], None], value: object) -> None:
         with contextlib.suppress(RuntimeError):  # the loop is closed
-            loop.call_soon_threadsafe(deliver, done, what)
+            loop.call_soon_threadsafe(setter, future, value)
 
-    return work, done
-
-
-def _succeed(done: "asyncio.Future[T]", result: T) -> None:
-    if not done.done():
-        done.set_result(result)
+    return call, future
 
 
-def _fail(done: "asyncio.Future[Any]", raised: BaseException) -> None:
-    """A future holds no StopIteration, and a thread's SystemExit must not end the program."""
-    if not done.done():
+def _set_result(future: "asyncio.Future[T]", result: T) -> None:
+    if not future.done():
+        future.set_result(result)
+
+
+def _set_exception(future: "asyncio.Future[Any]", raised: BaseException) -> None:
+    """A future cannot hold StopIteration, and SystemExit of a thread must not end the program."""
+    if not future.done():
         fits = isinstance(raised, Exception) and not isinstance(raised, StopIteration)
-        done.set_exception(raised if fits else RuntimeError(describe_exception(raised)))
+        future.set_exception(raised if fits else RuntimeError(describe_exception(raised)))

@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from turngate.aio.threads import run_in_thread, run_in_thread_or_inline
+from turngate.aio.threads import run_in_thread
 from turngate.core.events import Event
 from turngate.core.hook_input import encode
 from turngate.core.hooks import HttpHook
@@ -48,7 +48,7 @@ async def run_http(
     if refused:
         return RunFailed(refused)
     try:
-        library = await run_in_thread_or_inline(import_module, "httpx2")
+        library = await run_in_thread(import_module, "httpx2")
     except ImportError:
         return RunFailed(MISSING)
     headers = read_headers(hook.headers, hook.allowed_env_vars, {**world.environ, **settings.env})
@@ -58,7 +58,7 @@ async def run_http(
     try:
         # The engine's time limit is the only one, and what it cancels closes the connection.
         # No proxy stands between us and this machine.
-        trust = await run_in_thread_or_inline(_trusted, hook.url)
+        trust = await run_in_thread(_trusted, hook.url)
         if not near:
             await _look_up(hook.url)
         seen = {"response": [_set_location_aside]}
@@ -133,7 +133,7 @@ async def _read(response: "httpx2.Response", place: str, headers: Headers) -> Re
         if len(answer) > LONGEST:
             return RunFailed(f"{place} answered with more than {LONGEST // 1024:,} KiB")
     said = answer.decode("utf-8", "replace")
-    hidden = await run_in_thread_or_inline(headers.hide_in_answer, said)
+    hidden = await run_in_thread(headers.hide_in_answer, said)
     return Replied(hidden, "" if hidden == said else said)
 
 

@@ -8,7 +8,7 @@ from functools import partial
 
 from turngate.aio.cancellation import finish_despite_cancel
 from turngate.aio.foreign import run_isolated
-from turngate.aio.threads import run_in_thread_or_inline
+from turngate.aio.threads import run_in_thread
 from turngate.core.dialect import Dialect
 from turngate.core.events import Event, StopEvent
 from turngate.core.hook_input import encode
@@ -43,9 +43,7 @@ async def run_prompt(
     """A world without judges of its own asks those that the settings name."""
     own = JudgeModels(settings.judge, environ=world.environ)
     try:
-        judge = await run_in_thread_or_inline(
-            world.judge or own, hook.model
-        )  # what asks a provider takes long to load
+        judge = await run_in_thread(world.judge or own, hook.model)  # what asks a provider takes long to load
         asked = await _question(hook, event, settings, judge)
         return await _judged(judge, asked, hook, event, settings.dialect, live)
     except UsageError as error:
@@ -98,9 +96,7 @@ async def _question(hook: PromptHook, event: Event, settings: Settings, judge: M
     if reading is None:
         return replace_surrogates(check)
     what, read = reading
-    return replace_surrogates(
-        question(check, await run_in_thread_or_inline(read, event.stopping_transcript), what)
-    )
+    return replace_surrogates(question(check, await run_in_thread(read, event.stopping_transcript), what))
 
 
 def _told(event: Event, settings: Settings, most: int) -> str:

@@ -1,8 +1,8 @@
-"""One child process in its own session: fed, read and waited for without blocking, and gone when we leave.
+"""Run one child process in its own session without blocking the loop, and leave nothing of it behind.
 
 asyncio's own subprocesses are not used: on Python 3.11 their `wait()` hangs while a grandchild holds a pipe,
-and their return code can be an invented 255. Here the exit comes from the kernel (a pidfd), the return code
-from `waitpid` or not at all, and pipes that somebody else still holds are left alone after half a second.
+and their return code can be an invented 255. Here the exit comes from the kernel (a pidfd) and the return code
+from `waitid` or not at all. Pipes that another process still holds are abandoned after half a second.
 """
 
 import asyncio
@@ -13,16 +13,16 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 
 from turngate.aio.cancellation import finish_despite_cancel
-from turngate.aio.threads import run_in_thread_or_inline
+from turngate.aio.threads import run_in_thread
 from turngate.core.reports import Exited
 from turngate.ports import BoundedOutput, RunContext
 from turngate.shells import process_tree as tree
 
-LINGER = 0.5  # seconds that we read on after the exit, while somebody still holds the pipes
-GRACE = 0.5  # seconds between TERM and KILL
-SHORT = 0.004  # seconds; what ends sooner is read once, at its end, and needs no watching of its pipes
-CHUNK = 64 * 1024  # larger ones are slower: each read allocates anew
-PIPE_MOST = 1024 * 1024  # no pipe holds more
+OUTPUT_GRACE_S = 0.5  # reading goes on so long after the exit, while another process holds the pipes
+KILL_GRACE_S = 0.5  # between TERM and KILL
+WATCH_DELAY_S = 0.004  # a process that ends sooner is read once, at its end: watching its pipes costs more
+READ_BYTES = 64 * 1024  # larger reads are slower, because each allocates its buffer anew
+MAX_PIPE_BYTES = 1024 * 1024  # Linux allows no larger pipe without privileges
 
 
 class NotStarted(OSError):
@@ -32,46 +32,46 @@ class NotStarted(OSError):
 async def run_process(
     argv: Sequence[str], *, cwd: str, env: Mapping[str, str], stdin: bytes, live: RunContext
 ) -> Exited:
-    """Runs a program to its end. Raises NotStarted when it can not be started.
+    """Run a program to its end. Raises NotStarted.
 
-    Cancelled, it ends the whole tree of processes first: TERM, and KILL half a second later.
+    When cancelled, end the whole process tree first: TERM, and KILL half a second later.
     """
-    mark = tree.new_run_marker()
-    child = _Child(argv, cwd=cwd, env={**env, tree.VARIABLE: tree.marked(env, mark)}, stdin=stdin, live=live)
+    marker = tree.new_run_marker()
+    marked_env = {**env, tree.VARIABLE: tree.add_marker(env, marker)}
+    child = _Child(argv, cwd=cwd, env=marked_env, stdin=stdin, live=live)
     try:
-        await child.ended()
+        await child.wait_for_exit()
         if not child.all_read:
             live.on_exit()
-            await child.end_of_output()
+            await child.read_rest()
         return child.exited(held=not child.all_read)
     except asyncio.CancelledError:
-        if child.exit.done():  # it ended in time, and our timer was only quicker to be heard
+        if child.exit.done():  # it ended in time, and our timer fired in the same turn of the loop
             live.ended = child.exited(held=not child.all_read)
-        await finish_despite_cancel(_end_tree(child, mark))
+        await finish_despite_cancel(_end_tree(child, marker))
         raise
     finally:
         child.close()
 
 
-async def _end_tree(child: "_Child", mark: str) -> None:
-    """Ends everything that descends from the child, also what left its session.
+async def _end_tree(child: "_Child", marker: str) -> None:
+    """End every process that descends from the child, also those that left its session.
 
-    We read on until all are gone: who prints its last words into a closed pipe dies of that, in the middle of them.
+    Reading continues until all are gone: a process that prints while it cleans up would die of a closed pipe.
     """
     members: set[tree.Member] = set()
     try:
-        members = await run_in_thread_or_inline(tree.signal_all, child.pid, mark, tree.TERM)
+        members = await run_in_thread(tree.signal_tree, child.pid, marker, tree.TERM)
         loop = asyncio.get_running_loop()
-        deadline = loop.time() + GRACE
+        deadline = loop.time() + KILL_GRACE_S
         while tree.any_alive(members) and loop.time() < deadline:
             await asyncio.sleep(0.01)
-        await run_in_thread_or_inline(tree.kill_all, child.pid, mark, members)
-        await asyncio.wait({child.exit}, timeout=GRACE)
-    except Exception:  # noqa: BLE001 - no descriptor, no memory: its group is all that can still be reached
-        tree.kill_group(child.pid)
-    except BaseException:  # the loop itself is ending: there is no time left to ask politely
-        tree.kill_all(child.pid, mark, members)
-        raise
+        await run_in_thread(tree.kill_tree, child.pid, marker, members)
+        await asyncio.wait({child.exit}, timeout=KILL_GRACE_S)
+    except BaseException as error:  # no thread can be started, or the loop itself is ending: no grace time
+        tree.kill_tree(child.pid, marker, members)
+        if not isinstance(error, Exception):
+            raise
 
 
 class _Child:
@@ -92,7 +92,7 @@ class _Child:
         self._drained: asyncio.Future[None] = self._loop.create_future()
         self._outputs: dict[int, BoundedOutput] = {out: live.stdout, err: live.stderr}
         self._stdin = memoryview(stdin)
-        self._start_reading = self._loop.call_later(SHORT, self._watch_output)
+        self._start_reading = self._loop.call_later(WATCH_DELAY_S, self._watch_output)
         try:
             self._pidfd = _watch_exit(self._loop, self.pid, self._on_exit)
             self._write()
@@ -116,26 +116,26 @@ class _Child:
             cut=stdout.cut,
         )
 
-    async def ended(self) -> None:
-        """Waits for the exit. Cancelled, the wait ends and not `exit`: a shield would cost a turn of the loop."""
+    async def wait_for_exit(self) -> None:
+        """Wait for the exit. A cancellation cancels `_waiter`, not `exit`; a shield would cost a turn of the loop."""
         if not self.exit.done():
             await self._waiter
 
-    async def end_of_output(self) -> None:
-        """After the exit: everything that was printed before it, and up to half a second more."""
+    async def read_rest(self) -> None:
+        """After the exit, read until the pipes are closed, for at most OUTPUT_GRACE_S."""
         if self._outputs:
             self._watch_output()
-            await asyncio.wait({self._drained}, timeout=LINGER)
+            await asyncio.wait({self._drained}, timeout=OUTPUT_GRACE_S)
 
-    def stop_reading(self) -> None:
+    def _stop_reading(self) -> None:
         for fd in tuple(self._outputs):
-            self._forget(fd)
+            self._close_output(fd)
 
     def close(self) -> None:
-        """Leaves no descriptor and no child behind, whatever happened."""
+        """Close every descriptor, and kill and reap the child if it still runs."""
         self._start_reading.cancel()
         self._close_stdin()
-        self.stop_reading()
+        self._stop_reading()
         self._unwatch()
         if not self.exit.done():
             tree.kill_group(self.pid)
@@ -144,18 +144,18 @@ class _Child:
             future.cancel()
 
     def _exit_code(self) -> int:
-        """From the kernel. ChildProcessError: somebody else took it, and we invent none.
+        """Return the exit code; raise ChildProcessError when other code in this process has collected it.
 
-        The zombie stays until we leave, and with it the number of its session and group.
+        The zombie stays until `close`, so that the number of its session and group is not reused.
         """
         if self._code is None:
             try:
-                ended = _ended(self.pid)
+                status = _wait_for_status(self.pid)
             except ChildProcessError:
                 raise ChildProcessError(
-                    "its exit code is lost: something else waited for our child"
+                    "its exit code is lost: other code in this process waited for the child process"
                 ) from None
-            self._code = ended.si_status if ended.si_code == os.CLD_EXITED else -ended.si_status
+            self._code = status.si_status if status.si_code == os.CLD_EXITED else -status.si_status
         return self._code
 
     def _reap(self) -> None:
@@ -166,17 +166,9 @@ class _Child:
                 return self.pid
 
         self._popen.returncode = self._code if self._code is not None else -tree.KILL  # Popen need not wait
-        if wait(os.WNOHANG):
-            return
-        reaper = threading.Thread(target=wait, args=(0,), daemon=True, name=f"turngate-reap-{self.pid}")
-        try:
-            reaper.start()  # killed, and the kernel takes its time
-        except RuntimeError:  # no thread can be had
-            self._look_again(wait)
-
-    def _look_again(self, wait: Callable[[int], int]) -> None:
-        if not wait(os.WNOHANG) and not self._loop.is_closed():
-            self._loop.call_later(0.05, self._look_again, wait)
+        if not wait(os.WNOHANG):  # killed, and the kernel is not done with it
+            name = f"turngate-reap-{self.pid}"
+            threading.Thread(target=wait, args=(0,), daemon=True, name=name).start()
 
     def _watch_output(self) -> None:
         if not self._watched:
@@ -189,27 +181,27 @@ class _Child:
         self._start_reading.cancel()
         self._close_stdin()
         for fd in tuple(self._outputs):
-            self._read(fd, most=PIPE_MOST)
+            self._read(fd, min_bytes=MAX_PIPE_BYTES)
         for future in (self.exit, self._waiter):
             if not future.done():
                 future.set_result(None)
 
-    def _read(self, fd: int, *, most: int = 1) -> None:
-        """Reads at least once, and on until `most` bytes are taken or nothing is there."""
+    def _read(self, fd: int, *, min_bytes: int = 1) -> None:
+        """Read at least once, until `min_bytes` are read or the pipe is empty."""
         output = self._outputs[fd]
-        taken = 0
-        while taken < most:
+        size = 0
+        while size < min_bytes:
             try:
-                data = os.read(fd, CHUNK)
+                data = os.read(fd, READ_BYTES)
             except (BlockingIOError, InterruptedError):
                 return
             if not data:
-                self._forget(fd)
+                self._close_output(fd)
                 return
             output.feed(data)
-            taken += len(data)
+            size += len(data)
 
-    def _forget(self, fd: int) -> None:
+    def _close_output(self, fd: int) -> None:
         del self._outputs[fd]
         if self._watched:
             self._loop.remove_reader(fd)
@@ -218,7 +210,7 @@ class _Child:
             self._drained.set_result(None)
 
     def _write(self) -> None:
-        """A hook that does not want its input is normal."""
+        """Write as much of stdin as the pipe takes. A hook that does not read its input is not an error."""
         try:
             self._stdin = self._stdin[os.write(self._in, self._stdin) :]
         except (BlockingIOError, InterruptedError):
@@ -253,13 +245,15 @@ def _start(
         for _ in range(3):
             fds += os.pipe()
         in_r, in_w, out_r, out_w, err_r, err_w = fds
-        popen = subprocess.Popen(  # noqa: S603 - running what the settings name is what we are for
+        popen = subprocess.Popen(  # noqa: S603 - the settings name the program
             argv, stdin=in_r, stdout=out_w, stderr=err_w, cwd=cwd, env=env, start_new_session=True
         )
     except BaseException as error:
         for fd in fds:
             os.close(fd)
-        if len(fds) == 6 and isinstance(error, OSError):  # the pipes stand: it was the program
+        if len(fds) == 6 and isinstance(
+            error, OSError
+        ):  # the pipes exist, so the program could not be started
             raise NotStarted(error.errno, error.strerror, error.filename) from None
         raise
     for fd in (in_r, out_w, err_w):
@@ -270,16 +264,16 @@ def _start(
 
 
 def _watch_exit(loop: asyncio.AbstractEventLoop, pid: int, on_exit: Callable[[], None]) -> int | None:
-    """Calls back in the loop when the process has ended; it stays a zombie until we take its status."""
+    """Call back in the loop when the process has ended. Return its pidfd, or None without pidfds."""
     if hasattr(os, "pidfd_open"):
         with contextlib.suppress(OSError):  # an old kernel
             pidfd = os.pidfd_open(pid)
             loop.add_reader(pidfd, on_exit)
             return pidfd
 
-    def wait() -> None:  # macOS (untested)
+    def wait() -> None:  # macOS; untested
         with contextlib.suppress(ChildProcessError):
-            _ended(pid)
+            _wait_for_status(pid)
         with contextlib.suppress(RuntimeError):  # the loop is closed
             loop.call_soon_threadsafe(on_exit)
 
@@ -287,8 +281,8 @@ def _watch_exit(loop: asyncio.AbstractEventLoop, pid: int, on_exit: Callable[[],
     return None
 
 
-def _ended(pid: int) -> os.waitid_result:
-    """How a process ended; waits for it, and leaves it a zombie."""
+def _wait_for_status(pid: int) -> os.waitid_result:
+    """Wait for a process and return how it ended; it stays a zombie."""
     while (result := os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)) is None:
         pass
     return result

@@ -1,7 +1,7 @@
-"""Finds and ends everything that descends from one process, also what tried to get away.
+"""Find and end every process that descends from one process, also those that left its session.
 
 A process belongs to a run when it is a descendant of the run's first process, is in its session or group, or
-carries the run's mark in the environment it was started with. Without /proc (macOS) only the group is known.
+has the run's marker in its initial environment. Without /proc (macOS) only the group is known.
 """
 
 import contextlib
@@ -12,17 +12,16 @@ import time
 from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
-VARIABLE = "TURNGATE_RUN"  # marks of all runs that a process descends from, outermost first
+VARIABLE = "TURNGATE_RUN"  # markers of all runs that a process descends from, outermost first
 TERM = signal.SIGTERM
 KILL = signal.SIGKILL
-HUNT = 2.0  # seconds after which we give up on a fork bomb
-CHASE = 0.02  # seconds of one chase after processes that live shorter than a look takes
-EMPTY_LOOKS = 3  # in a row, until we believe that nobody is left
+KILL_TIMEOUT_S = 2.0  # then kill_tree gives up on processes that keep forking
+EMPTY_SCANS = 3  # scans in a row without a member, until the tree counts as gone
 
 
 class Member(NamedTuple):
     pid: int
-    started: str  # tells a process from a later one with the same number
+    started: str  # tells a process from a later one with the same PID
 
 
 class _Stat(NamedTuple):
@@ -37,14 +36,18 @@ def new_run_marker() -> str:
     return os.urandom(8).hex()
 
 
-def marked(env: Mapping[str, str], mark: str) -> str:
+def add_marker(env: Mapping[str, str], marker: str) -> str:
+    """Return the value of VARIABLE for a new run in this environment."""
     outer = env.get(VARIABLE)
-    return f"{outer}:{mark}" if outer else mark
+    return f"{outer}:{marker}" if outer else marker
 
 
-def signal_all(root: int, mark: str, number: signal.Signals) -> set[Member]:
-    """Parents first: a shell whose child dies before it goes on to the next command of its script."""
-    members = find(root, mark)
+def signal_tree(root: int, marker: str, number: signal.Signals) -> set[Member]:
+    """Send a signal to every member and return them.
+
+    Parents come first: a shell whose child ends before it continues with the next command of its script.
+    """
+    members = find_members(root, marker)
     for member in sorted(members, key=lambda member: (int(member.started), member.pid)):
         _send(member, number)
     if not members:
@@ -52,20 +55,19 @@ def signal_all(root: int, mark: str, number: signal.Signals) -> set[Member]:
     return members
 
 
-def kill_all(root: int, mark: str, known: Collection[Member]) -> None:
-    """Stops them all before it kills any, so that nobody gives birth behind our back.
+def kill_tree(root: int, marker: str, known: Collection[Member]) -> None:
+    """Kill every member, and the members they start meanwhile.
 
-    One look that finds nobody proves little: who forks and ends all the time may be between two lives.
+    All are stopped before one is killed, so that none can fork after the scan. One empty scan proves little:
+    a process that forks and exits repeatedly may be between two lives.
     """
-    known = {member for member in known if _alive(member)}
-    deadline = time.monotonic() + HUNT
+    known = {member for member in known if _is_alive(member)}
+    deadline = time.monotonic() + KILL_TIMEOUT_S
     empty = 0
     try:
-        while empty < EMPTY_LOOKS and time.monotonic() < deadline:
-            newest = _newest()
-            members = find(root, mark, known)
-            caught = bool(members) or (_newest() != newest and _chase(mark.encode()))
-            empty = 0 if caught else empty + 1
+        while empty < EMPTY_SCANS and time.monotonic() < deadline:
+            members = find_members(root, marker, known)
+            empty = 0 if members else empty + 1
             for number in (signal.SIGSTOP, KILL):
                 for member in members:
                     _send(member, number)
@@ -74,62 +76,33 @@ def kill_all(root: int, mark: str, known: Collection[Member]) -> None:
         kill_group(root)
 
 
-def _chase(needle: bytes) -> bool:
-    """Looks at nothing but the newest processes: who lives for less than a look takes is seen only so."""
-    caught, last = False, 0
-    deadline = time.monotonic() + CHASE
-    while time.monotonic() < deadline:
-        newest = _newest()
-        if newest == last:
-            continue
-        last = newest
-        for pid in range(newest, newest + 3):  # the next one may be born while we look
-            if needle in _environment(pid) and pid != os.getpid():
-                caught = True
-                with contextlib.suppress(ProcessLookupError, PermissionError):
-                    os.kill(pid, KILL)
-    return caught
-
-
-def _newest() -> int:
-    """The number of the process that was started last; 0 where nobody knows."""
-    try:
-        fd = os.open("/proc/loadavg", os.O_RDONLY)
-    except OSError:
-        return 0
-    try:
-        return int(os.read(fd, 200).rsplit(b" ", 1)[1])
-    finally:
-        os.close(fd)
-
-
-def find(root: int, mark: str, known: Collection[Member] = ()) -> set[Member]:
-    """All living members of a run; `known` ones count with their descendants, wherever they went."""
+def find_members(root: int, marker: str, known: Collection[Member] = ()) -> set[Member]:
+    """Return all living members of a run, with the descendants of `known` members, wherever they went."""
     table, environments = _scan()
-    needle = mark.encode()
-    ours = {m.pid for m in known if m.pid in table and table[m.pid].started == m.started}
-    ours |= {pid for pid, stat in table.items() if root in (pid, stat.session, stat.group)}
-    ours |= {pid for pid in table if pid not in ours and needle in environments[pid]}
+    needle = marker.encode()
+    pids = {m.pid for m in known if m.pid in table and table[m.pid].started == m.started}
+    pids |= {pid for pid, stat in table.items() if root in (pid, stat.session, stat.group)}
+    pids |= {pid for pid in table if pid not in pids and needle in environments[pid]}
     grown = True
     while grown:
-        children = {pid for pid, stat in table.items() if stat.parent in ours and pid not in ours}
-        ours |= children
+        children = {pid for pid, stat in table.items() if stat.parent in pids and pid not in pids}
+        pids |= children
         grown = bool(children)
-    ours.discard(os.getpid())
-    return {Member(pid, table[pid].started) for pid in ours if not table[pid].ended}
+    pids.discard(os.getpid())
+    return {Member(pid, table[pid].started) for pid in pids if not table[pid].ended}
 
 
 def any_alive(members: Collection[Member]) -> bool:
-    return any(_alive(member) for member in members)
+    return any(_is_alive(member) for member in members)
 
 
-def _alive(member: Member) -> bool:
-    stat = _stat(member.pid)
+def _is_alive(member: Member) -> bool:
+    stat = _read_stat(member.pid)
     return stat is not None and stat.started == member.started and not stat.ended
 
 
 def _send(member: Member, number: signal.Signals) -> None:
-    if _alive(member):
+    if _is_alive(member):
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.kill(member.pid, number)
 
@@ -139,47 +112,46 @@ def kill_group(root: int) -> None:
 
 
 def _send_to_group(root: int, number: signal.Signals) -> None:
-    """The first process is ours until we take its exit status, and with it its group's number."""
+    """Signal the group of the first process, which keeps its number until we collect the exit status."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(root, number)
 
 
-_scanning = threading.Lock()
-_last: tuple[float, dict[int, _Stat], dict[int, bytes]] = (-1.0, {}, {})
+_scan_lock = threading.Lock()
+_last_scan: tuple[float, dict[int, _Stat], dict[int, bytes]] = (-1.0, {}, {})
 
 
 def _scan() -> tuple[dict[int, _Stat], dict[int, bytes]]:
-    """All processes, with the environments they were started with.
+    """Return all processes, with their initial environments.
 
-    Many runs may end together: whoever waited while somebody else looked takes what that look saw, if it began
-    after the wait did.
+    Many runs may end together: a caller that waited for the lock takes the scan that began after it asked.
     """
-    global _last  # noqa: PLW0603 - one look for all
-    wanted = time.monotonic()
-    with _scanning:
-        if _last[0] < wanted:
+    global _last_scan  # noqa: PLW0603 - one scan for all runs
+    asked = time.monotonic()
+    with _scan_lock:
+        if _last_scan[0] < asked:
             began = time.monotonic()
             table = _process_table()
-            _last = (began, table, {pid: _environment(pid) for pid in table})
-        return _last[1], _last[2]
+            _last_scan = (began, table, {pid: _environment(pid) for pid in table})
+        return _last_scan[1], _last_scan[2]
 
 
 def _process_table() -> dict[int, _Stat]:
     try:
         names = os.listdir("/proc")
-    except OSError:  # no /proc, or no descriptor left to read it: the group is all that we know
+    except OSError:  # no /proc, or no descriptor left to read it: only the group is known
         return {}
-    stats = ((int(name), _stat(int(name))) for name in names if name.isdigit())
+    stats = ((int(name), _read_stat(int(name))) for name in names if name.isdigit())
     return {pid: stat for pid, stat in stats if stat is not None}
 
 
-def _stat(pid: int) -> _Stat | None:
+def _read_stat(pid: int) -> _Stat | None:
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
             line = file.read()
-        # The name stands in brackets and may itself hold blanks and brackets.
+        # The program's name is in parentheses and may itself contain spaces and parentheses.
         words = line[line.rindex(b")") + 2 :].decode("ascii", "replace").split()
-        ended = words[0] in "ZX" and int(words[17]) <= 1  # a first thread may be gone while others work
+        ended = words[0] in "ZX" and int(words[17]) <= 1  # the first thread may be gone while others run
         return _Stat(ended, int(words[1]), int(words[2]), int(words[3]), words[19])
     except (OSError, ValueError, IndexError):
         return None
@@ -189,5 +161,5 @@ def _environment(pid: int) -> bytes:
     try:
         with open(f"/proc/{pid}/environ", "rb") as file:
             return file.read()
-    except OSError:  # another user's, or gone
+    except OSError:  # another user's process, or gone
         return b""
