@@ -239,12 +239,12 @@ def test_the_announce_is_there_before_the_end_is_told(project: Path, state: Path
     waiting: list[tuple[str, int]] = []
 
     def look(name: str, run: SubagentRun) -> None:
-        if name in ("observed", "announced", "told"):
+        if name in ("stop_notified", "announced", "end_notified"):
             waiting.append((name, len(Registry(str(state)).inbox(run.parent))))
 
     scene = parent(project, "counted", main=[BACK, {"text": "waiting", "delay": 0.5}, "home"], on_step=look)
     scene.play()
-    assert waiting == [("observed", 0), ("announced", 1), ("told", 1)]
+    assert waiting == [("stop_notified", 0), ("announced", 1), ("end_notified", 1)]
 
 
 @pytest.mark.req("X-21")

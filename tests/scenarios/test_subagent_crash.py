@@ -67,7 +67,7 @@ def test_a_worker_that_is_killed_at_a_step_loses_nothing_and_doubles_nothing(ste
 
 
 @pytest.mark.req("X-22", "C-19")
-@pytest.mark.parametrize("step", ["judging", "judged", "marked", "sent", "replaced"])
+@pytest.mark.parametrize("step", ["checking", "checked", "redirect_requested", "sent", "replaced"])
 def test_the_same_holds_where_a_command_sends_the_children_back(step: str) -> None:
     sequences = kill_sequences(step)
     totals = assert_announced_once(experiment("steps", step, "--command-gate"), runs=5 * len(sequences))
@@ -84,14 +84,14 @@ def named_steps(path: Path) -> set[str]:
         for call in calls
         if isinstance(argument := call.args[0], ast.Constant)
         and isinstance(argument.value, str)
-        and getattr(call.func, "attr", getattr(call.func, "id", "")) in ("trace", "_transition")
+        and getattr(call.func, "attr", getattr(call.func, "id", "")) in ("trace", "_trace", "_transition")
     }
 
 
 def test_somebody_is_killed_at_every_step_that_the_code_names() -> None:
     folder = ROOT / "src" / "turngate" / "subagents"
     named = set[str]().union(*map(named_steps, folder.glob("*.py")))
-    assert named == {*STEPS, "buried", "given up"} - {*PARENT_STEPS}
+    assert named == {*STEPS, "lost", "given_up"} - {*PARENT_STEPS}
     assert named - {*STEPS} <= SCENE_STEPS
 
 
@@ -99,7 +99,7 @@ def test_children_that_are_sent_back_come_to_every_step_but_those_of_trouble(tmp
     seen: set[str] = set()
     spec = ParentSpec(str(tmp_path), "parent", 3).create()
     asyncio.run(run_subagents(spec, lambda name, _: seen.add(name), SubagentLimits(at_once=1)))
-    assert seen == set(STEPS) - {"recovered", "unmarked", *PARENT_STEPS}
+    assert seen == set(STEPS) - {"recovered", "redirect_cancelled", *PARENT_STEPS}
 
 
 # Away from the main path
@@ -153,17 +153,17 @@ def test_a_child_that_is_killed_in_line_ends_without_having_stopped_wherever_the
 
 
 @pytest.mark.req("X-25")
-def test_a_child_that_is_buried_by_one_who_dies_is_reported_as_lost_once() -> None:
+def test_a_child_that_is_lost_again_while_it_is_given_up_is_reported_once() -> None:
     lost = replace(
         OK, runs=[["done", "error", "lost"]], stops=[["error"]], ends=[["error"]], answers=[0], losses=[1]
     )
-    assert experiment("scene", "buried") == at_each_step("buried", lost)
+    assert experiment("scene", "lost") == at_each_step("lost", lost)
 
 
 @pytest.mark.req("X-26")
 def test_a_result_that_nobody_could_be_told_is_given_up_wherever_the_one_dies_who_tried() -> None:
     given_up = replace(OK, runs=[["given_up", "ok", "complete"]], announced=[0], keys=[0], answers=[0])
-    assert experiment("scene", "given up") == at_each_step("given up", given_up)
+    assert experiment("scene", "given_up") == at_each_step("given_up", given_up)
 
 
 @pytest.mark.req("X-22", "X-25", "X-26")
@@ -221,7 +221,7 @@ def test_a_run_whose_owners_die_in_quick_succession_is_given_up_and_its_parent_i
         asyncio.run(run_subagents(spec, lambda *_: None, SubagentLimits()))
         asyncio.run(resume_parent(spec, lambda *_: None))
     [run] = spec.read_runs()
-    why = "it was lost: whoever ran it died 3 times"
+    why = "it was lost: its process died 3 times"
     assert (run.state, run.outcome, run.reason, run.error, run.recoveries, run.rapid) == (
         "done",
         "error",
@@ -273,8 +273,8 @@ def test_a_child_that_is_given_up_is_told_to_the_user_and_to_plugins_once(projec
     (state / "owners" / "dead").touch()  # who dies leaves its lock file behind
     scene = parent(project, main=["heard", "home"], session_id="s")
     scene.play("go on")
-    why = "it was lost: whoever ran it died 4 times"
-    assert [notice for notice in scene.notices if "lost" in notice] == [f"the child look is given up: {why}"]
+    why = "it was lost: its process died 4 times"
+    assert [notice for notice in scene.notices if "lost" in notice] == [f"subagent look is given up: {why}"]
     assert [(event.run_id, event.outcome, event.reason, event.error) for event in scene.ended] == [
         ("r", "error", "lost", why)
     ]
@@ -348,7 +348,7 @@ def test_an_announcement_that_always_fails_is_given_up_after_five_tries_and_the_
         5,
         4,
     )
-    notice = f"the child general-purpose has finished, but {why}; `turngate runs show {run.id[:8]}` has it"
+    notice = f"subagent general-purpose has finished, but {why}; `turngate runs show {run.id[:8]}` prints it"
     assert (scene.notices, len(scene.ended), len(scene.stops)) == ([notice], 1, 1)
     assert [said for said in scene.spoken() if said.get("key") == run.chain] == []
 

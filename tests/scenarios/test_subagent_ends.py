@@ -21,7 +21,7 @@ from turngate.errors import UsageError
 from turngate.models.scripted import ScriptedModel
 from turngate.subagents.limits import SubagentLimits
 from turngate.subagents.registry import Registry
-from turngate.subagents.steering import mark_for_steer
+from turngate.subagents.steering import request_steer
 
 ENDED_ONCE = ["subagent_stop", "subagent_ended"]
 
@@ -140,7 +140,7 @@ def test_what_a_handler_says_after_the_kill_revives_nothing(project: Path) -> No
 @pytest.mark.req("X-29", "S4-37")
 def test_a_kill_takes_a_pending_redirect_away(project: Path, state: Path) -> None:
     def kill(name: str, run: SubagentRun) -> None:
-        if name == "settled":
+        if name == "synced":
             Registry(str(state)).kill(run.id, "by another process")
 
     scene = parent(project, "one", "two", gate=Gate(sent_back("on")), on_step=kill)
@@ -261,7 +261,7 @@ def _fill_disk(path: str) -> None:
 
 
 @pytest.mark.req("S4-36")
-@pytest.mark.parametrize("step", ["aborted", "cleared", "settled", "sent"])
+@pytest.mark.parametrize("step", ["aborted", "cleared", "synced", "sent"])
 def test_a_steer_restart_that_fails_at_a_step_ends_as_if_nobody_had_asked(project: Path, step: str) -> None:
     def fail(name: str, _run: SubagentRun) -> None:
         if name == step:
@@ -274,13 +274,16 @@ def test_a_steer_restart_that_fails_at_a_step_ends_as_if_nobody_had_asked(projec
     assert told(scene) == ENDED_ONCE
     assert [(e.outcome, e.steer_count, e.error) for e in scene.ended] == [("ok", 0, None)]
     assert scene.notices == [
-        f"the child general-purpose could not be sent on: broken at {step}; it ends as it is"
+        (
+            "subagent general-purpose stops with its last answer: "
+            f"the new prompt could not be delivered: broken at {step}"
+        )
     ]
     assert scene.heard("main")[-1] == "tool: one"
 
 
 @pytest.mark.req("S4-36")
-@pytest.mark.parametrize("step", ["cleared", "settled"])
+@pytest.mark.parametrize("step", ["cleared", "synced"])
 def test_a_prompt_that_can_not_be_written_down_is_not_sent(project: Path, step: str) -> None:
     def fill(name: str, run: SubagentRun) -> None:
         if name == step:
@@ -291,7 +294,7 @@ def test_a_prompt_that_can_not_be_written_down_is_not_sent(project: Path, step: 
     assert (told(scene), scene.heard("main")[-1]) == (ENDED_ONCE, "tool: one")
     assert [(e.outcome, e.steer_count) for e in scene.ended] == [("ok", 0)]
     assert [notice.partition(":")[0] for notice in scene.notices] == [
-        "the child general-purpose could not be sent on"
+        "subagent general-purpose stops with its last answer"
     ]
 
 
@@ -324,18 +327,18 @@ def test_a_steer_by_hand_ends_what_runs_asks_no_hook_and_does_not_count(project:
     assert not lives((project / "pid").read_text().strip())
     assert [(e.task, e.steer_count, e.last_assistant_message) for e in gate.events] == [(PROMPT, 0, "left")]
     assert scene.heard("sub")[-1] == "leave that"
-    restart = ["aborted", "cleared", "settled", "sent", "replaced"]  # the mark was made by whoever steers
+    restart = ["aborted", "cleared", "synced", "sent", "replaced"]  # the mark was made by whoever steers
     assert scene.names == [
         "registered",
         *restart,
         "worked",
         "ended",
-        "judging",
-        "judged",
+        "checking",
+        "checked",
         "final",
-        "observed",
+        "stop_notified",
         "announced",
-        "told",
+        "end_notified",
         "done",
     ]
     assert (told(scene), scene.heard("main")[-1]) == (ENDED_ONCE, "tool: left")
@@ -369,7 +372,7 @@ def test_a_steer_that_is_under_way_when_the_child_completes_keeps_the_hook_from_
     def steer(name: str, run: SubagentRun) -> None:
         if name == step and not marked:
             marked.append(run.id)
-            mark_for_steer(Registry(str(state)), run, "by hand")
+            request_steer(Registry(str(state)), run, "by hand")
 
     scene = parent(project, "one", "two", gate=gate, on_step=steer)
     scene.play()

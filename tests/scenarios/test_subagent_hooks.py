@@ -51,7 +51,7 @@ def test_a_childs_hook_decides_by_document_000s_table_for_stop(project: Path, ca
     assert scene.heard("sub") == [PROMPT, *sent_on]
     assert handed(scene) == f"tool: answer {1 if expected.should_stop else 2}"
     warned = [warning.replace("HOOK", label(hook)) for warning in expected.warnings]
-    ended = [f"child general-purpose: {expected.stop_reason}"] if expected.stop_reason else []
+    ended = [f"subagent general-purpose: {expected.stop_reason}"] if expected.stop_reason else []
     assert scene.notices == [*warned, *ended]
     assert (result.outcome, result.result, scene.of(Continuation)) == ("completed", "home", [])
 

@@ -316,13 +316,15 @@ def test_a_steer_that_can_not_be_sent_is_no_success(state: Path, project: Path) 
     with register(state) as registry:
         registry.register(a_run("r", project, owner="me"), may_run=True, most=9)
         registry.request_redirect("r", "leave that", why="", counts=False, max_steers=3, states=("running",))
-        run = registry.cancel_redirect("r", counted=False, error="it could not be sent on: full")
+        run = registry.cancel_redirect(
+            "r", counted=False, error="the new prompt could not be delivered: full"
+        )
         assert run is not None
         assert (run.state, run.outcome, run.reason, run.error) == (
             "ended",
             "error",
             "error",
-            "it could not be sent on: full",
+            "the new prompt could not be delivered: full",
         )
 
 
@@ -347,7 +349,7 @@ def test_a_session_without_children_takes_over_what_another_process_leaves(
         assert (run.state, run.result, scene.notices) == (
             "done",
             "done",
-            ["1 subagent(s) of a process that is gone go on here: general-purpose"],
+            ["continuing 1 subagent of a process that died: general-purpose"],
         )
 
 

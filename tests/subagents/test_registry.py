@@ -765,7 +765,7 @@ async def main(project, state):
         await session.open()
         supervisor = await session.family.supervisor()
         registry = supervisor.registry
-        order = {"kind": "general-purpose", "prompt": "go", "parent": "s", "background": True}
+        order = {"agent_type": "general-purpose", "prompt": "go", "parent": "s", "background": True}
         registry._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         resource.setrlimit(resource.RLIMIT_FSIZE, (100, resource.RLIM_INFINITY))
         try:

@@ -240,21 +240,27 @@ def _run(**fields: Any) -> SubagentRun:
 @pytest.mark.parametrize(
     ("run", "prompt", "by", "since", "said"),
     [
-        (_run(), "on", "a1", 9.0, "a child can not steer itself"),
-        (_run(), "on", "s2", 9.0, "only whoever started the run r1 may steer it"),
-        (_run(), "on", "", 9.0, "only whoever started the run r1 may steer it"),
-        (_run(parent_agent="a0"), "on", "a2", 9.0, "only whoever started the run r1 may steer it"),
+        (_run(), "on", "a1", 9.0, "a subagent cannot steer itself"),
+        (_run(), "on", "s2", 9.0, "run r1 can be steered only by the user or by the agent that started it"),
+        (_run(), "on", "", 9.0, "run r1 can be steered only by the user or by the agent that started it"),
+        (
+            _run(parent_agent="a0"),
+            "on",
+            "a2",
+            9.0,
+            "run r1 can be steered only by the user or by the agent that started it",
+        ),
         (_run(), " ", "user", 9.0, "a steer needs a prompt"),
-        (_run(), "x" * 4001, "user", 9.0, "a steer may have 4000 characters, not 4001"),
-        (_run(state="done", outcome="ok"), "on", "user", 9.0, "the run r1 is already finished (ok)"),
+        (_run(), "x" * 4001, "user", 9.0, "the prompt has 4001 characters; a steer may have 4000"),
+        (_run(state="done", outcome="ok"), "on", "user", 9.0, "run r1 is already finished (ok)"),
         (
             _run(state="killed", outcome="killed"),
             "on",
             "user",
             9.0,
-            "the run r1 is already finished (killed)",
+            "run r1 is already finished (killed)",
         ),
-        (_run(), "on", "user", 1.94, "this child was steered 1.9 s ago; wait 2 s between two steers"),
+        (_run(), "on", "user", 1.94, "this subagent was steered 1.9 s ago; wait 2 s between two steers"),
     ],
 )
 def test_a_steer_that_is_not_allowed(run: SubagentRun, prompt: str, by: str, since: float, said: str) -> None:
@@ -290,7 +296,7 @@ def test_two_steers_in_quick_succession_and_one_after_the_end_are_refused(projec
 
     scene = parent(project, bash(hang()), {"text": "done", "delay": 0.5}, allow=["Bash"])
     scene.during(steer)
-    assert said == ["this child", "there is no run nobody", "the run RUN is already finished (ok)"]
+    assert said == ["this subagent", "there is no run nobody", "run RUN is already finished (ok)"]
 
 
 # Nothing is revised once it has had effects, where the operator says so
@@ -315,7 +321,7 @@ def test_after_a_change_nobody_sends_the_child_back_if_the_operator_says_so(
         said={"no_revise_after_side_effects": strict},
     )
     scene.play()
-    refused = "the child general-purpose has changed things outside, so it is not sent on: undo it"
+    refused = "subagent general-purpose has already changed something, so it is not redirected: undo it"
     assert scene.heard("main")[-1] == ("tool: one" if strict else "tool: two")
     assert scene.notices == ([refused] if strict else [])
 

@@ -1,39 +1,35 @@
-"""A chain of runs: one child, from its registration to the moment when everyone who should know has been told.
+"""The life of one subagent, from its registration until its parent and the plugins know the result.
 
-A run's row in the register says where it stands. `_advance` does the one thing that is next for a row in its state and
-gives the row as it is then, so a run that another process left in the middle goes on exactly where it was.
+The registry row holds the state. `_advance` performs the one step that follows from it and returns the row as it is
+afterwards, so a run that a dead process left half-way continues without any code for recovery.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Literal, TypeVar
+from typing import Any
 
 from turngate.aio.cancellation import current_task_cancelled, finish_despite_cancel
-from turngate.aio.threads import run_in_thread
-from turngate.core.inbox import InboxEntry
-from turngate.core.messages import Reply, Usage
+from turngate.core.messages import Usage
 from turngate.core.session_events import SubagentRedirected
 from turngate.core.subagent_run import LIVING, SubagentRun
 from turngate.errors import RegistryError, UsageError
 from turngate.subagents.limits import SubagentLimits
 from turngate.subagents.notifications import (
     deliver_announcement,
-    finished,
-    started,
-    tell_ended,
-    tell_start,
-    tell_stop,
+    finished_event,
+    notify_ended,
+    notify_stop,
 )
-from turngate.subagents.protocols import SubagentHost, SubagentSession
+from turngate.subagents.protocols import SubagentHost
 from turngate.subagents.registry import Registry, RegistryWorker
+from turngate.subagents.run_session import RunSession
 from turngate.subagents.slots import ConcurrencySlots
-from turngate.subagents.stop_check import Judged, announcement, has_stop_checks, judge
+from turngate.subagents.stop_check import StopCheckResult, announcement, check_stop, has_stop_checks
 
-T = TypeVar("T")
-FULL = 0.2  # seconds until a machine that has no room is asked again
-HAVE_ROOM = ("running", "ended", "steering")  # a run's states in which it takes up room
+MACHINE_FULL_RETRY_S = 0.2
+STATES_WITH_SLOT = ("running", "ended", "steering")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,373 +48,325 @@ class LifecycleContext:
 
 
 class RunLifecycle:
+    """One chain of runs; `current` is the run that it has reached."""
+
     def __init__(self, run: SubagentRun, context: LifecycleContext) -> None:
-        self.run = run
-        self.final: asyncio.Future[SubagentRun] = asyncio.get_running_loop().create_future()
-        self.final.add_done_callback(
-            lambda final: final.cancelled() or final.exception()
-        )  # nobody has to look
-        self.killed = False  # what is left to do for it is short
+        self.current = run
+        self.result: asyncio.Future[SubagentRun] = asyncio.get_running_loop().create_future()
+        # Retrieve the exception, because asyncio warns about one that no caller awaits.
+        self.result.add_done_callback(lambda result: result.cancelled() or result.exception())
+        self.is_killed = False
         self.waiters = 0
-        self.handed = asyncio.Event()  # a waiter's conversation has the result, or never will
-        self.steered = float("-inf")  # when it was steered by hand
+        self.delivered = asyncio.Event()  # the waiter's conversation holds the result, or never will
+        self.steered_at = float("-inf")  # monotonic time of the last steer by a person
         self._context = context
         self._host = context.host
         self._registry = context.registry
-        self._child: SubagentSession | None = None
-        self._step: asyncio.Task[SubagentRun] | None = None
-        self._has_room = False
-        self._failed = False  # a step of ours failed
-        self._released = False  # nobody asks the hooks about it any more
-        self._is_now(run)
+        self._session = RunSession(context.host, context.limits, context.trace)
+        self._task: asyncio.Task[SubagentRun] | None = None
+        self._has_slot = False
+        self._step_failed = False
+        self._skip_stop_check = False
+        self._update_slot(run)
 
     @property
-    def family(self) -> tuple[str, str]:
-        """The session, and the child of it, that this one belongs to."""
-        return self.run.parent, self.run.parent_agent
+    def parent_key(self) -> tuple[str, str]:
+        """Return the session and the subagent within it ("" for the main agent) that started this one."""
+        return self.current.parent, self.current.parent_agent
 
-    def disturb(self, run: SubagentRun) -> None:
-        """It was killed or steered: what is being done for it ends, and the next step sees what the row says."""
-        self.killed = self.killed or run.state == "killed"
-        if self._step and self.run.state in LIVING and self.run.state != run.state:
-            self._step.cancel()
+    def on_external_change(self, run: SubagentRun) -> None:
+        """Cancel the current step after a kill or a steer; the next step starts from the new row."""
+        self.is_killed = self.is_killed or run.state == "killed"
+        if self._task and self.current.state in LIVING and self.current.state != run.state:
+            self._task.cancel()
 
     def release_waiters(self) -> None:
-        """Whoever waited for the result does not any more: it comes as a message."""
-        if self.final.done() and not self.handed.is_set():
+        """Announce a result as a message if the turn that waited for it ended without storing it."""
+        if self.result.done() and not self.delivered.is_set():
             self.waiters = 0
-            self.handed.set()
+            self.delivered.set()
 
-    async def follow(self) -> None:
-        """Takes the chain to its end."""
+    async def run(self) -> None:
+        """Take the chain to its end."""
         try:
-            while self.run.state not in ("done", "given_up"):
-                self._step = asyncio.create_task(self._next())
-                try:
-                    run = await self._step
-                except asyncio.CancelledError:
-                    if current_task_cancelled():
-                        raise
-                    await self._note_use()
-                    run = await self._row()  # whoever ended this step has written down why
-                self._is_now(run)
-        except Exception as error:  # noqa: BLE001 - a parent never waits for a child that nobody looks after
-            self._host.notice(f"the child {self.run.name} can not be looked after any more: {error}")
-            if not self.final.done():
-                self.final.set_exception(UsageError(f"the child {self.run.name} is lost: {error}"))
+            while self.current.state not in ("done", "given_up"):
+                self._update_slot(await self._run_step())
+        except Exception as error:  # noqa: BLE001 - a parent must never wait for a chain that has stopped
+            self._host.notice(f"subagent {self.current.name} cannot continue: {error}")
+            if not self.result.done():
+                self.result.set_exception(UsageError(f"subagent {self.current.name} is lost: {error}"))
         finally:
-            await finish_despite_cancel(self._leave())
+            await finish_despite_cancel(self._close())
 
-    async def _leave(self) -> None:
-        if self._step and not self._step.done():
-            self._step.cancel()
-            await asyncio.wait({self._step})
-        if self._child:
-            await self._child.close()
-        if self._has_room:
-            self._context.slots.leave(self.run)
-        if not self.final.done():
-            self.final.set_result(self.run)
+    async def _run_step(self) -> SubagentRun:
+        """Run one step as a task, so that `on_external_change` can cancel it without ending the chain."""
+        self._task = asyncio.create_task(self._step())
+        try:
+            return await self._task
+        except asyncio.CancelledError:
+            if current_task_cancelled():
+                raise
+            await self._record_usage()
+            return await self._reload()
 
-    async def _next(self) -> SubagentRun:
-        """A step that fails for a reason that nobody thought of is the end of the run, and its parent is told."""
+    async def _close(self) -> None:
+        if self._task and not self._task.done():
+            self._task.cancel()
+            await asyncio.wait({self._task})
+        await self._session.close()
+        if self._has_slot:
+            self._context.slots.leave(self.current)
+        if not self.result.done():
+            self.result.set_result(self.current)
+
+    async def _step(self) -> SubagentRun:
+        """Advance by one step. An unexpected failure ends the run, and its parent gets an announcement."""
         try:
             return await self._advance()
         except RegistryError:
             raise
         except Exception as error:
-            if self._failed or self.run.state not in LIVING:
+            if self._step_failed or self.current.state not in LIVING:
                 raise
-            self._failed = True
-            return await self._bury(f"it was lost: {type(error).__name__}: {error}")
+            self._step_failed = True
+            return await self._give_up_lost(f"it was lost: {type(error).__name__}: {error}")
 
     async def _advance(self) -> SubagentRun:
-        """What is next for a run in its state; gives the run as it is afterwards."""
-        run, limits = self.run, self._context.limits
+        run, limits = self.current, self._context.limits
         if run.state in LIVING and (run.recoveries > limits.recoveries or run.rapid > limits.rapid):
-            return await self._bury(f"it was lost: whoever ran it died {run.recoveries} times")
+            return await self._give_up_lost(f"it was lost: its process died {run.recoveries} times")
         match run.state:
             case "waiting":
-                return await self._begin()
+                return await self._start()
             case "running":
-                return await self._work()
+                return await self._run_subagent()
             case "ended":
-                return await self._judge()
+                return await self._check_stop()
             case "steering":
                 return await self._restart()
             case "final":
-                return await self._hand_over()
+                return await self._deliver_result()
             case "announced" | "killed":
-                return await self._tell_ended()
+                return await self._finish()
             case _:
-                return await self._row()
+                return await self._reload()
 
-    # A run
+    # One run
 
-    async def _begin(self) -> SubagentRun:
-        """Waits for room: among the parent's children, and on the machine."""
+    async def _start(self) -> SubagentRun:
+        """Wait for a slot of the session and for one on the machine."""
+        context = self._context
         while True:
-            await self._context.slots.wait(self.run)
-            self._has_room = True
-            most = self._context.limits.on_machine
-            started = await self._transition(
-                "started", self._registry.start, self.run, self._context.owner, most=most
+            await context.slots.wait(self.current)
+            self._has_slot = True
+            run = await self._transition(
+                "started", self._registry.start, self.current, context.owner, most=context.limits.on_machine
             )
-            if started.state != "waiting":
-                return started
-            self._context.slots.leave(self.run)
-            self._has_room = False
-            await self._context.worker.transition(self._registry.release_slots_of_dead)
-            await asyncio.sleep(FULL)
+            if run.state != "waiting":
+                return run
+            context.slots.leave(self.current)
+            self._has_slot = False
+            await context.worker.transition(self._registry.release_slots_of_dead)
+            await asyncio.sleep(MACHINE_FULL_RETRY_S)
 
-    async def _work(self) -> SubagentRun:
-        """The child works on the prompt of this run."""
-        outcome, error = await self._attempt()
-        self._context.trace("worked", self.run)
-        spent = self._child.last_result if self._child else None
+    async def _run_subagent(self) -> SubagentRun:
+        """Let the subagent work on the prompt of this run."""
+        outcome, error = await self._session.attempt(self.current)
+        self._context.trace("worked", self.current)
+        turn = self._session.last_result
         return await self._transition(
             "ended",
-            self._settle_and_end,
-            self.run.id,
+            self._sync_and_end,
+            self.current.id,
             self._context.owner,
             outcome,
             reason="complete" if outcome == "ok" else outcome,
             error=error,
-            answer=_answer(self._child),
-            usage=spent.usage if spent else Usage(),
-            tool_calls=spent.tool_calls if spent else 0,
-            tools=spent.tools if spent else (),
+            answer=self._session.last_answer(),
+            usage=turn.usage if turn else Usage(),
+            tool_calls=turn.tool_calls if turn else 0,
+            tools=turn.tools if turn else (),
         )
 
-    async def _attempt(self) -> tuple[Literal["ok", "error", "timeout"], str]:
-        """How it went, and what was wrong; whatever goes wrong in a child is its outcome."""
-        seconds = self._context.limits.seconds
-        try:
-            async with asyncio.timeout(seconds) as timer:
-                self._child = self._child or self._host.new_session(self.run)
-                self._child.last_result = None
-                error = await self._turn(self._child)
-        except Exception as failure:  # noqa: BLE001 - see above
-            if isinstance(failure, TimeoutError) and timer.expired():
-                return "timeout", f"it took longer than {seconds:g} s"
-            return "error", str(failure) or type(failure).__name__
-        return ("error", error) if error else ("ok", "")
+    def _sync_and_end(self, *arguments: Any, **keywords: Any) -> SubagentRun | None:
+        """Sync the transcript before recording the end, because SubagentStop hooks read it.
 
-    def _settle_and_end(self, *arguments: Any, **named: Any) -> SubagentRun | None:
-        """Whoever is asked about it reads what it wrote; both in one go, as each of them waits for the disk.
-
-        Where nobody is asked, what it wrote need not be on disk before its end is: the row has the answer.
+        One thread hop for both disk writes. Without stop checks no sync is needed: the row holds the answer.
         """
-        if self._child and has_stop_checks(self._host):
-            self._child.sync()
-        return self._registry.end(*arguments, **named)
+        if has_stop_checks(self._host):
+            self._session.sync()
+        return self._registry.end(*arguments, **keywords)
 
-    async def _turn(self, child: SubagentSession) -> str:
-        """One turn of the child; gives what was wrong with it."""
-        await child.open()
-        await self._hear_first(child)
-        last = child.messages[-1] if child.messages else None
-        if isinstance(last, Reply) and not last.tool_uses:
-            return ""  # it had finished when its owner died
-        result = await child.run_turn(self._entry)
-        return (result.stop_reason or "it failed") if result.outcome == "error" else ""
+    # Stop check and restart
 
-    async def _hear_first(self, child: SubagentSession) -> None:
-        """What this run is about is in its conversation, and its first one is told to the hooks."""
-        if self.run.id == self.run.chain and not child.has_delivered(self.run.id):
-            self._host.emit(started(self.run))
-            if context := await tell_start(self._host, self.run):
-                child.add_context(context)
-        child.append_once(self._entry)
-
-    @property
-    def _entry(self) -> InboxEntry:
-        return _entry(self.run.prompt, self.run.id, by_hook=self.run.by_hook)
-
-    async def _judge(self) -> SubagentRun:
-        """The child says that it is done. May it stop?"""
-        run = self.run
-        judged = Judged(max_steers=run.max_steers, reason=run.reason)
-        self._context.trace("judging", run)
-        if not self._released and has_stop_checks(self._host):
-            run = await self._row()
+    async def _check_stop(self) -> SubagentRun:
+        """The subagent wants to stop: ask hooks and plugins, then finish the run or request a redirect."""
+        run = self.current
+        check = StopCheckResult(max_steers=run.max_steers, reason=run.reason)
+        self._context.trace("checking", run)
+        if not self._skip_stop_check and has_stop_checks(self._host):
+            run = await self._reload()
             if run.state != "ended":
-                return run  # a steer is under way already, or a kill
-            judged = await judge(self._host, run)
-        self._context.trace("judged", run)
-        if judged.prompt is None:
-            return await self._transition(
-                "final",
-                self._registry.finish,
-                run.id,
-                result=run.result,
-                reason=judged.reason,
-                announcement=announcement(run),
-                max_steers=judged.max_steers,
-            )
-        marked = await self._transition(
-            "marked",
+                return run  # killed or steered in the meantime
+            check = await check_stop(self._host, run)
+        self._context.trace("checked", run)
+        return await (self._allow_stop(run, check) if check.prompt is None else self._redirect(run, check))
+
+    async def _allow_stop(self, run: SubagentRun, check: StopCheckResult) -> SubagentRun:
+        return await self._transition(
+            "final",
+            self._registry.finish,
+            run.id,
+            result=run.result,
+            reason=check.reason,
+            announcement=announcement(run),
+            max_steers=check.max_steers,
+        )
+
+    async def _redirect(self, run: SubagentRun, check: StopCheckResult) -> SubagentRun:
+        previous_guard = {name: value for name, value in run.guard.items() if name != "before"}
+        steering = await self._transition(
+            "redirect_requested",
             self._registry.request_redirect,
             run.id,
-            judged.prompt,
-            why=judged.why,
+            check.prompt,
+            why=check.why,
             counts=True,
-            max_steers=judged.max_steers,
-            guard={**(judged.guard or {}), "before": _without_past(run.guard)},
+            max_steers=check.max_steers,
+            guard={**(check.guard or {}), "before": previous_guard},
         )
-        if marked.state == "steering" and marked.next_by_hook:
+        if steering.state == "steering" and steering.next_by_hook:
             self._host.emit(
-                SubagentRedirected(run.agent_id, run.name, judged.why, marked.steer_count, marked.max_steers)
+                SubagentRedirected(
+                    run.agent_id, run.name, check.why, steering.steer_count, steering.max_steers
+                )
             )
-        return marked
+        return steering
 
     async def _restart(self) -> SubagentRun:
-        """Steer-restart, for hooks and people alike: abort, clear, settle, send, replace."""
-        run, trace = self.run, self._context.trace
+        """Replace this run by one with the new prompt, whether a hook redirects or a person steers."""
+        run = self.current
         try:
-            trace("aborted", run)  # the step before this one was ended, if it had not ended by itself
-            async with asyncio.timeout(self._context.limits.settle):
-                child = self._child = self._child or self._host.new_session(run)
-                await child.open()
-            child.clear_inbox()
-            trace("cleared", run)
-            await self._hear_first(child)
-            await run_in_thread(child.sync)
-            trace("settled", run)
-            child.append_once(_entry(run.next_prompt, run.next_id, by_hook=run.next_by_hook))
-            await run_in_thread(child.sync)
-            trace("sent", run)
+            await self._session.deliver_next_prompt(run)
             return await self._transition("replaced", self._registry.replace, run)
-        except Exception as error:  # noqa: BLE001 - whatever it is, the child ends as if nobody had asked
-            self._host.notice(f"the child {run.name} could not be sent on: {error}; it ends as it is")
-            self._released = True
+        except Exception as error:  # noqa: BLE001 - any failure ends the subagent as if no redirect was requested
+            failure = f"the new prompt could not be delivered: {error}"
+            self._host.notice(f"subagent {run.name} stops with its last answer: {failure}")
+            self._skip_stop_check = True
             return await self._transition(
-                "unmarked",
+                "redirect_cancelled",
                 self._registry.cancel_redirect,
                 run.id,
                 counted=run.next_by_hook,
-                error=f"it could not be sent on: {error}",
+                error=failure,
             )
 
-    # The end of a chain
+    # The end of the chain
 
-    async def _hand_over(self) -> SubagentRun:
-        """The observers are told, then the parent gets the result: as its tool's result, or as a message."""
-        await tell_stop(self._host, self.run)
-        self._context.trace("observed", self.run)
-        taken = False
+    async def _deliver_result(self) -> SubagentRun:
+        """Notify plugins, then give the result to the parent: to its waiting tool call, or as a message."""
+        await notify_stop(self._host, self.current)
+        self._context.trace("stop_notified", self.current)
+        taken = not self._host.settings.announce_children  # then the result stays in the registry
         if self.waiters:
-            if not self.final.done():
-                self.final.set_result(self.run)
-            await self.handed.wait()
-            taken = self.waiters > 0
-        elif not self._host.settings.announce_children:
-            taken = True  # it stays in the register, and nobody is told
-        elif error := await self._announce():
+            taken = await self._wait_for_delivery()
+        elif not taken and (error := await self._announce()):
             return await self._give_up(error)
-        parent = self.run.parent_agent
-        to_root = bool(parent) and not self._context.will_take_turn(parent)
-        announced = await self._transition(
-            "announced", self._registry.announce, self.run.id, taken=taken, to_root=to_root
-        )
-        if not self.final.done():
-            self.final.set_result(announced)
-        self._host.on_subagent_change(announced)
-        return announced
+        return await self._record_announced(taken=taken)
+
+    async def _wait_for_delivery(self) -> bool:
+        """Return whether the tool call stored the result; it does not if its turn is interrupted."""
+        if not self.result.done():
+            self.result.set_result(self.current)
+        await self.delivered.wait()
+        return self.waiters > 0
 
     async def _announce(self) -> str | None:
+        """Call the custom announcer, if there is one. Return its last error."""
         context = self._context
         if context.announcer is None:
             return None
-        count_attempt = partial(context.worker.transition, self._registry.count_attempt, self.run.id)
-        return await deliver_announcement(context.announcer, self.run, context.limits, count_attempt)
+        count_attempt = partial(context.worker.transition, self._registry.count_attempt, self.current.id)
+        return await deliver_announcement(context.announcer, self.current, context.limits, count_attempt)
+
+    async def _record_announced(self, *, taken: bool) -> SubagentRun:
+        parent = self.current.parent_agent
+        to_root = bool(parent) and not self._context.will_take_turn(parent)
+        announced = await self._transition(
+            "announced", self._registry.announce, self.current.id, taken=taken, to_root=to_root
+        )
+        if not self.result.done():
+            self.result.set_result(announced)
+        self._host.on_subagent_change(announced)
+        return announced
 
     async def _give_up(self, error: str) -> SubagentRun:
+        run = self.current
         why = f"its result could not be announced: {error}"
         self._host.notice(
-            f"the child {self.run.name} has finished, but {why}; `turngate runs show {self.run.id[:8]}` has it"
+            f"subagent {run.name} has finished, but {why}; `turngate runs show {run.id[:8]}` prints it"
         )
-        await self._told_ended(replace(self.run, error=why))
-        return await self._transition("given up", self._registry.give_up, self.run.id, why)
+        await self._notify_ended(replace(run, error=why))
+        return await self._transition("given_up", self._registry.give_up, run.id, why)
 
-    async def _bury(self, why: str) -> SubagentRun:
-        """It can not be brought to an end: its parent is told that it is lost, and why."""
-        self._host.notice(f"the child {self.run.name} is given up: {why}")
-        word = announcement(replace(self.run, outcome="error", result=""), lost=why)
+    async def _give_up_lost(self, why: str) -> SubagentRun:
+        """End a run that cannot continue; the announcement tells its parent that it is lost, and why."""
+        run = self.current
+        self._host.notice(f"subagent {run.name} is given up: {why}")
+        text = announcement(replace(run, outcome="error", result=""), lost=why)
         return await self._transition(
-            "buried",
-            self._registry.finish_lost,
-            self.run.id,
-            self._context.owner,
-            error=why,
-            announcement=word,
+            "lost", self._registry.finish_lost, run.id, self._context.owner, error=why, announcement=text
         )
 
-    async def _tell_ended(self) -> SubagentRun:
-        if self.run.state == "killed":
-            if self.run.started is not None:
-                await tell_stop(self._host, self.run)
-            if not self.final.done():
-                self.final.set_result(self.run)
-        if self._host.has_subagents(self.run.agent_id):
-            await self._context.worker.transition(self._registry.reassign_to_root, self.run.agent_id)
-        await self._told_ended(self.run)
-        return await self._transition("done", self._registry.mark_done, self.run.id)
+    async def _finish(self) -> SubagentRun:
+        run = self.current
+        if run.state == "killed":
+            if run.started is not None:
+                await notify_stop(self._host, run)
+            if not self.result.done():
+                self.result.set_result(run)
+        if self._host.has_subagents(run.agent_id):
+            await self._context.worker.transition(self._registry.reassign_to_root, run.agent_id)
+        await self._notify_ended(run)
+        return await self._transition("done", self._registry.mark_done, run.id)
 
-    async def _told_ended(self, run: SubagentRun) -> None:
-        await tell_ended(self._host, run)
-        self._context.trace("told", run)
-        self._host.emit(finished(run))
+    async def _notify_ended(self, run: SubagentRun) -> None:
+        await notify_ended(self._host, run)
+        self._context.trace("end_notified", run)
+        self._host.emit(finished_event(run))
 
-    # Parts
+    # State
 
-    def _is_now(self, run: SubagentRun) -> None:
-        """The chain has come to another row; a run that is over gives its room to the next in line."""
-        self.run = run
-        if self._has_room and run.state not in HAVE_ROOM:
-            self._context.slots.leave(self.run)
-            self._has_room = False
-        elif not self._has_room and run.state in HAVE_ROOM:
-            self._context.slots.enter(self.run)
-            self._has_room = True
+    def _update_slot(self, run: SubagentRun) -> None:
+        """Move to `run`, and take or release the slot that its state needs."""
+        self.current = run
+        needs_slot = run.state in STATES_WITH_SLOT
+        if self._has_slot and not needs_slot:
+            self._context.slots.leave(run)
+        elif needs_slot and not self._has_slot:
+            self._context.slots.enter(run)
+        self._has_slot = needs_slot
 
-    async def _note_use(self) -> None:
-        """What a run used counts, also when it was ended from outside."""
-        spent = self._child.last_result if self._child else None
-        if spent and self.run.state == "running":
+    async def _record_usage(self) -> None:
+        """Record what a run used before it was ended from outside."""
+        turn = self._session.last_result
+        if turn and self.current.state == "running":
             await self._context.worker.transition(
-                self._registry.record_usage, self.run.id, spent.usage, spent.tool_calls, spent.tools
+                self._registry.record_usage, self.current.id, turn.usage, turn.tool_calls, turn.tools
             )
 
     async def _transition(
-        self, name: str, transition: Callable[..., SubagentRun | None], *arguments: object, **named: object
+        self, name: str, function: Callable[..., SubagentRun | None], *arguments: object, **keywords: object
     ) -> SubagentRun:
-        """Writes a transition; when somebody else was quicker, what they made of it."""
-        changed = await self._context.worker.transition(partial(transition, *arguments, **named))
+        """Write a transition and return the new row, or the row that another writer made first."""
+        changed = await self._context.worker.transition(partial(function, *arguments, **keywords))
         if changed is None:
-            return await self._row()
+            return await self._reload()
         self._context.trace(name, changed)
         return changed
 
-    async def _row(self) -> SubagentRun:
-        found = await self._context.worker.transition(self._registry.last, self.run.chain)
-        if found is None:
-            raise UsageError(f"the run {self.run.id} is no longer in the register")
-        return found
-
-
-def _without_past(guard: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in guard.items() if name != "before"}
-
-
-def _entry(prompt: str, run: str, *, by_hook: bool) -> InboxEntry:
-    return InboxEntry(prompt, "stop_hook" if by_hook else "user", key=run)
-
-
-def _answer(child: SubagentSession | None) -> str:
-    """The last answer; when it is blank, the last one that was not, marked as earlier."""
-    replies = [message.text for message in child.messages if isinstance(message, Reply)] if child else []
-    if replies and replies[-1].strip():
-        return replies[-1]
-    earlier = next((text for text in reversed(replies) if text.strip()), "")
-    return f"[an earlier answer; the last one was empty]\n{earlier}" if earlier else ""
+    async def _reload(self) -> SubagentRun:
+        run = await self._context.worker.transition(self._registry.last, self.current.chain)
+        if run is None:
+            raise UsageError(f"run {self.current.id} is no longer in the registry")
+        return run

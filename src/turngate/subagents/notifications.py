@@ -1,4 +1,4 @@
-"""Who is told of a child: hooks when it starts, plugins when it stops and when it has ended, and the screen."""
+"""Notify hooks, plugins, the user interface and the custom announcer about a subagent."""
 
 import asyncio
 import random
@@ -16,14 +16,15 @@ from turngate.plugins.handlers import SubagentStopPayload
 from turngate.subagents.limits import SubagentLimits
 from turngate.subagents.protocols import SubagentHost
 
-FIRST_PAUSE, LONGEST_PAUSE = 1.0, 30.0  # seconds between two tries to announce
+FIRST_ANNOUNCE_PAUSE_S = 1.0
+MAX_ANNOUNCE_PAUSE_S = 30.0
 
 
-def started(run: SubagentRun) -> SubagentStarted:
+def started_event(run: SubagentRun) -> SubagentStarted:
     return SubagentStarted(run.agent_id, run.agent_type, run.label)
 
 
-def finished(run: SubagentRun) -> SubagentFinished:
+def finished_event(run: SubagentRun) -> SubagentFinished:
     return SubagentFinished(
         agent_id=run.agent_id,
         label=run.name,
@@ -35,8 +36,8 @@ def finished(run: SubagentRun) -> SubagentFinished:
     )
 
 
-async def tell_start(host: SubagentHost, run: SubagentRun) -> str:
-    """What the hooks want the child to know."""
+async def notify_start(host: SubagentHost, run: SubagentRun) -> str:
+    """Fire SubagentStart and return the context that its hooks add."""
     event = SubagentStart(
         session_id=run.parent,
         transcript_path=host.parent_transcript_path(run),
@@ -47,8 +48,8 @@ async def tell_start(host: SubagentHost, run: SubagentRun) -> str:
     return added_context((await host.ask_hooks(event)).runs, plain=False)
 
 
-async def tell_stop(host: SubagentHost, run: SubagentRun) -> None:
-    """Once for each child that was started, with what all of its runs used."""
+async def notify_stop(host: SubagentHost, run: SubagentRun) -> None:
+    """Call the `subagent_stop` handlers, once for each chain that was started, with the usage of all its runs."""
     whole = replace(run, usage=run.spent + run.usage, spent=Usage())
     payload = SubagentStopPayload(
         parent_session_id=run.parent,
@@ -64,17 +65,17 @@ async def tell_stop(host: SubagentHost, run: SubagentRun) -> None:
         outcome=run.outcome or "error",
     )
     await host.plugins.tell("subagent_stop", payload)
-    _complain(host)
+    _report_plugin_errors(host)
 
 
-async def tell_ended(host: SubagentHost, run: SubagentRun) -> None:
+async def notify_ended(host: SubagentHost, run: SubagentRun) -> None:
     await host.plugins.tell("subagent_ended", ended_event(run), stopping_context(run))
-    _complain(host)
+    _report_plugin_errors(host)
 
 
-def _complain(host: SubagentHost) -> None:
-    for complaint in host.plugins.take_errors():
-        host.notice(complaint)
+def _report_plugin_errors(host: SubagentHost) -> None:
+    for error in host.plugins.take_errors():
+        host.notice(error)
 
 
 async def deliver_announcement(
@@ -84,7 +85,7 @@ async def deliver_announcement(
     count_attempt: Callable[[], Awaitable[int]],
 ) -> str | None:
     """Call the announcer with exponential back-off. Return the last error, or None once it succeeds."""
-    pause = FIRST_PAUSE
+    pause = FIRST_ANNOUNCE_PAUSE_S
     while True:
         try:
             async with asyncio.timeout(limits.announce_call):
@@ -98,4 +99,4 @@ async def deliver_announcement(
         if attempts >= limits.announce_tries or age > limits.announce_expiry:
             return failure
         await asyncio.sleep(pause * random.uniform(0.8, 1.2))  # noqa: S311 - no secret
-        pause = min(pause * 2, LONGEST_PAUSE)
+        pause = min(pause * 2, MAX_ANNOUNCE_PAUSE_S)

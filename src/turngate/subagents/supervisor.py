@@ -1,11 +1,11 @@
-"""The supervisor: starts children, looks after their chains of runs, and takes over what dead processes left."""
+"""The supervisor of a process: starts subagents, kills and steers them, and adopts the runs of dead processes."""
 
 import asyncio
 import contextlib
-import functools
 import time
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any, TypeVar
 
 from turngate.aio.cancellation import finish_despite_cancel
@@ -17,13 +17,13 @@ from turngate.subagents.limits import SubagentLimits
 from turngate.subagents.protocols import SubagentHost
 from turngate.subagents.registry import Owner, Registry, RegistryWorker, new_id
 from turngate.subagents.slots import ConcurrencySlots
-from turngate.subagents.steering import check_steer, mark_for_steer
+from turngate.subagents.steering import check_steer, request_steer
 
 T = TypeVar("T")
-LOOK = 0.2  # seconds between two looks at what other processes did
-SWEEP = 60.0  # seconds between two sweeps
-FORGOTTEN = 2.0  # seconds between two looks for runs of ours that nobody looks after
-TROUBLE = 5.0  # seconds that a register which can not be used is left alone
+REGISTRY_POLL_S = 0.2
+DELETE_INTERVAL_S = 60.0
+RESUME_INTERVAL_S = 2.0
+REGISTRY_ERROR_PAUSE_S = 5.0
 
 
 class Supervisor:
@@ -39,25 +39,25 @@ class Supervisor:
         self.host = host
         self.registry = registry
         self.limits = limits or SubagentLimits()
-        self.slots = ConcurrencySlots(self.limits.at_once)
         self.owner = Owner(registry.owners)
         self.owner.acquire()
-        self._on_step = on_step
-        self._chains: dict[str, RunLifecycle] = {}
-        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._slots = ConcurrencySlots(self.limits.at_once)
         self._worker = RegistryWorker(registry)
+        self._on_step = on_step
+        self._lifecycles: dict[str, RunLifecycle] = {}  # by chain
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._watcher: asyncio.Task[None] | None = None
         self._context = LifecycleContext(
             host=host,
             registry=registry,
             worker=self._worker,
             limits=self.limits,
-            slots=self.slots,
+            slots=self._slots,
             owner=self.id,
             announcer=announcer,
             trace=self.trace,
             will_take_turn=self.will_take_turn,
         )
-        self._watching: asyncio.Task[None] | None = None
         if registry.fault:
             host.notice(registry.fault)
 
@@ -65,11 +65,11 @@ class Supervisor:
     def id(self) -> str:
         return self.owner.id
 
-    # Children
+    # Start and result
 
     async def spawn(
         self,
-        kind: str,
+        agent_type: str,
         prompt: str,
         *,
         label: str = "",
@@ -80,19 +80,18 @@ class Supervisor:
         resume: str = "",
         launch: Mapping[str, Any] | None = None,
     ) -> SubagentRun:
-        """Registers a child and starts it as soon as there is room; `resume` names one whose conversation goes on.
+        """Register a subagent and start it once a slot is free; `resume` is the id of one to continue.
 
-        Raises RegistryError: then nothing was started.
+        Raises RegistryError, and then nothing was started.
         """
         if depth > self.limits.depth:
-            raise UsageError(f"a child at depth {depth} is too deep; the limit is {self.limits.depth}")
-        identity, now = new_id(), time.time()
-        guard = new_guard(self.host.settings, self.host.world.environ, child=True)
+            raise UsageError(f"depth {depth} is too deep for a subagent; the limit is {self.limits.depth}")
+        run_id, now = new_id(), time.time()
         run = SubagentRun(
-            id=identity,
-            chain=identity,
+            id=run_id,
+            chain=run_id,
             agent_id=resume or f"a{new_id()[:16]}",
-            agent_type=kind,
+            agent_type=agent_type,
             parent=parent,
             parent_agent=parent_agent,
             label=label,
@@ -103,224 +102,238 @@ class Supervisor:
             owner=self.id,
             created=now,
             begun=now,
-            max_steers=guard.limit,
+            max_steers=new_guard(self.host.settings, self.host.world.environ, child=True).limit,
             launch={**(launch or {}), "project": self.host.project},
         )
-        registering = asyncio.create_task(
-            self._register(replace(run, transcript=self.host.transcript_path(run)))
-        )
+        return await self._register_or_kill(replace(run, transcript=self.host.transcript_path(run)))
+
+    async def _register_or_kill(self, run: SubagentRun) -> SubagentRun:
+        """Register a run; if the caller is cancelled meanwhile, the run may exist already and is killed."""
+        registering = asyncio.create_task(self._register(run))
         try:
             return await asyncio.shield(registering)
-        except asyncio.CancelledError:  # nobody wants it any more, and it may be there already
+        except asyncio.CancelledError:
             with contextlib.suppress(TurngateError):
-                run = await finish_despite_cancel(registering)
+                await finish_despite_cancel(registering)
                 await finish_despite_cancel(self.kill(run.id, "interrupted"))
             raise
 
     async def _register(self, run: SubagentRun) -> SubagentRun:
         async with self._worker.lock:
-            may_run = self.slots.has_room(run)
+            may_run = self._slots.has_room(run)
             run = await self._worker.call(
-                functools.partial(self.registry.register, run, may_run=may_run, most=self.limits.on_machine)
+                partial(self.registry.register, run, may_run=may_run, most=self.limits.on_machine)
             )
         self.trace("registered", run)
-        self._follow(run)
+        self._start_lifecycle(run)
         return run
 
     async def result(self, chain: str) -> SubagentRun:
-        """Waits for the end of a chain of runs; whoever waits must say `handed` when it has kept the result."""
-        found = self._chains.get(chain)
-        if found is None:
+        """Wait for the end of a chain. The caller reports with `result_delivered` that it stored the result."""
+        lifecycle = self._lifecycles.get(chain)
+        if lifecycle is None:
             ended = await self._worker.call(self.registry.last, chain)
             if ended is None:
                 raise UsageError(f"there is no run {chain}")
             return ended
-        found.waiters += 1
+        lifecycle.waiters += 1
         try:
-            return await asyncio.shield(found.final)
+            return await asyncio.shield(lifecycle.result)
         except asyncio.CancelledError:
-            found.waiters -= 1
-            found.handed.set()
+            lifecycle.waiters -= 1
+            lifecycle.delivered.set()
             raise
 
     def result_delivered(self, chain: str) -> None:
-        """The parent's conversation has the result of this chain, on disk."""
-        if found := self._chains.get(chain):
-            found.handed.set()
+        """Note that the parent's conversation holds the result of this chain, on disk."""
+        if lifecycle := self._lifecycles.get(chain):
+            lifecycle.delivered.set()
 
     def release_waiters(self, parent: str, parent_agent: str = "") -> None:
-        """The turn that waited for results is over: what it has not kept comes as a message."""
-        for chain in self._chains.values():
-            if chain.family == (parent, parent_agent):
-                chain.release_waiters()
+        """Announce results as messages if the turn that waited for them ended without storing them."""
+        for lifecycle in self._lifecycles.values():
+            if lifecycle.parent_key == (parent, parent_agent):
+                lifecycle.release_waiters()
 
     def running(
         self, parent: str, parent_agent: str = "", *, background: bool | None = None
     ) -> list[SubagentRun]:
-        """The children of one agent whose result is still to come."""
+        """Return the subagents of one agent that have no result yet."""
         return [
-            chain.run
-            for chain in self._chains.values()
-            if chain.family == (parent, parent_agent)
-            and background in (None, chain.run.background)
-            and not chain.final.done()
+            lifecycle.current
+            for lifecycle in self._lifecycles.values()
+            if lifecycle.parent_key == (parent, parent_agent)
+            and background in (None, lifecycle.current.background)
+            and not lifecycle.result.done()
         ]
 
-    def will_take_turn(self, agent: str) -> bool:
-        """Will this child take another turn, here?"""
+    def will_take_turn(self, agent_id: str) -> bool:
+        """Return whether this subagent takes another turn in this process."""
         return any(
-            chain.run.agent_id == agent and chain.run.state in ("waiting", "running", "steering")
-            for chain in self._chains.values()
+            lifecycle.current.agent_id == agent_id
+            and lifecycle.current.state in ("waiting", "running", "steering")
+            for lifecycle in self._lifecycles.values()
         )
 
     # Kill and steer
 
     async def kill(self, run: str, reason: str = "killed") -> list[SubagentRun]:
-        """Ends a run and everything below it, for good."""
+        """End a run and everything it started, for good."""
         killed = await self.transition(self.registry.kill, run, reason)
-        self._disturb(killed)
+        self._notify_lifecycles(killed)
         return killed
 
     async def kill_all(self, parent: str, parent_agent: str, reason: str) -> list[SubagentRun]:
-        """Ends everything that a session, or a child of it, has started, and waits until it has ended."""
+        """Kill everything that an agent has started, and wait until it has ended."""
         killed = await self.transition(self.registry.kill_all, parent, parent_agent, reason)
-        self._disturb(killed)
-        await self._ended(run.chain for run in killed)
+        self._notify_lifecycles(killed)
+        await self._wait_for(run.chain for run in killed)
         return killed
 
     async def steer(self, run: str, prompt: str, *, by: str) -> SubagentRun:
-        """A new prompt for a child that works; raises UsageError when that is not allowed, or too late."""
-        now = await self.transition(self.registry.get, run)
-        if now is None:
+        """Give a working subagent a new prompt. Raises UsageError if that is not allowed, or too late."""
+        row = await self.transition(self.registry.get, run)
+        if row is None:
             raise UsageError(f"there is no run {run}")
-        chain = self._chains.get(now.chain)
-        since = time.monotonic() - chain.steered if chain else float("inf")
-        check_steer(now, prompt, by=by, since=since)
-        marked = await self.transition(mark_for_steer, self.registry, now, prompt)
-        if chain:
-            chain.steered = time.monotonic()
-        self._disturb([marked])
-        return marked
+        lifecycle = self._lifecycles.get(row.chain)
+        since = time.monotonic() - lifecycle.steered_at if lifecycle else float("inf")
+        check_steer(row, prompt, by=by, since=since)
+        steering = await self.transition(request_steer, self.registry, row, prompt)
+        if lifecycle:
+            lifecycle.steered_at = time.monotonic()
+        self._notify_lifecycles([steering])
+        return steering
 
-    # From one process to the next
+    # Runs of dead processes
 
     async def recover(self) -> list[SubagentRun]:
-        """Takes over what owners that died have left, and goes on with it."""
+        """Adopt the runs of owners that died, and continue them."""
         adopted: list[SubagentRun] = []
-        for dead in await self._worker.call(self.registry.other_owners, self.id):
-            adopted += await finish_despite_cancel(self._adopt(dead))
+        for owner in await self._worker.call(self.registry.other_owners, self.id):
+            adopted += await finish_despite_cancel(self._adopt(owner))
         return adopted
 
-    async def _adopt(self, dead: str) -> list[SubagentRun]:
+    async def _adopt(self, owner: str) -> list[SubagentRun]:
         async with self._worker.lock:
-            adopted = await self._worker.call(self.registry.adopt, dead, self.id, self.host.project)
+            adopted = await self._worker.call(self.registry.adopt, owner, self.id, self.host.project)
         for run in adopted:
             self.trace("recovered", run)
-            self._follow(run)
+            self._start_lifecycle(run)
         return adopted
 
-    async def _follow_all(self) -> None:
-        """Runs of ours that nobody looks after, because of a full disk or an interrupt, are looked after again."""
-        async with self._worker.lock:
-            ours = await self._worker.call(self.registry.owned, self.id)
-        for run in ours:
-            if run.chain not in self._chains:
-                self._follow(run)
-
     async def recover_and_notify(self) -> list[SubagentRun]:
-        """The same, and says so. Below a hook nobody is asked, so others' children are left to those who ask their gates."""
+        """Like `recover`, and notify the user.
+
+        Does nothing inside a hook, where adopted subagents would run without their gates.
+        """
         if self.host.world.in_hook:
             return []
         adopted = await self.recover()
         if adopted:
             names = ", ".join(run.name for run in adopted[:5]) + (", …" if len(adopted) > 5 else "")
-            self.host.notice(f"{len(adopted)} subagent(s) of a process that is gone go on here: {names}")
+            count = "1 subagent" if len(adopted) == 1 else f"{len(adopted)} subagents"
+            self.host.notice(f"continuing {count} of a process that died: {names}")
         return adopted
 
+    async def _resume_own(self) -> None:
+        """Restart the lifecycles of our own runs that ended early, such as by a full disk or an interrupt."""
+        async with self._worker.lock:
+            owned = await self._worker.call(self.registry.owned, self.id)
+        for run in owned:
+            if run.chain not in self._lifecycles:
+                self._start_lifecycle(run)
+
+    # Watching other processes
+
     def watch(self) -> None:
-        """From now on other processes' kills and steers are noticed, and what they leave is taken over."""
-        if self._watching is None or self._watching.done():
-            self._watching = asyncio.create_task(self._watch())
+        """Start to poll for kills, steers and deaths of other processes."""
+        if not self.watching:
+            self._watcher = asyncio.create_task(self._watch())
 
     @property
     def watching(self) -> bool:
-        return self._watching is not None and not self._watching.done()
+        return self._watcher is not None and not self._watcher.done()
+
+    async def _watch(self) -> None:
+        version, check_owners = -1, False
+        deleted_at, resumed_at = float("-inf"), time.monotonic()
+        while True:
+            try:
+                if not self._lifecycles and await self._worker.call(self.registry.is_empty):
+                    return
+                if time.monotonic() - resumed_at > RESUME_INTERVAL_S:
+                    resumed_at = time.monotonic()
+                    await self._resume_own()
+                previous, version = version, await self._worker.call(self.registry.version)
+                if version != previous:
+                    self._notify_lifecycles(await self._worker.call(self.registry.changed_by_others, self.id))
+                    check_owners = True
+                if check_owners:
+                    await self.recover_and_notify()
+                    check_owners = bool(await self._worker.call(self.registry.other_owners, self.id))
+                if time.monotonic() - deleted_at > DELETE_INTERVAL_S:
+                    deleted_at = time.monotonic()
+                    await self._worker.call(self.registry.delete_finished)
+            except (RegistryError, OSError, RuntimeError) as error:
+                self.host.notice(f"subagents of other processes cannot be watched: {error}")
+                await asyncio.sleep(REGISTRY_ERROR_PAUSE_S)
+            await asyncio.sleep(REGISTRY_POLL_S)
+
+    # Waiting and closing
 
     async def wait_for_finished(self) -> None:
-        """Waits for the chains that have a result or are killed; what is left to do for them is short."""
-        await self._ended(
-            [name for name, chain in self._chains.items() if chain.final.done() or chain.killed]
+        """Wait for the chains that have a result or are killed; little is left to do for them."""
+        await self._wait_for(
+            [
+                chain
+                for chain, lifecycle in self._lifecycles.items()
+                if lifecycle.result.done() or lifecycle.is_killed
+            ]
         )
 
     async def wait_until_idle(self) -> None:
-        """Waits until there is nothing left to look after."""
-        while self._chains:
-            await self._ended(self._chains)
+        """Wait until no chain is left."""
+        while self._lifecycles:
+            await self._wait_for(self._lifecycles)
 
     async def close(self) -> None:
-        """Lets go of everything as it is; what is not finished is taken over by the next who looks."""
-        tasks = [*self._tasks.values(), *([self._watching] if self._watching else [])]
+        """Stop all work as it is; another process can adopt the runs that are not finished."""
+        tasks = [*self._tasks.values(), *([self._watcher] if self._watcher else [])]
         for task in tasks:
             task.cancel()
         if tasks:
             await finish_despite_cancel(asyncio.wait(tasks))
-        await finish_despite_cancel(self._worker.close())  # what is being written is written first
+        await finish_despite_cancel(self._worker.close())
         self.owner.release()
 
-    async def _watch(self) -> None:
-        """What other processes did to our runs, what dead ones left, and what can be forgotten."""
-        version, others, swept, looked = -1, False, float("-inf"), time.monotonic()
-        while True:
-            try:
-                if not self._chains and await self._worker.call(self.registry.is_empty):
-                    return
-                if time.monotonic() - looked > FORGOTTEN:
-                    looked = time.monotonic()
-                    await self._follow_all()
-                now = await self._worker.call(self.registry.version)
-                if now != version:
-                    version = now
-                    self._disturb(await self._worker.call(self.registry.changed_by_others, self.id))
-                    others = True
-                if others:
-                    await self.recover_and_notify()
-                    others = bool(await self._worker.call(self.registry.other_owners, self.id))
-                if time.monotonic() - swept > SWEEP:
-                    swept = time.monotonic()
-                    await self._worker.call(self.registry.delete_finished)
-            except (RegistryError, OSError, RuntimeError) as error:
-                self.host.notice(f"children of other processes can not be seen: {error}")
-                await asyncio.sleep(TROUBLE)
-            await asyncio.sleep(LOOK)
-
-    # For chains, and parts
-
-    def trace(self, name: str, run: SubagentRun) -> None:
-        if self._on_step:
-            self._on_step(name, run)
-
-    async def transition(self, function: Callable[..., T], *arguments: object) -> T:
-        """A transition, tried again while the disk or another process is in the way."""
-        return await self._worker.transition(function, *arguments)
-
-    def _follow(self, run: SubagentRun) -> None:
-        chain = self._chains[run.chain] = RunLifecycle(run, self._context)
-        task = self._tasks[run.chain] = asyncio.create_task(chain.follow())
-        task.add_done_callback(lambda _: self._forget(chain))
-        self.watch()
-
-    def _forget(self, chain: RunLifecycle) -> None:
-        if self._chains.get(chain.run.chain) is chain:
-            del self._chains[chain.run.chain], self._tasks[chain.run.chain]
-        self.host.on_subagent_gone(chain.run)
-        self.host.on_subagent_change(chain.run)
-
-    def _disturb(self, changed: Collection[SubagentRun]) -> None:
-        for run in changed:
-            if chain := self._chains.get(run.chain):
-                chain.disturb(run)
-
-    async def _ended(self, chains: Iterable[str]) -> None:
-        tasks = [self._tasks[name] for name in chains if name in self._tasks]
+    async def _wait_for(self, chains: Iterable[str]) -> None:
+        tasks = [self._tasks[chain] for chain in chains if chain in self._tasks]
         if tasks:
             await asyncio.wait(tasks)
+
+    # Lifecycles
+
+    def trace(self, step: str, run: SubagentRun) -> None:
+        if self._on_step:
+            self._on_step(step, run)
+
+    async def transition(self, function: Callable[..., T], *arguments: object) -> T:
+        return await self._worker.transition(function, *arguments)
+
+    def _start_lifecycle(self, run: SubagentRun) -> None:
+        lifecycle = self._lifecycles[run.chain] = RunLifecycle(run, self._context)
+        task = self._tasks[run.chain] = asyncio.create_task(lifecycle.run())
+        task.add_done_callback(lambda _: self._forget(lifecycle))
+        self.watch()
+
+    def _forget(self, lifecycle: RunLifecycle) -> None:
+        run = lifecycle.current
+        if self._lifecycles.get(run.chain) is lifecycle:
+            del self._lifecycles[run.chain], self._tasks[run.chain]
+        self.host.on_subagent_gone(run)
+        self.host.on_subagent_change(run)
+
+    def _notify_lifecycles(self, changed: Collection[SubagentRun]) -> None:
+        for run in changed:
+            if lifecycle := self._lifecycles.get(run.chain):
+                lifecycle.on_external_change(run)

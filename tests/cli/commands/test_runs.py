@@ -491,13 +491,13 @@ def test_a_steer_from_another_process_is_heard_at_once(project: Path, state: Pat
     ("fields", "prompt", "said"),
     [
         ({}, " ", "a steer needs a prompt"),
-        ({}, "x" * 4001, "a steer may have 4000 characters, not 4001"),
+        ({}, "x" * 4001, "the prompt has 4001 characters; a steer may have 4000"),
         ({"outcome": "killed"}, "go", "the run 0a is already finished: killed"),
         ({"next_prompt": "go"}, "go", "the run 0a is being sent on already; wait until it works again"),
         (
             {"replaces": "09", "created": 0},
             "go",
-            "this child was steered 0.0 s ago; wait 2 s between two steers",
+            "this subagent was steered 0.0 s ago; wait 2 s between two steers",
         ),
     ],
 )

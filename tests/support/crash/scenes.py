@@ -36,11 +36,11 @@ NEVER_S = 10 * HANG_TIMEOUT_S
 # `killed`: the registry has the kill, nothing else does; `stopped`: a plugin's `subagent_stop` handler has run;
 # `kept`: the parent's transcript has the tool result, and the registry does not know it.
 SCENES = {
-    "killed": ("killed", "stopped", "told", "done"),
-    "killed in queue": ("killed", "told", "done"),
-    "buried": ("buried",),
-    "given up": ("observed", "told", "given up"),
-    "foreground": ("stopped", "observed", "kept", "announced", "told", "done"),
+    "killed": ("killed", "stopped", "end_notified", "done"),
+    "killed in queue": ("killed", "end_notified", "done"),
+    "lost": ("lost",),
+    "given_up": ("stop_notified", "end_notified", "given_up"),
+    "foreground": ("stopped", "stop_notified", "kept", "announced", "end_notified", "done"),
 }
 SCENE_STEPS = frozenset(step for steps in SCENES.values() for step in steps)
 
@@ -74,7 +74,7 @@ def play_scene(folder: str, scene: str, step: str) -> SceneResult:
             wait_for_worker(fork_worker(resume_parent, spec)),
         ]
     else:
-        fails = scene == "given up"
+        fails = scene == "given_up"
         spec = ParentSpec(folder, "parent", 1, log_plugins=True, failing_announcer=fails).create()
         limits = ONE_TRY
         exits = [wait_for_worker(fork_worker(run_subagents, spec, kill, limits))]

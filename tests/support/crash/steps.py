@@ -13,13 +13,23 @@ from turngate.subagents.manager import SubagentManager
 from turngate.subagents.registry import Registry
 
 START_STEPS = ("registered", "started", "recovered")
-COMPLETION_STEPS = ("worked", "ended", "judging", "judged", "final", "observed", "announced", "told", "done")
-RESTART_STEPS = ("marked", "aborted", "cleared", "settled", "sent", "replaced")
-UNSENT_STEPS = ("unmarked",)  # the new prompt could not be sent
+COMPLETION_STEPS = (
+    "worked",
+    "ended",
+    "checking",
+    "checked",
+    "final",
+    "stop_notified",
+    "announced",
+    "end_notified",
+    "done",
+)
+RESTART_STEPS = ("redirect_requested", "aborted", "cleared", "synced", "sent", "replaced")
+UNSENT_STEPS = ("redirect_cancelled",)  # the new prompt could not be sent
 PARENT_STEPS = ("taking", "taken")  # before and after the registry records that the parent took a report
 STEPS = (*START_STEPS, *COMPLETION_STEPS, *RESTART_STEPS, *UNSENT_STEPS, *PARENT_STEPS)
 COUNTED_PER_CHAIN = frozenset((*RESTART_STEPS, *COMPLETION_STEPS[:4]))
-FAILING_STEPS = {"unmarked": "cleared", "buried": "judging"}  # reached only if the other step raises
+FAILING_STEPS = {"redirect_cancelled": "cleared", "lost": "checking"}  # reached only if the other step raises
 
 StepCallback = Callable[[str, SubagentRun], None]
 

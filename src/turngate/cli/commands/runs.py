@@ -16,7 +16,7 @@ from turngate.core.subagent_run import LIVING, SubagentRun
 from turngate.errors import RegistryError, UsageError
 from turngate.state.paths import state_folder
 from turngate.subagents.registry import FILE, Registry, owner_is_gone
-from turngate.subagents.steering import check_steer, mark_for_steer
+from turngate.subagents.steering import check_steer, request_steer
 from turngate.transcript.writer import usable
 
 NOBODY = "there are no runs of subagents; a session starts one with its tool Task"
@@ -116,7 +116,7 @@ def _steer(options: argparse.Namespace) -> int:
         if chain.last.state not in LIVING:
             raise _finished(chain)
         check_steer(chain.last, prompt, by="user", since=_since_steered(chain.last))
-        mark_for_steer(registry, chain.last, prompt)
+        request_steer(registry, chain.last, prompt)
     print(f"steered  {chain.id[:8]}  {chain.what}")
     if chain.left:
         print(

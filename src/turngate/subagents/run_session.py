@@ -1,0 +1,101 @@
+"""The session of one subagent as its lifecycle uses it: made on demand, given prompts, run for one turn at a time."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Literal
+
+from turngate.aio.threads import run_in_thread
+from turngate.core.inbox import InboxEntry
+from turngate.core.messages import Reply
+from turngate.core.session_events import TurnResult
+from turngate.core.subagent_run import SubagentRun
+from turngate.subagents.limits import SubagentLimits
+from turngate.subagents.notifications import notify_start, started_event
+from turngate.subagents.protocols import SubagentHost, SubagentSession
+
+
+class RunSession:
+    def __init__(
+        self, host: SubagentHost, limits: SubagentLimits, trace: Callable[[str, SubagentRun], None]
+    ) -> None:
+        self._host = host
+        self._limits = limits
+        self._trace = trace
+        self._session: SubagentSession | None = None
+
+    async def attempt(self, run: SubagentRun) -> tuple[Literal["ok", "error", "timeout"], str]:
+        """Run one turn. Return its outcome and the error, whatever the session raises."""
+        seconds = self._limits.seconds
+        try:
+            async with asyncio.timeout(seconds) as timer:
+                session = self._made(run)
+                session.last_result = None
+                error = await self._run_turn(session, run)
+        except Exception as failure:  # noqa: BLE001 - the failure is this run's outcome
+            if isinstance(failure, TimeoutError) and timer.expired():
+                return "timeout", f"it took longer than {seconds:g} s"
+            return "error", str(failure) or type(failure).__name__
+        return ("error", error) if error else ("ok", "")
+
+    async def _run_turn(self, session: SubagentSession, run: SubagentRun) -> str:
+        """Run one turn and return its error, or an empty string."""
+        await session.open()
+        await self._deliver_prompt(session, run)
+        last = session.messages[-1] if session.messages else None
+        if isinstance(last, Reply) and not last.tool_uses:
+            return ""  # the turn was complete when its process died
+        result = await session.run_turn(_inbox_entry(run.prompt, run.id, by_hook=run.by_hook))
+        return (result.stop_reason or "it failed") if result.outcome == "error" else ""
+
+    async def _deliver_prompt(self, session: SubagentSession, run: SubagentRun) -> None:
+        """Add the prompt to the conversation; fire SubagentStart before the first prompt of a chain."""
+        if run.id == run.chain and not session.has_delivered(run.id):
+            self._host.emit(started_event(run))
+            if context := await notify_start(self._host, run):
+                session.add_context(context)
+        session.append_once(_inbox_entry(run.prompt, run.id, by_hook=run.by_hook))
+
+    async def deliver_next_prompt(self, run: SubagentRun) -> None:
+        """Put the prompt of the run that replaces `run` into the conversation, on disk."""
+        self._trace("aborted", run)  # the previous step was cancelled, or had ended by itself
+        async with asyncio.timeout(self._limits.settle):
+            session = self._made(run)
+            await session.open()
+        session.clear_inbox()
+        self._trace("cleared", run)
+        await self._deliver_prompt(session, run)
+        await run_in_thread(session.sync)
+        self._trace("synced", run)
+        session.append_once(_inbox_entry(run.next_prompt, run.next_id, by_hook=run.next_by_hook))
+        await run_in_thread(session.sync)
+        self._trace("sent", run)
+
+    @property
+    def last_result(self) -> TurnResult | None:
+        return self._session.last_result if self._session else None
+
+    def last_answer(self) -> str:
+        """Return the last answer; if it is blank, the last one that is not, marked as earlier."""
+        messages = self._session.messages if self._session else []
+        replies = [message.text for message in messages if isinstance(message, Reply)]
+        if replies and replies[-1].strip():
+            return replies[-1]
+        earlier = next((text for text in reversed(replies) if text.strip()), "")
+        return f"[an earlier answer; the last one was empty]\n{earlier}" if earlier else ""
+
+    def sync(self) -> None:
+        if self._session:
+            self._session.sync()
+
+    async def close(self) -> None:
+        if self._session:
+            await self._session.close()
+
+    def _made(self, run: SubagentRun) -> SubagentSession:
+        if self._session is None:
+            self._session = self._host.new_session(run)
+        return self._session
+
+
+def _inbox_entry(prompt: str, run: str, *, by_hook: bool) -> InboxEntry:
+    return InboxEntry(prompt, "stop_hook" if by_hook else "user", key=run)
