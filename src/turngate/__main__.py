@@ -1,4 +1,4 @@
-"""`python -m turngate`."""
+"""Run the command line: `python -m turngate`."""
 
 import sys
 

@@ -56,7 +56,7 @@ def test_our_own_fault_is_70_and_one_sentence(
     monkeypatch.setattr(check, "run", breaks)
     assert (main(["check"]), capsys.readouterr().err) == (
         70,
-        "turngate: this is our own fault (RuntimeError: a bug of ours); TURNGATE_DEBUG=1 shows where\n",
+        "turngate: internal error: RuntimeError: a bug of ours; set TURNGATE_DEBUG=1 for the traceback\n",
     )
 
 

@@ -117,7 +117,7 @@ class SessionLifecycle(SessionBase):
             try:
                 ended = await self.world.close(self.settings.dialect.background_grace)
                 if ended:
-                    self.notice(f"{ended} hook(s) in the background did not end in time and were ended")
+                    self.notice(f"background hooks killed because they were still running: {ended}")
             finally:
                 await finish_despite_cancel(self._close_all())
 

@@ -1,58 +1,72 @@
-"""The entry point: parse the arguments, run the command, return its exit code."""
+"""Entry point of the command line: parse the arguments, run the command, return its exit code."""
 
 import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
 
-from turngate.cli.parser import USAGE, _parser
+from turngate.cli.parser import build_parser
 from turngate.cli.streams import SafeStream
 from turngate.errors import UsageError
 
-OWN_FAULT = 70
-
-
-LOST = 74  # sysexits calls it EX_IOERR
+EXIT_ALLOWED = 0
+EXIT_PROBLEMS = 1  # `check` found problems, or the demo did not end as it should
+EXIT_BLOCKED = 10
+EXIT_HALTED = 11
+EXIT_WAITING = 12
+EXIT_NOT_ENFORCED = 13
+EXIT_FAILED = 20
+EXIT_USAGE = 64  # EX_USAGE of sysexits.h
+EXIT_INTERNAL_ERROR = 70  # EX_SOFTWARE
+EXIT_IO_ERROR = 74  # EX_IOERR
+EXIT_INTERRUPTED = 130  # 128 + SIGINT
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """The exit code. Called without words it is the whole program, called with words it leaves no trace."""
+    """Run one command and return its exit code.
+
+    Without `argv` the process ends afterwards. With `argv` the caller lives on, so its signal handlers are restored.
+    """
     if argv is None:
-        return _called(sys.argv[1:])
+        return _run_with_safe_streams(sys.argv[1:])
     try:
-        return _called(argv)
+        return _run_with_safe_streams(argv)
     finally:
         if "turngate.cli.signals" in sys.modules:
-            sys.modules["turngate.cli.signals"].put_back()
+            sys.modules["turngate.cli.signals"].restore_handlers()
 
 
-def _called(words: Sequence[str]) -> int:
+def _run_with_safe_streams(argv: Sequence[str]) -> int:
     sys.stdout = SafeStream(sys.stdout)
     sys.stderr = SafeStream(sys.stderr)
     try:
-        return _main(words)
+        return _run_command(argv)
     finally:
         sys.stdout.flush()
         sys.stdout, sys.stderr = sys.stdout.stream, sys.stderr.stream
 
 
-def _main(words: Sequence[str]) -> int:
+def _run_command(argv: Sequence[str]) -> int:
     try:
-        if not words:
-            _parser(words).print_help(sys.stderr)
-            return USAGE
-        options = _parser(words).parse_args(words)
-        # A command's module is loaded only when that command runs: start-up is felt at every stop.
+        if not argv:
+            build_parser(argv).print_help(sys.stderr)
+            return EXIT_USAGE
+        options = build_parser(argv).parse_args(argv)
+        # Only the module of this command is loaded: every stop of an agent pays for the start-up time.
         code: int = import_module(f"turngate.cli.commands.{options.command}").run(options)
     except UsageError as error:
         print(f"turngate: {error}", file=sys.stderr)
-        return USAGE
+        return EXIT_USAGE
     except KeyboardInterrupt:
-        return 130
+        return EXIT_INTERRUPTED
     except Exception as error:
         if os.environ.get("TURNGATE_DEBUG"):
             raise
-        said = " ".join(f"{type(error).__name__}: {error}".split())
-        print(f"turngate: this is our own fault ({said}); TURNGATE_DEBUG=1 shows where", file=sys.stderr)
-        return OWN_FAULT
+        _print_internal_error(error)
+        return EXIT_INTERNAL_ERROR
     return code
+
+
+def _print_internal_error(error: Exception) -> None:
+    what = " ".join(f"{type(error).__name__}: {error}".split())
+    print(f"turngate: internal error: {what}; set TURNGATE_DEBUG=1 for the traceback", file=sys.stderr)

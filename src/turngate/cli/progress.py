@@ -1,4 +1,4 @@
-"""After a second people want to know what they are waiting for."""
+"""The line on stderr that says what a command waits for."""
 
 import asyncio
 import shutil
@@ -7,32 +7,67 @@ from collections.abc import Callable, Sequence
 
 from turngate.cli.terminal.format import clean
 
-CLEAR = "\r\033[K"  # the line at a terminal
+CLEAR_LINE = "\r\033[K"
+UPDATE_INTERVAL_S = 1.0
 
 
-async def tell_progress(waited_for: Callable[[], Sequence[str]], otherwise: str = "") -> None:
-    """One line on stderr, written over each second at a terminal, and else once for each wait.
+class ProgressLine:
+    """Show what a command waits for, from the first second on.
 
-    `otherwise`: what is said at a terminal while nothing is waited for.
+    At a terminal one line is rewritten every second. Elsewhere a line is printed once per wait, and again every
+    `repeat_s` seconds if that is given. `idle` is shown at a terminal while `waiting_for` returns nothing.
     """
-    tty = sys.stderr.isatty()
-    waits, seconds, shown = False, 0, False
-    try:
-        while True:
-            await asyncio.sleep(1)
-            names = clean(", ".join(waited_for()))
-            seconds = seconds + 1 if waits == bool(names) else 1
-            what = f"waiting for {names}" if names else otherwise if tty else ""
-            if tty and (what or shown):
-                said = f"{what} … {seconds} s" if what else ""
-                print(CLEAR + said[-_columns() :], end="", file=sys.stderr, flush=True)
-                shown = bool(what)
-            elif what and not waits:
-                print(f"{what} …", file=sys.stderr, flush=True)
-            waits = bool(names)
-    finally:
-        if shown:
-            print(CLEAR, end="", file=sys.stderr, flush=True)
+
+    def __init__(
+        self,
+        waiting_for: Callable[[], Sequence[str]],
+        *,
+        idle: str = "",
+        hint: str = "",
+        repeat_s: float | None = None,
+    ) -> None:
+        self._waiting_for = waiting_for
+        self._idle = idle
+        self._hint = hint
+        self._repeat_s = repeat_s
+        self._is_terminal = sys.stderr.isatty()
+        self._visible = False
+
+    async def run(self) -> None:
+        """Update the line until this task is cancelled."""
+        was_waiting, seconds = False, 0
+        try:
+            while True:
+                await asyncio.sleep(UPDATE_INTERVAL_S)
+                names = clean(", ".join(self._waiting_for()))
+                seconds = seconds + 1 if was_waiting == bool(names) else 1
+                was_waiting = bool(names)
+                if self._is_terminal:
+                    self._rewrite(f"waiting for {names}" if names else self._idle, seconds)
+                elif names and self._is_due(seconds):
+                    print(f"waiting for {names} …", file=sys.stderr, flush=True)
+        finally:
+            self.clear()
+
+    def print(self, text: str) -> None:
+        """Print a line of its own on stderr, in place of the progress line."""
+        self.clear()
+        print(text, file=sys.stderr, flush=True)
+
+    def clear(self) -> None:
+        if self._visible:
+            print(CLEAR_LINE, end="", file=sys.stderr, flush=True)
+            self._visible = False
+
+    def _rewrite(self, text: str, seconds: int) -> None:
+        self.clear()
+        if text:
+            line = f"{text} … {seconds} s{self._hint}"
+            print(CLEAR_LINE + line[-_columns() :], end="", file=sys.stderr, flush=True)
+            self._visible = True
+
+    def _is_due(self, seconds: int) -> bool:
+        return seconds == 1 or (self._repeat_s is not None and seconds % self._repeat_s == 0)
 
 
 def _columns() -> int:

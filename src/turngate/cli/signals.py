@@ -1,4 +1,4 @@
-"""Signals that ask us to go."""
+"""Run a coroutine until it ends or until a signal asks the process to end."""
 
 import asyncio
 import signal
@@ -9,50 +9,50 @@ T = TypeVar("T")
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 
+_replaced: dict[signal.Signals, Any] = {}  # handlers of the caller, until restore_handlers()
 
-_before: dict[signal.Signals, Any] = {}  # the handlers that were there
 
+def run_loop(work: Coroutine[Any, Any, T], on_signal: Callable[[signal.Signals], None]) -> T:
+    """Run `work` to its end and pass every signal to `on_signal`.
 
-def run_loop(work: Coroutine[Any, Any, T], stop: Callable[[signal.Signals], None]) -> T:
-    """Runs to the end; a signal is given to `stop`, also one that comes while the loop is being made.
-
-    What our caller ignores, as nohup does, we ignore too. Afterwards every one of them is ignored: all that is left
-    is to print what came of it, and an impatient second Ctrl-C must not take that away. `main` puts them back.
+    Signals are blocked while the event loop starts, so none is lost. A signal that the caller ignores, as nohup does,
+    stays ignored. After the loop every signal is ignored: only output is left to print, and a second Ctrl-C must not
+    prevent that.
     """
     handlers = {number: signal.getsignal(number) for number in SIGNALS}
-    heard = [number for number, handler in handlers.items() if handler is not signal.SIG_IGN]
-    _before.update((number, handlers[number]) for number in heard)
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
+    handled = [number for number, handler in handlers.items() if handler is not signal.SIG_IGN]
+    _replaced.update((number, handlers[number]) for number in handled)
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
 
-    async def listening() -> T:
-        for number in heard:
-            asyncio.get_running_loop().add_signal_handler(number, stop, number)
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    async def run_with_handlers() -> T:
+        for number in handled:
+            asyncio.get_running_loop().add_signal_handler(number, on_signal, number)
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         try:
             return await work
         finally:
             signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
 
     try:
-        return asyncio.run(listening())
+        return asyncio.run(run_with_handlers())
     finally:
-        for number in heard:
+        for number in handled:
             signal.signal(number, signal.SIG_IGN)
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
 
-def put_back() -> None:
-    """Whoever calls a command from Python has its own handlers again."""
-    while _before:
-        signal.signal(*_before.popitem())
+def restore_handlers() -> None:
+    """Restore the signal handlers of a caller that runs a command from Python."""
+    while _replaced:
+        signal.signal(*_replaced.popitem())
 
 
 def run_until_signal(work: Coroutine[Any, Any, T]) -> T | signal.Signals:
-    """Runs to the end, or to a signal: then everything is cancelled in order."""
+    """Return the result of `work`, or the first signal, which cancels `work`."""
     caught: list[signal.Signals] = []
     tasks: list[asyncio.Task[T]] = []
 
-    def stop(number: signal.Signals) -> None:
+    def cancel(number: signal.Signals) -> None:
         caught.append(number)
         for task in tasks:
             task.cancel()
@@ -66,4 +66,4 @@ def run_until_signal(work: Coroutine[Any, Any, T]) -> T | signal.Signals:
                 raise
             return caught[0]
 
-    return run_loop(supervise(), stop)
+    return run_loop(supervise(), cancel)

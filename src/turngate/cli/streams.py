@@ -1,24 +1,25 @@
 """Standard streams that may be closed, full or unable to encode a character."""
 
 import os
+import sys
 
 
 class SafeStream:
-    """A stream that may be closed, full, gone or unable to write a letter: to print never raises.
+    """Wrap a text stream so that printing never raises.
 
-    Whoever must know whether all of it arrived asks `lost`, after a flush.
+    After a flush, `error` says why some output was not written, or is None.
     """
 
     def __init__(self, stream: object) -> None:
         self.stream = stream
-        self.lost: str | None = None  # why something could not be written
+        self.error: str | None = None
 
     def write(self, text: str) -> int:
-        self._try("write", text.encode(self.encoding, "replace").decode(self.encoding))
+        self._call("write", text.encode(self.encoding, "replace").decode(self.encoding))
         return len(text)
 
     def flush(self) -> None:
-        self._try("flush")
+        self._call("flush")
 
     @property
     def encoding(self) -> str:
@@ -30,20 +31,29 @@ class SafeStream:
     def fileno(self) -> int:
         return int(self.stream.fileno())  # type: ignore[attr-defined]
 
-    def _try(self, method: str, *arguments: str) -> None:
+    def _call(self, method: str, *args: str) -> None:
         if self.stream is None:
-            self.lost = self.lost or "it is closed"
+            self.error = self.error or "it is closed"
             return
         try:
-            getattr(self.stream, method)(*arguments)
-        except (OSError, ValueError) as error:  # ValueError: it is closed
-            self.lost = self.lost or getattr(error, "strerror", None) or "it is closed"
+            getattr(self.stream, method)(*args)
+        except (OSError, ValueError) as error:  # ValueError: I/O operation on closed file
+            self.error = self.error or getattr(error, "strerror", None) or "it is closed"
             if method == "flush":
-                self._to_nowhere()
+                self._discard_buffer()
 
-    def _to_nowhere(self) -> None:
-        """What is still in the buffer would fail again when Python ends, and take our exit code with it."""
+    def _discard_buffer(self) -> None:
+        """Redirect the descriptor to /dev/null.
+
+        Python flushes the buffer again at exit; a second failure there would replace our exit code.
+        """
         try:
             os.dup2(os.open(os.devnull, os.O_WRONLY), self.fileno())
         except (OSError, ValueError):
             self.stream = None
+
+
+def stdout_error() -> str | None:
+    """Flush stdout and return why some output was not written, or None."""
+    sys.stdout.flush()
+    return getattr(sys.stdout, "error", None)

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -12,7 +13,7 @@ from typing import Any
 import pytest
 
 from tests.support.builders import script, settings, stop_hooks, write_settings
-from turngate.cli.commands.fire import NOTHING
+from turngate.cli.commands.fire import NO_RUNS_JSON
 from turngate.cli.main import main
 from turngate.core.json_output import verdict_json
 from turngate.core.verdict import Stop
@@ -33,12 +34,12 @@ def fire_json(capfd: pytest.CaptureFixture[str], project: Path, *words: str) -> 
 
 @pytest.mark.req("S0-08")
 def test_without_hooks_the_agent_may_stop(project: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    said = f"Stop: no hook is configured in {project}, the agent may stop\n"
+    said = f"Stop: allowed\n  no hook for Stop is configured in {project}\n"
     assert fire(capfd, project, "Stop") == (0, said, "")
 
 
 def test_the_quick_answer_is_what_the_engine_would_say() -> None:
-    assert verdict_json(Stop(), "Stop", settings()) == {**NOTHING, "event": "Stop"}
+    assert verdict_json(Stop(), "Stop", settings()) == {**NO_RUNS_JSON, "event": "Stop"}
 
 
 def test_a_refusal_is_shown_with_what_the_agent_is_told(
@@ -46,17 +47,14 @@ def test_a_refusal_is_shown_with_what_the_agent_is_told(
 ) -> None:
     write_settings(project, "turngate", stop_hooks(REFUSE, "true"))
     code, out, err = fire(capfd, project, "Stop")
-    shown = [
-        line[:13] + line[24:] if line.startswith("  ") and " s  " in line else line
-        for line in out.splitlines()
-    ]
+    shown = [re.sub(r" +\d+\.\d\d s ", " 0.00 s ", line) for line in out.splitlines()]
     assert (code, shown, err) == (
         10,
         [
-            "Stop: the agent goes on",
-            f"  refuses      {REFUSE}  (.turngate/settings.json)",
-            "  no objectio  true  (.turngate/settings.json)",
-            "It is told:",
+            "Stop: blocked",
+            f"  blocked 0.00 s  {REFUSE}  (.turngate/settings.json)",
+            "  passed 0.00 s  true  (.turngate/settings.json)",
+            "Sent to the agent:",
             "  [Stop hook requested continuation]",
             "  run the tests",
         ],
@@ -126,7 +124,7 @@ def test_the_user_sees_why_a_hook_ended_the_turn(project: Path, capfd: pytest.Ca
 @pytest.mark.req("S3-26")
 def test_the_user_sees_a_hooks_message(project: Path, capfd: pytest.CaptureFixture[str]) -> None:
     write_settings(project, "turngate", stop_hooks('echo \'{"systemMessage":"two tests are slow"}\''))
-    assert fire(capfd, project, "Stop")[1].splitlines()[-1] == "A hook says: two tests are slow"
+    assert fire(capfd, project, "Stop")[1].splitlines()[-1] == "Hook message: two tests are slow"
 
 
 @pytest.mark.req("X-09")
@@ -134,7 +132,7 @@ def test_a_gate_that_did_not_hold_is_said_loudly(project: Path, capfd: pytest.Ca
     write_settings(project, "turngate", stop_hooks("echo boom >&2; exit 1"))
     assert (
         fire(capfd, project, "stop")[2] == "! echo boom >&2; exit 1 failed: NOT enforced: exit code 1: boom\n"
-        "  → to refuse, a hook exits with 2 and says why on stderr\n"
+        "  → to block, a hook exits with code 2 and prints the reason on stderr\n"
     )
 
 
@@ -152,7 +150,7 @@ def test_hooks_that_are_switched_off_are_said_and_strict_minds(
     write_settings(project, "turngate", {**stop_hooks("true"), "disableAllHooks": True})
     code, out, err = fire(capfd, project, "Stop", "--strict")
     why = "disableAllHooks in .turngate/settings.json switches it off"
-    assert (code, "not asked" in out, err) == (13, True, f"! true was skipped: NOT enforced: {why}\n")
+    assert (code, "skipped" in out, err) == (13, True, f"! true was skipped: NOT enforced: {why}\n")
 
 
 BAD_SETTINGS: list[tuple[Any, str]] = [
@@ -216,7 +214,7 @@ def test_a_bad_event_is_wrong_usage(
     [
         (
             ["Stop", "--input", "/no/such/event.json"],
-            "turngate: /no/such/event.json can not be read: No such file or directory\n",
+            "turngate: /no/such/event.json cannot be read: No such file or directory\n",
         ),
         (
             ["Stop", "--project", "/no/such/folder"],
@@ -292,7 +290,7 @@ def test_a_hook_in_the_background_that_hangs_is_ended_and_said(
         {"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "sleep 60", "async": True}]}]}},
     )
     code, _, err = fire(capfd, project, "Stop", "--dialect", "claude")
-    assert (code, err) == (0, "! 1 hook(s) in the background did not end in time and were ended\n")
+    assert (code, err) == (0, "! background hooks killed because they were still running: 1\n")
 
 
 # As a process of its own
@@ -328,7 +326,7 @@ def test_a_signal_ends_the_hook_and_then_us(project: Path, number: signal.Signal
     said = err.decode().splitlines()[-1]
     assert (process.returncode, said) == (
         code,
-        f"turngate: {number.name}, nothing was decided and no hook is left running",
+        f"turngate: ended by {number.name} before a verdict; no hook is left running",
     )
     assert not os.path.exists(f"/proc/{(project / 'pid').read_text().strip()}")
 
@@ -353,7 +351,7 @@ def test_a_reader_that_goes_away_is_no_error(project: Path) -> None:
     write_settings(project, "turngate", stop_hooks("./many.sh"))
     line = f"{sys.executable} -m turngate fire Stop --trust | head -1"
     done = subprocess.run(["/bin/sh", "-c", line], cwd=project, capture_output=True, text=True, check=False)
-    assert (done.stdout, done.stderr) == ("Stop: the agent goes on\n", "")
+    assert (done.stdout, done.stderr) == ("Stop: blocked\n", "")
 
 
 @pytest.mark.parametrize("redirection", ["| true", ">&-", "> /dev/full", ">&- 2>&-"])
@@ -376,7 +374,7 @@ def test_exit_codes_are_known_although_our_parent_ignored_its_children(project: 
 def test_events_that_can_not_be_refused_are_not(project: Path, capfd: pytest.CaptureFixture[str]) -> None:
     write_settings(project, "turngate", stop_hooks("echo no >&2; exit 2", event="SessionEnd"))
     code, out, _ = fire(capfd, project, "SessionEnd")
-    assert (code, out.splitlines()[0]) == (0, "SessionEnd: no objection")
+    assert (code, out.splitlines()[0]) == (0, "SessionEnd: allowed")
 
 
 def test_a_key_that_stands_twice_is_said(project: Path, capfd: pytest.CaptureFixture[str]) -> None:

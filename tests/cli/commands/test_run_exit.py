@@ -62,7 +62,7 @@ def test_what_is_noticed_while_the_session_closes_stands_in_the_result(project: 
         out, _ = process.communicate(timeout=10)
     assert (process.returncode, json.loads(out)["notices"]) == (
         0,
-        ["1 hook(s) in the background did not end in time and were ended"],
+        ["background hooks killed because they were still running: 1"],
     )
 
 

@@ -207,10 +207,10 @@ def test_a_hook_that_refuses_is_shown_as_one_that_asks_to_go_on(
     terminal = talk("I am done.", "Now I am really done.")
     terminal.say("do it")
     terminal.expect("I am done.")
-    terminal.expect("hook tests: refuses")
-    terminal.expect("hook asks to go on (1 of 3): run the tests")
+    terminal.expect("hook tests: blocked")
+    terminal.expect("hook blocked the stop (continuation 1 of 3): run the tests")
     terminal.expect("Now I am really done.")
-    terminal.expect("hook tests: no objection")
+    terminal.expect("hook tests: passed")
     terminal.expect("2 model requests, 1 continuation")
     assert not re.search("error|fail", terminal.text, re.IGNORECASE)
 
@@ -223,7 +223,7 @@ def test_the_answer_is_shown_before_the_hooks_are_asked(talk: Callable[..., Term
     terminal.expect("Here it is.")
     terminal.expect("hook patience · ")
     (project / "seen").touch()
-    terminal.expect("hook patience: no objection")
+    terminal.expect("hook patience: passed")
 
 
 def test_a_gate_that_does_not_hold_is_said_loudly(talk: Callable[..., Terminal], project: Path) -> None:
@@ -348,7 +348,7 @@ def test_what_is_typed_while_the_agent_works_is_answered_afterwards(
     (project / "typed").touch()
     terminal.expect("First.")
     terminal.expect("Second.")
-    terminal.expect("no objection")
+    terminal.expect(": passed")
     assert (project / "log").read_text() == "asked\n"  # it was not about to stop before
 
 
@@ -364,7 +364,7 @@ def test_a_message_that_comes_while_the_last_hook_runs_is_answered_once(
     terminal.expect("1 waiting")
     (project / "typed").touch()
     terminal.expect("Answer 2.")
-    terminal.expect("no objection")
+    terminal.expect(": passed")
     terminal.type(CTRL_D)
     assert (terminal.end(), "Answer 3." in terminal.text) == (0, False)
 
@@ -392,7 +392,7 @@ def test_the_model_is_interrupted_while_it_answers(talk: Callable[..., Terminal]
     assert not (project / "log").exists()
     terminal.say("something else")
     terminal.expect("Fine.")
-    terminal.expect("no objection")
+    terminal.expect(": passed")
 
 
 @pytest.mark.req("S0-21", "S0-102")
@@ -439,7 +439,7 @@ def test_a_continuation_is_interrupted_and_nothing_goes_on(
     )
     for count, key in enumerate((ESCAPE, CTRL_C), 1):
         terminal.say("do it")
-        terminal.expect("hook asks to go on (1 of 3): go on")
+        terminal.expect("hook blocked the stop (continuation 1 of 3): go on")
         interrupt(terminal, key)
         assert (project / "log").read_text() == "asked\n" * count
     terminal.say("something else")
@@ -525,7 +525,7 @@ def test_our_own_fault_restores_the_terminal(
     terminal = talk("Done.")
     terminal.say("hello")
     assert terminal.end() == 70
-    terminal.expect("turngate: this is our own fault (TypeError")
+    terminal.expect("turngate: internal error: TypeError")
 
 
 def test_a_session_that_somebody_else_holds(
@@ -639,11 +639,11 @@ def test_the_whole_story_in_tmux(project: Path, tmp_path: Path) -> None:
         tmux.expect("/help shows the commands and keys")
         tmux.say("do it")
         tmux.expect("All done.")
-        tmux.expect("hook asks to go on (1 of 3): run the tests")
+        tmux.expect("hook blocked the stop (continuation 1 of 3): run the tests")
         tmux.expect("Bash: touch made — allow? [y]es, [a]lways for this session, [n]o")
         tmux.say("y")
         tmux.expect("Tested.")
-        tmux.expect("hook tests: no objection")
+        tmux.expect("hook tests: passed")
         tmux.say("/compact")
         tmux.expect("the conversation was summed up in 9 characters")
         tmux.say("now run it")

@@ -146,7 +146,7 @@ def test_a_current_folder_that_was_removed_is_refused(tmp_path: Path, words: lis
     assert (done.returncode, done.stdout, done.stderr) == (
         64,
         "",
-        "turngate: the current folder does not exist any more; go to another one, or give --project an absolute path\n",
+        "turngate: the current folder no longer exists; change to another one, or give --project an absolute path\n",
     )
 
 
@@ -234,7 +234,7 @@ def test_the_help_names_the_new_option_and_the_code_of_a_lost_answer(
     with pytest.raises(SystemExit):
         main(["run", "--help"])
     out = capfd.readouterr().out
-    assert ("--add-dir DIR" in out, "74 the answer could not be written" in out) == (True, True)
+    assert ("--add-dir DIR" in out, "74  the answer could not be written" in out) == (True, True)
 
 
 # What SessionStart hooks export

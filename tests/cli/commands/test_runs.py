@@ -157,7 +157,7 @@ def test_where_there_is_no_register_it_is_said_and_none_is_made(
         (("nonsense",), "argument ACTION: invalid choice: 'nonsense'"),
         (
             ("show",),
-            "the following arguments are required: ID; `turngate runs show --help` shows how to call it",
+            "the following arguments are required: ID; see `turngate runs show --help`",
         ),
         (("steer", "3fa9"), "the following arguments are required: PROMPT"),
         (("kill",), "which run? `turngate runs kill ID`, or --all for every one; `turngate runs` lists them"),

@@ -1,10 +1,12 @@
-"""`turngate fire`: asks the hooks of one event once and prints the verdict."""
+"""`turngate fire`: run the hooks of one event once and print the verdict.
+
+This module answers without the engine where no hook can run, which is most stops of most projects.
+"""
 
 import argparse
 import json
 import os
 import sys
-from importlib import import_module
 
 from turngate.cli.project import project_folder
 from turngate.core.constants import IN_HOOK
@@ -12,74 +14,8 @@ from turngate.core.event_fields import checked
 from turngate.errors import UsageError
 from turngate.settings.quick_check import has_no_hooks
 
-
-def run(options: argparse.Namespace) -> int:
-    project = project_folder(options.project)
-    told = _told(options.input)
-    try:
-        checked(options.event, told)
-    except ValueError as error:
-        raise UsageError(f"{_shown(options.input)}: {error}") from None
-    if IN_HOOK in os.environ:
-        _print_nested(options)
-        return 0
-    if has_no_hooks(project, options.event, options.dialect):
-        _print_nothing(options)
-        return 0
-    # The engine is loaded only now: most stops of most projects have no hook.
-    code: int = import_module("turngate.cli.commands.fire_engine").fire(options, project, told)
-    return code
-
-
-def _told(path: str | None) -> object:
-    if path is None:
-        return {}
-    try:
-        if path == "-" and sys.stdin is None:
-            raise UsageError("--input - reads the event from stdin, which is closed; give a file instead")
-        if path == "-":
-            data = sys.stdin.buffer.read()
-        else:
-            with open(path, "rb") as file:
-                data = file.read()
-        return json.loads(data, parse_constant=_no_constant)
-    except OSError as error:
-        raise UsageError(f"{path} can not be read: {error.strerror}") from None
-    except json.JSONDecodeError as error:
-        raise UsageError(
-            f"{_shown(path)} is not JSON: line {error.lineno}, column {error.colno}: {error.msg}"
-        ) from None
-    except (ValueError, RecursionError) as error:
-        raise UsageError(f"{_shown(path)} is not JSON: {error}") from None
-
-
-def _no_constant(name: str) -> object:
-    raise ValueError(f"{name} is no JSON value")
-
-
-def _shown(path: str | None) -> str:
-    return "the event on stdin" if path == "-" else str(path)
-
-
-def _print_nothing(options: argparse.Namespace) -> None:
-    if options.json:
-        print(json.dumps({**NOTHING, "event": options.event}))
-    else:
-        print(
-            f"{options.event}: no hook is configured in {os.path.abspath(options.project)}, the agent may stop"
-        )
-
-
-def _print_nested(options: argparse.Namespace) -> None:
-    why = "this was started from a hook, so no hook is asked"
-    if options.json:
-        print(json.dumps({**NOTHING, "event": options.event, "warnings": [why]}))
-    else:
-        print(f"{options.event}: {why}")
-
-
-# What the engine says when nobody is asked; a test holds it against the real thing.
-NOTHING: dict[str, object] = {
+# The JSON output of a verdict without hook runs. A test compares it with the engine's.
+NO_RUNS_JSON: dict[str, object] = {
     "event": "",
     "verdict": "stop",
     "ended_by": "allowed",
@@ -89,3 +25,69 @@ NOTHING: dict[str, object] = {
     "unenforced": [],
     "warnings": [],
 }
+
+
+def run(options: argparse.Namespace) -> int:
+    project = project_folder(options.project)
+    fields = _read_event(options.input)
+    try:
+        checked(options.event, fields)
+    except ValueError as error:
+        raise UsageError(f"{_input_name(options.input)}: {error}") from None
+    if IN_HOOK in os.environ:
+        _print_nested(options)
+        return 0
+    if has_no_hooks(project, options.event, options.dialect):
+        _print_no_hooks(options, project)
+        return 0
+    from turngate.cli.commands.fire_engine import fire  # noqa: PLC0415 # lazy: the engine loads asyncio
+
+    return fire(options, project, fields)
+
+
+def _read_event(path: str | None) -> dict[str, object]:
+    """Read the JSON value of `--input`; `checked` rejects it if it is not an event."""
+    if path is None:
+        return {}
+    try:
+        fields: dict[str, object] = json.loads(_read_input(path), parse_constant=_reject_constant)
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read: {error.strerror}") from None
+    except json.JSONDecodeError as error:
+        where = f"line {error.lineno}, column {error.colno}"
+        raise UsageError(f"{_input_name(path)} is not JSON: {where}: {error.msg}") from None
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"{_input_name(path)} is not JSON: {error}") from None
+    return fields
+
+
+def _read_input(path: str) -> bytes:
+    if path != "-":
+        with open(path, "rb") as file:
+            return file.read()
+    if sys.stdin is None:
+        raise UsageError("--input - reads the event from stdin, which is closed; give a file instead")
+    return sys.stdin.buffer.read()
+
+
+def _reject_constant(name: str) -> object:
+    raise ValueError(f"{name} is not a JSON value")
+
+
+def _input_name(path: str | None) -> str:
+    return "the event on stdin" if path == "-" else str(path)
+
+
+def _print_no_hooks(options: argparse.Namespace, project: str) -> None:
+    if options.json:
+        print(json.dumps({**NO_RUNS_JSON, "event": options.event}))
+    else:
+        print(f"{options.event}: allowed\n  no hook for {options.event} is configured in {project}")
+
+
+def _print_nested(options: argparse.Namespace) -> None:
+    why = "turngate was started from a hook, so no hooks run"
+    if options.json:
+        print(json.dumps({**NO_RUNS_JSON, "event": options.event, "warnings": [why]}))
+    else:
+        print(f"{options.event}: allowed\n  {why}")

@@ -1,4 +1,4 @@
-"""The part of `turngate fire` that asks: loaded only when there is somebody to ask."""
+"""The part of `turngate fire` that runs hooks; loaded only when there may be one."""
 
 import argparse
 import asyncio
@@ -7,8 +7,10 @@ import signal
 import sys
 from typing import Any
 
-from turngate.cli.progress import tell_progress
+from turngate.cli.main import EXIT_ALLOWED, EXIT_BLOCKED, EXIT_HALTED, EXIT_NOT_ENFORCED
+from turngate.cli.progress import ProgressLine
 from turngate.cli.signals import run_until_signal
+from turngate.cli.terminal.format import outcome_label
 from turngate.core.constants import EVENTS, STOP_EVENTS
 from turngate.core.events import Event
 from turngate.core.hook_input import read_event
@@ -17,12 +19,14 @@ from turngate.core.json_output import verdict_json
 from turngate.core.reports import Detached, Exited
 from turngate.core.settings import Problem, Rule, Settings
 from turngate.core.verdict import (
+    OUTCOME_LABELS,
     Continue,
     HookRun,
     Stop,
     Verdict,
     notices,
     outcome,
+    refuses,
     said,
     unenforced,
     warnings,
@@ -36,114 +40,118 @@ from turngate.state.journal import Journal
 from turngate.state.paths import state_folder
 from turngate.stop_hooks import make_world
 
-ALLOWED, GOES_ON, HALTED, UNENFORCED = 0, 10, 11, 13
+LABEL_WIDTH = max(map(len, OUTCOME_LABELS.values()))
+EXIT_CODE_HINT = "  → to block, a hook exits with code 2 and prints the reason on stderr"
 
 
-def fire(options: argparse.Namespace, project: str, told: dict[str, Any]) -> int:
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # inherited as ignored, every exit code would be lost
+def fire(options: argparse.Namespace, project: str, fields: dict[str, Any]) -> int:
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # if it is inherited as ignored, exit codes are lost
     settings = load_settings(project, dialect=options.dialect)
-    event = read_event(options.event, told, cwd=project)
+    event = read_event(options.event, fields, cwd=project)
     journal = Journal(state_folder())
     judges = JudgeModels(settings.judge)
     world = make_world(LocalShell(), project, settings, journal, judges)
-    ended = run_until_signal(_ask(event, settings, world, judges))
+    result = run_until_signal(_ask(event, settings, world, judges))
     journal.close()
-    if isinstance(ended, signal.Signals):
-        print(f"turngate: {ended.name}, nothing was decided and no hook is left running", file=sys.stderr)
-        return 128 + ended
-    verdict, left_behind = ended
-    problems = [
-        problem
-        for problem in settings.problems
-        if problem.severity != "note" and (problem.event in (None, event.name) or problem.event not in EVENTS)
-    ]
-    late = []
-    if left_behind:
-        late.append(f"{left_behind} hook(s) in the background did not end in time and were ended")
-    if journal.fault:
-        late.append(journal.fault)
+    if isinstance(result, signal.Signals):
+        print(f"turngate: ended by {result.name} before a verdict; no hook is left running", file=sys.stderr)
+        return 128 + result
+    verdict, killed = result
+    problems = _problems_for(event.name, settings)
+    trouble = _trouble(killed, journal)
     if options.json:
-        lines = [*map(str, problems), *late]
+        lines = [*map(str, problems), *trouble]
         print(json.dumps(verdict_json(verdict, event.name, settings, lines), ensure_ascii=True))
     else:
-        _print(verdict, event, settings, [*map(_with_hint, problems), *late])
-    return _exit_code(verdict, settings, strict=options.strict, broken=lost(settings, event.name))
-
-
-def _exit_code(verdict: Verdict, settings: Settings, *, strict: bool, broken: bool) -> int:
-    if isinstance(verdict, Continue):
-        return GOES_ON
-    if verdict.halted:
-        return HALTED
-    return UNENFORCED if strict and (broken or unenforced(verdict.runs, settings.dialect)) else ALLOWED
+        _print(verdict, event, settings, [*map(_with_hint, problems), *trouble])
+    return _exit_code(verdict, settings, strict=options.strict, not_loaded=lost(settings, event.name))
 
 
 async def _ask(event: Event, settings: Settings, world: World, judges: JudgeModels) -> tuple[Verdict, int]:
-    asked: list[str] = []
+    """Return the verdict, and how many background hooks had to be killed."""
+    running: list[str] = []
 
     def watch(rule: Rule, run: HookRun | None) -> None:
         if run is None:
-            asked.append(label(rule.hook))
+            running.append(label(rule.hook))
         else:
-            asked.remove(label(rule.hook))
+            running.remove(label(rule.hook))
 
     world.watch = watch
-    progress = asyncio.create_task(tell_progress(lambda: asked))
+    progress = asyncio.create_task(ProgressLine(lambda: running).run())
     try:
         verdict = await ask_hooks(event, settings, world)
     finally:
         progress.cancel()
         await asyncio.gather(progress, return_exceptions=True)
-    left_behind = await world.close(settings.dialect.background_grace)
+    killed = await world.close(settings.dialect.background_grace)
     await judges.close()
-    return verdict, left_behind
+    return verdict, killed
 
 
-_WORDS = {
-    "allow": "no objection",
-    "block": "refuses",
-    "advise": "advises",
-    "halt": "ends the turn",
-    "failed": "FAILED",
-    "timeout": "TIMED OUT",
-    "skipped": "not asked",
-    "would_block": "would refuse",
-}
+def _problems_for(event: str, settings: Settings) -> list[Problem]:
+    """Return the problems that may concern this event; a misspelled event may be meant for it."""
+    return [
+        problem
+        for problem in settings.problems
+        if problem.severity != "note" and (problem.event in (None, event) or problem.event not in EVENTS)
+    ]
 
 
-def _print(verdict: Verdict, event: Event, settings: Settings, problems: list[str]) -> None:
-    match verdict:
-        case Stop(halted=True):
-            print(
-                f"{event.name}: halted by a hook"
-                + (f": {verdict.stop_reason}" if verdict.stop_reason else "")
-            )
-        case Stop():
-            print(f"{event.name}: {'the agent may stop' if event.name in STOP_EVENTS else 'no objection'}")
-        case Continue():
-            print(f"{event.name}: {'the agent goes on' if event.name in STOP_EVENTS else 'refused'}")
-    for run in verdict.runs:
-        print(_row(run))
+def _trouble(killed: int, journal: Journal) -> list[str]:
+    lines = [f"background hooks killed because they were still running: {killed}"] if killed else []
+    return [*lines, journal.fault] if journal.fault else lines
+
+
+def _exit_code(verdict: Verdict, settings: Settings, *, strict: bool, not_loaded: bool) -> int:
     if isinstance(verdict, Continue):
-        print("It is told:" if event.name in STOP_EVENTS else "Because:")
+        return EXIT_BLOCKED
+    if verdict.halted:
+        return EXIT_HALTED
+    if strict and (not_loaded or unenforced(verdict.runs, settings.dialect)):
+        return EXIT_NOT_ENFORCED
+    return EXIT_ALLOWED
+
+
+def _print(verdict: Verdict, event: Event, settings: Settings, trouble: list[str]) -> None:
+    print(f"{event.name}: {_headline(verdict)}")
+    for run in verdict.runs:
+        print(_row(run, settings))
+    if not verdict.runs:
+        print("  no hook ran")
+    if isinstance(verdict, Continue):
+        print("Sent to the agent:" if event.name in STOP_EVENTS else "Reason:")
         for line in verdict.prompt.splitlines():
             print(f"  {line}")
     for notice in notices(verdict.runs):
-        print(f"A hook says: {notice}")
-    for warning in (*problems, *warnings(verdict.runs, settings.dialect)):
+        print(f"Hook message: {notice}")
+    for warning in (*trouble, *warnings(verdict.runs, settings.dialect)):
         print(f"! {warning}", file=sys.stderr)
     if any(isinstance(run.report, Exited) and run.report.code == 1 for run in verdict.runs):
-        print("  → to refuse, a hook exits with 2 and says why on stderr", file=sys.stderr)
+        print(EXIT_CODE_HINT, file=sys.stderr)
+
+
+def _headline(verdict: Verdict) -> str:
+    match verdict:
+        case Continue():
+            return "blocked"
+        case Stop(halted=True, stop_reason=reason):
+            return f"halted by a hook: {reason}" if reason else "halted by a hook"
+        case Stop():
+            return "allowed"
+
+
+def _row(run: HookRun, settings: Settings) -> str:
+    """Format one run as a line; reasons that the prompt or a warning repeats below are left out."""
+    result = outcome(run)
+    lines = (said(run) or "").strip().splitlines()
+    reason = f": {lines[0]}" if lines and result not in ("block", "advise", "failed", "timeout") else ""
+    file = f"  ({run.rule.file})" if run.rule.file else ""
+    text = outcome_label(result, blocks=refuses(run, settings.dialect))
+    if isinstance(run.report, Detached):
+        text = "in background"
+    return f"  {text:<{LABEL_WIDTH}} {run.seconds:6.2f} s  {label(run.rule.hook)}{file}{reason}"
 
 
 def _with_hint(problem: Problem) -> str:
     return f"{problem}\n  → {problem.hint}" if problem.hint else str(problem)
-
-
-def _row(run: HookRun) -> str:
-    """One run on one line; what refuses or fails is told below, with all its lines."""
-    words = (said(run) or "").strip().splitlines()
-    reason = f": {words[0]}" if words and outcome(run) not in ("block", "advise", "failed", "timeout") else ""
-    where = f"  ({run.rule.file})" if run.rule.file else ""
-    word = "in background" if isinstance(run.report, Detached) else _WORDS[outcome(run)]
-    return f"  {word:<13} {run.seconds:6.2f} s  {label(run.rule.hook)}{where}{reason}"

@@ -4,11 +4,11 @@ import argparse
 import contextlib
 import json
 import os
-import sys
 import time
 from collections.abc import Iterator
 from typing import Any, BinaryIO
 
+from turngate.cli.streams import stdout_error
 from turngate.core.text import one_line
 from turngate.errors import UsageError
 from turngate.state.files import is_same_file, open_regular_file
@@ -29,8 +29,7 @@ def run(options: argparse.Namespace) -> int:
                 print(
                     f"no hook was asked in session {os.path.basename(folder)}; `turngate check` says what is configured"
                 )
-            sys.stdout.flush()
-            if not options.follow or getattr(sys.stdout, "lost", None):  # nobody reads it any more
+            if stdout_error() or not options.follow:
                 return 0
             time.sleep(0.2)
 

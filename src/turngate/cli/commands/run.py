@@ -15,10 +15,11 @@ from typing import Any
 from turngate.agent.session import Session
 from turngate.agent.session_store import list_sessions
 from turngate.agent.tools import TOOLS
-from turngate.cli.main import LOST
-from turngate.cli.progress import CLEAR, tell_progress
+from turngate.cli.main import EXIT_IO_ERROR
+from turngate.cli.progress import ProgressLine
 from turngate.cli.project import project_folder, read_prompt_from_stdin
 from turngate.cli.signals import run_loop
+from turngate.cli.streams import stdout_error
 from turngate.cli.terminal.format import clean
 from turngate.core.constants import EVENTS
 from turngate.core.json_output import run_json, unenforced_json
@@ -127,12 +128,12 @@ def _one_turn(start: Callable[..., Session], prompt: str, options: argparse.Name
         printer.tell(Notice(session.journal.fault))
     printer.end(result, session)
     code = 128 + ending.signal if ending.signal else exit_code(result, session, strict=options.strict)
-    lost = getattr(sys.stdout, "lost", None)
+    lost = stdout_error()
     if lost is None:
         return code
     kept = f"it is kept in {result.transcript_path}"
     print(f"turngate: the answer could not be written to stdout ({lost}); {kept}", file=sys.stderr)
-    return code or LOST
+    return code or EXIT_IO_ERROR
 
 
 class _Ending:
@@ -190,10 +191,11 @@ class _Printer:
         self.form = form
         self._late: list[str] = []  # what was noticed after the turn had ended
         self._asked: list[str] = []  # hooks that have not answered yet
+        self._line = ProgressLine(lambda: self._asked, idle="the agent is working")
 
     async def progress(self) -> None:
         if self.form == "text":
-            await tell_progress(lambda: self._asked, "the agent works")
+            await self._line.run()
 
     def tell(self, event: SessionEvent) -> None:
         if isinstance(event, HookStarted):
@@ -207,8 +209,7 @@ class _Printer:
         if self.form == "stream-json":
             print(json.dumps(event_json(event)), flush=True)
         elif self.form == "text" and isinstance(event, Notice):
-            over = CLEAR if sys.stderr.isatty() else ""  # our own line about what is waited for
-            print(f"{over}! {clean(event.text)}", file=sys.stderr, flush=True)
+            self._line.print(f"! {clean(event.text)}")
 
     def answer(self, result: TurnResult) -> None:
         """People have it as soon as it is final, however long the session takes to close."""

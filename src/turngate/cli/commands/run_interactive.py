@@ -8,7 +8,8 @@ from collections.abc import Callable
 from importlib import import_module
 
 from turngate.agent.session import Session
-from turngate.cli.main import LOST
+from turngate.cli.main import EXIT_IO_ERROR
+from turngate.cli.streams import stdout_error
 from turngate.cli.terminal.chat import Conversation
 from turngate.cli.terminal.plain_ui import Plain
 from turngate.cli.terminal.ui import TerminalUI
@@ -20,12 +21,11 @@ def talk(start: Callable[..., Session], first: str | None, form: str) -> int:
     if form != "text":
         raise UsageError(f"--output-format {form} needs -p; a conversation is for people")
     code = asyncio.run(_talk(start, first))
-    sys.stdout.flush()
-    lost = getattr(sys.stdout, "lost", None)
+    lost = stdout_error()
     if lost is None:
         return code
     print(f"turngate: answers could not be written to stdout ({lost})", file=sys.stderr)
-    return code or LOST
+    return code or EXIT_IO_ERROR
 
 
 async def _talk(start: Callable[..., Session], first: str | None) -> int:

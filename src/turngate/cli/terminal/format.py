@@ -4,7 +4,7 @@ import json
 import os
 import re
 from collections.abc import Iterable, Iterator
-from typing import Literal
+from typing import Literal, cast
 
 from turngate.cli.terminal.ui import Look
 from turngate.core.hooks import label
@@ -12,6 +12,7 @@ from turngate.core.messages import ToolResult, ToolUse
 from turngate.core.session_events import TurnResult
 from turngate.core.settings import Problem, Rule, Settings
 from turngate.core.text import one_line, truncate
+from turngate.core.verdict import OUTCOME_LABELS, RunOutcome
 
 HELP = """\
 /help                 this
@@ -125,12 +126,14 @@ def permission(text: str) -> Permission | None:
 def goes_on(prompt: str, count: int, limit: int | None, prefix: str) -> str:
     """A hook's words are no error: it asks for more work."""
     of = f" of {limit}" if limit is not None else ""
-    return f"hook asks to go on ({count}{of}): " + _indented(clean(prompt.replace(prefix, "")).strip())
+    return f"hook blocked the stop (continuation {count}{of}): " + _indented(
+        clean(prompt.replace(prefix, "")).strip()
+    )
 
 
 def child_goes_on(label: str, why: str, count: int, limit: int | None) -> str:
     of = f" of {limit}" if limit is not None else ""
-    return f"hook asks subagent {clean(label)} to go on ({count}{of}): " + _indented(clean(why).strip())
+    return f"hook redirected subagent {clean(label)} ({count}{of}): " + _indented(clean(why).strip())
 
 
 def _indented(text: str) -> str:
@@ -138,24 +141,18 @@ def _indented(text: str) -> str:
 
 
 def hook_end(hook: str, outcome: str, seconds: float) -> str:
-    return f"  hook {clean(hook)}: {_OUTCOMES.get(outcome, outcome)} ({seconds:.1f} s)"
+    return f"  hook {clean(hook)}: {outcome_label(outcome)} ({seconds:.1f} s)"
 
 
-_OUTCOMES = {
-    "allow": "no objection",
-    "block": "refuses",
-    "advise": "advises",
-    "halt": "ends the turn",
-    "failed": "FAILED",
-    "timeout": "TIMED OUT",
-    "skipped": "not asked",
-    "would_block": "would refuse",
-}
+def outcome_label(outcome: str, *, blocks: bool = False) -> str:
+    """Name the outcome of a hook run; with `blocks` a failure counts as a block, so it is enforced."""
+    label = OUTCOME_LABELS.get(cast("RunOutcome", outcome), outcome)
+    return label.replace("(not enforced)", "(blocked)") if blocks else label
 
 
 def notice(text: str) -> tuple[str, Look]:
     """A gate that did not hold is said loudly."""
-    loud = ": NOT enforced" in text  # the words of core.verdict.warnings
+    loud = "NOT enforced" in text  # the words of core.verdict.warnings
     return f"! {_indented(clean(text))}", "loud" if loud else "note"
 
 
