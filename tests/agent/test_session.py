@@ -17,17 +17,17 @@ from tests.support.sessions import (
     REFUSE,
     Actor,
     actor,
-    appears,
     configured,
     hang,
     lines,
-    lives,
     on_first,
     records,
     refuse,
     say,
     seen,
     shown,
+    survives,
+    wait_for_file,
 )
 from turngate import agent as agent_package
 from turngate.agent.session import Session
@@ -796,23 +796,23 @@ def test_an_interrupt_while_the_model_answers_asks_no_hook(project: Path, slow: 
 @pytest.mark.req("S0-102")
 def test_an_interrupt_while_a_tool_runs_ends_the_tool(project: Path) -> None:
     agent = actor(project, bash(hang()), "done", stop=KEEP, allow=["Bash"])
-    result, later = asyncio.run(and_a_while(agent, lambda: appears(project / "pid")))
+    result, later = asyncio.run(and_a_while(agent, lambda: wait_for_file(project / "pid")))
     assert (ended(result), len(agent.model.requests), later, lines(project / "seen")) == (
         INTERRUPTED,
         1,
         0,
         [],
     )
-    assert not lives((project / "pid").read_text().strip())
+    assert not survives((project / "pid").read_text().strip())
 
 
 @pytest.mark.req("S0-102", "C-29")
 @pytest.mark.parametrize("blocking", [False, True])
 def test_an_interrupt_while_a_hook_runs_ends_the_hook_and_the_turn(project: Path, blocking: bool) -> None:
     agent = actor(project, "done", stop=CommandHook(hang(), blocking=blocking))
-    result, later = asyncio.run(and_a_while(agent, lambda: appears(project / "pid")))
+    result, later = asyncio.run(and_a_while(agent, lambda: wait_for_file(project / "pid")))
     assert (ended(result), result.result, len(agent.model.requests), later) == (INTERRUPTED, "done", 1, 0)
-    assert not lives((project / "pid").read_text().strip())
+    assert not survives((project / "pid").read_text().strip())
 
 
 @pytest.mark.req("S0-102", "C-33")
@@ -919,13 +919,13 @@ def test_an_interrupt_ends_the_turn_while_a_hook_of_another_event_runs(project: 
 
     async def all_of_it() -> TurnResult:
         try:
-            return await interrupted(agent, lambda: appears(project / "pid"))
+            return await interrupted(agent, lambda: wait_for_file(project / "pid"))
         finally:
             await agent.session.close()
 
     result = asyncio.run(asyncio.wait_for(all_of_it(), 5))
     assert (ended(result), len(agent.model.requests) <= 1) == (INTERRUPTED, True)
-    assert not lives((project / "pid").read_text().strip())
+    assert not survives((project / "pid").read_text().strip())
 
 
 @pytest.mark.req("S0-102")
@@ -946,7 +946,7 @@ def test_after_an_interrupted_tool_every_tool_call_has_its_result(
 
     async def both() -> None:
         async with agent.session:
-            await interrupted(agent, lambda: appears(project / "pid"))
+            await interrupted(agent, lambda: wait_for_file(project / "pid"))
             await agent.session.send("go on")
 
     asyncio.run(both())
@@ -986,7 +986,7 @@ def test_whoever_cancels_the_wait_ends_the_turn_and_the_cancellation_passes(
     replies: dict[str, Any] = {"model": {"text": "x", "delay": 30}, "tool": bash(hang()), "hook": "done"}
     stop = hang() if phase == "hook" else "true"
     agent = actor(project, replies[phase], stop=stop, allow=["Bash"])
-    when = asked(agent) if phase == "model" else lambda: appears(project / "pid")
+    when = asked(agent) if phase == "model" else lambda: wait_for_file(project / "pid")
 
     async def cancel() -> int:
         async with agent.session:
@@ -1002,7 +1002,7 @@ def test_whoever_cancels_the_wait_ends_the_turn_and_the_cancellation_passes(
     later = asyncio.run(cancel())
     [end] = agent.of(TurnEnd)
     assert (ended(end.result), len(agent.model.requests), later) == (INTERRUPTED, 1, 0)
-    assert phase == "model" or not lives((project / "pid").read_text().strip())
+    assert phase == "model" or not survives((project / "pid").read_text().strip())
     ends = [r["ended_by"] for r in records(agent.session.transcript_path) if r["type"] == "turn_end"]
     assert ends == ["interrupt"]
 
@@ -1028,7 +1028,7 @@ def test_a_session_whose_start_was_cancelled_lets_go_of_its_lock(project: Path) 
 
     async def cancel() -> None:
         opening = asyncio.create_task(agent.session.open())
-        await appears(project / "pid")
+        await wait_for_file(project / "pid")
         opening.cancel()
         with pytest.raises(asyncio.CancelledError):
             await opening
@@ -1094,7 +1094,7 @@ def test_a_hook_that_hangs_in_one_session_does_not_hold_up_another(tmp_path: Pat
     async def both() -> tuple[TurnResult, TurnResult]:
         async with stuck.session, free.session:
             hanging = asyncio.create_task(stuck.session.send("go"))
-            await appears(one / "pid")
+            await wait_for_file(one / "pid")
             order.append("hangs")
             done = await free.session.send("go")
             stuck.session.interrupt()

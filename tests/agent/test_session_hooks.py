@@ -15,13 +15,13 @@ from tests.support.sessions import (
     configured,
     hang,
     lines,
-    lives,
     on_first,
     records,
     refuse,
     say,
     seen,
     specific,
+    survives,
 )
 from turngate.agent.compaction import compact
 from turngate.agent.session import Session
@@ -522,7 +522,7 @@ def test_nobody_waits_long_for_a_good_bye(project: Path) -> None:
     agent.play()
     [notice] = [event.text for event in agent.of(Notice)]
     assert notice.endswith("no answer within 1.5 s")
-    assert not lives((project / "pid").read_text().strip())
+    assert not survives((project / "pid").read_text().strip())
 
 
 def test_a_stop_failure_only_watches(project: Path) -> None:

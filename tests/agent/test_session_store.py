@@ -18,17 +18,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.builders import rule, stop_hooks, write_settings
-from tests.support.cli import turngate, working
+from tests.support.cli import start_in_project, turngate
 from tests.support.sessions import (
     Actor,
     actor,
-    awaited,
     configured,
     hang,
     lines,
     refuse,
     seen,
     shown,
+    wait_for_file_sync,
 )
 from turngate.agent.session_store import SessionLock, SessionSummary, list_sessions, prune
 from turngate.core.messages import Message, Reply, Text, ToolResult, ToolResults, ToolUse, UserMessage
@@ -50,7 +50,7 @@ def command(project: Path, prompt: str, replies: list[Any]) -> list[str]:
 
 def running(project: Path, prompt: str, replies: list[Any]) -> AbstractContextManager[subprocess.Popen[str]]:
     """The same as a process of its own."""
-    return working(project, *command(project, prompt, replies))
+    return start_in_project(project, *command(project, prompt, replies))
 
 
 # Killed in the middle
@@ -64,7 +64,7 @@ def killed_at_the_second_stop(project: Path) -> None:
     write_settings(project, "turngate", stop_hooks(HANG_AT_SECOND))
     tool = {"text": "looking", "tool": "Bash", "input": {"command": "echo here"}}
     with running(project, "build it", [tool, "done", "done again"]) as process:
-        awaited(project / "pid")
+        wait_for_file_sync(project / "pid")
         process.send_signal(signal.SIGKILL)
         process.wait()
     (project / "released").touch()
@@ -111,7 +111,7 @@ def test_a_turn_that_is_killed_twice_still_has_its_count(project: Path) -> None:
     for name in ("released", "pid"):
         (project / name).unlink()
     with running(project, "and now?", ["third"]) as process:
-        awaited(project / "pid")
+        wait_for_file_sync(project / "pid")
         process.send_signal(signal.SIGKILL)
         process.wait()
     assert read_conversation(main_transcript_path(os.environ["TURNGATE_STATE"], "x")).continuations == 1
@@ -134,7 +134,7 @@ def test_a_reset_forgets_the_count_of_a_killed_turn(project: Path) -> None:
 def test_a_tool_call_that_a_kill_left_open_gets_an_answer(project: Path) -> None:
     tools = [{"name": "Bash", "input": {"command": command}} for command in ("echo one", hang())]
     with running(project, "build it", [{"tools": tools}]) as process:
-        awaited(project / "pid")
+        wait_for_file_sync(project / "pid")
         process.send_signal(signal.SIGKILL)
         process.wait()
     agent = configured(project, "at last", dialect="turngate", session_id="x")
@@ -341,7 +341,7 @@ def test_a_session_that_is_opened_again_goes_on_where_it_was(project: Path) -> N
 def test_a_second_process_is_told_who_holds_the_session(project: Path) -> None:
     write_settings(project, "turngate", stop_hooks(hang()))
     with running(project, "build it", ["done"]) as first:
-        awaited(project / "pid")
+        wait_for_file_sync(project / "pid")
         words = command(project, "me too", ["done"])
         assert turngate(*words, "--project", str(project)) == (
             64,

@@ -18,8 +18,8 @@ from tests.support.replay import (
     replay_session,
     who_asks,
 )
-from tests.support.servers.anthropic import AnthropicServer, playing
-from tests.support.servers.http import answering
+from tests.support.servers.anthropic import AnthropicServer, serve_script
+from tests.support.servers.http import serve_answers
 
 IN_A_SESSION = [*REPLAYED, *LATER["2"], *LATER["3"], *LATER["4"]]
 
@@ -113,14 +113,14 @@ def stage(
         monkeypatch.delenv(name)
     for name, value in case.get("env", {}).items():
         monkeypatch.setenv(name, value)
-    with answering(*case["http"]) if "http" in case else nullcontext() as endpoint:
+    with serve_answers(*case["http"]) if "http" in case else nullcontext() as endpoint:
         yield Stage(root=tmp_path, project=project, home=home, state=state, endpoint=endpoint)
 
 
 @pytest.fixture
 def server(stage: Stage, case: Case, monkeypatch: pytest.MonkeyPatch) -> Iterator[AnthropicServer]:
     """The model of the case, where the client will look for it."""
-    with playing(case.get("model_script"), who_asks) as server:
+    with serve_script(case.get("model_script"), who_asks) as server:
         monkeypatch.setenv("ANTHROPIC_BASE_URL", server.url)
         monkeypatch.setenv("ANTHROPIC_API_KEY", "test")
         yield server

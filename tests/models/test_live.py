@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from pydantic_ai import exceptions
 
-from tests.support.providers import KEY, REQUEST, Exchange, Point, Provider, begins
-from tests.support.servers.anthropic import AnthropicServer, Script, playing
+from tests.support.providers import KEY, REQUEST, Exchange, Point, Provider, without_details
+from tests.support.servers.anthropic import AnthropicServer, Script, serve_script
 from tests.support.servers.model import Json
 from turngate.core.messages import (
     ModelRequest,
@@ -31,13 +31,13 @@ from turngate.ports import Model
 NAME = "anthropic:claude-sonnet-5-5"
 USED = Usage(input_tokens=10, output_tokens=5)
 
-ANTHROPIC = Provider(NAME, "ANTHROPIC", lambda reply: playing({"main": [reply]}))
+ANTHROPIC = Provider(NAME, "ANTHROPIC", lambda reply: serve_script({"main": [reply]}))
 ask_once, fail_once = ANTHROPIC.ask_once, ANTHROPIC.fail_once
 
 
 @pytest.fixture(autouse=True)
 def provider(monkeypatch: pytest.MonkeyPatch) -> Provider:
-    return ANTHROPIC.only_on_loopback(monkeypatch)
+    return ANTHROPIC.block_real_provider(monkeypatch)
 
 
 def reply(*blocks: Text | ToolUse, id: str = "msg_1", **fields: Any) -> Reply:  # noqa: A002
@@ -60,7 +60,7 @@ def test_pieces_are_told_while_the_model_still_speaks(point: Point) -> None:
         await task
         return told
 
-    with playing({"main": [{"text": "first one second one", "chunk_delay": 0.1}]}) as server:
+    with serve_script({"main": [{"text": "first one second one", "chunk_delay": 0.1}]}) as server:
         point(server.url)
         assert asyncio.run(scene()) == [("first one ", False), ("second one", False)]
 
@@ -250,7 +250,7 @@ def test_an_error_in_the_middle_of_an_answer_has_its_kind_too(
 
 def test_a_connection_that_breaks_in_the_middle_is_no_answer(failure: Callable[..., tuple[str, str]]) -> None:
     found = failure({"text": "half an answer", "cut": True})
-    assert begins(found) == ("network", "the connection to anthropic failed")
+    assert without_details(found) == ("network", "the connection to anthropic failed")
 
 
 def test_an_answer_without_an_end_is_no_answer(failure: Callable[..., tuple[str, str]]) -> None:
@@ -261,7 +261,7 @@ def test_an_answer_without_an_end_is_no_answer(failure: Callable[..., tuple[str,
 
 
 def test_nobody_there_is_a_network_error() -> None:
-    assert begins(asyncio.run(fail_once())) == ("network", "the connection to anthropic failed")
+    assert without_details(asyncio.run(fail_once())) == ("network", "the connection to anthropic failed")
 
 
 @pytest.mark.parametrize("said", [f"{KEY} is wrong", "sk-ant-abcdefgh is wrong", "AIzaSyAbcdefg is wrong"])
@@ -274,7 +274,7 @@ def test_a_key_that_no_header_can_hold_is_not_told_either(
     point: Point, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("ANTHROPIC_API_KEY", f"{KEY}\n")
-    with playing() as server:
+    with serve_script() as server:
         point(server.url)
         assert asyncio.run(fail_once()) == ("auth", "the key for anthropic holds a blank or a line break")
 
@@ -323,7 +323,7 @@ def test_a_cancelled_request_hangs_up(point: Point, slow: Json) -> None:
         finally:
             await model.close()
 
-    with playing({"main": [slow]}) as server:
+    with serve_script({"main": [slow]}) as server:
         point(server.url)
         assert asyncio.run(scene(server))
 
@@ -332,7 +332,7 @@ def test_what_the_listener_raises_is_no_fault_of_the_model(point: Point) -> None
     def refuse(_piece: str) -> None:
         raise RuntimeError("the screen is gone")
 
-    with playing({"main": [{"text": "x" * 10_000, "chunk_delay": 0.01}]}) as server:
+    with serve_script({"main": [{"text": "x" * 10_000, "chunk_delay": 0.01}]}) as server:
         point(server.url)
         with pytest.raises(RuntimeError, match="the screen is gone"):
             asyncio.run(ask_once(tell=refuse))
@@ -345,7 +345,7 @@ def test_a_model_keeps_its_connection_and_survives_its_loop_and_its_close(point:
         await model.close()
         return texts
 
-    with playing() as server:
+    with serve_script() as server:
         point(server.url)
         model = LiveModel(NAME)
         texts = [asyncio.run(scene(3)), asyncio.run(scene(2))]
@@ -362,7 +362,7 @@ def test_requests_of_one_model_may_overlap(point: Point) -> None:
         finally:
             await model.close()
 
-    with playing({"main": [{"text": "answer {n}", "delay": 0.05}]}) as server:
+    with serve_script({"main": [{"text": "answer {n}", "delay": 0.05}]}) as server:
         point(server.url)
         assert asyncio.run(scene()) == sorted(f"answer {n}" for n in range(1, 21))
 
@@ -466,7 +466,7 @@ def test_without_a_model_and_a_key_it_is_said_how_to_give_one() -> None:
 
 def test_the_server_tells_agents_apart(point: Point) -> None:
     script: Script = {"main": ["main {n}", {"text": "again {n}", "repeat": 2}], "sub": ["sub {n}"]}
-    with playing(
+    with serve_script(
         script, who=lambda body: "sub" if "SUB" in json.dumps(body["messages"]) else "main"
     ) as server:
         point(server.url)
@@ -477,7 +477,9 @@ def test_the_server_tells_agents_apart(point: Point) -> None:
 
 
 def test_the_server_answers_without_a_stream_too() -> None:
-    with playing({"main": [{"text": "looking {n}", "tool": "Bash", "input": {"command": "ls"}}]}) as server:
+    with serve_script(
+        {"main": [{"text": "looking {n}", "tool": "Bash", "input": {"command": "ls"}}]}
+    ) as server:
         body = json.dumps({"model": "m", "messages": []}).encode()
         with urllib.request.urlopen(f"{server.url}/v1/messages", body) as answer:
             assert json.load(answer) == {

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from tests.support.builders import rule
-from tests.support.providers import KEY, Exchange, Point, Provider, begins
+from tests.support.providers import KEY, Exchange, Point, Provider, without_details
 from tests.support.servers.model import Json
-from tests.support.servers.openai import OpenAIServer, playing
+from tests.support.servers.openai import OpenAIServer, serve_replies
 from tests.support.sessions import refuse
 from turngate.agent.session import Session
 from turngate.core.messages import (
@@ -32,13 +32,13 @@ NAME = "openai:gpt-6.1-sol"
 USED = Usage(input_tokens=10, output_tokens=5)
 SHELL = {"type": "object", "properties": {"command": {"type": "string"}}, "required": ["command"]}
 
-OPENAI = Provider(NAME, "OPENAI", playing)
+OPENAI = Provider(NAME, "OPENAI", serve_replies)
 ask_once, fail_once = OPENAI.ask_once, OPENAI.fail_once
 
 
 @pytest.fixture(autouse=True)
 def provider(monkeypatch: pytest.MonkeyPatch) -> Provider:
-    return OPENAI.only_on_loopback(monkeypatch)
+    return OPENAI.block_real_provider(monkeypatch)
 
 
 def reply(*blocks: Text | ToolUse, **fields: Any) -> Reply:
@@ -188,7 +188,7 @@ def test_a_connection_that_breaks_in_the_middle_is_a_network_error(
     failure: Callable[..., tuple[str, str]],
 ) -> None:
     found = failure({"text": "half an answer", "cut": True})
-    assert begins(found) == ("network", "the connection to openai failed")
+    assert without_details(found) == ("network", "the connection to openai failed")
 
 
 def test_an_answer_without_an_end_is_a_network_error(failure: Callable[..., tuple[str, str]]) -> None:
@@ -199,7 +199,7 @@ def test_an_answer_without_an_end_is_a_network_error(failure: Callable[..., tupl
 
 
 def test_nobody_there_is_a_network_error() -> None:
-    assert begins(asyncio.run(fail_once())) == ("network", "the connection to openai failed")
+    assert without_details(asyncio.run(fail_once())) == ("network", "the connection to openai failed")
 
 
 @pytest.mark.parametrize("said", [f"{KEY} is wrong", "sk-proj-abcdefgh is wrong"])
@@ -216,7 +216,7 @@ def test_a_cancelled_request_hangs_up(point: Point) -> None:
         with pytest.raises(asyncio.CancelledError):
             await asking
 
-    with playing({"text": "late", "delay": 600}) as server:
+    with serve_replies({"text": "late", "delay": 600}) as server:
         point(server.url)
         asyncio.run(asyncio.wait_for(scene(server), 20))
         assert len(server.requests) == 1
@@ -241,7 +241,7 @@ def test_a_whole_turn_calls_a_tool_is_refused_goes_on_and_sums_up_its_usage(
     point: Point, project: Path
 ) -> None:
     call = {"text": "looking", "tools": [{"name": "Bash", "input": {"command": "echo here"}}]}
-    with playing(call, "It is here.", "The tests pass.") as server:
+    with serve_replies(call, "It is here.", "The tests pass.") as server:
         point(server.url)
         result = turn(project, refuse(1))
     assert (result.outcome, result.result, result.continuations, result.model_requests, result.usage) == (
@@ -273,7 +273,7 @@ def test_a_whole_turn_calls_a_tool_is_refused_goes_on_and_sums_up_its_usage(
 def test_what_passes_by_itself_is_asked_again_and_nothing_of_it_stays(
     point: Point, project: Path, trouble: Json
 ) -> None:
-    with playing(trouble, "It is here.") as server:
+    with serve_replies(trouble, "It is here.") as server:
         point(server.url)
         result = turn(project)
     assert (result.outcome, result.result, result.model_requests, len(result.notices)) == (
@@ -286,7 +286,7 @@ def test_what_passes_by_itself_is_asked_again_and_nothing_of_it_stays(
 
 
 def test_a_wrong_key_is_not_asked_about_again_and_no_gate_is_asked(point: Point, project: Path) -> None:
-    with playing({"error": 401, "message": "wrong key"}, "never") as server:
+    with serve_replies({"error": 401, "message": "wrong key"}, "never") as server:
         point(server.url)
         result = turn(project, "touch asked")
     assert (result.outcome, result.stop_reason, len(server.requests), (project / "asked").exists()) == (

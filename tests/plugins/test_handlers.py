@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.sessions import REFUSE, Actor, actor, appears, hang, lines, on_first, refuse
+from tests.support.sessions import REFUSE, Actor, actor, hang, lines, on_first, refuse, wait_for_file
 from turngate.agent.session import Session
 from turngate.core.messages import Reply, Usage, UserMessage
 from turngate.core.session_events import Continuation, HookFinished, Notice, StreamEnd, TurnEnd, TurnResult
@@ -228,7 +228,7 @@ def interrupting(agent: Actor, project: Path) -> TurnResult:
     async def all_of_it() -> TurnResult:
         async with agent.session:
             turn = asyncio.create_task(agent.session.send("go"))
-            await appears(project / "pid")
+            await wait_for_file(project / "pid")
             agent.session.interrupt()
             return await turn
 
@@ -252,7 +252,7 @@ def test_a_run_whose_wait_is_cancelled_is_told_too(project: Path) -> None:
     async def cancel() -> None:
         async with agent.session:
             turn = asyncio.create_task(agent.session.send("go"))
-            await appears(project / "pid")
+            await wait_for_file(project / "pid")
             turn.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await turn

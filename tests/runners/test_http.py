@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from tests.support.builders import ask, rule, settings, stop_event, world, write_settings
-from tests.support.servers.http import Endpoint, answering
+from tests.support.servers.http import Endpoint, serve_answers
 from tests.support.sessions import actor
 from turngate.core.decisions import Advise, Allow, Block, Decision, Fault, Halt
 from turngate.core.dialect import CLAUDE, TURNGATE, Dialect
@@ -59,7 +59,7 @@ def under(project: Path, configured: Settings) -> tuple[Report, Decision, str]:
 
 @pytest.mark.parametrize("dialect", [TURNGATE, CLAUDE], ids=lambda dialect: dialect.name)
 def test_the_endpoint_is_sent_what_a_command_would_read(project: Path, dialect: Dialect) -> None:
-    with answering() as endpoint:
+    with serve_answers() as endpoint:
         asked(project, HttpHook(f"{endpoint.url}/hook?x=1"), dialect, last_assistant_message="dönè ✓")
     event = stop_event(cwd=str(project), last_assistant_message="dönè ✓")
     assert (endpoint.paths, endpoint.raw) == (["/hook?x=1"], [encode(event, dialect)])
@@ -82,7 +82,7 @@ def test_headers_use_the_variables_that_are_allowed_and_no_others(
         "Host": "elsewhere.example",
         "X Bad": "x",
     }
-    with answering() as endpoint:
+    with serve_answers() as endpoint:
         hook = HttpHook(endpoint.url, headers=headers, allowed_env_vars=("HOOK_TOKEN", "UNSET"))
         report, decision = asked(project, hook)
     sent = {
@@ -109,7 +109,7 @@ def test_a_value_that_would_make_two_headers_is_not_sent(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TOKEN", "abcdef\r\nX-Evil: 1")
-    with answering() as endpoint:
+    with serve_answers() as endpoint:
         hook = HttpHook(endpoint.url, headers={"X-A": "$TOKEN"}, allowed_env_vars=("TOKEN",))
         _, decision = asked(project, hook)
     said = "its header X-A was not sent: the value has characters that are not allowed"
@@ -118,7 +118,7 @@ def test_a_value_that_would_make_two_headers_is_not_sent(
 
 
 def test_variables_of_the_settings_count_as_well(project: Path) -> None:
-    with answering() as endpoint:
+    with serve_answers() as endpoint:
         hook = HttpHook(endpoint.url, headers={"X-A": "$TOKEN"}, allowed_env_vars=("TOKEN",))
         under(project, settings(hook, env={"TOKEN": "from-settings"}))
     assert endpoint.headers[0]["x-a"] == "from-settings"
@@ -129,7 +129,7 @@ def test_no_secret_reaches_the_journal_even_when_the_endpoint_says_it_back(
 ) -> None:
     monkeypatch.setenv("TOKEN", "s3cr3t-value")
     reply = {"body": '{"systemMessage": "you sent s3cr3t-value"}'}
-    with answering(reply, {"body": "s3cr3t-value"}, {"status": 401, "body": "s3cr3t-value"}) as endpoint:
+    with serve_answers(reply, {"body": "s3cr3t-value"}, {"status": 401, "body": "s3cr3t-value"}) as endpoint:
         hook = HttpHook(
             endpoint.url,
             headers={"Authorization": "$TOKEN", "X-B": "literal-value"},
@@ -170,7 +170,7 @@ def test_what_an_endpoint_says_back_is_hidden_in_its_reason_and_in_the_journal(
     monkeypatch.setenv("PADDED", "padded-1  ")
     body = json.dumps({"decision": "block", "reason": said}).replace("/", "\\/")
     journal = Journal(str(state))
-    with answering({"body": body}) as endpoint:
+    with serve_answers({"body": body}) as endpoint:
         hook = HttpHook(endpoint.url, headers=SENT, allowed_env_vars=("TOKEN", "PADDED"))
         verdict = asyncio.run(
             ask_hooks(stop_event(cwd=str(project)), settings(hook), world(project, journal))
@@ -186,7 +186,7 @@ def test_a_block_stays_a_block_whatever_a_variable_holds(
     project: Path, monkeypatch: pytest.MonkeyPatch, stage: str
 ) -> None:
     monkeypatch.setenv("STAGE", stage)
-    with answering({"body": BLOCK}) as endpoint:
+    with serve_answers({"body": BLOCK}) as endpoint:
         hook = HttpHook(endpoint.url, headers={"X-Stage": "$STAGE"}, allowed_env_vars=("STAGE",))
         report, decision = asked(project, hook)
     assert (report, decision) == (Replied(BLOCK), Block("the build is red"))
@@ -232,13 +232,13 @@ ANSWERS: dict[str, tuple[dict[str, Any], Decision]] = {
 @pytest.mark.parametrize("name", ANSWERS)
 def test_an_answer_means_what_it_would_mean_on_a_commands_stdout(project: Path, name: str) -> None:
     answer, expected = ANSWERS[name]
-    with answering(answer) as endpoint:
+    with serve_answers(answer) as endpoint:
         _, decision = asked(project, HttpHook(endpoint.url))
     assert decision == expected
 
 
 def test_a_refusal_sends_the_agent_on_and_a_blank_answer_does_not(project: Path) -> None:
-    with answering({"body": BLOCK}) as endpoint:
+    with serve_answers({"body": BLOCK}) as endpoint:
         verdict: Verdict = asyncio.run(ask(project, HttpHook(endpoint.url)))
     assert isinstance(verdict, Continue)
     assert verdict.prompt == "[Stop hook requested continuation]\nthe build is red"
@@ -246,7 +246,7 @@ def test_a_refusal_sends_the_agent_on_and_a_blank_answer_does_not(project: Path)
 
 @pytest.mark.parametrize("status", [400, 401, 404, 429, 500, 503])
 def test_a_status_that_is_no_success_fails_open(project: Path, status: int) -> None:
-    with answering({"status": status, "body": BLOCK}) as endpoint:
+    with serve_answers({"status": status, "body": BLOCK}) as endpoint:
         hook = HttpHook(f"{endpoint.url}/hook")
         report, decision = asked(project, hook)
     said = f"HTTP {status} from {endpoint.url}/hook"
@@ -254,7 +254,7 @@ def test_a_status_that_is_no_success_fails_open(project: Path, status: int) -> N
 
 
 def test_a_failure_is_shown_and_a_hook_that_must_work_holds_the_agent(project: Path) -> None:
-    with answering({"status": 500}) as endpoint:
+    with serve_answers({"status": 500}) as endpoint:
         open_, strict = HttpHook(endpoint.url), HttpHook(endpoint.url, blocking=True)
         first = asyncio.run(ask(project, open_))
         second = asyncio.run(ask(project, strict))
@@ -281,7 +281,7 @@ def test_a_host_that_does_not_exist(project: Path) -> None:
 
 def test_an_endpoint_that_hangs_up_in_the_middle(project: Path) -> None:
     cut = b"HTTP/1.1 200 OK\r\nContent-Length: 500\r\n\r\n{"
-    with answering({"raw": cut}) as endpoint:
+    with serve_answers({"raw": cut}) as endpoint:
         report, _ = asked(project, HttpHook(endpoint.url))
     said = (
         f"the connection to 127.0.0.1:{endpoint.port} broke before the answer was whole (RemoteProtocolError)"
@@ -290,7 +290,7 @@ def test_an_endpoint_that_hangs_up_in_the_middle(project: Path) -> None:
 
 
 def test_an_endpoint_that_speaks_no_http(project: Path) -> None:
-    with answering({"raw": b"SSH-2.0-OpenSSH_9.6\r\n"}) as endpoint:
+    with serve_answers({"raw": b"SSH-2.0-OpenSSH_9.6\r\n"}) as endpoint:
         report, _ = asked(project, HttpHook(endpoint.url))
     said = (
         f"the connection to 127.0.0.1:{endpoint.port} broke before the answer was whole (RemoteProtocolError)"
@@ -303,7 +303,7 @@ def test_an_endpoint_that_speaks_no_http(project: Path) -> None:
 
 @pytest.mark.req("S2-19")
 def test_a_slow_endpoint_holds_nobody_beyond_its_limit_and_its_connection_is_closed(project: Path) -> None:
-    with answering({"delay": 60}) as endpoint:
+    with serve_answers({"delay": 60}) as endpoint:
         started = time.monotonic()
         report, decision = asked(project, HttpHook(endpoint.url, timeout=0.3))
         seconds = time.monotonic() - started
@@ -320,7 +320,7 @@ def test_a_cancelled_stop_closes_the_connection_at_once(project: Path) -> None:
         with pytest.raises(asyncio.CancelledError):
             await task
 
-    with answering({"delay": 60}) as endpoint:
+    with serve_answers({"delay": 60}) as endpoint:
         asyncio.run(cancel(endpoint))
         assert endpoint.left.wait(5)
 
@@ -329,13 +329,13 @@ def test_a_cancelled_stop_closes_the_connection_at_once(project: Path) -> None:
     "answer", [{"endless": True}, {"body": "x" * (1024 * 1024 + 1)}], ids=["endless", "huge"]
 )
 def test_an_answer_beyond_a_mebibyte_is_not_read_to_its_end(project: Path, answer: dict[str, Any]) -> None:
-    with answering(answer) as endpoint:
+    with serve_answers(answer) as endpoint:
         report, _ = asked(project, HttpHook(endpoint.url, timeout=20))
     assert report == RunFailed(f"{endpoint.url} answered with more than 1,024 KiB")
 
 
 def test_a_compressed_answer_is_not_unpacked(project: Path) -> None:
-    with answering({"body": "x", "headers": {"Content-Encoding": "gzip"}}) as endpoint:
+    with serve_answers({"body": "x", "headers": {"Content-Encoding": "gzip"}}) as endpoint:
         report, _ = asked(project, HttpHook(endpoint.url))
     assert report == RunFailed(f"{endpoint.url} answered with a compressed text, although none was asked for")
 
@@ -349,28 +349,28 @@ def to(place: str, status: int = 307) -> dict[str, Any]:
 
 @pytest.mark.parametrize("status", [301, 302, 307, 308])
 def test_a_redirect_to_the_same_host_is_followed_with_the_whole_input(project: Path, status: int) -> None:
-    with answering(to("/b", status), to("c", status), {"body": BLOCK}) as endpoint:
+    with serve_answers(to("/b", status), to("c", status), {"body": BLOCK}) as endpoint:
         _, decision = asked(project, HttpHook(f"{endpoint.url}/a"))
     assert (decision, endpoint.paths) == (Block("the build is red"), ["/a", "/b", "/c"])
     assert endpoint.raw[0] == endpoint.raw[2]
 
 
 def test_a_circle_of_redirects_ends(project: Path) -> None:
-    with answering(to("/b"), to("/a"), to("/b"), to("/a"), to("/b")) as endpoint:
+    with serve_answers(to("/b"), to("/a"), to("/b"), to("/a"), to("/b")) as endpoint:
         report, _ = asked(project, HttpHook(f"{endpoint.url}/a"))
     assert report == RunFailed(f"{endpoint.url}/a sends us on more than 3 times")
     assert endpoint.paths == ["/a", "/b", "/a", "/b"]
 
 
 def test_nothing_is_sent_to_another_host(project: Path) -> None:
-    with answering() as other, answering(to(f"{other.url}/steal")) as endpoint:
+    with serve_answers() as other, serve_answers(to(f"{other.url}/steal")) as endpoint:
         report, _ = asked(project, HttpHook(f"{endpoint.url}/a"))
     said = f"{endpoint.url}/a sends us on to 127.0.0.1:{other.port}: nothing is sent to another host"
     assert (report, other.paths) == (RunFailed(said), [])
 
 
 def test_a_redirect_out_of_the_allowed_addresses_is_not_followed(project: Path) -> None:
-    with answering(to("/admin")) as endpoint:
+    with serve_answers(to("/admin")) as endpoint:
         allowed = (AllowedUrls((f"{endpoint.url}/hooks/",), "user"),)
         report, _, _ = under(project, settings(HttpHook(f"{endpoint.url}/hooks/a"), allowed_urls=allowed))
     said = f"{endpoint.url}/admin is not among the `turngate.allowedUrls` of your settings"
@@ -383,7 +383,7 @@ def test_a_redirect_out_of_the_allowed_addresses_is_not_followed(project: Path) 
     ids=["nowhere", "itself", "303", "303 to nonsense", "304"],
 )
 def test_another_redirect_is_a_status_like_others(project: Path, answer: dict[str, Any]) -> None:
-    with answering(answer) as endpoint:
+    with serve_answers(answer) as endpoint:
         report, _ = asked(project, HttpHook(f"{endpoint.url}/a"))
     assert report == RunFailed(f"HTTP {answer['status']} from {endpoint.url}/a")
 
@@ -404,7 +404,7 @@ def test_another_redirect_is_a_status_like_others(project: Path, answer: dict[st
     ],
 )
 def test_a_redirect_to_no_address_is_the_endpoints_mistake(project: Path, place: str) -> None:
-    with answering(to(place)) as endpoint:
+    with serve_answers(to(place)) as endpoint:
         report, _ = asked(project, HttpHook(f"{endpoint.url}/a"))
     assert report == RunFailed(f"{endpoint.url}/a sends us on to an address that can not be used")
     assert endpoint.paths == ["/a"]
@@ -442,7 +442,7 @@ def test_a_redirect_that_holds_a_secret_does_not_show_it(
 ) -> None:
     monkeypatch.setenv("TOKEN", SECRET)
     place, allowed, said = PLACES[name]
-    with answering(to(place), {"status": 500}) as endpoint:
+    with serve_answers(to(place), {"status": 500}) as endpoint:
         lists = tuple(AllowedUrls((endpoint.url + path,), "user") for path in allowed)
         hook = HttpHook(f"{endpoint.url}/a", headers=SENT, allowed_env_vars=("TOKEN",))
         report, _, _ = under(project, settings(hook, allowed_urls=lists))
@@ -454,7 +454,7 @@ def test_where_an_address_is_cut_no_half_of_a_secret_stays(
 ) -> None:
     monkeypatch.setenv("TOKEN", SECRET)
     before = "/" + "x" * 268  # after an address of 22 characters; 300 are shown
-    with answering(to(f"{before}{SECRET}{'y' * 50}"), {"status": 500}) as endpoint:
+    with serve_answers(to(f"{before}{SECRET}{'y' * 50}"), {"status": 500}) as endpoint:
         hook = HttpHook(f"{endpoint.url}/a", headers=SENT, allowed_env_vars=("TOKEN",))
         report, _ = asked(project, hook)
     assert report == RunFailed(f"HTTP 500 from {endpoint.url}{before}…yyyyyyy…")
@@ -496,7 +496,7 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def encrypted(certificate: Path) -> Iterator[Endpoint]:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate)
-    with answering({"body": BLOCK}, tls=context) as endpoint:
+    with serve_answers({"body": BLOCK}, tls=context) as endpoint:
         yield endpoint
 
 
@@ -514,7 +514,7 @@ def test_a_certificate_that_this_machine_trusts_is_accepted(
 
 
 def test_https_to_an_endpoint_without_encryption_fails_in_a_sentence(project: Path) -> None:
-    with answering() as endpoint:
+    with serve_answers() as endpoint:
         report, _ = asked(project, HttpHook(endpoint.url.replace("http:", "https:")))
     said = f"no encrypted connection to 127.0.0.1:{endpoint.port}: wrong version number"
     assert (report, endpoint.paths) == (RunFailed(said), [])
@@ -524,7 +524,7 @@ def test_https_to_an_endpoint_without_encryption_fails_in_a_sentence(project: Pa
 
 
 def test_the_users_list_holds_for_the_projects_hooks(project: Path, home: Path) -> None:
-    with answering({"body": BLOCK}) as endpoint:
+    with serve_answers({"body": BLOCK}) as endpoint:
         hooks = [{"type": "http", "url": f"{endpoint.url}{path}"} for path in ("/in/a", "/out")]
         write_settings(project, "turngate", {"hooks": {"Stop": [{"hooks": hooks}]}})
         write_settings(home, "turngate", {"turngate": {"allowedUrls": [f"{endpoint.url}/in/"]}})
@@ -547,7 +547,7 @@ def test_a_projects_hook_does_not_send_in_the_clear(project: Path) -> None:
 
 
 def test_a_password_in_the_address_is_neither_sent_nor_shown(project: Path) -> None:
-    with answering() as endpoint:
+    with serve_answers() as endpoint:
         hook = HttpHook(f"http://me:geheim@127.0.0.1:{endpoint.port}/a")
         verdict = asyncio.run(ask(project, hook))
     said = f"http://…@127.0.0.1:{endpoint.port}/a"
@@ -577,7 +577,7 @@ def test_a_project_without_http_hooks_does_not_load_the_library() -> None:
 
 
 def test_an_endpoint_and_a_command_are_asked_at_the_same_stop(project: Path) -> None:
-    with answering({"body": BLOCK}) as endpoint:
+    with serve_answers({"body": BLOCK}) as endpoint:
         verdict = asyncio.run(ask(project, HttpHook(endpoint.url, id="ci"), "echo 'no tests' >&2; exit 2"))
     assert isinstance(verdict, Continue)
     assert verdict.prompt == (
@@ -602,7 +602,7 @@ def played(project: Path, hook: HttpHook, event: str) -> tuple[list[str], TurnRe
 
 def test_an_endpoint_may_permit_a_tool_and_change_its_input(project: Path) -> None:
     changed = {"file_path": str(project / "b"), "content": "y"}
-    with answering(specific("PreToolUse", permissionDecision="allow", updatedInput=changed)) as endpoint:
+    with serve_answers(specific("PreToolUse", permissionDecision="allow", updatedInput=changed)) as endpoint:
         heard, _ = played(project, HttpHook(endpoint.url), "PreToolUse")
     assert (heard[:2], (project / "b").read_text(), (project / "a").exists()) == (
         ["go", "agent: Write"],
@@ -623,7 +623,7 @@ def test_what_a_tool_is_given_holds_what_was_sent_although_nobody_is_shown_it(
         if event == "PreToolUse"
         else specific(event, decision={"behavior": "allow", "updatedInput": changed})
     )
-    with answering(told) as endpoint:
+    with serve_answers(told) as endpoint:
         hook = HttpHook(endpoint.url, headers={"X-User": "$CI_USER"}, allowed_env_vars=("CI_USER",))
         _, result = played(project, hook, event)
     shown = ["builder" in json.dumps(run_json(run)) for run in result.hook_runs]
@@ -631,7 +631,7 @@ def test_what_a_tool_is_given_holds_what_was_sent_although_nobody_is_shown_it(
 
 
 def test_an_endpoint_may_refuse_a_tool(project: Path) -> None:
-    with answering(
+    with serve_answers(
         specific("PreToolUse", permissionDecision="deny", permissionDecisionReason="not here")
     ) as endpoint:
         heard, _ = played(project, HttpHook(endpoint.url), "PreToolUse")
@@ -639,7 +639,7 @@ def test_an_endpoint_may_refuse_a_tool(project: Path) -> None:
 
 
 def test_an_endpoint_may_add_context_to_a_prompt(project: Path) -> None:
-    with answering(specific("UserPromptSubmit", additionalContext="it is Monday")) as endpoint:
+    with serve_answers(specific("UserPromptSubmit", additionalContext="it is Monday")) as endpoint:
         heard, _ = played(project, HttpHook(endpoint.url), "UserPromptSubmit")
     assert heard[:2] == ["go", "it is Monday"]
 
@@ -651,7 +651,7 @@ def test_a_hooks_headers_are_not_in_its_words() -> None:
 
 @pytest.mark.req("S2-10")
 def test_the_command_asks_the_endpoint_and_the_log_names_it(project: Path) -> None:
-    with answering({"body": BLOCK}) as endpoint:
+    with serve_answers({"body": BLOCK}) as endpoint:
         hooks = [{"type": "http", "url": f"{endpoint.url}/x"}]
         write_settings(project, "turngate", {"hooks": {"Stop": [{"hooks": hooks}]}})
         turngate = [sys.executable, "-m", "turngate"]

@@ -17,7 +17,7 @@ import pytest
 from tests.support.builders import ask, rule, script, settings, stop_event, write_settings
 from tests.support.paths import ROOT
 from tests.support.servers import openai as openai_server
-from tests.support.servers.anthropic import playing
+from tests.support.servers.anthropic import serve_script
 from tests.support.sessions import KEEP, refuse, seen, shown
 from tests.support.subagents import task
 from turngate.agent.hook_agent import HookAgent
@@ -784,7 +784,9 @@ def no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_live_judge_is_held_to_a_schema_and_its_price_is_known(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with playing({"main": [{"text": NO, "usage": {"input_tokens": 1000, "output_tokens": 100}}]}) as server:
+    with serve_script(
+        {"main": [{"text": NO, "usage": {"input_tokens": 1000, "output_tokens": 100}}]}
+    ) as server:
         monkeypatch.setenv("ANTHROPIC_BASE_URL", server.url)
         run = asyncio.run(judged_live(project, "anthropic:claude-haiku-5-5"))
     (body,) = server.requests
@@ -812,7 +814,7 @@ def test_a_judge_of_the_other_provider_is_held_to_the_schema_strictly(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "test")
-    with openai_server.playing(NO) as server:
+    with openai_server.serve_replies(NO) as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.url)
         run = asyncio.run(judged_live(project, "openai:gpt-6-luna"))
     (body,) = server.requests
@@ -833,7 +835,7 @@ def test_a_judge_of_the_other_provider_is_held_to_the_schema_strictly(
 def test_a_model_that_can_not_be_held_to_a_schema_is_told_the_form_in_words(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with playing({"main": ["Block: run the tests"]}) as server:
+    with serve_script({"main": ["Block: run the tests"]}) as server:
         monkeypatch.setenv("ANTHROPIC_BASE_URL", server.url)
         found = asyncio.run(judged_live(project, "anthropic:sonnet"))
     (body,) = server.requests

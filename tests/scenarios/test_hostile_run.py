@@ -14,7 +14,7 @@ import pytest
 
 from tests.cli.commands.test_run import scripted
 from tests.support.builders import stop_hooks, write_settings
-from tests.support.sessions import awaited, end_leftovers, hang, lives, shown
+from tests.support.sessions import hang, kill_leftovers, shown, survives, wait_for_file_sync
 from turngate.transcript.resume import read_conversation
 
 FULL = "[Errno 27] File too large"
@@ -147,7 +147,7 @@ def conversing(project: Path, said: str) -> Iterator[subprocess.Popen[str]]:
     finally:
         process.kill()
         process.communicate()
-        end_leftovers(project)
+        kill_leftovers(project)
 
 
 @pytest.mark.parametrize(
@@ -156,9 +156,9 @@ def conversing(project: Path, said: str) -> Iterator[subprocess.Popen[str]]:
 def test_a_signal_in_a_conversation_leaves_no_hook_behind(project: Path, number: int, code: int) -> None:
     write_settings(project, "turngate", stop_hooks(hang()))
     with conversing(project, "hi\n") as process:
-        pid = awaited(project / "pid")
+        pid = wait_for_file_sync(project / "pid")
         process.send_signal(number)
-        assert (process.wait(timeout=20), lives(pid)) == (code, False)
+        assert (process.wait(timeout=20), survives(pid)) == (code, False)
 
 
 # Guides of the project

@@ -21,14 +21,14 @@ from tests.support.sessions import (
     REFUSE,
     Actor,
     actor,
-    appears,
-    end_leftovers,
     hang,
-    lives,
+    kill_leftovers,
     on_first,
     records,
     seen,
     shown,
+    survives,
+    wait_for_file,
 )
 from turngate.agent.compaction import PATIENCE, compact
 from turngate.agent.session import Session
@@ -57,7 +57,7 @@ ENDED = "no result: the turn was ended ({}) while this was to run or ran"
 @pytest.fixture(autouse=True)
 def _nothing_is_left(project: Path) -> Iterator[None]:
     yield
-    end_leftovers(project)
+    kill_leftovers(project)
 
 
 class Own:
@@ -270,7 +270,7 @@ def test_a_session_that_is_closed_in_the_middle_of_a_turn_writes_its_end_first(
 
     async def play() -> tuple[bool, TurnResult]:
         turn = asyncio.create_task(session.send("go"))
-        await appears(project / "pid")
+        await wait_for_file(project / "pid")
         await session.close()
         return turn.done(), await turn
 
@@ -279,7 +279,7 @@ def test_a_session_that_is_closed_in_the_middle_of_a_turn_writes_its_end_first(
     assert said(session) == ["go", "agent: Bash", f"tool: {ENDED.format('interrupt')}"]
     assert kinds(session) == ["user", "tool_call", "assistant", "user", "turn_end"]
     assert not last or (project / "at_end").read_text() == Path(session.transcript_path).read_text()
-    assert not lives((project / "pid").read_text().strip())
+    assert not survives((project / "pid").read_text().strip())
 
 
 def test_the_continuations_of_a_turn_that_was_closed_are_not_counted_in_the_next_one(project: Path) -> None:
@@ -412,13 +412,13 @@ def test_a_message_that_waits_is_kept_when_the_interrupt_comes_while_a_hook_look
     async def play() -> tuple[str, list[str], str]:
         async with session:
             turn = asyncio.create_task(session.send("first"))
-            await appears(project / "pid")
+            await wait_for_file(project / "pid")
             session.interrupt()
             return (await turn).outcome, said(session), (await session.send("third")).outcome
 
     assert asyncio.run(play()) == ("interrupted", ["first", "agent: one"], "completed")
     assert said(session) == ["first", "agent: one", "second", "agent: two", "third", "agent: three"]
-    assert not lives((project / "pid").read_text().strip())
+    assert not survives((project / "pid").read_text().strip())
 
 
 def test_a_message_is_answered_although_one_that_waited_before_it_is_refused(project: Path) -> None:

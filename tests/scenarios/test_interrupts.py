@@ -20,10 +20,11 @@ from tests.cli.commands.test_run_interactive import CTRL_C, Terminal
 from tests.support import live_models as live
 from tests.support import warm_cli as warm
 from tests.support.builders import rule, stop_hooks, write_settings
-from tests.support.live_models import MODEL, NEVER, PATIENCE, conversation, until
+from tests.support.live_models import MODEL, NEVER_REPLY, conversation, wait_until
 from tests.support.servers.anthropic import AnthropicServer
 from tests.support.servers.model import Json
-from tests.support.sessions import KEEP, REFUSE, end_leftovers, lives
+from tests.support.sessions import KEEP, REFUSE, kill_leftovers, survives
+from tests.support.timeouts import HANG_TIMEOUT_S
 from turngate.agent.session import Session
 from turngate.core.session_events import (
     Continuation,
@@ -90,7 +91,7 @@ PHASES = [
     ),
     Phase(
         "a continuation is answered",
-        ["done", NEVER],
+        ["done", NEVER_REPLY],
         REFUSE,
         Continuation,
         2,
@@ -112,16 +113,16 @@ QUEUED = Phase(
 
 @pytest.fixture(autouse=True)
 def clean(monkeypatch: pytest.MonkeyPatch, project: Path) -> Iterator[None]:
-    live.only_on_loopback(monkeypatch)
+    live.block_real_providers(monkeypatch)
     yield
-    end_leftovers(project)
+    kill_leftovers(project)
 
 
 @pytest.fixture
 def model(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Phase], AnthropicServer]]:
     """Starts a server whose model says what the phase wants, and afterwards always "used again"."""
     with ExitStack() as servers:
-        yield lambda phase: servers.enter_context(live.answering(monkeypatch, *phase.replies, "used again"))
+        yield lambda phase: servers.enter_context(live.serve_model(monkeypatch, *phase.replies, "used again"))
 
 
 def has_come(project: Path, server: AnthropicServer, phase: Phase) -> bool:
@@ -130,7 +131,7 @@ def has_come(project: Path, server: AnthropicServer, phase: Phase) -> bool:
 
 def left(project: Path, phase: Phase) -> list[str]:
     """What an interrupt has not ended."""
-    runs = phase.runs and lives((project / "pid").read_text().strip())
+    runs = phase.runs and survives((project / "pid").read_text().strip())
     return [*(["a process"] if runs else []), *(["a late trace"] if (project / "late").exists() else [])]
 
 
@@ -184,7 +185,7 @@ def test_an_interrupt_from_python_leaves_a_session_that_can_be_used_again(
             session.hooks = False
             return result, late, await session.send("second")
 
-    result, late, again = asyncio.run(asyncio.wait_for(play(), PATIENCE))
+    result, late, again = asyncio.run(asyncio.wait_for(play(), HANG_TIMEOUT_S))
     assert (result.outcome, result.ended_by, result.continuations, late) == (
         "interrupted",
         "interrupt",
@@ -219,7 +220,9 @@ def test_the_provider_is_hung_up_on_when_its_answer_is_interrupted(
     async def scene() -> TurnResult:
         async with session:
             result = await session.send("first")
-            assert await asyncio.to_thread(server.broken.wait, PATIENCE)  # while the session is still open
+            assert await asyncio.to_thread(
+                server.broken.wait, HANG_TIMEOUT_S
+            )  # while the session is still open
             return result
 
     assert asyncio.run(scene()).outcome == "interrupted"
@@ -243,7 +246,7 @@ def test_many_interrupts_are_one(
             (project / "released").touch()
             return await turn
 
-    result = asyncio.run(asyncio.wait_for(play(), PATIENCE))
+    result = asyncio.run(asyncio.wait_for(play(), HANG_TIMEOUT_S))
     ends = [event for event in scene.events if isinstance(event, TurnEnd)]
     assert (result.outcome, ends, len(server.requests)) == ("interrupted", [TurnEnd(result)], phase.requests)
     assert left(project, phase) == []
@@ -255,13 +258,13 @@ def test_many_interrupts_are_one(
 @contextmanager
 def running(project: Path, form: str) -> Iterator[warm.Program]:
     """The command as a process of its own, as a shell would start it: in its own group."""
-    with live.running(project, "first", "--output-format", form, own_group=True) as program:
+    with live.start_run(project, "first", "--output-format", form, own_group=True) as program:
         yield program
 
 
 def comes(project: Path, server: AnthropicServer, phase: Phase) -> None:
     """Waits for the phase, from outside."""
-    until(lambda: has_come(project, server, phase), f"{phase} never came")
+    wait_until(lambda: has_come(project, server, phase), f"{phase} never came")
 
 
 @pytest.mark.req("S0-99", "S0-102", "C-33")
@@ -274,7 +277,7 @@ def test_a_signal_ends_the_command_and_the_session_goes_on_with_the_next_one(
     with running(project, "json") as process:
         comes(project, server, phase)
         process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=PATIENCE)
+        out, err = process.communicate(timeout=HANG_TIMEOUT_S)
     (project / "released").touch()
     result = json.loads(out)
     assert (process.returncode, err, result["outcome"], result["ended_by"], result["continuations"]) == (
@@ -286,7 +289,7 @@ def test_a_signal_ends_the_command_and_the_session_goes_on_with_the_next_one(
     )
     assert (result["model_requests"], len(server.requests)) == (phase.requests, phase.requests)
     assert left(project, phase) == []
-    again = warm.run(live.words(project, "second", "--no-hooks"), timeout=PATIENCE)
+    again = warm.run(live.run_arguments(project, "second", "--no-hooks"), timeout=HANG_TIMEOUT_S)
     assert (again.returncode, again.stdout, again.stderr) == (0, "used again\n", "")
     assert (len(server.requests), conversation(server.requests[-1])) == (
         phase.requests + 1,
@@ -308,7 +311,7 @@ def test_a_signal_right_after_a_refusal_lets_nothing_go_on(
             if told[-1]["type"] == "continuation":
                 process.send_signal(signal.SIGINT)
                 break
-        out, err = process.communicate(timeout=PATIENCE)
+        out, err = process.communicate(timeout=HANG_TIMEOUT_S)
     rest = [json.loads(line) for line in out.splitlines()]
     assert [event["type"] for event in rest if event["type"] != "turn_end"] == ["result"]  # nothing was begun
     assert (process.returncode, err, rest[-1]["outcome"], rest[-1]["continuations"]) == (
@@ -329,11 +332,11 @@ def test_a_signal_right_after_a_refusal_lets_nothing_go_on(
 
 def again_and_again(process: warm.Program) -> tuple[str, str]:
     """Somebody hits the key until it has ended."""
-    end = time.monotonic() + PATIENCE
+    end = time.monotonic() + HANG_TIMEOUT_S
     while process.poll() is None and time.monotonic() < end:
         process.send_signal(signal.SIGINT)
         time.sleep(0.005)
-    return process.communicate(timeout=PATIENCE)
+    return process.communicate(timeout=HANG_TIMEOUT_S)
 
 
 @pytest.mark.req("S0-102")
@@ -373,7 +376,7 @@ def test_ctrl_c_in_a_terminal_ends_one_prompt_in_every_phase(
     server = model(phase)
     write_settings(project, "turngate", stop_hooks(phase.stop))
     with Terminal(
-        *live.words(project, "first", "--output-format", "json"), cwd=project, env=dict(os.environ)
+        *live.run_arguments(project, "first", "--output-format", "json"), cwd=project, env=dict(os.environ)
     ) as terminal:
         comes(project, server, phase)
         terminal.type(CTRL_C)

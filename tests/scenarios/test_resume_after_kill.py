@@ -17,10 +17,11 @@ import pytest
 from tests.support import live_models as live
 from tests.support import warm_cli as warm
 from tests.support.builders import stop_hooks, write_settings
-from tests.support.live_models import NEVER, PATIENCE, blocks, conversation, until
+from tests.support.live_models import NEVER_REPLY, blocks, conversation, wait_until
 from tests.support.servers.anthropic import AnthropicServer
 from tests.support.servers.model import Json
-from tests.support.sessions import awaited, end_leftovers, hang, lines, records
+from tests.support.sessions import hang, kill_leftovers, lines, records, wait_for_file_sync
+from tests.support.timeouts import HANG_TIMEOUT_S
 from turngate.state.paths import main_transcript_path
 
 LOST = "the session ended before this tool did"
@@ -38,18 +39,18 @@ def told(number: int) -> tuple[str, str]:
 @pytest.fixture
 def model(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., AnthropicServer]]:
     """Starts a server that plays these replies; whoever is started then asks there."""
-    live.only_on_loopback(monkeypatch)
+    live.block_real_providers(monkeypatch)
     with ExitStack() as servers:
-        yield lambda *replies: servers.enter_context(live.answering(monkeypatch, *replies))
+        yield lambda *replies: servers.enter_context(live.serve_model(monkeypatch, *replies))
 
 
 @contextmanager
 def running(project: Path, prompt: str, *more: str) -> Iterator[warm.Program]:
     try:
-        with live.running(project, prompt, "--output-format", "json", *more) as program:
+        with live.start_run(project, prompt, "--output-format", "json", *more) as program:
             yield program
     finally:
-        end_leftovers(project)
+        kill_leftovers(project)
 
 
 def killed(
@@ -57,17 +58,17 @@ def killed(
 ) -> None:
     """A run that is killed while its request of this number hangs."""
     with running(project, prompt, *words) as process:
-        until(
+        wait_until(
             lambda: len(server.requests) >= requests or process.poll() is not None, "the model was not asked"
         )
         process.send_signal(signal.SIGKILL)
-        assert process.wait(PATIENCE) == -signal.SIGKILL
+        assert process.wait(HANG_TIMEOUT_S) == -signal.SIGKILL
 
 
 def resumed(project: Path, *words: str, prompt: str = "go on") -> tuple[int, Json]:
     """What the next process makes of it."""
     given = ("--output-format", "json", "--resume", *words)
-    done = warm.run(live.words(project, prompt, *given), timeout=PATIENCE)
+    done = warm.run(live.run_arguments(project, prompt, *given), timeout=HANG_TIMEOUT_S)
     result = json.loads(done.stdout)
     assert (done.stderr, result["session_id"]) == ("", "x")
     return done.returncode, result
@@ -83,7 +84,7 @@ def test_a_turn_that_was_continued_twice_has_one_continuation_left_after_a_kill(
     project: Path, model: Callable[..., AnthropicServer]
 ) -> None:
     write_settings(project, "turngate", stop_hooks(REFUSE_EACH))
-    server = model("one", "two", NEVER, "four", "five", "never asked for")
+    server = model("one", "two", NEVER_REPLY, "four", "five", "never asked for")
     killed(project, server, requests=3)
     code, result = resumed(project, "--limit", "3")
     whole = [
@@ -113,7 +114,7 @@ def test_a_kill_at_the_limit_leaves_no_continuation(
     project: Path, model: Callable[..., AnthropicServer]
 ) -> None:
     write_settings(project, "turngate", stop_hooks(REFUSE_EACH))
-    server = model("one", "two", NEVER, "four", "never asked for")
+    server = model("one", "two", NEVER_REPLY, "four", "never asked for")
     killed(project, server, 3, "build it", "--limit", "2")
     code, result = resumed(project, "--limit", "2")
     assert (code, result["ended_by"], result["result"], result["continuations"]) == (10, "capped", "four", 2)
@@ -126,7 +127,7 @@ def test_however_often_a_turn_is_killed_its_count_only_grows(
 ) -> None:
     """Each life of the process gets one answer out, is refused, and dies while the next request hangs."""
     write_settings(project, "turngate", stop_hooks(REFUSE_EACH))
-    server = model("one", NEVER, "two", NEVER, "three", NEVER, "four", "never asked for")
+    server = model("one", NEVER_REPLY, "two", NEVER_REPLY, "three", NEVER_REPLY, "four", "never asked for")
     for life in (1, 2, 3):
         killed(project, server, requests=2 * life, prompt=f"life {life}")
     code, result = resumed(project)
@@ -155,7 +156,7 @@ def test_after_a_resumed_turn_has_ended_the_next_one_counts_from_zero(
         "turngate",
         stop_hooks(f"[ -e enough ] && {{ tee -a seen >/dev/null; exit 0; }}; {REFUSE_EACH}"),
     )
-    server = model("one", NEVER, "done")
+    server = model("one", NEVER_REPLY, "done")
     killed(project, server, requests=2)
     (project / "enough").touch()
     first, second = resumed(project), resumed(project, prompt="and now?")
@@ -174,7 +175,7 @@ def test_half_an_answer_that_a_kill_cut_off_is_forgotten(
     with running(project, "build it", "--output-format", "stream-json") as process:
         assert json.loads(process.stdout.readline())["type"] == "text_delta"
         process.send_signal(signal.SIGKILL)
-        process.wait(PATIENCE)
+        process.wait(HANG_TIMEOUT_S)
     code, result = resumed(project)
     assert (code, result["result"], conversation(server.requests[-1])) == (
         0,
@@ -190,9 +191,9 @@ def test_a_tool_that_ran_at_the_kill_has_a_result_that_says_so(
     call = {"text": "I look.", "tool": "Bash", "input": {"command": hang()}}
     server = model(call, "It is gone.")
     with running(project, "build it") as process:
-        awaited(project / "pid")
+        wait_for_file_sync(project / "pid")
         process.send_signal(signal.SIGKILL)
-        process.wait(PATIENCE)
+        process.wait(HANG_TIMEOUT_S)
     code, result = resumed(project)
     assert (code, result["result"], result["tool_calls"]) == (0, "It is gone.", 0)
     assert conversation(server.requests[-1]) == [
@@ -219,9 +220,9 @@ def test_a_tool_in_the_middle_of_a_continuation_is_answered_and_the_count_is_kep
     call = {"text": "I look.", "tool": "Bash", "input": {"command": hang()}}
     server = model("one", call, "three", "four", "never asked for")
     with running(project, "build it") as process:
-        awaited(project / "pid")
+        wait_for_file_sync(project / "pid")
         process.send_signal(signal.SIGKILL)
-        process.wait(PATIENCE)
+        process.wait(HANG_TIMEOUT_S)
     code, result = resumed(project, "--limit", "2")
     whole = [
         ("user", "build it"),
@@ -248,7 +249,7 @@ def test_wherever_it_is_killed_the_conversation_is_one_that_a_provider_takes(
     write_settings(project, "turngate", stop_hooks(REFUSE_EACH))
     call = {"text": "I look.", "tool": "Bash", "input": {"command": "echo here"}}
     script: list[Any] = [call, "one", call, "two"]
-    server = model(*script[: number - 1], NEVER, "at last")
+    server = model(*script[: number - 1], NEVER_REPLY, "at last")
     killed(project, server, requests=number)
     resumed(project, "--no-hooks")
     said = [[("assistant", "I look."), ("call", "Bash"), ("result", "here")], [("assistant", "one"), told(1)]]
@@ -260,7 +261,7 @@ def test_the_transcript_of_a_killed_turn_is_one_chain_that_says_the_count(
     project: Path, model: Callable[..., AnthropicServer]
 ) -> None:
     write_settings(project, "turngate", stop_hooks(REFUSE_EACH))
-    server = model("one", "two", NEVER, "four")
+    server = model("one", "two", NEVER_REPLY, "four")
     killed(project, server, requests=3)
     resumed(project, "--no-hooks")
     kept = records(main_transcript_path(os.environ["TURNGATE_STATE"], "x"))

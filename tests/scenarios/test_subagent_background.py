@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from tests.support.builders import rule
-from tests.support.sessions import KEEP, appears, hang, lines, lives, refuse, seen
-from tests.support.subagents import Gate, Parent, bash, parent, sent_back, task, tasks
+from tests.support.sessions import KEEP, hang, lines, refuse, seen, survives, wait_for_file
+from tests.support.subagents import Gate, Parent, bash, parent, redirect, task, tasks
 from turngate.core.dialect import CLAUDE
 from turngate.core.subagent_run import SubagentRun
 from turngate.subagents.limits import SubagentLimits
@@ -112,7 +112,7 @@ def test_a_child_that_never_ends_does_not_hold_its_parent_for_ever(project: Path
     assert (result.result, result.outcome) == ("waiting", "completed")
     assert "children in the background are not waited for any longer" in scene.notices
     assert seen(project, "last_assistant_message") == ["waiting"]
-    assert not lives((project / "pid").read_text().strip())
+    assert not survives((project / "pid").read_text().strip())
 
 
 @pytest.mark.req("X-17")
@@ -141,7 +141,7 @@ def test_several_reports_come_each_once(project: Path) -> None:
 
 @pytest.mark.req("S4-43", "S4-44", "X-29")
 def test_a_reset_ends_children_with_its_reason_and_nobody_is_asked_or_told_a_result(project: Path) -> None:
-    gate = Gate(sent_back("on"))
+    gate = Gate(redirect("on"))
     scene = parent(
         project,
         bash(hang()),
@@ -156,13 +156,13 @@ def test_a_reset_ends_children_with_its_reason_and_nobody_is_asked_or_told_a_res
     async def reset() -> None:
         async with scene.session:
             await scene.session.send("go")
-            await appears(project / "pid")
+            await wait_for_file(project / "pid")
             await scene.session.reset()
             assert [(event.outcome, event.reason) for event in scene.ended] == [("killed", "session-reset")]
             await scene.session.send("anew")
 
     asyncio.run(reset())
-    assert not lives((project / "pid").read_text().strip())
+    assert not survives((project / "pid").read_text().strip())
     assert (gate.events, lines(project / "seen"), reports(scene)) == ([], [], [])
     assert (len(scene.ended), len(scene.stops)) == (1, 1)
     assert scene.heard("main") == ["anew"]

@@ -22,7 +22,7 @@ from tests.support.crash.two_processes import Takeover
 from tests.support.crash.workers import resume_parent, run_subagents
 from tests.support.paths import ROOT
 from tests.support.sessions import records
-from tests.support.subagents import Parent, parent, sent_back, task
+from tests.support.subagents import Parent, parent, redirect, task
 from tests.support.timeouts import HANG_TIMEOUT_S
 from turngate.core.subagent_run import SubagentRun
 from turngate.subagents.limits import SubagentLimits
@@ -369,7 +369,7 @@ def test_what_is_announced_was_frozen_before_and_is_the_last_answer(project: Pat
         told.append(run)
 
     async def gate(event: Any, _: Any) -> Any:
-        return sent_back("more") if event.steer_count == 0 else None
+        return redirect("more") if event.steer_count == 0 else None
 
     main = [task(run_in_background=True), "home"]
     scene = parent(project, "first", "second", main=main, gate=gate, announcer=announcer)
@@ -410,7 +410,7 @@ def test_a_kill_from_another_process_in_the_very_moment_of_a_restart_ends_the_ch
     project: Path, state: Path
 ) -> None:
     """The successor is there and killed, while whoever wrote it has not heard yet that it is there."""
-    scene = parent(project, "first", "second", gate=lambda *_: sent_back("more"))
+    scene = parent(project, "first", "second", gate=lambda *_: redirect("more"))
     plain = Registry.replace
 
     def slow(self: Registry, marked: SubagentRun) -> SubagentRun | None:

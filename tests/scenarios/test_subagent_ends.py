@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from tests.support.builders import rule, script
-from tests.support.sessions import appears, hang, lives
-from tests.support.subagents import PROMPT, Gate, Parent, bash, parent, sent_back, task
+from tests.support.sessions import hang, survives, wait_for_file
+from tests.support.subagents import PROMPT, Gate, Parent, bash, parent, redirect, task
 from turngate.core.messages import Usage
 from turngate.core.plugin_events import SubagentEndedEvent, SubagentStoppingContext
 from turngate.core.session_events import SubagentFinished
@@ -37,16 +37,16 @@ def told(scene: Parent) -> list[str]:
 def test_a_child_that_is_killed_while_it_works_is_not_asked_about_and_its_end_is_told_once(
     project: Path,
 ) -> None:
-    gate = Gate(sent_back("on"))
+    gate = Gate(redirect("on"))
 
     async def kill(scene: Parent) -> None:
-        await appears(project / "pid")
+        await wait_for_file(project / "pid")
         await scene.kill("enough")
 
     scene = parent(project, bash(hang()), gate=gate, allow=["Bash"])
     scene.during(kill)
     [run] = scene.registered
-    assert not lives((project / "pid").read_text().strip())
+    assert not survives((project / "pid").read_text().strip())
     assert gate.events == []
     assert told(scene) == ENDED_ONCE
     assert scene.endings == [
@@ -76,13 +76,13 @@ def test_a_child_that_is_killed_while_it_works_is_not_asked_about_and_its_end_is
 @pytest.mark.req("S4-34", "X-29")
 def test_a_kill_ends_the_hook_that_is_being_asked(project: Path) -> None:
     async def kill(scene: Parent) -> None:
-        await appears(project / "pid")
+        await wait_for_file(project / "pid")
         await scene.kill()
 
-    gate = Gate(sent_back("on"))
+    gate = Gate(redirect("on"))
     scene = parent(project, "one", rules=[rule(hang(), "SubagentStop")], gate=gate)
     scene.during(kill)
-    assert not lives((project / "pid").read_text().strip())
+    assert not survives((project / "pid").read_text().strip())
     assert (gate.events, told(scene)) == ([], ENDED_ONCE)
     assert [(event.outcome, event.steer_count) for event in scene.ended] == [("killed", 0)]
     assert scene.heard("main")[-1] == "tool: The subagent was ended: killed."
@@ -99,7 +99,7 @@ def test_a_kill_ends_a_handler_that_is_being_asked(project: Path) -> None:
         except asyncio.CancelledError:
             cancelled.append("handler")
             raise
-        return sent_back("on")
+        return redirect("on")
 
     async def kill(scene: Parent) -> None:
         await asked.wait()
@@ -120,7 +120,7 @@ def test_what_a_handler_says_after_the_kill_revives_nothing(project: Path) -> No
         asked.set()
         go.wait(30)
         gone.set()
-        return sent_back("on")
+        return redirect("on")
 
     async def kill(scene: Parent) -> None:
         while not asked.is_set():
@@ -143,7 +143,7 @@ def test_a_kill_takes_a_pending_redirect_away(project: Path, state: Path) -> Non
         if name == "synced":
             Registry(str(state)).kill(run.id, "by another process")
 
-    scene = parent(project, "one", "two", gate=Gate(sent_back("on")), on_step=kill)
+    scene = parent(project, "one", "two", gate=Gate(redirect("on")), on_step=kill)
     scene.play()
     assert [(event.outcome, event.reason) for event in scene.ended] == [("killed", "by another process")]
     assert told(scene) == ENDED_ONCE
@@ -155,7 +155,7 @@ def test_a_second_kill_and_one_that_comes_too_late_do_nothing(project: Path) -> 
     killed: list[list[str]] = []
 
     async def kill(scene: Parent) -> None:
-        await appears(project / "pid")
+        await wait_for_file(project / "pid")
         first, second = await scene.kill(), await scene.kill()
         await scene.until("done")
         killed.extend([run.state for run in runs] for runs in (first, second, await scene.kill()))
@@ -170,7 +170,7 @@ def test_a_second_kill_and_one_that_comes_too_late_do_nothing(project: Path) -> 
 
 @pytest.mark.req("S4-11", "S4-35", "X-36")
 def test_a_child_that_took_too_long_is_asked_about_and_may_get_a_shorter_task(project: Path) -> None:
-    gate = Gate(sent_back("only the first file"), None)
+    gate = Gate(redirect("only the first file"), None)
     scene = parent(
         project, {"text": "too long", "delay": 60}, "short", gate=gate, children=SubagentLimits(seconds=0.4)
     )
@@ -187,7 +187,7 @@ def test_a_child_that_took_too_long_is_asked_about_and_may_get_a_shorter_task(pr
 def test_a_timeout_that_nobody_answers_is_the_childs_outcome(project: Path) -> None:
     scene = parent(project, bash(hang()), allow=["Bash"], children=SubagentLimits(seconds=0.4))
     scene.play()
-    assert not lives((project / "pid").read_text().strip())
+    assert not survives((project / "pid").read_text().strip())
     assert [(event.outcome, event.error) for event in scene.ended] == [
         ("timeout", "it took longer than 0.4 s")
     ]
@@ -267,7 +267,7 @@ def test_a_steer_restart_that_fails_at_a_step_ends_as_if_nobody_had_asked(projec
         if name == step:
             raise OSError(f"broken at {step}")
 
-    gate = Gate(sent_back("on"))
+    gate = Gate(redirect("on"))
     scene = parent(project, "one", "two", gate=gate, on_step=fail)
     scene.play()
     assert gate.counts == [0]
@@ -289,7 +289,7 @@ def test_a_prompt_that_can_not_be_written_down_is_not_sent(project: Path, step: 
         if name == step:
             _fill_disk(run.transcript)
 
-    scene = parent(project, "one", "two", gate=Gate(sent_back("on")), on_step=fill)
+    scene = parent(project, "one", "two", gate=Gate(redirect("on")), on_step=fill)
     scene.play()
     assert (told(scene), scene.heard("main")[-1]) == (ENDED_ONCE, "tool: one")
     assert [(e.outcome, e.steer_count) for e in scene.ended] == [("ok", 0)]
@@ -302,7 +302,7 @@ def test_a_prompt_that_can_not_be_written_down_is_not_sent(project: Path, step: 
 @pytest.mark.parametrize("error", [UsageError("no model"), ValueError("no model")])
 def test_a_child_that_can_not_be_made_again_ends_as_it_is(project: Path, error: Exception) -> None:
     _with_model(project)
-    gate = Gate(sent_back("try again"))
+    gate = Gate(redirect("try again"))
     scene = parent(project, main=[task(subagent_type="other"), "home"], models=_no_model(error), gate=gate)
     scene.play()
     assert gate.counts == [0]
@@ -319,12 +319,12 @@ def test_a_steer_by_hand_ends_what_runs_asks_no_hook_and_does_not_count(project:
     gate = Gate()
 
     async def steer(scene: Parent) -> None:
-        await appears(project / "pid")
+        await wait_for_file(project / "pid")
         await (await scene.supervisor()).steer(scene.registered[0].id, "leave that", by="user")
 
     scene = parent(project, bash(hang()), "left", gate=gate, allow=["Bash"])
     scene.during(steer)
-    assert not lives((project / "pid").read_text().strip())
+    assert not survives((project / "pid").read_text().strip())
     assert [(e.task, e.steer_count, e.last_assistant_message) for e in gate.events] == [(PROMPT, 0, "left")]
     assert scene.heard("sub")[-1] == "leave that"
     restart = ["aborted", "cleared", "synced", "sent", "replaced"]  # the mark was made by whoever steers
@@ -354,7 +354,7 @@ def test_a_steer_while_a_handler_is_asked_comes_first(project: Path) -> None:
         if len(counts) == 1:
             await (await scenes[0].supervisor()).steer(event.run_id, "by hand", by="user")
             await asyncio.sleep(60)
-        return sent_back("by the handler") if len(counts) == 2 else None
+        return redirect("by the handler") if len(counts) == 2 else None
 
     scenes.append(parent(project, "one", "two", "three", gate=handler))
     scenes[0].play()

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.support.builders import rule
-from tests.support.sessions import KEEP, awaited, end_leftovers, hang, records, seen
-from tests.support.subagents import PROMPT, Gate, bash, parent, sent_back, task, tasks
+from tests.support.sessions import KEEP, hang, kill_leftovers, records, seen, wait_for_file_sync
+from tests.support.subagents import PROMPT, Gate, bash, parent, redirect, task, tasks
 from turngate.core.dialect import CLAUDE
 from turngate.subagents.limits import SubagentLimits
 from turngate.subagents.registry import Registry
@@ -87,7 +87,7 @@ def test_a_report_is_marked_as_nobodys_word_also_after_a_restart(project: Path) 
 
 @pytest.mark.req("U-01")
 def test_a_handler_stands_between_a_childs_end_and_its_report_and_can_act(project: Path) -> None:
-    gate = Gate(sent_back("say it in one word"), None)
+    gate = Gate(redirect("say it in one word"), None)
     scene = parent(project, "a long report", "short", main=[BACK, "waiting", "home"], gate=gate)
     scene.play()
     assert [event.last_assistant_message for event in gate.events] == ["a long report", "short"]
@@ -125,9 +125,9 @@ def test_what_a_process_that_was_killed_left_goes_on_is_said_and_reaches_its_par
     script.write_text(json.dumps({"main": [BACK, "waiting"], "sub": [bash(hang())]}))
     command = [sys.executable, "-m", "turngate", "run", "-p", "go", "--session", "s", "--allow", "Bash"]
     with subprocess.Popen([*command, "--model", f"scripted:{script}"], cwd=project) as process:
-        awaited(project / "pid")
+        wait_for_file_sync(project / "pid")
         process.kill()
-    end_leftovers(project)
+    kill_leftovers(project)
     second = parent(project, "counted", main=["home"], session_id="s")
     result = second.play("go on")
     assert second.notices == ["continuing 1 subagent of a process that died: general-purpose"]

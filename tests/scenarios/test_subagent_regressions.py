@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from tests.support.builders import rule
-from tests.support.sessions import appears, hang, records
+from tests.support.sessions import hang, records, wait_for_file
 from tests.support.subagents import PROMPT, Parent, bash, parent, task, tasks
 from turngate.core.session_events import TurnResult
 from turngate.core.subagent_run import SubagentRun
@@ -158,7 +158,7 @@ def test_a_kill_of_a_chain_that_is_over_ends_no_later_one(state: Path, project: 
 
 def test_a_child_that_never_started_is_not_told_to_have_stopped(project: Path) -> None:
     async def kill_the_second(scene: Parent) -> None:
-        await appears(project / "pid")
+        await wait_for_file(project / "pid")
         await scene.kill(number=1)
         await scene.kill(number=0)
 

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from tests.support.builders import stop_hooks, write_settings
-from tests.support.cli import PATIENCE, working
-from tests.support.sessions import awaited, hang, lives, refuse
+from tests.support.cli import start_in_project
+from tests.support.sessions import hang, is_running, refuse, survives, wait_for_file_sync
+from tests.support.timeouts import HANG_TIMEOUT_S
 
 
 def held(project: Path, hook: str) -> AbstractContextManager[subprocess.Popen[str]]:
@@ -18,15 +19,17 @@ def held(project: Path, hook: str) -> AbstractContextManager[subprocess.Popen[st
     write_settings(project, "turngate", stop_hooks(hook))
     script = project / "script.json"
     script.write_text(json.dumps({"main": ["answer {n}"]}))
-    return working(project, "run", "-p", "go", "--model", f"scripted:{script}", "--output-format", "json")
+    return start_in_project(
+        project, "run", "-p", "go", "--model", f"scripted:{script}", "--output-format", "json"
+    )
 
 
 @pytest.mark.req("S0-103")
 def test_a_command_whose_hook_hangs_does_not_hold_up_another_command(tmp_path: Path) -> None:
     with held(tmp_path / "one", hang()) as stuck:
-        pid = awaited(tmp_path / "one" / "pid")
+        pid = wait_for_file_sync(tmp_path / "one" / "pid")
         with held(tmp_path / "two", refuse(2)) as free:
-            out, err = free.communicate(timeout=PATIENCE)
+            out, err = free.communicate(timeout=HANG_TIMEOUT_S)
         result = json.loads(out)
         assert (free.returncode, err, result["outcome"], result["result"], result["continuations"]) == (
             0,
@@ -35,7 +38,12 @@ def test_a_command_whose_hook_hangs_does_not_hold_up_another_command(tmp_path: P
             "answer 3",
             2,
         )
-        assert (stuck.poll(), lives(pid)) == (None, True)
+        assert (stuck.poll(), is_running(pid)) == (None, True)
         stuck.terminate()
-        out, err = stuck.communicate(timeout=PATIENCE)
-    assert (stuck.returncode, err, json.loads(out)["outcome"], lives(pid)) == (143, "", "interrupted", False)
+        out, err = stuck.communicate(timeout=HANG_TIMEOUT_S)
+    assert (stuck.returncode, err, json.loads(out)["outcome"], survives(pid)) == (
+        143,
+        "",
+        "interrupted",
+        False,
+    )

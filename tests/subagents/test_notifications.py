@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from tests.support.builders import rule
-from tests.support.sessions import KEEP, appears, hang, lines, records, refuse, seen
-from tests.support.subagents import Gate, Parent, bash, parent, sent_back, task, tasks
+from tests.support.sessions import KEEP, hang, lines, records, refuse, seen, wait_for_file
+from tests.support.subagents import Gate, Parent, bash, parent, redirect, task, tasks
 from turngate.core.messages import Usage
 from turngate.core.plugin_events import SubagentEndedEvent
 from turngate.plugins.handlers import PluginContext, Plugins, SubagentStopPayload
@@ -54,7 +54,7 @@ def test_the_whole_payload_of_a_childs_stop(project: Path) -> None:
 
 @pytest.mark.req("S1-16")
 def test_what_a_payload_says_of_use_is_what_its_result_says(project: Path) -> None:
-    scene = parent(project, bash("true"), "one", "two", gate=Gate(sent_back("on"), None), allow=["Bash"])
+    scene = parent(project, bash("true"), "one", "two", gate=Gate(redirect("on"), None), allow=["Bash"])
     scene.play()
     [stop] = scene.stops
     said = (stop.result.usage, stop.result.tool_calls)
@@ -71,14 +71,14 @@ def test_a_result_says_whether_it_is_one(project: Path, answer: Any, success: bo
 
 @pytest.mark.req("S1-15")
 def test_the_duration_is_that_of_all_runs(project: Path) -> None:
-    scene = parent(project, {"text": "one", "delay": 0.3}, "two", gate=Gate(sent_back("on"), None))
+    scene = parent(project, {"text": "one", "delay": 0.3}, "two", gate=Gate(redirect("on"), None))
     scene.play()
     assert [stop.total_duration >= 0.3 for stop in scene.stops] == [True]
 
 
 @pytest.mark.req("S1-26", "X-36", "S4-45")
 def test_a_child_that_is_sent_back_twice_is_told_once_with_all_that_it_used(project: Path) -> None:
-    gate = Gate(sent_back("on"), sent_back("on"), None)
+    gate = Gate(redirect("on"), redirect("on"), None)
     scene = parent(project, "one", "two", "three", gate=gate, rules=[rule(KEEP, "SubagentStart")])
     scene.play()
     [stop] = scene.stops
@@ -91,7 +91,7 @@ def test_a_child_that_is_sent_back_twice_is_told_once_with_all_that_it_used(proj
 @pytest.mark.parametrize("how", ["killed", "steered"])
 def test_what_a_run_used_before_it_was_ended_from_outside_counts(project: Path, how: str) -> None:
     async def end(scene: Parent) -> None:
-        await appears(project / "pid")
+        await wait_for_file(project / "pid")
         if how == "killed":
             await scene.kill()
         else:
@@ -177,8 +177,8 @@ def test_handlers_may_be_async_or_not_and_one_that_throws_is_only_a_notice(proje
 @pytest.mark.req("S4-44")
 def test_what_an_observer_returns_sends_nobody_back(project: Path) -> None:
     plugins = Plugins()
-    plugins.on("subagent_stop", lambda _: sent_back("on"))
-    plugins.on("subagent_ended", lambda *_: sent_back("on"))
+    plugins.on("subagent_stop", lambda _: redirect("on"))
+    plugins.on("subagent_ended", lambda *_: redirect("on"))
     scene = parent(project, plugins=plugins)
     scene.play()
     assert [request.agent for request in scene.model.requests] == ["main", "sub", "main"]

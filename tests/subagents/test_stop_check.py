@@ -11,7 +11,7 @@ import pytest
 
 from tests.support.builders import rule, script, write_settings
 from tests.support.sessions import KEEP, refuse, seen
-from tests.support.subagents import PROMPT, Gate, bash, parent, sent_back, task
+from tests.support.subagents import PROMPT, Gate, bash, parent, redirect, task
 from turngate.core.messages import UserMessage
 from turngate.core.plugin_events import (
     StoppingUsage,
@@ -30,7 +30,7 @@ from turngate.subagents.registry import Registry
 RUN = ["worked", "ended", "checking", "checked"]
 RESTART = ["redirect_requested", "aborted", "cleared", "synced", "sent", "replaced"]
 HOME = ["final", "subagent_stop", "stop_notified", "announced", "subagent_ended", "end_notified", "done"]
-DIAGRAM = (sent_back("Check test results", reason="not checked"), sent_back("Fix the failing test"), None)
+DIAGRAM = (redirect("Check test results", reason="not checked"), redirect("Fix the failing test"), None)
 
 
 @pytest.mark.req("S4-04", "S4-10", "S4-14", "S4-26", "S4-29", "S4-45")
@@ -214,20 +214,20 @@ NO_PROMPT = "said allow=False without a prompt; it counts as allow"
         ({"prompt": "on"}, STAYS, None),
         ({"allow": None, "prompt": "on"}, STAYS, None),
         ({"allow": 0, "prompt": "on"}, STAYS, None),
-        (sent_back("on", reason="why"), SubagentStoppingResult(allow=False, prompt="on", reason="why"), None),
-        (sent_back("on", reason=7), SubagentStoppingResult(allow=False, prompt="on"), None),
+        (redirect("on", reason="why"), SubagentStoppingResult(allow=False, prompt="on", reason="why"), None),
+        (redirect("on", reason=7), SubagentStoppingResult(allow=False, prompt="on"), None),
         (
             SubagentStoppingResult(allow=False, prompt="on"),
             SubagentStoppingResult(allow=False, prompt="on"),
             None,
         ),
         (
-            sent_back("on", extendMaxSteers=5),
+            redirect("on", extendMaxSteers=5),
             SubagentStoppingResult(allow=False, prompt="on", extend_max_steers=5),
             None,
         ),
         (
-            sent_back("on", extend_max_steers=5),
+            redirect("on", extend_max_steers=5),
             SubagentStoppingResult(allow=False, prompt="on", extend_max_steers=5),
             None,
         ),
@@ -236,13 +236,13 @@ NO_PROMPT = "said allow=False without a prompt; it counts as allow"
         ({"extendMaxSteers": True}, STAYS, None),
         ({"allow": False}, STAYS, NO_PROMPT),
         (SubagentStoppingResult(allow=False), STAYS, NO_PROMPT),
-        (sent_back(""), STAYS, NO_PROMPT),
-        (sent_back(" \n"), STAYS, NO_PROMPT),
+        (redirect(""), STAYS, NO_PROMPT),
+        (redirect(" \n"), STAYS, NO_PROMPT),
         ({"allow": False, "prompt": 7}, STAYS, NO_PROMPT),
         ({"allow": False, "extendMaxSteers": 5}, SubagentStoppingResult(extend_max_steers=5), NO_PROMPT),
         (False, STAYS, "returned bool, which is no result"),
         ("no", STAYS, "returned str, which is no result"),
-        ([sent_back("on")], STAYS, "returned list, which is no result"),
+        ([redirect("on")], STAYS, "returned list, which is no result"),
     ],
 )
 def test_what_a_handlers_answer_means(said: object, meant: SubagentStoppingResult, wrong: str | None) -> None:
@@ -283,10 +283,10 @@ def test_handlers_are_asked_one_after_another_by_priority_and_then_as_registered
 
 @pytest.mark.req("S4-19")
 def test_the_first_that_redirects_wins_and_the_others_are_not_asked(project: Path) -> None:
-    plugins, names, gate = Plugins(), list[str](), Gate(sent_back("second says"), None)
+    plugins, names, gate = Plugins(), list[str](), Gate(redirect("second says"), None)
     plugins.on("subagent_stopping", _named(names, "first"), priority=2)
     plugins.on("subagent_stopping", gate, priority=1)
-    plugins.on("subagent_stopping", _named(names, "third", sent_back("third says")))
+    plugins.on("subagent_stopping", _named(names, "third", redirect("third says")))
     scene = parent(project, "one", "two", "three", plugins=plugins, said={"child_limit": 1})
     scene.play()
     assert scene.heard("sub") == [PROMPT, "agent: one", "second says"]
@@ -305,8 +305,8 @@ class Treacherous(dict[str, object]):
     ("said", "notice"),
     [
         ({"allow": False}, f"plugin gate {NO_PROMPT}"),
-        (sent_back(""), f"plugin gate {NO_PROMPT}"),
-        (sent_back("  "), f"plugin gate {NO_PROMPT}"),
+        (redirect(""), f"plugin gate {NO_PROMPT}"),
+        (redirect("  "), f"plugin gate {NO_PROMPT}"),
         ("nonsense", "plugin gate returned str, which is no result"),
         (RuntimeError("broken"), "plugin gate failed at subagent_stopping: RuntimeError: broken"),
         (SystemExit(3), "plugin gate failed at subagent_stopping: SystemExit: 3"),
@@ -328,7 +328,7 @@ def test_what_is_wrong_counts_as_allow_is_told_and_the_next_is_asked(
 
 @pytest.mark.req("S4-25", "S4-30")
 def test_at_the_limit_the_handler_is_not_called_and_a_warning_says_so(project: Path) -> None:
-    gate = Gate(sent_back("again"))
+    gate = Gate(redirect("again"))
     scene = parent(project, "answer {n}", gate=gate)
     scene.play()
     last = scene.runs()[-1]
@@ -343,7 +343,7 @@ def test_at_the_limit_the_handler_is_not_called_and_a_warning_says_so(project: P
 @pytest.mark.parametrize("limit", [0, 1, 5])
 def test_the_limit_is_in_the_settings(project: Path, limit: int) -> None:
     write_settings(project, "turngate", {"agents": {"defaults": {"subagents": {"maxSteerRestarts": limit}}}})
-    gate = Gate(sent_back("again"))
+    gate = Gate(redirect("again"))
     scene = parent(project, "answer {n}", gate=gate, files=True)
     scene.play()
     assert [(e.steer_count, e.max_steers) for e in gate.events] == [(n, limit) for n in range(limit)]
@@ -356,7 +356,7 @@ def test_the_limit_is_in_the_settings(project: Path, limit: int) -> None:
 def test_a_handler_may_raise_the_limit_once_for_the_whole_chain_and_never_lower_it(
     project: Path, extend: int, redirects: int
 ) -> None:
-    gate = Gate(sent_back("again", extendMaxSteers=extend), sent_back("again"))
+    gate = Gate(redirect("again", extendMaxSteers=extend), redirect("again"))
     scene = parent(project, "answer {n}", gate=gate)
     scene.play()
     assert gate.counts == list(range(redirects))
@@ -367,7 +367,7 @@ def test_a_handler_may_raise_the_limit_once_for_the_whole_chain_and_never_lower_
 
 @pytest.mark.req("S4-28")
 def test_whoever_allows_may_raise_the_limit_too(project: Path) -> None:
-    plugins, gate = Plugins(), Gate(sent_back("again"))
+    plugins, gate = Plugins(), Gate(redirect("again"))
     plugins.on("subagent_stopping", lambda *_: {"extendMaxSteers": 4}, priority=1)
     scene = parent(project, "answer {n}", gate=gate, plugins=plugins)
     scene.play()
@@ -377,7 +377,7 @@ def test_whoever_allows_may_raise_the_limit_too(project: Path) -> None:
 @pytest.mark.req("C-18")
 def test_settings_hooks_and_handlers_share_one_count(project: Path) -> None:
     """The command refuses twice, so one redirect is left for the plugin; then both have lost their say."""
-    gate = Gate(sent_back("says the plugin"))
+    gate = Gate(redirect("says the plugin"))
     asked = rule(refuse(2, "says the command"), "SubagentStop")
     scene = parent(project, "answer {n}", gate=gate, rules=[asked])
     scene.play()
@@ -396,7 +396,7 @@ def test_settings_hooks_and_handlers_share_one_count(project: Path) -> None:
 
 @pytest.mark.req("C-18", "S4-25")
 def test_at_the_limit_the_settings_hooks_are_asked_and_not_obeyed_and_both_are_said(project: Path) -> None:
-    gate = Gate(sent_back("says the plugin"))
+    gate = Gate(redirect("says the plugin"))
     script(project / "no", f"#!/bin/sh\n{refuse(9)}\n")
     asked = rule("./no", "SubagentStop")
     scene = parent(project, "answer {n}", gate=gate, rules=[asked], said={"child_limit": 1})
@@ -418,7 +418,7 @@ def test_at_the_limit_the_settings_hooks_are_asked_and_not_obeyed_and_both_are_s
 def test_a_childs_next_prompt_is_the_bare_reason_or_the_plugins_prompt_and_marked_as_nobodys(
     project: Path,
 ) -> None:
-    gate = Gate(sent_back("says the plugin", reason="only logged"), None)
+    gate = Gate(redirect("says the plugin", reason="only logged"), None)
     asked = rule(refuse(1, "says the command"), "SubagentStop")
     scene = parent(project, gate=gate, rules=[asked])
     scene.play()
@@ -452,7 +452,7 @@ def test_settings_hooks_hear_of_failures_only_when_they_ask_for_them(
 
 @pytest.mark.req("S4-08", "S4-24")
 def test_the_replacement_is_the_same_run_with_a_new_beginning(project: Path, state: Path) -> None:
-    gate = Gate(sent_back("on", reason="why"), None)
+    gate = Gate(redirect("on", reason="why"), None)
     kept: list[Any] = []
 
     def look(name: str, run: Any) -> None:

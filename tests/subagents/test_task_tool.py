@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from tests.support.builders import rule, write_settings
-from tests.support.sessions import KEEP, appears, hang, lines, lives, records, refuse, seen
-from tests.support.subagents import PROMPT, Gate, Parent, bash, parent, sent_back, task, tasks, write
+from tests.support.sessions import KEEP, hang, lines, records, refuse, seen, survives, wait_for_file
+from tests.support.subagents import PROMPT, Gate, Parent, bash, parent, redirect, task, tasks, write
 from turngate.core.dialect import CLAUDE, MUX, TURNGATE, Dialect
 from turngate.core.session_events import SubagentFinished, SubagentStarted
 from turngate.core.subagent_run import SubagentRun
@@ -21,7 +21,7 @@ from turngate.subagents.steering import check_steer
 
 @pytest.mark.req("S0-78", "X-20")
 def test_the_parent_gets_the_last_answer_and_no_word_of_what_went_before(project: Path) -> None:
-    gate = Gate(sent_back("the plugin objects", reason="the plugins reason"), None)
+    gate = Gate(redirect("the plugin objects", reason="the plugins reason"), None)
     asked = rule(refuse(1, "the command objects"), "SubagentStop")
     scene = parent(project, "rejected", "rejected too", "good", gate=gate, rules=[asked])
     result = scene.play()
@@ -44,7 +44,7 @@ def test_the_parent_gets_the_last_answer_and_no_word_of_what_went_before(project
 def test_when_the_last_answer_is_blank_the_parent_gets_an_earlier_one_that_is_marked(
     project: Path, sub: list[Any], gets: str
 ) -> None:
-    scene = parent(project, *sub, gate=Gate(sent_back("on"), None))
+    scene = parent(project, *sub, gate=Gate(redirect("on"), None))
     scene.play()
     assert scene.heard("main")[-1] == f"tool: {gets}"
 
@@ -83,7 +83,7 @@ def test_what_can_not_be_started_is_said_and_nothing_is_registered(
 @pytest.mark.req("X-21")
 def test_a_child_that_still_works_is_not_gone_on_with_by_a_second_one(project: Path) -> None:
     async def let_it_end(scene: Parent) -> None:
-        await appears(project / "pid")
+        await wait_for_file(project / "pid")
         while len([r for r in scene.model.requests if r.agent == "main"]) < 3:
             await asyncio.sleep(0.005)
         await scene.kill()
@@ -162,14 +162,14 @@ def test_too_deep_there_is_no_such_tool(project: Path, depth: int, children: int
 @pytest.mark.parametrize("background", [False, True])
 def test_an_interrupt_ends_children_and_their_processes_for_good(project: Path, background: bool) -> None:
     async def interrupt(scene: Parent) -> None:
-        await appears(project / "pid")
+        await wait_for_file(project / "pid")
         scene.session.interrupt()
 
-    gate = Gate(sent_back("on"))
+    gate = Gate(redirect("on"))
     main = [task(run_in_background=background), "waiting", "late"]
     scene = parent(project, bash(hang()), "late", main=main, gate=gate, allow=["Bash"])
     result = scene.during(interrupt)
-    assert (result.outcome, lives((project / "pid").read_text().strip())) == ("interrupted", False)
+    assert (result.outcome, survives((project / "pid").read_text().strip())) == ("interrupted", False)
     assert gate.events == []
     assert [(event.outcome, event.reason) for event in scene.ended] == [("killed", "interrupted")]
     assert [stop.outcome for stop in scene.stops] == ["killed"]
@@ -181,12 +181,12 @@ def test_an_interrupt_ends_children_and_their_processes_for_good(project: Path, 
 @pytest.mark.req("X-29")
 def test_an_interrupt_ends_a_childs_children_too(project: Path) -> None:
     async def interrupt(scene: Parent) -> None:
-        await appears(project / "pid")
+        await wait_for_file(project / "pid")
         scene.session.interrupt()
 
     scene = parent(project, task("deeper"), bash(hang()), allow=["Bash"])
     scene.during(interrupt)
-    assert not lives((project / "pid").read_text().strip())
+    assert not survives((project / "pid").read_text().strip())
     assert [event.outcome for event in scene.ended] == ["killed", "killed"]
     assert [finished.outcome for finished in scene.of(SubagentFinished)] == ["killed", "killed"]
 
@@ -195,17 +195,17 @@ def test_an_interrupt_ends_a_childs_children_too(project: Path) -> None:
 @pytest.mark.parametrize("background", [False, True])
 def test_a_kill_reaches_the_childs_children(project: Path, background: bool) -> None:
     async def kill(scene: Parent) -> None:
-        await appears(project / "pid")
+        await wait_for_file(project / "pid")
         killed = await scene.kill("enough")
         assert {run.id for run in killed} == {run.id for run in scene.registered}
 
-    gate = Gate(sent_back("on"))
+    gate = Gate(redirect("on"))
     sub = [task("deeper", run_in_background=background), bash(hang())]
     if background:
         sub = [sub[0], bash(f"while [ ! -e pid ]; do {hang()}; done"), bash("while :; do sleep 1; done")]
     scene = parent(project, *sub, gate=gate, allow=["Bash"])
     scene.during(kill)
-    assert not lives((project / "pid").read_text().strip())
+    assert not survives((project / "pid").read_text().strip())
     assert gate.events == []
     assert [(event.outcome, event.reason) for event in scene.ended] == [("killed", "enough")] * 2
     assert scene.heard("main")[-1] == "tool: The subagent was ended: enough."
@@ -280,7 +280,7 @@ def test_two_steers_in_quick_succession_and_one_after_the_end_are_refused(projec
     said: list[str] = []
 
     async def steer(scene: Parent) -> None:
-        await appears(project / "pid")
+        await wait_for_file(project / "pid")
         supervisor = await scene.supervisor()
         marked = await supervisor.steer(scene.registered[0].id, "one", by=scene.session.id)
         assert (marked.state, marked.steer_count) == ("steering", 0)
@@ -308,7 +308,7 @@ def test_two_steers_in_quick_succession_and_one_after_the_end_are_refused(projec
 def test_after_a_change_nobody_sends_the_child_back_if_the_operator_says_so(
     project: Path, strict: bool, who: str
 ) -> None:
-    gate = Gate(sent_back("undo it"), None) if who == "plugin" else None
+    gate = Gate(redirect("undo it"), None) if who == "plugin" else None
     rules = [rule(refuse(1, "undo it"), "SubagentStop")] if who == "command" else []
     scene = parent(
         project,
@@ -329,7 +329,7 @@ def test_after_a_change_nobody_sends_the_child_back_if_the_operator_says_so(
 @pytest.mark.req("X-30")
 def test_after_looking_only_it_may_be_sent_back(project: Path) -> None:
     look = {"tool": "Glob", "input": {"pattern": "*"}}
-    gate = Gate(sent_back("on"), None)
+    gate = Gate(redirect("on"), None)
     scene = parent(project, look, "one", "two", gate=gate, said={"no_revise_after_side_effects": True})
     scene.play()
     assert (scene.heard("main")[-1], scene.notices) == ("tool: two", [])

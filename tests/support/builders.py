@@ -21,8 +21,8 @@ def stop_event(**fields: Any) -> StopEvent:
 
 
 def subagent_stop(kind: str = "general-purpose", **fields: Any) -> StopEvent:
-    child = Subagent(id="a-1", type=kind, transcript_path="/t/a-1.jsonl", **fields)
-    return stop_event(subagent=child)
+    subagent = Subagent(id="a-1", type=kind, transcript_path="/t/a-1.jsonl", **fields)
+    return stop_event(subagent=subagent)
 
 
 def rule(hook: Hook | str = "check", event: str = "Stop", **fields: Any) -> Rule:
@@ -45,13 +45,13 @@ def world(project: Path, store: Store | None = None) -> World:
 
 
 async def ask(project: Path, *hooks: Hook | str, dialect: Dialect = TURNGATE, **fields: Any) -> Verdict:
-    """Asks these hooks at one Stop, with real processes in the project's folder."""
+    """Run these hooks for one Stop, with real processes in the project's folder."""
     event = stop_event(cwd=str(project), **fields)
     return await ask_hooks(event, settings(*hooks, dialect=dialect), world(project))
 
 
 def write_settings(folder: Path, family: str, content: Any, name: str = "settings.json") -> Path:
-    """Writes `.FAMILY/settings.json` below the folder; content that is no string is written as JSON."""
+    """Write `.FAMILY/settings.json` below the folder; content that is not a string is written as JSON."""
     path = folder / f".{family}" / name
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(content if isinstance(content, str) else json.dumps(content))
@@ -59,7 +59,7 @@ def write_settings(folder: Path, family: str, content: Any, name: str = "setting
 
 
 def stop_hooks(*commands: str, event: str = "Stop", **fields: Any) -> dict[str, Any]:
-    """The content of a settings file with these command hooks in one group."""
+    """Return the content of a settings file with these command hooks in one group."""
     return {"hooks": {event: [{"hooks": [{"type": "command", "command": c, **fields} for c in commands]}]}}
 
 

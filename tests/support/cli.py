@@ -1,4 +1,4 @@
-"""`turngate` as a process of its own, started afresh."""
+"""Starts `turngate` as a new process."""
 
 import subprocess
 import sys
@@ -6,22 +6,23 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.support.sessions import end_leftovers
+from tests.support.sessions import kill_leftovers
+from tests.support.timeouts import HANG_TIMEOUT_S
 
 TURNGATE = [sys.executable, "-m", "turngate"]
-PATIENCE = 40.0  # seconds; only against a test that hangs
 
 
-def turngate(*words: str, stdin: str = "", timeout: float = PATIENCE) -> tuple[int, str, str]:
+def turngate(*words: str, stdin: str = "") -> tuple[int, str, str]:
+    """Run the command and return its exit code, stdout and stderr."""
     done = subprocess.run(
-        [*TURNGATE, *words], input=stdin, capture_output=True, text=True, check=False, timeout=timeout
+        [*TURNGATE, *words], input=stdin, capture_output=True, text=True, check=False, timeout=HANG_TIMEOUT_S
     )
     return done.returncode, done.stdout, done.stderr
 
 
 @contextmanager
-def started(*words: str, own_session: bool = False) -> Iterator[subprocess.Popen[str]]:
-    """Killed at the end if it still runs."""
+def start_turngate(*words: str, own_session: bool = False) -> Iterator[subprocess.Popen[str]]:
+    """Start the command; kill it at the end if it still runs."""
     process = subprocess.Popen(
         [*TURNGATE, *words],
         stdout=subprocess.PIPE,
@@ -37,10 +38,10 @@ def started(*words: str, own_session: bool = False) -> Iterator[subprocess.Popen
 
 
 @contextmanager
-def working(project: Path, *words: str) -> Iterator[subprocess.Popen[str]]:
-    """The same in a project, and with it ends what it left behind there."""
+def start_in_project(project: Path, *words: str) -> Iterator[subprocess.Popen[str]]:
+    """Start the command in a project; kill it and its hooks at the end."""
     try:
-        with started(*words, "--project", str(project)) as process:
+        with start_turngate(*words, "--project", str(project)) as process:
             yield process
     finally:
-        end_leftovers(project)
+        kill_leftovers(project)

@@ -1,7 +1,7 @@
-"""Stands in for Claude Code: speaks the Agent SDK's protocol on stdio and writes down what it hears.
+"""A stand-in for Claude Code: speaks the Agent SDK's protocol on stdio and logs all frames.
 
 At the first user message it calls every callback of the initialize frame once, with an input such as Claude Code's,
-then answers and ends its turn. What it was started with and all frames go to the file `heard` beside it.
+then answers and ends its turn. Its arguments and all frames go to the file `heard` beside it.
 """
 
 import json
@@ -82,7 +82,7 @@ def start() -> None:
 
 
 def ask(event: str, callback: str) -> None:
-    told = {
+    hook_input = {
         "session_id": "s-1",
         "transcript_path": "/t/chat.jsonl",
         "cwd": "/p",
@@ -92,10 +92,10 @@ def ask(event: str, callback: str) -> None:
         "last_assistant_message": "done",
     }
     if event == "SubagentStop":
-        told |= {"agent_id": "a-1", "agent_type": "coder", "agent_transcript_path": "/t/a-1.jsonl"}
+        hook_input |= {"agent_id": "a-1", "agent_type": "coder", "agent_transcript_path": "/t/a-1.jsonl"}
     if event == "PreToolUse":
-        told |= {"tool_name": "Bash", "tool_input": {"command": "rm -r ."}, "tool_use_id": "t-1"}
-    request = {"subtype": "hook_callback", "callback_id": callback, "input": told, "tool_use_id": "t-1"}
+        hook_input |= {"tool_name": "Bash", "tool_input": {"command": "rm -r ."}, "tool_use_id": "t-1"}
+    request = {"subtype": "hook_callback", "callback_id": callback, "input": hook_input, "tool_use_id": "t-1"}
     say({"type": "control_request", "request_id": f"ask-{callback}", "request": request})
 
 

@@ -1,4 +1,4 @@
-"""The command with a model behind a real connection: what tests of kills and of interrupts share."""
+"""Runs the command with a model behind a real connection, for tests of kills and interrupts."""
 
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -8,41 +8,41 @@ from typing import Any
 
 import pytest
 
-from tests.support.servers.anthropic import AnthropicServer, playing
+from tests.support.servers.anthropic import AnthropicServer, serve_script
 from tests.support.servers.model import Json
+from tests.support.timeouts import HANG_TIMEOUT_S, POLL_INTERVAL_S
 from tests.support.warm_cli import Program
 
 MODEL = "anthropic:claude-sonnet-5-5"
-PATIENCE = 40.0  # seconds; only against a test that hangs
-NEVER: Json = {"text": "never", "delay": 3600}
+NEVER_REPLY: Json = {"text": "never", "delay": 100 * HANG_TIMEOUT_S}
 
 
-def only_on_loopback(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Until a model is started, nobody is there."""
+def block_real_providers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Point the client at a closed port and unset the credentials of the user."""
     for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy", "OPENAI_API_KEY"):
         monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("ANTHROPIC_API_KEY", "test-key-of-nobody")
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "test-key")
     monkeypatch.setenv("ANTHROPIC_BASE_URL", "http://127.0.0.1:9")
 
 
 @contextmanager
-def answering(monkeypatch: pytest.MonkeyPatch, *replies: Any) -> Iterator[AnthropicServer]:
-    """A model that says this; whoever is started then asks it."""
-    with playing({"main": replies}) as server:
+def serve_model(monkeypatch: pytest.MonkeyPatch, *replies: Any) -> Iterator[AnthropicServer]:
+    """Serve a model with these replies; processes that start now use it."""
+    with serve_script({"main": replies}) as server:
         monkeypatch.setenv("ANTHROPIC_BASE_URL", server.url)
         yield server
-        server.over.set()  # whoever still waits to speak finds that its client is gone
-        until(lambda: not server._open, "somebody is still connected")
+        server.over.set()  # a delayed reply is sent now and finds that its client is gone
+        wait_until(lambda: not server._open, "a client is still connected")
 
 
-def until(true: Callable[[], object], complaint: str) -> None:
-    end = time.monotonic() + PATIENCE
-    while not true():
+def wait_until(condition: Callable[[], object], complaint: str) -> None:
+    end = time.monotonic() + HANG_TIMEOUT_S
+    while not condition():
         assert time.monotonic() < end, complaint
-        time.sleep(0.01)
+        time.sleep(POLL_INTERVAL_S)
 
 
-def words(project: Path, prompt: str, *more: str) -> list[str]:
+def run_arguments(project: Path, prompt: str, *more: str) -> list[str]:
     return [
         "run",
         "-p",
@@ -60,8 +60,8 @@ def words(project: Path, prompt: str, *more: str) -> list[str]:
 
 
 @contextmanager
-def running(project: Path, prompt: str, *more: str, own_group: bool = False) -> Iterator[Program]:
-    program = Program(words(project, prompt, *more), start_new_session=own_group)
+def start_run(project: Path, prompt: str, *more: str, own_group: bool = False) -> Iterator[Program]:
+    program = Program(run_arguments(project, prompt, *more), start_new_session=own_group)
     try:
         yield program
     finally:
@@ -70,7 +70,7 @@ def running(project: Path, prompt: str, *more: str, own_group: bool = False) -> 
 
 
 def conversation(body: Json) -> list[tuple[str, str]]:
-    """What a request carries, block by block: who, and what."""
+    """Return the role and the text of each block in a request."""
     return [_block(message["role"], block) for message in body["messages"] for block in blocks(message)]
 
 

@@ -1,4 +1,4 @@
-"""Where this checkout and the tests' data are."""
+"""Paths of this checkout and of the test data."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What the tests of every live API share: a provider, the way to its server, and what came of a request."""
+"""Shared by the tests of every live API: a provider, its server, and the result of a request."""
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -12,9 +12,9 @@ from turngate.core.messages import ModelRequest, Reply, UserMessage
 from turngate.errors import ModelError
 from turngate.models.live import LiveModel
 
-KEY = "test-key-of-nobody"
+KEY = "test-key"
 REQUEST = ModelRequest(messages=(UserMessage("hello"),))
-ELSEWHERE = (
+OTHER_VARIABLES = (
     "HTTP_PROXY",
     "http_proxy",
     "ALL_PROXY",
@@ -30,15 +30,15 @@ Point = Callable[[str], None]  # the client at an address
 
 @dataclass(frozen=True)
 class Provider:
-    """The model that is asked, and a server that gives one reply as its API does."""
+    """A model name and a server that replies in the format of its API."""
 
     model: str
-    variables: str  # how the names of the variables begin that its client reads
+    variables: str  # prefix of the variables that its client reads
     giving: Callable[[Any], AbstractContextManager[ModelServer]]
 
-    def only_on_loopback(self, monkeypatch: pytest.MonkeyPatch) -> "Provider":
-        """Until a test points the client at a server, nobody is there."""
-        for name in ELSEWHERE:
+    def block_real_provider(self, monkeypatch: pytest.MonkeyPatch) -> "Provider":
+        """Point the client at a closed port and unset the credentials of the user."""
+        for name in OTHER_VARIABLES:
             monkeypatch.delenv(name, raising=False)
         monkeypatch.setenv(f"{self.variables}_API_KEY", KEY)
         monkeypatch.setenv(f"{self.variables}_BASE_URL", "http://127.0.0.1:9")
@@ -67,7 +67,7 @@ class Exchange:
     headers: dict[str, str]
 
 
-def begins(found: tuple[str, str]) -> tuple[str, str]:
-    """A failure without what the machine adds to it after the colon."""
-    kind, told = found
-    return kind, told.partition(": ")[0]
+def without_details(failure: tuple[str, str]) -> tuple[str, str]:
+    """Return a failure without the text of the operating system after the colon."""
+    kind, message = failure
+    return kind, message.partition(": ")[0]

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from tests.support.builders import rule
+from tests.support.timeouts import HANG_TIMEOUT_S, POLL_INTERVAL_S
 from turngate.agent.session import Session
 from turngate.core.dialect import TURNGATE, Dialect
 from turngate.core.hooks import Hook
@@ -23,22 +24,22 @@ from turngate.models.scripted import ScriptedModel
 T = TypeVar("T")
 
 REFUSE = "echo 'run the tests' >&2; exit 2"
-KEEP = "cat >> seen"  # what hooks are told, one line for each
+KEEP = "cat >> seen"  # saves the hook input, one line for each run
 
 
 def refuse(times: int, why: str = "run the tests") -> str:
-    """A hook that refuses so often, and then agrees."""
+    """Return a hook command that blocks so many times and then passes."""
     count = "n=$(cat asked 2>/dev/null || echo 0); echo $((n+1)) > asked"
     return f"{count}; [ $n -ge {times} ] || {{ echo '{why}' >&2; exit 2; }}"
 
 
 def hang(name: str = "pid") -> str:
-    """A command that says who it is and stays."""
-    return f"echo $$ > {name}.new; mv {name}.new {name}; sleep 60"
+    """Return a command that writes its pid to a file and does not end."""
+    return f"echo $$ > {name}.new; mv {name}.new {name}; sleep 3600"
 
 
 def say(answer: Any) -> str:
-    """A hook that answers in JSON."""
+    """Return a hook command that prints JSON."""
     return f"cat > /dev/null; echo '{json.dumps(answer)}'"
 
 
@@ -48,14 +49,14 @@ def specific(event: str, **fields: Any) -> str:
 
 @dataclass
 class Actor:
-    """A session, its model, and everything that it told."""
+    """A session, its model, and the events that it emitted."""
 
     session: Session
     model: ScriptedModel
     events: list[SessionEvent]
 
     def play(self, *prompts: str) -> TurnResult:
-        """One turn for each prompt; what the last one came to."""
+        """Take one turn for each prompt and return the last result."""
         return asyncio.run(self.turns(*prompts or ("go",)))
 
     async def turns(self, *prompts: str) -> TurnResult:
@@ -64,7 +65,7 @@ class Actor:
         return results[-1]
 
     def heard(self, number: int = -1) -> list[str]:
-        """The conversation that a request carried."""
+        """Return the conversation in one request to the model."""
         return [shown(message) for message in self.model.requests[number].messages]
 
     def of(self, kind: type[T]) -> list[T]:
@@ -82,14 +83,14 @@ def actor(
     env: dict[str, str] | None = None,
     **options: Any,
 ) -> Actor:
-    """A session with these hooks alone; what is in the project's settings does not count."""
+    """Build a session with these hooks only; the project's settings are ignored."""
     asked = (*((rule(stop),) if stop is not None else ()), *rules)
     settings = Settings(rules=asked, dialect=dialect, env=env or {})
     return _acting(project, replies, settings, listen=listen, context=context, **options)
 
 
 def configured(project: Path, *replies: Any, dialect: str = "mux", **options: Any) -> Actor:
-    """A session with the hooks of the project's own settings."""
+    """Build a session with the hooks of the project's settings."""
     return _acting(project, replies, None, dialect=dialect, **options)
 
 
@@ -115,7 +116,7 @@ def _acting(
 
 
 def on_first(kind: type, act: Callable[[Session], None]) -> Callable[[SessionEvent, Session], None]:
-    """Does something to the session at its first event of a kind."""
+    """Return a listener that acts on the session at its first event of a type."""
     done: list[SessionEvent] = []
 
     def listen(event: SessionEvent, session: Session) -> None:
@@ -137,7 +138,7 @@ def shown(message: Message) -> str:
 
 
 def seen(project: Path, *fields: str) -> list[Any]:
-    """What the hooks with `KEEP` were told; with one field only that, with more a tuple."""
+    """Return the inputs that `KEEP` saved: objects, one field of each, or tuples of fields."""
     told = [json.loads(line) for line in lines(project / "seen")]
     if not fields:
         return told
@@ -152,38 +153,43 @@ def records(path: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in Path(path).read_text().splitlines()]
 
 
-async def appears(path: Path) -> str:
-    """Waits for a file that some process writes; gives what is in it."""
-    async with asyncio.timeout(20):
+async def wait_for_file(path: Path) -> str:
+    """Wait until a process has written the file, and return its content."""
+    async with asyncio.timeout(HANG_TIMEOUT_S):
         while not lines(path):
-            await asyncio.sleep(0.01)
+            await asyncio.sleep(POLL_INTERVAL_S)
     return "\n".join(lines(path))
 
 
-def awaited(path: Path, seconds: float = 20.0) -> str:
-    """The same outside of a loop."""
-    end = time.monotonic() + seconds
+def wait_for_file_sync(path: Path) -> str:
+    """Do the same outside of an event loop."""
+    end = time.monotonic() + HANG_TIMEOUT_S
     while not lines(path):
-        assert time.monotonic() < end, f"{path} did not come"
-        time.sleep(0.01)
+        assert time.monotonic() < end, f"{path} was not written"
+        time.sleep(POLL_INTERVAL_S)
     return "\n".join(lines(path))
 
 
-def lives(pid: str) -> bool:
-    """Does a process still run? One that is being ended gets a moment."""
-    for _ in range(100):
-        try:
-            state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-        except (FileNotFoundError, ProcessLookupError):
-            return False
-        if state == "Z":
-            return False
-        time.sleep(0.02)
-    return True
+def is_running(pid: str) -> bool:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return state != "Z"
 
 
-def end_leftovers(project: Path, name: str = "pid") -> None:
-    """A hook or tool of somebody who was killed runs on; nobody else would end it."""
+def survives(pid: str) -> bool:
+    """Wait for the end of a process that was told to end. Return True if it does not come."""
+    end = time.monotonic() + HANG_TIMEOUT_S
+    while is_running(pid):
+        if time.monotonic() > end:
+            return True
+        time.sleep(POLL_INTERVAL_S)
+    return False
+
+
+def kill_leftovers(project: Path, name: str = "pid") -> None:
+    """Kill the hook or tool of a killed process, which runs on."""
     with contextlib.suppress(FileNotFoundError, ProcessLookupError):
         group = os.getpgid(int((project / name).read_text()))
         if group != os.getpgid(0):

@@ -1,4 +1,4 @@
-"""Builds parents whose children replay a script; a test names only what matters to it."""
+"""Builds parents whose subagents replay a script; a test names only what matters to it."""
 
 import asyncio
 import json
@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from tests.support.sessions import records, shown
+from tests.support.timeouts import HANG_TIMEOUT_S
 from turngate.agent.session import Session
 from turngate.core.dialect import TURNGATE, Dialect
 from turngate.core.messages import ModelRequest, Reply, ToolUse
@@ -24,12 +25,12 @@ PROMPT = "count the lines"
 
 
 def task(prompt: str = PROMPT, **given: Any) -> dict[str, Any]:
-    """The main agent asks for a child."""
+    """Return a reply in which the main agent starts a subagent."""
     return {"tool": "Task", "input": {"prompt": prompt, **given}}
 
 
 def tasks(*given: Mapping[str, Any]) -> dict[str, Any]:
-    """It asks for several at once."""
+    """Return a reply in which it starts several at once."""
     return {"tools": [{"name": "Task", "input": {"prompt": PROMPT, **each}} for each in given]}
 
 
@@ -41,13 +42,13 @@ def write(name: str) -> dict[str, Any]:
     return {"tool": "Write", "input": {"file_path": name, "content": "x"}}
 
 
-def sent_back(prompt: str, **fields: Any) -> dict[str, Any]:
-    """What a handler says that redirects."""
+def redirect(prompt: str, **fields: Any) -> dict[str, Any]:
+    """Return the answer of a handler that redirects."""
     return {"allow": False, "prompt": prompt, **fields}
 
 
 class Gate:
-    """A handler of `subagent_stopping` that gives these answers in order, the last one again and again."""
+    """A handler of `subagent_stopping` that gives these answers in order and repeats the last one."""
 
     def __init__(self, *answers: Any) -> None:
         self.answers = answers or (None,)
@@ -67,8 +68,8 @@ class Gate:
         return [event.steer_count for event in self.events]
 
 
-class Resuming(ScriptedModel):
-    """Puts the id of the first child where a tool's input says AGENT."""
+class ResumingModel(ScriptedModel):
+    """Replaces AGENT in a tool's input by the id of the first subagent."""
 
     agent = ""
 
@@ -87,7 +88,7 @@ class Resuming(ScriptedModel):
 
 @dataclass
 class Parent:
-    """A session with children, its model, and everything that was told about them, in one order."""
+    """A session with subagents, its model, and all events and handler calls in order."""
 
     session: Session
     model: ScriptedModel
@@ -108,10 +109,10 @@ class Parent:
         return asyncio.run(turns())
 
     def during(self, scene: Callable[["Parent"], Awaitable[None]], prompt: str = "go") -> TurnResult:
-        """One turn, and what happens from outside while it runs."""
+        """Take one turn and run the scene at the same time."""
 
         async def both() -> TurnResult:
-            async with asyncio.timeout(60), self.session:
+            async with asyncio.timeout(HANG_TIMEOUT_S), self.session:
                 turn = asyncio.create_task(self.session.send(prompt))
                 await scene(self)
                 return await turn
@@ -125,7 +126,7 @@ class Parent:
         return await (await self.supervisor()).kill(self.registered[number].id, reason)
 
     async def until(self, step: str, times: int = 1) -> SubagentRun:
-        """Waits for a step of some child's way."""
+        """Wait until a subagent reaches a step for the n-th time."""
         while True:
             found = [run for name, run in self.steps if name == step]
             if len(found) >= times:
@@ -133,7 +134,7 @@ class Parent:
             await asyncio.sleep(0.005)
 
     def runs(self) -> list[SubagentRun]:
-        """The last state of every run that a step was told about, in order of their beginnings."""
+        """Return the last state of every run that reached a step, in the order of their starts."""
         return list({run.id: run for _, run in self.steps}.values())
 
     @property
@@ -156,12 +157,12 @@ class Parent:
         return [event for event, _ in self.endings]
 
     def heard(self, agent: str, number: int = -1) -> list[str]:
-        """The conversation that a request of the main agent, or of a child, carried."""
+        """Return the conversation in one request of the main agent or of a subagent."""
         asked = [request for request in self.model.requests if request.agent == agent]
         return [shown(message) for message in asked[number].messages]
 
     def spoken(self) -> list[dict[str, Any]]:
-        """The messages in the main agent's transcript."""
+        """Return the messages in the main agent's transcript."""
         return [each for each in records(self.session.transcript_path) if "message" in each]
 
     @property
@@ -183,9 +184,9 @@ def parent(
     files: bool = False,
     **options: Any,
 ) -> Parent:
-    """A session with these hooks and handlers; `files`: with the project's own settings."""
+    """Build a session with these hooks and handlers; `files`: with the project's settings."""
     script = {"main": list(main) or [task(), "home"], "sub": list(sub) or ["done"]}
-    model = Resuming(script)
+    model = ResumingModel(script)
     plugins = plugins or Plugins()
     if gate:
         plugins.on("subagent_stopping", gate, plugin="gate")

@@ -1,8 +1,8 @@
-"""`turngate` as a process of its own that has its libraries loaded already; to load them takes seconds each time.
+"""Starts `turngate` as a process that has its libraries loaded already; loading them takes seconds.
 
-A server loads them once and forks whenever a program is asked for. Each is a real process with words, folder,
-environment and streams of its own, and it ends as Python ends. It is for tests that ask a model over a connection;
-how the command starts is shown by tests that start it afresh.
+A server loads them once and forks for each program. Each program is a real process with its own arguments, folder,
+environment and streams, and it ends as Python ends. Use it for tests that ask a model over a connection; tests of
+the start of the command use `tests.support.cli`.
 """
 
 import atexit
@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.support.paths import ROOT
+from tests.support.timeouts import HANG_TIMEOUT_S
 
 LOADED = (
     "turngate.cli.commands.run",
@@ -34,7 +35,7 @@ SERVER = "import sys; from tests.support.warm_cli import serve; serve(int(sys.ar
 
 
 class Program:
-    """What tests want of `subprocess.Popen`, with pipes for stdout and stderr."""
+    """The part of `subprocess.Popen` that tests use, with pipes for stdout and stderr."""
 
     def __init__(
         self, words: Sequence[str], cwd: Path | None = None, *, start_new_session: bool = False
@@ -43,7 +44,7 @@ class Program:
         self.returncode: int | None = None
         out, err = os.pipe(), os.pipe()
         self.stdout, self.stderr = open(out[0], encoding="utf-8"), open(err[0], encoding="utf-8")  # noqa: SIM115
-        asked = {
+        request = {
             "words": list(words),
             "cwd": str(cwd or Path.cwd()),
             "env": dict(os.environ),
@@ -51,8 +52,8 @@ class Program:
         }
         self._keeper, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs, open(os.devnull, "rb") as nothing:
-            given = [nothing.fileno(), out[1], err[1], theirs.fileno()]
-            socket.send_fds(_server(), [json.dumps(asked).encode()], given)
+            streams = [nothing.fileno(), out[1], err[1], theirs.fileno()]
+            socket.send_fds(_server(), [json.dumps(request).encode()], streams)
         os.close(out[1])
         os.close(err[1])
         self.pid = int(self._keeper.recv(20))
@@ -73,20 +74,20 @@ class Program:
     def kill(self) -> None:
         self.send_signal(signal.SIGKILL)
 
-    def communicate(self, timeout: float = 60.0) -> tuple[str, str]:
-        """What is still to come of both streams, until the end."""
+    def communicate(self, timeout: float = HANG_TIMEOUT_S) -> tuple[str, str]:
+        """Read the rest of both streams and wait for the end."""
         with ThreadPoolExecutor(2) as readers:
             out, err = readers.submit(_rest, self.stdout), readers.submit(_rest, self.stderr)
             try:
-                said = out.result(timeout), err.result(timeout)
+                output = out.result(timeout), err.result(timeout)
             except TimeoutError:
                 self.kill()
                 raise
         self.wait(timeout)
-        return said
+        return output
 
     def _ended(self, timeout: float) -> int | None:
-        """Until we have read how it ended its number is not given to another process."""
+        """Return the exit code, or None. The pid is not reused before the code has been read."""
         if self.returncode is None and select.select([self._keeper], [], [], timeout)[0]:
             self.returncode = int(self._keeper.recv(20))
             self._keeper.close()
@@ -101,7 +102,7 @@ def _rest(stream: Any) -> str:
 
 
 def run(
-    words: Sequence[str], cwd: Path | None = None, timeout: float = 60.0
+    words: Sequence[str], cwd: Path | None = None, timeout: float = HANG_TIMEOUT_S
 ) -> subprocess.CompletedProcess[str]:
     program = Program(words, cwd)
     out, err = program.communicate(timeout)
@@ -110,7 +111,7 @@ def run(
 
 @functools.cache
 def _server() -> socket.socket:
-    """Where programs are asked for; it ends with whoever runs the tests."""
+    """Start the server. It ends with this process."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 20)
     with theirs:
@@ -127,26 +128,26 @@ def _server() -> socket.socket:
     return ours
 
 
-# In the server
+# The server process
 
 
 def serve(number: int) -> None:
-    """Comes back in each program, and does what it does as the last thing."""
+    """Fork for each request; return only in the forked program, when it ends."""
     for name in LOADED:
         import_module(name)
     gc.collect()
     gc.freeze()
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody asks how a keeper ended
-    asking = socket.socket(fileno=number)
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the exit codes of keepers are not read
+    requests = socket.socket(fileno=number)
     while True:
-        data, streams, _, _ = socket.recv_fds(asking, 1 << 20, 4)
+        data, streams, _, _ = socket.recv_fds(requests, 1 << 20, 4)
         if not data:
             return
         if os.fork() == 0:
             break
         for stream in streams:
             os.close(stream)
-    asking.close()
+    requests.close()
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     *streams, report = streams
     _keep(streams, socket.socket(fileno=report))
@@ -154,7 +155,7 @@ def serve(number: int) -> None:
 
 
 def _keep(streams: Sequence[int], report: socket.socket) -> None:
-    """The parent of a program: says its number and how it ended. Only the program comes back."""
+    """Fork the program and send its pid and exit code. Returns only in the program."""
     pid = os.fork()
     if pid == 0:
         report.close()
@@ -170,18 +171,18 @@ def _keep(streams: Sequence[int], report: socket.socket) -> None:
     os._exit(0)
 
 
-def _become(asked: dict[str, Any], streams: Sequence[int]) -> None:
+def _become(request: dict[str, Any], streams: Sequence[int]) -> None:
     for number, stream in enumerate(streams):
         os.dup2(stream, number)
         os.close(stream)
-    if asked["session"]:
+    if request["session"]:
         os.setsid()
-    os.chdir(asked["cwd"])
+    os.chdir(request["cwd"])
     os.environ.clear()
-    os.environ.update(asked["env"])
+    os.environ.update(request["env"])
     sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115
     sys.stdout = open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
     sys.stderr = open(2, "w", encoding="utf-8", errors="backslashreplace", buffering=1, closefd=False)  # noqa: SIM115
-    sys.argv = ["turngate", *asked["words"]]
-    sys.path[0] = asked["cwd"]
+    sys.argv = ["turngate", *request["words"]]
+    sys.path[0] = request["cwd"]
     runpy.run_module("turngate", run_name="__main__", alter_sys=True)

@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.cli import started, turngate
+from tests.support.cli import start_turngate, turngate
 from tests.support.paths import ROOT
+from tests.support.timeouts import HANG_TIMEOUT_S
 
 PROGRAM = ROOT / ".venv" / "bin" / "turngate"
-A_MINUTE = 60.0  # what the demo may take, with everything
+
 
 STORY = [
     "The user asks: Write prices.py with total(prices, discount).",
@@ -52,12 +53,12 @@ def left(*folders: Path) -> list[str]:
 
 
 def test_the_demo_is_refused_once_repairs_and_completes_within_a_minute(scratch: Path) -> None:
-    code, out, err = turngate("demo", timeout=A_MINUTE)
+    code, out, err = turngate("demo")
     assert (code, err, story(out)) == (0, "", STORY)
 
 
 def test_the_demo_leaves_neither_its_folder_nor_a_session_behind(scratch: Path, home: Path) -> None:
-    _, out, _ = turngate("demo", timeout=A_MINUTE)
+    _, out, _ = turngate("demo")
     [project] = re.findall(r"^A project in (\S+) has", out, re.MULTILINE)
     assert (Path(project).is_relative_to(scratch), left(scratch, home)) == (True, [])
 
@@ -69,7 +70,7 @@ def test_the_hooks_of_whoever_runs_the_demo_play_no_part(scratch: Path, home: Pa
         (home / f".{family}" / "settings.json").write_text(
             '{"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "touch ~/asked; exit 2"}]}]}}'
         )
-    code, out, _ = turngate("demo", timeout=A_MINUTE)
+    code, out, _ = turngate("demo")
     assert (code, story(out), (home / "asked").exists()) == (0, STORY, False)
 
 
@@ -80,20 +81,20 @@ def test_make_demo_runs_turngate_demo(scratch: Path) -> None:
     # -o: what is installed stays as it is, also when pyproject.toml is newer.
     make = ["make", "-C", str(ROOT), "--no-print-directory", "-o", ".venv/installed", "demo"]
     says = subprocess.run([*make, "-n"], capture_output=True, text=True, check=False)
-    done = subprocess.run(make, capture_output=True, text=True, check=False, timeout=A_MINUTE)
+    done = subprocess.run(make, capture_output=True, text=True, check=False)
     assert (says.returncode, says.stdout) == (0, ".venv/bin/turngate demo\n")
     assert (done.returncode, done.stderr, story(done.stdout), left(scratch)) == (0, "", STORY, [])
 
 
 def ended_at(moment: str, number: int) -> tuple[int, bool, bool]:
     """A signal when this is told: the exit code, whether the user got a traceback, whether the story went on."""
-    with started("demo", own_session=True) as process:
+    with start_turngate("demo", own_session=True) as process:
         assert process.stdout is not None
         for line in process.stdout:
             if moment in line:
                 break
         os.kill(process.pid, number)
-        out, err = process.communicate(timeout=A_MINUTE)
+        out, err = process.communicate(timeout=HANG_TIMEOUT_S)
     return process.returncode, "Traceback" in err, "The turn is completed" in out
 
 

@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 from tests.support.builders import stop_hooks, write_settings
-from tests.support.cli import working
-from tests.support.sessions import KEEP, REFUSE, awaited, hang, lines, lives, refuse, say, seen
+from tests.support.cli import start_in_project
+from tests.support.sessions import KEEP, REFUSE, hang, lines, refuse, say, seen, survives, wait_for_file_sync
 from turngate.cli.main import main
 
 TOLD = "[Stop hook requested continuation]\nrun the tests"
@@ -51,7 +51,7 @@ def running(
     project: Path, *words: str, replies: tuple[Any, ...]
 ) -> AbstractContextManager[subprocess.Popen[str]]:
     """The command as a process of its own."""
-    return working(project, "run", "-p", "go", "--model", scripted(project, *replies), *words)
+    return start_in_project(project, "run", "-p", "go", "--model", scripted(project, *replies), *words)
 
 
 # What is printed
@@ -224,7 +224,7 @@ def test_as_stream_json_each_event_is_a_line_and_the_result_is_the_last(
 def test_as_stream_json_the_answer_is_out_before_its_hook_ends(project: Path) -> None:
     write_settings(project, "turngate", stop_hooks(hang()))
     with running(project, "--output-format", "stream-json", replies=("done",)) as process:
-        awaited(project / "pid")
+        wait_for_file_sync(project / "pid")
         assert process.stdout is not None
         kinds = [json.loads(process.stdout.readline())["type"] for _ in range(3)]
         process.send_signal(signal.SIGINT)
@@ -515,7 +515,7 @@ def test_a_signal_ends_the_run_in_every_phase(
         {"hooks": {e: [{"hooks": [{"type": "command", "command": c}]}] for e, c in rules.items()}},
     )
     with running(project, "--allow", "Bash", "--output-format", "json", replies=(reply, "late")) as process:
-        pid = awaited(project / "pid")
+        pid = wait_for_file_sync(project / "pid")
         time.sleep(0.2 if phase == "model" else 0)
         process.send_signal(number)
         out, err = process.communicate(timeout=5)
@@ -526,7 +526,7 @@ def test_a_signal_ends_the_run_in_every_phase(
         "interrupted",
         "interrupt",
     )
-    assert (result["model_requests"] <= 1, lives(pid)) == (True, False)
+    assert (result["model_requests"] <= 1, survives(pid)) == (True, False)
     assert seen(project, "hook_event_name", "reason") == [("SessionEnd", "other")]
 
 
@@ -540,7 +540,7 @@ def test_hooks_in_the_background_are_ended_with_the_run(project: Path) -> None:
         "done\n",
         "! background hooks killed because they were still running: 1\n",
     )
-    assert not (project / "pid").exists() or not lives((project / "pid").read_text().strip())
+    assert not (project / "pid").exists() or not survives((project / "pid").read_text().strip())
 
 
 # turngate sessions

@@ -16,7 +16,7 @@ import pytest
 
 from tests.cli.commands.test_run import next_line, running, scripted
 from tests.support.builders import stop_hooks, write_settings
-from tests.support.sessions import REFUSE, awaited, hang, lines, lives
+from tests.support.sessions import REFUSE, hang, lines, survives, wait_for_file_sync
 from turngate.cli.commands.log import Tail
 from turngate.state import journal as journal_module
 from turngate.state.journal import Journal
@@ -36,11 +36,11 @@ def test_a_signal_while_the_session_closes_ends_it_and_is_the_exit_code(
 ) -> None:
     write_settings(project, "turngate", SLOW_END)
     with running(project, "--output-format", form, replies=("done",)) as process:
-        pid = awaited(project / "pid")
+        pid = wait_for_file_sync(project / "pid")
         process.send_signal(number)
         out, _ = process.communicate(timeout=10)
     answer = out if form == "text" else json.loads(out.splitlines()[-1])["result"]
-    assert (process.returncode, answer.strip(), lives(pid)) == (code, "done", False)
+    assert (process.returncode, answer.strip(), survives(pid)) == (code, "done", False)
 
 
 def test_as_text_the_answer_does_not_wait_for_the_session_to_close(project: Path) -> None:
@@ -69,12 +69,12 @@ def test_what_is_noticed_while_the_session_closes_stands_in_the_result(project: 
 def test_a_second_signal_does_not_disturb_the_cleaning_up(project: Path) -> None:
     write_settings(project, "turngate", stop_hooks(f"trap '' TERM; {hang()}", event="SessionEnd"))
     with running(project, "--output-format", "json", replies=("done",)) as process:
-        pid = awaited(project / "pid")
+        pid = wait_for_file_sync(project / "pid")
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGINT):
             process.send_signal(number)
             time.sleep(0.05)
         out, err = process.communicate(timeout=20)
-    assert (process.returncode, json.loads(out)["result"], err, lives(pid)) == (143, "done", "", False)
+    assert (process.returncode, json.loads(out)["result"], err, survives(pid)) == (143, "done", "", False)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP])
@@ -83,7 +83,7 @@ def test_a_signal_that_the_caller_ignores_is_ignored(project: Path, number: sign
     before = signal.signal(number, signal.SIG_IGN)
     try:
         with running(project, replies=("done",)) as process:
-            awaited(project / "pid")
+            wait_for_file_sync(project / "pid")
             process.send_signal(number)
             out, _ = process.communicate(timeout=10)
     finally:

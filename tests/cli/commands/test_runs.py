@@ -15,8 +15,9 @@ from typing import Any, TypeVar
 import pytest
 
 from tests.support.builders import stop_hooks, write_settings
-from tests.support.cli import PATIENCE, started, turngate, working
-from tests.support.sessions import KEEP, awaited, hang, refuse, seen
+from tests.support.cli import start_in_project, start_turngate, turngate
+from tests.support.sessions import KEEP, hang, refuse, seen, wait_for_file_sync
+from tests.support.timeouts import HANG_TIMEOUT_S
 from turngate.cli.commands.runs_format import listing, story
 from turngate.cli.commands.runs_summary import Chain
 from turngate.core.messages import Usage
@@ -51,12 +52,12 @@ def session(
     """`turngate run -p` in a process of its own."""
     model = scripted(project, main, sub)
     named = ("--model", model, "--session", "s-1")
-    return working(project, "run", "-p", "go", *named, "--output-format", "json", *words)
+    return start_in_project(project, "run", "-p", "go", *named, "--output-format", "json", *words)
 
 
 def until(wanted: Callable[[], T]) -> T:
     """What it gives, as soon as it gives something."""
-    end = time.monotonic() + PATIENCE
+    end = time.monotonic() + HANG_TIMEOUT_S
     while time.monotonic() < end:
         if found := wanted():
             return found
@@ -86,7 +87,7 @@ def left_behind(project: Path, state: Path, *sub: Any) -> dict[str, Any]:
 
 
 def result(process: subprocess.Popen[str]) -> dict[str, Any]:
-    out, err = process.communicate(timeout=PATIENCE)
+    out, err = process.communicate(timeout=HANG_TIMEOUT_S)
     assert (process.returncode, err) == (0, "")
     said = json.loads(out)
     assert isinstance(said, dict)
@@ -342,7 +343,7 @@ def test_the_story_has_the_task_every_run_and_the_result() -> None:
         outcome="ok",
         reason="complete",
         created=NOON + 2,
-        started=NOON + 2,
+        start_turngate=NOON + 2,
         ended=NOON + 70,
         replaces="0a" * 16,
         by_hook=True,
@@ -628,7 +629,7 @@ def test_hooks_and_progress_are_told_while_it_recovers(project: Path, state: Pat
 def test_a_child_whose_hooks_were_being_asked_is_asked_about_again(project: Path, state: Path) -> None:
     write_settings(project, "turngate", stop_hooks(hang(), event="SubagentStop"))
     with session(project, [task("count files"), "all done"], ["three files"]) as process:
-        awaited(project / "pid")
+        wait_for_file_sync(project / "pid")
         [child] = listed()
         process.send_signal(signal.SIGKILL)
         process.wait()
@@ -648,11 +649,11 @@ def test_a_recovery_that_is_interrupted_leaves_everything_for_the_next(
     project: Path, state: Path, number: int, code: int
 ) -> None:
     child = left_behind(project, state)
-    with started("runs", "recover", "--project", str(project)) as process:
+    with start_turngate("runs", "recover", "--project", str(project)) as process:
         assert process.stderr is not None
         process.stderr.readline()  # it says who is at work
         process.send_signal(number)
-        out, err = process.communicate(timeout=PATIENCE)
+        out, err = process.communicate(timeout=HANG_TIMEOUT_S)
     assert (process.returncode, out, err) == (
         code,
         f"left behind     {child['id'][:8]}  count files (general-purpose)\n",

@@ -1,32 +1,32 @@
-"""A model on loopback that speaks as Anthropic's API does and says what a script tells it to."""
+"""A model on loopback that replays a script in the format of Anthropic's API."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
-from tests.support.servers.loopback import serving
+from tests.support.servers.loopback import run_server
 from tests.support.servers.model import Conversation, Json, ModelServer, pieces, plain
 
 Script = Mapping[str, Sequence[str | Mapping[str, Any]]]
-Teller = Callable[[Json], str]  # which agent asks, told by the request's body
+AgentOf = Callable[[Json], str]  # finds the agent in the body of a request
 
 
-def playing(
-    script: Script | None = None, who: Teller = lambda _body: "main"
+def serve_script(
+    script: Script | None = None, who: AgentOf = lambda _body: "main"
 ) -> "AbstractContextManager[AnthropicServer]":
-    """`{"main": [...], "sub": [...], "hook": [...]}`: each handed out in order, the last one again and again.
+    """`{"main": [...], "sub": [...], "hook": [...]}`: each is given in order, and the last one is repeated.
 
     A reply is a text, `{"text"}`, `{"texts": []}`, `{"tool", "input", "text"}`, `{"tools": [{"name", "input"}]}`
     or `{"error": 529, "type", "message"}`, plus `delay`, `stop_reason`, `repeat`; `{n}` in a text is the number
     of that agent's request. For tests of the client there is more: `usage`, `chunk_delay` (seconds before each
     piece), `cut` (the connection breaks in the middle), and an `error` with a text comes after the text.
     """
-    return serving(AnthropicServer(script or {"main": ["answer {n}"]}, who))
+    return run_server(AnthropicServer(script or {"main": ["answer {n}"]}, who))
 
 
 class AnthropicServer(ModelServer):
-    def __init__(self, script: Script, who: Teller) -> None:
+    def __init__(self, script: Script, who: AgentOf) -> None:
         super().__init__(_Messages)
         self.agents: list[str] = []  # who made each of the requests
         self._who = who

@@ -1,4 +1,4 @@
-"""An endpoint on loopback that answers as a test tells it to, and keeps what it was sent."""
+"""An HTTP endpoint on loopback that gives prepared answers and keeps the requests."""
 
 import contextlib
 import json
@@ -9,14 +9,14 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
-from tests.support.servers.loopback import Connection, Loopback, serving
+from tests.support.servers.loopback import Connection, Loopback, run_server
 
 Answer = Mapping[str, Any]  # status, body, type, headers, delay (seconds), endless
 
 
-def answering(*answers: Answer, tls: ssl.SSLContext | None = None) -> "AbstractContextManager[Endpoint]":
-    """Each answer is given once, in order, and the last one again and again."""
-    return serving(Endpoint(answers or ({},), tls))
+def serve_answers(*answers: Answer, tls: ssl.SSLContext | None = None) -> "AbstractContextManager[Endpoint]":
+    """Give each answer once, in order, and repeat the last one."""
+    return run_server(Endpoint(answers or ({},), tls))
 
 
 class Endpoint(Loopback):
@@ -43,10 +43,10 @@ class Endpoint(Loopback):
         return answer
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """A client that hangs up, or does not trust us, is no error here."""
+        """Ignore clients that hang up or reject the certificate."""
 
     def watch(self, connection: socket.socket, seconds: float) -> None:
-        """Waits; notes when the client is gone before that."""
+        """Wait; set `left` if the client hangs up before the end."""
         end = threading.Event()
         for _ in range(int(seconds / 0.02)):
             if self.over.is_set():
@@ -73,7 +73,7 @@ class _Request(Connection):
             self.wfile.write(answer["raw"])
             self.close_connection = True
             return
-        said = str(answer.get("body", "")).encode()
+        content = str(answer.get("body", "")).encode()
         self.send_response(answer.get("status", 200))
         self.send_header("Content-Type", answer.get("type", "application/json"))
         for name, value in answer.get("headers", {}).items():
@@ -83,9 +83,9 @@ class _Request(Connection):
             self.end_headers()
             self._talk()
             return
-        self.send_header("Content-Length", str(len(said)))
+        self.send_header("Content-Length", str(len(content)))
         self.end_headers()
-        self.wfile.write(said)
+        self.wfile.write(content)
 
     def _talk(self) -> None:
         try:

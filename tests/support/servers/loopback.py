@@ -1,4 +1,4 @@
-"""A server on loopback, for as long as a test wants it: its thread, its connections and its end."""
+"""A server on loopback for the duration of a test: its thread, connections and shutdown."""
 
 import socket
 import threading
@@ -11,7 +11,7 @@ S = TypeVar("S", bound="Loopback")
 
 
 @contextmanager
-def serving(server: S) -> Iterator[S]:
+def run_server(server: S) -> Iterator[S]:
     thread = threading.Thread(target=server.serve_forever, args=(0.01,))
     thread.start()
     try:
@@ -46,11 +46,11 @@ class Loopback(ThreadingHTTPServer):
             self._open.discard(connection)
 
     def hang_up(self) -> None:
-        """No client keeps us waiting: neither with an idle connection nor for the rest of a slow answer."""
+        """Close idle connections and end slow answers, so that the shutdown does not wait for a client."""
         self.over.set()
         with self._lock:
             for connection in self._open:
-                with suppress(OSError):  # the client was quicker
+                with suppress(OSError):  # the client closed it first
                     connection.shutdown(socket.SHUT_RDWR)
 
 
@@ -67,9 +67,9 @@ class Connection(BaseHTTPRequestHandler):
         super().finish()
 
     def received(self) -> tuple[dict[str, str], bytes]:
-        """The headers of a request, their names in small letters, and its body."""
+        """Return the headers of a request, with lower-case names, and its body."""
         headers = {name.lower(): value for name, value in self.headers.items()}
         return headers, self.rfile.read(int(headers["content-length"]))
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 (its name in the standard library)
-        """Nobody reads it."""
+        """Do not log."""

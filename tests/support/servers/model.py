@@ -1,4 +1,4 @@
-"""A model on loopback that says what a script tells it to; each API adds how it speaks."""
+"""A model on loopback that replays a script; each API adds its format."""
 
 import itertools
 import json
@@ -18,7 +18,7 @@ class ModelServer(Loopback, ABC):
         super().__init__(conversation)
         self.url = f"http://127.0.0.1:{self.port}"
         self.requests: list[Json] = []  # the bodies, in the order in which they came
-        self.broken = threading.Event()  # somebody hung up while we were speaking
+        self.broken = threading.Event()  # a client hung up during a reply
         self.ids = itertools.count(1)
 
     def next_reply(self, body: Json, headers: dict[str, str]) -> Json:
@@ -29,7 +29,7 @@ class ModelServer(Loopback, ABC):
 
     @abstractmethod
     def scripted(self) -> Json:
-        """What the script says to the latest request."""
+        """Return the scripted reply to the latest request."""
 
 
 class Conversation(Connection, ABC):
@@ -37,11 +37,11 @@ class Conversation(Connection, ABC):
 
     disable_nagle_algorithm = True
     server: ModelServer
-    piece: str  # how the type of an event ends that brings a piece of the answer
+    piece: str  # suffix of the type of an event with a piece of the answer
 
     @abstractmethod
     def complaint(self, body: Json) -> Json | None:
-        """The error for a request that this API does not know."""
+        """Return the error for a request that this API does not support."""
 
     @abstractmethod
     def answer(self, body: Json, reply: Json) -> None: ...

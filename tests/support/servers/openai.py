@@ -1,22 +1,22 @@
-"""A model on loopback that speaks as OpenAI's Responses API does and says what a script tells it to."""
+"""A model on loopback that replays a script in the format of OpenAI's Responses API."""
 
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager
 from typing import Any
 
-from tests.support.servers.loopback import serving
+from tests.support.servers.loopback import run_server
 from tests.support.servers.model import Conversation, Json, ModelServer, Replies, pieces, plain
 
 
-def playing(*replies: str | Mapping[str, Any]) -> "AbstractContextManager[OpenAIServer]":
-    """The replies are handed out in order, the last one again and again.
+def serve_replies(*replies: str | Mapping[str, Any]) -> "AbstractContextManager[OpenAIServer]":
+    """Give the replies in order and repeat the last one.
 
     A reply is a text, `{"text"}`, `{"tools": [{"name", "input"}], "text"}` or `{"error": 429, "type", "code",
     "message"}`, plus `usage`, `incomplete` (why the answer ended early), `failed` (an error inside of the stream),
     `delay` (seconds before it), `cut` (the connection breaks in the middle) and `endless` (the end never comes).
     """
-    return serving(OpenAIServer(replies))
+    return run_server(OpenAIServer(replies))
 
 
 class OpenAIServer(ModelServer):
@@ -141,5 +141,5 @@ def _call_events(index: int, item: Json) -> Iterator[Json]:
 
 
 def _error(reply: Json) -> Json:
-    said = {"message": reply.get("message", "scripted error"), "type": reply.get("type", "server_error")}
-    return {"error": {**said, "param": None, "code": reply.get("code")}}
+    error = {"message": reply.get("message", "scripted error"), "type": reply.get("type", "server_error")}
+    return {"error": {**error, "param": None, "code": reply.get("code")}}
