@@ -34,7 +34,7 @@ from turngate.agent.session_store import SessionLock, SessionSummary, list_sessi
 from turngate.core.messages import Message, Reply, Text, ToolResult, ToolResults, ToolUse, UserMessage
 from turngate.errors import SessionBusy, UsageError
 from turngate.state.paths import main_transcript_path
-from turngate.transcript.resume import Past, read_conversation
+from turngate.transcript.resume import StoredConversation, read_conversation
 from turngate.transcript.writer import Transcript
 
 TOLD = "[Stop hook requested continuation]\nrun the tests"
@@ -150,9 +150,9 @@ def said(path: Path, *parts: Message | dict[str, Any]) -> None:
     transcript = Transcript(str(path), "s", "/p")
     for part in parts:
         if isinstance(part, dict):
-            transcript.add(part)
+            transcript.write_record(part)
         else:
-            transcript.say(
+            transcript.write_message(
                 part, **({"continuation": 2} if getattr(part, "origin", "") == "stop_hook" else {})
             )
     transcript.close()
@@ -166,66 +166,76 @@ TWO = Reply((ToolUse("t1", "Bash", {}), ToolUse("t2", "Read", {})), "tool_use")
 ONE_DONE, OTHER_DONE = ToolResults((ToolResult("t1", "one"),)), ToolResults((ToolResult("t2", "other"),))
 OVER = {"type": "turn_end", "ended_by": "allowed", "notice": None}
 
-PASTS: list[tuple[str, list[Message | dict[str, Any]], Past]] = [
-    ("nothing", [], Past()),
+PASTS: list[tuple[str, list[Message | dict[str, Any]], StoredConversation]] = [
+    ("nothing", [], StoredConversation()),
     (
         "a finished turn",
         [UserMessage("a"), ANSWER, CONTINUED, ANSWER, OVER],
-        Past((UserMessage("a"), ANSWER, CONTINUED, ANSWER), 0),
+        StoredConversation((UserMessage("a"), ANSWER, CONTINUED, ANSWER), 0),
     ),
-    ("an open turn", [UserMessage("a"), ANSWER, CONTINUED], Past((UserMessage("a"), ANSWER, CONTINUED), 2)),
+    (
+        "an open turn",
+        [UserMessage("a"), ANSWER, CONTINUED],
+        StoredConversation((UserMessage("a"), ANSWER, CONTINUED), 2),
+    ),
     (
         "a new turn after it",
         [UserMessage("a"), ANSWER, CONTINUED, ANSWER, OVER, UserMessage("b")],
-        Past((UserMessage("a"), ANSWER, CONTINUED, ANSWER, UserMessage("b")), 0),
+        StoredConversation((UserMessage("a"), ANSWER, CONTINUED, ANSWER, UserMessage("b")), 0),
     ),
-    ("an open tool call", [UserMessage("a"), CALL], Past((UserMessage("a"), CALL, LOST), 0)),
+    ("an open tool call", [UserMessage("a"), CALL], StoredConversation((UserMessage("a"), CALL, LOST), 0)),
     (
         "an open tool call in the middle",
         [UserMessage("a"), CALL, UserMessage("b")],
-        Past((UserMessage("a"), CALL, LOST, UserMessage("b")), 0),
+        StoredConversation((UserMessage("a"), CALL, LOST, UserMessage("b")), 0),
     ),
     (
         "cleared",
         [UserMessage("a"), ANSWER, CONTINUED, {"type": "cleared"}, UserMessage("b")],
-        Past((UserMessage("b"),), 0),
+        StoredConversation((UserMessage("b"),), 0),
     ),
     (
         "summed up",
         [UserMessage("a"), ANSWER, UserMessage("sum", "summary"), UserMessage("b")],
-        Past((UserMessage("sum", "summary"), UserMessage("b")), 0),
+        StoredConversation((UserMessage("sum", "summary"), UserMessage("b")), 0),
     ),
     (
         "results in records of their own",
         [TWO, ONE_DONE, OTHER_DONE, ANSWER],
-        Past((TWO, ToolResults((*ONE_DONE.results, *OTHER_DONE.results)), ANSWER), 0),
+        StoredConversation((TWO, ToolResults((*ONE_DONE.results, *OTHER_DONE.results)), ANSWER), 0),
     ),
     (
         "results in another order",
         [TWO, OTHER_DONE, ONE_DONE],
-        Past((TWO, ToolResults((*ONE_DONE.results, *OTHER_DONE.results))), 0),
+        StoredConversation((TWO, ToolResults((*ONE_DONE.results, *OTHER_DONE.results))), 0),
     ),
     (
         "one result of two",
         [TWO, OTHER_DONE, UserMessage("b")],
-        Past((TWO, ToolResults((*LOST.results, *OTHER_DONE.results)), UserMessage("b")), 0),
+        StoredConversation((TWO, ToolResults((*LOST.results, *OTHER_DONE.results)), UserMessage("b")), 0),
     ),
     (
         "a word between the results",
         [TWO, ONE_DONE, UserMessage("b", "context"), OTHER_DONE],
-        Past((TWO, ToolResults((*ONE_DONE.results, *OTHER_DONE.results)), UserMessage("b", "context")), 0),
+        StoredConversation(
+            (TWO, ToolResults((*ONE_DONE.results, *OTHER_DONE.results)), UserMessage("b", "context")), 0
+        ),
     ),
-    ("a result twice", [CALL, ONE_DONE, ToolResults((ToolResult("t1", "late"),))], Past((CALL, ONE_DONE), 0)),
+    (
+        "a result twice",
+        [CALL, ONE_DONE, ToolResults((ToolResult("t1", "late"),))],
+        StoredConversation((CALL, ONE_DONE), 0),
+    ),
     (
         "a result without its call",
         [UserMessage("a"), ONE_DONE, CALL, OTHER_DONE],
-        Past((UserMessage("a"), CALL, LOST), 0),
+        StoredConversation((UserMessage("a"), CALL, LOST), 0),
     ),
-    ("a result after another reply", [CALL, ANSWER, ONE_DONE], Past((CALL, LOST, ANSWER), 0)),
+    ("a result after another reply", [CALL, ANSWER, ONE_DONE], StoredConversation((CALL, LOST, ANSWER), 0)),
     (
         "other records",
         [{"type": "hook_output", "stdout": "x"}, UserMessage("a"), {"type": "odd"}],
-        Past((UserMessage("a"),), 0),
+        StoredConversation((UserMessage("a"),), 0),
     ),
 ]
 
@@ -233,7 +243,7 @@ PASTS: list[tuple[str, list[Message | dict[str, Any]], Past]] = [
 @pytest.mark.req("S0-80")
 @pytest.mark.parametrize(("parts", "past"), [case[1:] for case in PASTS], ids=[case[0] for case in PASTS])
 def test_a_transcript_says_where_the_conversation_stands(
-    tmp_path: Path, parts: list[Message | dict[str, Any]], past: Past
+    tmp_path: Path, parts: list[Message | dict[str, Any]], past: StoredConversation
 ) -> None:
     said(tmp_path / "chat.jsonl", *parts)
     read = read_conversation(str(tmp_path / "chat.jsonl"))
@@ -271,7 +281,7 @@ def test_a_count_that_nobody_could_have_counted_is_none(tmp_path: Path, count: A
     path = tmp_path / "chat.jsonl"
     record = {"type": "user", "continuation": count, "message": {"role": "user", "content": "hi"}}
     path.write_text(json.dumps(record) + "\n")
-    assert read_conversation(str(path)) == Past((UserMessage("hi"),), 0)
+    assert read_conversation(str(path)) == StoredConversation((UserMessage("hi"),), 0)
 
 
 ANYTHING = st.recursive(
@@ -484,9 +494,7 @@ def test_a_transcript_that_is_no_plain_file_is_refused(tmp_path: Path, make: Cal
     path = tmp_path / "chat.jsonl"
     make(path)
     for use in (lambda: read_conversation(str(path)), lambda: Transcript(str(path), "s", "/p")):
-        with pytest.raises(
-            UsageError, match=f"^{path} can not be used: .*; put that right, or set TURNGATE_STATE"
-        ):
+        with pytest.raises(UsageError, match=f"^{path} cannot be used: .*; repair it, or set TURNGATE_STATE"):
             use()
 
 

@@ -179,14 +179,14 @@ def test_a_bad_script_is_explained(tmp_path: Path, content: str, told: str) -> N
 def test_a_script_that_is_not_there_is_explained(tmp_path: Path) -> None:
     with pytest.raises(UsageError) as caught:
         ScriptedModel.from_file(f"{tmp_path}/none.json")
-    assert str(caught.value) == f"the script {tmp_path}/none.json can not be read: No such file or directory"
+    assert str(caught.value) == f"the script {tmp_path}/none.json cannot be read: No such file or directory"
 
 
 def test_a_script_that_is_no_plain_file_is_said_at_once(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(UsageError) as raised:
         ScriptedModel.from_file(str(tmp_path / "pipe"))
-    assert str(raised.value) == f"the script {tmp_path}/pipe can not be read: it is no plain file"
+    assert str(raised.value) == f"the script {tmp_path}/pipe cannot be read: it is not a regular file"
 
 
 @pytest.mark.parametrize(

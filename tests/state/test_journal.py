@@ -49,7 +49,7 @@ def test_files_are_private(state: Path) -> None:
 
 
 def test_a_journal_is_bounded_and_keeps_the_newest(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(journal_module, "FILE_MOST", 1000)
+    monkeypatch.setattr(journal_module, "MAX_JOURNAL_BYTES", 1000)
     journal = Journal(str(state))
     for number in range(100):
         journal.record("s", {"number": number})
@@ -62,7 +62,7 @@ def test_a_journal_is_bounded_and_keeps_the_newest(state: Path, monkeypatch: pyt
 
 
 def test_kept_texts_are_bounded_too(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(journal_module, "TEXTS_MOST", 3)
+    monkeypatch.setattr(journal_module, "MAX_TEXTS", 3)
     journal = Journal(str(state))
     paths = [journal.keep("s", f"text {number}") for number in range(5)]
     assert paths[-1] is not None

@@ -16,7 +16,7 @@ from tests.support.builders import rule
 from tests.support.paths import SEEDS
 from tests.support.sessions import actor, lines, records, refuse
 from turngate.core.messages import Message, Reply, Text, ToolResult, ToolResults, ToolUse, Usage, UserMessage
-from turngate.transcript.reader import LINES, message_of, read_last_assistant_message, read_records
+from turngate.transcript.reader import LAST_LINES, message_of, read_last_assistant_message, read_records
 from turngate.transcript.writer import Transcript
 
 ASKED = Reply(
@@ -38,7 +38,7 @@ TALK: tuple[Message, ...] = (UserMessage("go"), UserMessage("it is Monday", "con
 def written(path: Path, *messages: Message, **meta: Any) -> list[str]:
     transcript = Transcript(str(path), "s-1", "/p")
     for message in messages:
-        transcript.say(message, **meta)
+        transcript.write_message(message, **meta)
     transcript.close()
     return lines(path)
 
@@ -326,7 +326,7 @@ def test_garbage_after_the_answer_does_not_hide_it(tmp_path: Path) -> None:
 
 
 @pytest.mark.req("S4-39")
-@pytest.mark.parametrize(("after", "found"), [(LINES - 1, "said"), (LINES, None)])
+@pytest.mark.parametrize(("after", "found"), [(LAST_LINES - 1, "said"), (LAST_LINES, None)])
 @pytest.mark.parametrize("width", [1, 5000], ids=["short lines", "long lines"])
 def test_the_fiftieth_line_from_the_end_is_read_and_the_one_before_is_not(
     tmp_path: Path, after: int, found: str | None, width: int

@@ -118,7 +118,9 @@ class HookAgentRun:
         self.cut_short = False  # nobody waits for its last request any more
         self._id = f"hook-{uuid.uuid4().hex[:12]}"
         path = os.path.join(session_folder(inspector.state, event.session_id), "hooks", f"{self._id}.jsonl")
-        self._transcript = Transcript(path, event.session_id, inspector.project, child={"agentType": "hook"})
+        self._transcript = Transcript(
+            path, event.session_id, inspector.project, subagent={"agentType": "hook"}
+        )
 
     async def report(self) -> Report:
         told = encode(self._event, self.settings.dialect, self.settings.payload).decode("utf-8").rstrip("\n")
@@ -211,13 +213,13 @@ class HookAgentRun:
         }
 
     def say(self, message: Message, **meta: Any) -> None:
-        self._transcript.say(message, **meta)
+        self._transcript.write_message(message, **meta)
         self.messages.append(message)
         if isinstance(message, Reply):
             self._spent = self._spent.answered(message)
 
     def add_tool_result(self, result: ToolResult, _key: str = "") -> None:
-        self._transcript.say(ToolResults((result,)))
+        self._transcript.write_message(ToolResults((result,)))
         self.turn.results.append(result)
 
     def add_tool_results(self, uses: Sequence[ToolUse]) -> None:

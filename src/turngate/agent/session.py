@@ -157,7 +157,7 @@ class Session(SessionLifecycle):
     async def _stop(self) -> EndTurn | None:
         """The agent would stop. May it?"""
         turn = self.turn
-        await run_in_thread(self.transcript.settle)  # the hooks read what we wrote
+        await run_in_thread(self.transcript.sync)  # the hooks read what we wrote
         verdict = await self.fire(self._stop_event())
         step = turn.guard.after(verdict)
         match step:
@@ -207,7 +207,7 @@ class Session(SessionLifecycle):
             self.append_once(entry)
             if entry.origin == "subagent":
                 turn.guard, turn.prompt_id = self._new_guard(), str(uuid.uuid4())
-                await run_in_thread(self.transcript.settle)
+                await run_in_thread(self.transcript.sync)
                 await self.family.took(entry.key)
             return True
         verdict = await self.fire(events.UserPromptSubmit(**self.common(), prompt=entry.text))
@@ -287,7 +287,7 @@ class Session(SessionLifecycle):
         try:
             self._answer_open_calls(end)
             why = end.notice or end.stop_reason
-            self.written.add({"type": "turn_end", "ended_by": end.ended_by, "notice": why})
+            self.written.write_record({"type": "turn_end", "ended_by": end.ended_by, "notice": why})
         except OSError as error:  # a full disk takes the record of the end, not the end
             self.notice(f"the end of the turn could not be written down: {error}")
 
@@ -298,4 +298,4 @@ class Session(SessionLifecycle):
             self.turn.results.extend(missing)
             self.add_tool_results(last.tool_uses)  # first in memory: a full disk leaves no gap there
             for result in missing:
-                self.transcript.say(ToolResults((result,)))
+                self.transcript.write_message(ToolResults((result,)))

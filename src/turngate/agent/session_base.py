@@ -194,16 +194,16 @@ class SessionBase:
 
     def say(self, message: Message, **meta: Any) -> None:
         """What the model sees is on disk before it sees it."""
-        self.transcript.say(message, **meta)
+        self.transcript.write_message(message, **meta)
         self.messages.append(message)
 
     def add_tool_result(self, result: ToolResult, key: str = "") -> None:
         """A tool's result is written as soon as it is there, whatever becomes of the tools beside it."""
-        self.transcript.say(ToolResults((result,)), **({"key": key} if key else {}))
+        self.transcript.write_message(ToolResults((result,)), **({"key": key} if key else {}))
         self.turn.results.append(result)
         if key:
             self.keys.add(key)
-            self.transcript.settle()  # a child's result is handed over once, and this is the moment
+            self.transcript.sync()  # a child's result is handed over once, and this is the moment
             self.family.handed(key)
 
     def add_tool_results(self, uses: Sequence[ToolUse]) -> None:
@@ -267,7 +267,7 @@ class SessionBase:
         if isinstance(run.report, Exited) and run.report.stdout.strip() and not run.decision.quiet:
             record = {"type": "hook_output", "event": run.rule.event, "hook": label(run.rule.hook)}
             try:
-                self.transcript.add({**record, "stdout": run.report.stdout[:10_000]})
+                self.transcript.write_record({**record, "stdout": run.report.stdout[:10_000]})
             except OSError as error:  # its words are lost, and nothing else
                 self.notice(f"what the hook {record['hook']} printed could not be written down: {error}")
 
@@ -297,4 +297,4 @@ class SessionBase:
 
     def sync(self) -> None:
         if self.written is not None:
-            self.written.settle()
+            self.written.sync()

@@ -15,7 +15,7 @@ from turngate.core.effects import added_context
 from turngate.core.inbox import Inbox
 from turngate.core.verdict import Stop
 from turngate.errors import UsageError
-from turngate.transcript.resume import Past, read_conversation
+from turngate.transcript.resume import StoredConversation, read_conversation
 from turngate.transcript.writer import Transcript
 
 Source = Literal["startup", "resume", "clear", "compact"]
@@ -39,7 +39,7 @@ class SessionLifecycle(SessionBase):
             self.messages, self.keys = list(past.messages), set(past.keys)
             self._kept_continuations = past.continuations if self.role is None else 0
             self.written = Transcript(
-                self.transcript_path, self.id, self.project, child=self.identity, parent=past.last
+                self.transcript_path, self.id, self.project, subagent=self.identity, parent=past.last
             )
             if self.role is None:
                 if self.world.in_hook and self.hooks:
@@ -53,7 +53,7 @@ class SessionLifecycle(SessionBase):
                 self._let_go()
             raise
 
-    async def _read_past(self) -> Past:
+    async def _read_past(self) -> StoredConversation:
         """A conversation can be long, but most begin with nothing."""
         if os.path.exists(self.transcript_path):  # noqa: ASYNC240 - as quick as a thread is started
             return await run_in_thread(read_conversation, self.transcript_path)
@@ -92,7 +92,7 @@ class SessionLifecycle(SessionBase):
         await self.family.end("session-reset")
         await self.family.forget()
         await self.fire(events.SessionEnd(**self.common(), reason="clear"))
-        self.transcript.add({"type": "cleared"})  # first on disk: a full one forgets nothing
+        self.transcript.write_record({"type": "cleared"})  # first on disk: a full one forgets nothing
         self.messages, self.inbox, self._kept_continuations = [], Inbox(), 0
         await self.begin("clear")
 

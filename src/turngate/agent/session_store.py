@@ -11,10 +11,9 @@ from dataclasses import dataclass, field
 
 from turngate.core.messages import UserMessage
 from turngate.errors import SessionBusy, UsageError
-from turngate.state.files import is_same_file, make_private_dir, open_regular_file
-from turngate.state.paths import CHAT
+from turngate.state.files import is_same_file, make_private_dir, open_regular_file, os_errors_as_usage_errors
+from turngate.state.paths import TRANSCRIPT_FILE
 from turngate.transcript.reader import message_of, read_records
-from turngate.transcript.writer import usable
 
 TRIES = 20  # at a lock whose folder is being removed
 
@@ -27,7 +26,7 @@ class SessionLock:
     _fd: int = field(default=-1)
 
     def take(self) -> None:
-        with usable(self.path):
+        with os_errors_as_usage_errors(self.path):
             self._fd = self._locked()
             os.ftruncate(self._fd, 0)
             os.write(self._fd, str(os.getpid()).encode())
@@ -77,7 +76,7 @@ def list_sessions(state: str) -> list[SessionSummary]:
     """Newest first."""
     found = []
     for folder in _folders(state):
-        path = os.path.join(folder, CHAT)
+        path = os.path.join(folder, TRANSCRIPT_FILE)
         with contextlib.suppress(OSError):
             info = os.stat(path)
             first, project = _first_words(path)

@@ -37,7 +37,7 @@ class ScriptedModel:
             with open(open_regular_file(path, os.O_RDONLY), encoding="utf-8") as file:
                 script = json.loads(file.read(LONGEST + 1))
         except OSError as error:
-            raise UsageError(f"the script {path} can not be read: {error.strerror}") from None
+            raise UsageError(f"the script {path} cannot be read: {error.strerror}") from None
         except (ValueError, RecursionError) as error:
             raise UsageError(f"the script {path} is not JSON: {error}") from None
         if not isinstance(script, dict):

@@ -1,1 +1,1 @@
-"""Files below the state folder: paths, safe file operations, the journal."""
+"""Files in the state folder: paths, safe file operations, the journal."""

@@ -4,10 +4,13 @@ import contextlib
 import errno
 import os
 import stat
+from collections.abc import Iterator
+
+from turngate.errors import UsageError
 
 
 def is_same_file(path: str, fd: int) -> bool:
-    """Does the path still lead to the file that we have opened?"""
+    """Return whether the path still leads to the file that is open as `fd`."""
     try:
         return os.path.samestat(os.stat(path), os.fstat(fd))
     except FileNotFoundError:
@@ -15,23 +18,35 @@ def is_same_file(path: str, fd: int) -> bool:
 
 
 def write_all(fd: int, data: bytes) -> None:
-    """A full disk takes a part and says nothing; it says so when it is given the rest."""
+    """Write all bytes. A full disk accepts a part without an error; writing the rest raises it."""
     while data:
         data = data[os.write(fd, data) :]
 
 
 def open_regular_file(path: str, flags: int) -> int:
-    """Opens a plain file, and nothing else: a pipe would hold us up for ever, a device keeps nothing."""
+    """Open a regular file and nothing else: a pipe would block for ever, and a device keeps nothing."""
     fd = os.open(path, flags | os.O_NONBLOCK | os.O_NOCTTY, 0o600)
     if not stat.S_ISREG(os.fstat(fd).st_mode):
         os.close(fd)
-        raise OSError(errno.EINVAL, "it is no plain file", path)
+        raise OSError(errno.EINVAL, "it is not a regular file", path)
     return fd
 
 
 def make_private_dir(folder: str) -> None:
-    """makedirs gives its mode to the last folder alone."""
+    """Make a folder and its parents with mode 0700; os.makedirs applies the mode only to the last one."""
     if not os.path.isdir(folder):
         make_private_dir(os.path.dirname(folder))
         with contextlib.suppress(FileExistsError):
             os.mkdir(folder, 0o700)
+
+
+@contextlib.contextmanager
+def os_errors_as_usage_errors(path: str) -> Iterator[None]:
+    """Turn an OSError into a UsageError: the user has to repair the state folder or choose another one."""
+    try:
+        yield
+    except OSError as error:
+        raise UsageError(
+            f"{error.filename or path} cannot be used: {error.strerror}; "
+            "repair it, or set TURNGATE_STATE to another folder"
+        ) from None

@@ -14,39 +14,29 @@ from typing import Any
 from turngate.state.files import is_same_file, make_private_dir, open_regular_file, write_all
 from turngate.state.paths import session_folder
 
-JOURNAL = "journal.jsonl"
-
-
-OLDER = "journal.1.jsonl"
-
-
-FILE_MOST = 4 * 1024 * 1024  # bytes; a fuller journal becomes the older one, and the older one goes
-
-
-TEXTS_MOST = 50  # whole texts kept per session,
-
-
-TEXTS_BYTES = 64 * 1024 * 1024  # and how large they may be together
-
-
-PATIENCE = 1.0  # seconds for another process that writes to the same journal
+JOURNAL_FILE = "journal.jsonl"
+OLDER_JOURNAL_FILE = "journal.1.jsonl"
+MAX_JOURNAL_BYTES = 4 * 1024 * 1024  # a larger journal becomes the older one, which is replaced
+MAX_TEXTS = 50  # texts kept per session
+MAX_TEXTS_BYTES = 64 * 1024 * 1024  # of all texts of one session
+LOCK_TIMEOUT_S = 1.0
+CLOSE_TIMEOUT_S = 2.0
 
 
 class Journal:
-    """Lines are written by a thread of its own; what can not be written is said in `fault`."""
+    """The Store in the state folder. A thread writes the lines; what cannot be written sets `fault`."""
 
     def __init__(self, state: str) -> None:
         self._state = os.path.abspath(state)
         self._lines: _Lines = queue.SimpleQueue()
         self._writer: threading.Thread | None = None
-        self.fault: str | None = None  # the first thing that went wrong, for people
+        self.fault: str | None = None  # the first error, as a message for the user
 
     def record(self, session: str, entry: Mapping[str, Any]) -> None:
         line = {"time": time.time(), "session_id": session, **entry}
-        if self._writer is not None or self._start():
-            self._lines.put((session, line))
-        else:  # no thread is to be had: it is written here and now
-            self._write(session, line)
+        if self._writer is None:
+            self._start()
+        self._lines.put((session, line))
 
     def keep(self, session: str, text: str) -> str | None:
         folder = os.path.join(session_folder(self._state, session), "texts")
@@ -54,7 +44,7 @@ class Journal:
         path = os.path.join(folder, hashlib.sha256(data).hexdigest()[:16] + ".txt")
         try:
             make_private_dir(folder)
-            _forget_oldest(folder, len(data))
+            _delete_oldest(folder, len(data))
             with open(open_regular_file(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), "wb") as file:
                 file.write(data)
         except OSError as error:
@@ -63,35 +53,31 @@ class Journal:
         return path
 
     def close(self) -> None:
-        """Waits until every line is written; the journal may be used again afterwards."""
+        """Wait until every line is written. The journal may be used again afterwards."""
         writer, self._writer = self._writer, None
         if writer:
             atexit.unregister(self.close)
             self._lines.put(None)
-            writer.join(timeout=2.0)
+            writer.join(timeout=CLOSE_TIMEOUT_S)
 
-    def _start(self) -> bool:
-        """Each writer has a queue of its own: one that is slow to end takes nothing from the next."""
+    def _start(self) -> None:
+        """Start a writer with a queue of its own, so that one that is slow to end takes nothing from the next."""
         self._lines = queue.SimpleQueue()
         writer = threading.Thread(
-            target=self._write_all, args=(self._lines,), daemon=True, name="turngate-journal"
+            target=self._write_lines, args=(self._lines,), daemon=True, name="turngate-journal"
         )
-        try:
-            writer.start()
-        except RuntimeError:
-            return False
+        writer.start()
         self._writer = writer
         atexit.register(self.close)
-        return True
 
-    def _write_all(self, lines: "_Lines") -> None:
+    def _write_lines(self, lines: "_Lines") -> None:
         while (item := lines.get()) is not None:
             self._write(*item)
 
     def _write(self, session: str, entry: Mapping[str, Any]) -> None:
         try:
             _append(session_folder(self._state, session), _line(entry))
-        except (OSError, TypeError, ValueError, RecursionError) as error:  # one line is lost, not the rest
+        except (OSError, TypeError, ValueError, RecursionError) as error:  # only this line is lost
             self._failed(error)
 
     def _failed(self, error: Exception) -> None:
@@ -108,19 +94,19 @@ _Lines = queue.SimpleQueue[tuple[str, Mapping[str, Any]] | None]
 
 def _append(folder: str, line: bytes) -> None:
     make_private_dir(folder)
-    path = os.path.join(folder, JOURNAL)
+    path = os.path.join(folder, JOURNAL_FILE)
     while True:
         fd = open_regular_file(path, os.O_RDWR | os.O_CREAT | os.O_APPEND)
         try:
-            alone = _lock(fd)
+            locked = _lock(fd)
             if not is_same_file(path, fd):
-                continue  # another process has put it aside meanwhile
+                continue  # another process has rotated it meanwhile
             size = os.fstat(fd).st_size
-            if alone and size and size + len(line) > FILE_MOST:
-                os.replace(path, os.path.join(folder, OLDER))
+            if locked and size and size + len(line) > MAX_JOURNAL_BYTES:
+                os.replace(path, os.path.join(folder, OLDER_JOURNAL_FILE))
                 continue
             if size and os.pread(fd, 1, size - 1) != b"\n":
-                line = b"\n" + line  # half a line of a process that was killed, or of a full disk
+                line = b"\n" + line  # half a line, left by a killed process or a full disk
             write_all(fd, line)
             return
         finally:
@@ -128,8 +114,8 @@ def _append(folder: str, line: bytes) -> None:
 
 
 def _lock(fd: int) -> bool:
-    """Whoever is stopped while it writes holds up nobody: then we write without being alone."""
-    end = time.monotonic() + PATIENCE
+    """Wait up to LOCK_TIMEOUT_S for the lock, then append without it: a suspended writer must not block us."""
+    end = time.monotonic() + LOCK_TIMEOUT_S
     while time.monotonic() < end:
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -148,10 +134,10 @@ def _line(entry: Mapping[str, Any]) -> bytes:
     )
 
 
-def _forget_oldest(folder: str, coming: int) -> None:
-    """Makes room for one more text, by number and by size."""
+def _delete_oldest(folder: str, needed_bytes: int) -> None:
+    """Make room for one more text, by number and by size."""
     paths = sorted((os.path.join(folder, name) for name in os.listdir(folder)), key=os.path.getmtime)
     sizes = [os.path.getsize(path) for path in paths]
-    while paths and (len(paths) >= TEXTS_MOST or sum(sizes) + coming > TEXTS_BYTES):
+    while paths and (len(paths) >= MAX_TEXTS or sum(sizes) + needed_bytes > MAX_TEXTS_BYTES):
         os.unlink(paths.pop(0))
         sizes.pop(0)

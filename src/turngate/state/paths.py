@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 
 def state_folder(environ: Mapping[str, str] = os.environ) -> str:
-    """`$TURNGATE_STATE`, else the XDG state folder."""
+    """Return `$TURNGATE_STATE`, or else `turngate` in the XDG state folder."""
     if environ.get("TURNGATE_STATE"):
         return os.path.abspath(environ["TURNGATE_STATE"])
     base = environ.get("XDG_STATE_HOME", "")
@@ -20,17 +20,17 @@ _SAFE_NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}")
 
 
 def session_folder(state: str, session: str) -> str:
-    """A session's folder; an id that is no plain name gets one made from its hash."""
-    session = str(session)  # an embedder's may be a number
+    """Return the folder of a session. An id that is not a plain file name is replaced by its hash."""
+    session = str(session)  # an embedder may pass a number
     if not _SAFE_NAME.fullmatch(session):
         session = "id-" + hashlib.sha256(session.encode("utf-8", "replace")).hexdigest()[:24]
     return os.path.join(state, "sessions", session)
 
 
-CHAT = "chat.jsonl"
+TRANSCRIPT_FILE = "chat.jsonl"
 
 
 def main_transcript_path(state: str, session: str, dialect: str = "turngate") -> str:
-    """Where a conversation is written; document 000 names a place of its own."""
+    """Return the path of the main agent's transcript; the mux dialect fixes `~/.mux/sessions`."""
     home = os.path.join(os.path.expanduser("~"), ".mux")
-    return os.path.join(session_folder(home if dialect == "mux" else state, session), CHAT)
+    return os.path.join(session_folder(home if dialect == "mux" else state, session), TRANSCRIPT_FILE)

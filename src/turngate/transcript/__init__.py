@@ -1,1 +1,1 @@
-"""The conversation on disk: write, read, resume, summarise."""
+"""The conversation on disk: write, read, resume, summarize."""

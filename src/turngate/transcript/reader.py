@@ -19,22 +19,20 @@ from turngate.core.messages import (
 )
 from turngate.state.files import open_regular_file
 
-# Reading
-
 
 def read_records(path: str) -> Iterator[dict[str, Any]]:
-    """Every record that can be read; half a line, or a line that is no JSON, is passed over."""
+    """Yield every record; skip half lines and lines that are not JSON objects."""
     try:
         with open(open_regular_file(path, os.O_RDONLY), encoding="utf-8", errors="replace") as file:
             for line in file:
-                record = _parsed(line)
+                record = _parse(line)
                 if record is not None:
                     yield record
     except FileNotFoundError:
         return
 
 
-def _parsed(line: str) -> dict[str, Any] | None:
+def _parse(line: str) -> dict[str, Any] | None:
     try:
         record = json.loads(line)
     except (ValueError, RecursionError):
@@ -43,7 +41,7 @@ def _parsed(line: str) -> dict[str, Any] | None:
 
 
 def message_of(record: Mapping[str, Any]) -> Message | None:
-    """The message that a record holds; None when it holds none that we could have written."""
+    """Return the message of a record, or None if it has none that Transcript could have written."""
     message = record.get("message")
     if record.get("type") not in ("user", "assistant") or not isinstance(message, dict):
         return None
@@ -57,10 +55,10 @@ def message_of(record: Mapping[str, Any]) -> Message | None:
 
 
 def _read_origin(record: Mapping[str, Any]) -> Origin:
-    """An origin that we do not know is no user's when it is marked as nobody's words."""
-    known: tuple[Origin, ...] = get_args(Origin)
-    other: Origin = "context" if record.get("isMeta") is True else "user"
-    return next((origin for origin in known if origin == record.get("origin")), other)
+    """Treat an unknown origin as injected context if the record is marked isMeta, otherwise as user input."""
+    origins: tuple[Origin, ...] = get_args(Origin)
+    fallback: Origin = "context" if record.get("isMeta") is True else "user"
+    return next((origin for origin in origins if origin == record.get("origin")), fallback)
 
 
 def _read_results(blocks: list[Any]) -> Iterator[ToolResult]:
@@ -76,55 +74,57 @@ def _read_results(blocks: list[Any]) -> Iterator[ToolResult]:
 
 def _read_reply(message: Mapping[str, Any], content: list[Any]) -> Reply:
     blocks = tuple(_read_blocks(content))
-    said = message.get("usage")
-    known = Usage.__dataclass_fields__
-    usage = {k: v for k, v in said.items() if k in known and type(v) is int} if isinstance(said, dict) else {}
+    counts = message.get("usage")
+    fields = Usage.__dataclass_fields__
+    usage = (
+        {k: v for k, v in counts.items() if k in fields and type(v) is int}
+        if isinstance(counts, dict)
+        else {}
+    )
     reasons: tuple[StopReason, ...] = get_args(StopReason)
     stop = next((reason for reason in reasons if reason == message.get("stop_reason")), reasons[0])
-    return Reply(blocks, stop, Usage(**usage), _word(message.get("model")), _word(message.get("id")))
+    return Reply(
+        blocks, stop, Usage(**usage), _text_or_empty(message.get("model")), _text_or_empty(message.get("id"))
+    )
 
 
 def _read_blocks(content: list[Any]) -> Iterator[Text | ToolUse]:
-    """A call whose id was there already is left out: it could not be told from the first one."""
-    calls: set[str] = set()
+    """Yield the blocks of a reply, without calls whose id occurred before: results could not be assigned to them."""
+    ids: set[str] = set()
     for raw in content:
         match raw:
             case {"type": "text", "text": str(text)}:
                 yield Text(text)
-            case {"type": "tool_use", "id": str(identity), "name": str(name)} if identity not in calls:
-                calls.add(identity)
-                given = raw.get("input")
-                yield ToolUse(identity, name, given if isinstance(given, dict) else {})
+            case {"type": "tool_use", "id": str(identity), "name": str(name)} if identity not in ids:
+                ids.add(identity)
+                args = raw.get("input")
+                yield ToolUse(identity, name, args if isinstance(args, dict) else {})
             case _:
                 pass
 
 
-def _word(value: object) -> str:
+def _text_or_empty(value: object) -> str:
     return value if isinstance(value, str) else ""
 
 
-LINES = 50
+LAST_LINES = 50
+MAX_TAIL_BYTES = 16 * 1024 * 1024  # the last lines are searched only within so many bytes
+_READ_BYTES = 64 * 1024
 
 
-_CHUNK = 64 * 1024
+def read_last_assistant_message(path: str, lines: int = LAST_LINES) -> str | None:
+    """Return the text of the last assistant message in the last lines, or None. Raises nothing.
 
-
-_MOST = 16 * 1024 * 1024  # bytes that 50 lines may have; what lies before is not looked for
-
-
-def read_last_assistant_message(path: str, lines: int = LINES) -> str | None:
-    """The text of the last answer among the last lines; None when there is none, never an error.
-
-    Reads from the end, so its cost does not depend on the file's size.
+    It reads from the end, so its cost does not depend on the size of the file.
     """
     texts = read_last_texts(path, lines)
     return "\n".join(texts) if texts else None
 
 
-def read_last_texts(path: str, lines: int = LINES) -> tuple[str, ...]:
-    """The same answer by its text blocks."""
+def read_last_texts(path: str, lines: int = LAST_LINES) -> tuple[str, ...]:
+    """Return the text blocks of the last assistant message in the last lines."""
     for line in _last_lines(path, lines):
-        record = _parsed(line.decode("utf-8", "replace"))
+        record = _parse(line.decode("utf-8", "replace"))
         message = record.get("message") if record else None
         if isinstance(message, dict) and message.get("role") == "assistant":
             texts = _texts_of(message.get("content"))
@@ -142,12 +142,12 @@ def _texts_of(content: Any) -> tuple[str, ...]:
 
 
 def _last_lines(path: str, count: int) -> list[bytes]:
-    """The last lines of a file, newest first."""
+    """Return the last lines of a file, newest first."""
     try:
         with open(open_regular_file(path, os.O_RDONLY), "rb") as file:
             end = file.seek(0, os.SEEK_END)
-            data, start, size = b"", end, _CHUNK
-            while start > 0 and data.count(b"\n") <= count and end - start < _MOST:
+            data, start, size = b"", end, _READ_BYTES
+            while start > 0 and data.count(b"\n") <= count and end - start < MAX_TAIL_BYTES:
                 start = max(0, end - size)
                 file.seek(start)
                 data = file.read(end - start)

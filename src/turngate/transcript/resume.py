@@ -1,28 +1,28 @@
-"""The conversation as a transcript left it, so that a session can resume."""
+"""Read a conversation back from its transcript, so that a session can resume."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 from turngate.core.messages import Message, Reply, ToolResult, ToolResults, ToolUse, UserMessage
+from turngate.state.files import os_errors_as_usage_errors
 from turngate.transcript.reader import message_of, read_records
-from turngate.transcript.writer import usable
 
-COUNT_MOST = 1_000_000  # continuations; whoever wrote more did not count
+MAX_CONTINUATIONS = 1_000_000  # larger counts in a transcript are treated as corrupt
 
 
 @dataclass(frozen=True)
-class Past:
-    """What a transcript says about where the conversation stands."""
+class StoredConversation:
+    """The state of a conversation as its transcript records it."""
 
     messages: tuple[Message, ...] = ()
-    continuations: int = 0  # of the turn that was not finished; 0 when it was
-    last: str | None = field(default=None, compare=False)  # the last message's id
-    keys: frozenset[str] = frozenset()  # of messages that may reach it once only
+    continuations: int = 0  # of the last turn if it did not end, otherwise 0
+    last: str | None = field(default=None, compare=False)  # id of the last message
+    keys: frozenset[str] = frozenset()  # of messages that must be delivered only once
 
 
-def read_conversation(path: str) -> Past:
-    """The conversation up to its last whole message; tools that never answered get an answer."""
+def read_conversation(path: str) -> StoredConversation:
+    """Read the conversation up to its last complete message. Tool calls without a result get an error result."""
     messages: list[Message] = []
     continuations = 0
     last: str | None = None
@@ -44,37 +44,37 @@ def read_conversation(path: str) -> Past:
                 messages = []
             continuations = _count(record.get("continuation"))
         messages.append(message)
-    return Past(tuple(_answered(messages)), continuations, last, frozenset(keys))
+    return StoredConversation(tuple(_with_results(messages)), continuations, last, frozenset(keys))
 
 
 def _records(path: str) -> Iterator[dict[str, Any]]:
-    with usable(path):
+    with os_errors_as_usage_errors(path):
         yield from read_records(path)
 
 
-def _count(said: object) -> int:
-    return said if type(said) is int and 0 <= said <= COUNT_MOST else 0
+def _count(value: object) -> int:
+    return value if type(value) is int and 0 <= value <= MAX_CONTINUATIONS else 0
 
 
-def _answered(messages: list[Message]) -> Iterator[Message]:
-    """Every tool call has one result, right after it: providers refuse any other conversation.
+def _with_results(messages: list[Message]) -> Iterator[Message]:
+    """Put one result right after every tool call, because providers reject any other conversation.
 
-    What was written between two replies belongs to the first of them: the results of its calls, in as many
-    records as there are, and then what was said.
+    Everything between two replies belongs to the first of them: the results of its calls, in any number of
+    records, then the user messages.
     """
     for reply, rest in _by_reply(messages):
         if reply is not None:
             yield reply
         if reply is not None and reply.tool_uses:
-            found = [
+            results = [
                 result for message in rest if isinstance(message, ToolResults) for result in message.results
             ]
-            yield ToolResults(tuple(_result(use, found) for use in reply.tool_uses))
+            yield ToolResults(tuple(_result(use, results) for use in reply.tool_uses))
         yield from (message for message in rest if isinstance(message, UserMessage))
 
 
 def _by_reply(messages: list[Message]) -> Iterator[tuple[Reply | None, list[Message]]]:
-    """Each reply with what follows it up to the next one; what comes before the first has none."""
+    """Yield each reply with the messages up to the next one; messages before the first reply come with None."""
     reply: Reply | None = None
     rest: list[Message] = []
     for message in messages:
@@ -86,6 +86,6 @@ def _by_reply(messages: list[Message]) -> Iterator[tuple[Reply | None, list[Mess
     yield reply, rest
 
 
-def _result(use: ToolUse, found: list[ToolResult]) -> ToolResult:
+def _result(use: ToolUse, results: list[ToolResult]) -> ToolResult:
     lost = ToolResult(use.id, "the session ended before this tool did", is_error=True)
-    return next((result for result in found if result.tool_use_id == use.id), lost)
+    return next((result for result in results if result.tool_use_id == use.id), lost)

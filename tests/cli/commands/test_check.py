@@ -156,7 +156,7 @@ def test_a_prompt_hook_whose_model_is_not_there_is_noted(
             (
                 ".turngate/settings.json\n"
                 "  note: Stop[0].hooks[0]: without a session's model nobody answers it: "
-                "the script gone.json can not be read: No such file or directory\n"
+                "the script gone.json cannot be read: No such file or directory\n"
                 "2 hooks, no problems\n"
             ),
         )

@@ -298,11 +298,11 @@ USAGE = [
     (["run", "-p", "go", "--limit", "-1"], "argument --limit"),
     (["run", "-p", "go", "--permission-mode", "yolo"], "invalid choice: 'yolo'"),
     (["run", "-p", "go", "--project", "/no/such/folder"], "there is no folder /no/such/folder"),
-    (["run", "-p", "go", "--model", "scripted:/no/such/file"], "the script /no/such/file can not be read"),
+    (["run", "-p", "go", "--model", "scripted:/no/such/file"], "the script /no/such/file cannot be read"),
     (["run", "-p", "go", "--model", "nobody:x"], "no provider is called 'nobody'"),
     (
         ["run", "-p", "go", "--resume", "--model", "scripted:/dev/null"],
-        "the script /dev/null can not be read: it is no plain file",
+        "the script /dev/null cannot be read: it is not a regular file",
     ),
     (["sessions", "show"], "which session?"),
     (["sessions", "show", "absent"], "there is no session absent"),

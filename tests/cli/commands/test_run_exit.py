@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -158,7 +157,7 @@ def test_a_journal_that_is_no_plain_file_is_a_fault_and_stops_nothing(
 WRITE_MUCH = """
 import sys
 from turngate.state import journal
-journal.FILE_MOST = 40_000
+journal.MAX_JOURNAL_BYTES = 40_000
 kept = journal.Journal(sys.argv[1])
 for number in range(300):
     kept.record("s", {"number": int(sys.argv[2]) + number})
@@ -180,7 +179,7 @@ def test_processes_that_fill_one_journal_together_put_it_aside_once(state: Path)
 def test_a_process_that_is_stopped_while_it_writes_holds_up_nobody(
     state: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(journal_module, "PATIENCE", 0.1)
+    monkeypatch.setattr(journal_module, "LOCK_TIMEOUT_S", 0.1)
     folder = state / "sessions" / "s"
     folder.mkdir(parents=True)
     with (folder / "journal.jsonl").open("wb") as held:
@@ -225,20 +224,6 @@ def test_an_id_that_is_no_text_does_not_end_the_writer(state: Path, session: Any
     journal.close()
     found = numbers(*sorted((state / "sessions").glob("*/journal.jsonl")))
     assert (sorted(found), "keys must be str" in str(journal.fault)) == ([1, 2], True)
-
-
-def test_without_a_thread_the_journal_is_written_and_closed_all_the_same(
-    state: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def refuse(_: threading.Thread) -> None:
-        raise RuntimeError("can't start new thread")
-
-    monkeypatch.setattr(threading.Thread, "start", refuse)
-    journal = Journal(str(state))
-    for number in (1, 2):
-        journal.record("s", {"number": number})
-        journal.close()
-    assert (numbers(state / "sessions" / "s" / "journal.jsonl"), journal.fault) == ([1, 2], None)
 
 
 # The log follows it

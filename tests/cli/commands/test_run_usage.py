@@ -106,7 +106,7 @@ def test_a_state_folder_that_can_not_be_made_is_refused(
     spoil(state)
     said = refused(capfd, project, *words)
     assert said.startswith(str(state))
-    assert said.endswith("; put that right, or set TURNGATE_STATE to another folder")
+    assert said.endswith("; repair it, or set TURNGATE_STATE to another folder")
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
@@ -121,7 +121,7 @@ def test_a_state_that_can_not_be_written_is_refused(
     else:
         path.mkdir(parents=True)
     path.chmod(0o500)
-    assert "Permission denied; put that right" in refused(capfd, project, "--session", "s")
+    assert "Permission denied; repair it" in refused(capfd, project, "--session", "s")
 
 
 @pytest.mark.parametrize("make", [Path.mkdir, os.mkfifo, lambda path: path.symlink_to("/dev/full")])
@@ -132,7 +132,7 @@ def test_a_session_whose_files_are_no_files_is_refused(
     folder = state / "sessions" / "s"
     folder.mkdir(parents=True)
     make(folder / name)
-    assert refused(capfd, project, "--session", "s").startswith(f"{folder}/{name} can not be used: ")
+    assert refused(capfd, project, "--session", "s").startswith(f"{folder}/{name} cannot be used: ")
 
 
 @pytest.mark.parametrize("words", [["run", "-p", "go"], ["fire", "Stop"], ["check"]])

@@ -692,7 +692,7 @@ def test_a_model_that_is_not_there_is_64_before_anything_is_taken_over(project: 
     assert turngate("runs", "recover", "--project", str(project)) == (
         64,
         "",
-        f"turngate: the script {script} can not be read: No such file or directory; --model gives another one\n",
+        f"turngate: the script {script} cannot be read: No such file or directory; --model gives another one\n",
     )
     assert [(each["id"], each["left"]) for each in listed()] == [(child["id"], True)]
 

@@ -11,10 +11,9 @@ from typing import Any, BinaryIO
 from turngate.cli.streams import stdout_error
 from turngate.core.text import one_line
 from turngate.errors import UsageError
-from turngate.state.files import is_same_file, open_regular_file
-from turngate.state.journal import JOURNAL, OLDER
+from turngate.state.files import is_same_file, open_regular_file, os_errors_as_usage_errors
+from turngate.state.journal import JOURNAL_FILE, OLDER_JOURNAL_FILE
 from turngate.state.paths import session_folder, state_folder
-from turngate.transcript.writer import usable
 
 
 def run(options: argparse.Namespace) -> int:
@@ -38,7 +37,9 @@ class Tail:
     """A journal as it grows: every whole line once, also when it is put aside and a new one begun."""
 
     def __init__(self, folder: str) -> None:
-        self._older, self._newest = (os.path.join(folder, name) for name in (OLDER, JOURNAL))
+        self._older, self._newest = (
+            os.path.join(folder, name) for name in (OLDER_JOURNAL_FILE, JOURNAL_FILE)
+        )
         self._file: BinaryIO | None = None
         self._half = b""
 
@@ -89,12 +90,12 @@ def _folder(session: str | None) -> str:
             raise UsageError(f"nothing is known of session {session}; `turngate log` shows the newest")
         return folder
     sessions = os.path.join(state_folder(), "sessions")
-    with usable(sessions):
+    with os_errors_as_usage_errors(sessions):
         known = os.listdir(sessions) if os.path.isdir(sessions) else []
     written = []
     for name in known:
         with contextlib.suppress(OSError):  # it has no journal, or was removed meanwhile
-            written.append((os.path.getmtime(os.path.join(sessions, name, JOURNAL)), name))
+            written.append((os.path.getmtime(os.path.join(sessions, name, JOURNAL_FILE)), name))
     if not written:
         raise UsageError("no hook has run yet; `turngate fire Stop` asks the project's hooks once")
     return os.path.join(sessions, max(written)[1])

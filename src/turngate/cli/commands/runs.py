@@ -14,10 +14,10 @@ from turngate.cli.commands.runs_summary import Chain, chains, shortest
 from turngate.cli.project import read_prompt_from_stdin
 from turngate.core.subagent_run import LIVING, SubagentRun
 from turngate.errors import RegistryError, UsageError
+from turngate.state.files import os_errors_as_usage_errors
 from turngate.state.paths import state_folder
 from turngate.subagents.registry import FILE, Registry, owner_is_gone
 from turngate.subagents.steering import check_steer, request_steer
-from turngate.transcript.writer import usable
 
 NOBODY = "there are no runs of subagents; a session starts one with its tool Task"
 BY_HAND = "killed by hand"
@@ -45,14 +45,14 @@ def register() -> Iterator[Registry | None]:
         yield None
         return
     try:
-        with usable(state_folder()):
+        with os_errors_as_usage_errors(state_folder()):
             registry = Registry(state_folder())
         with contextlib.closing(registry):
             if registry.fault:
                 print(f"! {registry.fault}", file=sys.stderr)
             yield registry
     except RegistryError as error:
-        raise UsageError(f"{error}; put that right, or set TURNGATE_STATE to another folder") from None
+        raise UsageError(f"{error}; repair it, or set TURNGATE_STATE to another folder") from None
 
 
 @contextlib.contextmanager
