@@ -56,7 +56,7 @@ def transition_among_many() -> Row:
 def write_whole_run(registry: Registry) -> None:
     identity = new_id()
     run = SubagentRun(id=identity, chain=identity, agent_id=identity, owner="bench", parent=identity)
-    registry.register(run, may_run=True, most=10**6)
+    registry.register(run, may_run=True, max_running=10**6)
     registry.end(identity, "bench", "ok", reason="complete", answer="done")
     registry.finish(identity, result="done", reason="complete", announcement="it is done", max_steers=3)
     registry.announce(identity)
@@ -74,7 +74,7 @@ def open_registry(state: str, count: int) -> Iterator[Registry]:
                     id=new_id(), chain=f"c{number}", agent_id=f"a{number}", owner="another", parent="s"
                 ),
                 may_run=False,
-                most=0,
+                max_running=0,
             )
     try:
         yield registry

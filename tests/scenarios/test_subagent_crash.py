@@ -267,7 +267,7 @@ def test_a_child_that_is_given_up_is_told_to_the_user_and_to_plugins_once(projec
         launch={"project": str(project)},
         created=5.0,
     )
-    registry.register(lost, may_run=True, most=8)
+    registry.register(lost, may_run=True, max_running=8)
     registry.close()
     (state / "owners").mkdir()
     (state / "owners" / "dead").touch()  # who dies leaves its lock file behind
@@ -377,7 +377,7 @@ def test_what_is_announced_was_frozen_before_and_is_the_last_answer(project: Pat
     assert [(run.state, run.result, run.steer_count) for run in told] == [("final", "second", 1)]
 
 
-# The register can not be used
+# The registry cannot be used
 
 
 @pytest.mark.req("X-23")
@@ -399,7 +399,7 @@ def test_a_session_works_on_without_a_register_and_says_so(project: Path, state:
     scene = parent(project, main=["home"])
     result = scene.play()
     assert (result.outcome, result.result) == ("completed", "home")
-    assert [notice.startswith("the register of runs in") for notice in scene.notices] == [True]
+    assert [notice.startswith("the registry ") for notice in scene.notices] == [True]
 
 
 # Somebody else is quicker

@@ -182,7 +182,7 @@ def test_whoever_watches_stops_when_there_is_nothing_left_to_watch(project: Path
             assert watching is not None
             before = watching.done()
             register = Registry(str(state))
-            register.delete_finished(kept=-1)
+            register.delete_finished(retention=-1)
             register.close()
             async with asyncio.timeout(20):
                 await watching

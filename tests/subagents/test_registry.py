@@ -24,7 +24,7 @@ from turngate.core.messages import Usage
 from turngate.core.subagent_run import RunState, SubagentRun
 from turngate.errors import RegistryError
 from turngate.state.files import make_private_dir
-from turngate.subagents.registry import FROZEN_MOST, Owner, Registry, frozen
+from turngate.subagents.registry import MAX_RESULT_CHARS, Owner, Registry, truncate_result
 
 NONE = 10**6  # more room than anybody takes
 
@@ -34,27 +34,27 @@ WAYS: dict[RunState, tuple[str, ...]] = {
     "waiting": (),
     "running": ("start",),
     "ended": ("start", "end"),
-    "steering": ("start", "end", "mark"),
-    "replaced": ("start", "end", "mark", "replace"),
+    "steering": ("start", "end", "request_redirect"),
+    "replaced": ("start", "end", "request_redirect", "replace"),
     "final": ("start", "end", "finish"),
     "announced": ("start", "end", "finish", "announce"),
-    "done": ("start", "end", "finish", "announce", "told"),
+    "done": ("start", "end", "finish", "announce", "mark_done"),
     "killed": ("kill",),
     "given_up": ("start", "end", "finish", "give_up"),
 }
 OUT_OF: dict[str, dict[RunState, RunState]] = {
     "start": {"waiting": "running"},
     "end": {"running": "ended"},
-    "mark": {"ended": "steering"},
+    "request_redirect": {"ended": "steering"},
     "steer": {"waiting": "steering", "running": "steering", "ended": "steering"},
-    "unmark": {"steering": "ended"},
+    "cancel_redirect": {"steering": "ended"},
     "replace": {"steering": "replaced"},
     "finish": {"ended": "final"},
-    "bury": {"waiting": "final", "running": "final", "ended": "final", "steering": "final"},
+    "finish_lost": {"waiting": "final", "running": "final", "ended": "final", "steering": "final"},
     "announce": {"final": "announced"},
-    "tried": {"final": "final"},
+    "count_attempt": {"final": "final"},
     "give_up": {"final": "given_up"},
-    "told": {"announced": "done", "killed": "done"},
+    "mark_done": {"announced": "done", "killed": "done"},
     "kill": {"waiting": "killed", "running": "killed", "ended": "killed", "steering": "killed"},
     "kill_all": {"waiting": "killed", "running": "killed", "ended": "killed", "steering": "killed"},
 }
@@ -92,7 +92,7 @@ def a_run(identity: str = "r", **fields: Any) -> SubagentRun:
 
 
 def registered(registry: Registry, identity: str = "r", **fields: Any) -> SubagentRun:
-    return registry.register(a_run(identity, **fields), may_run=False, most=NONE)
+    return registry.register(a_run(identity, **fields), may_run=False, max_running=NONE)
 
 
 def change(registry: Registry, name: str, run: str = "r", owner: str = "me") -> object:
@@ -100,23 +100,25 @@ def change(registry: Registry, name: str, run: str = "r", owner: str = "me") -> 
     now = registry.get(run)
     assert now is not None
     does: dict[str, Callable[[], object]] = {
-        "start": lambda: registry.start(now, owner, most=NONE),
+        "start": lambda: registry.start(now, owner, max_running=NONE),
         "end": lambda: registry.end(run, owner, "ok", reason="complete", answer="the answer"),
-        "mark": lambda: registry.request_redirect(run, "more", why="not done", counts=True, max_steers=3),
+        "request_redirect": lambda: registry.request_redirect(
+            run, "more", why="not done", counts=True, max_steers=3
+        ),
         "steer": lambda: registry.request_redirect(
             run, "more", why="by hand", counts=False, max_steers=3, states=("waiting", "running", "ended")
         ),
-        "unmark": lambda: registry.cancel_redirect(run, counted=now.next_by_hook),
+        "cancel_redirect": lambda: registry.cancel_redirect(run, counted=now.next_by_hook),
         "replace": lambda: registry.replace(now),
         "finish": lambda: registry.finish(run, result="r", reason="complete", announcement="a", max_steers=3),
-        "bury": lambda: registry.finish_lost(run, owner, error="lost", announcement="it is lost"),
+        "finish_lost": lambda: registry.finish_lost(run, owner, error="lost", announcement="it is lost"),
         "announce": lambda: registry.announce(run),
-        "tried": lambda: registry.count_attempt(run),
+        "count_attempt": lambda: registry.count_attempt(run),
         "give_up": lambda: registry.give_up(run, "nobody listens"),
-        "told": lambda: registry.mark_done(run),
+        "mark_done": lambda: registry.mark_done(run),
         "kill": lambda: registry.kill(run, "killed"),
         "kill_all": lambda: registry.kill_all("s", "", "session-reset"),
-        "take": lambda: registry.mark_delivered(run),
+        "mark_delivered": lambda: registry.mark_delivered(run),
     }
     return does[name]()
 
@@ -152,7 +154,7 @@ def test_a_transition_leads_out_of_its_own_states_alone(registry: Registry, name
 
 
 @pytest.mark.req("X-21")
-@pytest.mark.parametrize("name", [name for name in OUT_OF if name != "tried"])
+@pytest.mark.parametrize("name", [name for name in OUT_OF if name != "count_attempt"])
 def test_a_transition_that_comes_twice_changes_nothing_the_second_time(registry: Registry, name: str) -> None:
     brought(registry, next(iter(OUT_OF[name])))
     assert change(registry, name)
@@ -202,7 +204,7 @@ def test_an_end_keeps_everything_that_is_known_about_the_run(registry: Registry)
     )
 
 
-@pytest.mark.parametrize("name", ["start", "end", "bury"])
+@pytest.mark.parametrize("name", ["start", "end", "finish_lost"])
 def test_only_the_owner_works_on_a_run(registry: Registry, name: str) -> None:
     before = brought(registry, next(iter(OUT_OF[name])))
     assert (change(registry, name, owner="another"), kept(registry)) == (None, before)
@@ -210,21 +212,21 @@ def test_only_the_owner_works_on_a_run(registry: Registry, name: str) -> None:
 
 def test_a_run_waits_while_the_machine_is_full(registry: Registry) -> None:
     first, second = (
-        registry.register(a_run(name, owner="me"), may_run=True, most=1) for name in ("one", "two")
+        registry.register(a_run(name, owner="me"), may_run=True, max_running=1) for name in ("one", "two")
     )
     assert (first.state, first.started, second.state, second.started) == ("running", 5.0, "waiting", None)
-    assert registry.start(second, "me", most=1) is None
+    assert registry.start(second, "me", max_running=1) is None
     registry.end("one", "me", "ok", reason="complete")
-    assert registry.start(second, "me", most=1) is None  # it may be sent on, so it keeps its room
+    assert registry.start(second, "me", max_running=1) is None  # it may be sent on, so it keeps its room
     registry.kill("one", "killed")
-    started = registry.start(second, "me", most=1)
+    started = registry.start(second, "me", max_running=1)
     assert started is not None
-    assert (started.state, registry.start(second, "me", most=1)) == ("running", None)
+    assert (started.state, registry.start(second, "me", max_running=1)) == ("running", None)
 
 
 def test_a_child_of_a_child_does_not_wait_for_the_room_of_its_own_parent(registry: Registry) -> None:
-    above = registry.register(a_run("above", depth=1), may_run=True, most=1)
-    below = registry.register(a_run("below", depth=2), may_run=True, most=1)
+    above = registry.register(a_run("above", depth=1), may_run=True, max_running=1)
+    below = registry.register(a_run("below", depth=2), may_run=True, max_running=1)
     assert (above.state, below.state) == ("running", "running")
 
 
@@ -289,8 +291,8 @@ def test_a_steer_by_hand_is_not_counted(registry: Registry) -> None:
 @pytest.mark.req("S4-36")
 def test_a_redirect_that_could_not_be_sent_leaves_no_mark_and_no_count(registry: Registry) -> None:
     ended = brought(registry, "ended")
-    change(registry, "mark")
-    change(registry, "unmark")
+    change(registry, "request_redirect")
+    change(registry, "cancel_redirect")
     assert kept(registry) == replace(ended, steer_why="not done", next_by_hook=kept(registry).next_by_hook)
 
 
@@ -395,7 +397,7 @@ def test_an_announcement_waits_in_the_inbox_until_it_is_taken_once(registry: Reg
         [],
         [],
     ]
-    change(registry, "told")
+    change(registry, "mark_done")
     assert [run.id for run in registry.inbox("s")] == ["r"]
     taken, again = registry.mark_delivered("r"), registry.mark_delivered("r")
     assert (taken is not None, again, registry.inbox("s")) == (True, None, [])
@@ -443,16 +445,16 @@ def test_tries_are_counted_on_disk_until_they_are_given_up(state: Path, registry
 
 @pytest.mark.req("X-26")
 def test_a_long_result_is_frozen_with_a_word_about_what_is_missing(registry: Registry) -> None:
-    long = "é" * (FROZEN_MOST + 5)
-    cut = "é" * FROZEN_MOST + "\n[… 5 more characters; the child's transcript has all of it]"
+    long = "é" * (MAX_RESULT_CHARS + 5)
+    cut = "é" * MAX_RESULT_CHARS + "\n[… 5 more characters; the subagent's transcript has the whole text]"
     brought(registry, "running")
     registry.end("r", "me", "ok", reason="complete", answer=long)
     registry.finish("r", result=long, reason="complete", announcement=long, max_steers=3)
     final = kept(registry)
-    assert [final.result == cut, final.announcement == cut, frozen("x" * FROZEN_MOST)] == [
+    assert [final.result == cut, final.announcement == cut, truncate_result("x" * MAX_RESULT_CHARS)] == [
         True,
         True,
-        "x" * FROZEN_MOST,
+        "x" * MAX_RESULT_CHARS,
     ]
 
 
@@ -494,7 +496,7 @@ def test_only_what_is_finished_taken_and_old_is_forgotten(registry: Registry) ->
     assert registry.delete_finished() == 0
     everything = {run.id for run in registry.all()}
     gone = {"taken", "killed"}  # what was replaced stays as long as its chain is open
-    assert (registry.delete_finished(kept=-1.0), {run.id for run in registry.all()}) == (
+    assert (registry.delete_finished(retention=-1.0), {run.id for run in registry.all()}) == (
         len(gone),
         everything - gone,
     )
@@ -552,7 +554,7 @@ def test_a_chain_that_is_over_is_forgotten_with_all_of_its_runs(registry: Regist
     [successor] = [run for run in registry.all() if run.replaces]
     registry.kill(successor.id, "killed")
     registry.mark_done(successor.id)
-    assert (registry.delete_finished(kept=-1.0), registry.all()) == (2, [])
+    assert (registry.delete_finished(retention=-1.0), registry.all()) == (2, [])
 
 
 def test_the_runs_of_another_project_are_left_to_others(registry: Registry) -> None:
@@ -582,7 +584,7 @@ registry = Registry(sys.argv[1])
 owner = Owner(registry.owners)
 owner.acquire()
 for n in range(50):
-    registry.register(SubagentRun(id=f"r{n:02}", chain=f"r{n:02}", agent_id=f"a{n:02}", owner=owner.id), may_run=True, most=100)
+    registry.register(SubagentRun(id=f"r{n:02}", chain=f"r{n:02}", agent_id=f"a{n:02}", owner=owner.id), may_run=True, max_running=100)
 print("ready", flush=True)
 time.sleep(60)
 """
@@ -687,12 +689,21 @@ def test_a_file_of_a_newer_version_loads_and_keeps_what_we_do_not_know(state: Pa
 
 
 @pytest.mark.req("X-24")
-def test_fields_that_hold_nonsense_load_as_if_they_were_not_there(registry: Registry) -> None:
-    before = registered(registry)
-    registry._db.execute(
-        "UPDATE runs SET usage = '[1]', spent = '{\"input_tokens\": \"x\"}', tools = 'no json', guard = '7', launch = NULL"
-    )
-    assert kept(registry) == before
+@pytest.mark.parametrize(
+    "damage", ["usage = '[1]'", "tools = 'not JSON'", "spent = '5'"], ids=["type", "syntax", "number"]
+)
+def test_a_row_that_no_version_writes_is_reported_as_damage(registry: Registry, damage: str) -> None:
+    registered(registry)
+    registry._db.execute(f"UPDATE runs SET {damage}")
+    with pytest.raises(RegistryError, match=f"^the registry {registry.path} is damaged: "):
+        registry.get("r")
+
+
+@pytest.mark.req("X-24")
+def test_a_count_that_a_newer_version_added_to_the_usage_is_ignored(registry: Registry) -> None:
+    registered(registry)
+    registry._db.execute("""UPDATE runs SET usage = '{"input_tokens": 7, "thoughts": 5}'""")
+    assert kept(registry).usage == Usage(input_tokens=7)
 
 
 DAMAGES: dict[str, Callable[[bytes], bytes]] = {
@@ -717,7 +728,7 @@ def test_a_damaged_file_is_set_aside_and_said_and_never_deleted(state: Path, dam
         [aside] = [each for each in state.iterdir() if ".damaged-" in each.name]
         assert aside.read_bytes() == damaged
         assert registry.fault is not None
-        assert registry.fault.startswith(f"the register of runs in {path} was damaged (")
+        assert registry.fault.startswith(f"the registry {path} was damaged (")
         assert registry.fault.endswith(f"); it was set aside as {aside}")
         registered(registry, "new")
         assert [run.id for run in registry.all()] == ["new"]
@@ -747,7 +758,7 @@ def test_a_place_that_can_not_be_written_is_an_error_of_ours_and_nothing_is_set_
     tmp_path: Path, place: str
 ) -> None:
     (tmp_path / "a file").write_text("here")
-    with pytest.raises(RegistryError, match="can not be opened"):
+    with pytest.raises(RegistryError, match="cannot be opened"):
         Registry(str(tmp_path / place))
     assert [path.name for path in tmp_path.iterdir()] == ["a file"]
 
@@ -865,7 +876,7 @@ class Transitions(RuleBasedStateMachine):
             registered(self.registries[number], chain, owner=f"owner {number}")
 
     @rule(
-        name=st.sampled_from([*OUT_OF, "take"]),
+        name=st.sampled_from([*OUT_OF, "mark_delivered"]),
         chain=st.sampled_from("xy"),
         who=st.integers(0, 1),
         old=st.booleans(),
@@ -877,7 +888,7 @@ class Transitions(RuleBasedStateMachine):
         changed = change(registry, name, now.id, f"owner {who}")
         if name == "announce" and changed:
             self.announced[chain] += 1
-        if name == "mark" and changed:
+        if name == "request_redirect" and changed:
             self.granted[chain] += 1
 
     @rule(dead=st.integers(0, 1))

@@ -160,7 +160,11 @@ class RunLifecycle:
             await context.slots.wait(self.current)
             self._has_slot = True
             run = await self._transition(
-                "started", self._registry.start, self.current, context.owner, most=context.limits.on_machine
+                "started",
+                self._registry.start,
+                self.current,
+                context.owner,
+                max_running=context.limits.on_machine,
             )
             if run.state != "waiting":
                 return run

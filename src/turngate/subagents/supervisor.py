@@ -122,7 +122,7 @@ class Supervisor:
         async with self._worker.lock:
             may_run = self._slots.has_room(run)
             run = await self._worker.call(
-                partial(self.registry.register, run, may_run=may_run, most=self.limits.on_machine)
+                partial(self.registry.register, run, may_run=may_run, max_running=self.limits.on_machine)
             )
         self.trace("registered", run)
         self._start_lifecycle(run)

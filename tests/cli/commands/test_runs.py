@@ -126,7 +126,7 @@ def run(identity: str = "3fa9c0de" * 4, **fields: Any) -> SubagentRun:
 def written(state: Path, *runs: SubagentRun) -> None:
     registry = Registry(str(state))
     for number, each in enumerate(runs, 1):
-        registry.register(replace(each, agent_id=f"a-{number}"), may_run=True, most=100)
+        registry.register(replace(each, agent_id=f"a-{number}"), may_run=True, max_running=100)
     registry.close()
 
 
@@ -190,7 +190,7 @@ def test_a_register_that_is_damaged_is_set_aside_and_said(state: Path) -> None:
     state.mkdir()
     (state / "registry.db").write_bytes(b"no register at all" * 1000)
     code, out, err = turngate("runs")
-    assert (code, out, err.startswith("! the register of runs"), "set aside" in err) == (
+    assert (code, out, err.startswith("! the registry "), "set aside" in err) == (
         0,
         f"{NOBODY}\n",
         True,
@@ -504,7 +504,7 @@ def test_a_steer_from_another_process_is_heard_at_once(project: Path, state: Pat
 )
 def test_a_steer_has_guard_rails(state: Path, fields: dict[str, Any], prompt: str, said: str) -> None:
     registry = Registry(str(state))
-    registry.register(run("0a", **{**fields, "created": time.time() + 60}), may_run=True, most=100)
+    registry.register(run("0a", **{**fields, "created": time.time() + 60}), may_run=True, max_running=100)
     if "outcome" in fields:
         registry.kill("0a", "enough")
     if "next_prompt" in fields:

@@ -67,8 +67,9 @@ class ParentSpec:
 
 
 def runs_of(registry: Registry, spec: ParentSpec) -> list[SubagentRun]:
-    statement = "SELECT * FROM runs WHERE parent = :parent ORDER BY created, id"
-    return registry._all(statement, {"parent": spec.session})
+    return registry._runs(
+        "SELECT * FROM runs WHERE parent = :parent ORDER BY created, id", parent=spec.session
+    )
 
 
 def append_line(path: str, line: str) -> None:

@@ -1,19 +1,19 @@
-"""The register of children's runs: SQLite, safe for several processes; its transitions stand in register.py."""
+"""The registry of runs: a SQLite file that several processes share."""
 
 from turngate.subagents.registry.database import FILE, owners_with_open_runs
 from turngate.subagents.registry.owners import Owner, owner_is_gone
 from turngate.subagents.registry.registry import Registry
-from turngate.subagents.registry.rows import FROZEN_MOST, frozen, new_id
+from turngate.subagents.registry.rows import MAX_RESULT_CHARS, new_id, truncate_result
 from turngate.subagents.registry.worker import RegistryWorker
 
 __all__ = [
     "FILE",
-    "FROZEN_MOST",
+    "MAX_RESULT_CHARS",
     "Owner",
     "Registry",
     "RegistryWorker",
-    "frozen",
     "new_id",
     "owner_is_gone",
     "owners_with_open_runs",
+    "truncate_result",
 ]

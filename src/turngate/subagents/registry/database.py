@@ -1,4 +1,4 @@
-"""The register's file: opened, looked through, brought to this version, and set aside when it is damaged."""
+"""Open the registry's SQLite file: check it, upgrade it, and set a damaged one aside."""
 
 import contextlib
 import fcntl
@@ -10,45 +10,47 @@ from collections.abc import Iterator
 
 from turngate.errors import RegistryError
 from turngate.state.files import make_private_dir
-from turngate.subagents.registry.rows import INDEXES, IS_OPEN, NAMES, TABLE, column
+from turngate.subagents.registry.schema import COLUMNS, INDEXES, TABLE, column_definition
+from turngate.subagents.registry.statements import OWNERS_OF_PROJECT
 
 FILE = "registry.db"
-PATIENCE = 10.0  # seconds that a statement waits for another process
-CHECKED = 64 * 1024 * 1024  # bytes up to which a file is looked through when it is opened
+BUSY_TIMEOUT_S = 10.0
+READ_ONLY_BUSY_TIMEOUT_S = 1.0
+MAX_CHECKED_BYTES = 64 * 1024 * 1024  # a larger file is not checked when it is opened
 
 
-def opened(path: str) -> tuple[sqlite3.Connection, str | None]:
-    """The file at work, and what was wrong with it.
+def open_database(path: str) -> tuple[sqlite3.Connection, str | None]:
+    """Return a connection, and a notice if a damaged file was set aside; the file is never deleted.
 
-    A damaged one is set aside, never deleted, and said; one process at a time does that.
+    One process at a time does this.
     """
     fault = None
     try:
-        with _alone(path + ".lock"):
+        with _lock_file(path + ".lock"):
             try:
-                return _connected(path), None
+                return _connect(path), None
             except sqlite3.OperationalError:
-                raise  # the place is wrong, not the file
+                raise  # the path is wrong, not the content
             except sqlite3.DatabaseError as error:
                 fault = _set_aside(path, str(error))
-            return _connected(path), fault
+            return _connect(path), fault
     except (sqlite3.Error, OSError) as error:
-        raise RegistryError(f"the register of runs in {path} can not be opened: {error}") from error
+        raise RegistryError(f"the registry {path} cannot be opened: {error}") from error
 
 
-def _connected(path: str) -> sqlite3.Connection:
-    # Private, and so are its side files. A file that is there is never opened by hand: to close it would drop the
-    # locks that another connection of this process has on it.
+def _connect(path: str) -> sqlite3.Connection:
+    # Create the file private, so that its side files are private too. An existing file is never opened here: closing
+    # it would drop the locks that another connection of this process holds on it.
     with contextlib.suppress(FileExistsError):
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
-    db = sqlite3.connect(path, timeout=PATIENCE, isolation_level=None, check_same_thread=False)
+    db = sqlite3.connect(path, timeout=BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False)
     try:
         db.row_factory = sqlite3.Row
         db.execute("PRAGMA journal_mode = WAL")
         db.execute("PRAGMA synchronous = FULL")
-        _look_through(db, path)
+        _check(db, path)
         db.execute(TABLE)
-        _add_columns(db)
+        _add_missing_columns(db)
         db.executescript(INDEXES)
     except BaseException:
         db.close()
@@ -56,24 +58,31 @@ def _connected(path: str) -> sqlite3.Connection:
     return db
 
 
-def _add_columns(db: sqlite3.Connection) -> None:
-    """A file of an older version lacks some."""
-    there = {row["name"] for row in db.execute("PRAGMA table_info(runs)")}
-    for name in NAMES:
-        if name not in there:
-            db.execute(f"ALTER TABLE runs ADD COLUMN {column(name)}")
+def _check(db: sqlite3.Connection, path: str) -> None:
+    if os.path.getsize(path) < MAX_CHECKED_BYTES:
+        result = db.execute("PRAGMA quick_check(1)").fetchone()[0]
+        if result != "ok":
+            raise sqlite3.DatabaseError(result)
+
+
+def _add_missing_columns(db: sqlite3.Connection) -> None:
+    """Add the columns that a file of an earlier version lacks."""
+    existing = {row["name"] for row in db.execute("PRAGMA table_info(runs)")}
+    for name in COLUMNS:
+        if name not in existing:
+            db.execute(f"ALTER TABLE runs ADD COLUMN {column_definition(name)}")
 
 
 def _set_aside(path: str, why: str) -> str:
     aside = f"{path}.damaged-{time.time_ns()}"
-    for end in ("", "-wal", "-shm"):
+    for suffix in ("", "-wal", "-shm"):
         with contextlib.suppress(FileNotFoundError):
-            os.rename(path + end, aside + end)
-    return f"the register of runs in {path} was damaged ({why}); it was set aside as {aside}"
+            os.rename(path + suffix, aside + suffix)
+    return f"the registry {path} was damaged ({why}); it was set aside as {aside}"
 
 
 @contextlib.contextmanager
-def _alone(path: str) -> Iterator[None]:
+def _lock_file(path: str) -> Iterator[None]:
     make_private_dir(os.path.dirname(path))
     fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
@@ -83,23 +92,11 @@ def _alone(path: str) -> Iterator[None]:
         os.close(fd)
 
 
-def _look_through(db: sqlite3.Connection, path: str) -> None:
-    if os.path.getsize(path) < CHECKED:
-        said = db.execute("PRAGMA quick_check(1)").fetchone()[0]
-        if said != "ok":
-            raise sqlite3.DatabaseError(said)
-
-
 def owners_with_open_runs(state: str, project: str) -> list[str]:
-    """Who has open runs of a project; only looks, and a register that can not be read has none."""
+    """Return the owners of a project's open runs, read-only; an unreadable registry has none."""
+    uri = f"file:{urllib.parse.quote(os.path.join(state, FILE))}?mode=ro"
     try:
-        path = urllib.parse.quote(os.path.join(state, FILE))
-        with contextlib.closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True, timeout=1.0)) as db:
-            rows = db.execute(
-                f"SELECT DISTINCT owner FROM runs WHERE {IS_OPEN} AND CASE WHEN json_valid(launch) "
-                "THEN json_extract(launch, '$.project') END = ?",
-                (project,),
-            )
-            return [str(owner) for (owner,) in rows]
+        with contextlib.closing(sqlite3.connect(uri, uri=True, timeout=READ_ONLY_BUSY_TIMEOUT_S)) as db:
+            return [str(owner) for (owner,) in db.execute(OWNERS_OF_PROJECT, {"project": project})]
     except sqlite3.Error:
         return []

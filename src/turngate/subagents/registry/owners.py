@@ -1,4 +1,4 @@
-"""Who looks after runs, and whether they still live: a lock that the system lets go of when they die."""
+"""Owners of runs: each process that runs subagents holds a file lock, which the system releases when it dies."""
 
 import contextlib
 import fcntl
@@ -11,13 +11,11 @@ from turngate.errors import RegistryError
 from turngate.state.files import make_private_dir
 from turngate.subagents.registry.rows import new_id
 
-OWNERS = "owners"  # their folder in the state folder
+OWNERS = "owners"  # folder of the lock files in the state folder
 
 
 @dataclass
 class Owner:
-    """Whoever runs children holds a lock as long as it lives; the system lets go of it when it dies, however it dies."""
-
     folder: str
     id: str = field(default_factory=new_id)
     _fd: int = -1
@@ -29,8 +27,8 @@ class Owner:
             self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
             fcntl.flock(self._fd, fcntl.LOCK_EX)
         except OSError as error:
-            raise RegistryError(f"the owner's lock {path} can not be taken: {error}") from error
-        with contextlib.suppress(OSError):  # for people; a full disk takes no more than that
+            raise RegistryError(f"the owner's lock {path} cannot be taken: {error}") from error
+        with contextlib.suppress(OSError):  # the PID only helps people, so a full disk does not matter
             os.write(self._fd, str(os.getpid()).encode())
 
     def release(self) -> None:
@@ -43,9 +41,9 @@ class Owner:
 
 @contextlib.contextmanager
 def owner_status(folder: str, owner: str) -> Iterator[Literal["died", "left"] | None]:
-    """How an owner went; None: it is there. Who let go in order took its lock file along.
+    """Yield how an owner ended, or None while it lives. An owner that left removed its lock file.
 
-    While somebody has the answer that an owner died, nobody else gets it.
+    A dead owner's lock is held inside the `with` block, so only one process sees "died" at a time.
     """
     try:
         fd = os.open(os.path.join(folder, owner), os.O_RDWR | os.O_CLOEXEC)
