@@ -20,7 +20,7 @@ def test_a_project_without_settings_is_clean_and_says_where_it_looked(
     assert (code, out.splitlines()) == (
         0,
         [
-            f"{project} has no settings; looked for .claude, .mux and .turngate here and in your home",
+            f"no settings: looked for .claude, .mux and .turngate in {project} and in your home folder",
             "0 hooks, no problems",
         ],
     )
@@ -155,7 +155,7 @@ def test_a_prompt_hook_whose_model_is_not_there_is_noted(
             0,
             (
                 ".turngate/settings.json\n"
-                "  note: Stop[0].hooks[0]: without a session's model nobody answers it: "
+                "  note: Stop[0].hooks[0]: has no model outside of a session: "
                 "the script gone.json cannot be read: No such file or directory\n"
                 "2 hooks, no problems\n"
             ),

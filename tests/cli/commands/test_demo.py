@@ -17,19 +17,19 @@ PROGRAM = ROOT / ".venv" / "bin" / "turngate"
 
 STORY = [
     "The user asks: Write prices.py with total(prices, discount).",
-    "I write the function.",
+    "I will write the function.",
     "tool Write prices.py ok",
     "Done: prices.py has total(prices, discount).",
-    "the agent would stop; asking the hook 'tests' … it refuses (N s)",
-    "the hook asks to go on; the agent is told:",
+    'the agent wants to stop; Stop hook "tests" … blocked (N s)',
+    "Sent to the agent:",
     "[Stop hook requested continuation]",
     "AssertionError: 160 != 140",
     "The test is right: a discount is taken off, not added.",
     "tool Edit prices.py ok",
     "Done: the discount is subtracted now, and the test passes.",
-    "the agent would stop; asking the hook 'tests' … no objection (N s)",
-    "The turn is completed: 4 model requests, 2 tool calls, 1 continuation, N s.",
-    "The model was played from a script; the tools, the test and the hook were real.",
+    'the agent wants to stop; Stop hook "tests" … passed (N s)',
+    "Turn completed: 4 model requests, 2 tool calls, 1 continuation, N s.",
+    "The model was scripted; the tools, the test and the hook were real.",
 ]
 
 
@@ -95,11 +95,11 @@ def ended_at(moment: str, number: int) -> tuple[int, bool, bool]:
                 break
         os.kill(process.pid, number)
         out, err = process.communicate(timeout=HANG_TIMEOUT_S)
-    return process.returncode, "Traceback" in err, "The turn is completed" in out
+    return process.returncode, "Traceback" in err, "Turn completed" in out
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-@pytest.mark.parametrize("moment", ["The user asks", "tool Write", "the hook asks to go on"])
+@pytest.mark.parametrize("moment", ["The user asks", "tool Write", "Sent to the agent:"])
 def test_a_demo_that_is_ended_by_a_signal_leaves_nothing_behind(
     scratch: Path, moment: str, number: int, code: int
 ) -> None:

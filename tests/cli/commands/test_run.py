@@ -307,7 +307,7 @@ USAGE = [
     (["sessions", "show"], "which session?"),
     (["sessions", "show", "absent"], "there is no session absent"),
     (["sessions", "burn"], "invalid choice: 'burn'"),
-    (["log", "--session", "absent"], "nothing is known of session absent"),
+    (["log", "--session", "absent"], "there is no session absent"),
     (["log"], "no hook has run yet"),
 ]
 
@@ -607,9 +607,9 @@ def test_a_session_is_shown_as_a_conversation(project: Path, capfd: pytest.Captu
 @pytest.mark.parametrize(
     ("words", "said", "left"),
     [
-        ([], "1 session older than 30 days removed\n", ["new"]),
-        (["--days", "40"], "0 sessions older than 40 days removed\n", ["new", "old"]),
-        (["--days", "0"], "2 sessions older than 0 days removed\n", []),
+        ([], "removed 1 session older than 30 days\n", ["new"]),
+        (["--days", "40"], "removed 0 sessions older than 40 days\n", ["new", "old"]),
+        (["--days", "0"], "removed 2 sessions older than 0 days\n", []),
     ],
 )
 def test_old_sessions_are_pruned(
@@ -687,10 +687,10 @@ def test_the_log_shows_every_run_and_every_verdict(project: Path, capfd: pytest.
     write_settings(project, "turngate", stop_hooks(refuse(1), id="tests"))
     turngate(capfd, project, "go", "--session", "s-1")
     expected = [
-        "#    block         #  tests  run the tests",
-        "#  Stop: continue  run the tests",
-        "#    allow         #  tests",
-        "#  Stop: stop",
+        "#    blocked #  tests  run the tests",
+        "#  Stop: blocked: run the tests",
+        "#    passed #  tests",
+        "#  Stop: allowed",
     ]
     squeezed = [re.sub(r" +#", " #", line) for line in log(capfd)]
     assert squeezed == [re.sub(r" +#", " #", line) for line in expected]
@@ -713,7 +713,7 @@ def test_the_log_shows_a_question_and_what_its_answer_took(
     capfd.readouterr()
     first, _ = log(capfd)
     assert re.sub(r"[\d,]+ tokens", "N tokens", re.sub(r" +#", " #", first)) == (
-        "#    allow #  Was it tested?  yes  (N tokens)"
+        "#    passed #  Was it tested?  yes  (N tokens)"
     )
 
 
@@ -725,7 +725,7 @@ def test_the_log_is_of_the_newest_session_unless_one_is_named(
         turngate(capfd, project, "go", "--session", f"s-{number}")
         os.utime(state / "sessions" / f"s-{number}" / "journal.jsonl", (number, number))
     assert "failed" in log(capfd)[0]
-    assert "allow" in log(capfd, "--session", "s-0")[0]
+    assert "passed" in log(capfd, "--session", "s-0")[0]
 
 
 def test_the_log_follows_what_is_written(
@@ -737,12 +737,12 @@ def test_the_log_follows_what_is_written(
         [sys.executable, "-m", "turngate", "log", "--follow", "--session", "s-1"], stdout=subprocess.PIPE
     )
     try:
-        assert b"allow" in next_line(following)
-        assert b"Stop: stop" in next_line(following)
+        assert b"passed" in next_line(following)
+        assert b"Stop: allowed" in next_line(following)
         write_settings(project, "turngate", stop_hooks(REFUSE))
         turngate(capfd, project, "go", "--session", "s-1", "--limit", "0")
-        assert b"block" in next_line(following)
-        assert b"Stop: continue" in next_line(following)
+        assert b"blocked" in next_line(following)
+        assert b"Stop: blocked: " in next_line(following)
     finally:
         following.kill()
         following.communicate()
@@ -753,7 +753,7 @@ def next_line(process: "subprocess.Popen[bytes]") -> bytes:
     assert process.stdout is not None
     found = b""
     while not found.endswith(b"\n"):
-        if not select.select([process.stdout], [], [], 3)[0]:
+        if not select.select([process.stdout], [], [], 60)[0]:
             break
         found += os.read(process.stdout.fileno(), 1)
     return found

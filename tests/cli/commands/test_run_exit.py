@@ -16,7 +16,7 @@ import pytest
 from tests.cli.commands.test_run import next_line, running, scripted
 from tests.support.builders import stop_hooks, write_settings
 from tests.support.sessions import REFUSE, hang, lines, survives, wait_for_file_sync
-from turngate.cli.commands.log import Tail
+from turngate.cli.commands.log import JournalTail
 from turngate.state import journal as journal_module
 from turngate.state.journal import Journal
 
@@ -231,7 +231,7 @@ def test_an_id_that_is_no_text_does_not_end_the_writer(state: Path, session: Any
 
 def test_the_log_misses_nothing_when_the_journal_is_put_aside_and_keeps_half_lines(tmp_path: Path) -> None:
     newest, older = tmp_path / "journal.jsonl", tmp_path / "journal.1.jsonl"
-    tail = Tail(str(tmp_path))
+    tail = JournalTail(str(tmp_path))
 
     def write(*texts: str) -> None:
         with newest.open("a") as file:
@@ -241,7 +241,7 @@ def test_the_log_misses_nothing_when_the_journal_is_put_aside_and_keeps_half_lin
         newest.replace(older)
 
     def news() -> list[Any]:
-        return [line["n"] for line in tail.news()]
+        return [line["n"] for line in tail.new_records()]
 
     found = [news()]
     write('{"n":1}\n{"n"')
@@ -268,7 +268,7 @@ def test_the_log_ends_when_nobody_reads_it_any_more(state: Path) -> None:
     words = [sys.executable, "-m", "turngate", "log", "--follow", "--session", "s"]
     following = subprocess.Popen(words, stdout=subprocess.PIPE)
     try:
-        assert next_line(following).endswith(b"  Stop: stop\n")
+        assert next_line(following).endswith(b"  Stop: allowed\n")
         assert following.stdout is not None
         following.stdout.close()
         journal.record("s", {"kind": "verdict", "event": "Stop", "verdict": "stop"})

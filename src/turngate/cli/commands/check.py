@@ -1,11 +1,12 @@
-"""`turngate check`: every problem of the settings at once."""
+"""`turngate check`: report every problem in the settings at once."""
 
 import argparse
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, replace
 
+from turngate.cli.main import EXIT_PROBLEMS
 from turngate.cli.project import project_folder
 from turngate.core.hooks import AgentHook, PromptHook
 from turngate.core.settings import Problem, Rule, Settings
@@ -15,7 +16,6 @@ from turngate.settings.lint import lint
 from turngate.settings.load import load_settings
 from turngate.settings.paths import script_places, settings_places
 
-CLEAN, PROBLEMS = 0, 1
 _ORDER = {"error": 0, "warning": 1, "note": 2}
 
 
@@ -26,55 +26,53 @@ def run(options: argparse.Namespace) -> int:
         *settings.problems,
         *lint(settings, project),
         *_switched_off(settings),
-        *_unanswered(settings),
+        *_without_model(settings),
     )
-    files = [
-        place.shown for place in settings_places(project, options.dialect) if os.path.lexists(place.path)
-    ]
-    files += [
-        place.shown for _, place in script_places(project, options.dialect) if os.path.lexists(place.path)
-    ]
-    files += sorted({problem.file for problem in problems} - set(files))
+    files = _settings_files(project, options.dialect, problems)
     if options.json:
-        shown = {"files": files, "hooks": len(settings.rules), "problems": [asdict(p) for p in problems]}
-        print(json.dumps(shown, indent=2))
+        report = {"files": files, "hooks": len(settings.rules), "problems": [asdict(p) for p in problems]}
+        print(json.dumps(report, indent=2))
     else:
         _print(files, len(settings.rules), problems, project)
-    return PROBLEMS if any(problem.severity != "note" for problem in problems) else CLEAN
+    return EXIT_PROBLEMS if any(problem.severity != "note" for problem in problems) else 0
+
+
+def _settings_files(project: str, dialect: str, problems: Iterable[Problem]) -> list[str]:
+    """Return the existing settings files and hook scripts, then further files that have problems."""
+    places = settings_places(project, dialect) + [place for _, place in script_places(project, dialect)]
+    files = [place.shown for place in places if os.path.lexists(place.path)]
+    return files + sorted({problem.file for problem in problems} - set(files))
 
 
 def _switched_off(settings: Settings) -> Iterator[Problem]:
     for rule in settings.rules:
-        switch = settings.switched_off.get(rule.family or "")
-        why = (
-            f"disableAllHooks in {switch} switches it off" if switch else "its own `enabled` switches it off"
-        )
-        if switch or not rule.hook.enabled:
-            yield _note(rule, why)
+        if file := settings.switched_off.get(rule.family or ""):
+            yield _note(rule, f"disableAllHooks in {file} switches it off")
+        elif not rule.hook.enabled:
+            yield _note(rule, "its own `enabled` switches it off")
 
 
-def _note(rule: Rule, message: str) -> Problem:
-    return Problem(file=rule.file or "", message=message, severity="note", event=rule.event, index=rule.index)
-
-
-def _unanswered(settings: Settings) -> Iterator[Problem]:
-    """Prompt and agent hooks whose model is not there; whoever runs a session has another one."""
+def _without_model(settings: Settings) -> Iterator[Problem]:
+    """Note prompt and agent hooks that have no model unless a session brings one."""
     judges = JudgeModels(settings.judge)
     for rule in settings.rules:
         if isinstance(rule.hook, PromptHook | AgentHook) and rule.hook.enabled:
             try:
                 judges(rule.hook.model)
             except UsageError as error:
-                yield _note(rule, f"without a session's model nobody answers it: {error}")
+                yield _note(rule, f"has no model outside of a session: {error}")
+
+
+def _note(rule: Rule, message: str) -> Problem:
+    return Problem(file=rule.file or "", message=message, severity="note", event=rule.event, index=rule.index)
 
 
 def _print(files: list[str], hooks: int, problems: tuple[Problem, ...], project: str) -> None:
     if not files:
-        print(f"{project} has no settings; looked for .claude, .mux and .turngate here and in your home")
+        print(f"no settings: looked for .claude, .mux and .turngate in {project} and in your home folder")
     for file in files:
         print(file)
-        mine = sorted((p for p in problems if p.file == file), key=lambda p: _ORDER[p.severity])
-        for problem in mine:
+        for problem in sorted((p for p in problems if p.file == file), key=lambda p: _ORDER[p.severity]):
             print(f"  {problem.severity}: {replace(problem, file='')!s}")
             if problem.hint:
                 print(f"    → {problem.hint}")

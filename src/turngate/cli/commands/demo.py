@@ -1,4 +1,7 @@
-"""`turngate demo`: the whole story, offline, in a throw-away folder: an agent says "done", is refused, repairs, is allowed."""
+"""`turngate demo`: one blocked stop, offline, in a temporary folder.
+
+An agent says that it is done, a hook blocks, the agent fixes its work, and the hook passes.
+"""
 
 import argparse
 import json
@@ -10,7 +13,9 @@ import sys
 import tempfile
 
 from turngate.agent.session import Session
+from turngate.cli.main import EXIT_PROBLEMS
 from turngate.cli.signals import run_until_signal
+from turngate.cli.terminal.format import outcome_label
 from turngate.core.session_events import (
     Continuation,
     HookFinished,
@@ -61,109 +66,107 @@ PROMPT = "Write prices.py with total(prices, discount)."
 
 
 def script(project: str) -> dict[str, object]:
-    """What the model says; the tools that it asks for are real, and so is the hook."""
+    """Return the script of the model; the tool calls in it are executed."""
     path = os.path.join(project, "prices.py")
     edit = {"file_path": path, "old_string": "+ discount", "new_string": "- discount"}
-    slowly = {"word_delay": 0.04}
+    pace = {"word_delay": 0.04}
     return {
         "main": [
             {
-                "text": "I write the function.",
+                "text": "I will write the function.",
                 "tool": "Write",
                 "input": {"file_path": path, "content": WRONG},
-                **slowly,
+                **pace,
             },
-            {"text": "Done: prices.py has total(prices, discount).", **slowly},
+            {"text": "Done: prices.py has total(prices, discount).", **pace},
             {
                 "text": "The test is right: a discount is taken off, not added.",
                 "tool": "Edit",
                 "input": edit,
-                **slowly,
+                **pace,
             },
-            {"text": "Done: the discount is subtracted now, and the test passes.", **slowly},
+            {"text": "Done: the discount is subtracted now, and the test passes.", **pace},
         ]
     }
 
 
 def run(_: argparse.Namespace) -> int:
-    ended = run_until_signal(_story())
-    return 128 + ended if isinstance(ended, signal.Signals) else ended
+    result = run_until_signal(_run_demo())
+    return 128 + result if isinstance(result, signal.Signals) else result
 
 
-async def _story() -> int:
-    """A signal ends it wherever it is, and the folder goes with it."""
+async def _run_demo() -> int:
+    """Run the demo; a signal that cancels it removes the folder, too."""
     with tempfile.TemporaryDirectory(prefix="turngate-demo-") as scratch:
         project = os.path.join(scratch, "shop")
-        _prepare(project)
-        _say(f"A project in {project} has a failing test and a Stop hook that runs it:")
-        _indented(json.dumps(SETTINGS["hooks"], indent=2))
-        _say(f"The user asks: {PROMPT}")
-        result = await _turn(project, os.path.join(scratch, "state"))
-        passed = "- discount" in _read(os.path.join(project, "prices.py"))
-    _say(
-        f"The turn is {result.outcome}: {result.model_requests} model requests, {result.tool_calls} tool calls, "
+        _write_project(project)
+        _print_heading(f"A project in {project} has a failing test and a Stop hook that runs it:")
+        _print_indented(json.dumps(SETTINGS["hooks"], indent=2))
+        _print_heading(f"The user asks: {PROMPT}")
+        result = await _run_turn(project, os.path.join(scratch, "state"))
+        is_fixed = "- discount" in _read(os.path.join(project, "prices.py"))
+    _print_heading(
+        f"Turn {result.outcome}: {result.model_requests} model requests, {result.tool_calls} tool calls, "
         f"{result.continuations} continuation, {result.duration_ms / 1000:.1f} s."
     )
-    _say("The model was played from a script; the tools, the test and the hook were real.")
+    _print_heading("The model was scripted; the tools, the test and the hook were real.")
     print(
-        "Read next: README.md, docs/hooks.md; put a hook into your own project and try "
-        f"`{_ourselves()} fire Stop` there."
+        "Next: read README.md and docs/hooks.md, add a hook to your own project, "
+        f"and run `{_program()} fire Stop` there."
     )
-    return 0 if result.outcome == "completed" and result.continuations == 1 and passed else 1
+    is_as_planned = result.outcome == "completed" and result.continuations == 1 and is_fixed
+    return 0 if is_as_planned else EXIT_PROBLEMS
 
 
-def _ourselves() -> str:
-    """How this command is called from any folder."""
+def _program() -> str:
+    """Return the command that starts this program from any folder."""
     return "turngate" if shutil.which("turngate") else os.path.abspath(sys.argv[0])
 
 
-def _prepare(project: str) -> None:
+def _write_project(project: str) -> None:
     os.makedirs(os.path.join(project, ".turngate"))
     for name, text in (("test_prices.py", TEST), (".turngate/settings.json", json.dumps(SETTINGS, indent=2))):
         with open(os.path.join(project, name), "w", encoding="utf-8") as file:
             file.write(text)
 
 
-async def _turn(project: str, state: str) -> TurnResult:
+async def _run_turn(project: str, state: str) -> TurnResult:
     model = ScriptedModel(script(project), "scripted:demo")
-    own = load_settings(project, home=state)  # nobody's hooks but the demo's
+    settings = load_settings(project, home=state)  # without the hooks in the user's home folder
     async with Session(
-        project, model, own, state=state, permission_mode="acceptEdits", on_event=_show
+        project, model, settings, state=state, permission_mode="acceptEdits", on_event=_print_event
     ) as session:
         return await session.send(PROMPT)
 
 
-def _show(event: SessionEvent) -> None:
+def _print_event(event: SessionEvent) -> None:
     match event:
         case TextDelta(text):
             print(text, end="", flush=True)
         case ToolStarted(use):
-            print(
-                f"\n  tool {use.name} {os.path.basename(str(use.input.get('file_path', '')))}",
-                end="",
-                flush=True,
-            )
+            file = os.path.basename(str(use.input.get("file_path", "")))
+            print(f"\n  tool {use.name} {file}", end="", flush=True)
         case ToolFinished(result=result):
-            print(" failed: " + result.content if result.is_error else " ok")
+            print(f" failed: {result.content}" if result.is_error else " ok")
         case StreamEnd():
             print()
         case HookStarted("Stop", hook):
-            print(f"  the agent would stop; asking the hook {hook!r} …", end="", flush=True)
+            print(f'  the agent wants to stop; Stop hook "{hook}" … ', end="", flush=True)
         case HookFinished("Stop", _, outcome, seconds):
-            print(f" {'it refuses' if outcome == 'block' else 'no objection'} ({seconds:.1f} s)")
+            print(f"{outcome_label(outcome)} ({seconds:.1f} s)")
         case Continuation(prompt):
-            print("  the hook asks to go on; the agent is told:")
-            _indented(prompt)
+            print("  Sent to the agent:")
+            _print_indented(prompt)
         case _:
             pass
 
 
-def _say(text: str) -> None:
-    bold = ("\033[1m", "\033[0m") if sys.stdout.isatty() else ("", "")
-    print(f"\n{bold[0]}{text}{bold[1]}")
+def _print_heading(text: str) -> None:
+    bold, reset = ("\033[1m", "\033[0m") if sys.stdout.isatty() else ("", "")
+    print(f"\n{bold}{text}{reset}")
 
 
-def _indented(text: str) -> None:
+def _print_indented(text: str) -> None:
     for line in text.splitlines():
         print(f"    {line}")
 

@@ -10,7 +10,7 @@ from typing import Any
 from turngate.cli.main import EXIT_ALLOWED, EXIT_BLOCKED, EXIT_HALTED, EXIT_NOT_ENFORCED
 from turngate.cli.progress import ProgressLine
 from turngate.cli.signals import run_until_signal
-from turngate.cli.terminal.format import outcome_label
+from turngate.cli.terminal.format import LABEL_WIDTH, outcome_label
 from turngate.core.constants import EVENTS, STOP_EVENTS
 from turngate.core.events import Event
 from turngate.core.hook_input import read_event
@@ -19,7 +19,6 @@ from turngate.core.json_output import verdict_json
 from turngate.core.reports import Detached, Exited
 from turngate.core.settings import Problem, Rule, Settings
 from turngate.core.verdict import (
-    OUTCOME_LABELS,
     Continue,
     HookRun,
     Stop,
@@ -40,7 +39,6 @@ from turngate.state.journal import Journal
 from turngate.state.paths import state_folder
 from turngate.stop_hooks import make_world
 
-LABEL_WIDTH = max(map(len, OUTCOME_LABELS.values()))
 EXIT_CODE_HINT = "  → to block, a hook exits with code 2 and prints the reason on stderr"
 
 
@@ -147,7 +145,7 @@ def _row(run: HookRun, settings: Settings) -> str:
     lines = (said(run) or "").strip().splitlines()
     reason = f": {lines[0]}" if lines and result not in ("block", "advise", "failed", "timeout") else ""
     file = f"  ({run.rule.file})" if run.rule.file else ""
-    text = outcome_label(result, blocks=refuses(run, settings.dialect))
+    text = outcome_label(result, blocking=refuses(run, settings.dialect))
     if isinstance(run.report, Detached):
         text = "in background"
     return f"  {text:<{LABEL_WIDTH}} {run.seconds:6.2f} s  {label(run.rule.hook)}{file}{reason}"

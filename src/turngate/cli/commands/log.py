@@ -1,4 +1,4 @@
-"""`turngate log`: the journal, for people."""
+"""`turngate log`: show the hook runs and verdicts in the journal of a session."""
 
 import argparse
 import contextlib
@@ -9,69 +9,92 @@ from collections.abc import Iterator
 from typing import Any, BinaryIO
 
 from turngate.cli.streams import stdout_error
+from turngate.cli.terminal.format import LABEL_WIDTH, outcome_label
 from turngate.core.text import one_line
 from turngate.errors import UsageError
 from turngate.state.files import is_same_file, open_regular_file, os_errors_as_usage_errors
 from turngate.state.journal import JOURNAL_FILE, OLDER_JOURNAL_FILE
 from turngate.state.paths import session_folder, state_folder
 
+FOLLOW_INTERVAL_S = 0.2
+MAX_HOOK_NAME_CHARS = 80
+
 
 def run(options: argparse.Namespace) -> int:
-    folder = _folder(options.session)
-    with contextlib.closing(Tail(folder)) as tail:
-        said = False
+    folder = _journal_folder(options.session)
+    with contextlib.closing(JournalTail(folder)) as tail:
+        is_empty = True
         while True:
-            for line in tail.news():
-                said = True
-                _print(line)
-            if not said and not options.follow:
-                print(
-                    f"no hook was asked in session {os.path.basename(folder)}; `turngate check` says what is configured"
-                )
+            for record in tail.new_records():
+                is_empty = False
+                print(_format(record))
+            if is_empty and not options.follow:
+                session = os.path.basename(folder)
+                print(f"no hook ran in session {session}; `turngate check` reports what is configured")
             if stdout_error() or not options.follow:
                 return 0
-            time.sleep(0.2)
+            time.sleep(FOLLOW_INTERVAL_S)
 
 
-class Tail:
-    """A journal as it grows: every whole line once, also when it is put aside and a new one begun."""
+def _journal_folder(session: str | None) -> str:
+    """Return the folder of this session, or of the one whose journal changed last."""
+    if session:
+        folder = session_folder(state_folder(), session)
+        if not os.path.isdir(folder):
+            raise UsageError(f"there is no session {session}; `turngate log` shows the newest")
+        return folder
+    sessions = os.path.join(state_folder(), "sessions")
+    with os_errors_as_usage_errors(sessions):
+        names = os.listdir(sessions) if os.path.isdir(sessions) else []
+    journals = []
+    for name in names:
+        with contextlib.suppress(OSError):  # a session without a journal, or just removed
+            journals.append((os.path.getmtime(os.path.join(sessions, name, JOURNAL_FILE)), name))
+    if not journals:
+        raise UsageError("no hook has run yet; `turngate fire Stop` runs the project's hooks once")
+    return os.path.join(sessions, max(journals)[1])
+
+
+class JournalTail:
+    """Read a journal as it grows: every complete line once, across rotations of the file."""
 
     def __init__(self, folder: str) -> None:
         self._older, self._newest = (
             os.path.join(folder, name) for name in (OLDER_JOURNAL_FILE, JOURNAL_FILE)
         )
         self._file: BinaryIO | None = None
-        self._half = b""
+        self._partial = b""
 
-    def news(self) -> Iterator[dict[str, Any]]:
-        """What has come since it was asked last."""
-        while self._file or self._go_on():
-            done = self._is_aside()  # looked at before the rest is read: nothing is added to it afterwards
-            yield from self._rest()
-            if not done or not self._go_on():
+    def new_records(self) -> Iterator[dict[str, Any]]:
+        """Yield the records that were written since the last call."""
+        while self._file or self._open_next():
+            # Before reading: nothing is appended after the rotation, so the read below gets the rest.
+            is_rotated = self._is_rotated()
+            yield from self._read_records()
+            if not is_rotated or not self._open_next():
                 return
 
-    def _is_aside(self) -> bool:
+    def _is_rotated(self) -> bool:
         return os.path.exists(self._newest) and not self._is_open(self._newest)
 
-    def _rest(self) -> Iterator[dict[str, Any]]:
-        *lines, self._half = (self._half + (self._file.read() if self._file else b"")).split(b"\n")
+    def _read_records(self) -> Iterator[dict[str, Any]]:
+        *lines, self._partial = (self._partial + (self._file.read() if self._file else b"")).split(b"\n")
         for line in lines:
             try:
-                read = json.loads(line)
-            except (ValueError, RecursionError):  # half a line of a process that was killed
+                record = json.loads(line)
+            except (ValueError, RecursionError):  # the partial line of a process that was killed
                 continue
-            if isinstance(read, dict):
-                yield read
+            if isinstance(record, dict):
+                yield record
 
-    def _go_on(self) -> bool:
-        """Opens the file that follows: the older one, unless it is the one that was just read, or the newest."""
+    def _open_next(self) -> bool:
+        """Open the older file unless it is the one that is open, otherwise the newest."""
         for path in (self._older, self._newest):
             with contextlib.suppress(OSError):
                 if not self._is_open(path):
-                    opened = open(open_regular_file(path, os.O_RDONLY), "rb")  # noqa: SIM115 - read on and on
+                    file = open(open_regular_file(path, os.O_RDONLY), "rb")  # noqa: SIM115 # stays open
                     self.close()
-                    self._file, self._half = opened, b""
+                    self._file, self._partial = file, b""
                     return True
         return False
 
@@ -83,44 +106,42 @@ class Tail:
         return self._file is not None and is_same_file(path, self._file.fileno())
 
 
-def _folder(session: str | None) -> str:
-    if session:
-        folder = session_folder(state_folder(), session)
-        if not os.path.isdir(folder):
-            raise UsageError(f"nothing is known of session {session}; `turngate log` shows the newest")
-        return folder
-    sessions = os.path.join(state_folder(), "sessions")
-    with os_errors_as_usage_errors(sessions):
-        known = os.listdir(sessions) if os.path.isdir(sessions) else []
-    written = []
-    for name in known:
-        with contextlib.suppress(OSError):  # it has no journal, or was removed meanwhile
-            written.append((os.path.getmtime(os.path.join(sessions, name, JOURNAL_FILE)), name))
-    if not written:
-        raise UsageError("no hook has run yet; `turngate fire Stop` asks the project's hooks once")
-    return os.path.join(sessions, max(written)[1])
+def _format(record: dict[str, Any]) -> str:
+    when = time.strftime("%H:%M:%S", time.localtime(record.get("time", 0)))
+    if record.get("kind") == "verdict":
+        return f"{when}  {record.get('event')}: {_format_verdict(record)}"
+    return f"{when}    {_format_run(record)}"
 
 
-def _print(line: dict[str, Any]) -> None:
-    when = time.strftime("%H:%M:%S", time.localtime(line.get("time", 0)))
-    if line.get("kind") == "verdict":
-        said = (line.get("prompt") or line.get("stop_reason") or "").strip().splitlines()
-        print(f"{when}  {line.get('event')}: {line.get('verdict')}" + (f"  {said[-1]}" if said else ""))
-        return
-    hook = line.get("hook", {})
-    name = next(
-        (hook[key] for key in ("id", "command", "name", "url", "prompt", "type") if hook.get(key)), ""
-    )
-    why = (line.get("reason") or "").strip().splitlines()
-    print(
-        f"{when}    {line.get('outcome', ''):<11} {line.get('seconds', 0):6.2f} s  {one_line(name, 80)}"
-        + (f"  {why[0]}" if why else "")
-        + (_cost(line["evaluation"]) if "evaluation" in line and hook.get("type") == "prompt" else "")
+def _format_verdict(record: dict[str, Any]) -> str:
+    """Name the verdict as `fire` does, with the last line of the prompt or of the reason."""
+    lines = (record.get("prompt") or record.get("stop_reason") or "").strip().splitlines()
+    if record.get("verdict") == "continue":
+        verdict = "blocked"
+    else:
+        verdict = "halted by a hook" if record.get("ended_by") == "halted" else "allowed"
+    return f"{verdict}: {lines[-1]}" if lines else verdict
+
+
+def _format_run(record: dict[str, Any]) -> str:
+    hook = record.get("hook", {})
+    keys = ("id", "command", "name", "url", "prompt", "type")
+    name = next((hook[key] for key in keys if hook.get(key)), "")
+    label = outcome_label(record.get("outcome", ""), blocking=bool(hook.get("blocking")))
+    reason = (record.get("reason") or "").strip().splitlines()
+    return (
+        f"{label:<{LABEL_WIDTH}} {record.get('seconds', 0):6.2f} s  {one_line(name, MAX_HOOK_NAME_CHARS)}"
+        + (f"  {reason[0]}" if reason else "")
+        + (
+            _format_cost(record["evaluation"])
+            if "evaluation" in record and hook.get("type") == "prompt"
+            else ""
+        )
     )
 
 
-def _cost(spent: dict[str, Any]) -> str:
-    """What a judge took; an agent's look has a line of its own that says it."""
-    tokens = spent.get("input_tokens", 0) + spent.get("output_tokens", 0)
-    price = spent.get("cost_usd")
+def _format_cost(evaluation: dict[str, Any]) -> str:
+    """Format the tokens and the price of a judge; those of a hook agent are in a record of its own."""
+    tokens = evaluation.get("input_tokens", 0) + evaluation.get("output_tokens", 0)
+    price = evaluation.get("cost_usd")
     return f"  ({tokens:,} tokens{f', ${price:.4f}' if price is not None else ''})"

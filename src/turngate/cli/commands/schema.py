@@ -1,4 +1,4 @@
-"""`turngate schema`: the JSON Schemas, generated from the tables that validate."""
+"""`turngate schema`: print the JSON Schemas, which are generated from the tables that validate."""
 
 import argparse
 import json
@@ -7,6 +7,9 @@ from turngate.settings.json_schema import SCHEMAS
 
 
 def run(options: argparse.Namespace) -> int:
-    shown = SCHEMAS[options.name]() if options.name else {name: make() for name, make in SCHEMAS.items()}
-    print(json.dumps(shown, indent=2, ensure_ascii=False))
+    if options.name:
+        schema = SCHEMAS[options.name]()
+    else:
+        schema = {name: build_schema() for name, build_schema in SCHEMAS.items()}
+    print(json.dumps(schema, indent=2, ensure_ascii=False))
     return 0

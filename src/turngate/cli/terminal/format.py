@@ -144,10 +144,15 @@ def hook_end(hook: str, outcome: str, seconds: float) -> str:
     return f"  hook {clean(hook)}: {outcome_label(outcome)} ({seconds:.1f} s)"
 
 
-def outcome_label(outcome: str, *, blocks: bool = False) -> str:
-    """Name the outcome of a hook run; with `blocks` a failure counts as a block, so it is enforced."""
-    label = OUTCOME_LABELS.get(cast("RunOutcome", outcome), outcome)
-    return label.replace("(not enforced)", "(blocked)") if blocks else label
+LABEL_WIDTH = max(map(len, OUTCOME_LABELS.values()))
+
+
+def outcome_label(outcome: str, *, blocking: bool = False) -> str:
+    """Name the outcome of a hook run; the failure of a hook with `blocking: true` is enforced."""
+    if outcome == "looked":  # the journal's record of a hook agent
+        return "hook agent"
+    text = OUTCOME_LABELS.get(cast("RunOutcome", outcome), outcome)
+    return text.removesuffix(" (not enforced)") if blocking else text
 
 
 def notice(text: str) -> tuple[str, Look]:
