@@ -30,8 +30,10 @@ from turngate import (
     ask_hooks,
 )
 from turngate import Block as Refusal
+from turngate.cli.parser import _COMMANDS
 from turngate.core.dialect import TURNGATE
 from turngate.models.resolve import JudgeModels
+from turngate.settings import keys
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 FENCE = re.compile(r"^```(\w+)(?: (\S+))?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -168,6 +170,17 @@ def test_each_use_of_a_prompt_hook_has_a_question_that_can_be_asked(project: Pat
         for use in ("is the task done?", "is the answer good enough?", "it depends")
     ]
     assert asked == [True, True, True]
+
+
+def test_the_readme_lists_every_command() -> None:
+    listed = [row[0].strip("`").split()[1] for row in rows(ROOT / "README.md", "Commands")]
+    assert sorted(listed) == sorted(_COMMANDS)
+
+
+def test_every_settings_key_is_documented() -> None:
+    cells = [row[0] for row in rows(ROOT / "docs" / "hooks.md", "Settings")]
+    documented = {name for cell in cells for name in re.findall(r"`([^`]+)`", cell)}
+    assert {*keys.HOOK, *keys.TURNGATE} - documented == set()
 
 
 @pytest.mark.req("S2-25")
