@@ -1,51 +1,51 @@
-"""What callers and machines get wrong. What a hook gets wrong is a value: `core.decisions.Fault`.
+"""Errors of callers and of the machine. An error of a hook is a value: `core.decisions.Fault`.
 
-TurngateError        one sentence: what is wrong, where, what to do
-├── UsageError       the command line, the event or a script is wrong
-│   ├── SessionBusy  another process writes this session
-│   └── InvalidOptions  what Python code configured; it stands in options.py
-├── ModelError       the model's provider did not answer
-└── RegistryError    the register of children's runs can not be read or written
-    └── StillAtWork  one child works on one thing at a time
+TurngateError           one sentence: what is wrong, where, what to do
+├── UsageError          the command line, the event or a script is wrong
+│   ├── SessionBusy     another process writes this session
+│   └── InvalidOptions  the options from Python are wrong; defined in `options`
+├── ModelError          the model's provider did not answer
+└── RegistryError       the registry cannot be read or written
+    └── SubagentBusy    a subagent runs one task at a time
 """
 
 
 class TurngateError(Exception):
-    """Something outside of the hooks is wrong; its text is for people."""
+    """An error outside of the hooks, with a message for the user."""
 
 
 class UsageError(TurngateError):
-    """Turngate was called in a way that it does not understand."""
+    """Turngate was called or configured in a wrong way."""
 
 
 class SessionBusy(UsageError):
-    """One process at a time writes a session."""
+    """Another process writes this session."""
 
 
 class RegistryError(TurngateError):
-    """The register of children's runs can not be read or written."""
+    """The registry cannot be read or written."""
 
 
 class SubagentBusy(RegistryError):
-    """One child works on one thing at a time."""
+    """The subagent is still running another task."""
 
 
 class ModelError(TurngateError):
     """The provider did not answer: overloaded, network, auth, quota, refusal, context (too long) or invalid."""
 
-    def __init__(self, kind: str, said: str, *, retry_after: float | None = None) -> None:
-        super().__init__(said)
+    def __init__(self, kind: str, message: str, *, retry_after: float | None = None) -> None:
+        super().__init__(message)
         self.kind = kind
-        self.retry_after = retry_after  # seconds that the provider asks us to wait
+        self.retry_after = retry_after  # seconds, as the provider requests
 
     @classmethod
-    def named(cls, name: str, said: str) -> "ModelError":
-        """From what providers call it, or an HTTP status."""
-        return cls(_KINDS.get(name, "invalid"), said)
+    def named(cls, name: str, message: str) -> "ModelError":
+        """Return the error for a provider's name of it, or for an HTTP status."""
+        return cls(_KINDS.get(name, "invalid"), message)
 
     @property
-    def passing(self) -> bool:
-        """Will it pass by itself? Then the request is made again, after a while."""
+    def is_transient(self) -> bool:
+        """Whether the same request may succeed later; then it is repeated after a pause."""
         return self.kind in ("overloaded", "network")
 
 

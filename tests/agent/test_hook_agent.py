@@ -463,7 +463,7 @@ def test_fire_without_a_model_says_what_is_missing(project: Path, monkeypatch: p
     )
     [run] = json.loads(done.stdout)["runs"]
     said = (
-        "it is unavailable: no model is there to answer it: give the hook a `model`, the settings a `judge`, or set "
+        "it is unavailable: no judge model is configured: give the hook a `model`, the settings a `judge`, or set "
         "ANTHROPIC_API_KEY"
     )
     assert (done.returncode, run["outcome"], run["reason"]) == (0, "failed", said)

@@ -24,8 +24,8 @@ from turngate.core.messages import (
     UserMessage,
 )
 from turngate.errors import UsageError
-from turngate.models import live
 from turngate.models.live import LiveModel, default_model
+from turngate.models.live_errors import model_error
 from turngate.ports import Model
 
 NAME = "anthropic:claude-sonnet-5-5"
@@ -214,13 +214,13 @@ def test_a_judge_is_asked_once_and_keeps_nothing_in_the_cache(exchange: Callable
         (503, "api_error", "soon", "overloaded", "anthropic answered 503: soon"),
         (401, "authentication_error", "invalid key", "auth", "anthropic answered 401: invalid key"),
         (403, "permission_error", "not you", "auth", "anthropic answered 403: not you"),
-        (402, "billing_error", "pay first", "quota", "anthropic says: pay first"),
+        (402, "billing_error", "pay first", "quota", "anthropic reports: pay first"),
         (
             400,
             "invalid_request_error",
             "Your credit balance is too low.",
             "quota",
-            "anthropic says: Your credit balance is too low",
+            "anthropic reports: Your credit balance is too low",
         ),
         (408, "timeout_error", "too slow", "network", "anthropic answered 408: too slow"),
         (
@@ -256,7 +256,7 @@ def test_a_connection_that_breaks_in_the_middle_is_no_answer(failure: Callable[.
 def test_an_answer_without_an_end_is_no_answer(failure: Callable[..., tuple[str, str]]) -> None:
     assert failure({"text": "half an answer", "stop_reason": None}) == (
         "network",
-        "anthropic broke off in the middle of its answer",
+        "anthropic ended the stream in the middle of its answer",
     )
 
 
@@ -276,7 +276,7 @@ def test_a_key_that_no_header_can_hold_is_not_told_either(
     monkeypatch.setenv("ANTHROPIC_API_KEY", f"{KEY}\n")
     with serve_script() as server:
         point(server.url)
-        assert asyncio.run(fail_once()) == ("auth", "the key for anthropic holds a blank or a line break")
+        assert asyncio.run(fail_once()) == ("auth", "the key for anthropic contains a space or a line break")
 
 
 def test_a_long_error_is_told_in_one_short_line(failure: Callable[..., tuple[str, str]]) -> None:
@@ -289,19 +289,19 @@ def test_a_long_error_is_told_in_one_short_line(failure: Callable[..., tuple[str
     [
         (exceptions.ModelTimeoutError("m", "slow"), "network", "anthropic did not answer in time"),
         (exceptions.ModelRequestTimeout("m", 5), "network", "anthropic did not answer in time"),
-        (exceptions.ModelRateLimitError("m", "slow down."), "overloaded", "anthropic says: slow down"),
+        (exceptions.ModelRateLimitError("m", "slow down."), "overloaded", "anthropic reports: slow down"),
         (exceptions.ContentFilterError("not this."), "refusal", "anthropic refused the request: not this"),
         (
             exceptions.UnexpectedModelBehavior("noise"),
             "network",
-            "anthropic gave no answer that can be read: noise",
+            "anthropic sent an answer that cannot be read: noise",
         ),
-        (exceptions.UserError("not so"), "invalid", "anthropic could not be asked: not so"),
-        (ValueError("odd"), "invalid", "anthropic could not be asked: odd"),
+        (exceptions.UserError("not so"), "invalid", "the request to anthropic failed: not so"),
+        (ValueError("odd"), "invalid", "the request to anthropic failed: odd"),
     ],
 )
 def test_what_no_loopback_can_show_has_its_kind_too(error: Exception, kind: str, told: str) -> None:
-    found = live._failure(error, "anthropic")
+    found = model_error(error, "anthropic")
     assert (found.kind, str(found)) == (kind, told)
 
 
@@ -381,15 +381,18 @@ def test_a_model_knows_its_name_and_its_size() -> None:
 @pytest.mark.parametrize(
     ("name", "told"),
     [
-        ("anthropic:x", "the model 'anthropic:x' can not be asked: set ANTHROPIC_API_KEY"),
-        ("openai:x", "the model 'openai:x' can not be asked: set OPENAI_API_KEY"),
-        ("claude", "the model 'claude' is not written as PROVIDER:NAME, like anthropic:claude-sonnet-5-5"),
+        ("anthropic:x", "the model 'anthropic:x' cannot be used: set ANTHROPIC_API_KEY"),
+        ("openai:x", "the model 'openai:x' cannot be used: set OPENAI_API_KEY"),
+        (
+            "claude",
+            "the model 'claude' is not of the form PROVIDER:NAME, such as anthropic:claude-sonnet-5-5",
+        ),
         (
             "anthropic:",
-            "the model 'anthropic:' is not written as PROVIDER:NAME, like anthropic:claude-sonnet-5-5",
+            "the model 'anthropic:' is not of the form PROVIDER:NAME, such as anthropic:claude-sonnet-5-5",
         ),
-        ("nobody:x", "no provider is called 'nobody', as in the model 'nobody:x'"),
-        ("groq:x", "the model 'groq:x' needs more: pip install 'pydantic-ai-slim[groq]'"),
+        ("nobody:x", "unknown provider 'nobody' in the model 'nobody:x'"),
+        ("groq:x", "the model 'groq:x' needs a package: pip install 'pydantic-ai-slim[groq]'"),
     ],
 )
 def test_a_model_that_can_not_be_had_is_explained(
@@ -403,7 +406,7 @@ def test_a_model_that_can_not_be_had_is_explained(
 
 def test_an_address_that_is_none_is_explained(point: Point) -> None:
     point("http://[::bad")
-    with pytest.raises(UsageError, match="the model 'anthropic:x' can not be asked: Invalid port"):
+    with pytest.raises(UsageError, match="the model 'anthropic:x' cannot be used: Invalid port"):
         LiveModel("anthropic:x")
 
 
@@ -413,7 +416,9 @@ def test_a_missing_sdk_names_our_extra(monkeypatch: pytest.MonkeyPatch, provider
     monkeypatch.delitem(sys.modules, f"pydantic_ai.providers.{provider}", raising=False)
     with pytest.raises(UsageError) as caught:
         LiveModel(f"{provider}:x")
-    assert str(caught.value) == f"the model '{provider}:x' needs more: pip install 'turngate[{provider}]'"
+    assert (
+        str(caught.value) == f"the model '{provider}:x' needs a package: pip install 'turngate[{provider}]'"
+    )
 
 
 def test_without_pydantic_ai_the_extra_is_named() -> None:
@@ -460,7 +465,7 @@ def test_without_a_model_and_a_key_it_is_said_how_to_give_one() -> None:
     with pytest.raises(UsageError) as caught:
         default_model({"PATH": "/bin"}, None)
     assert str(caught.value) == (
-        "no model is given: say --model PROVIDER:NAME or --model scripted:FILE, or set ANTHROPIC_API_KEY"
+        "no model given: pass --model PROVIDER:NAME or --model scripted:FILE, or set ANTHROPIC_API_KEY"
     )
 
 

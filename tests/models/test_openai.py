@@ -150,7 +150,7 @@ def _item(item: Json) -> tuple[str, Any]:
             429,
             {"type": "insufficient_quota", "code": "insufficient_quota", "message": "pay first"},
             "quota",
-            "openai says: pay first",
+            "openai reports: pay first",
         ),
         (
             400,
@@ -194,7 +194,7 @@ def test_a_connection_that_breaks_in_the_middle_is_a_network_error(
 def test_an_answer_without_an_end_is_a_network_error(failure: Callable[..., tuple[str, str]]) -> None:
     assert failure({"text": "half an answer", "endless": True}) == (
         "network",
-        "openai broke off in the middle of its answer",
+        "openai ended the stream in the middle of its answer",
     )
 
 

@@ -74,7 +74,7 @@ def test_a_script_says_why_the_model_ended(why: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "kind", "told", "passing"),
+    ("said", "kind", "told", "transient"),
     [
         ({"error": "overloaded"}, "overloaded", "overloaded", True),
         ({"error": 529, "message": "busy"}, "overloaded", "busy", True),
@@ -85,10 +85,10 @@ def test_a_script_says_why_the_model_ended(why: str) -> None:
         ({"error": "whatever"}, "invalid", "whatever", False),
     ],
 )
-def test_an_error_is_raised_with_its_kind(said: Any, kind: str, told: str, passing: bool) -> None:
+def test_an_error_is_raised_with_its_kind(said: Any, kind: str, told: str, transient: bool) -> None:
     with pytest.raises(ModelError) as caught:
         only(said)
-    assert (caught.value.kind, str(caught.value), caught.value.passing) == (kind, told, passing)
+    assert (caught.value.kind, str(caught.value), caught.value.is_transient) == (kind, told, transient)
 
 
 def test_a_delay_comes_before_the_first_word() -> None:
@@ -194,9 +194,9 @@ def test_a_script_that_is_no_plain_file_is_said_at_once(tmp_path: Path) -> None:
     [
         (
             {"judge": [{"ok": False, "reason": "r"}]},
-            "reply 1 of the script's 'judge': 'ok' is no field of a reply; an answer in JSON is a text, so put it into quotes",
+            "reply 1 of the script's 'judge': 'ok' is not a field of a reply; an answer in JSON is a text, so put it into quotes",
         ),
-        ({"main": ["a", {"tol": "Bash"}]}, "reply 2 of the script's 'main': 'tol' is no field of a reply"),
+        ({"main": ["a", {"tol": "Bash"}]}, "reply 2 of the script's 'main': 'tol' is not a field of a reply"),
         (["a"], 'a script is an object like {"main": ["an answer"]}, not [\'a\']'),
     ],
 )

@@ -671,7 +671,7 @@ def test_where_no_model_is_there_the_hook_is_unavailable(
         monkeypatch.delenv(name, raising=False)
     (run,) = asyncio.run(ask(project, PromptHook(CHECK))).runs
     said = (
-        "it is unavailable: no model is there to answer it: give the hook a `model`, the settings a `judge`, "
+        "it is unavailable: no judge model is configured: give the hook a `model`, the settings a `judge`, "
         "or set ANTHROPIC_API_KEY"
     )
     assert (run.report, run.decision) == (RunFailed(said), Fault(said))
@@ -766,7 +766,7 @@ def test_without_a_session_a_setting_or_a_key_there_is_no_judge() -> None:
     with pytest.raises(UsageError) as raised:
         JudgeModels(environ={})(None)
     assert str(raised.value) == (
-        "no model is there to answer it: give the hook a `model`, the settings a `judge`, or set ANTHROPIC_API_KEY"
+        "no judge model is configured: give the hook a `model`, the settings a `judge`, or set ANTHROPIC_API_KEY"
     )
 
 
@@ -909,7 +909,7 @@ def test_fire_without_a_judge_says_that_the_hook_is_unavailable(
     ended = main(["fire", "Stop", "--project", str(project), "--trust", "--json", *strict])
     printed = json.loads(capfd.readouterr().out)
     why = (
-        "it is unavailable: no model is there to answer it: give the hook a `model`, the settings a `judge`, "
+        "it is unavailable: no judge model is configured: give the hook a `model`, the settings a `judge`, "
         "or set ANTHROPIC_API_KEY"
     )
     assert (ended, printed["verdict"], printed["unenforced"]) == (

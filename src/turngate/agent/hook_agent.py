@@ -216,7 +216,7 @@ class HookAgentRun:
         self._transcript.write_message(message, **meta)
         self.messages.append(message)
         if isinstance(message, Reply):
-            self._spent = self._spent.answered(message)
+            self._spent = self._spent.with_reply(message)
 
     def add_tool_result(self, result: ToolResult, _key: str = "") -> None:
         self._transcript.write_message(ToolResults((result,)))

@@ -24,7 +24,7 @@ async def ask(desk: LoopContext, request: ModelRequest, tell: Callable[[str], No
         try:
             reply = await _asked(desk, request, tell)
         except ModelError as error:
-            if not error.passing or pause is None:
+            if not error.is_transient or pause is None:
                 raise
             wait = max(pause, min(error.retry_after or 0.0, LONGEST_PAUSE))
             desk.notice(f"the model did not answer ({error}); asking again in {wait:g} s")

@@ -31,7 +31,7 @@ from turngate.core.subagent_run import SubagentRun
 from turngate.core.verdict import HookRun, Stop, Verdict, notices, outcome, said, warnings
 from turngate.engine import ask_hooks
 from turngate.errors import UsageError
-from turngate.models.resolve import JudgeModels, find_model
+from turngate.models.resolve import JudgeModels, open_model
 from turngate.plugins.handlers import PluginContext, Plugins
 from turngate.ports import Model, World
 from turngate.settings.load import load_settings
@@ -86,7 +86,7 @@ class SessionBase:
         on_step: Callable[[str, SubagentRun], None] | None = None,
     ) -> None:
         self.project = os.path.abspath(project)
-        self.model: Model = find_model(model) if isinstance(model, str) else model
+        self.model: Model = open_model(model) if isinstance(model, str) else model
         self.role = role
         given: object = settings
         if not isinstance(given, Settings | None):

@@ -1,10 +1,10 @@
-"""What is said in a conversation: our own types, whatever library carries them to a model."""
+"""The messages of a conversation, independent of the library that sends them to a model."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-Origin = Literal["user", "stop_hook", "context", "summary", "subagent"]  # who a message really comes from
+Origin = Literal["user", "stop_hook", "context", "summary", "subagent"]  # where a user message comes from
 StopReason = Literal["end_turn", "tool_use", "max_tokens", "refusal"]
 
 
@@ -15,7 +15,7 @@ class Text:
 
 @dataclass(frozen=True)
 class ToolUse:
-    """The model asks for a tool."""
+    """A tool call that the model requests."""
 
     id: str
     name: str
@@ -35,7 +35,7 @@ class Usage:
 
 @dataclass(frozen=True)
 class UserMessage:
-    """A message to the model that is no tool's result."""
+    """A message to the model, except tool results."""
 
     text: str
     origin: Origin = "user"
@@ -43,14 +43,14 @@ class UserMessage:
 
 @dataclass(frozen=True)
 class Reply:
-    """One answer of the model."""
+    """One reply of the model."""
 
     blocks: tuple[Text | ToolUse, ...]
     stop_reason: StopReason = "end_turn"
     usage: Usage = field(default_factory=Usage)
     model: str = ""
     id: str = ""
-    cost: float | None = None  # US dollars, of a judgement whose price is known
+    cost: float | None = None  # US dollars; known only for judges, and not for every model
 
     @property
     def texts(self) -> tuple[str, ...]:
@@ -67,22 +67,22 @@ class Reply:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """What a hook took of its model, also where it came to nothing."""
+    """What a hook used of its model, also when the evaluation failed."""
 
     model: str
     requests: int = 0
     usage: Usage = field(default_factory=Usage)
-    cost: float | None = 0.0  # US dollars; None where the price of a request is not known
+    cost: float | None = 0.0  # US dollars; None if the price of a request is unknown
 
-    def asked(self) -> "Evaluation":
-        """A request whose answer we may never see."""
+    def with_request(self) -> "Evaluation":
+        """Count a request that was sent; its reply may never arrive."""
         return replace(self, requests=self.requests + 1, cost=None)
 
-    def failed(self) -> "Evaluation":
-        """A request that the provider did not answer, and takes nothing for."""
+    def with_failure(self) -> "Evaluation":
+        """Count a request that the provider did not answer, and does not charge."""
         return replace(self, requests=self.requests + 1)
 
-    def answered(self, reply: Reply) -> "Evaluation":
+    def with_reply(self, reply: Reply) -> "Evaluation":
         cost = None if self.cost is None or reply.cost is None else self.cost + reply.cost
         return Evaluation(reply.model or self.model, self.requests + 1, self.usage + reply.usage, cost)
 
@@ -96,7 +96,7 @@ class ToolResult:
 
 @dataclass(frozen=True)
 class ToolResults:
-    """What the tools of one answer gave."""
+    """The results of all tool calls of one reply."""
 
     results: tuple[ToolResult, ...]
 
@@ -106,7 +106,7 @@ Message = UserMessage | Reply | ToolResults
 
 @dataclass(frozen=True)
 class ToolSpec:
-    """A tool as a model knows it."""
+    """The description of a tool for the model."""
 
     name: str
     description: str
@@ -119,4 +119,4 @@ class ModelRequest:
     system: str = ""
     tools: tuple[ToolSpec, ...] = ()
     agent: Literal["main", "sub", "judge"] = "main"
-    schema: Mapping[str, Any] | None = None  # of the JSON object that the answer has to be
+    schema: Mapping[str, Any] | None = None  # JSON Schema of the expected answer

@@ -1,1 +1,1 @@
-"""Asks models."""
+"""Models: live ones, scripted ones, and the choice of a judge."""

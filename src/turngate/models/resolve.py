@@ -1,23 +1,36 @@
-"""Which model a prompt hook asks."""
+"""Open models by name, and choose the model that answers a prompt or agent hook."""
 
 import os
 import threading
 from collections.abc import Callable, Mapping
-from importlib import import_module
 
 from turngate.errors import UsageError
 from turngate.models.scripted import ScriptedModel
 from turngate.ports import Model
 
-# A small one of each provider, and where a provider's address may be another one, which need not know it.
-SMALL = {"anthropic": "claude-haiku-5-5", "openai": "gpt-6-luna"}
-ADDRESS = {"anthropic": "ANTHROPIC_BASE_URL", "openai": "OPENAI_BASE_URL"}
+# A small model of each provider, and the variable that points a provider to another address. A server at
+# another address may not have the small model.
+SMALL_MODELS = {"anthropic": "claude-haiku-5-5", "openai": "gpt-6-luna"}
+BASE_URL_VARIABLES = {"anthropic": "ANTHROPIC_BASE_URL", "openai": "OPENAI_BASE_URL"}
 # Claude Code: the `model` field, "else ANTHROPIC_SMALL_FAST_MODEL, else ANTHROPIC_DEFAULT_HAIKU_MODEL".
-CHOSEN = {"anthropic": ("ANTHROPIC_SMALL_FAST_MODEL", "ANTHROPIC_DEFAULT_HAIKU_MODEL")}
+SMALL_MODEL_VARIABLES = {"anthropic": ("ANTHROPIC_SMALL_FAST_MODEL", "ANTHROPIC_DEFAULT_HAIKU_MODEL")}
+
+
+def open_model(name: str) -> Model:
+    """Return the model `scripted:FILE` or `PROVIDER:NAME`. Raises UsageError."""
+    if name.startswith("scripted:"):
+        return ScriptedModel.from_file(name.removeprefix("scripted:"))
+    from turngate.models.live import LiveModel  # noqa: PLC0415 - lazy: pydantic-ai is an extra, and slow to load
+
+    return LiveModel(name)
 
 
 class JudgeModels:
-    """`judges(hook.model)`: its model, else the settings', else a small one of the session's provider, else the session's."""
+    """Models of hooks: `judges(hook.model)` returns an open model, and keeps it for the next hook.
+
+    The order is: the hook's model, the settings' `judge`, a small model of the session's provider, the
+    session's own model.
+    """
 
     def __init__(
         self,
@@ -27,64 +40,68 @@ class JudgeModels:
         environ: Mapping[str, str] = os.environ,
     ) -> None:
         self._settings_judge, self._session = settings_judge, session
-        self._find = models or find_model
+        self._open_model = models or open_model
         self._environ = environ
-        self._found: dict[str, Model] = {}
-        self._finding = threading.Lock()
+        self._opened: dict[str, Model] = {}
+        self._lock = threading.Lock()
 
-    def __call__(self, named: str | None) -> Model:
-        """Raises UsageError when there is no such model, or none at all."""
-        name = self._name(named or self._settings_judge)
+    def __call__(self, hook_model: str | None) -> Model:
+        """Return the model. Raises UsageError when it does not exist, or none is configured."""
+        name = self._name(hook_model or self._settings_judge)
         if self._session is not None and name in ("", self._session.name):
             return self._session
-        with self._finding:  # hooks that run at once ask from threads
-            if name not in self._found:
-                self._found[name] = self._find(name)
-            return self._found[name]
+        with self._lock:  # hooks that run in parallel call from threads
+            if name not in self._opened:
+                self._opened[name] = self._open_model(name)
+            return self._opened[name]
 
-    def _name(self, wanted: str | None) -> str:
-        """PROVIDER:NAME, or nothing for the session's own model. A bare name is one of the session's provider."""
-        if wanted and ":" in wanted:
-            return wanted
-        try:
-            known = self._session.name if self._session else _default(self._environ)
-        except UsageError:
-            if not wanted:
-                raise
-            said = (
-                f"{wanted!r} is not written as PROVIDER:NAME, and no key in the environment says whose it is"
-            )
-            raise UsageError(said) from None
-        provider, _, _ = known.partition(":")
-        if provider == "scripted" or provider not in SMALL:
-            return f"{provider}:{wanted}" if wanted and provider != "scripted" else ""
-        chosen = next((name for key in CHOSEN.get(provider, ()) if (name := self._environ.get(key))), None)
-        name = wanted or chosen or (None if self._environ.get(ADDRESS[provider]) else SMALL[provider])
-        if name is None:  # another address: it surely knows the session's model
-            return "" if self._session else _default(self._environ)
+    def _name(self, configured: str | None) -> str:
+        """Return PROVIDER:NAME, or "" for the session's own model.
+
+        A configured name without a provider belongs to the session's provider.
+        """
+        if configured and ":" in configured:
+            return configured
+        provider = self._provider(configured)
+        if provider == "scripted" or provider not in SMALL_MODELS:
+            return f"{provider}:{configured}" if configured and provider != "scripted" else ""
+        name = configured or self._small_model(provider)
+        if name is None:  # at another address, only the session's model is known to exist
+            return "" if self._session else _default_name(self._environ)
         return f"{provider}:{name}"
 
+    def _provider(self, configured: str | None) -> str:
+        try:
+            name = self._session.name if self._session else _default_name(self._environ)
+        except UsageError:
+            if not configured:
+                raise
+            raise UsageError(
+                f"the model {configured!r} is not of the form PROVIDER:NAME, "
+                "and no API key in the environment tells its provider"
+            ) from None
+        return name.partition(":")[0]
+
+    def _small_model(self, provider: str) -> str | None:
+        for variable in SMALL_MODEL_VARIABLES.get(provider, ()):
+            if name := self._environ.get(variable):
+                return name
+        return None if self._environ.get(BASE_URL_VARIABLES[provider]) else SMALL_MODELS[provider]
+
     async def close(self) -> None:
-        """Lets go of their connections; the session's own is the session's."""
-        while self._found:
-            _, model = self._found.popitem()
+        """Close the opened models; the session closes its own."""
+        while self._opened:
+            _, model = self._opened.popitem()
             await model.close()
 
 
-def _default(environ: Mapping[str, str]) -> str:
-    """Where no session is: a model of the first provider whose key is there."""
+def _default_name(environ: Mapping[str, str]) -> str:
+    """Return a model of the first provider whose key is in the environment, for hooks without a session."""
     try:
-        name: str = import_module("turngate.models.live").default_model(environ, None)
+        from turngate.models.live import default_model  # noqa: PLC0415 - lazy: as above
+
+        return default_model(environ, None)
     except UsageError:
         raise UsageError(
-            "no model is there to answer it: give the hook a `model`, the settings a `judge`, or set ANTHROPIC_API_KEY"
+            "no judge model is configured: give the hook a `model`, the settings a `judge`, or set ANTHROPIC_API_KEY"
         ) from None
-    return name
-
-
-def find_model(name: str) -> Model:
-    """A script needs nothing; everything else goes to the library that knows the providers."""
-    if name.startswith("scripted:"):
-        return ScriptedModel.from_file(name.removeprefix("scripted:"))
-    model: Model = import_module("turngate.models.live").LiveModel(name)
-    return model

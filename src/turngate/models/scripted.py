@@ -1,4 +1,4 @@
-"""A model that replays a script: no network, no key. For your own tests, and for the demo."""
+"""ScriptedModel: replay a script without network and key, for tests and the demo."""
 
 import asyncio
 import itertools
@@ -12,109 +12,112 @@ from turngate.core.messages import ModelRequest, Reply, StopReason, Text, ToolUs
 from turngate.errors import ModelError, UsageError
 from turngate.state.files import open_regular_file
 
-LONGEST = 64 * 1024 * 1024  # characters of a script; a longer one ends in the middle, and is no JSON
+MAX_SCRIPT_CHARS = 64 * 1024 * 1024  # a longer script is truncated, and so is not valid JSON
+MAX_NUMBER = 1_000_000  # of seconds, or of repetitions
 
 
 class ScriptedModel:
-    """`{"main": [...], "sub": [...], "judge": [...]}`, each handed out in order, the last one again and again."""
+    """Answer from `{"main": [...], "sub": [...], "judge": [...]}`, in order; the last reply of each list repeats."""
 
     def __init__(self, script: Mapping[str, Any], name: str = "scripted:script") -> None:
-        given: object = script
-        if not isinstance(given, Mapping):
+        value: object = script
+        if not isinstance(value, Mapping):
             raise UsageError(
-                f'a script is an object like {{"main": ["an answer"]}}, not {reprlib.repr(given)}'
+                f'a script is an object like {{"main": ["an answer"]}}, not {reprlib.repr(value)}'
             )
         self.name = name
         self.context = _checked("the script's", "context", script.get("context", 200_000))
-        self.requests: list[ModelRequest] = []  # everything that was asked, for tests to look at
-        self._replies = {agent: _expanded(script.get(agent, []), agent) for agent in ("main", "sub", "judge")}
-        self._asked = dict.fromkeys(self._replies, 0)
+        self.requests: list[ModelRequest] = []  # all requests so far, for tests
+        self._replies = {
+            agent: _parse_replies(script.get(agent, []), agent) for agent in ("main", "sub", "judge")
+        }
+        self._counts = dict.fromkeys(self._replies, 0)
         self._ids = itertools.count(1)
 
     @classmethod
     def from_file(cls, path: str) -> "ScriptedModel":
         try:
             with open(open_regular_file(path, os.O_RDONLY), encoding="utf-8") as file:
-                script = json.loads(file.read(LONGEST + 1))
+                script = json.loads(file.read(MAX_SCRIPT_CHARS + 1))
         except OSError as error:
             raise UsageError(f"the script {path} cannot be read: {error.strerror}") from None
         except (ValueError, RecursionError) as error:
             raise UsageError(f"the script {path} is not JSON: {error}") from None
         if not isinstance(script, dict):
             raise UsageError(f'the script {path} must be an object like {{"main": ["an answer"]}}')
-        return cls(script, f"scripted:{os.path.abspath(path)}")  # whoever goes on with it may be elsewhere
+        return cls(
+            script, f"scripted:{os.path.abspath(path)}"
+        )  # absolute: the session may be resumed from another folder
 
     async def ask(self, request: ModelRequest, tell: Callable[[str], None]) -> Reply:
         self.requests.append(request)
-        number = self._asked[request.agent] = self._asked[request.agent] + 1
+        number = self._counts[request.agent] = self._counts[request.agent] + 1
         replies = self._replies[request.agent]
         if not replies:
             raise ModelError("invalid", f"the script has no answer for {request.agent!r}")
-        said = replies[min(number, len(replies)) - 1]
-        if said.get("delay"):
-            await asyncio.sleep(said["delay"])
-        if "error" in said:
-            raise ModelError.named(str(said["error"]), str(said.get("message", said["error"])))
-        reply = self._reply(said, number, request)
+        entry = replies[min(number, len(replies)) - 1]
+        if entry.get("delay"):
+            await asyncio.sleep(entry["delay"])
+        if "error" in entry:
+            raise ModelError.named(str(entry["error"]), str(entry.get("message", entry["error"])))
+        reply = self._reply(entry, number, request)
         for text in reply.texts:
-            for word in _words(text):
-                tell(word)
-                await asyncio.sleep(said.get("word_delay", 0))
+            for piece in _pieces(text):
+                tell(piece)
+                await asyncio.sleep(entry.get("word_delay", 0))
         return reply
 
     async def close(self) -> None:
-        """There is nothing to let go of."""
+        """Do nothing: there is no connection."""
 
-    def _reply(self, said: Mapping[str, Any], number: int, request: ModelRequest) -> Reply:
-        texts = said.get("texts", [said["text"]] if "text" in said else [])
-        tools = (
-            [{"name": said["tool"], "input": said.get("input", {})}]
-            if "tool" in said
-            else said.get("tools", [])
-        )
+    def _reply(self, entry: Mapping[str, Any], number: int, request: ModelRequest) -> Reply:
+        texts = entry.get("texts", [entry["text"]] if "text" in entry else [])
+        tools = entry.get("tools", [])
+        if "tool" in entry:
+            tools = [{"name": entry["tool"], "input": entry.get("input", {})}]
         blocks: list[Text | ToolUse] = [Text(str(text).replace("{n}", str(number))) for text in texts]
         blocks += [ToolUse(f"tool-{next(self._ids)}", tool["name"], tool.get("input", {})) for tool in tools]
         return Reply(
             tuple(blocks),
-            stop_reason=said.get("stop_reason", "tool_use" if tools else "end_turn"),
+            stop_reason=entry.get("stop_reason", "tool_use" if tools else "end_turn"),
             usage=Usage(input_tokens=_size(request), output_tokens=sum(map(len, map(str, texts))) // 4 + 1),
             model=self.name,
             id=f"msg-{next(self._ids)}",
         )
 
 
-def _expanded(replies: Sequence[Any], agent: str) -> list[dict[str, Any]]:
-    """A text is a reply with that text; `repeat` writes a reply down several times."""
+def _parse_replies(replies: Sequence[Any], agent: str) -> list[dict[str, Any]]:
+    """Check the replies and write them out: a text as a reply with that text, `repeat` as several replies."""
     if not isinstance(replies, list):
         raise UsageError(f"the script's {agent!r} must be a list of replies")
-    found: list[dict[str, Any]] = []
+    entries: list[dict[str, Any]] = []
     for number, reply in enumerate(replies, 1):
         if not isinstance(reply, str | dict):
             raise UsageError(f"a reply in the script's {agent!r} is neither a text nor an object: {reply!r}")
-        said: dict[str, Any] = {"text": reply} if isinstance(reply, str) else reply
-        _check(said, f"reply {number} of the script's {agent!r}:")
-        found += [said] * said.get("repeat", 1)
-    return found
+        entry: dict[str, Any] = {"text": reply} if isinstance(reply, str) else reply
+        _check(entry, f"reply {number} of the script's {agent!r}:")
+        entries += [entry] * entry.get("repeat", 1)
+    return entries
 
 
-def _check(said: Mapping[str, Any], where: str) -> None:
-    """The whole script is checked before it plays: a mistake in it is the author's, and no turn has begun."""
-    odd = said.keys() - _FIELDS.keys()
-    if odd and not said.keys() & {"text", "texts", "tool", "tools", "error"}:
-        hint = "; an answer in JSON is a text, so put it into quotes" if odd & {"ok", "decision"} else ""
-        raise UsageError(f"{where} {min(map(str, odd))!r} is no field of a reply{hint}")
-    for field, value in said.items():
+def _check(entry: Mapping[str, Any], where: str) -> None:
+    """Check one reply. The whole script is checked before the first turn, so a mistake in it breaks no turn."""
+    unknown = entry.keys() - _FIELDS.keys()
+    if unknown and not entry.keys() & {"text", "texts", "tool", "tools", "error"}:
+        hint = "; an answer in JSON is a text, so put it into quotes" if unknown & {"ok", "decision"} else ""
+        raise UsageError(f"{where} {min(map(str, unknown))!r} is not a field of a reply{hint}")
+    for field, value in entry.items():
         _checked(where, field, value)
-    for number, tool in enumerate(said.get("tools", ()), 1):
+    for number, tool in enumerate(entry.get("tools", ()), 1):
         _checked(where, f"tool {number}", tool, as_a="input")
         _checked(where, f"tool {number}'s name", tool.get("name"), as_a="tool")
         _checked(where, f"tool {number}'s input", tool.get("input", {}), as_a="input")
 
 
 def _checked(where: str, field: str, value: Any, as_a: str | None = None) -> Any:
-    fits, wanted = _FIELDS.get(as_a or field, (_anything, ""))
+    fits, expected = _FIELDS.get(as_a or field, (_anything, ""))
     if not fits(value):
-        raise UsageError(f"{where} {field} must be {wanted}, not {reprlib.repr(value)}")
+        raise UsageError(f"{where} {field} must be {expected}, not {reprlib.repr(value)}")
     return value
 
 
@@ -122,12 +125,11 @@ def _anything(_: object) -> bool:
     return True
 
 
-def _number(value: object, most: float) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= most
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= MAX_NUMBER
 
 
 STOP_REASONS: tuple[str, ...] = get_args(StopReason)
-MOST = 1_000_000  # seconds, and how often
 
 _FIELDS: Mapping[str, tuple[Callable[[Any], bool], str]] = {
     "context": (lambda v: type(v) is int and v > 0, "a number of tokens"),
@@ -136,15 +138,15 @@ _FIELDS: Mapping[str, tuple[Callable[[Any], bool], str]] = {
     "tool": (lambda v: isinstance(v, str), "the name of a tool"),
     "input": (lambda v: isinstance(v, dict), "an object"),
     "tools": (lambda v: isinstance(v, list), 'a list of objects like {"name": "Bash", "input": {}}'),
-    "delay": (lambda v: _number(v, MOST), "a number of seconds"),
-    "word_delay": (lambda v: _number(v, MOST), "a number of seconds"),
-    "repeat": (lambda v: type(v) is int and _number(v, MOST), "a whole number"),
+    "delay": (_is_number, "a number of seconds"),
+    "word_delay": (_is_number, "a number of seconds"),
+    "repeat": (lambda v: type(v) is int and _is_number(v), "a whole number"),
     "stop_reason": (lambda v: v in STOP_REASONS, f"one of {', '.join(STOP_REASONS)}"),
 }
 
 
-def _words(text: str) -> list[str]:
-    """Streamed as a live model would, in small pieces; a very long text in larger ones."""
+def _pieces(text: str) -> list[str]:
+    """Split a text as a live model streams it: into small pieces, a very long text into larger ones."""
     size = max(12, len(text) // 50)
     return [text[place : place + size] for place in range(0, len(text), size)]
 

@@ -62,17 +62,17 @@ async def _judged(
     spent = Evaluation(judge.name)
     for is_last in (dialect.strict_judge, True):
         request = ModelRequest(messages=messages, system=INSTRUCTIONS, agent="judge", schema=SCHEMA)
-        live.evaluation = spent.asked()
+        live.evaluation = spent.with_request()
         try:
             reply = await run_isolated(judge.ask(request, _unheard))
         except ModelError as error:
-            live.evaluation = spent = spent.failed()
+            live.evaluation = spent = spent.with_failure()
             wait = max(PAUSE, error.retry_after or 0.0)
-            if is_last or not error.passing or wait > min(LONGEST_PAUSE, _left(live)):
+            if is_last or not error.is_transient or wait > min(LONGEST_PAUSE, _left(live)):
                 raise
             await asyncio.sleep(wait)
             continue
-        live.evaluation = spent = spent.answered(reply)
+        live.evaluation = spent = spent.with_reply(reply)
         wrong = judgement_fault(parse_judgement(reply.text, hook.prompt, event.name, dialect), dialect)
         if is_last or wrong is None:
             return JudgeReplied(reply.text)

@@ -299,7 +299,7 @@ USAGE = [
     (["run", "-p", "go", "--permission-mode", "yolo"], "invalid choice: 'yolo'"),
     (["run", "-p", "go", "--project", "/no/such/folder"], "there is no folder /no/such/folder"),
     (["run", "-p", "go", "--model", "scripted:/no/such/file"], "the script /no/such/file cannot be read"),
-    (["run", "-p", "go", "--model", "nobody:x"], "no provider is called 'nobody'"),
+    (["run", "-p", "go", "--model", "nobody:x"], "unknown provider 'nobody'"),
     (
         ["run", "-p", "go", "--resume", "--model", "scripted:/dev/null"],
         "the script /dev/null cannot be read: it is not a regular file",
@@ -331,7 +331,7 @@ def test_without_a_model_one_clear_sentence_says_how_to_give_one(
     assert (code, out, err) == (
         64,
         "",
-        "turngate: no model is given: say --model PROVIDER:NAME or --model scripted:FILE, or set ANTHROPIC_API_KEY\n",
+        "turngate: no model given: pass --model PROVIDER:NAME or --model scripted:FILE, or set ANTHROPIC_API_KEY\n",
     )
 
 

@@ -96,7 +96,7 @@ def _folders(given: list[str]) -> list[str]:
 
 def find_model(named: str | None, configured: str | None) -> Model:
     wanted = named or configured or import_module("turngate.models.live").default_model(os.environ, None)
-    return judges.find_model(wanted)
+    return judges.open_model(wanted)
 
 
 def _session_id(options: argparse.Namespace, project: str) -> str | None:
