@@ -12,6 +12,7 @@ import pytest
 from examples.plugins import test_runner_gate as example
 
 from tests.support.paths import ROOT
+from tests.support.timeouts import HANG_TIMEOUT_S
 from turngate import (
     Plugins,
     ScriptedModel,
@@ -47,7 +48,9 @@ def played(
 
 def test_the_example_plugin_runs_as_a_program(project: Path) -> None:
     words = [sys.executable, str(ROOT / "examples" / "plugins" / "test_runner_gate.py")]
-    done = subprocess.run(words, cwd=project, capture_output=True, text=True, check=False, timeout=40)
+    done = subprocess.run(
+        words, cwd=project, capture_output=True, text=True, check=False, timeout=HANG_TIMEOUT_S
+    )
     assert (done.returncode, done.stderr, done.stdout.splitlines(), os.listdir(project)) == (
         0,
         "",
@@ -204,7 +207,9 @@ def test_an_example_of_a_hook_runs_offline_and_prints_what_its_hooks_said(
     project: Path, home: Path, name: str
 ) -> None:
     words = [sys.executable, str(ROOT / "examples" / "hooks" / f"{name}.py")]
-    done = subprocess.run(words, cwd=project, capture_output=True, text=True, check=False, timeout=40)
+    done = subprocess.run(
+        words, cwd=project, capture_output=True, text=True, check=False, timeout=HANG_TIMEOUT_S
+    )
     assert (done.returncode, done.stderr, done.stdout.splitlines()) == (0, "", HOOKS[name])
     assert (os.listdir(project), os.listdir(home)) == ([], [])
 

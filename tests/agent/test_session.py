@@ -29,6 +29,7 @@ from tests.support.sessions import (
     survives,
     wait_for_file,
 )
+from tests.support.timeouts import HANG_TIMEOUT_S
 from turngate import agent as agent_package
 from turngate.agent.session import Session
 from turngate.core.decisions import Block
@@ -752,7 +753,7 @@ def test_in_mux_the_transcript_lies_where_document_000_says(project: Path, home:
 async def interrupted(agent: Actor, when: Callable[[], Any]) -> TurnResult:
     """Sends, and interrupts from outside as soon as `when` is over."""
     turn = asyncio.create_task(agent.session.send("go"))
-    await asyncio.wait_for(when(), 20)
+    await asyncio.wait_for(when(), HANG_TIMEOUT_S)
     agent.session.interrupt()
     return await turn
 
@@ -923,7 +924,7 @@ def test_an_interrupt_ends_the_turn_while_a_hook_of_another_event_runs(project: 
         finally:
             await agent.session.close()
 
-    result = asyncio.run(asyncio.wait_for(all_of_it(), 5))
+    result = asyncio.run(asyncio.wait_for(all_of_it(), HANG_TIMEOUT_S))
     assert (ended(result), len(agent.model.requests) <= 1) == (INTERRUPTED, True)
     assert not survives((project / "pid").read_text().strip())
 
@@ -991,7 +992,7 @@ def test_whoever_cancels_the_wait_ends_the_turn_and_the_cancellation_passes(
     async def cancel() -> int:
         async with agent.session:
             turn = asyncio.create_task(agent.session.send("go"))
-            await asyncio.wait_for(when(), 20)
+            await asyncio.wait_for(when(), HANG_TIMEOUT_S)
             turn.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await turn

@@ -30,6 +30,7 @@ from tests.support.sessions import (
     shown,
     wait_for_file_sync,
 )
+from tests.support.timeouts import HANG_TIMEOUT_S
 from turngate.agent.session_store import SessionLock, SessionSummary, list_sessions, prune
 from turngate.core.messages import Message, Reply, Text, ToolResult, ToolResults, ToolUse, UserMessage
 from turngate.errors import SessionBusy, UsageError
@@ -359,7 +360,7 @@ def test_a_second_process_is_told_who_holds_the_session(project: Path) -> None:
             f"turngate: session x is in use by process {first.pid}; end that one, or start another session\n",
         )
         first.send_signal(signal.SIGINT)
-        assert first.wait(timeout=20) == 130
+        assert first.wait(timeout=HANG_TIMEOUT_S) == 130
 
 
 def test_a_second_session_in_the_same_process_is_told_too(project: Path) -> None:

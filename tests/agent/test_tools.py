@@ -12,6 +12,7 @@ from typing import Any
 import jsonschema
 import pytest
 
+from tests.support.timeouts import HANG_TIMEOUT_S
 from turngate.agent.tools import TOOLS, ToolContext, ToolFailed, UserQuestion, absolute, bash, files
 from turngate.agent.tools import search_process as search
 from turngate.agent.tools import search_tools as looking
@@ -432,7 +433,7 @@ def test_a_read_that_takes_too_long_is_given_up_and_its_thread_ends(
     assert (
         use(place, "Read", file_path="huge", offset=3) == f"FAILED: {project}/huge: that took more than 0.2 s"
     )
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + HANG_TIMEOUT_S
     while threading.active_count() > threads and time.monotonic() < deadline:
         time.sleep(0.01)
     assert threading.active_count() <= threads

@@ -12,6 +12,7 @@ from pydantic_ai import exceptions
 from tests.support.providers import KEY, REQUEST, Exchange, Point, Provider, without_details
 from tests.support.servers.anthropic import AnthropicServer, Script, serve_script
 from tests.support.servers.model import Json
+from tests.support.timeouts import HANG_TIMEOUT_S
 from turngate.core.messages import (
     ModelRequest,
     Reply,
@@ -336,7 +337,7 @@ def test_what_the_listener_raises_is_no_fault_of_the_model(point: Point) -> None
         point(server.url)
         with pytest.raises(RuntimeError, match="the screen is gone"):
             asyncio.run(ask_once(tell=refuse))
-        assert server.broken.wait(5)
+        assert server.broken.wait(HANG_TIMEOUT_S)
 
 
 def test_a_model_keeps_its_connection_and_survives_its_loop_and_its_close(point: Point) -> None:

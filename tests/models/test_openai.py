@@ -13,6 +13,7 @@ from tests.support.providers import KEY, Exchange, Point, Provider, without_deta
 from tests.support.servers.model import Json
 from tests.support.servers.openai import OpenAIServer, serve_replies
 from tests.support.sessions import refuse
+from tests.support.timeouts import HANG_TIMEOUT_S
 from turngate.agent.session import Session
 from turngate.core.messages import (
     Reply,
@@ -218,7 +219,7 @@ def test_a_cancelled_request_hangs_up(point: Point) -> None:
 
     with serve_replies({"text": "late", "delay": 600}) as server:
         point(server.url)
-        asyncio.run(asyncio.wait_for(scene(server), 20))
+        asyncio.run(asyncio.wait_for(scene(server), HANG_TIMEOUT_S))
         assert len(server.requests) == 1
 
 

@@ -16,6 +16,7 @@ import pytest
 from tests.support.builders import ask, rule, settings, stop_event, world, write_settings
 from tests.support.servers.http import Endpoint, serve_answers
 from tests.support.sessions import actor
+from tests.support.timeouts import HANG_TIMEOUT_S
 from turngate.core.decisions import Advise, Allow, Block, Decision, Fault, Halt
 from turngate.core.dialect import CLAUDE, TURNGATE, Dialect
 from turngate.core.hook_input import encode
@@ -307,7 +308,7 @@ def test_a_slow_endpoint_holds_nobody_beyond_its_limit_and_its_connection_is_clo
         started = time.monotonic()
         report, decision = asked(project, HttpHook(endpoint.url, timeout=0.3))
         seconds = time.monotonic() - started
-        assert endpoint.left.wait(5)
+        assert endpoint.left.wait(HANG_TIMEOUT_S)
     assert (report, decision) == (TimedOut(0.3), Fault("no answer within 0.3 s", "timeout"))
     assert seconds < 3
 
@@ -322,7 +323,7 @@ def test_a_cancelled_stop_closes_the_connection_at_once(project: Path) -> None:
 
     with serve_answers({"delay": 60}) as endpoint:
         asyncio.run(cancel(endpoint))
-        assert endpoint.left.wait(5)
+        assert endpoint.left.wait(HANG_TIMEOUT_S)
 
 
 @pytest.mark.parametrize(

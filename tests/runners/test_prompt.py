@@ -20,6 +20,7 @@ from tests.support.servers import openai as openai_server
 from tests.support.servers.anthropic import serve_script
 from tests.support.sessions import KEEP, refuse, seen, shown
 from tests.support.subagents import task
+from tests.support.timeouts import HANG_TIMEOUT_S
 from turngate.agent.hook_agent import HookAgent
 from turngate.agent.session import Session
 from turngate.cli.main import main
@@ -496,7 +497,7 @@ class Stubborn:
 
     async def ask(self, request: ModelRequest, tell: Callable[[str], None]) -> Reply:  # noqa: ARG002
         self.asked = True
-        end = time.monotonic() + 20
+        end = time.monotonic() + HANG_TIMEOUT_S
         while time.monotonic() < end:
             try:
                 await asyncio.sleep(end - time.monotonic())
@@ -545,7 +546,7 @@ asyncio.run(run())
         cwd=root,
         capture_output=True,
         text=True,
-        timeout=15,
+        timeout=HANG_TIMEOUT_S,
         check=False,
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, "['timeout']\n", "")
@@ -952,7 +953,13 @@ BELOW = "this was started from a hook, so no hook is asked"
 def run_turngate(*words: str, cwd: Path, **env: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "turngate", *words]
     return subprocess.run(
-        command, cwd=cwd, env={**os.environ, **env}, capture_output=True, text=True, timeout=60, check=False
+        command,
+        cwd=cwd,
+        env={**os.environ, **env},
+        capture_output=True,
+        text=True,
+        timeout=HANG_TIMEOUT_S,
+        check=False,
     )
 
 

@@ -1,15 +1,19 @@
-"""Hooks that mean harm: the right verdict in time, and nothing left behind."""
+"""Hooks that mean harm: the right verdict, and nothing left behind.
+
+A hook that must be ended by its time limit never ends by itself, so the verdict shows that the limit worked. Where a
+limit must not come before processes have started, the test is repeated with longer limits on a slow machine.
+"""
 
 import asyncio
-import itertools
 import os
 import shlex
 import signal
 import sys
+import threading
 import time
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from secrets import randbelow
 from typing import Any, TypeVar
@@ -17,6 +21,8 @@ from typing import Any, TypeVar
 import pytest
 
 from tests.support.builders import ask, script, stop_hooks, write_settings
+from tests.support.sessions import wait_for_file
+from tests.support.timeouts import HANG_TIMEOUT_S, POLL_INTERVAL_S
 from turngate.core.dialect import CLAUDE, TURNGATE, Dialect
 from turngate.core.events import StopHookInput
 from turngate.core.hooks import CallbackHook, CommandHook
@@ -24,6 +30,7 @@ from turngate.core.reports import Exited
 from turngate.core.text import truncate_middle
 from turngate.core.verdict import Continue, RunOutcome, Stop, Verdict, outcome, said
 from turngate.ports import STDERR_LIMIT, BoundedOutput
+from turngate.shells import process
 from turngate.shells.local import LocalShell
 from turngate.stop_hooks import StopHooksResult, run_stop_hooks
 
@@ -32,6 +39,7 @@ T = TypeVar("T")
 # In every command and script TOKEN stands for a number that no other process has in its arguments, and
 # PYTHON for this interpreter. `sleep 600.TOKEN` is found even if it has thrown its environment away.
 NAP = "sleep 600.TOKEN"
+NEVER_S = 10 * HANG_TIMEOUT_S
 BLOCK = '{"decision":"block","reason":"go on"}'
 MEGABYTE = "x" * 1_000_000
 IN_BACKGROUND: dict[str, Any] = {"async": True}
@@ -45,8 +53,8 @@ class Hostile:
     verdict: type[Verdict]
     said: str | None
     warnings: tuple[str, ...] = ()
-    timeout: float = 5.0  # on a noisy machine a hook that ends by itself must not run into it
-    within: float = 2.0  # seconds until the verdict
+    timeout: float = HANG_TIMEOUT_S
+    output_grace: float = 0.5  # how long the output is read after the exit
     script: str | None = None  # the text of ./hook
     mode: int = 0o755
     message: str | None = None  # what it gets on stdin, beside the rest
@@ -56,7 +64,7 @@ class Hostile:
 
 
 def hangs(name: str, command: str, *, timeout: float = 0.5, crowd: int = 1, **fields: Any) -> Hostile:
-    """It would run for ever."""
+    """Describe a hook that runs until its time limit."""
     return Hostile(
         name=name,
         command=command,
@@ -64,7 +72,6 @@ def hangs(name: str, command: str, *, timeout: float = 0.5, crowd: int = 1, **fi
         verdict=Stop,
         said=f"no answer within {timeout:g} s",
         timeout=timeout,
-        within=timeout + 1,
         crowd=crowd,
         **fields,
     )
@@ -144,7 +151,6 @@ TABLE = (
         "a grandchild holds stdout",
         f"{NAP} & printf '%s' '{BLOCK}'",
         "go on",
-        within=1.0,
         crowd=1,
         stays=1,
     ),
@@ -152,7 +158,6 @@ TABLE = (
         "a grandchild holds stdout after exit 2",
         f"{NAP} & echo 'go on' >&2; exit 2",
         "go on",
-        within=1.0,
         crowd=1,
         stays=1,
     ),
@@ -160,7 +165,6 @@ TABLE = (
         "a grandchild holds the pipes, where that voids an answer",
         f"{NAP} & printf '%s' '{BLOCK}'",
         "a child still held its output when it ended, so its JSON was not honoured",
-        within=1.0,
         dialect=CLAUDE,
         stays=1,
     ),
@@ -168,14 +172,14 @@ TABLE = (
         "a grandchild writes on for ever",
         "yes & echo 'go on' >&2; exit 2",
         "go on",
-        within=1.0,
     ),
     blocks(
         "its child finishes the answer",
         """printf '{"decision":"block",'; (sleep 0.2; printf '"reason":"go on"}') &""",
         "go on",
+        output_grace=HANG_TIMEOUT_S,
     ),
-    allows("leaves work in the background", "yes >/dev/null 2>&1 & exit 0", within=0.5, stays=1),
+    allows("leaves work in the background", "yes >/dev/null 2>&1 & exit 0", stays=1),
     # It prints too much, or what nobody can read
     allows("50 MB on stdout", "yes | head -c 50000000"),
     blocks("50 MB on stderr", "yes | head -c 50000000 >&2; exit 2", fifty_megabytes_shortened()),
@@ -260,25 +264,40 @@ TABLE = (
 )
 
 
+# A slow machine may need longer than the limit to start the processes.
+SCALES = (1, 8, 64, 512)
+
+
+def scaled(row: Hostile, scale: int) -> Hostile:
+    if row.outcome != "timeout":
+        return row
+    timeout = row.timeout * scale
+    return replace(row, timeout=timeout, said=f"no answer within {timeout:g} s")
+
+
 @pytest.mark.req("S0-104", "X-11", "X-12")
 @pytest.mark.parametrize("row", TABLE, ids=lambda row: row.name)
-def test_a_hostile_hook_gets_the_right_verdict_in_time_and_leaves_nothing_behind(
-    row: Hostile, tmp_path: Path
+def test_a_hostile_hook_gets_the_right_verdict_and_leaves_nothing_behind(
+    row: Hostile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def attempt(project: Path) -> float:
+    monkeypatch.setattr(process, "OUTPUT_GRACE_S", row.output_grace)
+    for scale in SCALES:
+        case = scaled(row, scale)
+        project = tmp_path / f"project{scale}"
+        project.mkdir()
         with token() as mark:
-            verdict, crowd, left = asyncio.run(asked(row, project, mark))
+            verdict, crowd, left = asyncio.run(asked(case, project, mark))
         (run,) = verdict.runs
-        assert (outcome(run), type(verdict), said(run), run.decision.warnings) == (
-            row.outcome,
-            row.verdict,
-            row.said,
-            row.warnings,
+        assert (outcome(run), type(verdict), said(run), run.decision.warnings, left) == (
+            case.outcome,
+            case.verdict,
+            case.said,
+            case.warnings,
+            case.stays,
         )
-        assert (crowd >= row.crowd, left) == (True, row.stays), crowd
-        return run.seconds
-
-    assert fastest_of_three(attempt, tmp_path, row.within) <= row.within
+        if crowd >= row.crowd:
+            return
+    pytest.fail(f"only {crowd} of {row.crowd} processes were seen")
 
 
 async def asked(row: Hostile, project: Path, mark: str) -> tuple[Verdict, int, int]:
@@ -297,30 +316,38 @@ async def asked(row: Hostile, project: Path, mark: str) -> tuple[Verdict, int, i
         return asking.result(), crowd, len(await settled(mark, row.stays))
 
 
-@pytest.mark.req("X-11", "S0-104")
-def test_everything_printed_until_we_stop_reading_counts(project: Path) -> None:
-    late = "(sleep 0.1; echo late; sleep 600.TOKEN) & echo early"
-    with token() as mark:
-        verdict = asyncio.run(ask(project, CommandHook(filled(late, mark), timeout=5)))
-    assert [run.report for run in verdict.runs] == [Exited(0, "early\nlate\n", held=True)]
+LATE = "(sleep 0.1; echo late; sleep 600.TOKEN) & echo early"
+EARLY_AND_LATE = Exited(0, "early\nlate\n", held=True)
+
+
+def reports_at_scales(
+    project: Path, monkeypatch: pytest.MonkeyPatch, command: str, timeout: float
+) -> Iterator[tuple[Verdict, int]]:
+    """Ask with longer and longer limits; yield the verdict and how many of its processes are left."""
+    for scale in SCALES:
+        monkeypatch.setattr(process, "OUTPUT_GRACE_S", 0.5 * scale)
+        with token() as mark:
+            verdict = asyncio.run(ask(project, CommandHook(filled(command, mark), timeout=timeout * scale)))
+            yield verdict, len(processes(mark))
 
 
 @pytest.mark.req("X-11", "S0-104")
-def test_a_hook_that_ended_by_itself_counts_whole_although_its_time_runs_out_while_we_read_on(
-    project: Path,
+@pytest.mark.parametrize(
+    "timeout", [HANG_TIMEOUT_S, 0.45], ids=["in time", "its time runs out while we read on"]
+)
+def test_everything_printed_until_we_stop_reading_counts(
+    project: Path, monkeypatch: pytest.MonkeyPatch, timeout: float
 ) -> None:
-    late = "(sleep 0.1; echo late; sleep 600.TOKEN) & echo early"
-    with token() as mark:
-        verdict = asyncio.run(ask(project, CommandHook(filled(late, mark), timeout=0.45)))
-    assert [run.report for run in verdict.runs] == [Exited(0, "early\nlate\n", held=True)]
+    answers = reports_at_scales(project, monkeypatch, LATE, timeout)
+    assert any([run.report for run in verdict.runs] == [EARLY_AND_LATE] for verdict, _ in answers)
 
 
 @pytest.mark.req("X-11")
-def test_a_normal_exit_kills_nothing_although_its_time_runs_out_while_we_read_on(project: Path) -> None:
-    with token() as mark:
-        hook = CommandHook(filled(f"{NAP} & echo 'go on' >&2; exit 2", mark), timeout=0.3)
-        verdict = asyncio.run(ask(project, hook))
-        assert ([outcome(run) for run in verdict.runs], len(processes(mark))) == (["block"], 1)
+def test_a_normal_exit_kills_nothing_although_its_time_runs_out_while_we_read_on(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answers = reports_at_scales(project, monkeypatch, f"{NAP} & echo 'go on' >&2; exit 2", 0.3)
+    assert any(([outcome(run) for run in verdict.runs], left) == (["block"], 1) for verdict, left in answers)
 
 
 @pytest.mark.req("S0-104")
@@ -342,17 +369,20 @@ def test_a_hostile_hook_does_not_hold_up_the_verdict_of_its_sibling(project: Pat
 
 @pytest.mark.req("S0-104", "X-11")
 def test_a_timeout_is_kept_although_every_thread_of_the_loop_is_busy(project: Path) -> None:
-    async def scenario(mark: str) -> tuple[Verdict, float]:
+    release = threading.Event()
+
+    async def scenario(mark: str) -> Verdict:
         loop = asyncio.get_running_loop()
-        busy = [loop.run_in_executor(None, time.sleep, 3) for _ in range((os.cpu_count() or 1) + 4)]
-        verdict = await ask(project, CommandHook(filled(NAP, mark), timeout=0.5))
-        seconds = verdict.runs[0].seconds
-        await asyncio.gather(*busy)
-        return verdict, seconds
+        busy = [loop.run_in_executor(None, release.wait) for _ in range((os.cpu_count() or 1) + 4)]
+        try:
+            return await ask(project, CommandHook(filled(NAP, mark), timeout=0.5))
+        finally:
+            release.set()
+            await asyncio.gather(*busy)
 
     with token() as mark:
-        verdict, seconds = asyncio.run(scenario(mark))
-    assert ([outcome(run) for run in verdict.runs], seconds <= 1.5) == (["timeout"], True), seconds
+        verdict = asyncio.run(asyncio.wait_for(scenario(mark), HANG_TIMEOUT_S))
+    assert [outcome(run) for run in verdict.runs] == ["timeout"]
 
 
 # Cancel and abort
@@ -374,47 +404,60 @@ each_cancelled = pytest.mark.parametrize(
 @pytest.mark.req("X-11")
 @each_cancelled
 def test_cancelled_it_leaves_nothing_behind_and_the_cancellation_passes(
-    command: str, crowd: int, tmp_path: Path
+    command: str, crowd: int, project: Path
 ) -> None:
-    async def scenario(project: Path, mark: str) -> float:
+    async def scenario(mark: str) -> None:
         with no_file_left_open(await warmed_up(project)):
-            asking = asyncio.ensure_future(ask(project, CommandHook(filled(command, mark), timeout=60)))
+            asking = asyncio.ensure_future(ask(project, CommandHook(filled(command, mark), timeout=NEVER_S)))
             await up(mark, crowd)
-            seconds = await cancelled(asking)
+            await cancelled(asking)
             assert await settled(mark, 0) == set()
-        return seconds
 
-    assert fastest_of_three(with_token(scenario), tmp_path, 1.0) < 1.0
+    with token() as mark:
+        asyncio.run(scenario(mark))
 
 
 @pytest.mark.req("X-11")
 @pytest.mark.parametrize("times", [2, 5])
-def test_cancelled_again_while_it_cleans_up_it_leaves_nothing_behind(times: int, tmp_path: Path) -> None:
-    async def scenario(project: Path, mark: str) -> float:
+def test_cancelled_again_while_it_cleans_up_it_leaves_nothing_behind(times: int, project: Path) -> None:
+    async def scenario(mark: str) -> None:
         with no_file_left_open(await warmed_up(project)):
-            asking = asyncio.ensure_future(ask(project, CommandHook(filled(STUBBORN, mark), timeout=60)))
+            asking = asyncio.ensure_future(ask(project, CommandHook(filled(STUBBORN, mark), timeout=NEVER_S)))
             await up(mark, 2)
             for _ in range(times - 1):
                 asking.cancel()
                 await asyncio.sleep(0.05)
-            seconds = await cancelled(asking)
-            assert processes(mark) == set()
-        return seconds
-
-    assert fastest_of_three(with_token(scenario), tmp_path, 1.0) < 1.0
-
-
-@pytest.mark.req("X-11")
-def test_cancelled_while_it_cleans_up_after_a_timeout_the_cancellation_passes(project: Path) -> None:
-    async def scenario(mark: str) -> None:
-        with no_file_left_open(await warmed_up(project)):
-            asking = asyncio.ensure_future(ask(project, CommandHook(filled(STUBBORN, mark), timeout=0.5)))
-            await asyncio.sleep(0.7)
             await cancelled(asking)
-            assert processes(mark) == set()
+            assert await settled(mark, 0) == set()
 
     with token() as mark:
         asyncio.run(scenario(mark))
+
+
+@pytest.mark.req("X-11")
+def test_cancelled_while_it_cleans_up_after_a_timeout_the_cancellation_passes(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(process, "KILL_GRACE_S", HANG_TIMEOUT_S)
+    command = "trap 'echo yes > termed' TERM; echo yes > started; while [ ! -e released ]; do sleep 0.02; done; : TOKEN"
+
+    async def scenario(mark: str, limit: float) -> bool:
+        """Return False if the time limit came before the hook had started."""
+        with no_file_left_open(await warmed_up(project)):
+            asking = asyncio.ensure_future(ask(project, CommandHook(filled(command, mark), timeout=limit)))
+            termed = asyncio.ensure_future(wait_for_file(project / "termed"))
+            await asyncio.wait({asking, termed}, return_when=asyncio.FIRST_COMPLETED)
+            if not termed.done():
+                termed.cancel()
+                return False
+            asking.cancel()
+            (project / "released").touch()
+            await cancelled(asking)
+            assert processes(mark) == set()
+        return True
+
+    with token() as mark:
+        assert any(asyncio.run(scenario(mark, 0.5 * scale)) for scale in SCALES)
 
 
 @pytest.mark.req("X-11")
@@ -433,22 +476,20 @@ def test_cancelled_two_hooks_side_by_side_leave_nothing_behind(project: Path) ->
 
 @pytest.mark.req("S0-64", "X-11")
 @each_cancelled
-def test_aborted_the_agent_stops_and_nothing_is_left_behind(command: str, crowd: int, tmp_path: Path) -> None:
-    async def scenario(project: Path, mark: str) -> float:
+def test_aborted_the_agent_stops_and_nothing_is_left_behind(command: str, crowd: int, project: Path) -> None:
+    async def scenario(mark: str) -> None:
         write_settings(project, "turngate", stop_hooks(filled(command, mark)))
         abort = asyncio.Event()
         with no_file_left_open(await warmed_up(project)):
             asking = asyncio.ensure_future(run_stop_hooks(LocalShell(), str(project), told(), abort=abort))
             await up(mark, crowd)
-            aborted = time.monotonic()
             abort.set()
             result = await asking
-            seconds = time.monotonic() - aborted
             assert result == StopHooksResult(should_stop=True, warnings=["the stop hooks were aborted"])
             assert await settled(mark, 0) == set()
-        return seconds
 
-    assert fastest_of_three(with_token(scenario), tmp_path, 1.0) < 1.0
+    with token() as mark:
+        asyncio.run(scenario(mark))
 
 
 @pytest.mark.req("S0-64", "X-11")
@@ -475,8 +516,8 @@ def test_aborted_a_hook_in_the_background_ends_as_well(project: Path) -> None:
         asking = asyncio.ensure_future(run_stop_hooks(LocalShell(), str(project), told(), abort=abort))
         await up(mark, 2)
         abort.set()
-        await asyncio.wait({asking}, timeout=1.5)
-        assert (asking.done(), processes(mark)) == (True, set())
+        await asyncio.wait({asking}, timeout=HANG_TIMEOUT_S)
+        assert (asking.done(), await settled(mark, 0)) == (True, set())
 
     with token() as mark:
         asyncio.run(scenario(mark))
@@ -501,7 +542,7 @@ def test_cancelled_twice_a_hook_in_the_background_ends_as_well(project: Path) ->
 @pytest.mark.parametrize(
     "callback",
     [
-        pytest.param(lambda _: time.sleep(2), id="blocks its thread"),
+        pytest.param(lambda _: time.sleep(NEVER_S), id="blocks its thread"),
         pytest.param(lambda _: sys.exit(2), id="exits"),
         pytest.param(lambda _: next(iter(())), id="raises StopIteration"),
     ],
@@ -544,26 +585,6 @@ def token() -> Iterator[str]:
                 os.kill(pid, signal.SIGKILL)
 
 
-def with_token(scenario: Callable[[Path, str], Coroutine[Any, Any, T]]) -> Callable[[Path], T]:
-    def attempt(project: Path) -> T:
-        with token() as mark:
-            return asyncio.run(scenario(project, mark))
-
-    return attempt
-
-
-def fastest_of_three(attempt: Callable[[Path], float], folder: Path, within: float) -> float:
-    """Machines are noisy: what is too slow gets two more chances, each in a project of its own."""
-    fastest = float("inf")
-    for number in range(3):
-        project = folder / f"project{number}"
-        project.mkdir()
-        fastest = min(fastest, attempt(project))
-        if fastest <= within:
-            break
-    return fastest
-
-
 async def warmed_up(project: Path) -> dict[str, str]:
     """The open files once the loop and its threads have what they keep."""
     await asyncio.to_thread(int)
@@ -600,22 +621,21 @@ def shown(pid: str) -> bytes:
 
 async def up(mark: str, crowd: int) -> None:
     """Waits until so many processes run."""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(HANG_TIMEOUT_S):
         while len(processes(mark)) < crowd:
             await asyncio.sleep(0.02)
 
 
 async def settled(mark: str, expected: int) -> set[int]:
-    """What is left; a process that was killed may take a moment to go."""
-    for _ in itertools.takewhile(lambda _: len(processes(mark)) != expected, range(50)):
-        await asyncio.sleep(0.02)
-    return processes(mark)
+    """Wait until so many processes are left; one that was killed may take a moment to go."""
+    end = time.monotonic() + HANG_TIMEOUT_S
+    while len(left := processes(mark)) != expected and time.monotonic() < end:
+        await asyncio.sleep(POLL_INTERVAL_S)
+    return left
 
 
-async def cancelled(asking: "asyncio.Future[T]") -> float:
-    """Cancels, waits for the end, and says how long that took."""
-    started = time.monotonic()
+async def cancelled(asking: "asyncio.Future[T]") -> None:
+    """Cancel and wait for the end."""
     asking.cancel()
     await asyncio.wait({asking})
     assert asking.cancelled()
-    return time.monotonic() - started

@@ -15,6 +15,7 @@ import pytest
 from tests.cli.commands.test_run import scripted
 from tests.support.builders import stop_hooks, write_settings
 from tests.support.sessions import hang, kill_leftovers, shown, survives, wait_for_file_sync
+from tests.support.timeouts import HANG_TIMEOUT_S
 from turngate.transcript.resume import read_conversation
 
 FULL = "[Errno 27] File too large"
@@ -36,7 +37,7 @@ def shell(line: str, said: str = "") -> tuple[int, str, str]:
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
+        timeout=HANG_TIMEOUT_S,
     )
     return done.returncode, done.stdout, done.stderr
 
@@ -158,7 +159,7 @@ def test_a_signal_in_a_conversation_leaves_no_hook_behind(project: Path, number:
     with conversing(project, "hi\n") as process:
         pid = wait_for_file_sync(project / "pid")
         process.send_signal(number)
-        assert (process.wait(timeout=20), survives(pid)) == (code, False)
+        assert (process.wait(timeout=HANG_TIMEOUT_S), survives(pid)) == (code, False)
 
 
 # Guides of the project
@@ -167,5 +168,5 @@ def test_a_signal_in_a_conversation_leaves_no_hook_behind(project: Path, number:
 def test_a_guide_that_is_a_pipe_holds_up_no_run(project: Path) -> None:
     os.mkfifo(project / "AGENTS.md")
     words = command(project, "-p", "go", replies=("done",)).split()
-    done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=20)
+    done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=HANG_TIMEOUT_S)
     assert (done.returncode, done.stdout, done.stderr) == (0, "done\n", "")

@@ -30,6 +30,7 @@ from tests.support.sessions import (
     survives,
     wait_for_file,
 )
+from tests.support.timeouts import HANG_TIMEOUT_S
 from turngate.agent.compaction import PATIENCE, compact
 from turngate.agent.session import Session
 from turngate.agent.system_prompt import INSTRUCTIONS
@@ -598,7 +599,7 @@ def in_its_own_process(play: Callable[[Path], Awaitable[Any]], project: Path) ->
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
+        timeout=HANG_TIMEOUT_S,
     )
     assert (done.returncode, done.stderr) == (0, "")
     return json.loads(done.stdout)

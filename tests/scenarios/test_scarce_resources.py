@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from tests.support.builders import ask, settings, stop_event, world
+from tests.support.timeouts import HANG_TIMEOUT_S
 from turngate.core.hooks import CallbackHook, CommandHook
 from turngate.core.reports import RunFailed, TimedOut
 from turngate.core.verdict import outcome
@@ -52,7 +53,7 @@ def test_hooks_in_the_background_take_no_room_from_those_that_are_waited_for(pro
         return [outcome(run) for run in verdict.runs]
 
     with descriptors(RESERVED_FDS + 20 * FDS_PER_PROCESS):
-        assert asyncio.run(asyncio.wait_for(stop(), 10)) == ["allow"] * 41
+        assert asyncio.run(asyncio.wait_for(stop(), HANG_TIMEOUT_S)) == ["allow"] * 41
 
 
 def test_without_a_descriptor_a_hook_that_hangs_is_ended_all_the_same(project: Path) -> None:
@@ -123,7 +124,7 @@ def test_a_process_whose_first_thread_has_ended_is_alive_while_another_works() -
         before = {member.pid for member in tree.find_members(child.pid, "no-mark")}
         tree.kill_tree(child.pid, "no-mark", ())
         until(lambda: not tree.find_members(child.pid, "no-mark"))
-        assert (before, child.wait(5)) == ({child.pid}, -signal.SIGKILL)
+        assert (before, child.wait(timeout=HANG_TIMEOUT_S)) == ({child.pid}, -signal.SIGKILL)
     finally:
         child.kill()
         child.wait()

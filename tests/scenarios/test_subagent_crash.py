@@ -422,7 +422,7 @@ def test_a_kill_from_another_process_in_the_very_moment_of_a_restart_ends_the_ch
         return successor
 
     async def both() -> None:
-        async with asyncio.timeout(15), scene.session:
+        async with asyncio.timeout(HANG_TIMEOUT_S), scene.session:
             await scene.session.send("go")
 
     with pytest.MonkeyPatch.context() as patch:

@@ -11,6 +11,7 @@ import pytest
 from tests.support.builders import rule
 from tests.support.sessions import KEEP, hang, kill_leftovers, records, seen, wait_for_file_sync
 from tests.support.subagents import PROMPT, Gate, bash, parent, redirect, task, tasks
+from tests.support.timeouts import HANG_TIMEOUT_S
 from turngate.core.dialect import CLAUDE
 from turngate.subagents.limits import SubagentLimits
 from turngate.subagents.registry import Registry
@@ -184,7 +185,7 @@ def test_whoever_watches_stops_when_there_is_nothing_left_to_watch(project: Path
             register = Registry(str(state))
             register.delete_finished(retention=-1)
             register.close()
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(HANG_TIMEOUT_S):
                 await watching
             return [before, watching.done()]
 

@@ -15,6 +15,7 @@ import pytest
 from tests.support.builders import rule
 from tests.support.sessions import hang, records, wait_for_file
 from tests.support.subagents import PROMPT, Parent, bash, parent, task, tasks
+from tests.support.timeouts import HANG_TIMEOUT_S
 from turngate.core.session_events import TurnResult
 from turngate.core.subagent_run import SubagentRun
 from turngate.errors import SubagentBusy
@@ -325,7 +326,7 @@ def test_a_session_without_children_takes_over_what_another_process_leaves(
     project: Path, state: Path
 ) -> None:
     async def idle() -> float:
-        async with scene.session, asyncio.timeout(30):
+        async with scene.session, asyncio.timeout(HANG_TIMEOUT_S):
             await scene.session.send("hello")
             left(state, a_run("r", project, parent="other"))
             began = time.monotonic()

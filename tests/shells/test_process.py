@@ -17,6 +17,7 @@ import pytest
 
 from tests.support.builders import ask, script
 from tests.support.paths import ROOT
+from tests.support.timeouts import HANG_TIMEOUT_S
 from turngate.core.decisions import Block, Fault
 from turngate.core.hooks import CallbackHook, CommandHook, Hook
 from turngate.core.reports import Exited, RunFailed
@@ -168,7 +169,7 @@ def _no_process() -> int:
 def test_an_exit_code_that_somebody_else_took_is_a_fault_and_never_invented(project: Path) -> None:
     async def scenario() -> tuple[object, object]:
         asking = asyncio.ensure_future(ask(project, "echo $$ >pid; sleep 0.2; echo 'go on' >&2; exit 2"))
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(HANG_TIMEOUT_S):
             while not (project / "pid").exists() or not (project / "pid").read_text():
                 await asyncio.sleep(0.01)
         # While we wait here the loop stands still: it can not be first.
@@ -229,7 +230,9 @@ def _in_python(program: str, *args: str) -> str:
     """What a program printed that does to itself what no test should do to the others."""
     root = ROOT
     command = [sys.executable, "-c", textwrap.dedent(program), *args]
-    ended = subprocess.run(command, cwd=root, capture_output=True, text=True, timeout=30, check=False)
+    ended = subprocess.run(
+        command, cwd=root, capture_output=True, text=True, timeout=HANG_TIMEOUT_S, check=False
+    )
     assert (ended.returncode, ended.stderr) == (0, "")
     return ended.stdout
 

@@ -20,6 +20,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
+from tests.support.timeouts import HANG_TIMEOUT_S
 from turngate.core.messages import Usage
 from turngate.core.subagent_run import RunState, SubagentRun
 from turngate.errors import RegistryError
@@ -802,7 +803,7 @@ def test_on_a_full_disk_no_child_is_started_and_afterwards_one_is(state: Path, p
         [sys.executable, "-c", FULL, str(project), str(state)],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=HANG_TIMEOUT_S,
         check=False,
     )
     assert (done.stderr, json.loads(done.stdout or "0")) == ("", [["RegistryError"], 0, 0, "ok", 1])

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from tests.support.builders import script, settings, stop_hooks, write_settings
+from tests.support.timeouts import HANG_TIMEOUT_S
 from turngate.cli.commands.fire import NO_RUNS_JSON
 from turngate.cli.main import main
 from turngate.core.json_output import verdict_json
@@ -322,7 +323,7 @@ def test_a_signal_ends_the_hook_and_then_us(project: Path, number: signal.Signal
     ) as process:
         wait_for(project / "pid")
         process.send_signal(number)
-        _, err = process.communicate(timeout=20)
+        _, err = process.communicate(timeout=HANG_TIMEOUT_S)
     said = err.decode().splitlines()[-1]
     assert (process.returncode, said) == (
         code,
@@ -332,7 +333,7 @@ def test_a_signal_ends_the_hook_and_then_us(project: Path, number: signal.Signal
 
 
 def wait_for(path: Path) -> None:
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + HANG_TIMEOUT_S
     while not (path.exists() and path.read_text().strip()):
         assert time.monotonic() < deadline, f"{path} never came"
         time.sleep(0.02)

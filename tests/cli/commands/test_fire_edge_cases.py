@@ -10,12 +10,13 @@ from pathlib import Path
 import pytest
 
 from tests.support.builders import stop_hooks, write_settings
+from tests.support.timeouts import HANG_TIMEOUT_S
 
 FIRE = f"{sys.executable} -m turngate fire Stop --trust"
 
 
 def wait_for(path: Path) -> None:
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + HANG_TIMEOUT_S
     while not (path.exists() and path.read_text().strip()):
         assert time.monotonic() < deadline, f"{path} never came"
         time.sleep(0.02)
@@ -30,7 +31,7 @@ def signalled(project: Path, number: signal.Signals, before: str = "") -> int:
     ) as process:
         wait_for(project / "pid")
         process.send_signal(number)
-        return process.wait(timeout=20)
+        return process.wait(timeout=HANG_TIMEOUT_S)
 
 
 @pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGINT, signal.SIGQUIT])

@@ -17,6 +17,7 @@ import pytest
 from tests.support.builders import stop_hooks, write_settings
 from tests.support.cli import start_in_project
 from tests.support.sessions import KEEP, REFUSE, hang, lines, refuse, say, seen, survives, wait_for_file_sync
+from tests.support.timeouts import HANG_TIMEOUT_S
 from turngate.cli.main import main
 
 TOLD = "[Stop hook requested continuation]\nrun the tests"
@@ -228,7 +229,7 @@ def test_as_stream_json_the_answer_is_out_before_its_hook_ends(project: Path) ->
         assert process.stdout is not None
         kinds = [json.loads(process.stdout.readline())["type"] for _ in range(3)]
         process.send_signal(signal.SIGINT)
-        process.wait(timeout=20)
+        process.wait(timeout=HANG_TIMEOUT_S)
     assert kinds == ["text_delta", "stream_end", "hook_started"]
 
 
@@ -518,7 +519,7 @@ def test_a_signal_ends_the_run_in_every_phase(
         pid = wait_for_file_sync(project / "pid")
         time.sleep(0.2 if phase == "model" else 0)
         process.send_signal(number)
-        out, err = process.communicate(timeout=5)
+        out, err = process.communicate(timeout=HANG_TIMEOUT_S)
     result = json.loads(out)
     assert (process.returncode, err, result["outcome"], result["ended_by"]) == (
         code,
@@ -534,7 +535,7 @@ def test_hooks_in_the_background_are_ended_with_the_run(project: Path) -> None:
     detached: dict[str, Any] = {"async": True}
     write_settings(project, "claude", stop_hooks(hang(), **detached))
     with running(project, "--dialect", "claude", replies=({"text": "done", "delay": 0.2},)) as process:
-        out, err = process.communicate(timeout=10)
+        out, err = process.communicate(timeout=HANG_TIMEOUT_S)
     assert (process.returncode, out, err) == (
         0,
         "done\n",

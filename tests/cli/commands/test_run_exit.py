@@ -16,6 +16,7 @@ import pytest
 from tests.cli.commands.test_run import next_line, running, scripted
 from tests.support.builders import stop_hooks, write_settings
 from tests.support.sessions import REFUSE, hang, lines, survives, wait_for_file_sync
+from tests.support.timeouts import HANG_TIMEOUT_S
 from turngate.cli.commands.log import JournalTail
 from turngate.state import journal as journal_module
 from turngate.state.journal import Journal
@@ -37,7 +38,7 @@ def test_a_signal_while_the_session_closes_ends_it_and_is_the_exit_code(
     with running(project, "--output-format", form, replies=("done",)) as process:
         pid = wait_for_file_sync(project / "pid")
         process.send_signal(number)
-        out, _ = process.communicate(timeout=10)
+        out, _ = process.communicate(timeout=HANG_TIMEOUT_S)
     answer = out if form == "text" else json.loads(out.splitlines()[-1])["result"]
     assert (process.returncode, answer.strip(), survives(pid)) == (code, "done", False)
 
@@ -49,7 +50,7 @@ def test_as_text_the_answer_does_not_wait_for_the_session_to_close(project: Path
         said = process.stdout.readline()
         closing = process.poll()
         process.send_signal(signal.SIGTERM)
-        process.wait(timeout=10)
+        process.wait(timeout=HANG_TIMEOUT_S)
     assert (said, closing, process.returncode) == ("done\n", None, 143)
 
 
@@ -58,7 +59,7 @@ def test_what_is_noticed_while_the_session_closes_stands_in_the_result(project: 
     write_settings(project, "claude", stop_hooks(hang(), **detached))
     words = ("--dialect", "claude", "--output-format", "json")
     with running(project, *words, replies=({"text": "done", "delay": 0.2},)) as process:
-        out, _ = process.communicate(timeout=10)
+        out, _ = process.communicate(timeout=HANG_TIMEOUT_S)
     assert (process.returncode, json.loads(out)["notices"]) == (
         0,
         ["background hooks killed because they were still running: 1"],
@@ -72,7 +73,7 @@ def test_a_second_signal_does_not_disturb_the_cleaning_up(project: Path) -> None
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGINT):
             process.send_signal(number)
             time.sleep(0.05)
-        out, err = process.communicate(timeout=20)
+        out, err = process.communicate(timeout=HANG_TIMEOUT_S)
     assert (process.returncode, json.loads(out)["result"], err, survives(pid)) == (143, "done", "", False)
 
 
@@ -84,7 +85,7 @@ def test_a_signal_that_the_caller_ignores_is_ignored(project: Path, number: sign
         with running(project, replies=("done",)) as process:
             wait_for_file_sync(project / "pid")
             process.send_signal(number)
-            out, _ = process.communicate(timeout=10)
+            out, _ = process.communicate(timeout=HANG_TIMEOUT_S)
     finally:
         signal.signal(number, before)
     assert (process.returncode, out) == (0, "done\n")
@@ -102,7 +103,7 @@ def through_a_shell(project: Path, redirected: str, *replies: Any, words: str = 
         stderr=subprocess.PIPE,
         text=True,
         check=False,
-        timeout=60,
+        timeout=HANG_TIMEOUT_S,
     )
     return done.returncode, done.stderr
 
@@ -149,7 +150,7 @@ def test_a_journal_that_is_no_plain_file_is_a_fault_and_stops_nothing(
     make(folder / "journal.jsonl")
     write_settings(project, "turngate", stop_hooks("true"))
     with running(project, "--session", "s", replies=("done",)) as process:
-        out, err = process.communicate(timeout=20)
+        out, err = process.communicate(timeout=HANG_TIMEOUT_S)
     said = f"! the journal could not be written ({folder}/journal.jsonl: "
     assert (process.returncode, out, err[: len(said)], err.count("\n")) == (0, "done\n", said, 1)
 
@@ -169,7 +170,7 @@ assert kept.fault is None, kept.fault
 def test_processes_that_fill_one_journal_together_put_it_aside_once(state: Path) -> None:
     words = [sys.executable, "-c", WRITE_MUCH, str(state)]
     writers = [subprocess.Popen([*words, str(start)]) for start in (0, 1000, 2000)]
-    assert [writer.wait(timeout=60) for writer in writers] == [0, 0, 0]
+    assert [writer.wait(timeout=HANG_TIMEOUT_S) for writer in writers] == [0, 0, 0]
     folder = state / "sessions" / "s"
     found = numbers(folder / "journal.1.jsonl", folder / "journal.jsonl")
     expected = [start + number for start in (0, 1000, 2000) for number in range(300)]
@@ -273,7 +274,7 @@ def test_the_log_ends_when_nobody_reads_it_any_more(state: Path) -> None:
         following.stdout.close()
         journal.record("s", {"kind": "verdict", "event": "Stop", "verdict": "stop"})
         journal.close()
-        assert following.wait(timeout=10) == 0
+        assert following.wait(timeout=HANG_TIMEOUT_S) == 0
     finally:
         following.kill()
         following.wait()

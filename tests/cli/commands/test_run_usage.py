@@ -12,6 +12,7 @@ import pytest
 
 from tests.cli.commands.test_run import scripted, turngate
 from tests.support.sessions import lines
+from tests.support.timeouts import HANG_TIMEOUT_S
 from turngate.agent.system_prompt import read_exports
 from turngate.cli.main import main
 
@@ -141,7 +142,7 @@ def test_a_current_folder_that_was_removed_is_refused(tmp_path: Path, words: lis
     folder.mkdir()
     command = f"rmdir {folder}; exec {sys.executable} -P -m turngate {' '.join(words)}"
     done = subprocess.run(
-        ["sh", "-c", command], cwd=folder, capture_output=True, text=True, check=False, timeout=60
+        ["sh", "-c", command], cwd=folder, capture_output=True, text=True, check=False, timeout=HANG_TIMEOUT_S
     )
     assert (done.returncode, done.stdout, done.stderr) == (
         64,
@@ -166,7 +167,7 @@ def test_a_closed_stdin_is_refused(project: Path, words: str, said: str) -> None
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
+        timeout=HANG_TIMEOUT_S,
     )
     assert (done.returncode, done.stdout, done.stderr) == (64, "", said)
 
