@@ -452,7 +452,7 @@ def test_an_event_that_nobody_knows_is_one_of_the_warnings_and_the_others_are_as
     hooks = stop_hooks("echo no >&2; exit 2")["hooks"]
     write_settings(project, "mux", {"hooks": {**hooks, "Foo": hooks["Stop"]}})
     result = asyncio.run(run_stop_hooks(LocalShell(), str(project), GIVEN))
-    said = ".mux/settings.json: Foo: is no known event, so its hooks never run"
+    said = ".mux/settings.json: Foo: is not a known event, so its hooks never run"
     assert result == StopHooksResult(should_stop=False, continue_reason="no", warnings=[said])
 
 

@@ -33,7 +33,7 @@ ENDLESS = [
 
 @pytest.mark.parametrize("matcher", ENDLESS)
 def test_an_expression_that_could_take_for_ever_is_unusable(matcher: str) -> None:
-    why = "could take for ever (it repeats what itself repeats or can be read in several ways)"
+    why = "can backtrack without bound (it repeats a part that itself repeats or is ambiguous)"
     assert read_matcher(matcher) == InvalidMatcher(why)
 
 
@@ -77,8 +77,8 @@ def test_a_name_that_is_too_long_to_be_searched_fits_so_that_no_gate_is_passed_b
 @pytest.mark.parametrize(
     ("matcher", "why"),
     [
-        ("(a+)+$", "could take for ever (it repeats what itself repeats or can be read in several ways)"),
-        ("(((", "is no valid regular expression"),
+        ("(a+)+$", "can backtrack without bound (it repeats a part that itself repeats or is ambiguous)"),
+        ("(((", "is not a valid regular expression"),
     ],
 )
 def test_a_hook_with_an_unusable_matcher_is_not_left_out_in_silence(matcher: str, why: str) -> None:

@@ -105,7 +105,7 @@ def nothing(event: StopEvent) -> None: ...
         (
             "Stop",
             [{"command": "true"}],
-            'Stop[0].type: is missing, expected one of "command", "prompt", "agent", "http", "callback"',
+            'Stop[0].type: is missing, expected one of "command", "prompt", "agent", "http", "callback" (add "type": "command")',
         ),
         (
             "Stop",
@@ -137,14 +137,14 @@ def nothing(event: StopEvent) -> None: ...
         ),
         ("Stop", [CallbackHook(nothing, name=5)], "Stop[0].name: is 5, expected a string"),  # type: ignore[arg-type]
         *(
-            ("Stop", [hook], "Stop[0].env: has a wrong entry 1, expected an object of names and strings")
+            ("Stop", [hook], "Stop[0].env: has an invalid entry 1, expected an object of names and strings")
             for hook in (
                 CommandHook("true", env={1: "a"}),  # type: ignore[dict-item]
                 {"type": "command", "command": "true", "env": {1: "a"}},
             )
         ),
         *(
-            ("Stop", [hook], "Stop[0].headers: has a wrong entry 1, expected an object of strings")
+            ("Stop", [hook], "Stop[0].headers: has an invalid entry 1, expected an object of strings")
             for hook in (
                 HttpHook("https://x", headers={1: "a"}),  # type: ignore[dict-item]
                 {"type": "http", "url": "https://x", "headers": {1: "a"}},
@@ -168,8 +168,8 @@ def nothing(event: StopEvent) -> None: ...
             [{"type": "command", "command": "true", 10**5000: 1}],
             "Stop[0].a number of more than 60 digits: is not a field of command hooks",
         ),
-        ("PreStop", [], f"PreStop: is no known event, expected one of {EVENTS}"),
-        ("stop", [], f'stop: is no known event, expected one of {EVENTS} (did you mean "Stop"?)'),
+        ("PreStop", [], f"PreStop: is not a known event, expected one of {EVENTS}"),
+        ("stop", [], f'stop: is not a known event, expected one of {EVENTS} (did you mean "Stop"?)'),
         ("Notification", [], "Notification: is an event that Turngate does not fire"),
         ("Stop", CommandHook("true"), "Stop: is of the type CommandHook, expected a list of hooks"),
         ("Stop", {"type": "command"}, "Stop: is a dict, expected a list of hooks"),
@@ -182,12 +182,12 @@ def nothing(event: StopEvent) -> None: ...
         (
             "PreToolUse",
             [PromptHook("?")],
-            "PreToolUse[0].type: prompt hooks exist for Stop and SubagentStop only",
+            'PreToolUse[0].type: is "prompt", but prompt hooks run only on Stop and SubagentStop',
         ),
         (
             "SessionEnd",
             [AgentHook("?")],
-            "SessionEnd[0].type: agent hooks exist for Stop and SubagentStop only",
+            'SessionEnd[0].type: is "agent", but agent hooks run only on Stop and SubagentStop',
         ),
         (
             "PreToolUse",
@@ -198,10 +198,10 @@ def nothing(event: StopEvent) -> None: ...
         (
             "PreToolUse",
             [HookGroup("(Bash", [])],
-            "PreToolUse[0].matcher: is '(Bash', which can never match, expected names or a regular expression",
+            "PreToolUse[0].matcher: is '(Bash', which never matches, expected names or a regular expression",
         ),
         ("Stop", [{"hooks": "f"}], "Stop[0].hooks: is 'f', expected a list of hooks"),
-        ("Stop", [{"hooks": [], "id": "x"}], "Stop[0].id: is no field of a group of hooks"),
+        ("Stop", [{"hooks": [], "id": "x"}], "Stop[0].id: is not a field of a group of hooks"),
     ],
 )
 def test_a_mistake_names_its_event_place_and_field_and_what_was_expected(
@@ -235,11 +235,11 @@ def test_every_mistake_is_said_at_once() -> None:
         "  Stop[0].timeout: is 0, expected a whole number of milliseconds above 0",
         "  Stop[0].command: is missing, expected a non-empty string",
         "  Stop[1].command: is a field of command hooks, not of prompt hooks",
-        f"  Finish: is no known event, expected one of {EVENTS}",
+        f"  Finish: is not a known event, expected one of {EVENTS}",
         "  SubagentStop: is 7, expected a list of hooks",
         "  timeout_ms: is 0, expected a whole number of milliseconds above 0",
         '  mode: is \'watch\', expected "gate" or "observe", for all or per event',
-        '  order: has a wrong entry \'Stop\', expected "parallel", "sequential" or "first_block", for all or per event',
+        '  order: has an invalid entry \'Stop\', expected "parallel", "sequential" or "first_block", for all or per event',
         '  dialect: is \'klingon\', expected one of "turngate", "mux", "claude"',
         "  limit: is -1, expected a whole number, 0 or more",
     ]
@@ -263,7 +263,7 @@ def test_every_mistake_is_said_at_once() -> None:
         ),
         (
             {"mode": {1: "gate"}},
-            'mode: has a wrong entry 1, expected "gate" or "observe", for all or per event',
+            'mode: has an invalid entry 1, expected "gate" or "observe", for all or per event',
         ),
     ],
 )
@@ -401,7 +401,7 @@ def test_json_that_holds_itself_is_a_mistake_like_any_other() -> None:
         "2 problems in the options\n"
         "  Stop[0]: is a list, expected a hook\n"
         "  SubagentStop[0].hooks[0].type: is missing, expected one of "
-        '"command", "prompt", "agent", "http", "callback"'
+        '"command", "prompt", "agent", "http", "callback" (add "type": "command")'
     )
 
 

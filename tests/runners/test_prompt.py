@@ -228,7 +228,7 @@ def test_the_type_fits_every_event_and_a_table_says_where_it_may_stand(project: 
         except InvalidOptions as error:
             refused.append((name, [str(problem) for problem in error.problems]))
     assert refused == [
-        (name, [f"{name}[0].type: prompt hooks exist for {' and '.join(JUDGED_EVENTS)} only"])
+        (name, [f'{name}[0].type: is "prompt", but prompt hooks run only on {" and ".join(JUDGED_EVENTS)}'])
         for name in EVENTS
         if name not in JUDGED_EVENTS
     ]

@@ -24,6 +24,7 @@ from turngate.core.settings import Layer, Settings, merge
 from turngate.core.text import truncate_middle
 from turngate.core.verdict import Continue, HookRun, Stop, Verdict, conclude
 from turngate.ports import TAIL, BoundedOutput
+from turngate.settings import keys
 from turngate.settings.lint import lint
 from turngate.settings.load import load_settings
 from turngate.settings.parse import parse_layer
@@ -49,7 +50,7 @@ def test_any_layers_become_settings_that_can_be_planned_and_looked_at(
     values: list[Any], dialect: Dialect, data: st.DataObject
 ) -> None:
     layers = [data.draw(layer_of(value, dialect)) for value in values]
-    merged = merge(layers, dialect)
+    merged = merge(layers, keys.MERGE_RULES, dialect)
     for event in (stop_event(), subagent_stop()):
         planned = plan(merged, event)
         assert len(planned.ask) + len(planned.skip) <= sum(len(layer.rules) for layer in layers)

@@ -248,7 +248,7 @@ def _lost(problem: Problem) -> bool:
     return (
         problem.severity == "error"
         and problem.index is not None
-        and "no valid regular expression" not in problem.message
+        and "not a valid regular expression" not in problem.message
     )
 
 

@@ -523,7 +523,7 @@ def test_an_unknown_event_is_reported_and_stop_still_works(folders: Folders) -> 
     settings = folders.load("mux")
     assert asked(settings) == ["Stop"]
     assert [(problem.severity, str(problem)) for problem in settings.problems] == [
-        ("warning", ".mux/settings.json: Foo: is no known event, so its hooks never run")
+        ("warning", ".mux/settings.json: Foo: is not a known event, so its hooks never run")
     ]
 
 
@@ -537,7 +537,7 @@ def test_a_guard_that_can_not_be_read_voids_its_file_in_the_claude_dialect_only(
     settings = folders.load(dialect)
     lost = Problem(
         file=".claude/settings.json",
-        message="a PreToolUse or PermissionRequest hook in it can not be read, so in this dialect none of its hooks count",
+        message="a PreToolUse or PermissionRequest hook is invalid, so in this dialect no hook of the file runs",
     )
     missing = Problem(
         file=".claude/settings.json",
@@ -583,7 +583,7 @@ def test_a_project_may_lower_the_hard_limit_and_never_raise_it(folders: Folders,
     refused = Problem(
         file=shown(level, "turngate"),
         field="turngate.hardLimit",
-        message="50 is above 10, which only your user settings may raise: 10 holds",
+        message="is 50, above 10, which only user settings can raise: 10 is used",
         severity="warning",
     )
     assert hard_limits(folders, {level: 50}) == Settings(hard_limit=10, problems=(refused,))
@@ -753,7 +753,9 @@ def test_the_same_id_twice_in_one_file_is_said(folders: Folders) -> None:
     folders.write("project", "mux", {"hooks": {"Stop": [{"hooks": hooks}]}})
     settings = folders.load()
     assert ([str(problem) for problem in settings.problems], len(settings.rules)) == (
-        [".mux/settings.json: Stop[0].hooks[1].id: 'q' stands twice in this file: the last one counts"],
+        [
+            ".mux/settings.json: Stop[0].hooks[1].id: is 'q', which occurs twice in this file: the last one is used"
+        ],
         1,
     )
 
@@ -762,5 +764,5 @@ def test_the_same_id_twice_in_one_file_is_said(folders: Folders) -> None:
 def test_a_limit_above_the_hard_limit_is_said(folders: Folders) -> None:
     folders.write("project", "turngate", {"turngate": {"limit": 20}})
     assert [str(problem) for problem in folders.load().problems] == [
-        ".turngate/settings.json: turngate.limit: 20 is above the hard limit of 10: 10 holds"
+        ".turngate/settings.json: turngate.limit: is 20, above the hard limit of 10: 10 is used"
     ]

@@ -10,7 +10,7 @@ from tests.support.builders import stop_hooks
 from turngate.core.constants import EVENTS, FOREIGN_EVENTS, STOP_EVENTS
 from turngate.core.dialect import CLAUDE, DIALECTS, MUX, TURNGATE, Dialect
 from turngate.core.hooks import AgentHook, CommandHook, Hook, HttpHook, PromptHook
-from turngate.core.settings import Layer, Problem, Rule, ScalarSettings
+from turngate.core.settings import Layer, Problem, Rule
 from turngate.settings import keys
 from turngate.settings.parse import parse_layer
 
@@ -214,46 +214,46 @@ def test_the_switch_for_all_hooks_is_read(switch: bool) -> None:
     assert read({"disableAllHooks": switch}) == layer(disable_all=switch)
 
 
-SCALARS: Mapping[str, tuple[Mapping[str, Any], ScalarSettings]] = {
-    "limit": ({"limit": 5}, ScalarSettings(limit=5)),
-    "limit 0": ({"limit": 0}, ScalarSettings(limit=0)),
-    "hardLimit": ({"hardLimit": 20}, ScalarSettings(hard_limit=20)),
-    "childrenAtOnce": ({"childrenAtOnce": 2}, ScalarSettings(children_at_once=2)),
-    "childrenDepth": ({"childrenDepth": 0}, ScalarSettings(children_depth=0)),
-    "childSeconds": ({"childSeconds": 5}, ScalarSettings(child_seconds=5.0)),
+SCALARS: Mapping[str, tuple[Mapping[str, Any], Mapping[str, Any]]] = {
+    "limit": ({"limit": 5}, {"limit": 5}),
+    "limit 0": ({"limit": 0}, {"limit": 0}),
+    "hardLimit": ({"hardLimit": 20}, {"hard_limit": 20}),
+    "childrenAtOnce": ({"childrenAtOnce": 2}, {"children_at_once": 2}),
+    "childrenDepth": ({"childrenDepth": 0}, {"children_depth": 0}),
+    "childSeconds": ({"childSeconds": 5}, {"child_seconds": 5.0}),
     "noReviseAfterSideEffects": (
         {"noReviseAfterSideEffects": True},
-        ScalarSettings(no_revise_after_side_effects=True),
+        {"no_revise_after_side_effects": True},
     ),
-    "announceChildren": ({"announceChildren": False}, ScalarSettings(announce_children=False)),
-    "whenUserPending": ({"whenUserPending": "run"}, ScalarSettings(when_user_pending="run")),
-    "order": ({"order": "sequential"}, ScalarSettings(order={"*": "sequential"})),
+    "announceChildren": ({"announceChildren": False}, {"announce_children": False}),
+    "whenUserPending": ({"whenUserPending": "run"}, {"when_user_pending": "run"}),
+    "order": ({"order": "sequential"}, {"order": {"*": "sequential"}}),
     "order per event": (
         {"order": {"Stop": "first_block", "SubagentStop": "parallel"}},
-        ScalarSettings(order={"Stop": "first_block", "SubagentStop": "parallel"}),
+        {"order": {"Stop": "first_block", "SubagentStop": "parallel"}},
     ),
-    "mode": ({"mode": "observe"}, ScalarSettings(mode={"*": "observe"})),
-    "mode per event": ({"mode": {"SubagentStop": "gate"}}, ScalarSettings(mode={"SubagentStop": "gate"})),
-    "payload": ({"payload": "strict"}, ScalarSettings(payload="strict")),
+    "mode": ({"mode": "observe"}, {"mode": {"*": "observe"}}),
+    "mode per event": ({"mode": {"SubagentStop": "gate"}}, {"mode": {"SubagentStop": "gate"}}),
+    "payload": ({"payload": "strict"}, {"payload": "strict"}),
     "defaults by kind": (
         {"defaults": {"command": 5, "prompt": 0.5, "callback": 2}},
-        ScalarSettings(timeouts={("*", "command"): 5.0, ("*", "prompt"): 0.5, ("*", "callback"): 2.0}),
+        {"timeouts": {("*", "command"): 5.0, ("*", "prompt"): 0.5, ("*", "callback"): 2.0}},
     ),
-    "defaults by event": ({"defaults": {"Stop": 90}}, ScalarSettings(timeouts={("Stop", "*"): 90.0})),
+    "defaults by event": ({"defaults": {"Stop": 90}}, {"timeouts": {("Stop", "*"): 90.0}}),
     "defaults by kind in an event": (
         {"defaults": {"Stop": {"command": 90, "http": 1}, "agent": 7}},
-        ScalarSettings(timeouts={("Stop", "command"): 90.0, ("Stop", "http"): 1.0, ("*", "agent"): 7.0}),
+        {"timeouts": {("Stop", "command"): 90.0, ("Stop", "http"): 1.0, ("*", "agent"): 7.0}},
     ),
-    "stopBudget": ({"stopBudget": 120}, ScalarSettings(stop_budget=120.0)),
-    "model": ({"model": "anthropic:opus"}, ScalarSettings(model="anthropic:opus")),
-    "judge": ({"judge": "anthropic:haiku"}, ScalarSettings(judge="anthropic:haiku")),
-    "retentionDays": ({"retentionDays": 7}, ScalarSettings(retention_days=7.0)),
-    "plugins": ({"plugins": ["git"]}, ScalarSettings(plugins=("git",))),
-    "no plugins": ({"plugins": []}, ScalarSettings(plugins=())),
-    "pluginDirs": ({"pluginDirs": ["a", "b"]}, ScalarSettings(plugin_dirs=("a", "b"))),
+    "stopBudget": ({"stopBudget": 120}, {"stop_budget": 120.0}),
+    "model": ({"model": "anthropic:opus"}, {"model": "anthropic:opus"}),
+    "judge": ({"judge": "anthropic:haiku"}, {"judge": "anthropic:haiku"}),
+    "retentionDays": ({"retentionDays": 7}, {"retention_days": 7.0}),
+    "plugins": ({"plugins": ["git"]}, {"plugins": ("git",)}),
+    "no plugins": ({"plugins": []}, {"plugins": ()}),
+    "pluginDirs": ({"pluginDirs": ["a", "b"]}, {"plugin_dirs": ("a", "b")}),
     "allowedUrls": (
         {"allowedUrls": ["https://a/", "*.b"]},
-        ScalarSettings(allowed_urls=("https://a/", "*.b")),
+        {"allowed_urls": ("https://a/", "*.b")},
     ),
 }
 
@@ -261,7 +261,7 @@ SCALARS: Mapping[str, tuple[Mapping[str, Any], ScalarSettings]] = {
 @pytest.mark.req("C-02")
 @pytest.mark.parametrize(("section", "scalars"), SCALARS.values(), ids=SCALARS)
 def test_each_key_of_the_turngate_section_becomes_a_value(
-    section: Mapping[str, Any], scalars: ScalarSettings
+    section: Mapping[str, Any], scalars: Mapping[str, Any]
 ) -> None:
     assert read({"turngate": section}) == layer(scalars=scalars)
 
@@ -274,7 +274,7 @@ def test_no_key_is_missing_from_the_table_of_the_section() -> None:
 @pytest.mark.parametrize("limit", [0, 7])
 def test_the_limit_of_steer_restarts_is_read(limit: int) -> None:
     value = {"agents": {"defaults": {"subagents": {"maxSteerRestarts": limit}}}}
-    assert read(value) == layer(scalars=ScalarSettings(child_limit=limit))
+    assert read(value) == layer(scalars={"child_limit": limit})
 
 
 @pytest.mark.req("X-33")
@@ -327,7 +327,7 @@ BAD_SHAPES: Mapping[str, tuple[Any, list[UserMessage]]] = {
         [
             (
                 "error",
-                "s.json: Stop[0]: is a hook by itself, expected a group with an inner `hooks` list",
+                "s.json: Stop[0]: is a hook, expected a group with an inner `hooks` list",
                 GROUP_HINT,
             )
         ],
@@ -350,32 +350,32 @@ BAD_SHAPES: Mapping[str, tuple[Any, list[UserMessage]]] = {
     ),
     "event in lower case": (
         at_stop(MAKE, event="stop"),
-        [("warning", "s.json: stop: is no known event, so its hooks never run", 'did you mean "Stop"?')],
+        [("warning", "s.json: stop: is not a known event, so its hooks never run", 'did you mean "Stop"?')],
     ),
     "event as mux names its script": (
         at_stop(MAKE, event="subagent_stop"),
         [
             (
                 "warning",
-                "s.json: subagent_stop: is no known event, so its hooks never run",
+                "s.json: subagent_stop: is not a known event, so its hooks never run",
                 'did you mean "SubagentStop"?',
             )
         ],
     ),
     "event unheard of": (
         at_stop(MAKE, event="Foo"),
-        [("warning", "s.json: Foo: is no known event, so its hooks never run", KNOWN_EVENTS)],
+        [("warning", "s.json: Foo: is not a known event, so its hooks never run", KNOWN_EVENTS)],
     ),
     "event that no file could hold": (
         at_stop(MAKE, event="\ud800"),
-        [("warning", r"s.json: \ud800: is no known event, so its hooks never run", KNOWN_EVENTS)],
+        [("warning", r"s.json: \ud800: is not a known event, so its hooks never run", KNOWN_EVENTS)],
     ),
     "event at the top": (
         {"Stop": [{"hooks": [MAKE]}]},
         [
             (
                 "error",
-                "s.json: Stop: stands at the top of the file, so its hooks never run",
+                "s.json: Stop: is at the top of the file, so its hooks never run",
                 'put it inside "hooks": {"Stop": […]}',
             )
         ],
@@ -397,11 +397,11 @@ BAD_SHAPES: Mapping[str, tuple[Any, list[UserMessage]]] = {
     "turngate a number": ({"turngate": 3}, [("error", "s.json: turngate: is 3, expected an object")]),
     "unknown key at the top": (
         {"colour": 1},
-        [("note", "s.json: colour: is no key that Turngate knows: ignored")],
+        [("note", "s.json: colour: is not a key that Turngate knows: ignored")],
     ),
     "unknown key of the section": (
         {"turngate": {"colour": 1}},
-        [("note", "s.json: turngate.colour: is no key that Turngate knows: ignored")],
+        [("note", "s.json: turngate.colour: is not a key that Turngate knows: ignored")],
     ),
 }
 
@@ -428,7 +428,7 @@ def test_other_and_unknown_events_leave_stop_alone() -> None:
     found = read({"hooks": hooks})
     assert found.rules == (rule(CommandHook("Stop")), rule(CommandHook("PreToolUse"), event="PreToolUse"))
     assert said(found.problems) == [
-        ("warning", "s.json: Foo: is no known event, so its hooks never run", KNOWN_EVENTS),
+        ("warning", "s.json: Foo: is not a known event, so its hooks never run", KNOWN_EVENTS),
         ("note", "s.json: Notification: is an event that Turngate does not fire"),
     ]
 
@@ -627,7 +627,7 @@ BAD_ENTRIES: Mapping[str, tuple[Any, list[UserMessage]]] = {
         ),
         ("error", f"{TIMEOUT}: is 0, {LEFT_OUT}"),
         ("warning", 's.json: Stop[0].hooks[0].shell: is "zsh", expected "sh" or "bash": ignored'),
-        ("note", "s.json: Stop[0].hooks[0].colour: is no key that Turngate knows: ignored"),
+        ("note", "s.json: Stop[0].hooks[0].colour: is not a key that Turngate knows: ignored"),
     ),
 }
 
@@ -667,9 +667,10 @@ def test_the_good_neighbours_of_a_bad_entry_stay(entry: Any) -> None:
 def test_a_prompt_hook_elsewhere_is_a_mistake_and_the_others_load(
     entry: Mapping[str, Any], event: str
 ) -> None:
+    kind = entry["type"]
     problem = Problem(
         file=FILE,
-        message=f"{entry['type']} hooks exist for Stop and SubagentStop only",
+        message=f'is "{kind}", but {kind} hooks run only on Stop and SubagentStop',
         event=event,
         index="[0].hooks[0]",
         field="type",
@@ -687,12 +688,12 @@ def test_a_prompt_hook_elsewhere_is_a_mistake_and_the_others_load(
 def test_a_timeout_of_a_thousand_looks_like_milliseconds(timeout: float, shown: str, meant: str) -> None:
     problem = Problem(
         file=FILE,
-        message=f"{shown} looks like milliseconds, but it is read as seconds",
+        message=f"is {shown}, which is read as seconds",
         severity="warning",
         event="Stop",
         index="[0].hooks[0]",
         field="timeout",
-        hint=f"write {meant} if you mean {shown} milliseconds",
+        hint=f"write {meant} for {shown} milliseconds",
     )
     hook = CommandHook("make", timeout=float(timeout))
     assert read(at_stop({**MAKE, "timeout": timeout})) == layer(rule(hook), problems=(problem,))
@@ -808,17 +809,17 @@ IGNORED_KEYS: Mapping[str, tuple[Mapping[str, Any], Hook, list[UserMessage]]] = 
     "unknown key": (
         {**MAKE, "colour": "red"},
         CommandHook("make"),
-        [("note", "s.json: Stop[0].hooks[0].colour: is no key that Turngate knows: ignored")],
+        [("note", "s.json: Stop[0].hooks[0].colour: is not a key that Turngate knows: ignored")],
     ),
     "unknown key that no file could hold": (
         {**MAKE, "\ud800": 1},
         CommandHook("make"),
-        [("note", r"s.json: Stop[0].hooks[0].\ud800: is no key that Turngate knows: ignored")],
+        [("note", r"s.json: Stop[0].hooks[0].\ud800: is not a key that Turngate knows: ignored")],
     ),
     "long unknown key": (
         {**MAKE, "k" * 61: 1},
         CommandHook("make"),
-        [("note", f"s.json: Stop[0].hooks[0].{'k' * 59}…: is no key that Turngate knows: ignored")],
+        [("note", f"s.json: Stop[0].hooks[0].{'k' * 59}…: is not a key that Turngate knows: ignored")],
     ),
 }
 
@@ -847,12 +848,12 @@ def test_keys_of_other_programs_pass_in_silence(name: str) -> None:
 def test_a_matcher_on_stop_has_no_meaning(matcher: str) -> None:
     problem = Problem(
         file=FILE,
-        message=f"{matcher!r} has no meaning on Stop: the hooks run at every Stop",
+        message=f"is {matcher!r}, which has no effect on Stop: the hooks run at every Stop",
         severity="warning",
         event="Stop",
         index="[0]",
         field="matcher",
-        hint="leave it out",
+        hint="remove the matcher",
     )
     expected = layer(rule(CommandHook("make"), matcher=matcher), problems=(problem,))
     assert read(at_stop(MAKE, matcher=matcher)) == expected
@@ -862,7 +863,7 @@ def test_a_matcher_on_stop_has_no_meaning(matcher: str) -> None:
 def test_a_bad_matcher_of_a_child_is_a_mistake_and_never_matches(matcher: str) -> None:
     problem = Problem(
         file=FILE,
-        message=f"{matcher!r} is no valid regular expression, so it never matches",
+        message=f"is {matcher!r}, which is not a valid regular expression, so it never matches",
         event="SubagentStop",
         index="[0]",
         field="matcher",
@@ -886,7 +887,7 @@ def test_a_group_with_a_bad_matcher_takes_no_other_group_along() -> None:
     assert found.rules == (expected,)
 
 
-BOUND = "expected a string (200 names at most, each a string of up to 8,000 characters): ignored"
+BOUND = "expected a string (at most 200 names, each with up to 8,000 characters): ignored"
 
 
 @pytest.mark.req("X-33")
@@ -991,9 +992,7 @@ BAD_SCALARS: Mapping[str, tuple[str, Any, str]] = {
 def test_a_bad_key_of_the_section_is_ignored_and_the_others_count(
     name: str, value: Any, message: str
 ) -> None:
-    other, scalars = (
-        ("limit", ScalarSettings(limit=2)) if name != "limit" else ("hardLimit", ScalarSettings(hard_limit=2))
-    )
+    other, scalars = ("limit", {"limit": 2}) if name != "limit" else ("hardLimit", {"hard_limit": 2})
     problem = Problem(file=FILE, message=message, field=f"turngate.{name}")
     expected = layer(scalars=scalars, problems=(problem,))
     assert read({"turngate": {name: value, other: 2}}) == expected
@@ -1018,7 +1017,7 @@ BAD_WORDS: Mapping[str, tuple[str, str, Any, str]] = {
         "mode",
         "stop",
         "gate",
-        f"is no known event, expected one of {', '.join(EVENTS)}: ignored",
+        f"is not a known event, expected one of {', '.join(EVENTS)}: ignored",
     ),
 }
 
@@ -1031,7 +1030,7 @@ def test_a_bad_word_for_one_event_is_named_and_the_other_events_keep_theirs(
     problem = Problem(file=FILE, message=message, field=f"turngate.{name}.{event}")
     both = (read({"turngate": {name: {**good, event: word}}}), read({"turngate": {name: {event: word}}}))
     kept: dict[str, Any] = {name: good}
-    assert both == (layer(scalars=ScalarSettings(**kept), problems=(problem,)), layer(problems=(problem,)))
+    assert both == (layer(scalars=kept, problems=(problem,)), layer(problems=(problem,)))
 
 
 @pytest.mark.req("S4-27")
@@ -1049,7 +1048,7 @@ def test_a_bad_limit_of_steer_restarts_is_ignored(value: Any, shown: str) -> Non
 def test_keys_that_only_claude_code_knows_are_no_news_in_its_own_file() -> None:
     value = {"permissions": {"allow": []}, "model": "opus", "cleanupPeriodDays": 30, "anything": 1}
     assert read(value, family="claude") == layer(family="claude")
-    ignored = "is no key that Turngate knows: ignored"
+    ignored = "is not a key that Turngate knows: ignored"
     assert said(read(value, family="mux").problems) == [
         ("note", f"s.json: permissions: {ignored}"),
         ("note", f"s.json: model: {ignored}"),
@@ -1072,7 +1071,7 @@ def test_keys_that_only_claude_code_knows_are_no_news_in_its_own_file() -> None:
 )
 def test_a_key_that_is_nearly_ours_is_a_mistake(value: Any, place: str, meant: str) -> None:
     assert said(read(value).problems) == [
-        ("warning", f"s.json: {place}: is no key that Turngate knows: ignored", f'did you mean "{meant}"?')
+        ("warning", f"s.json: {place}: is not a key that Turngate knows: ignored", f'did you mean "{meant}"?')
     ]
 
 
@@ -1081,7 +1080,7 @@ def test_a_key_of_ours_in_the_wrong_place_is_shown_the_right_one() -> None:
     assert said_of == [
         (
             "warning",
-            "s.json: limit: is no key that Turngate knows: ignored",
+            "s.json: limit: is not a key that Turngate knows: ignored",
             'put it inside "turngate": {"limit": …}',
         )
     ]
@@ -1090,7 +1089,7 @@ def test_a_key_of_ours_in_the_wrong_place_is_shown_the_right_one() -> None:
 @pytest.mark.parametrize("event", ["Stopp", "Stpo", "stop"])
 def test_an_event_that_is_nearly_one_is_named(event: str) -> None:
     assert said(read({"hooks": {event: []}}).problems) == [
-        ("warning", f"s.json: {event}: is no known event, so its hooks never run", 'did you mean "Stop"?')
+        ("warning", f"s.json: {event}: is not a known event, so its hooks never run", 'did you mean "Stop"?')
     ]
 
 
@@ -1098,7 +1097,7 @@ def test_hooks_under_a_mistyped_key_are_lost() -> None:
     assert said(read({"hook": {"Stop": []}}).problems) == [
         (
             "error",
-            "s.json: hook: is no key that Turngate knows, so its hooks never run",
+            "s.json: hook: is not a key that Turngate knows, so its hooks never run",
             'did you mean "hooks"?',
         )
     ]
@@ -1121,7 +1120,7 @@ def test_a_wrong_type_elsewhere_does_not_silence_the_hooks_but_check_says_so(
 ) -> None:
     problem = Problem(
         file=FILE,
-        message=f"is {shown}: Claude Code would ignore this whole file, hooks included; Turngate does not",
+        message=f"is {shown}: Claude Code ignores this whole file, hooks included; Turngate does not",
         severity="warning",
         field=name,
     )
@@ -1132,7 +1131,7 @@ def test_a_wrong_type_elsewhere_does_not_silence_the_hooks_but_check_says_so(
 
 LOST = (
     "error",
-    "s.json: a PreToolUse or PermissionRequest hook in it can not be read, so in this dialect none of its hooks count",
+    "s.json: a PreToolUse or PermissionRequest hook is invalid, so in this dialect no hook of the file runs",
 )
 
 

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from turngate.core.constants import EVENTS, FOREIGN_EVENTS, FOREIGN_SETTINGS
 from turngate.core.hooks import KINDS, SETTINGS_KINDS
 from turngate.settings import keys
+from turngate.settings.values import is_text
 
 Values = st.SearchStrategy[Any]
 
@@ -104,7 +105,7 @@ def _entry(kind: str, junk: Values, words: Values, numbers: Values) -> Values:
 
 
 def _good(words: Values) -> Mapping[str, Values]:
-    text = words.filter(keys.text) | st.just("make")
+    text = words.filter(is_text) | st.just("make")
     strings: Values = st.sampled_from([{}, {"A": "1"}])
     return {
         "command": text,
@@ -129,7 +130,7 @@ def _good(words: Values) -> Mapping[str, Values]:
 
 
 def _file(junk: Values, words: Values, numbers: Values) -> Mapping[str, Values]:
-    text = words.filter(keys.text) | st.just("x")
+    text = words.filter(is_text) | st.just("x")
     per_event: Values = st.sampled_from(["parallel", "sequential", "first_block", "gate", "observe"])
     per_event |= st.dictionaries(st.sampled_from([*EVENTS]), per_event, max_size=2)
     seconds = _often(_seconds | st.just({"command": 1}), numbers)

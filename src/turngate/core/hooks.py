@@ -33,28 +33,30 @@ class _HookOptions:
     def __post_init__(self, timeout_ms: int | None) -> None:
         """A bad limit is said where it is written: a hook may run without any `Options`."""
         if self.timeout is not None and not is_seconds(self.timeout):
-            raise ValueError(f"a hook's timeout must be {SECONDS}, not {describe(self.timeout)}")
+            raise ValueError(f"a hook's timeout must be {EXPECTED_SECONDS}, not {describe(self.timeout)}")
         if timeout_ms is None:
             return
         if not is_milliseconds(timeout_ms):
-            raise ValueError(f"a hook's timeout_ms must be {MILLISECONDS}, not {describe(timeout_ms)}")
+            raise ValueError(
+                f"a hook's timeout_ms must be {EXPECTED_MILLISECONDS}, not {describe(timeout_ms)}"
+            )
         if self.timeout is not None:
             raise ValueError("give timeout (seconds) or timeout_ms (milliseconds), not both")
         object.__setattr__(self, "timeout", timeout_ms / 1000)
 
 
-LONGEST = 10**9  # seconds; a number that no clock of ours can hold is a mistake
+MAX_TIMEOUT_S = 10**9  # a larger number is a mistake, and more than a timer can hold
 MAX_LABEL_CHARS = 80
-SECONDS = "a number of seconds above 0"
-MILLISECONDS = "a whole number of milliseconds above 0"
+EXPECTED_SECONDS = "a number of seconds above 0"
+EXPECTED_MILLISECONDS = "a whole number of milliseconds above 0"
 
 
 def is_seconds(value: Any) -> bool:
-    return type(value) in (int, float) and 0 < value <= LONGEST
+    return type(value) in (int, float) and 0 < value <= MAX_TIMEOUT_S
 
 
 def is_milliseconds(value: Any) -> bool:
-    return type(value) is int and 0 < value <= LONGEST * 1000
+    return type(value) is int and 0 < value <= MAX_TIMEOUT_S * 1000
 
 
 @dataclass(frozen=True)

@@ -65,10 +65,10 @@ def read_matcher(matcher: str) -> Names | Expression | InvalidMatcher:
             longest = _searchable(ways)
             return InvalidMatcher(_ENDLESS) if longest < COMMON else Expression(re.compile(matcher), longest)
     except (re.error, RecursionError, OverflowError):
-        return InvalidMatcher("is no valid regular expression")
+        return InvalidMatcher("is not a valid regular expression")
 
 
-_ENDLESS = "could take for ever (it repeats what itself repeats or can be read in several ways)"
+_ENDLESS = "can backtrack without bound (it repeats a part that itself repeats or is ambiguous)"
 
 
 @dataclass(frozen=True)

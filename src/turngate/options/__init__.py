@@ -13,7 +13,7 @@ from turngate.core.hooks import Hook, Mode
 from turngate.core.settings import Order, Problem, Rule, Settings
 from turngate.errors import UsageError
 from turngate.options.config_forms import Config, HookCallbackMatcher, HookGroup, hook_of
-from turngate.options.parse import OWN, plain, read
+from turngate.options.parse import OWN, copy_plain, parse_options
 from turngate.options.sdk_callbacks import adapt_sdk_callback
 from turngate.options.serialize import options_json, told_in
 
@@ -49,7 +49,7 @@ class Options:
 
     def __post_init__(self) -> None:
         own = self._own()
-        hooks, problems = read(self.hooks, own)
+        hooks, problems = parse_options(self.hooks, own)
         if problems:
             raise InvalidOptions(problems)
         for name, value in (("hooks", hooks), *own.items()):
@@ -57,7 +57,7 @@ class Options:
 
     def _own(self) -> dict[str, Any]:
         """Everything but the hooks, as copies."""
-        return {name: plain(getattr(self, name)) for name in OWN}
+        return {name: copy_plain(getattr(self, name)) for name in OWN}
 
     def settings(self, base: Settings | None = None) -> Settings:
         """These options on top of settings that were read from files, or of none."""

@@ -1,16 +1,16 @@
-"""Reads what a program wrote, and says all that is wrong with it."""
+"""Checks the hooks and fields of `Options`, and reports every problem at once."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import MISSING, fields, replace
 from typing import Any
 
 from turngate.core.constants import EVENTS, FOREIGN_EVENTS, JUDGED_EVENTS, STOP_EVENTS
 from turngate.core.dialect import DIALECTS
 from turngate.core.hooks import (
+    EXPECTED_MILLISECONDS,
+    EXPECTED_SECONDS,
     KINDS,
-    LONGEST,
-    MILLISECONDS,
-    SECONDS,
+    MAX_TIMEOUT_S,
     CallbackHook,
     Hook,
     HttpHook,
@@ -23,56 +23,66 @@ from turngate.core.settings import Problem
 from turngate.core.text import describe
 from turngate.options.config_forms import Config, HookCallbackMatcher, HookGroup, name_of, warn_of_old_form
 from turngate.settings import keys
+from turngate.settings.hook_json import RejectedKey, describe_bad_type, hook_from_json
+from turngate.settings.problems import did_you_mean
+from turngate.settings.values import ValueType, is_count, is_string_list, one_of
 
 
-def read(hooks: Any, own: Mapping[str, Any]) -> tuple[dict[str, tuple[Config, ...]], list[Problem]]:
-    """The hooks that are good, and every problem: theirs, and those of the options' own fields."""
-    reader = _Reader()
-    good = reader.hooks(hooks)
+def parse_options(hooks: Any, own: Mapping[str, Any]) -> tuple[dict[str, tuple[Config, ...]], list[Problem]]:
+    """Return the valid hooks, and every problem: of the hooks and of the options' own fields."""
+    parser = _OptionsParser()
+    valid = parser.parse_hooks(hooks)
     for name, value in own.items():
-        is_good, expected = OWN[name]
-        if value is not None and not is_good(value):
-            reader.problem(f"{_wrong(value, is_good)}, expected {expected}", field=name)
-    return good, reader.problems
+        if value is not None and not OWN[name].is_valid(value):
+            parser.add(_expected(value, OWN[name]), field=name)
+    return valid, parser.problems
 
 
-def _wrong(value: Any, is_good: Callable[[Any], bool]) -> str:
-    """What is wrong: where it is only some entries, these by name. Their values may be secrets."""
-    if isinstance(value, dict) and is_good({}):
-        odd = [describe(name) for name, each in value.items() if not is_good({name: each})]
-        if odd:
-            return f"has a wrong entry {odd[0]}"
-    return f"is {describe(value)}"
+def _expected(value: Any, row: ValueType | keys.Key) -> str:
+    """Return the message for an invalid value. In a dict only the invalid entry is named: values may be secrets."""
+    if isinstance(value, dict) and row.is_valid({}):
+        invalid = next((name for name, each in value.items() if not row.is_valid({name: each})), None)
+        if invalid is not None:
+            return f"has an invalid entry {describe(invalid)}, expected {row.expected}"
+    return f"is {describe(value)}, expected {row.expected}"
 
 
-def _as_in_settings(name: str) -> tuple[Callable[[Any], bool], str]:
-    key = keys.TURNGATE[name]
-    return key.good, key.expected
+def _is_limit(value: Any) -> bool:
+    return is_count(value) and value <= MAX_TIMEOUT_S
 
 
-def _limit(value: Any) -> bool:
-    return keys.count(value) and value <= LONGEST
+_MILLISECONDS = ValueType(is_milliseconds, EXPECTED_MILLISECONDS, {}, convert=lambda value: value / 1000)
 
-
-# Options' own fields: what is good, and the words for it.
-OWN: Mapping[str, tuple[Callable[[Any], bool], str]] = {
-    "timeout_ms": (is_milliseconds, MILLISECONDS),
-    "mode": _as_in_settings("mode"),
-    "order": _as_in_settings("order"),
-    "dialect": (keys.one_of(*DIALECTS), "one of " + ", ".join(f'"{name}"' for name in DIALECTS)),
-    "limit": (_limit, keys.TURNGATE["limit"].expected),
-    "model": _as_in_settings("model"),
-    "judge": _as_in_settings("judge"),
+# The fields of Options besides `hooks`.
+OWN: Mapping[str, ValueType | keys.Key] = {
+    "timeout_ms": _MILLISECONDS,
+    "mode": keys.TURNGATE["mode"],
+    "order": keys.TURNGATE["order"],
+    "dialect": one_of(*DIALECTS)._replace(expected="one of " + ", ".join(f'"{name}"' for name in DIALECTS)),
+    "limit": keys.TURNGATE["limit"]._replace(is_valid=_is_limit),
+    "model": keys.TURNGATE["model"],
+    "judge": keys.TURNGATE["judge"],
 }
 
+_FUNCTION = ValueType(callable, "a function", {})
+_NAME = ValueType(lambda value: value is None or is_string_list([value]), "a string", {})
 
-class _Reader:
-    """Options being read: the problems gather here."""
+# The fields of a hook that Python made, and the keys of its JSON form, where a timeout is in milliseconds.
+_FIELDS: Mapping[str, keys.Key] = {
+    **keys.HOOK,
+    "callback": keys.row("callback", _FUNCTION, "", kinds=("callback",)),
+    "name": keys.row("name", _NAME, "", kinds=("callback",)),
+}
+_JSON_KEYS = {**_FIELDS, "timeout": keys.row("timeout", _MILLISECONDS, "")}
+
+
+class _OptionsParser:
+    """Reads the hooks of some options, and collects the problems."""
 
     def __init__(self) -> None:
         self.problems: list[Problem] = []
 
-    def problem(
+    def add(
         self,
         message: str,
         event: str | None = None,
@@ -84,194 +94,171 @@ class _Reader:
             Problem(file="", message=message, event=event, index=index, field=field, hint=hint)
         )
 
-    def hooks(self, value: Any) -> dict[str, tuple[Config, ...]]:
-        if not isinstance(value, Mapping):
-            self.problem(f"is {describe(value)}, expected a dict of events", field="hooks")
+    def parse_hooks(self, hooks: Any) -> dict[str, tuple[Config, ...]]:
+        if not isinstance(hooks, Mapping):
+            self.add(f"is {describe(hooks)}, expected a dict of events", field="hooks")
             return {}
-        good: dict[str, tuple[Config, ...]] = {}
-        for event, configs in value.items():
+        valid: dict[str, tuple[Config, ...]] = {}
+        for event, configs in hooks.items():
             if event not in EVENTS:
-                self.unknown_event(event)
+                self.add_unknown_event(event)
             elif not isinstance(configs, list | tuple):
-                self.problem(f"is {describe(configs)}, expected a list of hooks", event)
+                self.add(f"is {describe(configs)}, expected a list of hooks", event)
             else:
-                read = [self.config(config, event, f"[{n}]") for n, config in enumerate(configs)]
-                good[event] = tuple(config for config in read if config is not None)
-        return good
+                parsed = [self.parse_config(config, event, f"[{n}]") for n, config in enumerate(configs)]
+                valid[event] = tuple(config for config in parsed if config is not None)
+        return valid
 
-    def unknown_event(self, event: Any) -> None:
-        name = named(event)
+    def add_unknown_event(self, event: Any) -> None:
+        name = key_name(event)
         if event in FOREIGN_EVENTS:
-            return self.problem("is an event that Turngate does not fire", name)
-        likely = keys.closest_event(name)
-        hint = f'did you mean "{likely}"?' if likely else None
-        return self.problem(f"is no known event, expected one of {', '.join(EVENTS)}", name, hint=hint)
+            return self.add("is an event that Turngate does not fire", name)
+        hint = did_you_mean(keys.closest_event(name))
+        return self.add(f"is not a known event, expected one of {', '.join(EVENTS)}", name, hint=hint)
 
-    def config(self, config: Any, event: str, index: str) -> Config | None:
+    def parse_config(self, config: Any, event: str, index: str) -> Config | None:
         match config:
             case HookCallbackMatcher(matcher, hooks, timeout):
-                return self.old_form(matcher, hooks, timeout, event, index)
+                return self.convert_legacy(matcher, hooks, timeout, event, index)
             case HookGroup(matcher, hooks):
-                return self.group(matcher, hooks, event, index)
-            case {"hooks": hooks, **rest} if "type" not in rest:
-                is_old = isinstance(hooks, list | tuple) and any(map(callable, hooks))
-                for name in rest:
-                    if name != "matcher" and not (is_old and name == "timeout"):
-                        self.problem("is no field of a group of hooks", event, index, named(name))
-                if not is_old:
-                    return self.group(rest.get("matcher"), hooks, event, index)
-                warn_of_old_form("a function in a group", rest.get("matcher"), hooks, rest.get("timeout"))
-                return self.old_form(rest.get("matcher"), hooks, rest.get("timeout"), event, index)
-            case object(matcher=matcher, hooks=hooks):  # as other SDKs have them
+                return self.parse_group(matcher, hooks, event, index)
+            case {"hooks": _, **rest} if "type" not in rest:
+                return self.parse_json_group(config, event, index)
+            case object(matcher=matcher, hooks=hooks):  # the matcher class of another SDK
                 timeout = getattr(config, "timeout", None)
                 warn_of_old_form(type(config).__name__, matcher, hooks, timeout)
-                # Claude's SDK has it, and ignores it at a stop.
+                # Claude's SDK ignores `on_failure` on stop events.
                 blocking = getattr(config, "on_failure", None) == "block" and event not in STOP_EVENTS
-                return self.old_form(matcher, hooks, timeout, event, index, blocking=blocking)
+                return self.convert_legacy(matcher, hooks, timeout, event, index, blocking=blocking)
             case _:
-                return self.hook(config, event, index)
+                return self.parse_hook(config, event, index)
 
-    def group(self, matcher: Any, hooks: Any, event: str, index: str) -> HookGroup | None:
+    def parse_json_group(self, group: Mapping[Any, Any], event: str, index: str) -> HookGroup | None:
+        hooks, matcher, timeout = group["hooks"], group.get("matcher"), group.get("timeout")
+        is_legacy = isinstance(hooks, list | tuple) and any(map(callable, hooks))
+        fields = ("matcher", "hooks", "timeout") if is_legacy else ("matcher", "hooks")
+        for name in group:
+            if name not in fields:
+                self.add("is not a field of a group of hooks", event, index, key_name(name))
+        if not is_legacy:
+            return self.parse_group(matcher, hooks, event, index)
+        warn_of_old_form("a function in a group", matcher, hooks, timeout)
+        return self.convert_legacy(matcher, hooks, timeout, event, index)
+
+    def parse_group(self, matcher: Any, hooks: Any, event: str, index: str) -> HookGroup | None:
         if not isinstance(matcher, str | None):
-            self.problem(f"is {describe(matcher)}, expected a string", event, index, "matcher")
-        elif (
-            matcher and matcher != "*" and EVENTS[event] and isinstance(read_matcher(matcher), InvalidMatcher)
-        ):
-            never = f"is {describe(matcher)}, which can never match, expected names or a regular expression"
-            self.problem(never, event, index, "matcher")
+            self.add(f"is {describe(matcher)}, expected a string", event, index, "matcher")
+        elif matcher and matcher != "*" and EVENTS[event]:
+            self.check_matcher(matcher, event, index)
         if not isinstance(hooks, list | tuple):
-            self.problem(f"is {describe(hooks)}, expected a list of hooks", event, index, "hooks")
+            self.add(f"is {describe(hooks)}, expected a list of hooks", event, index, "hooks")
             return None
-        read = [self.hook(hook, event, f"{index}.hooks[{n}]") for n, hook in enumerate(hooks)]
-        return HookGroup(matcher, tuple(hook for hook in read if hook is not None))
+        parsed = [self.parse_hook(hook, event, f"{index}.hooks[{n}]") for n, hook in enumerate(hooks)]
+        return HookGroup(matcher, tuple(hook for hook in parsed if hook is not None))
 
-    def old_form(
+    def check_matcher(self, matcher: str, event: str, index: str) -> None:
+        if isinstance(read_matcher(matcher), InvalidMatcher):
+            message = f"is {describe(matcher)}, which never matches, expected names or a regular expression"
+            self.add(message, event, index, "matcher")
+
+    def convert_legacy(
         self, matcher: Any, hooks: Any, timeout: Any, event: str, index: str, *, blocking: bool = False
     ) -> HookGroup | None:
-        """Functions under a matcher, with one limit in seconds."""
+        """Convert functions under a matcher, with one timeout in seconds, to a group."""
         if timeout is not None and not is_seconds(timeout):
-            self.problem(f"is {describe(timeout)}, expected {SECONDS}", event, index, "timeout")
+            self.add(f"is {describe(timeout)}, expected {EXPECTED_SECONDS}", event, index, "timeout")
             timeout = None
         if not isinstance(hooks, list | tuple):
-            self.problem(f"is {describe(hooks)}, expected a list of functions", event, index, "hooks")
+            self.add(f"is {describe(hooks)}, expected a list of functions", event, index, "hooks")
             return None
-        new = [
+        converted = [
             each
             if isinstance(each, Hook | Mapping)
             else CallbackHook(each, timeout=timeout, blocking=blocking)
             for each in hooks
         ]
-        return self.group(matcher, new, event, index)
+        return self.parse_group(matcher, converted, event, index)
 
-    def hook(self, config: Any, event: str, index: str) -> Hook | None:
+    def parse_hook(self, config: Any, event: str, index: str) -> Hook | None:
         before = len(self.problems)
-        read: Hook | None = None
+        hook: Hook | None = None
         if isinstance(config, Hook):
-            read = self.made(config, event, index)
+            hook = self.check_instance(config, event, index)
         elif isinstance(config, Mapping):
-            read = self.entry(config, event, index)
+            hook = self.parse_entry(config, event, index)
         else:
             hint = f"write CallbackHook({name_of(config)})" if callable(config) else None
-            self.problem(f"is {describe(config)}, expected a hook", event, index, hint=hint)
-        if read is not None and read.asks_model and event not in JUDGED_EVENTS:
-            only = f"{read.kind} hooks exist for {' and '.join(JUDGED_EVENTS)} only"
-            self.problem(only, event, index, "type")
-        if isinstance(read, HttpHook) and len(self.problems) == before:
-            refused = url_objection(read.url, "python", ())
-            if refused:
-                self.problem(refused, event, index, "url")
-        return read if len(self.problems) == before else None
+            self.add(f"is {describe(config)}, expected a hook", event, index, hint=hint)
+        if hook is not None and hook.asks_model and event not in JUDGED_EVENTS:
+            message = f'is "{hook.kind}", but {hook.kind} hooks run only on {" and ".join(JUDGED_EVENTS)}'
+            self.add(message, event, index, "type")
+        if isinstance(hook, HttpHook) and len(self.problems) == before:
+            self.check_url(hook.url, event, index)
+        return hook if len(self.problems) == before else None
 
-    def made(self, hook: Hook, event: str, index: str) -> Hook:
-        """A config that Python made, with copies of what its constructor took as it was given."""
-        good: dict[str, Any] = {}
-        if isinstance(hook, CallbackHook):
-            self.function(hook.callback, event, index)
-            self.label(hook.name, event, index)
-        for key in keys.HOOK.values():
-            if hook.kind not in key.kinds:
+    def check_url(self, url: str, event: str, index: str) -> None:
+        message = url_objection(url, "python", ())
+        if message:
+            self.add(message, event, index, "url")
+
+    def check_instance(self, hook: Hook, event: str, index: str) -> Hook:
+        """Check a hook that Python made. Its lists and dicts are copied, so later changes do not reach the options."""
+        valid: dict[str, Any] = {}
+        for row in _FIELDS.values():
+            if hook.kind not in row.kinds:
                 continue
-            value = plain(getattr(hook, key.field))
-            if value is None and default(hook, key.field) is None:
+            value = copy_plain(getattr(hook, row.field))
+            if value is None and default_of(hook, row.field) is None:
                 continue
-            if key.good(value):
-                good[key.field] = value if key.read is None else key.read(value)
+            if row.is_valid(value):
+                valid[row.field] = value if row.convert is None else row.convert(value)
             else:
-                self.problem(f"{_wrong(value, key.good)}, expected {key.expected}", event, index, key.field)
-        return replace(hook, **good)
+                self.add(_expected(value, row), event, index, row.field)
+        return replace(hook, **valid)
 
-    def entry(self, entry: Mapping[Any, Any], event: str, index: str) -> Hook | None:
-        """A config in its JSON form."""
-        which = entry.get("type")
-        if not isinstance(which, str) or which not in KINDS:
-            said = "is missing" if "type" not in entry else f"is {describe(which)}"
-            known = ", ".join(f'"{name}"' for name in KINDS)
-            meant = which.lower() if isinstance(which, str) and which.lower() in KINDS else None
-            hint = f'did you mean "{meant}"?' if meant else None
-            self.problem(f"{said}, expected one of {known}", event, index, "type", hint)
+    def parse_entry(self, entry: Mapping[Any, Any], event: str, index: str) -> Hook | None:
+        """Read the JSON form of a hook."""
+        kind = entry.get("type")
+        if not isinstance(kind, str) or kind not in KINDS:
+            message, hint = describe_bad_type(entry, KINDS, describe)
+            self.add(message, event, index, "type", hint)
             return None
-        hook = KINDS[which]
-        good: dict[str, Any] = {}
-        for name, value in entry.items():
-            if name == "type":
-                continue
-            if name == "callback" and which == "callback":
-                self.function(value, event, index)
-                good[name] = value
-            elif name == "name" and which == "callback":
-                self.label(value, event, index)
-                good[name] = value
-            else:
-                self.key(name, value, which, event, index, good)
+        hook = KINDS[kind]
+        plain = {name: copy_plain(value) for name, value in entry.items()}
+        parsed, rejected = hook_from_json(plain, hook, _JSON_KEYS)
+        for key in rejected:
+            self.add_rejected_key(key, hook, event, index)
         if hook.body not in entry:
-            expected = keys.HOOK[hook.body].expected if which != "callback" else "a function"
-            self.problem(f"is missing, expected {expected}", event, index, hook.body)
-        return hook(**good) if hook.body in good else None
+            self.add(f"is missing, expected {_FIELDS[hook.body].expected}", event, index, hook.body)
+        return hook(**parsed) if hook.body in parsed else None
 
-    def key(self, name: Any, value: Any, which: str, event: str, index: str, good: dict[str, Any]) -> None:
-        value = plain(value)
-        key = keys.HOOK.get(name) if isinstance(name, str) else None
-        if name == "callback" or (key is not None and which not in key.kinds):
-            owners = ("callback",) if key is None else key.kinds
-            self.problem(
-                f"is a field of {' and '.join(owners)} hooks, not of {which} hooks", event, index, name
-            )
-        elif key is None:
+    def add_rejected_key(self, rejected: RejectedKey, hook: type[Hook], event: str, index: str) -> None:
+        name, value, row = rejected
+        if row is None:
             hint = "write `timeout`, here in milliseconds" if name == "timeout_ms" else None
-            self.problem(f"is not a field of {which} hooks", event, index, named(name), hint)
-        elif name == "timeout":
-            if is_milliseconds(value):
-                good[name] = value / 1000
-            else:
-                self.problem(f"is {describe(value)}, expected {MILLISECONDS}", event, index, name)
-        elif not key.good(value):
-            self.problem(f"{_wrong(value, key.good)}, expected {key.expected}", event, index, name)
+            self.add(f"is not a field of {hook.kind} hooks", event, index, key_name(name), hint)
+        elif hook.kind not in row.kinds:
+            owners = " and ".join(row.kinds)
+            self.add(f"is a field of {owners} hooks, not of {hook.kind} hooks", event, index, name)
         else:
-            good[key.field] = value if key.read is None else key.read(value)
-
-    def label(self, value: Any, event: str, index: str) -> None:
-        if value is not None and not keys.texts([value]):
-            self.problem(f"is {describe(value)}, expected a string", event, index, "name")
-
-    def function(self, value: Any, event: str, index: str) -> None:
-        if not callable(value):
-            self.problem(f"is {describe(value)}, expected a function", event, index, "callback")
+            self.add(_expected(value, row), event, index, name)
 
 
-def default(hook: Hook, name: str) -> Any:
-    [found] = [each for each in fields(hook) if each.name == name]
-    if found.default_factory is not MISSING:
-        return found.default_factory()
-    return found.default
+def default_of(hook: Hook, name: str) -> Any:
+    """Return the default of a hook's field."""
+    [field] = [each for each in fields(hook) if each.name == name]
+    if field.default_factory is not MISSING:
+        return field.default_factory()
+    return field.default
 
 
-def named(name: Any) -> str:
-    """A key that nobody knows."""
+def key_name(name: Any) -> str:
+    """Return a dict's key as it appears in a message."""
     return name if isinstance(name, str) else describe(name)
 
 
-def plain(value: Any) -> Any:
-    """As JSON would have it, and a copy: what is changed later changes no options."""
+def copy_plain(value: Any) -> Any:
+    """Return a copy of the value with the types that JSON has."""
     if isinstance(value, tuple):
         return list(value)
     return dict(value) if isinstance(value, Mapping) else value

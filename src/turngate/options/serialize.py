@@ -8,7 +8,7 @@ from turngate.core.hooks import Hook
 from turngate.core.settings import Problem
 from turngate.core.text import describe
 from turngate.options.config_forms import Config, HookGroup, hook_of
-from turngate.options.parse import OWN, default, named, plain
+from turngate.options.parse import OWN, copy_plain, default_of, key_name
 from turngate.settings import keys
 
 _JSON = {"timeout" if name == "timeout_ms" else name: name for name in OWN}
@@ -33,8 +33,8 @@ def config_json(hook: Hook, *, per_second: int) -> dict[str, Any]:
     told: dict[str, Any] = {"type": hook.kind}
     for name, key in keys.HOOK.items():
         value = getattr(hook, key.field, None)
-        if hook.kind in key.kinds and value != default(hook, key.field):
-            told[name] = plain(value)
+        if hook.kind in key.kinds and value != default_of(hook, key.field):
+            told[name] = copy_plain(value)
     if hook.timeout is not None:
         limit = hook.timeout * per_second
         told["timeout"] = max(1, round(limit)) if per_second > 1 or limit == int(limit) else limit
@@ -64,7 +64,7 @@ def told_in(value: Mapping[str, Any] | str, callbacks: Iterable[Callable[..., An
     if not isinstance(told, Mapping):
         return _nothing(f"is {describe(told)}, expected an object")
     problems = [
-        Problem(file="", field=named(name), message="is no option")
+        Problem(file="", field=key_name(name), message="is no option")
         for name in told
         if name != "hooks" and name not in _JSON
     ]

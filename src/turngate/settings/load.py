@@ -23,7 +23,9 @@ def load_settings(project: str = ".", *, dialect: str = "turngate", home: str | 
         raise UsageError(f"there is no dialect {dialect!r}; there are {', '.join(DIALECTS)}")
     chosen, project = DIALECTS[dialect], os.path.abspath(project)
     layers = [load_file(place, chosen) for place in settings_places(project, dialect, home)]
-    return merge([*(layer for layer in layers if layer), *script_layers(project, dialect)], chosen)
+    return merge(
+        [*(layer for layer in layers if layer), *script_layers(project, dialect)], keys.MERGE_RULES, chosen
+    )
 
 
 def lost(settings: Settings, *events: str) -> bool:

@@ -66,19 +66,19 @@ def test_every_problem_is_shown_at_once_with_its_place_and_a_hint(
             "~/.mux/settings.json",
             "  error: not JSON at line 1, column 13: a comma before the closing bracket is not allowed in JSON; none of its hooks run",
             ".claude/settings.json",
-            "  error: Stop[0]: is a hook by itself, expected a group with an inner `hooks` list",
+            "  error: Stop[0]: is a hook, expected a group with an inner `hooks` list",
             '    → a group looks like {"hooks": [{"type": "command", "command": "…"}]}',
             "  error: Stop[1].hooks[4].command: is missing, expected a non-empty string",
-            "  error: PreToolUse[0].matcher: '(((' is no valid regular expression, so it never matches",
-            "  error: PreToolUse[0].hooks[0].type: prompt hooks exist for Stop and SubagentStop only",
+            "  error: PreToolUse[0].matcher: is '(((', which is not a valid regular expression, so it never matches",
+            '  error: PreToolUse[0].hooks[0].type: is "prompt", but prompt hooks run only on Stop and SubagentStop',
             "    → use a command hook here",
             "  error: Stop[1].hooks[1].command: .claude/check.sh does not exist, so the hook fails at every run",
             "  error: Stop[1].hooks[3].command: .claude/hooks/gone.sh does not exist, so the hook fails at every run",
-            "  warning: Stop[1].matcher: 'Bash' has no meaning on Stop: the hooks run at every Stop",
-            "    → leave it out",
-            "  warning: Stop[1].hooks[0].timeout: 5000 looks like milliseconds, but it is read as seconds",
-            "    → write 5 if you mean 5000 milliseconds",
-            "  warning: stop: is no known event, so its hooks never run",
+            "  warning: Stop[1].matcher: is 'Bash', which has no effect on Stop: the hooks run at every Stop",
+            "    → remove the matcher",
+            "  warning: Stop[1].hooks[0].timeout: is 5000, which is read as seconds",
+            "    → write 5 for 5000 milliseconds",
+            "  warning: stop: is not a known event, so its hooks never run",
             '    → did you mean "Stop"?',
             "  warning: Stop[1].hooks[1].command: $CLAUDE_PROJECT_DIR is not quoted: a blank in the path breaks it",
             '    → write "$CLAUDE_PROJECT_DIR"/… with the double quotes (in JSON: \\"$CLAUDE_PROJECT_DIR\\"/…)',
@@ -116,7 +116,7 @@ def test_notes_alone_are_no_problem(project: Path, capsys: pytest.CaptureFixture
         0,
         [
             ".turngate/settings.json",
-            "  note: Stop[0].hooks[0].colour: is no key that Turngate knows: ignored",
+            "  note: Stop[0].hooks[0].colour: is not a key that Turngate knows: ignored",
             "1 hook, no problems",
         ],
     )
@@ -167,7 +167,7 @@ def test_claude_code_would_ignore_a_file_that_we_do_not(
 ) -> None:
     write_settings(project, "claude", {**stop_hooks("make test"), "cleanupPeriodDays": "x"})
     assert check(capsys, project)[1].splitlines()[1] == (
-        '  warning: cleanupPeriodDays: is "x": Claude Code would ignore this whole file, hooks included; Turngate does not'
+        '  warning: cleanupPeriodDays: is "x": Claude Code ignores this whole file, hooks included; Turngate does not'
     )
 
 

@@ -161,7 +161,7 @@ BAD_SETTINGS: list[tuple[Any, str]] = [
     ),
     ([], ".turngate/settings.json: the file holds a list, expected an object"),
     ({"hooks": {"Stop": {}}}, ".turngate/settings.json: Stop: is an object, expected a list of groups"),
-    ({"hooks": {"Foo": []}}, ".turngate/settings.json: Foo: is no known event, so its hooks never run"),
+    ({"hooks": {"Foo": []}}, ".turngate/settings.json: Foo: is not a known event, so its hooks never run"),
 ]
 
 

@@ -668,7 +668,7 @@ def test_who_is_waited_for_is_said_after_a_second(project: Path, capfd: pytest.C
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        ('{"hooks": {"Stopp": []}}', "Stopp: is no known event, so its hooks never run"),
+        ('{"hooks": {"Stopp": []}}', "Stopp: is not a known event, so its hooks never run"),
         (
             "{",
             "not JSON at line 1, column 2: expecting property name enclosed in double quotes; none of its hooks run",

@@ -1,0 +1,170 @@
+"""Reads the `hooks` object of one settings file into rules; an invalid part is left out and reported."""
+
+from typing import Any
+
+from turngate.core.constants import EVENTS, FOREIGN_EVENTS, JUDGED_EVENTS
+from turngate.core.hooks import SETTINGS_KINDS, CommandHook, Hook
+from turngate.core.matcher import InvalidMatcher, read_matcher
+from turngate.core.settings import Rule
+from turngate.core.text import describe_json, describe_name
+from turngate.settings import keys
+from turngate.settings.hook_json import RejectedKey, describe_bad_type, hook_from_json
+from turngate.settings.problems import ProblemLog, did_you_mean
+from turngate.settings.values import is_text
+
+_TOOL_GUARDS = ("PreToolUse", "PermissionRequest")
+_GROUP_HINT = 'a group looks like {"hooks": [{"type": "command", "command": "…"}]}'
+_LIKELY_MILLISECONDS = 1000  # a timeout from here on is probably not meant in seconds
+
+
+class HooksParser:
+    """Collects the rules of one file. `guard_lost` is set when a hook that guards a tool was left out."""
+
+    def __init__(self, log: ProblemLog, level: str, family: str) -> None:
+        self.log, self.level, self.family = log, level, family
+        self.rules: list[Rule] = []
+        self.guard_lost = False
+        self._ids: set[tuple[str, str]] = set()
+
+    def parse(self, hooks: Any) -> None:
+        if isinstance(hooks, dict):
+            for event, groups in hooks.items():
+                self._parse_event(event, groups)
+        elif hooks is not None:
+            self.log.add(f"is {describe_json(hooks)}, expected an object of events", field="hooks")
+
+    def _parse_event(self, event: str, groups: Any) -> None:
+        if event not in EVENTS:
+            self._add_unknown_event(event)
+        elif not isinstance(groups, list):
+            self._lose(event, f"is {describe_json(groups)}, expected a list of groups", hint=_GROUP_HINT)
+        else:
+            for number, group in enumerate(groups):
+                self._parse_group(group, event, f"[{number}]")
+
+    def _add_unknown_event(self, event: str) -> None:
+        if event in FOREIGN_EVENTS:
+            return self.log.add("is an event that Turngate does not fire", "note", event=event)
+        hint = did_you_mean(keys.closest_event(event)) or f"known events: {', '.join(EVENTS)}"
+        message = "is not a known event, so its hooks never run"
+        return self.log.add(message, "warning", event=describe_name(event), hint=hint)
+
+    def _lose(
+        self,
+        event: str,
+        message: str,
+        *,
+        index: str | None = None,
+        field: str | None = None,
+        hint: str | None = None,
+    ) -> None:
+        """Report something because of which hooks are left out."""
+        self.guard_lost |= event in _TOOL_GUARDS
+        self.log.add(message, event=event, index=index, field=field, hint=hint)
+
+    def _parse_group(self, group: Any, event: str, index: str) -> None:
+        if not isinstance(group, dict):
+            message = f"is {describe_json(group)}, expected an object"
+            return self._lose(event, message, index=index, hint=_GROUP_HINT)
+        entries, matcher = group.get("hooks"), group.get("matcher")
+        if not isinstance(entries, list):
+            return self._lose_group(group, event, index)
+        if not isinstance(matcher, str | None):
+            message = f"is {describe_json(matcher)}, expected a string: the group is left out"
+            return self._lose(event, message, index=index, field="matcher")
+        if matcher and matcher != "*":
+            self._check_matcher(matcher, event, index)
+        for number, entry in enumerate(entries):
+            self._parse_entry(entry, matcher, event, f"{index}.hooks[{number}]")
+        return None
+
+    def _lose_group(self, group: dict[str, Any], event: str, index: str) -> None:
+        if "hooks" not in group and "type" in group:
+            message = "is a hook, expected a group with an inner `hooks` list"
+            return self._lose(event, message, index=index, hint=_GROUP_HINT)
+        value = describe_json(group["hooks"]) if "hooks" in group else "missing"
+        message = f"is {value}, expected a list of hooks"
+        return self._lose(event, message, index=index, field="hooks", hint=_GROUP_HINT)
+
+    def _check_matcher(self, matcher: str, event: str, index: str) -> None:
+        if EVENTS[event] is None:
+            message = f"is {matcher!r}, which has no effect on {event}: the hooks run at every {event}"
+            hint = "remove the matcher"
+            self.log.add(message, "warning", event=event, index=index, field="matcher", hint=hint)
+        elif isinstance(parsed := read_matcher(matcher), InvalidMatcher):
+            message = f"is {describe_name(repr(matcher))}, which {parsed.why}, so it never matches"
+            self.log.add(message, event=event, index=index, field="matcher")
+
+    def _parse_entry(self, entry: Any, matcher: str | None, event: str, index: str) -> None:
+        if type(entry) is not dict:
+            return self._lose(event, f"is {describe_json(entry)}, expected an object", index=index)
+        kind = entry.get("type")
+        hook: Hook | None
+        if type(kind) is str and kind in SETTINGS_KINDS:
+            hook = self._build_hook(entry, SETTINGS_KINDS[kind], event, index)
+        elif _is_removal(entry):
+            hook = CommandHook("", id=entry["id"], enabled=False)
+        else:
+            message, hint = describe_bad_type(entry, SETTINGS_KINDS, describe_json)
+            return self._lose(event, message, index=index, field="type", hint=hint)
+        if hook is not None:
+            if hook.id is not None:
+                self._check_id(hook.id, event, index)
+            self.rules.append(Rule(event, hook, matcher, self.level, self.log.file, self.family, index))
+        return None
+
+    def _check_id(self, hook_id: str, event: str, index: str) -> None:
+        if (event, hook_id) in self._ids:
+            message = f"is {describe_name(hook_id)!r}, which occurs twice in this file: the last one is used"
+            self.log.add(message, "warning", event=event, index=index, field="id")
+        self._ids.add((event, hook_id))
+
+    def _build_hook(self, entry: dict[str, Any], hook: type[Hook], event: str, index: str) -> Hook | None:
+        """Return the hook, or None when it cannot be used."""
+        fields, rejected = hook_from_json(entry, hook, keys.HOOK)
+        usable = True
+        for key in rejected:
+            usable = self._keeps_hook(key, hook, event, index) and usable
+        if usable and hook.body not in fields:
+            message = f"is missing, expected {keys.HOOK[hook.body].expected}"
+            self.log.add(message, event=event, index=index, field=hook.body)
+            usable = False
+        if hook.asks_model and event not in JUDGED_EVENTS:
+            message = f'is "{hook.kind}", but {hook.kind} hooks run only on {" and ".join(JUDGED_EVENTS)}'
+            self.log.add(message, event=event, index=index, field="type", hint="use a command hook here")
+            usable = False
+        elif not usable:
+            self.guard_lost |= event in _TOOL_GUARDS
+        if "timeout" in fields and fields["timeout"] >= _LIKELY_MILLISECONDS:
+            self._warn_of_milliseconds(fields["timeout"], event, index)
+        return hook(**fields) if usable else None
+
+    def _keeps_hook(self, rejected: RejectedKey, hook: type[Hook], event: str, index: str) -> bool:
+        """Report one key, and return whether the hook can be used without it."""
+        name, value, row = rejected
+        field = describe_name(name)
+        if row is None:
+            if name not in keys.FOREIGN_HOOK_KEYS:
+                self.log.add_unknown_key(name, keys.HOOK, event=event, index=index, field=field)
+            return True
+        if hook.kind not in row.kinds:
+            message = f"has no effect on {hook.kind} hooks: ignored"
+            self.log.add(message, "warning", event=event, index=index, field=field)
+            return True
+        message = f"is {describe_json(value)}, expected {row.expected}"
+        if not row.drops_hook:
+            self.log.add(f"{message}: ignored", "warning", event=event, index=index, field=field)
+            return True
+        hint = 'write 30, not "30"' if name == "timeout" and isinstance(value, str) else None
+        self.log.add(f"{message}: the hook is left out", event=event, index=index, field=field, hint=hint)
+        return False
+
+    def _warn_of_milliseconds(self, seconds: float, event: str, index: str) -> None:
+        message = f"is {seconds:g}, which is read as seconds"
+        hint = f"write {seconds / 1000:g} for {seconds:g} milliseconds"
+        self.log.add(message, "warning", event=event, index=index, field="timeout", hint=hint)
+
+
+def _is_removal(entry: dict[str, Any]) -> bool:
+    """Whether the entry is `{"id": …, "enabled": false}`, which removes an earlier hook with that id (C-09)."""
+    return "type" not in entry and entry.get("enabled") is False and is_text(entry.get("id"))

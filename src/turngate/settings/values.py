@@ -1,0 +1,206 @@
+"""The types of settings values: how each is checked, described, written as JSON Schema and converted."""
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from turngate.core.constants import EVENTS
+from turngate.core.hooks import EXPECTED_SECONDS, KINDS, MAX_TIMEOUT_S, is_seconds
+
+MAX_VARIABLE_CHARS = 8_000
+MAX_VARIABLES = 200
+
+
+class ValueType(NamedTuple):
+    """What a key accepts. `expected` completes a message: "is 5, expected a list of strings"."""
+
+    is_valid: Callable[[Any], bool]
+    expected: str
+    schema: Mapping[str, Any]
+    convert: Callable[[Any], Any] | None = None  # None: the JSON value is used as it is
+    per_event: "ValueType | None" = (
+        None  # the type of one event's value, where an object of events is allowed
+    )
+
+
+def is_count(value: Any) -> bool:
+    return type(value) is int and value >= 0
+
+
+def is_positive_count(value: Any) -> bool:
+    return type(value) is int and value >= 1
+
+
+def is_flag(value: Any) -> bool:
+    return type(value) is bool
+
+
+def is_text(value: Any) -> bool:
+    """Return whether the value is a non-blank string that can be passed to a process."""
+    if type(value) is not str or not value.strip() or "\0" in value:
+        return False
+    return value.isascii() or _is_encodable(value)
+
+
+def _is_encodable(value: str) -> bool:
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def is_string(value: Any) -> bool:
+    return type(value) is str
+
+
+def is_string_list(value: Any) -> bool:
+    return type(value) is list and all(
+        type(item) is str and "\0" not in item and _is_encodable(item) for item in value
+    )
+
+
+def is_string_object(value: Any) -> bool:
+    return type(value) is dict and is_string_list([*value.keys(), *value.values()])
+
+
+_VARIABLE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
+
+
+def is_variable(name: Any, value: Any) -> bool:
+    return (
+        type(name) is str
+        and bool(_VARIABLE_NAME.fullmatch(name))
+        and type(value) is str
+        and len(value) <= MAX_VARIABLE_CHARS
+        and "\0" not in value
+        and _is_encodable(value)
+    )
+
+
+def is_variables(value: Any) -> bool:
+    return (
+        type(value) is dict
+        and len(value) <= MAX_VARIABLES
+        and all(is_variable(name, each) for name, each in value.items())
+    )
+
+
+_SECONDS_SCHEMA = {"type": "number", "exclusiveMinimum": 0, "maximum": MAX_TIMEOUT_S}
+_TEXT_SCHEMA = {"type": "string", "minLength": 1, "pattern": r"\S"}
+
+COUNT = ValueType(is_count, "a whole number, 0 or more", {"type": "integer", "minimum": 0})
+POSITIVE_COUNT = ValueType(is_positive_count, "a whole number, 1 or more", {"type": "integer", "minimum": 1})
+FLAG = ValueType(is_flag, "true or false", {"type": "boolean"})
+SECONDS = ValueType(is_seconds, EXPECTED_SECONDS, _SECONDS_SCHEMA, convert=float)
+DAYS = SECONDS._replace(expected="a number of days above 0")
+STRING = ValueType(is_string, "a string", {"type": "string"})
+TEXT = ValueType(is_text, "a non-empty string", _TEXT_SCHEMA)
+MODEL = TEXT._replace(expected="a model's name")
+STRING_OBJECT = ValueType(
+    is_string_object,
+    "an object of strings",
+    {"type": "object", "additionalProperties": {"type": "string"}},
+)
+VARIABLES = ValueType(
+    is_variables,
+    "an object of names and strings",
+    {
+        "type": "object",
+        "additionalProperties": {"type": "string", "maxLength": MAX_VARIABLE_CHARS},
+        "maxProperties": MAX_VARIABLES,
+        "propertyNames": {"pattern": "^[A-Za-z_][A-Za-z0-9_]*$"},
+    },
+)
+
+
+def string_list(expected: str) -> ValueType:
+    schema = {"type": "array", "items": {"type": "string"}}
+    return ValueType(is_string_list, expected, schema, convert=tuple)
+
+
+def one_of(*words: str) -> ValueType:
+    return ValueType(
+        lambda value: type(value) is str and value in words,
+        _alternatives(words),
+        {"enum": list(words)},
+    )
+
+
+def some_of(*words: str) -> ValueType:
+    def is_valid(value: Any) -> bool:
+        return type(value) is list and bool(value) and all(type(i) is str and i in words for i in value)
+
+    return ValueType(
+        is_valid,
+        "a list of " + ", ".join(f'"{word}"' for word in words),
+        {"type": "array", "minItems": 1, "items": {"enum": list(words)}},
+        convert=tuple,
+    )
+
+
+def _alternatives(words: tuple[str, ...]) -> str:
+    quoted = [f'"{word}"' for word in words]
+    return " or ".join(part for part in (", ".join(quoted[:-1]), quoted[-1]) if part)
+
+
+def per_event(one: ValueType) -> ValueType:
+    """Return the type of a value that holds for every event, or of an object with a value per event."""
+
+    def is_valid(value: Any) -> bool:
+        return one.is_valid(value) or (
+            type(value) is dict and all(name in EVENTS and one.is_valid(each) for name, each in value.items())
+        )
+
+    by_event = {
+        "type": "object",
+        "properties": {event: one.schema for event in EVENTS},
+        "additionalProperties": False,
+    }
+    return ValueType(
+        is_valid,
+        f"{one.expected}, for all or per event",
+        {"anyOf": [one.schema, by_event]},
+        convert=lambda value: dict(value) if isinstance(value, dict) else {"*": value},
+        per_event=one,
+    )
+
+
+def _is_default_timeouts(value: Any) -> bool:
+    return type(value) is dict and all(
+        is_seconds(limit)
+        if name in KINDS
+        else name in EVENTS and (is_seconds(limit) or _is_timeout_by_kind(limit))
+        for name, limit in value.items()
+    )
+
+
+def _is_timeout_by_kind(value: Any) -> bool:
+    return type(value) is dict and all(kind in KINDS and is_seconds(limit) for kind, limit in value.items())
+
+
+def _timeouts_by_event_and_kind(value: Mapping[str, Any]) -> dict[tuple[str, str], float]:
+    timeouts: dict[tuple[str, str], float] = {}
+    for name, limit in value.items():
+        if name in KINDS:
+            timeouts["*", name] = float(limit)
+        elif isinstance(limit, dict):
+            timeouts |= {(name, kind): float(seconds) for kind, seconds in limit.items()}
+        else:
+            timeouts[name, "*"] = float(limit)
+    return timeouts
+
+
+def _default_timeouts_schema() -> dict[str, Any]:
+    kinds = {kind: _SECONDS_SCHEMA for kind in KINDS}
+    by_kind: dict[str, Any] = {"type": "object", "properties": kinds, "additionalProperties": False}
+    by_event = {event: {"anyOf": [_SECONDS_SCHEMA, by_kind]} for event in EVENTS}
+    return {**by_kind, "properties": {**kinds, **by_event}}
+
+
+DEFAULT_TIMEOUTS = ValueType(
+    _is_default_timeouts,
+    "seconds by kind of hook or by event",
+    _default_timeouts_schema(),
+    convert=_timeouts_by_event_and_kind,
+)
