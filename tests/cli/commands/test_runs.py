@@ -18,8 +18,8 @@ from tests.support.builders import stop_hooks, write_settings
 from tests.support.cli import start_in_project, start_turngate, turngate
 from tests.support.sessions import KEEP, hang, refuse, seen, wait_for_file_sync
 from tests.support.timeouts import HANG_TIMEOUT_S
-from turngate.cli.commands.runs_format import listing, story
-from turngate.cli.commands.runs_summary import Chain
+from turngate.cli.commands.runs_format import format_details, format_table
+from turngate.cli.commands.runs_summary import SubagentSummary
 from turngate.core.messages import Usage
 from turngate.core.subagent_run import SubagentRun
 from turngate.subagents.registry import Registry
@@ -27,7 +27,7 @@ from turngate.subagents.registry import Registry
 T = TypeVar("T")
 NOON = time.mktime((2026, 11, 15, 12, 0, 0, 0, 0, -1))
 STUCK = {"text": "never said", "delay": 3600}
-NOBODY = "there are no runs of subagents; a session starts one with its tool Task"
+NOBODY = "there are no subagents; a session starts one with the Task tool"
 
 
 def task(label: str, prompt: str = "Count the files.", **more: Any) -> dict[str, Any]:
@@ -143,7 +143,7 @@ def written(state: Path, *runs: SubagentRun) -> None:
         (("steer", "3fa9", "go"), 64, "", f"turngate: {NOBODY}\n"),
         (("kill", "3fa9"), 64, "", f"turngate: {NOBODY}\n"),
         (("kill", "--all"), 64, "", f"turngate: {NOBODY}\n"),
-        (("recover", "--project", "/"), 0, "nothing was left by a process that died in /\n", ""),
+        (("recover", "--project", "/"), 0, "no subagent was left behind in /\n", ""),
     ],
 )
 def test_where_there_is_no_register_it_is_said_and_none_is_made(
@@ -203,7 +203,7 @@ def test_a_register_that_is_damaged_is_set_aside_and_said(state: Path) -> None:
 
 def test_the_table_says_what_since_when_how_often_sent_back_and_why() -> None:
     found = [
-        Chain(
+        SubagentSummary(
             (
                 run(
                     "0a" * 16,
@@ -215,7 +215,7 @@ def test_the_table_says_what_since_when_how_often_sent_back_and_why() -> None:
                 ),
             )
         ),
-        Chain(
+        SubagentSummary(
             (
                 run(
                     "0b" * 16,
@@ -228,7 +228,7 @@ def test_the_table_says_what_since_when_how_often_sent_back_and_why() -> None:
                 ),
             )
         ),
-        Chain(
+        SubagentSummary(
             (
                 run("0c" * 16, state="replaced", ended=NOON + 1),
                 run(
@@ -243,32 +243,32 @@ def test_the_table_says_what_since_when_how_often_sent_back_and_why() -> None:
                 ),
             )
         ),
-        Chain((run("0e" * 16, steer_why="steered by hand"),), left=True),
-        Chain(
+        SubagentSummary((run("0e" * 16, steer_why="steered by hand"),), left=True),
+        SubagentSummary(
             (run("0f" * 16, state="done", outcome="ok", ended=NOON + 1, announcement="x", announced=NOON),)
         ),
     ]
-    assert list(listing(found, NOON + 3725, every=False, colour=False)) == [
-        "  ID        WHAT                             STATE            SINCE     FOR         BACK    SESSION",
-        "  0a0a0a0a  count files (general-purpose)    done             Nov 14    1 min       -       5e55104a",
-        "  0b0b0b0b  Explore                          failed           12:00:00  8.0 s       -       5e55104a",
-        "            for the subagent a-9",
+    assert list(format_table(found, NOON + 3725, with_runs=False, colour=False)) == [
+        "  ID        SUBAGENT                        STATE          STARTED   TIME        REDIRECTS  SESSION",
+        "  0a0a0a0a  count files (general-purpose)   done           Nov 14    1 min       -          5e55104a",
+        "  0b0b0b0b  Explore                         failed         12:00:00  8.0 s       -          5e55104a",
+        "            started by subagent a-9",
         "            failed: the model failed",
-        "* 0c0c0c0c  count files (Explore)            works            12:00:00  1 h 2 min   1 of 3  5e55104a",
-        "            sent back: Name the files.",
-        "* 0e0e0e0e  count files (Explore)            left behind      12:00:00  1 h 2 min   -       5e55104a",
+        "* 0c0c0c0c  count files (Explore)           running        12:00:00  1 h 2 min   1 of 3     5e55104a",
+        "            redirected: Name the files.",
+        "* 0e0e0e0e  count files (Explore)           left behind    12:00:00  1 h 2 min   -          5e55104a",
         "            steered by hand",
-        "            whoever ran it is gone; `turngate runs recover` goes on with it",
-        "  0f0f0f0f  count files (Explore)            done             12:00:00  1.0 s       -       5e55104a",
+        "            its process died; `turngate runs recover` continues it",
+        "  0f0f0f0f  count files (Explore)           done           12:00:00  1.0 s       -          5e55104a",
         "            its report waits until that session is resumed",
         "",
-        "2 at work (*), 1 of them left by a process that died, 3 finished; `turngate runs show ID` has everything",
+        "2 open (*), 1 of them left by a process that died, 3 finished; details: `turngate runs show ID`",
     ]
-    assert list(listing(found[2:3], NOON + 50, every=True, colour=False))[1:5] == [
-        "* 0c0c0c0c  count files (Explore)            works            12:00:00  50 s        1 of 3  5e55104a",
-        "            sent back: Name the files.",
-        "            run 1: was sent on after 1.0 s: Count the files.",
-        "            run 2: works: Name the files.",
+    assert list(format_table(found[2:3], NOON + 50, with_runs=True, colour=False))[1:5] == [
+        "* 0c0c0c0c  count files (Explore)           running        12:00:00  50 s        1 of 3     5e55104a",
+        "            redirected: Name the files.",
+        "            run 1: redirected after 1.0 s: Count the files.",
+        "            run 2: running: Name the files.",
     ]
 
 
@@ -280,8 +280,8 @@ def test_whatever_is_in_it_the_table_keeps_to_its_columns() -> None:
         parent="p" * 90,
         steer_why="w\x07" * 300,
     )
-    found = [Chain((long,)), Chain((replace(long, id="b", chain="0a0a0a0a" + "b" * 24),))]
-    lines = list(listing(found, NOON + 9e6, every=True, colour=False))
+    found = [SubagentSummary((long,)), SubagentSummary((replace(long, id="b", chain="0a0a0a0a" + "b" * 24),))]
+    lines = list(format_table(found, NOON + 9e6, with_runs=True, colour=False))
     assert (
         [line for line in lines if len(line) > 100],
         [c for line in lines for c in line if not c.isprintable()],
@@ -293,8 +293,11 @@ def test_whatever_is_in_it_the_table_keeps_to_its_columns() -> None:
 
 
 def test_on_a_terminal_what_is_finished_is_dim() -> None:
-    found = [Chain((run(),)), Chain((run("0a" * 16, state="done", outcome="ok", ended=NOON),))]
-    lines = list(listing(found, NOON, every=False, colour=True))
+    found = [
+        SubagentSummary((run(),)),
+        SubagentSummary((run("0a" * 16, state="done", outcome="ok", ended=NOON),)),
+    ]
+    lines = list(format_table(found, NOON, with_runs=False, colour=True))
     assert [(line.startswith("\033[2m"), line.endswith("\033[0m")) for line in lines[1:3]] == [
         (False, False),
         (True, True),
@@ -304,7 +307,7 @@ def test_on_a_terminal_what_is_finished_is_dim() -> None:
 def test_what_a_model_wrote_can_not_command_the_terminal() -> None:
     bad = "a\x1b]0;owned\x07b\nc"
     shown = run(label=bad, task=bad, prompt=bad + "2", result=bad, error=bad, steer_why=bad, outcome="error")
-    lines = "\n".join(story(Chain((shown,)), NOON)).split("\n")
+    lines = "\n".join(format_details(SubagentSummary((shown,)), NOON)).split("\n")
     assert [letter for line in lines for letter in line if not letter.isprintable()] == []
 
 
@@ -317,9 +320,9 @@ def test_a_child_at_work_is_one_line_without_escape_codes(project: Path, state: 
         0,
         "",
         (
-            "  ID        WHAT                             STATE            SINCE     FOR         BACK    SESSION\n"
-            f"* {child['id'][:8]}  count files (general-purpose)    works            12:00:00  1.0 s       -       s-1\n"
-            "\n1 at work (*), 0 finished; `turngate runs show ID` has everything\n"
+            "  ID        SUBAGENT                        STATE          STARTED   TIME        REDIRECTS  SESSION\n"
+            f"* {child['id'][:8]}  count files (general-purpose)   running        12:00:00  1.0 s       -          s-1\n"
+            "\n1 open (*), 0 finished; details: `turngate runs show ID`\n"
         ),
     )
 
@@ -343,7 +346,7 @@ def test_the_story_has_the_task_every_run_and_the_result() -> None:
         outcome="ok",
         reason="complete",
         created=NOON + 2,
-        start_turngate=NOON + 2,
+        started=NOON + 2,
         ended=NOON + 70,
         replaces="0a" * 16,
         by_hook=True,
@@ -358,7 +361,7 @@ def test_the_story_has_the_task_every_run_and_the_result() -> None:
         announcement="x",
         announced=NOON + 70,
     )
-    assert "\n".join(story(Chain((first, last)), NOON + 100)) == (
+    assert "\n".join(format_details(SubagentSummary((first, last)), NOON + 100)) == (
         """\
 count files (Explore): done
   id            0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a
@@ -366,20 +369,20 @@ count files (Explore): done
   session       5e55104a-0000
   project       /p
   model         scripted:s.json
-  since         2026-11-15 12:00:00
-  for           1 min
-  sent back     1 of 3 times
-  the last time Name the files.
+  started       2026-11-15 12:00:00
+  time          1 min
+  redirects     1 of 3
+  last reason   Name the files.
   transcript    /t/a-1.jsonl
 Task:
   Count the files.
 
-Run 1 (0a0a0a0a): was sent on after 2.0 s
+Run 1 (0a0a0a0a): redirected after 2.0 s
   outcome       ok
   reason        complete
   tokens        11 in, 2 out
 
-Run 2 (0b0b0b0b, sent back by a hook): done after 1 min
+Run 2 (0b0b0b0b, redirected by a hook): done after 1 min
   outcome       ok
   reason        complete
   tokens        20 in, 3 out
@@ -444,7 +447,7 @@ def test_an_id_that_could_be_two_is_64_with_both(state: Path, action: tuple[str,
         64,
         "",
         (
-            "turngate: 0a is the beginning of 2 ids; there are\n"
+            "turngate: 0a matches 2 ids; there are\n"
             "  0a100000  count files (Explore)\n  0a200000  count files (Explore)\n"
         ),
     )
@@ -475,7 +478,7 @@ def test_a_steer_from_another_process_is_heard_at_once(project: Path, state: Pat
         0,
         (
             f"steered  {child['id'][:8]}  count files (general-purpose)\n"
-            "It drops what it does and goes on with the new prompt within a second; hooks are asked as before.\n"
+            "It drops its current work and continues with the new prompt. Hooks run as before.\n"
         ),
         "",
     )
@@ -493,8 +496,8 @@ def test_a_steer_from_another_process_is_heard_at_once(project: Path, state: Pat
     [
         ({}, " ", "a steer needs a prompt"),
         ({}, "x" * 4001, "the prompt has 4001 characters; a steer may have 4000"),
-        ({"outcome": "killed"}, "go", "the run 0a is already finished: killed"),
-        ({"next_prompt": "go"}, "go", "the run 0a is being sent on already; wait until it works again"),
+        ({"outcome": "killed"}, "go", "run 0a is already finished: killed"),
+        ({"next_prompt": "go"}, "go", "run 0a is already being restarted; wait until it runs again"),
         (
             {"replaces": "09", "created": 0},
             "go",
@@ -529,7 +532,7 @@ def test_a_kill_from_another_process_ends_a_child_and_its_parent_goes_on(project
     assert turngate("runs", "kill", child["id"]) == (
         64,
         "",
-        f"turngate: the run {child['id']} is already finished: killed\n",
+        f"turngate: run {child['id']} is already finished: killed\n",
     )
 
 
@@ -556,15 +559,15 @@ def test_a_kill_goes_down_to_the_children_of_a_child(project: Path, state: Path)
 
 def test_all_can_be_killed_of_one_session_or_of_everybody(state: Path) -> None:
     written(state, *(run(f"0{n}" * 16, agent_id=f"a-{n}", parent=f"s-{n}", label=f"n {n}") for n in range(3)))
-    gone = "Whoever ran {} of them is gone: plugins hear of it when somebody recovers.\n"
+    gone = "The process of {} of them died; plugins are notified by `turngate runs recover`.\n"
     assert [
         turngate("runs", "kill", *words)
         for words in (("--all", "s-1"), ("--all", "s-"), ("--all",), ("--all",))
     ] == [
         (0, f"killed  01010101  n 1 (Explore)\n{gone.format(1)}", ""),
-        (64, "", "turngate: s- is the beginning of 2 sessions; there are\n  s-0\n  s-2\n"),
+        (64, "", "turngate: s- matches 2 sessions; there are\n  s-0\n  s-2\n"),
         (0, f"killed  00000000  n 0 (Explore)\nkilled  02020202  n 2 (Explore)\n{gone.format(2)}", ""),
-        (64, "", "turngate: no subagent is at work\n"),
+        (64, "", "turngate: no subagent is running\n"),
     ]
 
 
@@ -582,7 +585,7 @@ def test_what_a_killed_session_left_is_recovered_and_reported_when_it_is_resumed
         0,
         (
             f"done            {child['id'][:8]}  count files (general-purpose)\n"
-            "1 report waits for the session that asked: turngate run --resume --session s-1\n"
+            "1 report waits for the parent session: turngate run --resume --session s-1\n"
         ),
         "",
     )
@@ -602,7 +605,7 @@ def test_what_a_killed_session_left_is_recovered_and_reported_when_it_is_resumed
     )
     assert turngate("runs", "recover", *words) == (
         0,
-        f"nothing was left by a process that died in {project}\n",
+        f"no subagent was left behind in {project}\n",
         "",
     )
 
@@ -615,11 +618,11 @@ def test_hooks_and_progress_are_told_while_it_recovers(project: Path, state: Pat
         0,
         (
             f"done            {child['id'][:8]}  count files (general-purpose)\n"
-            "1 report waits for the session that asked: turngate run --resume --session s-1\n"
+            "1 report waits for the parent session: turngate run --resume --session s-1\n"
         ),
         (
-            "1 at work: count files (general-purpose) · 1 s · Ctrl-C leaves it for later\n"
-            "count files is sent back (1 of 3): run the tests\n"
+            "waiting for count files (general-purpose) …\n"
+            "hook redirected subagent count files (1 of 3): run the tests\n"
         ),
     )
     [now] = listed()
@@ -673,7 +676,7 @@ def test_a_steer_of_what_was_left_behind_counts_when_it_is_recovered(project: Pa
         0,
         (
             f"steered  {child['id'][:8]}  count files (general-purpose)\n"
-            "Whoever ran it is gone: it goes on with the new prompt when somebody recovers it.\n"
+            "Its process died. It continues with the new prompt once it is recovered:\n"
             f"  turngate runs recover --project {project}\n"
         ),
         "",
@@ -692,7 +695,7 @@ def test_a_model_that_is_not_there_is_64_before_anything_is_taken_over(project: 
     assert turngate("runs", "recover", "--project", str(project)) == (
         64,
         "",
-        f"turngate: the script {script} cannot be read: No such file or directory; --model gives another one\n",
+        f"turngate: the script {script} cannot be read: No such file or directory; choose another model with --model\n",
     )
     assert [(each["id"], each["left"]) for each in listed()] == [(child["id"], True)]
 
@@ -702,7 +705,7 @@ def test_below_a_hook_nothing_is_recovered_since_no_gate_would_be_asked(
 ) -> None:
     child = left_behind(project, state)
     monkeypatch.setenv("TURNGATE_IN_HOOK", "1")
-    said = "turngate: this was started from a hook, where no gate is asked: recover them outside of it\n"
+    said = "turngate: subagents cannot be recovered inside a hook, where no hooks run for them\n"
     assert turngate("runs", "recover", "--project", str(project)) == (64, "", said)
     assert [(each["id"], each["left"]) for each in listed()] == [(child["id"], True)]
 
@@ -715,7 +718,7 @@ def test_what_was_left_in_another_project_is_left_there_and_said(
     assert turngate("runs", "recover", "--project", str(tmp_path / "other")) == (
         0,
         (
-            f"nothing was left by a process that died in {tmp_path / 'other'}\n"
+            f"no subagent was left behind in {tmp_path / 'other'}\n"
             f"1 subagent of another project: turngate runs recover --project {project}\n"
         ),
         "",
@@ -731,6 +734,6 @@ def test_what_somebody_looks_after_is_not_recovered(project: Path, state: Path) 
         ended = result(process)
     assert (child["left"], said, ended["result"]) == (
         False,
-        (0, f"nothing was left by a process that died in {project}\n", ""),
+        (0, f"no subagent was left behind in {project}\n", ""),
         "all done",
     )

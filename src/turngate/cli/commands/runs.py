@@ -1,4 +1,4 @@
-"""`turngate runs`: the children of sessions, at work and finished. Looks at them, sends them on, ends them."""
+"""`turngate runs`: list, show, steer, kill and recover the subagents of all sessions."""
 
 import argparse
 import contextlib
@@ -7,10 +7,9 @@ import os
 import sys
 import time
 from collections.abc import Iterator
-from importlib import import_module
 
-from turngate.cli.commands.runs_format import chain_json, listing, story
-from turngate.cli.commands.runs_summary import Chain, chains, shortest
+from turngate.cli.commands.runs_format import format_details, format_table, summary_json
+from turngate.cli.commands.runs_summary import SubagentSummary, summarize, unique_prefix_length
 from turngate.cli.project import read_prompt_from_stdin
 from turngate.core.subagent_run import LIVING, SubagentRun
 from turngate.errors import RegistryError, UsageError
@@ -19,8 +18,9 @@ from turngate.state.paths import state_folder
 from turngate.subagents.registry import FILE, Registry, owner_is_gone
 from turngate.subagents.steering import check_steer, request_steer
 
-NOBODY = "there are no runs of subagents; a session starts one with its tool Task"
-BY_HAND = "killed by hand"
+NO_SUBAGENTS = "there are no subagents; a session starts one with the Task tool"
+KILL_REASON = "killed by hand"
+MAX_SUGGESTED_IDS = 10
 
 
 def run(options: argparse.Namespace) -> int:
@@ -32,15 +32,16 @@ def run(options: argparse.Namespace) -> int:
         case "kill":
             return _kill(options)
         case "recover":
-            code: int = import_module("turngate.cli.commands.runs_recover").recover(options)
-            return code
+            from turngate.cli.commands.runs_recover import recover  # noqa: PLC0415 # lazy: loads the agent
+
+            return recover(options)
         case _:
             return _list(options)
 
 
 @contextlib.contextmanager
-def register() -> Iterator[Registry | None]:
-    """The register of this user's runs; None: there is none, and to look for it makes none."""
+def open_registry() -> Iterator[Registry | None]:
+    """Yield this user's registry, or None if there is no file; reading never creates one."""
     if not os.path.exists(os.path.join(state_folder(), FILE)):
         yield None
         return
@@ -56,81 +57,78 @@ def register() -> Iterator[Registry | None]:
 
 
 @contextlib.contextmanager
-def _filled() -> Iterator[Registry]:
-    """The same where there must be something."""
-    with register() as registry:
+def _existing_registry() -> Iterator[Registry]:
+    with open_registry() as registry:
         if registry is None:
-            raise UsageError(NOBODY)
+            raise UsageError(NO_SUBAGENTS)
         yield registry
 
 
-# Looking
+# List and show
 
 
 def _list(options: argparse.Namespace) -> int:
-    with register() as registry:
-        found = chains(registry) if registry else []
+    with open_registry() as registry:
+        summaries = summarize(registry) if registry else []
     if options.json:
-        print(json.dumps([chain_json(chain, runs=options.all) for chain in found], indent=2))
-    elif not found:
-        print(NOBODY)
+        print(json.dumps([summary_json(each, with_runs=options.all) for each in summaries], indent=2))
+    elif not summaries:
+        print(NO_SUBAGENTS)
     else:
         colour = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
-        print("\n".join(listing(found, time.time(), every=options.all, colour=colour)))
+        print("\n".join(format_table(summaries, time.time(), with_runs=options.all, colour=colour)))
     return 0
 
 
 def _show(options: argparse.Namespace) -> int:
-    with _filled() as registry:
-        chain = _wanted(registry, options.id)
+    with _existing_registry() as registry:
+        summary = _find(registry, options.id)
     if options.json:
-        print(json.dumps(chain_json(chain, runs=True), indent=2))
+        print(json.dumps(summary_json(summary, with_runs=True), indent=2))
     else:
-        print("\n".join(story(chain, time.time())))
+        print("\n".join(format_details(summary, time.time())))
     return 0
 
 
-def _wanted(registry: Registry, start: str) -> Chain:
-    """The one child that is meant by the beginning of an id: of it, or of any of its runs."""
-    every = chains(registry)
-    found = [chain for chain in every if start and chain.is_called(start)]
-    if len(found) == 1:
-        return found[0]
-    if not every:
-        raise UsageError(NOBODY)
-    wide = shortest(every)
-    lines = "".join(f"\n  {chain.id[:wide]}  {chain.what}" for chain in (found or every)[-10:])
-    said = f"{start} is the beginning of {len(found)} ids" if found else f"there is no run {start!r}"
-    raise UsageError(f"{said}; there {'are' if len(found or every) > 1 else 'is'}{lines}")
+def _find(registry: Registry, prefix: str) -> SubagentSummary:
+    """Return the one subagent with an id, or a run's id, that starts with `prefix`."""
+    summaries = summarize(registry)
+    matches = [summary for summary in summaries if prefix and summary.matches(prefix)]
+    if len(matches) == 1:
+        return matches[0]
+    if not summaries:
+        raise UsageError(NO_SUBAGENTS)
+    chars = unique_prefix_length(summaries)
+    suggested = (matches or summaries)[-MAX_SUGGESTED_IDS:]
+    lines = "".join(f"\n  {summary.id[:chars]}  {summary.title}" for summary in suggested)
+    problem = f"{prefix} matches {len(matches)} ids" if matches else f"there is no run {prefix!r}"
+    raise UsageError(f"{problem}; there {'are' if len(matches or summaries) > 1 else 'is'}{lines}")
 
 
-# Changing
+# Steer and kill
 
 
 def _steer(options: argparse.Namespace) -> int:
     prompt = read_prompt_from_stdin() if options.prompt == "-" else options.prompt
-    with _filled() as registry:
-        chain = _wanted(registry, options.id)
-        if chain.last.state == "steering":
-            raise UsageError(f"the run {chain.id} is being sent on already; wait until it works again")
-        if chain.last.state not in LIVING:
-            raise _finished(chain)
-        check_steer(chain.last, prompt, by="user", since=_since_steered(chain.last))
-        request_steer(registry, chain.last, prompt)
-    print(f"steered  {chain.id[:8]}  {chain.what}")
-    if chain.left:
-        print(
-            f"Whoever ran it is gone: it goes on with the new prompt when somebody recovers it.\n{_how(chain)}"
-        )
+    with _existing_registry() as registry:
+        summary = _find(registry, options.id)
+        if summary.last.state == "steering":
+            raise UsageError(f"run {summary.id} is already being restarted; wait until it runs again")
+        if summary.last.state not in LIVING:
+            raise _already_finished(summary)
+        check_steer(summary.last, prompt, by="user", since=_seconds_since_steer(summary.last))
+        request_steer(registry, summary.last, prompt)
+    print(f"steered  {summary.id[:8]}  {summary.title}")
+    if summary.left:
+        print("Its process died. It continues with the new prompt once it is recovered:")
+        print(f"  turngate runs recover --project {summary.project}")
     else:
-        print(
-            "It drops what it does and goes on with the new prompt within a second; hooks are asked as before."
-        )
+        print("It drops its current work and continues with the new prompt. Hooks run as before.")
     return 0
 
 
-def _since_steered(run: SubagentRun) -> float:
-    """A run that was started by a steer is as old as that steer."""
+def _seconds_since_steer(run: SubagentRun) -> float:
+    """Return the age of a run that a steer started, because the steer created it."""
     return time.time() - run.created if run.replaces and not run.by_hook else float("inf")
 
 
@@ -139,39 +137,35 @@ def _kill(options: argparse.Namespace) -> int:
         raise UsageError(
             "which run? `turngate runs kill ID`, or --all for every one; `turngate runs` lists them"
         )
-    with _filled() as registry:
-        killed = _killed_all(registry, options.id) if options.every else _killed(registry, options.id)
+    with _existing_registry() as registry:
+        killed = _kill_all(registry, options.id) if options.every else _kill_one(registry, options.id)
         left = [run for run in killed if owner_is_gone(registry.state, run.owner)]
     for run in sorted(killed, key=lambda run: (run.depth, run.created)):
-        print(f"killed  {run.chain[:8]}  {Chain((run,)).what}")
+        print(f"killed  {run.chain[:8]}  {SubagentSummary((run,)).title}")
     if left:
-        print(f"Whoever ran {len(left)} of them is gone: plugins hear of it when somebody recovers.")
+        print(f"The process of {len(left)} of them died; plugins are notified by `turngate runs recover`.")
     return 0
 
 
-def _killed(registry: Registry, start: str) -> list[SubagentRun]:
-    chain = _wanted(registry, start)
-    killed = registry.kill(chain.last.id, BY_HAND)
+def _kill_one(registry: Registry, prefix: str) -> list[SubagentRun]:
+    summary = _find(registry, prefix)
+    killed = registry.kill(summary.last.id, KILL_REASON)
     if not killed:
-        raise _finished(chain)
+        raise _already_finished(summary)
     return killed
 
 
-def _finished(chain: Chain) -> UsageError:
-    return UsageError(f"the run {chain.id} is already finished: {chain.state}")
+def _already_finished(summary: SubagentSummary) -> UsageError:
+    return UsageError(f"run {summary.id} is already finished: {summary.state}")
 
 
-def _killed_all(registry: Registry, start: str | None) -> list[SubagentRun]:
-    """Everything that works, or that one session has started."""
-    working = [run for run in registry.all() if run.state in LIVING]
-    meant = {run.parent for run in working if run.parent.startswith(start or "")}
-    if not meant:
-        raise UsageError(f"no subagent {f'of a session {start} ' if start else ''}is at work")
-    if start and len(meant) > 1:
-        lines = "".join(f"\n  {parent}" for parent in sorted(meant))
-        raise UsageError(f"{start} is the beginning of {len(meant)} sessions; there are{lines}")
-    return [run for parent in sorted(meant) for run in registry.kill_all(parent, "", BY_HAND)]
-
-
-def _how(chain: Chain) -> str:
-    return f"  turngate runs recover --project {chain.project}"
+def _kill_all(registry: Registry, session_prefix: str | None) -> list[SubagentRun]:
+    """Kill every subagent, or every one of the session whose id starts with `session_prefix`."""
+    living = [run for run in registry.all() if run.state in LIVING]
+    sessions = sorted({run.parent for run in living if run.parent.startswith(session_prefix or "")})
+    if not sessions:
+        raise UsageError(f"no subagent {f'of session {session_prefix} ' if session_prefix else ''}is running")
+    if session_prefix and len(sessions) > 1:
+        lines = "".join(f"\n  {session}" for session in sessions)
+        raise UsageError(f"{session_prefix} matches {len(sessions)} sessions; there are{lines}")
+    return [run for session in sessions for run in registry.kill_all(session, "", KILL_REASON)]

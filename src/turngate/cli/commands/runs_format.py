@@ -1,4 +1,4 @@
-"""What `turngate runs` says about children: a table, the story of one, and the same as JSON."""
+"""The output of `turngate runs`: a table, the details of one subagent, and both as JSON."""
 
 import textwrap
 import time
@@ -6,145 +6,168 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from turngate.cli.commands.runs_summary import Chain, shortest, state_of
+from turngate.cli.commands.runs_summary import (
+    MIN_ID_CHARS,
+    SubagentSummary,
+    state_label,
+    unique_prefix_length,
+)
 from turngate.core.subagent_run import SubagentRun
 from turngate.core.text import printable, truncate
 
-WIDE = 100  # columns
-BY_HAND = "steered by hand"  # what the supervisor writes down as the reason
-_WHAT, _STATE, _SINCE, _FOR, _BACK, _SESSION = 31, 15, 8, 10, 6, 8
-_DIM, _BRIGHT = "\033[2m", "\033[0m"
+MAX_LINE_CHARS = 100
+STEERED = "steered by hand"  # as subagents/steering.py stores it
+_COLUMNS = {"SUBAGENT": 30, "STATE": 13, "STARTED": 8, "TIME": 10, "REDIRECTS": 9, "SESSION": 8}
+_DIM, _RESET = "\033[2m", "\033[0m"
 
 
 # The table
 
 
-def listing(found: Sequence[Chain], now: float, *, every: bool, colour: bool) -> Iterator[str]:
-    wide = shortest(found)
-    what = _WHAT - (wide - 8)
-    names = (
-        ("WHAT", what),
-        ("STATE", _STATE),
-        ("SINCE", _SINCE),
-        ("FOR", _FOR),
-        ("BACK", _BACK),
-        ("SESSION", _SESSION),
-    )
-    yield (f"  {'ID':<{wide}}" + "".join(f"  {name:<{width}}" for name, width in names)).rstrip()
-    for chain in found:
-        dim, back = (_DIM, _BRIGHT) if colour and not chain.open else ("", "")
-        cells = (
-            (chain.what, what),
-            (chain.state, _STATE),
-            (_clock(chain.began, now), _SINCE),
-            (_long(chain.seconds(now)), _FOR),
-            (_back(chain.last), _BACK),
-            (printable(chain.last.parent)[:_SESSION], _SESSION),
-        )
-        line = "".join(f"  {truncate(text, width):<{width}}" for text, width in cells)
-        yield dim + (f"{'*' if chain.open else ' '} {chain.id[:wide]:<{wide}}{line}").rstrip() + back
-        for note in (*_notes(chain), *(_runs(chain) if every else ())):
-            yield dim + truncate(f"  {'':<{wide}}  {note}", WIDE) + back
+def format_table(
+    summaries: Sequence[SubagentSummary], now: float, *, with_runs: bool, colour: bool
+) -> Iterator[str]:
+    id_chars = unique_prefix_length(summaries)
+    widths = {**_COLUMNS, "SUBAGENT": _COLUMNS["SUBAGENT"] - (id_chars - MIN_ID_CHARS)}
+    yield "  " + _format_row("ID", id_chars, list(widths), widths)
+    for summary in summaries:
+        dim, reset = (_DIM, _RESET) if colour and not summary.is_open else ("", "")
+        marker = "* " if summary.is_open else "  "
+        cells = _cells(summary, now)
+        yield dim + marker + _format_row(summary.id[:id_chars], id_chars, cells, widths) + reset
+        for note in (*_notes(summary), *(_run_lines(summary) if with_runs else ())):
+            yield dim + truncate(f"  {'':<{id_chars}}  {note}", MAX_LINE_CHARS) + reset
     yield ""
-    yield _sum(found)
+    yield _totals(summaries)
 
 
-def _notes(chain: Chain) -> Iterator[str]:
-    if chain.last.parent_agent:
-        yield f"for the subagent {chain.last.parent_agent}"
-    if why := _why(chain.last):
-        yield why if why == BY_HAND else f"sent back: {why}"
-    if chain.last.error and chain.last.outcome != "ok":
-        yield f"{chain.state}: {printable(chain.last.error)}"
-    if chain.left:
-        yield "whoever ran it is gone; `turngate runs recover` goes on with it"
-    elif chain.unread:
-        yield "its report waits until that session is resumed"
+def _format_row(id_: str, id_chars: int, cells: Sequence[str], widths: dict[str, int]) -> str:
+    texts = (
+        f"  {truncate(cell, width):<{width}}" for cell, width in zip(cells, widths.values(), strict=True)
+    )
+    return (f"{id_:<{id_chars}}" + "".join(texts)).rstrip()
 
 
-def _runs(chain: Chain) -> Iterator[str]:
-    for number, run in enumerate(chain.runs, 1):
-        yield f"run {number}: {state_of(run)}{_took(run)}: {printable(run.prompt)}"
+def _cells(summary: SubagentSummary, now: float) -> list[str]:
+    return [
+        summary.title,
+        summary.state,
+        _format_clock(summary.created, now),
+        _format_seconds(summary.seconds(now)),
+        _format_redirects(summary.last),
+        printable(summary.last.parent)[: _COLUMNS["SESSION"]],
+    ]
 
 
-def _sum(found: Sequence[Chain]) -> str:
-    count = sum(chain.open for chain in found)
-    left = sum(chain.left for chain in found)
-    said = f"{count} at work (*)" + (f", {left} of them left by a process that died" if left else "")
-    return f"{said}, {len(found) - count} finished; `turngate runs show ID` has everything"
+def _notes(summary: SubagentSummary) -> Iterator[str]:
+    last = summary.last
+    if last.parent_agent:
+        yield f"started by subagent {last.parent_agent}"
+    if why := _redirect_reason(last):
+        yield why if why == STEERED else f"redirected: {why}"
+    if last.error and last.outcome != "ok":
+        yield f"{summary.state}: {printable(last.error)}"
+    if status := _status(summary):
+        yield status
 
 
-# The story of one
+def _status(summary: SubagentSummary) -> str:
+    if summary.left:
+        return "its process died; `turngate runs recover` continues it"
+    return "its report waits until that session is resumed" if summary.has_unread_report else ""
 
 
-def story(chain: Chain, now: float) -> Iterator[str]:
-    last = chain.last
-    yield f"{chain.what}: {chain.state}"
-    for name, value in _facts(chain, now):
-        if value:
-            yield f"  {name:<14}{value}"
+def _run_lines(summary: SubagentSummary) -> Iterator[str]:
+    for number, run in enumerate(summary.runs, 1):
+        yield f"run {number}: {state_label(run)}{_format_duration(run)}: {printable(run.prompt)}"
+
+
+def _totals(summaries: Sequence[SubagentSummary]) -> str:
+    open_ = sum(summary.is_open for summary in summaries)
+    left = sum(summary.left for summary in summaries)
+    died = f", {left} of them left by a process that died" if left else ""
+    return f"{open_} open (*){died}, {len(summaries) - open_} finished; details: `turngate runs show ID`"
+
+
+# The details of one subagent
+
+
+def format_details(summary: SubagentSummary, now: float) -> Iterator[str]:
+    last = summary.last
+    yield f"{summary.title}: {summary.state}"
+    yield from _fields(_subagent_fields(summary, now))
     yield from _text("Task", last.task)
-    for number, run in enumerate(chain.runs, 1):
-        how = "" if not run.replaces else ", sent back by a hook" if run.by_hook else ", steered by hand"
-        yield f"\nRun {number} ({run.id[:8]}{how}): {state_of(run)}{_took(run)}"
-        for name, value in _facts_of_run(run):
-            if value:
-                yield f"  {name:<14}{value}"
-        if run.prompt != last.task:
-            yield from _text("  Prompt", run.prompt, "    ")
+    for number, run in enumerate(summary.runs, 1):
+        yield from _run_details(number, run, last.task)
     if last.state == "steering":
-        yield from _text("\nIt goes on with", last.next_prompt)
+        yield from _text("\nNext prompt", last.next_prompt)
     if last.result:
         yield from _text("\nResult", last.result)
-    for note in _notes(chain):
-        if note.startswith(("whoever", "its report")):
-            yield f"\n{note[0].upper()}{note[1:]}."
+    if status := _status(summary):
+        yield f"\n{status[0].upper()}{status[1:]}."
 
 
-def _facts(chain: Chain, now: float) -> Iterator[tuple[str, str]]:
-    last = chain.last
-    yield "id", chain.id
-    yield "subagent", last.agent_id
-    yield "session", last.parent
-    yield "parent", last.parent_agent
-    yield "project", chain.project
-    yield "model", str(last.launch.get("model", ""))
-    yield "since", time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(chain.began))
-    yield "for", _long(chain.seconds(now))
-    yield "sent back", f"{_back(last)} times" if last.steer_count else ""
-    yield "the last time", _why(last)
-    yield "taken over", f"{last.recoveries} times" if last.recoveries else ""
-    yield "transcript", last.transcript
+def _run_details(number: int, run: SubagentRun, task: str) -> Iterator[str]:
+    cause = "" if not run.replaces else ", redirected by a hook" if run.by_hook else f", {STEERED}"
+    yield f"\nRun {number} ({run.id[:8]}{cause}): {state_label(run)}{_format_duration(run)}"
+    yield from _fields(_run_fields(run))
+    if run.prompt != task:
+        yield from _text("  Prompt", run.prompt, "    ")
 
 
-def _facts_of_run(run: SubagentRun) -> Iterator[tuple[str, str]]:
-    tokens = run.usage.input_tokens, run.usage.output_tokens
-    yield "outcome", run.outcome or ""
-    yield "reason", run.reason
-    yield "error", printable(run.error)
-    yield "tokens", f"{tokens[0]} in, {tokens[1]} out" if any(tokens) else ""
-    yield "tools", ", ".join(run.tools)
+def _fields(fields: dict[str, str]) -> Iterator[str]:
+    return (f"  {name:<14}{value}" for name, value in fields.items() if value)
+
+
+def _subagent_fields(summary: SubagentSummary, now: float) -> dict[str, str]:
+    last = summary.last
+    return {
+        "id": summary.id,
+        "subagent": last.agent_id,
+        "session": last.parent,
+        "parent": last.parent_agent,
+        "project": summary.project,
+        "model": str(last.launch.get("model", "")),
+        "started": time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(summary.created)),
+        "time": _format_seconds(summary.seconds(now)),
+        "redirects": _format_redirects(last) if last.steer_count else "",
+        "last reason": _redirect_reason(last),
+        "recoveries": str(last.recoveries or ""),
+        "transcript": last.transcript,
+    }
+
+
+def _run_fields(run: SubagentRun) -> dict[str, str]:
+    usage = run.usage
+    has_tokens = usage.input_tokens or usage.output_tokens
+    return {
+        "outcome": run.outcome or "",
+        "reason": run.reason,
+        "error": printable(run.error),
+        "tokens": f"{usage.input_tokens} in, {usage.output_tokens} out" if has_tokens else "",
+        "tools": ", ".join(run.tools),
+    }
 
 
 def _text(name: str, text: str, indent: str = "  ") -> Iterator[str]:
     yield f"{name}:"
-    shown = "".join(letter if letter.isprintable() or letter in "\n\t" else " " for letter in text)
-    yield textwrap.indent(shown.rstrip() or "(nothing)", indent)
+    safe = "".join(letter if letter.isprintable() or letter in "\n\t" else " " for letter in text)
+    yield textwrap.indent(safe.rstrip() or "(nothing)", indent)
 
 
 # JSON
 
 
-def chain_json(chain: Chain, *, runs: bool) -> dict[str, Any]:
-    last = chain.last
+def summary_json(summary: SubagentSummary, *, with_runs: bool) -> dict[str, Any]:
+    last = summary.last
     return {
-        "id": chain.id,
+        "id": summary.id,
         "agent_id": last.agent_id,
         "agent_type": last.agent_type,
         "label": last.label,
         "state": last.state,
-        "open": chain.open,
-        "left": chain.left,
+        "open": summary.is_open,
+        "left": summary.left,
         "outcome": last.outcome,
         "reason": last.reason,
         "error": last.error,
@@ -153,16 +176,16 @@ def chain_json(chain: Chain, *, runs: bool) -> dict[str, Any]:
         "why": last.steer_why,
         "session": last.parent,
         "parent_agent": last.parent_agent,
-        "project": chain.project,
+        "project": summary.project,
         "background": last.background,
         "depth": last.depth,
-        "created": chain.began,
-        "ended": None if chain.open else last.ended,
+        "created": summary.created,
+        "ended": None if summary.is_open else last.ended,
         "task": last.task,
         "result": last.result,
-        "report": "unread" if chain.unread else "read" if last.taken is not None else None,
+        "report": "unread" if summary.has_unread_report else "read" if last.taken is not None else None,
         "transcript_path": last.transcript,
-        **({"runs": [_run_json(run) for run in chain.runs]} if runs else {}),
+        **({"runs": [_run_json(run) for run in summary.runs]} if with_runs else {}),
     }
 
 
@@ -183,32 +206,31 @@ def _run_json(run: SubagentRun) -> dict[str, Any]:
     }
 
 
-# Words
+# Values
 
 
-def _why(run: SubagentRun) -> str:
-    """Without the words that hooks' refusals begin with."""
-    return printable(
-        " ".join(line for line in run.steer_why.split("\n") if not line.startswith("[Stop hook "))
-    )
+def _redirect_reason(run: SubagentRun) -> str:
+    """Return why the chain was last redirected, without the line that marks a hook's prompt."""
+    lines = (line for line in run.steer_why.split("\n") if not line.startswith("[Stop hook "))
+    return printable(" ".join(lines))
 
 
-def _back(run: SubagentRun) -> str:
+def _format_redirects(run: SubagentRun) -> str:
     if not run.steer_count:
         return "-"
     return f"{run.steer_count} of {'any' if run.max_steers is None else run.max_steers}"
 
 
-def _took(run: SubagentRun) -> str:
-    return "" if run.seconds is None else f" after {_long(run.seconds)}"
+def _format_duration(run: SubagentRun) -> str:
+    return "" if run.seconds is None else f" after {_format_seconds(run.seconds)}"
 
 
-def _clock(then: float, now: float) -> str:
+def _format_clock(then: float, now: float) -> str:
     day, today = time.localtime(then)[:3], time.localtime(now)[:3]
     return time.strftime("%H:%M:%S" if day == today else "%b %d", time.localtime(then))
 
 
-def _long(seconds: float) -> str:
+def _format_seconds(seconds: float) -> str:
     if seconds < 10:
         return f"{seconds:.1f} s"
     if seconds < 60:

@@ -1,11 +1,9 @@
-"""`turngate runs recover`: goes on with the subagents that a process left which died."""
+"""`turngate runs recover`: continue the subagents of processes that died."""
 
 import argparse
 import asyncio
 import os
 import signal
-import sys
-import time
 from collections import Counter
 from collections.abc import Sequence
 
@@ -13,183 +11,156 @@ from turngate.agent.session import Session
 from turngate.aio.cancellation import finish_despite_cancel
 from turngate.aio.threads import run_in_thread
 from turngate.cli.commands.run import find_model
-from turngate.cli.commands.runs import register
-from turngate.cli.commands.runs_summary import Chain, chains
+from turngate.cli.commands.runs import open_registry
+from turngate.cli.commands.runs_summary import SubagentSummary, summarize
+from turngate.cli.progress import ProgressLine
 from turngate.cli.project import project_folder
 from turngate.cli.signals import run_until_signal
 from turngate.core.constants import IN_HOOK
 from turngate.core.session_events import Notice, SessionEvent, SubagentFinished, SubagentRedirected
-from turngate.core.text import printable, truncate
+from turngate.core.text import printable
 from turngate.errors import UsageError
 from turngate.plugins.entry_points import load_plugins
 from turngate.ports import Model
 from turngate.settings.load import load_settings
 from turngate.subagents.supervisor import Supervisor
 
-FAILED = 20
-SOON = 1.0  # seconds after which it is said who is still at work,
-AGAIN = 30.0  # and how often that is said where no line can be written over
-LOOK = 0.1  # seconds between two looks at what is still open,
-LOOKS = 20  # and how many there are when nobody looks after it
+EXIT_UNFINISHED = 20
+PROGRESS_INTERVAL_S = 30.0
+RETRY_INTERVAL_S = 0.1
+MAX_RETRIES = 20
 
 
 def recover(options: argparse.Namespace) -> int:
     project = project_folder(options.project)
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # inherited as ignored, every exit code would be lost
-    left = _left()
-    ours = [chain for chain in left if chain.project == project]
-    elsewhere = [chain for chain in left if chain.project != project]
-    caught = None
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # if inherited as ignored, exit codes are lost
+    left = _left_behind()
+    ours = [summary for summary in left if summary.project == project]
+    caught, unfinished = None, 0
     if ours and IN_HOOK in os.environ:
-        raise UsageError("this was started from a hook, where no gate is asked: recover them outside of it")
+        raise UsageError("subagents cannot be recovered inside a hook, where no hooks run for them")
     if ours:
-        telling = _Telling(ours)
-        caught = run_until_signal(_work(_host(options, project, ours, telling), telling))
-        telling.wipe()
-        still = _tell_end(ours)
+        progress = _Progress(ours)
+        caught = run_until_signal(_recover(_new_host(options, project, ours, progress), progress))
+        unfinished = _print_results(ours)
     else:
-        print(f"nothing was left by a process that died in {project}")
-        still = 0
-    for other, count in Counter(chain.project for chain in elsewhere).items():
-        print(f"{_count(count, 'subagent')} of another project: turngate runs recover --project {other}")
+        print(f"no subagent was left behind in {project}")
+    _print_other_projects([summary for summary in left if summary.project != project])
     if caught is not None:
         return 128 + caught
-    return FAILED if still else 0
+    return EXIT_UNFINISHED if unfinished else 0
 
 
-def _left() -> list[Chain]:
-    with register() as registry:
-        return [chain for chain in chains(registry) if chain.left] if registry else []
+def _left_behind() -> list[SubagentSummary]:
+    with open_registry() as registry:
+        return [summary for summary in summarize(registry) if summary.left] if registry else []
 
 
-def _host(options: argparse.Namespace, project: str, ours: Sequence[Chain], telling: "_Telling") -> Session:
-    """A session that nobody talks to: it has the settings, the model and the plugins that children need."""
-    dialect = str(ours[0].last.launch.get("dialect") or "turngate")
-    settings = load_settings(project, dialect=dialect)
-    names = [options.model] if options.model else [str(chain.last.launch.get("model", "")) for chain in ours]
-    models = [_model(name, settings.model) for name in dict.fromkeys(names)]  # before anything is taken over
+def _new_host(
+    options: argparse.Namespace, project: str, ours: Sequence[SubagentSummary], progress: "_Progress"
+) -> Session:
+    """Return a session that is never opened: it only has the settings, models and plugins of subagents."""
+    launches = [summary.last.launch for summary in ours]
+    settings = load_settings(project, dialect=str(launches[0].get("dialect") or "turngate"))
+    names = [options.model] if options.model else [str(launch.get("model", "")) for launch in launches]
+    # All models are opened before any run is adopted, so a missing one changes nothing.
+    models = [_open_model(name, settings.model) for name in dict.fromkeys(names)]
     return Session(
         project,
         models[0],
         settings,
-        on_event=telling.hear,
+        on_event=progress.on_event,
         plugins=load_plugins(settings.plugins),
         models=None if options.model else lambda name: find_model(name, settings.model),
     )
 
 
-def _model(name: str, configured: str | None) -> Model:
+def _open_model(name: str, configured: str | None) -> Model:
     try:
         return find_model(name, configured)
     except UsageError as error:
-        raise UsageError(f"{error}; --model gives another one") from None
+        raise UsageError(f"{error}; choose another model with --model") from None
 
 
-# The work
-
-
-async def _work(host: Session, telling: "_Telling") -> None:
-    progress = asyncio.create_task(telling.go_on())
+async def _recover(host: Session, progress: "_Progress") -> None:
+    printing = asyncio.create_task(progress.line.run())
     try:
-        await _until_nothing_is_open(await host.family.supervisor(), host.project)
+        await _recover_until_finished(await host.family.supervisor(), host.project)
     finally:
-        progress.cancel()
+        printing.cancel()
+        await asyncio.wait({printing})
         await finish_despite_cancel(_close(host))
 
 
-async def _until_nothing_is_open(supervisor: Supervisor, project: str) -> None:
-    """What can not be looked after stays open: it is looked at a few times more, and then left."""
-    for _ in range(LOOKS):
+async def _recover_until_finished(supervisor: Supervisor, project: str) -> None:
+    """Retry for two seconds if a chain stays open, such as by a full disk, then leave it."""
+    for _ in range(MAX_RETRIES):
         await supervisor.recover()
         await supervisor.wait_until_idle()
-        known = await run_in_thread(chains, supervisor.registry)
+        summaries = await run_in_thread(summarize, supervisor.registry)
         if not any(
-            chain.open
-            and chain.project == project
-            and (chain.left or chain.last.owner == supervisor.owner.id)
-            for chain in known
+            summary.is_open
+            and summary.project == project
+            and (summary.left or summary.last.owner == supervisor.owner.id)
+            for summary in summaries
         ):
             return
-        await asyncio.sleep(LOOK)
+        await asyncio.sleep(RETRY_INTERVAL_S)
 
 
 async def _close(host: Session) -> None:
-    """It was never opened, so nobody is told of its end."""
+    """Close the parts of a session that was never opened; SessionEnd hooks do not run."""
     await host.family.close()
     await host.world.close(host.settings.dialect.background_grace)
     await host.model.close()
     await run_in_thread(host.journal.close)
 
 
-# What is said
+# Output
 
 
-class _Telling:
-    """On stderr: what happens, and who is still at work when it takes longer than a moment."""
+class _Progress:
+    """Print redirects and notices on stderr, and which subagents are still running."""
 
-    def __init__(self, ours: Sequence[Chain]) -> None:
-        self._began = time.monotonic()
-        self._waits = {chain.last.agent_id: chain.what for chain in ours}
-        self._over = sys.stderr.isatty()  # a line can be written over
-        self._shown = False
+    def __init__(self, ours: Sequence[SubagentSummary]) -> None:
+        self._running = {summary.last.agent_id: summary.title for summary in ours}
+        self.line = ProgressLine(
+            lambda: list(self._running.values()),
+            hint=" · Ctrl-C leaves the rest for later",
+            repeat_s=PROGRESS_INTERVAL_S,
+        )
 
-    def hear(self, event: SessionEvent) -> None:
+    def on_event(self, event: SessionEvent) -> None:
         match event:
             case Notice(text):
-                self._say(f"! {printable(text)}")
+                self.line.print(f"! {printable(text)}")
             case SubagentRedirected(_, name, why, count, limit):
-                most = "any" if limit is None else limit
-                self._say(f"{printable(name)} is sent back ({count} of {most}): {printable(why)}")
-            case SubagentFinished(agent):
-                self._waits.pop(agent, None)
+                counted = f"{count} of {'any' if limit is None else limit}"
+                self.line.print(f"hook redirected subagent {printable(name)} ({counted}): {printable(why)}")
+            case SubagentFinished(agent_id):
+                self._running.pop(agent_id, None)
             case _:
                 pass
 
-    async def go_on(self) -> None:
-        await asyncio.sleep(SOON)
-        while True:
-            if self._waits:
-                self._show()
-            await asyncio.sleep(SOON if self._over else AGAIN)
 
-    def _show(self) -> None:
-        names = ", ".join(self._waits.values())
-        who = truncate(names, 50)
-        seconds = int(time.monotonic() - self._began)
-        line = f"{len(self._waits)} at work: {who} · {seconds} s · Ctrl-C leaves it for later"
-        if self._over:
-            self.wipe()
-            print(line, end="", file=sys.stderr, flush=True)
-            self._shown = True
-        else:
-            print(line, file=sys.stderr, flush=True)
-
-    def _say(self, text: str) -> None:
-        self.wipe()
-        print(text, file=sys.stderr, flush=True)
-
-    def wipe(self) -> None:
-        if self._shown:
-            print("\r\033[K", end="", file=sys.stderr, flush=True)
-            self._shown = False
-
-
-def _tell_end(ours: Sequence[Chain]) -> int:
-    """How many are still open; what has been forgotten meanwhile was finished."""
-    with register() as registry:
-        known = {chain.id: chain for chain in chains(registry)} if registry else {}
-    now = [known.get(chain.id) for chain in ours]
-    for before, chain in zip(ours, now, strict=True):
-        state = "finished" if chain is None else chain.state
-        print(f"{state:<15} {before.id[:8]}  {before.what}")
-    unread = Counter(chain.last.parent for chain in now if chain and chain.unread)
+def _print_results(ours: Sequence[SubagentSummary]) -> int:
+    """Print how each subagent ended and return how many are still open; a deleted one was finished."""
+    with open_registry() as registry:
+        current = {summary.id: summary for summary in summarize(registry)} if registry else {}
+    results = [current.get(summary.id) for summary in ours]
+    for summary, result in zip(ours, results, strict=True):
+        print(f"{result.state if result else 'finished':<15} {summary.id[:8]}  {summary.title}")
+    unread = Counter(result.last.parent for result in results if result and result.has_unread_report)
     for session, count in unread.items():
-        they = "waits" if count == 1 else "wait"
-        print(
-            f"{_count(count, 'report')} {they} for the session that asked: turngate run --resume --session {session}"
-        )
-    return sum(chain is not None and chain.open for chain in now)
+        waits = f"{_count(count, 'report')} {'waits' if count == 1 else 'wait'}"
+        print(f"{waits} for the parent session: turngate run --resume --session {session}")
+    return sum(result is not None and result.is_open for result in results)
 
 
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}{'s' * (number != 1)}"
+def _print_other_projects(summaries: Sequence[SubagentSummary]) -> None:
+    for project, count in Counter(summary.project for summary in summaries).items():
+        print(f"{_count(count, 'subagent')} of another project: turngate runs recover --project {project}")
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'s' * (number != 1)}"
