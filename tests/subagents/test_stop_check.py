@@ -201,7 +201,7 @@ def test_what_is_not_known_is_none(project: Path) -> None:
 # What a handler may say
 
 STAYS = SubagentStoppingResult()
-NO_PROMPT = "said allow=False without a prompt; it counts as allow"
+NO_PROMPT = "returned allow=False without a prompt; it counts as allow"
 
 
 @pytest.mark.req("S4-15", "S4-20", "S4-21", "S4-26")
@@ -240,9 +240,9 @@ NO_PROMPT = "said allow=False without a prompt; it counts as allow"
         (redirect(" \n"), STAYS, NO_PROMPT),
         ({"allow": False, "prompt": 7}, STAYS, NO_PROMPT),
         ({"allow": False, "extendMaxSteers": 5}, SubagentStoppingResult(extend_max_steers=5), NO_PROMPT),
-        (False, STAYS, "returned bool, which is no result"),
-        ("no", STAYS, "returned str, which is no result"),
-        ([redirect("on")], STAYS, "returned list, which is no result"),
+        (False, STAYS, "returned bool, which is not a result"),
+        ("no", STAYS, "returned str, which is not a result"),
+        ([redirect("on")], STAYS, "returned list, which is not a result"),
     ],
 )
 def test_what_a_handlers_answer_means(said: object, meant: SubagentStoppingResult, wrong: str | None) -> None:
@@ -307,7 +307,7 @@ class Treacherous(dict[str, object]):
         ({"allow": False}, f"plugin gate {NO_PROMPT}"),
         (redirect(""), f"plugin gate {NO_PROMPT}"),
         (redirect("  "), f"plugin gate {NO_PROMPT}"),
-        ("nonsense", "plugin gate returned str, which is no result"),
+        ("nonsense", "plugin gate returned str, which is not a result"),
         (RuntimeError("broken"), "plugin gate failed at subagent_stopping: RuntimeError: broken"),
         (SystemExit(3), "plugin gate failed at subagent_stopping: SystemExit: 3"),
         (Treacherous(), "plugin gate returned no result: ValueError: not now"),

@@ -1,31 +1,29 @@
 """What plugins receive about subagents, and what they may return."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from turngate.core.events import SubagentOutcome
 from turngate.core.subagent_run import EndedOutcome, SubagentRun
-
-# What a plugin is told, and what it may say
 
 
 def _snake(name: str) -> str:
     return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in name)
 
 
-class _Camel:
-    """Handlers that were written for document 004 may use its names: `event.lastAssistantMessage`."""
+class _CamelCaseAccess:
+    """Also offers each field in camel case, as document 004 names it: `event.lastAssistantMessage`."""
 
     def __getattr__(self, name: str) -> Any:
-        plain = _snake(name)
-        if plain == name or plain.startswith("_"):
+        field = _snake(name)
+        if field == name or field.startswith("_"):
             raise AttributeError(f"{type(self).__name__} has no {name!r}")
-        return getattr(self, plain)
+        return getattr(self, field)
 
 
 @dataclass(frozen=True, kw_only=True)
-class StoppingUsage(_Camel):
+class StoppingUsage(_CamelCaseAccess):
     input: int = 0
     output: int = 0
     cache_read: int = 0
@@ -37,14 +35,14 @@ class StoppingUsage(_Camel):
 
 
 @dataclass(frozen=True, kw_only=True)
-class SubagentStoppingEvent(_Camel):
-    """A child would stop. `steer_count` of at most `max_steers` redirects have been made."""
+class SubagentStoppingEvent(_CamelCaseAccess):
+    """A subagent wants to stop, after `steer_count` of at most `max_steers` redirects."""
 
     run_id: str
     child_session_key: str
     requester_session_key: str
     agent_id: str
-    task: str | None = None  # the original prompt, also after redirects
+    task: str | None = None  # the parent's prompt, also after redirects
     label: str | None = None
     outcome: SubagentOutcome = "ok"
     reason: str = "complete"
@@ -58,7 +56,7 @@ class SubagentStoppingEvent(_Camel):
 
 
 @dataclass(frozen=True, kw_only=True)
-class SubagentStoppingContext(_Camel):
+class SubagentStoppingContext(_CamelCaseAccess):
     agent_id: str
     run_id: str
     child_session_key: str
@@ -76,8 +74,8 @@ class SubagentStoppingResult:
 
 
 @dataclass(frozen=True, kw_only=True)
-class SubagentEndedEvent(_Camel):
-    """The final run of a child is over, and its result was handed over if there was one to hand over."""
+class SubagentEndedEvent(_CamelCaseAccess):
+    """The last run of a subagent is over, and its result, if any, was delivered."""
 
     run_id: str
     child_session_key: str
@@ -145,31 +143,34 @@ def ended_event(run: SubagentRun) -> SubagentEndedEvent:
     )
 
 
-def stopping_result(said: object) -> tuple[SubagentStoppingResult, str | None]:
-    """What a handler's return value means, and what is wrong with it. What is wrong never redirects."""
-    match said:
+def stopping_result(returned: object) -> tuple[SubagentStoppingResult, str | None]:
+    """Interpret a handler's return value. Return the problem with it too; an invalid value never redirects."""
+    match returned:
         case None:
             return SubagentStoppingResult(), None
         case SubagentStoppingResult():
-            fields = vars(said)
+            fields = vars(returned)
         case Mapping():
-            fields = {_snake(str(name)): value for name, value in said.items()}
+            fields = {_snake(str(name)): value for name, value in returned.items()}
         case _:
-            return SubagentStoppingResult(), f"returned {type(said).__name__}, which is no result"
+            return SubagentStoppingResult(), f"returned {type(returned).__name__}, which is not a result"
     extend = fields.get("extend_max_steers")
-    raised = extend if type(extend) is int else None
-    reason = fields.get("reason")
+    allowed = SubagentStoppingResult(extend_max_steers=extend if type(extend) is int else None)
     if fields.get("allow") is not False:
-        return SubagentStoppingResult(extend_max_steers=raised), None
-    prompt = fields.get("prompt")
+        return allowed, None
+    prompt, reason = fields.get("prompt"), fields.get("reason")
     if not isinstance(prompt, str) or not prompt.strip():
-        return SubagentStoppingResult(
-            extend_max_steers=raised
-        ), "said allow=False without a prompt; it counts as allow"
+        return allowed, "returned allow=False without a prompt; it counts as allow"
+    if not _is_encodable(prompt):
+        return allowed, "returned allow=False with a prompt that is not valid Unicode; it counts as allow"
+    return replace(
+        allowed, allow=False, prompt=prompt, reason=reason if isinstance(reason, str) else None
+    ), None
+
+
+def _is_encodable(text: str) -> bool:
     try:
-        prompt.encode()
+        text.encode()
     except UnicodeEncodeError:
-        odd = "said allow=False with a prompt that is no text; it counts as allow"
-        return SubagentStoppingResult(extend_max_steers=raised), odd
-    why = reason if isinstance(reason, str) else None
-    return SubagentStoppingResult(allow=False, prompt=prompt, reason=why, extend_max_steers=raised), None
+        return False
+    return True

@@ -8,42 +8,39 @@ from turngate.core.loop_guard import LoopGuard
 from turngate.core.messages import Usage
 
 RunState = Literal[
-    "waiting",  # registered; it starts when there is room
+    "waiting",  # registered; starts once a slot is free
     "running",
-    "ended",  # its outcome is known; the hooks are being asked
-    "steering",  # it is to be followed by another run with a new prompt
-    "replaced",  # that other run is there
-    "final",  # it may stop; its result is frozen and still to be handed over
-    "announced",  # the parent has it; `subagent_ended` is still to be told
+    "ended",  # has an outcome; the stop check is under way
+    "steering",  # another run with a new prompt will replace it
+    "replaced",  # the other run exists
+    "final",  # may stop; the result is fixed and not delivered yet
+    "announced",  # the result is delivered; plugins are not notified of the end yet
     "done",
-    "killed",  # `subagent_ended` is still to be told
-    "given_up",  # the result could not be handed over, or the run could not be brought back
+    "killed",  # plugins are not notified of the end yet
+    "given_up",  # the result could not be announced
 ]
 
 
 OPEN: tuple[RunState, ...] = ("waiting", "running", "ended", "steering", "final", "announced", "killed")
-
-
-LIVING: tuple[RunState, ...] = ("waiting", "running", "ended", "steering")  # may still be killed or steered
-
+LIVING: tuple[RunState, ...] = ("waiting", "running", "ended", "steering")  # can still be killed
 
 EndedOutcome = Literal["ok", "error", "timeout", "killed"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class SubagentRun:
-    """One run of a child; redirects make a chain of them, all with one child session."""
+    """One run of a subagent. Redirects and steers make a chain of runs, all in one session."""
 
     id: str
-    chain: str  # the first run's id: what the parent knows
-    agent_id: str  # the child session
+    chain: str  # id of the first run, by which the parent knows the chain
+    agent_id: str  # of the subagent and its session
     agent_type: str = ""
-    parent: str = ""  # the session that asked for it
-    parent_agent: str = ""  # the child that asked for it, if one did
+    parent: str = ""  # the session that started it
+    parent_agent: str = ""  # the subagent that started it, if one did
     label: str = ""
-    task: str = ""  # the prompt that the parent gave, whatever hooks said later
-    prompt: str = ""  # what this run was started with
-    by_hook: bool = False  # it was started by a hook's redirect
+    task: str = ""  # the parent's prompt, also after redirects
+    prompt: str = ""  # this run's prompt
+    by_hook: bool = False  # a hook's redirect started it
     background: bool = False
     depth: int = 1
     state: RunState = "waiting"
@@ -55,33 +52,33 @@ class SubagentRun:
     outcome: EndedOutcome | None = None
     reason: str = ""
     error: str = ""
-    result: str = ""  # the frozen answer
+    result: str = ""  # the answer, as the parent gets it
     transcript: str = ""
-    steer_count: int = 0  # how often hooks have redirected this chain
+    steer_count: int = 0  # redirects of this chain; steers do not count
     max_steers: int | None = None  # None: no limit
-    steer_why: str = ""  # why it was sent back the last time
-    next_id: str = ""  # of the run that is to follow
+    steer_why: str = ""  # reason of the last redirect
+    next_id: str = ""  # of the run that will replace this one
     next_prompt: str = ""
     next_by_hook: bool = False
     replaces: str = ""
-    announcement: str = ""  # what its parent is told, where no tool call waits for the result
+    announcement: str = ""  # message to the parent if no tool call waits for the result
     announced: float | None = None
-    taken: float | None = None  # the parent's conversation has it
-    attempts: int = 0  # of handing over
-    recoveries: int = 0  # how often it was taken over from an owner that died,
-    rapid: int = 0  # and how often in quick succession
+    taken: float | None = None  # when the parent's conversation stored it
+    attempts: int = 0  # to announce
+    recoveries: int = 0  # times another process adopted it after its owner died
+    rapid: int = 0  # of these, how many in quick succession
     recovered: float | None = None
     usage: Usage = field(default_factory=Usage)  # of this run
     spent: Usage = field(default_factory=Usage)  # of the runs of this chain before it
     tool_calls: int = 0
     tools: tuple[str, ...] = ()
     earlier_tools: tuple[str, ...] = ()  # of the runs of this chain before it
-    guard: Mapping[str, Any] = field(default_factory=dict)  # what the loop guard must remember
-    launch: Mapping[str, Any] = field(default_factory=dict)  # what another process needs to go on with it
+    guard: Mapping[str, Any] = field(default_factory=dict)  # the loop guard's state
+    launch: Mapping[str, Any] = field(default_factory=dict)  # what another process needs to continue it
 
     @property
     def seconds(self) -> float | None:
-        """Wall clock of this run."""
+        """Return the wall-clock seconds of this run."""
         if self.started is None or self.ended is None:
             return None
         return max(0.0, self.ended - self.started)
@@ -92,7 +89,7 @@ class SubagentRun:
 
     @property
     def total_seconds(self) -> float:
-        """Wall clock of the whole chain, up to the end of this run."""
+        """Return the wall-clock seconds of the chain up to the end of this run."""
         return max(0.0, (self.ended or self.created) - (self.begun or self.created))
 
     @property
@@ -101,7 +98,7 @@ class SubagentRun:
 
 
 def guard_state(guard: LoopGuard) -> dict[str, Any]:
-    """What of a guard must survive a restart, besides count and limit."""
+    """Return what a guard must remember across a restart, besides the counts in the row."""
     return {
         "count": guard.count,
         "advised": guard.advised,
