@@ -1,1 +1,1 @@
-"""Children: agents that an agent starts, from their registration to the announcement of their result."""
+"""Subagents: agents that an agent starts, from their registration to the delivery of their result."""
