@@ -83,7 +83,7 @@ def test_words_of_the_first_hook_that_do_not_fit_end_the_turn_in_order(project: 
     write_settings(project, "turngate", stop_hooks(LOUD, event="SessionStart"))
     ended = (
         f"! the end of the turn could not be written down: {FULL}\n"
-        f"! the turn ended (error): the conversation can not be written down: {FULL}\n"
+        f"! turn ended (error): the conversation can not be written down: {FULL}\n"
     )
     assert in_little_room(project, "-p", "go") == (20, "", LOST_WORDS + ended + no_journal(state))
 

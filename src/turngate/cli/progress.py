@@ -5,7 +5,7 @@ import shutil
 import sys
 from collections.abc import Callable, Sequence
 
-from turngate.cli.terminal.format import clean
+from turngate.cli.terminal.format import strip_controls
 
 CLEAR_LINE = "\r\033[K"
 UPDATE_INTERVAL_S = 1.0
@@ -39,7 +39,7 @@ class ProgressLine:
         try:
             while True:
                 await asyncio.sleep(UPDATE_INTERVAL_S)
-                names = clean(", ".join(self._waiting_for()))
+                names = strip_controls(", ".join(self._waiting_for()))
                 seconds = seconds + 1 if was_waiting == bool(names) else 1
                 was_waiting = bool(names)
                 if self._is_terminal:

@@ -277,10 +277,10 @@ def test_a_prompt_that_a_hook_refuses_is_a_halt(project: Path, capfd: pytest.Cap
 def test_why_a_turn_ended_is_said(project: Path, capfd: pytest.CaptureFixture[str]) -> None:
     halt = """echo '{"continue": false, "stopReason": "enough"}'"""
     write_settings(project, "turngate", stop_hooks(halt))
-    assert turngate(capfd, project, "go")[2] == "! the turn ended (halted): enough\n"
+    assert turngate(capfd, project, "go")[2] == "! turn ended (halted): enough\n"
     assert turngate(capfd, project, "go", "--max-turns", "0")[1:] == (
         "",
-        "! the turn ended (max_turns): the limit of 0 model requests is reached\n",
+        "! turn ended (max_turns): the limit of 0 model requests is reached\n",
     )
 
 

@@ -25,7 +25,7 @@ from typing import Any, Self
 import pytest
 
 from tests.support.builders import stop_hooks, write_settings
-from turngate.cli.terminal import format as words
+from turngate.cli.terminal.format import format_request, parse_command, strip_controls
 from turngate.core.messages import ToolUse
 
 PATIENCE = 40.0  # seconds; a loaded machine is slow, and nothing waits longer than it must
@@ -181,7 +181,7 @@ def test_a_question_is_answered_and_the_user_leaves(talk: Callable[..., Terminal
     terminal.say("and now?")
     terminal.expect("It is 2.")
     terminal.type(CTRL_D)
-    terminal.expect("goes on with this conversation")
+    terminal.expect("to continue this conversation: turngate run --session")
     assert terminal.end() == 0
     assert json.loads((project / "end.json").read_text())["reason"] == "prompt_input_exit"
 
@@ -240,14 +240,14 @@ def test_the_commands(talk: Callable[..., Terminal], project: Path) -> None:
     terminal = talk("First.", "a summary", "Second.")
     for said, shown in [
         ("/help", "/compact [WISHES]"),
-        ("/hooks", "  quick  (.turngate/settings.json, 60 s)"),
+        ("/hooks", "  quick  (.turngate/settings.json, timeout 60 s)"),
         ("", "! .turngate/settings.json: Foo: is no known event"),
-        ("/compact", "there is nothing to sum up yet"),
+        ("/compact", "there is nothing to summarize yet"),
         ("/nonsense", "there is no command /nonsense"),
         ("hello", "First."),
-        ("/compact keep names", "the conversation was summed up in 9 characters"),
+        ("/compact keep names", "conversation summarized in 9 characters"),
         ("again", "Second."),
-        ("/clear", "the conversation is forgotten"),
+        ("/clear", "conversation cleared"),
     ]:
         if said:
             terminal.say(said)
@@ -267,7 +267,7 @@ def test_permission_is_asked_for_what_changes_things(talk: Callable[..., Termina
     terminal.say("two")
     terminal.expect(f"Bash: touch two — {question}")
     terminal.say("perhaps")
-    terminal.expect("please answer y, a or n")
+    terminal.expect("answer y, a or n")
     terminal.say("yes")
     terminal.expect("B.")
     terminal.say("three and four")
@@ -344,7 +344,7 @@ def test_what_is_typed_while_the_agent_works_is_answered_afterwards(
     terminal.say("one")
     wait_for(project / "started")
     terminal.say("two")
-    terminal.expect("1 waiting")
+    terminal.expect("1 queued")
     (project / "typed").touch()
     terminal.expect("First.")
     terminal.expect("Second.")
@@ -361,7 +361,7 @@ def test_a_message_that_comes_while_the_last_hook_runs_is_answered_once(
     terminal.say("one")
     wait_for(project / "started")
     terminal.say("two")
-    terminal.expect("1 waiting")
+    terminal.expect("1 queued")
     (project / "typed").touch()
     terminal.expect("Answer 2.")
     terminal.expect(": passed")
@@ -387,7 +387,7 @@ def test_the_model_is_interrupted_while_it_answers(talk: Callable[..., Terminal]
         terminal.expect("Once upon a")
         interrupt(terminal, key)
     terminal.say("tell me")
-    terminal.expect("asking the model")
+    terminal.expect("waiting for the model")
     interrupt(terminal, ESCAPE)
     assert not (project / "log").exists()
     terminal.say("something else")
@@ -422,7 +422,7 @@ def test_a_hook_is_interrupted(talk: Callable[..., Terminal], project: Path) -> 
         wait_for(project / "started")
         terminal.expect("hook slow · ")
         interrupt(terminal, key)
-        terminal.expect("while this ran: hook slow")
+        terminal.expect("while running: hook slow")
         assert not runs()
         (project / "started").unlink()
     terminal.say("/exit")
@@ -462,11 +462,11 @@ def test_what_waited_before_an_interrupt_is_answered_with_the_next_message(
 ) -> None:
     terminal = talk({"text": "never", "delay": 3600}, "To two.", "To three.")
     terminal.say("one")
-    terminal.expect("asking the model")
+    terminal.expect("waiting for the model")
     terminal.say("two")
-    terminal.expect("1 waiting")
+    terminal.expect("1 queued")
     interrupt(terminal, ESCAPE)
-    terminal.expect("1 message is still waiting")
+    terminal.expect("1 message is still queued")
     terminal.say("three")
     terminal.expect("To two.")
     terminal.expect("To three.")
@@ -519,7 +519,7 @@ def test_when_the_window_is_closed_nothing_is_left(talk: Callable[..., Terminal]
 def test_our_own_fault_restores_the_terminal(
     talk: Callable[..., Terminal], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    bug = "from turngate.cli.terminal.chat import Conversation\nConversation._turn = 5\n"
+    bug = "from turngate.cli.terminal.chat import Chat\nChat._run_turn = 5\n"
     (tmp_path / "sitecustomize.py").write_text(bug)
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     terminal = talk("Done.")
@@ -560,7 +560,7 @@ def test_lines_from_a_pipe_are_answered_one_after_another(project: Path, tmp_pat
     assert converse(project, file, lines) == (
         0,
         "One: 1.\nTwo: 2.\nThree: 4.\n",
-        "the conversation was summed up in 9 characters\n",
+        "conversation summarized in 9 characters\n",
     )
 
 
@@ -574,7 +574,7 @@ def test_a_pipe_can_answer_questions_and_its_end_says_no(project: Path, tmp_path
 
 def test_another_form_of_output_needs_p(project: Path, tmp_path: Path) -> None:
     code, out, err = converse(project, script(tmp_path, "A."), "", "--output-format", "json")
-    said = "turngate: --output-format json needs -p; a conversation is for people\n"
+    said = "turngate: --output-format json needs -p; a conversation prints only text\n"
     assert (code, out, err) == (64, "", said)
 
 
@@ -586,7 +586,7 @@ def test_without_prompt_toolkit_there_are_plain_lines_and_a_hint(project: Path, 
     file = script(tmp_path, bash(command), "Fine.")
     words = ("run", "--model", f"scripted:{file}", "--allow", "Bash")
     with Terminal(*words, cwd=project, env={"PYTHONPATH": str(missing.parent)}) as terminal:
-        terminal.expect("pip install 'turngate[agent]' brings it")
+        terminal.expect("to install it: pip install 'turngate[agent]'")
         terminal.expect("> ")
         terminal.type("run it\n")
         wait_for(project / "started")
@@ -645,14 +645,14 @@ def test_the_whole_story_in_tmux(project: Path, tmp_path: Path) -> None:
         tmux.expect("Tested.")
         tmux.expect("hook tests: passed")
         tmux.say("/compact")
-        tmux.expect("the conversation was summed up in 9 characters")
+        tmux.expect("conversation summarized in 9 characters")
         tmux.say("now run it")
         tmux.expect(f"Bash: {command} — allow?")
         tmux.say("y")
         wait_for(project / "started")
         tmux.expect("Esc interrupts")
         tmux("send-keys", "-t", "talk", "Escape")
-        tmux.expect("interrupted while this ran: Bash: touch started")
+        tmux.expect("interrupted while running: Bash: touch started")
         assert ((project / "made").exists(), runs()) == (True, False)
         tmux("send-keys", "-t", "talk", "C-d")
         tmux.expect("it ended with 0")
@@ -677,7 +677,7 @@ def test_the_whole_story_in_tmux(project: Path, tmp_path: Path) -> None:
     ],
 )
 def test_nothing_that_is_shown_can_steer_the_terminal(text: str, shown: str) -> None:
-    assert words.clean(text) == shown
+    assert strip_controls(text) == shown
 
 
 REQUESTS: list[tuple[str, dict[str, Any], str]] = [
@@ -692,7 +692,7 @@ REQUESTS: list[tuple[str, dict[str, Any], str]] = [
 def test_a_question_shows_everything_that_is_going_to_be_done(
     tool: str, given: dict[str, Any], shown: str
 ) -> None:
-    assert words.request(ToolUse("t", tool, given), "/p") == shown
+    assert format_request(ToolUse("t", tool, given), "/p") == shown
 
 
 COMMANDS: list[tuple[str, tuple[str | None, str]]] = [
@@ -706,4 +706,4 @@ COMMANDS: list[tuple[str, tuple[str | None, str]]] = [
 
 @pytest.mark.parametrize(("text", "taken"), COMMANDS)
 def test_a_command_is_one_word_with_a_slash(text: str, taken: tuple[str | None, str]) -> None:
-    assert words.command(text) == taken
+    assert parse_command(text) == taken

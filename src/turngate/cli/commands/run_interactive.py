@@ -5,62 +5,60 @@ import os
 import signal
 import sys
 from collections.abc import Callable
-from importlib import import_module
 
 from turngate.agent.session import Session
 from turngate.cli.main import EXIT_IO_ERROR
 from turngate.cli.streams import stdout_error
-from turngate.cli.terminal.chat import Conversation
-from turngate.cli.terminal.plain_ui import Plain
+from turngate.cli.terminal.chat import Chat
+from turngate.cli.terminal.plain_ui import PlainUI
 from turngate.cli.terminal.ui import TerminalUI
 from turngate.errors import UsageError
 from turngate.state.paths import state_folder
 
 
-def talk(start: Callable[..., Session], first: str | None, form: str) -> int:
-    if form != "text":
-        raise UsageError(f"--output-format {form} needs -p; a conversation is for people")
-    code = asyncio.run(_talk(start, first))
-    lost = stdout_error()
-    if lost is None:
+def run_interactive(start_session: Callable[..., Session], first: str | None, output_format: str) -> int:
+    if output_format != "text":
+        raise UsageError(f"--output-format {output_format} needs -p; a conversation prints only text")
+    code = asyncio.run(_run_chat(start_session, first))
+    error = stdout_error()
+    if error is None:
         return code
-    print(f"turngate: answers could not be written to stdout ({lost})", file=sys.stderr)
+    print(f"turngate: answers could not be written to stdout ({error})", file=sys.stderr)
     return code or EXIT_IO_ERROR
 
 
-async def _talk(start: Callable[..., Session], first: str | None) -> int:
-    face = _face(state_folder())
-    conversation = Conversation(face, start)
+async def _run_chat(start_session: Callable[..., Session], first: str | None) -> int:
+    ui = _open_ui(os.path.join(state_folder(), "history"))
+    chat = Chat(ui, start_session)
     loop = asyncio.get_running_loop()
-    loop.add_signal_handler(signal.SIGINT, conversation.ctrl_c)
+    loop.add_signal_handler(signal.SIGINT, chat.on_ctrl_c)
     for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
-        loop.add_signal_handler(number, conversation.leave, 128 + number)
-    listening = asyncio.create_task(face.listen(conversation))
-    listening.add_done_callback(conversation.deaf)
+        loop.add_signal_handler(number, chat.quit, 128 + number)
+    listener = asyncio.create_task(ui.listen(chat))
+    listener.add_done_callback(chat.on_listener_exit)
     try:
-        code = await conversation.run(first)
+        code = await chat.run(first)
     finally:
-        listening.cancel()
-        await asyncio.wait({listening})
-    if not listening.cancelled():
-        listening.result()  # raises what the terminal raised
+        listener.cancel()
+        await asyncio.wait({listener})
+    if not listener.cancelled():
+        listener.result()  # raises what the terminal raised
     return code
 
 
-def _face(state: str) -> TerminalUI:
-    """A screen where there is one, else plain lines."""
+def _open_ui(history_path: str) -> TerminalUI:
+    """Return a screen if stdin and stdout are a capable terminal, otherwise plain lines."""
     if not (os.isatty(0) and os.isatty(1)) or os.environ.get("TERM", "dumb") == "dumb":
-        return Plain()
+        return PlainUI()
     try:
-        module = import_module("turngate.cli.terminal.screen_ui")
+        from turngate.cli.terminal.screen_ui import ScreenUI  # noqa: PLC0415 # lazy: needs prompt_toolkit
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] not in ("prompt_toolkit", "wcwidth"):
             raise
-        face = Plain()
-        face.say(
-            "! prompt_toolkit is not installed: no history, no Escape key, one line at a time; "
-            "pip install 'turngate[agent]' brings it"
+        ui = PlainUI()
+        ui.print(
+            "! prompt_toolkit is not installed, so there is no history, no Escape key and no status line; "
+            "to install it: pip install 'turngate[agent]'"
         )
-        return face
-    screen: TerminalUI = module.Screen(os.path.join(state, "history"))
-    return screen
+        return ui
+    return ScreenUI(history_path)

@@ -1,1 +1,1 @@
-"""How a conversation looks and listens at a terminal."""
+"""A conversation at a terminal: input, output and the status line."""

@@ -1,4 +1,4 @@
-"""What is said at the terminal: how tools, hooks, questions and endings are put into words."""
+"""The texts of a conversation: tools, hooks, questions and the end of a turn."""
 
 import json
 import os
@@ -6,109 +6,38 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Literal, cast
 
-from turngate.cli.terminal.ui import Look
+from turngate.cli.terminal.ui import TextStyle
 from turngate.core.hooks import label
 from turngate.core.messages import ToolResult, ToolUse
-from turngate.core.session_events import TurnResult
+from turngate.core.session_events import HookFinished, TurnResult
 from turngate.core.settings import Problem, Rule, Settings
 from turngate.core.text import one_line, truncate
 from turngate.core.verdict import OUTCOME_LABELS, RunOutcome
 
+MAX_TOOL_CHARS = 100
+MAX_TOOL_ERROR_CHARS = 200
+
 HELP = """\
-/help                 this
-/hooks                the configured hooks, their files, and what is wrong with them
-/compact [WISHES]     replace the conversation by a summary of it
-/clear                forget the conversation
-/exit                 leave; so do Ctrl-D and Ctrl-C at an empty prompt
+/help                 show this help
+/hooks                list the configured hooks, their files and their problems
+/compact [WISHES]     replace the conversation by a summary; WISHES say what to keep
+/clear                clear the conversation
+/exit                 exit; so do Ctrl-D and Ctrl-C at an empty prompt
 
-Enter                 sends
+Enter                 send the message
 Alt-Enter, \\ Enter    start a new line
-Up, Down, Ctrl-R      bring back what you said before
-Escape, Ctrl-C        interrupt whatever runs; Ctrl-C twice leaves
+Up, Down, Ctrl-R      recall earlier messages
+Escape, Ctrl-C        interrupt what is running; Ctrl-C twice exits
 
-What you type while the agent works waits for its answer. A message that begins
-with a blank is never taken for a command and not kept in the history."""
+Messages that you type while the agent works are answered afterwards. A message
+that begins with a space is never read as a command and not kept in the history."""
 
-_COMMAND = re.compile(r"(/[a-z]+)(?:\s+(.*))?", re.DOTALL)
-
-
-def command(text: str) -> tuple[str | None, str]:
-    """The command and its words, or None and the message: `/etc/hosts is wrong` is a message."""
-    found = _COMMAND.fullmatch(text.rstrip())
-    return (found[1], found[2] or "") if found else (None, text.strip())
-
-
-_HARMFUL = re.compile(
-    r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)"
-    r"|[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]"
-)
-
-
-def clean(text: str) -> str:
-    """Without what could move the cursor, change a terminal's state or turn the order of letters round."""
-    return _HARMFUL.sub("", text.replace("\r\n", "\n"))
-
-
-def first_line(text: str, most: int = 100) -> str:
-    lines = clean(text).strip().splitlines()
-    line = one_line(lines[0]) if lines else ""
-    return truncate(line, most) + (" …" if len(lines) > 1 else "")
-
-
-def tool_line(use: ToolUse, project: str) -> str:
-    """`Bash: pytest -q`"""
-    given = use.input
-    match use.name:
-        case "Bash":
-            shown = str(given.get("command", ""))
-        case "Read" | "Write" | "Edit":
-            shown = _relative(str(given.get("file_path", "")), project)
-        case "Glob" | "Grep":
-            shown = str(given.get("pattern", ""))
-        case "AskUser":
-            shown = str(given.get("question", ""))
-        case "TodoWrite":
-            todos = given.get("todos")
-            shown = f"{len(todos)} tasks" if isinstance(todos, list) else ""
-        case _:
-            shown = json.dumps(dict(given), ensure_ascii=False, default=str) if given else ""
-    return f"{use.name}: {first_line(shown)}" if shown else use.name
-
-
-def _relative(path: str, project: str) -> str:
-    return os.path.relpath(path, project) if path.startswith(project + os.sep) else path
-
-
-def tool_end(use: ToolUse, result: ToolResult, seconds: float, project: str) -> str:
-    took = f" ({seconds:.1f} s)" if seconds >= 0.1 else ""
-    if not result.is_error:
-        return f"  {tool_line(use, project)}{took}"
-    lines = [line for line in clean(result.content).strip().splitlines() if line.strip()]
-    said = " … ".join(dict.fromkeys((lines[0].strip(), lines[-1].strip()))) if lines else "no reason given"
-    return f"  {tool_line(use, project)}{took} failed: {first_line(said, 200)}"
-
-
-def request(use: ToolUse, project: str) -> str:
-    """Everything that is going to be done: nobody should permit what they have not seen."""
-    given = use.input
-    match use.name:
-        case "Bash":
-            return f"Bash: {clean(str(given.get('command', '')))}"
-        case "Write":
-            return f"{tool_line(use, project)}\n{_marked('+', str(given.get('content', '')))}"
-        case "Edit":
-            old, new = str(given.get("old_string", "")), str(given.get("new_string", ""))
-            return f"{tool_line(use, project)}\n{_marked('-', old)}\n{_marked('+', new)}"
-        case _:
-            return f"{use.name}: {clean(json.dumps(dict(given), ensure_ascii=False, default=str))}"
-
-
-def _marked(mark: str, text: str) -> str:
-    return "\n".join(f"  {mark} {line}" for line in clean(text).splitlines())
-
+# Input
 
 Permission = Literal["yes", "always", "no"]
-_ANSWERS: dict[str, Permission] = {
+
+_COMMAND = re.compile(r"(/[a-z]+)(?:\s+(.*))?", re.DOTALL)
+_PERMISSIONS: dict[str, Permission] = {
     "y": "yes",
     "yes": "yes",
     "a": "always",
@@ -118,31 +47,97 @@ _ANSWERS: dict[str, Permission] = {
 }
 
 
-def permission(text: str) -> Permission | None:
-    """None: it is not clear."""
-    return _ANSWERS.get(text.strip().lower())
+def parse_command(text: str) -> tuple[str | None, str]:
+    """Return a command and its arguments, or None and the message: `/etc/hosts is wrong` is a message."""
+    match = _COMMAND.fullmatch(text.rstrip())
+    return (match[1], match[2] or "") if match else (None, text.strip())
 
 
-def goes_on(prompt: str, count: int, limit: int | None, prefix: str) -> str:
-    """A hook's words are no error: it asks for more work."""
-    of = f" of {limit}" if limit is not None else ""
-    return f"hook blocked the stop (continuation {count}{of}): " + _indented(
-        clean(prompt.replace(prefix, "")).strip()
-    )
+def parse_permission(text: str) -> Permission | None:
+    """Return the answer to a permission question, or None if it is not one."""
+    return _PERMISSIONS.get(text.strip().lower())
 
 
-def child_goes_on(label: str, why: str, count: int, limit: int | None) -> str:
-    of = f" of {limit}" if limit is not None else ""
-    return f"hook redirected subagent {clean(label)} ({count}{of}): " + _indented(clean(why).strip())
+# Text
+
+_CONTROLS = re.compile(
+    r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)"
+    r"|[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]"
+)
 
 
-def _indented(text: str) -> str:
+def strip_controls(text: str) -> str:
+    """Remove what moves the cursor, changes the terminal's state or reverses the order of characters."""
+    return _CONTROLS.sub("", text.replace("\r\n", "\n"))
+
+
+def first_line(text: str, limit: int = MAX_TOOL_CHARS) -> str:
+    lines = strip_controls(text).strip().splitlines()
+    line = one_line(lines[0]) if lines else ""
+    return truncate(line, limit) + (" …" if len(lines) > 1 else "")
+
+
+def _indent_following(text: str) -> str:
     return text.replace("\n", "\n  ")
 
 
-def hook_end(hook: str, outcome: str, seconds: float) -> str:
-    return f"  hook {clean(hook)}: {outcome_label(outcome)} ({seconds:.1f} s)"
+# Tools
 
+
+def format_tool(use: ToolUse, project: str) -> str:
+    """Format a tool call in one line: `Bash: pytest -q`."""
+    args = use.input
+    match use.name:
+        case "Bash":
+            what = str(args.get("command", ""))
+        case "Read" | "Write" | "Edit":
+            what = _relative(str(args.get("file_path", "")), project)
+        case "Glob" | "Grep":
+            what = str(args.get("pattern", ""))
+        case "AskUser":
+            what = str(args.get("question", ""))
+        case "TodoWrite":
+            todos = args.get("todos")
+            what = f"{len(todos)} tasks" if isinstance(todos, list) else ""
+        case _:
+            what = json.dumps(dict(args), ensure_ascii=False, default=str) if args else ""
+    return f"{use.name}: {first_line(what)}" if what else use.name
+
+
+def _relative(path: str, project: str) -> str:
+    return os.path.relpath(path, project) if path.startswith(project + os.sep) else path
+
+
+def format_tool_end(use: ToolUse, result: ToolResult, seconds: float, project: str) -> str:
+    duration = f" ({seconds:.1f} s)" if seconds >= 0.1 else ""
+    line = f"  {format_tool(use, project)}{duration}"
+    if not result.is_error:
+        return line
+    lines = [line for line in strip_controls(result.content).strip().splitlines() if line.strip()]
+    error = " … ".join(dict.fromkeys((lines[0].strip(), lines[-1].strip()))) if lines else "no reason given"
+    return f"{line} failed: {first_line(error, MAX_TOOL_ERROR_CHARS)}"
+
+
+def format_request(use: ToolUse, project: str) -> str:
+    """Format a tool call with everything that the user would permit."""
+    args = use.input
+    match use.name:
+        case "Bash":
+            return f"Bash: {strip_controls(str(args.get('command', '')))}"
+        case "Write":
+            return f"{format_tool(use, project)}\n{_prefix_lines('+', str(args.get('content', '')))}"
+        case "Edit":
+            old, new = str(args.get("old_string", "")), str(args.get("new_string", ""))
+            return f"{format_tool(use, project)}\n{_prefix_lines('-', old)}\n{_prefix_lines('+', new)}"
+        case _:
+            return f"{use.name}: {strip_controls(json.dumps(dict(args), ensure_ascii=False, default=str))}"
+
+
+def _prefix_lines(prefix: str, text: str) -> str:
+    return "\n".join(f"  {prefix} {line}" for line in strip_controls(text).splitlines())
+
+
+# Hooks
 
 LABEL_WIDTH = max(map(len, OUTCOME_LABELS.values()))
 
@@ -155,58 +150,90 @@ def outcome_label(outcome: str, *, blocking: bool = False) -> str:
     return text.removesuffix(" (not enforced)") if blocking else text
 
 
-def notice(text: str) -> tuple[str, Look]:
-    """A gate that did not hold is said loudly."""
-    loud = "NOT enforced" in text  # the words of core.verdict.warnings
-    return f"! {_indented(clean(text))}", "loud" if loud else "note"
-
-
-def ending(result: TurnResult, cut: str | None) -> Iterator[tuple[str, Look]]:
-    """How a turn ended, where that is not plain to see."""
-    if result.ended_by == "interrupt":
-        yield (f"interrupted while this ran: {cut}" if cut else "interrupted"), "note"
-    elif result.ended_by == "halted" and not result.stop_reason:
-        yield "a hook ended the turn", "note"
-    elif result.stop_reason and not any(result.stop_reason in said for said in result.notices):
-        yield f"the turn ended ({result.ended_by}): {_indented(clean(result.stop_reason))}", "note"
-    if result.question:
-        yield f"the agent asks: {_indented(clean(result.question))}", "note"
-    if result.tool_calls or result.continuations:
-        yield f"  {_count(result)}, {result.duration_ms / 1000:.1f} s", "dim"
-
-
-def _count(result: TurnResult) -> str:
-    counts = (
-        (result.model_requests, "model request"),
-        (result.tool_calls, "tool call"),
-        (result.continuations, "continuation"),
+def format_hook_end(event: HookFinished, settings: Settings) -> str:
+    blocking = settings.dialect.failure_may_block and any(
+        rule.hook.blocking
+        for rule in settings.rules
+        if rule.event == event.event and label(rule.hook) == event.hook
     )
-    return ", ".join(f"{number} {name}{'s' * (number != 1)}" for number, name in counts if number)
+    text = outcome_label(event.outcome, blocking=blocking)
+    return f"  hook {strip_controls(event.hook)}: {text} ({event.seconds:.1f} s)"
 
 
-def hooks(settings: Settings, problems: Iterable[Problem], *, asked: bool) -> Iterator[tuple[str, Look]]:
-    """What is configured, event by event, and what is wrong with it."""
-    if not asked:
-        yield "no hook is asked: this conversation was started with --no-hooks", "loud"
+def format_continuation(prompt: str, count: int, limit: int | None, prefix: str) -> str:
+    text = strip_controls(prompt.replace(prefix, "")).strip()
+    return f"hook blocked the stop (continuation {_count_of(count, limit)}): {_indent_following(text)}"
+
+
+def format_redirect(label: str, reason: str, count: int, limit: int | None) -> str:
+    text = _indent_following(strip_controls(reason).strip())
+    return f"hook redirected subagent {strip_controls(label)} ({_count_of(count, limit)}): {text}"
+
+
+def _count_of(count: int, limit: int | None) -> str:
+    return str(count) if limit is None else f"{count} of {limit}"
+
+
+def format_notice(text: str) -> tuple[str, TextStyle]:
+    """Format a notice; one about a hook that was not enforced stands out."""
+    is_alert = "NOT enforced" in text  # the phrase of core.verdict.warnings
+    return f"! {_indent_following(strip_controls(text))}", "alert" if is_alert else "notice"
+
+
+def format_hooks(
+    settings: Settings, problems: Iterable[Problem], *, enabled: bool
+) -> Iterator[tuple[str, TextStyle]]:
+    """Format the configured hooks, event by event, and their problems."""
+    if not enabled:
+        yield "no hooks run: this conversation was started with --no-hooks", "alert"
     if not settings.rules:
         yield "no hooks are configured; docs/hooks.md shows how to write one", "plain"
     for event in dict.fromkeys(rule.event for rule in settings.rules):
         yield event, "plain"
         for rule in settings.rules:
             if rule.event == event:
-                yield _hook(rule, settings), "plain"
+                yield _format_hook(rule, settings), "plain"
     for problem in problems:
         hint = f" → {problem.hint}" if problem.hint else ""
-        yield f"! {problem}{hint}", "loud" if problem.severity == "error" else "note"
+        yield f"! {problem}{hint}", "alert" if problem.severity == "error" else "notice"
 
 
-def _hook(rule: Rule, settings: Settings) -> str:
+def _format_hook(rule: Rule, settings: Settings) -> str:
     switch = settings.switched_off.get(rule.family) if rule.family else None
     facts = (
         rule.file or rule.source,
-        f"for {rule.matcher}" if rule.matcher else "",
-        f"{settings.timeout_of(rule):g} s",
-        "only observes" if settings.mode_of(rule) == "observe" else "",
+        f"matcher {rule.matcher}" if rule.matcher else "",
+        f"timeout {settings.timeout_of(rule):g} s",
+        "observes only" if settings.mode_of(rule) == "observe" else "",
         "switched off" if not rule.hook.enabled else f"switched off by {switch}" if switch else "",
     )
-    return f"  {clean(label(rule.hook))}  ({', '.join(fact for fact in facts if fact)})"
+    return f"  {strip_controls(label(rule.hook))}  ({', '.join(fact for fact in facts if fact)})"
+
+
+# The end of a turn
+
+
+def format_turn_end(result: TurnResult, interrupted: str | None) -> Iterator[tuple[str, TextStyle]]:
+    """Format how a turn ended, where the conversation does not show it; `interrupted` ran at an interrupt."""
+    if result.ended_by == "interrupt":
+        yield (f"interrupted while running: {interrupted}" if interrupted else "interrupted"), "notice"
+    elif result.ended_by == "halted" and not result.stop_reason:
+        yield "turn halted by a hook", "notice"
+    elif result.stop_reason and not any(result.stop_reason in notice for notice in result.notices):
+        yield (
+            f"turn ended ({result.ended_by}): {_indent_following(strip_controls(result.stop_reason))}",
+            "notice",
+        )
+    if result.question:
+        yield f"the agent asks: {_indent_following(strip_controls(result.question))}", "notice"
+    if result.tool_calls or result.continuations:
+        yield f"  {_format_counts(result)}, {result.duration_ms / 1000:.1f} s", "dim"
+
+
+def _format_counts(result: TurnResult) -> str:
+    counts = (
+        (result.model_requests, "model request"),
+        (result.tool_calls, "tool call"),
+        (result.continuations, "continuation"),
+    )
+    return ", ".join(f"{number} {name}{'s' * (number != 1)}" for number, name in counts if number)

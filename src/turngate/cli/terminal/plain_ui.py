@@ -1,6 +1,6 @@
-"""A conversation in plain lines: for pipes and files, and for terminals without prompt_toolkit.
+"""A conversation in plain lines, for pipes, files and terminals without prompt_toolkit.
 
-The answers go to stdout and everything else to stderr, as with `-p`; there are no escape codes.
+Answers go to stdout and everything else to stderr, as with `-p`. No escape codes are printed.
 """
 
 import asyncio
@@ -9,81 +9,82 @@ import sys
 from collections.abc import AsyncIterator
 
 from turngate.aio.threads import run_in_thread
-from turngate.cli.terminal.format import clean
-from turngate.cli.terminal.ui import Activity, InputHandler, Look
+from turngate.cli.terminal.format import strip_controls
+from turngate.cli.terminal.ui import Activity, InputHandler, TextStyle
 
 STDIN = 0
+READ_BYTES = 65536
 
 
-class Plain:
+class PlainUI:
     def __init__(self) -> None:
-        self.for_people = os.isatty(STDIN)
-        self._open_line = False  # a piece of an answer stands on it
-        self._wanted = asyncio.Event()
+        self.is_interactive = os.isatty(STDIN)
+        self._line_is_open = False  # the answer has not ended its line
+        self._input_expected = asyncio.Event()
 
-    def say(self, text: str, look: Look = "plain") -> None:  # noqa: ARG002 - plain is plain
+    def print(self, text: str, style: TextStyle = "plain") -> None:  # noqa: ARG002 # plain text has no styles
         self.end_stream()
-        print(clean(text), file=sys.stderr, flush=True)
+        print(strip_controls(text), file=sys.stderr, flush=True)
 
     def stream(self, text: str) -> None:
-        sys.stdout.write(clean(text))
+        sys.stdout.write(strip_controls(text))
         sys.stdout.flush()
-        self._open_line = not text.endswith("\n")
+        self._line_is_open = not text.endswith("\n")
 
     def end_stream(self) -> None:
-        if self._open_line:
-            self._open_line = False
+        if self._line_is_open:
+            self._line_is_open = False
             print(flush=True)
 
-    def doing(self, doing: Activity | None) -> None:
+    def set_activity(self, activity: Activity | None) -> None:
         pass
 
     def ask(self, question: str | None) -> None:
         if question:
-            self.say(question)
-            self._wanted.set()
+            self.print(question)
+            self._input_expected.set()
 
-    def ready(self) -> None:
-        if self.for_people:
+    def prompt(self) -> None:
+        if self.is_interactive:
             self.end_stream()
             print("> ", end="", file=sys.stderr, flush=True)
-        self._wanted.set()
+        self._input_expected.set()
 
-    async def listen(self, ear: InputHandler) -> None:
-        """From a pipe each line waits until the one before is answered; a person may type ahead."""
-        lines = _lines()
+    async def listen(self, handler: InputHandler) -> None:
+        """Read messages; from a pipe each one waits for the answer to the one before it."""
+        lines = _read_lines()
         while True:
-            if not self.for_people:
-                await self._wanted.wait()
-                self._wanted.clear()
-            message = await _message(lines)
+            if not self.is_interactive:
+                await self._input_expected.wait()
+                self._input_expected.clear()
+            message = await _read_message(lines)
             if message is None:
-                ear.end()
+                handler.on_eof()
                 return
-            ear.hear(message)
+            handler.on_message(message)
 
 
-async def _message(lines: AsyncIterator[str]) -> str | None:
-    """One message; a backslash at the end of a line joins the next one to it."""
-    said: list[str] = []
+async def _read_message(lines: AsyncIterator[str]) -> str | None:
+    """Return the next message; a backslash at the end of a line joins the next line to it."""
+    parts: list[str] = []
     async for line in lines:
         if line.endswith("\\"):
-            said.append(line[:-1])
-        elif said or line.strip():
-            return "\n".join([*said, line])
-    return "\n".join(said) if said else None
+            parts.append(line[:-1])
+        elif parts or line.strip():
+            return "\n".join([*parts, line])
+    return "\n".join(parts) if parts else None
 
 
-async def _lines() -> AsyncIterator[str]:
-    """Read without Python's own stdin: a thread that waits in it holds up the end of the program."""
+async def _read_lines() -> AsyncIterator[str]:
+    """Yield lines from the descriptor: a thread that blocks in sys.stdin would delay the exit."""
     rest = b""
     while True:
         try:
-            data = await run_in_thread(os.read, STDIN, 65536)
-        except OSError:  # there is no input, or its terminal has gone
+            data = await run_in_thread(os.read, STDIN, READ_BYTES)
+        except OSError:  # stdin is closed, or its terminal is gone
             data = b""
-        *whole, rest = (rest + data).split(b"\n")
-        for line in whole:
+        *lines, rest = (rest + data).split(b"\n")
+        for line in lines:
             yield line.decode("utf-8", "replace").rstrip("\r")
         if not data:
             if rest:

@@ -1,4 +1,4 @@
-"""A conversation on a screen: what was said scrolls up, and below it lives the line that is typed."""
+"""A conversation on a screen: the output scrolls, with a status line and an editor below it."""
 
 import asyncio
 import contextlib
@@ -29,33 +29,37 @@ from prompt_toolkit.output.vt100 import Vt100_Output
 from prompt_toolkit.utils import get_cwidth
 from prompt_toolkit.widgets import SearchToolbar
 
-from turngate.cli.terminal.format import clean, permission
-from turngate.cli.terminal.ui import Activity, InputHandler, Look
+from turngate.cli.terminal.format import parse_permission, strip_controls
+from turngate.cli.terminal.ui import Activity, InputHandler, TextStyle
+from turngate.core.text import truncate
 
-TICK = 0.15  # seconds between two pictures of the clock
-KEPT = 1000  # messages in the history
-CODES: dict[Look, str] = {"plain": "", "dim": "2", "note": "33", "loud": "1;31", "you": "1"}
-WHEEL = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
+REDRAW_INTERVAL_S = 0.15
+ESCAPE_TIMEOUT_S = 0.1  # after it an Escape is the key itself and not the start of a sequence
+KEY_SEQUENCE_TIMEOUT_S = 0.2
+MAX_HISTORY_ENTRIES = 1000
+SGR_CODES: dict[TextStyle, str] = {"plain": "", "dim": "2", "notice": "33", "alert": "1;31", "user": "1"}
+SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
+STATUS_MARGIN = 40  # columns for the seconds and the hint beside the activity
 
 
-class Screen:
-    for_people = True
+class ScreenUI:
+    is_interactive = True
 
-    def __init__(self, history: str) -> None:
+    def __init__(self, history_path: str) -> None:
         self._output = Vt100_Output.from_pty(
             sys.stdout, term=os.environ.get("TERM"), default_color_depth=ColorDepth.from_env()
         )
-        # It is never asked where its cursor is: an answer that comes late ends up in the user's shell.
+        # Never ask for the cursor position: a late reply would end up in the user's shell.
         self._output.enable_cpr = False
         self._colours = not os.environ.get("NO_COLOR")
-        self._wheel = WHEEL if "utf" in self._output.encoding().lower() else "|/-\\"
-        self._buffer = Buffer(multiline=True, history=Past(history))
+        self._spinner = SPINNER if "utf" in self._output.encoding().lower() else "|/-\\"
+        self._buffer = Buffer(multiline=True, history=InputHistory(history_path))
         self._search = SearchToolbar()
-        self._ear: InputHandler | None = None
-        self._line = ""  # the last line of an answer, while it grows
-        self._doing: Activity | None = None
+        self._handler: InputHandler | None = None
+        self._line = ""  # the incomplete last line of an answer
+        self._activity: Activity | None = None
         self._question: str | None = None
-        self._draft: Document | None = None  # what was being typed when a question came
+        self._draft: Document | None = None  # the text in the editor when a question came up
         self._app: Application[None] = Application(
             Layout(self._rows()),
             key_bindings=self._keys(),
@@ -63,69 +67,69 @@ class Screen:
             input=create_input(),
             erase_when_done=True,
         )
-        self._app.ttimeoutlen = 0.1  # an Escape that nothing follows for so long is the key itself
-        self._app.timeoutlen = 0.2
+        self._app.ttimeoutlen = ESCAPE_TIMEOUT_S
+        self._app.timeoutlen = KEY_SEQUENCE_TIMEOUT_S
 
-    # What is shown
+    # Output
 
-    def say(self, text: str, look: Look = "plain") -> None:
+    def print(self, text: str, style: TextStyle = "plain") -> None:
         self.end_stream()
-        self._print(clean(text), look)
+        self._print_above(strip_controls(text), style)
 
     def stream(self, text: str) -> None:
-        *whole, self._line = (self._line + clean(text)).split("\n")
-        if whole:
-            self._print("\n".join(whole), "plain")
+        *lines, self._line = (self._line + strip_controls(text)).split("\n")
+        if lines:
+            self._print_above("\n".join(lines), "plain")
         self._app.invalidate()
 
     def end_stream(self) -> None:
         if self._line:
             line, self._line = self._line, ""
-            self._print(line, "plain")
+            self._print_above(line, "plain")
 
-    def doing(self, doing: Activity | None) -> None:
-        if doing is None:
-            self._erase()  # the room of the status line is given back
-        self._doing = doing
+    def set_activity(self, activity: Activity | None) -> None:
+        if activity is None:
+            self._erase()  # frees the row of the status line
+        self._activity = activity
         self._app.invalidate()
 
     def ask(self, question: str | None) -> None:
-        """An answer is typed on an empty line: what was being typed comes back afterwards."""
+        """Show a question over an empty editor; the draft comes back afterwards."""
         if question and self._draft is None:
             self._draft = self._buffer.document
             self._buffer.reset()
         elif question is None and self._draft is not None:
             self._buffer.set_document(self._draft)
             self._draft = None
-        self._question = clean(question) if question else None
+        self._question = strip_controls(question) if question else None
         self._app.invalidate()
 
-    def ready(self) -> None:
+    def prompt(self) -> None:
         self._app.invalidate()
 
-    async def listen(self, ear: InputHandler) -> None:
-        self._ear = ear
-        ticking = asyncio.create_task(self._tick())
+    async def listen(self, handler: InputHandler) -> None:
+        self._handler = handler
+        redraws = asyncio.create_task(self._redraw_status())
         try:
             await self._app.run_async(handle_sigint=False, set_exception_handler=False)
-        except (EOFError, OSError):  # the terminal has gone
-            ear.leave()
+        except (EOFError, OSError):  # the terminal is gone
+            handler.quit()
         finally:
-            ticking.cancel()
+            redraws.cancel()
 
-    async def _tick(self) -> None:
+    async def _redraw_status(self) -> None:
         while True:
-            await asyncio.sleep(TICK)
-            if self._doing:
+            await asyncio.sleep(REDRAW_INTERVAL_S)
+            if self._activity:
                 self._app.invalidate()
 
-    def _print(self, text: str, look: Look) -> None:
-        """Writes above the line that lives, which is drawn anew."""
+    def _print_above(self, text: str, style: TextStyle) -> None:
+        """Write above the status line and the editor, which are drawn again."""
         self._erase()
-        code = CODES[look] if self._colours else ""
-        shown = f"\x1b[{code}m{text}\x1b[0m" if code else text
-        with contextlib.suppress(OSError):  # nobody sits there any more; the work has its end to come to
-            self._output.write_raw(shown.replace("\n", "\r\n") + "\r\n")
+        code = SGR_CODES[style] if self._colours else ""
+        styled = f"\x1b[{code}m{text}\x1b[0m" if code else text
+        with contextlib.suppress(OSError):  # the terminal is gone; the turn still has to end properly
+            self._output.write_raw(styled.replace("\n", "\r\n") + "\r\n")
             self._output.flush()
         self._app.invalidate()
 
@@ -134,19 +138,25 @@ class Screen:
             with contextlib.suppress(OSError):
                 self._app.renderer.erase()
 
-    # The rows at the bottom
+    # Layout
 
     def _rows(self) -> HSplit:
-        def row(text: FormattedTextControl, shown: Condition, *, wrap: bool = False) -> ConditionalContainer:
-            return ConditionalContainer(Window(text, dont_extend_height=True, wrap_lines=wrap), shown)
+        def row(
+            text: FormattedTextControl, visible: Condition, *, wrap: bool = False
+        ) -> ConditionalContainer:
+            return ConditionalContainer(Window(text, dont_extend_height=True, wrap_lines=wrap), visible)
 
         return HSplit(
             [
-                row(FormattedTextControl(self._growing), Condition(lambda: bool(self._line)), wrap=True),
-                row(FormattedTextControl(self._asked), Condition(lambda: bool(self._question)), wrap=True),
+                row(FormattedTextControl(self._open_line), Condition(lambda: bool(self._line)), wrap=True),
+                row(
+                    FormattedTextControl(self._question_text),
+                    Condition(lambda: bool(self._question)),
+                    wrap=True,
+                ),
                 row(
                     FormattedTextControl(self._status),
-                    Condition(lambda: self._doing is not None and not self._question),
+                    Condition(lambda: self._activity is not None and not self._question),
                 ),
                 Window(
                     BufferControl(self._buffer, search_buffer_control=self._search.control),
@@ -158,8 +168,8 @@ class Screen:
             ]
         )
 
-    def _growing(self) -> str:
-        """As much of the growing line as half of the screen holds."""
+    def _open_line(self) -> str:
+        """Return the end of the incomplete line, at most half a screen of it."""
         size = self._output.get_size()
         room = max(1, size.rows // 2) * size.columns
         text = self._line.expandtabs(4)[-room:]
@@ -167,26 +177,27 @@ class Screen:
             text = text[len(text) // 8 + 1 :]
         return text
 
-    def _asked(self) -> StyleAndTextTuples:
+    def _question_text(self) -> StyleAndTextTuples:
         return [("bold ansiyellow", self._question or "")]
 
     def _status(self) -> StyleAndTextTuples:
-        if self._doing is None:
+        if self._activity is None:
             return []
-        seconds = time.monotonic() - self._doing.since
-        mark = self._wheel[int(time.monotonic() / TICK) % len(self._wheel)]
-        waiting = f" · {self._doing.waiting} waiting" if self._doing.waiting else ""
-        what = self._doing.what
-        width = self._output.get_size().columns - 40
-        what = what if len(what) <= width else what[: max(10, width)] + "…"
-        return [("ansicyan", f"{mark} {what} · {seconds:.0f} s"), ("", f"{waiting} · Esc interrupts")]
+        now = time.monotonic()
+        frame = self._spinner[int(now / REDRAW_INTERVAL_S) % len(self._spinner)]
+        queued = f" · {self._activity.queued} queued" if self._activity.queued else ""
+        what = truncate(self._activity.what, max(11, self._output.get_size().columns - STATUS_MARGIN + 1))
+        return [
+            ("ansicyan", f"{frame} {what} · {now - self._activity.since:.0f} s"),
+            ("", f"{queued} · Esc interrupts"),
+        ]
 
     def _prefix(self, line: int, wrapped: int) -> StyleAndTextTuples:
         if line or wrapped:
             return [("", "  ")]
         return [("bold", "? " if self._question else "> ")]
 
-    # The keys
+    # Keys
 
     def _keys(self) -> KeyBindings:
         keys = KeyBindings()
@@ -199,7 +210,7 @@ class Screen:
                 self._buffer.delete_before_cursor()
                 self._buffer.insert_text("\n")
             elif self._buffer.text.strip():
-                self._enter(self._buffer.text)
+                self._submit(self._buffer.text)
 
         @keys.add("escape", "enter", filter=typing)
         def _(_: KeyPressEvent) -> None:
@@ -207,20 +218,20 @@ class Screen:
 
         @keys.add("escape", filter=typing)
         def _(_: KeyPressEvent) -> None:
-            if self._ear:
-                self._ear.interrupt()
+            if self._handler:
+                self._handler.interrupt()
 
         @keys.add("c-c", filter=typing)
         def _(_: KeyPressEvent) -> None:
-            if self._ear and (self._ear.busy or not self._buffer.text):
-                self._ear.ctrl_c()
+            if self._handler and (self._handler.is_busy or not self._buffer.text):
+                self._handler.on_ctrl_c()
             else:
                 self._buffer.reset()
 
         @keys.add("c-d", filter=typing & empty)
         def _(_: KeyPressEvent) -> None:
-            if self._ear:
-                self._ear.end()
+            if self._handler:
+                self._handler.on_eof()
 
         @keys.add("c-z", filter=typing)
         def _(event: KeyPressEvent) -> None:
@@ -228,48 +239,49 @@ class Screen:
 
         return keys
 
-    def _enter(self, text: str) -> None:
-        asked = self._question
-        self._buffer.reset(append_to_history=not asked or permission(text) is None)
-        self._print(clean(f"{asked} {text}" if asked else f"> {text}".replace("\n", "\n  ")), "you")
-        if self._ear:
-            self._ear.hear(text)
+    def _submit(self, text: str) -> None:
+        question = self._question
+        self._buffer.reset(append_to_history=not question or parse_permission(text) is None)
+        echo = f"{question} {text}" if question else f"> {text}".replace("\n", "\n  ")
+        self._print_above(strip_controls(echo), "user")
+        if self._handler:
+            self._handler.on_message(text)
 
 
-class Past(History):
-    """What was said before, for the arrow keys: one JSON string per line, readable by its owner alone."""
+class InputHistory(History):
+    """Earlier messages, for the arrow keys: a file of one JSON string per line that only its owner can read."""
 
     def __init__(self, path: str) -> None:
         super().__init__()
         self.path = path
 
     def load_history_strings(self) -> Iterable[str]:
-        """Newest first."""
+        """Yield the messages, the newest first."""
         try:
             with open(self.path, encoding="utf-8", errors="replace") as file:
                 lines = file.readlines()
         except OSError:
             return
-        if len(lines) > 2 * KEPT:
-            self._write(lines[-KEPT:])
-        for line in reversed(lines[-KEPT:]):
+        if len(lines) > 2 * MAX_HISTORY_ENTRIES:
+            self._rewrite(lines[-MAX_HISTORY_ENTRIES:])
+        for line in reversed(lines[-MAX_HISTORY_ENTRIES:]):
             with contextlib.suppress(ValueError):
-                said = json.loads(line)
-                if isinstance(said, str):
-                    yield said
+                message = json.loads(line)
+                if isinstance(message, str):
+                    yield message
 
     def append_string(self, string: str) -> None:
         if not string.startswith(" "):
             super().append_string(string)
 
     def store_string(self, string: str) -> None:
-        with contextlib.suppress(OSError):  # a full disk is no reason not to talk
+        with contextlib.suppress(OSError):  # a full disk does not end the conversation
             os.makedirs(os.path.dirname(self.path), mode=0o700, exist_ok=True)
             fd = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
             with open(fd, "a", encoding="utf-8") as file:
                 file.write(json.dumps(string) + "\n")
 
-    def _write(self, lines: list[str]) -> None:
+    def _rewrite(self, lines: list[str]) -> None:
         with contextlib.suppress(OSError):
             fd = os.open(f"{self.path}.new", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
             with open(fd, "w", encoding="utf-8") as file:

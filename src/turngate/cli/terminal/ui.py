@@ -1,66 +1,66 @@
-"""What a conversation needs of a terminal, and what a terminal tells a conversation."""
+"""The interface between a conversation and the terminal it runs on."""
 
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
-Look = Literal["plain", "dim", "note", "loud", "you"]
+TextStyle = Literal["plain", "dim", "notice", "alert", "user"]
 
 
 @dataclass(frozen=True)
 class Activity:
-    """What runs now, and since when."""
+    """What runs now, for the status line."""
 
     what: str
     since: float  # time.monotonic()
-    waiting: int = 0  # messages that wait for their answer
+    queued: int = 0  # messages typed while the agent works
 
 
 class InputHandler(Protocol):
-    """Who listens to the user."""
+    """What a terminal calls when the user types or presses a key."""
 
     @property
-    def busy(self) -> bool: ...
+    def is_busy(self) -> bool: ...
 
-    def hear(self, text: str) -> None:
-        """A whole message."""
+    def on_message(self, text: str) -> None:
+        """Handle a complete message."""
+        ...
+
+    def on_ctrl_c(self) -> None: ...
+
+    def on_eof(self) -> None:
+        """Handle the end of the input."""
         ...
 
     def interrupt(self) -> None: ...
 
-    def ctrl_c(self) -> None: ...
-
-    def end(self) -> None:
-        """Nothing more is going to be said."""
-        ...
-
-    def leave(self, code: int = 0) -> None: ...
+    def quit(self, code: int = 0) -> None: ...
 
 
 class TerminalUI(Protocol):
-    """A screen with a line that lives, or plain lines."""
+    """A terminal: `ScreenUI` with a status line and an editor, or `PlainUI` with plain lines."""
 
-    for_people: bool  # somebody sits there and reads
+    is_interactive: bool  # a person reads and types
 
-    def say(self, text: str, look: Look = "plain") -> None:
-        """Whole lines."""
+    def print(self, text: str, style: TextStyle = "plain") -> None:
+        """Print complete lines."""
         ...
 
     def stream(self, text: str) -> None:
-        """A piece of the agent's answer; the next `say` ends its line."""
+        """Print a part of the agent's answer; the next `print` starts on a new line."""
         ...
 
     def end_stream(self) -> None: ...
 
-    def doing(self, doing: Activity | None) -> None: ...
+    def set_activity(self, activity: Activity | None) -> None: ...
 
     def ask(self, question: str | None) -> None:
-        """The next line answers this; None: no longer."""
+        """Show a question that the next line answers; None withdraws it."""
         ...
 
-    def ready(self) -> None:
-        """The next message is wanted."""
+    def prompt(self) -> None:
+        """Show that the next message is expected."""
         ...
 
-    async def listen(self, ear: InputHandler) -> None:
-        """Tells what the user says until there is nothing more; cancelled, it leaves the terminal as it was."""
+    async def listen(self, handler: InputHandler) -> None:
+        """Pass input to the handler until it ends; restore the terminal when cancelled."""
         ...

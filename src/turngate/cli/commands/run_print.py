@@ -1,0 +1,189 @@
+"""`turngate run -p`: run one turn and print the answer."""
+
+import asyncio
+import json
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from turngate.agent.session import Session
+from turngate.cli.main import (
+    EXIT_ALLOWED,
+    EXIT_BLOCKED,
+    EXIT_FAILED,
+    EXIT_HALTED,
+    EXIT_INTERRUPTED,
+    EXIT_IO_ERROR,
+    EXIT_NOT_ENFORCED,
+    EXIT_WAITING,
+)
+from turngate.cli.progress import ProgressLine
+from turngate.cli.signals import run_loop
+from turngate.cli.streams import stdout_error
+from turngate.cli.terminal.format import strip_controls
+from turngate.core.constants import EVENTS
+from turngate.core.json_output import run_json, unenforced_json
+from turngate.core.session_events import (
+    HookFinished,
+    HookStarted,
+    Notice,
+    SessionEvent,
+    TurnEnd,
+    TurnResult,
+    event_json,
+)
+from turngate.core.verdict import unenforced
+from turngate.settings.load import lost
+
+EXIT_CODES = {
+    "completed": EXIT_ALLOWED,
+    "capped": EXIT_BLOCKED,
+    "halted": EXIT_HALTED,
+    "waiting": EXIT_WAITING,
+    "error": EXIT_FAILED,
+    "interrupted": EXIT_INTERRUPTED,
+}
+
+
+def run_print(start_session: Callable[..., Session], prompt: str, output_format: str, *, strict: bool) -> int:
+    printer = _Printer(output_format)
+    session = start_session(on_event=printer.on_event)
+    turn = _SingleTurn(session, printer)
+    result = run_loop(turn.run(prompt), turn.on_signal)
+    if session.journal.fault:
+        printer.on_event(Notice(session.journal.fault))
+    printer.print_result(result, session)
+    code = 128 + turn.signal if turn.signal else _exit_code(result, session, strict=strict)
+    error = stdout_error()
+    if error is None:
+        return code
+    where = f"it is kept in {result.transcript_path}"
+    print(f"turngate: the answer could not be written to stdout ({error}); {where}", file=sys.stderr)
+    return code or EXIT_IO_ERROR
+
+
+def _exit_code(result: TurnResult, session: Session, *, strict: bool) -> int:
+    settings = session.settings
+    not_enforced = session.hooks and (
+        lost(settings, *EVENTS) or unenforced(result.hook_runs, settings.dialect)
+    )
+    if strict and result.outcome == "completed" and not_enforced:
+        return EXIT_NOT_ENFORCED
+    return EXIT_CODES[result.outcome]
+
+
+class _SingleTurn:
+    """Run one turn and close the session. A signal interrupts the turn, or the hooks that run at the close."""
+
+    def __init__(self, session: Session, printer: "_Printer") -> None:
+        self._session = session
+        self._printer = printer
+        self._closing: asyncio.Task[None] | None = None
+        self.signal = 0  # the first one
+
+    async def run(self, prompt: str) -> TurnResult:
+        progress = asyncio.create_task(self._printer.show_progress())
+        try:
+            result = await self._session.send(prompt)
+            await _cancel(progress)
+            self._printer.print_answer(result)
+        finally:
+            await _cancel(progress)
+            await self._close()
+        return result
+
+    def on_signal(self, number: int) -> None:
+        self.signal = self.signal or number
+        if self._closing is None:
+            self._session.interrupt()
+        elif not self._closing.cancelling():  # a second cancellation would interrupt the clean-up
+            self._closing.cancel()
+
+    async def _close(self) -> None:
+        self._closing = asyncio.create_task(self._session.close())
+        await asyncio.wait({self._closing})
+        if not self._closing.cancelled():
+            self._closing.result()  # raises what went wrong
+
+
+async def _cancel(task: "asyncio.Task[None]") -> None:
+    task.cancel()
+    await asyncio.wait({task})
+
+
+class _Printer:
+    """Print a turn. text: the answer on stdout, notices on stderr; json: one object; stream-json: one per event."""
+
+    def __init__(self, output_format: str) -> None:
+        self._format = output_format
+        self._late_notices: list[str] = []  # those after the end of the turn
+        self._running_hooks: list[str] = []
+        self._progress = ProgressLine(lambda: self._running_hooks, idle="the agent is working")
+
+    async def show_progress(self) -> None:
+        if self._format == "text":
+            await self._progress.run()
+
+    def on_event(self, event: SessionEvent) -> None:
+        self._track(event)
+        if self._format == "stream-json":
+            print(json.dumps(event_json(event)), flush=True)
+        elif self._format == "text" and isinstance(event, Notice):
+            self._progress.print(f"! {strip_controls(event.text)}")
+
+    def _track(self, event: SessionEvent) -> None:
+        match event:
+            case HookStarted(_, hook):
+                self._running_hooks.append(hook)
+            case HookFinished(_, hook) if hook in self._running_hooks:
+                self._running_hooks.remove(hook)
+            case TurnEnd():
+                self._late_notices = []
+            case Notice(text):
+                self._late_notices.append(text)
+            case _:
+                pass
+
+    def print_answer(self, result: TurnResult) -> None:
+        """Print the answer as soon as it is final, before the session closes."""
+        if self._format != "text":
+            return
+        if answer := result.question or result.result:
+            print(answer, flush=True)
+        reason = result.stop_reason
+        is_known = reason is not None and any(reason in notice for notice in result.notices)
+        if result.outcome not in ("completed", "waiting") and not is_known:
+            why = f": {reason}" if reason else ""
+            print(f"! turn ended ({result.ended_by}){why}", file=sys.stderr, flush=True)
+
+    def print_result(self, result: TurnResult, session: Session) -> None:
+        if self._format != "text":
+            complete = replace(result, notices=(*result.notices, *self._late_notices))
+            print(json.dumps(_result_json(complete, session)), flush=True)
+
+
+def _result_json(result: TurnResult, session: Session) -> dict[str, Any]:
+    dialect = session.settings.dialect
+    usage = {"input_tokens": result.usage.input_tokens, "output_tokens": result.usage.output_tokens}
+    return {
+        "type": "result",
+        "outcome": result.outcome,
+        "ended_by": result.ended_by,
+        "stop_reason": result.stop_reason,
+        "result": result.result,
+        "session_id": result.session_id,
+        "transcript_path": result.transcript_path,
+        "continuations": result.continuations,
+        "model_requests": result.model_requests,
+        "tool_calls": result.tool_calls,
+        "usage": usage,
+        "duration_ms": result.duration_ms,
+        "hook_runs": [run_json(run) for run in result.hook_runs],
+        "unenforced": unenforced_json(result.hook_runs, dialect),
+        "notices": list(result.notices),
+        "subagents": [
+            {**vars(subagent), "seconds": round(subagent.seconds, 4)} for subagent in result.subagents
+        ],
+        **({"question": result.question} if result.question else {}),
+    }
