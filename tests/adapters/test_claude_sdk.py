@@ -216,18 +216,18 @@ def circular(event: StopEvent) -> dict[str, Any]:
         (
             "Stop",
             CallbackHook(circular),
-            "its answer can not be written as JSON: ValueError: Circular reference detected",
+            "its result cannot be written as JSON: ValueError: Circular reference detected",
         ),
         (
             "Stop",
             CallbackHook(lambda _: {"systemMessage": "fine", "more": object()}),
-            "its answer can not be written as JSON: TypeError: Object of type object is not JSON serializable",
+            "its result cannot be written as JSON: TypeError: Object of type object is not JSON serializable",
         ),
         (
             "Stop",
             CallbackHook(lambda _: {"more": {7}}, mode="observe", id="watch"),
             {
-                "systemMessage": "watch failed: its answer can not be written as JSON: "
+                "systemMessage": "watch failed: its result cannot be written as JSON: "
                 "TypeError: Object of type set is not JSON serializable"
             },
         ),
@@ -236,7 +236,7 @@ def circular(event: StopEvent) -> dict[str, Any]:
             CallbackHook(lambda _: {"decision": "block", "reason": "\ud800"}, blocking=True),
             {
                 "decision": "block",
-                "reason": "this check is broken and must work before you may stop: its answer can not be written as "
+                "reason": "this check is broken and must work before you may stop: its result cannot be written as "
                 "JSON: UnicodeEncodeError: 'utf-8' codec can't encode character '\\ud800' in position 33: "
                 "surrogates not allowed",
             },
@@ -253,7 +253,7 @@ def circular(event: StopEvent) -> dict[str, Any]:
         (
             "Stop",
             CallbackHook(lambda _: Block("go on"), mode="observe", id="watch"),
-            {"systemMessage": "watch would have refused: go on"},
+            {"systemMessage": "watch would have blocked: go on"},
         ),
     ],
 )
@@ -266,7 +266,7 @@ def test_what_a_function_returns_comes_back_in_claude_codes_words(
 def test_a_number_that_json_does_not_know_is_no_answer(project: Path) -> None:
     hook = CallbackHook(lambda _: {"decision": "block", "reason": "go on", "more": float("nan")})
     [said] = answers(heard(Options({"Stop": [hook]}), project))
-    assert said.startswith("its answer can not be written as JSON: ValueError: Out of range float values")
+    assert said.startswith("its result cannot be written as JSON: ValueError: Out of range float values")
 
 
 def test_hooks_and_settings_that_are_there_already_stay(project: Path) -> None:
@@ -316,22 +316,22 @@ def test_what_claude_code_can_not_be_told_is_refused_all_at_once() -> None:
         options.for_claude({})
     assert str(raised.value) == (
         "17 problems in the options\n"
-        "  Stop[0].mode: can not be told to Claude Code\n"
-        "  Stop[1].blocking: can not be told to Claude Code\n"
-        "  Stop[1].env: can not be told to Claude Code\n"
-        "  Stop[2].transcript: can not be told to Claude Code\n"
-        "  Stop[3].detached: can not be told to Claude Code\n"
+        "  Stop[0].mode: has no equivalent in Claude Code\n"
+        "  Stop[1].blocking: has no equivalent in Claude Code\n"
+        "  Stop[1].env: has no equivalent in Claude Code\n"
+        "  Stop[2].transcript: has no equivalent in Claude Code\n"
+        "  Stop[3].detached: has no equivalent in Claude Code\n"
         "  Stop[5].model: is 'openai:gpt', expected a model of Anthropic's for Claude Code\n"
         "  Stop[6].hooks[0].model: is 'google:gemini', expected a model of Anthropic's for Claude Code\n"
-        "  Stop[7].condition: keeps a hook from running at a stop of Claude Code\n"
-        "  Stop[7].shell: can not be told to Claude Code\n"
-        "  Stop[8].detached: can not be told to Claude Code\n"
-        "  SubagentStop[0].outcomes: can not be told to Claude Code\n"
-        "  SessionEnd[0]: the SDK calls no functions at SessionEnd\n"
+        "  Stop[7].condition: prevents a hook from running at a stop in Claude Code\n"
+        "  Stop[7].shell: has no equivalent in Claude Code\n"
+        "  Stop[8].detached: has no equivalent in Claude Code\n"
+        "  SubagentStop[0].outcomes: has no equivalent in Claude Code\n"
+        "  SessionEnd[0]: the SDK does not call functions at SessionEnd\n"
         "  model: is 'openai:gpt', expected a model of Anthropic's for Claude Code\n"
         "  judge: is 'openai:small', expected a model of Anthropic's for Claude Code\n"
         "  dialect: is 'mux', expected \"claude\" for Claude Code\n"
-        "  limit: is 0, which means no limit to Claude Code, expected 1 or more\n"
+        "  limit: is 0, which Claude Code reads as no limit, expected 1 or more\n"
         "  base: is a dict, expected ClaudeAgentOptions"
     )
 
@@ -366,7 +366,7 @@ def test_the_limit_travels_in_a_variable_unless_the_base_has_it(
     [
         (
             "gone.json",
-            "file {project}/gone.json can not be read: [Errno 2] No such file or directory: '{project}/gone.json'",
+            "file {project}/gone.json cannot be read: [Errno 2] No such file or directory: '{project}/gone.json'",
         ),
         ("{", " is not JSON: Expecting property name enclosed in double quotes: line 1 column 2 (char 1)"),
         ('{"hooks": []}', " must be an object whose `hooks` hold a list for each event"),
@@ -385,7 +385,7 @@ def test_settings_that_can_not_be_added_to_are_named(settings: str, said: str, p
 def test_matchers_of_the_sdk_are_understood_in_our_options() -> None:
     async def gate(told: Any, tool_use_id: str | None, context: Any) -> Any: ...
 
-    with pytest.warns(DeprecationWarning, match="HookMatcher is the old form"):
+    with pytest.warns(DeprecationWarning, match="HookMatcher is deprecated"):
         options = Options({"Stop": [claude_agent_sdk.HookMatcher(hooks=[gate], timeout=5)]})  # type: ignore[list-item]
     assert options == Options({"Stop": [HookGroup(None, (CallbackHook(gate, timeout=5),))]})
 
@@ -428,7 +428,7 @@ def test_the_example_of_the_docs_runs_with_a_program_that_writes_down_what_it_he
 def test_a_matcher_of_the_sdk_that_blocks_when_it_fails_still_does(event: str, blocking: bool) -> None:
     async def gate(told: Any, tool_use_id: str | None, context: Any) -> Any: ...
 
-    with pytest.warns(DeprecationWarning, match="HookMatcher is the old form"):
+    with pytest.warns(DeprecationWarning, match="HookMatcher is deprecated"):
         options = Options({event: [claude_agent_sdk.HookMatcher(hooks=[gate], on_failure="block")]})  # type: ignore[list-item]
     assert options == Options({event: [HookGroup(None, (CallbackHook(gate, blocking=blocking),))]})
 
@@ -446,7 +446,7 @@ def test_without_the_sdk_a_sentence_says_what_to_install() -> None:
         "except Exception as error: print(type(error).__name__, error)"
     )
     assert run(code) == (
-        "UsageError for_claude needs Claude's Agent SDK: pip install 'turngate[claude]' brings it\n"
+        "UsageError for_claude needs Claude's Agent SDK: install it with pip install 'turngate[claude]'\n"
     )
 
 

@@ -362,7 +362,7 @@ def test_a_callback_that_comes_back_without_its_function_is_a_mistake() -> None:
         Options.from_json('{"hooks": {"Stop": [{"type": "callback"}]}, "colour": "red"}')
     assert str(raised.value) == (
         "2 problems in the options\n"
-        "  colour: is no option\n"
+        "  colour: is not an option\n"
         "  Stop[0].callback: is missing, expected a function"
     )
 
@@ -438,11 +438,11 @@ def test_a_function_too_many_is_a_mistake_beside_the_others() -> None:
         Options.from_json(told, [nothing, nothing])
     assert str(raised.value) == (
         "3 problems in the options\n"
-        "  colour: is no option\n"
-        "  callbacks: has a function that no callback hook takes\n"
+        "  colour: is not an option\n"
+        "  callbacks: has more functions than there are callback hooks\n"
         "  Stop[1].command: is missing, expected a non-empty string"
     )
-    with pytest.raises(InvalidOptions, match="callbacks: has a function that no callback hook takes"):
+    with pytest.raises(InvalidOptions, match="callbacks: has more functions than there are callback hooks"):
         Options.from_json({"hooks": {}}, [nothing])
 
 
@@ -798,7 +798,7 @@ def sdk_halt(told: dict[str, Any], tool_use_id: str | None, context: Any) -> dic
 
 @pytest.mark.req("S2-14")
 def test_the_old_form_still_works_also_beside_the_new_one(project: Path) -> None:
-    with pytest.warns(DeprecationWarning, match="the old form"):
+    with pytest.warns(DeprecationWarning, match="is deprecated; write"):
         old = HookCallbackMatcher(hooks=[sdk_gate, lambda _: Advise("be quick")], timeout=5)
     options = Options({"Stop": [old, CallbackHook(lambda _: Allow("fine"), name="new")]})
     assert [
@@ -815,7 +815,7 @@ def test_the_old_form_still_works_also_beside_the_new_one(project: Path) -> None
 @pytest.mark.parametrize(("matcher", "asked"), [("coder", 1), ("tester", 0), ("", 1), (None, 1)])
 def test_an_old_matcher_still_chooses(project: Path, matcher: str | None, asked: int) -> None:
     seen: list[StopEvent] = []
-    with pytest.warns(DeprecationWarning, match="the old form"):
+    with pytest.warns(DeprecationWarning, match="is deprecated; write"):
         old = HookCallbackMatcher(matcher, [seen.append])
     ask(Options({"SubagentStop": [old]}), project, subagent_stop("coder"))
     assert len(seen) == asked
@@ -829,11 +829,11 @@ def test_a_function_of_the_old_form_may_end_the_turn(project: Path) -> None:
 
 @pytest.mark.req("S2-14", "S2-20")
 def test_a_mistake_in_the_old_form_is_said_as_any_other() -> None:
-    with pytest.warns(DeprecationWarning, match="the old form"):
+    with pytest.warns(DeprecationWarning, match="is deprecated; write"):
         wrong = HookCallbackMatcher("Bash", [nothing, "f"], 0)  # type: ignore[list-item]
-    with pytest.warns(DeprecationWarning, match="the old form"):
+    with pytest.warns(DeprecationWarning, match="is deprecated; write"):
         bare = HookCallbackMatcher(hooks=nothing)  # type: ignore[arg-type]
-    with pytest.warns(DeprecationWarning, match="the old form"):
+    with pytest.warns(DeprecationWarning, match="is deprecated; write"):
         odd = HookCallbackMatcher(None, [nothing, "f"])  # type: ignore[list-item]
     with pytest.raises(InvalidOptions) as raised:
         Options({"Stop": [wrong, odd, bare]})
@@ -859,16 +859,16 @@ def test_a_mistake_in_the_old_form_is_said_as_any_other() -> None:
     ],
 )
 def test_the_old_form_warns_and_shows_the_new_one(old: Callable[[], object], new: str) -> None:
-    with pytest.warns(DeprecationWarning, match="the old form") as warned:
+    with pytest.warns(DeprecationWarning, match="is deprecated; write") as warned:
         old()
     assert [(str(each.message), Path(each.filename).name) for each in warned] == [
-        (f"HookCallbackMatcher is the old form; write {new} in Options.hooks", "test_options.py")
+        (f"HookCallbackMatcher is deprecated; write {new} in Options.hooks", "test_options.py")
     ]
 
 
 def test_an_old_matcher_without_functions_can_be_left_out() -> None:
     with pytest.warns(
-        DeprecationWarning, match="HookCallbackMatcher is the old form; leave it out, it has no hooks"
+        DeprecationWarning, match="HookCallbackMatcher is deprecated; remove it, it has no hooks"
     ):
         HookCallbackMatcher()
 
@@ -911,17 +911,17 @@ class HookMatcher:
     ],
 )
 def test_what_other_sdks_write_is_the_old_form_too(old: Any, form: str) -> None:
-    with pytest.warns(DeprecationWarning, match="the old form") as warned:
+    with pytest.warns(DeprecationWarning, match="is deprecated; write") as warned:
         options = Options({"PreToolUse": [old]})
     assert options == Options({"PreToolUse": [HookGroup("Bash", (CallbackHook(sdk_gate, timeout=2.5),))]})
     new = "HookGroup('Bash', [CallbackHook(sdk_gate, timeout=2.5)])"
     assert [(str(each.message), Path(each.filename).name) for each in warned] == [
-        (f"{form} is the old form; write {new} in Options.hooks", "test_options.py")
+        (f"{form} is deprecated; write {new} in Options.hooks", "test_options.py")
     ]
 
 
 def test_a_group_may_hold_a_function_beside_hooks() -> None:
-    with pytest.warns(DeprecationWarning, match="the old form"):
+    with pytest.warns(DeprecationWarning, match="is deprecated; write"):
         options = Options(
             {"Stop": [{"hooks": [CommandHook("true"), nothing, {"type": "prompt", "prompt": "?"}]}]}
         )

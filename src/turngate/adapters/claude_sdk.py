@@ -1,5 +1,8 @@
-"""Claude's Agent SDK: our hooks as its options. What Claude Code can run itself travels in its settings JSON, where
-timeouts are in seconds; a function is called here, when Claude Code asks for it, and its answer is translated."""
+"""Turngate's hooks as options of Claude's Agent SDK.
+
+Hooks that Claude Code can run itself are passed in its settings JSON, where timeouts are in seconds. Callbacks are
+called in this process when Claude Code asks for them, and their results are translated.
+"""
 
 import asyncio
 import json
@@ -22,143 +25,165 @@ from turngate.core.settings import Problem, Rule
 from turngate.core.text import describe, describe_exception
 from turngate.errors import TurngateError, UsageError
 from turngate.options import InvalidOptions, Options
-from turngate.options.sdk_callbacks import is_sdk_callback, meant
-from turngate.options.serialize import config_json
+from turngate.options.sdk_callbacks import is_sdk_callback, without_trailing_underscores
+from turngate.options.serialize import hook_json
 from turngate.runners.callback import run_callback
 
 
 def claude_options(options: Options, base: ClaudeAgentOptions | None) -> ClaudeAgentOptions:
     base = ClaudeAgentOptions() if base is None else base
     rules = [rule for rule in options.rules_as_written() if rule.hook.enabled]
-    problems = [
-        Problem(file="", event=rule.event, index=rule.index, field=name, message=message)
-        for rule in rules
-        for name, message in _untold(rule)
-    ]
-    problems += [Problem(file="", field=name, message=message) for name, message in _other(options, base)]
+    problems = [*_rule_problems(rules), *_option_problems(options, base)]
     if problems:
         raise InvalidOptions(problems)
-    told, hooks = _settings(base), dict(base.hooks or {})
+    settings, hooks = _base_settings(base), dict(base.hooks or {})
     for rule in rules:
         if isinstance(rule.hook, CallbackHook):
             matcher = HookMatcher(
-                matcher=rule.matcher, hooks=[_answering(rule, rule.hook)], timeout=rule.hook.timeout
+                matcher=rule.matcher, hooks=[_sdk_callback(rule, rule.hook)], timeout=rule.hook.timeout
             )
             hooks[rule.event] = [*hooks.get(rule.event, []), matcher]  # type: ignore[index, call-overload]
         else:
             group = {"matcher": rule.matcher} if rule.matcher else {}
-            groups = told.setdefault("hooks", {}).setdefault(rule.event, [])
-            groups.append({**group, "hooks": [_config(rule.hook, options.judge)]})
+            groups = settings.setdefault("hooks", {}).setdefault(rule.event, [])
+            groups.append({**group, "hooks": [_settings_entry(rule.hook, options.judge)]})
     return replace(
         base,
         hooks=hooks or None,
-        settings=json.dumps(told) if told else None,
-        model=base.model or (_name(options.model) if options.model else None),
-        env={**_limit(options), **base.env},
+        settings=json.dumps(settings) if settings else None,
+        model=base.model or (_model_name(options.model) if options.model else None),
+        env={**_limit_variable(options), **base.env},
     )
 
 
-# What Claude Code does not know, and what would be another gate without it.
-_OURS = ("blocking", "mode", "env", "transcript", "shell")
-_CALLED_AT = frozenset(name for each in get_args(HookEvent) for name in get_args(each))
-_ITS_OWN = {"mode": "gate", "transcript": "full"}  # what it does anyway
+# What Claude Code does not support
+
+_UNSUPPORTED = (
+    "blocking",
+    "mode",
+    "env",
+    "transcript",
+    "shell",
+)  # without them a hook would decide otherwise
+_CALLBACK_EVENTS = frozenset(name for each in get_args(HookEvent) for name in get_args(each))
+_CLAUDE_DEFAULTS = {"mode": "gate", "transcript": "full"}  # these values are supported, and not written
+_NO_EQUIVALENT = "has no equivalent in Claude Code"
 
 
-def _untold(rule: Rule) -> Iterator[tuple[str | None, str]]:
+def _rule_problems(rules: list[Rule]) -> Iterator[Problem]:
+    for rule in rules:
+        for field, message in _unsupported(rule):
+            yield Problem(file="", event=rule.event, index=rule.index, field=field, message=message)
+
+
+def _unsupported(rule: Rule) -> Iterator[tuple[str | None, str]]:
+    """Yield field and message of each option of the hook that Claude Code does not support."""
     hook = rule.hook
-    if isinstance(hook, CallbackHook) and rule.event not in _CALLED_AT:
-        yield None, f"the SDK calls no functions at {rule.event}"
+    if isinstance(hook, CallbackHook) and rule.event not in _CALLBACK_EVENTS:
+        yield None, f"the SDK does not call functions at {rule.event}"
     if hook.condition and rule.event in STOP_EVENTS:
-        yield "condition", "keeps a hook from running at a stop of Claude Code"
+        yield "condition", "prevents a hook from running at a stop in Claude Code"
     if hook.outcomes != ("ok",):
-        yield "outcomes", "can not be told to Claude Code"
+        yield "outcomes", _NO_EQUIVALENT
     if hook.detached and not isinstance(hook, CommandHook):
-        yield "detached", "can not be told to Claude Code"
-    for name in () if isinstance(hook, CallbackHook) else _OURS:
-        given = getattr(hook, name, None)
-        if given and given != _ITS_OWN.get(name):
-            yield name, "can not be told to Claude Code"
-    if isinstance(hook, PromptHook | AgentHook) and _is_foreign(hook.model):
-        yield "model", _foreign(hook.model)
+        yield "detached", _NO_EQUIVALENT
+    for name in () if isinstance(hook, CallbackHook) else _UNSUPPORTED:
+        value = getattr(hook, name, None)
+        if value and value != _CLAUDE_DEFAULTS.get(name):
+            yield name, _NO_EQUIVALENT
+    if isinstance(hook, PromptHook | AgentHook) and _is_other_provider(hook.model):
+        yield "model", _expected_model(hook.model)
 
 
-def _other(options: Options, base: object) -> Iterator[tuple[str, str]]:
-    """The same of all that is no hook."""
+def _option_problems(options: Options, base: object) -> Iterator[Problem]:
+    for field, message in _unsupported_options(options, base):
+        yield Problem(file="", field=field, message=message)
+
+
+def _unsupported_options(options: Options, base: object) -> Iterator[tuple[str, str]]:
     for name, model in (("model", options.model), ("judge", options.judge)):
-        if _is_foreign(model):
-            yield name, _foreign(model)
+        if _is_other_provider(model):
+            yield name, _expected_model(model)
     if options.dialect not in (None, CLAUDE.name):
         yield "dialect", f'is {options.dialect!r}, expected "{CLAUDE.name}" for Claude Code'
     if options.limit == 0:
-        yield "limit", "is 0, which means no limit to Claude Code, expected 1 or more"
+        yield "limit", "is 0, which Claude Code reads as no limit, expected 1 or more"
     if not isinstance(base, ClaudeAgentOptions):
         yield "base", f"is {describe(base)}, expected ClaudeAgentOptions"
 
 
-def _limit(options: Options) -> dict[str, str]:
-    """Claude Code is told in a variable how often its hooks may send it on."""
+def _is_other_provider(model: str | None) -> bool:
+    """Bedrock's model names have a colon as well (`us.anthropic.claude-…-v1:0`), but no provider has a dot."""
+    provider, colon, _ = (model or "").partition(":")
+    return bool(colon) and provider != "anthropic" and "." not in provider
+
+
+def _expected_model(model: str | None) -> str:
+    return f"is {model!r}, expected a model of Anthropic's for Claude Code"
+
+
+def _model_name(model: str) -> str:
+    return model.removeprefix("anthropic:")
+
+
+# What Claude Code gets
+
+
+def _limit_variable(options: Options) -> dict[str, str]:
+    """Claude Code reads the limit of continuations from an environment variable."""
     if options.limit is None or CLAUDE.limit_variable is None:
         return {}
     return {CLAUDE.limit_variable: str(options.limit)}
 
 
-def _config(hook: Hook, judge: str | None) -> dict[str, Any]:
-    told = config_json(hook, per_second=1)
+def _settings_entry(hook: Hook, judge: str | None) -> dict[str, Any]:
+    entry = hook_json(hook, per_second=1)
     if isinstance(hook, PromptHook | AgentHook) and (hook.model or judge):
-        told["model"] = _name(hook.model or judge or "")
-    return {name: value for name, value in told.items() if name not in ("id", "outcomes", *_ITS_OWN)}
+        entry["model"] = _model_name(hook.model or judge or "")
+    return {name: value for name, value in entry.items() if name not in ("id", "outcomes", *_CLAUDE_DEFAULTS)}
 
 
-def _is_foreign(model: str | None) -> bool:
-    """Names of Bedrock have a colon as well (`us.anthropic.claude-…-v1:0`), but providers have no dot."""
-    provider, colon, _ = (model or "").partition(":")
-    return bool(colon) and provider != "anthropic" and "." not in provider
-
-
-def _foreign(model: str | None) -> str:
-    return f"is {model!r}, expected a model of Anthropic's for Claude Code"
-
-
-def _name(model: str) -> str:
-    return model.removeprefix("anthropic:")
-
-
-def _settings(base: ClaudeAgentOptions) -> dict[str, Any]:
-    """The settings that are there already: JSON, or the path of a file with it."""
+def _base_settings(base: ClaudeAgentOptions) -> dict[str, Any]:
+    """Return the settings of the base options, which are JSON or the path of a JSON file."""
     text = (base.settings or "").strip()
     if not text:
         return {}
-    where = "the base options' settings"
+    source = "the base options' settings"
     if not text.startswith("{"):
         path = os.path.join(base.cwd or "", text)
-        where = f"the base options' settings file {path}"
-        try:
-            with open(path, encoding="utf-8-sig") as file:
-                text = file.read()
-        except (OSError, ValueError) as error:
-            raise UsageError(f"{where} can not be read: {error}") from None
+        source, text = f"the base options' settings file {path}", _read_settings_file(path)
     try:
-        told = json.loads(text)
+        settings: Any = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise UsageError(f"{where} is not JSON: {error}") from None
-    hooks = told.get("hooks", {}) if isinstance(told, dict) else None
+        raise UsageError(f"{source} is not JSON: {error}") from None
+    hooks = settings.get("hooks", {}) if isinstance(settings, dict) else None
     if not isinstance(hooks, dict) or not all(isinstance(groups, list) for groups in hooks.values()):
-        raise UsageError(f"{where} must be an object whose `hooks` hold a list for each event")
-    settings: dict[str, Any] = told
-    return settings
+        raise UsageError(f"{source} must be an object whose `hooks` hold a list for each event")
+    return dict(settings)
+
+
+def _read_settings_file(path: str) -> str:
+    try:
+        with open(path, encoding="utf-8-sig") as file:
+            return file.read()
+    except (OSError, ValueError) as error:
+        raise UsageError(f"the base options' settings file {path} cannot be read: {error}") from None
+
+
+# Callbacks
 
 
 class HookFailed(TurngateError):
-    """The SDK tells Claude Code so, which says so and goes on without an answer."""
+    """Raised into the SDK, which reports a failed hook to Claude Code; Claude Code continues without a decision."""
 
 
-def _answering(rule: Rule, hook: CallbackHook) -> Callable[[Any, str | None, Any], Awaitable[Any]]:
-    """A function of the user's as one of the SDK's; its time limit is Claude Code's to keep."""
+def _sdk_callback(rule: Rule, hook: CallbackHook) -> Callable[[Any, str | None, Any], Awaitable[Any]]:
+    """Return the user's callback as one of the SDK's. Claude Code enforces its timeout."""
 
-    async def answer(told: Any, tool_use_id: str | None, context: Any) -> dict[str, Any]:
+    async def call(payload: Any, tool_use_id: str | None, context: Any) -> dict[str, Any]:
         try:
-            value = meant(await _value(rule, hook, (told, tool_use_id, context)))
-            decision = _unwritable(value) or interpret(Returned(value), rule, CLAUDE)
+            value = without_trailing_underscores(await _call(rule, hook, (payload, tool_use_id, context)))
+            decision = _check_json(value) or interpret(Returned(value), rule, CLAUDE)
         except (KeyboardInterrupt, GeneratorExit, asyncio.CancelledError):
             raise
         except BaseException as error:  # noqa: BLE001 - foreign code
@@ -166,33 +191,34 @@ def _answering(rule: Rule, hook: CallbackHook) -> Callable[[Any, str | None, Any
         if hook.mode == "observe":
             return _observed(decision, hook)
         if isinstance(decision, Fault):
-            return _broken(decision, rule)
-        return value if isinstance(value, dict) else _json(decision, rule.event)
+            return _failed(decision, rule)
+        return value if isinstance(value, dict) else _decision_json(decision, rule.event)
 
-    return answer
+    return call
 
 
-async def _value(rule: Rule, hook: CallbackHook, told: tuple[Any, str | None, Any]) -> Any:
+async def _call(rule: Rule, hook: CallbackHook, arguments: tuple[Any, str | None, Any]) -> Any:
     if is_sdk_callback(hook.callback):
-        return await run_callback(lambda all_three: hook.callback(*all_three), told)
-    return await run_callback(hook.callback, read_event(rule.event, told[0], cwd=told[0].get("cwd", "")))
+        return await run_callback(lambda all_three: hook.callback(*all_three), arguments)
+    payload = arguments[0]
+    return await run_callback(hook.callback, read_event(rule.event, payload, cwd=payload.get("cwd", "")))
 
 
-def _unwritable(value: Any) -> Fault | None:
-    """A dict goes to Claude Code as it is, in one line of JSON."""
+def _check_json(value: Any) -> Fault | None:
+    """Return a fault if a dict, which is sent to Claude Code unchanged, cannot be written as JSON."""
     if not isinstance(value, dict):
         return None
     try:
         json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
     except (TypeError, ValueError, RecursionError) as error:
-        return Fault(f"its answer can not be written as JSON: {describe_exception(error)}")
+        return Fault(f"its result cannot be written as JSON: {describe_exception(error)}")
     return None
 
 
 def _observed(decision: Decision, hook: CallbackHook) -> dict[str, Any]:
     match decision:
         case Block(why) | Advise(why) | Halt(why) | Fault(why):
-            verb = "failed" if isinstance(decision, Fault) else "would have refused"
+            verb = "failed" if isinstance(decision, Fault) else "would have blocked"
             return {"systemMessage": f"{label(hook)} {verb}: {why}"}
         case Allow():
             return {}
@@ -200,14 +226,15 @@ def _observed(decision: Decision, hook: CallbackHook) -> dict[str, Any]:
             assert_never(decision)
 
 
-def _broken(fault: Fault, rule: Rule) -> dict[str, Any]:
+def _failed(fault: Fault, rule: Rule) -> dict[str, Any]:
     if not (rule.hook.blocking and fault.may_block):
         raise HookFailed(fault.error)
-    return _json(Block(f"this check is broken and must work before you may stop: {fault.error}"), rule.event)
+    reason = f"this check is broken and must work before you may stop: {fault.error}"
+    return _decision_json(Block(reason), rule.event)
 
 
-def _json(decision: Decision, event: str) -> dict[str, Any]:
-    """A decision in Claude Code's words."""
+def _decision_json(decision: Decision, event: str) -> dict[str, Any]:
+    """Return a decision in Claude Code's JSON contract."""
     notice = {"systemMessage": decision.notice} if decision.notice else {}
     match decision:
         case Allow() | Fault():
@@ -218,18 +245,19 @@ def _json(decision: Decision, event: str) -> dict[str, Any]:
             return {**notice, "continue": False, **({"stopReason": reason} if reason else {})}
         case Block(reason, advice):
             context = {"additionalContext": advice} if advice else {}
-            return {**notice, **_refusal(reason, event, context)}
+            return {**notice, **_block_json(reason, event, context)}
         case _:
             assert_never(decision)
 
 
-def _refusal(reason: str, event: str, context: dict[str, str]) -> dict[str, Any]:
+def _block_json(reason: str, event: str, context: dict[str, str]) -> dict[str, Any]:
+    """Return a block in the form that Claude Code expects at this event."""
     specific: dict[str, Any] = dict(context)
-    refused: dict[str, Any] = {}
+    block: dict[str, Any] = {}
     if event == "PreToolUse":
         specific |= {"permissionDecision": "deny", "permissionDecisionReason": reason}
     elif event == "PermissionRequest":
         specific["decision"] = {"behavior": "deny", "message": reason}
     else:
-        refused = {"decision": "block", "reason": reason}
-    return {**refused, **({"hookSpecificOutput": {"hookEventName": event, **specific}} if specific else {})}
+        block = {"decision": "block", "reason": reason}
+    return {**block, **({"hookSpecificOutput": {"hookEventName": event, **specific}} if specific else {})}

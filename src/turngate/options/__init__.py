@@ -1,11 +1,10 @@
-"""What a Python program configures: hooks by event, and how they are asked.
+"""The hooks and settings that a Python program configures.
 
-Everything is checked when `Options` is made, and all that is wrong is said at once, before any agent starts.
+`Options` is checked when it is created, and every problem is reported at once, before an agent starts.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
-from importlib import import_module
 from typing import Any
 
 from turngate.core.dialect import DIALECTS, Dialect
@@ -15,13 +14,13 @@ from turngate.errors import UsageError
 from turngate.options.config_forms import Config, HookCallbackMatcher, HookGroup, hook_of
 from turngate.options.parse import OWN, copy_plain, parse_options
 from turngate.options.sdk_callbacks import adapt_sdk_callback
-from turngate.options.serialize import options_json, told_in
+from turngate.options.serialize import options_json, parse_options_json
 
 __all__ = ["HookCallbackMatcher", "HookGroup", "InvalidOptions", "Options"]
 
 
 class InvalidOptions(UsageError, ValueError):
-    """Every problem of some options, before anything is started."""
+    """Raised with every problem of some options."""
 
     def __init__(self, problems: Sequence[Problem]) -> None:
         self.problems = tuple(problems)
@@ -32,18 +31,18 @@ class InvalidOptions(UsageError, ValueError):
 
 @dataclass(frozen=True)
 class Options:
-    """The hooks of each event, in order; a list may mix kinds, and the JSON form of a config is understood too.
+    """The hooks of each event, in order. A list may mix hook kinds, groups and their JSON forms.
 
-    Raises InvalidOptions, a ValueError, which lists everything that is wrong. What it was given is copied.
+    Raises InvalidOptions, a ValueError that lists every problem. Lists and dicts are copied.
     """
 
     hooks: Mapping[str, Sequence[Config]] = field(default_factory=dict)
     _: KW_ONLY
-    timeout_ms: int | None = None  # for hooks that name none; None: what the settings or the dialect say
-    mode: Mode | Mapping[str, Mode] | None = None  # of these hooks; "observe": refusals are only recorded
-    order: Order | Mapping[str, Order] | None = None  # None: "sequential", unless the settings say otherwise
+    timeout_ms: int | None = None  # for hooks without a timeout; None: the settings' or the dialect's default
+    mode: Mode | Mapping[str, Mode] | None = None  # of these hooks; "observe": blocks are only recorded
+    order: Order | Mapping[str, Order] | None = None  # None: the settings', or "sequential"
     dialect: str | None = None  # None: the settings', or "turngate"
-    limit: int | None = None  # continuations in one turn
+    limit: int | None = None  # continuations in one turn; None: the settings' or the dialect's
     model: str | None = None
     judge: str | None = None  # the model of prompt and agent hooks
 
@@ -56,11 +55,11 @@ class Options:
             object.__setattr__(self, name, value)
 
     def _own(self) -> dict[str, Any]:
-        """Everything but the hooks, as copies."""
+        """Return copies of all fields but the hooks."""
         return {name: copy_plain(getattr(self, name)) for name in OWN}
 
     def settings(self, base: Settings | None = None) -> Settings:
-        """These options on top of settings that were read from files, or of none."""
+        """Return these options on top of `base`, settings that were read from files."""
         base = base or Settings()
         dialect = base.dialect if self.dialect is None else DIALECTS[self.dialect]
         return replace(
@@ -73,22 +72,22 @@ class Options:
             judge=self.judge or base.judge,
         )
 
-    def _order(self, before: Mapping[str, Order]) -> dict[str, Order]:
+    def _order(self, base: Mapping[str, Order]) -> dict[str, Order]:
         match self.order:
             case None:
-                return {"*": "sequential", **before}
+                return {"*": "sequential", **base}
             case str(order):
                 return {"*": order}
             case by_event:
-                return {"*": "sequential", **before, **by_event}
+                return {"*": "sequential", **base, **by_event}
 
     def rules(self, dialect: Dialect) -> tuple[Rule, ...]:
-        """One rule for each hook, in the order in which they are asked."""
-        written = self.rules_as_written()
-        return tuple(replace(rule, hook=adapt_sdk_callback(rule.hook, dialect)) for rule in written)
+        """Return one rule per hook, in order, with callbacks that take an event."""
+        rules = self.rules_as_written()
+        return tuple(replace(rule, hook=adapt_sdk_callback(rule.hook, dialect)) for rule in rules)
 
-    def _each(self) -> Iterator[tuple[str, str | None, str, Hook]]:
-        """Event, matcher, place and hook of each."""
+    def _entries(self) -> Iterator[tuple[str, str | None, str, Hook]]:
+        """Yield event, matcher, index and hook of each hook."""
         for event, configs in self.hooks.items():
             for number, config in enumerate(configs):
                 if isinstance(config, HookGroup):
@@ -97,19 +96,19 @@ class Options:
                 else:
                     yield event, None, f"[{number}]", hook_of(config)
 
-    def _completed(self, hook: Hook, event: str) -> Hook:
-        """A hook that says nothing about its mode and its time gets what is said here."""
+    def _with_defaults(self, hook: Hook, event: str) -> Hook:
+        """Return the hook with the mode and timeout of the options where it has none of its own."""
         mode = self.mode if isinstance(self.mode, str | None) else self.mode.get(event)
-        limit = None if self.timeout_ms is None else self.timeout_ms / 1000
-        own_limit = hook.timeout if hook.timeout is not None else limit
-        return replace(hook, mode=hook.mode or mode, timeout=own_limit)
+        timeout = None if self.timeout_ms is None else self.timeout_ms / 1000
+        timeout = timeout if hook.timeout is None else hook.timeout
+        return replace(hook, mode=hook.mode or mode, timeout=timeout)
 
     # As JSON
 
     def to_json(self) -> dict[str, Any]:
-        """Limits are in whole milliseconds (C-01), rounded; what is unset is left out.
+        """Return the options as JSON, timeouts rounded to whole milliseconds (C-01), unset fields left out.
 
-        A function is never written, nor is the `name` of its hook (S2-06); `from_json` brings all else back.
+        The function and the `name` of a callback hook are not written (S2-06). `from_json` restores the rest.
         """
         return options_json(self.hooks, self._own())
 
@@ -117,11 +116,11 @@ class Options:
     def from_json(
         cls, value: Mapping[str, Any] | str, callbacks: Iterable[Callable[..., Any]] = ()
     ) -> "Options":
-        """What `to_json` gave; the functions of its callback hooks are handed out in order.
+        """Return options from the output of `to_json`; its callback hooks get `callbacks` in order.
 
-        Raises InvalidOptions, also where the text is no JSON.
+        Raises InvalidOptions, also if the text is not JSON.
         """
-        hooks, own, problems = told_in(value, callbacks)
+        hooks, own, problems = parse_options_json(value, callbacks)
         try:
             options = cls(hooks, **own)
         except InvalidOptions as invalid:
@@ -133,25 +132,25 @@ class Options:
     # For another program
 
     def for_claude(self, base: Any = None) -> Any:
-        """The options of Claude's Agent SDK, a `ClaudeAgentOptions`; with `base` these hooks are added to it.
+        """Return a `ClaudeAgentOptions` for Claude's Agent SDK, with these hooks added to those of `base`.
 
-        Commands, prompts, agents and endpoints travel in its settings, and Claude Code runs them; functions are
-        called here. No model is called by us.
+        Command, prompt, agent and http hooks are passed in its settings, and Claude Code runs them. Callbacks run in
+        this process. Turngate calls no model.
 
-        Raises InvalidOptions, which lists what Claude Code can not be told.
+        Raises InvalidOptions, which lists what Claude Code does not support.
         """
         try:
-            adapter = import_module("turngate.adapters.claude_sdk")  # its SDK takes 0.6 s to import
+            from turngate.adapters.claude_sdk import claude_options  # noqa: PLC0415 - lazy: its SDK loads in 0.6 s
         except ModuleNotFoundError as missing:
             if missing.name != "claude_agent_sdk":
                 raise
-            wanted = "for_claude needs Claude's Agent SDK: pip install 'turngate[claude]' brings it"
-            raise UsageError(wanted) from None
-        return adapter.claude_options(self, base)
+            message = "for_claude needs Claude's Agent SDK: install it with pip install 'turngate[claude]'"
+            raise UsageError(message) from None
+        return claude_options(self, base)
 
     def rules_as_written(self) -> tuple[Rule, ...]:
-        """The same rules with the very functions that were given, for a program that calls them its own way."""
+        """Return the rules with the callbacks as they were passed in, for a program that calls them itself."""
         return tuple(
-            Rule(event, self._completed(hook, event), matcher, index=index)
-            for event, matcher, index, hook in self._each()
+            Rule(event, self._with_defaults(hook, event), matcher, index=index)
+            for event, matcher, index, hook in self._entries()
         )

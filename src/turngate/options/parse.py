@@ -21,7 +21,13 @@ from turngate.core.http_policy import url_objection
 from turngate.core.matcher import InvalidMatcher, read_matcher
 from turngate.core.settings import Problem
 from turngate.core.text import describe
-from turngate.options.config_forms import Config, HookCallbackMatcher, HookGroup, name_of, warn_of_old_form
+from turngate.options.config_forms import (
+    Config,
+    HookCallbackMatcher,
+    HookGroup,
+    function_name,
+    warn_of_legacy_form,
+)
 from turngate.settings import keys
 from turngate.settings.hook_json import RejectedKey, describe_bad_type, hook_from_json
 from turngate.settings.problems import did_you_mean
@@ -126,7 +132,7 @@ class _OptionsParser:
                 return self.parse_json_group(config, event, index)
             case object(matcher=matcher, hooks=hooks):  # the matcher class of another SDK
                 timeout = getattr(config, "timeout", None)
-                warn_of_old_form(type(config).__name__, matcher, hooks, timeout)
+                warn_of_legacy_form(type(config).__name__, matcher, hooks, timeout)
                 # Claude's SDK ignores `on_failure` on stop events.
                 blocking = getattr(config, "on_failure", None) == "block" and event not in STOP_EVENTS
                 return self.convert_legacy(matcher, hooks, timeout, event, index, blocking=blocking)
@@ -142,7 +148,7 @@ class _OptionsParser:
                 self.add("is not a field of a group of hooks", event, index, key_name(name))
         if not is_legacy:
             return self.parse_group(matcher, hooks, event, index)
-        warn_of_old_form("a function in a group", matcher, hooks, timeout)
+        warn_of_legacy_form("a function in a group", matcher, hooks, timeout)
         return self.convert_legacy(matcher, hooks, timeout, event, index)
 
     def parse_group(self, matcher: Any, hooks: Any, event: str, index: str) -> HookGroup | None:
@@ -187,7 +193,7 @@ class _OptionsParser:
         elif isinstance(config, Mapping):
             hook = self.parse_entry(config, event, index)
         else:
-            hint = f"write CallbackHook({name_of(config)})" if callable(config) else None
+            hint = f"write CallbackHook({function_name(config)})" if callable(config) else None
             self.add(f"is {describe(config)}, expected a hook", event, index, hint=hint)
         if hook is not None and hook.asks_model and event not in JUDGED_EVENTS:
             message = f'is "{hook.kind}", but {hook.kind} hooks run only on {" and ".join(JUDGED_EVENTS)}'
