@@ -12,7 +12,15 @@ from typing import Any
 import pytest
 
 from tests.support.sessions import actor
-from turngate.transcript.digest import ANSWER_MOST, DIGEST_MOST, HEAD, TAIL, conversation, digest, last_answer
+from turngate.transcript.digest import (
+    HEAD_BYTES,
+    MAX_ANSWER_BYTES,
+    MAX_DIGEST_BYTES,
+    TAIL_BYTES,
+    conversation,
+    digest,
+    last_answer,
+)
 
 Record = dict[str, Any]
 
@@ -162,7 +170,7 @@ def test_every_part_of_a_digest_is_bounded_and_keeps_what_is_latest(tmp_path: Pa
     ]
     found = digest(write(tmp_path / "chat.jsonl", *records, answered("€" * 100_000)))
     asked, changed, ran, answer = found.split("\n\n## ")
-    assert len(found.encode()) <= DIGEST_MOST
+    assert len(found.encode()) <= MAX_DIGEST_BYTES
     assert ("request 0 " in asked, "more" in asked, "request 299 " in asked) == (True, True, True)
     assert (changed.splitlines()[1][:9], ran.splitlines()[1][:19], ran.splitlines()[2][:9], answer[-3:]) == (
         "- /p/299y",
@@ -249,7 +257,7 @@ def test_the_work_of_children_is_told(tmp_path: Path) -> None:
     )
     assert digest(path) == (
         "## What was asked\n  Go\n\n"
-        "## Commands and changes, the latest first\nA child (Explore): find the prices\n  ended well: in prices.py"
+        "## Commands and changes, the latest first\nA subagent (Explore): find the prices\n  ended well: in prices.py"
     )
 
 
@@ -260,7 +268,7 @@ def test_what_has_room_is_not_cut(tmp_path: Path) -> None:
     long = digest(
         write(tmp_path / "chat.jsonl", said("Go"), answered("x" * 50_000 + " but nothing was tested"))
     )
-    assert (long[-23:], len(long.encode()) <= DIGEST_MOST) == (" but nothing was tested", True)
+    assert (long[-23:], len(long.encode()) <= MAX_DIGEST_BYTES) == (" but nothing was tested", True)
 
 
 def test_a_long_conversation_loses_its_middle_and_never_its_end(tmp_path: Path) -> None:
@@ -308,7 +316,7 @@ def test_the_digest_of_200_megabytes_is_bounded_in_time_and_size_and_has_what_st
         started = time.monotonic()
         found = digest(huge)
         best = min(best, time.monotonic() - started)
-    left_out = Path(huge).stat().st_size - HEAD - TAIL
+    left_out = Path(huge).stat().st_size - HEAD_BYTES - TAIL_BYTES
     head, *parts = found.split("\n\n")
     assert abs(int("".join(filter(str.isdigit, head))) - left_out) < 400_000
     assert [re.sub(r"\d+ times", "N times", part) for part in parts] == [
@@ -321,7 +329,7 @@ def test_the_digest_of_200_megabytes_is_bounded_in_time_and_size_and_has_what_st
         ),
         "## The last answer\n  It is ported.",
     ]
-    assert len(found.encode()) <= DIGEST_MOST
+    assert len(found.encode()) <= MAX_DIGEST_BYTES
     assert best < 10  # against what never ends; `make bench` says how long it takes
 
 
@@ -353,7 +361,7 @@ def test_a_conversation_of_nothing_but_requests_is_counted_and_not_kept(tmp_path
     with path.open("w") as file:
         file.writelines(lines(said(f"request {number} " + "x" * 2000) for number in range(20_000)))
     told = digest(str(path))
-    assert len(told.encode()) <= DIGEST_MOST
+    assert len(told.encode()) <= MAX_DIGEST_BYTES
     assert told.count("request 0 ") == 1
     assert "request 19999 " in told
     assert "more …" in told
@@ -362,7 +370,7 @@ def test_a_conversation_of_nothing_but_requests_is_counted_and_not_kept(tmp_path
 # What a hostile transcript can not do
 
 PADDING = [result("none", "z" * 1_000_000)] * 8  # so that what stands before it is no longer the end
-START = [said("Go"), result("none", "z" * HEAD)]  # and what comes after it no longer the beginning
+START = [said("Go"), result("none", "z" * HEAD_BYTES)]  # and what comes after it no longer the beginning
 
 
 def in_the_middle(path: Path, *records: Record) -> tuple[str, str]:
@@ -469,7 +477,7 @@ def test_no_command_or_answer_before_a_gap_passes_for_one_that_was_read_to_its_e
         tmp_path / "chat.jsonl",
         said("Go"),
         answered("I begin.", run),
-        result("none", "z" * HEAD),
+        result("none", "z" * HEAD_BYTES),
         result("r", "ok"),
         answered("I change it.", change, test),
         result("t", "ok"),
@@ -521,7 +529,7 @@ def test_a_last_answer_that_is_too_long_loses_its_middle(tmp_path: Path) -> None
     found = last_answer(write(tmp_path / "chat.jsonl", answered(text)))
     assert (found[:7], found[-5:]) == ("begin é", "é end")
     assert found.split("\n\n")[1] == "[… 300,010 bytes in the middle are left out …]"
-    assert len(found.encode()) <= ANSWER_MOST + 60
+    assert len(found.encode()) <= MAX_ANSWER_BYTES + 60
 
 
 FORGED = {

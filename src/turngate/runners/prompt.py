@@ -117,7 +117,7 @@ def _reading(hook: PromptHook, dialect: Dialect, most: int) -> tuple[str, Callab
             return "A digest of the conversation, in which what was said is indented", digest
         case "full":
             return "The conversation, in which the further lines of what was said are indented", partial(
-                conversation, most=most
+                conversation, limit=most
             )
         case _:
             return None

@@ -1,7 +1,7 @@
-"""Where the records of a transcript stand, and what they hold.
+"""Find the records of a transcript that matter, and parse them.
 
-First it is found out where those stand that matter, from the end backwards and without parsing; then these are read
-in order. So the latest ones come first when there are too many.
+The search runs backwards from the end, without parsing, so that the latest records are kept when there are too
+many. Parsing then runs forwards, in the order of the conversation.
 """
 
 import json
@@ -13,23 +13,21 @@ from typing import Any, BinaryIO
 from turngate.core.hook_output import parsed
 from turngate.state.files import open_regular_file
 
-EFFORT = (
-    6_000_000  # what reading one part of a transcript may cost, see `search`; always enough for the beginning
-)
-CHUNK = 1024 * 1024
-LONGEST_RECORD = 8 * 1024 * 1024
-SEPARATORS = 150_000  # commas and brackets of a record: each may stand for 200 bytes of memory
+MAX_COST = 6_000_000  # of parsing one part of a transcript, see `find_lines`; always enough for the head
+CHUNK_BYTES = 1024 * 1024
+MAX_RECORD_BYTES = 8 * 1024 * 1024
+MAX_SEPARATORS = 150_000  # commas and brackets of a record: each may take 200 bytes of memory
 
 
-def opened(path: str) -> BinaryIO:
-    """What can not be read is as good as empty: whoever asks has the hook's input all the same."""
+def open_or_empty(path: str) -> BinaryIO:
+    """Open a transcript; one that cannot be read counts as empty, because the judge has the hook's input too."""
     try:
         return open(open_regular_file(path, os.O_RDONLY), "rb", buffering=0)
-    except (OSError, ValueError):  # a name may hold what no name can
+    except (OSError, ValueError):  # a NUL in the path
         return open(os.devnull, "rb", buffering=0)
 
 
-def _bytes(file: int, start: int, end: int) -> bytes:
+def _read(file: int, start: int, end: int) -> bytes:
     try:
         return os.pread(file, end - start, start)
     except OSError:
@@ -37,106 +35,107 @@ def _bytes(file: int, start: int, end: int) -> bytes:
 
 
 @dataclass(frozen=True)
-class Found:
-    """Where records stand, in their order."""
+class LineSpans:
+    """Where the selected lines begin and end, in the order of the file."""
 
     spans: list[tuple[int, int]]
-    reached: int  # nothing before it was looked at
-    unread: int  # how many are too large
+    searched_from: int  # nothing before it was searched
+    too_large: int  # lines that were left out because of their size
 
 
 @dataclass(frozen=True)
 class Window:
-    """A file's beginning and its end, and what lies between them."""
+    """The head and the tail of a file, and the middle between them."""
 
-    head: Found
-    tail: Found
-    start: int  # of what lies between
-
-    @property
-    def end(self) -> int:
-        return self.tail.reached
+    head: LineSpans
+    tail: LineSpans
+    middle_start: int
 
     @property
-    def left_out(self) -> int:
-        return self.end - self.start
+    def middle_end(self) -> int:
+        return self.tail.searched_from
+
+    @property
+    def middle_bytes(self) -> int:
+        return self.middle_end - self.middle_start
 
 
-def look(file: int, head: int, tail: int) -> Window:
+def select_window(file: int, head: int, tail: int) -> Window:
+    """Select all messages in about the first `head` and the last `tail` bytes, at whole lines."""
     size = os.fstat(file).st_size
-    start = size if size <= head else _bytes(file, 0, head).rfind(b"\n") + 1
+    start = size if size <= head else _read(file, 0, head).rfind(b"\n") + 1
     end = max(start, size - tail)
     if end > start:
-        newline = _bytes(file, end, size).find(b"\n")
+        newline = _read(file, end, size).find(b"\n")
         end = end + newline + 1 if newline >= 0 else size
-    return Window(search(file, 0, start, _ANY), search(file, end, size, _ANY), start)
+    return Window(find_lines(file, 0, start, _MESSAGE), find_lines(file, end, size, _MESSAGE), start)
 
 
-_ANY = (b'"message"',)
+_MESSAGE = (b'"message"',)
 
-# What tells of the middle; inside of a text the quotes would be escaped.
-_TELLING = (
+# Requests and changes, the records of the middle that matter. Inside a text the quotes would be escaped.
+_NEEDLES = (
     b'"name":"Write","input"',
     b'Edit","input"',
     b'"role":"user","content":"',
-    b'"role":"user","content":[{"type":"te',  # a text, no tool's result
+    b'"role":"user","content":[{"type":"te',  # a text, not a tool's result
     b'"role":"user","content":[{"type":"im',  # or an image, before one
 )
-_WITH_BLANKS = tuple(needle.replace(b":", b": ").replace(b",", b", ") for needle in _TELLING)
+_SPACED_NEEDLES = tuple(needle.replace(b":", b": ").replace(b",", b", ") for needle in _NEEDLES)
 
 
-def telling(file: int) -> tuple[bytes, ...]:
-    """The same as this file's program writes JSON: most leave no blanks."""
-    return _WITH_BLANKS if b'"message": {' in _bytes(file, 0, CHUNK) else _TELLING
+def needles_for(file: int) -> tuple[bytes, ...]:
+    """Return what to search for in the middle, in the JSON style of this file: with spaces or without."""
+    return _SPACED_NEEDLES if b'"message": {' in _read(file, 0, CHUNK_BYTES) else _NEEDLES
 
 
-def search(file: int, start: int, end: int, needles: Iterable[bytes]) -> Found:
-    """The lines that hold one of them, the latest ones when it would cost too much to read them all."""
+def find_lines(file: int, start: int, end: int, needles: Iterable[bytes]) -> LineSpans:
+    """Find the lines that contain a needle, only the latest ones if parsing them all would cost too much."""
     spans: list[tuple[int, int]] = []
-    effort, unread, reached = EFFORT, 0, end
-    for place, data in _pieces(file, start, end):
+    budget, too_large, searched_from = MAX_COST, 0, end
+    for offset, data in _pieces_backwards(file, start, end):
         for first, last in _lines_with(needles, data):
             commas = data.count(b",", first, last)
             brackets = data.count(b"[", first, last) + data.count(b"{", first, last)
-            fits = commas + brackets <= SEPARATORS
-            # A unit is about a tenth of a microsecond: lists and objects cost most, text next to nothing.
-            effort -= 80 + (last - first) // 16 + (commas + 3 * brackets if fits else 0)
-            if effort < 0:
-                return Found(spans[::-1], min(end, place + last + 1), unread)
+            fits = commas + brackets <= MAX_SEPARATORS
+            # One unit is about a tenth of a microsecond: lists and objects cost most, text next to nothing.
+            budget -= 80 + (last - first) // 16 + (commas + 3 * brackets if fits else 0)
+            if budget < 0:
+                return LineSpans(spans[::-1], min(end, offset + last + 1), too_large)
             if fits:
-                spans.append((place + first, place + last))
+                spans.append((offset + first, offset + last))
             else:
-                unread += 1
-        unread += not data
-        reached = place
-    return Found(spans[::-1], reached, unread)
+                too_large += 1
+        too_large += not data
+        searched_from = offset
+    return LineSpans(spans[::-1], searched_from, too_large)
 
 
-def _pieces(file: int, start: int, end: int) -> Iterator[tuple[int, bytes]]:
-    """Whole lines and their place, from the end backwards; nothing stands for a line that is too long."""
-    rest: list[bytes] = []  # of a line that begins in an earlier piece, from its end backwards
-    size, place = 0, end
-    while place > start:
-        first = max(start, place - CHUNK)
-        chunk = _bytes(file, first, place)
-        if len(chunk) < place - first:  # it was cut while we read
+def _pieces_backwards(file: int, start: int, end: int) -> Iterator[tuple[int, bytes]]:
+    """Yield whole lines and their offset, from the end backwards; b"" stands for a line that is too long."""
+    rest: list[bytes] = []  # chunks of a line that begins in an earlier chunk, the last chunk first
+    size, offset = 0, end
+    while offset > start:
+        first = max(start, offset - CHUNK_BYTES)
+        chunk = _read(file, first, offset)
+        if len(chunk) < offset - first:  # the file was truncated meanwhile
             return
-        place = first
-        cut = chunk.find(b"\n") + 1 if place > start else 0
-        if cut or place == start:
-            whole = chunk[cut:]
-            if size > LONGEST_RECORD:
-                whole = whole[: whole.rfind(b"\n") + 1]
-                yield place + cut + len(whole), b""
-            if whole or rest:
-                yield place + cut, b"".join([whole, *reversed(rest)])
-            rest, size, chunk = [], 0, chunk[:cut]
+        offset = first
+        split = chunk.find(b"\n") + 1 if offset > start else 0
+        if split or offset == start:
+            lines = chunk[split:]
+            if size > MAX_RECORD_BYTES:
+                lines = lines[: lines.rfind(b"\n") + 1]
+                yield offset + split + len(lines), b""
+            if lines or rest:
+                yield offset + split, b"".join([lines, *reversed(rest)])
+            rest, size, chunk = [], 0, chunk[:split]
         size += len(chunk)
-        rest = [*rest, chunk] if size <= LONGEST_RECORD else []
+        rest = [*rest, chunk] if size <= MAX_RECORD_BYTES else []
 
 
 def _lines_with(needles: Iterable[bytes], data: bytes) -> Iterator[tuple[int, int]]:
-    """Where they begin and end, each once, from the end backwards."""
+    """Yield where the lines with a needle begin and end, each line once, from the end backwards."""
     ends = set()
     for needle in needles:
         place = data.find(needle)
@@ -149,15 +148,15 @@ def _lines_with(needles: Iterable[bytes], data: bytes) -> Iterator[tuple[int, in
         yield data.rfind(b"\n", 0, end) + 1, end
 
 
-def records(file: int, found: Found, *, numbers: bool = True) -> Iterator[dict[str, Any] | None]:
-    """Half a line, or one that is no object, is passed over; None stands for one that can not be read.
+def parse_spans(file: int, lines: LineSpans, *, numbers: bool = True) -> Iterator[dict[str, Any] | None]:
+    """Yield the records; skip half lines and lines that are not objects. None stands for one nested too deeply.
 
-    `numbers`: without them there is nothing to compute, however long they are.
+    Without `numbers` they are not converted, which bounds the time that very long ones take.
     """
-    read: Callable[[str], Any] = parsed if numbers else _WITHOUT_NUMBERS.decode
-    for start, end in found.spans:
+    parse: Callable[[str], Any] = parsed if numbers else _WITHOUT_NUMBERS.decode
+    for start, end in lines.spans:
         try:
-            record = read(_bytes(file, start, end).decode("utf-8", "replace").removeprefix("\ufeff"))
+            record = parse(_read(file, start, end).decode("utf-8", "replace").removeprefix("\ufeff"))
         except json.JSONDecodeError:
             continue
         except RecursionError:

@@ -1,4 +1,4 @@
-"""What is worth telling of a conversation, while its records go by."""
+"""Collect what a digest shows, one record of a transcript after another."""
 
 import itertools
 import re
@@ -9,138 +9,148 @@ from typing import Any
 
 from turngate.core.text import indent, truncate_bytes, truncate_bytes_middle
 
-KEPT = 100  # requests that are kept
-FILES = RUNS = 1_000  # changed files and commands that are kept; far fewer are shown
-ASKED, CHANGED, RAN, ANSWER = 3_000, 2_000, 3_600, 3_000  # bytes for each part
-LONGEST_LINE = 300  # bytes of a file's name, a command, or of what it said at last
-MORE = 40  # bytes of a line that counts what is left out
+MAX_REQUESTS = 100  # requests that are collected
+MAX_FILES = MAX_STEPS = 1_000  # changed files and commands that are collected; far fewer are shown
+REQUESTS_BYTES, CHANGES_BYTES, STEPS_BYTES = 3_000, 2_000, 3_600  # for each part of the digest
+MIN_ANSWER_BYTES = 3_000
+HEADING_BYTES = 100  # for the heading of one part
+MAX_LINE_BYTES = 300  # of a file name, a command, or the last line of its output
+COUNT_LINE_BYTES = 40  # of the line that counts the requests left out
 NO_RESULT = "no result"
 _Change = tuple[str, str]  # a file, and how it was changed
 
 
 @dataclass
-class _Done:
-    """A command or a child's work and how it ended, or the changes between two of them."""
+class _Step:
+    """A command or a subagent's task and how it ended, or the changes between two of them."""
 
     what: str = ""
     how: str = NO_RESULT
-    files: dict[_Change, int] = field(default_factory=dict)  # changed, and how often
+    files: dict[_Change, int] = field(default_factory=dict)  # changed files, and how often
 
-    def told(self) -> str:
+    def render(self) -> str:
         if self.what:
             return f"{self.what}\n  {self.how}"
         several = f" {len(self.files):,} files" if len(self.files) > 1 else ""
-        return truncate_bytes(
-            f"- changed{several}: {', '.join(file for file, _ in reversed(self.files))}", LONGEST_LINE
-        )
+        names = ", ".join(file for file, _ in reversed(self.files))
+        return truncate_bytes(f"- changed{several}: {names}", MAX_LINE_BYTES)
 
 
 @dataclass
 class DigestBuilder:
-    """What is worth telling, while a transcript goes by."""
+    """Takes the records of a transcript in order, and renders the parts of a digest."""
 
-    asked: list[str] = field(default_factory=list)  # the first, and the latest ones
+    requests: list[str] = field(default_factory=list)  # the first one, and the latest ones
     dropped: int = 0  # requests between them
-    changed: OrderedDict[_Change, int] = field(default_factory=OrderedDict)  # how often, the latest last
-    done: deque[_Done] = field(default_factory=lambda: deque(maxlen=RUNS))
-    calls: OrderedDict[str, tuple[_Done, _Change | None]] = field(default_factory=OrderedDict)  # the latest
+    changes: OrderedDict[_Change, int] = field(default_factory=OrderedDict)  # how often, the latest last
+    steps: deque[_Step] = field(default_factory=lambda: deque(maxlen=MAX_STEPS))
+    calls: OrderedDict[str, tuple[_Step, _Change | None]] = field(default_factory=OrderedDict)  # the latest
     answer: str = ""
     unread: int = 0
 
-    def note(self, record: Mapping[str, Any] | None, *, middle: bool = False) -> None:
-        """Of the middle nothing counts but requests and changes: nothing says how it ended, and no answer is the last."""
+    def add(self, record: Mapping[str, Any] | None, *, middle: bool = False) -> None:
+        """Add one record. Of the middle only requests and changes count: its results and answers are not read."""
         if record is None:
             self.unread += 1
             return
         message = record.get("message")
         if record.get("type") not in ("user", "assistant") or not isinstance(message, dict):
             return
-        texts = []
-        for block in blocks(message.get("content")):
-            kind = block.get("type") if isinstance(block, dict) else None  # `match` would take twice as long
-            if kind == "text" and isinstance(block.get("text"), str):
-                texts.append(block["text"])
-            elif kind == "tool_use":
-                self._calls(block, middle=middle)
-            elif kind == "tool_result" and not middle:
-                self._results(block)
-        said = "\n".join(texts)
-        if not said.strip():
+        text = self._add_blocks(message, middle=middle)
+        if not text.strip():
             return
         if message.get("role") != "assistant":
             if record.get("isMeta") is not True:
-                self._asks(said)
+                self._add_request(text)
         elif not middle:
-            self.answer = said
+            self.answer = text
 
-    def leap(self) -> None:
-        """Over a gap: what was open before it may have ended in it."""
+    def _add_blocks(self, message: Mapping[str, Any], *, middle: bool) -> str:
+        """Add the tool calls and results of a message, and return its text."""
+        texts = []
+        for block in blocks(message.get("content")):
+            kind = block.get("type") if isinstance(block, dict) else None  # `match` takes twice as long
+            if kind == "text" and isinstance(block.get("text"), str):
+                texts.append(block["text"])
+            elif kind == "tool_use":
+                self._add_call(block, middle=middle)
+            elif kind == "tool_result" and not middle:
+                self._add_result(block)
+        return "\n".join(texts)
+
+    def skip_gap(self) -> None:
+        """Note a gap: calls without a result so far may have ended in it, and the answer is not the last one."""
         self.answer = ""
-        for each in self.done:
-            if each.how == NO_RESULT:
-                each.how = "its result was not read"
+        for step in self.steps:
+            if step.how == NO_RESULT:
+                step.how = "its result was not read"
 
-    def _asks(self, text: str) -> None:
-        self.asked.append(truncate_bytes(indent(text[: ASKED + 1]), ASKED))
-        if len(self.asked) > KEPT:
-            del self.asked[1]
+    def _add_request(self, text: str) -> None:
+        self.requests.append(truncate_bytes(indent(text[: REQUESTS_BYTES + 1]), REQUESTS_BYTES))
+        if len(self.requests) > MAX_REQUESTS:
+            del self.requests[1]
             self.dropped += 1
 
-    def _calls(self, block: Mapping[str, Any], *, middle: bool) -> None:
-        name, call, given = block.get("name"), block.get("id"), block.get("input")
-        if not isinstance(name, str) or not isinstance(given, dict):
+    def _add_call(self, block: Mapping[str, Any], *, middle: bool) -> None:
+        name, call, args = block.get("name"), block.get("id"), block.get("input")
+        if not isinstance(name, str) or not isinstance(args, dict):
             return
-        file = given.get("file_path", given.get("notebook_path"))
+        file = args.get("file_path", args.get("notebook_path"))
         if name in _CHANGES and isinstance(file, str):
-            self._changes(call, (_file(file), _CHANGES[name]), middle=middle)
+            self._add_change(call, (_file_name(file), _CHANGES[name]), middle=middle)
         elif name == "Bash" and not middle:
-            self._does(call, _Done(f"$ {_line(given.get('command'))}"))
+            self._add_step(call, _Step(f"$ {_line(args.get('command'))}"))
         elif name in ("Task", "Agent") and not middle:
-            kind = _line(given.get("subagent_type")) or "general-purpose"
-            self._does(call, _Done(f"A child ({kind}): {_line(given.get('description'))}"))
+            agent_type = _line(args.get("subagent_type")) or "general-purpose"
+            self._add_step(call, _Step(f"A subagent ({agent_type}): {_line(args.get('description'))}"))
 
-    def _changes(self, call: object, change: _Change, *, middle: bool) -> None:
-        self.changed[change] = self.changed.pop(change, 0) + 1
-        if len(self.changed) > FILES:
-            self.changed.popitem(last=False)
+    def _add_change(self, call: object, change: _Change, *, middle: bool) -> None:
+        self.changes[change] = self.changes.pop(change, 0) + 1
+        if len(self.changes) > MAX_FILES:
+            self.changes.popitem(last=False)
         if not middle:
-            in_a_row = self.done and not self.done[-1].what
-            done = self.done[-1] if in_a_row else _Done(how="")
-            done.files[change] = done.files.pop(change, 0) + 1  # the latest is the last
-            self._does(call, done, change)
+            in_a_row = self.steps and not self.steps[-1].what
+            step = self.steps[-1] if in_a_row else _Step(how="")
+            step.files[change] = step.files.pop(change, 0) + 1  # the latest is the last
+            self._add_step(call, step, change)
 
-    def _does(self, call: object, done: _Done, change: _Change | None = None) -> None:
-        """A call's id may be used again: a result is that of the latest."""
-        if not self.done or self.done[-1] is not done:
-            self.done.append(done)
+    def _add_step(self, call: object, step: _Step, change: _Change | None = None) -> None:
+        """Add a step. A call's id may be used again, so a result belongs to the latest call with its id."""
+        if not self.steps or self.steps[-1] is not step:
+            self.steps.append(step)
         if isinstance(call, str):
-            self.calls[call] = done, change
-            if len(self.calls) > RUNS:
+            self.calls[call] = step, change
+            if len(self.calls) > MAX_STEPS:
                 self.calls.popitem(last=False)
 
-    def _results(self, block: Mapping[str, Any]) -> None:
+    def _add_result(self, block: Mapping[str, Any]) -> None:
         call = block.get("tool_use_id")
-        done, change = self.calls.get(call, (None, None)) if isinstance(call, str) else (None, None)
-        if done and change is None:
-            done.how = _how(block)
-        elif done and change and block.get("is_error") is True:  # it was tried and not made
-            _take_one(self.changed, change)
-            _take_one(done.files, change)
+        step, change = self.calls.get(call, (None, None)) if isinstance(call, str) else (None, None)
+        if step and change is None:
+            step.how = _describe_result(block)
+        elif step and change and block.get("is_error") is True:  # the change was not made
+            _decrement(self.changes, change)
+            _decrement(step.files, change)
             del self.calls[str(call)]
 
-    def told(self, most: int) -> Iterator[str]:
-        """In about so many bytes; the last answer has what the others leave."""
-        ran = any(done.what for done in self.done)  # else there is nothing to put in an order
-        told = (done.told() for done in reversed(self.done) if done.what or done.files)
-        done = "\n".join(_counted(told)) if ran else ""
+    def render(self, limit: int) -> Iterator[str]:
+        """Yield the parts of the digest, in about `limit` bytes; the last answer gets what the others leave."""
+        ran = any(step.what for step in self.steps)  # without a command there is no order to show
+        steps = (step.render() for step in reversed(self.steps) if step.what or step.files)
         parts = [
-            *_part("What was asked", _asked(self.asked, self.dropped), ASKED),
-            *_part("What was changed", "\n".join(_changes(self.changed)), CHANGED),
-            *_part("Commands and changes, the latest first", done, RAN),
+            *_part("What was asked", _render_requests(self.requests, self.dropped), REQUESTS_BYTES),
+            *_part("What was changed", "\n".join(_render_changes(self.changes)), CHANGES_BYTES),
+            *_part(
+                "Commands and changes, the latest first",
+                "\n".join(_merge_equal(steps)) if ran else "",
+                STEPS_BYTES,
+            ),
         ]
         yield from parts
-        room = max(ANSWER, most - sum(len(part.encode("utf-8", "replace")) + 100 for part in parts))
-        yield from _part("The last answer", truncate_bytes_middle(indent(self.answer), room - 100), room)
+        used = sum(len(part.encode("utf-8", "replace")) + HEADING_BYTES for part in parts)
+        room = max(MIN_ANSWER_BYTES, limit - used)
+        answer = truncate_bytes_middle(indent(self.answer), room - HEADING_BYTES)
+        yield from _part("The last answer", answer, room)
 
 
 _CHANGES = {"Write": "written", "Edit": "edited", "MultiEdit": "edited", "NotebookEdit": "edited"}
@@ -150,39 +160,38 @@ def blocks(content: object) -> list[Any]:
     return content if isinstance(content, list) else [{"type": "text", "text": content}]
 
 
-def _take_one(counts: MutableMapping[_Change, int], change: _Change) -> None:
+def _decrement(counts: MutableMapping[_Change, int], change: _Change) -> None:
     counts[change] = counts.get(change, 0) - 1
     if counts[change] <= 0:
         del counts[change]
 
 
-def _counted(texts: Iterable[str]) -> Iterator[str]:
-    """The same in a row is told once."""
-    for text, same in itertools.groupby(texts):
-        count = sum(1 for _ in same)
+def _merge_equal(texts: Iterable[str]) -> Iterator[str]:
+    """Merge equal texts in a row into one with a count."""
+    for text, group in itertools.groupby(texts):
+        count = sum(1 for _ in group)
         yield f"{text} ({count:,} times in a row)" if count > 1 else text
 
 
-def _file(name: str) -> str:
-    return truncate_bytes(
-        " ".join(name[: LONGEST_LINE + 1].splitlines()), LONGEST_LINE
-    )  # or it could bring headings of its own
+def _file_name(name: str) -> str:
+    """Return the name as one line: with line breaks it could contain headings of a digest."""
+    return truncate_bytes(" ".join(name[: MAX_LINE_BYTES + 1].splitlines()), MAX_LINE_BYTES)
 
 
 def _line(value: object) -> str:
-    words = value[: 4 * LONGEST_LINE].split() if isinstance(value, str) else []
-    return truncate_bytes(" ".join(words), LONGEST_LINE)
+    words = value[: 4 * MAX_LINE_BYTES].split() if isinstance(value, str) else []
+    return truncate_bytes(" ".join(words), MAX_LINE_BYTES)
 
 
-def _how(result: Mapping[str, Any]) -> str:
-    """How a command ended, and the last thing it said."""
+def _describe_result(result: Mapping[str, Any]) -> str:
+    """Describe how a command ended, with the last line of its output."""
     text = result_text(result.get("content"))
     how = "FAILED" if result.get("is_error") is True else "ended well"
     code = _EXIT_CODE.match(text)
     if code is not None:
         how, text = f"{how}, {code[1].lower()}", text[code.end() :]
-    lines = text[-4 * LONGEST_LINE :].strip().splitlines()
-    return f"{how}: {truncate_bytes(lines[-1], LONGEST_LINE)}" if lines else how
+    lines = text[-4 * MAX_LINE_BYTES :].strip().splitlines()
+    return f"{how}: {truncate_bytes(lines[-1], MAX_LINE_BYTES)}" if lines else how
 
 
 def result_text(content: object) -> str:
@@ -190,40 +199,43 @@ def result_text(content: object) -> str:
     return "\n".join(text if isinstance(text, str) else "" for text in texts)
 
 
-# Our words and Claude Code's; a number without an end is none.
+# As the Bash tool and Claude Code write it; a longer number is not an exit code.
 _EXIT_CODE = re.compile(r"(exit code -?\d{1,10})(?!\d)\n?", re.IGNORECASE)
 
 
-def _asked(texts: list[str], dropped: int) -> str:
-    """The first request and the latest ones; the latest come first when there is no room for all."""
+def _render_requests(texts: list[str], dropped: int) -> str:
+    """Render the first request and as many of the latest ones as fit."""
     whole = "\n\n".join(texts)
-    if not dropped and len(whole.encode("utf-8", "replace")) <= ASKED:
+    if not dropped and len(whole.encode("utf-8", "replace")) <= REQUESTS_BYTES:
         return whole
     if len(texts) < 2:
         return "".join(texts)
     first, *later = texts
-    room = ASKED // 3
-    recent: list[str] = []
-    left = ASKED - room - MORE
-    for text in reversed(later):
-        piece = truncate_bytes(text, room)
+    share = REQUESTS_BYTES // 3  # for one request
+    latest, unused = _latest(later, share, REQUESTS_BYTES - share - COUNT_LINE_BYTES)
+    missing = len(later) - len(latest) + dropped
+    count = [f"… {missing:,} more …"] if missing else []
+    return "\n\n".join([truncate_bytes(first, share + unused), *count, *latest])
+
+
+def _latest(texts: list[str], share: int, room: int) -> tuple[list[str], int]:
+    """Return the latest texts that fit into the room, each within its share, and the bytes that remain."""
+    latest: list[str] = []
+    for text in reversed(texts):
+        piece = truncate_bytes(text, share)
         size = len(piece.encode("utf-8", "replace")) + 2
-        if size > left:
+        if size > room:
             break
-        left -= size
-        recent.insert(0, piece)
-    shown = [truncate_bytes(first, room + left)]
-    missing = len(later) - len(recent) + dropped
-    if missing:
-        shown.append(f"… {missing:,} more …")
-    return "\n\n".join([*shown, *recent])
+        room -= size
+        latest.insert(0, piece)
+    return latest, room
 
 
-def _changes(changed: Mapping[_Change, int]) -> Iterator[str]:
-    """The latest first, since the rest is cut."""
-    for (file, how), count in reversed(list(changed.items())):
+def _render_changes(changes: Mapping[_Change, int]) -> Iterator[str]:
+    """Render one line per changed file, the latest first, because the end is truncated."""
+    for (file, how), count in reversed(list(changes.items())):
         yield f"- {file}: {how}" + (f" {count:,} times" if count > 1 else "")
 
 
-def _part(title: str, text: str, most: int) -> list[str]:
-    return [f"## {title}\n{truncate_bytes(text, most)}"] if text.strip() else []
+def _part(title: str, text: str, limit: int) -> list[str]:
+    return [f"## {title}\n{truncate_bytes(text, limit)}"] if text.strip() else []
