@@ -1,4 +1,7 @@
-"""Asks two gates from Python: a command, and a function. Run it: python examples/gate.py"""
+"""Run two hooks from Python: a command and a function.
+
+Needs no network. Run it: python examples/gate.py
+"""
 
 import asyncio
 
@@ -18,9 +21,9 @@ from turngate import (
 
 
 def no_promises(event: StopEvent) -> Allow | Block:
-    """Sync or async; it runs in a thread when it is sync, and is time-limited either way."""
+    """A hook function may be sync, and then runs in a thread, or async; both are time-limited."""
     if "later" in str(event.last_assistant_message):
-        return Block("You promise something for later. Do it now, or say why you can not.")
+        return Block("You promise something for later. Do it now, or say why you cannot.")
     return Allow()
 
 
@@ -40,7 +43,7 @@ async def main() -> None:
     for answer in ("Done; I will add the tests later.", "Done, with tests."):
         event = StopEvent(session_id="example", cwd=world.project, last_assistant_message=answer)
         verdict = await ask_hooks(event, SETTINGS, world)
-        print(f"{answer!r}:", verdict.prompt if isinstance(verdict, Continue) else "may stop")
+        print(f"{answer!r}:", verdict.prompt if isinstance(verdict, Continue) else "allowed")
 
 
 asyncio.run(main())

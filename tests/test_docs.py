@@ -132,8 +132,8 @@ def test_the_demo_tells_the_whole_story() -> None:
 def test_the_python_example_runs(project: Path) -> None:
     assert run([sys.executable, str(ROOT / "examples" / "gate.py")], project).splitlines() == [
         "'Done; I will add the tests later.': [Stop hook requested continuation]",
-        "You promise something for later. Do it now, or say why you can not.",
-        "'Done, with tests.': may stop",
+        "You promise something for later. Do it now, or say why you cannot.",
+        "'Done, with tests.': allowed",
     ]
 
 

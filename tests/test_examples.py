@@ -55,8 +55,8 @@ def test_the_example_plugin_runs_as_a_program(project: Path) -> None:
         0,
         "",
         [
-            "test-runner would stop, sent back 0 times: I am done.",
-            "test-runner would stop, sent back 1 times: All tests passed: 12 of 12.",
+            "test-runner wants to stop, redirects: 0: I am done.",
+            "test-runner wants to stop, redirects: 1: All tests passed: 12 of 12.",
             "The tests are run. Subagents: [('test-runner', 'ok')]",
         ],
         [],
@@ -131,7 +131,7 @@ HOOKS = {
         "allow: no promises",
         "completed: Done, with tests.",
     ],
-    "http_hook": ["block: Nobody has reviewed it.", "allow: None", "completed: Done, and reviewed."],
+    "http_hook": ["block: It is not reviewed yet.", "allow: None", "completed: Done, and reviewed."],
     "agent_hook": [
         "block: There is no CHANGES.md.",
         "allow: CHANGES.md names the discount.",
@@ -152,8 +152,8 @@ HOOKS = {
         "Stop: Is everything done that the user asked for? Yes.",
     ],
     "telemetry": [
-        '{"event": "SubagentStop", "child": "Explore", "tool_calls": 0, "again": false}',
-        '{"event": "Stop", "child": null, "tool_calls": 1, "again": false}',
+        '{"event": "SubagentStop", "subagent": "Explore", "tool_calls": 0, "stop_hook_active": false}',
+        '{"event": "Stop", "subagent": null, "tool_calls": 1, "stop_hook_active": false}',
     ],
     "quality_gate": [
         "lint: block ['1:def total(prices): return 0  # TODO']",
@@ -173,9 +173,9 @@ HOOKS = {
         "completed: Now everything is done.",
     ],
     "pipeline": [
-        "parser: ok, sent back 1 times",
-        "printer: ok, sent back 0 times",
-        "SubagentStop block: parser.py is not there. Write it.",
+        "parser: ok, redirects: 1",
+        "printer: ok, redirects: 0",
+        "SubagentStop block: parser.py does not exist. Write it.",
         "SubagentStop allow: None",
         "Stop block: These chunks are missing: printer",
         "SubagentStop allow: None",

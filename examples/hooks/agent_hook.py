@@ -1,4 +1,7 @@
-"""A small agent that can only look around in the project. Run it: python examples/hooks/agent_hook.py"""
+"""Agent hook: a small agent that can only read the project decides.
+
+Needs no network. Run it: python examples/hooks/agent_hook.py
+"""
 
 import asyncio
 import tempfile

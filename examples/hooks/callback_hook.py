@@ -1,4 +1,7 @@
-"""A function of your own program, sync or async. Run it: python examples/hooks/callback_hook.py"""
+"""Callback hook: a function of your own program decides, sync or async.
+
+Needs no network. Run it: python examples/hooks/callback_hook.py
+"""
 
 import asyncio
 import tempfile
@@ -7,7 +10,7 @@ from turngate import Allow, Block, CallbackHook, Options, ScriptedModel, Session
 
 
 def no_promises(event: StopEvent) -> Allow | Block:
-    """It may return a decision, a dict as a command would print it, or None."""
+    """Return a decision, a dict with the JSON that a command would print, or None to pass."""
     if "later" in event.last_text:
         return Block("You promise something for later. Do it now.")
     return Allow("no promises")

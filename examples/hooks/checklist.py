@@ -1,5 +1,7 @@
-"""Pattern 2, a checklist: the agent may not stop while a task in TODO.md is open. Run it:
-python examples/hooks/checklist.py"""
+"""Pattern 2, a checklist: block while a task in TODO.md is open.
+
+Needs no network. Run it: python examples/hooks/checklist.py
+"""
 
 import asyncio
 import re
@@ -10,9 +12,9 @@ from turngate import Block, CallbackHook, Options, ScriptedModel, Session, StopE
 
 
 def all_ticked(event: StopEvent) -> Block | None:
-    """No look at `stop_hook_active` is needed: the loop guard ends what does not end by itself."""
-    found = Path(event.cwd, "TODO.md")
-    tasks = re.findall(r"- \[ \] (.+)", found.read_text()) if found.exists() else []
+    """Block without looking at `stop_hook_active`: the loop guard limits the continuations."""
+    todo = Path(event.cwd, "TODO.md")
+    tasks = re.findall(r"- \[ \] (.+)", todo.read_text()) if todo.exists() else []
     return Block(f"{len(tasks)} tasks are open: {', '.join(tasks)}") if tasks else None
 
 

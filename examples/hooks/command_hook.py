@@ -1,4 +1,7 @@
-"""A command: it exits with 2 and says why, and the agent goes on. Run it: python examples/hooks/command_hook.py"""
+"""Command hook: exit code 2 blocks, and stderr is the reason.
+
+Needs no network. Run it: python examples/hooks/command_hook.py
+"""
 
 import asyncio
 import tempfile
@@ -8,7 +11,7 @@ from turngate import CommandHook, Options, ScriptedModel, Session
 CHECK = "test -e report.md || { echo 'Write report.md first.' >&2; exit 2; }"
 OPTIONS = Options({"Stop": [CommandHook(CHECK, id="report", timeout=10)]})
 
-# In place of a live model: says that it is done, is refused, writes the report.
+# In place of a live model: it says that it is done, is blocked, and writes the report.
 WRITE = {"tool": "Bash", "input": {"command": "echo 'All prices have a discount.' > report.md"}}
 MODEL = ScriptedModel({"main": ["Done.", WRITE, "Done, and the report is written."]})
 

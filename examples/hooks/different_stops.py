@@ -1,5 +1,7 @@
-"""A different question for each kind of stop: of the main agent, of a child that looks, of a child that works.
-Run it: python examples/hooks/different_stops.py"""
+"""A different question for each stop: of the main agent, of an exploring subagent, of a working one.
+
+Needs no network. Run it: python examples/hooks/different_stops.py
+"""
 
 import asyncio
 import tempfile
@@ -18,8 +20,9 @@ OPTIONS = Options(
 )
 
 
-def task(kind: str) -> dict[str, object]:
-    return {"tool": "Task", "input": {"description": kind, "prompt": "Go.", "subagent_type": kind}}
+def task(agent_type: str) -> dict[str, object]:
+    args = {"description": agent_type, "prompt": "Go.", "subagent_type": agent_type}
+    return {"tool": "Task", "input": args}
 
 
 MODEL = ScriptedModel(
@@ -36,7 +39,7 @@ async def main() -> None:
         async with Session(project, MODEL, OPTIONS.settings(), state=f"{project}/state") as session:
             result = await session.send("Find the prices and add a discount.")
     for output in result.hook_outputs:
-        if output.outcome != "skipped":  # its matcher is for the other kind of child
+        if output.outcome != "skipped":  # its matcher is for the other agent type
             print(f"{output.event}: {output.hook} {output.said}")
 
 

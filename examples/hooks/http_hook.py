@@ -1,4 +1,7 @@
-"""An endpoint: it is sent what happened and answers as a command would. Run it: python examples/hooks/http_hook.py"""
+"""HTTP hook: an endpoint receives the event and answers as a command would.
+
+Needs no network. Run it: python examples/hooks/http_hook.py
+"""
 
 import asyncio
 import json
@@ -14,12 +17,12 @@ os.environ["REVIEW_TOKEN"] = "secret"
 
 
 class Review(BaseHTTPRequestHandler):
-    """The endpoint, which would run elsewhere."""
+    """The endpoint; usually it runs on another machine."""
 
     def do_POST(self) -> None:
         event = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         answer = (
-            {} if event["stop_hook_active"] else {"decision": "block", "reason": "Nobody has reviewed it."}
+            {} if event["stop_hook_active"] else {"decision": "block", "reason": "It is not reviewed yet."}
         )
         body = json.dumps(answer if self.headers["Authorization"] == "Bearer secret" else {}).encode()
         self.send_response(200)
@@ -39,7 +42,7 @@ OPTIONS = Options(
             HttpHook(
                 f"http://127.0.0.1:{server.server_port}/review",
                 headers={"Authorization": "Bearer $REVIEW_TOKEN"},
-                allowed_env_vars=("REVIEW_TOKEN",),  # no other variable is put into a header
+                allowed_env_vars=("REVIEW_TOKEN",),  # only these may be used in headers
                 timeout=10,
             )
         ]

@@ -1,5 +1,7 @@
-"""Pattern 4, a memory: a session starts with what the last ones left, and leaves something itself. Run it:
-python examples/hooks/memory.py"""
+"""Pattern 4, a memory: a session starts with the notes of earlier sessions and adds its own.
+
+Needs no network. Run it: python examples/hooks/memory.py
+"""
 
 import asyncio
 import tempfile

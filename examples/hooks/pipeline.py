@@ -1,5 +1,7 @@
-"""Pattern 3, a pipeline: each child is checked by itself, and the whole only ends with all its parts. Run it:
-python examples/hooks/pipeline.py"""
+"""Pattern 3, a pipeline: each subagent is checked, and the main agent stops only when all parts exist.
+
+Needs no network. Run it: python examples/hooks/pipeline.py
+"""
 
 import asyncio
 import tempfile
@@ -12,10 +14,10 @@ done: set[str] = set()
 
 
 def chunk_is_there(event: StopEvent) -> Block | None:
-    """At SubagentStop: the child says which chunk it wrote, and its file is there."""
+    """Check at SubagentStop that the file exists which the subagent says it wrote."""
     name = event.last_text.split()[0]
     if not Path(event.cwd, f"{name}.py").exists():
-        return Block(f"{name}.py is not there. Write it.")
+        return Block(f"{name}.py does not exist. Write it.")
     done.add(name)
     return None
 
@@ -56,8 +58,8 @@ async def main() -> None:
             project, MODEL, OPTIONS.settings(), state=f"{project}/state", allow=("Bash",)
         ) as session:
             result = await session.send("Write a parser and a printer.")
-    for child in result.subagents:
-        print(f"{child.label}: {child.outcome}, sent back {child.redirects} times")
+    for subagent in result.subagents:
+        print(f"{subagent.label}: {subagent.outcome}, redirects: {subagent.redirects}")
     for output in result.hook_outputs:
         print(f"{output.event} {output.outcome}: {output.said}")
     print(f"{result.outcome}: {result.result}")

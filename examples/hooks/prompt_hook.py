@@ -1,4 +1,7 @@
-"""A prompt: a small model is asked whether the agent may stop. Run it: python examples/hooks/prompt_hook.py"""
+"""Prompt hook: a small model, the judge, decides.
+
+Needs no network. Run it: python examples/hooks/prompt_hook.py
+"""
 
 import asyncio
 import tempfile
@@ -8,7 +11,7 @@ from turngate import Options, PromptHook, ScriptedModel, Session
 QUESTION = "Did the agent say that it ran the tests, and how they ended? The stop: $ARGUMENTS"
 OPTIONS = Options({"Stop": [PromptHook(QUESTION, timeout=30)]})
 
-# In place of live models. A judge answers in JSON; its reason is what the agent is told.
+# In place of live models. A judge answers in JSON; its reason is sent to the agent.
 MODEL = ScriptedModel(
     {
         "main": ["The discount is in.", "I ran the tests: 12 passed."],

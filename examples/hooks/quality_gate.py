@@ -1,5 +1,7 @@
-"""Pattern 1, a quality gate: lint, types and tests, each only if the one before is content. Run it:
-python examples/hooks/quality_gate.py"""
+"""Pattern 1, a quality gate: lint, types and tests, each only if the one before passed.
+
+Needs no network. Run it: python examples/hooks/quality_gate.py
+"""
 
 import asyncio
 import tempfile
@@ -8,7 +10,7 @@ from turngate import CommandHook, Options, ScriptedModel, Session
 
 
 def gate(name: str, command: str) -> CommandHook:
-    """Any failure refuses, with the last lines of what the command said."""
+    """Return a hook that blocks on any failure, with the last lines of the output as its reason."""
     return CommandHook(
         f"({command}) > {name}.log 2>&1 || {{ tail -5 {name}.log >&2; exit 2; }}", id=name, timeout=120
     )

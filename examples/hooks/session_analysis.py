@@ -1,12 +1,14 @@
-"""A model reads a digest of the session and says what it thinks; nobody is stopped. Run it:
-python examples/hooks/session_analysis.py"""
+"""A model reads a digest of the session and comments on it; the hook only observes and never blocks.
+
+Needs no network. Run it: python examples/hooks/session_analysis.py
+"""
 
 import asyncio
 import tempfile
 
 from turngate import Options, PromptHook, ScriptedModel, Session
 
-ANALYSE = "Sum up in one sentence what was asked and what was done, and name the biggest risk that is left."
+ANALYSE = "Summarize in one sentence the request and the work, and name the biggest remaining risk."
 OPTIONS = Options({"Stop": [PromptHook(ANALYSE, transcript="digest", timeout=45)]}, mode="observe")
 
 MODEL = ScriptedModel(

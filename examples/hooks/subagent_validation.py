@@ -1,5 +1,7 @@
-"""A model checks that a child has done its task before the parent gets its report. Run it:
-python examples/hooks/subagent_validation.py"""
+"""A judge checks the work of a subagent before its parent gets the result.
+
+Needs no network. Run it: python examples/hooks/subagent_validation.py
+"""
 
 import asyncio
 import tempfile

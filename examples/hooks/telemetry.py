@@ -1,4 +1,7 @@
-"""Every stop leaves a line in a file, and nothing is ever refused. Run it: python examples/hooks/telemetry.py"""
+"""Write a line to a file at every stop; the hooks only observe and never block.
+
+Needs no network. Run it: python examples/hooks/telemetry.py
+"""
 
 import asyncio
 import json
@@ -9,18 +12,20 @@ from turngate import CallbackHook, Options, ScriptedModel, Session, StopEvent
 
 
 def telemetry(log: Path) -> Options:
-    def note(event: StopEvent) -> None:
-        child = event.subagent.type if event.subagent else None
+    def write_line(event: StopEvent) -> None:
+        subagent = event.subagent.type if event.subagent else None
         entry = {
             "event": event.name,
-            "child": child,
+            "subagent": subagent,
             "tool_calls": event.tool_calls,
-            "again": event.stop_hook_active,
+            "stop_hook_active": event.stop_hook_active,
         }
         with log.open("a") as file:
             file.write(json.dumps(entry) + "\n")
 
-    return Options({"Stop": [CallbackHook(note)], "SubagentStop": [CallbackHook(note)]}, mode="observe")
+    return Options(
+        {"Stop": [CallbackHook(write_line)], "SubagentStop": [CallbackHook(write_line)]}, mode="observe"
+    )
 
 
 TASK = {"tool": "Task", "input": {"description": "look", "prompt": "Look.", "subagent_type": "Explore"}}

@@ -1,6 +1,6 @@
-"""A plugin that logs when a subagent would stop, and sends a test-runner back that does not say how its tests went.
+"""A plugin that logs every stop of a subagent and redirects a test-runner that does not report its results.
 
-It needs no network. Run it: python examples/plugins/test_runner_gate.py
+Needs no network. Run it: python examples/plugins/test_runner_gate.py
 """
 
 import asyncio
@@ -21,7 +21,7 @@ from turngate import (
 
 
 def register(plugins: Plugins, log: Path) -> None:
-    """A handler is sync (then it runs in a thread, as here) or async; higher priorities are asked first."""
+    """Register the handler. It may be sync, and then runs in a thread, or async; higher priorities run first."""
 
     def stopping(event: SubagentStoppingEvent, _: SubagentStoppingContext) -> SubagentStoppingResult:
         append_to_telemetry_log(log, {"kind": "subagent.stop", "data": asdict(event)})
@@ -64,9 +64,10 @@ async def main(project: Path) -> None:
     for line in log.read_text(encoding="utf-8").splitlines():
         event = json.loads(line)["data"]
         print(
-            f"{event['label']} would stop, sent back {event['steer_count']} times: {event['last_assistant_message']}"
+            f"{event['label']} wants to stop, redirects: {event['steer_count']}: {event['last_assistant_message']}"
         )
-    print(f"{result.result} Subagents: {[(child.label, child.outcome) for child in result.subagents]}")
+    outcomes = [(subagent.label, subagent.outcome) for subagent in result.subagents]
+    print(f"{result.result} Subagents: {outcomes}")
 
 
 if __name__ == "__main__":
