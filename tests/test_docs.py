@@ -35,6 +35,7 @@ from turngate.core.dialect import TURNGATE
 from turngate.models.resolve import JudgeModels
 from turngate.settings import keys
 
+PACKAGE = ROOT / "src" / "turngate"
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 FENCE = re.compile(r"^```(\w+)(?: (\S+))?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 SECONDS = re.compile(r" +\d+\.\d\d s ")
@@ -103,17 +104,49 @@ def test_the_readme_runs_its_example_and_prints_the_refusal(project: Path) -> No
     )
 
 
-LINKING = [
-    *PAGES,
-    *sorted((ROOT / "docs" / "decisions").glob("*.md")),
-    *map(ROOT.joinpath, ("CONTRIBUTING.md", "CHANGELOG.md")),
-]
+DECISIONS = sorted((ROOT / "docs" / "decisions").glob("*.md"))
+PROSE = [*PAGES, *DECISIONS, ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md"]
 
 
-@pytest.mark.parametrize("page", LINKING, ids=lambda page: page.name)
+def anchors(page: Path) -> set[str]:
+    """The anchors of the page's headings, as GitHub makes them."""
+    headings = re.findall(r"^#+ (.+)$", FENCE.sub("", page.read_text()), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", PROSE, ids=lambda page: page.name)
 def test_every_link_leads_somewhere(page: Path) -> None:
-    targets = re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text())
-    assert [target for target in targets if not (page.parent / target).exists()] == []
+    links = re.findall(r"\]\((?!https?:)([^)#]*)#?([^)]*)\)", page.read_text())
+    targets = [(page.parent / path if path else page, anchor) for path, anchor in links]
+    assert [str(target) for target, _ in targets if not target.exists()] == []
+    assert [anchor for target, anchor in targets if anchor and anchor not in anchors(target)] == []
+
+
+@pytest.mark.parametrize("page", PROSE, ids=lambda page: page.name)
+def test_every_file_that_a_page_names_exists(page: Path) -> None:
+    names = set(
+        re.findall(r"`([\w.-]+(?:/[\w.-]+)*/[\w-]+\.(?:py|pyi|toml|sh|txt|jsonl))`", page.read_text())
+    )
+    roots = (ROOT, ROOT / "src", PACKAGE)
+    assert [name for name in sorted(names) if not any((root / name).exists() for root in roots)] == []
+
+
+def test_the_architecture_page_lists_every_module() -> None:
+    tree = (
+        (ROOT / "docs" / "architecture.md")
+        .read_text()
+        .partition("    src/turngate/\n")[2]
+        .partition("\n\n")[0]
+    )
+    listed, folders = set[str](), list[str]()
+    for indent, name in re.findall(r"^( +)(\S+)", tree, re.MULTILINE):
+        folders = folders[: len(indent) // 4 - 2]
+        if name.endswith("/"):
+            folders.append(name)
+        else:
+            listed.add("".join(folders) + name)
+    modules = {str(path.relative_to(PACKAGE)) for path in PACKAGE.rglob("*.py")}
+    assert listed == {name for name in modules if not name.endswith("/__init__.py")}
 
 
 def test_the_demo_tells_the_whole_story() -> None:
