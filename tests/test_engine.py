@@ -133,7 +133,7 @@ def test_in_sequence_a_used_up_budget_leaves_the_rest_out_and_says_so(project: P
     verdict = asyncio.run(ask_hooks(stop_event(), said, world(project)))
     assert (outcomes(verdict), verdict.runs[1].decision) == (
         ["timeout", "skipped"],
-        Fault("the stop budget was used up before its turn", "skipped"),
+        Fault("the stop budget was used up by earlier hooks", "skipped"),
     )
 
 
@@ -144,7 +144,7 @@ def test_a_hook_that_hangs_is_ended_and_what_it_printed_is_kept(project: Path) -
     )
     assert (verdict.runs[0].report, verdict.runs[0].decision, type(verdict)) == (
         TimedOut(0.5, "about to hang\n", "why\n"),
-        Fault("no answer within 0.5 s", "timeout"),
+        Fault("timed out after 0.5 s", "timeout"),
         Stop,
     )
 
@@ -433,8 +433,8 @@ def test_run_stop_hooks_reads_the_settings_and_tells_reason_and_warnings(project
         should_stop=False,
         continue_reason="run the tests",
         warnings=[
-            "echo boom >&2; exit 1 failed: NOT enforced: exit code 1: boom",
-            "exit 3 failed: NOT enforced: exit code 3, nothing on stderr",
+            'hook "echo boom >&2; exit 1" failed and was NOT enforced: exit code 1: boom',
+            'hook "exit 3" failed and was NOT enforced: exit code 3, nothing on stderr',
         ],
     )
 

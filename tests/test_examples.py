@@ -157,8 +157,8 @@ HOOKS = {
     ],
     "quality_gate": [
         "lint: block ['1:def total(prices): return 0  # TODO']",
-        "types: skipped ['an earlier hook refused already']",
-        "tests: skipped ['an earlier hook refused already']",
+        "types: skipped ['an earlier hook blocked']",
+        "tests: skipped ['an earlier hook blocked']",
         "lint: allow []",
         "types: allow []",
         "tests: block ['AssertionError']",

@@ -1,4 +1,4 @@
-"""The only place where thinking and the world meet: plan → run → conclude."""
+"""Run the hooks of one event: plan → run → conclude. Decisions are core's, the outside is in `World`."""
 
 import asyncio
 import time
@@ -10,7 +10,6 @@ from functools import partial
 from turngate.aio.cancellation import current_task_cancelled
 from turngate.aio.foreign import CallbackCancelledItself
 from turngate.aio.threads import run_in_thread
-from turngate.core.decisions import Decision, Fault
 from turngate.core.events import Event
 from turngate.core.hooks import CallbackHook, CommandHook
 from turngate.core.interpret import interpret
@@ -24,54 +23,58 @@ from turngate.core.verdict import HookRun, Stop, Verdict, conclude, stops_sequen
 from turngate.ports import RunContext, World
 from turngate.runners import run_hook
 
+IN_HOOK_REASON = "turngate was started from a hook, so no hooks run"
+
 
 async def ask_hooks(event: Event, settings: Settings, world: World) -> Verdict:
-    """May the agent stop? Asks every hook that is configured for this event, once."""
+    """Run every hook that is configured for this event once, and return the verdict."""
     planned = plan(settings, event)
     if not planned.ask and not planned.skip:
         return Stop()
     if world.in_hook:
-        below = Skipped("this was started from a hook, so no hook is asked", on_purpose=True)
-        return Stop(tuple(_judged(rule, below, settings) for rule in planned.ask))
-    asked = await _ask_in_order(planned.ask, event, settings, world)
+        skipped = Skipped(IN_HOOK_REASON, on_purpose=True)
+        return Stop(tuple(_hook_run(rule, skipped, settings) for rule in planned.ask))
+    runs = await _run_all(planned.ask, event, settings, world)
     if planned.skip:
-        asked += tuple(_judged(rule, why, settings) for rule, why in planned.skip)
-    verdict = conclude(asked, settings.dialect)
-    _remember(verdict, event, settings, world)
+        runs += tuple(_hook_run(rule, skipped, settings) for rule, skipped in planned.skip)
+    verdict = conclude(runs, settings.dialect)
+    _record_verdict(verdict, event, settings, world)
     return verdict
 
 
-async def _ask_in_order(
+async def _run_all(
     rules: tuple[Rule, ...], event: Event, settings: Settings, world: World
 ) -> tuple[HookRun, ...]:
-    """All runs in configured order, whichever way they are started."""
+    """Return all runs in configured order, whichever way they are started."""
     order = settings.order_of(event.name)
     deadline = None if settings.stop_budget is None else time.monotonic() + settings.stop_budget
     if order == "parallel" and len(rules) > 1:
         async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(_attempt(rule, event, settings, world, deadline)) for rule in rules]
-        return _ranked(tuple(task.result() for task in tasks))
+            tasks = [
+                group.create_task(_run_in_slot(rule, event, settings, world, deadline)) for rule in rules
+            ]
+        return _with_ranks([task.result() for task in tasks])
     runs: list[HookRun] = []
     for place, rule in enumerate(rules):
-        run, _ = await _attempt(rule, event, settings, world, deadline)
+        run, _ = await _run_in_slot(rule, event, settings, world, deadline)
         runs.append(replace(run, finished=place) if place else run)
         if order == "first_block" and run.mode == "gate" and stops_sequence(run, settings.dialect):
-            passed = Skipped("an earlier hook refused already", on_purpose=True)
-            return (*runs, *(_judged(later, passed, settings) for later in rules[place + 1 :]))
+            skipped = Skipped("an earlier hook blocked", on_purpose=True)
+            return (*runs, *(_hook_run(later, skipped, settings) for later in rules[place + 1 :]))
     return tuple(runs)
 
 
-def _ranked(ended: tuple[tuple[HookRun, float], ...]) -> tuple[HookRun, ...]:
-    """Each run learns which of its siblings it was to end."""
+def _with_ranks(ended: Sequence[tuple[HookRun, float]]) -> tuple[HookRun, ...]:
+    """Set `finished` of each run to its rank by end time."""
     by_end = sorted(range(len(ended)), key=lambda place: ended[place][1])
     rank = {place: number for number, place in enumerate(by_end)}
     return tuple(replace(run, finished=rank[place]) for place, (run, _) in enumerate(ended))
 
 
-async def _attempt(
+async def _run_in_slot(
     rule: Rule, event: Event, settings: Settings, world: World, deadline: float | None
 ) -> tuple[HookRun, float]:
-    """Run one hook, a command as soon as the shell has a slot for it; the wait does not count against its timeout."""
+    """Run one hook, a command as soon as the shell has a slot; the wait does not count against its timeout."""
     if isinstance(rule.hook, CommandHook) and not rule.hook.detached:
         async with world.shell.slot():
             return await _run(rule, event, settings, world, deadline)
@@ -81,7 +84,7 @@ async def _attempt(
 async def _run(
     rule: Rule, event: Event, settings: Settings, world: World, deadline: float | None
 ) -> tuple[HookRun, float]:
-    """One run under its time limit, and when it ended. Nothing that a hook does gets past here as an exception."""
+    """Run one hook under its timeout. Return the run and the time of its end; a hook's failure is not raised."""
     started = time.monotonic()
     limit = settings.timeout_of(rule)
     if deadline is not None:
@@ -95,12 +98,12 @@ async def _run(
         try:
             report = await _report(rule, event, settings, world, limit, live)
         except asyncio.CancelledError:
-            _remember_cost(rule, event, settings, world, live)
+            _record_cost(rule, event, settings, world, live)
             raise
     ended = time.monotonic()
-    run = _judged(rule, report, settings, live, seconds=ended - started, timeout=limit)
-    if too_long := oversized_texts(run.decision, settings.dialect):
-        run = await _truncate_texts(run, too_long, event, settings, world)
+    run = _hook_run(rule, report, settings, live, seconds=ended - started, timeout=limit)
+    if texts := oversized_texts(run.decision, settings.dialect):
+        run = await _truncate_texts(run, texts, event, settings, world)
     if world.watch:
         world.watch(rule, run)
     if world.store:
@@ -111,9 +114,9 @@ async def _run(
 async def _report(
     rule: Rule, event: Event, settings: Settings, world: World, limit: float, live: RunContext
 ) -> Report:
-    """The one timeout and the one except around foreign code. What comes after the limit does not count."""
+    """Run the hook inside the one timeout and the one `except` around foreign code."""
     if limit <= 0:
-        return Skipped("the stop budget was used up before its turn")
+        return Skipped("the stop budget was used up by earlier hooks")
     report: Report
     try:
         async with asyncio.timeout(limit) as timer:
@@ -131,48 +134,42 @@ async def _report(
         raise
     except BaseException as error:  # noqa: BLE001 - foreign code: its failure is a value
         report = RunFailed(describe_exception(error))
+    # A callback that blocks the event loop also delays the timer, so compare with the clock.
     late = isinstance(rule.hook, CallbackHook) and (timer.when() or 0.0) < asyncio.get_running_loop().time()
-    if timer.expired() or late:  # a function that holds up the loop holds up the timer too
+    if timer.expired() or late:
         return live.ended or TimedOut(limit, live.stdout.text(), live.stderr.text())
     return report
 
 
-def _remember_cost(rule: Rule, event: Event, settings: Settings, world: World, live: RunContext) -> None:
-    """Of a hook that was interrupted: its model was paid all the same."""
-    if live.evaluation and world.store:
-        run = _judged(rule, Skipped("it was interrupted", on_purpose=True), settings, live)
-        world.store.record(event.session_id, {"kind": "hook", "event": event.name, **run_json(run)})
-
-
 def _disarm(timer: asyncio.Timeout) -> None:
-    """The limit is for the hook's own end; reading what its children still hold has a limit of its own."""
+    """Stop the timeout when the command exits; reading from pipes that its children hold has its own limit."""
     if not timer.expired():
         timer.reschedule(None)
 
 
 def _detach(rule: Rule, event: Event, settings: Settings, world: World, limit: float) -> Report:
+    """Start a hook in the background; its run is only recorded."""
     is_command = isinstance(rule.hook, CommandHook)
 
-    async def run() -> None:
+    async def run_detached() -> None:
         live = RunContext()
         try:
             async with world.shell.slot(background=True) if is_command else nullcontext():
                 report = await _report(rule, event, settings, world, limit, live)
         except asyncio.CancelledError:
-            report = Skipped("it did not end in time and was ended")
+            report = Skipped("it was still running in the background and was ended")
         if world.store:
-            late = _judged(rule, report, settings, live, timeout=limit)
-            world.store.record(
-                event.session_id, {"kind": "background", "event": event.name, **run_json(late)}
-            )
+            run = _hook_run(rule, report, settings, live, timeout=limit)
+            entry = {"kind": "background", "event": event.name, **run_json(run)}
+            world.store.record(event.session_id, entry)
 
-    task = asyncio.create_task(run())
+    task = asyncio.create_task(run_detached())
     world.background.add(task)
     task.add_done_callback(world.background.discard)
     return Detached()
 
 
-def _judged(
+def _hook_run(
     rule: Rule,
     report: Report,
     settings: Settings,
@@ -181,22 +178,21 @@ def _judged(
     seconds: float = 0.0,
     timeout: float | None = None,
 ) -> HookRun:
-    remarks = live.remarks if live else ()
-    decision: Decision
-    try:
-        decision = interpret(report, rule, settings.dialect)
-    except KeyboardInterrupt:
-        raise
-    except BaseException as error:  # noqa: BLE001 - what foreign code gave us may itself be foreign code
-        decision = Fault(f"what it answered can not be read: {describe_exception(error)}")
+    decision, answer = interpret(report, rule, settings.dialect)
+    if live and live.warnings:
+        decision = replace(decision, warnings=(*decision.warnings, *live.warnings))
+    if live and live.redactor:
+        report, decision = live.redactor.report(report), live.redactor.decision(decision)
+        answer = live.redactor.answer(answer) if answer else None
     return HookRun(
         rule,
         report,
-        replace(decision, warnings=(*decision.warnings, *remarks)) if remarks else decision,
+        decision,
         seconds=seconds,
         timeout=settings.timeout_of(rule) if timeout is None else timeout,
         mode=settings.mode_of(rule),
         evaluation=live.evaluation if live else None,
+        answer=answer,
     )
 
 
@@ -212,8 +208,15 @@ async def _save_text(text: str, event: Event, world: World) -> str | None:
     return await run_in_thread(world.store.keep, event.session_id, text) if world.store else None
 
 
-def _remember(verdict: Verdict, event: Event, settings: Settings, world: World) -> None:
+def _record_cost(rule: Rule, event: Event, settings: Settings, world: World, live: RunContext) -> None:
+    """Record what the model of an interrupted hook has cost."""
+    if live.evaluation and world.store:
+        run = _hook_run(rule, Skipped("it was interrupted", on_purpose=True), settings, live)
+        world.store.record(event.session_id, {"kind": "hook", "event": event.name, **run_json(run)})
+
+
+def _record_verdict(verdict: Verdict, event: Event, settings: Settings, world: World) -> None:
     if world.store:
-        shown = verdict_json(verdict, event.name, settings)
-        shown["runs"] = len(verdict.runs)
-        world.store.record(event.session_id, {"kind": "verdict", **shown})
+        entry = verdict_json(verdict, event.name, settings)
+        entry["runs"] = len(verdict.runs)
+        world.store.record(event.session_id, {"kind": "verdict", **entry})

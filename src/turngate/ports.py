@@ -14,6 +14,7 @@ from turngate.core.constants import IN_HOOK
 from turngate.core.events import Event
 from turngate.core.hooks import AgentHook, CommandHook
 from turngate.core.messages import Evaluation, ModelRequest, Reply
+from turngate.core.redaction import Redactor
 from turngate.core.reports import Exited, Report
 from turngate.core.settings import Rule
 from turngate.core.verdict import HookRun
@@ -68,9 +69,10 @@ class RunContext:
     def __init__(self, on_exit: Callable[[], None] = lambda: None) -> None:
         self.on_exit = on_exit  # called as soon as the command has ended, though we may read on for a moment
         self.ended: Exited | None = None  # how it ended, where its end and our time limit met
-        self.remarks: list[str] = []
-        self.until: float | None = None  # the loop's time at which it is ended
-        self.evaluation: Evaluation | None = None  # what it has taken of a model
+        self.warnings: list[str] = []  # for the hook's author
+        self.redactor: Redactor | None = None  # of the secrets that an endpoint was sent
+        self.until: float | None = None  # the loop time at which the timeout expires
+        self.evaluation: Evaluation | None = None  # what its model has cost so far
 
     @cached_property  # only commands print
     def stdout(self) -> BoundedOutput:

@@ -60,7 +60,7 @@ async def run_stop_hooks(
     if not there:
         notes.insert(0, f"there is no project folder {project_dir}, so only your user settings were read")
     if world.in_hook:
-        notes.append("this was started from a hook, so no hook was asked")
+        notes.append("turngate was started from a hook, so no hooks run")
     if verdict is None:
         return StopHooksResult(should_stop=True, warnings=[*notes, "the stop hooks were aborted"])
     notes += warnings(verdict.runs, settings.dialect)

@@ -349,11 +349,11 @@ def test_a_slow_one_is_ended_at_its_limit_and_the_turn_ends_with_it(project: Pat
     result = stage.play()
     [run] = result.hook_runs
     assert (run.decision, outcome(run), result.ended_by) == (
-        Fault("no answer within 0.3 s", "timeout"),
+        Fault("timed out after 0.3 s", "timeout"),
         "timeout",
         "allowed",
     )
-    told = () if dialect is CLAUDE else ("slow? timed out: NOT enforced: no answer within 0.3 s",)
+    told = () if dialect is CLAUDE else ('hook "slow?" timed out after 0.3 s and was NOT enforced',)
     assert (result.notices, time.monotonic() - started < 5) == (told, True)
     [line] = stage.journal("inspection")
     assert line["requests"] == 1
@@ -369,7 +369,7 @@ def test_no_answer_fails_open_and_is_recorded_as_failed(project: Path, dialect: 
         "failed",
         "allowed",
     )
-    said = "Is everything in TODO done? failed: NOT enforced: the agent ended without an answer"
+    said = 'hook "Is everything in TODO done?" failed and was NOT enforced: the agent ended without an answer'
     assert result.notices == (() if dialect is CLAUDE else (said,))
 
 

@@ -586,7 +586,8 @@ def test_a_hook_that_breaks_ends_in_a_stop_and_is_told_apart_from_a_refusal(
         ("completed", "allowed", None),
         [kind],
     )
-    assert notice.startswith(f"gate {'failed' if kind == 'failed' else 'timed out'}: NOT enforced: ")
+    how = "failed" if kind == "failed" else "timed out after 0.3 s"
+    assert notice.startswith(f'hook "gate" {how} and was NOT enforced')
 
 
 @pytest.mark.req("C-29", "X-09")

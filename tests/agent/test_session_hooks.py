@@ -346,7 +346,7 @@ def test_a_guard_that_need_not_work_and_breaks_lets_the_tool_run_and_is_named(pr
     agent = actor(project, bash("echo ran"), "done", rules=rules, allow=["Bash"])
     result = agent.play()
     assert one_result(agent) == (False, "ran")
-    assert result.notices == ("exit 1 failed: NOT enforced: exit code 1, nothing on stderr",)
+    assert result.notices == ('hook "exit 1" failed and was NOT enforced: exit code 1, nothing on stderr',)
 
 
 # PermissionRequest
@@ -521,7 +521,7 @@ def test_nobody_waits_long_for_a_good_bye(project: Path) -> None:
     agent = actor(project, rules=[rule(hang(), "SessionEnd")])
     agent.play()
     [notice] = [event.text for event in agent.of(Notice)]
-    assert notice.endswith("no answer within 1.5 s")
+    assert notice.endswith("timed out after 1.5 s and was NOT enforced")
     assert not survives((project / "pid").read_text().strip())
 
 

@@ -22,7 +22,8 @@ from turngate.core.verdict import HookRun
 
 def ran(event: str, report: Report, dialect: Dialect = TURNGATE, **fields: Any) -> HookRun:
     """A run as the engine makes it of what a hook did."""
-    return run(interpret(report, rule("check", event), dialect), report=report, event=event, **fields)
+    decision, answer = interpret(report, rule("check", event), dialect)
+    return run(decision, report=report, event=event, answer=answer, **fields)
 
 
 def printed(event: str, answer: Any, code: int = 0, **fields: Any) -> HookRun:

@@ -254,7 +254,7 @@ def test_a_gate_that_failed_stands_in_unenforced() -> None:
     assert (shown["ended_by"], shown["unenforced"], shown["warnings"]) == (
         "allowed",
         [{"hook": "lint", "outcome": "failed", "why": "exit code 1: boom"}],
-        ["lint failed: NOT enforced: exit code 1: boom"],
+        ['hook "lint" failed and was NOT enforced: exit code 1: boom'],
     )
 
 

@@ -4,7 +4,6 @@ import pytest
 
 from turngate.core.hooks import HttpHook, identity, label
 from turngate.core.http_policy import (
-    Headers,
     is_loopback,
     pattern_allows,
     read_headers,
@@ -219,42 +218,7 @@ def test_where_a_redirect_leads_to(location: str, target: str | None) -> None:
     assert redirected("https://a.example/b/a", location) == target
 
 
-# What is hidden
-
-
-def keeping(token: str) -> Headers:
-    return read_headers({"X-A": "$TOKEN"}, ["TOKEN"], {"TOKEN": token})
-
-
-@pytest.mark.parametrize(
-    ("token", "answer", "left"),
-    [
-        ("s3cr3t/+", '{"reason": "s3cr3t\\/\\u002b!"}', '{"reason": "\\u2026!"}'),
-        ("s3cr3t/+", '{"s3cr3t/+": [{"a": "s3cr3t%2F%2b"}]}', '{"\\u2026": [{"a": "\\u2026"}]}'),
-        ("s3cr3t/+", '{"a": "\\ud800 s3cr3t/+"}', '{"a": "\\ud800 \\u2026"}'),
-        ("s3cr3t/+", '\ufeff {"a":  1.50, "b": "\\/"}\n', '\ufeff {"a":  1.50, "b": "\\/"}\n'),
-        ("123456", '{"a": 123456, "b": 12345}', '{"a": "\\u2026", "b": 12345}'),
-        (
-            "decision",
-            '{"decision": "block", "reason": "a decision"}',
-            '{"decision": "block", "reason": "a \\u2026"}',
-        ),
-        ("approve", '{"decision": "approve"}', '{"decision": "approve"}'),
-        ("SubagentStop", '{"hookEventName": "SubagentStop"}', '{"hookEventName": "SubagentStop"}'),
-        ('": "block', '{"decision": "block"}', '{"decision": "block"}'),
-        ("s3cr3t/+", '{"reason": "s3cr3t\\/+', '{"reason": "…'),
-        ("s3cr3t/+", "<p>s3cr3t/+ S3CR3T%252f%252B</p>", "<p>… …</p>"),
-        ("two words", "two+words two%20words", "… …"),
-        ("\\" * 40 + "x", "\\" * 10_000, "\\" * 10_000),
-    ],
-)
-def test_an_answer_is_left_as_it_is_but_for_secrets(token: str, answer: str, left: str) -> None:
-    assert keeping(token).hide_in_answer(answer) == left
-
-
-def test_an_answer_that_is_nested_deeply_loses_its_secrets_as_well() -> None:
-    deep = '{"a": ' + "[" * 100_000
-    assert keeping("s3cr3t").hide_in_answer(deep + '"s3cr3t"') == deep + '"…"'
+# What is redacted
 
 
 @pytest.mark.parametrize(
@@ -269,4 +233,4 @@ def test_an_answer_that_is_nested_deeply_loses_its_secrets_as_well() -> None:
     ],
 )
 def test_which_values_are_secrets(name: str, value: str, said: str, left: str) -> None:
-    assert read_headers({name: value}, ["PADDED", "UNSET"], {"PADDED": " padded \t"}).hide(said) == left
+    assert read_headers({name: value}, ["PADDED", "UNSET"], {"PADDED": " padded \t"}).redact(said) == left

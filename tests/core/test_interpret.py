@@ -18,7 +18,7 @@ def said(code: int = 0, stderr: str = "", /, **answer: Any) -> Exited:
 
 
 UNREASONED = Fault("it blocked without a reason, so it does not block", may_block=False)
-BURIED = "its last line is JSON that blocks, but other text stands before it, so it was not read as an answer"
+BURIED = "its last line is JSON that blocks, but the text before it makes the output plain text"
 BOTH = "it sent `continue: false` with a block: the turn ends and the block's reason is not used"
 
 NOT_JSON = (
@@ -74,7 +74,9 @@ IN_TURNGATE: list[tuple[str, Report, Decision]] = [
         said(1, decision="block", reason="x"),
         Fault(
             "exit code 1, nothing on stderr",
-            warnings=("it printed a block but exited with 1, so the block is NOT enforced: exit 0 or 2",),
+            warnings=(
+                "it printed a block but exited with 1, so the block is NOT enforced: exit with 0 or 2",
+            ),
         ),
     ),
     ("S0-46", said(**{"continue": False, "stopReason": "enough"}), Halt("enough")),
@@ -118,11 +120,11 @@ IN_TURNGATE: list[tuple[str, Report, Decision]] = [
     (
         "X-12",
         Exited(0, '{"reason":"' + "x" * 99, cut=True),
-        Fault("it printed more than we read, so its JSON could not be understood"),
+        Fault("its JSON output is longer than the limit, so it was not parsed"),
     ),
     ("X-12", Exited(0, "x" * 99, cut=True), Allow()),
     ("X-11", Exited(0, '{"decision":"block","reason":"held"}', held=True), Block("held")),
-    ("S0-40", TimedOut(0.5), Fault("no answer within 0.5 s", "timeout")),
+    ("S0-40", TimedOut(0.5), Fault("timed out after 0.5 s", "timeout")),
     ("X-09", RunFailed("no such file"), Fault("no such file")),
     ("X-09", Skipped("switched off"), Fault("switched off", "skipped")),
     ("X-09", Skipped("not its child", on_purpose=True), Allow()),
@@ -139,7 +141,7 @@ IN_TURNGATE: list[tuple[str, Report, Decision]] = [
     ],
 )
 def test_a_report_means_in_turngate(report: Report, decision: Decision) -> None:
-    assert interpret(report, rule(), TURNGATE) == decision
+    assert interpret(report, rule(), TURNGATE).decision == decision
 
 
 @pytest.mark.parametrize(
@@ -147,31 +149,31 @@ def test_a_report_means_in_turngate(report: Report, decision: Decision) -> None:
     [(report, decision) for _, report, decision in IN_TURNGATE if not isinstance(decision, Advise)],
 )
 def test_mux_reads_answers_as_turngate_does_but_for_advice(report: Report, decision: Decision) -> None:
-    assert interpret(report, rule(), MUX) == decision
+    assert interpret(report, rule(), MUX).decision == decision
 
 
 def test_mux_ignores_advice_beside_a_block_and_from_a_callback_too() -> None:
     both = said(
         decision="block", reason="no", hookSpecificOutput={"hookEventName": "Stop", "additionalContext": "x"}
     )
-    assert interpret(both, rule(), MUX) == Block("no")
-    assert interpret(Returned(Advise("x")), rule(), MUX) == Allow()
+    assert interpret(both, rule(), MUX).decision == Block("no")
+    assert interpret(Returned(Advise("x")), rule(), MUX).decision == Allow()
 
 
 def test_exit_2_alone_changes_nothing_at_a_permission_request() -> None:
-    decision = interpret(Exited(2, "", "no"), rule(event="PermissionRequest"), TURNGATE)
+    decision = interpret(Exited(2, "", "no"), rule(event="PermissionRequest"), TURNGATE).decision
     assert decision == Allow(
         warnings=("exit code 2 alone changes nothing at a PermissionRequest: answer with JSON",)
     )
 
 
 def test_a_callback_that_blocks_without_a_word_blocks_in_claude() -> None:
-    assert interpret(Returned(Block("")), rule(), CLAUDE) == Block("Blocked by hook")
+    assert interpret(Returned(Block("")), rule(), CLAUDE).decision == Block("Blocked by hook")
 
 
 def test_mux_ignores_advice() -> None:
     advice = said(hookSpecificOutput={"hookEventName": "Stop", "additionalContext": "think of x"})
-    assert interpret(advice, rule(), MUX) == Allow()
+    assert interpret(advice, rule(), MUX).decision == Allow()
 
 
 VOID = "its JSON is void: "
@@ -215,7 +217,7 @@ IN_CLAUDE: list[tuple[Report, Decision]] = [
     (Exited(0, '{"decision":"block","reason":"x'), Allow()),
     (
         Exited(0, '{"decision":"block","reason":"x"}', held=True),
-        Fault("a child still held its output when it ended, so its JSON was not honoured"),
+        Fault("a child process still held its output when it exited, so its JSON was ignored"),
     ),
     (Exited(0, '{"continue":false}', held=True), Halt()),
     (Exited(2, '{"decision":"block","reason":"x"}', "err", held=True), Block("[check]: err")),
@@ -229,7 +231,7 @@ IN_CLAUDE: list[tuple[Report, Decision]] = [
 @pytest.mark.req("S0-06", "S0-07")
 @pytest.mark.parametrize(("report", "decision"), IN_CLAUDE)
 def test_a_report_means_in_claude(report: Report, decision: Decision) -> None:
-    assert interpret(report, rule(), CLAUDE) == decision
+    assert interpret(report, rule(), CLAUDE).decision == decision
 
 
 RETURNED: list[tuple[Any, Decision]] = [
@@ -247,24 +249,22 @@ RETURNED: list[tuple[Any, Decision]] = [
 @pytest.mark.req("C-07")
 @pytest.mark.parametrize(("value", "decision"), RETURNED)
 def test_a_callback_returns_a_decision_a_dict_or_none(value: Any, decision: Decision) -> None:
-    assert interpret(Returned(value), rule(), TURNGATE) == decision
+    assert interpret(Returned(value), rule(), TURNGATE).decision == decision
 
 
 def test_an_interpreter_that_did_not_find_its_script_blocks_but_the_accident_is_named() -> None:
     stderr = "python3: can't open file '/p/hook.py': [Errno 2] No such file or directory\n"
-    assert interpret(Exited(2, "", stderr), rule(), TURNGATE) == Block(
+    assert interpret(Exited(2, "", stderr), rule(), TURNGATE).decision == Block(
         stderr.strip(),
-        warnings=(
-            f"its exit code 2 looks like a mistake in the hook and not like a refusal: {stderr.strip()}",
-        ),
+        warnings=(f"its exit code 2 looks like a mistake in the hook, not like a block: {stderr.strip()}",),
     )
 
 
 def test_half_a_surrogate_in_a_reason_can_still_be_written_anywhere() -> None:
     report = Exited(0, '{"decision":"block","reason":"half \\ud83c"}')
-    assert interpret(report, rule(), TURNGATE) == Block("half ?")
+    assert interpret(report, rule(), TURNGATE).decision == Block("half ?")
 
 
 def test_the_program_form_is_named_with_its_arguments() -> None:
     hook = CommandHook("/bin/check", args=("--all", "x"))
-    assert interpret(Exited(2, "", "err"), rule(hook), CLAUDE) == Block("[/bin/check --all x]: err")
+    assert interpret(Exited(2, "", "err"), rule(hook), CLAUDE).decision == Block("[/bin/check --all x]: err")

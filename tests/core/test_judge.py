@@ -14,7 +14,7 @@ CHECK = "Are the tests green? $ARGUMENTS"
 
 
 def judged(text: str, dialect: Dialect = TURNGATE) -> Decision:
-    return interpret(JudgeReplied(text), rule(PromptHook(CHECK)), dialect)
+    return interpret(JudgeReplied(text), rule(PromptHook(CHECK)), dialect).decision
 
 
 # What is asked

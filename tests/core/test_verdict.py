@@ -4,7 +4,7 @@ from tests.support.builders import rule, run
 from turngate.core.decisions import Advise, Allow, Block, Fault, Halt
 from turngate.core.dialect import CLAUDE, MUX, TURNGATE
 from turngate.core.hooks import CommandHook
-from turngate.core.reports import Skipped
+from turngate.core.reports import Skipped, TimedOut
 from turngate.core.verdict import (
     Continue,
     HookRun,
@@ -12,7 +12,7 @@ from turngate.core.verdict import (
     conclude,
     notices,
     outcome,
-    said,
+    run_message,
     unenforced,
     warnings,
 )
@@ -153,14 +153,18 @@ def test_warnings_of_all_hooks_say_which_gate_is_not_enforced() -> None:
     runs = (
         run(Fault("exit code 1: boom"), "lint"),
         run(Allow(warnings=("odd",)), "docs"),
-        run(Fault("no answer within 5 s", "timeout"), "tests"),
+        run(Fault("timed out after 5 s", "timeout"), "tests", report=TimedOut(5.0)),
+        run(Fault("no slot", "timeout"), "slow"),
+        run(Fault("off", "skipped"), "later"),
         run(Fault("no file"), CommandHook("strict", blocking=True)),
     )
     assert warnings(runs, TURNGATE) == (
-        "lint failed: NOT enforced: exit code 1: boom",
-        "docs: odd",
-        "tests timed out: NOT enforced: no answer within 5 s",
-        "strict failed: no file",
+        'hook "lint" failed and was NOT enforced: exit code 1: boom',
+        'hook "docs": odd',
+        'hook "tests" timed out after 5 s and was NOT enforced',
+        'hook "slow" timed out and was NOT enforced: no slot',
+        'hook "later" was skipped and NOT enforced: off',
+        'hook "strict" failed: no file',
     )
 
 
@@ -202,4 +206,4 @@ def test_a_refused_tool_is_told_the_bare_reason_and_advice_refuses_nothing() -> 
 
 
 def test_a_hook_that_was_not_asked_says_why() -> None:
-    assert said(HookRun(rule(), Skipped("another child", on_purpose=True), Allow())) == "another child"
+    assert run_message(HookRun(rule(), Skipped("another child", on_purpose=True), Allow())) == "another child"

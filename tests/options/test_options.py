@@ -776,7 +776,7 @@ def test_two_hundred_milliseconds_are_two_hundred_milliseconds(project: Path, op
     slow = {"text": '{"ok": true, "reason": "late"}', "delay": 2}
     result, _ = turn(project, options, {"main": ["done"], "judge": [slow]})
     [each], [run] = result.hook_outputs, result.hook_runs
-    assert (each.outcome, each.said, 0.2 <= run.seconds < 1) == ("timeout", "no answer within 0.2 s", True)
+    assert (each.outcome, each.said, 0.2 <= run.seconds < 1) == ("timeout", "timed out after 0.2 s", True)
 
 
 @pytest.mark.req("S2-16", "S2-29")

@@ -197,7 +197,7 @@ def test_a_model_that_never_answers_the_question_lets_the_agent_stop_and_it_is_s
         [("failed", why)],
         "completed",
         2,
-        (f"{CHECK} failed: NOT enforced: {why}",),
+        (f'hook "{CHECK}" failed and was NOT enforced: {why}',),
     )
 
 
@@ -484,7 +484,7 @@ def test_a_slow_judge_holds_the_end_of_the_turn_no_longer_than_its_limit(project
     started = time.monotonic()
     played = play(project, [{"text": NO, "delay": 60}], PromptHook(CHECK, timeout_ms=300))
     took = time.monotonic() - started
-    assert (played.runs, played.result.outcome) == ([("timeout", "no answer within 0.3 s")], "completed")
+    assert (played.runs, played.result.outcome) == ([("timeout", "timed out after 0.3 s")], "completed")
     assert took < 5
 
 
@@ -609,7 +609,7 @@ def test_a_judge_that_can_not_be_reached_says_so_once_and_the_result_shows_a_fai
     assert (played.runs, played.result.outcome, played.result.notices, len(played.judged)) == (
         [("failed", why)],
         "completed",
-        (f"{CHECK} failed: NOT enforced: {why}",),
+        (f'hook "{CHECK}" failed and was NOT enforced: {why}',),
         2,
     )
 
@@ -651,7 +651,9 @@ def test_a_judge_that_stays_away_is_named_once_in_a_turn_however_often_it_is_ask
     assert [run for run in played.runs if run[0] == "failed"] == [
         ("failed", "its model did not answer: Overloaded")
     ] * 3
-    assert played.result.notices == (f"{CHECK} failed: NOT enforced: its model did not answer: Overloaded",)
+    assert played.result.notices == (
+        f'hook "{CHECK}" failed and was NOT enforced: its model did not answer: Overloaded',
+    )
 
 
 def test_a_judge_that_can_not_be_reached_refuses_where_the_hook_insists(project: Path) -> None:
@@ -947,7 +949,7 @@ def stop_input(project: Path) -> StopHookInput:
 
 # A hook that starts an agent
 
-BELOW = "this was started from a hook, so no hook is asked"
+BELOW = "turngate was started from a hook, so no hooks run"
 
 
 def run_turngate(*words: str, cwd: Path, **env: str) -> subprocess.CompletedProcess[str]:
@@ -967,9 +969,7 @@ def test_a_hook_that_fires_its_own_event_ends_and_is_told_why(project: Path) -> 
     body = f"#!/bin/sh\ncat > /dev/null\n{sys.executable} -m turngate fire Stop --trust >&2\nexit 2\n"
     script(project / ".turngate" / "stop", body)
     done = run_turngate("fire", "Stop", "--trust", "--json", cwd=project)
-    assert (
-        json.loads(done.stdout)["prompt"] == TELL + "Stop: this was started from a hook, so no hook is asked"
-    )
+    assert json.loads(done.stdout)["prompt"] == f"{TELL}Stop: allowed\n  {BELOW}"
 
 
 def test_fire_from_a_hook_says_so_in_json_as_well(project: Path) -> None:
@@ -980,7 +980,7 @@ def test_fire_from_a_hook_says_so_in_json_as_well(project: Path) -> None:
         0,
         "stop",
         [],
-        ["this was started from a hook, so no hook is asked"],
+        [BELOW],
     )
 
 
@@ -1005,7 +1005,7 @@ def test_a_call_from_a_hook_asks_no_hooks_either(project: Path, monkeypatch: pyt
     found = asyncio.run(run_stop_hooks(LocalShell(), str(project), stop_input(project)))
     assert (found.should_stop, found.warnings) == (
         True,
-        ["this was started from a hook, so no hook was asked"],
+        [BELOW],
     )
 
 

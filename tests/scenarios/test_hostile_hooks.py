@@ -28,7 +28,7 @@ from turngate.core.events import StopHookInput
 from turngate.core.hooks import CallbackHook, CommandHook
 from turngate.core.reports import Exited
 from turngate.core.text import truncate_middle
-from turngate.core.verdict import Continue, RunOutcome, Stop, Verdict, outcome, said
+from turngate.core.verdict import Continue, RunOutcome, Stop, Verdict, outcome, run_message
 from turngate.ports import STDERR_LIMIT, BoundedOutput
 from turngate.shells import process
 from turngate.shells.local import LocalShell
@@ -70,7 +70,7 @@ def hangs(name: str, command: str, *, timeout: float = 0.5, crowd: int = 1, **fi
         command=command,
         outcome="timeout",
         verdict=Stop,
-        said=f"no answer within {timeout:g} s",
+        said=f"timed out after {timeout:g} s",
         timeout=timeout,
         crowd=crowd,
         **fields,
@@ -164,7 +164,7 @@ TABLE = (
     fails(
         "a grandchild holds the pipes, where that voids an answer",
         f"{NAP} & printf '%s' '{BLOCK}'",
-        "a child still held its output when it ended, so its JSON was not honoured",
+        "a child process still held its output when it exited, so its JSON was ignored",
         dialect=CLAUDE,
         stays=1,
     ),
@@ -186,7 +186,7 @@ TABLE = (
     fails(
         "50 MB that begin like an answer",
         "echo '{'; yes | head -c 50000000",
-        "it printed more than we read, so its JSON could not be understood",
+        "its JSON output is longer than the limit, so it was not parsed",
     ),
     fails("closes its pipes and exits with 2 later", "exec >&- 2>&-; sleep 0.1; exit 2", NO_REASON),
     allows("not UTF-8 on stdout", rf"printf '\377\376%s' '{BLOCK}'"),
@@ -272,7 +272,7 @@ def scaled(row: Hostile, scale: int) -> Hostile:
     if row.outcome != "timeout":
         return row
     timeout = row.timeout * scale
-    return replace(row, timeout=timeout, said=f"no answer within {timeout:g} s")
+    return replace(row, timeout=timeout, said=f"timed out after {timeout:g} s")
 
 
 @pytest.mark.req("S0-104", "X-11", "X-12")
@@ -288,7 +288,7 @@ def test_a_hostile_hook_gets_the_right_verdict_and_leaves_nothing_behind(
         with token() as mark:
             verdict, crowd, left = asyncio.run(asked(case, project, mark))
         (run,) = verdict.runs
-        assert (outcome(run), type(verdict), said(run), run.decision.warnings, left) == (
+        assert (outcome(run), type(verdict), run_message(run), run.decision.warnings, left) == (
             case.outcome,
             case.verdict,
             case.said,
@@ -355,7 +355,7 @@ def test_a_project_that_is_gone_fails_its_hooks_and_stops_the_agent(tmp_path: Pa
     gone = tmp_path / "gone"
     verdict = asyncio.run(ask(gone, CommandHook("/bin/true"), CommandHook("exit 0")))
     why = f"NotStarted: [Errno 2] No such file or directory: '{gone}'"
-    assert (type(verdict), [said(run) for run in verdict.runs]) == (Stop, [why, why])
+    assert (type(verdict), [run_message(run) for run in verdict.runs]) == (Stop, [why, why])
 
 
 @pytest.mark.req("S0-104")

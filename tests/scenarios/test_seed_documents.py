@@ -174,7 +174,7 @@ def test_a_script_has_the_ten_seconds_of_its_dialect_unless_the_settings_say_els
             HookRun(
                 hook.rule,
                 TimedOut(0.5, "so far\n"),
-                Fault("no answer within 0.5 s", "timeout"),
+                Fault("timed out after 0.5 s", "timeout"),
                 timeout=0.5,
             ),
         )
@@ -372,7 +372,9 @@ EXECUTOR = {
             """echo '{"decision": "block"}'""",
             StopHooksResult(
                 should_stop=True,
-                warnings=["HOOK failed: NOT enforced: it blocked without a reason, so it does not block"],
+                warnings=[
+                    'hook "HOOK" failed and was NOT enforced: it blocked without a reason, so it does not block'
+                ],
             ),
         ),
     ],
@@ -383,7 +385,7 @@ EXECUTOR = {
         ),
         Case(
             """echo '{"continue": false, "decision": "block", "reason": "go on"}'""",
-            StopHooksResult(should_stop=True, warnings=[f"HOOK: {BOTH}"]),
+            StopHooksResult(should_stop=True, warnings=[f'hook "HOOK": {BOTH}']),
         ),
     ],
     "S0-86": [
@@ -394,7 +396,7 @@ EXECUTOR = {
             StopHooksResult(
                 should_stop=True,
                 warnings=[
-                    "HOOK failed: NOT enforced: it exited with 2 but gave no reason on stderr, so it does not block",
+                    'hook "HOOK" failed and was NOT enforced: it exited with 2 but gave no reason on stderr, so it does not block',
                 ],
             ),
         ),
@@ -403,7 +405,8 @@ EXECUTOR = {
         Case(
             "echo no such tool >&2; exit 1",
             StopHooksResult(
-                should_stop=True, warnings=["HOOK failed: NOT enforced: exit code 1: no such tool"]
+                should_stop=True,
+                warnings=['hook "HOOK" failed and was NOT enforced: exit code 1: no such tool'],
             ),
         ),
     ],
@@ -411,7 +414,7 @@ EXECUTOR = {
         Case(
             "exec sleep 30",
             StopHooksResult(
-                should_stop=True, warnings=["HOOK timed out: NOT enforced: no answer within 0.3 s"]
+                should_stop=True, warnings=['hook "HOOK" timed out after 0.3 s and was NOT enforced']
             ),
             timeout=0.3,
         ),
@@ -420,7 +423,9 @@ EXECUTOR = {
         Case("echo 'hello {'", StopHooksResult(should_stop=True)),
         Case(
             """echo '{"decision": "block" "reason": "a comma is missing"}'""",
-            StopHooksResult(should_stop=True, warnings=[f"HOOK: {BROKEN}, so it was taken as plain text"]),
+            StopHooksResult(
+                should_stop=True, warnings=[f'hook "HOOK": {BROKEN}, so it was taken as plain text']
+            ),
         ),
     ],
 }
@@ -464,7 +469,7 @@ def test_the_warning_about_a_failing_hook_is_logged(project: Path, state: Path) 
         "stop_reason": None,
         "runs": 1,
         "unenforced": [{"hook": "exit 1", "outcome": "failed", "why": why}],
-        "warnings": [f"exit 1 failed: NOT enforced: {why}"],
+        "warnings": [f'hook "exit 1" failed and was NOT enforced: {why}'],
     }
 
 
@@ -475,8 +480,8 @@ def test_the_warnings_of_all_hooks_are_returned_in_configured_order(project: Pat
         should_stop=True,
         continue_reason=None,
         warnings=[
-            "sleep 0.1; exit 3 failed: NOT enforced: exit code 3, nothing on stderr",
-            "echo bad >&2; exit 1 failed: NOT enforced: exit code 1: bad",
+            'hook "sleep 0.1; exit 3" failed and was NOT enforced: exit code 3, nothing on stderr',
+            'hook "echo bad >&2; exit 1" failed and was NOT enforced: exit code 1: bad',
         ],
     )
 
@@ -487,7 +492,7 @@ def test_a_refusal_comes_with_the_warnings_of_the_others(project: Path) -> None:
     assert run(project) == StopHooksResult(
         should_stop=False,
         continue_reason="go on",
-        warnings=["exit 1 failed: NOT enforced: exit code 1, nothing on stderr"],
+        warnings=['hook "exit 1" failed and was NOT enforced: exit code 1, nothing on stderr'],
     )
 
 
@@ -585,7 +590,7 @@ def test_the_commands_of_the_documents_settings_are_run_by_a_shell(project: Path
         StopHooksResult(False, "Error: Tests not run. Please run make test before stopping"),
         StopHooksResult(
             should_stop=True,
-            warnings=[f"{child} failed: NOT enforced: exit code 127: {missing.stderr.strip()}"],
+            warnings=[f'hook "{child}" failed and was NOT enforced: exit code 127: {missing.stderr.strip()}'],
         ),
     ]
 
@@ -604,7 +609,7 @@ def test_a_blank_in_the_projects_path_breaks_the_documents_command_unless_it_is_
     complaint = told(project, "/bin/sh", "-c", f"{tmp_path}/my").stderr.strip()
     works = StopHooksResult(False, "Error: Tests not run. Please run make test before stopping")
     fails = StopHooksResult(
-        should_stop=True, warnings=[f"{words} failed: NOT enforced: exit code 127: {complaint}"]
+        should_stop=True, warnings=[f'hook "{words}" failed and was NOT enforced: exit code 127: {complaint}']
     )
     assert run(project) == (works if quoted else fails)
 
@@ -664,7 +669,7 @@ def test_a_command_that_stands_in_all_three_files_runs_once(project: Path, home:
 
 # Document 003: the bash script that prevents loops
 
-BURIED = "its last line is JSON that blocks, but other text stands before it, so it was not read as an answer"
+BURIED = "its last line is JSON that blocks, but the text before it makes the output plain text"
 FAILED = '{"decision": "block", "reason": "Tests failed. Please fix them."}\n'
 
 
@@ -700,7 +705,7 @@ def test_the_loop_prevention_script_does_not_refuse_when_npm_prints_before_its_j
     hook = seed_command(project, "003_loop_prevention.sh")
     verdict = hook.ask()
     assert verdict == hook.allows(Exited(0, "> parser@1.0.0 test\n" + FAILED), Allow(warnings=(BURIED,)))
-    assert warnings(verdict.runs, TURNGATE) == (f"{label(hook.rule.hook)}: {BURIED}",)
+    assert warnings(verdict.runs, TURNGATE) == (f'hook "{label(hook.rule.hook)}": {BURIED}',)
 
 
 @needs_jq
@@ -771,7 +776,9 @@ def test_the_quality_gate_does_not_hold_when_npm_fails_with_exit_1(
     assert verdict == hook.allows(Exited(1, "run lint\n", "3 problems\n"), Fault("exit code 1: 3 problems"))
     assert [outcome(each) for each in verdict.runs] == ["failed"]
     assert unenforced(verdict.runs, TURNGATE) == verdict.runs
-    assert warnings(verdict.runs, TURNGATE) == (f"{CHAIN} failed: NOT enforced: exit code 1: 3 problems",)
+    assert warnings(verdict.runs, TURNGATE) == (
+        f'hook "{CHAIN}" failed and was NOT enforced: exit code 1: 3 problems',
+    )
 
 
 @pytest.mark.req("S3-28")
@@ -1002,7 +1009,7 @@ def test_a_stop_hook_whose_python_file_is_missing_blocks_by_accident_and_a_warni
             Block(
                 said_by_python,
                 warnings=(
-                    f"its exit code 2 looks like a mistake in the hook and not like a refusal: {said_by_python}",
+                    f"its exit code 2 looks like a mistake in the hook, not like a block: {said_by_python}",
                 ),
             )
         ],

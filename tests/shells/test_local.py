@@ -12,7 +12,7 @@ from tests.support.builders import ask, script, settings, stop_event, subagent_s
 from turngate.core.dialect import CLAUDE, MUX, TURNGATE, Dialect
 from turngate.core.hooks import CommandHook
 from turngate.core.reports import Exited, Report
-from turngate.core.verdict import Continue, Stop, outcome, said
+from turngate.core.verdict import Continue, Stop, outcome, run_message
 from turngate.engine import ask_hooks
 from turngate.ports import RunContext
 from turngate.shells.local import LocalShell
@@ -199,7 +199,7 @@ def test_a_command_runs_through_the_shell(
     command: str, verdict: type[Stop | Continue], words: str | None, project: Path
 ) -> None:
     given = asyncio.run(ask(project, command))
-    assert (type(given), [said(r) for r in given.runs]) == (verdict, [words])
+    assert (type(given), [run_message(r) for r in given.runs]) == (verdict, [words])
 
 
 @pytest.mark.parametrize(
@@ -259,7 +259,7 @@ def test_args_start_a_script_that_names_no_interpreter(project: Path) -> None:
 def test_args_whose_program_can_not_be_started_fail(command: str, why: str, project: Path) -> None:
     scripts(project)
     verdict = asyncio.run(ask(project, CommandHook(command, args=())))
-    assert (type(verdict), [said(r) for r in verdict.runs]) == (Stop, [why])
+    assert (type(verdict), [run_message(r) for r in verdict.runs]) == (Stop, [why])
 
 
 # Where it runs and what it finds
@@ -333,7 +333,7 @@ def test_a_hook_can_grep_the_transcript_that_its_environment_names(project: Path
     transcript.write_text('{"text":"TODO"}\n')
     command = 'if grep -q TODO "$MUX_TRANSCRIPT_PATH"; then echo "a TODO is left" >&2; exit 2; fi'
     verdict = asyncio.run(ask(project, command, transcript_path=str(transcript)))
-    assert [said(r) for r in verdict.runs] == ["a TODO is left"]
+    assert [run_message(r) for r in verdict.runs] == ["a TODO is left"]
 
 
 def test_a_hooks_own_environment_beats_the_settings_and_both_beat_ours_but_for_what_we_tell(
@@ -359,7 +359,7 @@ def test_a_project_with_a_blank_works_when_its_variable_is_quoted(
     project = tmp_path / "my project"
     script(project / ".mux/hooks/stop-check.sh", "#!/bin/sh\necho 'go on' >&2\nexit 2\n")
     verdict = asyncio.run(ask(project, form.replace("{}", variable)))
-    assert (type(verdict), [said(r) for r in verdict.runs]) == (Continue, ["go on"])
+    assert (type(verdict), [run_message(r) for r in verdict.runs]) == (Continue, ["go on"])
 
 
 @pytest.mark.req("S0-15")
@@ -367,7 +367,7 @@ def test_a_project_with_a_blank_fails_visibly_when_its_variable_is_not_quoted(tm
     project = tmp_path / "my project"
     script(project / ".mux/hooks/stop-check.sh", "#!/bin/sh\necho 'go on' >&2\nexit 2\n")
     verdict = asyncio.run(ask(project, "$MUX_PROJECT_DIR/.mux/hooks/stop-check.sh"))
-    assert (type(verdict), [(outcome(r), said(r)) for r in verdict.runs]) == (
+    assert (type(verdict), [(outcome(r), run_message(r)) for r in verdict.runs]) == (
         Stop,
         [("failed", f"exit code 127: /bin/sh: 1: {tmp_path}/my: not found")],
     )
@@ -384,7 +384,7 @@ def test_a_bare_path_is_a_command_if_it_is_executable(
     body = "#!/usr/bin/env python3\nimport sys\nsys.exit(print('go on', file=sys.stderr) or 2)\n"
     path = script(project / "check.py", body, mode)
     given = asyncio.run(ask(project, str(path)))
-    assert (type(given), [said(r) for r in given.runs]) == (verdict, [words.replace("{}", str(path))])
+    assert (type(given), [run_message(r) for r in given.runs]) == (verdict, [words.replace("{}", str(path))])
 
 
 # An environment that no process could be given
@@ -411,7 +411,7 @@ def test_a_variable_that_can_not_be_passed_does_not_take_the_hook_down(
     env: dict[str, str], project: Path
 ) -> None:
     verdict = asyncio.run(ask(project, CommandHook("echo 'go on' >&2; exit 2", env=env)))
-    assert (type(verdict), [said(r) for r in verdict.runs]) == (Continue, ["go on"])
+    assert (type(verdict), [run_message(r) for r in verdict.runs]) == (Continue, ["go on"])
 
 
 @pytest.mark.req("X-33")
@@ -422,7 +422,7 @@ def test_an_event_that_can_not_be_passed_does_not_take_the_hook_down(
 ) -> None:
     told: dict[str, Any] = {field: value}
     verdict = asyncio.run(ask(project, "echo 'go on' >&2; exit 2", **told))
-    assert (type(verdict), [said(r) for r in verdict.runs]) == (Continue, ["go on"])
+    assert (type(verdict), [run_message(r) for r in verdict.runs]) == (Continue, ["go on"])
 
 
 @pytest.mark.req("X-33")

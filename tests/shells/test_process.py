@@ -185,11 +185,11 @@ def test_a_program_that_ignores_its_children_gets_faults_and_no_invented_codes(t
         import asyncio, signal, sys
         from pathlib import Path
         from tests.support.builders import ask
-        from turngate.core.verdict import said
+        from turngate.core.verdict import run_message
 
         signal.signal(signal.SIGCHLD, signal.SIG_IGN)
         verdict = asyncio.run(ask(Path(sys.argv[1]), "exit 2", "sleep 0.2; exit 0", "/bin/true"))
-        print(*(said(run) for run in verdict.runs), sep="\\n")
+        print(*(run_message(run) for run in verdict.runs), sep="\\n")
     """
     assert _in_python(program, str(tmp_path)) == f"{LOST}\n" * 3
 

@@ -183,7 +183,7 @@ def _sdk_callback(rule: Rule, hook: CallbackHook) -> Callable[[Any, str | None, 
     async def call(payload: Any, tool_use_id: str | None, context: Any) -> dict[str, Any]:
         try:
             value = without_trailing_underscores(await _call(rule, hook, (payload, tool_use_id, context)))
-            decision = _check_json(value) or interpret(Returned(value), rule, CLAUDE)
+            decision = _check_json(value) or interpret(Returned(value), rule, CLAUDE).decision
         except (KeyboardInterrupt, GeneratorExit, asyncio.CancelledError):
             raise
         except BaseException as error:  # noqa: BLE001 - foreign code

@@ -28,7 +28,7 @@ from turngate.core.session_events import (
 )
 from turngate.core.settings import Rule, Settings
 from turngate.core.subagent_run import SubagentRun
-from turngate.core.verdict import HookRun, Stop, Verdict, notices, outcome, said, warnings
+from turngate.core.verdict import HookRun, Stop, Verdict, notices, outcome, run_message, warnings
 from turngate.engine import ask_hooks
 from turngate.errors import UsageError
 from turngate.models.resolve import JudgeModels, open_model
@@ -275,7 +275,7 @@ class SessionBase:
         if run is None:
             self.emit(HookStarted(rule.event, label(rule.hook)))
         else:
-            self.emit(HookFinished(rule.event, label(rule.hook), outcome(run), run.seconds, said(run)))
+            self.emit(HookFinished(rule.event, label(rule.hook), outcome(run), run.seconds, run_message(run)))
 
     # Messages that reach the conversation once
 

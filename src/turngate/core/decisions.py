@@ -1,54 +1,112 @@
-"""What one hook decided. Each decision may carry a word for the user and warnings for whoever wrote the hook."""
+"""What one hook decided. Each decision may carry a notice for the user and warnings for the hook's author."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
+
+from turngate.core.text import describe, replace_surrogates
+
+FaultKind = Literal["failed", "timeout", "skipped"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Remarks:
+class _Notes:
+    """The fields of every decision, and the checks that show a mistake where the decision is made."""
+
     notice: str | None = None  # for the user, never for the model
     warnings: tuple[str, ...] = ()
     quiet: bool = False  # `suppressOutput`: keep its stdout off the transcript and the screen
 
+    def __post_init__(self) -> None:
+        if self.notice is not None:
+            self._check_text("notice")
+        if self.warnings != ():
+            self._check_warnings()
+        self._check_flag("quiet", self.quiet)
+
+    def _check_text(self, name: str) -> None:
+        text = getattr(self, name)
+        if not isinstance(text, str):
+            raise TypeError(f"{type(self).__name__}.{name} must be a string, not {type(text).__name__}")
+        if not text.isascii():
+            object.__setattr__(self, name, replace_surrogates(text))
+
+    def _check_warnings(self) -> None:
+        texts: object = self.warnings
+        if not isinstance(texts, tuple | list) or not all(isinstance(text, str) for text in texts):
+            raise TypeError(f"{type(self).__name__}.warnings must be a tuple of strings")
+        object.__setattr__(self, "warnings", tuple(map(replace_surrogates, texts)))
+
+    def _check_flag(self, name: str, value: object) -> None:
+        if not isinstance(value, bool):
+            kind = type(value).__name__
+            raise TypeError(f"{type(self).__name__}.{name} must be True or False, not {kind}")
+
 
 @dataclass(frozen=True)
-class Allow(_Remarks):
-    """No objection. It can not cancel another hook's block."""
+class Allow(_Notes):
+    """The hook does not block. It cannot cancel another hook's block."""
 
     reason: str | None = None
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.reason is not None:
+            self._check_text("reason")
+
 
 @dataclass(frozen=True)
-class Block(_Remarks):
-    """Go on working, and this is why."""
+class Block(_Notes):
+    """The agent has to continue; the reason is its next prompt."""
 
     reason: str
     advice: str | None = None
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._check_text("reason")
+        if self.advice is not None:
+            self._check_text("advice")
+
 
 @dataclass(frozen=True)
-class Advise(_Remarks):
-    """No refusal, but a word for the agent."""
+class Advise(_Notes):
+    """The hook does not block, but has advice for the agent."""
 
     advice: str
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._check_text("advice")
+
 
 @dataclass(frozen=True)
-class Halt(_Remarks):
-    """The turn ends now, whatever the others say; the reason is for the user."""
+class Halt(_Notes):
+    """The turn ends now, whatever the other hooks decide; the reason is for the user."""
 
     reason: str | None = None
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.reason is not None:
+            self._check_text("reason")
+
 
 @dataclass(frozen=True)
-class Fault(_Remarks):
-    """The hook is broken: it neither allowed nor refused."""
+class Fault(_Notes):
+    """The hook failed, timed out or was skipped: it neither allowed nor blocked."""
 
     error: str
-    kind: Literal["failed", "timeout", "skipped"] = "failed"
-    may_block: bool = (
-        True  # False: it tried to refuse, without a reason; `blocking` makes no refusal of that (C-11)
-    )
+    kind: FaultKind = "failed"
+    # False for a block without a reason, which does not block even if the hook is `blocking` (C-11).
+    may_block: bool = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._check_text("error")
+        if self.kind not in get_args(FaultKind):
+            known = ", ".join(get_args(FaultKind))
+            raise ValueError(f"Fault.kind must be one of {known}, not {describe(self.kind)}")
+        self._check_flag("may_block", self.may_block)
 
 
 Decision = Allow | Block | Advise | Halt | Fault

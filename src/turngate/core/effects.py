@@ -1,20 +1,18 @@
-"""What hooks of the other events may do: add context, answer for the user, change a tool's input."""
+"""What hooks may do at events other than a stop: add context, decide a permission, change a tool's input."""
 
-import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Any
 
 from turngate.core.decisions import Block, Fault
-from turngate.core.reports import Exited, Replied, Returned
-from turngate.core.verdict import HookRun, said
-
-Behavior = Literal["allow", "deny", "ask"]
+from turngate.core.hook_output import Answer, Behavior
+from turngate.core.reports import Exited
+from turngate.core.verdict import HookRun, run_message
 
 
 @dataclass(frozen=True, kw_only=True)
 class Permission:
-    """What the hooks of a tool event say together: deny before ask before allow; None: they say nothing."""
+    """The combined answer of the hooks of a tool event: deny before ask before allow; None if there is none."""
 
     behavior: Behavior | None = None
     reason: str = ""
@@ -24,120 +22,67 @@ class Permission:
 
 
 def block_reasons(runs: Iterable[HookRun]) -> str | None:
-    """The reasons of the hooks that refuse, or None."""
-    reasons = [said(run) or "" for run in runs if run.mode == "gate" and isinstance(run.decision, Block)]
-    return "\n\n".join(reasons) if reasons else None
+    """Return the reasons of the hooks that block, or None if none does."""
+    blocking = [run for run in runs if run.mode == "gate" and isinstance(run.decision, Block)]
+    return "\n\n".join(run_message(run) or "" for run in blocking) if blocking else None
 
 
 def added_context(runs: Iterable[HookRun], *, plain: bool) -> str:
-    """What hooks add to the conversation: `additionalContext`, and plain stdout where the event takes it."""
+    """Return what hooks add to the conversation: `additionalContext`, and with `plain` also plain stdout."""
     return "\n\n".join(text for run in runs if (text := _context(run, plain=plain)))
 
 
 def _context(run: HookRun, *, plain: bool) -> str:
     if not _counts(run):
         return ""
-    if _answer(run):
-        context = _specific(run).get("additionalContext")
-        return context.strip() if isinstance(context, str) else ""
+    if run.answer:
+        return (run.answer.advice or "").strip()
     if plain and isinstance(run.report, Exited) and run.report.code == 0:
         return run.report.stdout.strip()
     return ""
 
 
 def permission_before_tool(runs: Iterable[HookRun]) -> Permission:
-    """PreToolUse. Exit 2 and `decision: block` deny with the reason."""
+    """Combine the answers to a PreToolUse event. Exit 2 and `decision: block` deny with their reason."""
     runs = tuple(runs)
-    found = [_specific(run) for run in runs]
-    words = [answer.get("permissionDecision") for answer in found]
-    reasons = [
-        str(a.get("permissionDecisionReason", ""))
-        for a in found
-        if a.get("permissionDecision") in ("ask", "allow")
-    ]
-    refused = block_reasons(runs)
-    behavior: Behavior | None = None
-    if refused is not None:
-        behavior = "deny"
-    elif "ask" in words:
-        behavior = "ask"
-    elif "allow" in words:
-        behavior = "allow"
+    answers = _answers(runs)
+    context = added_context(runs, plain=False)
+    updated_input = _last_input(answers)
+    blocked = block_reasons(runs)
+    if blocked is not None:
+        return Permission(behavior="deny", reason=blocked, updated_input=updated_input, context=context)
+    permits = [answer for answer in answers if answer.permission in ("ask", "allow")]
+    behaviors = {answer.permission for answer in permits}
     return Permission(
-        behavior=behavior,
-        reason=refused if refused is not None else "\n\n".join(filter(None, reasons)),
-        updated_input=_last_mapping(_specific(_as_it_came(run)).get("updatedInput") for run in runs),
-        context=added_context(runs, plain=False),
+        behavior="ask" if "ask" in behaviors else "allow" if "allow" in behaviors else None,
+        reason="\n\n".join(answer.permission_reason for answer in permits if answer.permission_reason),
+        updated_input=updated_input,
+        context=context,
     )
 
 
 def permission_for_user(runs: Iterable[HookRun]) -> Permission:
-    """PermissionRequest: a hook answers the dialog. Exit 2 alone changes nothing."""
-    gates = [run for run in runs if run.mode == "gate"]
-    told = [answer for run in gates if isinstance(answer := _specific(run).get("decision"), dict)]
-    denied = [answer for answer in told if answer.get("behavior") == "deny"]
-    allowed = [answer for answer in told if answer.get("behavior") == "allow"]
+    """Combine the answers to a PermissionRequest event. Exit 2 alone changes nothing."""
+    answers = _answers(runs)
+    denied = [answer for answer in answers if answer.permission == "deny"]
+    allowed = [answer for answer in answers if answer.permission == "allow"]
     if denied:
-        reason = str(denied[0].get("message") or "denied by a hook")
-        return Permission(
-            behavior="deny",
-            reason=reason,
-            interrupt=any(answer.get("interrupt") is True for answer in denied),
-        )
+        reason = denied[0].permission_reason or "denied by a hook"
+        interrupt = any(answer.interrupt for answer in denied)
+        return Permission(behavior="deny", reason=reason, interrupt=interrupt)
     if allowed:
-        whole = (_specific(_as_it_came(run)).get("decision") for run in gates)
-        given = [answer for answer in whole if isinstance(answer, dict) and answer.get("behavior") == "allow"]
-        return Permission(
-            behavior="allow", updated_input=_last_mapping(answer.get("updatedInput") for answer in given)
-        )
+        return Permission(behavior="allow", updated_input=_last_input(allowed))
     return Permission()
 
 
-def _as_it_came(run: HookRun) -> HookRun:
-    """What a tool is given is no text for anybody, so nothing is hidden in it."""
-    if isinstance(run.report, Replied) and run.report.whole:
-        return replace(run, report=Replied(run.report.whole))
-    return run
-
-
-def _answer(run: HookRun) -> Mapping[str, Any]:
-    """The JSON object that a hook gave, or an empty one; what only observes, or is broken, says nothing."""
-    if not _counts(run):
-        return {}
-    match run.report:
-        case Returned(value=dict() as value):
-            return value
-        case Exited(code, said) if code != 2:
-            return _object(said)
-        case Replied(said):
-            return _object(said)
-        case _:
-            return {}
-
-
-def _object(said: str) -> Mapping[str, Any]:
-    body = said.strip("\ufeff \t\r\n")
-    if not body.startswith("{"):
-        return {}
-    try:
-        value = json.loads(body)
-    except (ValueError, RecursionError):
-        return {}
-    return value if isinstance(value, dict) else {}
+def _answers(runs: Iterable[HookRun]) -> list[Answer]:
+    return [run.answer for run in runs if run.answer and _counts(run)]
 
 
 def _counts(run: HookRun) -> bool:
     return run.mode == "gate" and not isinstance(run.decision, Fault)
 
 
-def _specific(run: HookRun) -> Mapping[str, Any]:
-    """The part of its answer that is about this event."""
-    specific = _answer(run).get("hookSpecificOutput")
-    if not isinstance(specific, dict) or specific.get("hookEventName", run.rule.event) != run.rule.event:
-        return {}
-    return specific
-
-
-def _last_mapping(values: Iterable[Any]) -> Mapping[str, Any] | None:
-    mappings = [value for value in values if isinstance(value, dict)]
-    return mappings[-1] if mappings else None
+def _last_input(answers: Iterable[Answer]) -> Mapping[str, Any] | None:
+    inputs = [answer.updated_input for answer in answers if answer.updated_input is not None]
+    return inputs[-1] if inputs else None

@@ -1,20 +1,18 @@
-"""Http hooks before anything is sent: which addresses may be asked, and what their headers say."""
+"""Http hooks before anything is sent: which URLs are allowed, and which headers are sent."""
 
-import json
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from urllib.parse import SplitResult, unquote, urljoin, urlsplit
 
-from turngate.core.constants import EVENTS
-from turngate.core.hook_output import parsed
+from turngate.core.redaction import Redactor, make_redactor
 from turngate.core.settings import AllowedUrls
 from turngate.core.text import describe_url
 
-OWNERS = ("user", "python")  # whose word on addresses counts for everybody
-WRAPPED = 5  # how often something may be written in percent, and that in percent again
-LONGEST_URL = 8000  # characters of a redirect's address
-_HOST = re.compile(r"[\w-]+(?:\.[\w-]+)*\.?|[0-9a-f.]*:[0-9a-f:.]*")  # a name, or an address of numbers
+OWNERS = ("user", "python")  # levels whose list of URLs holds for hooks of every level
+MAX_PERCENT_ENCODINGS = 5  # of one path: `%252e` is two
+MAX_REDIRECT_URL_CHARS = 8000
+_HOST = re.compile(r"[\w-]+(?:\.[\w-]+)*\.?|[0-9a-f.]*:[0-9a-f:.]*")  # a host name or an IP address
 
 
 def url_objection(
@@ -75,7 +73,7 @@ def _is_below(folder: str, path: str) -> bool:
     if not base:
         return True
     plain = path
-    for _ in range(WRAPPED):
+    for _ in range(MAX_PERCENT_ENCODINGS):
         plain = unquote(plain)
     # Some servers drop what follows a semicolon, and then read `..;` as `..`.
     climbs = any(part.partition(";")[0] in ("..", ".") for part in re.split(r"[/\\]", plain))
@@ -91,7 +89,7 @@ def redirected(url: str, location: str) -> str | None:
     except ValueError:  # brackets that nobody closed
         return None
     parts = _split(target)
-    if parts is None or "@" in parts.netloc or _is_odd(location) or len(target) > LONGEST_URL:
+    if parts is None or "@" in parts.netloc or _is_odd(location) or len(target) > MAX_REDIRECT_URL_CHARS:
         return None
     return target
 
@@ -136,126 +134,63 @@ _NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _OURS = frozenset(
     {"host", "content-type", "content-length", "transfer-encoding", "connection", "accept-encoding", "expect"}
 )
-SECRET = 6  # characters; what is shorter stands in every text by accident
-_KEEPS_SECRETS = re.compile("auth|cookie|token|key|secret|password", re.IGNORECASE)  # a header's name
-_SCHEMES = ("bearer", "digest", "negotiate")  # stand before a secret, and are none
-_TOKEN = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|-?\d[\d.eE+-]*')  # a string or a number of JSON
-_CONTRACT = frozenset(
-    {
-        "decision",
-        "reason",
-        "continue",
-        "stopReason",
-        "suppressOutput",
-        "systemMessage",
-        "async",
-        "hookSpecificOutput",
-        "hookEventName",
-        "additionalContext",
-        "permissionDecision",
-        "permissionDecisionReason",
-        "updatedInput",
-        "behavior",
-        "message",
-        "interrupt",
-        "block",
-        "approve",
-        "allow",
-        "deny",
-        "ask",
-        *EVENTS,
-    }
-)
+_SECRET_NAME = re.compile("auth|cookie|token|key|secret|password", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
 class Headers:
     sent: Mapping[str, str]
-    remarks: tuple[str, ...] = ()  # names only: no value is ever shown
-    secrets: re.Pattern[str] | None = None
+    warnings: tuple[str, ...] = ()  # names only: no value is ever shown
+    redactor: Redactor | None = None
 
-    def hide(self, text: str) -> str:
-        """An endpoint may say back what it was sent; people's logs are no place for that."""
-        return self.secrets.sub("…", text) if self.secrets else text
-
-    def hide_in_answer(self, text: str) -> str:
-        """In JSON only whole strings and numbers change, and no word of the contract: a block stays a block."""
-        return _TOKEN.sub(self._without, text) if self.secrets and _is_object(text) else self.hide(text)
-
-    def _without(self, found: re.Match[str]) -> str:
-        token = found[0]
-        if len(token) < SECRET:
-            return token
-        said = json.loads(token) if token[0] == '"' else token
-        clean = said if said in _CONTRACT else self.hide(said)
-        return token if clean == said else json.dumps(clean)
-
-
-def _is_object(text: str) -> bool:
-    body = text.strip("\ufeff \t\r\n")
-    try:
-        return body.startswith("{") and isinstance(parsed(body), dict)
-    except (json.JSONDecodeError, RecursionError):
-        return False
+    def redact(self, text: str) -> str:
+        """Replace the secrets that were sent: an endpoint may echo them."""
+        return self.redactor.text(text) if self.redactor else text
 
 
 def read_headers(headers: Mapping[str, str], allowed: Iterable[str], environ: Mapping[str, str]) -> Headers:
     """Claude Code: variables only from `allowedEnvVars`, others become empty."""
     allowed = frozenset(allowed)
     sent: dict[str, str] = {}
-    remarks: list[str] = []
+    warnings: list[str] = []
     secrets: set[str] = set()
 
-    def put(found: re.Match[str]) -> str:
-        variable = found[1] or found[2]
-        if variable not in allowed:
-            remarks.append(f"${variable} is not among its `allowedEnvVars`, so it was sent as nothing")
-        elif variable not in environ:
-            remarks.append(f"${variable} is not set, so it was sent as nothing")
-        else:
+    def expand(match: re.Match[str]) -> str:
+        variable = match[1] or match[2]
+        if variable in allowed and variable in environ:
             secrets.add(environ[variable].strip())
             return environ[variable]
+        why = "is not set" if variable in allowed else "is not among its `allowedEnvVars`"
+        warnings.append(f"${variable} {why}, so it was sent as an empty string")
         return ""
 
     for name, value in headers.items():
         if not _NAME.fullmatch(name) or name.lower() in _OURS:
-            remarks.append(f"its header {ascii(name)[:60]} was not sent: the name is not allowed")
+            warnings.append(f"its header {ascii(name)[:60]} was not sent: the name is not allowed")
             continue
-        filled = _VARIABLE.sub(put, value).strip(" \t")
-        if not _is_sendable(filled):
-            remarks.append(
-                f"its header {name[:60]} was not sent: the value has characters that are not allowed"
+        expanded = _VARIABLE.sub(expand, value).strip(" \t")
+        if not _is_sendable(expanded):
+            warnings.append(
+                f"its header {name[:60]} was not sent: its value has characters that are not allowed"
             )
             continue
-        sent[name] = filled
-        if _KEEPS_SECRETS.search(name):  # also the token of `Bearer token`, and the values of a cookie
-            secrets |= {filled, filled.partition(" ")[2].strip(), *re.findall(r'="?([^\s;,"]+)', filled)}
-    return Headers(sent, tuple(dict.fromkeys(remarks)), _searched(secrets))
+        sent[name] = expanded
+        if _SECRET_NAME.search(name):
+            secrets |= _secrets_of(expanded)
+    return Headers(sent, tuple(dict.fromkeys(warnings)), make_redactor(secrets))
 
 
-def _searched(secrets: Iterable[str]) -> re.Pattern[str] | None:
-    """Finds them as they were sent, in percent, and escaped as in JSON."""
-    worth = [secret for secret in secrets if len(secret) >= SECRET and secret.lower() not in _SCHEMES]
-    longest_first = sorted(worth, key=len, reverse=True)
-    forms = ("".join(map(_forms, secret)) for secret in longest_first)
-    return re.compile("|".join(forms), re.IGNORECASE) if worth else None
-
-
-def _forms(letter: str) -> str:
-    plain, code = re.escape(letter), f"{ord(letter):02x}"
-    forms = [plain, f"%(?:25){{0,{WRAPPED}}}{code}"]
-    if letter == " ":
-        forms.append(r"\+")
-    if letter != "\\":  # a row of them could be read in too many ways
-        forms.append(rf"\\{{1,2}}(?:{plain}|u00{code})")
-    return f"(?:{'|'.join(forms)})"
+def _secrets_of(value: str) -> set[str]:
+    """Return a header's value, the token of `Bearer token`, and the values of a cookie."""
+    return {value, value.partition(" ")[2].strip(), *re.findall(r'="?([^\s;,"]+)', value)}
 
 
 def unlisted_variables(headers: Mapping[str, str], allowed: Iterable[str]) -> tuple[str, ...]:
-    """The variables that headers name and the hook does not allow."""
-    known = frozenset(allowed)
-    named = (found[1] or found[2] for value in headers.values() for found in _VARIABLE.finditer(value))
-    return tuple(dict.fromkeys(name for name in named if name not in known))
+    """Return the variables that the headers use and the hook does not allow."""
+    listed = frozenset(allowed)
+    matches = (match for value in headers.values() for match in _VARIABLE.finditer(value))
+    names = (match[1] or match[2] for match in matches)
+    return tuple(dict.fromkeys(name for name in names if name not in listed))
 
 
 def _is_sendable(value: str) -> bool:

@@ -18,7 +18,7 @@ from turngate.core.messages import Evaluation
 from turngate.core.reports import Exited, printed
 from turngate.core.settings import Settings
 from turngate.core.text import keep_ends
-from turngate.core.verdict import HookRun, Stop, Verdict, outcome, said, unenforced, warnings
+from turngate.core.verdict import HookRun, Stop, Verdict, outcome, run_message, unenforced, warnings
 
 MAX_STREAM_CHARS = 8_000  # of stdout and of stderr that results and the journal keep
 
@@ -42,7 +42,7 @@ def verdict_json(
 
 def unenforced_json(runs: Sequence[HookRun], dialect: Dialect) -> list[dict[str, Any]]:
     loose = unenforced(runs, dialect)
-    return [{"hook": label(run.rule.hook), "outcome": outcome(run), "why": said(run)} for run in loose]
+    return [{"hook": label(run.rule.hook), "outcome": outcome(run), "why": run_message(run)} for run in loose]
 
 
 def run_json(run: HookRun) -> dict[str, Any]:
@@ -53,7 +53,7 @@ def run_json(run: HookRun) -> dict[str, Any]:
         "source": run.rule.source,
         "file": run.rule.file,
         "outcome": outcome(run),
-        "reason": said(run),
+        "reason": run_message(run),
         "exit_code": run.report.code if isinstance(run.report, Exited) else None,
         "seconds": round(run.seconds, 4),
         "stdout": keep_ends(stdout, half, half),

@@ -107,14 +107,14 @@ def _of_object(value: Mapping[str, Any], event: str, dialect: Dialect) -> Answer
 
 
 def _side(answer: Answer | InvalidAnswer) -> object:
-    return (answer.decision, answer.go_on is False) if isinstance(answer, Answer) else None
+    return (answer.decision, answer.continue_turn is False) if isinstance(answer, Answer) else None
 
 
 def judgement_fault(answer: Answer | InvalidAnswer, dialect: Dialect) -> str | None:
     """Why an answer is of no use, so that the model is asked once more."""
     if isinstance(answer, InvalidAnswer):
         return answer.error
-    refuses = answer.decision == "block" and answer.go_on is not False
+    refuses = answer.decision == "block" and answer.continue_turn is not False
     if refuses and not dialect.default_reason and not (answer.reason or "").strip():
         return "its answer says no and does not say why"
     return None
@@ -135,7 +135,7 @@ def _of_decision(value: Mapping[str, Any], event: str, dialect: Dialect) -> Answ
     answer = read_object(
         {**value, "decision": word.strip().lower()} if isinstance(word, str) else value, event, dialect
     )
-    if isinstance(answer, Answer) and answer.decision is None and answer.go_on is not False:
+    if isinstance(answer, Answer) and answer.decision is None and answer.continue_turn is not False:
         return InvalidAnswer('its answer has a `decision` that is neither "approve" nor "block"')
     if isinstance(answer, Answer) and value.get("impossible") is True:
         return replace(answer, decision="allow", notice=_impossible(answer.reason))

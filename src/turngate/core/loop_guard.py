@@ -11,7 +11,7 @@ from typing import Literal, assert_never
 from turngate.core.dialect import Dialect
 from turngate.core.hooks import label
 from turngate.core.settings import Settings
-from turngate.core.verdict import Continue, Stop, Verdict, refusal, refuses
+from turngate.core.verdict import Continue, Stop, Verdict, block_signature, is_blocking
 
 EndedBy = Literal[
     "allowed",  # nobody objects
@@ -87,7 +87,7 @@ class LoopGuard:
                     else EndTurn("allowed")
                 )
             case Continue(prompt=prompt):
-                again = refusal(verdict, self.dialect)
+                again = block_signature(verdict, self.dialect)
                 if not self.open:
                     return EndTurn("capped", notice=self._capped(verdict))
                 if self._stalled(again):
@@ -141,7 +141,7 @@ class LoopGuard:
 
 def _who_refuses(verdict: Continue, dialect: Dialect) -> str:
     return ", ".join(
-        label(run.rule.hook) for run in verdict.runs if run.mode == "gate" and refuses(run, dialect)
+        label(run.rule.hook) for run in verdict.runs if run.mode == "gate" and is_blocking(run, dialect)
     )
 
 

@@ -1,4 +1,4 @@
-"""What a runner saw, before anybody thinks about what it means."""
+"""What a runner observed of one hook run; `interpret` decides what it means."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -6,27 +6,26 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Exited:
-    """A command ended. A signal shows as a shell would show it: 128 + its number."""
+    """A command exited. A signal counts as in a shell: 128 plus its number."""
 
     code: int
     stdout: str = ""
     stderr: str = ""
     signal: int | None = None
-    held: bool = False  # a child still held the pipes when we stopped reading
-    cut: bool = False  # it printed more to stdout than we read
+    held: bool = False  # a child process still held the pipes when reading stopped
+    cut: bool = False  # stdout was longer than the limit
 
 
 @dataclass(frozen=True)
 class Replied:
-    """An endpoint answered."""
+    """An endpoint answered with a 2xx status."""
 
     text: str
-    whole: str = field(default="", repr=False)  # as it came, where `text` hides secrets; nobody is shown it
 
 
 @dataclass(frozen=True)
 class JudgeReplied:
-    """A model was asked about the stop, and answered."""
+    """The model of a prompt or agent hook answered."""
 
     text: str
 
@@ -35,12 +34,12 @@ class JudgeReplied:
 class Returned:
     """A callback returned."""
 
-    value: Any = field(repr=False)  # foreign code may say of itself what it likes
+    value: Any = field(repr=False)
 
 
 @dataclass(frozen=True)
 class Detached:
-    """It was started in the background; nobody waits for it."""
+    """The hook was started in the background; nothing waits for it."""
 
 
 @dataclass(frozen=True)
@@ -52,17 +51,17 @@ class TimedOut:
 
 @dataclass(frozen=True)
 class RunFailed:
-    """It could not be run, or it raised."""
+    """The hook could not be run, or it raised."""
 
     error: str
 
 
 @dataclass(frozen=True)
 class Skipped:
-    """It was not run at all."""
+    """The hook was not run."""
 
     why: str
-    on_purpose: bool = False  # as configured: nobody has to be warned
+    on_purpose: bool = False  # as configured, so no warning is needed
 
 
 Report = Exited | Replied | JudgeReplied | Returned | Detached | TimedOut | RunFailed | Skipped

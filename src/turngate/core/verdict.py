@@ -1,15 +1,16 @@
-"""Decisions → verdict: may the agent stop, and if not, what is it told?"""
+"""Decisions → verdict: may the agent stop, and if not, with which prompt does it continue?"""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, assert_never
 
 from turngate.core.constants import OBSERVED, STOP_EVENTS
 from turngate.core.decisions import Advise, Allow, Block, Decision, Fault, Halt
 from turngate.core.dialect import Dialect
+from turngate.core.hook_output import Answer
 from turngate.core.hooks import HookKind, Mode, label
 from turngate.core.messages import Evaluation
-from turngate.core.reports import Detached, Report, Skipped, printed
+from turngate.core.reports import Detached, Report, Skipped, TimedOut, printed
 from turngate.core.settings import Rule
 
 RunOutcome = Literal["allow", "block", "advise", "halt", "failed", "timeout", "skipped", "would_block"]
@@ -29,7 +30,7 @@ OUTCOME_LABELS: Mapping[RunOutcome, str] = {
 
 @dataclass(frozen=True)
 class HookRun:
-    """A result never loses the hook it came from."""
+    """One run of one hook: what was observed and what it means."""
 
     rule: Rule
     report: Report
@@ -37,26 +38,27 @@ class HookRun:
     seconds: float = 0.0
     timeout: float | None = None  # the limit it ran under
     mode: Mode = "gate"
-    finished: int = 0  # which of its siblings it was to end, counting from 0
-    evaluation: Evaluation | None = None  # what it took of a model, if it asked one
+    finished: int = 0  # its rank among the runs of this event by the time of its end, from 0
+    evaluation: Evaluation | None = None  # what the model of a prompt or agent hook cost
+    answer: Answer | None = field(default=None, repr=False, compare=False)  # the JSON in `report`, parsed
 
 
 @dataclass(frozen=True)
 class HookOutput:
-    """What one hook gave back, in the order of the configuration."""
+    """The output of one hook, for users of the Python API; in configured order."""
 
     event: str
     hook: str
     kind: HookKind
     outcome: RunOutcome
-    said: str | None = None  # its reason or its praise, whatever it decided
-    printed: str = ""  # a command's stdout, a model's or an endpoint's whole reply
+    said: str | None = None  # its reason or advice, or the error
+    printed: str = ""  # the stdout of a command, the reply of a model or an endpoint
     notice: str | None = None
 
 
 @dataclass(frozen=True)
 class Stop:
-    """The agent may go home."""
+    """The agent may stop."""
 
     runs: tuple[HookRun, ...] = ()
     halted: bool = False
@@ -69,7 +71,7 @@ class Stop:
 
 @dataclass(frozen=True)
 class Continue:
-    """The agent goes on with this prompt."""
+    """The agent continues with this prompt."""
 
     runs: tuple[HookRun, ...]
     prompt: str
@@ -88,28 +90,28 @@ def conclude(runs: tuple[HookRun, ...], dialect: Dialect) -> Verdict:
         if type(run.decision) is not Allow:
             break
     else:
-        return Stop(runs)  # as most stops end
+        return Stop(runs)  # the common case, kept fast
     enforced = [run for run in runs if run.mode == "gate"]
     halts = [run.decision for run in enforced if isinstance(run.decision, Halt)]
     if halts:  # `continue: false` beats every block of every hook (C-06)
         return Stop(runs, halted=True, stop_reason=next((h.reason for h in halts if h.reason), None))
     event = runs[0].rule.event if runs else ""
-    refusing = [run for run in enforced if event not in OBSERVED and refuses(run, dialect)]
-    if refusing:
-        return Continue(runs, _message(refusing, enforced, dialect))
+    blocking = [run for run in enforced if event not in OBSERVED and is_blocking(run, dialect)]
+    if blocking:
+        return Continue(runs, _prompt(blocking, enforced, dialect))
     if event in STOP_EVENTS and any(_advice(run) for run in enforced):
-        return Continue(runs, _message([], enforced, dialect), advice_only=True)
+        return Continue(runs, _prompt([], enforced, dialect), advice_only=True)
     return Stop(runs)
 
 
-def refuses(run: HookRun, dialect: Dialect) -> bool:
-    """An explicit block always counts; a failure only where the hook asked for it (C-10)."""
+def is_blocking(run: HookRun, dialect: Dialect) -> bool:
+    """An explicit block always counts; a failure only where the hook is `blocking` (C-10)."""
     match run.decision:
         case Block():
             return True
         case Fault():
-            may = run.decision.may_block and dialect.failure_may_block
-            return may and run.rule.hook.blocking and run.mode == "gate"
+            may_block = run.decision.may_block and dialect.failure_may_block
+            return may_block and run.rule.hook.blocking and run.mode == "gate"
         case Allow() | Advise() | Halt():
             return False
         case _:
@@ -117,30 +119,39 @@ def refuses(run: HookRun, dialect: Dialect) -> bool:
 
 
 def stops_sequence(run: HookRun, dialect: Dialect) -> bool:
-    """In the order `first_block`: nobody after this hook is asked."""
-    return isinstance(run.decision, Halt) or refuses(run, dialect)
+    """Return whether `first_block` skips the hooks after this one."""
+    return isinstance(run.decision, Halt) or is_blocking(run, dialect)
 
 
-def refusal(verdict: Continue, dialect: Dialect) -> tuple[tuple[str, str], ...]:
-    """Who refuses and why, in a form that can be compared with the next refusal."""
-    gates = (run for run in verdict.runs if run.mode == "gate" and refuses(run, dialect))
+def block_signature(verdict: Continue, dialect: Dialect) -> tuple[tuple[str, str], ...]:
+    """Return which hooks block and why, in a form that can be compared with the next block."""
+    gates = (run for run in verdict.runs if run.mode == "gate" and is_blocking(run, dialect))
     return tuple(sorted((label(run.rule.hook), _reason(run)) for run in gates))
 
 
-def _message(refusing: list[HookRun], enforced: list[HookRun], dialect: Dialect) -> str:
+# The prompt
+
+
+def _prompt(blocking: list[HookRun], enforced: list[HookRun], dialect: Dialect) -> str:
     event = enforced[0].rule.event
     if event not in STOP_EVENTS:
-        return "\n\n".join(_reason(run) for run in refusing)
+        return "\n\n".join(_reason(run) for run in blocking)
     prefix = dialect.child_prefix if event == "SubagentStop" else dialect.prefix
     if dialect.prefix_each:
-        by_end = sorted(enforced, key=lambda run: run.finished)
-        parts = [prefix + _reason(run) for run in by_end if run in refusing]
-        parts += [_reminder(event, _advice(run)) for run in by_end if _advice(run)]
-        return "\n\n".join(parts)
-    several = len(refusing) > 1
-    parts = [f"{label(run.rule.hook)}: {_reason(run)}" if several else _reason(run) for run in refusing]
+        return _prompt_with_prefixes(prefix, blocking, enforced)
+    several = len(blocking) > 1
+    parts = [f"{label(run.rule.hook)}: {_reason(run)}" if several else _reason(run) for run in blocking]
     parts += [_advice(run) for run in enforced if _advice(run)]
     return prefix + "\n\n".join(parts)
+
+
+def _prompt_with_prefixes(prefix: str, blocking: list[HookRun], enforced: list[HookRun]) -> str:
+    """Claude Code: one prefixed message per hook, in the order in which the hooks ended."""
+    event = enforced[0].rule.event
+    by_end = sorted(enforced, key=lambda run: run.finished)
+    parts = [prefix + _reason(run) for run in by_end if run in blocking]
+    parts += [_reminder(event, _advice(run)) for run in by_end if _advice(run)]
+    return "\n\n".join(parts)
 
 
 def _reminder(event: str, advice: str) -> str:
@@ -165,6 +176,9 @@ def _advice(run: HookRun) -> str:
             return ""
 
 
+# One run, for reporting
+
+
 def outcome(run: HookRun) -> RunOutcome:
     if isinstance(run.report, Skipped):
         return "skipped"
@@ -185,8 +199,8 @@ def outcome(run: HookRun) -> RunOutcome:
             assert_never(run.decision)
 
 
-def said(run: HookRun) -> str | None:
-    """What the hook said, whatever it decided; of one that was not run, why."""
+def run_message(run: HookRun) -> str | None:
+    """Return the hook's reason, advice or error; for a hook that was not run, why not."""
     if isinstance(run.report, Skipped):
         return run.report.why
     if isinstance(run.report, Detached):
@@ -205,27 +219,40 @@ def said(run: HookRun) -> str | None:
 
 
 def unenforced(runs: Iterable[HookRun], dialect: Dialect) -> tuple[HookRun, ...]:
-    """The gates that failed, timed out or were skipped, so that nothing stands behind them."""
+    """Return the gates that failed, timed out or were skipped, and did not block for that."""
     return tuple(
         run
         for run in runs
-        if run.mode == "gate" and isinstance(run.decision, Fault) and not refuses(run, dialect)
+        if run.mode == "gate" and isinstance(run.decision, Fault) and not is_blocking(run, dialect)
     )
 
 
 def warnings(runs: Iterable[HookRun], dialect: Dialect) -> tuple[str, ...]:
-    """Everything that somebody should know about these runs, each with its hook's name."""
-    loose = unenforced(runs := tuple(runs), dialect)
-    found = []
+    """Return the warnings of these runs for the hooks' authors, each with its hook's name."""
+    runs = tuple(runs)
+    not_enforced = unenforced(runs, dialect)
+    texts: list[str] = []
     for run in runs:
+        name = f'hook "{label(run.rule.hook)}"'
         if isinstance(run.decision, Fault) and (run.rule.hook.kind, run.decision.kind) not in dialect.silent:
-            tail = ": NOT enforced" if run in loose else ""
-            found.append(f"{label(run.rule.hook)} {_FAULTS[run.decision.kind]}{tail}: {run.decision.error}")
-        found += [f"{label(run.rule.hook)}: {warning}" for warning in run.decision.warnings]
-    return tuple(found)
+            texts.append(f"{name} {_fault_warning(run, run.decision, is_enforced=run not in not_enforced)}")
+        texts += [f"{name}: {warning}" for warning in run.decision.warnings]
+    return tuple(texts)
 
 
-_FAULTS = {"failed": "failed", "timeout": "timed out", "skipped": "was skipped"}
+def _fault_warning(run: HookRun, fault: Fault, *, is_enforced: bool) -> str:
+    if isinstance(run.report, TimedOut):  # the error says how long
+        return fault.error if is_enforced else f"{fault.error} and was NOT enforced"
+    match fault.kind:
+        case "failed":
+            what = "failed" if is_enforced else "failed and was NOT enforced"
+        case "timeout":
+            what = "timed out" if is_enforced else "timed out and was NOT enforced"
+        case "skipped":
+            what = "was skipped" if is_enforced else "was skipped and NOT enforced"
+        case _:
+            assert_never(fault.kind)
+    return f"{what}: {fault.error}"
 
 
 def notices(runs: Iterable[HookRun]) -> tuple[str, ...]:
@@ -239,7 +266,7 @@ def outputs(runs: Iterable[HookRun]) -> tuple[HookOutput, ...]:
             label(run.rule.hook),
             run.rule.hook.kind,
             outcome(run),
-            said(run),
+            run_message(run),
             printed(run.report)[0],
             run.decision.notice,
         )

@@ -20,7 +20,7 @@ async def run_command(
     wanted = {**world.environ, **settings.env, **hook.env, **told}
     env = sanitize_env(wanted)
     if len(env) < len(wanted):
-        live.remarks.append(f"it did not get {_listed(wanted.keys() - env.keys())}: too long, or no text")
+        live.warnings.append(f"it did not get {_listed(wanted.keys() - env.keys())}: too long, or no text")
     return await raise_if_cancelled(
         world.shell.run(
             hook if settings.dialect.honours_shell else replace(hook, shell=None),

@@ -52,7 +52,8 @@ async def run_http(
     except ImportError:
         return RunFailed(MISSING)
     headers = read_headers(hook.headers, hook.allowed_env_vars, {**world.environ, **settings.env})
-    live.remarks.extend(headers.remarks)
+    live.warnings.extend(headers.warnings)
+    live.redactor = headers.redactor
     body = encode(event, settings.dialect, settings.payload)
     near = is_loopback(urlsplit(hook.url).hostname)
     try:
@@ -70,7 +71,7 @@ async def run_http(
         report = RunFailed(_why(error, hook.url))
     except library.InvalidURL:
         report = RunFailed(f"{describe_url(hook.url)} is no address that can be asked")
-    return RunFailed(headers.hide(report.error)) if isinstance(report, RunFailed) else report
+    return RunFailed(headers.redact(report.error)) if isinstance(report, RunFailed) else report
 
 
 async def _set_location_aside(response: "httpx2.Response") -> None:
@@ -104,11 +105,11 @@ async def _asked(
             location = response.extensions["location"]
             target = redirected(url, location)
             if response.status_code not in _REPEATS or not location or target == url:
-                return await _read(response, place, headers)
+                return await _read(response, place)
         if target is None:
             return RunFailed(f"{place} sends us on to an address that can not be used")
         if not same_origin(url, target):
-            host = _host(target) if headers.hide(target) == target else "…"
+            host = _host(target) if headers.redact(target) == target else "…"
             return RunFailed(f"{place} sends us on to {host}: nothing is sent to another host")
         refused = url_objection(target, source, settings.allowed_urls, known_as=_shown(target, headers))
         if refused:
@@ -119,10 +120,10 @@ async def _asked(
 
 def _shown(url: str, headers: Headers) -> str:
     """Hidden before it is cut: nobody finds half a secret."""
-    return describe_url(headers.hide(url))
+    return describe_url(headers.redact(url))
 
 
-async def _read(response: "httpx2.Response", place: str, headers: Headers) -> Report:
+async def _read(response: "httpx2.Response", place: str) -> Report:
     if not response.is_success:
         return RunFailed(f"HTTP {response.status_code} from {place}")  # Claude Code's words
     if response.headers.get("Content-Encoding", "identity").lower() != "identity":
@@ -132,9 +133,7 @@ async def _read(response: "httpx2.Response", place: str, headers: Headers) -> Re
         answer += piece
         if len(answer) > LONGEST:
             return RunFailed(f"{place} answered with more than {LONGEST // 1024:,} KiB")
-    said = answer.decode("utf-8", "replace")
-    hidden = await run_in_thread(headers.hide_in_answer, said)
-    return Replied(hidden, "" if hidden == said else said)
+    return Replied(answer.decode("utf-8", "replace"))
 
 
 def _why(error: Exception, url: str) -> str:

@@ -132,7 +132,8 @@ def test_the_user_sees_a_hooks_message(project: Path, capfd: pytest.CaptureFixtu
 def test_a_gate_that_did_not_hold_is_said_loudly(project: Path, capfd: pytest.CaptureFixture[str]) -> None:
     write_settings(project, "turngate", stop_hooks("echo boom >&2; exit 1"))
     assert (
-        fire(capfd, project, "stop")[2] == "! echo boom >&2; exit 1 failed: NOT enforced: exit code 1: boom\n"
+        fire(capfd, project, "stop")[2]
+        == '! hook "echo boom >&2; exit 1" failed and was NOT enforced: exit code 1: boom\n'
         "  → to block, a hook exits with code 2 and prints the reason on stderr\n"
     )
 
@@ -151,7 +152,7 @@ def test_hooks_that_are_switched_off_are_said_and_strict_minds(
     write_settings(project, "turngate", {**stop_hooks("true"), "disableAllHooks": True})
     code, out, err = fire(capfd, project, "Stop", "--strict")
     why = "disableAllHooks in .turngate/settings.json switches it off"
-    assert (code, "skipped" in out, err) == (13, True, f"! true was skipped: NOT enforced: {why}\n")
+    assert (code, "skipped" in out, err) == (13, True, f'! hook "true" was skipped and NOT enforced: {why}\n')
 
 
 BAD_SETTINGS: list[tuple[Any, str]] = [

@@ -70,7 +70,7 @@ def test_as_text_notices_are_on_stderr(project: Path, capfd: pytest.CaptureFixtu
     assert turngate(capfd, project, "go") == (
         0,
         "answer 1\n",
-        "! well done\n! exit 1 failed: NOT enforced: exit code 1, nothing on stderr\n",
+        '! well done\n! hook "exit 1" failed and was NOT enforced: exit code 1, nothing on stderr\n',
     )
 
 
@@ -187,7 +187,7 @@ def test_what_was_not_enforced_stands_in_the_result(project: Path, capfd: pytest
     why = "exit code 3, nothing on stderr"
     assert (result["unenforced"], result["notices"]) == (
         [{"hook": "exit 3", "outcome": "failed", "why": why}],
-        [f"exit 3 failed: NOT enforced: {why}"],
+        [f'hook "exit 3" failed and was NOT enforced: {why}'],
     )
 
 

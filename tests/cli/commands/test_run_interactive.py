@@ -230,7 +230,7 @@ def test_a_gate_that_does_not_hold_is_said_loudly(talk: Callable[..., Terminal],
     hook(project, "echo boom >&2; exit 1", id="gate")
     terminal = talk("Done.")
     terminal.say("do it")
-    terminal.expect("! gate failed: NOT enforced: exit code 1: boom")
+    terminal.expect('! hook "gate" failed and was NOT enforced: exit code 1: boom')
     assert b"\x1b[1;31m! gate failed" in terminal.raw
 
 

@@ -23,10 +23,10 @@ from turngate.core.verdict import (
     HookRun,
     Stop,
     Verdict,
+    is_blocking,
     notices,
     outcome,
-    refuses,
-    said,
+    run_message,
     unenforced,
     warnings,
 )
@@ -142,10 +142,10 @@ def _headline(verdict: Verdict) -> str:
 def _row(run: HookRun, settings: Settings) -> str:
     """Format one run as a line; reasons that the prompt or a warning repeats below are left out."""
     result = outcome(run)
-    lines = (said(run) or "").strip().splitlines()
+    lines = (run_message(run) or "").strip().splitlines()
     reason = f": {lines[0]}" if lines and result not in ("block", "advise", "failed", "timeout") else ""
     file = f"  ({run.rule.file})" if run.rule.file else ""
-    text = outcome_label(result, blocking=refuses(run, settings.dialect))
+    text = outcome_label(result, blocking=is_blocking(run, settings.dialect))
     if isinstance(run.report, Detached):
         text = "in background"
     return f"  {text:<{LABEL_WIDTH}} {run.seconds:6.2f} s  {label(run.rule.hook)}{file}{reason}"

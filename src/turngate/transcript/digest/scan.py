@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, BinaryIO
 
-from turngate.core.hook_output import parsed
+from turngate.core.hook_output import parse_json
 from turngate.state.files import open_regular_file
 
 MAX_COST = 6_000_000  # of parsing one part of a transcript, see `find_lines`; always enough for the head
@@ -153,7 +153,7 @@ def parse_spans(file: int, lines: LineSpans, *, numbers: bool = True) -> Iterato
 
     Without `numbers` they are not converted, which bounds the time that very long ones take.
     """
-    parse: Callable[[str], Any] = parsed if numbers else _WITHOUT_NUMBERS.decode
+    parse: Callable[[str], Any] = parse_json if numbers else _WITHOUT_NUMBERS.decode
     for start, end in lines.spans:
         try:
             record = parse(_read(file, start, end).decode("utf-8", "replace").removeprefix("\ufeff"))
