@@ -19,6 +19,7 @@ from turngate.core.messages import ModelRequest, Reply, Text
 from turngate.core.settings import Settings
 from turngate.core.subagent_run import SubagentRun
 from turngate.subagents.limits import SubagentLimits
+from turngate.subagents.manager import SubagentOptions
 from turngate.subagents.registry import Registry, new_id
 
 BLOCK = b"x" * 4096
@@ -137,16 +138,16 @@ async def _run_subagents(rounds: int) -> tuple[float, float, float]:
             InstantModel(),
             Settings(),
             state=os.path.join(folder, "state"),
-            on_step=step,
+            children=SubagentOptions(on_step=step),
             session_id="s",
         )
         async with session:
             await session.open()
-            supervisor = await session.family.supervisor()
+            supervisor = await session.subagents.supervisor()
             for _ in range(rounds):
                 announced.clear()
                 before, started = supervisor.registry.commits, time.perf_counter()
-                await session.family.start({"prompt": "nothing", "run_in_background": True})
+                await session.task_tool.start({"prompt": "nothing", "run_in_background": True})
                 await announced.wait()
                 times.append(time.perf_counter() - started)
                 commits.append(supervisor.registry.commits - before)
@@ -221,7 +222,7 @@ async def memory_per_subagent(at_once: int) -> float:
 
 async def _start(session: Session, count: int) -> None:
     for _ in range(count):
-        await session.family.start({"prompt": "nothing", "run_in_background": True})
+        await session.task_tool.start({"prompt": "nothing", "run_in_background": True})
     await asyncio.sleep(1)
 
 

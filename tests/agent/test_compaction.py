@@ -8,7 +8,7 @@ import pytest
 
 from tests.support.builders import rule
 from tests.support.sessions import KEEP, Actor, actor, lines, records, refuse, say, seen
-from turngate.agent.compaction import ASK, compact
+from turngate.agent.compaction import SUMMARY_PROMPT
 from turngate.core.messages import UserMessage
 from turngate.core.session_events import Compacted, Notice
 
@@ -18,7 +18,7 @@ SUMMARY = "This conversation was summed up:\n\n"
 async def talk_and_compact(agent: Actor, instructions: str = "") -> bool:
     async with agent.session:
         await agent.session.send("one")
-        done = await compact(agent.session, "manual", instructions)
+        done = await agent.session.compact(instructions)
         await agent.session.send("two")
         return done
 
@@ -27,7 +27,7 @@ async def talk_and_compact(agent: Actor, instructions: str = "") -> bool:
 def test_a_conversation_becomes_its_own_summary(project: Path) -> None:
     agent = actor(project, "answer", "we built a house", "answer")
     assert asyncio.run(talk_and_compact(agent, "keep the colours"))
-    assert agent.heard(1) == ["one", "agent: answer", f"{ASK}\n\nkeep the colours"]
+    assert agent.heard(1) == ["one", "agent: answer", f"{SUMMARY_PROMPT}\n\nkeep the colours"]
     assert agent.heard() == [f"{SUMMARY}we built a house", "two"]
     assert agent.of(Compacted) == [Compacted("manual", "we built a house")]
 
@@ -39,7 +39,7 @@ def test_a_hook_is_told_before_and_its_words_join_the_instructions(project: Path
     assert seen(project, "hook_event_name", "trigger", "custom_instructions") == [
         ("PreCompact", "manual", "keep the colours")
     ]
-    assert agent.heard(1)[-1] == f"{ASK}\n\nkeep the colours\n\nkeep the names"
+    assert agent.heard(1)[-1] == f"{SUMMARY_PROMPT}\n\nkeep the colours\n\nkeep the names"
 
 
 PREVENTED = [
@@ -74,7 +74,7 @@ def test_an_empty_conversation_is_left_alone(project: Path) -> None:
 
     async def at_once() -> bool:
         async with agent.session:
-            return await compact(agent.session, "manual")
+            return await agent.session.compact()
 
     assert (asyncio.run(at_once()), agent.model.requests, lines(project / "seen")) == (False, [], [])
 
@@ -114,7 +114,7 @@ def test_near_the_limit_it_happens_by_itself_and_no_stop_is_asked_about_it(proje
         project, *replies, stop="echo Stop >> log", rules=[rule("echo PreCompact >> log", "PreCompact")]
     )
     agent.play("look", "go on")
-    assert agent.heard(1)[-1] == ASK
+    assert agent.heard(1)[-1] == SUMMARY_PROMPT
     assert agent.heard(2) == [f"{SUMMARY}the summary", "go on"]
     assert lines(project / "log") == ["Stop", "PreCompact", "Stop"]
     assert agent.of(Compacted) == [Compacted("auto", "the summary")]

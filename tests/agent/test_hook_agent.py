@@ -14,7 +14,7 @@ import pytest
 
 from tests.support.builders import ask, rule, stop_event, subagent_stop, write_settings
 from tests.support.sessions import lines, records, shown
-from turngate.agent.hook_agent import INSTRUCTIONS, MOST_REQUESTS, NUDGE, TRANSCRIPT, HookAgent
+from turngate.agent.hook_agent import INSTRUCTIONS, MAX_REQUESTS, NUDGE, TRANSCRIPT, HookAgent
 from turngate.agent.session import Session
 from turngate.core.decisions import Allow, Block, Fault
 from turngate.core.dialect import CLAUDE, TURNGATE, Dialect
@@ -147,7 +147,7 @@ def test_it_is_told_where_the_conversation_is_and_may_read_that_file_alone(
     event = stop_event(cwd=str(project), transcript_path=str(conversation))
     _, model = looked(project, read(str(conversation)), grep, read(str(secret)), folder, DONE, event=event)
     assert model.requests[0].system == INSTRUCTIONS.format(
-        project=project, transcript=TRANSCRIPT.format(path=conversation), requests=MOST_REQUESTS
+        project=project, transcript=TRANSCRIPT.format(path=conversation), requests=MAX_REQUESTS
     )
     refused = f"is not allowed: it lies outside of the project {project}"
     assert [shown(message) for message in model.requests[-1].messages[2::2]] == [
@@ -221,8 +221,8 @@ def test_in_the_claude_dialect_words_are_no_answer(project: Path) -> None:
 
 def test_one_that_looks_for_ever_is_ended(project: Path) -> None:
     report, model = looked(project, {"tool": "Glob", "input": {"pattern": "*"}})
-    said = f"the agent asked its model {MOST_REQUESTS} times and came to no answer"
-    assert (report, len(model.requests)) == (RunFailed(said), MOST_REQUESTS)
+    said = f"the agent asked its model {MAX_REQUESTS} times and came to no answer"
+    assert (report, len(model.requests)) == (RunFailed(said), MAX_REQUESTS)
 
 
 def test_an_answer_of_the_wrong_shape_is_sent_back(project: Path) -> None:

@@ -250,7 +250,7 @@ def test_a_hook_is_told_the_permission_mode_of_that_moment(project: Path) -> Non
     async def switch() -> None:
         async with agent.session:
             await agent.session.send("one")
-            agent.session.permission_mode = "plan"
+            agent.session.permissions.mode = "plan"
             await agent.session.send("two")
 
     asyncio.run(switch())

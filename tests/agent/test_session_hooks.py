@@ -23,9 +23,8 @@ from tests.support.sessions import (
     specific,
     survives,
 )
-from turngate.agent.compaction import compact
+from turngate.agent.permissions import PermissionMode
 from turngate.agent.session import Session
-from turngate.agent.session_base import PermissionMode
 from turngate.core.dialect import MUX
 from turngate.core.events import OTHER_EVENTS
 from turngate.core.hooks import CommandHook
@@ -33,6 +32,8 @@ from turngate.core.messages import ModelRequest, Reply, ToolResult, ToolResults,
 from turngate.core.session_events import HookStarted, Notice, TextDelta, TurnResult
 from turngate.core.settings import Rule
 from turngate.core.verdict import outcome
+from turngate.models.scripted import ScriptedModel
+from turngate.settings.load import load_settings
 
 
 def bash(command: str, **more: Any) -> dict[str, Any]:
@@ -61,7 +62,7 @@ def test_a_session_says_how_it_starts(project: Path) -> None:
             await agent.session.send("one")
             await agent.session.reset()
             await agent.session.send("two")
-            await compact(agent.session, "manual")
+            await agent.session.compact()
 
     asyncio.run(start_reset_and_sum_up(actor(project, rules=rules, session_id="s")))
     actor(project, rules=rules, session_id="s").play("three")
@@ -603,7 +604,7 @@ def test_all_events_of_a_turn_come_in_their_order(project: Path) -> None:
     async def turn_and_compaction() -> None:
         async with agent.session:
             await agent.session.send("go")
-            await compact(agent.session, "manual")
+            await agent.session.compact()
 
     asyncio.run(turn_and_compaction())
     assert lines(project / "log") == [
@@ -788,9 +789,8 @@ def test_a_reset_forgets_the_conversation_but_not_the_session(project: Path) -> 
 
 def test_a_rule_may_come_from_python_beside_the_settings_own(project: Path) -> None:
     write_settings(project, "turngate", stop_hooks("echo file >> log"))
-    session = configured(project, "done", dialect="turngate").session
-    session.settings = session.settings.with_rules(Rule("Stop", rule("echo python >> log").hook))
-    asyncio.run(_send(session))
+    settings = load_settings(str(project)).with_rules(Rule("Stop", rule("echo python >> log").hook))
+    asyncio.run(_send(Session(str(project), ScriptedModel({"main": ["done"]}), settings)))
     assert sorted(lines(project / "log")) == ["file", "python"]
 
 

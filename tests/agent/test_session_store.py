@@ -380,7 +380,7 @@ def test_a_second_session_in_the_same_process_is_told_too(project: Path) -> None
 def test_a_lock_dies_with_its_owner(project: Path) -> None:
     killed_at_the_second_stop(project)
     lock = SessionLock(os.path.join(os.environ["TURNGATE_STATE"], "sessions", "x", "lock"))
-    lock.take()
+    lock.acquire()
     lock.release()
 
 
@@ -399,9 +399,9 @@ def test_a_lock_on_a_folder_that_was_removed_meanwhile_is_taken_again(
 
     monkeypatch.setattr(fcntl, "flock", remove_first)
     first, second = SessionLock(str(path)), SessionLock(str(path))
-    first.take()
+    first.acquire()
     with pytest.raises(SessionBusy):
-        second.take()
+        second.acquire()
     first.release()
 
 
@@ -437,7 +437,7 @@ def test_old_sessions_are_removed_and_young_or_held_ones_are_kept(project: Path,
     for name, days in (("old", 31), ("young", 29), ("held", 31)):
         age(state / "sessions" / name, days)
     holder = SessionLock(str(state / "sessions" / "held" / "lock"))
-    holder.take()
+    holder.acquire()
     age(state / "sessions" / "held", 31)
     try:
         assert prune(str(state), 30) == ["old"]

@@ -562,10 +562,10 @@ def test_an_interrupt_leaves_no_stubborn_model_behind_however_often_it_comes(
         hook: Hook = AgentHook("Look.") if kind == "agent" else PromptHook(CHECK)
         own: Model = stubborn if kind == "main" else ScriptedModel({"main": ["done"]})
         session = Session(str(project), own, settings(hook), models=lambda _: stubborn)
-        session.judges = JudgeModels("test:stubborn", own, lambda _: stubborn)
-        session.world.judge = session.judges
+        session.resources.judges = JudgeModels("test:stubborn", own, lambda _: stubborn)
+        session.resources.world.judge = session.resources.judges
         if kind == "agent":
-            session.world.inspect = HookAgent(
+            session.resources.world.inspect = HookAgent(
                 str(project), session.settings, session.state, lambda _: stubborn, dict(os.environ)
             )
         turn = asyncio.create_task(session.send("go"))

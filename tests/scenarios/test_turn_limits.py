@@ -8,8 +8,7 @@ import pytest
 
 from tests.support.builders import rule
 from tests.support.sessions import actor, lines, on_first, records, say
-from turngate.agent import session_base as agents
-from turngate.agent.loop import CUT_CALL
+from turngate.agent.loop import TRUNCATED_CALL
 from turngate.agent.session import Session
 from turngate.core.dialect import MUX, TURNGATE, Dialect
 from turngate.core.messages import ModelRequest, Reply
@@ -25,7 +24,7 @@ def calls(*commands: str) -> dict[str, Any]:
 def test_a_model_that_calls_tools_for_ever_is_ended_by_itself(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(agents, "MOST_REQUESTS", 7)
+    monkeypatch.setattr("turngate.agent.session.MAX_REQUESTS", 7)
     agent = actor(project, {"tool": "Glob", "input": {"pattern": "*"}})
     result = agent.play()
     assert (result.ended_by, result.stop_reason, result.model_requests) == (
@@ -59,7 +58,7 @@ def test_a_hook_that_ends_the_turn_after_a_tool_leaves_its_result(project: Path)
 
 def test_each_result_is_on_disk_before_the_next_tool_begins(project: Path) -> None:
     agent = actor(project, calls("echo first-result", "cp $CHAT copy"), "done", allow=["Bash"])
-    agent.session.workplace.environ["CHAT"] = agent.session.transcript_path
+    agent.session.tool_context.environ["CHAT"] = agent.session.transcript_path
     agent.play()
     assert '"content":"first-result"' in lines(project / "copy")[-1]
     assert agent.heard()[-1] == "tool: first-result + (no output)"
@@ -70,7 +69,7 @@ def test_a_tool_call_in_an_answer_that_was_cut_is_not_run(project: Path) -> None
     agent = actor(project, cut, "done", allow=["Bash"])
     result = agent.play()
     assert (result.outcome, result.result, result.tool_calls) == ("completed", "done", 0)
-    assert agent.heard() == ["go", "agent: Bash", f"tool: {CUT_CALL}"]
+    assert agent.heard() == ["go", "agent: Bash", f"tool: {TRUNCATED_CALL}"]
     assert not (project / "half").exists()
 
 
@@ -115,7 +114,7 @@ class Odd:
 
 ODD = [
     (ZeroDivisionError("by zero"), "the model failed (invalid): ZeroDivisionError: by zero"),
-    (asyncio.CancelledError(), "the model failed (network): the request was cancelled, and not by us"),
+    (asyncio.CancelledError(), "the model failed (network): the request was cancelled, and not by turngate"),
 ]
 
 
@@ -144,7 +143,7 @@ def test_a_disk_that_is_full_ends_the_turn_as_an_error_and_observers_are_told(
         async with agent.session:
             await agent.session.open()
             with open("/dev/full", "wb") as disk:  # noqa: ASYNC230
-                monkeypatch.setattr(agent.session.transcript, "_fd", disk.fileno())
+                monkeypatch.setattr(agent.session.conversation.transcript, "_fd", disk.fileno())
                 result = await agent.session.send("go")
                 monkeypatch.undo()
             return result

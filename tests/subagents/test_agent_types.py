@@ -8,9 +8,11 @@ import pytest
 from tests.support.builders import rule, write_settings
 from tests.support.sessions import seen
 from tests.support.subagents import parent, task
+from turngate.agent.tools import ALIASES, TOOLS
 from turngate.models.scripted import ScriptedModel
 from turngate.subagents.agent_types import BUILT_IN, MOST, AgentType, describe_types, load_agent_types
 
+KNOWN = {*TOOLS, *ALIASES}
 BUILT_IN_KINDS = {kind.name: kind for kind in BUILT_IN}
 
 
@@ -22,12 +24,12 @@ def wrote(path: Path, text: str) -> str:
 
 def found(project: Path) -> tuple[dict[str, AgentType], list[str]]:
     """What is there besides the kinds that are built in."""
-    kinds, problems = load_agent_types(str(project))
+    kinds, problems = load_agent_types(str(project), known_tools=KNOWN)
     return {name: kind for name, kind in kinds.items() if kind not in BUILT_IN}, problems
 
 
 def test_two_kinds_are_built_in_and_one_of_them_only_looks(project: Path) -> None:
-    kinds, problems = load_agent_types(str(project))
+    kinds, problems = load_agent_types(str(project), known_tools=KNOWN)
     assert (kinds, problems) == (BUILT_IN_KINDS, [])
     assert [(kind.name, kind.tools) for kind in kinds.values()] == [
         ("general-purpose", None),
@@ -92,14 +94,14 @@ def test_what_is_nearer_to_the_project_wins(project: Path, home: Path) -> None:
     instructions = []
     for number, place in enumerate(places):
         wrote(place, f"---\nname: one\n---\nplace {number}")
-        kinds, problems = load_agent_types(str(project), ["extra"])
+        kinds, problems = load_agent_types(str(project), ["extra"], known_tools=KNOWN)
         instructions.append((kinds["one"].instructions, problems))
     assert instructions == [(f"place {number}", []) for number in range(5)]
 
 
 def test_a_plugins_kind_has_the_name_of_its_folder(project: Path) -> None:
     file = wrote(project / "extra/agents/helper/AGENT.md", "---\ndescription: helps\n---\nHelp.")
-    kinds, problems = load_agent_types(str(project), ["extra"])
+    kinds, problems = load_agent_types(str(project), ["extra"], known_tools=KNOWN)
     assert (kinds["helper"], problems) == (AgentType("helper", "helps", "Help.", file=file), [])
 
 
@@ -197,7 +199,9 @@ def test_the_model_is_told_which_kinds_there_are(project: Path) -> None:
     scene = parent(project)
     scene.play()
     [about] = [tool.description for tool in scene.model.requests[0].tools if tool.name == "Task"]
-    assert about.endswith("The kinds are:\n" + describe_types(load_agent_types(str(project))[0]))
+    assert about.endswith(
+        "The kinds are:\n" + describe_types(load_agent_types(str(project), known_tools=KNOWN)[0])
+    )
     assert about.endswith("\n- k: counts")
 
 

@@ -568,6 +568,7 @@ def test_the_runs_of_another_project_are_left_to_others(registry: Registry) -> N
 
 ADOPTER = """
 import sys
+from turngate.subagents.manager import SubagentOptions
 from turngate.subagents.registry import Owner, Registry
 registry = Registry(sys.argv[1])
 owner = Owner(registry.owners)
@@ -580,6 +581,7 @@ sys.stdin.readline()
 KEEPER = """
 import sys, time
 from turngate.core.subagent_run import SubagentRun
+from turngate.subagents.manager import SubagentOptions
 from turngate.subagents.registry import Owner, Registry
 registry = Registry(sys.argv[1])
 owner = Owner(registry.owners)
@@ -769,13 +771,15 @@ import asyncio, json, os, resource, sys
 from turngate.agent.session import Session
 from turngate.errors import RegistryError, TurngateError
 from turngate.models.scripted import ScriptedModel
+from turngate.subagents.manager import SubagentOptions
 
 async def main(project, state):
     model, steps, said = ScriptedModel({"sub": ["never asked"]}), [], []
-    session = Session(project, model, state=state, on_step=lambda name, run: steps.append(name), session_id="s")
+    seams = SubagentOptions(on_step=lambda name, run: steps.append(name))
+    session = Session(project, model, state=state, children=seams, session_id="s")
     async with session:
         await session.open()
-        supervisor = await session.family.supervisor()
+        supervisor = await session.subagents.supervisor()
         registry = supervisor.registry
         order = {"agent_type": "general-purpose", "prompt": "go", "parent": "s", "background": True}
         registry._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
@@ -832,6 +836,7 @@ def test_two_threads_use_one_register_at_once(registry: Registry) -> None:
 
 RACER = """
 import sys
+from turngate.subagents.manager import SubagentOptions
 from turngate.subagents.registry import Registry
 registry = Registry(sys.argv[1])
 print("ready", flush=True)

@@ -18,6 +18,8 @@ from turngate.core.settings import Rule, Settings
 from turngate.core.subagent_run import SubagentRun
 from turngate.models.scripted import ScriptedModel
 from turngate.plugins.handlers import Plugins, StopPayload, SubagentStopPayload
+from turngate.subagents.limits import SubagentLimits
+from turngate.subagents.manager import SubagentOptions
 from turngate.subagents.supervisor import Supervisor
 
 T = TypeVar("T")
@@ -120,7 +122,7 @@ class Parent:
         return asyncio.run(both())
 
     async def supervisor(self) -> Supervisor:
-        return await self.session.family.supervisor()
+        return await self.session.subagents.supervisor()
 
     async def kill(self, reason: str = "killed", number: int = 0) -> list[SubagentRun]:
         return await (await self.supervisor()).kill(self.registered[number].id, reason)
@@ -181,6 +183,8 @@ def parent(
     plugins: Plugins | None = None,
     listen: Callable[[SessionEvent, "Parent"], None] | None = None,
     on_step: Callable[[str, SubagentRun], None] | None = None,
+    announcer: Callable[[SubagentRun], Awaitable[None]] | None = None,
+    children: SubagentLimits | None = None,
     files: bool = False,
     **options: Any,
 ) -> Parent:
@@ -207,7 +211,10 @@ def parent(
         if on_step:
             on_step(name, run)
 
-    session = Session(str(project), model, settings, plugins=plugins, on_event=hear, on_step=step, **options)
+    seams = SubagentOptions(limits=children, announcer=announcer, on_step=step)
+    session = Session(
+        str(project), model, settings, plugins=plugins, on_event=hear, children=seams, **options
+    )
     made = Parent(session, model, plugins)
     _observe(plugins, made)
     return made

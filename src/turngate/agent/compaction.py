@@ -1,122 +1,137 @@
-"""Compaction: a long conversation becomes its own summary."""
+"""Compaction: a long conversation is replaced by its summary."""
 
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Literal
 
-from turngate.agent.loop_context import LoopContext, TurnHalted
-from turngate.agent.model_request import ask
+from turngate.agent.loop_context import LoopContext
+from turngate.agent.model_request import ask_model
+from turngate.agent.turn import TurnHalted
 from turngate.core.effects import added_context, block_reasons
 from turngate.core.events import PreCompact
 from turngate.core.messages import Message, ModelRequest, Reply, ToolResults, Usage, UserMessage
 from turngate.core.session_events import Compacted
 from turngate.core.text import keep_ends
-from turngate.core.verdict import Stop
+from turngate.core.verdict import Stop, Verdict
 from turngate.errors import ModelError
 from turngate.ports import Model
 
-PATIENCE = 10  # messages between two automatic compactions
-PRINTED = 4000  # characters of one tool's result that the summary is made from
-FULL = 0.85  # of the context: from here on the next answer may not fit
-ASK = (
+MIN_MESSAGES_BETWEEN = 10  # messages between two automatic compactions
+MAX_RESULT_CHARS = 4000  # of one tool result in the request for the summary
+COMPACT_AT_FRACTION = 0.85  # of the context window; above it the next answer may not fit
+CHARS_PER_TOKEN = 4  # a rough estimate
+SUMMARY_PROMPT = (
     "Write a summary of this conversation for yourself: what the user asked, what was decided and why, which files were "
     "changed and how, which commands were run and how they ended, and what is still to be done. You will go on from it alone."
 )
 
 
 def is_nearly_full(messages: Sequence[Message], model: Model) -> bool:
-    """What the last answer took is known, and what tools printed since is estimated: about four characters a token.
+    """Add the usage of the last reply, which is known, and an estimate for the tool results since.
 
-    A message that waits to be answered does not count: it is kept as it is, so no summary makes it smaller.
+    A message that waits for its answer does not count: it is kept as it is, so a summary cannot make it smaller.
     """
     if len(messages) < 2:
         return False
-    place = next((n for n in reversed(range(len(messages))) if isinstance(messages[n], Reply)), -1)
-    last = messages[place] if place >= 0 else None
-    used = last.usage if isinstance(last, Reply) else Usage()
-    known: int = sum(vars(used).values())
-    since = [
-        each
-        for message in messages[place + 1 :]
+    last = next((n for n in reversed(range(len(messages))) if isinstance(messages[n], Reply)), -1)
+    reply = messages[last] if last >= 0 else None
+    usage = reply.usage if isinstance(reply, Reply) else Usage()
+    tokens: int = sum(vars(usage).values())
+    since = sum(
+        len(result.content)
+        for message in messages[last + 1 :]
         if isinstance(message, ToolResults)
-        for each in message.results
-    ]
-    return known + sum(len(result.content) for result in since) // 4 > FULL * model.context
+        for result in message.results
+    )
+    return tokens + since // CHARS_PER_TOKEN > COMPACT_AT_FRACTION * model.context
 
 
-async def compact_if_full(desk: LoopContext, *, surely: bool = False) -> bool:
-    """A compaction that fails, or does not help, is not tried again at once: somebody pays for each.
+async def compact_if_full(context: LoopContext, *, overflow: bool = False) -> bool:
+    """Compact a conversation that is nearly full, or that the provider rejected as too long (`overflow`).
 
-    `surely`: the provider says that the conversation does not fit.
+    After an attempt, whether it helped or not, the next one has to wait: each costs a request.
     """
-    wanted = surely or is_nearly_full(desk.messages, desk.model)
-    if not wanted or len(desk.messages) < (2 if surely else max(2, desk.compact_again_at)):
+    conversation = context.conversation
+    needed = overflow or is_nearly_full(conversation.messages, context.model)
+    shortest = 2 if overflow else max(2, conversation.compact_again_at)
+    if not needed or len(conversation.messages) < shortest:
         return False
     try:
-        done = await compact(desk, "auto")
+        done = await compact(context, "auto")
     except ModelError as error:
-        desk.notice(f"the conversation could not be summed up: the model failed ({error.kind}): {error}")
+        context.notice(f"the conversation could not be summed up: the model failed ({error.kind}): {error}")
         done = False
-    desk.compact_again_at = len(desk.messages) + PATIENCE
+    conversation.compact_again_at = len(conversation.messages) + MIN_MESSAGES_BETWEEN
     return done
 
 
-async def compact(desk: LoopContext, trigger: Literal["manual", "auto"], instructions: str = "") -> bool:
-    """Replaces the conversation by a summary of it; False: a hook prevented it, or there is nothing to sum up.
+async def compact(context: LoopContext, trigger: Literal["manual", "auto"], instructions: str = "") -> bool:
+    """Replace the conversation by a summary. Return False if a hook blocked it or there is nothing to summarize.
 
-    The model that writes the summary is a helper: no stop is asked about it.
+    No stop hook runs for the request that writes the summary.
     """
-    if not desk.messages:
+    if not context.conversation.messages:
         return False
-    verdict = await desk.fire(PreCompact(**desk.common(), trigger=trigger, custom_instructions=instructions))
-    refused = block_reasons(verdict.runs)
-    if isinstance(verdict, Stop) and verdict.halted:
-        if desk.in_turn:
-            raise TurnHalted(verdict.stop_reason)
-        refused = verdict.stop_reason or "a hook ended it"
-    if refused is not None:
-        desk.notice(f"a hook prevented the compaction: {refused}")
+    event = PreCompact(**context.event_fields(), trigger=trigger, custom_instructions=instructions)
+    verdict = await context.hooks.fire(event)
+    blocked = _block_reason(verdict, trigger)
+    if blocked is not None:
+        context.notice(f"a hook prevented the compaction: {blocked}")
         return False
-    wishes = "\n\n".join(
-        part for part in (ASK, instructions, added_context(verdict.runs, plain=True)) if part
-    )
-    request = ModelRequest(
-        messages=(*map(_shortened, desk.messages), UserMessage(wishes, "context")),
-        tools=tuple(
-            tool.spec for tool in desk.tools.values()
-        ),  # a history with calls needs them; none is to be called
-        agent=desk.agent,
-    )
-    reply = await ask(desk, request, lambda _: None)
-    if not reply.text.strip() or reply.tool_uses or reply.stop_reason == "refusal":
-        desk.notice("the conversation could not be summed up: the model gave no summary")
+    wishes = (SUMMARY_PROMPT, instructions, added_context(verdict.runs, plain=True))
+    summary = await _summarize(context, "\n\n".join(part for part in wishes if part))
+    if not summary:
+        context.notice("the conversation could not be summed up: the model gave no summary")
         return False
-    asked, earlier = _last_prompt(desk.messages), list(desk.messages)
-    desk.messages.clear()
-    try:
-        desk.say(UserMessage(f"This conversation was summed up:\n\n{reply.text}", "summary"))
-        if asked and trigger == "auto":  # it must not get lost
-            desk.say(UserMessage(asked.text, asked.origin), continuation=desk.turn.continuations)
-    except OSError:
-        desk.messages[:] = earlier
-        raise
-    await desk.begin("compact")
-    desk.emit(Compacted(trigger, reply.text))
+    _restart(context, summary, keep_prompt=trigger == "auto")
+    await context.on_compacted()
+    context.emit(Compacted(trigger, summary))
     return True
 
 
-def _shortened(message: Message) -> Message:
-    """A summary needs no whole file: what tools printed is cut, so that the request fits where the talk did not."""
+def _block_reason(verdict: Verdict, trigger: str) -> str | None:
+    if isinstance(verdict, Stop) and verdict.halted:
+        if trigger == "auto":  # a turn is running
+            raise TurnHalted(verdict.stop_reason)
+        return verdict.stop_reason or "a hook ended it"
+    return block_reasons(verdict.runs)
+
+
+async def _summarize(context: LoopContext, prompt: str) -> str:
+    messages = map(_with_short_results, context.conversation.messages)
+    request = ModelRequest(
+        messages=(*messages, UserMessage(prompt, "context")),
+        tools=tuple(tool.spec for tool in context.tools.values()),  # providers want the tools of past calls
+        agent=context.agent,
+    )
+    reply = await ask_model(context, request, lambda _: None)
+    if not reply.text.strip() or reply.tool_uses or reply.stop_reason == "refusal":
+        return ""
+    return reply.text
+
+
+def _restart(context: LoopContext, summary: str, *, keep_prompt: bool) -> None:
+    """Start over with the summary and, within a turn, the prompt that is being answered."""
+    prompt = _last_prompt(context.conversation.messages) if keep_prompt else None
+    first = UserMessage(f"This conversation was summed up:\n\n{summary}", "summary")
+    if prompt is None:
+        context.conversation.restart((first, {}))
+    else:
+        meta = {"continuation": context.turn.continuations}
+        context.conversation.restart((first, {}), (prompt, meta))
+
+
+def _with_short_results(message: Message) -> Message:
+    """Truncate tool results, so that the request for the summary fits where the conversation did not."""
     if not isinstance(message, ToolResults):
         return message
+    half = MAX_RESULT_CHARS // 2
     return ToolResults(
-        tuple(
-            replace(each, content=keep_ends(each.content, PRINTED // 2, PRINTED // 2))
-            for each in message.results
-        )
+        tuple(replace(each, content=keep_ends(each.content, half, half)) for each in message.results)
     )
 
 
 def _last_prompt(messages: Sequence[Message]) -> UserMessage | None:
-    said = (m for m in reversed(messages) if isinstance(m, UserMessage) and m.origin in ("user", "stop_hook"))
-    return next(said, None)
+    origins = ("user", "stop_hook")
+    prompts = (m for m in reversed(messages) if isinstance(m, UserMessage) and m.origin in origins)
+    return next(prompts, None)

@@ -1,55 +1,63 @@
-"""What the parts of a turn need of the session they belong to."""
+"""What the parts of a turn work with: the model, the conversation, the tools, the hooks."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
+from turngate.agent.conversation import Conversation
+from turngate.agent.permissions import Permissions
 from turngate.agent.tools import Tool, ToolContext
 from turngate.agent.turn import Turn
+from turngate.core.dialect import Dialect
 from turngate.core.events import Event
 from turngate.core.loop_guard import EndTurn
-from turngate.core.messages import Message, ToolResult, ToolUse
+from turngate.core.messages import Reply
 from turngate.core.session_events import SessionEvent
-from turngate.core.settings import Settings
-from turngate.core.verdict import Verdict
+from turngate.core.verdict import Stop, Verdict
 from turngate.ports import Model
 
-
-class TurnHalted(Exception):
-    """A hook said `continue: false` in the middle of a turn."""
-
-    def __init__(self, reason: str | None) -> None:
-        super().__init__(reason or "")
-        self.reason = reason
+Agent = Literal["main", "sub", "judge"]
 
 
-class LoopContext(Protocol):
-    """A session, as its parts see it."""
+class HookGateway(Protocol):
+    """The hooks of an agent: those of a session, or none."""
+
+    async def fire(self, event: Event) -> Verdict: ...
+
+
+class _NoHooks:
+    async def fire(self, event: Event) -> Verdict:  # noqa: ARG002 - the gateway of an agent without hooks
+        return Stop()
+
+
+NO_HOOKS = _NoHooks()
+
+
+@dataclass(frozen=True, kw_only=True)
+class LoopContext:
+    """One per turn of a session, and one per run of an agent hook."""
 
     model: Model
-    messages: list[Message]
-    settings: Settings
-    workplace: ToolContext
+    agent: Agent
+    dialect: Dialect
+    conversation: Conversation
+    turn: Turn
     tools: Mapping[str, Tool]
-    permission_mode: Any
-    allowed: set[str]
-    permit: Callable[[ToolUse, str], Awaitable[bool]] | None
-    retries: Sequence[float]
-    agent: Literal["main", "sub", "judge"]
-    compact_again_at: int  # messages; below that an automatic compaction that failed is not tried again
+    tool_context: ToolContext
+    permissions: Permissions
+    system_prompt: Callable[[], str]  # called for every request: hooks may add to it
+    event_fields: Callable[[], dict[str, Any]]  # the fields that every event has
+    hooks: HookGateway
+    max_requests: int
+    retries: Sequence[float]  # seconds between requests to a provider that is overloaded
+    emit: Callable[[SessionEvent], None]
+    notice: Callable[[str], None]
+    on_reply: Callable[[Reply], None] = lambda _: None
+    on_compacted: Callable[[], Awaitable[None]]
 
     @property
-    def turn(self) -> Turn: ...
-    @property
-    def in_turn(self) -> bool: ...
-    @property
-    def spent(self) -> bool: ...
-    def out_of_turns(self) -> EndTurn: ...
-    def system(self) -> str: ...
-    def common(self) -> dict[str, Any]: ...
-    def say(self, message: Message, **meta: Any) -> None: ...
-    def add_tool_result(self, result: ToolResult, key: str = "") -> None: ...
-    def add_tool_results(self, uses: Sequence[ToolUse]) -> None: ...
-    def emit(self, event: SessionEvent) -> None: ...
-    def notice(self, text: str) -> None: ...
-    async def fire(self, event: Event) -> Verdict: ...
-    async def begin(self, source: Any) -> None: ...
+    def requests_exhausted(self) -> bool:
+        return self.turn.requests >= self.max_requests
+
+    def end_at_limit(self) -> EndTurn:
+        return EndTurn("max_turns", stop_reason=f"the limit of {self.max_requests} model requests is reached")

@@ -1,7 +1,6 @@
-"""One request to the model: counted, asked again while the provider is overloaded, and never trusted to behave."""
+"""One request to the model: counted, and retried while the provider is overloaded."""
 
 import asyncio
-import json
 import random
 import reprlib
 import uuid
@@ -10,72 +9,56 @@ from dataclasses import replace
 
 from turngate.agent.loop_context import LoopContext
 from turngate.aio.foreign import CallbackCancelledItself, run_isolated
-from turngate.core.messages import ModelRequest, Reply, Text, ToolUse, Usage
+from turngate.core.messages import ModelRequest, Reply, Text, ToolUse
 from turngate.errors import ModelError
 
-LONGEST_PAUSE = 60.0  # seconds that a provider may ask us to wait
+MAX_RETRY_AFTER_S = 60.0  # upper bound of the pause that a provider asks for
 
 
-async def ask(desk: LoopContext, request: ModelRequest, tell: Callable[[str], None]) -> Reply:
-    """One answer, asked for again while the provider is overloaded; every request is counted."""
-    for pause in (*desk.retries, None):
-        if desk.in_turn:
-            desk.turn.requests += 1
+async def ask_model(context: LoopContext, request: ModelRequest, tell: Callable[[str], None]) -> Reply:
+    """Return the model's reply. Every request counts, including those that are retried."""
+    turn = context.turn
+    for pause in (*context.retries, None):
+        turn.requests += 1
         try:
-            reply = await _asked(desk, request, tell)
+            reply = await _ask(context, request, tell)
         except ModelError as error:
             if not error.is_transient or pause is None:
                 raise
-            wait = max(pause, min(error.retry_after or 0.0, LONGEST_PAUSE))
-            desk.notice(f"the model did not answer ({error}); asking again in {wait:g} s")
+            wait = max(pause, min(error.retry_after or 0.0, MAX_RETRY_AFTER_S))
+            context.notice(f"the model did not answer ({error}); asking again in {wait:g} s")
             await asyncio.sleep(wait * random.uniform(1.0, 1.2))  # noqa: S311 - no secret
         else:
-            if desk.in_turn:
-                desk.turn.usage += reply.usage
+            turn.usage += reply.usage
+            context.on_reply(reply)
             return reply
     raise AssertionError("the last try either returns or raises")
 
 
-async def _asked(desk: LoopContext, request: ModelRequest, tell: Callable[[str], None]) -> Reply:
-    """A model is foreign code: whatever it raises is its failure, and nothing that it does holds up our interrupt."""
+async def _ask(context: LoopContext, request: ModelRequest, tell: Callable[[str], None]) -> Reply:
+    """Call the model, which is foreign code: translate what it raises, and never let it delay an interrupt."""
     try:
-        reply = await run_isolated(desk.model.ask(request, tell))
+        reply: object = await run_isolated(context.model.ask(request, tell))
     except CallbackCancelledItself:
-        raise ModelError("network", "the request was cancelled, and not by us") from None
+        raise ModelError("network", "the request was cancelled, and not by turngate") from None
     except Exception as error:
         if isinstance(error, ModelError):
             raise
         raise ModelError("invalid", f"{type(error).__name__}: {error}") from error
-    return _sound(reply)
+    if not isinstance(reply, Reply):
+        raise ModelError("invalid", f"the model returned {reprlib.repr(reply)}, expected a Reply")
+    return _with_unique_ids(reply)
 
 
-def _sound(reply: object) -> Reply:
-    """A reply whose parts are what they should be, each call with an id of its own."""
-    match reply:
-        case Reply(blocks=tuple() as blocks, usage=Usage() as usage) if all(
-            type(n) is int for n in vars(usage).values()
-        ):
-            taken: set[str] = set()
-            return replace(reply, blocks=tuple(_sound_block(block, taken) for block in blocks))
-        case _:
-            raise ModelError("invalid", f"the model gave {reprlib.repr(reply)}, which is no reply")
+def _with_unique_ids(reply: Reply) -> Reply:
+    """Give a tool call a new id if its own is empty or used twice; results are matched by id."""
+    seen: set[str] = set()
 
-
-def _writable(given: object) -> bool:
-    try:
-        json.dumps(given, default=str)
-    except (TypeError, ValueError, RecursionError):  # keys that are none, or a circle
-        return False
-    return True
-
-
-def _sound_block(block: object, taken: set[str]) -> Text | ToolUse:
-    match block:
-        case Text(str()):
+    def unique(block: Text | ToolUse) -> Text | ToolUse:
+        if isinstance(block, Text):
             return block
-        case ToolUse(str(identity), str(), given) if _writable(given):
-            own = identity if identity and identity not in taken else f"call-{uuid.uuid4().hex}"
-            taken.add(own)
-            return block if own == identity else replace(block, id=own)
-        case _:
-            raise ModelError("invalid", f"the model gave {reprlib.repr(block)}, which is no part of a reply")
+        identity = block.id if block.id and block.id not in seen else f"call-{uuid.uuid4().hex}"
+        seen.add(identity)
+        return block if identity == block.id else replace(block, id=identity)
+
+    return replace(reply, blocks=tuple(map(unique, reply.blocks)))

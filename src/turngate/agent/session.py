@@ -1,301 +1,414 @@
-"""The session: ask the model, run its tools, ask again; when it would stop, ask the hooks."""
+"""A session: one agent that works on a project under its hooks. Open, send, queue, stream, interrupt, reset, close."""
 
 import asyncio
+import os
 import uuid
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
 from dataclasses import replace
+from typing import Any, Literal, Self
 
-from turngate.agent.loop import answer, last_reply
-from turngate.agent.loop_context import TurnHalted
-from turngate.agent.session_lifecycle import SessionLifecycle
+from turngate.agent.compaction import compact
+from turngate.agent.conversation import Conversation
+from turngate.agent.event_sink import EventSink
+from turngate.agent.loop_context import LoopContext
+from turngate.agent.permissions import PermissionMode, Permissions
+from turngate.agent.resources import AgentConfig, SessionResources, close_models, env_file
+from turngate.agent.session_hooks import SessionHooks, Source
+from turngate.agent.session_host import SessionHost
+from turngate.agent.session_store import SessionLock
+from turngate.agent.system_prompt import read_exports, system_prompt
+from turngate.agent.tools import ALIASES, TOOLS, ToolContext, tools_of_subagent, with_task
 from turngate.agent.turn import Turn
-from turngate.agent.turn_end import missing_results, notify_plugins
-from turngate.aio.cancellation import current_task_cancelled, finish_despite_cancel
-from turngate.aio.threads import run_in_thread
-from turngate.core import events
-from turngate.core.effects import added_context, block_reasons
-from turngate.core.inbox import InboxEntry
-from turngate.core.loop_guard import ContinueTurn, EndTurn, LoopGuard, new_guard
-from turngate.core.messages import Reply, ToolResults, UserMessage
-from turngate.core.session_events import Continuation, Notice, SessionEvent, TurnEnd, TurnResult
-from turngate.core.verdict import Stop
-from turngate.errors import ModelError, UsageError
+from turngate.agent.turn_loop import TurnLoop
+from turngate.agent.turn_runner import TurnRunner
+from turngate.aio.cancellation import finish_despite_cancel
+from turngate.core.events import SessionEnd
+from turngate.core.inbox import Inbox, InboxEntry
+from turngate.core.loop_guard import LoopGuard, new_guard
+from turngate.core.messages import Message, ToolUse
+from turngate.core.session_events import SessionEvent, TurnResult
+from turngate.core.settings import Settings
+from turngate.core.subagent_run import SubagentRun
+from turngate.errors import UsageError
+from turngate.models.resolve import open_model
+from turngate.plugins.handlers import PluginContext, Plugins
+from turngate.ports import Model, Shell
+from turngate.settings.load import load_settings
+from turngate.shells.local import LocalShell
+from turngate.state.paths import main_transcript_path, session_folder, state_folder
+from turngate.subagents.agent_types import AgentType, load_agent_types
+from turngate.subagents.announcements import Announcements
+from turngate.subagents.host import SubagentRole
+from turngate.subagents.limits import SubagentLimits
+from turngate.subagents.manager import SubagentManager, SubagentOptions
+from turngate.subagents.task_tool import TaskTool
 
-ANSWERABLE = (
-    "allowed",
-    "capped",
-    "stalled",
-    "question",
-)  # ends after which a message that waits is still answered
+RETRIES = (0.5, 1.0, 2.0, 4.0, 8.0)  # seconds between requests to a provider that is overloaded
+MAX_REQUESTS = 500  # to the model in one turn, unless the caller sets another limit
+
+EndReason = Literal["clear", "prompt_input_exit", "other"]
 
 
-class Session(SessionLifecycle):
+class Session:
     """An agent that works on a project under its stop hooks."""
 
-    # The loop
+    def __init__(
+        self,
+        project: str,
+        model: Model | str,
+        settings: Settings | None = None,
+        *,
+        dialect: str = "turngate",
+        session_id: str | None = None,
+        state: str | None = None,
+        permission_mode: PermissionMode = "default",
+        allow: Collection[str] = (),
+        extra_paths: Sequence[str] = (),
+        permit: Callable[[ToolUse, str], Awaitable[bool]] | None = None,
+        limit: int | None = None,
+        max_turns: int | None = None,
+        hooks: bool = True,
+        skip_stop_hook: bool = False,
+        plugins: Plugins | None = None,
+        on_event: Callable[[SessionEvent], None] | None = None,
+        retries: Sequence[float] = RETRIES,
+        models: Callable[[str], Model] | None = None,
+        children: SubagentLimits | SubagentOptions | None = None,
+        shell: Shell | None = None,
+    ) -> None:
+        model = open_model(model) if isinstance(model, str) else model
+        _check_settings(settings)
+        self.id = session_id or str(uuid.uuid4())
+        self.events = EventSink(on_event)
+        project = os.path.abspath(project)
+        resources = SessionResources.create(
+            project,
+            settings or load_settings(project, dialect=dialect),
+            state or state_folder(),
+            session_id=self.id,
+            model=model,
+            models=models,
+            shell=shell or LocalShell(),
+            watch=self.events.watch_hook,
+        )
+        config = AgentConfig(
+            model=model,
+            permissions=Permissions(permission_mode, set(allow), permit),
+            environ=os.environ,
+            extra_paths=extra_paths,
+            hooks_enabled=hooks,
+            max_requests=MAX_REQUESTS if max_turns is None else max_turns,
+            retries=retries,
+            limit=limit,
+            skip_stop_hook=skip_stop_hook,
+        )
+        if not isinstance(children, SubagentOptions):
+            children = SubagentOptions(limits=children)
+        self._compose(resources, config, plugins or Plugins(), children)
+        self.plugins.bind(PluginContext(self.id, self.project, self.state, self.settings))
+
+    def _for_subagent(self, run: SubagentRun, role: SubagentRole) -> "Session":
+        model = self.resources.model_named(str(run.launch.get("model", "")), self.model)
+        environ, enabled = self.tool_context.environ, self.hooks.enabled
+        config = replace(self._config, model=self.model, environ=environ, hooks_enabled=enabled)
+        config = config.from_launch(run.launch, role, same_session=run.parent == self.id, model=model)
+        session = Session.__new__(Session)
+        session.id, session.events = run.parent, EventSink(self.events.add_event_of_subagent)
+        session._compose(self.resources, config, Plugins(), self.subagents)  # noqa: SLF001 - the same class
+        return session
+
+    def _compose(
+        self,
+        resources: SessionResources,
+        config: AgentConfig,
+        plugins: Plugins,
+        subagents: SubagentOptions | SubagentManager,
+    ) -> None:
+        self.resources, self._config, self.plugins = resources, config, plugins
+        self.project, self.settings, self.state = resources.project, resources.settings, resources.state
+        self.model, self.role, self.permissions = config.model, config.role, config.permissions
+        self.folder = session_folder(self.state, self.id)
+        environ = {**config.environ, **self.settings.env}
+        self.tool_context = ToolContext(self.project, environ, tuple(config.extra_paths))
+        self.conversation = self._create_conversation(config.role)
+        self.hooks = SessionHooks(
+            self.settings,
+            resources.world,
+            self.conversation,
+            self.events,
+            self.permissions,
+            enabled=config.hooks_enabled,
+            role=config.role,
+        )
+        self.inbox = Inbox()
+        self._turns = TurnRunner(self.events, self.inbox, plugins)
+        self._lock = SessionLock(os.path.join(self.folder, "lock"))
+        self._opening = asyncio.Lock()
+        self._problems: list[str] = []
+        self._continuations = 0  # of a turn that an earlier process did not finish
+        if isinstance(subagents, SubagentOptions):
+            subagents = self._create_manager(subagents)
+        self.subagents = subagents
+        self.conversation.on_result_delivered = subagents.result_delivered
+        self._add_tools(config)
+
+    def _create_conversation(self, role: SubagentRole | None) -> Conversation:
+        if role is None:
+            path, fields = main_transcript_path(self.state, self.id, self.settings.dialect.name), None
+        else:
+            path, fields = role.transcript, {"agentId": role.agent_id, "agentType": role.agent_type.name}
+        return Conversation(path, self.id, self.project, subagent=fields)
+
+    def _create_manager(self, options: SubagentOptions) -> SubagentManager:
+        agent_types, self._problems = load_agent_types(
+            self.project, self.settings.plugin_dirs, known_tools={*TOOLS, *ALIASES}
+        )
+        host = SessionHost(
+            self.resources, self.plugins, self.hooks, self.events, agent_types, self._for_subagent
+        )
+        return SubagentManager(host, self.id, self.state, agent_types, options)
+
+    def _add_tools(self, config: AgentConfig) -> None:
+        """Give the agent its tools, among them Task unless the agent is at the depth limit."""
+        manager, role = self.subagents, config.role
+        delivered = self.conversation.has_delivered
+        self.announcements = Announcements(manager, self.id, config.agent_id, delivered, self.notice)
+        self.task_tool = TaskTool(
+            manager=manager,
+            session_id=self.id,
+            agent_id=config.agent_id,
+            depth=config.depth,
+            in_background=self.settings.dialect.children_in_background,
+            launch=self._launch,
+        )
+        self.tool_context.start_subagent = self.task_tool.start
+        tools = tools_of_subagent(role.agent_type.tools, role.tools) if role else TOOLS
+        self.tools = with_task(tools, manager.agent_types if config.depth < manager.limits.depth else None)
+
+    # Open
+
+    async def __aenter__(self) -> Self:
+        """Do not open the session yet: its first turn does, so that opening can be interrupted too."""
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await finish_despite_cancel(self.close())
+
+    async def open(self, source: Source | None = None) -> None:
+        """Lock the session for this process, read its conversation, and fire SessionStart."""
+        async with self._opening:
+            if not self.conversation.is_open:
+                await self._open(source)
+
+    async def _open(self, source: Source | None) -> None:
+        if self.role is None:  # the registry gives a subagent's run one owner
+            self._lock.acquire()
+        try:
+            continuations = await self.conversation.open()
+            resumed = bool(self.messages)
+            if self.role is None:
+                self._continuations = continuations
+                self._report_problems()
+                has_results = await self.subagents.open()
+            else:
+                has_results = resumed  # its own subagents may have finished meanwhile
+            if has_results:
+                self.announcements.on_change()
+            await self._fire_session_start(source or ("resume" if resumed else "startup"))
+        except BaseException:
+            if not self._turns.in_loop or not self.conversation.is_open:  # a turn writes its end first
+                self._release()
+            raise
+
+    def _report_problems(self) -> None:
+        if self.resources.world.in_hook and self.hooks.enabled:
+            self.notice("this session was started from a hook, so it asks no hooks")
+        for problem in (*self.settings.not_loaded, *self._problems):
+            self.notice(str(problem))
+
+    async def _fire_session_start(self, source: Source) -> None:
+        await self.hooks.fire_session_start(source, self.model.name)
+        environ = self.tool_context.environ
+        environ.update(read_exports(env_file(self.state, self.id), environ))
+
+    # Turns
+
+    @property
+    def turn(self) -> Turn | None:
+        """The turn that is running."""
+        return self.events.turn
 
     async def send(self, prompt: str, *, skip_stop_hook: bool = False) -> TurnResult:
-        """One turn: from the user's message to the moment when control returns to the user."""
+        """Run one turn: from the user's message until control returns to the user."""
         return await self.run_turn(InboxEntry(prompt), skip_stop_hook=skip_stop_hook)
 
     async def run_turn(self, entry: InboxEntry, *, skip_stop_hook: bool = False) -> TurnResult:
-        """The same with a message that may come from somebody else."""
-        if self.running is not None:
-            raise UsageError("this session is in the middle of a turn; `queue` adds a message to it")
-        self.running = Turn(self._new_guard())
-        self._over = over = asyncio.get_running_loop().create_future()
-        try:
-            return await self._whole_turn(entry, tell_stop=not (skip_stop_hook or self.skip_stop_hook))
-        finally:
-            over.set_result(None)
+        """Run one turn that begins with any message."""
+        notify_stop = not (skip_stop_hook or self._config.skip_stop_hook)
+        loop = self._turn_loop(Turn(self._new_guard()))
+        return await self._turns.run(loop, entry, notify_stop=notify_stop)
 
-    async def _whole_turn(self, entry: InboxEntry, *, tell_stop: bool) -> TurnResult:
-        self._task = asyncio.create_task(self._work(entry))
-        passing = None
-        try:
-            end = await self._task
-        except asyncio.CancelledError as error:
-            end = EndTurn("interrupt")
-            passing = (
-                error if current_task_cancelled() else None
-            )  # whoever waits for us is cancelled, and so is the turn
-        except BaseException:  # ours, or a listener's: the turn ends in order all the same
-            self._task = None
-            await finish_despite_cancel(self.family.settled())
-            await finish_despite_cancel(self._finish(EndTurn("error"), tell_stop=tell_stop))
-            raise
-        finally:
-            self._task = None
-        if end.ended_by == "interrupt":
-            await finish_despite_cancel(self.family.end("interrupted"))
-        await finish_despite_cancel(self.family.settled())
-        result = await finish_despite_cancel(self._finish(end, tell_stop=tell_stop))
-        if passing is not None:
-            raise passing
-        return result
+    def _turn_loop(self, turn: Turn) -> TurnLoop:
+        return TurnLoop(
+            context=self._loop_context(turn),
+            inbox=self.inbox,
+            announcements=self.announcements,
+            settings=self.settings,
+            new_guard=self._new_guard,
+            prepare=self._prepare_turn,
+            end_subagents=self._end_subagents,
+            is_subagent=self.role is not None,
+        )
 
-    async def stream(self, prompt: str) -> AsyncIterator[SessionEvent]:
-        """One turn as a stream of what happens in it; the last event is its `TurnEnd`."""
-        happened: asyncio.Queue[SessionEvent] = asyncio.Queue()
-        listener, self.listener = self.listener, happened.put_nowait
-        turn = asyncio.create_task(self.send(prompt))
-        try:
-            while not turn.done() or not happened.empty():
-                coming = asyncio.create_task(happened.get())
-                await asyncio.wait({coming, turn}, return_when=asyncio.FIRST_COMPLETED)
-                if not coming.done() and happened.empty():
-                    coming.cancel()
-                    break
-                yield await coming
-            await turn  # raises what went wrong
-        finally:
-            self.listener = listener
-            turn.cancel()
-            await asyncio.wait({turn})
+    def _loop_context(self, turn: Turn) -> LoopContext:
+        return LoopContext(
+            model=self.model,
+            agent="sub" if self.role else "main",
+            dialect=self.settings.dialect,
+            conversation=self.conversation,
+            turn=turn,
+            tools=self.tools,
+            tool_context=self.tool_context,
+            permissions=self.permissions,
+            system_prompt=self._system_prompt,
+            event_fields=self.hooks.event_fields,
+            hooks=self.hooks,
+            max_requests=self._config.max_requests,
+            retries=self._config.retries,
+            emit=self.events.emit,
+            notice=self.notice,
+            on_compacted=self._on_compacted,
+        )
 
-    async def _work(self, entry: InboxEntry) -> EndTurn:
-        try:
-            await self.open()
-            self._obey_the_start()
-            kept, self._kept_continuations = self._kept_continuations, 0
-            self.turn.guard, self.turn.continuations = self._new_guard(kept), kept
-            self.inbox.put_all(await self.family.reports())
-            self.inbox.put(entry)
-            while True:
-                end = await self._round()
-                if end is not None and not (end.ended_by in ANSWERABLE and await self._more_to_come()):
-                    return end
-        except TurnHalted as halted:
-            return EndTurn("halted", stop_reason=halted.reason)
-        except ModelError as error:
-            return await self._failed(error)
-        except OSError as error:  # the disk is full, or gone
-            return EndTurn("error", stop_reason=f"the conversation can not be written down: {error}")
+    async def _prepare_turn(self, turn: Turn) -> None:
+        await self.open()
+        self.hooks.raise_if_halted()
+        continuations, self._continuations = self._continuations, 0
+        turn.guard, turn.continuations = self._new_guard(continuations), continuations
 
-    async def _round(self) -> EndTurn | None:
-        """One message is answered, and then the gates are asked; None: there is more to do."""
-        await asyncio.sleep(0)  # an interrupt that came meanwhile counts before anything is begun
-        self.inbox.put_all(await self.family.reports())
-        entry = self.inbox.take()
-        if entry is not None and await self._taken(entry):
-            end = await answer(self)
-            if end is not None:
-                return end
-        if len(self.inbox) and self.settings.defers_to_user:
-            return None  # the agent is not about to stop: something waits for an answer (C-31)
-        waits = bool(self.family.waits()) and not self.settings.dialect.asks_while_waiting
-        if waits and await self._report_comes():
-            return None  # nor is it while its children work (X-17)
-        if self.role is not None:
-            return EndTurn("allowed")  # a child's supervisor asks, when the run is over
-        return await self._stop()
+    async def _on_compacted(self) -> None:
+        await self._fire_session_start("compact")
+        if self.turn is not None:
+            self.hooks.raise_if_halted()
 
-    async def _taken(self, entry: InboxEntry) -> bool:
-        """A message that waited goes on waiting when the turn ends before it is heard."""
-        try:
-            return await self._hear(entry)
-        except (asyncio.CancelledError, OSError):
-            if entry.waited or (entry.key and not self.has_delivered(entry.key)):
-                self.inbox.put_back(entry)
-            raise
-
-    async def _more_to_come(self) -> bool:
-        """Is there a message that waits, or a child that still works and will report?"""
-        return bool(len(self.inbox)) or await self._report_comes()
-
-    async def _report_comes(self) -> bool:
-        """Waits while children work in the background, but not for ever; True: something is to be looked at."""
-        while not len(self.inbox):
-            self.inbox.put_all(await self.family.reports())
-            if len(self.inbox) or not self.family.waits() or self.turn.impatient:
-                break
-            if not await self.family.next_news():
-                self.turn.impatient = True
-                self.notice("children in the background are not waited for any longer")
-        return bool(len(self.inbox))
-
-    async def _stop(self) -> EndTurn | None:
-        """The agent would stop. May it?"""
-        turn = self.turn
-        await run_in_thread(self.transcript.sync)  # the hooks read what we wrote
-        verdict = await self.fire(self._stop_event())
-        step = turn.guard.after(verdict)
-        match step:
-            case EndTurn(notice=notice):
-                if notice:
-                    self.notice(notice)
-                return step
-            case ContinueTurn() if self.spent:
-                return self.out_of_turns()  # nobody could answer it any more
-            case ContinueTurn() if self.inbox.goes_on:
-                return None  # an earlier refusal is still to be answered; one at a time
-            case ContinueTurn(prompt, guard):
-                turn.guard, turn.continuations = guard, turn.continuations + 1
-                self.inbox.put(InboxEntry(prompt, "stop_hook", guard))
-                self.emit(Continuation(prompt, guard.continuations, guard.limit))
-                return None
-
-    # From outside
+    async def _end_subagents(self, interrupted: bool) -> None:
+        if interrupted:
+            await self.subagents.kill_all(self.id, self._config.agent_id, "interrupted")
+        await self.subagents.end_turn(self.id, self._config.agent_id)
 
     def queue(self, prompt: str) -> None:
-        """A message that the user types while the turn runs; it is answered after what is being answered."""
+        """Add a message while a turn runs; it is answered after the one that is being answered."""
         self.inbox.put(InboxEntry(prompt, waited=True))
-        self.family.stir()
+        self.announcements.wake()
 
-    # The ends of a turn
+    def stream(self, prompt: str) -> AsyncIterator[SessionEvent]:
+        """Run one turn and yield its events; the last one is its `TurnEnd`."""
+        return self.events.stream(lambda: self.send(prompt))
 
-    def _new_guard(self, kept: int = 0) -> LoopGuard:
-        guard = new_guard(self.settings, self.world.environ, limit=self.limit)
-        return replace(guard, count=kept, continuations=kept)
+    def interrupt(self) -> None:
+        """End the turn, whatever it is doing; nothing of it runs afterwards."""
+        self._turns.interrupt()
 
-    async def _hear(self, entry: InboxEntry) -> bool:
-        """The message reaches the conversation, unless the UserPromptSubmit hooks refuse it.
+    async def compact(self, instructions: str = "") -> bool:
+        """Replace the conversation by its summary, between two turns."""
+        return await compact(self._loop_context(Turn(self._new_guard())), "manual", instructions)
 
-        A turn whose first message is refused is over; one that came later takes nothing with it.
-        """
-        turn = self.turn
-        turn.question = None
-        if entry.guard is not None:
-            turn.guard = entry.guard
-            self.say(
-                UserMessage(entry.text, entry.origin),
-                continuation=entry.guard.continuations,
-                stopHookActive=True,
-            )
-            return True
-        if entry.key:
-            self.append_once(entry)
-            if entry.origin == "subagent":
-                turn.guard, turn.prompt_id = self._new_guard(), str(uuid.uuid4())
-                await run_in_thread(self.transcript.sync)
-                await self.family.took(entry.key)
-            return True
-        verdict = await self.fire(events.UserPromptSubmit(**self.common(), prompt=entry.text))
-        refused = block_reasons(verdict.runs)
-        if isinstance(verdict, Stop) and verdict.halted:
-            raise TurnHalted(verdict.stop_reason)
-        if refused is not None:
-            self.notice(f"a hook refused the prompt: {refused}")
-            if not turn.requests and not len(self.inbox):
-                raise TurnHalted(refused)
-            return False
-        if turn.requests:  # a further message of the user's starts its own count (C-16)
-            turn.guard, turn.prompt_id = self._new_guard(), str(uuid.uuid4())
-        kept = {"continuation": turn.guard.continuations} if turn.guard.active else {}
-        self.say(UserMessage(entry.text), **kept)
-        context = added_context(verdict.runs, plain=True)
-        if context:
-            self.say(UserMessage(context, "context"), **kept)
-        return True
+    # Reset and close
 
-    def _stop_event(self) -> events.StopEvent:
-        turn = self.turn
-        last = last_reply(self.messages)
-        return events.StopEvent(
-            **self.common(),
-            stop_hook_active=turn.guard.active,
-            last_assistant_message=last.texts if last else None,
-            continuation_count=turn.guard.continuations,
-            limit=turn.guard.limit,
-            prompt_id=turn.prompt_id,
-            usage={"input_tokens": turn.usage.input_tokens, "output_tokens": turn.usage.output_tokens},
-            duration_ms=int(turn.elapsed * 1000),
-            tool_calls=turn.tool_calls,
-            background_tasks=self.family.tasks(),
+    async def reset(self) -> None:
+        """Forget the conversation; the next message starts a new one."""
+        if self.turn is not None:
+            raise UsageError("this session is in the middle of a turn; `interrupt` ends it")
+        await self.open()
+        await self.subagents.kill_all(self.id, self._config.agent_id, "session-reset")
+        await self.announcements.discard()
+        await self._fire_session_end("clear")
+        self.conversation.clear()
+        self.inbox.clear()
+        self._continuations = 0
+        await self._fire_session_start("clear")
+
+    async def close(self, reason: EndReason = "other") -> None:
+        """Fire SessionEnd and release the session; hooks in the background get a last few seconds."""
+        await self._turns.stop()
+        if self.role is not None:
+            self._release()
+            if self._config.owns_model:
+                self._report(await close_models(self.model))
+        elif not self.conversation.is_open:
+            await finish_despite_cancel(self._close_all())
+        else:
+            await self._end(reason)
+
+    async def _end(self, reason: EndReason) -> None:
+        try:
+            if reason == "prompt_input_exit":
+                await self.subagents.kill_all(self.id, self._config.agent_id, "the user has left")
+            await self._fire_session_end(reason)
+        finally:
+            try:
+                ended = await self.resources.world.close(self.settings.dialect.background_grace)
+                if ended:
+                    self.notice(f"background hooks killed because they were still running: {ended}")
+            finally:
+                await finish_despite_cancel(self._close_all())
+
+    async def _fire_session_end(self, reason: EndReason) -> None:
+        await self.hooks.fire(SessionEnd(**self.hooks.event_fields(), reason=reason))
+
+    async def _close_all(self) -> None:
+        await self.subagents.close()
+        self._release()
+        self._report(await self.resources.close(self.model))
+
+    def _release(self) -> None:
+        self.conversation.close()
+        self._lock.release()
+
+    def _report(self, problem: str | None) -> None:
+        if problem:
+            self.notice(problem)
+
+    # Parts
+
+    @property
+    def last_result(self) -> TurnResult | None:
+        return self._turns.last_result
+
+    @last_result.setter
+    def last_result(self, result: TurnResult | None) -> None:
+        self._turns.last_result = result
+
+    @property
+    def messages(self) -> list[Message]:
+        return self.conversation.messages
+
+    @property
+    def transcript_path(self) -> str:
+        return self.conversation.path
+
+    def notice(self, text: str) -> None:
+        self.events.notice(text)
+
+    def _system_prompt(self) -> str:
+        instructions = self.role.agent_type.instructions if self.role else ""
+        return system_prompt(self.project, self.hooks.start_context, instructions)
+
+    def _new_guard(self, continuations: int = 0) -> LoopGuard:
+        guard = new_guard(self.settings, self.resources.world.environ, limit=self._config.limit)
+        return replace(guard, count=continuations, continuations=continuations)
+
+    def _launch(self, agent_type: AgentType) -> dict[str, Any]:
+        return self._config.launch(
+            agent_type,
+            self.tools,
+            model=agent_type.model if agent_type.model and self.resources.models else self.model.name,
+            dialect=self.settings.dialect.name,
+            prompt_id=self.turn.prompt_id if self.turn else "",
         )
 
-    async def _failed(self, error: ModelError) -> EndTurn:
-        """A provider's error is no stop: no gate is asked, and StopFailure only watches."""
-        said = f"the model failed ({error.kind}): {error}"
-        self.notice(said)
-        await self.fire(
-            events.StopFailure(**self.common(), error=error.kind, last_assistant_message=str(error))
-        )
-        return EndTurn("error", stop_reason=said)
 
-    async def _finish(self, end: EndTurn, *, tell_stop: bool) -> TurnResult:
-        turn = self.turn
-        try:
-            self.inbox.drop_continuations()
-            self._write_end(end)
-            result = self.last_result = turn.result(
-                end, session_id=self.id, transcript_path=self.transcript_path, model=self.model.name
-            )
-            for complaint in await self._told(result, turn.elapsed, tell_stop=tell_stop):
-                self.emit(Notice(complaint))
-        finally:
-            self.running = None
-        self.emit(TurnEnd(result))
-        return result
-
-    async def _told(self, result: TurnResult, elapsed: float, *, tell_stop: bool) -> Sequence[str]:
-        """The observers are told; an interrupt ends their time."""
-        telling = notify_plugins(self.plugins, result, self.messages, elapsed, tell_stop=tell_stop)
-        self._telling = asyncio.create_task(telling)
-        try:
-            return await self._telling
-        except asyncio.CancelledError:
-            if current_task_cancelled():
-                raise
-            return ["the plugins were interrupted while they were told of the turn's end"]
-        finally:
-            self._telling = None
-
-    def _write_end(self, end: EndTurn) -> None:
-        if self.written is None:
-            return
-        try:
-            self._answer_open_calls(end)
-            why = end.notice or end.stop_reason
-            self.written.write_record({"type": "turn_end", "ended_by": end.ended_by, "notice": why})
-        except OSError as error:  # a full disk takes the record of the end, not the end
-            self.notice(f"the end of the turn could not be written down: {error}")
-
-    def _answer_open_calls(self, end: EndTurn) -> None:
-        last = self.messages[-1] if self.messages else None
-        if isinstance(last, Reply) and last.tool_uses:
-            missing = missing_results(self.messages, self.turn.results, end)
-            self.turn.results.extend(missing)
-            self.add_tool_results(last.tool_uses)  # first in memory: a full disk leaves no gap there
-            for result in missing:
-                self.transcript.write_message(ToolResults((result,)))
+def _check_settings(settings: object) -> None:
+    if not isinstance(settings, Settings | None):
+        name = type(settings).__name__
+        raise UsageError(f"a session takes Settings, not {name}; `Options(…).settings()` gives them")

@@ -25,7 +25,7 @@ class SessionLock:
     path: str
     _fd: int = field(default=-1)
 
-    def take(self) -> None:
+    def acquire(self) -> None:
         with os_errors_as_usage_errors(self.path):
             self._fd = self._locked()
             os.ftruncate(self._fd, 0)
@@ -126,7 +126,7 @@ def _changed(folder: str) -> float:
 
 def _remove(folder: str, state: str) -> None:
     lock = SessionLock(os.path.join(state, "sessions", os.path.basename(folder), "lock"))
-    lock.take()
+    lock.acquire()
     try:
         shutil.rmtree(folder)
     finally:

@@ -1,13 +1,14 @@
-"""Runs the tools that an answer asks for: permission first, then the tool, then whoever wants to look at it."""
+"""Run the tools that a reply calls: permission, the tool, then the hooks that look at its result."""
 
 import asyncio
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from turngate.agent.loop_context import LoopContext, TurnHalted
+from turngate.agent.loop_context import LoopContext
 from turngate.agent.tools import ALIASES, Tool, ToolFailed, ToolOutput, UserQuestion, absolute
+from turngate.agent.turn import TurnHalted
 from turngate.aio.foreign import run_isolated
 from turngate.core.effects import added_context, block_reasons, permission_before_tool, permission_for_user
 from turngate.core.events import PermissionRequest, PostToolUse, PreToolUse
@@ -16,24 +17,27 @@ from turngate.core.session_events import ToolFinished, ToolStarted
 from turngate.core.verdict import Continue, Stop, Verdict
 
 
-async def run_tools(desk: LoopContext, uses: Sequence[ToolUse]) -> None:
-    """In the order asked for, and children that are asked for together at once; each result is kept when it is there."""
-    desk.turn.results = []  # what has a result keeps it, however the turn ends
-    for together in _groups(desk, uses):
-        # An interrupt that came with the last tool's end counts before the next one begins.
+async def run_tools(context: LoopContext, uses: Sequence[ToolUse]) -> bool:
+    """Run the calls in order, and neighbouring calls of parallel tools at once.
+
+    Each result is kept as soon as it exists. Return True if a tool ended the turn.
+    """
+    context.conversation.start_tool_results()
+    for group in _groups(context, uses):
+        # An interrupt that came with the end of the last tool counts before the next one begins.
         await asyncio.sleep(0)
-        if len(together) == 1:
-            await _run(desk, together[0])
-        else:
-            await _run_all(desk, together)
-    desk.add_tool_results(uses)
+        ended = await _run(context, group[0]) if len(group) == 1 else await _run_all(context, group)
+        if ended:
+            return True
+    context.conversation.finish_tool_results(uses)
+    return False
 
 
-def _groups(desk: LoopContext, uses: Sequence[ToolUse]) -> list[list[ToolUse]]:
+def _groups(context: LoopContext, uses: Sequence[ToolUse]) -> list[list[ToolUse]]:
     groups: list[list[ToolUse]] = []
     last = False
     for use in uses:
-        tool = find_tool(desk, use.name)
+        tool = _find_tool(context, use.name)
         parallel = tool is not None and tool.parallel
         if parallel and last:
             groups[-1].append(use)
@@ -43,111 +47,123 @@ def _groups(desk: LoopContext, uses: Sequence[ToolUse]) -> list[list[ToolUse]]:
     return groups
 
 
-def find_tool(desk: LoopContext, name: str) -> Tool | None:
-    return desk.tools.get(ALIASES.get(name, name))
+def _find_tool(context: LoopContext, name: str) -> Tool | None:
+    return context.tools.get(ALIASES.get(name, name))
 
 
-async def _run_all(desk: LoopContext, uses: Sequence[ToolUse]) -> None:
-    """All of them are waited for; the first that halts the turn ends the others."""
+async def _run_all(context: LoopContext, uses: Sequence[ToolUse]) -> bool:
+    """Wait for all calls; the first one that halts the turn cancels the others."""
     try:
         async with asyncio.TaskGroup() as group:
-            for use in uses:
-                group.create_task(_run(desk, use))
+            tasks = [group.create_task(_run(context, use)) for use in uses]
     except BaseExceptionGroup as several:
         raise several.exceptions[0] from None
+    return any(task.result() for task in tasks)
 
 
-async def _run(desk: LoopContext, use: ToolUse) -> None:
-    if desk.turn.question is not None:
-        desk.add_tool_result(ToolResult(use.id, "not run: the user was asked first", is_error=True))
-        return
-    desk.turn.tool_calls += 1
-    desk.turn.tools_used[use.name] = None
-    desk.emit(ToolStarted(use))
+async def _run(context: LoopContext, use: ToolUse) -> bool:
+    turn, conversation = context.turn, context.conversation
+    if turn.question is not None:
+        conversation.add_tool_result(ToolResult(use.id, "not run: the user was asked first", is_error=True))
+        return False
+    turn.tool_calls += 1
+    turn.tools_used[use.name] = None
+    context.emit(ToolStarted(use))
     started = time.monotonic()
-    halted, key = None, ""
+    halted = None
     try:
-        output, halted = await _attempt(desk, use)
-        result, key = ToolResult(use.id, output.text, output.is_error), output.key
+        output, halted = await _attempt(context, use)
     except ToolFailed as failed:
-        result = ToolResult(use.id, str(failed), is_error=True)
-    desk.add_tool_result(result, key)
-    desk.emit(ToolFinished(use, result, time.monotonic() - started))
+        output = ToolOutput(str(failed), is_error=True)
+    if output.ends_turn:  # no model reads its result
+        return True
+    result = ToolResult(use.id, output.text, output.is_error)
+    conversation.add_tool_result(result, output.key)
+    context.emit(ToolFinished(use, result, time.monotonic() - started))
     if halted is not None:
         raise halted
+    return False
 
 
-async def _attempt(desk: LoopContext, use: ToolUse) -> tuple[ToolOutput, TurnHalted | None]:
-    """What the tool gave; a hook that ends the turn after it has worked does not take its result away."""
-    tool = find_tool(desk, use.name)
+async def _attempt(context: LoopContext, use: ToolUse) -> tuple[ToolOutput, TurnHalted | None]:
+    """Return the tool's output, and TurnHalted if a PostToolUse hook ends the turn: the result is kept first."""
+    tool = _find_tool(context, use.name)
     if tool is None:
-        raise ToolFailed(f"there is no tool {use.name!r}; there are {', '.join(desk.tools)}")
-    given = absolute(tool, use.input, desk.workplace)
-    verdict = await _ask(
-        desk, PreToolUse(**desk.common(), tool_name=use.name, tool_input=given, tool_use_id=use.id)
-    )
-    said = permission_before_tool(verdict.runs)
-    if isinstance(verdict, Continue):  # a block, a denial, or a guard that must work and is broken
-        raise ToolFailed(f"a hook refused this: {verdict.prompt}")
-    if desk.permission_mode == "plan" and tool.changes:
-        raise ToolFailed(f"{use.name} is not allowed in plan mode: only look, and say what you would do")
-    if said.updated_input is not None:
-        given = absolute(tool, said.updated_input, desk.workplace)
-    if said.behavior != "allow":
-        given = await _permitted(desk, tool, use, given, ask=said.behavior == "ask")
+        raise ToolFailed(f"there is no tool {use.name!r}; there are {', '.join(context.tools)}")
+    args, hook_context = await _allowed_args(context, tool, use)
     try:
-        gave = await tool.run(given, desk.workplace)
-    except UserQuestion as asked:
-        choices = "".join(f"\n- {option}" for option in asked.options)
-        desk.turn.question = asked.question + choices
+        output = await tool.run(args, context.tool_context)
+    except UserQuestion as question:
+        options = "".join(f"\n- {option}" for option in question.options)
+        context.turn.question = question.question + options
         return ToolOutput("The user was asked; the answer comes with the next message."), None
-    output = gave if isinstance(gave, ToolOutput) else ToolOutput(gave)
+    if isinstance(output, str):
+        output = ToolOutput(output)
     if output.is_error:
         return output, None
-    after = PostToolUse(
-        **desk.common(), tool_name=use.name, tool_input=given, tool_use_id=use.id, tool_response=output.text
-    )
-    verdict = await desk.fire(after)
-    feedback = [block_reasons(verdict.runs) or "", added_context(verdict.runs, plain=False), said.context]
-    whole = "\n\n".join([output.text, *(f"A hook says: {text}" for text in feedback if text)])
-    ended = isinstance(verdict, Stop) and verdict.halted
-    return replace(output, text=whole), TurnHalted(verdict.stop_reason) if ended and isinstance(
-        verdict, Stop
-    ) else None
+    return await _with_feedback(context, use, args, output, hook_context)
 
 
-async def _permitted(
-    desk: LoopContext, tool: Tool, use: ToolUse, given: dict[str, Any], *, ask: bool
+async def _allowed_args(context: LoopContext, tool: Tool, use: ToolUse) -> tuple[dict[str, Any], str]:
+    """Return the arguments to run with, and what PreToolUse hooks add. Raises ToolFailed if it may not run."""
+    args = absolute(tool, use.input, context.tool_context)
+    event = PreToolUse(**context.event_fields(), tool_name=use.name, tool_input=args, tool_use_id=use.id)
+    verdict = await _fire(context, event)
+    answer = permission_before_tool(verdict.runs)
+    if isinstance(verdict, Continue):  # a block, a denial, or a required guard that failed
+        raise ToolFailed(f"a hook refused this: {verdict.prompt}")
+    if context.permissions.mode == "plan" and tool.changes:
+        raise ToolFailed(f"{use.name} is not allowed in plan mode: only look, and say what you would do")
+    if answer.updated_input is not None:
+        args = absolute(tool, answer.updated_input, context.tool_context)
+    if answer.behavior == "ask" or (answer.behavior != "allow" and context.permissions.is_needed_for(tool)):
+        args = await _permitted_args(context, tool, use, args)
+    return args, answer.context
+
+
+async def _permitted_args(
+    context: LoopContext, tool: Tool, use: ToolUse, args: dict[str, Any]
 ) -> dict[str, Any]:
-    """The input that may be run with; raises ToolFailed when it may not."""
-    if not ask and not _needs_permission(desk, tool):
-        return given
-    verdict = await _ask(desk, PermissionRequest(**desk.common(), tool_name=use.name, tool_input=given))
-    said = permission_for_user(verdict.runs)
-    if said.behavior == "deny":
-        if said.interrupt:
-            raise TurnHalted(said.reason)
-        raise ToolFailed(f"permission was refused: {said.reason}")
-    if said.behavior == "allow":
-        changed: Mapping[str, Any] | None = said.updated_input
-        return given if changed is None else absolute(tool, changed, desk.workplace)
-    if desk.permit is None:
+    """Ask the PermissionRequest hooks, then the user. Raises ToolFailed without permission."""
+    event = PermissionRequest(**context.event_fields(), tool_name=use.name, tool_input=args)
+    answer = permission_for_user((await _fire(context, event)).runs)
+    if answer.behavior == "deny":
+        if answer.interrupt:
+            raise TurnHalted(answer.reason)
+        raise ToolFailed(f"permission was refused: {answer.reason}")
+    if answer.behavior == "allow":
+        changed = answer.updated_input
+        return args if changed is None else absolute(tool, changed, context.tool_context)
+    if context.permissions.permit is None:
         raise ToolFailed(
             f"{use.name} needs permission and nobody is here to give it; start with --allow {use.name}"
         )
-    if not await run_isolated(desk.permit(ToolUse(use.id, use.name, given), use.name)):
+    if not await run_isolated(context.permissions.permit(ToolUse(use.id, use.name, args), use.name)):
         raise ToolFailed(f"the user did not permit {use.name}")
-    return given
+    return args
 
 
-def _needs_permission(desk: LoopContext, tool: Tool) -> bool:
-    if not tool.changes or tool.spec.name in desk.allowed or desk.permission_mode == "bypassPermissions":
-        return False
-    return not (tool.edits and desk.permission_mode == "acceptEdits")
+async def _with_feedback(
+    context: LoopContext, use: ToolUse, args: dict[str, Any], output: ToolOutput, hook_context: str
+) -> tuple[ToolOutput, TurnHalted | None]:
+    fields: dict[str, Any] = {
+        "tool_name": use.name,
+        "tool_input": args,
+        "tool_use_id": use.id,
+        "tool_response": output.text,
+    }
+    verdict = await context.hooks.fire(PostToolUse(**context.event_fields(), **fields))
+    feedback = [block_reasons(verdict.runs) or "", added_context(verdict.runs, plain=False), hook_context]
+    text = "\n\n".join([output.text, *(f"A hook says: {part}" for part in feedback if part)])
+    return replace(output, text=text), _halted(verdict)
 
 
-async def _ask(desk: LoopContext, event: PreToolUse | PermissionRequest) -> Verdict:
-    verdict = await desk.fire(event)
-    if isinstance(verdict, Stop) and verdict.halted:
-        raise TurnHalted(verdict.stop_reason)
+async def _fire(context: LoopContext, event: PreToolUse | PermissionRequest) -> Verdict:
+    verdict = await context.hooks.fire(event)
+    if halted := _halted(verdict):
+        raise halted
     return verdict
+
+
+def _halted(verdict: Verdict) -> TurnHalted | None:
+    return TurnHalted(verdict.stop_reason) if isinstance(verdict, Stop) and verdict.halted else None

@@ -1,13 +1,21 @@
-"""One turn while it runs: what it has come to so far, and what it came to at its end."""
+"""One turn while it runs: its counters, its guard, and the result at its end."""
 
 import time
 import uuid
 from dataclasses import dataclass, field
 
 from turngate.core.loop_guard import EndTurn, LoopGuard
-from turngate.core.messages import ToolResult, Usage
+from turngate.core.messages import Usage
 from turngate.core.session_events import SubagentFinished, TurnResult
 from turngate.core.verdict import HookRun
+
+
+class TurnHalted(Exception):
+    """A hook answered `continue: false` in the middle of a turn."""
+
+    def __init__(self, reason: str | None) -> None:
+        super().__init__(reason or "")
+        self.reason = reason
 
 
 @dataclass
@@ -16,21 +24,24 @@ class Turn:
     started: float = field(default_factory=time.monotonic)
     requests: int = 0
     tool_calls: int = 0
-    tools_used: dict[str, None] = field(default_factory=dict)  # in the order of their first use
+    tools_used: dict[str, None] = field(default_factory=dict)  # in the order of first use
     usage: Usage = field(default_factory=Usage)
-    runs: list[HookRun] = field(default_factory=list)
+    hook_runs: list[HookRun] = field(default_factory=list)
     notices: list[str] = field(default_factory=list)
-    answer: str = ""  # the last one that was not blank
+    answer: str = ""  # the last answer that was not blank
     continuations: int = 0
     question: str | None = None
-    impatient: bool = False  # it does not wait for children in the background any longer
-    results: list[ToolResult] = field(default_factory=list)  # of the answer whose tools are being run
+    waited_too_long: bool = False  # the turn no longer waits for subagents in the background
     subagents: list[SubagentFinished] = field(default_factory=list)
     prompt_id: str = field(default_factory=lambda: str(uuid.uuid4()))
 
     @property
     def elapsed(self) -> float:
         return time.monotonic() - self.started
+
+    def start_count(self, guard: LoopGuard) -> None:
+        """Count continuations anew: a further message of the user, or a subagent's result, has arrived."""
+        self.guard, self.prompt_id = guard, str(uuid.uuid4())
 
     def result(self, end: EndTurn, *, session_id: str, transcript_path: str, model: str) -> TurnResult:
         return TurnResult(
@@ -46,7 +57,7 @@ class Turn:
             usage=self.usage,
             duration_ms=int(self.elapsed * 1000),
             model=model,
-            hook_runs=tuple(self.runs),
+            hook_runs=tuple(self.hook_runs),
             tools=tuple(self.tools_used),
             subagents=tuple(self.subagents),
             notices=tuple(self.notices),

@@ -1,4 +1,4 @@
-"""Messages that wait for the model: a queue of sealed entries, first in, first out."""
+"""Messages that wait for the model: a queue, first in, first out."""
 
 from collections import deque
 from collections.abc import Iterable
@@ -15,8 +15,8 @@ class InboxEntry:
     text: str
     origin: Origin = "user"
     guard: LoopGuard | None = None  # a continuation runs under the guard that granted it
-    waited: bool = False  # it was typed while a turn ran
-    key: str = ""  # what has one reaches the conversation once, however often it is sent
+    waited: bool = False  # the user typed it while a turn ran
+    key: str = ""  # a message with a key reaches the conversation once, however often it is sent
 
 
 @dataclass
@@ -26,23 +26,25 @@ class Inbox:
     def put(self, entry: InboxEntry) -> None:
         self._waiting.append(entry)
 
-    def put_back(self, entry: InboxEntry) -> None:
-        """It was taken, and did not get through: it is the next one again."""
-        self._waiting.appendleft(entry)
-
     def put_all(self, entries: Iterable[InboxEntry]) -> None:
         self._waiting.extend(entries)
 
-    def take(self) -> InboxEntry | None:
+    def put_back(self, entry: InboxEntry) -> None:
+        """Make an entry the next one again: it was popped and did not reach the conversation."""
+        self._waiting.appendleft(entry)
+
+    def pop(self) -> InboxEntry | None:
         return self._waiting.popleft() if self._waiting else None
 
+    def clear(self) -> None:
+        self._waiting.clear()
+
     @property
-    def goes_on(self) -> bool:
-        """Does a continuation wait already?"""
+    def has_continuation(self) -> bool:
         return any(entry.origin == "stop_hook" for entry in self._waiting)
 
     def drop_continuations(self) -> None:
-        """After an interrupt nothing goes on by itself; what the user typed and children reported stays."""
+        """After an interrupt the agent does not continue; messages of the user and of subagents stay."""
         self._waiting = deque(entry for entry in self._waiting if entry.origin != "stop_hook")
 
     def __len__(self) -> int:

@@ -2,10 +2,8 @@
 
 import glob
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-
-from turngate.agent.tools import ALIASES, TOOLS
 
 MOST = 100_000  # characters of one file
 READ_ONLY = ("Read", "Glob", "Grep")
@@ -41,13 +39,13 @@ BUILT_IN = (
 
 
 def load_agent_types(
-    project: str, plugin_dirs: Sequence[str] = (), home: str | None = None
+    project: str, plugin_dirs: Sequence[str] = (), home: str | None = None, *, known_tools: Collection[str]
 ) -> tuple[dict[str, AgentType], list[str]]:
     """Every kind by its name, and what is wrong with the files; what is nearer to the project wins."""
     found = {kind.name: kind for kind in BUILT_IN}
     problems: list[str] = []
     for path in _files(project, plugin_dirs, home if home is not None else os.path.expanduser("~")):
-        kind, problem = _read(path)
+        kind, problem = _read(path, known_tools)
         if problem:
             problems.append(problem)
         if kind:
@@ -65,7 +63,7 @@ def _files(project: str, plugin_dirs: Sequence[str], home: str) -> Iterator[str]
             yield from sorted(glob.glob(os.path.join(folder, "*.md")))
 
 
-def _read(path: str) -> tuple[AgentType | None, str | None]:
+def _read(path: str, known_tools: Collection[str]) -> tuple[AgentType | None, str | None]:
     if not os.path.isfile(path):  # a pipe or a device would hold us
         return None, f"{path} is no regular file; this agent is left out"
     try:
@@ -87,14 +85,14 @@ def _read(path: str) -> tuple[AgentType | None, str | None]:
         model if ":" in model else None,
         path,
     )
-    return kind, _problem(path, head, model, tools or ())
+    unknown = [name for name in tools or () if name not in known_tools]
+    return kind, _problem(path, head, model, unknown)
 
 
-def _problem(path: str, head: Mapping[str, object], model: str, tools: Sequence[str]) -> str | None:
+def _problem(path: str, head: Mapping[str, object], model: str, unknown: Sequence[str]) -> str | None:
     """The first thing that is not as its author meant it."""
     if not head:
         return f"{path} has no front matter; its name is taken from the file"
-    unknown = [name for name in tools if ALIASES.get(name, name) not in TOOLS]
     if unknown:
         return f"{path} names tools that there are not: {', '.join(unknown)}; this agent works without them"
     if model and model != "inherit" and ":" not in model:

@@ -15,14 +15,15 @@ from turngate.core.messages import Usage
 from turngate.core.session_events import SubagentRedirected
 from turngate.core.subagent_run import LIVING, SubagentRun
 from turngate.errors import RegistryError, UsageError
+from turngate.subagents.host import SubagentHost
 from turngate.subagents.limits import SubagentLimits
+from turngate.subagents.listeners import ChangeListeners
 from turngate.subagents.notifications import (
     deliver_announcement,
     finished_event,
     notify_ended,
     notify_stop,
 )
-from turngate.subagents.protocols import SubagentHost
 from turngate.subagents.registry import Registry, RegistryWorker
 from turngate.subagents.run_session import RunSession
 from turngate.subagents.slots import ConcurrencySlots
@@ -41,6 +42,7 @@ class LifecycleContext:
     worker: RegistryWorker
     limits: SubagentLimits
     slots: ConcurrencySlots
+    listeners: ChangeListeners
     owner: str
     announcer: Callable[[SubagentRun], Awaitable[None]] | None
     trace: Callable[[str, SubagentRun], None]  # called after each step; crash tests kill the process there
@@ -301,7 +303,7 @@ class RunLifecycle:
         )
         if not self.result.done():
             self.result.set_result(announced)
-        self._host.on_subagent_change(announced)
+        self._context.listeners.notify(announced)
         return announced
 
     async def _give_up(self, error: str) -> SubagentRun:
@@ -329,7 +331,7 @@ class RunLifecycle:
                 await notify_stop(self._host, run)
             if not self.result.done():
                 self.result.set_result(run)
-        if self._host.has_subagents(run.agent_id):
+        if self._context.listeners.may_have_subagents(run.agent_id):
             await self._context.worker.transition(self._registry.reassign_to_root, run.agent_id)
         await self._notify_ended(run)
         return await self._transition("done", self._registry.mark_done, run.id)

@@ -13,8 +13,8 @@ from turngate.core.plugin_events import ended_event, stopping_context
 from turngate.core.session_events import SubagentFinished, SubagentStarted
 from turngate.core.subagent_run import SubagentRun
 from turngate.plugins.handlers import SubagentStopPayload
+from turngate.subagents.host import SubagentHost
 from turngate.subagents.limits import SubagentLimits
-from turngate.subagents.protocols import SubagentHost
 
 FIRST_ANNOUNCE_PAUSE_S = 1.0
 MAX_ANNOUNCE_PAUSE_S = 30.0

@@ -6,12 +6,12 @@ from typing import Literal
 
 from turngate.aio.threads import run_in_thread
 from turngate.core.inbox import InboxEntry
-from turngate.core.messages import Reply
+from turngate.core.messages import Reply, UserMessage
 from turngate.core.session_events import TurnResult
 from turngate.core.subagent_run import SubagentRun
+from turngate.subagents.host import SubagentHost, SubagentSession
 from turngate.subagents.limits import SubagentLimits
 from turngate.subagents.notifications import notify_start, started_event
-from turngate.subagents.protocols import SubagentHost, SubagentSession
 
 
 class RunSession:
@@ -41,7 +41,8 @@ class RunSession:
         """Run one turn and return its error, or an empty string."""
         await session.open()
         await self._deliver_prompt(session, run)
-        last = session.messages[-1] if session.messages else None
+        messages = session.conversation.messages
+        last = messages[-1] if messages else None
         if isinstance(last, Reply) and not last.tool_uses:
             return ""  # the turn was complete when its process died
         result = await session.run_turn(_inbox_entry(run.prompt, run.id, by_hook=run.by_hook))
@@ -49,11 +50,12 @@ class RunSession:
 
     async def _deliver_prompt(self, session: SubagentSession, run: SubagentRun) -> None:
         """Add the prompt to the conversation; fire SubagentStart before the first prompt of a chain."""
-        if run.id == run.chain and not session.has_delivered(run.id):
+        conversation = session.conversation
+        if run.id == run.chain and not conversation.has_delivered(run.id):
             self._host.emit(started_event(run))
             if context := await notify_start(self._host, run):
-                session.add_context(context)
-        session.append_once(_inbox_entry(run.prompt, run.id, by_hook=run.by_hook))
+                conversation.append(UserMessage(context, "context"))
+        conversation.append_once(_inbox_entry(run.prompt, run.id, by_hook=run.by_hook))
 
     async def deliver_next_prompt(self, run: SubagentRun) -> None:
         """Put the prompt of the run that replaces `run` into the conversation, on disk."""
@@ -61,13 +63,13 @@ class RunSession:
         async with asyncio.timeout(self._limits.settle):
             session = self._made(run)
             await session.open()
-        session.clear_inbox()
+        session.inbox.clear()
         self._trace("cleared", run)
         await self._deliver_prompt(session, run)
-        await run_in_thread(session.sync)
+        await run_in_thread(session.conversation.sync)
         self._trace("synced", run)
-        session.append_once(_inbox_entry(run.next_prompt, run.next_id, by_hook=run.next_by_hook))
-        await run_in_thread(session.sync)
+        session.conversation.append_once(_inbox_entry(run.next_prompt, run.next_id, by_hook=run.next_by_hook))
+        await run_in_thread(session.conversation.sync)
         self._trace("sent", run)
 
     @property
@@ -76,7 +78,7 @@ class RunSession:
 
     def last_answer(self) -> str:
         """Return the last answer; if it is blank, the last one that is not, marked as earlier."""
-        messages = self._session.messages if self._session else []
+        messages = self._session.conversation.messages if self._session else ()
         replies = [message.text for message in messages if isinstance(message, Reply)]
         if replies and replies[-1].strip():
             return replies[-1]
@@ -85,7 +87,7 @@ class RunSession:
 
     def sync(self) -> None:
         if self._session:
-            self._session.sync()
+            self._session.conversation.sync()
 
     async def close(self) -> None:
         if self._session:

@@ -10,7 +10,7 @@ from turngate.core.loop_guard import ContinueTurn, EndTurn, LoopGuard, new_guard
 from turngate.core.plugin_events import stopping_context, stopping_event
 from turngate.core.subagent_run import SubagentRun, guard_state
 from turngate.core.verdict import Continue
-from turngate.subagents.protocols import SubagentHost
+from turngate.subagents.host import SubagentHost
 from turngate.transcript.reader import read_last_texts
 
 

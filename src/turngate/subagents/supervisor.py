@@ -12,9 +12,10 @@ from turngate.aio.cancellation import finish_despite_cancel
 from turngate.core.loop_guard import new_guard
 from turngate.core.subagent_run import SubagentRun
 from turngate.errors import RegistryError, TurngateError, UsageError
+from turngate.subagents.host import SubagentHost
 from turngate.subagents.lifecycle import LifecycleContext, RunLifecycle
 from turngate.subagents.limits import SubagentLimits
-from turngate.subagents.protocols import SubagentHost
+from turngate.subagents.listeners import ChangeListeners
 from turngate.subagents.registry import Owner, Registry, RegistryWorker, new_id
 from turngate.subagents.slots import ConcurrencySlots
 from turngate.subagents.steering import check_steer, request_steer
@@ -33,12 +34,14 @@ class Supervisor:
         registry: Registry,
         limits: SubagentLimits | None = None,
         *,
+        listeners: ChangeListeners | None = None,
         announcer: Callable[[SubagentRun], Awaitable[None]] | None = None,
         on_step: Callable[[str, SubagentRun], None] | None = None,
     ) -> None:
         self.host = host
         self.registry = registry
         self.limits = limits or SubagentLimits()
+        self._listeners = listeners or ChangeListeners()
         self.owner = Owner(registry.owners)
         self.owner.acquire()
         self._slots = ConcurrencySlots(self.limits.at_once)
@@ -53,6 +56,7 @@ class Supervisor:
             worker=self._worker,
             limits=self.limits,
             slots=self._slots,
+            listeners=self._listeners,
             owner=self.id,
             announcer=announcer,
             trace=self.trace,
@@ -330,8 +334,8 @@ class Supervisor:
         run = lifecycle.current
         if self._lifecycles.get(run.chain) is lifecycle:
             del self._lifecycles[run.chain], self._tasks[run.chain]
-        self.host.on_subagent_gone(run)
-        self.host.on_subagent_change(run)
+        self._listeners.remove(run.agent_id)
+        self._listeners.notify(run)
 
     def _notify_lifecycles(self, changed: Collection[SubagentRun]) -> None:
         for run in changed:

@@ -120,4 +120,4 @@ def _die_before_hand_over_is_recorded() -> None:
     def dying_handed(self: SubagentManager, key: str) -> None:
         die()
 
-    SubagentManager.handed = dying_handed  # type: ignore[method-assign]
+    SubagentManager.result_delivered = dying_handed  # type: ignore[method-assign]

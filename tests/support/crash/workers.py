@@ -21,6 +21,7 @@ from turngate.core.settings import Rule, Settings
 from turngate.core.subagent_run import OPEN, SubagentRun
 from turngate.plugins.handlers import Plugins, SubagentStopPayload
 from turngate.subagents.limits import SubagentLimits
+from turngate.subagents.manager import SubagentOptions
 
 REDIRECTS = 2  # how often the gate redirects each subagent
 UNLIMITED = SubagentLimits(recoveries=10**6, rapid=10**6)
@@ -110,9 +111,12 @@ def create_session(
         session_id=spec.session,
         state=spec.state,
         plugins=plugins,
-        children=limits,
-        on_step=on_step,
-        announcer=_fail_to_announce if spec.failing_announcer else None,
+        max_turns=10**6,
+        children=SubagentOptions(
+            limits=limits,
+            on_step=on_step,
+            announcer=_fail_to_announce if spec.failing_announcer else None,
+        ),
     )
 
 
@@ -144,13 +148,12 @@ async def run_subagents(
     """Start the subagents that are not registered yet, and wait until no run is open."""
     async with asyncio.timeout(HANG_TIMEOUT_S), create_session(spec, on_step, limits, model) as session:
         await session.open()
-        registry = (await session.family.supervisor()).registry
+        registry = (await session.subagents.supervisor()).registry
         registered = {run.label for run in runs_of(registry, spec)}
         for label in spec.labels:
             if label not in registered and label not in spec.foreground_labels:
                 await start_subagent(session, label)
         if missing := [label for label in spec.foreground_labels if label not in registered]:
-            session.max_turns = 10**6
             await session.send(START_PREFIX + " ".join(missing))
         open_chains = {run.chain for run in runs_of(registry, spec)}
         while open_chains:
@@ -161,13 +164,12 @@ async def run_subagents(
 
 
 async def start_subagent(session: Session, label: str) -> None:
-    await session.family.start({**task_input(label), "run_in_background": True})
+    await session.task_tool.start({**task_input(label), "run_in_background": True})
 
 
 async def resume_parent(spec: ParentSpec, on_step: StepCallback) -> None:
     """Open the parent's session again and take one turn, in which it reads its reports."""
     async with asyncio.timeout(HANG_TIMEOUT_S), create_session(spec, on_step) as session:
-        session.max_turns = 10**6
         await session.send("go on")
 
 

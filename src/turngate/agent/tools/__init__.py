@@ -1,13 +1,25 @@
-"""The tools of our coding agent, with the names and inputs that people's scripts know."""
+"""The tools of the coding agent, with the names and inputs of Claude Code's tools."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+from typing import Any
 
-from turngate.agent.tools import bash, files, task
-from turngate.agent.tools import search_tools as looking
-from turngate.agent.tools import user_tools as talking
+from turngate.agent.tools import bash, files, search_tools, user_tools
 from turngate.agent.tools.arguments import absolute
-from turngate.agent.tools.base import Tool, ToolContext, ToolFailed, ToolOutput, UserQuestion
-from turngate.agent.tools.task import ALIASES
+from turngate.agent.tools.base import Tool, ToolContext, UserQuestion
+from turngate.core.tools import ToolFailed, ToolOutput
+from turngate.subagents.agent_types import AgentType
+from turngate.subagents.task_tool import TASK, task_spec
+
+ALIASES = {"Agent": "Task"}
+MAIN_AGENT_ONLY = ("AskUser",)  # a subagent has no user
+
+
+async def start_subagent(args: Mapping[str, Any], context: ToolContext) -> ToolOutput:
+    if context.start_subagent is None:
+        raise ToolFailed("no subagent can be started here")
+    return await context.start_subagent(args)
+
 
 TOOLS: Mapping[str, Tool] = {
     tool.spec.name: tool
@@ -16,12 +28,44 @@ TOOLS: Mapping[str, Tool] = {
         Tool(files.READ, files.read, paths=("file_path",)),
         Tool(files.WRITE, files.write, changes=True, edits=True, paths=("file_path",)),
         Tool(files.EDIT, files.edit, changes=True, edits=True, paths=("file_path",)),
-        Tool(looking.GLOB, looking.glob, paths=("path",)),
-        Tool(looking.GREP, looking.grep, paths=("path",)),
-        Tool(talking.TODO_WRITE, talking.write_todos),
-        Tool(talking.ASK_USER, talking.ask_user),
-        Tool(task.TASK, task.start, parallel=True),
+        Tool(search_tools.GLOB, search_tools.glob, paths=("path",)),
+        Tool(search_tools.GREP, search_tools.grep, paths=("path",)),
+        Tool(user_tools.TODO_WRITE, user_tools.write_todos),
+        Tool(user_tools.ASK_USER, user_tools.ask_user),
+        Tool(TASK, start_subagent, parallel=True),
     )
 }
 
-__all__ = ["ALIASES", "TOOLS", "Tool", "ToolContext", "ToolFailed", "ToolOutput", "UserQuestion", "absolute"]
+
+def with_task(tools: Mapping[str, Tool], agent_types: Mapping[str, AgentType] | None) -> dict[str, Tool]:
+    """Return the tools with the agent types in the description of Task, or without Task if there are none."""
+    if agent_types is None:
+        return {name: tool for name, tool in tools.items() if name != TASK.name}
+    return {
+        name: replace(tool, spec=task_spec(agent_types)) if name == TASK.name else tool
+        for name, tool in tools.items()
+    }
+
+
+def tools_of_subagent(*limits: Collection[str] | None) -> dict[str, Tool]:
+    """Return the tools that every limit allows: those of its agent type, and those of its parent."""
+    tools = {name: tool for name, tool in TOOLS.items() if name not in MAIN_AGENT_ONLY}
+    for names in limits:
+        if names is not None:
+            allowed = {ALIASES.get(name, name) for name in names}
+            tools = {name: tool for name, tool in tools.items() if name in allowed}
+    return tools
+
+
+__all__ = [
+    "ALIASES",
+    "TOOLS",
+    "Tool",
+    "ToolContext",
+    "ToolFailed",
+    "ToolOutput",
+    "UserQuestion",
+    "absolute",
+    "tools_of_subagent",
+    "with_task",
+]

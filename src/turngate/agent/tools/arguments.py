@@ -5,7 +5,8 @@ import reprlib
 from collections.abc import Mapping
 from typing import Any
 
-from turngate.agent.tools.base import Tool, ToolContext, ToolFailed
+from turngate.agent.tools.base import Tool, ToolContext
+from turngate.core.tools import ToolFailed
 
 
 def absolute(tool: Tool, given: Mapping[str, Any], workplace: ToolContext) -> dict[str, Any]:

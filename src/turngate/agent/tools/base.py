@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from turngate.core.messages import ToolSpec
+from turngate.core.tools import ToolOutput
 
 
 @dataclass
@@ -14,18 +15,9 @@ class ToolContext:
     project: str  # absolute
     environ: dict[str, str]  # for Bash
     extra_paths: tuple[str, ...] = ()  # folders outside of the project that are allowed
-    start_child: "Callable[[Mapping[str, Any]], Awaitable[ToolOutput]] | None" = None
+    start_subagent: Callable[[Mapping[str, Any]], Awaitable[ToolOutput]] | None = None
     todos: list[dict[str, Any]] = field(default_factory=list)
     seen: dict[str, float] = field(default_factory=dict)  # files that were read, and how old they were then
-
-
-@dataclass(frozen=True)
-class ToolOutput:
-    """What the Task tool gave; `key` names the run whose result it is, so that it is handed over once."""
-
-    text: str
-    key: str = ""
-    is_error: bool = False
 
 
 @dataclass(frozen=True)
@@ -40,10 +32,6 @@ class Tool:
     parallel: bool = False  # several that an answer asks for in a row run at once
 
 
-class ToolFailed(Exception):
-    """The tool did not do what was asked; the text is for the model."""
-
-
 class UserQuestion(Exception):
     """The agent has a question, and waits for its user."""
 
@@ -51,13 +39,3 @@ class UserQuestion(Exception):
         super().__init__(question)
         self.question = question
         self.options = options
-
-
-def spec(name: str, description: str, properties: Mapping[str, Any], *, needs: tuple[str, ...]) -> ToolSpec:
-    schema = {
-        "type": "object",
-        "properties": properties,
-        "required": list(needs),
-        "additionalProperties": False,
-    }
-    return ToolSpec(name, description, schema)

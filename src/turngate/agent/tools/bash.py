@@ -5,9 +5,10 @@ import shutil
 from collections.abc import Mapping
 from typing import Any
 
-from turngate.agent.tools.base import ToolContext, ToolFailed, spec
+from turngate.agent.tools.base import ToolContext
 from turngate.core.reports import Exited
 from turngate.core.text import truncate_middle
+from turngate.core.tools import ToolFailed, tool_spec
 from turngate.ports import RunContext
 from turngate.runners import sanitize_env
 from turngate.shells.process import run_process
@@ -16,7 +17,7 @@ SECONDS = 120.0
 MOST_SECONDS = 600.0
 MOST_OUTPUT = 30_000  # characters
 
-BASH = spec(
+BASH = tool_spec(
     "Bash",
     "Runs a bash command in the project's folder and gives what it printed: stdout, then stderr. Each command "
     "starts in a fresh shell, so `cd` and variables do not last. It gets no input. To leave something "
@@ -30,7 +31,7 @@ BASH = spec(
         },
         "description": {"type": "string", "description": "What it does, in five to ten words."},
     },
-    needs=("command",),
+    required=("command",),
 )
 
 

@@ -9,11 +9,12 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeVar
 
 from turngate.agent.tools.arguments import real
-from turngate.agent.tools.base import ToolContext, ToolFailed, spec
+from turngate.agent.tools.base import ToolContext
 from turngate.agent.tools.search_process import is_binary, lines, open_regular
 from turngate.aio.cancellation import finish_despite_cancel
 from turngate.aio.threads import run_in_thread
 from turngate.core.text import truncate
+from turngate.core.tools import ToolFailed, tool_spec
 
 LINES = 2000
 LINE = 2000  # characters of one line
@@ -25,7 +26,7 @@ T = TypeVar("T")
 
 _FILE_PATH = {"type": "string", "description": "The file, absolute or relative to the project."}
 
-READ = spec(
+READ = tool_spec(
     "Read",
     f"Reads a text file, with line numbers as `cat -n` gives them. Gives {LINES} lines from the beginning, or "
     f"from `offset`; longer lines than {LINE} characters are cut.",
@@ -34,15 +35,15 @@ READ = spec(
         "offset": {"type": "integer", "minimum": 0, "description": "The first line, counted from 1."},
         "limit": {"type": "integer", "minimum": 1, "description": "How many lines."},
     },
-    needs=("file_path",),
+    required=("file_path",),
 )
-WRITE = spec(
+WRITE = tool_spec(
     "Write",
     "Writes a whole file, and the folders above it. A file that exists must have been read before.",
     {"file_path": _FILE_PATH, "content": {"type": "string", "description": "The whole new text."}},
-    needs=("file_path", "content"),
+    required=("file_path", "content"),
 )
-EDIT = spec(
+EDIT = tool_spec(
     "Edit",
     "Replaces a text in a file that was read before. `old_string` must be exactly as in the file, without the "
     "line numbers, and must occur once, unless `replace_all` is true.",
@@ -52,7 +53,7 @@ EDIT = spec(
         "new_string": {"type": "string", "description": "What stands there afterwards."},
         "replace_all": {"type": "boolean", "description": "Replaces every occurrence."},
     },
-    needs=("file_path", "old_string", "new_string"),
+    required=("file_path", "old_string", "new_string"),
 )
 
 

@@ -9,8 +9,9 @@ from typing import Any
 
 from turngate.agent.tools import search_process as search
 from turngate.agent.tools.arguments import real
-from turngate.agent.tools.base import ToolContext, ToolFailed, spec
+from turngate.agent.tools.base import ToolContext
 from turngate.core.text import truncate_middle
+from turngate.core.tools import ToolFailed, tool_spec
 from turngate.ports import RunContext
 from turngate.runners import sanitize_env
 from turngate.shells.process import run_process
@@ -18,7 +19,7 @@ from turngate.shells.process import run_process
 SECONDS = 30.0
 MOST_OUTPUT = 30_000  # characters
 
-GLOB = spec(
+GLOB = tool_spec(
     "Glob",
     f"Finds files by name, the newest first, at most {search.FILES}. `**` stands for any folders, "
     "`{a,b}` for a or b: `src/**/*.{ts,tsx}`.",
@@ -26,9 +27,9 @@ GLOB = spec(
         "pattern": {"type": "string", "description": "Relative to `path`."},
         "path": {"type": "string", "description": "The folder to look in; the project if not given."},
     },
-    needs=("pattern",),
+    required=("pattern",),
 )
-GREP = spec(
+GREP = tool_spec(
     "Grep",
     "Searches the lines of files for a regular expression of Python's. Leaves out binary files, links, "
     + ", ".join(search.NOT_SEARCHED)
@@ -50,7 +51,7 @@ GREP = spec(
             "description": f"At most so many lines of output; {search.HEAD} if not given.",
         },
     },
-    needs=("pattern",),
+    required=("pattern",),
 )
 
 

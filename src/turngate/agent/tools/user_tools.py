@@ -3,11 +3,12 @@
 from collections.abc import Mapping
 from typing import Any
 
-from turngate.agent.tools.base import ToolContext, UserQuestion, spec
+from turngate.agent.tools.base import ToolContext, UserQuestion
+from turngate.core.tools import tool_spec
 
 _MARKS = {"pending": "[ ]", "in_progress": "[>]", "completed": "[x]"}
 
-TODO_WRITE = spec(
+TODO_WRITE = tool_spec(
     "TodoWrite",
     "Replaces the list of tasks that the user sees. For work of several steps: one task in progress, and each "
     "completed as soon as it is.",
@@ -29,16 +30,16 @@ TODO_WRITE = spec(
             },
         }
     },
-    needs=("todos",),
+    required=("todos",),
 )
-ASK_USER = spec(
+ASK_USER = tool_spec(
     "AskUser",
     "Asks the user a question and waits for the answer. Only for what you can not find out yourself.",
     {
         "question": {"type": "string"},
         "options": {"type": "array", "items": {"type": "string"}, "description": "Answers to choose from."},
     },
-    needs=("question",),
+    required=("question",),
 )
 
 

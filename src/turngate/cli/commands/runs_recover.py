@@ -85,7 +85,7 @@ def _open_model(name: str, configured: str | None) -> Model:
 async def _recover(host: Session, progress: "_Progress") -> None:
     printing = asyncio.create_task(progress.line.run())
     try:
-        await _recover_until_finished(await host.family.supervisor(), host.project)
+        await _recover_until_finished(await host.subagents.supervisor(), host.project)
     finally:
         printing.cancel()
         await asyncio.wait({printing})
@@ -110,10 +110,10 @@ async def _recover_until_finished(supervisor: Supervisor, project: str) -> None:
 
 async def _close(host: Session) -> None:
     """Close the parts of a session that was never opened; SessionEnd hooks do not run."""
-    await host.family.close()
-    await host.world.close(host.settings.dialect.background_grace)
+    await host.subagents.close()
+    await host.resources.world.close(host.settings.dialect.background_grace)
     await host.model.close()
-    await run_in_thread(host.journal.close)
+    await run_in_thread(host.resources.journal.close)
 
 
 # Output

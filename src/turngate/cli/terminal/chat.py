@@ -7,7 +7,6 @@ from collections.abc import Callable, Coroutine
 from dataclasses import replace
 from typing import Any, assert_never
 
-from turngate.agent.compaction import compact
 from turngate.agent.session import Session
 from turngate.cli.terminal import format as fmt
 from turngate.cli.terminal.activity import MODEL_REPLY, MODEL_REQUEST, ActivityTracker
@@ -157,7 +156,7 @@ class Chat:
                 self.ui.print(f"{count} {are} still queued, to be answered before your next one", "notice")
             return
         messages = []
-        while entry := inbox.take():
+        while entry := inbox.pop():
             messages.append(entry.text)
         self._jobs.extendleft(reversed(messages))
 
@@ -167,7 +166,7 @@ class Chat:
             self.ui.print("there is nothing to summarize yet", "notice")
             return
         try:
-            await compact(self.session, "manual", instructions)
+            await self.session.compact(instructions)
         except ModelError as error:
             self.ui.print(f"! the model failed ({error.kind}): {error}", "notice")
 
@@ -190,7 +189,7 @@ class Chat:
     def _print_hooks(self) -> None:
         settings = self.session.settings
         problems = (*settings.problems, *lint(settings, self.session.project))
-        for text, style in fmt.format_hooks(settings, problems, enabled=self.session.hooks):
+        for text, style in fmt.format_hooks(settings, problems, enabled=self.session.hooks.enabled):
             self.ui.print(text, style)
 
     async def permit(self, use: ToolUse, name: str) -> bool:
@@ -200,7 +199,7 @@ class Chat:
         self._activity.restart(fmt.format_tool(use, self.session.project))
         self._show_activity()
         if permission == "always":
-            self.session.allowed.add(name)
+            self.session.permissions.allowed.add(name)
         return permission != "no"
 
     # Input

@@ -1,0 +1,146 @@
+"""The conversation of one agent: messages in memory, the transcript on disk, and the keys that were delivered."""
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from turngate.aio.threads import run_in_thread
+from turngate.core.inbox import InboxEntry
+from turngate.core.messages import Message, Reply, ToolResult, ToolResults, ToolUse, UserMessage
+from turngate.errors import UsageError
+from turngate.transcript.resume import read_conversation
+from turngate.transcript.writer import Transcript
+
+
+class Conversation:
+    """What the model sees is written to the transcript before the model sees it."""
+
+    def __init__(
+        self,
+        path: str,
+        session_id: str,
+        project: str,
+        *,
+        subagent: Mapping[str, str] | None = None,
+    ) -> None:
+        self.path = path
+        self.messages: list[Message] = []
+        self.compact_again_at = 0  # messages; below this length no further automatic compaction is tried
+        self.session_id, self._project, self._subagent = session_id, project, subagent
+        self.on_result_delivered: Callable[[str], None] = lambda _: None
+        self._transcript: Transcript | None = None
+        self._delivered: set[str] = set()
+        self._results: list[ToolResult] = []  # of the reply whose tools are running
+
+    async def open(self) -> int:
+        """Read what an earlier process wrote. Return the continuations of a turn that it did not finish."""
+        if os.path.exists(self.path):  # noqa: ASYNC240 - as fast as starting a thread
+            stored = await run_in_thread(read_conversation, self.path)
+        else:
+            stored = read_conversation(self.path)
+        self.messages, self._delivered = list(stored.messages), set(stored.keys)
+        self.create(parent=stored.last)
+        return stored.continuations
+
+    def create(self, *, parent: str | None = None) -> None:
+        """Open the transcript without reading it; `parent` is the id of its last message."""
+        self._transcript = Transcript(
+            self.path, self.session_id, self._project, subagent=self._subagent, parent=parent
+        )
+
+    @property
+    def is_open(self) -> bool:
+        return self._transcript is not None
+
+    @property
+    def transcript(self) -> Transcript:
+        if self._transcript is None:
+            raise UsageError("this session is not open; its first message, or `open`, opens it")
+        return self._transcript
+
+    @property
+    def last_reply(self) -> Reply | None:
+        return next((message for message in reversed(self.messages) if isinstance(message, Reply)), None)
+
+    # Messages
+
+    def append(self, message: Message, **meta: Any) -> None:
+        self.transcript.write_message(message, **meta)
+        self.messages.append(message)
+
+    def append_once(self, entry: InboxEntry) -> None:
+        """Append a message with a key, unless that key was delivered before."""
+        if entry.key not in self._delivered:
+            mark = {"stopHookActive": True} if entry.origin == "stop_hook" else {}
+            self.append(UserMessage(entry.text, entry.origin), key=entry.key, **mark)
+            self._delivered.add(entry.key)
+
+    def has_delivered(self, key: str) -> bool:
+        return key in self._delivered
+
+    def restart(self, *entries: tuple[Message, Mapping[str, Any]]) -> None:
+        """Replace all messages by these. If the disk is full, the messages in memory stay as they were."""
+        earlier, self.messages = self.messages, []
+        try:
+            for message, meta in entries:
+                self.append(message, **meta)
+        except OSError:
+            self.messages = earlier
+            raise
+
+    def clear(self) -> None:
+        self.transcript.write_record({"type": "cleared"})  # the disk first: a full one must not lose messages
+        self.messages = []
+
+    # Results of tools
+
+    def start_tool_results(self) -> None:
+        self._results = []
+
+    def add_tool_result(self, result: ToolResult, key: str = "") -> None:
+        """Write one result at once, so it survives whatever happens to the tools beside it.
+
+        A result with a key is a subagent's, which is delivered exactly once: it is on disk before the
+        subagent's run is marked as announced.
+        """
+        self.transcript.write_message(ToolResults((result,)), **({"key": key} if key else {}))
+        self._results.append(result)
+        if key:
+            self._delivered.add(key)
+            self.transcript.sync()
+            self.on_result_delivered(key)
+
+    def finish_tool_results(self, uses: Sequence[ToolUse]) -> None:
+        """Give the model the results of all tools of a reply as one message, in the order of the calls."""
+        results = {result.tool_use_id: result for result in self._results}
+        self.messages.append(ToolResults(tuple(results[use.id] for use in uses)))
+
+    def end_turn(self, ended_by: str, reason: str | None) -> None:
+        self._fill_missing_results(f"no result: the turn was ended ({ended_by}) while this was to run or ran")
+        self.transcript.write_record({"type": "turn_end", "ended_by": ended_by, "notice": reason})
+
+    def _fill_missing_results(self, text: str) -> None:
+        """Give every open tool call an error result, because providers reject a call without one."""
+        last = self.messages[-1] if self.messages else None
+        if not isinstance(last, Reply) or not last.tool_uses:
+            return
+        finished = {result.tool_use_id for result in self._results}
+        missing = [
+            ToolResult(use.id, text, is_error=True) for use in last.tool_uses if use.id not in finished
+        ]
+        self._results.extend(missing)
+        self.finish_tool_results(last.tool_uses)  # memory first: a full disk must leave no gap there
+        for result in missing:
+            self.transcript.write_message(ToolResults((result,)))
+
+    # The file
+
+    def sync(self) -> None:
+        """Wait until everything written so far is on disk."""
+        if self._transcript is not None:
+            self._transcript.sync()
+
+    def close(self) -> None:
+        if self._transcript is not None:
+            self._transcript.close()
+            self._transcript = None

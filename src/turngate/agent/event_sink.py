@@ -1,0 +1,64 @@
+"""Where the events of a session go: to its listener, and into the turn that is running."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Coroutine
+from typing import Any
+
+from turngate.agent.turn import Turn
+from turngate.core.hooks import label
+from turngate.core.session_events import HookFinished, HookStarted, Notice, SessionEvent, SubagentFinished
+from turngate.core.settings import Rule
+from turngate.core.verdict import HookRun, outcome, run_message
+
+
+class EventSink:
+    def __init__(self, listener: Callable[[SessionEvent], None] | None) -> None:
+        self.listener = listener
+        self.turn: Turn | None = None
+
+    def emit(self, event: SessionEvent) -> None:
+        if self.listener:
+            self.listener(event)
+
+    def notice(self, text: str) -> None:
+        if self.turn:
+            self.turn.notices.append(text)
+        self.emit(Notice(text))
+
+    def watch_hook(self, rule: Rule, run: HookRun | None) -> None:
+        """`World.watch`: called without a run when a hook starts, and with it when the hook has finished."""
+        name = label(rule.hook)
+        if run is None:
+            self.emit(HookStarted(rule.event, name))
+        else:
+            self.emit(HookFinished(rule.event, name, outcome(run), run.seconds, run_message(run)))
+
+    def add_subagent_event(self, event: SessionEvent) -> None:
+        """An event about a subagent, from its supervisor."""
+        if isinstance(event, SubagentFinished) and self.turn:
+            self.turn.subagents.append(event)
+        self.emit(event)
+
+    def add_event_of_subagent(self, event: SessionEvent) -> None:
+        """An event of a subagent's own session: only its notices are for the user."""
+        if isinstance(event, Notice):
+            self.notice(event.text)
+
+    async def stream(self, work: Callable[[], Coroutine[Any, Any, object]]) -> AsyncIterator[SessionEvent]:
+        """Yield the events that occur while `work` runs, instead of passing them to the listener."""
+        events: asyncio.Queue[SessionEvent] = asyncio.Queue()
+        listener, self.listener = self.listener, events.put_nowait
+        task = asyncio.create_task(work())
+        try:
+            while not task.done() or not events.empty():
+                coming = asyncio.create_task(events.get())
+                await asyncio.wait({coming, task}, return_when=asyncio.FIRST_COMPLETED)
+                if not coming.done() and events.empty():
+                    coming.cancel()
+                    break
+                yield await coming
+            await task  # raises what went wrong
+        finally:
+            self.listener = listener
+            task.cancel()
+            await asyncio.wait({task})

@@ -1,0 +1,24 @@
+"""What an agent may do without a question."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Literal
+
+from turngate.agent.tools import Tool
+from turngate.core.messages import ToolUse
+
+PermissionMode = Literal["default", "acceptEdits", "plan", "bypassPermissions"]
+
+
+@dataclass
+class Permissions:
+    """The permission mode, the tools that are always allowed, and the callback that asks the user."""
+
+    mode: PermissionMode = "default"
+    allowed: set[str] = field(default_factory=set)  # names of tools
+    permit: Callable[[ToolUse, str], Awaitable[bool]] | None = None  # None: there is no user to ask
+
+    def is_needed_for(self, tool: Tool) -> bool:
+        if not tool.changes or tool.spec.name in self.allowed or self.mode == "bypassPermissions":
+            return False
+        return not (tool.edits and self.mode == "acceptEdits")

@@ -1,0 +1,73 @@
+"""A session as the host of its subagents: what their supervisor asks for, and the sessions it makes for them."""
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+
+from turngate.agent.event_sink import EventSink
+from turngate.agent.resources import SessionResources
+from turngate.agent.session_hooks import SessionHooks
+from turngate.agent.tools import TOOLS
+from turngate.core.events import Event
+from turngate.core.session_events import SessionEvent
+from turngate.core.settings import Settings
+from turngate.core.subagent_run import SubagentRun
+from turngate.core.verdict import Verdict
+from turngate.plugins.handlers import Plugins
+from turngate.ports import World
+from turngate.state.paths import main_transcript_path
+from turngate.subagents.agent_types import AgentType
+from turngate.subagents.host import SubagentRole, SubagentSession, subagent_transcript_path
+
+
+@dataclass(frozen=True)
+class SessionHost:
+    """Implements `SubagentHost`. Runs of another session, which this process recovered, are hosted as well."""
+
+    resources: SessionResources
+    plugins: Plugins
+    hooks: SessionHooks
+    events: EventSink
+    agent_types: Mapping[str, AgentType]
+    create_session: Callable[[SubagentRun, SubagentRole], SubagentSession]
+
+    @property
+    def project(self) -> str:
+        return self.resources.project
+
+    @property
+    def settings(self) -> Settings:
+        return self.resources.settings
+
+    @property
+    def world(self) -> World:
+        return self.resources.world
+
+    def new_session(self, run: SubagentRun) -> SubagentSession:
+        name, tools = str(run.launch.get("kind") or run.agent_type), run.launch.get("tools")
+        role = SubagentRole(
+            agent_id=run.agent_id,
+            agent_type=self.agent_types.get(name) or AgentType(run.agent_type),
+            depth=run.depth,
+            transcript=self.transcript_path(run),
+            parent_transcript=self.parent_transcript_path(run),
+            tools=tuple(map(str, tools)) if isinstance(tools, list) else None,
+        )
+        return self.create_session(run, role)
+
+    def transcript_path(self, run: SubagentRun) -> str:
+        return subagent_transcript_path(self.resources.state, run.parent, run.agent_id)
+
+    def parent_transcript_path(self, run: SubagentRun) -> str:
+        return main_transcript_path(self.resources.state, run.parent, self.settings.dialect.name)
+
+    def changing_tools(self) -> Collection[str]:
+        return [name for name, tool in TOOLS.items() if tool.changes]
+
+    async def ask_hooks(self, event: Event) -> Verdict:
+        return await self.hooks.ask_hooks(event)
+
+    def emit(self, event: SessionEvent) -> None:
+        self.events.add_subagent_event(event)
+
+    def notice(self, text: str) -> None:
+        self.events.notice(text)

@@ -1,0 +1,188 @@
+"""The loop of one turn: answer a message, ask the stop hooks, go on while they or the inbox want more."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from turngate.agent.loop import answer
+from turngate.agent.loop_context import LoopContext
+from turngate.agent.turn import Turn, TurnHalted
+from turngate.aio.threads import run_in_thread
+from turngate.core.effects import added_context, block_reasons
+from turngate.core.events import StopEvent, StopFailure, UserPromptSubmit
+from turngate.core.inbox import Inbox, InboxEntry
+from turngate.core.loop_guard import ContinueTurn, EndTurn, LoopGuard
+from turngate.core.messages import UserMessage
+from turngate.core.session_events import Continuation
+from turngate.core.settings import Settings
+from turngate.core.verdict import Stop
+from turngate.errors import ModelError
+from turngate.subagents.announcements import Announcements
+
+# A message that waits in the inbox is still answered if the turn would end in one of these ways.
+ANSWERABLE = ("allowed", "capped", "stalled", "question")
+
+
+@dataclass(frozen=True, kw_only=True)
+class TurnLoop:
+    context: LoopContext
+    inbox: Inbox
+    announcements: Announcements
+    settings: Settings
+    new_guard: Callable[[], LoopGuard]
+    prepare: Callable[[Turn], Awaitable[None]]  # opens the session
+    end_subagents: Callable[[bool], Awaitable[None]]  # True: the turn was interrupted
+    is_subagent: bool
+
+    async def run(self, entry: InboxEntry) -> EndTurn:
+        """Run the turn that begins with this message, and return how it ended."""
+        try:
+            await self.prepare(self.context.turn)
+            await self._take_announcements()
+            self.inbox.put(entry)
+            return await self._answer_all()
+        except TurnHalted as halted:
+            return EndTurn("halted", stop_reason=halted.reason)
+        except ModelError as error:
+            return await self._fail(error)
+        except OSError as error:  # the disk is full, or gone
+            return EndTurn("error", stop_reason=f"the conversation can not be written down: {error}")
+
+    async def _fail(self, error: ModelError) -> EndTurn:
+        """End the turn after a provider's error. That is not a stop: only StopFailure hooks run."""
+        context, reason = self.context, f"the model failed ({error.kind}): {error}"
+        context.notice(reason)
+        event = StopFailure(**context.event_fields(), error=error.kind, last_assistant_message=str(error))
+        await context.hooks.fire(event)
+        return EndTurn("error", stop_reason=reason)
+
+    async def _answer_all(self) -> EndTurn:
+        while True:
+            end = await self._answer_one()
+            if end is not None and not (end.ended_by in ANSWERABLE and await self._has_more_input()):
+                return end
+
+    async def _answer_one(self) -> EndTurn | None:
+        """Answer one message, then ask the stop hooks. Return None if there is more to do."""
+        await asyncio.sleep(0)  # an interrupt that came meanwhile counts before anything begins
+        await self._take_announcements()
+        entry = self.inbox.pop()
+        if entry is not None and await self._accept_or_requeue(entry):
+            end = await answer(self.context)
+            if end is not None:
+                return end
+        if len(self.inbox) and self.settings.defers_to_user:
+            return None  # C-31: the agent is not about to stop while a message waits
+        waits = bool(self.announcements.running_in_background())
+        if waits and not self.settings.dialect.asks_while_waiting and await self._wait_for_announcement():
+            return None  # X-17: nor while its subagents work
+        if self.is_subagent:
+            return EndTurn("allowed")  # the supervisor asks the hooks when the run is over
+        return await self._ask_to_stop()
+
+    # Messages
+
+    async def _take_announcements(self) -> None:
+        self.inbox.put_all(await self.announcements.take_new())
+
+    async def _has_more_input(self) -> bool:
+        return bool(len(self.inbox)) or await self._wait_for_announcement()
+
+    async def _wait_for_announcement(self) -> bool:
+        """Wait for subagents in the background, up to their limit. Return True if a message arrived."""
+        while not len(self.inbox):
+            await self._take_announcements()
+            waits = self.announcements.running_in_background() and not self.context.turn.waited_too_long
+            if len(self.inbox) or not waits:
+                break
+            if not await self.announcements.wait_for_change():
+                self.context.turn.waited_too_long = True
+                self.context.notice("children in the background are not waited for any longer")
+        return bool(len(self.inbox))
+
+    async def _accept_or_requeue(self, entry: InboxEntry) -> bool:
+        """Put a message that waited back into the inbox if the turn ends before it is in the conversation."""
+        try:
+            return await self._accept(entry)
+        except (asyncio.CancelledError, OSError):
+            if entry.waited or (entry.key and not self.context.conversation.has_delivered(entry.key)):
+                self.inbox.put_back(entry)
+            raise
+
+    async def _accept(self, entry: InboxEntry) -> bool:
+        """Append the message to the conversation, unless UserPromptSubmit hooks block it."""
+        turn, conversation = self.context.turn, self.context.conversation
+        turn.question = None
+        if entry.guard is not None:
+            turn.guard = entry.guard
+            meta = {"continuation": entry.guard.continuations, "stopHookActive": True}
+            conversation.append(UserMessage(entry.text, entry.origin), **meta)
+            return True
+        if entry.key:
+            conversation.append_once(entry)
+            if entry.origin == "subagent":
+                turn.start_count(self.new_guard())
+                await run_in_thread(conversation.sync)
+                await self.announcements.acknowledge(entry.key)
+            return True
+        return await self._accept_prompt(entry.text)
+
+    async def _accept_prompt(self, prompt: str) -> bool:
+        """A turn whose first prompt is blocked is over; a later prompt that is blocked is only dropped."""
+        turn, conversation = self.context.turn, self.context.conversation
+        verdict = await self.context.hooks.fire(
+            UserPromptSubmit(**self.context.event_fields(), prompt=prompt)
+        )
+        if isinstance(verdict, Stop) and verdict.halted:
+            raise TurnHalted(verdict.stop_reason)
+        blocked = block_reasons(verdict.runs)
+        if blocked is not None:
+            self.context.notice(f"a hook refused the prompt: {blocked}")
+            if not turn.requests and not len(self.inbox):
+                raise TurnHalted(blocked)
+            return False
+        if turn.requests:  # C-16: a further message of the user starts its own count
+            turn.start_count(self.new_guard())
+        meta = {"continuation": turn.guard.continuations} if turn.guard.active else {}
+        conversation.append(UserMessage(prompt), **meta)
+        if added := added_context(verdict.runs, plain=True):
+            conversation.append(UserMessage(added, "context"), **meta)
+        return True
+
+    # The stop
+
+    async def _ask_to_stop(self) -> EndTurn | None:
+        """The agent would stop: ask the stop hooks. Return None if the turn continues."""
+        turn = self.context.turn
+        await run_in_thread(self.context.conversation.sync)  # the hooks read the transcript
+        verdict = await self.context.hooks.fire(self._stop_event())
+        step = turn.guard.after(verdict)
+        match step:
+            case EndTurn(notice=notice):
+                if notice:
+                    self.context.notice(notice)
+                return step
+            case ContinueTurn() if self.context.requests_exhausted:
+                return self.context.end_at_limit()
+            case ContinueTurn() if self.inbox.has_continuation:
+                return None  # an earlier block is still to be answered; one at a time
+            case ContinueTurn(prompt, guard):
+                turn.guard, turn.continuations = guard, turn.continuations + 1
+                self.inbox.put(InboxEntry(prompt, "stop_hook", guard))
+                self.context.emit(Continuation(prompt, guard.continuations, guard.limit))
+                return None
+
+    def _stop_event(self) -> StopEvent:
+        turn, last = self.context.turn, self.context.conversation.last_reply
+        return StopEvent(
+            **self.context.event_fields(),
+            stop_hook_active=turn.guard.active,
+            last_assistant_message=last.texts if last else None,
+            continuation_count=turn.guard.continuations,
+            limit=turn.guard.limit,
+            prompt_id=turn.prompt_id,
+            usage={"input_tokens": turn.usage.input_tokens, "output_tokens": turn.usage.output_tokens},
+            duration_ms=int(turn.elapsed * 1000),
+            tool_calls=turn.tool_calls,
+            background_tasks=self.announcements.background_tasks(),
+        )

@@ -1,0 +1,98 @@
+"""Runs the turns of a session, one at a time: each as a task that can be interrupted, and finished however it ends."""
+
+import asyncio
+
+from turngate.agent.event_sink import EventSink
+from turngate.agent.session_hooks import PluginNotifier
+from turngate.agent.turn_loop import TurnLoop
+from turngate.aio.cancellation import current_task_cancelled, finish_despite_cancel
+from turngate.core.inbox import Inbox, InboxEntry
+from turngate.core.loop_guard import EndTurn
+from turngate.core.session_events import Notice, TurnEnd, TurnResult
+from turngate.errors import UsageError
+from turngate.plugins.handlers import Plugins
+
+
+class TurnRunner:
+    def __init__(self, events: EventSink, inbox: Inbox, plugins: Plugins) -> None:
+        self.last_result: TurnResult | None = None
+        self._events, self._inbox = events, inbox
+        self._notifier = PluginNotifier(plugins)
+        self._task: asyncio.Task[EndTurn] | None = None
+        self._over: asyncio.Future[None] | None = None  # done once the turn is finished
+
+    @property
+    def in_loop(self) -> bool:
+        """True while the loop of a turn runs, False while its end is written and the plugins are notified."""
+        return self._task is not None
+
+    async def run(self, loop: TurnLoop, entry: InboxEntry, *, notify_stop: bool) -> TurnResult:
+        if self._events.turn is not None:
+            raise UsageError("this session is in the middle of a turn; `queue` adds a message to it")
+        self._events.turn = loop.context.turn
+        self._over = over = asyncio.get_running_loop().create_future()
+        try:
+            return await self._run(loop, entry, notify_stop=notify_stop)
+        finally:
+            over.set_result(None)
+
+    async def _run(self, loop: TurnLoop, entry: InboxEntry, *, notify_stop: bool) -> TurnResult:
+        self._task = asyncio.create_task(loop.run(entry))
+        cancelled = None
+        try:
+            end = await self._task
+        except asyncio.CancelledError as error:
+            end = EndTurn("interrupt")
+            cancelled = error if current_task_cancelled() else None  # the caller itself is cancelled
+        except BaseException:  # a bug, or a listener's error: the turn ends in order first
+            self._task = None
+            await finish_despite_cancel(self._finish(loop, EndTurn("error"), notify_stop=notify_stop))
+            raise
+        finally:
+            self._task = None
+        result = await finish_despite_cancel(self._finish(loop, end, notify_stop=notify_stop))
+        if cancelled is not None:
+            raise cancelled
+        return result
+
+    async def _finish(self, loop: TurnLoop, end: EndTurn, *, notify_stop: bool) -> TurnResult:
+        await loop.end_subagents(end.ended_by == "interrupt")
+        turn, conversation = loop.context.turn, loop.context.conversation
+        try:
+            self._inbox.drop_continuations()
+            self._write_end(loop, end)
+            result = self.last_result = turn.result(
+                end,
+                session_id=conversation.session_id,
+                transcript_path=conversation.path,
+                model=loop.context.model.name,
+            )
+            for error in await self._notifier.notify(
+                result, conversation.messages, turn.elapsed, notify_stop=notify_stop
+            ):
+                self._events.emit(Notice(error))
+        finally:
+            self._events.turn = None
+        self._events.emit(TurnEnd(result))
+        return result
+
+    def _write_end(self, loop: TurnLoop, end: EndTurn) -> None:
+        conversation = loop.context.conversation
+        if conversation.is_open:
+            try:
+                conversation.end_turn(end.ended_by, end.notice or end.stop_reason)
+            except OSError as error:  # the turn ends without its record
+                self._events.notice(f"the end of the turn could not be written down: {error}")
+
+    def interrupt(self) -> None:
+        """Cancel the turn, whatever it is doing; nothing of it runs afterwards."""
+        if self._task is not None and self._task.cancel():
+            self._inbox.drop_continuations()
+        if self._notifier.cancel():
+            self._inbox.drop_continuations()
+
+    async def stop(self) -> None:
+        """Interrupt the turn and wait until it is finished."""
+        while self._over is not None and not self._over.done():
+            self.interrupt()
+            await asyncio.wait({self._over})

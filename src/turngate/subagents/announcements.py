@@ -1,0 +1,117 @@
+"""Results of subagents on their way into the conversation of the agent that started them."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+from turngate.aio.threads import run_in_thread
+from turngate.core.inbox import InboxEntry
+from turngate.core.subagent_run import SubagentRun
+from turngate.errors import TurngateError
+from turngate.subagents.manager import SubagentManager
+
+
+class Announcements:
+    """One per agent: a session's main agent, or one of its subagents."""
+
+    def __init__(
+        self,
+        manager: SubagentManager,
+        session_id: str,
+        agent_id: str,
+        has_delivered: Callable[[str], bool],
+        notice: Callable[[str], None],
+    ) -> None:
+        self._manager = manager
+        self._session_id, self._agent_id = session_id, agent_id
+        self._has_delivered, self._notice = has_delivered, notice
+        self._changed = False
+        self._wake = asyncio.Event()
+        self._queued: set[str] = set()  # keys of entries that are in the inbox, not yet in the conversation
+        manager.listeners.add(agent_id, self.on_change)
+
+    def on_change(self) -> None:
+        """A subagent of this agent has changed its state."""
+        self._changed = True
+        self._wake.set()
+
+    def wake(self) -> None:
+        """End `wait_for_change`: the agent has something else to do."""
+        self._wake.set()
+
+    async def take_new(self) -> list[InboxEntry]:
+        """Return the results that have arrived, each of them once."""
+        if not self._changed:
+            return []
+        self._changed = False
+        try:
+            runs = await self._unread()
+        except TurngateError as error:
+            self._notice(str(error))
+            return []
+        except BaseException:
+            self._changed = True  # an interrupt must not lose a result
+            raise
+        new = [run for run in runs if run.chain not in self._queued]
+        self._queued.update(run.chain for run in new)
+        return [InboxEntry(run.announcement, "subagent", key=run.chain) for run in new]
+
+    async def _unread(self) -> list[SubagentRun]:
+        """Read the registry; a result that the conversation has already is marked as delivered there too."""
+        supervisor = await self._manager.supervisor()
+        unread = []
+        for run in await run_in_thread(supervisor.registry.inbox, self._session_id, self._agent_id):
+            if self._has_delivered(run.chain):
+                await supervisor.transition(supervisor.registry.mark_delivered, run.id)
+            else:
+                unread.append(run)
+        return unread
+
+    async def acknowledge(self, key: str) -> None:
+        """Mark a result as delivered. This may fail: the transcript has the key as well."""
+        self._queued.discard(key)
+        supervisor = await self._manager.supervisor()
+        try:
+            for run in await supervisor.transition(supervisor.registry.chain, key):
+                await supervisor.transition(supervisor.registry.mark_delivered, run.id)
+        except TurngateError as error:
+            self._notice(str(error))
+
+    async def discard(self) -> None:
+        """Drop results for a conversation that was reset."""
+        if supervisor := self._manager.started:
+            await supervisor.transition(supervisor.registry.discard_results, self._session_id, self._agent_id)
+            self._queued.clear()
+
+    # Subagents in the background
+
+    def running_in_background(self) -> list[SubagentRun]:
+        supervisor = self._manager.started
+        if supervisor is None:
+            return []
+        return supervisor.running(self._session_id, self._agent_id, background=True)
+
+    def background_tasks(self) -> list[dict[str, Any]]:
+        """Return the field `background_tasks` of a stop event."""
+        return [
+            {
+                "id": run.agent_id,
+                "type": "subagent",
+                "status": "running",
+                "description": run.label,
+                "agent_type": run.agent_type,
+            }
+            for run in self.running_in_background()
+        ]
+
+    async def wait_for_change(self) -> bool:
+        """Wait for the next change or `wake`. Return False after `SubagentLimits.wait` seconds."""
+        self._wake.clear()
+        if not self.running_in_background() or self._changed:
+            return True
+        try:
+            async with asyncio.timeout(self._manager.limits.wait):
+                await self._wake.wait()
+        except TimeoutError:
+            return False
+        return True

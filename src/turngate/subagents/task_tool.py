@@ -1,0 +1,113 @@
+"""The Task tool: starts a subagent, waits for its result, or resumes an earlier one."""
+
+import asyncio
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from turngate.aio.cancellation import finish_despite_cancel
+from turngate.core.messages import ToolSpec
+from turngate.core.subagent_run import SubagentRun
+from turngate.core.tools import ToolFailed, ToolOutput, tool_spec
+from turngate.errors import TurngateError
+from turngate.subagents.agent_types import AgentType, describe_types
+from turngate.subagents.host import subagent_transcript_path
+from turngate.subagents.manager import SubagentManager
+from turngate.subagents.supervisor import Supervisor
+from turngate.transcript.reader import read_records
+
+DEFAULT_AGENT_TYPE = "general-purpose"
+
+TASK = tool_spec(
+    "Task",
+    "Starts a subagent that works on a task of its own and gives its report back. It knows nothing of this conversation, "
+    "so the prompt must say everything. Several that are asked for together work at the same time. With "
+    "run_in_background the call returns at once and the report comes later as a message. The kinds are:\n",
+    {
+        "description": {"type": "string", "description": "The task in three to five words."},
+        "prompt": {"type": "string", "description": "The whole task."},
+        "subagent_type": {"type": "string", "description": "Which kind of subagent."},
+        "run_in_background": {"type": "boolean"},
+        "resume": {"type": "string", "description": "The id of an earlier subagent, to go on with it."},
+    },
+    required=("prompt",),
+)
+
+
+def task_spec(agent_types: Mapping[str, AgentType]) -> ToolSpec:
+    return ToolSpec(TASK.name, TASK.description + describe_types(agent_types), TASK.schema)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TaskTool:
+    """The Task tool of one agent."""
+
+    manager: SubagentManager
+    session_id: str
+    agent_id: str  # "" for the main agent
+    depth: int  # of the agent, not of its subagents
+    in_background: bool  # unless the call says otherwise
+    launch: Callable[[AgentType], Mapping[str, Any]]  # what a session for the subagent is made from
+
+    async def start(self, args: Mapping[str, Any]) -> ToolOutput:
+        """Start a subagent. Return its result, or at once if it works in the background."""
+        resume = args.get("resume") or ""
+        agent_type = self._agent_type(resume, args.get("subagent_type"))
+        background = args.get("run_in_background", self.in_background)
+        try:
+            supervisor = await self.manager.supervisor()
+            run = await supervisor.spawn(
+                agent_type.name,
+                args["prompt"],
+                label=args.get("description", ""),
+                background=background,
+                parent=self.session_id,
+                parent_agent=self.agent_id,
+                depth=self.depth + 1,
+                resume=resume,
+                launch=self.launch(agent_type),
+            )
+            self.manager.listeners.add_parent(self.agent_id)
+        except (TurngateError, OSError) as error:
+            raise ToolFailed(f"the subagent was not started: {error}") from None
+        if background:
+            return ToolOutput(
+                f"The subagent {run.agent_id} works in the background; its report comes as a message of its own."
+            )
+        return await self._wait(supervisor, run)
+
+    def _agent_type(self, resumed: str, requested: str | None) -> AgentType:
+        """Return the type that the call names; a subagent that is resumed keeps its own."""
+        name = self._resumed_type(resumed, requested) if resumed else requested
+        name = name or DEFAULT_AGENT_TYPE
+        types = self.manager.agent_types
+        if name not in types:
+            raise ToolFailed(f"there is no kind of subagent {name!r}; there are {', '.join(types)}")
+        return types[name]
+
+    def _resumed_type(self, agent_id: str, requested: str | None) -> str | None:
+        path = subagent_transcript_path(self.manager.state, self.session_id, agent_id)
+        if os.path.basename(agent_id) != agent_id or not os.path.isfile(path):
+            raise ToolFailed(f"there is no subagent {agent_id} of this session to go on with")
+        names = (str(record["agentType"]) for record in read_records(path) if record.get("agentType"))
+        name = next(names, "")
+        if name and requested and requested != name:
+            raise ToolFailed(f"the subagent {agent_id} is of the kind {name}, not {requested}")
+        return name or requested
+
+    async def _wait(self, supervisor: Supervisor, run: SubagentRun) -> ToolOutput:
+        try:
+            ended = await supervisor.result(run.chain)
+        except asyncio.CancelledError:
+            await finish_despite_cancel(supervisor.kill(run.id, "interrupted"))
+            raise
+        except TurngateError as error:
+            raise ToolFailed(str(error)) from None
+        if ended.outcome == "killed":
+            return ToolOutput(f"The subagent was ended: {ended.reason}.", is_error=True)
+        if ended.outcome != "ok":
+            answer = f"\n\nIts last answer was:\n{ended.result}" if ended.result else ""
+            text = f"The subagent failed ({ended.outcome}): {ended.error}{answer}"
+            return ToolOutput(text, run.chain, is_error=True)
+        return ToolOutput(ended.result or "(the subagent gave no answer)", run.chain)
