@@ -244,7 +244,7 @@ def test_a_child_whose_conversation_can_not_be_kept_is_told_once(project: Path, 
     scene = parent(project, on_step=block)
     scene.play()
     assert told(scene) == ENDED_ONCE
-    assert [(e.outcome, "can not be used" in (e.error or "")) for e in scene.ended] == [("error", True)]
+    assert [(e.outcome, "cannot be used" in (e.error or "")) for e in scene.ended] == [("error", True)]
 
 
 # A steer-restart that fails
