@@ -120,7 +120,7 @@ async def _report(
     report: Report
     try:
         async with asyncio.timeout(limit) as timer:
-            live.until = timer.when()
+            live.deadline = timer.when()
             if isinstance(rule.hook, CommandHook):
                 live.on_exit = partial(_disarm, timer)
             report = await run_hook(rule, event, settings, world, live)

@@ -1,4 +1,4 @@
-"""What the engine needs of the world."""
+"""What the engine needs from outside: the Shell, Model and Store protocols, and World, which holds them."""
 
 import asyncio
 import os
@@ -21,20 +21,20 @@ from turngate.core.verdict import HookRun
 
 
 class CallbackScope:
-    """One call of a function that is a hook; whatever it starts knows of it, also when it is over."""
+    """One call of a callback hook; everything that the callback starts inherits it, also after it ended."""
 
-    over = False
+    ended = False
 
 
 in_callback: ContextVar[CallbackScope | None] = ContextVar("in_callback", default=None)
 
-STDOUT_LIMIT = 16 * 1024 * 1024
-STDERR_LIMIT = 8 * 1024 * 1024
-TAIL = 64 * 1024
+MAX_STDOUT_BYTES = 16 * 1024 * 1024
+MAX_STDERR_BYTES = 8 * 1024 * 1024
+OUTPUT_TAIL_BYTES = 64 * 1024  # kept of what exceeds the limit
 
 
 class BoundedOutput:
-    """What a command has printed so far; bounded, but the end is never lost."""
+    """The output of a command so far: the first `limit` bytes and the last OUTPUT_TAIL_BYTES."""
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
@@ -49,14 +49,14 @@ class BoundedOutput:
             self._head += data[:room]
         if len(data) > room:
             self._tail += data[max(0, room) :]
-            del self._tail[:-TAIL]
+            del self._tail[:-OUTPUT_TAIL_BYTES]
 
     @property
-    def cut(self) -> bool:
+    def truncated(self) -> bool:
         return self.size > len(self._head) + len(self._tail)
 
     def text(self) -> str:
-        if not self.cut:
+        if not self.truncated:
             return (self._head + self._tail).decode("utf-8", "replace")
         left_out = self.size - len(self._head) - len(self._tail)
         head, tail = self._head.decode("utf-8", "replace"), self._tail.decode("utf-8", "replace")
@@ -64,23 +64,23 @@ class BoundedOutput:
 
 
 class RunContext:
-    """One run while it still runs: what it has printed, and what should be known about it."""
+    """The state of one hook run while it runs, shared by the engine and the runner."""
 
     def __init__(self, on_exit: Callable[[], None] = lambda: None) -> None:
-        self.on_exit = on_exit  # called as soon as the command has ended, though we may read on for a moment
-        self.ended: Exited | None = None  # how it ended, where its end and our time limit met
+        self.on_exit = on_exit  # called when the command has exited, before the rest of its output is read
+        self.ended: Exited | None = None  # how the command ended, if it exited at the moment of its timeout
         self.warnings: list[str] = []  # for the hook's author
         self.redactor: Redactor | None = None  # of the secrets that an endpoint was sent
-        self.until: float | None = None  # the loop time at which the timeout expires
-        self.evaluation: Evaluation | None = None  # what its model has cost so far
+        self.deadline: float | None = None  # in the time of the loop
+        self.evaluation: Evaluation | None = None  # what the run used of a model
 
-    @cached_property  # only commands print
+    @cached_property  # only commands have output
     def stdout(self) -> BoundedOutput:
-        return BoundedOutput(STDOUT_LIMIT)
+        return BoundedOutput(MAX_STDOUT_BYTES)
 
     @cached_property
     def stderr(self) -> BoundedOutput:
-        return BoundedOutput(STDERR_LIMIT)
+        return BoundedOutput(MAX_STDERR_BYTES)
 
 
 class Shell(Protocol):
@@ -104,64 +104,64 @@ class Shell(Protocol):
 
 
 class Model(Protocol):
-    """Something that answers."""
+    """A language model."""
 
     name: str  # PROVIDER:NAME
     context: int  # tokens that fit into one request
 
     async def ask(self, request: ModelRequest, tell: Callable[[str], None]) -> Reply:
-        """One request, streamed: `tell` gets each piece of text as it comes. Raises ModelError."""
+        """Send one request and return the reply. Each piece of text goes to `tell` as it arrives. Raises ModelError."""
         ...
 
     async def close(self) -> None:
-        """Lets go of connections; it may be asked again afterwards."""
+        """Close the connections. The model may be asked again afterwards."""
         ...
 
 
 class Store(Protocol):
-    """What must outlive the moment. Neither method raises: a full disk never changes a verdict."""
+    """What outlives a hook run. A full disk must not change a verdict, so neither method raises OSError."""
 
     def record(self, session: str, entry: Mapping[str, Any]) -> None:
-        """Adds one line to the session's journal, without waiting for the disk."""
+        """Add one line to the session's journal, without waiting for the disk."""
         ...
 
     def keep(self, session: str, text: str) -> str | None:
-        """Writes a text that is too long for a model; gives its path, or None."""
+        """Save a text that is too long for a model. Return its path, or None if it could not be saved."""
         ...
 
 
 @dataclass
 class World:
-    """Everything outside: where hooks run, for which project, and what is remembered."""
+    """Everything outside of the engine that hooks need: where they run, for which project, what is stored."""
 
     shell: Shell
     project: str
     store: Store | None = None
-    environ: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))  # what hooks inherit
-    watch: Callable[[Rule, HookRun | None], None] | None = (
-        None  # called when a run starts, and with it when it ends
-    )
+    environ: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))  # inherited by hooks
+    # Called with None when a run starts, and with the run when it ends.
+    watch: Callable[[Rule, HookRun | None], None] | None = None
     background: set["asyncio.Task[None]"] = field(default_factory=set)
-    judge: Callable[[str | None], Model] | None = None  # the model of a prompt hook that names one, or none
-    inspect: Callable[[AgentHook, Event, RunContext], Awaitable[Report]] | None = (
-        None  # asks a small agent, which can only look
+    judge: Callable[[str | None], Model] | None = (
+        None  # returns the model for a hook's `model`, or the default
     )
+    # Runs the hook agent of an agent hook.
+    inspect: Callable[[AgentHook, Event, RunContext], Awaitable[Report]] | None = None
 
     def __post_init__(self) -> None:
         self.project = os.path.abspath(self.project)
-        self._made_by_hook = in_callback.get() is not None
+        self._made_in_callback = in_callback.get() is not None
 
     @property
     def in_hook(self) -> bool:
-        """Are we below a hook? Then no hook is asked: that would never end.
+        """Whether this code was started from a hook. Then no hooks run, because they could start each other for ever.
 
-        What a function has started and left behind is below it only with a world that it made there itself.
+        After a callback has ended, what it left running counts only if it uses a World made inside the callback.
         """
-        call = in_callback.get()
-        return IN_HOOK in self.environ or (call is not None and (self._made_by_hook or not call.over))
+        scope = in_callback.get()
+        return IN_HOOK in self.environ or (scope is not None and (self._made_in_callback or not scope.ended))
 
     async def close(self, grace: float = 0.0) -> int:
-        """Waits for the hooks in the background, then ends them; says how many had to be ended."""
+        """Wait up to `grace` seconds for background hooks, then cancel them. Return how many were cancelled."""
         waiting = set(self.background)
         try:
             if waiting and grace > 0:
@@ -174,4 +174,4 @@ class World:
         return len(late)
 
 
-Workspace = World  # the name that editors have for it
+Workspace = World  # a public alias: editors call it a workspace

@@ -66,8 +66,8 @@ def test_a_plugin_is_told_what_it_has_a_method_for() -> None:
     plugins.add(counter)
     plugins.add(object())
     for _ in range(2):
-        asyncio.run(plugins.tell("stop", None))
-    asyncio.run(plugins.tell("conversation", ()))
+        asyncio.run(plugins.notify("stop", None))
+    asyncio.run(plugins.notify("conversation", ()))
     assert (counter.turns, plugins.complaints) == (2, [])
 
 
@@ -76,9 +76,9 @@ def test_both_spellings_of_a_childs_end_are_known_and_others_are_refused() -> No
     plugins, told = Plugins(), list[str]()
     plugins.on("subagentStop", lambda _: told.append("camel"))
     plugins.on("subagent_stop", lambda _: told.append("snake"))
-    asyncio.run(plugins.tell("subagent_stop", None))
+    asyncio.run(plugins.notify("subagent_stop", None))
     assert told == ["camel", "snake"]
-    with pytest.raises(UsageError, match="there is no plugin hook 'halt'"):
+    with pytest.raises(UsageError, match="unknown plugin hook 'halt'"):
         plugins.on("halt", print)
 
 
@@ -431,7 +431,7 @@ def test_an_observer_has_a_limit_and_is_told_to_cancel(project: Path) -> None:
     plugins.on("stop", slow, priority=5, plugin="Slow")
     result = agent.play()
     assert (result.outcome, cancelled, diary.names) == ("completed", ["told"], ["conversation", "stop"])
-    assert agent.of(Notice) == [Notice("plugin Slow took longer than 0.5 s at stop")]
+    assert agent.of(Notice) == [Notice("plugin Slow timed out after 0.5 s at stop")]
 
 
 @pytest.mark.req("X-03")

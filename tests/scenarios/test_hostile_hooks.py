@@ -29,7 +29,7 @@ from turngate.core.hooks import CallbackHook, CommandHook
 from turngate.core.reports import Exited
 from turngate.core.text import truncate_middle
 from turngate.core.verdict import Continue, RunOutcome, Stop, Verdict, outcome, run_message
-from turngate.ports import STDERR_LIMIT, BoundedOutput
+from turngate.ports import MAX_STDERR_BYTES, BoundedOutput
 from turngate.shells import process
 from turngate.shells.local import LocalShell
 from turngate.stop_hooks import StopHooksResult, run_stop_hooks
@@ -91,7 +91,7 @@ def allows(name: str, command: str, **fields: Any) -> Hostile:
 
 def fifty_megabytes_shortened() -> str:
     """What is left for the model of 50 MB that `yes` prints to stderr."""
-    printed = BoundedOutput(STDERR_LIMIT)
+    printed = BoundedOutput(MAX_STDERR_BYTES)
     for _ in range(50):
         printed.feed(b"y\n" * 500_000)
     return truncate_middle(printed.text().rstrip("\n"), 10_000, None)

@@ -23,7 +23,7 @@ from turngate.core.reports import Exited, Report, Returned
 from turngate.core.settings import Layer, Settings, merge
 from turngate.core.text import truncate_middle
 from turngate.core.verdict import Continue, HookRun, Stop, Verdict, conclude
-from turngate.ports import TAIL, BoundedOutput
+from turngate.ports import OUTPUT_TAIL_BYTES, BoundedOutput
 from turngate.settings import keys
 from turngate.settings.lint import lint
 from turngate.settings.load import load_settings
@@ -437,12 +437,12 @@ def test_output_keeps_its_head_and_its_tail_in_whatever_pieces_it_comes(
     output, data = BoundedOutput(limit), b"".join(chunks)
     for chunk in chunks:
         output.feed(chunk)
-    left_out = max(0, len(data) - limit - TAIL)
+    left_out = max(0, len(data) - limit - OUTPUT_TAIL_BYTES)
     text = data.decode("utf-8", "replace")
     if left_out:
-        head, tail = (part.decode("utf-8", "replace") for part in (data[:limit], data[-TAIL:]))
+        head, tail = (part.decode("utf-8", "replace") for part in (data[:limit], data[-OUTPUT_TAIL_BYTES:]))
         text = f"{head}\n… [{left_out:,} bytes left out] …\n{tail}"
-    assert (output.size, output.cut, output.text()) == (len(data), left_out > 0, text)
+    assert (output.size, output.truncated, output.text()) == (len(data), left_out > 0, text)
 
 
 @given(

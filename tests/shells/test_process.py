@@ -21,7 +21,7 @@ from tests.support.timeouts import HANG_TIMEOUT_S
 from turngate.core.decisions import Block, Fault
 from turngate.core.hooks import CallbackHook, CommandHook, Hook
 from turngate.core.reports import Exited, RunFailed
-from turngate.ports import STDERR_LIMIT, STDOUT_LIMIT, TAIL, BoundedOutput, RunContext
+from turngate.ports import MAX_STDERR_BYTES, MAX_STDOUT_BYTES, OUTPUT_TAIL_BYTES, BoundedOutput, RunContext
 from turngate.shells import process_tree as tree
 from turngate.shells.process import NotStarted, run_process
 
@@ -284,34 +284,36 @@ def printed(limit: int, *parts: bytes) -> BoundedOutput:
         ((b"",), ""),
         ((b"0123456789",), "0123456789"),
         ((b"01234", b"56789"), "0123456789"),
-        ((b"0123456789", b"t" * TAIL), "0123456789" + "t" * TAIL),
-        ((b"0123456789" + b"t" * TAIL,), "0123456789" + "t" * TAIL),
+        ((b"0123456789", b"t" * OUTPUT_TAIL_BYTES), "0123456789" + "t" * OUTPUT_TAIL_BYTES),
+        ((b"0123456789" + b"t" * OUTPUT_TAIL_BYTES,), "0123456789" + "t" * OUTPUT_TAIL_BYTES),
         ((b"caf\xc3", b"\xa9"), "café"),
     ],
 )
 def test_output_within_its_limit_and_tail_is_whole(parts: tuple[bytes, ...], text: str) -> None:
     output = printed(10, *parts)
-    assert (output.text(), output.cut, output.size) == (text, False, sum(map(len, parts)))
+    assert (output.text(), output.truncated, output.size) == (text, False, sum(map(len, parts)))
 
 
 @pytest.mark.req("X-12")
-@pytest.mark.parametrize("chunk", [1, 7, 4096, TAIL - 1, TAIL, TAIL + 1, 10**6])
+@pytest.mark.parametrize(
+    "chunk", [1, 7, 4096, OUTPUT_TAIL_BYTES - 1, OUTPUT_TAIL_BYTES, OUTPUT_TAIL_BYTES + 1, 10**6]
+)
 def test_output_beyond_keeps_head_and_tail_and_says_how_much_is_left_out(chunk: int) -> None:
-    data = b"0123456789" + b"-" * 1_234 + b"t" * (TAIL - 3) + b"END"
+    data = b"0123456789" + b"-" * 1_234 + b"t" * (OUTPUT_TAIL_BYTES - 3) + b"END"
     output = printed(10, *(data[at : at + chunk] for at in range(0, len(data), chunk)))
-    text = "0123456789\n… [1,234 bytes left out] …\n" + "t" * (TAIL - 3) + "END"
-    assert (output.text(), output.cut, output.size) == (text, True, len(data))
+    text = "0123456789\n… [1,234 bytes left out] …\n" + "t" * (OUTPUT_TAIL_BYTES - 3) + "END"
+    assert (output.text(), output.truncated, output.size) == (text, True, len(data))
 
 
 @pytest.mark.req("X-12")
 def test_a_cut_through_a_letter_replaces_the_letter() -> None:
-    output = printed(4, b"caf\xc3", b"\xa9" + b"-" * TAIL)
-    assert output.text() == "caf\ufffd\n… [1 bytes left out] …\n" + "-" * TAIL
+    output = printed(4, b"caf\xc3", b"\xa9" + b"-" * OUTPUT_TAIL_BYTES)
+    assert output.text() == "caf\ufffd\n… [1 bytes left out] …\n" + "-" * OUTPUT_TAIL_BYTES
 
 
 @pytest.mark.req("X-12")
 def test_stdout_is_read_whole_to_16_mib_and_stderr_to_8() -> None:
-    assert (STDOUT_LIMIT, STDERR_LIMIT) == (16 * 1024 * 1024, 8 * 1024 * 1024)
+    assert (MAX_STDOUT_BYTES, MAX_STDERR_BYTES) == (16 * 1024 * 1024, 8 * 1024 * 1024)
     ended = sh("yes | head -c 16777216; yes | head -c 8388608 >&2")
     assert (len(ended.stdout), len(ended.stderr), ended.cut) == (16_777_216, 8_388_608, False)
 
@@ -319,10 +321,10 @@ def test_stdout_is_read_whole_to_16_mib_and_stderr_to_8() -> None:
 @pytest.mark.req("X-12")
 def test_what_is_printed_beyond_is_counted_and_its_end_is_kept() -> None:
     ended = sh("yes | head -c 20000000; echo END")
-    left_out = 20_000_004 - STDOUT_LIMIT - TAIL
-    assert (ended.cut, ended.stdout[STDOUT_LIMIT:]) == (
+    left_out = 20_000_004 - MAX_STDOUT_BYTES - OUTPUT_TAIL_BYTES
+    assert (ended.cut, ended.stdout[MAX_STDOUT_BYTES:]) == (
         True,
-        f"\n… [{left_out:,} bytes left out] …\n" + "y\n" * (TAIL // 2 - 2) + "END\n",
+        f"\n… [{left_out:,} bytes left out] …\n" + "y\n" * (OUTPUT_TAIL_BYTES // 2 - 2) + "END\n",
     )
 
 

@@ -254,7 +254,7 @@ def test_a_name_that_nobody_knows_is_refused() -> None:
     with pytest.raises(UsageError) as raised:
         Plugins().on("subagent_stoping", lambda *_: None)
     assert str(raised.value) == (
-        "there is no plugin hook 'subagent_stoping'; there are conversation, stop, subagent_stop, "
+        "unknown plugin hook 'subagent_stoping'; expected one of conversation, stop, subagent_stop, "
         "subagent_stopping, subagent_ended"
     )
 

@@ -134,9 +134,9 @@ class PluginNotifier:
     async def _notify(
         self, result: TurnResult, messages: Sequence[Message], elapsed: float, *, notify_stop: bool
     ) -> list[str]:
-        await self._plugins.tell("conversation", tuple(messages))
+        await self._plugins.notify("conversation", tuple(messages))
         if notify_stop:
-            await self._plugins.tell("stop", _stop_payload(result, elapsed))
+            await self._plugins.notify("stop", _stop_payload(result, elapsed))
         return self._plugins.take_errors()
 
 

@@ -1,1 +1,1 @@
-"""Tells plugins."""
+"""Plugins: Python handlers that observe sessions and may redirect subagents."""

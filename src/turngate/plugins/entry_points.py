@@ -1,4 +1,4 @@
-"""Finds plugins that other packages bring: entry points `turngate.plugins`, and of these only what the settings name."""
+"""Load plugins that other packages provide as entry points, only those that the settings enable."""
 
 from collections.abc import Sequence
 from importlib.metadata import entry_points
@@ -10,19 +10,21 @@ GROUP = "turngate.plugins"
 
 
 def load_plugins(names: Sequence[str]) -> Plugins:
-    """The plugins that are switched on; nobody's code runs because it happens to be installed."""
+    """Load the named plugins; a package that is only installed runs no code. Raises UsageError."""
     plugins = Plugins()
-    known = {point.name: point for point in entry_points(group=GROUP)} if names else {}
+    installed = {point.name: point for point in entry_points(group=GROUP)} if names else {}
     for name in names:
-        if name not in known:
-            there = ", ".join(sorted(known)) or "none"
+        if name not in installed:
+            available = ", ".join(sorted(installed)) or "none"
             raise UsageError(
-                f"the settings switch on the plugin {name!r}, which is not installed; installed: {there}"
+                f"the settings enable the plugin {name!r}, which is not installed; installed: {available}"
             )
         try:
-            found = known[name].load()
-            plugins.add(found() if isinstance(found, type) else found)
+            plugin = installed[name].load()
+            plugins.add(plugin() if isinstance(plugin, type) else plugin)
         except Exception as error:
-            said = f"the plugin {name!r} can not be loaded ({type(error).__name__}: {error}); switch it off in the settings"
-            raise UsageError(said) from error
+            reason = f"{type(error).__name__}: {error}"
+            raise UsageError(
+                f"the plugin {name!r} cannot be loaded ({reason}); disable it in the settings"
+            ) from error
     return plugins

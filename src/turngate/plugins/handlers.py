@@ -1,6 +1,6 @@
-"""Handlers of plugins: by priority, one after another, isolated and time-limited.
+"""Handlers of plugins, called by priority, one after another, each isolated and under a timeout.
 
-All of them watch, and nothing they do changes anything, but for `subagent_stopping`, which may send a child on.
+Handlers only observe, except those of `subagent_stopping`, which may redirect a subagent.
 """
 
 import asyncio
@@ -24,11 +24,10 @@ from turngate.errors import UsageError
 
 NAMES = ("conversation", "stop", "subagent_stop", "subagent_stopping", "subagent_ended")
 ALIASES = {"subagentStop": "subagent_stop"}
-LIMIT = 30.0  # seconds for one handler
+HANDLER_TIMEOUT_S = 30.0
 
-Handler = Callable[
-    ..., Any
-]  # takes the payload; of `subagent_stopping` and `subagent_ended` also the context
+# A handler takes the payload; one of `subagent_stopping` or `subagent_ended` also the context.
+Handler = Callable[..., Any]
 
 
 @dataclass(frozen=True)
@@ -42,41 +41,41 @@ class _Registered:
 
 @dataclass(frozen=True)
 class PluginContext:
-    """Where a plugin finds itself; an object that was added has it as `ctx`."""
+    """The session of a plugin; plugin objects have it as `ctx`."""
 
     session_id: str
     project: str
-    state: str  # the folder for what must be kept
+    state: str  # the state folder
     settings: Any
 
 
 class Plugin:
-    """A base for plugins: a method called like a plugin hook (`stop`, `subagent_stopping`, …) is its handler."""
+    """A base class: a method named like a plugin hook (`stop`, `subagent_stopping`, …) is the handler of that hook."""
 
-    ctx: PluginContext | None = None  # once it belongs to a session
-    priority = 0  # of all its handlers; higher ones come first
+    ctx: PluginContext | None = None  # set when the plugin belongs to a session
+    priority = 0  # of all its handlers; higher priorities run first
 
 
 @dataclass
 class Plugins:
-    """Who wants to be told what."""
+    """The registered handlers of one session."""
 
-    limit: float = LIMIT
-    complaints: list[str] = field(default_factory=list)  # what handlers got wrong, for the user
+    limit: float = HANDLER_TIMEOUT_S
+    complaints: list[str] = field(default_factory=list)  # errors of handlers, as messages for the user
     _objects: list[Any] = field(default_factory=list)
     _all: list[_Registered] = field(default_factory=list)
     _numbers: "itertools.count[int]" = field(default_factory=itertools.count)
 
     def on(self, name: str, handler: Handler, *, priority: int = 0, plugin: str | None = None) -> None:
-        """Higher priorities first; equal ones in order of registration."""
+        """Register a handler. Higher priorities run first, equal ones in order of registration."""
         name = ALIASES.get(name, name)
         if name not in NAMES:
-            raise UsageError(f"there is no plugin hook {name!r}; there are {', '.join(NAMES)}")
-        who = plugin or str(getattr(handler, "__qualname__", handler))
-        self._all.append(_Registered(name, handler, priority, next(self._numbers), who))
+            raise UsageError(f"unknown plugin hook {name!r}; expected one of {', '.join(NAMES)}")
+        plugin_name = plugin or str(getattr(handler, "__qualname__", handler))
+        self._all.append(_Registered(name, handler, priority, next(self._numbers), plugin_name))
 
     def add(self, plugin: object) -> None:
-        """Registers every handler that an object has a method for."""
+        """Register every method of an object that is named like a plugin hook."""
         self._objects.append(plugin)
         for name in (*NAMES, *ALIASES):
             handler = getattr(plugin, name, None)
@@ -84,74 +83,80 @@ class Plugins:
                 self.on(name, handler, priority=getattr(plugin, "priority", 0), plugin=type(plugin).__name__)
 
     def bind(self, context: PluginContext) -> None:
-        """Gives every added object the context of the session it now belongs to."""
+        """Set `ctx` of every added object to the context of its session."""
         for plugin in self._objects:
             plugin.ctx = context
 
     def take_errors(self) -> list[str]:
-        """What handlers got wrong since somebody asked last."""
-        taken, self.complaints = self.complaints, []
-        return taken
+        """Return the errors of handlers since the last call."""
+        errors, self.complaints = self.complaints, []
+        return errors
 
-    def wants(self, name: str) -> bool:
+    def has_handlers(self, name: str) -> bool:
         return any(registered.name == name for registered in self._all)
 
-    async def tell(self, name: str, payload: object, *context: object) -> None:
-        """Tells everybody, whatever one of them does; what they return is not looked at."""
+    async def notify(self, name: str, payload: object, *context: object) -> None:
+        """Call every handler with a copy of the payload, whatever the others do; ignore what they return."""
         for registered in self._in_order(name):
-            _, wrong = await self._called(registered, copy.deepcopy(payload), *context)
-            if wrong:
-                self.complaints.append(f"plugin {registered.plugin} {wrong}")
+            _, error = await self._call(registered, copy.deepcopy(payload), *context)
+            if error:
+                self.complaints.append(f"plugin {registered.plugin} {error}")
 
     async def ask_stopping(
         self, event: SubagentStoppingEvent, context: SubagentStoppingContext
     ) -> SubagentStoppingResult:
-        """The first handler that redirects wins; one that fails, or redirects without a prompt, counts as allow.
+        """Return the first redirect; a handler that fails, or redirects without a prompt, counts as allow.
 
-        How far anybody raises the limit counts, whoever wins.
+        The highest `extend_max_steers` counts, also of handlers that allow.
         """
-        raised: list[int] = []
-        answer = SubagentStoppingResult()
+        extensions: list[int] = []
+        result = SubagentStoppingResult()
         for registered in self._in_order("subagent_stopping"):
-            said, wrong = await self._called(registered, copy.deepcopy(event), context)
-            try:
-                answer, odd = stopping_result(None if wrong else said)
-            except KeyboardInterrupt:
-                raise
-            except BaseException as error:  # noqa: BLE001 - a mapping of the plugin's own is foreign code too
-                answer, odd = SubagentStoppingResult(), f"returned no result: {describe_exception(error)}"
-            if wrong or odd:
-                self.complaints.append(f"plugin {registered.plugin} {wrong or odd}")
-            if answer.extend_max_steers is not None:
-                raised.append(answer.extend_max_steers)
-            if not answer.allow:
+            result = await self._ask_one(registered, event, context)
+            if result.extend_max_steers is not None:
+                extensions.append(result.extend_max_steers)
+            if not result.allow:
                 break
-        return replace(answer, extend_max_steers=max(raised, default=None))
+        return replace(result, extend_max_steers=max(extensions, default=None))
+
+    async def _ask_one(
+        self, registered: _Registered, event: SubagentStoppingEvent, context: SubagentStoppingContext
+    ) -> SubagentStoppingResult:
+        value, error = await self._call(registered, copy.deepcopy(event), context)
+        try:
+            result, problem = stopping_result(None if error else value)
+        except KeyboardInterrupt:
+            raise
+        except BaseException as raised:  # noqa: BLE001 - a plugin's own mapping is foreign code too
+            result, problem = SubagentStoppingResult(), f"returned no result: {describe_exception(raised)}"
+        if error or problem:
+            self.complaints.append(f"plugin {registered.plugin} {error or problem}")
+        return result
 
     def _in_order(self, name: str) -> list[_Registered]:
-        wanted = [registered for registered in self._all if registered.name == name]
-        return sorted(wanted, key=lambda r: (-r.priority, r.number))
+        handlers = [registered for registered in self._all if registered.name == name]
+        return sorted(handlers, key=lambda r: (-r.priority, r.number))
 
-    async def _called(self, registered: _Registered, *arguments: object) -> tuple[object, str | None]:
-        """What it returned, and what went wrong."""
-        *first, last = arguments
+    async def _call(self, registered: _Registered, *args: object) -> tuple[object, str | None]:
+        """Return the handler's return value, and the description of an error."""
+        *first, last = args
         try:
             async with asyncio.timeout(self.limit) as timer:
                 return await call_callback(_bound(registered.handler, *first), last), None
         except TimeoutError as error:
             if timer.expired():
-                return None, f"took longer than {self.limit:g} s at {registered.name}"
+                return None, f"timed out after {self.limit:g} s at {registered.name}"
             return None, f"failed at {registered.name}: {describe_exception(error)}"
         except CallbackCancelledItself:
             return None, f"failed at {registered.name}: it cancelled itself"
         except (KeyboardInterrupt, GeneratorExit, asyncio.CancelledError):
             raise
-        except BaseException as error:  # noqa: BLE001 - foreign code: it never changes the result
+        except BaseException as error:  # noqa: BLE001 - foreign code: its failure changes nothing else
             return None, f"failed at {registered.name}: {describe_exception(error)}"
 
 
 def _bound(handler: Handler, *first: object) -> Handler:
-    """The handler with all but its last argument; what is asynchronous stays so."""
+    """Bind all arguments but the last; a coroutine function stays one."""
     if not (inspect.iscoroutinefunction(handler) or inspect.iscoroutinefunction(type(handler).__call__)):
         return partial(handler, *first)
 
@@ -163,7 +168,7 @@ def _bound(handler: Handler, *first: object) -> Handler:
 
 @dataclass(frozen=True, kw_only=True)
 class StopPayload:
-    """What an observer of `stop` is told, once, at the final end of a turn."""
+    """The payload of `stop` handlers, called once at the final end of a turn."""
 
     session_id: str
     result: Any
@@ -174,13 +179,13 @@ class StopPayload:
     model: str
     continuations: int
     ended_by: str
-    partial_usage: Any = None  # what a failed turn used all the same
+    partial_usage: Any = None  # of a turn that failed
     elapsed: float = 0.0
 
 
 @dataclass(frozen=True, kw_only=True)
 class SubagentStopPayload:
-    """What an observer of `subagent_stop` is told, once, at the final end of a child."""
+    """The payload of `subagent_stop` handlers, called once at the final end of a subagent."""
 
     parent_session_id: str
     agent_id: str

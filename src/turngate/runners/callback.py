@@ -14,5 +14,5 @@ async def run_callback(callback: Callable[[Any], Any], told: Any) -> Any:
     try:
         return await call_callback(callback, told)
     finally:
-        ours.over = True
+        ours.ended = True
         in_callback.reset(marked)

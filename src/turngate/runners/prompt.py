@@ -82,7 +82,7 @@ async def _judged(
 
 def _left(live: RunContext) -> float:
     """Seconds until its limit."""
-    return math.inf if live.until is None else live.until - asyncio.get_running_loop().time()
+    return math.inf if live.deadline is None else live.deadline - asyncio.get_running_loop().time()
 
 
 def _unheard(_: str) -> None:

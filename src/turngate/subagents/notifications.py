@@ -64,12 +64,12 @@ async def notify_stop(host: SubagentHost, run: SubagentRun) -> None:
         continuations=run.steer_count,
         outcome=run.outcome or "error",
     )
-    await host.plugins.tell("subagent_stop", payload)
+    await host.plugins.notify("subagent_stop", payload)
     _report_plugin_errors(host)
 
 
 async def notify_ended(host: SubagentHost, run: SubagentRun) -> None:
-    await host.plugins.tell("subagent_ended", ended_event(run), stopping_context(run))
+    await host.plugins.notify("subagent_ended", ended_event(run), stopping_context(run))
     _report_plugin_errors(host)
 
 

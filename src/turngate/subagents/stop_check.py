@@ -27,7 +27,7 @@ class StopCheckResult:
 
 def has_stop_checks(host: SubagentHost) -> bool:
     """Return whether any hook or plugin could redirect a subagent."""
-    return host.plugins.wants("subagent_stopping") or any(
+    return host.plugins.has_handlers("subagent_stopping") or any(
         rule.event == "SubagentStop" for rule in host.settings.rules
     )
 
@@ -56,7 +56,7 @@ async def _ask_plugins(
     host: SubagentHost, run: SubagentRun, guard: LoopGuard, answer: str | None
 ) -> StopCheckResult:
     allowed = StopCheckResult(max_steers=guard.limit, reason=run.reason)
-    if not host.plugins.wants("subagent_stopping"):
+    if not host.plugins.has_handlers("subagent_stopping"):
         return allowed
     if not guard.open:
         _warn_plugins_skipped(host, run, guard)
@@ -73,7 +73,7 @@ async def _ask_plugins(
 
 def _warn_plugins_skipped(host: SubagentHost, run: SubagentRun, guard: LoopGuard) -> None:
     """C-18: at the limit no handler is asked, and a warning names the run."""
-    if host.plugins.wants("subagent_stopping"):
+    if host.plugins.has_handlers("subagent_stopping"):
         host.notice(
             f"subagent_stopping hook skipped: steerCount={run.steer_count} >= maxSteers={guard.limit} "
             f"runId={run.id} childKey={run.agent_id}"

@@ -477,7 +477,7 @@ def test_a_plugin_that_is_not_installed_is_one_sentence(
     project: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     write_settings(project, "turngate", {"turngate": {"plugins": ["absent"]}})
-    said = "turngate: the settings switch on the plugin 'absent', which is not installed; installed: none\n"
+    said = "turngate: the settings enable the plugin 'absent', which is not installed; installed: none\n"
     assert turngate(capfd, project, "go") == (64, "", said)
 
 
