@@ -35,7 +35,12 @@ def build_parser(argv: Sequence[str]) -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")
     commands = parser.add_subparsers(
-        dest="command", required=True, metavar="COMMAND", parser_class=Parser, prog="turngate"
+        dest="command",
+        required=True,
+        metavar="COMMAND",
+        parser_class=Parser,
+        prog="turngate",
+        title="commands",
     )
     named = _COMMANDS.get(argv[0]) if argv else None
     for add_command in (named,) if named else _COMMANDS.values():

@@ -659,10 +659,14 @@ def log(capfd: pytest.CaptureFixture[str], *words: str) -> list[str]:
     return [re.sub(r"^\d\d:\d\d:\d\d|\d+\.\d\d s", "#", line) for line in shown]
 
 
-def test_who_is_waited_for_is_said_after_a_second(project: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    write_settings(project, "turngate", stop_hooks("sleep 1.6", id="slow"))
-    _, out, err = turngate(capfd, project, "go")
-    assert (out, err) == ("answer 1\n", "waiting for slow …\n")
+def test_a_hook_that_takes_long_is_named_on_stderr(project: Path) -> None:
+    write_settings(project, "turngate", stop_hooks("until [ -s err ]; do sleep 0.05; done", id="slow"))
+    words = [sys.executable, "-m", "turngate", "run", "-p", "go", "--model", scripted(project, "done")]
+    with (project / "err").open("w") as err:
+        done = subprocess.run(
+            words, cwd=project, stdout=subprocess.PIPE, stderr=err, check=False, timeout=HANG_TIMEOUT_S
+        )
+    assert (done.stdout, (project / "err").read_text()) == (b"done\n", "waiting for slow …\n")
 
 
 @pytest.mark.parametrize(

@@ -142,12 +142,13 @@ def _headline(verdict: Verdict) -> str:
 def _row(run: HookRun, settings: Settings) -> str:
     """Format one run as a line; reasons that the prompt or a warning repeats below are left out."""
     result = outcome(run)
-    lines = (run_message(run) or "").strip().splitlines()
-    reason = f": {lines[0]}" if lines and result not in ("block", "advise", "failed", "timeout") else ""
     file = f"  ({run.rule.file})" if run.rule.file else ""
-    text = outcome_label(result, blocking=is_blocking(run, settings.dialect))
     if isinstance(run.report, Detached):
-        text = "in background"
+        text, reason = "in background", ""
+    else:
+        text = outcome_label(result, blocking=is_blocking(run, settings.dialect))
+        lines = (run_message(run) or "").strip().splitlines()
+        reason = f": {lines[0]}" if lines and result not in ("block", "advise", "failed", "timeout") else ""
     return f"  {text:<{LABEL_WIDTH}} {run.seconds:6.2f} s  {label(run.rule.hook)}{file}{reason}"
 
 

@@ -115,11 +115,13 @@ def _format(record: dict[str, Any]) -> str:
 
 def _format_verdict(record: dict[str, Any]) -> str:
     """Name the verdict as `fire` does, with the last line of the prompt or of the reason."""
-    lines = (record.get("prompt") or record.get("stop_reason") or "").strip().splitlines()
     if record.get("verdict") == "continue":
         verdict = "blocked"
     else:
         verdict = "halted by a hook" if record.get("ended_by") == "halted" else "allowed"
+    if failed := ", ".join(str(run.get("hook")) for run in record.get("unenforced", ())):
+        verdict += f" (not enforced: {failed})"
+    lines = (record.get("prompt") or record.get("stop_reason") or "").strip().splitlines()
     return f"{verdict}: {lines[-1]}" if lines else verdict
 
 
@@ -127,7 +129,8 @@ def _format_run(record: dict[str, Any]) -> str:
     hook = record.get("hook", {})
     keys = ("id", "command", "name", "url", "prompt", "type")
     name = next((hook[key] for key in keys if hook.get(key)), "")
-    label = outcome_label(record.get("outcome", ""), blocking=bool(hook.get("blocking")))
+    # The record of the verdict says which failures were not enforced.
+    label = outcome_label(record.get("outcome", ""), blocking=True)
     reason = (record.get("reason") or "").strip().splitlines()
     return (
         f"{label:<{LABEL_WIDTH}} {record.get('seconds', 0):6.2f} s  {one_line(name, MAX_HOOK_NAME_CHARS)}"

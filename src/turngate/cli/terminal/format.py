@@ -94,6 +94,8 @@ def format_tool(use: ToolUse, project: str) -> str:
             what = _relative(str(args.get("file_path", "")), project)
         case "Glob" | "Grep":
             what = str(args.get("pattern", ""))
+        case "Task" | "Agent":
+            what = str(args.get("description", ""))
         case "AskUser":
             what = str(args.get("question", ""))
         case "TodoWrite":
@@ -143,7 +145,7 @@ LABEL_WIDTH = max(map(len, OUTCOME_LABELS.values()))
 
 
 def outcome_label(outcome: str, *, blocking: bool = False) -> str:
-    """Name the outcome of a hook run; the failure of a hook with `blocking: true` is enforced."""
+    """Name the outcome of a hook run; with `blocking` a failure may be enforced, so its label claims nothing."""
     if outcome == "looked":  # the journal's record of a hook agent
         return "hook agent"
     text = OUTCOME_LABELS.get(cast("RunOutcome", outcome), outcome)
