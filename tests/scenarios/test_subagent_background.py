@@ -10,6 +10,7 @@ import pytest
 from tests.support.builders import rule
 from tests.support.sessions import KEEP, hang, lines, refuse, seen, survives, wait_for_file
 from tests.support.subagents import Gate, Parent, bash, parent, redirect, task, tasks
+from tests.support.timeouts import NEVER_S
 from turngate.core.dialect import CLAUDE
 from turngate.core.subagent_run import SubagentRun
 from turngate.subagents.limits import SubagentLimits
@@ -45,14 +46,14 @@ def test_the_call_returns_at_once_and_the_report_comes_as_one_message_that_is_ma
 
 @pytest.mark.req("S4-11")
 @pytest.mark.parametrize(
-    ("sub", "how"),
+    ("sub", "limit", "how"),
     [
-        ({"error": "invalid", "message": "no"}, "has failed (the model failed (invalid): no)"),
-        ({"text": "late", "delay": 60}, "was ended at its time limit (it took longer than 0.3 s)"),
+        ({"error": "invalid", "message": "no"}, NEVER_S, "has failed (the model failed (invalid): no)"),
+        ({"text": "late", "delay": NEVER_S}, 0.3, "was ended at its time limit (it took longer than 0.3 s)"),
     ],
 )
-def test_a_failure_is_reported_too(project: Path, sub: Any, how: str) -> None:
-    scene = parent(project, sub, main=[BACK, "waiting", "home"], children=SubagentLimits(seconds=0.3))
+def test_a_failure_is_reported_too(project: Path, sub: Any, limit: float, how: str) -> None:
+    scene = parent(project, sub, main=[BACK, "waiting", "home"], children=SubagentLimits(seconds=limit))
     scene.play()
     [run] = scene.registered
     assert scene.heard("main")[-1].startswith(

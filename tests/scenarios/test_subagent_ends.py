@@ -13,6 +13,7 @@ import pytest
 from tests.support.builders import rule, script
 from tests.support.sessions import hang, survives, wait_for_file
 from tests.support.subagents import PROMPT, Gate, Parent, bash, parent, redirect, task
+from tests.support.timeouts import HANG_TIMEOUT_S, NEVER_S, TIMEOUT_SCALES
 from turngate.core.messages import Usage
 from turngate.core.plugin_events import SubagentEndedEvent, SubagentStoppingContext
 from turngate.core.session_events import SubagentFinished
@@ -118,7 +119,7 @@ def test_what_a_handler_says_after_the_kill_revives_nothing(project: Path) -> No
 
     def handler(_event: object, _context: object) -> object:
         asked.set()
-        go.wait(30)
+        go.wait(HANG_TIMEOUT_S)
         gone.set()
         return redirect("on")
 
@@ -170,14 +171,16 @@ def test_a_second_kill_and_one_that_comes_too_late_do_nothing(project: Path) -> 
 
 @pytest.mark.req("S4-11", "S4-35", "X-36")
 def test_a_child_that_took_too_long_is_asked_about_and_may_get_a_shorter_task(project: Path) -> None:
-    gate = Gate(redirect("only the first file"), None)
-    scene = parent(
-        project, {"text": "too long", "delay": 60}, "short", gate=gate, children=SubagentLimits(seconds=0.4)
-    )
-    scene.play()
+    slow = {"text": "too long", "delay": NEVER_S}
+    for limit in (0.4 * scale for scale in TIMEOUT_SCALES):
+        gate = Gate(redirect("only the first file"), None)
+        scene = parent(project, slow, "short", gate=gate, children=SubagentLimits(seconds=limit))
+        scene.play()
+        if gate.events[-1].outcome == "ok":
+            break
     seen = [(e.outcome, e.reason, e.error, e.last_assistant_message, e.steer_count) for e in gate.events]
     assert seen == [
-        ("timeout", "timeout", "it took longer than 0.4 s", None, 0),
+        ("timeout", "timeout", f"it took longer than {limit:g} s", None, 0),
         ("ok", "complete", None, "short", 1),
     ]
     assert (told(scene), scene.heard("main")[-1]) == (ENDED_ONCE, "tool: short")
@@ -185,14 +188,16 @@ def test_a_child_that_took_too_long_is_asked_about_and_may_get_a_shorter_task(pr
 
 @pytest.mark.req("S4-11", "X-02", "X-36")
 def test_a_timeout_that_nobody_answers_is_the_childs_outcome(project: Path) -> None:
-    scene = parent(project, bash(hang()), allow=["Bash"], children=SubagentLimits(seconds=0.4))
-    scene.play()
+    for limit in (0.4 * scale for scale in TIMEOUT_SCALES):
+        scene = parent(project, bash(hang()), allow=["Bash"], children=SubagentLimits(seconds=limit))
+        scene.play()
+        if (project / "pid").exists():
+            break
+    why = f"it took longer than {limit:g} s"
     assert not survives((project / "pid").read_text().strip())
-    assert [(event.outcome, event.error) for event in scene.ended] == [
-        ("timeout", "it took longer than 0.4 s")
-    ]
+    assert [(event.outcome, event.error) for event in scene.ended] == [("timeout", why)]
     assert [(stop.outcome, stop.total_tool_calls) for stop in scene.stops] == [("timeout", 1)]
-    assert scene.heard("main")[-1] == "tool: The subagent failed (timeout): it took longer than 0.4 s"
+    assert scene.heard("main")[-1] == f"tool: The subagent failed (timeout): {why}"
     assert [finished.outcome for finished in scene.of(SubagentFinished)] == ["timeout"]
 
 

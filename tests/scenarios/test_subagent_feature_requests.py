@@ -11,7 +11,7 @@ import pytest
 from tests.support.builders import rule
 from tests.support.sessions import KEEP, hang, kill_leftovers, records, seen, wait_for_file_sync
 from tests.support.subagents import PROMPT, Gate, bash, parent, redirect, task, tasks
-from tests.support.timeouts import HANG_TIMEOUT_S
+from tests.support.timeouts import HANG_TIMEOUT_S, NEVER_S, TIMEOUT_SCALES
 from turngate.core.dialect import CLAUDE
 from turngate.subagents.limits import SubagentLimits
 from turngate.subagents.registry import Registry
@@ -137,17 +137,20 @@ def test_what_a_process_that_was_killed_left_goes_on_is_said_and_reaches_its_par
 
 @pytest.mark.req("U-06")
 def test_a_child_that_is_ended_at_its_limit_still_reports_what_it_had(project: Path) -> None:
-    scene = parent(
-        project,
-        {**bash("true"), "text": "half of it"},
-        {"text": "never", "delay": 60},
-        main=[BACK, "waiting", "home"],
-        allow=["Bash"],
-        children=SubagentLimits(seconds=0.5),
-    )
-    scene.play()
-    said = scene.heard("main")[-1]
-    assert "was ended at its time limit (it took longer than 0.5 s)" in said
+    for limit in (0.5 * scale for scale in TIMEOUT_SCALES):
+        scene = parent(
+            project,
+            {**bash("true"), "text": "half of it"},
+            {"text": "never", "delay": NEVER_S},
+            main=[BACK, "waiting", "home"],
+            allow=["Bash"],
+            children=SubagentLimits(seconds=limit),
+        )
+        scene.play()
+        said = scene.heard("main")[-1]
+        assert f"was ended at its time limit (it took longer than {limit:g} s)" in said
+        if len([request for request in scene.model.requests if request.agent == "sub"]) == 2:
+            break
     assert said.endswith("\n\nhalf of it")
 
 
@@ -156,10 +159,12 @@ def test_a_stop_hook_is_told_which_children_work_in_the_background(project: Path
     back = task(run_in_background=True, description="count")
     scene = parent(
         project,
-        {"text": "late", "delay": 0.5},
+        bash("until [ -s seen ]; do sleep 0.02; done"),
+        "late",
         main=[back, "waiting", "home"],
         rules=[rule(KEEP)],
         dialect=CLAUDE,
+        allow=["Bash"],
     )
     scene.play()
     [agent] = [run.agent_id for run in scene.registered]

@@ -247,7 +247,7 @@ def test_a_matcher_by_agent_type_keeps_a_hook_off_the_others(
     [
         ("done", SubagentLimits(), "ok"),
         ({"error": "auth"}, SubagentLimits(), "error"),
-        ({"text": "late", "delay": 30}, SubagentLimits(seconds=0.3), "timeout"),
+        ({"text": "late", "delay": 3600}, SubagentLimits(seconds=0.3), "timeout"),
     ],
     ids=["ok", "error", "timeout"],
 )

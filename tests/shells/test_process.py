@@ -8,8 +8,9 @@ import signal
 import subprocess
 import sys
 import textwrap
+import threading
 import time
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +18,14 @@ import pytest
 
 from tests.support.builders import ask, script
 from tests.support.paths import ROOT
-from tests.support.timeouts import HANG_TIMEOUT_S
+from tests.support.sessions import lines, survives
+from tests.support.timeouts import HANG_TIMEOUT_S, POLL_INTERVAL_S, TIMEOUT_SCALES
 from turngate.core.decisions import Block, Fault
 from turngate.core.hooks import CallbackHook, CommandHook, Hook
 from turngate.core.reports import Exited, RunFailed
+from turngate.core.verdict import outcome
 from turngate.ports import MAX_STDERR_BYTES, MAX_STDOUT_BYTES, OUTPUT_TAIL_BYTES, BoundedOutput, RunContext
+from turngate.shells import process
 from turngate.shells import process_tree as tree
 from turngate.shells.process import NotStarted, run_process
 
@@ -168,11 +172,14 @@ def _no_process() -> int:
 
 def test_an_exit_code_that_somebody_else_took_is_a_fault_and_never_invented(project: Path) -> None:
     async def scenario() -> tuple[object, object]:
-        asking = asyncio.ensure_future(ask(project, "echo $$ >pid; sleep 0.2; echo 'go on' >&2; exit 2"))
+        asking = asyncio.ensure_future(
+            ask(project, "echo $$ >pid; while [ ! -e go ]; do sleep 0.02; done; echo 'go on' >&2; exit 2")
+        )
         async with asyncio.timeout(HANG_TIMEOUT_S):
             while not (project / "pid").exists() or not (project / "pid").read_text():
                 await asyncio.sleep(0.01)
-        # While we wait here the loop stands still: it can not be first.
+        # While this waits, the loop is blocked and cannot collect the exit code first.
+        (project / "go").touch()
         os.waitpid(int((project / "pid").read_text()), 0)  # noqa: ASYNC222 - on purpose
         (run,) = (await asking).runs
         return run.report, run.decision
@@ -237,33 +244,36 @@ def _in_python(program: str, *args: str) -> str:
     return ended.stdout
 
 
-def _slow(_: object) -> None:
-    time.sleep(1)
+@pytest.mark.req("S0-103")
+@pytest.mark.parametrize("before", ["", "yes | head -c 30000000;"], ids=["quiet", "prints much"])
+def test_the_loop_ticks_on_while_a_command_runs(before: str, project: Path) -> None:
+    """The hook ends only after the loop has ticked."""
+    hook = CommandHook(f"{before} while [ ! -e ticked ]; do sleep 0.02; done", timeout=HANG_TIMEOUT_S)
+    assert asyncio.run(ticks_during(project, hook, (project / "ticked").touch)) == "allow"
 
 
 @pytest.mark.req("S0-103")
-@pytest.mark.parametrize(
-    "hook",
-    [
-        pytest.param(CommandHook("sleep 1"), id="command"),
-        pytest.param(CommandHook("yes | head -c 30000000; sleep 0.8"), id="command that prints much"),
-        pytest.param(
-            CommandHook("trap '' TERM; while :; do sleep 1; done", timeout=0.5), id="command to end"
-        ),
-        pytest.param(CallbackHook(_slow), id="callback"),
-    ],
-)
-def test_the_loop_ticks_on_while_a_hook_runs(hook: Hook, project: Path) -> None:
-    async def scenario() -> int:
-        asking = asyncio.ensure_future(ask(project, hook))
-        ticks = 0
-        while not asking.done():
-            await asyncio.sleep(0.05)
-            ticks += 1
-        await asking
-        return ticks
+def test_the_loop_ticks_on_while_a_callback_runs(project: Path) -> None:
+    ticked = threading.Event()
+    hook = CallbackHook(lambda _: None if ticked.wait(HANG_TIMEOUT_S) else Block("blocked"))
+    assert asyncio.run(ticks_during(project, hook, ticked.set)) == "allow"
 
-    assert asyncio.run(scenario()) >= 8
+
+@pytest.mark.req("S0-103")
+def test_the_loop_ticks_on_while_a_command_is_ended(project: Path) -> None:
+    hook = CommandHook("trap '' TERM; while :; do sleep 1; done", timeout=0.5)
+    assert asyncio.run(ticks_during(project, hook, lambda: None)) == "timeout"
+
+
+async def ticks_during(project: Path, hook: Hook, ticked: Callable[[], None]) -> str:
+    """Return the outcome of a hook that runs while the loop ticks at least three times."""
+    asking = asyncio.ensure_future(ask(project, hook))
+    for _ in range(3):
+        await asyncio.sleep(0.05)
+        assert not asking.done()
+    ticked()
+    [run] = (await asking).runs
+    return outcome(run)
 
 
 # What is kept of its output
@@ -330,23 +340,29 @@ def test_what_is_printed_beyond_is_counted_and_its_end_is_kept() -> None:
 
 @pytest.mark.req("X-11", "S0-104")
 def test_a_refusal_given_in_time_counts_although_the_loop_was_held_up(project: Path) -> None:
-    async def scenario() -> object:
-        asking = asyncio.ensure_future(ask(project, CommandHook("sleep 0.3; echo no >&2; exit 2", timeout=1)))
+    async def scenario(scale: int) -> object:
+        hook = CommandHook("sleep 0.3; echo no >&2; exit 2", timeout=scale)
+        asking = asyncio.ensure_future(ask(project, hook))
         await asyncio.sleep(0.1)
-        time.sleep(1.5)  # noqa: ASYNC251 - somebody else's callback holds the loop
+        time.sleep(1.5 * scale)  # noqa: ASYNC251 - another callback blocks the loop
         return (await asking).runs[0].decision
 
-    assert asyncio.run(scenario()) == Block("no")
+    assert any(asyncio.run(scenario(scale)) == Block("no") for scale in TIMEOUT_SCALES[:3])
 
 
 @pytest.mark.req("X-11")
-def test_a_hook_that_ignores_term_dies_also_when_the_loop_ends_during_the_grace(project: Path) -> None:
-    hook = CommandHook("echo $$ > pid; trap '' TERM; while :; do sleep 1; done", timeout=0.4, detached=True)
+def test_a_hook_that_ignores_term_dies_also_when_the_loop_ends_during_the_grace(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(process, "KILL_GRACE_S", HANG_TIMEOUT_S)
+    command = "trap 'echo yes > termed' TERM; echo $$ > pid; while :; do sleep 1; done"
 
-    async def scenario() -> None:
-        await ask(project, hook)
-        await asyncio.sleep(0.6)
+    async def scenario(limit: float) -> bool:
+        """Return whether TERM arrived after the hook had set its trap."""
+        await ask(project, CommandHook(command, timeout=limit, detached=True))
+        while not lines(project / "termed") and len(asyncio.all_tasks()) > 1:
+            await asyncio.sleep(POLL_INTERVAL_S)
+        return bool(lines(project / "termed"))
 
-    asyncio.run(scenario())
-    time.sleep(0.2)
-    assert not os.path.exists(f"/proc/{(project / 'pid').read_text().strip()}")
+    assert any(asyncio.run(scenario(0.4 * scale)) for scale in TIMEOUT_SCALES)
+    assert not survives((project / "pid").read_text().strip())

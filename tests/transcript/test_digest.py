@@ -311,11 +311,9 @@ def huge(tmp_path_factory: pytest.TempPathFactory) -> Iterable[str]:
 def test_the_digest_of_200_megabytes_is_bounded_in_time_and_size_and_has_what_stands_in_the_middle(
     huge: str,
 ) -> None:
-    best = 9.0
-    for _ in range(3):
-        started = time.monotonic()
-        found = digest(huge)
-        best = min(best, time.monotonic() - started)
+    started = time.thread_time()  # processor time: other processes do not count
+    found = digest(huge)
+    seconds = time.thread_time() - started
     left_out = Path(huge).stat().st_size - HEAD_BYTES - TAIL_BYTES
     head, *parts = found.split("\n\n")
     assert abs(int("".join(filter(str.isdigit, head))) - left_out) < 400_000
@@ -330,7 +328,7 @@ def test_the_digest_of_200_megabytes_is_bounded_in_time_and_size_and_has_what_st
         "## The last answer\n  It is ported.",
     ]
     assert len(found.encode()) <= MAX_DIGEST_BYTES
-    assert best < 10  # against what never ends; `make bench` says how long it takes
+    assert seconds < 60  # against what never ends; `make bench` says how long it takes
 
 
 def test_the_digest_of_200_megabytes_takes_little_memory(huge: str) -> None:
@@ -399,9 +397,9 @@ def test_a_request_counts_once_however_often_its_line_looks_like_one(tmp_path: P
 
 def test_a_line_that_looks_like_many_requests_is_read_once(tmp_path: Path) -> None:
     asking = call("x", "Send", messages=[{"role": "user", "content": "a"}] * 45_000)
-    started = time.monotonic()
+    started = time.thread_time()
     assert in_the_middle(tmp_path, answered(asking)) == (MIDDLE_READ, NOTHING_ELSE)
-    assert time.monotonic() - started < 15
+    assert time.thread_time() - started < 60
 
 
 def test_a_record_that_is_too_large_is_not_read_and_a_digest_says_so(tmp_path: Path) -> None:
@@ -494,10 +492,10 @@ def test_no_command_or_answer_before_a_gap_passes_for_one_that_was_read_to_its_e
 def test_many_short_lines_that_say_nothing_take_little_time(line: str, tmp_path: Path) -> None:
     path = tmp_path / "chat.jsonl"
     path.write_text("".join(lines([said("Go")])) + line * (6_000_000 // len(line)))
-    started = time.monotonic()
+    started = time.thread_time()
     assert digest(str(path)).endswith("## What was asked\n  Go")
     assert (last_answer(str(path)), conversation(str(path), 10_000_000)[:8]) == ("", "User: Go")
-    assert time.monotonic() - started < 15
+    assert time.thread_time() - started < 60
 
 
 def test_half_a_surrogate_pair_becomes_what_utf_8_can_say(tmp_path: Path) -> None:

@@ -25,10 +25,10 @@ from typing import Any, Self
 import pytest
 
 from tests.support.builders import stop_hooks, write_settings
+from tests.support.timeouts import HANG_TIMEOUT_S
 from turngate.cli.terminal.format import format_request, parse_command, strip_controls
 from turngate.core.messages import ToolUse
 
-PATIENCE = 40.0  # seconds; a loaded machine is slow, and nothing waits longer than it must
 ESCAPE, CTRL_C, CTRL_D, ENTER, UP = "\x1b", "\x03", "\x04", "\r", "\x1b[A"
 REFUSE_ONCE = "[ -e refused ] || { touch refused; echo 'run the tests' >&2; exit 2; }"
 
@@ -95,7 +95,7 @@ class Terminal:
 
     def end(self) -> int:
         """Waits for the command's end, and holds it to leaving the terminal as it was."""
-        code = self.process.wait(PATIENCE)
+        code = self.process.wait(HANG_TIMEOUT_S)
         assert termios.tcgetattr(self.slave) == self.before
         return code
 
@@ -117,7 +117,7 @@ class Terminal:
 
 
 def wait_until(true: Callable[[], bool], complaint: Callable[[], str]) -> None:
-    deadline = time.monotonic() + PATIENCE
+    deadline = time.monotonic() + HANG_TIMEOUT_S
     while not true():
         assert time.monotonic() < deadline, complaint()
         time.sleep(0.02)
@@ -512,7 +512,7 @@ def test_when_the_window_is_closed_nothing_is_left(talk: Callable[..., Terminal]
     terminal.say("do it")
     wait_for(project / "started")
     terminal.close()
-    terminal.process.wait(PATIENCE)
+    terminal.process.wait(HANG_TIMEOUT_S)
     assert not runs()
 
 
@@ -549,7 +549,7 @@ def converse(project: Path, file: Path, lines: str, *words: str) -> tuple[int, s
         capture_output=True,
         text=True,
         check=False,
-        timeout=PATIENCE,
+        timeout=HANG_TIMEOUT_S,
     )
     return done.returncode, done.stdout, done.stderr
 
