@@ -3,12 +3,15 @@
 import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 from tests.support.builders import settings, stop_event
+from turngate.agent.session import Session
 from turngate.core.hooks import CallbackHook, CommandHook
 from turngate.core.reports import Exited
 from turngate.core.verdict import outcome
 from turngate.engine import ask_hooks
+from turngate.models.scripted import ScriptedModel
 from turngate.ports import RunContext, Shell, World
 from turngate.shells.local import LocalShell
 
@@ -66,6 +69,17 @@ def test_local_shells_share_the_slots_of_their_process() -> None:
         return [one.slot(background=late) is other.slot(background=late) for late in (False, True)]
 
     assert asyncio.run(same()) == [True, True]
+
+
+def test_a_session_runs_its_hooks_in_the_shell_it_is_given(project: Path) -> None:
+    async def turn() -> tuple[str, list[str]]:
+        shell = OneAtATime()
+        model = ScriptedModel({"main": ["done"]})
+        hooks = settings(CommandHook("passes"))
+        async with Session(str(project), model, hooks, shell=shell) as session:
+            return (await session.send("go")).outcome, shell.steps
+
+    assert asyncio.run(turn()) == ("completed", ["passes starts", "passes ends"])
 
 
 SHELLS: tuple[type[Shell], ...] = (LocalShell, OneAtATime)  # for the type checker: both are Shells
