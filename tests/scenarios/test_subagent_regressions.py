@@ -115,7 +115,7 @@ def test_a_child_that_is_gone_on_with_is_not_made_another_kind(project: Path) ->
     scene.play("go", "again")
     [child] = scene.registered
     assert scene.heard("main")[-1] == (
-        f"tool: the subagent {child.agent_id} is of the kind Explore, not general-purpose"
+        f"tool: the subagent {child.agent_id} has the agent type Explore, not general-purpose"
     )
 
 

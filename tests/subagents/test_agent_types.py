@@ -1,4 +1,4 @@
-"""The kinds of children: built in, or described in a file with a front matter."""
+"""Agent types: built in, or described in a file with a front matter."""
 
 import os
 from pathlib import Path
@@ -10,10 +10,16 @@ from tests.support.sessions import seen
 from tests.support.subagents import parent, task
 from turngate.agent.tools import ALIASES, TOOLS
 from turngate.models.scripted import ScriptedModel
-from turngate.subagents.agent_types import BUILT_IN, MOST, AgentType, describe_types, load_agent_types
+from turngate.subagents.agent_types import (
+    BUILT_IN,
+    MAX_FILE_CHARS,
+    AgentType,
+    describe_types,
+    load_agent_types,
+)
 
 KNOWN = {*TOOLS, *ALIASES}
-BUILT_IN_KINDS = {kind.name: kind for kind in BUILT_IN}
+BUILT_IN_TYPES = {agent_type.name: agent_type for agent_type in BUILT_IN}
 
 
 def wrote(path: Path, text: str) -> str:
@@ -23,15 +29,17 @@ def wrote(path: Path, text: str) -> str:
 
 
 def found(project: Path) -> tuple[dict[str, AgentType], list[str]]:
-    """What is there besides the kinds that are built in."""
-    kinds, problems = load_agent_types(str(project), known_tools=KNOWN)
-    return {name: kind for name, kind in kinds.items() if kind not in BUILT_IN}, problems
+    """The agent types that files describe, and the problems."""
+    agent_types, problems = load_agent_types(str(project), known_tools=KNOWN)
+    return {
+        name: agent_type for name, agent_type in agent_types.items() if agent_type not in BUILT_IN
+    }, problems
 
 
 def test_two_kinds_are_built_in_and_one_of_them_only_looks(project: Path) -> None:
-    kinds, problems = load_agent_types(str(project), known_tools=KNOWN)
-    assert (kinds, problems) == (BUILT_IN_KINDS, [])
-    assert [(kind.name, kind.tools) for kind in kinds.values()] == [
+    agent_types, problems = load_agent_types(str(project), known_tools=KNOWN)
+    assert (agent_types, problems) == (BUILT_IN_TYPES, [])
+    assert [(agent_type.name, agent_type.tools) for agent_type in agent_types.values()] == [
         ("general-purpose", None),
         ("Explore", ("Read", "Glob", "Grep")),
     ]
@@ -58,16 +66,16 @@ def test_the_forms_of_a_front_matter(
     project: Path, head: str, description: str, tools: tuple[str, ...] | None, model: str | None
 ) -> None:
     file = wrote(project / ".turngate/agents/file.md", f"---\n{head}\n---\n\nDo this.\n---\nAnd that.\n")
-    kind = AgentType("k", description, "Do this.\n---\nAnd that.", tools, model, file)
-    assert found(project) == ({"k": kind}, [])
+    agent_type = AgentType("k", description, "Do this.\n---\nAnd that.", tools, model, file)
+    assert found(project) == ({"k": agent_type}, [])
 
 
 def test_a_tool_or_a_model_that_there_is_not_is_said(project: Path) -> None:
     one = wrote(project / ".turngate/agents/one.md", "---\nname: one\ntools: Raed, Read, Agent\n---\nWork.")
     two = wrote(project / ".turngate/agents/two.md", "---\nname: two\nmodel: sonnet\n---\nWork.")
     assert found(project)[1] == [
-        f"{one} names tools that there are not: Raed; this agent works without them",
-        f"{two} names the model 'sonnet', which is not PROVIDER:NAME; its parent's model is used",
+        f"{one} names unknown tools: Raed; this agent type works without them",
+        f"{two} names the model 'sonnet', expected PROVIDER:NAME; the parent's model is used",
     ]
 
 
@@ -94,15 +102,15 @@ def test_what_is_nearer_to_the_project_wins(project: Path, home: Path) -> None:
     instructions = []
     for number, place in enumerate(places):
         wrote(place, f"---\nname: one\n---\nplace {number}")
-        kinds, problems = load_agent_types(str(project), ["extra"], known_tools=KNOWN)
-        instructions.append((kinds["one"].instructions, problems))
+        agent_types, problems = load_agent_types(str(project), ["extra"], known_tools=KNOWN)
+        instructions.append((agent_types["one"].instructions, problems))
     assert instructions == [(f"place {number}", []) for number in range(5)]
 
 
 def test_a_plugins_kind_has_the_name_of_its_folder(project: Path) -> None:
     file = wrote(project / "extra/agents/helper/AGENT.md", "---\ndescription: helps\n---\nHelp.")
-    kinds, problems = load_agent_types(str(project), ["extra"], known_tools=KNOWN)
-    assert (kinds["helper"], problems) == (AgentType("helper", "helps", "Help.", file=file), [])
+    agent_types, problems = load_agent_types(str(project), ["extra"], known_tools=KNOWN)
+    assert (agent_types["helper"], problems) == (AgentType("helper", "helps", "Help.", file=file), [])
 
 
 def test_a_kind_that_is_built_in_may_be_replaced(project: Path) -> None:
@@ -114,23 +122,23 @@ def test_broken_files_are_said_and_the_others_are_read(project: Path) -> None:
     agents = project / ".turngate/agents"
     plain = wrote(agents / "a.md", "no head")
     unended = wrote(agents / "b.md", "---\nname: x\nno end")
-    long = wrote(agents / "c.md", "x" * (MOST + 1))
+    long = wrote(agents / "c.md", "x" * (MAX_FILE_CHARS + 1))
     os.mkfifo(agents / "d.md")
     (agents / "e.md").mkdir()
     (agents / "f.md").symlink_to(agents / "nowhere")
     binary = agents / "g.md"
     binary.write_bytes(b"---\nname: g\n---\n\xff\xfe")
-    kinds, problems = found(project)
-    assert kinds == {
+    agent_types, problems = found(project)
+    assert agent_types == {
         "a": AgentType("a", "", "no head", file=plain),
         "b": AgentType("b", "", "---\nname: x\nno end", file=unended),
         "g": AgentType("g", "", "\ufffd\ufffd", file=str(binary)),
     }
     assert problems == [
-        f"{plain} has no front matter; its name is taken from the file",
-        f"{unended} has no front matter; its name is taken from the file",
-        f"{long} is longer than {MOST} characters; this agent is left out",
-        *(f"{agents / name}.md is no regular file; this agent is left out" for name in "def"),
+        f"{plain} has no front matter; the agent type is named after the file",
+        f"{unended} has no front matter; the agent type is named after the file",
+        f"{long} is longer than {MAX_FILE_CHARS} characters; this agent type is not loaded",
+        *(f"{agents / name}.md is not a regular file; this agent type is not loaded" for name in "def"),
     ]
 
 
@@ -138,7 +146,7 @@ def test_the_problems_are_said_when_the_session_opens(project: Path) -> None:
     file = wrote(project / ".turngate/agents/a.md", "no head")
     scene = parent(project)
     scene.play()
-    assert scene.notices == [f"{file} has no front matter; its name is taken from the file"]
+    assert scene.notices == [f"{file} has no front matter; the agent type is named after the file"]
 
 
 # What a child gets of it
@@ -200,7 +208,7 @@ def test_the_model_is_told_which_kinds_there_are(project: Path) -> None:
     scene.play()
     [about] = [tool.description for tool in scene.model.requests[0].tools if tool.name == "Task"]
     assert about.endswith(
-        "The kinds are:\n" + describe_types(load_agent_types(str(project), known_tools=KNOWN)[0])
+        "The agent types are:\n" + describe_types(load_agent_types(str(project), known_tools=KNOWN)[0])
     )
     assert about.endswith("\n- k: counts")
 

@@ -66,10 +66,10 @@ def test_the_tool_may_be_called_by_its_other_name(project: Path) -> None:
     [
         (
             {"subagent_type": "nobody"},
-            "there is no kind of subagent 'nobody'; there are general-purpose, Explore",
+            "there is no agent type 'nobody'; there are general-purpose, Explore",
         ),
-        ({"resume": "a0123"}, "there is no subagent a0123 of this session to go on with"),
-        ({"resume": "../chat"}, "there is no subagent ../chat of this session to go on with"),
+        ({"resume": "a0123"}, "there is no subagent a0123 of this session to continue"),
+        ({"resume": "../chat"}, "there is no subagent ../chat of this session to continue"),
     ],
 )
 def test_what_can_not_be_started_is_said_and_nothing_is_registered(

@@ -1,17 +1,19 @@
-"""The kinds of children: two that are built in, and those that people describe in a file with a front matter."""
+"""Agent types: two that are built in, and those that Markdown files with a front matter describe."""
 
 import glob
 import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-MOST = 100_000  # characters of one file
+from turngate.subagents.front_matter import as_names, as_text, split_front_matter
+
+MAX_FILE_CHARS = 100_000
 READ_ONLY = ("Read", "Glob", "Grep")
 
 
 @dataclass(frozen=True)
 class AgentType:
-    """What a child is told before its task, and which tools it has; None: those of its parent."""
+    """A subagent's instructions, tools and model; None means those of its parent."""
 
     name: str
     description: str = ""
@@ -25,14 +27,14 @@ BUILT_IN = (
     AgentType(
         "general-purpose",
         "Works on any task with all tools, and reports what it found or did.",
-        "You work on one task for another agent. Do all of it, check it, and end with a report that stands on its own: "
-        "your last answer is everything that the other agent gets.",
+        "You work on one task for another agent. Complete it, check your work, and end with a self-contained report: "
+        "your last answer is all that the other agent receives.",
     ),
     AgentType(
         "Explore",
-        "Looks around in the project and answers a question about it; changes nothing.",
-        "You answer a question about this project for another agent. You can only look. End with an answer that stands "
-        "on its own, and name the files that it rests on: it is everything that the other agent gets.",
+        "Explores the project and answers a question about it; changes nothing.",
+        "You answer a question about this project for another agent. Your tools only read. End with a self-contained "
+        "answer that names the files it is based on: it is all that the other agent receives.",
         READ_ONLY,
     ),
 )
@@ -41,16 +43,16 @@ BUILT_IN = (
 def load_agent_types(
     project: str, plugin_dirs: Sequence[str] = (), home: str | None = None, *, known_tools: Collection[str]
 ) -> tuple[dict[str, AgentType], list[str]]:
-    """Every kind by its name, and what is wrong with the files; what is nearer to the project wins."""
-    found = {kind.name: kind for kind in BUILT_IN}
+    """Return the agent types by name, and the problems of their files. Files closer to the project win."""
+    agent_types = {agent_type.name: agent_type for agent_type in BUILT_IN}
     problems: list[str] = []
     for path in _files(project, plugin_dirs, home if home is not None else os.path.expanduser("~")):
-        kind, problem = _read(path, known_tools)
+        agent_type, problem = _load_file(path, known_tools)
         if problem:
             problems.append(problem)
-        if kind:
-            found[kind.name] = kind
-    return found, problems
+        if agent_type:
+            agent_types[agent_type.name] = agent_type
+    return agent_types, problems
 
 
 def _files(project: str, plugin_dirs: Sequence[str], home: str) -> Iterator[str]:
@@ -63,96 +65,54 @@ def _files(project: str, plugin_dirs: Sequence[str], home: str) -> Iterator[str]
             yield from sorted(glob.glob(os.path.join(folder, "*.md")))
 
 
-def _read(path: str, known_tools: Collection[str]) -> tuple[AgentType | None, str | None]:
-    if not os.path.isfile(path):  # a pipe or a device would hold us
-        return None, f"{path} is no regular file; this agent is left out"
+def _load_file(path: str, known_tools: Collection[str]) -> tuple[AgentType | None, str | None]:
+    if not os.path.isfile(path):  # opening a pipe or a device could block
+        return None, f"{path} is not a regular file; this agent type is not loaded"
     try:
         with open(path, encoding="utf-8", errors="replace") as file:
-            text = file.read(MOST + 1)
+            text = file.read(MAX_FILE_CHARS + 1)
     except OSError as error:
-        return None, f"{path} can not be read: {error.strerror}; this agent is left out"
-    if len(text) > MOST:
-        return None, f"{path} is longer than {MOST} characters; this agent is left out"
-    head, body = _parts(text)
-    name = _text(head.get("name")) or _named_by(path)
-    tools = _list(head.get("tools"))
-    model = _text(head.get("model"))  # a short name, as other programs have them, means nothing here
-    kind = AgentType(
-        name,
-        _text(head.get("description")),
+        return None, f"{path} cannot be read: {error.strerror}; this agent type is not loaded"
+    if len(text) > MAX_FILE_CHARS:
+        return None, f"{path} is longer than {MAX_FILE_CHARS} characters; this agent type is not loaded"
+    return _parse(path, text, known_tools)
+
+
+def _parse(path: str, text: str, known_tools: Collection[str]) -> tuple[AgentType, str | None]:
+    fields, body = split_front_matter(text)
+    tools = as_names(fields.get("tools"))
+    model = as_text(fields.get("model"))
+    agent_type = AgentType(
+        as_text(fields.get("name")) or _name_from(path),
+        as_text(fields.get("description")),
         body.strip(),
         tools,
-        model if ":" in model else None,
+        model
+        if ":" in model
+        else None,  # short names of other programs, such as "sonnet", are not models here
         path,
     )
+    if not fields:
+        return agent_type, f"{path} has no front matter; the agent type is named after the file"
     unknown = [name for name in tools or () if name not in known_tools]
-    return kind, _problem(path, head, model, unknown)
+    return agent_type, _problem(path, model, unknown)
 
 
-def _problem(path: str, head: Mapping[str, object], model: str, unknown: Sequence[str]) -> str | None:
-    """The first thing that is not as its author meant it."""
-    if not head:
-        return f"{path} has no front matter; its name is taken from the file"
+def _problem(path: str, model: str, unknown: Sequence[str]) -> str | None:
     if unknown:
-        return f"{path} names tools that there are not: {', '.join(unknown)}; this agent works without them"
+        return f"{path} names unknown tools: {', '.join(unknown)}; this agent type works without them"
     if model and model != "inherit" and ":" not in model:
-        return f"{path} names the model {model!r}, which is not PROVIDER:NAME; its parent's model is used"
+        return f"{path} names the model {model!r}, expected PROVIDER:NAME; the parent's model is used"
     return None
 
 
-def _named_by(path: str) -> str:
+def _name_from(path: str) -> str:
     stem = os.path.splitext(os.path.basename(path))[0]
     return os.path.basename(os.path.dirname(path)) if stem == "AGENT" else stem
 
 
-def _parts(text: str) -> tuple[dict[str, str | list[str]], str]:
-    """The front matter between two lines of `---`, and what follows it."""
-    lines = text.lstrip("\ufeff").splitlines()
-    if not lines or lines[0].strip() != "---":
-        return {}, text
-    end = next((number for number, line in enumerate(lines[1:], 1) if line.strip() == "---"), None)
-    if end is None:
-        return {}, text
-    return _fields(lines[1:end]), "\n".join(lines[end + 1 :])
-
-
-def _fields(lines: Sequence[str]) -> dict[str, str | list[str]]:
-    """The little of YAML that people write there: `key: value`, folded lines, and lists with dashes or brackets."""
-    found: dict[str, str | list[str]] = {}
-    key = ""
-    for line in lines:
-        if line.strip() == "" or line.lstrip().startswith("#"):
-            continue
-        if line[0] not in " \t-" and ":" in line:
-            key, _, value = line.partition(":")
-            key = key.strip()
-            found[key] = "" if value.strip() in (">", "|", ">-", "|-") else _unquoted(value)
-        elif key and line.lstrip().startswith("- "):
-            earlier = found[key]
-            item = _unquoted(line.lstrip()[2:])
-            found[key] = [*earlier, item] if isinstance(earlier, list) else [item]
-        elif key and isinstance(found[key], str):
-            found[key] = f"{found[key]} {line.strip()}".strip()
-    return found
-
-
-def _unquoted(text: str) -> str:
-    text = text.strip()
-    return text[1:-1] if len(text) > 1 and text[0] == text[-1] and text[0] in "\"'" else text
-
-
-def _text(value: str | list[str] | None) -> str:
-    return value.strip() if isinstance(value, str) else ""
-
-
-def _list(value: str | list[str] | None) -> tuple[str, ...] | None:
-    """None: nothing is said, or everything."""
-    if value is None or value in ("", "*", ["*"]):
-        return None
-    items = value if isinstance(value, list) else value.strip("[]").split(",")
-    return tuple(name for item in items if (name := _unquoted(item)))
-
-
-def describe_types(kinds: Mapping[str, AgentType]) -> str:
-    """The kinds as the model is told about them."""
-    return "\n".join(f"- {kind.name}: {kind.description or 'no description'}" for kind in kinds.values())
+def describe_types(agent_types: Mapping[str, AgentType]) -> str:
+    """Return the list of agent types for the model."""
+    return "\n".join(
+        f"- {each.name}: {each.description or 'no description'}" for each in agent_types.values()
+    )

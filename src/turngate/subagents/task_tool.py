@@ -23,11 +23,11 @@ TASK = tool_spec(
     "Task",
     "Starts a subagent that works on a task of its own and gives its report back. It knows nothing of this conversation, "
     "so the prompt must say everything. Several that are asked for together work at the same time. With "
-    "run_in_background the call returns at once and the report comes later as a message. The kinds are:\n",
+    "run_in_background the call returns at once and the report comes later as a message. The agent types are:\n",
     {
         "description": {"type": "string", "description": "The task in three to five words."},
         "prompt": {"type": "string", "description": "The whole task."},
-        "subagent_type": {"type": "string", "description": "Which kind of subagent."},
+        "subagent_type": {"type": "string", "description": "The agent type of the subagent."},
         "run_in_background": {"type": "boolean"},
         "resume": {"type": "string", "description": "The id of an earlier subagent, to go on with it."},
     },
@@ -83,17 +83,17 @@ class TaskTool:
         name = name or DEFAULT_AGENT_TYPE
         types = self.manager.agent_types
         if name not in types:
-            raise ToolFailed(f"there is no kind of subagent {name!r}; there are {', '.join(types)}")
+            raise ToolFailed(f"there is no agent type {name!r}; there are {', '.join(types)}")
         return types[name]
 
     def _resumed_type(self, agent_id: str, requested: str | None) -> str | None:
         path = subagent_transcript_path(self.manager.state, self.session_id, agent_id)
         if os.path.basename(agent_id) != agent_id or not os.path.isfile(path):
-            raise ToolFailed(f"there is no subagent {agent_id} of this session to go on with")
+            raise ToolFailed(f"there is no subagent {agent_id} of this session to continue")
         names = (str(record["agentType"]) for record in read_records(path) if record.get("agentType"))
         name = next(names, "")
         if name and requested and requested != name:
-            raise ToolFailed(f"the subagent {agent_id} is of the kind {name}, not {requested}")
+            raise ToolFailed(f"the subagent {agent_id} has the agent type {name}, not {requested}")
         return name or requested
 
     async def _wait(self, supervisor: Supervisor, run: SubagentRun) -> ToolOutput:

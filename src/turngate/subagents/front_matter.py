@@ -1,0 +1,54 @@
+"""Read the front matter of a Markdown file: `key: value`, folded lines, and lists with dashes or brackets."""
+
+from collections.abc import Sequence
+
+Value = str | list[str]
+_BLOCK_MARKERS = (">", "|", ">-", "|-")
+
+
+def split_front_matter(text: str) -> tuple[dict[str, Value], str]:
+    """Return the fields between two lines of `---`, and the text after them."""
+    lines = text.lstrip("\ufeff").splitlines()
+    if not lines or lines[0].strip() != "---":
+        return {}, text
+    end = next((number for number, line in enumerate(lines[1:], 1) if line.strip() == "---"), None)
+    if end is None:
+        return {}, text
+    return _parse_fields(lines[1:end]), "\n".join(lines[end + 1 :])
+
+
+def _parse_fields(lines: Sequence[str]) -> dict[str, Value]:
+    """Parse the part of YAML that agent files use."""
+    fields: dict[str, Value] = {}
+    key = ""
+    for line in lines:
+        if line.strip() == "" or line.lstrip().startswith("#"):
+            continue
+        if line[0] not in " \t-" and ":" in line:
+            key, _, value = line.partition(":")
+            key = key.strip()
+            fields[key] = "" if value.strip() in _BLOCK_MARKERS else _unquote(value)
+        elif key and line.lstrip().startswith("- "):
+            earlier = fields[key]
+            item = _unquote(line.lstrip()[2:])
+            fields[key] = [*earlier, item] if isinstance(earlier, list) else [item]
+        elif key and isinstance(fields[key], str):
+            fields[key] = f"{fields[key]} {line.strip()}".strip()
+    return fields
+
+
+def as_text(value: Value | None) -> str:
+    return value.strip() if isinstance(value, str) else ""
+
+
+def as_names(value: Value | None) -> tuple[str, ...] | None:
+    """Return a list of names, or None for a missing value and for `*`."""
+    if value is None or value in ("", "*", ["*"]):
+        return None
+    items = value if isinstance(value, list) else value.strip("[]").split(",")
+    return tuple(name for item in items if (name := _unquote(item)))
+
+
+def _unquote(text: str) -> str:
+    text = text.strip()
+    return text[1:-1] if len(text) > 1 and text[0] == text[-1] and text[0] in "\"'" else text
