@@ -1,4 +1,4 @@
-"""Every command and snippet that the docs show is run, and prints what they say that it prints."""
+"""The docs are true: their commands and snippets run and print what the pages show, their tables and links are right."""
 
 import asyncio
 import itertools
@@ -15,6 +15,7 @@ from tests.support.paths import ROOT
 from tests.support.sessions import shown
 from turngate import (
     AgentHook,
+    Block,
     CallbackHook,
     CommandHook,
     HookCallbackMatcher,
@@ -29,7 +30,6 @@ from turngate import (
     World,
     ask_hooks,
 )
-from turngate import Block as Refusal
 from turngate.cli.parser import _COMMANDS
 from turngate.core.dialect import TURNGATE
 from turngate.models.resolve import JudgeModels
@@ -42,20 +42,22 @@ SECONDS = re.compile(r" +\d+\.\d\d s ")
 PROGRESS = re.compile(r"^waiting for .*\n", re.MULTILINE)  # on stderr, and only where a hook takes long
 
 
-class Block(NamedTuple):
+class Fence(NamedTuple):
+    """One fenced code block of a page."""
+
     language: str
-    file: str | None  # what the block is the content of
+    file: str | None  # the file whose content it is
     body: str
 
 
-def blocks(page: Path) -> list[Block]:
-    return [Block(*found) for found in FENCE.findall(page.read_text())]
+def fences(page: Path) -> list[Fence]:
+    return [Fence(*groups) for groups in FENCE.findall(page.read_text())]
 
 
 def run(command: list[str], folder: Path, *, check: bool = False) -> str:
-    """What it prints, in whatever order it came; what a script of ours would find on PATH is first there."""
+    """Return stdout and stderr as they came. The `turngate` of this environment is the first on PATH."""
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    done = subprocess.run(
+    completed = subprocess.run(
         command,
         cwd=folder,
         env={**os.environ, "PATH": path},
@@ -64,26 +66,25 @@ def run(command: list[str], folder: Path, *, check: bool = False) -> str:
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
     )
-    assert done.returncode == 0 or not check, done.stdout
-    return done.stdout
+    assert completed.returncode == 0 or not check, completed.stdout
+    return completed.stdout
 
 
 def steady(text: str) -> str:
-    """The text without what depends on the speed of the machine: durations and progress lines."""
+    """Return the text without what depends on the speed of the machine: durations and progress lines."""
     return PROGRESS.sub("", SECONDS.sub(" 0.00 s ", text))
 
 
 def session(body: str, folder: Path) -> str:
-    """Runs each `$ ` line and writes the console anew."""
+    """Run each `$ ` line and return the console with its real output."""
     lines = [line for line in body.splitlines() if line.startswith("$ ")]
     return "".join(f"{line}\n{run(['/bin/sh', '-c', line[2:]], folder)}" for line in lines)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_what_a_page_shows_is_what_happens(page: Path, project: Path) -> None:
-    """What a snippet prints stands in the `text` after it; where none does, it prints nothing."""
-    shown = blocks(page)
-    for block, after in itertools.pairwise([*shown, Block("", None, "")]):
+    """A Python snippet prints the `text` block that follows it, or nothing."""
+    for block, after in itertools.pairwise([*fences(page), Fence("", None, "")]):
         if block.file:
             path = project / block.file
             path.parent.mkdir(exist_ok=True)
@@ -96,8 +97,8 @@ def test_what_a_page_shows_is_what_happens(page: Path, project: Path) -> None:
             assert printed == (after.body if after.language == "text" else "")
 
 
-def test_the_readme_runs_its_example_and_prints_the_refusal(project: Path) -> None:
-    [snippet] = [block.body for block in blocks(ROOT / "README.md") if block.language == "python"]
+def test_the_example_of_the_readme_blocks_the_stop(project: Path) -> None:
+    [snippet] = [block.body for block in fences(ROOT / "README.md") if block.language == "python"]
     (project / "snippet.py").write_text(snippet)
     assert run([sys.executable, "snippet.py"], project) == (
         "[Stop hook requested continuation]\nYou promise something for later. Do it now.\n"
@@ -132,12 +133,8 @@ def test_every_file_that_a_page_names_exists(page: Path) -> None:
 
 
 def test_the_architecture_page_lists_every_module() -> None:
-    tree = (
-        (ROOT / "docs" / "architecture.md")
-        .read_text()
-        .partition("    src/turngate/\n")[2]
-        .partition("\n\n")[0]
-    )
+    page = (ROOT / "docs" / "architecture.md").read_text()
+    tree = page.partition("    src/turngate/\n")[2].partition("\n\n")[0]
     listed, folders = set[str](), list[str]()
     for indent, name in re.findall(r"^( +)(\S+)", tree, re.MULTILINE):
         folders = folders[: len(indent) // 4 - 2]
@@ -171,7 +168,7 @@ def test_the_python_example_runs(project: Path) -> None:
 
 
 def rows(page: Path, heading: str) -> list[list[str]]:
-    """The cells of the table below a heading, without its head."""
+    """Return the cells of the tables below a heading, without the header row of the first."""
     section = page.read_text().partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
     lines = [line for line in section.splitlines() if line.startswith("|")]
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[2:]]
@@ -199,8 +196,7 @@ def test_each_use_of_a_prompt_hook_has_a_question_that_can_be_asked(project: Pat
         uses.append((use, [run.decision for run in verdict.runs]))
         asked.append(prompt.removesuffix("$ARGUMENTS") in shown(model.requests[0].messages[0]))
     assert uses == [
-        (use, [Refusal("not yet")])
-        for use in ("is the task done?", "is the answer good enough?", "it depends")
+        (use, [Block("not yet")]) for use in ("is the task done?", "is the answer good enough?", "it depends")
     ]
     assert asked == [True, True, True]
 
@@ -235,7 +231,7 @@ def test_what_python_users_configure_says_what_it_is() -> None:
 
 @pytest.mark.req("S2-35")
 def test_the_guide_from_the_old_form_to_the_new_one_runs(project: Path) -> None:
-    snippets = [block for block in blocks(ROOT / "docs" / "migrate.md") if block.language == "python"]
+    snippets = [block for block in fences(ROOT / "docs" / "migrate.md") if block.language == "python"]
     printed = []
     for snippet in snippets:
         (project / "snippet.py").write_text(snippet.body)
