@@ -136,7 +136,7 @@ def test_a_hook_that_always_refuses_gets_three_continuations_and_then_a_notice(p
     write_settings(project, "mux", stop_hooks(REFUSE))
     agent = configured(project, "answer {n}")
     result = agent.play("build it")
-    notice = f"The turn ends at its limit of 3 continuations although it is still refused by {REFUSE}."
+    notice = f"Turn ended after 3 continuations (the limit). Still blocked by: {REFUSE}."
     assert (ended(result), result.continuations, result.model_requests, len(agent.model.requests)) == (
         ("capped", "capped", notice),
         3,
@@ -178,7 +178,7 @@ def test_without_a_continuation_in_the_limit_the_first_refusal_caps(project: Pat
 def test_the_same_refusal_three_times_without_a_tool_call_is_a_stall(project: Path) -> None:
     agent = actor(project, "answer {n}", stop=REFUSE, limit=8)
     result = agent.play()
-    said = f"The turn ends because nothing changed in 3 continuations; it is still refused by {REFUSE}."
+    said = f"Turn ended: nothing changed in 3 continuations. Still blocked by: {REFUSE}."
     assert (ended(result), result.continuations) == (("capped", "stalled", said), 3)
 
 

@@ -67,12 +67,12 @@ def test_three_continuations_and_the_fourth_refusal_caps(dialect: Dialect) -> No
     state = guard(dialect)
     for number in range(3):
         state = go_on(state, refuse(f"reason {number}")).after_tool_call()
-    assert (state.count, state.open, state.after(refuse("reason 4"))) == (
+    assert (state.count, state.below_limit, state.after(refuse("reason 4"))) == (
         3,
         False,
         EndTurn(
             "capped",
-            notice="The turn ends at its limit of 3 continuations although it is still refused by make test.",
+            notice="Turn ended after 3 continuations (the limit). Still blocked by: make test.",
         ),
     )
 
@@ -95,7 +95,7 @@ def test_the_same_refusal_after_three_idle_continuations_stalls_the_turn() -> No
         state = go_on(state)
     assert state.after(refuse()) == EndTurn(
         "stalled",
-        notice="The turn ends because nothing changed in 3 continuations; it is still refused by make test.",
+        notice="Turn ended: nothing changed in 3 continuations. Still blocked by: make test.",
     )
 
 
@@ -193,4 +193,4 @@ def test_the_limit_comes_from_the_caller_the_settings_or_the_dialect(
 
 
 def test_without_a_limit_a_guard_is_always_open() -> None:
-    assert guard(limit=None, count=1000).open
+    assert guard(limit=None, count=1000).below_limit

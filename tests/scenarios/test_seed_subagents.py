@@ -252,7 +252,7 @@ def test_a_hook_that_always_refuses_a_child_sends_it_back_three_times(project: P
     assert scene.of(Continuation) == []  # its parent was not sent on
     assert [(each.outcome, each.redirects) for each in scene.of(SubagentFinished)] == [("ok", 3)]
     hook = "tee -a seen > /dev/null; echo 'run the tests' >&2; exit 2"
-    limit = "The turn ends at its limit of 3 continuations although it is still refused by"
+    limit = "Turn ended after 3 continuations (the limit). Still blocked by:"
     assert scene.notices == [f"subagent general-purpose: {limit} {hook}."]
 
 

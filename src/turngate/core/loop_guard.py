@@ -1,7 +1,7 @@
-"""The loop guard: a value. Rule 1: everything about counting continuations lives in this file.
+"""The loop guard, a frozen value: every rule about counting continuations is in this file.
 
-A turn is everything between a user's message and the moment when control returns to the user. It may be
-continued by its hooks a bounded number of times, and every way in which it can end has a name.
+A turn lasts from a user's message until control returns to the user. Hooks may continue it a bounded number of
+times, and every way in which it can end has a name.
 """
 
 from collections.abc import Mapping
@@ -14,15 +14,15 @@ from turngate.core.settings import Settings
 from turngate.core.verdict import Continue, Stop, Verdict, block_signature, is_blocking
 
 EndedBy = Literal[
-    "allowed",  # nobody objects
-    "capped",  # a gate still refuses, and the limit is reached
-    "stalled",  # a gate still refuses, and nothing changes between its refusals
-    "halted",  # a hook said `continue: false`
-    "checkpoint",  # it waits for the user's approval
-    "question",  # it asked the user something
-    "interrupt",  # the user
+    "allowed",  # no hook blocks
+    "capped",  # a hook still blocks, and the limit is reached
+    "stalled",  # a hook still blocks, and nothing changed between its blocks
+    "halted",  # a hook answered `continue: false`
+    "checkpoint",  # the agent waits for the user's approval
+    "question",  # the agent asked the user something
+    "interrupt",  # by the user
     "max_turns",
-    "error",  # the model or its provider
+    "error",  # of the model or its provider
 ]
 
 
@@ -50,28 +50,29 @@ GoHome = EndTurn
 
 @dataclass(frozen=True, kw_only=True)
 class LoopGuard:
-    """How often this turn has been continued by hooks, and how often it may be."""
+    """How often hooks have continued this turn, and how often they may."""
 
     dialect: Dialect
     limit: int | None  # None: no limit
     hard_limit: int | None = None
-    count: int = 0  # what is held against the limit
-    continuations: int = 0  # all of this turn
+    count: int = 0  # continuations that count toward the limit
+    continuations: int = 0  # of the whole turn
     advised: bool = False
     last_refusal: tuple[tuple[str, str], ...] = ()
-    repeats: int = 0  # continuations in a row that answered the last refusal without a tool call
+    repeats: int = 0  # continuations in a row with the last block and without a tool call
 
     @property
     def active(self) -> bool:
-        """`stop_hook_active`: this run was itself started by a stop hook (C-16)."""
+        """`stop_hook_active`: a stop hook has already continued this turn (C-16)."""
         return self.continuations > 0
 
     @property
-    def open(self) -> bool:
-        """May a hook still send the agent on?"""
+    def below_limit(self) -> bool:
+        """Return whether a hook may still continue the turn."""
         return self.limit is None or self.count < self.limit
 
     def after(self, verdict: Verdict) -> ContinueTurn | EndTurn:
+        """Return the next step of the turn after this verdict."""
         match verdict:
             case Stop(halted=True, stop_reason=reason):
                 return EndTurn("halted", stop_reason=reason)
@@ -80,91 +81,87 @@ class LoopGuard:
             case Continue(prompt=prompt, advice_only=True):
                 if self.advised and self.dialect.advice == "once":
                     return EndTurn("allowed")
-                # Advice is no refusal: at the limit the agent goes home as allowed.
+                # Advice does not block, so at the limit the turn ends as allowed.
                 return (
                     ContinueTurn(prompt, self._continued((), advised=True))
-                    if self.open
+                    if self.below_limit
                     else EndTurn("allowed")
                 )
             case Continue(prompt=prompt):
-                again = block_signature(verdict, self.dialect)
-                if not self.open:
-                    return EndTurn("capped", notice=self._capped(verdict))
-                if self._stalled(again):
-                    return EndTurn("stalled", notice=self._stall_notice(verdict))
-                return ContinueTurn(prompt, self._continued(again, advised=self.advised))
+                blocks = block_signature(verdict, self.dialect)
+                if not self.below_limit:
+                    return EndTurn("capped", notice=self._capped_notice(verdict))
+                if self._stalled(blocks):
+                    return EndTurn("stalled", notice=self._stalled_notice(verdict))
+                return ContinueTurn(prompt, self._continued(blocks, advised=self.advised))
             case _:
                 assert_never(verdict)
 
     def after_tool_call(self) -> "LoopGuard":
-        """The agent did something: no stall; where consecutive refusals are counted, a new count."""
+        """A tool call ends a stall. Where the dialect counts blocks in a row, it also resets the count."""
         return replace(
             self, repeats=0, last_refusal=(), count=0 if self.dialect.tool_call_resets else self.count
         )
 
     def redirected(self) -> "LoopGuard":
-        """A plugin sends the agent on: that is one more, and no refusal that could repeat itself."""
+        """Count a redirect by a plugin: one more continuation, without a block that could repeat."""
         return self._continued((), advised=self.advised)
 
     def extended(self, limit: int) -> "LoopGuard":
-        """A hook may ask for more, never for less, never above the hard limit."""
+        """Raise the limit, at most to the hard limit; a lower one changes nothing."""
         if self.limit is None:
             return self
-        wanted = limit if self.hard_limit is None else min(limit, self.hard_limit)
-        return replace(self, limit=max(self.limit, wanted))
+        allowed = limit if self.hard_limit is None else min(limit, self.hard_limit)
+        return replace(self, limit=max(self.limit, allowed))
 
-    def _continued(self, again: tuple[tuple[str, str], ...], *, advised: bool) -> "LoopGuard":
+    def _continued(self, blocks: tuple[tuple[str, str], ...], *, advised: bool) -> "LoopGuard":
         return replace(
             self,
             count=self.count + 1,
             continuations=self.continuations + 1,
             advised=advised,
-            repeats=self.repeats + 1 if again == self.last_refusal else 1,
-            last_refusal=again,
+            repeats=self.repeats + 1 if blocks == self.last_refusal else 1,
+            last_refusal=blocks,
         )
 
-    def _stalled(self, again: tuple[tuple[str, str], ...]) -> bool:
-        """X-08: the same refusal, answered by three continuations in a row with no tool call between."""
+    def _stalled(self, blocks: tuple[tuple[str, str], ...]) -> bool:
+        """X-08: three continuations in a row with the same block and without a tool call."""
         after = self.dialect.stall_after
-        return after is not None and again == self.last_refusal and self.repeats >= after
+        return after is not None and blocks == self.last_refusal and self.repeats >= after
 
-    def _capped(self, verdict: Continue) -> str:
-        who = _who_refuses(verdict, self.dialect)
-        return (
-            f"The turn ends at its limit of {self.limit} continuations although it is still refused by {who}."
-        )
+    def _capped_notice(self, verdict: Continue) -> str:
+        times = "1 continuation" if self.limit == 1 else f"{self.limit} continuations"
+        return f"Turn ended after {times} (the limit). Still blocked by: {self._blocking(verdict)}."
 
-    def _stall_notice(self, verdict: Continue) -> str:
-        who = _who_refuses(verdict, self.dialect)
-        return f"The turn ends because nothing changed in {self.repeats} continuations; it is still refused by {who}."
+    def _stalled_notice(self, verdict: Continue) -> str:
+        blocking = self._blocking(verdict)
+        return f"Turn ended: nothing changed in {self.repeats} continuations. Still blocked by: {blocking}."
 
-
-def _who_refuses(verdict: Continue, dialect: Dialect) -> str:
-    return ", ".join(
-        label(run.rule.hook) for run in verdict.runs if run.mode == "gate" and is_blocking(run, dialect)
-    )
+    def _blocking(self, verdict: Continue) -> str:
+        gates = (run for run in verdict.runs if run.mode == "gate")
+        return ", ".join(label(run.rule.hook) for run in gates if is_blocking(run, self.dialect))
 
 
 def new_guard(
     settings: Settings, environ: Mapping[str, str], *, child: bool = False, limit: int | None = None
 ) -> LoopGuard:
-    """The guard of a new turn; `limit` is the caller's own word and may raise the hard limit."""
+    """Return the guard of a new turn. The caller's `limit` overrides the settings and may raise the hard limit."""
     dialect = settings.dialect
     hard = settings.hard_limit if settings.hard_limit is not None else dialect.hard_limit
     if limit is not None:
         hard = None if hard is None else max(hard, limit)
         return LoopGuard(dialect=dialect, limit=max(0, limit), hard_limit=hard)
-    said = settings.child_limit if child and settings.child_limit is not None else settings.limit
     if dialect.limit_variable:
-        known = {**environ, **settings.env}.get(dialect.limit_variable)
-        if known is not None:
-            return LoopGuard(dialect=dialect, limit=_limit_from_variable(known, dialect.limit))
-    wanted = dialect.limit if said is None else said
-    return LoopGuard(dialect=dialect, limit=wanted if hard is None else min(wanted, hard), hard_limit=hard)
+        value = {**environ, **settings.env}.get(dialect.limit_variable)
+        if value is not None:
+            return LoopGuard(dialect=dialect, limit=_limit_from_variable(value, dialect.limit))
+    configured = settings.child_limit if child and settings.child_limit is not None else settings.limit
+    soft = dialect.limit if configured is None else configured
+    return LoopGuard(dialect=dialect, limit=soft if hard is None else min(soft, hard), hard_limit=hard)
 
 
 def _limit_from_variable(text: str, default: int) -> int | None:
-    """Claude Code: a float is cut, 0 and less means no limit, not a number means the default."""
+    """Claude Code: a float is truncated, 0 and less means no limit, not a number means the default."""
     try:
         number = int(float(text))
     except (ValueError, OverflowError):

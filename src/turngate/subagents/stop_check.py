@@ -58,7 +58,7 @@ async def _ask_plugins(
     allowed = StopCheckResult(max_steers=guard.limit, reason=run.reason)
     if not host.plugins.has_handlers("subagent_stopping"):
         return allowed
-    if not guard.open:
+    if not guard.below_limit:
         _warn_plugins_skipped(host, run, guard)
         return allowed
     result = await host.plugins.ask_stopping(stopping_event(run, answer), stopping_context(run))
