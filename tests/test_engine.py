@@ -506,5 +506,5 @@ def test_a_project_folder_that_is_not_there_is_one_of_the_warnings(tmp_path: Pat
         stop_hook_active=False,
     )
     gone = str(tmp_path / "gone")
-    said = f"there is no project folder {gone}, so only your user settings were read"
+    said = f"the project folder {gone} does not exist, so only your user settings were read"
     assert asyncio.run(run_stop_hooks(LocalShell(), gone, told)) == StopHooksResult(True, None, [said])

@@ -422,7 +422,7 @@ def test_without_a_model_the_hook_is_unavailable_and_nobody_is_held(project: Pat
     verdict = asyncio.run(ask(project, HOOK))
     assert [run.decision for run in verdict.runs] == [
         Fault(
-            "it is unavailable: this world has no `inspect`; a Session, run_stop_hooks and `turngate fire` have one"
+            "it is unavailable: this World has no `inspect`; a Session, run_stop_hooks and `turngate fire` set one"
         )
     ]
 

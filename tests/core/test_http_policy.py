@@ -7,9 +7,9 @@ from turngate.core.http_policy import (
     is_loopback,
     pattern_allows,
     read_headers,
-    redirected,
+    redirect_target,
     same_origin,
-    url_objection,
+    url_problem,
 )
 from turngate.core.json_output import hook_json
 from turngate.core.settings import AllowedUrls
@@ -91,7 +91,7 @@ USER, PROJECT = (
     AllowedUrls(("https://a.example/x",), "project"),
 )
 BY_ITSELF = "{} is not encrypted: use https, or allow it in `turngate.allowedUrls` of your user settings"
-NO_ADDRESS = "{} is no address that can be asked: it must begin with https:// or http:// and name a host"
+NO_ADDRESS = "{} is not a valid URL: it must begin with https:// or http:// and name a host"
 CASES: dict[str, tuple[str, str, tuple[AllowedUrls, ...], str | None]] = {
     "https": ("https://b.example/", "project", (), None),
     "loopback": ("http://127.0.0.1:9/", "project", (), None),
@@ -152,7 +152,7 @@ CASES: dict[str, tuple[str, str, tuple[AllowedUrls, ...], str | None]] = {
 @pytest.mark.parametrize("name", CASES)
 def test_who_may_ask_what(name: str) -> None:
     url, source, lists, why = CASES[name]
-    assert url_objection(url, source, lists) == (why.format(url) if why else None)
+    assert url_problem(url, source, lists) == (why.format(url) if why else None)
 
 
 @pytest.mark.parametrize(
@@ -215,7 +215,7 @@ def test_a_long_address_is_shown_on_one_short_line() -> None:
     ],
 )
 def test_where_a_redirect_leads_to(location: str, target: str | None) -> None:
-    assert redirected("https://a.example/b/a", location) == target
+    assert redirect_target("https://a.example/b/a", location) == target
 
 
 # What is redacted

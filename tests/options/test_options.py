@@ -155,7 +155,7 @@ def nothing(event: StopEvent) -> None: ...
             (
                 "Stop",
                 [hook],
-                "Stop[0].url: not a url is no address that can be asked: it must begin with https:// or http:// and name a host",
+                "Stop[0].url: not a url is not a valid URL: it must begin with https:// or http:// and name a host",
             )
             for hook in (HttpHook("not a url"), {"type": "http", "url": "not a url"})
         ),

@@ -269,13 +269,13 @@ def test_nobody_listens(project: Path) -> None:
         unused.bind(("127.0.0.1", 0))
         port = unused.getsockname()[1]
         report, _ = asked(project, HttpHook(f"http://127.0.0.1:{port}/hook"))
-    assert report == RunFailed(f"127.0.0.1:{port} can not be reached: Connection refused")
+    assert report == RunFailed(f"127.0.0.1:{port} cannot be reached: Connection refused")
 
 
 def test_a_host_that_does_not_exist(project: Path) -> None:
     report, decision = asked(project, HttpHook("https://no-such-host.invalid/hook", timeout=30))
     assert isinstance(report, RunFailed)
-    assert report.error.startswith("there is no host no-such-host.invalid: ")
+    assert report.error.startswith("the host no-such-host.invalid cannot be resolved: ")
     assert decision == Fault(report.error)
 
 
@@ -283,18 +283,14 @@ def test_an_endpoint_that_hangs_up_in_the_middle(project: Path) -> None:
     cut = b"HTTP/1.1 200 OK\r\nContent-Length: 500\r\n\r\n{"
     with serve_answers({"raw": cut}) as endpoint:
         report, _ = asked(project, HttpHook(endpoint.url))
-    said = (
-        f"the connection to 127.0.0.1:{endpoint.port} broke before the answer was whole (RemoteProtocolError)"
-    )
+    said = f"the connection to 127.0.0.1:{endpoint.port} was closed before the reply was complete (RemoteProtocolError)"
     assert report == RunFailed(said)
 
 
 def test_an_endpoint_that_speaks_no_http(project: Path) -> None:
     with serve_answers({"raw": b"SSH-2.0-OpenSSH_9.6\r\n"}) as endpoint:
         report, _ = asked(project, HttpHook(endpoint.url))
-    said = (
-        f"the connection to 127.0.0.1:{endpoint.port} broke before the answer was whole (RemoteProtocolError)"
-    )
+    said = f"the connection to 127.0.0.1:{endpoint.port} was closed before the reply was complete (RemoteProtocolError)"
     assert report == RunFailed(said)
 
 
@@ -328,13 +324,13 @@ def test_a_cancelled_stop_closes_the_connection_at_once(project: Path) -> None:
 def test_an_answer_beyond_a_mebibyte_is_not_read_to_its_end(project: Path, answer: dict[str, Any]) -> None:
     with serve_answers(answer) as endpoint:
         report, _ = asked(project, HttpHook(endpoint.url, timeout=HANG_TIMEOUT_S))
-    assert report == RunFailed(f"{endpoint.url} answered with more than 1,024 KiB")
+    assert report == RunFailed(f"{endpoint.url} replied with more than 1,024 KiB")
 
 
 def test_a_compressed_answer_is_not_unpacked(project: Path) -> None:
     with serve_answers({"body": "x", "headers": {"Content-Encoding": "gzip"}}) as endpoint:
         report, _ = asked(project, HttpHook(endpoint.url))
-    assert report == RunFailed(f"{endpoint.url} answered with a compressed text, although none was asked for")
+    assert report == RunFailed(f"{endpoint.url} replied with compressed content, which was not requested")
 
 
 # Redirects
@@ -355,14 +351,14 @@ def test_a_redirect_to_the_same_host_is_followed_with_the_whole_input(project: P
 def test_a_circle_of_redirects_ends(project: Path) -> None:
     with serve_answers(to("/b"), to("/a"), to("/b"), to("/a"), to("/b")) as endpoint:
         report, _ = asked(project, HttpHook(f"{endpoint.url}/a"))
-    assert report == RunFailed(f"{endpoint.url}/a sends us on more than 3 times")
+    assert report == RunFailed(f"{endpoint.url}/a redirects more than 3 times")
     assert endpoint.paths == ["/a", "/b", "/a", "/b"]
 
 
 def test_nothing_is_sent_to_another_host(project: Path) -> None:
     with serve_answers() as other, serve_answers(to(f"{other.url}/steal")) as endpoint:
         report, _ = asked(project, HttpHook(f"{endpoint.url}/a"))
-    said = f"{endpoint.url}/a sends us on to 127.0.0.1:{other.port}: nothing is sent to another host"
+    said = f"{endpoint.url}/a redirects to 127.0.0.1:{other.port}: nothing is sent to another host"
     assert (report, other.paths) == (RunFailed(said), [])
 
 
@@ -403,7 +399,7 @@ def test_another_redirect_is_a_status_like_others(project: Path, answer: dict[st
 def test_a_redirect_to_no_address_is_the_endpoints_mistake(project: Path, place: str) -> None:
     with serve_answers(to(place)) as endpoint:
         report, _ = asked(project, HttpHook(f"{endpoint.url}/a"))
-    assert report == RunFailed(f"{endpoint.url}/a sends us on to an address that can not be used")
+    assert report == RunFailed(f"{endpoint.url}/a redirects to a URL that is not valid")
     assert endpoint.paths == ["/a"]
 
 
@@ -413,7 +409,7 @@ PLACES = {
     "another host": (
         "http://written-out-1.evil.example/",
         (),
-        "{}/a sends us on to …: nothing is sent to another host",
+        "{}/a redirects to …: nothing is sent to another host",
     ),
     "not allowed": (
         "/x/abc/def+secret==",
@@ -423,12 +419,12 @@ PLACES = {
     "a part of it as a host": (
         "http://abc/def+secret==",
         (),
-        "{}/a sends us on to …: nothing is sent to another host",
+        "{}/a redirects to …: nothing is sent to another host",
     ),
     "no address": (
         "http://[abc/def+secret==",
         (),
-        "{}/a sends us on to an address that can not be used",
+        "{}/a redirects to a URL that is not valid",
     ),
 }
 

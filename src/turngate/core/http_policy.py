@@ -15,19 +15,17 @@ MAX_REDIRECT_URL_CHARS = 8000
 _HOST = re.compile(r"[\w-]+(?:\.[\w-]+)*\.?|[0-9a-f.]*:[0-9a-f:.]*")  # a host name or an IP address
 
 
-def url_objection(
-    url: str, source: str, lists: Iterable[AllowedUrls], *, known_as: str | None = None
+def url_problem(
+    url: str, source: str, lists: Iterable[AllowedUrls], *, name: str | None = None
 ) -> str | None:
-    """Why a hook from this source may not ask this address; None: it may.
+    """Return why a hook of this level may not send to this URL, or None if it may.
 
-    The user's list limits everybody and may allow what is not allowed by itself; a project's can only narrow.
+    The user's list limits every hook and may allow what is not allowed by default; a project's list only narrows it.
     """
-    name = known_as or describe_url(url)
+    name = name or describe_url(url)
     parts = _split(url)
     if parts is None:
-        return (
-            f"{name} is no address that can be asked: it must begin with https:// or http:// and name a host"
-        )
+        return f"{name} is not a valid URL: it must begin with https:// or http:// and name a host"
     if parts.username is not None or parts.password is not None:
         return f"{name} holds a password: put it into `headers`, as a variable"
     lists = tuple(lists)
@@ -44,24 +42,24 @@ def url_objection(
 
 
 def pattern_allows(pattern: str, url: str) -> bool:
-    """Does a pattern of an allow-list hold for this address?
+    """Return whether a pattern of an allow-list matches this URL.
 
-    A prefix is compared part by part, so that `https://a.example` does not let `https://a.example.org` in.
-    One with a query is a whole address. A host alone means https, and on this machine also http.
+    A prefix is compared part by part, so that `https://a.example` does not allow `https://a.example.org`.
+    A pattern with a query is a complete URL. A host alone means https, and on this machine also http.
     """
-    wanted, asked = _split(pattern if "://" in pattern else f"https://{pattern}", wild=True), _split(url)
-    if wanted is None or asked is None or not _is_host(wanted.hostname or "", asked.hostname or ""):
+    allowed = _split(pattern if "://" in pattern else f"https://{pattern}", wild=True)
+    parts = _split(url)
+    if allowed is None or parts is None or not _is_host(allowed.hostname or "", parts.hostname or ""):
         return False
     if "://" not in pattern:
-        safe = asked.scheme == "https" or is_loopback(asked.hostname)
-        port = wanted.port
-        bare = wanted.path in ("", "/") and not wanted.query
-        return safe and bare and (port is None or port == _port(asked))
-    if wanted.scheme != asked.scheme or _port(wanted) != _port(asked):
+        safe = parts.scheme == "https" or is_loopback(parts.hostname)
+        bare = allowed.path in ("", "/") and not allowed.query
+        return safe and bare and allowed.port in (None, _port(parts))
+    if allowed.scheme != parts.scheme or _port(allowed) != _port(parts):
         return False
-    if wanted.query:
-        return (wanted.path or "/", wanted.query) == (asked.path or "/", asked.query)
-    return _is_below(wanted.path, asked.path)
+    if allowed.query:
+        return (allowed.path or "/", allowed.query) == (parts.path or "/", parts.query)
+    return _is_below(allowed.path, parts.path)
 
 
 def _is_host(pattern: str, host: str) -> bool:
@@ -75,18 +73,18 @@ def _is_below(folder: str, path: str) -> bool:
     plain = path
     for _ in range(MAX_PERCENT_ENCODINGS):
         plain = unquote(plain)
-    # Some servers drop what follows a semicolon, and then read `..;` as `..`.
+    # Some servers drop what follows a semicolon, and read `..;` as `..`.
     climbs = any(part.partition(";")[0] in ("..", ".") for part in re.split(r"[/\\]", plain))
     if climbs or unquote(plain) != plain:
         return False
     return path in (folder, base) or path.startswith(base + "/")
 
 
-def redirected(url: str, location: str) -> str | None:
-    """Where a redirect leads to; None: to nothing that can be asked."""
+def redirect_target(url: str, location: str) -> str | None:
+    """Return the URL of a redirect, or None if it is not valid."""
     try:
         target = urljoin(url, location)
-    except ValueError:  # brackets that nobody closed
+    except ValueError:  # a bracket without its counterpart
         return None
     parts = _split(target)
     if parts is None or "@" in parts.netloc or _is_odd(location) or len(target) > MAX_REDIRECT_URL_CHARS:
@@ -95,7 +93,7 @@ def redirected(url: str, location: str) -> str | None:
 
 
 def same_origin(one: str, other: str) -> bool:
-    """Is it the same program on the same machine? A redirect leads nowhere else."""
+    """Return whether scheme, host and port are the same; no other redirect is followed."""
     first, second = _split(one), _split(other)
     if first is None or second is None:
         return False
@@ -103,20 +101,20 @@ def same_origin(one: str, other: str) -> bool:
 
 
 def is_loopback(host: str | None) -> bool:
-    known = host in ("localhost", "::1") or (host or "").endswith(".localhost")
-    return known or bool(re.fullmatch(r"127(?:\.\d{1,3}){3}", host or ""))
+    named = host in ("localhost", "::1") or (host or "").endswith(".localhost")
+    return named or bool(re.fullmatch(r"127(?:\.\d{1,3}){3}", host or ""))
 
 
 def _split(url: str, *, wild: bool = False) -> SplitResult | None:
     try:
         parts = urlsplit(url)
-        known = parts.scheme in ("http", "https") and _port(parts)
-    except ValueError:  # brackets that nobody closed, a port that is no number
+        supported = parts.scheme in ("http", "https") and _port(parts)
+    except ValueError:  # a bracket without its counterpart, a port that is not a number
         return None
     host = parts.hostname or ""
     named = _HOST.fullmatch(host.removeprefix("*.") if wild else host)
     bracketed = ("[" in parts.netloc) == (":" in host)
-    return parts if known and named and bracketed and not _is_odd(url) else None
+    return parts if supported and named and bracketed and not _is_odd(url) else None
 
 
 def _is_odd(url: str) -> bool:

@@ -17,7 +17,7 @@ from turngate.core.hooks import (
     is_milliseconds,
     is_seconds,
 )
-from turngate.core.http_policy import url_objection
+from turngate.core.http_policy import url_problem
 from turngate.core.matcher import InvalidMatcher, read_matcher
 from turngate.core.settings import Problem
 from turngate.core.text import describe
@@ -203,7 +203,7 @@ class _OptionsParser:
         return hook if len(self.problems) == before else None
 
     def check_url(self, url: str, event: str, index: str) -> None:
-        message = url_objection(url, "python", ())
+        message = url_problem(url, "python", ())
         if message:
             self.add(message, event, index, "url")
 

@@ -1,6 +1,5 @@
-"""How each kind of hook is run. Its time limit, and what its failure means, are the engine's business."""
+"""Run one hook, by its kind. The engine sets the timeout and decides what a failure means."""
 
-from importlib import import_module
 from typing import assert_never
 
 from turngate.core.events import Event, copy_event
@@ -27,8 +26,9 @@ async def run_hook(rule: Rule, event: Event, settings: Settings, world: World, l
         case AgentHook() as hook:
             return await run_agent(hook, event, world, live)
         case HttpHook() as hook:
-            http = import_module("turngate.runners.http")  # few have one, and it takes a while to load
-            report: Report = await http.run_http(hook, event, settings, world, live, source=rule.source)
-            return report
+            # lazy: few projects have an http hook, and ssl and socket are slow to import
+            from turngate.runners.http import run_http  # noqa: PLC0415
+
+            return await run_http(hook, event, settings, world, live, source=rule.source)
         case _:
             assert_never(rule.hook)

@@ -1,4 +1,4 @@
-"""Callback hooks: a function in this process. A session that it opens asks no hooks: that would never end."""
+"""Callback hooks: a function in this process. A session that it opens runs no hooks, or it would never end."""
 
 from collections.abc import Callable
 from typing import Any
@@ -7,12 +7,12 @@ from turngate.aio.foreign import call_callback
 from turngate.ports import CallbackScope, in_callback
 
 
-async def run_callback(callback: Callable[[Any], Any], told: Any) -> Any:
-    """What it returns."""
-    ours = CallbackScope()
-    marked = in_callback.set(ours)
+async def run_callback(callback: Callable[[Any], Any], event: Any) -> Any:
+    """Return what the callback returns."""
+    scope = CallbackScope()
+    token = in_callback.set(scope)
     try:
-        return await call_callback(callback, told)
+        return await call_callback(callback, event)
     finally:
-        ours.ended = True
-        in_callback.reset(marked)
+        scope.ended = True
+        in_callback.reset(token)

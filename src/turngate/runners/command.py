@@ -1,4 +1,4 @@
-"""Command hooks: a program of the project's, told what happened on its stdin."""
+"""Command hooks: a program that reads the event as JSON on its stdin."""
 
 import os
 from collections.abc import Collection
@@ -12,15 +12,19 @@ from turngate.core.reports import Report
 from turngate.core.settings import Settings
 from turngate.ports import RunContext, World
 
+MAX_VARIABLE_BYTES = 100_000  # the kernel allows 128 KiB
+MAX_ENVIRONMENT_BYTES = 1_000_000  # the kernel allows about 2 MB together with the arguments
+
 
 async def run_command(
     hook: CommandHook, event: Event, settings: Settings, world: World, live: RunContext
 ) -> Report:
-    told = {"PWD": world.project, **environment(event, world.project)}
-    wanted = {**world.environ, **settings.env, **hook.env, **told}
-    env = sanitize_env(wanted)
-    if len(env) < len(wanted):
-        live.warnings.append(f"it did not get {_listed(wanted.keys() - env.keys())}: too long, or no text")
+    of_event = {"PWD": world.project, **environment(event, world.project)}
+    complete = {**world.environ, **settings.env, **hook.env, **of_event}
+    env = sanitize_env(complete)
+    if len(env) < len(complete):
+        missing = _list_names(complete.keys() - env.keys())
+        live.warnings.append(f"{missing} was not passed to it: too long, or not a valid text")
     return await raise_if_cancelled(
         world.shell.run(
             hook if settings.dialect.honours_shell else replace(hook, shell=None),
@@ -32,41 +36,37 @@ async def run_command(
     )
 
 
-def _listed(names: Collection[str]) -> str:
-    shown = ", ".join(sorted(ascii(name)[1:41] for name in names)[:3])
-    return f"${shown}" if len(names) <= 3 else f"{len(names):,} variables (${shown} …)"
-
-
-LONGEST = 100_000  # bytes of one variable; the kernel takes 128 KiB
-ALL_TOGETHER = 1_000_000  # bytes of all of them; the kernel takes about 2 MB with the arguments
+def _list_names(names: Collection[str]) -> str:
+    first = ", ".join(sorted(ascii(name)[1:41] for name in names)[:3])
+    return f"${first}" if len(names) <= 3 else f"{len(names):,} variables (${first} …)"
 
 
 def sanitize_env(env: dict[str, str]) -> dict[str, str]:
-    """Without what no process can be given: one bad variable would take the whole hook down (X-33).
+    """Drop the variables that no process can be given: one of them would make the whole hook fail (X-33).
 
-    Later entries are the more important ones, and come first when the room is short.
+    Later entries are the more important ones, and are kept first when the total is too long.
     """
     names, values = "".join(env), "".join(env.values())
     plain = (names + values).isascii() and "\0" not in names and "\0" not in values
-    if plain and len(names) + len(values) < LONGEST and "=" not in names and "" not in env:
+    if plain and len(names) + len(values) < MAX_VARIABLE_BYTES and "=" not in names and "" not in env:
         return env
-    room = ALL_TOGETHER
+    room = MAX_ENVIRONMENT_BYTES
     kept: dict[str, str] = {}
     for name, value in reversed(env.items()):
         size = _size(name) + _size(value)
-        if size <= min(LONGEST, room) and name and "=" not in name:
+        if size <= min(MAX_VARIABLE_BYTES, room) and name and "=" not in name:
             kept[name] = value
             room -= size + 16
     return kept
 
 
 def _size(text: str) -> int:
-    """In bytes, or more than there is room for when it can not be passed at all."""
+    """Return the size in bytes, or more than any limit for a text that cannot be passed."""
     if "\0" in text:
-        return ALL_TOGETHER + 1
+        return MAX_ENVIRONMENT_BYTES + 1
     if text.isascii():
         return len(text)
     try:
         return len(os.fsencode(text))
     except UnicodeEncodeError:
-        return ALL_TOGETHER + 1
+        return MAX_ENVIRONMENT_BYTES + 1

@@ -1,11 +1,11 @@
-"""Http hooks: an endpoint is told what happened, and answers as a command would on its stdout."""
+"""Http hooks: POST the event to an endpoint, which replies as a command would on its stdout."""
 
 import os
 import socket
 import ssl
 from contextlib import suppress
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import Any
 from urllib.parse import urlsplit
 
 from turngate.aio.threads import run_in_thread
@@ -16,22 +16,19 @@ from turngate.core.http_policy import (
     Headers,
     is_loopback,
     read_headers,
-    redirected,
+    redirect_target,
     same_origin,
-    url_objection,
+    url_problem,
 )
 from turngate.core.reports import Replied, Report, RunFailed
 from turngate.core.settings import Settings
 from turngate.core.text import describe_url
 from turngate.ports import RunContext, World
 
-if TYPE_CHECKING:
-    import httpx2
-
-LONGEST = 1024 * 1024  # bytes of an answer
-REDIRECTS = 3  # to the same host; to another one nothing is sent
-_REPEATS = (301, 302, 307, 308)  # 303 asks for a GET, which tells nobody anything
-MISSING = "http hooks need a library that is not installed: pip install 'turngate[http]'"
+MAX_REPLY_BYTES = 1024 * 1024
+MAX_REDIRECTS = 3  # to the same host; nothing is sent to another one
+_REDIRECTS = (301, 302, 307, 308)  # not 303: it asks for a GET, which has no body
+MISSING_LIBRARY = "http hooks need a library that is not installed: pip install 'turngate[http]'"
 
 
 async def run_http(
@@ -43,127 +40,129 @@ async def run_http(
     *,
     source: str = "python",
 ) -> Report:
-    """`source`: who wrote the hook. A project may not send what people say over the net in the clear."""
-    refused = url_objection(hook.url, source, settings.allowed_urls)
-    if refused:
-        return RunFailed(refused)
+    """Send the event. `source` is the level of the hook: a project's hook may not send it unencrypted."""
+    if problem := url_problem(hook.url, source, settings.allowed_urls):
+        return RunFailed(problem)
     try:
         library = await run_in_thread(import_module, "httpx2")
     except ImportError:
-        return RunFailed(MISSING)
+        return RunFailed(MISSING_LIBRARY)
     headers = read_headers(hook.headers, hook.allowed_env_vars, {**world.environ, **settings.env})
     live.warnings.extend(headers.warnings)
     live.redactor = headers.redactor
     body = encode(event, settings.dialect, settings.payload)
-    near = is_loopback(urlsplit(hook.url).hostname)
+    is_local = is_loopback(urlsplit(hook.url).hostname)
     try:
-        # The engine's time limit is the only one, and what it cancels closes the connection.
-        # No proxy stands between us and this machine.
-        trust = await run_in_thread(_trusted, hook.url)
-        if not near:
-            await _look_up(hook.url)
-        seen = {"response": [_set_location_aside]}
+        # The engine's timeout is the only one; cancelling closes the connection. A local endpoint has no proxy.
+        context = await run_in_thread(_ssl_context, hook.url)
+        if not is_local:
+            await _resolve_host(hook.url)
+        hooks = {"response": [_set_location_aside]}
         async with library.AsyncClient(
-            timeout=None, verify=trust, trust_env=not near, event_hooks=seen
+            timeout=None, verify=context, trust_env=not is_local, event_hooks=hooks
         ) as client:
-            report = await _asked(client, hook.url, body, headers, settings, source)
+            report = await _post(client, hook.url, body, headers, settings, source)
     except library.HTTPError as error:
-        report = RunFailed(_why(error, hook.url))
+        report = RunFailed(_describe_failure(error, hook.url))
     except library.InvalidURL:
-        report = RunFailed(f"{describe_url(hook.url)} is no address that can be asked")
+        report = RunFailed(f"{describe_url(hook.url)} is not a valid URL")
     return RunFailed(headers.redact(report.error)) if isinstance(report, RunFailed) else report
 
 
-async def _set_location_aside(response: "httpx2.Response") -> None:
-    """The library reads a redirect's address also where it follows none, and fails if it can not."""
+async def _set_location_aside(response: Any) -> None:
+    """The library parses a redirect's URL even when it does not follow it, and fails if it is invalid."""
     response.extensions["location"] = response.headers.pop("Location", "")
 
 
-async def _look_up(url: str) -> None:
-    """A name that nobody answers for is waited for here: the loop's own thread would hold up the program's exit."""
+async def _resolve_host(url: str) -> None:
+    """Resolve the host in a daemon thread: the loop's own resolver thread would delay the exit of the program."""
     parts = urlsplit(url)
     with suppress(
         OSError, UnicodeError, RuntimeError
-    ):  # whoever connects says it better, or a proxy knows it
+    ):  # connecting reports it better, or a proxy resolves it
         await run_in_thread(socket.getaddrinfo, parts.hostname, parts.port or parts.scheme)
 
 
-def _trusted(url: str) -> ssl.SSLContext:
-    """Whom this machine trusts; to read that takes a while, and without encryption nobody needs it."""
+def _ssl_context(url: str) -> ssl.SSLContext:
+    """Loading this machine's certificates is slow, and plain http does not need them."""
     if urlsplit(url).scheme == "https":
         return ssl.create_default_context()
     return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 
 
-async def _asked(
-    client: "httpx2.AsyncClient", url: str, body: bytes, headers: Headers, settings: Settings, source: str
+async def _post(
+    client: Any, url: str, body: bytes, headers: Headers, settings: Settings, source: str
 ) -> Report:
+    """Send the event and follow redirects to the same host. `client` is an `httpx2.AsyncClient`."""
     sent = {**headers.sent, "Content-Type": "application/json", "Accept-Encoding": "identity"}
-    for _ in range(REDIRECTS + 1):
-        place = _shown(url, headers)
+    for _ in range(MAX_REDIRECTS + 1):
+        name = _describe_url(url, headers)
         async with client.stream("POST", url, content=body, headers=sent) as response:
             location = response.extensions["location"]
-            target = redirected(url, location)
-            if response.status_code not in _REPEATS or not location or target == url:
-                return await _read(response, place)
+            target = redirect_target(url, location)
+            if response.status_code not in _REDIRECTS or not location or target == url:
+                return await _read_reply(response, name)
         if target is None:
-            return RunFailed(f"{place} sends us on to an address that can not be used")
+            return RunFailed(f"{name} redirects to a URL that is not valid")
         if not same_origin(url, target):
             host = _host(target) if headers.redact(target) == target else "…"
-            return RunFailed(f"{place} sends us on to {host}: nothing is sent to another host")
-        refused = url_objection(target, source, settings.allowed_urls, known_as=_shown(target, headers))
-        if refused:
-            return RunFailed(refused)
+            return RunFailed(f"{name} redirects to {host}: nothing is sent to another host")
+        target_name = _describe_url(target, headers)
+        if problem := url_problem(target, source, settings.allowed_urls, name=target_name):
+            return RunFailed(problem)
         url = target
-    return RunFailed(f"{_shown(url, headers)} sends us on more than {REDIRECTS} times")
+    return RunFailed(f"{_describe_url(url, headers)} redirects more than {MAX_REDIRECTS} times")
 
 
-def _shown(url: str, headers: Headers) -> str:
-    """Hidden before it is cut: nobody finds half a secret."""
+def _describe_url(url: str, headers: Headers) -> str:
+    """Redact before truncating, so that no half of a secret stays."""
     return describe_url(headers.redact(url))
 
 
-async def _read(response: "httpx2.Response", place: str) -> Report:
+async def _read_reply(response: Any, name: str) -> Report:
     if not response.is_success:
-        return RunFailed(f"HTTP {response.status_code} from {place}")  # Claude Code's words
+        return RunFailed(f"HTTP {response.status_code} from {name}")  # Claude Code's words
     if response.headers.get("Content-Encoding", "identity").lower() != "identity":
-        return RunFailed(f"{place} answered with a compressed text, although none was asked for")
-    answer = bytearray()
-    async for piece in response.aiter_raw():
-        answer += piece
-        if len(answer) > LONGEST:
-            return RunFailed(f"{place} answered with more than {LONGEST // 1024:,} KiB")
-    return Replied(answer.decode("utf-8", "replace"))
+        return RunFailed(f"{name} replied with compressed content, which was not requested")
+    reply = bytearray()
+    async for chunk in response.aiter_raw():
+        reply += chunk
+        if len(reply) > MAX_REPLY_BYTES:
+            return RunFailed(f"{name} replied with more than {MAX_REPLY_BYTES // 1024:,} KiB")
+    return Replied(reply.decode("utf-8", "replace"))
 
 
-def _why(error: Exception, url: str) -> str:
-    """One sentence. A library's own words may hold what was sent, so they are not passed on."""
-    cause = _deepest(error)
+def _describe_failure(error: Exception, url: str) -> str:
+    """Return one sentence. The library's own message may contain what was sent, so it is not used."""
+    cause = _innermost_os_error(error)
+    host = _host(url)
     match cause:
         case ssl.SSLCertVerificationError():
-            return f"the certificate of {_host(url)} is not trusted: {cause.verify_message}"
+            return f"the certificate of {host} is not trusted: {cause.verify_message}"
         case ssl.SSLError():
-            return f"no encrypted connection to {_host(url)}: {(cause.reason or 'TLS failed').lower().replace('_', ' ')}"
+            reason = (cause.reason or "TLS failed").lower().replace("_", " ")
+            return f"no encrypted connection to {host}: {reason}"
         case socket.gaierror():
-            return f"there is no host {_host(url)}: {cause.strerror}"
+            return f"the host {host} cannot be resolved: {cause.strerror}"
         case OSError():
-            return f"{_host(url)} can not be reached: {os.strerror(cause.errno) if cause.errno else 'no connection'}"
+            reason = os.strerror(cause.errno) if cause.errno else "no connection"
+            return f"{host} cannot be reached: {reason}"
         case _:
             return (
-                f"the connection to {_host(url)} broke before the answer was whole ({type(error).__name__})"
+                f"the connection to {host} was closed before the reply was complete ({type(error).__name__})"
             )
 
 
-def _deepest(error: BaseException) -> BaseException:
-    """What the system said, below all that libraries have wrapped around it."""
-    found, inner = error, error.__cause__ or error.__context__
+def _innermost_os_error(error: BaseException) -> BaseException:
+    """Return the innermost OSError of the chain, or the error itself."""
+    result, inner = error, error.__cause__ or error.__context__
     while inner is not None:
         if isinstance(inner, BaseExceptionGroup):
             inner = inner.exceptions[0]
         if isinstance(inner, OSError):
-            found = inner
+            result = inner
         inner = inner.__cause__ or inner.__context__
-    return found
+    return result
 
 
 def _host(url: str) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from turngate.core.constants import STOP_EVENTS
 from turngate.core.hooks import CommandHook, HttpHook
-from turngate.core.http_policy import unlisted_variables, url_objection
+from turngate.core.http_policy import unlisted_variables, url_problem
 from turngate.core.settings import Problem, Rule, Settings, Severity
 
 _QUOTED = re.compile(r"'[^']*'|\"(?:[^\"\\]|\\.)*\"")
@@ -143,7 +143,7 @@ def _look_for_program(rule: Rule, command: str, path: str | None) -> Iterator[Pr
 
 
 def _look_at_address(rule: Rule, hook: HttpHook, settings: Settings) -> Iterator[Problem]:
-    refused = url_objection(hook.url, rule.source, settings.allowed_urls)
+    refused = url_problem(hook.url, rule.source, settings.allowed_urls)
     if refused:
         yield _problem(rule, "url", f"{refused}; so the hook fails at every run", None, "error")
     for name in unlisted_variables(hook.headers, hook.allowed_env_vars):
