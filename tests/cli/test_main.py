@@ -47,7 +47,7 @@ def test_the_version_is_the_packages(capsys: pytest.CaptureFixture[str]) -> None
     assert capsys.readouterr().out == f"turngate {version('turngate')}\n"
 
 
-def test_our_own_fault_is_70_and_one_sentence(
+def test_an_internal_error_is_70_and_one_sentence(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def breaks(_: object) -> int:

@@ -1,4 +1,4 @@
-"""`turngate demo` as somebody sees it who has just cloned the project: it works, it tells the story, it leaves nothing."""
+"""`turngate demo` from a fresh clone: it works, shows one blocked stop, and leaves nothing behind."""
 
 import os
 import re
@@ -35,7 +35,7 @@ STORY = [
 
 @pytest.fixture
 def scratch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where the demo makes its throw-away folder."""
+    """Return the folder in which the demo makes its temporary folder."""
     folder = tmp_path / "scratch"
     folder.mkdir()
     monkeypatch.setenv("TMPDIR", str(folder))
@@ -43,7 +43,7 @@ def scratch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def story(printed: str) -> list[str]:
-    """The lines that tell it, in their order; how long something took is anybody's guess."""
+    """Return the lines of the story in order, without durations."""
     steady = [re.sub(r"\d+\.\d s\b", "N s", line.strip()) for line in printed.splitlines()]
     return [line for line in steady if line in STORY]
 
@@ -52,7 +52,7 @@ def left(*folders: Path) -> list[str]:
     return sorted(str(path) for folder in folders for path in folder.rglob("*"))
 
 
-def test_the_demo_is_refused_once_repairs_and_completes_within_a_minute(scratch: Path) -> None:
+def test_the_demo_is_blocked_once_fixes_its_work_and_completes(scratch: Path) -> None:
     code, out, err = turngate("demo")
     assert (code, err, story(out)) == (0, "", STORY)
 
@@ -63,8 +63,7 @@ def test_the_demo_leaves_neither_its_folder_nor_a_session_behind(scratch: Path, 
     assert (Path(project).is_relative_to(scratch), left(scratch, home)) == (True, [])
 
 
-def test_the_hooks_of_whoever_runs_the_demo_play_no_part(scratch: Path, home: Path) -> None:
-    """Somebody's own gate would refuse for ever; the demo tells its story all the same."""
+def test_the_demo_runs_no_hooks_of_the_user(scratch: Path, home: Path) -> None:
     for family in ("turngate", "claude", "mux"):
         (home / f".{family}").mkdir()
         (home / f".{family}" / "settings.json").write_text(
@@ -87,7 +86,7 @@ def test_make_demo_runs_turngate_demo(scratch: Path) -> None:
 
 
 def ended_at(moment: str, number: int) -> tuple[int, bool, bool]:
-    """A signal when this is told: the exit code, whether the user got a traceback, whether the story went on."""
+    """Send a signal when this is printed; return the exit code, whether there is a traceback, and whether it completed."""
     with start_turngate("demo", own_session=True) as process:
         assert process.stdout is not None
         for line in process.stdout:

@@ -1,4 +1,4 @@
-"""`turngate fire` where its surroundings are odd: ignored signals, no stdin, no folder, no JSON."""
+"""`turngate fire` in unusual surroundings: ignored signals, no stdin, no folder, no JSON."""
 
 import os
 import signal

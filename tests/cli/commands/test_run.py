@@ -1,8 +1,7 @@
-"""`turngate run -p`, `turngate sessions` and `turngate log`, as a person and as a program would call them."""
+"""`turngate run -p`, as a person and as a program would call it."""
 
 import json
 import os
-import re
 import select
 import signal
 import subprocess
@@ -51,8 +50,19 @@ def as_json(
 def running(
     project: Path, *words: str, replies: tuple[Any, ...]
 ) -> AbstractContextManager[subprocess.Popen[str]]:
-    """The command as a process of its own."""
+    """Start the command as a process of its own."""
     return start_in_project(project, "run", "-p", "go", "--model", scripted(project, *replies), *words)
+
+
+def next_line(process: "subprocess.Popen[bytes]") -> bytes:
+    """Return the next line that it prints, or what came of it before the time is up."""
+    assert process.stdout is not None
+    found = b""
+    while not found.endswith(b"\n"):
+        if not select.select([process.stdout], [], [], 60)[0]:
+            break
+        found += os.read(process.stdout.fileno(), 1)
+    return found
 
 
 # What is printed
@@ -443,7 +453,7 @@ def test_a_settings_file_that_can_not_be_read_is_a_visible_notice(
 
 
 def installed(folder: Path, name: str, code: str) -> None:
-    """A package of somebody's that brings a plugin."""
+    """Install a package that provides a plugin."""
     (folder / f"{name}.py").write_text(code)
     info = folder / f"{name}-1.dist-info"
     info.mkdir(parents=True)
@@ -490,6 +500,35 @@ def test_a_plugin_that_can_not_be_loaded_is_named(
     write_settings(project, "turngate", {"turngate": {"plugins": ["telemetry_b"]}})
     code, _, err = turngate(capfd, project, "go")
     assert ("telemetry_b" in err, "internal error" in err, code == 70) == (True, False, False)
+
+
+def test_a_hook_that_takes_long_is_named_on_stderr(project: Path) -> None:
+    write_settings(project, "turngate", stop_hooks("until [ -s err ]; do sleep 0.05; done", id="slow"))
+    words = [sys.executable, "-m", "turngate", "run", "-p", "go", "--model", scripted(project, "done")]
+    with (project / "err").open("w") as err:
+        done = subprocess.run(
+            words, cwd=project, stdout=subprocess.PIPE, stderr=err, check=False, timeout=HANG_TIMEOUT_S
+        )
+    assert (done.stdout, (project / "err").read_text()) == (b"done\n", "waiting for slow …\n")
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ('{"hooks": {"Stopp": []}}', "Stopp: is not a known event, so its hooks never run"),
+        (
+            "{",
+            "not JSON at line 1, column 2: expecting property name enclosed in double quotes; none of its hooks run",
+        ),
+    ],
+)
+def test_gates_that_could_not_be_read_are_said_and_strict_minds(
+    content: str, said: str, project: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    write_settings(project, "turngate", content)
+    assert [
+        turngate(capfd, project, "go", *more) for more in ([], ["--strict"], ["--strict", "--no-hooks"])
+    ] == [(code, "answer 1\n", f"! .turngate/settings.json: {said}\n") for code in (0, 13, 0)]
 
 
 # Signals
@@ -542,223 +581,3 @@ def test_hooks_in_the_background_are_ended_with_the_run(project: Path) -> None:
         "! background hooks killed because they were still running: 1\n",
     )
     assert not (project / "pid").exists() or not survives((project / "pid").read_text().strip())
-
-
-# turngate sessions
-
-
-def test_sessions_are_listed_newest_first(
-    project: Path, state: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
-    for number, prompt in enumerate(("first thing", "second thing")):
-        turngate(capfd, project, prompt, "--session", f"s-{number}")
-        os.utime(state / "sessions" / f"s-{number}" / "chat.jsonl", (number * 86400, number * 86400))
-    code = main(["sessions"])
-    out, err = capfd.readouterr()
-    shown = [re.sub(r"^\d{4}-\d\d-\d\d \d\d:\d\d", "DATE", line) for line in out.splitlines()]
-    assert (code, shown, err) == (0, ["DATE  s-1  second thing", "DATE  s-0  first thing"], "")
-
-
-def test_sessions_as_json(project: Path, state: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    turngate(capfd, project, "first thing", "--session", "s-1")
-    main(["sessions", "list", "--json"])
-    path = state / "sessions" / "s-1" / "chat.jsonl"
-    assert json.loads(capfd.readouterr().out) == [
-        {
-            "session_id": "s-1",
-            "changed": path.stat().st_mtime,
-            "size": path.stat().st_size,
-            "first": "first thing",
-            "project": str(project),
-            "path": str(path),
-        }
-    ]
-
-
-def test_without_sessions_it_says_how_to_start_one(capfd: pytest.CaptureFixture[str]) -> None:
-    assert (main(["sessions"]), capfd.readouterr().out) == (
-        0,
-        "there are no sessions yet; `turngate run` starts one\n",
-    )
-
-
-def test_a_session_is_shown_as_a_conversation(project: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    write_settings(project, "turngate", stop_hooks(refuse(1)))
-    tools = [{"name": "Bash", "input": {"command": command}} for command in ("echo hi", "exit 3")]
-    replies = ({"text": "looking", "tools": tools}, "done", "done again")
-    turngate(capfd, project, "go", "--session", "s-1", "--allow", "Bash", replies=replies)
-    code = main(["sessions", "show", "s-1"])
-    assert (code, capfd.readouterr().out.splitlines()) == (
-        0,
-        [
-            "you: go",
-            "agent: looking",
-            '  Bash {"command": "echo hi"}',
-            '  Bash {"command": "exit 3"}',
-            "  ok: hi",
-            "  failed: exit code 3 (no output)",
-            "agent: done",
-            "stop_hook: [Stop hook requested continuation]",
-            "run the tests",
-            "agent: done again",
-        ],
-    )
-
-
-@pytest.mark.parametrize(
-    ("words", "said", "left"),
-    [
-        ([], "removed 1 session older than 30 days\n", ["new"]),
-        (["--days", "40"], "removed 0 sessions older than 40 days\n", ["new", "old"]),
-        (["--days", "0"], "removed 2 sessions older than 0 days\n", []),
-    ],
-)
-def test_old_sessions_are_pruned(
-    project: Path,
-    state: Path,
-    capfd: pytest.CaptureFixture[str],
-    words: list[str],
-    said: str,
-    left: list[str],
-) -> None:
-    for name in ("old", "new"):
-        turngate(capfd, project, "go", "--session", name)
-    then = time.time() - 31 * 86400
-    for path in (state / "sessions" / "old").iterdir():
-        os.utime(path, (then, then))
-    assert (main(["sessions", "prune", *words]), capfd.readouterr().out) == (0, said)
-    assert sorted(path.name for path in (state / "sessions").iterdir()) == left
-
-
-@pytest.mark.parametrize(("days", "left"), [(7, ["new"]), (60, ["new", "old"])])
-def test_the_settings_say_how_long_sessions_are_kept(
-    project: Path,
-    state: Path,
-    capfd: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-    days: int,
-    left: list[str],
-) -> None:
-    for name in ("old", "new"):
-        turngate(capfd, project, "go", "--session", name)
-    then = time.time() - 31 * 86400
-    for path in (state / "sessions" / "old").iterdir():
-        os.utime(path, (then, then))
-    write_settings(project, "turngate", {"turngate": {"retentionDays": days}})
-    monkeypatch.chdir(project)
-    assert main(["sessions", "prune"]) == 0
-    assert sorted(path.name for path in (state / "sessions").iterdir()) == left
-
-
-# turngate log
-
-
-def log(capfd: pytest.CaptureFixture[str], *words: str) -> list[str]:
-    assert main(["log", *words]) == 0
-    shown = capfd.readouterr().out.splitlines()
-    return [re.sub(r"^\d\d:\d\d:\d\d|\d+\.\d\d s", "#", line) for line in shown]
-
-
-def test_a_hook_that_takes_long_is_named_on_stderr(project: Path) -> None:
-    write_settings(project, "turngate", stop_hooks("until [ -s err ]; do sleep 0.05; done", id="slow"))
-    words = [sys.executable, "-m", "turngate", "run", "-p", "go", "--model", scripted(project, "done")]
-    with (project / "err").open("w") as err:
-        done = subprocess.run(
-            words, cwd=project, stdout=subprocess.PIPE, stderr=err, check=False, timeout=HANG_TIMEOUT_S
-        )
-    assert (done.stdout, (project / "err").read_text()) == (b"done\n", "waiting for slow …\n")
-
-
-@pytest.mark.parametrize(
-    ("content", "said"),
-    [
-        ('{"hooks": {"Stopp": []}}', "Stopp: is not a known event, so its hooks never run"),
-        (
-            "{",
-            "not JSON at line 1, column 2: expecting property name enclosed in double quotes; none of its hooks run",
-        ),
-    ],
-)
-def test_gates_that_could_not_be_read_are_said_and_strict_minds(
-    content: str, said: str, project: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
-    write_settings(project, "turngate", content)
-    assert [
-        turngate(capfd, project, "go", *more) for more in ([], ["--strict"], ["--strict", "--no-hooks"])
-    ] == [(code, "answer 1\n", f"! .turngate/settings.json: {said}\n") for code in (0, 13, 0)]
-
-
-def test_the_log_shows_every_run_and_every_verdict(project: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    write_settings(project, "turngate", stop_hooks(refuse(1), id="tests"))
-    turngate(capfd, project, "go", "--session", "s-1")
-    expected = [
-        "#    blocked #  tests  run the tests",
-        "#  Stop: blocked: run the tests",
-        "#    passed #  tests",
-        "#  Stop: allowed",
-    ]
-    squeezed = [re.sub(r" +#", " #", line) for line in log(capfd)]
-    assert squeezed == [re.sub(r" +#", " #", line) for line in expected]
-    assert log(capfd, "--session", "s-1") == log(capfd)
-
-
-def test_the_log_shows_a_question_and_what_its_answer_took(
-    project: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
-    hook = {"type": "prompt", "prompt": "Was it\ntested?"}
-    write_settings(project, "turngate", {"hooks": {"Stop": [{"hooks": [hook]}]}})
-    script = {"main": ["done"], "judge": ['{"ok": true, "reason": "yes"}']}
-    (project / "s.json").write_text(json.dumps(script))
-    assert (
-        main(
-            ["run", "-p", "go", "--project", str(project), "--trust", "--model", f"scripted:{project}/s.json"]
-        )
-        == 0
-    )
-    capfd.readouterr()
-    first, _ = log(capfd)
-    assert re.sub(r"[\d,]+ tokens", "N tokens", re.sub(r" +#", " #", first)) == (
-        "#    passed #  Was it tested?  yes  (N tokens)"
-    )
-
-
-def test_the_log_is_of_the_newest_session_unless_one_is_named(
-    project: Path, state: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
-    for number, hook in enumerate(("true", "false")):
-        write_settings(project, "turngate", stop_hooks(hook))
-        turngate(capfd, project, "go", "--session", f"s-{number}")
-        os.utime(state / "sessions" / f"s-{number}" / "journal.jsonl", (number, number))
-    assert "failed" in log(capfd)[0]
-    assert "passed" in log(capfd, "--session", "s-0")[0]
-
-
-def test_the_log_follows_what_is_written(
-    project: Path, state: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
-    write_settings(project, "turngate", stop_hooks("true"))
-    turngate(capfd, project, "go", "--session", "s-1")
-    following = subprocess.Popen(
-        [sys.executable, "-m", "turngate", "log", "--follow", "--session", "s-1"], stdout=subprocess.PIPE
-    )
-    try:
-        assert b"passed" in next_line(following)
-        assert b"Stop: allowed" in next_line(following)
-        write_settings(project, "turngate", stop_hooks(REFUSE))
-        turngate(capfd, project, "go", "--session", "s-1", "--limit", "0")
-        assert b"blocked" in next_line(following)
-        assert b"Stop: blocked: " in next_line(following)
-    finally:
-        following.kill()
-        following.communicate()
-
-
-def next_line(process: "subprocess.Popen[bytes]") -> bytes:
-    """The next line that it prints, or nothing when none comes within a while."""
-    assert process.stdout is not None
-    found = b""
-    while not found.endswith(b"\n"):
-        if not select.select([process.stdout], [], [], 60)[0]:
-            break
-        found += os.read(process.stdout.fileno(), 1)
-    return found

@@ -26,8 +26,6 @@ import pytest
 
 from tests.support.builders import stop_hooks, write_settings
 from tests.support.timeouts import HANG_TIMEOUT_S
-from turngate.cli.terminal.format import format_request, parse_command, strip_controls
-from turngate.core.messages import ToolUse
 
 ESCAPE, CTRL_C, CTRL_D, ENTER, UP = "\x1b", "\x03", "\x04", "\r", "\x1b[A"
 REFUSE_ONCE = "[ -e refused ] || { touch refused; echo 'run the tests' >&2; exit 2; }"
@@ -43,7 +41,7 @@ SEQUENCES = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07]*\x07|\x1b[=>]")
 
 
 class Terminal:
-    """A window with the command in it; what it shows is read all the time."""
+    """The command in a pseudo-terminal whose output a thread reads."""
 
     def __init__(self, *command: str, cwd: Path, env: dict[str, str] | None = None) -> None:
         self.master, self.slave = pty.openpty()
@@ -73,13 +71,13 @@ class Terminal:
 
     @property
     def text(self) -> str:
-        """Without what moves the cursor; blanks that were jumped over are blanks."""
+        """Return the output without escape sequences; columns that the cursor skips are blanks."""
         shown = self.raw.decode("utf-8", "replace")
         shown = re.sub(r"\x1b\[(\d*)C", lambda jump: " " * int(jump[1] or 1), shown)
         return SEQUENCES.sub("", shown).replace("\r", "")
 
     def expect(self, wanted: str) -> None:
-        """Waits until this is shown, after everything that was expected before."""
+        """Wait until this is shown, after everything that was expected before."""
 
         def found() -> bool:
             return wanted in self.text[self.seen :]
@@ -94,13 +92,13 @@ class Terminal:
         self.type(message + ENTER)
 
     def end(self) -> int:
-        """Waits for the command's end, and holds it to leaving the terminal as it was."""
+        """Wait for the end of the command and check that it restored the terminal."""
         code = self.process.wait(HANG_TIMEOUT_S)
         assert termios.tcgetattr(self.slave) == self.before
         return code
 
     def close(self) -> None:
-        """Shuts the window; its number may be given to the next one as soon as nobody reads from it."""
+        """Close the terminal after its reader has ended, because the descriptor may be reused."""
         if not self.closed:
             self.closed = True
             self.reader.join()
@@ -128,7 +126,7 @@ def wait_for(path: Path) -> None:
 
 
 def sleeper() -> tuple[str, Callable[[], bool]]:
-    """A command that sleeps for an hour, and whether any process of it is there."""
+    """Return a command that sleeps for an hour, and a function that says whether it is running."""
     token = f"36{secrets.randbelow(10**12):012d}"
 
     def runs() -> bool:
@@ -143,7 +141,7 @@ def sleeper() -> tuple[str, Callable[[], bool]]:
 
 @pytest.fixture
 def talk(project: Path, tmp_path: Path) -> Iterator[Callable[..., Terminal]]:
-    """Starts `turngate run` with these answers of the model, and waits for its prompt."""
+    """Start `turngate run` with these answers of the model and wait for its prompt."""
     with contextlib.ExitStack() as windows:
 
         def start(*answers: Any, words: tuple[str, ...] = (), env: dict[str, str] | None = None) -> Terminal:
@@ -200,7 +198,7 @@ def test_the_first_message_can_stand_on_the_command_line(talk: Callable[..., Ter
 
 
 @pytest.mark.req("S0-67")
-def test_a_hook_that_refuses_is_shown_as_one_that_asks_to_go_on(
+def test_a_hook_that_blocks_is_shown_as_a_continuation_and_not_as_an_error(
     talk: Callable[..., Terminal], project: Path
 ) -> None:
     hook(project, REFUSE_ONCE, id="tests")
@@ -604,7 +602,7 @@ def test_without_prompt_toolkit_there_are_plain_lines_and_a_hint(project: Path, 
 
 
 class Tmux:
-    """A server of its own; what a person would see in the window."""
+    """A tmux server of its own, and the screen of its window."""
 
     def __init__(self, folder: str) -> None:
         self.command = ["tmux", "-S", f"{folder}/socket", "-f", "/dev/null"]
@@ -661,49 +659,3 @@ def test_the_whole_story_in_tmux(project: Path, tmp_path: Path) -> None:
     finally:
         tmux("kill-server")
         shutil.rmtree(folder)
-
-
-# In words
-
-
-@pytest.mark.parametrize(
-    ("text", "shown"),
-    [
-        ("\x1b[31mred\x1b[0m", "red"),
-        ("\x1b]0;title\x07x", "x"),
-        ("a\rb\x9bc\x00", "abc"),
-        ("l1\r\nl2\tx", "l1\nl2\tx"),
-        ("safe\u202egpj.exe", "safegpj.exe"),
-    ],
-)
-def test_nothing_that_is_shown_can_steer_the_terminal(text: str, shown: str) -> None:
-    assert strip_controls(text) == shown
-
-
-REQUESTS: list[tuple[str, dict[str, Any], str]] = [
-    ("Bash", {"command": "a\nb"}, "Bash: a\nb"),
-    ("Write", {"file_path": "/p/x.py", "content": "a\nb"}, "Write: x.py\n  + a\n  + b"),
-    ("Edit", {"file_path": "/q/x.py", "old_string": "a", "new_string": "b"}, "Edit: /q/x.py\n  - a\n  + b"),
-    ("Deploy", {"to": "mars"}, 'Deploy: {"to": "mars"}'),
-]
-
-
-@pytest.mark.parametrize(("tool", "given", "shown"), REQUESTS)
-def test_a_question_shows_everything_that_is_going_to_be_done(
-    tool: str, given: dict[str, Any], shown: str
-) -> None:
-    assert format_request(ToolUse("t", tool, given), "/p") == shown
-
-
-COMMANDS: list[tuple[str, tuple[str | None, str]]] = [
-    ("/help", ("/help", "")),
-    ("/compact keep\nnames ", ("/compact", "keep\nnames")),
-    (" /help", (None, "/help")),
-    ("/etc/hosts is wrong", (None, "/etc/hosts is wrong")),
-    ("hello /help", (None, "hello /help")),
-]
-
-
-@pytest.mark.parametrize(("text", "taken"), COMMANDS)
-def test_a_command_is_one_word_with_a_slash(text: str, taken: tuple[str | None, str]) -> None:
-    assert parse_command(text) == taken

@@ -1,4 +1,4 @@
-"""What is wrong with a call of `turngate run` is said in one sentence, with 64: it is nobody's bug."""
+"""Wrong usage of `turngate run` is one sentence and exit code 64."""
 
 import json
 import os
@@ -18,7 +18,7 @@ from turngate.cli.main import main
 
 
 def refused(capfd: pytest.CaptureFixture[str], project: Path, *words: str) -> str:
-    """What it says about a wrong call."""
+    """Return the message about a wrong call."""
     code, out, err = turngate(capfd, project, "go", *words)
     assert (code, out, err.count("\n"), err.startswith("turngate: ")) == (64, "", 1, True)
     return err.removeprefix("turngate: ").removesuffix("\n")

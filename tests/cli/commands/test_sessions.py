@@ -1,0 +1,117 @@
+"""`turngate sessions`: list, show and prune."""
+
+import json
+import os
+import re
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.cli.commands.test_run import turngate
+from tests.support.builders import stop_hooks, write_settings
+from tests.support.sessions import refuse
+from turngate.cli.main import main
+
+
+def test_sessions_are_listed_newest_first(
+    project: Path, state: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    for number, prompt in enumerate(("first thing", "second thing")):
+        turngate(capfd, project, prompt, "--session", f"s-{number}")
+        os.utime(state / "sessions" / f"s-{number}" / "chat.jsonl", (number * 86400, number * 86400))
+    code = main(["sessions"])
+    out, err = capfd.readouterr()
+    shown = [re.sub(r"^\d{4}-\d\d-\d\d \d\d:\d\d", "DATE", line) for line in out.splitlines()]
+    assert (code, shown, err) == (0, ["DATE  s-1  second thing", "DATE  s-0  first thing"], "")
+
+
+def test_sessions_as_json(project: Path, state: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    turngate(capfd, project, "first thing", "--session", "s-1")
+    main(["sessions", "list", "--json"])
+    path = state / "sessions" / "s-1" / "chat.jsonl"
+    assert json.loads(capfd.readouterr().out) == [
+        {
+            "session_id": "s-1",
+            "changed": path.stat().st_mtime,
+            "size": path.stat().st_size,
+            "first": "first thing",
+            "project": str(project),
+            "path": str(path),
+        }
+    ]
+
+
+def test_without_sessions_it_says_how_to_start_one(capfd: pytest.CaptureFixture[str]) -> None:
+    assert (main(["sessions"]), capfd.readouterr().out) == (
+        0,
+        "there are no sessions yet; `turngate run` starts one\n",
+    )
+
+
+def test_a_session_is_shown_as_a_conversation(project: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    write_settings(project, "turngate", stop_hooks(refuse(1)))
+    tools = [{"name": "Bash", "input": {"command": command}} for command in ("echo hi", "exit 3")]
+    replies = ({"text": "looking", "tools": tools}, "done", "done again")
+    turngate(capfd, project, "go", "--session", "s-1", "--allow", "Bash", replies=replies)
+    code = main(["sessions", "show", "s-1"])
+    assert (code, capfd.readouterr().out.splitlines()) == (
+        0,
+        [
+            "you: go",
+            "agent: looking",
+            '  Bash {"command": "echo hi"}',
+            '  Bash {"command": "exit 3"}',
+            "  ok: hi",
+            "  failed: exit code 3 (no output)",
+            "agent: done",
+            "stop_hook: [Stop hook requested continuation]",
+            "run the tests",
+            "agent: done again",
+        ],
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "said", "left"),
+    [
+        ([], "removed 1 session older than 30 days\n", ["new"]),
+        (["--days", "40"], "removed 0 sessions older than 40 days\n", ["new", "old"]),
+        (["--days", "0"], "removed 2 sessions older than 0 days\n", []),
+    ],
+)
+def test_old_sessions_are_pruned(
+    project: Path,
+    state: Path,
+    capfd: pytest.CaptureFixture[str],
+    words: list[str],
+    said: str,
+    left: list[str],
+) -> None:
+    for name in ("old", "new"):
+        turngate(capfd, project, "go", "--session", name)
+    then = time.time() - 31 * 86400
+    for path in (state / "sessions" / "old").iterdir():
+        os.utime(path, (then, then))
+    assert (main(["sessions", "prune", *words]), capfd.readouterr().out) == (0, said)
+    assert sorted(path.name for path in (state / "sessions").iterdir()) == left
+
+
+@pytest.mark.parametrize(("days", "left"), [(7, ["new"]), (60, ["new", "old"])])
+def test_the_settings_say_how_long_sessions_are_kept(
+    project: Path,
+    state: Path,
+    capfd: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    days: int,
+    left: list[str],
+) -> None:
+    for name in ("old", "new"):
+        turngate(capfd, project, "go", "--session", name)
+    then = time.time() - 31 * 86400
+    for path in (state / "sessions" / "old").iterdir():
+        os.utime(path, (then, then))
+    write_settings(project, "turngate", {"turngate": {"retentionDays": days}})
+    monkeypatch.chdir(project)
+    assert main(["sessions", "prune"]) == 0
+    assert sorted(path.name for path in (state / "sessions").iterdir()) == left

@@ -1,0 +1,64 @@
+"""The progress line, on a stderr that is not a terminal and on one that is."""
+
+import asyncio
+import io
+import sys
+from collections.abc import Sequence
+
+import pytest
+
+from turngate.cli import progress
+from turngate.cli.progress import CLEAR_LINE, ProgressLine
+
+
+class Stderr(io.StringIO):
+    def __init__(self, *, is_terminal: bool) -> None:
+        super().__init__()
+        self._is_terminal = is_terminal
+
+    def isatty(self) -> bool:
+        return self._is_terminal
+
+
+def show(
+    monkeypatch: pytest.MonkeyPatch, waits: Sequence[Sequence[str]], *, is_terminal: bool, **options: object
+) -> str:
+    """Return what is printed if these hooks are running at each update; the last update cancels the line."""
+    stderr = Stderr(is_terminal=is_terminal)
+    monkeypatch.setattr(sys, "stderr", stderr)
+    monkeypatch.setattr(progress, "UPDATE_INTERVAL_S", 0)
+    updates = iter(waits)
+
+    async def run() -> None:
+        def waiting_for() -> Sequence[str]:
+            try:
+                return next(updates)
+            except StopIteration:
+                raise asyncio.CancelledError from None
+
+        line = ProgressLine(waiting_for, **options)  # type: ignore[arg-type]
+        await asyncio.wait({asyncio.create_task(line.run())})
+
+    asyncio.run(run())
+    return stderr.getvalue()
+
+
+def test_each_wait_is_printed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    waits = [[], ["a", "b"], ["b"], [], ["c"], ["c"]]
+    printed = show(monkeypatch, waits, is_terminal=False, idle="working")
+    assert printed == "waiting for a, b …\nwaiting for c …\n"
+
+
+def test_a_long_wait_is_repeated_where_that_is_wanted(monkeypatch: pytest.MonkeyPatch) -> None:
+    printed = show(monkeypatch, [["a"]] * 7, is_terminal=False, repeat_s=3)
+    assert printed == "waiting for a …\n" * 3
+
+
+def test_at_a_terminal_one_line_is_rewritten_and_cleared(monkeypatch: pytest.MonkeyPatch) -> None:
+    printed = show(monkeypatch, [[], ["a"], ["a"]], is_terminal=True, idle="working", hint=" · hint")
+    assert [line for line in printed.split(CLEAR_LINE) if line] == [
+        "working … 1 s · hint",
+        "waiting for a … 1 s · hint",
+        "waiting for a … 2 s · hint",
+    ]
+    assert printed.endswith(CLEAR_LINE)
