@@ -17,7 +17,7 @@ def asked(project: Path, callback: Any) -> Any:
     return asyncio.run(ask())
 
 
-def test_a_callback_that_opens_a_connection_and_races_addresses_is_heard(project: Path) -> None:
+def test_a_callback_may_use_a_library_that_races_connections(project: Path) -> None:
     async def callback(_: StopEvent) -> Block:
         server = await asyncio.start_server(lambda _, writer: writer.close(), "localhost", 0)
         port = server.sockets[0].getsockname()[1]
@@ -31,7 +31,7 @@ def test_a_callback_that_opens_a_connection_and_races_addresses_is_heard(project
     assert (type(verdict), verdict.runs[0].decision) == (Continue, Block("not yet"))
 
 
-def test_a_callback_whose_own_scope_runs_out_goes_on(project: Path) -> None:
+def test_a_callback_continues_after_its_own_cancel_scope_expired(project: Path) -> None:
     async def callback(_: StopEvent) -> Block:
         with anyio.move_on_after(0.01):
             await anyio.sleep(60)

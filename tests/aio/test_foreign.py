@@ -1,4 +1,4 @@
-"""Callbacks that do what no callback should: the engine's word holds."""
+"""Foreign coroutines: whatever a callback does to its task or returns, the engine keeps its verdict."""
 
 import asyncio
 import contextlib
@@ -177,7 +177,7 @@ RETURNED: list[tuple[Any, Any]] = [
 
 
 @pytest.mark.parametrize(("value", "decision"), RETURNED)
-def test_no_value_that_a_callback_returns_harms_anybody_but_its_own_hook(value: Any, decision: Any) -> None:
+def test_no_value_that_a_callback_returns_affects_another_hook(value: Any, decision: Any) -> None:
     async def gives(_: StopEvent) -> Any:
         return value
 
@@ -197,7 +197,7 @@ def test_no_value_that_a_callback_returns_harms_anybody_but_its_own_hook(value: 
         (StopAsyncIteration("odd"), "StopAsyncIteration: odd"),
     ],
 )
-def test_an_error_that_can_not_be_told_is_told_by_its_name(error: BaseException, said: str) -> None:
+def test_an_error_without_a_usable_message_is_described_by_its_type(error: BaseException, said: str) -> None:
     assert run_of(raising(error)).report == RunFailed(said)
 
 
@@ -238,7 +238,7 @@ def test_a_decision_checks_its_fields_and_a_mistake_is_its_own_hooks_fault(
 @pytest.mark.req("S2-28")
 @pytest.mark.parametrize("event", ["PreToolUse", "PermissionRequest"])
 @pytest.mark.parametrize("form", ["new", "old"])
-def test_a_function_changes_neither_what_a_tool_is_given_nor_what_others_are_told(
+def test_a_callback_changes_neither_the_tools_input_nor_other_callbacks_events(
     event: str, form: str, project: Path
 ) -> None:
     def meddles(told: Any) -> None:
@@ -268,7 +268,7 @@ def test_a_function_changes_neither_what_a_tool_is_given_nor_what_others_are_tol
     )
 
 
-def test_a_function_changes_nothing_of_a_stop_that_others_are_told(project: Path) -> None:
+def test_a_callback_does_not_change_the_stop_event_of_other_callbacks(project: Path) -> None:
     def meddles(event: StopEvent) -> None:
         assert event.usage is not None
         event.usage.clear()  # type: ignore[attr-defined]
@@ -281,7 +281,7 @@ def test_a_function_changes_nothing_of_a_stop_that_others_are_told(project: Path
     assert heard == [stop_event(usage={"input_tokens": 1}, background_tasks=({"id": "a"},))]
 
 
-def test_an_answer_that_held_up_the_loop_beyond_its_limit_does_not_count(project: Path) -> None:
+def test_an_answer_of_a_callback_that_blocked_the_loop_past_its_timeout_does_not_count(project: Path) -> None:
     async def sleeps(_: StopEvent) -> Block:
         time.sleep(0.2)  # noqa: ASYNC251 - that is the mistake
         return Block("late")
@@ -296,7 +296,7 @@ class Pair(NamedTuple):
     code: int
 
 
-def test_what_is_no_plain_container_reaches_a_function_as_it_is(project: Path) -> None:
+def test_values_other_than_plain_containers_reach_a_callback_unchanged(project: Path) -> None:
     heard: list[Any] = []
     event = PostToolUse(session_id="s", tool_name="Bash", tool_response=[Pair("x", 1), {"a": (1, [2])}])
     asked = settings(CallbackHook(heard.append), event="PostToolUse")

@@ -1,4 +1,4 @@
-"""One request to the provider of a test file, and what came of it; the file says who `provider` is."""
+"""Fixtures that send one request to the provider of a test file, which defines `provider`."""
 
 import asyncio
 from collections.abc import Callable

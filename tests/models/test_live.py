@@ -45,13 +45,13 @@ def reply(*blocks: Text | ToolUse, id: str = "msg_1", **fields: Any) -> Reply:  
     return Reply(blocks, **{"usage": USED, "model": "claude-sonnet-5-5", "id": id, **fields})
 
 
-def test_a_plain_text_is_told_in_pieces_and_given_whole(exchange: Callable[..., Exchange]) -> None:
+def test_a_plain_text_is_streamed_in_pieces_and_returned_whole(exchange: Callable[..., Exchange]) -> None:
     found = exchange("an answer in several pieces")
     assert found.reply == reply(Text("an answer in several pieces"))
     assert found.pieces == ["an answer ", "in several", " pieces"]
 
 
-def test_pieces_are_told_while_the_model_still_speaks(point: Point) -> None:
+def test_pieces_arrive_while_the_model_still_answers(point: Point) -> None:
     async def scene() -> list[tuple[str, bool]]:
         told: list[tuple[str, bool]] = []
         task = asyncio.create_task(ask_once(tell=lambda piece: told.append((piece, task.done()))))
@@ -147,7 +147,7 @@ def test_the_whole_conversation_reaches_the_model(exchange: Callable[..., Exchan
     ]
 
 
-def test_nothing_blank_is_sent_for_a_provider_to_refuse(exchange: Callable[..., Exchange]) -> None:
+def test_nothing_blank_is_sent_because_providers_reject_it(exchange: Callable[..., Exchange]) -> None:
     found = exchange(
         "done",
         UserMessage("go"),
@@ -261,17 +261,17 @@ def test_an_answer_without_an_end_is_no_answer(failure: Callable[..., tuple[str,
     )
 
 
-def test_nobody_there_is_a_network_error() -> None:
+def test_a_refused_connection_is_a_network_error() -> None:
     assert without_details(asyncio.run(fail_once())) == ("network", "the connection to anthropic failed")
 
 
 @pytest.mark.parametrize("said", [f"{KEY} is wrong", "sk-ant-abcdefgh is wrong", "AIzaSyAbcdefg is wrong"])
-def test_no_key_is_ever_told(failure: Callable[..., tuple[str, str]], said: str) -> None:
+def test_no_error_message_contains_a_key(failure: Callable[..., tuple[str, str]], said: str) -> None:
     found = failure({"error": 401, "type": "authentication_error", "message": said})
     assert found == ("auth", "anthropic answered 401: … is wrong")
 
 
-def test_a_key_that_no_header_can_hold_is_not_told_either(
+def test_a_key_that_no_header_can_hold_is_not_in_the_message_either(
     point: Point, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("ANTHROPIC_API_KEY", f"{KEY}\n")
@@ -280,7 +280,7 @@ def test_a_key_that_no_header_can_hold_is_not_told_either(
         assert asyncio.run(fail_once()) == ("auth", "the key for anthropic contains a space or a line break")
 
 
-def test_a_long_error_is_told_in_one_short_line(failure: Callable[..., tuple[str, str]]) -> None:
+def test_a_long_error_becomes_one_short_line(failure: Callable[..., tuple[str, str]]) -> None:
     _, told = failure({"error": 400, "message": "a line\n" * 1000})
     assert told == f"anthropic answered 400: {('a line ' * 1000)[:199]}…"
 
@@ -330,7 +330,7 @@ def test_a_cancelled_request_hangs_up(point: Point, slow: Json) -> None:
         assert asyncio.run(scene(server))
 
 
-def test_what_the_listener_raises_is_no_fault_of_the_model(point: Point) -> None:
+def test_an_exception_of_the_listener_is_not_a_model_error(point: Point) -> None:
     def refuse(_piece: str) -> None:
         raise RuntimeError("the screen is gone")
 
@@ -397,7 +397,7 @@ def test_a_model_knows_its_name_and_its_size() -> None:
         ("groq:x", "the model 'groq:x' needs a package: pip install 'pydantic-ai-slim[groq]'"),
     ],
 )
-def test_a_model_that_can_not_be_had_is_explained(
+def test_a_model_that_cannot_be_opened_is_explained(
     monkeypatch: pytest.MonkeyPatch, name: str, told: str
 ) -> None:
     monkeypatch.delenv("ANTHROPIC_API_KEY")
@@ -406,7 +406,7 @@ def test_a_model_that_can_not_be_had_is_explained(
     assert str(caught.value) == told
 
 
-def test_an_address_that_is_none_is_explained(point: Point) -> None:
+def test_an_invalid_address_is_explained(point: Point) -> None:
     point("http://[::bad")
     with pytest.raises(UsageError, match="the model 'anthropic:x' cannot be used: Invalid port"):
         LiveModel("anthropic:x")
@@ -463,7 +463,7 @@ def test_the_settings_choose_the_model_else_the_first_key_does(
     assert default_model(environ, given) == found
 
 
-def test_without_a_model_and_a_key_it_is_said_how_to_give_one() -> None:
+def test_without_a_model_and_a_key_the_message_explains_how_to_give_one() -> None:
     with pytest.raises(UsageError) as caught:
         default_model({"PATH": "/bin"}, None)
     assert str(caught.value) == (

@@ -1,4 +1,4 @@
-"""The live model of the other provider: OpenAI's Responses API, spoken with a server on loopback."""
+"""LiveModel with OpenAI's Responses API, against a server on loopback."""
 
 import asyncio
 import json
@@ -49,7 +49,7 @@ def reply(*blocks: Text | ToolUse, **fields: Any) -> Reply:
 # An answer
 
 
-def test_a_text_is_told_in_pieces_and_given_whole(exchange: Callable[..., Exchange]) -> None:
+def test_a_text_is_streamed_in_pieces_and_returned_whole(exchange: Callable[..., Exchange]) -> None:
     found = exchange("an answer in several pieces")
     assert found.reply == reply(Text("an answer in several pieces"))
     assert found.pieces == ["an answer ", "in several", " pieces"]
@@ -110,7 +110,7 @@ def test_a_tool_call_and_its_result_are_sent_with_the_next_request(exchange: Cal
 
 
 def conversation(body: Json) -> list[tuple[str, Any]]:
-    """What a request carries beside the system prompt: who, and what."""
+    """Return the roles and contents of a request without the system prompt."""
     return [_item(item) for item in body["input"] if item.get("role") != "system"]
 
 
@@ -199,12 +199,12 @@ def test_an_answer_without_an_end_is_a_network_error(failure: Callable[..., tupl
     )
 
 
-def test_nobody_there_is_a_network_error() -> None:
+def test_a_refused_connection_is_a_network_error() -> None:
     assert without_details(asyncio.run(fail_once())) == ("network", "the connection to openai failed")
 
 
 @pytest.mark.parametrize("said", [f"{KEY} is wrong", "sk-proj-abcdefgh is wrong"])
-def test_no_key_is_ever_told(failure: Callable[..., tuple[str, str]], said: str) -> None:
+def test_no_error_message_contains_a_key(failure: Callable[..., tuple[str, str]], said: str) -> None:
     assert failure({"error": 401, "message": said}) == ("auth", "openai answered 401: … is wrong")
 
 
@@ -238,7 +238,7 @@ def turn(project: Path, *rules: str) -> TurnResult:
     return asyncio.run(play())
 
 
-def test_a_whole_turn_calls_a_tool_is_refused_goes_on_and_sums_up_its_usage(
+def test_a_whole_turn_calls_a_tool_is_blocked_continues_and_adds_up_its_usage(
     point: Point, project: Path
 ) -> None:
     call = {"text": "looking", "tools": [{"name": "Bash", "input": {"command": "echo here"}}]}
@@ -271,7 +271,7 @@ def test_a_whole_turn_calls_a_tool_is_refused_goes_on_and_sums_up_its_usage(
     ],
     ids=["429", "503", "cut"],
 )
-def test_what_passes_by_itself_is_asked_again_and_nothing_of_it_stays(
+def test_a_transient_error_is_retried_and_leaves_nothing_behind(
     point: Point, project: Path, trouble: Json
 ) -> None:
     with serve_replies(trouble, "It is here.") as server:
@@ -286,7 +286,7 @@ def test_what_passes_by_itself_is_asked_again_and_nothing_of_it_stays(
     assert [conversation(body) for body in server.requests] == [[("user", "where is it?")]] * 2
 
 
-def test_a_wrong_key_is_not_asked_about_again_and_no_gate_is_asked(point: Point, project: Path) -> None:
+def test_a_wrong_key_is_not_retried_and_runs_no_stop_hook(point: Point, project: Path) -> None:
     with serve_replies({"error": 401, "message": "wrong key"}, "never") as server:
         point(server.url)
         result = turn(project, "touch asked")

@@ -182,7 +182,7 @@ def test_a_script_that_is_not_there_is_explained(tmp_path: Path) -> None:
     assert str(caught.value) == f"the script {tmp_path}/none.json cannot be read: No such file or directory"
 
 
-def test_a_script_that_is_no_plain_file_is_said_at_once(tmp_path: Path) -> None:
+def test_a_script_that_is_not_a_regular_file_is_reported_at_once(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(UsageError) as raised:
         ScriptedModel.from_file(str(tmp_path / "pipe"))

@@ -1,4 +1,4 @@
-"""Observers: told once, at the very end, one after another; nothing that they do changes anything."""
+"""Plugin handlers: called once, at the end of a turn, one after another; they change nothing."""
 
 import asyncio
 import inspect
@@ -23,7 +23,7 @@ from turngate.plugins.handlers import PluginContext, Plugins, StopPayload
 
 
 class Diary:
-    """Notes what it is told."""
+    """Record the calls of its handlers."""
 
     def __init__(self) -> None:
         self.told: list[tuple[str, Any]] = []
@@ -57,7 +57,7 @@ def watched(
 
 
 @pytest.mark.req("S1-01", "S1-02")
-def test_a_plugin_is_told_what_it_has_a_method_for() -> None:
+def test_a_plugin_handles_what_it_has_a_method_for() -> None:
     class Counter:
         turns = 0
 
@@ -74,7 +74,7 @@ def test_a_plugin_is_told_what_it_has_a_method_for() -> None:
 
 
 @pytest.mark.req("S1-01")
-def test_both_spellings_of_a_childs_end_are_known_and_others_are_refused() -> None:
+def test_both_spellings_of_subagent_stop_are_accepted_and_others_rejected() -> None:
     plugins, told = Plugins(), list[str]()
     plugins.on("subagentStop", lambda _: told.append("camel"))
     plugins.on("subagent_stop", lambda _: told.append("snake"))
@@ -103,7 +103,7 @@ def test_conversation_comes_before_stop_and_stop_before_the_end_of_the_turn(proj
 
 
 @pytest.mark.req("S1-26", "C-04")
-def test_after_two_refusals_it_is_told_once_with_the_sums_of_the_turn(project: Path) -> None:
+def test_after_two_blocked_stops_the_handler_runs_once_with_the_sums_of_the_turn(project: Path) -> None:
     call = {"tool": "Bash", "input": {"command": "true"}}
     agent, diary, _ = watched(project, call, "one", call, "two", "three", stop=refuse(2), allow=["Bash"])
     result = agent.play()
@@ -120,7 +120,7 @@ def test_after_two_refusals_it_is_told_once_with_the_sums_of_the_turn(project: P
 
 
 @pytest.mark.req("S1-26", "C-18")
-def test_a_capped_turn_is_told_once_and_how_it_ended(project: Path) -> None:
+def test_a_capped_turn_is_reported_once_with_its_end(project: Path) -> None:
     agent, diary, _ = watched(project, "answer {n}", stop=REFUSE)
     agent.play()
     assert (diary.names, diary.payload.ended_by, diary.payload.continuations) == (
@@ -131,14 +131,14 @@ def test_a_capped_turn_is_told_once_and_how_it_ended(project: Path) -> None:
 
 
 @pytest.mark.req("S1-07", "S1-26")
-def test_each_turn_is_told_for_itself(project: Path) -> None:
+def test_each_turn_is_reported_separately(project: Path) -> None:
     agent, diary, _ = watched(project, "answer {n}")
     agent.play("one", "two")
     assert diary.names == ["conversation", "stop"] * 2
     assert [len(messages) for name, messages in diary.told if name == "conversation"] == [2, 4]
 
 
-def test_the_conversation_observer_gets_the_messages(project: Path) -> None:
+def test_a_conversation_handler_gets_the_messages(project: Path) -> None:
     agent, diary, _ = watched(project, "done")
     agent.play("go")
     assert diary.told[0] == ("conversation", tuple(agent.session.messages))
@@ -214,7 +214,7 @@ def test_one_line_of_telemetry_has_everything(project: Path) -> None:
 
 
 @pytest.mark.req("S1-13", "S1-27", "C-27", "X-04")
-def test_a_failed_run_has_zeros_and_what_was_used_all_the_same(project: Path) -> None:
+def test_a_failed_turn_has_zeros_and_its_partial_usage(project: Path) -> None:
     call = {"tool": "Bash", "input": {"command": "true"}}
     agent, diary, _ = watched(project, call, {"error": "auth"}, allow=["Bash"])
     result = agent.play()
@@ -238,7 +238,7 @@ def interrupting(agent: Actor, project: Path) -> TurnResult:
 
 
 @pytest.mark.req("C-26", "X-04")
-def test_an_interrupted_run_is_told_too(project: Path) -> None:
+def test_an_interrupted_turn_is_reported_too(project: Path) -> None:
     agent, diary, _ = watched(project, {"tool": "Bash", "input": {"command": hang()}}, allow=["Bash"])
     result = interrupting(agent, project)
     told = diary.payload
@@ -248,7 +248,7 @@ def test_an_interrupted_run_is_told_too(project: Path) -> None:
 
 
 @pytest.mark.req("S1-27")
-def test_a_run_whose_wait_is_cancelled_is_told_too(project: Path) -> None:
+def test_a_turn_whose_caller_is_cancelled_is_reported_too(project: Path) -> None:
     agent, diary, _ = watched(project, "done", stop=hang())
 
     async def cancel() -> None:
@@ -264,14 +264,14 @@ def test_a_run_whose_wait_is_cancelled_is_told_too(project: Path) -> None:
 
 
 @pytest.mark.req("S1-21")
-def test_the_stop_observer_may_be_left_out(project: Path) -> None:
+def test_the_stop_handlers_may_be_skipped(project: Path) -> None:
     agent, diary, _ = watched(project, "done", skip_stop_hook=True)
     agent.play()
     assert diary.names == ["conversation"]
 
 
 @pytest.mark.req("S1-21", "S1-22")
-def test_a_single_send_may_leave_it_out_and_does_not_by_default() -> None:
+def test_a_single_send_may_skip_them_and_does_not_by_default() -> None:
     option = inspect.signature(Session.send).parameters.get("skip_stop_hook")
     assert option is not None
     assert option.default is False
@@ -282,7 +282,7 @@ def test_a_single_send_may_leave_it_out_and_does_not_by_default() -> None:
 
 @pytest.mark.req("S1-03")
 @pytest.mark.parametrize("answer", [{"decision": "block", "reason": "go on"}, False, "block"])
-def test_what_an_observer_returns_makes_nobody_go_on(project: Path, answer: object) -> None:
+def test_the_return_value_of_a_stop_handler_continues_nothing(project: Path, answer: object) -> None:
     plugins = Plugins()
     plugins.on("stop", lambda _: answer)
     plugins.on("conversation", lambda _: answer)
@@ -292,7 +292,7 @@ def test_what_an_observer_returns_makes_nobody_go_on(project: Path, answer: obje
 
 
 @pytest.mark.req("S1-11", "S1-19")
-def test_observers_run_by_priority_one_after_another_whatever_they_are(project: Path) -> None:
+def test_handlers_run_by_priority_one_after_another_sync_or_async(project: Path) -> None:
     plugins, order = Plugins(), list[str]()
 
     async def slow(_told: object) -> None:
@@ -321,7 +321,7 @@ def test_observers_run_by_priority_one_after_another_whatever_they_are(project: 
 
 
 @pytest.mark.req("S1-19")
-def test_a_plain_observer_does_not_block_the_loop(project: Path) -> None:
+def test_a_sync_handler_does_not_block_the_loop(project: Path) -> None:
     """The handler returns only after the loop has ticked."""
     plugins, called, ticked = Plugins(), threading.Event(), threading.Event()
     in_time: list[bool] = []
@@ -346,7 +346,7 @@ def test_a_plain_observer_does_not_block_the_loop(project: Path) -> None:
 
 
 @pytest.mark.req("S1-11")
-def test_an_observer_can_not_alter_the_result_or_the_conversation(project: Path) -> None:
+def test_a_handler_cannot_change_the_result_or_the_conversation(project: Path) -> None:
     plugins = Plugins()
 
     def scribble(told: Any) -> None:
@@ -401,7 +401,7 @@ ERRORS: list[BaseException] = [
 @pytest.mark.req("X-01", "X-05")
 @pytest.mark.parametrize("make", [raiser, async_raiser], ids=["plain", "async"])
 @pytest.mark.parametrize("error", ERRORS, ids=[type(error).__name__ for error in ERRORS])
-def test_an_observer_that_raises_changes_nothing_is_named_and_the_next_one_runs(
+def test_a_handler_that_raises_is_named_and_the_next_one_runs(
     project: Path, make: Callable[[BaseException], Callable[[object], Any]], error: BaseException
 ) -> None:
     agent, diary, plugins = watched(project, "done")
@@ -424,7 +424,7 @@ def test_an_observer_that_raises_changes_nothing_is_named_and_the_next_one_runs(
 
 
 @pytest.mark.req("X-03")
-def test_an_observer_has_a_limit_and_is_told_to_cancel(project: Path) -> None:
+def test_a_handler_has_a_timeout_and_is_cancelled(project: Path) -> None:
     agent, diary, plugins = watched(project, "done", limit=0.5)
     cancelled: list[str] = []
 
@@ -442,7 +442,7 @@ def test_an_observer_has_a_limit_and_is_told_to_cancel(project: Path) -> None:
 
 
 @pytest.mark.req("X-03")
-def test_a_plain_observer_that_never_returns_does_not_hold_up_the_turn(project: Path) -> None:
+def test_a_sync_handler_that_never_returns_does_not_block_the_turn(project: Path) -> None:
     agent, diary, plugins = watched(project, "done", limit=0.5)
     order: list[str] = []
 
@@ -456,7 +456,7 @@ def test_a_plain_observer_that_never_returns_does_not_hold_up_the_turn(project: 
 
 
 @pytest.mark.req("X-03")
-def test_an_observer_that_ignores_its_cancellation_does_not_hold_up_the_turn(project: Path) -> None:
+def test_a_handler_that_ignores_its_cancellation_does_not_block_the_turn(project: Path) -> None:
     order: list[str] = []
     listen = on_first(TurnEnd, lambda _: order.append("the turn ends"))
     agent, diary, plugins = watched(project, "done", limit=0.5, listen=listen)
@@ -476,7 +476,7 @@ def test_an_observer_that_ignores_its_cancellation_does_not_hold_up_the_turn(pro
 
 
 @pytest.mark.req("S0-102")
-def test_a_turn_that_waits_for_an_observer_takes_no_second_message_into_it(project: Path) -> None:
+def test_a_turn_that_waits_for_a_handler_takes_no_second_message(project: Path) -> None:
     agent, _, plugins = watched(project, "answer {n}", {"text": "answer {n}", "delay": 0.4})
     waiting = asyncio.Event()
 
@@ -501,7 +501,7 @@ def test_a_turn_that_waits_for_an_observer_takes_no_second_message_into_it(proje
     assert refused or (isinstance(two, TurnResult) and two.result == "answer 2")
 
 
-def test_observers_that_are_quiet_leave_no_notice(project: Path) -> None:
+def test_handlers_without_errors_leave_no_notice(project: Path) -> None:
     agent, _, plugins = watched(project, "done", stop=refuse(1))
     agent.play()
     kinds = [type(event) for event in agent.events]
@@ -516,7 +516,7 @@ def test_observers_that_are_quiet_leave_no_notice(project: Path) -> None:
 
 
 class Reader:
-    """A plugin that looks where it is."""
+    """A plugin that reads its context."""
 
     ctx: PluginContext
 

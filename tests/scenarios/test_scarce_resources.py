@@ -1,4 +1,4 @@
-"""Where descriptors or threads are short: hooks wait for each other, and nothing is left behind."""
+"""Too few descriptors or threads: hooks wait for a slot, and no process is left behind."""
 
 import asyncio
 import os
@@ -36,7 +36,7 @@ def descriptors(most: int) -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
-def test_more_hooks_than_descriptors_wait_for_each_other_and_not_on_their_own_time(project: Path) -> None:
+def test_more_hooks_than_descriptors_wait_for_a_slot_before_their_timeout_starts(project: Path) -> None:
     """Twenty run at once, 0.3 s each: all together take longer than the time limit of one."""
     for scale in TIMEOUT_SCALES:
         command, timeout = f"sleep {0.3 * scale}; :", 1.5 * scale
@@ -48,7 +48,7 @@ def test_more_hooks_than_descriptors_wait_for_each_other_and_not_on_their_own_ti
     pytest.fail("the hooks waited on their own time")
 
 
-def test_hooks_in_the_background_take_no_room_from_those_that_are_waited_for(project: Path) -> None:
+def test_background_hooks_take_no_slots_from_foreground_hooks(project: Path) -> None:
     late = [CommandHook(f"sleep 60; : {number}", detached=True) for number in range(40)]
 
     async def stop() -> list[str]:
@@ -61,7 +61,7 @@ def test_hooks_in_the_background_take_no_room_from_those_that_are_waited_for(pro
         assert asyncio.run(asyncio.wait_for(stop(), HANG_TIMEOUT_S)) == ["allow"] * 41
 
 
-def test_without_a_descriptor_a_hook_that_hangs_is_ended_all_the_same(project: Path) -> None:
+def test_a_hook_that_hangs_is_ended_without_a_free_descriptor(project: Path) -> None:
     async def stop(limit: float) -> Any:
         asking = asyncio.create_task(ask(project, CommandHook("echo $$ > pid; sleep 3600", timeout=limit)))
         while not lines(project / "pid"):
@@ -110,7 +110,7 @@ def no_threads(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("no_threads")
-def test_without_a_thread_a_hook_that_hangs_is_ended_and_a_plain_function_fails(project: Path) -> None:
+def test_without_a_thread_a_hook_that_hangs_is_killed_and_a_sync_callback_fails(project: Path) -> None:
     hooks = (CommandHook("sleep 60", timeout=0.2), CallbackHook(lambda _: None))
     verdict = asyncio.run(ask(project, *hooks))
     error = "RuntimeError: can't start new thread"
@@ -124,7 +124,7 @@ ctypes.CDLL(None).pthread_exit(None)
 """
 
 
-def test_a_process_whose_first_thread_has_ended_is_alive_while_another_works() -> None:
+def test_a_process_whose_first_thread_has_ended_counts_as_alive_while_another_runs() -> None:
     child = subprocess.Popen([sys.executable, "-c", FIRST_THREAD_GONE], start_new_session=True)
     try:
         stat = Path(f"/proc/{child.pid}/stat")

@@ -1,4 +1,4 @@
-"""Commands on this machine: with a shell and without one, and what they find around them."""
+"""LocalShell: commands with and without a shell, their folder and their environment."""
 
 import asyncio
 import os
@@ -103,7 +103,7 @@ def scripts(project: Path) -> None:
 def test_a_plain_command_that_was_killed_has_the_shells_code_and_tells_its_signal(
     command: str, number: int, project: Path
 ) -> None:
-    """dash would print `Killed` beside the code; the report says it in a field."""
+    """dash would print `Killed`; the report has the signal in a field."""
     scripts(project)
     shell = run(f"{command};", project)
     assert (shell.code, shell.signal) == (128 + number, None)
@@ -119,7 +119,7 @@ def test_a_plain_command_that_was_killed_has_the_shells_code_and_tells_its_signa
         ("./bad_interpreter.sh", 127, "/bin/sh: 1: ./bad_interpreter.sh: not found\n"),
     ],
 )
-def test_the_shell_says_why_a_plain_command_can_not_be_started(
+def test_the_shell_reports_why_a_plain_command_cannot_be_started(
     command: str, code: int, stderr: str, project: Path
 ) -> None:
     scripts(project)
@@ -145,7 +145,7 @@ def test_a_named_shell_reads_even_a_plain_command(project: Path) -> None:
     assert (ended.code, (project / "log").read_text()) == (0, "-c -- ./parent.sh\n")
 
 
-# A shell reads everything else
+# Every other command goes through a shell
 
 
 @pytest.mark.req("S0-14")
@@ -214,7 +214,7 @@ def test_a_named_shell_is_honoured_where_the_dialect_says_so(
     assert type(asyncio.run(ask(project, only_bash, dialect=dialect))) is verdict
 
 
-# With `args` no shell reads anything
+# With `args` there is no shell
 
 
 def test_args_are_passed_on_as_they_are(project: Path) -> None:
@@ -256,13 +256,13 @@ def test_args_start_a_script_that_names_no_interpreter(project: Path) -> None:
         ("./folder", "NotStarted: [Errno 13] Permission denied: './folder'"),
     ],
 )
-def test_args_whose_program_can_not_be_started_fail(command: str, why: str, project: Path) -> None:
+def test_args_whose_program_cannot_be_started_fail(command: str, why: str, project: Path) -> None:
     scripts(project)
     verdict = asyncio.run(ask(project, CommandHook(command, args=())))
     assert (type(verdict), [run_message(r) for r in verdict.runs]) == (Stop, [why])
 
 
-# Where it runs and what it finds
+# The folder and the environment of a command
 
 
 @pytest.mark.req("S0-31")
@@ -306,7 +306,7 @@ def test_a_hook_finds_project_transcript_and_state_in_its_environment(
 
 
 def found(project: Path, **fields: Any) -> dict[str, str]:
-    """What a hook finds that begins like one of ours, without what marks its run and our state."""
+    """Return the variables that Turngate sets, without the run marker and the state folder."""
     ended = report(project, "/usr/bin/env", **fields)
     assert isinstance(ended, Exited)
     lines = (line.partition("=") for line in ended.stdout.splitlines())
@@ -320,7 +320,7 @@ def report(project: Path, command: str, **fields: Any) -> Report:
 
 
 @pytest.mark.req("S0-35")
-def test_a_childs_hook_finds_the_childs_transcript(project: Path) -> None:
+def test_a_subagents_hook_finds_the_subagents_transcript(project: Path) -> None:
     hook = CommandHook('echo "$TURNGATE_EVENT $MUX_TRANSCRIPT_PATH $TURNGATE_TRANSCRIPT_PATH"')
     asked = ask_hooks(subagent_stop(), settings(hook, event="SubagentStop"), world(project))
     (only,) = asyncio.run(asked).runs
@@ -336,7 +336,7 @@ def test_a_hook_can_grep_the_transcript_that_its_environment_names(project: Path
     assert [run_message(r) for r in verdict.runs] == ["a TODO is left"]
 
 
-def test_a_hooks_own_environment_beats_the_settings_and_both_beat_ours_but_for_what_we_tell(
+def test_a_hooks_env_overrides_the_settings_env_and_both_override_the_inherited_one(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("A", "inherited")
@@ -387,7 +387,7 @@ def test_a_bare_path_is_a_command_if_it_is_executable(
     assert (type(given), [run_message(r) for r in given.runs]) == (verdict, [words.replace("{}", str(path))])
 
 
-# An environment that no process could be given
+# Environments that the kernel would reject
 
 
 @pytest.mark.req("X-33")
@@ -407,9 +407,7 @@ def test_a_bare_path_is_a_command_if_it_is_executable(
         pytest.param({"A=B": "x"}, id="an equals sign in a name"),
     ],
 )
-def test_a_variable_that_can_not_be_passed_does_not_take_the_hook_down(
-    env: dict[str, str], project: Path
-) -> None:
+def test_a_variable_that_cannot_be_passed_does_not_break_the_hook(env: dict[str, str], project: Path) -> None:
     verdict = asyncio.run(ask(project, CommandHook("echo 'go on' >&2; exit 2", env=env)))
     assert (type(verdict), [run_message(r) for r in verdict.runs]) == (Continue, ["go on"])
 
@@ -417,7 +415,7 @@ def test_a_variable_that_can_not_be_passed_does_not_take_the_hook_down(
 @pytest.mark.req("X-33")
 @pytest.mark.parametrize("field", ["session_id", "transcript_path"])
 @pytest.mark.parametrize("value", ["half \ud83d", "x\0y", "x" * 3_000_000], ids=["half", "NUL", "long"])
-def test_an_event_that_can_not_be_passed_does_not_take_the_hook_down(
+def test_an_event_that_cannot_be_passed_does_not_break_the_hook(
     field: str, value: str, project: Path
 ) -> None:
     told: dict[str, Any] = {field: value}

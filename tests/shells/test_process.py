@@ -1,4 +1,4 @@
-"""One child process: what comes back of it, and what it never does to us."""
+"""run_process: exit codes, input and output, and the end of the process tree."""
 
 import asyncio
 import errno
@@ -81,7 +81,9 @@ def test_many_at_once_each_get_their_own_answer() -> None:
         ("./text", errno.ENOEXEC),
     ],
 )
-def test_what_can_not_be_started_says_why(program: str, number: int, tmp_path: Path) -> None:
+def test_a_program_that_cannot_be_started_raises_with_the_reason(
+    program: str, number: int, tmp_path: Path
+) -> None:
     (tmp_path / "folder").mkdir()
     script(tmp_path / "plain", "#!/bin/sh\n", 0o644)
     script(tmp_path / "text", "exit 0\n")
@@ -90,7 +92,7 @@ def test_what_can_not_be_started_says_why(program: str, number: int, tmp_path: P
     assert (raised.value.errno, raised.value.filename) == (number, program)
 
 
-# What it is given
+# Input, descriptors and session
 
 
 def test_a_big_input_is_read_to_its_end() -> None:
@@ -99,7 +101,7 @@ def test_a_big_input_is_read_to_its_end() -> None:
 
 
 @pytest.mark.parametrize("command", ["exit 0", "exec <&-; sleep 0.1", "head -c 10 >/dev/null", "sleep 0.1"])
-def test_a_big_input_that_is_not_read_is_nobodys_fault(command: str) -> None:
+def test_a_big_input_that_is_not_read_is_not_an_error(command: str) -> None:
     assert sh(command, stdin=b"x" * 3_000_000) == Exited(0)
 
 
@@ -121,18 +123,18 @@ def test_a_child_leads_a_session_of_its_own() -> None:
     )
 
 
-# The mark by which a run finds its processes
+# The marker by which a run finds its processes
 
 
-def test_a_run_marks_its_processes() -> None:
+def test_a_run_adds_a_marker_to_the_environment_of_its_processes() -> None:
     assert re.fullmatch(r"[0-9a-f]{16}\n", sh("echo $TURNGATE_RUN").stdout)
 
 
-def test_a_run_within_a_run_carries_both_marks_outermost_first() -> None:
+def test_a_run_within_a_run_has_both_markers_outermost_first() -> None:
     assert re.fullmatch(r"outer:[0-9a-f]{16}\n", sh("echo $TURNGATE_RUN", TURNGATE_RUN="outer").stdout)
 
 
-def test_a_hook_that_itself_asks_hooks_is_found_by_the_outer_mark(tmp_path: Path) -> None:
+def test_a_hook_that_itself_runs_hooks_passes_the_outer_marker_on(tmp_path: Path) -> None:
     inner = script(
         tmp_path / "inner.py",
         textwrap.dedent("""
@@ -149,7 +151,7 @@ def test_a_hook_that_itself_asks_hooks_is_found_by_the_outer_mark(tmp_path: Path
     assert re.fullmatch(rf"{outer}:[0-9a-f]{{16}}", nested)
 
 
-def test_a_mark_finds_what_left_its_family() -> None:
+def test_a_marker_finds_a_process_that_left_its_session() -> None:
     mark = tree.new_run_marker()
     env = {"PATH": os.environ["PATH"], tree.VARIABLE: tree.add_marker({tree.VARIABLE: "outer"}, mark)}
     stray = subprocess.Popen(["/bin/sleep", "60"], env=env, start_new_session=True)
@@ -161,7 +163,7 @@ def test_a_mark_finds_what_left_its_family() -> None:
 
 
 def _no_process() -> int:
-    """The number of a process that has just ended."""
+    """Return the PID of a process that has just ended."""
     ended = subprocess.Popen(["/bin/true"])
     ended.wait()
     return ended.pid
@@ -170,7 +172,7 @@ def _no_process() -> int:
 # A lost exit status
 
 
-def test_an_exit_code_that_somebody_else_took_is_a_fault_and_never_invented(project: Path) -> None:
+def test_an_exit_code_that_other_code_collected_is_a_fault_and_never_invented(project: Path) -> None:
     async def scenario() -> tuple[object, object]:
         asking = asyncio.ensure_future(
             ask(project, "echo $$ >pid; while [ ! -e go ]; do sleep 0.02; done; echo 'go on' >&2; exit 2")
@@ -187,7 +189,7 @@ def test_an_exit_code_that_somebody_else_took_is_a_fault_and_never_invented(proj
     assert asyncio.run(scenario()) == (RunFailed(LOST), Fault(LOST))
 
 
-def test_a_program_that_ignores_its_children_gets_faults_and_no_invented_codes(tmp_path: Path) -> None:
+def test_a_program_that_ignores_sigchld_gets_faults_and_no_invented_codes(tmp_path: Path) -> None:
     program = """
         import asyncio, signal, sys
         from pathlib import Path
@@ -201,12 +203,12 @@ def test_a_program_that_ignores_its_children_gets_faults_and_no_invented_codes(t
     assert _in_python(program, str(tmp_path)) == f"{LOST}\n" * 3
 
 
-# What it never does to us
+# Scarce threads, and a loop that must not block
 
 
 @pytest.mark.req("X-11", "S0-104")
-def test_the_tree_is_ended_although_no_thread_can_be_started(tmp_path: Path) -> None:
-    """As after a fork bomb that reached the limit of processes; here there is no room for a thread's stack."""
+def test_the_process_tree_is_killed_when_no_thread_can_be_started(tmp_path: Path) -> None:
+    """As after a fork bomb that reached the process limit; here the memory limit leaves no room for a thread's stack."""
     program = """
         import asyncio, resource, sys
         from pathlib import Path
@@ -234,7 +236,7 @@ def test_the_tree_is_ended_although_no_thread_can_be_started(tmp_path: Path) -> 
 
 
 def _in_python(program: str, *args: str) -> str:
-    """What a program printed that does to itself what no test should do to the others."""
+    """Run a program in a process of its own, because it changes its whole process, and return its output."""
     root = ROOT
     command = [sys.executable, "-c", textwrap.dedent(program), *args]
     ended = subprocess.run(
@@ -276,7 +278,7 @@ async def ticks_during(project: Path, hook: Hook, ticked: Callable[[], None]) ->
     return outcome(run)
 
 
-# What is kept of its output
+# Bounded output
 
 
 def printed(limit: int, *parts: bytes) -> BoundedOutput:
@@ -316,7 +318,7 @@ def test_output_beyond_keeps_head_and_tail_and_says_how_much_is_left_out(chunk: 
 
 
 @pytest.mark.req("X-12")
-def test_a_cut_through_a_letter_replaces_the_letter() -> None:
+def test_a_character_at_the_truncation_is_replaced() -> None:
     output = printed(4, b"caf\xc3", b"\xa9" + b"-" * OUTPUT_TAIL_BYTES)
     assert output.text() == "caf\ufffd\n… [1 bytes left out] …\n" + "-" * OUTPUT_TAIL_BYTES
 
@@ -339,7 +341,7 @@ def test_what_is_printed_beyond_is_counted_and_its_end_is_kept() -> None:
 
 
 @pytest.mark.req("X-11", "S0-104")
-def test_a_refusal_given_in_time_counts_although_the_loop_was_held_up(project: Path) -> None:
+def test_a_block_in_time_counts_although_the_loop_was_blocked(project: Path) -> None:
     async def scenario(scale: int) -> object:
         hook = CommandHook("sleep 0.3; echo no >&2; exit 2", timeout=scale)
         asking = asyncio.ensure_future(ask(project, hook))

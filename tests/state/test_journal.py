@@ -78,7 +78,7 @@ def test_a_journal_may_be_used_again_after_it_was_closed(state: Path) -> None:
     assert [line["number"] for line in lines(state / "sessions" / "s" / "journal.jsonl")] == [0, 1, 2]
 
 
-def test_what_no_json_can_hold_does_not_stop_the_journal(state: Path) -> None:
+def test_values_that_json_cannot_hold_do_not_stop_the_journal(state: Path) -> None:
     journal = Journal(str(state))
     journal.record("s", {"odd": {1, 2}, "half": "\ud800", "raw": b"x"})
     journal.record("s", {"kind": "after"})

@@ -1,4 +1,4 @@
-"""The conversation on disk: its shape, when it is there, and the reader of its last answer."""
+"""The transcript: the form of its records, when they are on disk, and the reader of the last answer."""
 
 import json
 import os
@@ -123,7 +123,7 @@ def test_records_are_compact_and_tool_calls_begin_as_people_grep_for_them(tmp_pa
     ]
 
 
-def test_what_is_read_back_is_what_was_said(tmp_path: Path) -> None:
+def test_messages_are_read_back_as_they_were_written(tmp_path: Path) -> None:
     continued = UserMessage("[Stop hook requested continuation]\ngo on", "stop_hook")
     odd = UserMessage('half a \N{FAMILY}, a "quote", a \\ and\r\n\u2028 line ends')
     written(tmp_path / "chat.jsonl", *TALK, continued, odd)
@@ -136,7 +136,7 @@ def test_half_a_surrogate_pair_does_not_stop_the_writer(tmp_path: Path) -> None:
     assert records(str(tmp_path / "chat.jsonl"))[0]["message"]["content"] == "bad ? text"
 
 
-def test_half_a_line_of_somebody_who_was_killed_does_not_swallow_the_next(tmp_path: Path) -> None:
+def test_half_a_line_of_a_killed_process_does_not_swallow_the_next_record(tmp_path: Path) -> None:
     path = tmp_path / "chat.jsonl"
     path.write_text('{"type":"user","message":{"role":"us')
     written(path, UserMessage("go"))
@@ -158,11 +158,11 @@ def test_a_resumed_conversation_is_one_chain(project: Path) -> None:
     assert [record["parentUuid"] for record in said] == [None, *(record["uuid"] for record in said[:-1])]
 
 
-# People's greps
+# Hook scripts that grep
 
 
 def grep(project: Path, command: str, *replies: Any) -> str:
-    """What a Stop hook prints that looks into the transcript."""
+    """Return the output of a Stop hook that reads the transcript."""
     actor(project, *replies, stop=f"{command} > found; true", permission_mode="bypassPermissions").play("go")
     return (project / "found").read_text().strip()
 
@@ -179,7 +179,7 @@ GREPS = [
 
 @pytest.mark.req("C-28", "S3-40")
 @pytest.mark.parametrize(("command", "found"), GREPS)
-def test_peoples_greps_find_what_they_look_for(project: Path, command: str, found: str) -> None:
+def test_the_greps_of_hook_scripts_find_their_records(project: Path, command: str, found: str) -> None:
     assert grep(project, command, RAN, {"texts": ["so,", "all done"]}) == found
 
 
@@ -205,7 +205,7 @@ def test_the_checklist_hook_counts_open_boxes_in_a_real_conversation(project: Pa
 
 
 @pytest.mark.req("X-19")
-def test_a_continuation_is_marked_as_nobodys_words(project: Path) -> None:
+def test_a_continuation_is_marked_as_not_the_users(project: Path) -> None:
     result = actor(project, "answer {n}", stop=refuse(1)).play("go")
     said = [r for r in records(result.transcript_path) if r["type"] == "user"]
     assert [(r.get("isMeta"), r.get("origin"), r["message"]["content"]) for r in said] == [
@@ -216,7 +216,9 @@ def test_a_continuation_is_marked_as_nobodys_words(project: Path) -> None:
 
 @pytest.mark.parametrize("given", [None, 5, "ls", ["a"]])
 @pytest.mark.parametrize("name", ["Bash", "Read"])
-def test_an_input_that_is_no_object_does_not_stop_the_writer(tmp_path: Path, name: str, given: Any) -> None:
+def test_an_input_that_is_not_an_object_does_not_stop_the_writer(
+    tmp_path: Path, name: str, given: Any
+) -> None:
     written(tmp_path / "chat.jsonl", Reply((ToolUse("t1", name, given),)))
     [_, record] = records(str(tmp_path / "chat.jsonl"))
     assert message_of(record) == Reply((ToolUse("t1", name, {}),))
@@ -227,7 +229,7 @@ def test_an_input_that_is_no_object_does_not_stop_the_writer(tmp_path: Path, nam
 
 @contextmanager
 def busy(processes: int) -> Iterator[None]:
-    """Other processes that need the processor."""
+    """Keep the processors busy with other processes."""
     burning = [
         subprocess.Popen([sys.executable, "-c", "while True: pass"], stdout=subprocess.DEVNULL)
         for _ in range(processes)
@@ -311,7 +313,7 @@ def test_the_last_answer_is_found(tmp_path: Path, content: list[str], found: str
 
 
 @pytest.mark.req("S4-41")
-def test_a_missing_file_a_folder_and_garbage_are_no_error(tmp_path: Path) -> None:
+def test_a_missing_file_a_folder_and_garbage_are_not_errors(tmp_path: Path) -> None:
     garbage = tmp_path / "garbage"
     garbage.write_bytes(os.urandom(200_000))
     paths = [tmp_path / "absent", tmp_path, garbage, tmp_path / "absent" / "below"]
@@ -338,15 +340,15 @@ def test_the_fiftieth_line_from_the_end_is_read_and_the_one_before_is_not(
 
 
 @pytest.mark.req("S4-39")
-def test_a_hundred_thousand_lines_are_no_matter(tmp_path: Path) -> None:
+def test_a_hundred_thousand_lines_cost_no_more(tmp_path: Path) -> None:
     path = tmp_path / "chat.jsonl"
     path.write_text(f"{NOISE}\n" * 100_000 + line("assistant", text("said")) + "\n" + f"{NOISE}\n" * 9)
     assert read_last_assistant_message(str(path)) == "said"
 
 
 @pytest.mark.req("S4-39")
-def test_what_lies_far_before_the_end_is_never_read(tmp_path: Path) -> None:
-    """A hole of a terabyte: whoever read it from the beginning would not come back."""
+def test_data_far_before_the_end_is_never_read(tmp_path: Path) -> None:
+    """The file has a hole of a terabyte, so reading it from the beginning would not end."""
     path = tmp_path / "chat.jsonl"
     with path.open("wb") as file:
         file.truncate(1 << 40)
