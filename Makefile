@@ -1,10 +1,11 @@
-# make demo and make test do all of the set-up by themselves, in .venv, without root.
+# make demo and make test set up everything they need in .venv, without root.
 
 .PHONY: demo test check fmt bench chaos trace schemas clean
 .DEFAULT_GOAL := test
 
 PY := .venv/bin/python
-# Two for each core: tests wait more than they compute.
+STEP := sh tools/step.sh
+# Two for each core, since tests wait more than they compute.
 WORKERS ?= $(shell echo $$((2 * $$(nproc 2>/dev/null || echo 2))))
 ISSUE ?=
 RUNS ?= 10000
@@ -13,13 +14,12 @@ demo: .venv/installed
 	@.venv/bin/turngate demo
 
 test: .venv/ready check
-	@$(PY) -m pytest -q -n $(WORKERS)
+	@$(STEP) tests $(PY) -m pytest -q -n $(WORKERS)
 
 check: .venv/ready
-	@.venv/bin/ruff format -q --check . || { echo "make fmt puts the format right"; exit 1; }
-	@.venv/bin/ruff check -q .
-	@.venv/bin/mypy --no-error-summary
-	@floors=$$(.venv/bin/lint-imports --no-cache 2>&1) || { echo "$$floors"; exit 1; }
+	@$(STEP) ruff sh -c '.venv/bin/ruff format -q --check . || { echo "run make fmt"; exit 1; }; .venv/bin/ruff check -q .'
+	@$(STEP) mypy .venv/bin/mypy --no-error-summary
+	@$(STEP) imports .venv/bin/lint-imports --no-cache
 
 fmt: .venv/ready
 	@.venv/bin/ruff format -q .

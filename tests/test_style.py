@@ -1,0 +1,97 @@
+"""The rules of style that a machine can check.
+
+`REMAINING` names the files that do not follow a rule yet. It can only shrink: no other file may break the rule.
+"""
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.support.paths import ROOT
+
+MAX_MODULE_LINES = 400
+
+MODULES = sorted((ROOT / "src").rglob("*.py"))
+PROSE = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+WORDS = re.compile(r"\b(can not|whoever|nobody|somebody)\b", re.IGNORECASE)
+
+# Places where a rule does not hold.
+LAZY_IMPORTERS = {"src/turngate/__init__.py", "src/turngate/cli/main.py"}
+OUR_IMPORT = re.compile(r"""import_module\(\s*f?["']turngate""")
+
+
+def contains(pattern: str) -> Callable[[Path], bool]:
+    compiled = re.compile(pattern)
+    return lambda path: bool(compiled.search(path.read_text()))
+
+
+def uses_other_words(path: Path) -> bool:
+    return bool(WORDS.search(" ".join(path.read_text().split())))
+
+
+def hides_an_import(path: Path) -> bool:
+    return name(path) not in LAZY_IMPORTERS and bool(OUR_IMPORT.search(path.read_text()))
+
+
+def is_too_long(path: Path) -> bool:
+    return len(path.read_text().splitlines()) > MAX_MODULE_LINES
+
+
+def name(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+RULES: dict[str, tuple[list[Path], Callable[[Path], bool]]] = {
+    "conventional words": ([*MODULES, *PROSE], uses_other_words),
+    "no fmt: skip": (MODULES, contains(r"#\s*fmt:\s*skip")),
+    "no TYPE_CHECKING": (MODULES, contains(r"\bTYPE_CHECKING\b")),
+    "no hidden imports": (MODULES, hides_an_import),
+    f"at most {MAX_MODULE_LINES} lines": (MODULES, is_too_long),
+}
+
+REMAINING: dict[str, set[str]] = {
+    "conventional words": {
+        "docs/hooks.md",
+        "src/turngate/agent/session_store.py",
+        "src/turngate/agent/system_prompt.py",
+        "src/turngate/agent/tool_calls.py",
+        "src/turngate/agent/tools/arguments.py",
+        "src/turngate/agent/tools/files.py",
+        "src/turngate/agent/tools/search_process.py",
+        "src/turngate/agent/tools/user_tools.py",
+        "src/turngate/agent/turn_loop.py",
+        "src/turngate/core/dialect.py",
+        "src/turngate/core/http_policy.py",
+        "src/turngate/core/judge.py",
+        "src/turngate/core/loop_guard.py",
+        "src/turngate/core/matcher.py",
+        "src/turngate/core/plan.py",
+        "src/turngate/runners/command.py",
+        "src/turngate/runners/http.py",
+        "src/turngate/runners/prompt.py",
+        "src/turngate/settings/load.py",
+    },
+    "no TYPE_CHECKING": {
+        "src/turngate/runners/http.py",
+    },
+    "no hidden imports": {
+        "src/turngate/runners/__init__.py",
+        "src/turngate/stop_hooks.py",
+    },
+    "at most 400 lines": {
+        "src/turngate/agent/session.py",
+    },
+}
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_every_file_follows_the_rule(rule: str) -> None:
+    files, breaks = RULES[rule]
+    assert {name(path) for path in files if breaks(path)} <= REMAINING.get(rule, set())
+
+
+def test_the_rules_look_at_the_sources() -> None:
+    assert len(MODULES) > 100
+    assert len(PROSE) > 5
