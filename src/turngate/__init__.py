@@ -1,12 +1,12 @@
 """Turngate decides whether an AI agent may stop.
 
-The public names, nothing else. Each is loaded when it is first used, so that importing costs nothing; the types
-of all of them stand in `__init__.pyi`.
+This module holds only the public names. Each is loaded on first use, so that the import is cheap; their types are in
+`__init__.pyi`.
 """
 
 from importlib import import_module
 
-_HOME = {
+_MODULES = {
     "AgentHook": "core.hooks",
     "CallbackHook": "core.hooks",
     "CommandHook": "core.hooks",
@@ -61,13 +61,13 @@ _HOME = {
     "run_stop_hooks": "stop_hooks",
 }
 
-__all__ = tuple(_HOME)
+__all__ = tuple(_MODULES)
 
 
 def __getattr__(name: str) -> object:
-    if name not in _HOME:
+    if name not in _MODULES:
         raise AttributeError(f"module 'turngate' has no attribute {name!r}")
-    return getattr(import_module(f"turngate.{_HOME[name]}"), name)
+    return getattr(import_module(f"turngate.{_MODULES[name]}"), name)
 
 
 def __dir__() -> list[str]:

@@ -199,7 +199,7 @@ WRONG: list[tuple[str, Any, str]] = [
     (
         "Stop",
         {"hook_event_name": "SubagentStop"},
-        "`hook_event_name` is 'SubagentStop', but 'Stop' was asked for",
+        "`hook_event_name` must be 'Stop', not 'SubagentStop'",
     ),
     ("SubagentStop", {"outcome": "odd"}, '`outcome` must be "ok", "error" or "timeout", not \'odd\''),
     ("Stop", [1], "an event is a JSON object, not list"),

@@ -131,8 +131,8 @@ def test_a_hook_that_is_left_out_says_why() -> None:
         [
             Skipped("disableAllHooks in ~/.mux/settings.json switches it off"),
             Skipped("it is switched off by its own `enabled`", on_purpose=True),
-            Skipped("it is not asked when a child ends with error", on_purpose=True),
-            Skipped("its matcher 'Explore' does not fit 'general-purpose'", on_purpose=True),
+            Skipped("it does not run when a subagent ends with error", on_purpose=True),
+            Skipped("its matcher 'Explore' does not match 'general-purpose'", on_purpose=True),
         ],
     )
 

@@ -178,7 +178,7 @@ def test_whatever_a_command_prints_there_is_a_verdict_that_can_be_written_down(
 def assert_sound(verdict: Verdict, event: str, dialect: Dialect) -> None:
     """It has something to say, if the agent goes on, and it can be written as JSON in UTF-8."""
     if isinstance(verdict, Continue):
-        prefix = dialect.child_prefix if event == "SubagentStop" else dialect.prefix
+        prefix = dialect.subagent_prefix if event == "SubagentStop" else dialect.prefix
         assert verdict.prompt.removeprefix(prefix).strip()
     shown = verdict_json(verdict, event, settings(dialect=dialect), ["a warning"])
     assert json.loads(json.dumps(shown, ensure_ascii=False, allow_nan=False).encode()) == shown

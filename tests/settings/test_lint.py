@@ -15,8 +15,8 @@ from turngate.settings.lint import lint
 
 FILE, INDEX = ".claude/settings.json", "[0].hooks[0]"
 
-BASH = "uses bash syntax, but /bin/sh reads it"
-BASH_HINT = 'add "shell": "bash", or put it into a script that begins with #!/usr/bin/env bash'
+BASH = "uses bash syntax, but /bin/sh runs it"
+BASH_HINT = 'add "shell": "bash", or move it into a script that begins with #!/usr/bin/env bash'
 
 
 def problem(message: str, field: str = "command", event: str = "Stop", **fields: Any) -> Problem:
@@ -34,7 +34,7 @@ def look(
 
 
 def relative(path: str, project_path: str) -> Problem:
-    hint = f'write "$CLAUDE_PROJECT_DIR"/{project_path} so that it works from every folder'
+    hint = f'write "$CLAUDE_PROJECT_DIR"/{project_path}, which works from every folder'
     return problem(f"{path} is a relative path", hint=hint)
 
 
@@ -45,7 +45,7 @@ def missing(path: str) -> Problem:
 def unquoted(name: str) -> Problem:
     more = "" if name.endswith("_PATH") else "/…"
     hint = f'write "${name}"{more} with the double quotes (in JSON: \\"${name}\\"{more})'
-    return problem(f"${name} is not quoted: a blank in the path breaks it", hint=hint)
+    return problem(f"${name} is not quoted: a space in the path breaks it", hint=hint)
 
 
 # Bash in sh
@@ -312,7 +312,7 @@ def test_a_relative_path_is_found_fault_with_only_where_the_folder_may_be_anothe
 )
 def test_a_program_that_is_not_there_is_noted(command: str, noted: bool, project: Path) -> None:
     assert [(p.severity, p.message) for p in look(command, project)] == (
-        [("note", "there is no program pyttest on this machine")] if noted else []
+        [("note", "the program pyttest is not in the PATH")] if noted else []
     )
 
 
@@ -323,8 +323,8 @@ def test_a_program_that_is_not_there_is_noted(command: str, noted: bool, project
 @pytest.mark.parametrize(
     ("dialect", "does"),
     [
-        (TURNGATE, "runs at every stop all the same"),
-        (MUX, "runs at every stop all the same"),
+        (TURNGATE, "runs at every stop"),
+        (MUX, "runs at every stop"),
         (CLAUDE, "never runs at a stop"),
     ],
     ids=[*DIALECTS],
@@ -334,7 +334,7 @@ def test_a_condition_has_no_meaning_at_a_stop(
     project: Path, kind: Any, dialect: Dialect, does: str, event: str
 ) -> None:
     expected = problem(
-        f"has no meaning on {event}: the hook {does}", field="if", event=event, hint="leave it out"
+        f"has no effect on {event}: the hook {does}", field="if", event=event, hint="remove it"
     )
     assert look(kind("https://x", condition="Bash(*)"), project, event=event, dialect=dialect) == [expected]
 
@@ -345,7 +345,7 @@ def test_a_condition_before_a_tool_is_fine(project: Path) -> None:
 
 @pytest.mark.parametrize("event", ["Stop", "PreToolUse"])
 def test_outcomes_have_a_meaning_for_children_only(project: Path, event: str) -> None:
-    expected = problem(f"has no meaning on {event}", field="outcomes", event=event, hint="leave it out")
+    expected = problem(f"has no effect on {event}", field="outcomes", event=event, hint="remove it")
     assert look("make", project, event=event, outcomes=("ok", "error")) == [expected]
     assert look(PromptHook("done?", outcomes=("error",)), project, event=event) == [expected]
     assert look("make", project, event=event, outcomes=("ok",)) == []
@@ -364,12 +364,12 @@ def test_everything_is_said_at_once_in_the_order_of_the_hooks(project: Path) -> 
     assert [(p.severity, str(p)) for p in found] == [
         (
             "warning",
-            "a: Stop[0].hooks[0].if: has no meaning on Stop: the hook runs at every stop all the same",
+            "a: Stop[0].hooks[0].if: has no effect on Stop: the hook runs at every stop",
         ),
         ("warning", f"a: Stop[0].hooks[0].command: {BASH}"),
         (
             "warning",
-            "a: Stop[0].hooks[0].command: $MUX_PROJECT_DIR is not quoted: a blank in the path breaks it",
+            "a: Stop[0].hooks[0].command: $MUX_PROJECT_DIR is not quoted: a space in the path breaks it",
         ),
         ("warning", "b: SubagentStop[1].hooks[2].command: ./check.sh is a relative path"),
         (
@@ -405,7 +405,7 @@ def test_an_address_that_will_be_refused_is_said_before(project: Path) -> None:
 def test_a_variable_in_a_header_must_be_allowed(project: Path) -> None:
     headers = {"Authorization": "Bearer ${TOKEN} $OTHER", "X-Again": "$TOKEN"}
     hook = HttpHook("https://a.example/x", headers=headers, allowed_env_vars=("OTHER",))
-    said = "$TOKEN is not among `allowedEnvVars`, so it is sent as nothing"
+    said = "$TOKEN is not among `allowedEnvVars`, so it is replaced by an empty string"
     assert look(hook, project) == [problem(said, "headers", hint='add "TOKEN" to `allowedEnvVars`')]
 
 

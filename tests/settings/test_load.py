@@ -22,7 +22,7 @@ from turngate.core.reports import Skipped
 from turngate.core.settings import AllowedUrls, Problem, Rule, Settings
 from turngate.errors import UsageError
 from turngate.settings.load import load_settings
-from turngate.settings.paths import TooLarge, read_bytes
+from turngate.settings.paths import FileTooLarge, read_bytes
 
 FAMILIES = ("claude", "mux", "turngate")
 NINE = [(level, family) for level in LEVELS for family in FAMILIES]  # weakest first
@@ -124,7 +124,7 @@ def test_both_stops_come_out_of_the_settings(folders: Folders) -> None:
 def test_an_unknown_dialect_is_the_callers_mistake(folders: Folders) -> None:
     with pytest.raises(UsageError) as error:
         folders.load("cursor")
-    assert str(error.value) == "there is no dialect 'cursor'; there are turngate, mux, claude"
+    assert str(error.value) == "unknown dialect 'cursor', expected one of turngate, mux, claude"
 
 
 def test_the_project_may_be_given_as_a_relative_path(
@@ -368,11 +368,11 @@ BROKEN = {
     "comma before a bracket": ('{"a": [\n  {"hooks": []},\n]}', f"not JSON at line 2, column 16: {COMMA}"),
     "single quotes around a key": ("{'hooks': {}}", f"not JSON at line 1, column 2: {QUOTES}"),
     "single quotes around a value": ("""{"a": 'x'}""", f"not JSON at line 1, column 7: {QUOTES}"),
-    "two values": ("{}\n{}", "not JSON at line 2, column 1: the file goes on after the JSON value ended"),
+    "two values": ("{}\n{}", "not JSON at line 2, column 1: there is more text after the JSON value"),
     "cut off": ('{"hooks": ', "not JSON at line 1, column 11: expecting value"),
     "missing comma": ('{"a": 1\n "b": 2}', "not JSON at line 2, column 2: expecting ',' delimiter"),
     "no JSON at all": ("hooks: []", "not JSON at line 1, column 1: expecting value"),
-    "NaN": ('{"a": NaN}', "not JSON: NaN is no JSON value"),
+    "NaN": ('{"a": NaN}', "not JSON: NaN is not a JSON value"),
     "a list nested too deeply": ("[" * 100_000, "not readable: it is nested too deeply"),
     "an object nested too deeply": ('{"a":' * 100_000, "not readable: it is nested too deeply"),
 }
@@ -440,7 +440,7 @@ def test_a_file_that_holds_no_object_is_reported(folders: Folders, text: str, he
 
 
 def no_file(folders: Folders, message: str, hint: str | None = None) -> Settings:
-    """What is said about something at `.mux/settings.json` that can not be read."""
+    """What is said about something at `.mux/settings.json` that cannot be read."""
     said = Problem(file=".mux/settings.json", message=f"{message}; none of its hooks run", hint=hint)
     return Settings(rules=(written("local", "mux"),), hard_limit=10, problems=(said,))
 
@@ -453,31 +453,29 @@ def path(folders: Folders) -> Path:
 
 def test_a_folder_in_the_place_of_a_file_is_reported(folders: Folders, path: Path) -> None:
     path.mkdir()
-    expected = no_file(
-        folders, "is a folder, expected a file", "remove the folder, or move it out of the way"
-    )
+    expected = no_file(folders, "is a folder, expected a file", "remove or rename the folder")
     assert folders.load() == expected
 
 
 def test_a_link_to_nowhere_is_reported(folders: Folders, path: Path) -> None:
     path.symlink_to("nowhere.json")
-    assert folders.load() == no_file(folders, "is a link to a file that is not there")
+    assert folders.load() == no_file(folders, "is a link to a file that does not exist")
 
 
 def test_a_pipe_is_reported_and_nobody_waits_for_it(folders: Folders, path: Path) -> None:
     os.mkfifo(path)
-    assert folders.load() == no_file(folders, "is no regular file")
+    assert folders.load() == no_file(folders, "is not a regular file")
 
 
 @pytest.mark.parametrize("device", ["/dev/zero", "/dev/null", "/dev/tty"])
 def test_a_device_is_reported_and_never_opened(folders: Folders, path: Path, device: str) -> None:
     path.symlink_to(device)
-    assert folders.load() == no_file(folders, "is no regular file")
+    assert folders.load() == no_file(folders, "is not a regular file")
 
 
 def test_a_file_that_grows_while_it_is_read_is_read_no_further_than_its_limit(path: Path) -> None:
     path.symlink_to("/proc/self/environ")  # its size is said to be 0
-    with pytest.raises(TooLarge):
+    with pytest.raises(FileTooLarge):
         read_bytes(str(path), 1)
 
 
@@ -491,7 +489,7 @@ def test_of_very_many_problems_the_first_are_told_and_the_others_counted(folders
 
 def test_a_link_to_itself_is_reported(folders: Folders, path: Path) -> None:
     path.symlink_to(path.name)
-    expected = no_file(folders, f"can not be read: {os.strerror(errno.ELOOP)}", "check its permissions")
+    expected = no_file(folders, f"cannot be read: {os.strerror(errno.ELOOP)}", "check its permissions")
     assert folders.load() == expected
 
 
@@ -500,7 +498,7 @@ def test_a_file_without_permission_is_reported(folders: Folders, path: Path) -> 
     path.write_text("{}")
     path.chmod(0)
     assert folders.load() == no_file(
-        folders, f"can not be read: {os.strerror(errno.EACCES)}", "check its permissions"
+        folders, f"cannot be read: {os.strerror(errno.EACCES)}", "check its permissions"
     )
 
 

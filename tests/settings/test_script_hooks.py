@@ -129,7 +129,7 @@ def no_script(project: Path) -> Settings:
     problem = Problem(
         file=".mux/stop",
         event="Stop",
-        message="is no file that could be run; it never runs",
+        message="is not an executable file, so it never runs",
         hint="make it an executable file, or remove it",
     )
     child = script(project / ".mux" / "subagent_stop", OK)

@@ -5,7 +5,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from turngate.core.constants import EVENTS, FOREIGN_EVENTS, FOREIGN_SETTINGS
+from turngate.core.constants import CLAUDE_SETTING_TYPES, EVENTS, FOREIGN_EVENTS
 from turngate.core.hooks import KINDS, SETTINGS_KINDS
 from turngate.settings import keys
 from turngate.settings.values import is_text
@@ -19,7 +19,7 @@ NAMES = sorted(
         *keys.FILE,
         *keys.HOOK,
         *keys.TURNGATE,
-        *FOREIGN_SETTINGS,
+        *CLAUDE_SETTING_TYPES,
         *KINDS,
         *keys.FOREIGN_HOOK_KEYS,
         "matcher",

@@ -1,1 +1,1 @@
-"""One file for each Python library that runs agents of its own."""
+"""One module per Python library that runs agents of its own."""

@@ -178,7 +178,7 @@ class Session:
             session_id=self.id,
             agent_id=config.agent_id,
             depth=config.depth,
-            in_background=self.settings.dialect.children_in_background,
+            in_background=self.settings.dialect.subagents_in_background,
             launch=self._launch,
         )
         self.tool_context.start_subagent = self.task_tool.start

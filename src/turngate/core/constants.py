@@ -1,6 +1,6 @@
-"""The fixed words of the contract; imports nothing, so that even the quickest path can have them."""
+"""Event names, families and levels. Imports nothing: the fast path of `turngate fire` needs it."""
 
-# Which field a group's matcher is held against; None: the event has nothing to match.
+# Event: the field that a matcher is applied to; None: matchers are ignored.
 EVENTS: dict[str, str | None] = {
     "Stop": None,
     "SubagentStop": "agent_type",
@@ -16,10 +16,10 @@ EVENTS: dict[str, str | None] = {
 }
 
 STOP_EVENTS = ("Stop", "SubagentStop")
-JUDGED_EVENTS = STOP_EVENTS  # where a model may be asked: prompt and agent hooks (C-22)
-OBSERVED = ("SessionStart", "SubagentStart", "StopFailure", "SessionEnd")  # nothing can be refused there
+JUDGED_EVENTS = STOP_EVENTS  # prompt and agent hooks, which ask a model, run only here (C-22)
+OBSERVED_EVENTS = ("SessionStart", "SubagentStart", "StopFailure", "SessionEnd")  # a block has no effect
 
-# Names that Claude Code knows and we do not fire (yet): no reason to call a file wrong.
+# Events of Claude Code that Turngate does not fire: a note, not a mistake.
 FOREIGN_EVENTS = frozenset(
     {
         "Notification",
@@ -43,7 +43,7 @@ FOREIGN_EVENTS = frozenset(
     }
 )
 
-# Executables that are hooks without any settings entry, in every family but Claude Code's own.
+# Executables that are hooks without a settings entry, in every family except Claude Code's.
 SCRIPTS = {"Stop": "stop", "SubagentStop": "subagent_stop"}
 SCRIPT_FAMILIES = ("mux", "turngate")
 
@@ -56,11 +56,11 @@ FAMILIES = {
 
 LEVELS = ("user", "project", "local")
 
-# In the environment of everything that a hook starts: a session below it asks no hooks, or it would never end.
+# Set in the environment of every hook: a session that a hook starts runs no hooks, or the recursion would not end.
 IN_HOOK = "TURNGATE_IN_HOOK"
 
-# Settings of Claude Code's own whose wrong type makes it ignore the whole file, hooks included.
-FOREIGN_SETTINGS: dict[str, type | tuple[type, ...]] = {
+# Claude Code: a wrong type of one of its settings makes it ignore the whole file, hooks included (measured).
+CLAUDE_SETTING_TYPES: dict[str, type | tuple[type, ...]] = {
     "cleanupPeriodDays": (int, float),
     "env": dict,
     "permissions": dict,
@@ -76,8 +76,8 @@ FOREIGN_SETTINGS: dict[str, type | tuple[type, ...]] = {
 
 
 def voids_claude_file(name: str, value: object) -> bool:
-    """Would Claude Code ignore the whole file because of this setting?"""
-    wanted = FOREIGN_SETTINGS.get(name)
-    return wanted is not None and (
-        not isinstance(value, wanted) or (isinstance(value, bool) and wanted is not bool)
+    """Return whether Claude Code ignores the whole file because of this setting."""
+    expected = CLAUDE_SETTING_TYPES.get(name)
+    return expected is not None and (
+        not isinstance(value, expected) or (isinstance(value, bool) and expected is not bool)
     )

@@ -1,4 +1,4 @@
-"""The three sets of manners, as data: what a hook may say, how it is counted and what the agent is told."""
+"""The three dialects as data: how hooks are configured, counted, read and reported to the agent."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,52 +10,58 @@ from turngate.core.hooks import HookKind
 
 @dataclass(frozen=True, kw_only=True)
 class Dialect:
+    """The rules in which the three programs differ."""
+
     name: str
 
     # Settings
     timeouts: Mapping[HookKind, float]  # seconds, for hooks without a timeout of their own
     disable_reaches: Literal["family", "all"]  # what `disableAllHooks` in a file switches off
-    unloadable_guard_voids_file: bool  # a PreToolUse or PermissionRequest hook that can not be read
-    condition_skips_stop: bool  # a hook with `if` never runs on a stop event
+    unloadable_guard_voids_file: (
+        bool  # an invalid PreToolUse or PermissionRequest hook disables its whole file
+    )
+    condition_skips_stop: bool  # a hook with `if` never runs at a stop
     honours_shell: bool  # `"shell": "bash"`
 
     # The loop
     limit: int  # continuations in one turn
     hard_limit: int | None
     limit_variable: str | None  # environment variable that sets the limit
-    tool_call_resets: bool  # counts consecutive refusals only
-    asks_while_waiting: bool  # gates are asked also when the agent waits for the user
-    defers_to_user: bool  # a message that waits is answered before the gates are asked
-    stall_after: int | None  # the same refusal, this often, with no tool call between
-    children_in_background: bool  # where the Task tool's caller does not say
+    tool_call_resets: bool  # count consecutive blocks only
+    asks_while_waiting: bool  # run the hooks also when the agent waits for the user
+    defers_to_user: bool  # answer a pending user message before the hooks run
+    stall_after: int | None  # end the turn after this many equal blocks without a tool call between them
+    subagents_in_background: bool  # the default of the Task tool
 
-    # What a hook says
+    # How output of a hook is read
     json_on_any_exit: bool
-    strict_json: bool  # a wrong type anywhere voids the whole answer
+    strict_json: bool  # a wrong type anywhere voids the whole output
     block_words: frozenset[str]
     allow_words: frozenset[str]
-    default_reason: str | None  # a block without a reason; None: no block
-    default_stderr: str | None  # exit 2 with an empty stderr; None: no block
+    default_reason: str | None  # for a block without a reason; None: not a block
+    default_stderr: str | None  # for exit code 2 with an empty stderr; None: not a block
     failure_may_block: bool  # `"blocking": true` is honoured
-    held_pipes_void_json: bool  # an answer whose pipes a child still holds is not trusted
-    advice: Literal["once", "never", "always"]  # does additionalContext alone send the agent on?
-    silent: frozenset[tuple[HookKind, str]]  # kinds of hook and fault that are recorded and not told
-    strict_judge: bool  # a model that is asked answers `{ok, reason, impossible}`, and is asked once
+    held_pipes_void_json: bool  # ignore JSON while a child process still holds the pipes
+    advice: Literal["once", "never", "always"]  # whether additionalContext alone causes a continuation
+    silent: frozenset[tuple[HookKind, str]]  # hook kinds and faults that are recorded without a warning
+    strict_judge: bool  # the judge must answer `{ok, reason, impossible}`, and is asked once
 
-    # What the agent is told
+    # What the agent gets
     prefix: str
-    child_prefix: str
-    prefix_each: bool  # one prefix per refusing hook, in order of completion
+    subagent_prefix: str
+    prefix_each: bool  # one prefix per blocking hook, in order of completion
     names_exit2_command: bool  # `[<command>]: ` before stderr, which stays verbatim
     reason_limit: int | None  # characters
-    advice_limit: int | None
+    advice_limit: int | None  # characters
 
-    # What a hook is told
-    child_identity: Literal["parent", "task", "claude"]
-    last_text_block_only: bool
-    judge_sees: Literal["as_asked", "input", "conversation"]  # of what was said; `transcript` asks for it
-    arguments_heading: str  # before a prompt hook's input where the prompt names no place for it
-    background_grace: float  # seconds that hooks in the background get at the end
+    # What a hook gets
+    subagent_identity: Literal[
+        "parent", "task", "claude"
+    ]  # whose session id and paths a SubagentStop hook gets
+    last_text_block_only: bool  # of the last assistant message
+    judge_sees: Literal["as_asked", "input", "conversation"]  # as_asked: the hook's `transcript` decides
+    arguments_heading: str  # before a prompt hook's input, where the prompt has no `$ARGUMENTS`
+    background_grace: float  # seconds that background hooks get at the end
     families: tuple[str, ...] = field(default=())
 
 
@@ -74,7 +80,7 @@ TURNGATE = Dialect(
     asks_while_waiting=False,
     defers_to_user=True,
     stall_after=3,
-    children_in_background=False,
+    subagents_in_background=False,
     json_on_any_exit=False,
     strict_json=False,
     block_words=frozenset({"block", "deny"}),
@@ -87,12 +93,12 @@ TURNGATE = Dialect(
     silent=frozenset(),
     strict_judge=False,
     prefix="[Stop hook requested continuation]\n",
-    child_prefix="",
+    subagent_prefix="",
     prefix_each=False,
     names_exit2_command=False,
     reason_limit=10_000,
     advice_limit=10_000,
-    child_identity="parent",
+    subagent_identity="parent",
     last_text_block_only=False,
     judge_sees="as_asked",
     arguments_heading="",
@@ -108,7 +114,7 @@ MUX = Dialect(
         "stall_after": None,
         "defers_to_user": False,
         "advice": "never",
-        "child_identity": "task",
+        "subagent_identity": "task",
         "judge_sees": "input",
     }
 )
@@ -128,7 +134,7 @@ CLAUDE = Dialect(
     asks_while_waiting=True,
     defers_to_user=True,
     stall_after=None,
-    children_in_background=True,
+    subagents_in_background=True,
     json_on_any_exit=True,
     strict_json=True,
     block_words=frozenset({"block"}),
@@ -141,12 +147,12 @@ CLAUDE = Dialect(
     silent=frozenset({("http", "timeout"), ("prompt", "timeout"), ("agent", "timeout"), ("agent", "failed")}),
     strict_judge=True,
     prefix="Stop hook feedback:\n",
-    child_prefix="Stop hook feedback:\n",
+    subagent_prefix="Stop hook feedback:\n",
     prefix_each=True,
     names_exit2_command=True,
     reason_limit=None,
     advice_limit=10_000,
-    child_identity="claude",
+    subagent_identity="claude",
     last_text_block_only=True,
     judge_sees="conversation",
     arguments_heading="ARGUMENTS: ",

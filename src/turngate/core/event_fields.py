@@ -1,6 +1,6 @@
-"""The fields of an event as JSON, and what type each must have; imports nothing."""
+"""The JSON fields of events and their types. Imports nothing: the fast path of `turngate fire` needs it."""
 
-# field: (its type, the same in words)
+# Field: (type, the type as it appears in a message).
 FIELDS: dict[str, tuple[type | tuple[type, ...], str]] = {
     "session_id": (str, "a string"),
     "transcript_path": (str, "a string"),
@@ -37,17 +37,17 @@ FIELDS: dict[str, tuple[type | tuple[type, ...], str]] = {
 }
 
 
-def checked(event: str, told: object) -> None:
-    """Raises ValueError with a sentence that names the field."""
-    if not isinstance(told, dict):
-        raise ValueError(f"an event is a JSON object, not {type(told).__name__}")
-    for name, value in told.items():
+def check_fields(event: str, fields: object) -> None:
+    """Raise ValueError with a message that names the field, unless these can be the fields of the event."""
+    if not isinstance(fields, dict):
+        raise ValueError(f"an event is a JSON object, not {type(fields).__name__}")
+    for name, value in fields.items():
         if name not in FIELDS or value is None:
             continue
-        wanted, words = FIELDS[name]
-        if not isinstance(value, wanted) or (isinstance(value, bool) and wanted is not bool):
+        expected, words = FIELDS[name]
+        if not isinstance(value, expected) or (isinstance(value, bool) and expected is not bool):
             raise ValueError(f"`{name}` must be {words}, not {str(value)[:60]!r}")
-    if told.get("outcome") not in (None, "ok", "error", "timeout"):
-        raise ValueError(f"`outcome` must be {FIELDS['outcome'][1]}, not {told['outcome']!r}")
-    if told.get("hook_event_name") not in (None, event):
-        raise ValueError(f"`hook_event_name` is {told['hook_event_name']!r}, but {event!r} was asked for")
+    if fields.get("outcome") not in (None, "ok", "error", "timeout"):
+        raise ValueError(f"`outcome` must be {FIELDS['outcome'][1]}, not {fields['outcome']!r}")
+    if fields.get("hook_event_name") not in (None, event):
+        raise ValueError(f"`hook_event_name` must be {event!r}, not {fields['hook_event_name']!r}")

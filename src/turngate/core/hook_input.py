@@ -7,7 +7,7 @@ from typing import Any, assert_never
 
 from turngate.core.constants import IN_HOOK
 from turngate.core.dialect import Dialect
-from turngate.core.event_fields import checked
+from turngate.core.event_fields import check_fields
 from turngate.core.events import OTHER_EVENTS, Event, OtherEvent, StopEvent, Subagent
 from turngate.core.settings import Payload
 
@@ -66,7 +66,7 @@ def hook_payload(event: Event, dialect: Dialect) -> dict[str, Any]:
         "background_tasks": list(event.background_tasks) or None,
         "session_crons": list(event.session_crons) or None,
     }
-    if dialect.child_identity != "claude":
+    if dialect.subagent_identity != "claude":
         return {key: value for key, value in told.items() if value is not None}
     told["background_tasks"] = list(event.background_tasks)
     told["session_crons"] = list(event.session_crons)
@@ -86,7 +86,7 @@ def _told_of_child(event: StopEvent, dialect: Dialect) -> dict[str, Any]:
         "parent_transcript_path": event.transcript_path if event.session_id != child.id else None,
         "outcome": child.outcome,
     }
-    match dialect.child_identity:
+    match dialect.subagent_identity:
         case "claude":
             return told
         case "parent":
@@ -94,7 +94,7 @@ def _told_of_child(event: StopEvent, dialect: Dialect) -> dict[str, Any]:
         case "task":
             return {"session_id": child.id, "transcript_path": child.transcript_path, **told}
         case _:
-            assert_never(dialect.child_identity)
+            assert_never(dialect.subagent_identity)
 
 
 def last_message(event: StopEvent, dialect: Dialect) -> str | None:
@@ -113,7 +113,7 @@ def _told_of_other(event: OtherEvent, dialect: Dialect) -> dict[str, Any]:
     common = {key: own.pop(key) for key in ("session_id", "transcript_path", "cwd", "permission_mode")}
     child = {key: value for key in ("agent_id", "agent_type") if (value := own.pop(key))}
     told = {**common, "hook_event_name": event.name, **child, **own}
-    if dialect.child_identity != "claude":
+    if dialect.subagent_identity != "claude":
         return told
     return {key: told[key] for key in (*_CLAUDE_HEAD, *told) if key in told}
 
@@ -144,7 +144,7 @@ def read_event(name: str, told: dict[str, Any], *, cwd: str) -> Event:
 
     Raises ValueError with a sentence that names the field.
     """
-    checked(name, told)
+    check_fields(name, told)
     given = {key: value for key, value in told.items() if value is not None}
     if name == "SubagentStop":  # the event's own session and transcript are the parent's
         names = {"session_id": "parent_session_id", "transcript_path": "parent_transcript_path"}

@@ -12,26 +12,26 @@ Mode = Literal["gate", "observe"]
 
 @dataclass(frozen=True, kw_only=True)
 class _HookOptions:
-    """The options that every hook kind has, and what a kind says about itself."""
+    """The options of every hook kind, and the properties of the kind itself."""
 
     kind: ClassVar[HookKind]  # `type` in JSON
     body: ClassVar[str]  # the required field, by the same name in JSON
     in_settings: ClassVar[bool] = True  # can be written in a settings file
     asks_model: ClassVar[bool] = False  # runs only on the events in JUDGED_EVENTS
 
-    timeout: float | None = None  # seconds; None: what the settings or the dialect say
+    timeout: float | None = None  # seconds; None: the settings' or the dialect's default
     timeout_ms: InitVar[int | None] = None
     id: str | None = None
     enabled: bool = True
     mode: Mode | None = None
-    blocking: bool = False  # its failure counts as a refusal
-    outcomes: tuple[str, ...] = ("ok",)  # of a child, for which a SubagentStop hook is asked
-    detached: bool = False  # `async`: started, not waited for, its decision ignored
+    blocking: bool = False  # a failure counts as a block
+    outcomes: tuple[str, ...] = ("ok",)  # subagent outcomes for which a SubagentStop hook runs
+    detached: bool = False  # `async`: runs in the background, its decision is ignored
     condition: str | None = None  # `if`
     status_message: str | None = None
 
     def __post_init__(self, timeout_ms: int | None) -> None:
-        """A bad limit is said where it is written: a hook may run without any `Options`."""
+        """Check the timeout here, because a hook can be used without `Options`."""
         if self.timeout is not None and not is_seconds(self.timeout):
             raise ValueError(f"a hook's timeout must be {EXPECTED_SECONDS}, not {describe(self.timeout)}")
         if timeout_ms is None:
@@ -61,20 +61,20 @@ def is_milliseconds(value: Any) -> bool:
 
 @dataclass(frozen=True)
 class CommandHook(_HookOptions):
-    """A program of the project's: told on its stdin, it answers with its exit code or with JSON."""
+    """A command that reads the event on stdin and answers with its exit code or with JSON."""
 
     kind: ClassVar[HookKind] = "command"
     body: ClassVar[str] = "command"
 
     command: str
-    args: tuple[str, ...] | None = None  # given: `command` is a program, no shell reads it
+    args: tuple[str, ...] | None = None  # set: `command` is a program, run without a shell
     shell: str | None = None
     env: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class PromptHook(_HookOptions):
-    """A question to a small model, which answers whether the agent may stop."""
+    """A question to a model, the judge, which answers whether the agent may stop."""
 
     kind: ClassVar[HookKind] = "prompt"
     body: ClassVar[str] = "prompt"
@@ -87,7 +87,7 @@ class PromptHook(_HookOptions):
 
 @dataclass(frozen=True)
 class AgentHook(_HookOptions):
-    """A small agent that can only look, and answers whether the other may stop."""
+    """A read-only agent, the hook agent, which answers whether the other agent may stop."""
 
     kind: ClassVar[HookKind] = "agent"
     body: ClassVar[str] = "prompt"
@@ -99,29 +99,31 @@ class AgentHook(_HookOptions):
 
 @dataclass(frozen=True)
 class HttpHook(_HookOptions):
-    """An endpoint: it is sent what happened, and answers as a command would on its stdout."""
+    """A URL that receives the event and answers as a command does on stdout."""
 
     kind: ClassVar[HookKind] = "http"
     body: ClassVar[str] = "url"
 
     url: str
-    headers: Mapping[str, str] = field(default_factory=dict, repr=False)  # they may hold a secret
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)  # may hold a secret
     allowed_env_vars: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class CallbackHook(_HookOptions):
-    """A function of this program, sync or async: it returns a decision, a dict in the JSON contract, or None."""
+    """A function, sync or async, that returns a decision, a dict in the JSON contract, or None."""
 
     kind: ClassVar[HookKind] = "callback"
     body: ClassVar[str] = "callback"
     in_settings: ClassVar[bool] = False
 
-    callback: Callable[..., Any] = field(repr=False)  # of the event; in Options also as Claude's SDK calls it
+    callback: Callable[..., Any] = field(
+        repr=False
+    )  # takes the event; in `Options` also the arguments of Claude's SDK
     name: str | None = None
 
 
-# The names that the first SDKs have for them.
+# The names of the first SDKs, kept for compatibility.
 CommandHookConfig = CommandHook
 PromptHookConfig = PromptHook
 CallbackHookConfig = CallbackHook
@@ -135,7 +137,7 @@ SETTINGS_KINDS: Mapping[str, type[Hook]] = {name: hook for name, hook in KINDS.i
 
 
 def hook_text(hook: Hook) -> str:
-    """The words that people know a hook by: its command, prompt, address or function."""
+    """Return what identifies a hook for a reader: its command, prompt, URL or function."""
     match hook:
         case CommandHook(command, args):
             return command if args is None else " ".join((command, *args))
@@ -150,15 +152,15 @@ def hook_text(hook: Hook) -> str:
 
 
 def label(hook: Hook) -> str:
-    """A hook's name on one short line."""
+    """Return the hook's name on one short line: its id, or its text."""
     return one_line(hook.id or hook_text(hook), MAX_LABEL_CHARS)
 
 
 def identity(hook: Hook) -> tuple[object, ...]:
-    """Hooks with the same identity are one hook, in whichever files they are written.
+    """Return a key that is equal for hooks of several files that count as one hook.
 
-    Measured on Claude Code: the same command string runs once, whatever its timeout, message or shell, and the same
-    prompt is asked once; callbacks are never taken for one another. An id of its own makes another hook.
+    Claude Code (measured): the same command string runs once, regardless of timeout, message and shell, and the same
+    prompt is asked once; callbacks are never merged. A different id makes a different hook.
     """
     match hook:
         case CommandHook(command, args):

@@ -1,4 +1,4 @@
-"""What a matcher means: a list of names, or a regular expression that is held against a name and surely comes to an end."""
+"""Matchers: a list of names, or a regular expression whose search time is bounded before it is used."""
 
 import math
 import re
@@ -9,42 +9,45 @@ from functools import lru_cache
 from importlib import import_module
 from typing import Any
 
-LONGEST = 5_000  # characters of an expression
-SUBJECT_MOST = 1_000  # characters; the names of tools and agents are far shorter
-STEPS_MOST = 12_000_000  # of a search, at worst: a fraction of a second
-COMMON = 64  # characters of a name that every expression must be able to search
+MAX_PATTERN_CHARS = 5_000
+MAX_SUBJECT_CHARS = 1_000  # names of tools and agent types are far shorter
+MIN_SUBJECT_CHARS = 64  # a pattern that cannot search a name of this length in time is invalid
+MAX_SEARCH_STEPS = 12_000_000  # in the worst case: a fraction of a second
 
-_parser: Any = import_module("re._parser")  # it has no types
+_parser: Any = import_module("re._parser")  # no type stubs
 
 
 @dataclass(frozen=True)
-class Names:
-    """Exactly one of these."""
+class NameMatcher:
+    """Matches exactly these names."""
 
     names: tuple[str, ...]
 
-    def fits(self, subject: str) -> bool:
+    def matches(self, subject: str) -> bool:
         return subject in self.names
 
 
 @dataclass(frozen=True)
-class Expression:
-    """Found anywhere in the name. One that is too long to be searched in time fits: better one hook too many."""
+class RegexMatcher:
+    """Matches where the pattern is found anywhere in the name.
+
+    A name that is too long to be searched in bounded time matches: one hook too many is the safer mistake.
+    """
 
     pattern: re.Pattern[str]
-    longest: int  # characters
+    max_chars: int
 
-    def fits(self, subject: str) -> bool:
-        return len(subject) > self.longest or self.pattern.search(subject) is not None
+    def matches(self, subject: str) -> bool:
+        return len(subject) > self.max_chars or self.pattern.search(subject) is not None
 
 
 @dataclass(frozen=True)
 class InvalidMatcher:
-    """It can not be held against anything, so its hooks are never asked, and that is said."""
+    """Matches nothing, so its hooks never run; `why` completes a message: "its matcher '(' is not a valid …"."""
 
     why: str
 
-    def fits(self, _: str) -> bool:
+    def matches(self, _: str) -> bool:
         return False
 
 
@@ -53,107 +56,108 @@ _NAMES_ONLY = re.compile(r"[A-Za-z0-9_\- ,|]+")
 
 
 @lru_cache(maxsize=4096)
-def read_matcher(matcher: str) -> Names | Expression | InvalidMatcher:
+def read_matcher(matcher: str) -> NameMatcher | RegexMatcher | InvalidMatcher:
     if _NAMES_ONLY.fullmatch(matcher):
-        return Names(tuple(name.strip() for name in re.split(r"[,|]", matcher) if name.strip()))
-    if len(matcher) > LONGEST:
-        return InvalidMatcher(f"is longer than {LONGEST:,} characters")
+        return NameMatcher(tuple(name.strip() for name in re.split(r"[,|]", matcher) if name.strip()))
+    if len(matcher) > MAX_PATTERN_CHARS:
+        return InvalidMatcher(f"is longer than {MAX_PATTERN_CHARS:,} characters")
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # odd is not wrong
-            ways = _ways(_parser.parse(matcher))
-            longest = _searchable(ways)
-            return InvalidMatcher(_ENDLESS) if longest < COMMON else Expression(re.compile(matcher), longest)
+            warnings.simplefilter("ignore")  # a pattern that causes a FutureWarning is still valid
+            max_chars = _searchable_chars(_count_sequence(_parser.parse(matcher)))
+            if max_chars < MIN_SUBJECT_CHARS:
+                return InvalidMatcher(_UNBOUNDED)
+            return RegexMatcher(re.compile(matcher), max_chars)
     except (re.error, RecursionError, OverflowError):
         return InvalidMatcher("is not a valid regular expression")
 
 
-_ENDLESS = "can backtrack without bound (it repeats a part that itself repeats or is ambiguous)"
+_UNBOUNDED = "can backtrack without bound (it repeats a part that itself repeats or is ambiguous)"
 
 
 @dataclass(frozen=True)
-class _Ways:
-    """In how many ways a part can match, at most: `times` × a power of the name's length."""
+class _PathCount:
+    """Upper bound of the number of ways in which a part can match: `times` × n**`power` for a name of length n."""
 
     power: int = 0
     times: float = 1
 
     @property
-    def only_one(self) -> bool:
+    def is_one(self) -> bool:
         return self.power == 0 and self.times == 1
 
-    def then(self, other: "_Ways") -> "_Ways":
-        return _Ways(self.power + other.power, _bounded(self.times * other.times))
+    def then(self, other: "_PathCount") -> "_PathCount":
+        return _PathCount(self.power + other.power, _capped(self.times * other.times))
 
 
-def _bounded(times: float) -> float:
-    """More than there are steps is as bad as for ever, and keeps the numbers small."""
-    return times if times <= STEPS_MOST else math.inf
+def _capped(times: float) -> float:
+    """Replace a count above the limit by infinity, which keeps the numbers small."""
+    return times if times <= MAX_SEARCH_STEPS else math.inf
 
 
-ONE, ENDLESS = _Ways(), _Ways(0, math.inf)
+_ONE, _ENDLESS = _PathCount(), _PathCount(0, math.inf)
 
 
-def _searchable(ways: _Ways) -> int:
-    """How long a name may be; a search begins anew at each of its characters."""
-    power = ways.power + 1
-    if power > STEPS_MOST.bit_length() or ways.times > STEPS_MOST:
+def _searchable_chars(paths: _PathCount) -> int:
+    """Return how long a name may be. A search starts anew at each of its characters."""
+    power = paths.power + 1
+    if power > MAX_SEARCH_STEPS.bit_length() or paths.times > MAX_SEARCH_STEPS:
         return 0
-    lengths = (SUBJECT_MOST, 500, 250, 125, COMMON)
-    return next((n for n in lengths if math.comb(n + power, power) * ways.times <= STEPS_MOST), 0)
+    lengths = (MAX_SUBJECT_CHARS, 500, 250, 125, MIN_SUBJECT_CHARS)
+    return next((n for n in lengths if math.comb(n + power, power) * paths.times <= MAX_SEARCH_STEPS), 0)
 
 
-def _ways(parts: Iterable[tuple[Any, Any]]) -> _Ways:
-    """Of a sequence: each way of one part goes with each way of the next."""
-    found = ONE
+def _count_sequence(parts: Iterable[tuple[Any, Any]]) -> _PathCount:
+    """Multiply the counts: each path of one part combines with each path of the next."""
+    paths = _ONE
     for operation, value in parts:
-        found = found.then(_ways_of(str(operation), value))
-    return found
+        paths = paths.then(_count_operation(str(operation), value))
+    return paths
 
 
-def _ways_of(operation: str, value: Any) -> _Ways:
+def _count_operation(operation: str, value: Any) -> _PathCount:
     match operation:
         case "MAX_REPEAT" | "MIN_REPEAT" | "POSSESSIVE_REPEAT":
-            return _repeated(*value)
+            return _count_repeat(*value)
         case "BRANCH":
-            return _branched(value[1])
+            return _count_branches(value[1])
         case "SUBPATTERN":
-            return _ways(value[3])
+            return _count_sequence(value[3])
         case "ATOMIC_GROUP":
-            return _ways(value)
+            return _count_sequence(value)
         case "ASSERT" | "ASSERT_NOT":
-            return _ways(value[1])
+            return _count_sequence(value[1])
         case "GROUPREF_EXISTS":
-            return _branched(value[1:])
+            return _count_branches(value[1:])
         case _:
-            return ONE
+            return _ONE
 
 
-def _repeated(least: int, most: int, body: Any) -> _Ways:
-    inner = _ways(body)
+def _count_repeat(least: int, most: int, body: Any) -> _PathCount:
+    inner = _count_sequence(body)
     if most <= 1:
-        return _Ways(inner.power, inner.times + (least < most))
+        return _PathCount(inner.power, inner.times + (least < most))
     if body.getwidth()[0] == 0:
-        return ENDLESS
-    if inner.only_one:
-        return ONE if least == most else _Ways(power=1)
-    if most > COMMON:
-        return ENDLESS
-    return _Ways(inner.power * most, _bounded((inner.times + (least < most)) ** most))
+        return _ENDLESS
+    if inner.is_one:
+        return _ONE if least == most else _PathCount(power=1)
+    if most > MIN_SUBJECT_CHARS:
+        return _ENDLESS
+    return _PathCount(inner.power * most, _capped((inner.times + (least < most)) ** most))
 
 
-def _branched(branches: Iterable[Any]) -> _Ways:
-    """Branches that begin with different characters are one way: only one of them gets past the first."""
-    found = [_ways(branch or ()) for branch in branches]
-    starts = [_start(branch or ()) for branch in branches]
-    known = [start for start in starts if start is not None]
-    apart = len(known) == len(starts) and len(frozenset().union(*known)) == sum(map(len, known))
-    times = [ways.times for ways in found]
-    return _Ways(max(ways.power for ways in found), max(times) if apart else sum(times))
+def _count_branches(branches: Iterable[Any]) -> _PathCount:
+    """Branches that start with different characters count once: only one of them gets past its first character."""
+    counts = [_count_sequence(branch or ()) for branch in branches]
+    starts = [_first_characters(branch or ()) for branch in branches]
+    plain = [start for start in starts if start is not None]
+    disjoint = len(plain) == len(starts) and len(frozenset().union(*plain)) == sum(map(len, plain))
+    times = [count.times for count in counts]
+    return _PathCount(max(count.power for count in counts), max(times) if disjoint else sum(times))
 
 
-def _start(parts: Iterable[tuple[Any, Any]]) -> frozenset[str] | None:
-    """The characters that it can begin with, where they are few and plain."""
+def _first_characters(parts: Iterable[tuple[Any, Any]]) -> frozenset[str] | None:
+    """Return the characters that a branch can start with, or None where they are not a few literals."""
     for operation, value in parts:
         match str(operation), value:
             case "LITERAL", code:
@@ -161,7 +165,7 @@ def _start(parts: Iterable[tuple[Any, Any]]) -> frozenset[str] | None:
             case "IN", [*members] if all(str(kind) == "LITERAL" for kind, _ in members):
                 return frozenset(chr(code).lower() for _, code in members)
             case "SUBPATTERN", (_, _, _, inner):
-                return _start(inner)
+                return _first_characters(inner)
             case _:
                 return None
     return None

@@ -1,4 +1,4 @@
-"""Which hooks run for an event: match, leave out, de-duplicate, keep the order."""
+"""Decides which rules run for an event: match, skip, remove duplicates, keep the order."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -16,44 +16,46 @@ MAX_MATCHER_CHARS = 200  # of a matcher, or of what it did not match, in a messa
 
 @dataclass(frozen=True)
 class Plan:
+    """The rules to run, and the rules of the event that do not run, each with the reason."""
+
     ask: tuple[Rule, ...] = ()
     skip: tuple[tuple[Rule, Skipped], ...] = ()
 
 
-NOTHING = Plan()
+EMPTY_PLAN = Plan()
 
 
 def plan(settings: Settings, event: Event) -> Plan:
-    concerned = [rule for rule in settings.rules if rule.event == event.name]
-    if not concerned:
-        return NOTHING
-    fitting = [rule for rule in concerned if matches(rule.matcher, event)]
-    asked: list[Rule] = []
-    left_out: list[tuple[Rule, Skipped]] = []
-    off = settings.switched_off
-    if off:
-        switched = without_duplicates(rule for rule in fitting if _switched_off(rule, settings))
-        left_out = [(rule, why) for rule in switched if (why := _switched_off(rule, settings))]
-    switched_on = [rule for rule in fitting if not _switched_off(rule, settings)] if off else fitting
+    of_event = [rule for rule in settings.rules if rule.event == event.name]
+    if not of_event:
+        return EMPTY_PLAN
+    matching = [rule for rule in of_event if matches(rule.matcher, event)]
+    ask: list[Rule] = []
+    skip: list[tuple[Rule, Skipped]] = []
+    switched_on = matching
+    if settings.switched_off:
+        switched_on = [rule for rule in matching if not _switched_off(rule, settings)]
+        off = without_duplicates(rule for rule in matching if _switched_off(rule, settings))
+        skip = [(rule, why) for rule in off if (why := _switched_off(rule, settings))]
     for rule in without_duplicates(switched_on) if len(switched_on) > 1 else switched_on:
-        why = _why_not(rule, event, settings)
+        why = _why_skipped(rule, event, settings)
         if why is None:
-            asked.append(rule)
+            ask.append(rule)
         else:
-            left_out.append((rule, why))
-    if len(fitting) < len(concerned):
-        fits = {id(rule) for rule in fitting}
-        left_out += [(rule, _misfit(rule, event)) for rule in concerned if id(rule) not in fits]
-    return Plan(tuple(asked), tuple(left_out))
+            skip.append((rule, why))
+    if len(matching) < len(of_event):
+        ids = {id(rule) for rule in matching}
+        skip += [(rule, _no_match(rule, event)) for rule in of_event if id(rule) not in ids]
+    return Plan(tuple(ask), tuple(skip))
 
 
-def _misfit(rule: Rule, event: Event) -> Skipped:
-    """A matcher that can never fit is a mistake, and its hook a gate that nobody stands behind."""
-    meaning = read_matcher(rule.matcher or "")
-    if isinstance(meaning, InvalidMatcher):
-        return Skipped(f"its matcher {_describe(rule.matcher)} {meaning.why}")
+def _no_match(rule: Rule, event: Event) -> Skipped:
+    """An invalid matcher is a mistake, and its hook is not enforced; one that does not match is on purpose."""
+    matcher = read_matcher(rule.matcher or "")
+    if isinstance(matcher, InvalidMatcher):
+        return Skipped(f"its matcher {_describe(rule.matcher)} {matcher.why}")
     return Skipped(
-        f"its matcher {_describe(rule.matcher)} does not fit {_describe(event.subject)}", on_purpose=True
+        f"its matcher {_describe(rule.matcher)} does not match {_describe(event.subject)}", on_purpose=True
     )
 
 
@@ -62,34 +64,34 @@ def _describe(text: str | None) -> str:
 
 
 def _switched_off(rule: Rule, settings: Settings) -> Skipped | None:
-    switch = settings.switched_off.get(rule.family or "python") if rule.hook.enabled else None
-    return Skipped(f"disableAllHooks in {switch} switches it off") if switch else None
+    file = settings.switched_off.get(rule.family or "python") if rule.hook.enabled else None
+    return Skipped(f"disableAllHooks in {file} switches it off") if file else None
 
 
-def _why_not(rule: Rule, event: Event, settings: Settings) -> Skipped | None:
+def _why_skipped(rule: Rule, event: Event, settings: Settings) -> Skipped | None:
     hook = rule.hook
     if not hook.enabled:
         return Skipped("it is switched off by its own `enabled`", on_purpose=True)
     if hook.condition is not None and rule.event in STOP_EVENTS and settings.dialect.condition_skips_stop:
-        return Skipped("a hook with `if` never runs on a stop in this dialect")
+        return Skipped("a hook with `if` never runs at a stop in this dialect")
     if isinstance(event, StopEvent) and event.subagent and event.subagent.outcome not in hook.outcomes:
-        return Skipped(f"it is not asked when a child ends with {event.subagent.outcome}", on_purpose=True)
+        return Skipped(f"it does not run when a subagent ends with {event.subagent.outcome}", on_purpose=True)
     return None
 
 
 def matches(matcher: str | None, event: Event) -> bool:
-    """On Stop a matcher is ignored; on the others it is held against the event's subject."""
-    return _is_for_all(matcher, event) or read_matcher(matcher or "").fits(event.subject or "")
+    """Return whether the matcher matches the event's subject. Events without a subject ignore it."""
+    return _matches_everything(matcher, event) or read_matcher(matcher or "").matches(event.subject or "")
 
 
-def _is_for_all(matcher: str | None, event: Event) -> bool:
+def _matches_everything(matcher: str | None, event: Event) -> bool:
     return matcher is None or matcher in ("", "*") or EVENTS[event.name] is None
 
 
 def without_duplicates(rules: Iterable[Rule]) -> tuple[Rule, ...]:
-    """The same hook in several files runs once: it keeps its first place, and its last definition counts (X-14).
+    """Keep one of several equal hooks from files, at the first position and with the last definition (X-14).
 
-    What a program lists is asked as it is listed.
+    Hooks that a program lists are never removed.
     """
     kept: dict[object, Rule] = {}
     for rule in rules:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, assert_never
 
-from turngate.core.constants import OBSERVED, STOP_EVENTS
+from turngate.core.constants import OBSERVED_EVENTS, STOP_EVENTS
 from turngate.core.decisions import Advise, Allow, Block, Decision, Fault, Halt
 from turngate.core.dialect import Dialect
 from turngate.core.hook_output import Answer
@@ -96,7 +96,7 @@ def conclude(runs: tuple[HookRun, ...], dialect: Dialect) -> Verdict:
     if halts:  # `continue: false` beats every block of every hook (C-06)
         return Stop(runs, halted=True, stop_reason=next((h.reason for h in halts if h.reason), None))
     event = runs[0].rule.event if runs else ""
-    blocking = [run for run in enforced if event not in OBSERVED and is_blocking(run, dialect)]
+    blocking = [run for run in enforced if event not in OBSERVED_EVENTS and is_blocking(run, dialect)]
     if blocking:
         return Continue(runs, _prompt(blocking, enforced, dialect))
     if event in STOP_EVENTS and any(_advice(run) for run in enforced):
@@ -136,7 +136,7 @@ def _prompt(blocking: list[HookRun], enforced: list[HookRun], dialect: Dialect) 
     event = enforced[0].rule.event
     if event not in STOP_EVENTS:
         return "\n\n".join(_reason(run) for run in blocking)
-    prefix = dialect.child_prefix if event == "SubagentStop" else dialect.prefix
+    prefix = dialect.subagent_prefix if event == "SubagentStop" else dialect.prefix
     if dialect.prefix_each:
         return _prompt_with_prefixes(prefix, blocking, enforced)
     several = len(blocking) > 1

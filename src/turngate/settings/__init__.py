@@ -1,1 +1,1 @@
-"""Reads settings: which files there are, what they say, and what is wrong with them."""
+"""Finds, reads, checks and merges settings files."""

@@ -1,4 +1,4 @@
-"""The JSON Schemas of what users write: settings, a hook's input, a hook's output."""
+"""The JSON Schemas of settings files, of a hook's input and of a hook's output."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -12,7 +12,7 @@ _DRAFT = "https://json-schema.org/draft/2020-12/schema"
 
 
 def settings_schema() -> dict[str, Any]:
-    """Editors complete with it; unknown keys are allowed, because other programs read the same files."""
+    """Return the schema for editors. Unknown keys are allowed, because other programs read the same files."""
     return {
         "$schema": _DRAFT,
         "title": "Turngate settings",
@@ -26,7 +26,7 @@ def settings_schema() -> dict[str, Any]:
             },
             "disableAllHooks": {
                 "type": ["boolean", "null"],
-                "description": "true: this family's hooks do not run.",
+                "description": "true: the hooks of this family do not run.",
             },
             "env": {**keys.HOOK["env"].schema, "description": "Environment variables for all hooks."},
             "turngate": {
@@ -38,9 +38,9 @@ def settings_schema() -> dict[str, Any]:
     }
 
 
-# Objects of another program: only the one number in them is ours.
+# Objects of another program, of which Turngate reads one number.
 _STEERS: dict[str, Any] = {
-    "description": "How often hooks may redirect a child: `defaults.subagents.maxSteerRestarts`.",
+    "description": "Maximum number of redirects of one subagent: `defaults.subagents.maxSteerRestarts`.",
     "properties": {
         "defaults": {
             "properties": {
@@ -57,17 +57,17 @@ def _groups(event: str) -> dict[str, Any]:
         "type": "object",
         "required": ["hooks"],
         "properties": {
-            "matcher": {"type": ["string", "null"], "description": _matcher_words(event)},
+            "matcher": {"type": ["string", "null"], "description": _describe_matcher(event)},
             "hooks": {"type": "array", "items": {"anyOf": [_hook(kind) for kind in kinds]}},
         },
     }
     return {"type": "array", "items": group}
 
 
-def _matcher_words(event: str) -> str:
+def _describe_matcher(event: str) -> str:
     field = EVENTS[event]
     return (
-        f"Held against `{field}`: names with | between, or a regular expression."
+        f"Matched against `{field}`: names separated by |, or a regular expression."
         if field
         else "Ignored on this event."
     )
@@ -93,26 +93,33 @@ _TYPES: Mapping[type | tuple[type, ...], str] = {
 
 
 def input_schema() -> dict[str, Any]:
-    """What a hook reads on stdin: six fields are always there on a stop."""
-    six = ["session_id", "transcript_path", "cwd", "permission_mode", "hook_event_name", "stop_hook_active"]
+    """Return the schema of a hook's stdin. At a stop six fields are always present."""
+    required = [
+        "session_id",
+        "transcript_path",
+        "cwd",
+        "permission_mode",
+        "hook_event_name",
+        "stop_hook_active",
+    ]
     stops = {"properties": {"hook_event_name": {"enum": list(STOP_EVENTS)}}}
     return {
         "$schema": _DRAFT,
         "title": "What a Turngate hook reads on stdin",
         "type": "object",
-        "required": six[:5],
+        "required": required[:5],
         "properties": {
-            **{name: {"type": _TYPES[wanted]} for name, (wanted, _) in FIELDS.items()},
+            **{name: {"type": _TYPES[expected]} for name, (expected, _) in FIELDS.items()},
             "hook_event_name": {"enum": list(EVENTS)},
             "outcome": {"enum": ["ok", "error", "timeout"]},
         },
         "if": stops,
-        "then": {"required": six},
+        "then": {"required": required},
     }
 
 
 def output_schema() -> dict[str, Any]:
-    """What a hook may print on stdout, with exit code 0."""
+    """Return the schema of a hook's stdout with exit code 0."""
     return {
         "$schema": _DRAFT,
         "title": "What a hook may print on stdout for Turngate",
@@ -120,19 +127,25 @@ def output_schema() -> dict[str, Any]:
         "properties": {
             "decision": {
                 "enum": ["block", "deny", "approve", "allow", None],
-                "description": "block: the agent goes on.",
+                "description": "block: the agent must continue.",
             },
-            "reason": {"type": "string", "description": "What the agent is told; needed with a block."},
+            "reason": {
+                "type": "string",
+                "description": "The reason that the agent gets; required with a block.",
+            },
             "continue": {
                 "type": "boolean",
-                "description": "false: the turn ends now, whatever anybody says.",
+                "description": "false: the turn ends now, regardless of other hooks.",
             },
             "stopReason": {
                 "type": "string",
-                "description": "What the user is told when `continue` is false.",
+                "description": "The reason that the user gets when `continue` is false.",
             },
-            "suppressOutput": {"type": "boolean", "description": "true: keep stdout off the transcript."},
-            "systemMessage": {"type": "string", "description": "A word to the user, never to the model."},
+            "suppressOutput": {
+                "type": "boolean",
+                "description": "true: do not write stdout to the transcript.",
+            },
+            "systemMessage": {"type": "string", "description": "A message for the user, not for the model."},
             "hookSpecificOutput": {
                 "type": "object",
                 "required": ["hookEventName"],

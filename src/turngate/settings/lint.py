@@ -1,4 +1,4 @@
-"""Mistakes that only show when a hook runs: what `turngate check` says beside what is plainly wrong."""
+"""Finds mistakes that otherwise show only when a hook runs; `turngate check` reports them."""
 
 import os
 import re
@@ -10,27 +10,28 @@ from turngate.core.hooks import CommandHook, HttpHook
 from turngate.core.http_policy import unlisted_variables, url_problem
 from turngate.core.settings import Problem, Rule, Settings, Severity
 
+MAX_LINTED_CHARS = 4_000  # of a command; the rest is not checked
+
 _QUOTED = re.compile(r"'[^']*'|\"(?:[^\"\\]|\\.)*\"")
 _STRAY = re.compile(r"\"|(?<!')'(?!')")
-_START = r"(?:^|[;&|({\n]|\b(?:then|do|else)\b)\s*"  # where a command begins
+_START = r"(?:^|[;&|({\n]|\b(?:then|do|else)\b)\s*"  # of a command
 _BASH_ONLY = re.compile(
     rf"(?<![\w\[])\[\[\s|[<>]\(|&>|\|&|<<<|\bfor\s*\(\(|\{{\d+\.\.\d+\}}|\$\{{\w+\[|\$\{{\w+(?:\^|,|//)|(?:^|\s)\w+=\("
     rf"|{_START}(?:source|function|shopt|declare|pushd|popd)\s|{_START}set\s+-\w*o?\s*pipefail"
 )
-_ASSIGNMENT = re.compile(rf"({_START})(?:[A-Za-z_]\w*=\S*(?:\s+|$))+")  # nothing is split in one
+_ASSIGNMENT = re.compile(
+    rf"({_START})(?:[A-Za-z_]\w*=\S*(?:\s+|$))+"
+)  # the shell does not split words in an assignment
 _VARIABLE = re.compile(r"\$\{?(?:CLAUDE|MUX|TURNGATE)_(?:PROJECT_DIR|TRANSCRIPT_PATH|PLUGIN_ROOT)\b")
 _RELATIVE = re.compile(
     r"((?:bash|sh|python3?|node|uv run)\s+)?(\.{0,2}[\w-]*(?<!~)/?[\w./-]*/[\w./-]+)(?:\s|$)"
 )
-
 _IN_PROJECT = re.compile(
     r"((?:bash|sh|python3?|node|uv run)\s+)?\"?\$\{?(?:CLAUDE|MUX|TURNGATE)_PROJECT_DIR\}?\"?(/[\w./-]+)\"?(?:\s|$)"
 )
-
-
-_PROGRAM = re.compile(r"([A-Za-z][\w.+-]*)(?: [\w./=:,+-]+)*", re.ASCII)  # and plain words after it
+_PROGRAM = re.compile(r"([A-Za-z][\w.+-]*)(?: [\w./=:,+-]+)*", re.ASCII)  # a program and plain arguments
 _BUILTINS = frozenset(
-    (
+    [
         "alias",
         "bg",
         "break",
@@ -47,9 +48,8 @@ _BUILTINS = frozenset(
         "getopts",
         "hash",
         "jobs",
-        "local",
-        "unalias",
         "kill",
+        "local",
         "printf",
         "pwd",
         "read",
@@ -64,110 +64,109 @@ _BUILTINS = frozenset(
         "type",
         "ulimit",
         "umask",
+        "unalias",
         "unset",
         "wait",
-    )
+    ]
 )
 
 
 def lint(settings: Settings, project: str) -> tuple[Problem, ...]:
-    return tuple(problem for rule in settings.rules for problem in _look(rule, settings, project))
+    return tuple(problem for rule in settings.rules for problem in _lint_rule(rule, settings, project))
 
 
-def _look(rule: Rule, settings: Settings, project: str) -> Iterator[Problem]:
+def _lint_rule(rule: Rule, settings: Settings, project: str) -> Iterator[Problem]:
     hook = rule.hook
     if not hook.enabled:
         return
-    if hook.condition is not None and rule.event in STOP_EVENTS:
-        does = (
-            "never runs at a stop"
-            if settings.dialect.condition_skips_stop
-            else "runs at every stop all the same"
-        )
-        yield _problem(
-            rule, "if", f"has no meaning on {rule.event}: the hook {does}", "leave it out", "warning"
-        )
-    if hook.outcomes != ("ok",) and rule.event != "SubagentStop":
-        yield _problem(rule, "outcomes", f"has no meaning on {rule.event}", "leave it out", "warning")
+    yield from _lint_event_options(rule, settings)
     if isinstance(hook, HttpHook):
-        yield from _look_at_address(rule, hook, settings)
+        yield from _lint_http(rule, hook, settings)
     if not isinstance(hook, CommandHook) or rule.source == "script":
         return
-    if hook.args is not None:
-        if os.sep in hook.command and "$" not in hook.command and not _there(hook.command, project):
-            yield _missing(rule, hook.command)
-        return
-    command = hook.command[:LOOKED_AT]
+    if hook.args is None:
+        yield from _lint_shell_command(rule, hook, settings, project)
+    elif os.sep in hook.command and "$" not in hook.command and not _exists(hook.command, project):
+        yield _missing(rule, hook.command)
+
+
+def _lint_event_options(rule: Rule, settings: Settings) -> Iterator[Problem]:
+    """Find options that have no effect on the rule's event."""
+    if rule.hook.condition is not None and rule.event in STOP_EVENTS:
+        skips = settings.dialect.condition_skips_stop
+        effect = "the hook never runs at a stop" if skips else "the hook runs at every stop"
+        message = f"has no effect on {rule.event}: {effect}"
+        yield _problem(rule, "if", message, "remove it", "warning")
+    if rule.hook.outcomes != ("ok",) and rule.event != "SubagentStop":
+        yield _problem(rule, "outcomes", f"has no effect on {rule.event}", "remove it", "warning")
+
+
+def _lint_shell_command(rule: Rule, hook: CommandHook, settings: Settings, project: str) -> Iterator[Problem]:
     bare = _without_quoted(hook.command)
-    reads_bash = hook.shell == "bash" and settings.dialect.honours_shell
-    if not reads_bash and _BASH_ONLY.search(bare):
-        hint = 'add "shell": "bash", or put it into a script that begins with #!/usr/bin/env bash'
-        yield _problem(rule, "command", "uses bash syntax, but /bin/sh reads it", hint, "warning")
+    runs_bash = hook.shell == "bash" and settings.dialect.honours_shell
+    is_bash = bool(_BASH_ONLY.search(bare))
+    if is_bash and not runs_bash:
+        hint = 'add "shell": "bash", or move it into a script that begins with #!/usr/bin/env bash'
+        yield _problem(rule, "command", "uses bash syntax, but /bin/sh runs it", hint, "warning")
+    yield from _lint_quoting(rule, bare)
+    command = hook.command[:MAX_LINTED_CHARS]
+    script, in_project = _RELATIVE.match(command), _IN_PROJECT.match(command)
+    if script and not script[2].startswith("/") and rule.family == "claude":
+        path = script[2].removeprefix("./")
+        hint = f'write "$CLAUDE_PROJECT_DIR"/{path}, which works from every folder'
+        yield _problem(rule, "command", f"{script[2]} is a relative path", hint, "warning")
+    if in_project:
+        yield from _lint_script(rule, in_project[2].lstrip("/"), project, is_program=not in_project[1])
+    elif script:
+        yield from _lint_script(rule, script[2], project, is_program=not script[1])
+    elif not runs_bash and not is_bash:
+        path_variable = hook.env.get("PATH") or settings.env.get("PATH")
+        yield from _lint_program(rule, command, path_variable)
+
+
+def _lint_quoting(rule: Rule, bare: str) -> Iterator[Problem]:
     unquoted = _VARIABLE.search(_ASSIGNMENT.sub(r"\1", bare))
     if unquoted:
         name = unquoted[0].lstrip("${")
-        more = "" if name.endswith("_PATH") else "/…"
-        hint = f'write "${name}"{more} with the double quotes (in JSON: \\"${name}\\"{more})'
-        yield _problem(
-            rule, "command", f"${name} is not quoted: a blank in the path breaks it", hint, "warning"
-        )
-    script, inside = _RELATIVE.match(command), _IN_PROJECT.match(command)
-    if script and not script[2].startswith("/") and rule.family == "claude":
-        hint = (
-            f'write "$CLAUDE_PROJECT_DIR"/{script[2].removeprefix("./")} so that it works from every folder'
-        )
-        yield _problem(rule, "command", f"{script[2]} is a relative path", hint, "warning")
-    if inside:
-        yield from _look_at_script(rule, inside[2].lstrip("/"), project, by_itself=not inside[1])
-    elif script:
-        yield from _look_at_script(rule, script[2], project, by_itself=not script[1])
-    elif not reads_bash and not _BASH_ONLY.search(bare):
-        path = hook.env.get("PATH") or settings.env.get("PATH")
-        yield from _look_for_program(rule, command, path)
+        rest = "" if name.endswith("_PATH") else "/…"
+        hint = f'write "${name}"{rest} with the double quotes (in JSON: \\"${name}\\"{rest})'
+        message = f"${name} is not quoted: a space in the path breaks it"
+        yield _problem(rule, "command", message, hint, "warning")
 
 
-def _look_at_script(rule: Rule, name: str, project: str, *, by_itself: bool) -> Iterator[Problem]:
-    """`by_itself`: no interpreter reads it, so the system wants to know that it may run it."""
+def _lint_script(rule: Rule, name: str, project: str, *, is_program: bool) -> Iterator[Problem]:
+    """Check a script; `is_program` if it is executed itself and not passed to an interpreter."""
     path = os.path.join(project, name)
     if not os.path.exists(path):
         yield _missing(rule, name)
-    elif by_itself and os.path.isfile(path) and not os.access(path, os.X_OK):
-        said = f"{name} is not executable, so the hook fails at every run"
-        yield _problem(rule, "command", said, f"chmod +x {name}", "error")
+    elif is_program and os.path.isfile(path) and not os.access(path, os.X_OK):
+        message = f"{name} is not executable, so the hook fails at every run"
+        yield _problem(rule, "command", message, f"chmod +x {name}", "error")
 
 
-def _look_for_program(rule: Rule, command: str, path: str | None) -> Iterator[Problem]:
+def _lint_program(rule: Rule, command: str, path: str | None) -> Iterator[Problem]:
     program = _PROGRAM.fullmatch(command)
     if program and program[1] not in _BUILTINS and shutil.which(program[1], path=path) is None:
-        yield _problem(rule, "command", f"there is no program {program[1]} on this machine", None, "note")
+        yield _problem(rule, "command", f"the program {program[1]} is not in the PATH", None, "note")
 
 
-def _look_at_address(rule: Rule, hook: HttpHook, settings: Settings) -> Iterator[Problem]:
-    refused = url_problem(hook.url, rule.source, settings.allowed_urls)
-    if refused:
-        yield _problem(rule, "url", f"{refused}; so the hook fails at every run", None, "error")
+def _lint_http(rule: Rule, hook: HttpHook, settings: Settings) -> Iterator[Problem]:
+    not_allowed = url_problem(hook.url, rule.source, settings.allowed_urls)
+    if not_allowed:
+        yield _problem(rule, "url", f"{not_allowed}; so the hook fails at every run", None, "error")
     for name in unlisted_variables(hook.headers, hook.allowed_env_vars):
-        hint = f'add "{name}" to `allowedEnvVars`'
-        yield _problem(
-            rule,
-            "headers",
-            f"${name} is not among `allowedEnvVars`, so it is sent as nothing",
-            hint,
-            "warning",
-        )
-
-
-LOOKED_AT = 4_000  # characters of a command; the rest of a longer one is not judged
+        message = f"${name} is not among `allowedEnvVars`, so it is replaced by an empty string"
+        yield _problem(rule, "headers", message, f'add "{name}" to `allowedEnvVars`', "warning")
 
 
 def _without_quoted(command: str) -> str:
-    bare = _QUOTED.sub("''", command[:LOOKED_AT])
-    if len(command) <= LOOKED_AT:
+    bare = _QUOTED.sub("''", command[:MAX_LINTED_CHARS])
+    if len(command) <= MAX_LINTED_CHARS:
         return bare
-    return _STRAY.split(bare, maxsplit=1)[0]  # where we cut, a quotation may have been open
+    return _STRAY.split(bare, maxsplit=1)[0]  # the command may have been truncated inside a quotation
 
 
-def _there(path: str, project: str) -> bool:
+def _exists(path: str, project: str) -> bool:
     return os.path.exists(os.path.join(project, path))
 
 

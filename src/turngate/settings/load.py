@@ -1,4 +1,4 @@
-"""Loads the settings of a project: every file of the dialect's families, and the script hooks beside them."""
+"""Loads the settings of a project: the files of the dialect's families, and the script hooks next to them."""
 
 import json
 import os
@@ -11,136 +11,136 @@ from turngate.core.settings import Layer, Problem, Settings, merge
 from turngate.errors import UsageError
 from turngate.settings import keys
 from turngate.settings.parse import parse_layer
-from turngate.settings.paths import NotARegularFile, Place, TooLarge, read_bytes, settings_places
+from turngate.settings.paths import FileTooLarge, NotARegularFile, SettingsFile, read_bytes, settings_files
 from turngate.settings.script_hooks import script_layers
 
-MOST = 16 * 1024 * 1024  # bytes of one settings file
+MAX_FILE_BYTES = 16 * 1024 * 1024
+MAX_PROBLEMS = 200  # reported per file
 
 
 def load_settings(project: str = ".", *, dialect: str = "turngate", home: str | None = None) -> Settings:
-    """Reads and merges. A bad file takes nothing else down; what is wrong stands in `problems`."""
+    """Return the merged settings of a project. An invalid file does not affect the others; see `problems`."""
     if dialect not in DIALECTS:
-        raise UsageError(f"there is no dialect {dialect!r}; there are {', '.join(DIALECTS)}")
-    chosen, project = DIALECTS[dialect], os.path.abspath(project)
-    layers = [load_file(place, chosen) for place in settings_places(project, dialect, home)]
-    return merge(
-        [*(layer for layer in layers if layer), *script_layers(project, dialect)], keys.MERGE_RULES, chosen
-    )
+        raise UsageError(f"unknown dialect {dialect!r}, expected one of {', '.join(DIALECTS)}")
+    project = os.path.abspath(project)
+    layers = [_load_file(file, DIALECTS[dialect]) for file in settings_files(project, dialect, home)]
+    scripts = script_layers(project, dialect)
+    return merge([*(layer for layer in layers if layer), *scripts], keys.MERGE_RULES, DIALECTS[dialect])
 
 
-def lost(settings: Settings, *events: str) -> bool:
-    """Was something thrown away, or written wrong, that was meant for one of these events?"""
+def has_unloaded_hooks(settings: Settings, *events: str) -> bool:
+    """Return whether a hook that was meant for one of these events was not loaded."""
     return any(
         problem.event is None or problem.event in events or keys.closest_event(problem.event) in events
         for problem in settings.not_loaded
     )
 
 
-def load_file(place: Place, dialect: Dialect) -> Layer | None:
-    """What one file says; None when it is not there."""
+def _load_file(file: SettingsFile, dialect: Dialect) -> Layer | None:
+    """Return the layer of a file, or None if the file does not exist."""
     try:
-        text = _read(place.path)
+        text = _read(file.path)
     except FileNotFoundError:
         return None
     except _Unreadable as error:
-        return _bad(place, str(error), error.hint)
+        return _unusable(file, str(error), error.hint)
     try:
-        value = json.loads(text, parse_constant=_no_constant) if text.strip() else {}
-        twice = _keys_twice(text)
+        value = json.loads(text, parse_constant=_reject_constant) if text.strip() else {}
+        duplicates = _duplicate_keys(text)
     except json.JSONDecodeError as error:
-        return _bad(place, _diagnosis(text, error))
+        return _unusable(file, _describe_syntax_error(text, error))
     except RecursionError:
-        return _bad(place, "not readable: it is nested too deeply")
+        return _unusable(file, "not readable: it is nested too deeply")
     except ValueError as error:
-        return _bad(place, f"not JSON: {error}")
-    layer = parse_layer(value, file=place.shown, level=place.level, family=place.family, dialect=dialect)
-    return replace(layer, problems=_not_too_many((*layer.problems, *(_twice(place, key) for key in twice))))
+        return _unusable(file, f"not JSON: {error}")
+    layer = parse_layer(value, file=file.display_name, level=file.level, family=file.family, dialect=dialect)
+    problems = (*layer.problems, *(_duplicate(file, key) for key in duplicates))
+    return replace(layer, problems=_limited(problems))
 
 
-PROBLEMS_MOST = 200  # of one file: who has more has one
-
-
-def _not_too_many(problems: tuple[Problem, ...]) -> tuple[Problem, ...]:
-    """The first ones, and how many more there are; the worst of them says how bad that is."""
-    rest = problems[PROBLEMS_MOST:]
+def _limited(problems: tuple[Problem, ...]) -> tuple[Problem, ...]:
+    """Return the first problems, and one that counts the others with the severity of the worst."""
+    rest = problems[MAX_PROBLEMS:]
     if not rest:
         return problems
     worst = min((problem.severity for problem in rest), key=("error", "warning", "note").index)
     more = Problem(file=rest[0].file, message=f"and {len(rest):,} more", severity=worst)
-    return (*problems[:PROBLEMS_MOST], more)
+    return (*problems[:MAX_PROBLEMS], more)
 
 
 class _Unreadable(Exception):
-    def __init__(self, said: str, hint: str | None = None) -> None:
-        super().__init__(said)
+    def __init__(self, message: str, hint: str | None = None) -> None:
+        super().__init__(message)
         self.hint = hint
 
 
 def _read(path: str) -> str:
     try:
-        return read_bytes(path, MOST).decode("utf-8-sig")
+        return read_bytes(path, MAX_FILE_BYTES).decode("utf-8-sig")
     except NotARegularFile as error:
         raise _Unreadable(str(error), error.hint) from None
-    except TooLarge:
-        raise _Unreadable(f"is larger than {MOST // 1024 // 1024} MiB") from None
+    except FileTooLarge:
+        raise _Unreadable(f"is larger than {MAX_FILE_BYTES // 1024 // 1024} MiB") from None
     except UnicodeDecodeError as error:
         raise _Unreadable(f"is not UTF-8 (byte {error.start})", "save it as UTF-8") from None
     except (FileNotFoundError, NotADirectoryError):
         if os.path.islink(path):
-            raise _Unreadable("is a link to a file that is not there") from None
+            raise _Unreadable("is a link to a file that does not exist") from None
         raise FileNotFoundError from None
     except OSError as error:
-        raise _Unreadable(f"can not be read: {error.strerror}", "check its permissions") from None
+        raise _Unreadable(f"cannot be read: {error.strerror}", "check its permissions") from None
 
 
-def _no_constant(name: str) -> Any:
-    raise ValueError(f"{name} is no JSON value")
+def _reject_constant(name: str) -> Any:
+    raise ValueError(f"{name} is not a JSON value")
 
 
-SMALL = 64 * 1024  # bytes; a larger file is searched only where an event's name stands in it twice
+MAX_SEARCHED_BYTES = 64 * 1024  # a larger file is searched only if the name of an event occurs twice in it
 
 
-def _keys_twice(text: str) -> list[str]:
-    """Keys that stand twice in one object: JSON keeps the last and drops the first without a word."""
-    if len(text) > SMALL and not any(text.count(f'"{event}"') > 1 for event in EVENTS):
+def _duplicate_keys(text: str) -> list[str]:
+    """Return the keys that occur twice in one object: json.loads drops the first without an error."""
+    if len(text) > MAX_SEARCHED_BYTES and not any(text.count(f'"{event}"') > 1 for event in EVENTS):
         return []
-    found: dict[str, None] = {}
+    duplicates: dict[str, None] = {}
 
-    def look(pairs: list[tuple[str, Any]]) -> None:
+    def collect(pairs: list[tuple[str, Any]]) -> None:
         seen: set[str] = set()
         for name, _ in pairs:
             if name in seen:
-                found[name] = None
+                duplicates[name] = None
             seen.add(name)
 
     if text.strip():
-        json.loads(text, object_pairs_hook=look)
-    return list(found)
+        json.loads(text, object_pairs_hook=collect)
+    return list(duplicates)
 
 
-def _twice(place: Place, key: str) -> Problem:
-    said = f"the key {json.dumps(key)} stands twice in one object: only the last one counts"
-    return Problem(file=place.shown, message=said, hint="put both into one")
+def _duplicate(file: SettingsFile, key: str) -> Problem:
+    message = f"the key {json.dumps(key)} occurs twice in one object: only the last one is used"
+    return Problem(file=file.display_name, message=message, hint="merge the two values")
 
 
-def _diagnosis(text: str, error: json.JSONDecodeError) -> str:
-    """Where it is, and what the usual suspects look like to a parser that knows only JSON."""
-    place, words = error.pos, error.msg[0].lower() + error.msg[1:]
-    rest = text[place:].lstrip()
-    before = text[:place].rstrip()
+def _describe_syntax_error(text: str, error: json.JSONDecodeError) -> str:
+    """Return line, column and cause, with better words for common mistakes than those of the json module."""
+    position, cause = error.pos, error.msg[0].lower() + error.msg[1:]
+    rest = text[position:].lstrip()
+    before = text[:position].rstrip()
     if rest.startswith(("//", "/*", "#")):
-        words = "comments are not allowed in JSON"
-    elif (rest[:1] in ("}", "]") and before.endswith(",")) or "trailing comma" in words:
-        place = text.rindex(",", 0, place + 1)  # Python 3.13 stands on the comma, earlier ones behind it
-        words = "a comma before the closing bracket is not allowed in JSON"
+        cause = "comments are not allowed in JSON"
+    elif (rest[:1] in ("}", "]") and before.endswith(",")) or "trailing comma" in cause:
+        position = text.rindex(
+            ",", 0, position + 1
+        )  # Python 3.13 points at the comma, older versions behind it
+        cause = "a comma before the closing bracket is not allowed in JSON"
     elif error.msg == "Extra data":
-        words = "the file goes on after the JSON value ended"
+        cause = "there is more text after the JSON value"
     elif rest.startswith("'"):
-        words = 'strings need double quotes (")'
-    line = text.count("\n", 0, place) + 1
-    return f"not JSON at line {line}, column {place - text.rfind(chr(10), 0, place)}: {words}"
+        cause = 'strings need double quotes (")'
+    line = text.count("\n", 0, position) + 1
+    return f"not JSON at line {line}, column {position - text.rfind(chr(10), 0, position)}: {cause}"
 
 
-def _bad(place: Place, message: str, hint: str | None = None) -> Layer:
-    problem = Problem(file=place.shown, message=f"{message}; none of its hooks run", hint=hint)
-    return Layer(file=place.shown, level=place.level, family=place.family, problems=(problem,))
+def _unusable(file: SettingsFile, message: str, hint: str | None = None) -> Layer:
+    problem = Problem(file=file.display_name, message=f"{message}; none of its hooks run", hint=hint)
+    return Layer(file=file.display_name, level=file.level, family=file.family, problems=(problem,))

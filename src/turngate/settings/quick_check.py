@@ -1,66 +1,70 @@
-"""One quick look, before anything heavy is loaded: is there anything to ask at this event?"""
+"""Checks whether an event has no hooks, before the modules that can run hooks are loaded."""
 
 import json
 import os
 
 from turngate.core.constants import EVENTS, voids_claude_file
 from turngate.settings.paths import (
+    FileTooLarge,
     NotARegularFile,
-    Place,
-    TooLarge,
+    SettingsFile,
     read_bytes,
-    script_places,
-    settings_places,
+    script_files,
+    settings_files,
 )
 
-SMALL = 1024 * 1024  # bytes; what is larger is read by the real reader
+MAX_QUICK_BYTES = 1024 * 1024  # a larger file is left to load_settings
 
 
 def has_no_hooks(project: str, event: str, dialect: str, home: str | None = None) -> bool:
-    """True only when it is certain; whatever looks odd is for the real reader, which reports it."""
-    scripts = [place for name, place in script_places(project, dialect) if name == event]
-    files = settings_places(project, dialect, home)
-    return all(_absent(place) for place in scripts) and all(_silent(place, event, dialect) for place in files)
+    """Return True only if it is certain. Everything unusual is left to load_settings, which reports it."""
+    scripts = [script for name, script in script_files(project, dialect) if name == event]
+    files = settings_files(project, dialect, home)
+    return all(map(_is_absent, scripts)) and all(_has_none(file, event, dialect) for file in files)
 
 
-def _absent(place: Place) -> bool:
+def _is_absent(file: SettingsFile) -> bool:
     try:
-        os.lstat(place.path)
+        os.lstat(file.path)
     except (FileNotFoundError, NotADirectoryError):
         return True
-    except OSError:  # it may well be there
+    except OSError:  # it may exist
         return False
     return False
 
 
-def _silent(place: Place, event: str, dialect: str) -> bool:
-    """Is this no file, or a sound one without a hook for the event?"""
-    if _absent(place):
+def _has_none(file: SettingsFile, event: str, dialect: str) -> bool:
+    """Return whether the file does not exist, or is valid and has no hook for the event."""
+    if _is_absent(file):
         return True
     try:
-        text = read_bytes(place.path, SMALL).decode("utf-8-sig")
-        value = json.loads(text, parse_constant=_odd, object_pairs_hook=_object) if text.strip() else {}
-    except (OSError, NotARegularFile, TooLarge, ValueError, RecursionError):
+        text = read_bytes(file.path, MAX_QUICK_BYTES).decode("utf-8-sig")
+        value = (
+            json.loads(text, parse_constant=_reject_constant, object_pairs_hook=_reject_duplicates)
+            if text.strip()
+            else {}
+        )
+    except (OSError, NotARegularFile, FileTooLarge, ValueError, RecursionError):
         return False
     return (
         isinstance(value, dict)
-        and _no_hooks(value, event, dialect)
-        and _nothing_to_report(value, place.family)
+        and _has_no_hooks(value, event, dialect)
+        and _has_no_problems(value, file.family)
     )
 
 
-def _no_hooks(value: dict[str, object], event: str, dialect: str) -> bool:
+def _has_no_hooks(value: dict[str, object], event: str, dialect: str) -> bool:
     hooks = value.get("hooks", {})
     if not isinstance(hooks, dict) or not hooks.keys() <= EVENTS.keys() or hooks.get(event, []) != []:
         return False
-    # In that dialect, another event's hook can take the whole file with it.
+    # In the claude dialect an invalid hook of another event disables the whole file, so all of them are read.
     return dialect != "claude" or hooks == {}
 
 
-def _nothing_to_report(value: dict[str, object], family: str) -> bool:
-    """Only what every sound file may hold; a Claude Code file may hold more, which is not ours to judge."""
-    ours = {"hooks", "disableAllHooks", "env", "$schema"}
-    if EVENTS.keys() & value.keys() or (family != "claude" and not value.keys() <= ours):
+def _has_no_problems(value: dict[str, object], family: str) -> bool:
+    """Return whether load_settings has nothing to report. Files of Claude Code may hold any other key."""
+    plain_keys = {"hooks", "disableAllHooks", "env", "$schema"}
+    if EVENTS.keys() & value.keys() or (family != "claude" and not value.keys() <= plain_keys):
         return False
     if (
         value.get("turngate", {}) != {}
@@ -88,12 +92,12 @@ def _plain_variable(item: tuple[str, object]) -> bool:
     )
 
 
-def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
+def _reject_duplicates(pairs: list[tuple[str, object]]) -> dict[str, object]:
     value = dict(pairs)
     if len(value) < len(pairs):
-        raise ValueError("a key stands twice")
+        raise ValueError("a key occurs twice")
     return value
 
 
-def _odd(name: str) -> None:
+def _reject_constant(name: str) -> None:
     raise ValueError(name)

@@ -1,37 +1,34 @@
-"""Script hooks: an executable `.mux/stop` is a Stop hook without any settings entry."""
+"""Script hooks: an executable `.mux/stop` is a Stop hook without a settings entry."""
 
 import os
+from dataclasses import replace
 
 from turngate.core.hooks import CommandHook
 from turngate.core.settings import Layer, Problem, Rule
-from turngate.settings.paths import Place, script_places
+from turngate.settings.paths import SettingsFile, script_files
 
 
 def script_layers(project: str, dialect: str) -> list[Layer]:
-    found = (
-        _layer(event, place)
-        for event, place in script_places(project, dialect)
-        if os.path.lexists(place.path)
-    )
-    return list(found)
+    return [
+        _layer(event, script)
+        for event, script in script_files(project, dialect)
+        if os.path.lexists(script.path)
+    ]
 
 
-def _layer(event: str, place: Place) -> Layer:
-    layer = Layer(file=place.shown, level=place.level, family=place.family)
-    if not os.path.isfile(place.path):
-        return _bad(
-            layer,
-            event,
-            "is no file that could be run; it never runs",
-            "make it an executable file, or remove it",
-        )
-    if not os.access(place.path, os.X_OK):
-        return _bad(layer, event, "is not executable, so it never runs", f"chmod +x {place.shown}")
-    hook = CommandHook(place.path, args=(), id=place.shown)
-    rule = Rule(event, hook, source="script", file=place.shown, family=place.family)
-    return Layer(**{**vars(layer), "rules": (rule,)})
+def _layer(event: str, script: SettingsFile) -> Layer:
+    name = script.display_name
+    layer = Layer(file=name, level=script.level, family=script.family)
+    if not os.path.isfile(script.path):
+        message = "is not an executable file, so it never runs"
+        return _with_problem(layer, event, message, "make it an executable file, or remove it")
+    if not os.access(script.path, os.X_OK):
+        return _with_problem(layer, event, "is not executable, so it never runs", f"chmod +x {name}")
+    hook = CommandHook(script.path, args=(), id=name)
+    rule = Rule(event, hook, source="script", file=name, family=script.family)
+    return replace(layer, rules=(rule,))
 
 
-def _bad(layer: Layer, event: str, message: str, hint: str) -> Layer:
+def _with_problem(layer: Layer, event: str, message: str, hint: str) -> Layer:
     problem = Problem(file=layer.file, event=event, message=message, hint=hint)
-    return Layer(**{**vars(layer), "problems": (problem,)})
+    return replace(layer, problems=(problem,))

@@ -188,7 +188,7 @@ def test_a_folder_named_settings_json_is_said(project: Path, capfd: pytest.Captu
     (project / ".turngate" / "settings.json").mkdir(parents=True)
     assert fire(capfd, project, "Stop")[2] == (
         "! .turngate/settings.json: is a folder, expected a file; none of its hooks run\n"
-        "  → remove the folder, or move it out of the way\n"
+        "  → remove or rename the folder\n"
     )
 
 
@@ -396,8 +396,8 @@ def test_events_that_can_not_be_refused_are_not(project: Path, capfd: pytest.Cap
 def test_a_key_that_stands_twice_is_said(project: Path, capfd: pytest.CaptureFixture[str]) -> None:
     write_settings(project, "turngate", '{"hooks": {"Stop": [], "Stop": []}}')
     code, _, err = fire(capfd, project, "Stop", "--strict")
-    said = '! .turngate/settings.json: the key "Stop" stands twice in one object: only the last one counts\n'
-    assert (code, err) == (13, said + "  → put both into one\n")
+    said = '! .turngate/settings.json: the key "Stop" occurs twice in one object: only the last one is used\n'
+    assert (code, err) == (13, said + "  → merge the two values\n")
 
 
 def test_the_names_of_hooks_that_are_waited_for_change_no_terminal(project: Path) -> None:

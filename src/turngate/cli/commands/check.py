@@ -14,7 +14,7 @@ from turngate.errors import UsageError
 from turngate.models.resolve import JudgeModels
 from turngate.settings.lint import lint
 from turngate.settings.load import load_settings
-from turngate.settings.paths import script_places, settings_places
+from turngate.settings.paths import script_files, settings_files
 
 _ORDER = {"error": 0, "warning": 1, "note": 2}
 
@@ -39,8 +39,8 @@ def run(options: argparse.Namespace) -> int:
 
 def _settings_files(project: str, dialect: str, problems: Iterable[Problem]) -> list[str]:
     """Return the existing settings files and hook scripts, then further files that have problems."""
-    places = settings_places(project, dialect) + [place for _, place in script_places(project, dialect)]
-    files = [place.shown for place in places if os.path.lexists(place.path)]
+    candidates = settings_files(project, dialect) + [file for _, file in script_files(project, dialect)]
+    files = [file.display_name for file in candidates if os.path.lexists(file.path)]
     return files + sorted({problem.file for problem in problems} - set(files))
 
 

@@ -10,7 +10,7 @@ import sys
 
 from turngate.cli.project import project_folder
 from turngate.core.constants import IN_HOOK
-from turngate.core.event_fields import checked
+from turngate.core.event_fields import check_fields
 from turngate.errors import UsageError
 from turngate.settings.quick_check import has_no_hooks
 
@@ -31,7 +31,7 @@ def run(options: argparse.Namespace) -> int:
     project = project_folder(options.project)
     fields = _read_event(options.input)
     try:
-        checked(options.event, fields)
+        check_fields(options.event, fields)
     except ValueError as error:
         raise UsageError(f"{_input_name(options.input)}: {error}") from None
     if IN_HOOK in os.environ:
@@ -46,7 +46,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _read_event(path: str | None) -> dict[str, object]:
-    """Read the JSON value of `--input`; `checked` rejects it if it is not an event."""
+    """Read the JSON value of `--input`; `check_fields` rejects it if it is not an event."""
     if path is None:
         return {}
     try:

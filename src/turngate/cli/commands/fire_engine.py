@@ -33,7 +33,7 @@ from turngate.core.verdict import (
 from turngate.engine import ask_hooks
 from turngate.models.resolve import JudgeModels
 from turngate.ports import World
-from turngate.settings.load import load_settings, lost
+from turngate.settings.load import has_unloaded_hooks, load_settings
 from turngate.shells.local import LocalShell
 from turngate.state.journal import Journal
 from turngate.state.paths import state_folder
@@ -62,7 +62,9 @@ def fire(options: argparse.Namespace, project: str, fields: dict[str, Any]) -> i
         print(json.dumps(verdict_json(verdict, event.name, settings, lines), ensure_ascii=True))
     else:
         _print(verdict, event, settings, [*map(_with_hint, problems), *trouble])
-    return _exit_code(verdict, settings, strict=options.strict, not_loaded=lost(settings, event.name))
+    return _exit_code(
+        verdict, settings, strict=options.strict, not_loaded=has_unloaded_hooks(settings, event.name)
+    )
 
 
 async def _ask(event: Event, settings: Settings, world: World, judges: JudgeModels) -> tuple[Verdict, int]:

@@ -34,7 +34,7 @@ from turngate.core.session_events import (
     event_json,
 )
 from turngate.core.verdict import unenforced
-from turngate.settings.load import lost
+from turngate.settings.load import has_unloaded_hooks
 
 EXIT_CODES = {
     "completed": EXIT_ALLOWED,
@@ -66,7 +66,7 @@ def run_print(start_session: Callable[..., Session], prompt: str, output_format:
 def _exit_code(result: TurnResult, session: Session, *, strict: bool) -> int:
     settings = session.settings
     not_enforced = session.hooks.enabled and (
-        lost(settings, *EVENTS) or unenforced(result.hook_runs, settings.dialect)
+        has_unloaded_hooks(settings, *EVENTS) or unenforced(result.hook_runs, settings.dialect)
     )
     if strict and result.outcome == "completed" and not_enforced:
         return EXIT_NOT_ENFORCED
