@@ -236,7 +236,7 @@ def test_a_refusal_without_a_reason_is_sent_back_once(project: Path) -> None:
     report, model = looked(project, bare, NOT_DONE)
     assert judged(report) == {"ok": False, "reason": "TODO is still open"}
     assert shown(model.requests[1].messages[-1]) == (
-        "tool: its answer says no and does not say why: give a reason, the agent reads it as its next task"
+        "tool: its answer blocks without a reason: give a reason, the agent reads it as its next task"
     )
     report, model = looked(project, bare)
     assert (judged(report), len(model.requests)) == ({"ok": False}, 2)

@@ -7,7 +7,7 @@ from turngate.core.decisions import Allow, Block, Decision, Fault, Halt
 from turngate.core.dialect import CLAUDE, MUX, TURNGATE, Dialect
 from turngate.core.hooks import PromptHook
 from turngate.core.interpret import interpret
-from turngate.core.judge import INSTRUCTIONS, SCHEMA, again, expanded, question
+from turngate.core.judge import INSTRUCTIONS, SCHEMA, expand_arguments, question, retry_prompt
 from turngate.core.reports import JudgeReplied
 
 CHECK = "Are the tests green? $ARGUMENTS"
@@ -32,18 +32,20 @@ def judged(text: str, dialect: Dialect = TURNGATE) -> Decision:
     ],
 )
 def test_the_input_stands_wherever_the_prompt_wants_it_and_else_at_its_end(prompt: str, asked: str) -> None:
-    assert expanded(prompt, '{"a":1}', TURNGATE) == asked
+    assert expand_arguments(prompt, '{"a":1}', TURNGATE) == asked
 
 
 def test_claude_code_names_the_input_that_it_adds() -> None:
-    assert [expanded(prompt, "{}", CLAUDE) for prompt in ("Is it done?", "See $ARGUMENTS")] == [
+    assert [expand_arguments(prompt, "{}", CLAUDE) for prompt in ("Is it done?", "See $ARGUMENTS")] == [
         "Is it done?\n\nARGUMENTS: {}",
         "See {}",
     ]
 
 
 def test_an_input_that_names_the_placeholder_is_not_expanded_again() -> None:
-    assert expanded("See $ARGUMENTS", '{"said":"$ARGUMENTS"}', TURNGATE) == 'See {"said":"$ARGUMENTS"}'
+    assert (
+        expand_arguments("See $ARGUMENTS", '{"said":"$ARGUMENTS"}', TURNGATE) == 'See {"said":"$ARGUMENTS"}'
+    )
 
 
 def test_a_record_stands_between_marks_that_it_can_not_hold_itself() -> None:
@@ -62,7 +64,7 @@ def test_without_a_record_the_check_is_all_that_is_asked() -> None:
 
 
 def test_a_model_that_is_asked_again_is_told_why() -> None:
-    assert again("its answer is empty") == (
+    assert retry_prompt("its answer is empty") == (
         'Its answer is empty. Answer with one JSON object like {"ok": false, "reason": "…"} and nothing else.'
     )
 
@@ -189,7 +191,7 @@ def test_a_judgement_is_read_in_every_form_that_models_give_it(
             "Block-free, all good.",
             "its answer is neither JSON with `ok` or `decision` nor approve or block: 'Block-free, all good.'",
         ),
-        ("x" * 200_001, "its answer has 200,001 characters, and no verdict is so long"),
+        ("x" * 200_001, "its answer has 200,001 characters, the limit is 200,000"),
         (
             '{"k":[' * 150 + "1," * 90_000,
             "its answer is neither JSON with `ok` or `decision` nor approve or block: '"
@@ -233,19 +235,15 @@ def test_a_refusal_without_a_reason_is_none(text: str) -> None:
     [
         (
             '{"ok": false, "reason": "no network", "impossible": true}',
-            Allow(
-                "no network", notice="a check can not be met, so the agent may stop without it: no network"
-            ),
+            Allow("no network", notice="a check cannot be met, so the agent may stop without it: no network"),
         ),
         (
             '{"decision": "block", "reason": "no network", "impossible": true}',
-            Allow(
-                "no network", notice="a check can not be met, so the agent may stop without it: no network"
-            ),
+            Allow("no network", notice="a check cannot be met, so the agent may stop without it: no network"),
         ),
         (
             '{"ok": false, "impossible": true}',
-            Allow(notice="a check can not be met, so the agent may stop without it"),
+            Allow(notice="a check cannot be met, so the agent may stop without it"),
         ),
         ('{"ok": false, "reason": "run them", "impossible": false}', Block("run them")),
     ],
@@ -270,7 +268,7 @@ def test_half_a_surrogate_pair_in_a_reason_can_be_written_down() -> None:
         ('```json\n{"ok": false, "reason": "run them"}\n```', Block(f"[{CHECK}]: run them")),
         (
             '{"ok": false, "reason": "never", "impossible": true}',
-            Allow("never", notice="a check can not be met, so the agent may stop without it: never"),
+            Allow("never", notice="a check cannot be met, so the agent may stop without it: never"),
         ),
         (
             'So: {"ok": false, "reason": "run them"}',

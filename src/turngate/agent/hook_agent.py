@@ -20,7 +20,7 @@ from turngate.core.events import Event
 from turngate.core.hook_input import encode
 from turngate.core.hooks import AgentHook
 from turngate.core.json_output import evaluation_json, hook_json
-from turngate.core.judge import again, expanded, judgement_fault, parse_judgement
+from turngate.core.judge import expand_arguments, judgement_problem, parse_judgement, retry_prompt
 from turngate.core.loop_guard import EndTurn, new_guard
 from turngate.core.messages import Evaluation, Reply, UserMessage
 from turngate.core.reports import JudgeReplied, Report, RunFailed
@@ -138,7 +138,7 @@ class HookAgentRun:
     async def report(self) -> Report:
         dialect = self._settings.dialect
         payload = encode(self._event, dialect, self._settings.payload).decode("utf-8").rstrip("\n")
-        self._conversation.append(UserMessage(expanded(self._hook.prompt, payload, dialect)))
+        self._conversation.append(UserMessage(expand_arguments(self._hook.prompt, payload, dialect)))
         end, reply = await self._work()
         if end is None and reply is None:
             self._conversation.append(UserMessage(self._nudge(), "context"))
@@ -173,10 +173,10 @@ class HookAgentRun:
 
     def _fault(self, text: str) -> str | None:
         dialect = self._settings.dialect
-        return judgement_fault(parse_judgement(text, self._hook.prompt, self._event.name, dialect), dialect)
+        return judgement_problem(parse_judgement(text, self._hook.prompt, self._event.name, dialect), dialect)
 
     def _nudge(self) -> str:
-        return NUDGE if self._settings.dialect.strict_judge else again(NUDGE.partition(".")[0])
+        return NUDGE if self._settings.dialect.strict_judge else retry_prompt(NUDGE.partition(".")[0])
 
     def close(self) -> Evaluation | None:
         """Record what the run cost, also if it failed."""

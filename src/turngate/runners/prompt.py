@@ -1,4 +1,4 @@
-"""Prompt hooks: a question to a small model, which answers whether the agent may stop."""
+"""Prompt hooks: a judge, usually a small model, answers whether the agent may stop."""
 
 import asyncio
 import math
@@ -16,11 +16,11 @@ from turngate.core.hooks import PromptHook
 from turngate.core.judge import (
     INSTRUCTIONS,
     SCHEMA,
-    again,
-    expanded,
-    judgement_fault,
+    expand_arguments,
+    judgement_problem,
     parse_judgement,
     question,
+    retry_prompt,
 )
 from turngate.core.messages import Evaluation, Message, ModelRequest, UserMessage
 from turngate.core.reports import JudgeReplied, Report, RunFailed
@@ -31,21 +31,21 @@ from turngate.models.resolve import JudgeModels
 from turngate.ports import Model, RunContext, World
 from turngate.transcript.digest import conversation, digest, last_answer
 
-BYTES_PER_TOKEN = 3  # or more, in what people and programs write
-SHARE = 0.7  # of a model's context that a conversation may fill
-PAUSE = 0.5  # seconds before a provider that did not answer is asked once more,
-LONGEST_PAUSE = 5.0  # and the most that it may ask for itself
+MIN_BYTES_PER_TOKEN = 3  # in natural language and code
+CONVERSATION_FRACTION = 0.7  # of the model's context
+RETRY_PAUSE_S = 0.5
+MAX_RETRY_PAUSE_S = 5.0  # that a provider may request
 
 
 async def run_prompt(
     hook: PromptHook, event: Event, settings: Settings, world: World, live: RunContext
 ) -> Report:
-    """A world without judges of its own asks those that the settings name."""
+    """Ask the judge of the world, or the one that the settings name."""
     own = JudgeModels(settings.judge, environ=world.environ)
     try:
-        judge = await run_in_thread(world.judge or own, hook.model)  # what asks a provider takes long to load
-        asked = await _question(hook, event, settings, judge)
-        return await _judged(judge, asked, hook, event, settings.dialect, live)
+        judge = await run_in_thread(world.judge or own, hook.model)  # imports are slow
+        prompt = await _question(hook, event, settings, judge)
+        return await _ask_judge(judge, prompt, hook, event, settings.dialect, live)
     except UsageError as error:
         return RunFailed(f"it is unavailable: {error}")
     except ModelError as error:
@@ -54,70 +54,71 @@ async def run_prompt(
         await finish_despite_cancel(own.close())
 
 
-async def _judged(
-    judge: Model, asked: str, hook: PromptHook, event: Event, dialect: Dialect, live: RunContext
+async def _ask_judge(
+    judge: Model, prompt: str, hook: PromptHook, event: Event, dialect: Dialect, live: RunContext
 ) -> Report:
-    """One answer; one more try where there is none, or none that can be used. What it says is for others to decide."""
-    messages: tuple[Message, ...] = (UserMessage(asked),)
+    """Return the judge's reply. Ask once more if there is none, or none that can be parsed."""
+    messages: tuple[Message, ...] = (UserMessage(prompt),)
     spent = Evaluation(judge.name)
     for is_last in (dialect.strict_judge, True):
         request = ModelRequest(messages=messages, system=INSTRUCTIONS, agent="judge", schema=SCHEMA)
         live.evaluation = spent.with_request()
         try:
-            reply = await run_isolated(judge.ask(request, _unheard))
+            reply = await run_isolated(judge.ask(request, _ignore))
         except ModelError as error:
             live.evaluation = spent = spent.with_failure()
-            wait = max(PAUSE, error.retry_after or 0.0)
-            if is_last or not error.is_transient or wait > min(LONGEST_PAUSE, _left(live)):
+            wait = max(RETRY_PAUSE_S, error.retry_after or 0.0)
+            if is_last or not error.is_transient or wait > min(MAX_RETRY_PAUSE_S, _seconds_left(live)):
                 raise
             await asyncio.sleep(wait)
             continue
         live.evaluation = spent = spent.with_reply(reply)
-        wrong = judgement_fault(parse_judgement(reply.text, hook.prompt, event.name, dialect), dialect)
-        if is_last or wrong is None:
+        answer = parse_judgement(reply.text, hook.prompt, event.name, dialect)
+        problem = judgement_problem(answer, dialect)
+        if is_last or problem is None:
             return JudgeReplied(reply.text)
-        messages = (*messages, reply, UserMessage(again(wrong)))
+        messages = (*messages, reply, UserMessage(retry_prompt(problem)))
     raise AssertionError("the last try either returns or raises")
 
 
-def _left(live: RunContext) -> float:
-    """Seconds until its limit."""
+def _seconds_left(live: RunContext) -> float:
+    """Return the seconds until the hook's timeout."""
     return math.inf if live.deadline is None else live.deadline - asyncio.get_running_loop().time()
 
 
-def _unheard(_: str) -> None:
-    """Nobody listens while a judge speaks."""
+def _ignore(_: str) -> None:
+    """A judge's reply is not streamed to the user."""
 
 
 async def _question(hook: PromptHook, event: Event, settings: Settings, judge: Model) -> str:
-    most = int(judge.context * BYTES_PER_TOKEN * SHARE)
-    check = expanded(hook.prompt, _told(event, settings, most // 4), settings.dialect)
-    reading = _reading(hook, settings.dialect, most)
-    if reading is None:
+    limit = int(judge.context * MIN_BYTES_PER_TOKEN * CONVERSATION_FRACTION)
+    check = expand_arguments(hook.prompt, _payload(event, settings, limit // 4), settings.dialect)
+    source = _record_source(hook, settings.dialect, limit)
+    if source is None:
         return replace_surrogates(check)
-    what, read = reading
+    what, read = source
     return replace_surrogates(question(check, await run_in_thread(read, event.stopping_transcript), what))
 
 
-def _told(event: Event, settings: Settings, most: int) -> str:
-    """The hook's input; a last answer that would fill the model is cut in its middle."""
-    if isinstance(event, StopEvent) and len(event.last_text) > most:
-        cut = truncate_middle(event.last_text, most, event.stopping_transcript or None)
-        event = replace(event, last_assistant_message=cut)
+def _payload(event: Event, settings: Settings, limit: int) -> str:
+    """Return the hook's input; a last answer that would fill the model's context is truncated."""
+    if isinstance(event, StopEvent) and len(event.last_text) > limit:
+        message = truncate_middle(event.last_text, limit, event.stopping_transcript or None)
+        event = replace(event, last_assistant_message=message)
     return encode(event, settings.dialect, settings.payload).decode("utf-8").rstrip("\n")
 
 
-def _reading(hook: PromptHook, dialect: Dialect, most: int) -> tuple[str, Callable[[str], str]] | None:
-    """What of the conversation the judge sees beside the hook's input, and how it is read."""
-    wanted = {"as_asked": hook.transcript, "input": None, "conversation": "full"}[dialect.judge_sees]
-    match wanted:
+def _record_source(hook: PromptHook, dialect: Dialect, limit: int) -> tuple[str, Callable[[str], str]] | None:
+    """Return which part of the conversation the judge gets besides the hook's input, and how to read it."""
+    part = {"as_asked": hook.transcript, "input": None, "conversation": "full"}[dialect.judge_sees]
+    match part:
         case "last":
             return "The agent's last answer", last_answer
         case "digest":
             return "A digest of the conversation, in which what was said is indented", digest
         case "full":
             return "The conversation, in which the further lines of what was said are indented", partial(
-                conversation, limit=most
+                conversation, limit=limit
             )
         case _:
             return None
