@@ -53,7 +53,6 @@ RULES: dict[str, tuple[list[Path], Callable[[Path], bool]]] = {
 
 REMAINING: dict[str, set[str]] = {
     "conventional words": {
-        "docs/hooks.md",
         "src/turngate/agent/session_store.py",
         "src/turngate/agent/system_prompt.py",
         "src/turngate/agent/tool_calls.py",
