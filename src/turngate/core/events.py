@@ -1,4 +1,4 @@
-"""What happened: one frozen value per event, each with its name and the subject that matchers look at."""
+"""The events: one frozen value each, with its name and the subject that matchers are compared with."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -7,8 +7,8 @@ from typing import Any, ClassVar, Literal, get_args
 SubagentOutcome = Literal["ok", "error", "timeout"]
 
 
-def _texts(event: object, *names: str) -> None:
-    """An event that Python code makes is checked where it is made: later the mistake would be every hook's."""
+def _check_strings(event: object, *names: str) -> None:
+    """Check fields where the event is made; later the mistake would show as a failure of every hook."""
     for name in names:
         value = getattr(event, name)
         if not isinstance(value, str):
@@ -17,7 +17,7 @@ def _texts(event: object, *names: str) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class Subagent:
-    """The child that stops, when it is a SubagentStop."""
+    """The subagent that stops, in a SubagentStop event."""
 
     id: str
     type: str = ""
@@ -25,17 +25,17 @@ class Subagent:
     outcome: SubagentOutcome = "ok"
 
     def __post_init__(self) -> None:
-        _texts(self, "id", "type", "transcript_path")
+        _check_strings(self, "id", "type", "transcript_path")
         if self.outcome not in get_args(SubagentOutcome):
-            known = ", ".join(get_args(SubagentOutcome))
-            raise ValueError(f"Subagent.outcome must be one of {known}, not {self.outcome!r}")
+            outcomes = ", ".join(get_args(SubagentOutcome))
+            raise ValueError(f"Subagent.outcome must be one of {outcomes}, not {self.outcome!r}")
 
 
 @dataclass(frozen=True, kw_only=True)
 class StopEvent:
-    """An agent says that it is done.
+    """An agent is about to stop.
 
-    `session_id` and `transcript_path` are the main agent's; a child's own stand in `subagent`.
+    `session_id` and `transcript_path` are those of the main agent; those of a subagent are in `subagent`.
     """
 
     session_id: str
@@ -56,15 +56,15 @@ class StopEvent:
     session_crons: Sequence[Mapping[str, str]] = ()
 
     def __post_init__(self) -> None:
-        _texts(self, "session_id", "transcript_path", "cwd", "permission_mode")
+        _check_strings(self, "session_id", "transcript_path", "cwd", "permission_mode")
         active: object = self.stop_hook_active
         if not isinstance(active, bool):
             raise TypeError(f"StopEvent.stop_hook_active must be true or false, not {type(active).__name__}")
-        child: object = self.subagent
-        if not isinstance(child, Subagent | None):
-            raise TypeError(f"StopEvent.subagent must be a Subagent, not {type(child).__name__}")
-        said: object = self.last_assistant_message
-        blocks = said if isinstance(said, list | tuple) else () if said is None else (said,)
+        subagent: object = self.subagent
+        if not isinstance(subagent, Subagent | None):
+            raise TypeError(f"StopEvent.subagent must be a Subagent, not {type(subagent).__name__}")
+        message: object = self.last_assistant_message
+        blocks = message if isinstance(message, list | tuple) else () if message is None else (message,)
         if not all(isinstance(block, str) for block in blocks):
             raise TypeError("StopEvent.last_assistant_message must be a string or a list of strings")
 
@@ -78,19 +78,19 @@ class StopEvent:
 
     @property
     def last_text(self) -> str:
-        """The agent's last answer as one text, also when it has several blocks or none."""
-        said = self.last_assistant_message
-        return said if isinstance(said, str) else "\n".join(said or ())
+        """Return the agent's last answer as one text; it may have several blocks or none."""
+        message = self.last_assistant_message
+        return message if isinstance(message, str) else "\n".join(message or ())
 
     @property
     def stopping_transcript(self) -> str:
-        """The transcript of the agent that stops."""
+        """Return the path of the transcript of the agent that stops."""
         return self.subagent.transcript_path if self.subagent else self.transcript_path
 
 
 @dataclass(frozen=True, kw_only=True)
 class StopHookInput:
-    """The six fields that every stop hook gets, as a value of their own."""
+    """The six fields that every stop hook receives."""
 
     session_id: str
     transcript_path: str
@@ -111,22 +111,22 @@ class StopHookInput:
             raise TypeError(f"stop_hook_active must be true or false, not {self.stop_hook_active!r}")
 
     def event(self) -> StopEvent:
-        child = None
+        subagent = None
         if self.hook_event_name == "SubagentStop":
-            child = Subagent(id=self.session_id, transcript_path=self.transcript_path)
+            subagent = Subagent(id=self.session_id, transcript_path=self.transcript_path)
         return StopEvent(
             session_id=self.session_id,
             transcript_path=self.transcript_path,
             cwd=self.cwd,
             permission_mode=self.permission_mode,
             stop_hook_active=self.stop_hook_active,
-            subagent=child,
+            subagent=subagent,
         )
 
 
 @dataclass(frozen=True, kw_only=True)
 class SubagentStopHookInput(StopHookInput):
-    """The same six of a child that stops, and who it is, where that is known."""
+    """The six fields of a stopping subagent, and its id and type if they are known."""
 
     hook_event_name: Literal["SubagentStop"] = "SubagentStop"
     agent_id: str = ""
@@ -136,13 +136,13 @@ class SubagentStopHookInput(StopHookInput):
         super().__post_init__()
         if self.hook_event_name != "SubagentStop":
             raise ValueError(f'hook_event_name must be "SubagentStop", not {self.hook_event_name!r}')
-        _texts(self, "agent_id", "agent_type")
+        _check_strings(self, "agent_id", "agent_type")
 
     def event(self) -> StopEvent:
-        child = Subagent(
+        subagent = Subagent(
             id=self.agent_id or self.session_id, type=self.agent_type, transcript_path=self.transcript_path
         )
-        return replace(super().event(), subagent=child)
+        return replace(super().event(), subagent=subagent)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -151,14 +151,14 @@ class _Common:
     transcript_path: str = ""
     cwd: str = ""
     permission_mode: str = "default"
-    agent_id: str = ""  # the child whose event it is; the main agent has none
+    agent_id: str = ""  # of a subagent; empty for the main agent
     agent_type: str = ""
     stop_hook_active: ClassVar[bool] = False
     continuation_count: ClassVar[int] = 0
     name: ClassVar[str]
 
     def __post_init__(self) -> None:
-        _texts(self, "session_id", "transcript_path", "cwd", "permission_mode")
+        _check_strings(self, "session_id", "transcript_path", "cwd", "permission_mode")
 
     @property
     def subject(self) -> str | None:
@@ -289,33 +289,33 @@ OTHER_EVENTS: Mapping[str, type[OtherEvent]] = {
 
 
 def copy_event(event: Event) -> Event:
-    """The same with containers of its own: who changes them changes nothing for anybody else."""
+    """Return a copy with its own containers, so that a callback cannot change what other hooks get."""
     match event:
         case StopEvent():
-            said, usage = event.last_assistant_message, event.usage
+            message, usage = event.last_assistant_message, event.usage
             tasks, crons = event.background_tasks, event.session_crons
-            if usage or tasks or crons or type(said) is list:
+            if usage or tasks or crons or type(message) is list:
                 return replace(
                     event,
-                    last_assistant_message=_copied(said),
-                    usage=_copied(usage),
-                    background_tasks=_copied(tasks),
-                    session_crons=_copied(crons),
+                    last_assistant_message=_copy(message),
+                    usage=_copy(usage),
+                    background_tasks=_copy(tasks),
+                    session_crons=_copy(crons),
                 )
             return event
         case PreToolUse() | PermissionRequest():
-            return replace(event, tool_input=_copied(event.tool_input))
+            return replace(event, tool_input=_copy(event.tool_input))
         case PostToolUse():
             return replace(
-                event, tool_input=_copied(event.tool_input), tool_response=_copied(event.tool_response)
+                event, tool_input=_copy(event.tool_input), tool_response=_copy(event.tool_response)
             )
         case _:
             return event
 
 
-def _copied(value: Any) -> Any:
+def _copy(value: Any) -> Any:
     if isinstance(value, Mapping):
-        return {name: _copied(each) for name, each in value.items()}
+        return {name: _copy(each) for name, each in value.items()}
     if type(value) is list:
-        return [_copied(each) for each in value]
-    return tuple(_copied(each) for each in value) if type(value) is tuple else value
+        return [_copy(each) for each in value]
+    return tuple(_copy(each) for each in value) if type(value) is tuple else value

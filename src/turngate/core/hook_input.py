@@ -1,4 +1,4 @@
-"""What a hook receives: the event as JSON on stdin and as environment variables; and JSON back to an event."""
+"""The input of a hook: an event as JSON and as environment variables; and the event that JSON describes."""
 
 import json
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ from turngate.core.event_fields import check_fields
 from turngate.core.events import OTHER_EVENTS, Event, OtherEvent, StopEvent, Subagent
 from turngate.core.settings import Payload
 
-# The order in which Claude Code 2.1.325 writes its keys; others follow.
+# The order of keys in Claude Code 2.1.325; others follow.
 _CLAUDE_ORDER = (
     "session_id",
     "transcript_path",
@@ -30,24 +30,24 @@ _CLAUDE_ORDER = (
 )
 
 
-_CLAUDE_HEAD = _CLAUDE_ORDER[: _CLAUDE_ORDER.index("hook_event_name") + 1]  # the same on every event
+_CLAUDE_HEAD = _CLAUDE_ORDER[: _CLAUDE_ORDER.index("hook_event_name") + 1]  # of every event
 
 
 _SIX = ("session_id", "transcript_path", "cwd", "permission_mode", "hook_event_name", "stop_hook_active")
 
 
-def encode(event: Event, dialect: Dialect, payload: Payload = "full") -> bytes:
-    """One compact JSON line. Scripts grep it: no blank after `:` and `,`, no boolean after `stop_hook_active`."""
-    told = hook_payload(event, dialect)
-    if payload == "strict" and isinstance(event, StopEvent):
-        told = {key: told[key] for key in _SIX if key in told}
-    return (json.dumps(told, ensure_ascii=False, separators=(",", ":")) + "\n").encode("utf-8", "replace")
+def encode(event: Event, dialect: Dialect, form: Payload = "full") -> bytes:
+    """Return one compact JSON line. Scripts grep it: no blank after `:` and `,`, no boolean after `stop_hook_active`."""
+    payload = hook_payload(event, dialect)
+    if form == "strict" and isinstance(event, StopEvent):
+        payload = {key: payload[key] for key in _SIX if key in payload}
+    return (json.dumps(payload, ensure_ascii=False, separators=(",", ":")) + "\n").encode("utf-8", "replace")
 
 
 def hook_payload(event: Event, dialect: Dialect) -> dict[str, Any]:
     if not isinstance(event, StopEvent):
-        return _told_of_other(event, dialect)
-    told = {
+        return _other_payload(event, dialect)
+    payload = {
         "session_id": event.session_id,
         "transcript_path": event.transcript_path,
         "cwd": event.cwd,
@@ -57,7 +57,7 @@ def hook_payload(event: Event, dialect: Dialect) -> dict[str, Any]:
         "last_assistant_message": last_message(event, dialect),
         "continuation_count": event.continuation_count,
         "max_continuations": event.limit,
-        **_told_of_child(event, dialect),
+        **_subagent_fields(event, dialect),
         "prompt_id": event.prompt_id,
         "effort": {"level": event.effort} if event.effort else None,
         "usage": event.usage,
@@ -67,32 +67,32 @@ def hook_payload(event: Event, dialect: Dialect) -> dict[str, Any]:
         "session_crons": list(event.session_crons) or None,
     }
     if dialect.subagent_identity != "claude":
-        return {key: value for key, value in told.items() if value is not None}
-    told["background_tasks"] = list(event.background_tasks)
-    told["session_crons"] = list(event.session_crons)
-    order = (*_CLAUDE_ORDER, *(key for key in told if key not in _CLAUDE_ORDER))
-    return {key: told[key] for key in order if told.get(key) is not None}
+        return {key: value for key, value in payload.items() if value is not None}
+    payload["background_tasks"] = list(event.background_tasks)
+    payload["session_crons"] = list(event.session_crons)
+    order = (*_CLAUDE_ORDER, *(key for key in payload if key not in _CLAUDE_ORDER))
+    return {key: payload[key] for key in order if payload.get(key) is not None}
 
 
-def _told_of_child(event: StopEvent, dialect: Dialect) -> dict[str, Any]:
-    child = event.subagent
-    if child is None:
+def _subagent_fields(event: StopEvent, dialect: Dialect) -> dict[str, Any]:
+    subagent = event.subagent
+    if subagent is None:
         return {}
-    told: dict[str, Any] = {
-        "agent_id": child.id,
-        "agent_type": child.type,
-        "agent_transcript_path": child.transcript_path,
-        "parent_session_id": event.session_id if event.session_id != child.id else None,
-        "parent_transcript_path": event.transcript_path if event.session_id != child.id else None,
-        "outcome": child.outcome,
+    payload: dict[str, Any] = {
+        "agent_id": subagent.id,
+        "agent_type": subagent.type,
+        "agent_transcript_path": subagent.transcript_path,
+        "parent_session_id": event.session_id if event.session_id != subagent.id else None,
+        "parent_transcript_path": event.transcript_path if event.session_id != subagent.id else None,
+        "outcome": subagent.outcome,
     }
     match dialect.subagent_identity:
         case "claude":
-            return told
+            return payload
         case "parent":
-            return {"transcript_path": child.transcript_path, **told}
+            return {"transcript_path": subagent.transcript_path, **payload}
         case "task":
-            return {"session_id": child.id, "transcript_path": child.transcript_path, **told}
+            return {"session_id": subagent.id, "transcript_path": subagent.transcript_path, **payload}
         case _:
             assert_never(dialect.subagent_identity)
 
@@ -108,27 +108,27 @@ def last_message(event: StopEvent, dialect: Dialect) -> str | None:
     return (blocks[-1].strip() if blocks else "") or None
 
 
-def _told_of_other(event: OtherEvent, dialect: Dialect) -> dict[str, Any]:
+def _other_payload(event: OtherEvent, dialect: Dialect) -> dict[str, Any]:
     own = {f.name: getattr(event, f.name) for f in fields(event)}
     common = {key: own.pop(key) for key in ("session_id", "transcript_path", "cwd", "permission_mode")}
-    child = {key: value for key in ("agent_id", "agent_type") if (value := own.pop(key))}
-    told = {**common, "hook_event_name": event.name, **child, **own}
+    subagent = {key: value for key in ("agent_id", "agent_type") if (value := own.pop(key))}
+    payload = {**common, "hook_event_name": event.name, **subagent, **own}
     if dialect.subagent_identity != "claude":
-        return told
-    return {key: told[key] for key in (*_CLAUDE_HEAD, *told) if key in told}
+        return payload
+    return {key: payload[key] for key in (*_CLAUDE_HEAD, *payload) if key in payload}
 
 
 def environment(event: Event, project: str) -> dict[str, str]:
-    """What a hook finds in its environment, beside what it inherits."""
-    told = {
+    """Return the environment variables that a hook gets besides those it inherits."""
+    values = {
         "PROJECT_DIR": project,
         "STOP_HOOK_ACTIVE": "true" if event.stop_hook_active else "false",
         "STOP_HOOK_COUNT": str(event.continuation_count),
         "TRANSCRIPT_PATH": event.stopping_transcript,
     }
     return {
-        **{f"TURNGATE_{key}": value for key, value in told.items()},
-        **{f"MUX_{key}": value for key, value in told.items()},
+        **{f"TURNGATE_{key}": value for key, value in values.items()},
+        **{f"MUX_{key}": value for key, value in values.items()},
         "CLAUDE_PROJECT_DIR": project,
         "TURNGATE_EVENT": event.name,
         "TURNGATE_SESSION_ID": event.session_id,
@@ -136,28 +136,17 @@ def environment(event: Event, project: str) -> dict[str, str]:
     }
 
 
-# Reading an event, as `turngate fire` gets it
+# The event that `turngate fire` reads
 
 
-def read_event(name: str, told: dict[str, Any], *, cwd: str) -> Event:
-    """The event that some JSON describes; what it leaves out gets a sensible default.
+def read_event(name: str, payload: dict[str, Any], *, cwd: str) -> Event:
+    """Return the event that a JSON object describes; missing fields get a default.
 
-    Raises ValueError with a sentence that names the field.
+    Raises ValueError with a message that names the field.
     """
-    check_fields(name, told)
-    given = {key: value for key, value in told.items() if value is not None}
-    if name == "SubagentStop":  # the event's own session and transcript are the parent's
-        names = {"session_id": "parent_session_id", "transcript_path": "parent_transcript_path"}
-        parents = {key: given[told_as] for key, told_as in names.items() if told_as in given}
-    else:
-        parents = {}
-    common = {
-        "session_id": given.get("session_id", "fire"),
-        "transcript_path": given.get("transcript_path", ""),
-        "cwd": given.get("cwd", cwd),
-        "permission_mode": given.get("permission_mode", "default"),
-        **parents,
-    }
+    check_fields(name, payload)
+    given = {key: value for key, value in payload.items() if value is not None}
+    common = _read_common(name, given, cwd)
     if name in OTHER_EVENTS:
         kind = OTHER_EVENTS[name]
         own = {f.name for f in fields(kind)} - common.keys()
@@ -175,11 +164,24 @@ def read_event(name: str, told: dict[str, Any], *, cwd: str) -> Event:
         tool_calls=given.get("tool_calls"),
         background_tasks=tuple(given.get("background_tasks", ())),
         session_crons=tuple(given.get("session_crons", ())),
-        subagent=_read_child(given) if name == "SubagentStop" else None,
+        subagent=_read_subagent(given) if name == "SubagentStop" else None,
     )
 
 
-def _read_child(given: Mapping[str, Any]) -> Subagent:
+def _read_common(name: str, given: Mapping[str, Any], cwd: str) -> dict[str, Any]:
+    common = {
+        "session_id": given.get("session_id", "fire"),
+        "transcript_path": given.get("transcript_path", ""),
+        "cwd": given.get("cwd", cwd),
+        "permission_mode": given.get("permission_mode", "default"),
+    }
+    if name == "SubagentStop":  # the session and the transcript of the event are the parent's
+        for key in ("session_id", "transcript_path"):
+            common[key] = given.get(f"parent_{key}", common[key])
+    return common
+
+
+def _read_subagent(given: Mapping[str, Any]) -> Subagent:
     own = given.get("agent_transcript_path", given.get("transcript_path", ""))
     return Subagent(
         id=given.get("agent_id", "fire-agent"),

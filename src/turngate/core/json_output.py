@@ -26,7 +26,7 @@ MAX_STREAM_CHARS = 8_000  # of stdout and of stderr that results and the journal
 def verdict_json(
     verdict: Verdict, event: str, settings: Settings, extra_warnings: Sequence[str] = ()
 ) -> dict[str, Any]:
-    """The object that `turngate fire --json` prints."""
+    """Return the object that `turngate fire --json` prints."""
     stops = isinstance(verdict, Stop)
     return {
         "event": event,
@@ -41,8 +41,10 @@ def verdict_json(
 
 
 def unenforced_json(runs: Sequence[HookRun], dialect: Dialect) -> list[dict[str, Any]]:
-    loose = unenforced(runs, dialect)
-    return [{"hook": label(run.rule.hook), "outcome": outcome(run), "why": run_message(run)} for run in loose]
+    return [
+        {"hook": label(run.rule.hook), "outcome": outcome(run), "why": run_message(run)}
+        for run in unenforced(runs, dialect)
+    ]
 
 
 def run_json(run: HookRun) -> dict[str, Any]:
@@ -69,7 +71,7 @@ def evaluation_json(spent: Evaluation) -> dict[str, Any]:
 
 
 def hook_json(hook: Hook, timeout: float | None = None) -> dict[str, Any]:
-    """A hook as settings would write it; a callback's function is never serialised."""
+    """Return a hook as in settings; the function of a callback is never serialised."""
     shown: dict[str, Any] = {"type": hook.kind}
     match hook:
         case CommandHook(command, args):
