@@ -1,28 +1,12 @@
 """The `claude` dialect against recorded runs of the real Claude Code (2.1.325)."""
 
-import json
-import tomllib
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+from tests.conformance.cases import CASES, DIFFERENT, LATER, REPLAYED, WAITING
 from tests.support.replay import Case, Stage, recorded, replay
-
-HERE = Path(__file__).parent
-CASES: dict[str, Case] = {
-    case["name"]: case for case in map(json.loads, (HERE / "claude.jsonl").read_text().splitlines())
-}
-LATER: dict[str, dict[str, str]] = tomllib.loads((HERE / "later.toml").read_text())  # by issue
-WAITING = [name for cases in LATER.values() for name in cases]
-
-# Where we differ on purpose: the case, and what happens here instead.
-DIFFERENT: dict[str, dict[str, Any]] = {
-    # Claude Code drops the whole file for a wrong type elsewhere in it, in silence; a gate should not vanish.
-    "bad_other_setting": {"hook_runs": 1, "stop_hook_active": [False]},
-}
-REPLAYED = [name for name in CASES if name not in WAITING and name not in DIFFERENT]
 
 SHOWS: dict[str, tuple[str, ...]] = {
     "three_parallel": ("C-05",),

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conformance.test_claude import CASES, DIFFERENT, LATER, REPLAYED
+from tests.conformance.cases import CASES, DIFFERENT, LATER, REPLAYED
 from tests.support.replay import (
     Case,
     Stage,

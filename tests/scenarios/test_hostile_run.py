@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from tests.cli.commands.test_run import scripted
 from tests.support.builders import stop_hooks, write_settings
+from tests.support.scripted_run import scripted
 from tests.support.sessions import hang, kill_leftovers, shown, survives, wait_for_file_sync
 from tests.support.timeouts import HANG_TIMEOUT_S
 from turngate.transcript.resume import read_conversation

@@ -16,7 +16,6 @@ from typing import Any
 
 import pytest
 
-from tests.cli.commands.test_run_interactive import CTRL_C, Terminal
 from tests.support import live_models as live
 from tests.support import warm_cli as warm
 from tests.support.builders import rule, stop_hooks, write_settings
@@ -24,6 +23,7 @@ from tests.support.live_models import MODEL, NEVER_REPLY, conversation, wait_unt
 from tests.support.servers.anthropic import AnthropicServer
 from tests.support.servers.model import Json
 from tests.support.sessions import KEEP, REFUSE, kill_leftovers, survives
+from tests.support.terminal import CTRL_C, Terminal
 from tests.support.timeouts import HANG_TIMEOUT_S
 from turngate.agent.session import Session
 from turngate.core.session_events import (

@@ -18,6 +18,7 @@ from typing import Any, Literal
 import pytest
 
 from tests.support.builders import script, stop_event, stop_hooks, world, write_settings
+from tests.support.executor_cases import EXECUTOR_CASES, ExecutorCase
 from tests.support.paths import SEEDS
 from tests.support.timeouts import TIMEOUT_SCALES
 from turngate.core.decisions import Allow, Block, Decision, Fault
@@ -342,102 +343,17 @@ def test_the_subagent_check_looks_at_the_child_and_not_at_its_parent(
 
 # Document 000: its own list of tests for the executor
 
-BLOCK = '{"decision": "block", "reason": "Task incomplete. Please run tests before stopping."}'
-BROKEN = (
-    "its output looks like a JSON object but is not valid JSON (line 1, column 22: Expecting ',' delimiter)"
-)
-BOTH = "it sent `continue: false` with a block: the turn ends and the block's reason is not used"
-
-
-@dataclass(frozen=True)
-class Case:
-    body: str
-    expected: StopHooksResult  # `HOOK` in a warning stands for the hook's name
-    timeout: float | None = None
-
-
-EXECUTOR = {
-    "S0-83": [
-        Case("exit 0", StopHooksResult(should_stop=True)),
-        Case("echo all is well", StopHooksResult(should_stop=True)),
-        Case("echo '{}'", StopHooksResult(should_stop=True)),
-        Case("""echo '{"reason": "no decision"}'""", StopHooksResult(should_stop=True)),
-    ],
-    "S0-84": [
-        Case(f"echo '{BLOCK}'", StopHooksResult(False, "Task incomplete. Please run tests before stopping.")),
-        Case(
-            """echo '{"decision": "block"}'""",
-            StopHooksResult(
-                should_stop=True,
-                warnings=[
-                    'hook "HOOK" failed and was NOT enforced: it blocked without a reason, so it does not block'
-                ],
-            ),
-        ),
-    ],
-    "S0-85": [
-        Case(
-            """echo '{"continue": false, "stopReason": "enough"}'""",
-            StopHooksResult(should_stop=True, stop_reason="enough"),
-        ),
-        Case(
-            """echo '{"continue": false, "decision": "block", "reason": "go on"}'""",
-            StopHooksResult(should_stop=True, warnings=[f'hook "HOOK": {BOTH}']),
-        ),
-    ],
-    "S0-86": [
-        Case("echo fix it >&2; exit 2", StopHooksResult(False, "fix it")),
-        Case("""echo '{"continue": false}'; echo fix it >&2; exit 2""", StopHooksResult(False, "fix it")),
-        Case(
-            "exit 2",
-            StopHooksResult(
-                should_stop=True,
-                warnings=[
-                    'hook "HOOK" failed and was NOT enforced: it exited with 2 but gave no reason on stderr, so it does not block',
-                ],
-            ),
-        ),
-    ],
-    "S0-87": [
-        Case(
-            "echo no such tool >&2; exit 1",
-            StopHooksResult(
-                should_stop=True,
-                warnings=['hook "HOOK" failed and was NOT enforced: exit code 1: no such tool'],
-            ),
-        ),
-    ],
-    "S0-88": [
-        Case(
-            "exec sleep 3600",
-            StopHooksResult(
-                should_stop=True, warnings=['hook "HOOK" timed out after 0.3 s and was NOT enforced']
-            ),
-            timeout=0.3,
-        ),
-    ],
-    "S0-89": [
-        Case("echo 'hello {'", StopHooksResult(should_stop=True)),
-        Case(
-            """echo '{"decision": "block" "reason": "a comma is missing"}'""",
-            StopHooksResult(
-                should_stop=True, warnings=[f'hook "HOOK": {BROKEN}, so it was taken as plain text']
-            ),
-        ),
-    ],
-}
-
 
 @pytest.mark.parametrize("way", ["script", "settings"])
 @pytest.mark.parametrize(
     "case",
     [
         pytest.param(case, id=f"{requirement}: {case.body}", marks=pytest.mark.req(requirement, "S0-53"))
-        for requirement, cases in EXECUTOR.items()
+        for requirement, cases in EXECUTOR_CASES.items()
         for case in cases
     ],
 )
-def test_the_executor_does_what_its_document_tests(project: Path, case: Case, way: Way) -> None:
+def test_the_executor_does_what_its_document_tests(project: Path, case: ExecutorCase, way: Way) -> None:
     hook = install(project, way, case.body, timeout=case.timeout)
     named = [warning.replace("HOOK", label(hook.rule.hook)) for warning in case.expected.warnings]
     assert run(project) == replace(case.expected, warnings=named)

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from tests.scenarios.test_seed_documents import EXECUTOR, Case
 from tests.support.builders import rule, stop_hooks, write_settings
+from tests.support.executor_cases import EXECUTOR_CASES, ExecutorCase
 from tests.support.sessions import KEEP, REFUSE, lines, refuse, seen
 from tests.support.subagents import PROMPT, Parent, bash, parent, task, tasks
 from turngate.core.dialect import CLAUDE, MUX, TURNGATE, Dialect
@@ -38,11 +38,11 @@ ONCE = 'if [ "$TURNGATE_STOP_HOOK_ACTIVE" = true ]; then exit 0; fi'
     "case",
     [
         pytest.param(case, id=f"{requirement}: {case.body}", marks=pytest.mark.req("S3-37"))
-        for requirement, cases in EXECUTOR.items()
+        for requirement, cases in EXECUTOR_CASES.items()
         for case in cases
     ],
 )
-def test_a_childs_hook_decides_by_document_000s_table_for_stop(project: Path, case: Case) -> None:
+def test_a_childs_hook_decides_by_document_000s_table_for_stop(project: Path, case: ExecutorCase) -> None:
     hook = CommandHook(f"{ONCE}; {case.body}", timeout=case.timeout)
     scene = parent(project, "answer {n}", rules=[rule(hook, "SubagentStop")], dialect=MUX)
     result = scene.play()

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from tests.cli.commands.test_run import running
 from tests.support.builders import stop_hooks, write_settings
+from tests.support.scripted_run import running
 from tests.support.sessions import hang, lines
 from tests.support.timeouts import HANG_TIMEOUT_S
 from turngate.state import journal as journal_module

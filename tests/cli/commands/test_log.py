@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from tests.cli.commands.test_run import next_line, turngate
 from tests.support.builders import stop_hooks, write_settings
+from tests.support.scripted_run import next_line, turngate
 from tests.support.sessions import REFUSE, refuse
 from tests.support.timeouts import HANG_TIMEOUT_S
 from turngate.cli.commands.log import JournalTail

@@ -1,20 +1,17 @@
 """`turngate run -p`, as a person and as a program would call it."""
 
 import json
-import os
-import select
 import signal
 import subprocess
 import sys
 import time
-from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.support.builders import stop_hooks, write_settings
-from tests.support.cli import start_in_project
+from tests.support.scripted_run import as_json, running, scripted, turngate
 from tests.support.sessions import KEEP, REFUSE, hang, lines, refuse, say, seen, survives, wait_for_file_sync
 from tests.support.timeouts import HANG_TIMEOUT_S
 from turngate.cli.main import main
@@ -22,47 +19,6 @@ from turngate.cli.main import main
 TOLD = "[Stop hook requested continuation]\nrun the tests"
 HALT = say({"continue": False, "stopReason": "enough"})
 QUESTION = {"tool": "AskUser", "input": {"question": "red or blue?"}}
-
-
-def scripted(project: Path, *replies: Any) -> str:
-    path = project.parent / "script.json"
-    path.write_text(json.dumps({"main": list(replies)}))
-    return f"scripted:{path}"
-
-
-def turngate(
-    capfd: pytest.CaptureFixture[str], project: Path, *words: str, replies: tuple[Any, ...] = ("answer {n}",)
-) -> tuple[int, str, str]:
-    code = main(["run", "-p", "--project", str(project), "--model", scripted(project, *replies), *words])
-    out, err = capfd.readouterr()
-    return code, out, err
-
-
-def as_json(
-    capfd: pytest.CaptureFixture[str], project: Path, *words: str, replies: tuple[Any, ...] = ("answer {n}",)
-) -> dict[str, Any]:
-    _, out, _ = turngate(capfd, project, *words, "--output-format", "json", replies=replies)
-    result = json.loads(out)
-    assert isinstance(result, dict)
-    return result
-
-
-def running(
-    project: Path, *words: str, replies: tuple[Any, ...]
-) -> AbstractContextManager[subprocess.Popen[str]]:
-    """Start the command as a process of its own."""
-    return start_in_project(project, "run", "-p", "go", "--model", scripted(project, *replies), *words)
-
-
-def next_line(process: "subprocess.Popen[bytes]") -> bytes:
-    """Return the next line that it prints, or what came of it before the time is up."""
-    assert process.stdout is not None
-    found = b""
-    while not found.endswith(b"\n"):
-        if not select.select([process.stdout], [], [], 60)[0]:
-            break
-        found += os.read(process.stdout.fileno(), 1)
-    return found
 
 
 # What is printed

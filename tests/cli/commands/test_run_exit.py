@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from tests.cli.commands.test_run import running, scripted
 from tests.support.builders import stop_hooks, write_settings
+from tests.support.scripted_run import running, scripted
 from tests.support.sessions import REFUSE, hang, survives, wait_for_file_sync
 from tests.support.timeouts import HANG_TIMEOUT_S
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.cli.commands.test_run import scripted, turngate
+from tests.support.scripted_run import scripted, turngate
 from tests.support.sessions import lines
 from tests.support.timeouts import HANG_TIMEOUT_S
 from turngate.agent.system_prompt import read_exports

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.commands.test_run import turngate
 from tests.support.builders import stop_hooks, write_settings
+from tests.support.scripted_run import turngate
 from tests.support.sessions import refuse
 from turngate.cli.main import main
 
