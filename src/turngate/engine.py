@@ -142,7 +142,7 @@ async def _report(
 
 
 def _disarm(timer: asyncio.Timeout) -> None:
-    """Stop the timeout when the command exits; reading from pipes that its children hold has its own limit."""
+    """Stop the timeout when the command exits; reading from pipes that its child processes hold has its own limit."""
     if not timer.expired():
         timer.reschedule(None)
 

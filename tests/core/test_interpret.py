@@ -119,10 +119,10 @@ IN_TURNGATE: list[tuple[str, Report, Decision]] = [
     ("S0-37", Exited(0, '[{"decision":"block"}]'), Allow()),
     (
         "X-12",
-        Exited(0, '{"reason":"' + "x" * 99, cut=True),
+        Exited(0, '{"reason":"' + "x" * 99, truncated=True),
         Fault("its JSON output is longer than the limit, so it was not parsed"),
     ),
-    ("X-12", Exited(0, "x" * 99, cut=True), Allow()),
+    ("X-12", Exited(0, "x" * 99, truncated=True), Allow()),
     ("X-11", Exited(0, '{"decision":"block","reason":"held"}', held=True), Block("held")),
     ("S0-40", TimedOut(0.5), Fault("timed out after 0.5 s", "timeout")),
     ("X-09", RunFailed("no such file"), Fault("no such file")),

@@ -148,8 +148,8 @@ printed = st.one_of(
 )
 codes = st.sampled_from([0, 0, 0, 2, 2, 1]) | st.integers(0, 255)
 reports = st.builds(
-    lambda code, out, err, held, cut: Exited(
-        code, out.decode("utf-8", "replace"), err.decode("utf-8", "replace"), held=held, cut=cut
+    lambda code, out, err, held, truncated: Exited(
+        code, out.decode("utf-8", "replace"), err.decode("utf-8", "replace"), held=held, truncated=truncated
     ),
     codes,
     printed,
@@ -204,7 +204,7 @@ def contract_says_go_on(report: Exited, event: str, *, with_advice: bool) -> boo
     """The contract once more, in few words, for a single hook."""
     if report.code == 2:
         return not blank(report.stderr)
-    if report.code != 0 or report.cut:
+    if report.code != 0 or report.truncated:
         return False
     try:
         said = json.loads(report.stdout.strip("\ufeff \t\r\n"), parse_int=float)

@@ -327,14 +327,14 @@ def test_a_character_at_the_truncation_is_replaced() -> None:
 def test_stdout_is_read_whole_to_16_mib_and_stderr_to_8() -> None:
     assert (MAX_STDOUT_BYTES, MAX_STDERR_BYTES) == (16 * 1024 * 1024, 8 * 1024 * 1024)
     ended = sh("yes | head -c 16777216; yes | head -c 8388608 >&2")
-    assert (len(ended.stdout), len(ended.stderr), ended.cut) == (16_777_216, 8_388_608, False)
+    assert (len(ended.stdout), len(ended.stderr), ended.truncated) == (16_777_216, 8_388_608, False)
 
 
 @pytest.mark.req("X-12")
 def test_what_is_printed_beyond_is_counted_and_its_end_is_kept() -> None:
     ended = sh("yes | head -c 20000000; echo END")
     left_out = 20_000_004 - MAX_STDOUT_BYTES - OUTPUT_TAIL_BYTES
-    assert (ended.cut, ended.stdout[MAX_STDOUT_BYTES:]) == (
+    assert (ended.truncated, ended.stdout[MAX_STDOUT_BYTES:]) == (
         True,
         f"\n… [{left_out:,} bytes left out] …\n" + "y\n" * (OUTPUT_TAIL_BYTES // 2 - 2) + "END\n",
     )

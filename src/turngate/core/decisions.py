@@ -104,8 +104,8 @@ class Fault(_Notes):
         super().__post_init__()
         self._check_text("error")
         if self.kind not in get_args(FaultKind):
-            known = ", ".join(get_args(FaultKind))
-            raise ValueError(f"Fault.kind must be one of {known}, not {describe(self.kind)}")
+            kinds = ", ".join(get_args(FaultKind))
+            raise ValueError(f"Fault.kind must be one of {kinds}, not {describe(self.kind)}")
         self._check_flag("may_block", self.may_block)
 
 

@@ -145,47 +145,47 @@ def read_event(name: str, payload: dict[str, Any], *, cwd: str) -> Event:
     Raises ValueError with a message that names the field.
     """
     check_fields(name, payload)
-    given = {key: value for key, value in payload.items() if value is not None}
-    common = _read_common(name, given, cwd)
+    values = {key: value for key, value in payload.items() if value is not None}
+    common = _read_common(name, values, cwd)
     if name in OTHER_EVENTS:
         kind = OTHER_EVENTS[name]
         own = {f.name for f in fields(kind)} - common.keys()
-        return kind(**common, **{key: value for key, value in given.items() if key in own})
+        return kind(**common, **{key: value for key, value in values.items() if key in own})
     return StopEvent(
         **common,
-        stop_hook_active=given.get("stop_hook_active", False),
-        last_assistant_message=given.get("last_assistant_message"),
-        continuation_count=given.get("continuation_count", 0),
-        limit=given.get("max_continuations"),
-        prompt_id=given.get("prompt_id"),
-        effort=given["effort"].get("level") if "effort" in given else None,
-        usage=given.get("usage"),
-        duration_ms=given.get("duration_ms"),
-        tool_calls=given.get("tool_calls"),
-        background_tasks=tuple(given.get("background_tasks", ())),
-        session_crons=tuple(given.get("session_crons", ())),
-        subagent=_read_subagent(given) if name == "SubagentStop" else None,
+        stop_hook_active=values.get("stop_hook_active", False),
+        last_assistant_message=values.get("last_assistant_message"),
+        continuation_count=values.get("continuation_count", 0),
+        limit=values.get("max_continuations"),
+        prompt_id=values.get("prompt_id"),
+        effort=values["effort"].get("level") if "effort" in values else None,
+        usage=values.get("usage"),
+        duration_ms=values.get("duration_ms"),
+        tool_calls=values.get("tool_calls"),
+        background_tasks=tuple(values.get("background_tasks", ())),
+        session_crons=tuple(values.get("session_crons", ())),
+        subagent=_read_subagent(values) if name == "SubagentStop" else None,
     )
 
 
-def _read_common(name: str, given: Mapping[str, Any], cwd: str) -> dict[str, Any]:
+def _read_common(name: str, values: Mapping[str, Any], cwd: str) -> dict[str, Any]:
     common = {
-        "session_id": given.get("session_id", "fire"),
-        "transcript_path": given.get("transcript_path", ""),
-        "cwd": given.get("cwd", cwd),
-        "permission_mode": given.get("permission_mode", "default"),
+        "session_id": values.get("session_id", "fire"),
+        "transcript_path": values.get("transcript_path", ""),
+        "cwd": values.get("cwd", cwd),
+        "permission_mode": values.get("permission_mode", "default"),
     }
     if name == "SubagentStop":  # the session and the transcript of the event are the parent's
         for key in ("session_id", "transcript_path"):
-            common[key] = given.get(f"parent_{key}", common[key])
+            common[key] = values.get(f"parent_{key}", common[key])
     return common
 
 
-def _read_subagent(given: Mapping[str, Any]) -> Subagent:
-    own = given.get("agent_transcript_path", given.get("transcript_path", ""))
+def _read_subagent(values: Mapping[str, Any]) -> Subagent:
+    own = values.get("agent_transcript_path", values.get("transcript_path", ""))
     return Subagent(
-        id=given.get("agent_id", "fire-agent"),
-        type=given.get("agent_type", ""),
+        id=values.get("agent_id", "fire-agent"),
+        type=values.get("agent_type", ""),
         transcript_path=own,
-        outcome=given.get("outcome", "ok"),
+        outcome=values.get("outcome", "ok"),
     )

@@ -30,6 +30,9 @@ class Interpretation(NamedTuple):
     answer: Answer | None = None
 
 
+PASSED = Interpretation(Allow())
+
+
 def interpret(report: Report, rule: Rule, dialect: Dialect) -> Interpretation:
     match report:
         case Returned(value):
@@ -43,13 +46,13 @@ def interpret(report: Report, rule: Rule, dialect: Dialect) -> Interpretation:
         case JudgeReplied(text):
             return Interpretation(_judged(text, rule, dialect))
         case Detached():
-            return Interpretation(Allow())
+            return PASSED
         case TimedOut(seconds):
             return Interpretation(Fault(f"timed out after {seconds:.3g} s", "timeout"))
         case RunFailed(error):
             return Interpretation(Fault(error))
         case Skipped(why, on_purpose):
-            return Interpretation(Allow() if on_purpose else Fault(why, "skipped"))
+            return PASSED if on_purpose else Interpretation(Fault(why, "skipped"))
         case _:
             assert_never(report)
 
@@ -59,7 +62,7 @@ def interpret(report: Report, rule: Rule, dialect: Dialect) -> Interpretation:
 
 def _exited(report: Exited, rule: Rule, dialect: Dialect) -> Interpretation:
     """Exit 0: the answer is on stdout. Any other code but 2: the hook failed, unless the dialect reads JSON."""
-    if report.code == 0 and report.cut and report.stdout.lstrip("\ufeff \t\r\n").startswith("{"):
+    if report.code == 0 and report.truncated and report.stdout.lstrip("\ufeff \t\r\n").startswith("{"):
         return Interpretation(Fault("its JSON output is longer than the limit, so it was not parsed"))
     answer = read_answer(report.stdout, rule.event, dialect)
     if report.code == 0 or (dialect.json_on_any_exit and isinstance(answer, Answer)):
@@ -149,7 +152,7 @@ def _judged(text: str, rule: Rule, dialect: Dialect) -> Decision:
 
 def _returned(value: Any, rule: Rule, dialect: Dialect) -> Interpretation:
     if value is None:
-        return Interpretation(Allow())
+        return PASSED
     if isinstance(value, Decision):
         return Interpretation(_for_dialect(value, dialect))
     if isinstance(value, dict):

@@ -72,19 +72,19 @@ def evaluation_json(spent: Evaluation) -> dict[str, Any]:
 
 def hook_json(hook: Hook, timeout: float | None = None) -> dict[str, Any]:
     """Return a hook as in settings; the function of a callback is never serialised."""
-    shown: dict[str, Any] = {"type": hook.kind}
+    entry: dict[str, Any] = {"type": hook.kind}
     match hook:
         case CommandHook(command, args):
-            shown |= {"command": command} if args is None else {"command": command, "args": list(args)}
+            entry |= {"command": command} if args is None else {"command": command, "args": list(args)}
         case PromptHook(prompt) | AgentHook(prompt):
-            shown["prompt"] = prompt
+            entry["prompt"] = prompt
         case HttpHook():
-            shown["url"] = hook_text(hook)
+            entry["url"] = hook_text(hook)
         case CallbackHook():
-            shown["name"] = hook_text(hook)
+            entry["name"] = hook_text(hook)
         case _:
             assert_never(hook)
-    shown |= {name: value for name in ("model", "transcript", "id") if (value := getattr(hook, name, None))}
+    entry |= {name: value for name in ("model", "transcript", "id") if (value := getattr(hook, name, None))}
     if hook.timeout is not None or timeout is not None:
-        shown["timeout"] = hook.timeout if timeout is None else timeout
-    return shown
+        entry["timeout"] = hook.timeout if timeout is None else timeout
+    return entry

@@ -42,8 +42,8 @@ class Redactor:
         return replace(answer, **texts, warnings=tuple(map(self.text, answer.warnings)))
 
     def _texts(self, value: object, names: Iterable[str]) -> dict[str, Any]:
-        found = ((name, getattr(value, name, None)) for name in names)
-        return {name: self.text(text) for name, text in found if isinstance(text, str)}
+        values = ((name, getattr(value, name, None)) for name in names)
+        return {name: self.text(text) for name, text in values if isinstance(text, str)}
 
 
 def make_redactor(secrets: Iterable[str]) -> Redactor | None:

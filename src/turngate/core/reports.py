@@ -13,7 +13,7 @@ class Exited:
     stderr: str = ""
     signal: int | None = None
     held: bool = False  # a child process still held the pipes when reading stopped
-    cut: bool = False  # stdout was longer than the limit
+    truncated: bool = False  # stdout was longer than the limit
 
 
 @dataclass(frozen=True)

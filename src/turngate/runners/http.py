@@ -51,22 +51,24 @@ async def run_http(
     live.warnings.extend(headers.warnings)
     live.redactor = headers.redactor
     body = encode(event, settings.dialect, settings.payload)
-    is_local = is_loopback(urlsplit(hook.url).hostname)
     try:
-        # The engine's timeout is the only one; cancelling closes the connection. A local endpoint has no proxy.
-        context = await run_in_thread(_ssl_context, hook.url)
-        if not is_local:
-            await _resolve_host(hook.url)
-        hooks = {"response": [_set_location_aside]}
-        async with library.AsyncClient(
-            timeout=None, verify=context, trust_env=not is_local, event_hooks=hooks
-        ) as client:
+        async with await _open_client(library, hook.url) as client:
             report = await _post(client, hook.url, body, headers, settings, source)
     except library.HTTPError as error:
         report = RunFailed(_describe_failure(error, hook.url))
     except library.InvalidURL:
         report = RunFailed(f"{describe_url(hook.url)} is not a valid URL")
     return RunFailed(headers.redact(report.error)) if isinstance(report, RunFailed) else report
+
+
+async def _open_client(library: Any, url: str) -> Any:
+    """The engine's timeout is the only one; cancelling closes the connection. A local endpoint has no proxy."""
+    is_local = is_loopback(urlsplit(url).hostname)
+    context = await run_in_thread(_ssl_context, url)
+    if not is_local:
+        await _resolve_host(url)
+    hooks = {"response": [_set_location_aside]}
+    return library.AsyncClient(timeout=None, verify=context, trust_env=not is_local, event_hooks=hooks)
 
 
 async def _set_location_aside(response: Any) -> None:

@@ -113,7 +113,7 @@ class _Child:
             stderr=stderr.text(),
             signal=-code if code < 0 else None,
             held=held,
-            cut=stdout.truncated,
+            truncated=stdout.truncated,
         )
 
     async def wait_for_exit(self) -> None:
