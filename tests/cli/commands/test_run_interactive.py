@@ -127,7 +127,7 @@ def test_a_gate_that_does_not_hold_is_said_loudly(talk: Callable[..., Terminal],
     terminal = talk("Done.")
     terminal.say("do it")
     terminal.expect('! hook "gate" failed and was NOT enforced: exit code 1: boom')
-    assert b"\x1b[1;31m! gate failed" in terminal.raw
+    assert b'\x1b[1;31m! hook "gate" failed' in terminal.raw
 
 
 def test_the_commands(talk: Callable[..., Terminal], project: Path) -> None:
@@ -137,7 +137,7 @@ def test_the_commands(talk: Callable[..., Terminal], project: Path) -> None:
     for said, shown in [
         ("/help", "/compact [WISHES]"),
         ("/hooks", "  quick  (.turngate/settings.json, timeout 60 s)"),
-        ("", "! .turngate/settings.json: Foo: is no known event"),
+        ("", "! .turngate/settings.json: Foo: is not a known event"),
         ("/compact", "there is nothing to summarize yet"),
         ("/nonsense", "there is no command /nonsense"),
         ("hello", "First."),
