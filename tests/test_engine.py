@@ -111,7 +111,7 @@ def test_first_block_ends_the_asking(project: Path) -> None:
     assert verdict.prompt == "[Stop hook requested continuation]\nno 0"
 
 
-def test_first_block_goes_on_after_a_hook_that_only_observes(project: Path) -> None:
+def test_first_block_continues_after_a_hook_that_only_observes(project: Path) -> None:
     observer = CommandHook("echo no >&2; exit 2", mode="observe")
     verdict = asyncio.run(
         ask_hooks(stop_event(), settings(observer, "true", order={"*": "first_block"}), world(project))
@@ -119,7 +119,7 @@ def test_first_block_goes_on_after_a_hook_that_only_observes(project: Path) -> N
     assert outcomes(verdict) == ["would_block", "allow"]
 
 
-def test_first_block_goes_on_after_advice(project: Path) -> None:
+def test_first_block_continues_after_advice(project: Path) -> None:
     said = settings(CallbackHook(lambda _: Advise("hm")), "echo no >&2; exit 2", order={"*": "first_block"})
     verdict = asyncio.run(ask_hooks(stop_event(), said, world(project)))
     assert outcomes(verdict) == ["advise", "block"]
@@ -152,7 +152,7 @@ def test_a_hook_that_hangs_is_ended_and_what_it_printed_is_kept(project: Path) -
     pytest.fail(f"{run.report}")
 
 
-def test_a_hook_that_ends_in_time_counts_although_its_child_holds_the_pipes_past_the_limit(
+def test_a_hook_that_ends_in_time_counts_although_its_subagent_holds_the_pipes_past_the_limit(
     project: Path,
 ) -> None:
     def decision(limit: float) -> Decision:
@@ -163,7 +163,7 @@ def test_a_hook_that_ends_in_time_counts_although_its_child_holds_the_pipes_past
 
 
 @pytest.mark.req("C-03")
-def test_a_gate_in_observe_mode_runs_and_refuses_nothing(project: Path) -> None:
+def test_a_gate_in_observe_mode_runs_and_blocks_nothing(project: Path) -> None:
     verdicts = [
         asyncio.run(ask_hooks(stop_event(), said, world(project)))
         for said in (
@@ -233,7 +233,7 @@ def test_a_long_reason_is_cut_in_the_middle_and_kept_whole_in_a_file(project: Pa
     assert (kept.read_text(), kept.stat().st_mode & 0o777) == (f"begin{0:020000d}end", 0o600)
 
 
-def test_kinds_that_can_not_run_yet_say_so_and_allow(project: Path) -> None:
+def test_kinds_that_cannot_run_yet_say_so_and_allow(project: Path) -> None:
     for hook in (PromptHook("done?"), AgentHook("done?"), HttpHook("http://127.0.0.1/x")):
         verdict = asyncio.run(ask_hooks(stop_event(), settings(hook), world(project)))
         assert (type(verdict), outcomes(verdict), len(unenforced(verdict.runs, MUX))) == (Stop, ["failed"], 1)
@@ -453,7 +453,7 @@ def test_a_broken_settings_file_is_one_of_the_warnings(project: Path) -> None:
 
 
 @pytest.mark.req("S0-03")
-def test_an_event_that_nobody_knows_is_one_of_the_warnings_and_the_others_are_asked(project: Path) -> None:
+def test_an_unknown_event_is_one_of_the_warnings_and_the_others_run(project: Path) -> None:
     hooks = stop_hooks("echo no >&2; exit 2")["hooks"]
     write_settings(project, "mux", {"hooks": {**hooks, "Foo": hooks["Stop"]}})
     result = asyncio.run(run_stop_hooks(LocalShell(), str(project), GIVEN))
@@ -471,21 +471,21 @@ def test_the_input_of_a_stop_hook_is_checked(field: str, value: Any) -> None:
         StopHookInput(**{**vars(GIVEN), field: value})
 
 
-def test_a_hook_of_a_child_is_given_the_childs_transcript(project: Path) -> None:
+def test_a_hook_of_a_subagent_is_given_the_subagents_transcript(project: Path) -> None:
     write_settings(project, "mux", stop_hooks("echo $MUX_TRANSCRIPT_PATH >&2; exit 2", event="SubagentStop"))
     given = StopHookInput(**{**vars(GIVEN), "hook_event_name": "SubagentStop", "transcript_path": "/t/child"})
     result = asyncio.run(run_stop_hooks(LocalShell(), str(project), given, dialect="mux"))
     assert result == StopHooksResult(should_stop=False, continue_reason="/t/child")
 
 
-def test_a_matcher_keeps_a_hook_off_other_children(project: Path) -> None:
+def test_a_matcher_keeps_a_hook_off_other_subagents(project: Path) -> None:
     said = Settings(rules=(rule("exit 1", "SubagentStop", matcher="Explore"),), dialect=CLAUDE)
     verdict = asyncio.run(ask_hooks(subagent_stop("coder"), said, world(project)))
     assert (outcomes(verdict), unenforced(verdict.runs, CLAUDE)) == (["skipped"], ())
     assert isinstance(verdict.runs[0].report, Skipped)
 
 
-def test_a_callback_may_have_a_time_limit_of_its_own_and_go_on(project: Path) -> None:
+def test_a_callback_may_have_a_time_limit_of_its_own_and_continue(project: Path) -> None:
     async def callback(_: StopEvent) -> Block:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(0.05):

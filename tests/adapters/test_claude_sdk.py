@@ -289,7 +289,7 @@ def test_hooks_and_settings_that_are_there_already_stay(project: Path) -> None:
     )
 
 
-def test_what_claude_code_can_not_be_told_is_refused_all_at_once() -> None:
+def test_options_that_claude_code_does_not_have_are_rejected_together() -> None:
     options = Options(
         {
             "Stop": [
@@ -373,7 +373,7 @@ def test_the_limit_travels_in_a_variable_unless_the_base_has_it(
         ('{"hooks": {"Stop": {}}}', " must be an object whose `hooks` hold a list for each event"),
     ],
 )
-def test_settings_that_can_not_be_added_to_are_named(settings: str, said: str, project: Path) -> None:
+def test_settings_that_cannot_be_added_to_are_named(settings: str, said: str, project: Path) -> None:
     base = claude_agent_sdk.ClaudeAgentOptions(settings=settings, cwd=project)
     with pytest.raises(UsageError) as raised:
         Options({"Stop": [CommandHook("true")]}).for_claude(base)

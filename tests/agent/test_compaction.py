@@ -139,14 +139,14 @@ def test_a_turn_that_was_summed_up_in_the_middle_keeps_its_count(project: Path) 
     assert [record.get("continuation") for record in said] == [1, 1]
 
 
-def test_a_hook_that_prevents_it_lets_the_turn_go_on_as_it_is(project: Path) -> None:
+def test_a_hook_that_prevents_it_lets_the_turn_continue_as_it_is(project: Path) -> None:
     rules = [rule("echo not now >&2; exit 2", "PreCompact", matcher="auto")]
     agent = crowded(project, LONG, "looked", "done", rules=rules)
     result = agent.play("look", "go on")
     assert (result.result, agent.heard()[0], len(agent.model.requests)) == ("done", "look", 3)
 
 
-def test_a_resumed_session_goes_on_from_the_summary(project: Path) -> None:
+def test_a_resumed_session_continues_from_the_summary(project: Path) -> None:
     agent = actor(project, "answer", "we built a house", "answer", session_id="s")
     asyncio.run(talk_and_compact(agent))
     again = actor(project, "answer", session_id="s")
@@ -161,7 +161,7 @@ def test_the_summary_is_marked_in_the_transcript(project: Path) -> None:
     assert (record["isMeta"], record["message"]["content"]) == (True, f"{SUMMARY}we built a house")
 
 
-def test_a_model_that_fails_at_the_summary_is_said_and_the_turn_goes_on(project: Path) -> None:
+def test_a_model_that_fails_at_the_summary_is_said_and_the_turn_continues(project: Path) -> None:
     agent = crowded(project, BIG, {"error": "auth"}, "done")
     result = agent.play("look", "go on")
     assert (result.outcome, result.result, result.model_requests) == ("completed", "done", 2)

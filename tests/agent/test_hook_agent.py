@@ -106,7 +106,7 @@ def test_the_input_stands_where_the_prompt_wants_it(project: Path) -> None:
 
 
 @pytest.mark.req("X-16")
-def test_it_has_tools_that_only_look_and_one_to_answer_with(project: Path) -> None:
+def test_it_has_read_only_tools_and_one_to_answer_with(project: Path) -> None:
     _, model = looked(project, DONE)
     assert [tool.name for tool in model.requests[0].tools] == ["Read", "Glob", "Grep", "StructuredOutput"]
 
@@ -119,7 +119,7 @@ def test_it_has_tools_that_only_look_and_one_to_answer_with(project: Path) -> No
         ("Task", {"prompt": "go"}),
     ],
 )
-def test_it_can_change_nothing_and_start_nobody(project: Path, tool: str, given: dict[str, Any]) -> None:
+def test_it_can_change_nothing_and_start_no_agent(project: Path, tool: str, given: dict[str, Any]) -> None:
     report, model = looked(project, {"tool": tool, "input": given}, DONE)
     said = f"tool: there is no tool {tool!r}; there are Read, Glob, Grep, StructuredOutput"
     assert (judged(report)["ok"], shown(model.requests[1].messages[-1])) == (True, said)
@@ -167,7 +167,7 @@ def test_a_conversation_that_is_no_file_opens_nothing(project: Path, path: str) 
     assert "conversation so far" not in model.requests[0].system
 
 
-def test_at_a_childs_stop_it_reads_the_childs_conversation(project: Path, conversation: Path) -> None:
+def test_at_a_subagents_stop_it_reads_the_subagents_conversation(project: Path, conversation: Path) -> None:
     event = subagent_stop()
     child = (
         type(event.subagent)(id="a-1", type="x", transcript_path=str(conversation))
@@ -219,19 +219,19 @@ def test_in_the_claude_dialect_words_are_no_answer(project: Path) -> None:
     assert (report, len(model.requests)) == (RunFailed("the agent ended without an answer"), 2)
 
 
-def test_one_that_looks_for_ever_is_ended(project: Path) -> None:
+def test_a_hook_agent_that_never_answers_is_ended(project: Path) -> None:
     report, model = looked(project, {"tool": "Glob", "input": {"pattern": "*"}})
     said = f"the agent asked its model {MAX_REQUESTS} times and came to no answer"
     assert (report, len(model.requests)) == (RunFailed(said), MAX_REQUESTS)
 
 
-def test_an_answer_of_the_wrong_shape_is_sent_back(project: Path) -> None:
+def test_an_answer_of_the_wrong_shape_is_returned_to_the_judge(project: Path) -> None:
     report, model = looked(project, {"tool": "StructuredOutput", "input": {"ok": "yes"}}, DONE)
     assert judged(report) == {"ok": True, "reason": "all there"}
     assert shown(model.requests[1].messages[-1]) == "tool: `ok` must be true or false, not 'yes'"
 
 
-def test_a_refusal_without_a_reason_is_sent_back_once(project: Path) -> None:
+def test_a_block_without_a_reason_is_returned_to_the_judge_once(project: Path) -> None:
     bare = {"tool": "StructuredOutput", "input": {"ok": False}}
     report, model = looked(project, bare, NOT_DONE)
     assert judged(report) == {"ok": False, "reason": "TODO is still open"}
@@ -242,7 +242,7 @@ def test_a_refusal_without_a_reason_is_sent_back_once(project: Path) -> None:
     assert (judged(report), len(model.requests)) == ({"ok": False}, 2)
 
 
-def test_in_the_claude_dialect_a_refusal_needs_no_reason(project: Path) -> None:
+def test_in_the_claude_dialect_a_block_needs_no_reason(project: Path) -> None:
     report, model = looked(project, {"tool": "StructuredOutput", "input": {"ok": False}}, dialect=CLAUDE)
     assert (judged(report), len(model.requests)) == ({"ok": False}, 1)
 
@@ -255,7 +255,7 @@ def test_a_model_that_fails_is_named(project: Path) -> None:
 @pytest.mark.parametrize(
     ("reply", "cost"), [({"error": "auth", "message": "bad key"}, 0.0), ({"text": "x", "delay": 60}, None)]
 )
-def test_a_request_that_failed_costs_nothing_and_one_that_was_left_nobody_knows(
+def test_a_failed_request_costs_nothing_and_the_cost_of_an_abandoned_one_is_unknown(
     reply: Any, cost: float | None, project: Path
 ) -> None:
     (run,) = Stage(project, [reply], rule(AgentHook("Look.", timeout=0.3))).play().hook_runs
@@ -266,7 +266,7 @@ def test_a_request_that_failed_costs_nothing_and_one_that_was_left_nobody_knows(
 
 
 @pytest.mark.req("S2-10", "X-16")
-def test_a_refusal_sends_the_agent_on_and_no_other_hook_hears_of_the_look(project: Path) -> None:
+def test_a_block_continues_the_turn_and_the_hook_agent_fires_no_other_hook(project: Path) -> None:
     (project / "TODO").write_text("write tests\n")
     events = (
         "PreToolUse",
@@ -301,7 +301,7 @@ def test_the_claude_dialect_says_it_in_its_own_words(project: Path) -> None:
     )
 
 
-def test_each_look_has_a_transcript_of_its_own_and_is_no_run_of_a_child(project: Path, state: Path) -> None:
+def test_each_hook_agent_has_its_own_transcript_and_is_not_a_subagent_run(project: Path, state: Path) -> None:
     stage = Stage(project, [NOT_DONE, DONE])
     result = stage.play()
     files = stage.hook_files()
@@ -390,7 +390,7 @@ class Stubborn:
         """Nothing is open."""
 
 
-def test_a_model_that_does_not_mind_its_cancellation_holds_up_nobody(project: Path) -> None:
+def test_a_model_that_ignores_its_cancellation_does_not_delay_the_turn(project: Path) -> None:
     stubborn = Stubborn()
 
     async def turn() -> TurnResult:
@@ -406,7 +406,7 @@ def test_a_model_that_does_not_mind_its_cancellation_holds_up_nobody(project: Pa
     assert [outcome(run) for run in result.hook_runs] == ["timeout"]
 
 
-def test_a_childs_stop_is_looked_at_too(project: Path) -> None:
+def test_a_subagents_stop_is_looked_at_too(project: Path) -> None:
     task = {"tool": "Task", "input": {"prompt": "do it", "subagent_type": "general-purpose"}}
     stage = Stage(
         project, [NOT_DONE, DONE], rule(HOOK, "SubagentStop"), main=[task, "finished"], sub=["child {n}"]
@@ -418,7 +418,7 @@ def test_a_childs_stop_is_looked_at_too(project: Path) -> None:
 
 
 @pytest.mark.req("C-24")
-def test_without_a_model_the_hook_is_unavailable_and_nobody_is_held(project: Path) -> None:
+def test_without_a_model_the_hook_is_unavailable_and_blocks_nothing(project: Path) -> None:
     verdict = asyncio.run(ask(project, HOOK))
     assert [run.decision for run in verdict.runs] == [
         Fault(
@@ -440,7 +440,7 @@ def fired(project: Path, *replies: Any) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.req("S2-10")
-def test_the_command_fire_lets_it_look_too(project: Path) -> None:
+def test_the_command_fire_runs_hook_agents_too(project: Path) -> None:
     (project / "TODO").write_text("write tests\n")
     done = fired(project, read("TODO"), NOT_DONE)
     told = json.loads(done.stdout)
@@ -481,7 +481,7 @@ def test_a_disk_that_takes_no_transcript_fails_open(project: Path, state: Path) 
 
 
 @pytest.mark.req("X-16")
-def test_a_hook_on_every_event_hears_nothing_of_a_look_that_compacts(project: Path) -> None:
+def test_a_hook_agent_that_compacts_fires_no_other_hook(project: Path) -> None:
     """Its own conversation may grow beyond its model; even then nobody is asked."""
     (project / "big").write_text("x" * 1900 + "\n")
     model = ScriptedModel(

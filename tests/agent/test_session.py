@@ -95,7 +95,7 @@ def test_a_session_stops_when_its_hook_exits_with_zero(project: Path) -> None:
 
 
 @pytest.mark.req("S0-01", "S0-02", "S0-68", "S0-95", "C-17")
-def test_a_session_goes_on_at_exit_two_and_the_model_gets_the_exact_message(project: Path) -> None:
+def test_a_session_continues_at_exit_two_and_the_model_gets_the_exact_message(project: Path) -> None:
     write_settings(project, "mux", stop_hooks(refuse(1)))
     agent = configured(project, "answer {n}")
     result = agent.play("build it")
@@ -110,7 +110,7 @@ def test_a_session_goes_on_at_exit_two_and_the_model_gets_the_exact_message(proj
 
 
 @pytest.mark.req("S0-96")
-def test_a_session_goes_on_at_a_json_block(project: Path) -> None:
+def test_a_session_continues_at_a_json_block(project: Path) -> None:
     block = '[ -e asked ] || { touch asked; echo \'{"decision":"block","reason":"run the tests"}\'; }'
     write_settings(project, "mux", stop_hooks(block))
     agent = configured(project, "answer {n}")
@@ -132,7 +132,7 @@ def test_the_flag_and_the_count_are_told_on_stdin_and_in_the_environment(project
 
 
 @pytest.mark.req("S0-98", "S0-100", "S3-02", "C-18", "U-14", "X-10")
-def test_a_hook_that_always_refuses_gets_three_continuations_and_then_a_notice(project: Path) -> None:
+def test_a_hook_that_always_blocks_gets_three_continuations_and_then_a_notice(project: Path) -> None:
     write_settings(project, "mux", stop_hooks(REFUSE))
     agent = configured(project, "answer {n}")
     result = agent.play("build it")
@@ -169,13 +169,13 @@ def test_a_hook_that_agrees_when_it_is_asked_at_the_limit_lets_the_turn_complete
     assert (ended(result), result.continuations, result.notices) == (("completed", "allowed", None), 3, ())
 
 
-def test_without_a_continuation_in_the_limit_the_first_refusal_caps(project: Path) -> None:
+def test_without_a_continuation_in_the_limit_the_first_block_caps(project: Path) -> None:
     agent = actor(project, "answer {n}", stop=REFUSE, limit=0)
     assert (agent.play().ended_by, len(agent.model.requests)) == ("capped", 1)
 
 
 @pytest.mark.req("X-08")
-def test_the_same_refusal_three_times_without_a_tool_call_is_a_stall(project: Path) -> None:
+def test_the_same_block_three_times_without_a_tool_call_is_a_stall(project: Path) -> None:
     agent = actor(project, "answer {n}", stop=REFUSE, limit=8)
     result = agent.play()
     said = f"Turn ended: nothing changed in 3 continuations. Still blocked by: {REFUSE}."
@@ -183,7 +183,7 @@ def test_the_same_refusal_three_times_without_a_tool_call_is_a_stall(project: Pa
 
 
 @pytest.mark.req("X-08")
-def test_whoever_uses_tools_between_two_refusals_does_not_stall_but_is_capped(project: Path) -> None:
+def test_an_agent_that_uses_tools_between_two_blocks_does_not_stall_but_is_capped(project: Path) -> None:
     replies = [bash("true"), "again"] * 6
     agent = actor(project, *replies, stop=REFUSE, limit=5, permission_mode="bypassPermissions")
     result = agent.play()
@@ -215,7 +215,7 @@ def test_stop_is_asked_once_after_the_answer_that_calls_no_tool(project: Path) -
 
 
 @pytest.mark.req("S0-23")
-def test_the_main_agent_never_asks_the_hooks_of_a_child(project: Path) -> None:
+def test_the_main_agent_never_asks_the_hooks_of_a_subagent(project: Path) -> None:
     rules = [rule("echo Stop >> log"), rule("echo SubagentStop >> log", "SubagentStop")]
     actor(project, "done", rules=rules).play()
     assert lines(project / "log") == ["Stop"]
@@ -441,7 +441,7 @@ def test_an_agent_that_asks_its_user_waits_and_no_gate_pushes_it_on(project: Pat
 
 
 @pytest.mark.req("X-17")
-def test_the_gates_are_asked_when_it_goes_on_after_the_answer(project: Path) -> None:
+def test_the_gates_are_asked_when_it_continues_after_the_answer(project: Path) -> None:
     ask = {"tool": "AskUser", "input": {"question": "red or blue?"}}
     agent = actor(project, ask, "blue it is", stop=KEEP)
     result = agent.play("paint it", "blue")
@@ -509,7 +509,7 @@ def test_a_provider_that_fails_is_no_stop(
 
 
 @pytest.mark.req("X-18")
-def test_after_a_failure_the_session_goes_on_with_the_next_message(project: Path) -> None:
+def test_after_a_failure_the_session_continues_with_the_next_message(project: Path) -> None:
     agent = actor(project, {"error": "auth"}, "better now")
     result = agent.play("one", "two")
     assert (ended(result), agent.heard()) == (("completed", "allowed", None), ["one", "two"])
@@ -577,7 +577,7 @@ BROKEN = [
 
 @pytest.mark.req("S0-104", "C-29", "X-09")
 @pytest.mark.parametrize(("command", "kind"), BROKEN)
-def test_a_hook_that_breaks_ends_in_a_stop_and_is_told_apart_from_a_refusal(
+def test_a_hook_that_breaks_ends_in_a_stop_and_is_told_apart_from_a_block(
     project: Path, command: str, kind: str
 ) -> None:
     limit = 0.3 if kind == "timeout" else HANG_TIMEOUT_S
@@ -981,9 +981,7 @@ def test_an_interrupt_outside_of_a_turn_does_nothing(project: Path) -> None:
 
 @pytest.mark.req("S0-102")
 @pytest.mark.parametrize("phase", ["model", "tool", "hook"])
-def test_whoever_cancels_the_wait_ends_the_turn_and_the_cancellation_passes(
-    project: Path, phase: str
-) -> None:
+def test_cancelling_the_wait_ends_the_turn_and_the_cancellation_passes(project: Path, phase: str) -> None:
     replies: dict[str, Any] = {"model": {"text": "x", "delay": 30}, "tool": bash(hang()), "hook": "done"}
     stop = hang() if phase == "hook" else "true"
     agent = actor(project, replies[phase], stop=stop, allow=["Bash"])
@@ -1062,7 +1060,7 @@ def test_an_interrupt_while_a_long_past_is_read_ends_the_turn_and_the_session_ca
 # Misuse
 
 
-def test_a_second_send_in_the_middle_of_a_turn_is_refused(project: Path) -> None:
+def test_a_second_send_in_the_middle_of_a_turn_is_rejected(project: Path) -> None:
     agent = actor(project, {"text": "x", "delay": 30})
 
     async def both() -> None:
@@ -1110,7 +1108,7 @@ def test_a_hook_that_hangs_in_one_session_does_not_hold_up_another(tmp_path: Pat
 
 
 @pytest.mark.req("S0-103")
-def test_the_event_loop_goes_on_while_a_hook_runs(project: Path) -> None:
+def test_the_event_loop_keeps_running_while_a_hook_runs(project: Path) -> None:
     """The hook ends only after the loop has done something else meanwhile."""
     agent = actor(project, "done", stop="echo $$ > pid; while [ ! -e ticked ]; do sleep 0.02; done")
 

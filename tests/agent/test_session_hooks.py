@@ -148,7 +148,7 @@ def test_a_start_hook_may_put_a_folder_on_the_path(project: Path) -> None:
     [say({"decision": "block", "reason": "no secrets please"}), "echo 'no secrets please' >&2; exit 2"],
     ids=["json", "exit 2"],
 )
-def test_a_prompt_that_is_refused_reaches_the_user_and_not_the_model(project: Path, hook: str) -> None:
+def test_a_prompt_that_is_blocked_reaches_the_user_and_not_the_model(project: Path, hook: str) -> None:
     agent = actor(project, "done", rules=[rule(hook, "UserPromptSubmit")], stop="touch stopped")
     result = agent.play("my password is hunter2")
     assert (result.outcome, result.stop_reason, agent.model.requests, (project / "stopped").exists()) == (
@@ -412,7 +412,7 @@ def test_a_denial_may_interrupt_the_turn(project: Path) -> None:
     assert not (project / "stopped").exists()
 
 
-def test_nobody_is_asked_about_a_tool_that_needs_no_permission(project: Path) -> None:
+def test_a_tool_that_needs_no_permission_runs_without_a_question(project: Path) -> None:
     (project / "a.txt").write_text("x")
     rules = [rule(KEEP, "PermissionRequest")]
     actor(
@@ -522,7 +522,7 @@ def test_a_session_that_is_cancelled_says_so_too(project: Path) -> None:
     assert seen(project, "reason") == ["other"]
 
 
-def test_nobody_waits_long_for_a_good_bye(project: Path) -> None:
+def test_session_end_hooks_have_a_short_time_limit(project: Path) -> None:
     agent = actor(project, rules=[rule(hang(), "SessionEnd")])
     agent.play()
     [notice] = [event.text for event in agent.of(Notice)]
@@ -732,7 +732,7 @@ def test_a_tool_that_may_not_run_is_told_why(project: Path, mode: PermissionMode
     assert one_result(agent) == (True, told)
 
 
-def test_in_plan_mode_nobody_is_asked_to_permit_a_change(project: Path) -> None:
+def test_in_plan_mode_no_permission_for_a_change_is_requested(project: Path) -> None:
     agent = actor(project, bash("true"), "done", permission_mode="plan", permit=never)
     agent.play()
     assert one_result(agent)[0]
@@ -751,7 +751,7 @@ def test_the_projects_guides_are_given_to_the_model(project: Path) -> None:
     )
 
 
-def test_a_guide_that_can_not_be_read_is_left_out(project: Path) -> None:
+def test_a_guide_that_cannot_be_read_is_left_out(project: Path) -> None:
     (project / "AGENTS.md").mkdir()
     (project / "CLAUDE.md").write_bytes(b"caf\xe9")
     agent = actor(project, "done")

@@ -269,7 +269,7 @@ ODD = [
 
 
 @pytest.mark.parametrize("line", ODD)
-def test_a_record_that_somebody_else_wrote_does_not_stop_a_resume(tmp_path: Path, line: str) -> None:
+def test_a_record_of_another_program_does_not_prevent_a_resume(tmp_path: Path, line: str) -> None:
     path = tmp_path / "chat.jsonl"
     said(path, UserMessage("a"), ANSWER)
     with path.open("a") as file:
@@ -278,7 +278,7 @@ def test_a_record_that_somebody_else_wrote_does_not_stop_a_resume(tmp_path: Path
 
 
 @pytest.mark.parametrize("count", [-1, 10**30, True, 1.5, None, "2", [2]])
-def test_a_count_that_nobody_could_have_counted_is_none(tmp_path: Path, count: Any) -> None:
+def test_an_impossible_count_is_none(tmp_path: Path, count: Any) -> None:
     path = tmp_path / "chat.jsonl"
     record = {"type": "user", "continuation": count, "message": {"role": "user", "content": "hi"}}
     path.write_text(json.dumps(record) + "\n")
@@ -339,7 +339,7 @@ def test_whatever_was_written_each_call_has_one_result_right_after_it(
     assert (answers, [len(set(ids)) for _, ids in calls]) == (calls, [len(ids) for _, ids in calls])
 
 
-def test_a_session_that_is_opened_again_goes_on_where_it_was(project: Path) -> None:
+def test_a_session_that_is_opened_again_continues_where_it_was(project: Path) -> None:
     actor(project, "one", session_id="x").play("first")
     again = actor(project, "two", session_id="x")
     again.play("second")
@@ -491,7 +491,7 @@ def test_what_a_session_remembers_lies_in_its_own_folder_and_not_in_the_project(
 
 
 @pytest.mark.parametrize("make", [Path.mkdir, os.mkfifo, lambda path: path.symlink_to("/dev/full")])
-def test_a_transcript_that_is_no_plain_file_is_refused(tmp_path: Path, make: Callable[[Path], Any]) -> None:
+def test_a_transcript_that_is_no_plain_file_is_rejected(tmp_path: Path, make: Callable[[Path], Any]) -> None:
     path = tmp_path / "chat.jsonl"
     make(path)
     for use in (lambda: read_conversation(str(path)), lambda: Transcript(str(path), "s", "/p")):

@@ -117,7 +117,7 @@ def test_each_input_is_described_by_a_valid_schema(name: str) -> None:
         ("AskUser", {"question": "Which?", "options": [1]}, "`options[0]` must be a text, not 1"),
     ],
 )
-def test_a_wrong_input_is_refused_with_a_sentence_that_names_the_field(
+def test_a_wrong_input_is_rejected_with_a_sentence_that_names_the_field(
     name: str, given: dict[str, Any], why: str, place: ToolContext
 ) -> None:
     with pytest.raises(ToolFailed) as failed:
@@ -174,7 +174,7 @@ def test_a_path_in_the_project_becomes_absolute(path: str, full: str, place: Too
         ("~/x", "{home}/x"),
     ],
 )
-def test_a_path_that_leads_out_of_the_project_is_refused(
+def test_a_path_that_leads_out_of_the_project_is_rejected(
     name: str, path: str, full: str, place: ToolContext, tmp_path: Path, home: Path
 ) -> None:
     file(tmp_path / "secret", "secret")
@@ -195,7 +195,7 @@ def links(project: Path, outside: Path) -> None:
 
 @pytest.mark.parametrize("name", ["Glob", "Grep"])
 @pytest.mark.parametrize("path", ["..", "/", "folder-link"])
-def test_a_search_that_leads_out_of_the_project_is_refused(
+def test_a_search_that_leads_out_of_the_project_is_rejected(
     name: str, path: str, place: ToolContext, tmp_path: Path
 ) -> None:
     links(Path(place.project), tmp_path)
@@ -204,7 +204,7 @@ def test_a_search_that_leads_out_of_the_project_is_refused(
     assert said == f"FAILED: {full} is not allowed: it lies outside of the project {place.project}"
 
 
-def test_a_link_that_turned_out_of_the_project_since_it_was_checked_is_refused(
+def test_a_link_that_turned_out_of_the_project_since_it_was_checked_is_rejected(
     place: ToolContext, project: Path, tmp_path: Path
 ) -> None:
     file(project / "a", "inside")
@@ -220,7 +220,7 @@ async def awaited(work: Awaitable[object]) -> object:
     return await work
 
 
-def test_a_chain_of_a_thousand_links_is_refused(place: ToolContext, project: Path) -> None:
+def test_a_chain_of_a_thousand_links_is_rejected(place: ToolContext, project: Path) -> None:
     for number in range(1200):
         (project / f"link-{number}").symlink_to(f"link-{number + 1}")
     file(project / "link-1200", "x")
@@ -341,7 +341,7 @@ def test_what_a_command_leaves_running_runs_on_although_its_time_is_over_while_w
     pytest.fail(said)
 
 
-def test_nobody_gets_more_time_than_ten_minutes(place: ToolContext, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_command_gets_more_than_ten_minutes(place: ToolContext, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bash, "MOST_SECONDS", 0.2)
     said = use(place, "Bash", command="sleep 60", timeout=10**400)
     assert said == "FAILED: it was ended after 0.2 s; it had printed:\n(no output)"
@@ -464,7 +464,7 @@ def huge(path: Path) -> None:
         ("x" * 300, "can not be used: File name too long"),
     ],
 )
-def test_read_says_why_it_can_not(path: str, why: str, place: ToolContext, project: Path) -> None:
+def test_read_says_why_it_cannot(path: str, why: str, place: ToolContext, project: Path) -> None:
     oddities(project)
     full = os.path.normpath(project / path)
     assert use(place, "Read", file_path=path) == f"FAILED: {full} {why}"
@@ -539,7 +539,7 @@ def test_a_file_that_the_agent_does_not_know_as_it_is_stays_so(
         ("x" * 300, "can not be used: File name too long"),
     ],
 )
-def test_write_says_why_it_can_not(path: str, why: str, place: ToolContext, project: Path) -> None:
+def test_write_says_why_it_cannot(path: str, why: str, place: ToolContext, project: Path) -> None:
     oddities(project)
     full = os.path.normpath(project / path)
     assert use(place, "Write", file_path=path, content="x") == f"FAILED: {full} {why}"
@@ -644,7 +644,7 @@ def test_one_edit_may_follow_another_without_reading_again(place: ToolContext, p
     assert (path.read_text(), path.stat().st_mode & 0o7777) == ("1 2", 0o700)
 
 
-def test_edit_says_why_it_can_not(place: ToolContext, project: Path) -> None:
+def test_edit_says_why_it_cannot(place: ToolContext, project: Path) -> None:
     oddities(project)
     file(project / "binary", b"a\0")
     file(project / "large", "a" * 10_000_001)
@@ -739,7 +739,7 @@ def test_glob_gives_the_hundred_newest(place: ToolContext, project: Path) -> Non
     assert said == [*(f"{project}/{n}.txt" for n in range(100)), "… [the 100 newest of 120 files]"]
 
 
-def test_a_pattern_that_makes_too_many_is_refused(place: ToolContext) -> None:
+def test_a_pattern_that_makes_too_many_is_rejected(place: ToolContext) -> None:
     pattern = "{a,b}" * 40
     assert use(place, "Glob", pattern=pattern) == (
         f"FAILED: the braces in {pattern!r} make more than 1000 patterns"
@@ -822,14 +822,14 @@ def test_grep_cuts_long_lines_and_long_answers(place: ToolContext, project: Path
         ({"pattern": "x", "path": "gone"}, "{project}/gone does not exist"),
     ],
 )
-def test_grep_says_why_it_can_not(given: dict[str, Any], why: str, place: ToolContext, project: Path) -> None:
+def test_grep_says_why_it_cannot(given: dict[str, Any], why: str, place: ToolContext, project: Path) -> None:
     assert use(place, "Grep", **given) == "FAILED: " + why.replace("{project}", str(project))
 
 
 CATASTROPHE = {"pattern": "(a+)+$", "path": "a"}
 
 
-def test_a_regular_expression_without_an_end_is_ended_and_the_loop_goes_on_meanwhile(
+def test_a_regular_expression_without_an_end_is_ended_and_the_loop_keeps_running_meanwhile(
     place: ToolContext, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(looking, "SECONDS", 0.5)
@@ -883,7 +883,7 @@ def test_todos_replace_the_list_and_are_shown(place: ToolContext) -> None:
 
 
 @pytest.mark.parametrize(("given", "options"), [({}, ()), ({"options": ["SQL", "files"]}, ("SQL", "files"))])
-def test_a_question_is_raised_for_whoever_can_ask_it(
+def test_a_question_is_raised_to_the_caller(
     given: dict[str, Any], options: tuple[str, ...], place: ToolContext
 ) -> None:
     with pytest.raises(UserQuestion) as asked:

@@ -59,7 +59,7 @@ def _asks_one_child(case: Case) -> bool:
 
 
 @cases(name for name in LATER["3"] if _asks_one_child(CASES[name]))
-def test_a_child_is_held_as_it_was_in_claude_code(case: Case, stage: Stage) -> None:
+def test_a_subagent_is_held_as_it_was_in_claude_code(case: Case, stage: Stage) -> None:
     assert replay(case, stage, agent="sub") == recorded(case, agent="sub")
 
 

@@ -162,7 +162,7 @@ def test_the_command_goes_as_claude_code_went(case: Case, stage: Stage, server: 
 
 @pytest.mark.req("S3-37")
 @pytest.mark.parametrize("case", [pytest.param(as_child(CASES[name]), id=name) for name in ALSO_FOR_CHILDREN])
-def test_a_childs_stop_goes_as_the_main_agents_went(
+def test_a_subagents_stop_goes_as_the_main_agents_went(
     case: Case, stage: Stage, server: AnthropicServer
 ) -> None:
     assert replay_session(case, stage, server) == recorded_session(case)

@@ -88,7 +88,7 @@ def test_plain_words_are_context_only_where_the_event_takes_them() -> None:
 # Refusals
 
 
-def test_refusals_are_joined_and_those_of_observers_do_not_count() -> None:
+def test_blocks_are_joined_and_those_of_observers_do_not_count() -> None:
     runs = [
         run(Block("one")),
         run(Allow("fine")),
@@ -161,7 +161,7 @@ OBSERVERS = [
 
 @pytest.mark.req("S3-08")
 @pytest.mark.parametrize("watching", OBSERVERS, ids=["allow", "ask", "deny", "input"])
-def test_a_hook_that_only_observes_permits_refuses_and_changes_nothing(watching: HookRun) -> None:
+def test_a_hook_that_only_observes_permits_blocks_and_changes_nothing(watching: HookRun) -> None:
     assert permission_before_tool([watching]).behavior is None
     assert permission_before_tool([watching]).updated_input is None
 

@@ -25,7 +25,7 @@ from turngate.core.events import PreToolUse, Subagent
         ),
     ],
 )
-def test_an_event_of_the_wrong_types_is_refused_where_it_is_made(fields: dict[str, Any], said: str) -> None:
+def test_an_event_of_the_wrong_types_is_rejected_where_it_is_made(fields: dict[str, Any], said: str) -> None:
     with pytest.raises(TypeError) as error:
         stop_event(**fields)
     assert str(error.value) == said
@@ -37,7 +37,7 @@ def test_the_other_events_are_checked_as_well() -> None:
     assert str(error.value) == "PreToolUse.session_id must be a string, not NoneType"
 
 
-def test_an_unknown_outcome_of_a_child_is_refused_because_no_hook_would_be_asked() -> None:
+def test_an_unknown_outcome_of_a_subagent_is_rejected_because_no_hook_would_be_asked() -> None:
     with pytest.raises(
         ValueError, match=r"^Subagent.outcome must be one of ok, error, timeout.*, not 'failed'$"
     ):

@@ -46,7 +46,7 @@ CHILD = subagent_stop("Explore")
     ("dialect", "session", "transcript"),
     [(TURNGATE, "s-1", "/t/a-1.jsonl"), (MUX, "a-1", "/t/a-1.jsonl"), (CLAUDE, "s-1", "/t/chat.jsonl")],
 )
-def test_a_child_is_named_as_its_dialect_wants_and_always_by_both_ids(
+def test_a_subagent_is_named_as_its_dialect_wants_and_always_by_both_ids(
     dialect: Dialect, session: str, transcript: str
 ) -> None:
     told = json.loads(encode(CHILD, dialect))
@@ -188,7 +188,7 @@ def test_an_event_that_says_nothing_gets_sensible_defaults() -> None:
     assert read_event("Stop", {}, cwd="/p") == events.StopEvent(session_id="fire", cwd="/p")
 
 
-def test_a_child_is_read_back_too() -> None:
+def test_a_subagent_is_read_back_too() -> None:
     assert read_event("SubagentStop", json.loads(encode(CHILD, CLAUDE)), cwd="/p") == CHILD
 
 
@@ -207,7 +207,7 @@ WRONG: list[tuple[str, Any, str]] = [
 
 
 @pytest.mark.parametrize(("name", "told", "sentence"), WRONG)
-def test_a_wrong_event_is_refused_with_the_field(name: str, told: Any, sentence: str) -> None:
+def test_a_wrong_event_is_rejected_with_the_field(name: str, told: Any, sentence: str) -> None:
     with pytest.raises(ValueError) as caught:  # noqa: PT011 - the sentence is compared whole
         read_event(name, told, cwd="/p")
     assert str(caught.value) == sentence
@@ -301,7 +301,7 @@ def test_claude_shows_a_preview_of_long_advice() -> None:
 
 
 @pytest.mark.parametrize("dialect", [TURNGATE, MUX, CLAUDE])
-def test_a_childs_event_is_read_back_in_every_dialect(dialect: Dialect) -> None:
+def test_a_subagents_event_is_read_back_in_every_dialect(dialect: Dialect) -> None:
     assert read_event("SubagentStop", json.loads(encode(CHILD, dialect)), cwd="/p") == CHILD
 
 

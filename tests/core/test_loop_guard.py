@@ -37,13 +37,13 @@ def go_on(state: LoopGuard, verdict: Continue | None = None) -> LoopGuard:
 
 
 @pytest.mark.req("C-04")
-def test_a_refused_stop_is_no_end_and_the_final_one_ends_the_turn_once() -> None:
+def test_a_blocked_stop_does_not_end_the_turn_and_the_final_one_ends_it_once() -> None:
     state = guard()
     steps = [state.after(refuse()), go_on(state).after(refuse()), go_on(go_on(state)).after(Stop())]
     assert [type(step) for step in steps] == [ContinueTurn, ContinueTurn, EndTurn]
 
 
-def test_nobody_objects_and_the_turn_is_over() -> None:
+def test_without_a_block_the_turn_ends() -> None:
     assert guard().after(Stop()) == EndTurn("allowed")
 
 
@@ -63,7 +63,7 @@ def test_active_is_false_at_the_first_stop_and_true_in_every_continuation() -> N
 
 @pytest.mark.req("C-18", "X-10")
 @pytest.mark.parametrize("dialect", [TURNGATE, MUX])
-def test_three_continuations_and_the_fourth_refusal_caps(dialect: Dialect) -> None:
+def test_three_continuations_and_the_fourth_block_caps(dialect: Dialect) -> None:
     state = guard(dialect)
     for number in range(3):
         state = go_on(state, refuse(f"reason {number}")).after_tool_call()
@@ -89,7 +89,7 @@ def test_limit_zero_means_no_continuation() -> None:
 
 
 @pytest.mark.req("X-08")
-def test_the_same_refusal_after_three_idle_continuations_stalls_the_turn() -> None:
+def test_the_same_block_after_three_idle_continuations_stalls_the_turn() -> None:
     state = guard(limit=10)
     for _ in range(3):
         state = go_on(state)
@@ -100,7 +100,7 @@ def test_the_same_refusal_after_three_idle_continuations_stalls_the_turn() -> No
 
 
 @pytest.mark.req("X-08")
-def test_a_tool_call_between_refusals_is_no_stall_but_the_absolute_cap_stays() -> None:
+def test_a_tool_call_between_blocks_is_no_stall_but_the_absolute_cap_stays() -> None:
     state = guard(limit=10)
     for _ in range(10):
         state = go_on(state).after_tool_call()
@@ -110,7 +110,7 @@ def test_a_tool_call_between_refusals_is_no_stall_but_the_absolute_cap_stays() -
 
 
 @pytest.mark.req("X-08")
-def test_another_reason_or_another_hook_is_another_refusal() -> None:
+def test_another_reason_or_another_hook_is_another_block() -> None:
     state = guard(limit=10)
     for verdict in (
         refuse("a"),
@@ -143,7 +143,7 @@ def test_only_turngate_looks_for_stalls(dialect: Dialect) -> None:
 
 
 @pytest.mark.req("S0-30")
-def test_claude_counts_consecutive_refusals_only() -> None:
+def test_claude_counts_consecutive_blocks_only() -> None:
     state = guard(CLAUDE)
     for _ in range(13):
         state = go_on(state).after_tool_call()
@@ -155,7 +155,7 @@ def test_advice_continues_a_turn_once_and_counts() -> None:
     assert (state.count, state.after(advise())) == (1, EndTurn("allowed"))
 
 
-def test_advice_at_the_limit_is_no_refusal() -> None:
+def test_advice_at_the_limit_is_not_a_block() -> None:
     assert guard(count=3, continuations=3).after(advise()) == EndTurn("allowed")
 
 

@@ -31,7 +31,7 @@ def test_the_main_agent_is_told_one_line_and_then_the_reason() -> None:
     )
 
 
-def test_a_child_is_told_the_bare_reason() -> None:
+def test_a_subagent_is_told_the_bare_reason() -> None:
     runs = (run(Block("use tools"), event="SubagentStop"),)
     assert conclude(runs, TURNGATE) == Continue(runs, "use tools")
 
@@ -67,7 +67,7 @@ def test_the_first_halt_that_gives_a_reason_gives_it_to_the_user() -> None:
     assert conclude(runs, TURNGATE) == Stop(runs, halted=True, stop_reason="enough")
 
 
-def test_no_objection_can_not_cancel_a_block() -> None:
+def test_no_objection_cannot_cancel_a_block() -> None:
     runs = (run(Allow("fine")), run(Block("not fine")))
     assert isinstance(conclude(runs, TURNGATE), Continue)
 
@@ -93,7 +93,7 @@ def test_claude_knows_no_blocking_failures() -> None:
 
 
 @pytest.mark.req("C-03")
-def test_an_observer_blocks_nothing_and_its_refusal_is_recorded() -> None:
+def test_an_observer_blocks_nothing_and_its_block_is_recorded() -> None:
     runs = (run(Block("go on"), mode="observe"), run(Halt("enough"), mode="observe"))
     assert (conclude(runs, TURNGATE), [outcome(r) for r in runs]) == (
         Stop(runs),
@@ -101,7 +101,7 @@ def test_an_observer_blocks_nothing_and_its_refusal_is_recorded() -> None:
     )
 
 
-def test_advice_alone_sends_the_agent_on_and_is_told_apart_from_a_refusal() -> None:
+def test_advice_alone_continues_the_turn_and_is_told_apart_from_a_block() -> None:
     runs = (run(Advise("think of x")),)
     assert conclude(runs, TURNGATE) == Continue(
         runs, "[Stop hook requested continuation]\nthink of x", advice_only=True
@@ -115,7 +115,7 @@ def test_advice_follows_the_reasons() -> None:
     )
 
 
-def test_claude_tells_each_refusal_under_its_own_heading_in_order_of_completion() -> None:
+def test_claude_tells_each_block_under_its_own_heading_in_order_of_completion() -> None:
     runs = (run(Block("slow"), "a", finished=1), run(Block("quick"), "b", finished=0))
     assert conclude(runs, CLAUDE) == Continue(runs, "Stop hook feedback:\nquick\n\nStop hook feedback:\nslow")
 
@@ -186,18 +186,18 @@ def test_words_for_the_user_never_reach_the_model() -> None:
 
 
 @pytest.mark.req("C-11")
-def test_a_block_without_a_reason_refuses_not_even_where_the_hook_is_blocking() -> None:
+def test_a_block_without_a_reason_does_not_block_even_where_the_hook_is_blocking() -> None:
     runs = (run(Fault("no reason", may_block=False), CommandHook("check", blocking=True)),)
     assert (conclude(runs, TURNGATE), unenforced(runs, TURNGATE)) == (Stop(runs), runs)
 
 
 @pytest.mark.parametrize("event", ["SessionStart", "SubagentStart", "StopFailure", "SessionEnd"])
-def test_where_nothing_can_be_refused_nothing_is(event: str) -> None:
+def test_events_that_cannot_be_blocked_stay_unblocked(event: str) -> None:
     runs = (run(Block("no"), event=event),)
     assert conclude(runs, TURNGATE) == Stop(runs)
 
 
-def test_a_refused_tool_is_told_the_bare_reason_and_advice_refuses_nothing() -> None:
+def test_a_blocked_tool_gets_the_bare_reason_and_advice_blocks_nothing() -> None:
     refused, advised = (run(Block("no rm"), event="PreToolUse"),), (run(Advise("x"), event="PreToolUse"),)
     assert (conclude(refused, TURNGATE), conclude(advised, TURNGATE)) == (
         Continue(refused, "no rm"),

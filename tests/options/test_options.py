@@ -665,7 +665,7 @@ def test_every_hook_of_an_event_gets_the_same_input(project: Path) -> None:
         (Options({"Stop": [CommandHook("echo no >&2; exit 2", mode="gate")]}, mode="observe"), "block"),
     ],
 )
-def test_a_refusal_is_enforced_unless_somebody_only_observes(
+def test_a_block_is_enforced_unless_the_hook_only_observes(
     project: Path, options: Options, outcome: str
 ) -> None:
     verdict = ask(options, project)
@@ -750,7 +750,7 @@ def test_functions_sync_and_async_are_called_here_and_know_that_they_are_asked_a
 
 
 @pytest.mark.req("S2-37")
-def test_a_function_knows_which_child_stops(project: Path) -> None:
+def test_a_function_knows_which_subagent_stops(project: Path) -> None:
     seen: list[str | None] = []
 
     def note(event: StopEvent) -> None:
@@ -931,7 +931,7 @@ def test_a_group_may_hold_a_function_beside_hooks() -> None:
     )
 
 
-def test_the_old_form_warns_of_itself_also_with_a_limit_that_nobody_can_write() -> None:
+def test_the_old_form_warns_of_itself_also_with_a_huge_limit() -> None:
     with pytest.warns(DeprecationWarning, match="timeout=a number of more than 60 digits"):
         old = HookCallbackMatcher(hooks=[nothing], timeout=10**5000)
     with pytest.raises(InvalidOptions) as raised:
@@ -983,7 +983,7 @@ def test_both_events_have_the_same_six_fields() -> None:
 
 
 @pytest.mark.req("S2-09")
-def test_the_input_of_a_child_is_of_no_other_event() -> None:
+def test_the_input_of_a_subagent_is_of_no_other_event() -> None:
     with pytest.raises(ValueError, match="hook_event_name must be \"SubagentStop\", not 'Stop'"):
         SubagentStopHookInput(
             session_id="s",

@@ -237,7 +237,7 @@ def test_an_answer_means_what_it_would_mean_on_a_commands_stdout(project: Path, 
     assert decision == expected
 
 
-def test_a_refusal_sends_the_agent_on_and_a_blank_answer_does_not(project: Path) -> None:
+def test_a_block_continues_the_turn_and_a_blank_answer_does_not(project: Path) -> None:
     with serve_answers({"body": BLOCK}) as endpoint:
         verdict: Verdict = asyncio.run(ask(project, HttpHook(endpoint.url)))
     assert isinstance(verdict, Continue)
@@ -264,7 +264,7 @@ def test_a_failure_is_shown_and_a_hook_that_must_work_holds_the_agent(project: P
     assert isinstance(second, Continue)
 
 
-def test_nobody_listens(project: Path) -> None:
+def test_no_server_listens(project: Path) -> None:
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         port = unused.getsockname()[1]
@@ -298,7 +298,7 @@ def test_an_endpoint_that_speaks_no_http(project: Path) -> None:
 
 
 @pytest.mark.req("S2-19")
-def test_a_slow_endpoint_holds_nobody_beyond_its_limit_and_its_connection_is_closed(project: Path) -> None:
+def test_a_slow_endpoint_is_ended_at_its_limit_and_its_connection_is_closed(project: Path) -> None:
     with serve_answers({"delay": NEVER_S}) as endpoint:
         report, decision = asked(project, HttpHook(endpoint.url, timeout=0.3))
         assert endpoint.left.wait(HANG_TIMEOUT_S)
@@ -493,7 +493,7 @@ def encrypted(certificate: Path) -> Iterator[Endpoint]:
         yield endpoint
 
 
-def test_a_certificate_that_nobody_trusts_is_refused(project: Path, encrypted: Endpoint) -> None:
+def test_an_untrusted_certificate_is_rejected(project: Path, encrypted: Endpoint) -> None:
     report, _ = asked(project, HttpHook(encrypted.url))
     said = f"the certificate of 127.0.0.1:{encrypted.port} is not trusted: self-signed certificate"
     assert (report, encrypted.paths) == (RunFailed(said), [])
@@ -606,7 +606,7 @@ def test_an_endpoint_may_permit_a_tool_and_change_its_input(project: Path) -> No
 
 
 @pytest.mark.parametrize("event", ["PreToolUse", "PermissionRequest"])
-def test_what_a_tool_is_given_holds_what_was_sent_although_nobody_is_shown_it(
+def test_the_input_of_a_tool_is_complete_although_it_is_not_shown(
     event: str, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CI_USER", "builder")
@@ -623,7 +623,7 @@ def test_what_a_tool_is_given_holds_what_was_sent_although_nobody_is_shown_it(
     assert ((project / "b").read_text(), shown) == ("hello builder", [False])
 
 
-def test_an_endpoint_may_refuse_a_tool(project: Path) -> None:
+def test_an_endpoint_may_block_a_tool(project: Path) -> None:
     with serve_answers(
         specific("PreToolUse", permissionDecision="deny", permissionDecisionReason="not here")
     ) as endpoint:

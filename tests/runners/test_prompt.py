@@ -104,7 +104,7 @@ def play(
 
 
 @pytest.mark.req("S2-01", "S3-29", "S3-31", "S3-33", "S2-31")
-def test_a_prompt_hook_sends_the_agent_on_until_its_model_agrees(project: Path) -> None:
+def test_a_prompt_hook_continues_the_turn_until_its_model_agrees(project: Path) -> None:
     played = play(project, [NO, YES])
     assert (played.runs, played.result.result, played.result.outcome) == (
         [("block", "run the tests"), ("allow", "they ran")],
@@ -119,7 +119,7 @@ def test_a_prompt_hook_sends_the_agent_on_until_its_model_agrees(project: Path) 
 
 
 @pytest.mark.req("S2-02", "S2-37")
-def test_a_prompt_hook_holds_a_child_and_knows_its_kind(project: Path) -> None:
+def test_a_prompt_hook_blocks_a_subagent_and_knows_its_type(project: Path) -> None:
     child = task(subagent_type="general-purpose")
     played = play(project, [NO, YES], event="SubagentStop", main=[child, "done"])
     subs = [request for request in played.model.requests if request.agent == "sub"]
@@ -130,7 +130,7 @@ def test_a_prompt_hook_holds_a_child_and_knows_its_kind(project: Path) -> None:
     ]
 
 
-def test_what_is_shown_of_a_childs_conversation_is_its_own(project: Path) -> None:
+def test_what_is_shown_of_a_subagents_conversation_is_its_own(project: Path) -> None:
     hook = PromptHook("Is it done?", transcript="digest")
     played = play(project, [YES], hook, event="SubagentStop", main=[task("count the lines"), "done"])
     record = (
@@ -160,7 +160,7 @@ def test_by_default_the_judge_is_told_the_hooks_input_and_no_word_of_the_transcr
 
 
 @pytest.mark.req("S2-32")
-def test_the_judge_is_told_that_a_stop_follows_a_refusal(project: Path) -> None:
+def test_the_judge_is_told_that_a_stop_follows_a_block(project: Path) -> None:
     assert [told["stop_hook_active"] for told in play(project, [NO, YES]).told] == [False, True]
 
 
@@ -170,7 +170,7 @@ def test_every_hook_of_a_stop_is_told_the_same(project: Path) -> None:
     assert [*played.told, *seen(project)] == [played.told[0]] * 3
 
 
-def test_an_answer_that_can_not_be_read_is_asked_for_once_more(project: Path) -> None:
+def test_an_answer_that_cannot_be_read_is_asked_for_once_more(project: Path) -> None:
     played = play(project, ["Hm.", NO, YES])
     again = (
         "Its answer is neither JSON with `ok` or `decision` nor approve or block: 'Hm.'. "
@@ -181,7 +181,7 @@ def test_an_answer_that_can_not_be_read_is_asked_for_once_more(project: Path) ->
 
 
 @pytest.mark.parametrize("bare", ["block", '{"ok": false}', '{"decision": "Block"}', "Deny."])
-def test_a_refusal_that_does_not_say_why_is_asked_for_its_reason(bare: str, project: Path) -> None:
+def test_a_block_that_does_not_say_why_is_asked_for_its_reason(bare: str, project: Path) -> None:
     played = play(project, [bare, NO, YES])
     again = (
         "Its answer blocks without a reason. "
@@ -204,7 +204,7 @@ def test_a_model_that_never_answers_the_question_lets_the_agent_stop_and_it_is_s
 
 
 @pytest.mark.req("X-38")
-def test_a_check_that_can_not_be_met_ends_the_turn_with_a_note(project: Path) -> None:
+def test_a_check_that_cannot_be_met_ends_the_turn_with_a_note(project: Path) -> None:
     played = play(project, ['{"ok": false, "reason": "no network", "impossible": true}'])
     note = "a check cannot be met, so the agent may stop without it: no network"
     assert (played.runs, played.result.notices) == ([("allow", "no network")], (note,))
@@ -514,7 +514,7 @@ class Stubborn:
     over = False
 
 
-def test_a_judge_that_ignores_its_end_holds_up_nobody_either(project: Path) -> None:
+def test_a_judge_that_ignores_its_cancellation_does_not_delay_the_verdict(project: Path) -> None:
     model = Stubborn()
 
     async def run() -> Any:
@@ -601,7 +601,7 @@ def test_a_judge_that_would_end_the_program_has_failed(raised: BaseException, pr
 
 
 @pytest.mark.req("C-24")
-def test_a_judge_that_can_not_be_reached_says_so_once_and_the_result_shows_a_failure(project: Path) -> None:
+def test_a_judge_that_cannot_be_reached_says_so_once_and_the_result_shows_a_failure(project: Path) -> None:
     played = play(project, [{"error": "529", "message": "Overloaded"}])
     why = "its model did not answer: Overloaded"
     assert (played.runs, played.result.outcome, played.result.notices, len(played.judged)) == (
@@ -654,7 +654,7 @@ def test_a_judge_that_stays_away_is_named_once_in_a_turn_however_often_it_is_ask
     )
 
 
-def test_a_judge_that_can_not_be_reached_refuses_where_the_hook_insists(project: Path) -> None:
+def test_a_judge_that_cannot_be_reached_blocks_where_the_hook_insists(project: Path) -> None:
     played = play(
         project, [{"error": "529", "message": "Overloaded"}], PromptHook(CHECK, blocking=True), limit=1
     )
@@ -833,7 +833,7 @@ def test_a_judge_of_the_other_provider_is_held_to_the_schema_strictly(
 
 
 @pytest.mark.usefixtures("no_proxy")
-def test_a_model_that_can_not_be_held_to_a_schema_is_told_the_form_in_words(
+def test_a_model_that_cannot_be_held_to_a_schema_is_told_the_form_in_words(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with serve_script({"main": ["Block: run the tests"]}) as server:

@@ -104,7 +104,7 @@ def test_a_summary_that_does_not_fit_leaves_the_conversation_as_it_was(project: 
     assert kept(state) == ["hi", "agent: one"]
 
 
-def test_a_conversation_that_can_not_be_forgotten_on_disk_goes_on(project: Path) -> None:
+def test_a_conversation_that_cannot_be_forgotten_on_disk_continues(project: Path) -> None:
     write_settings(project, "turngate", stop_hooks(LOUD, event="SessionEnd"))
     code, out, err = in_little_room(project, said="hi\n/clear\n")
     assert (code, out) == (0, "done\n")

@@ -162,7 +162,7 @@ def raises() -> bool:
 
 
 @pytest.mark.parametrize("instead", [agrees, raises])
-def test_an_interrupt_counts_although_whoever_is_asked_for_permission_makes_something_else_of_it(
+def test_an_interrupt_counts_although_the_permission_callback_hides_it(
     project: Path, instead: Callable[[], bool]
 ) -> None:
     begun = asyncio.Event()
@@ -375,7 +375,7 @@ def gaps(session: Session) -> list[str]:
 # Closing and opening
 
 
-def test_a_model_that_does_not_close_holds_up_nobody(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_model_that_does_not_close_delays_nothing(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("turngate.agent.resources.MODEL_CLOSE_TIMEOUT_S", 0.05)
     agent = actor(project, "done")
     monkeypatch.setattr(agent.model, "close", for_ever)
@@ -420,7 +420,7 @@ def test_a_message_that_waits_is_kept_when_the_interrupt_comes_while_a_hook_look
     assert not survives((project / "pid").read_text().strip())
 
 
-def test_a_message_is_answered_although_one_that_waited_before_it_is_refused(project: Path) -> None:
+def test_a_message_is_answered_although_one_that_waited_before_it_is_blocked(project: Path) -> None:
     look = "if grep -q secret; then echo no >&2; exit 2; fi"
 
     def leave(session: Session) -> None:
@@ -606,7 +606,7 @@ async def no_room_for_a_result(project: Path) -> Any:
     return [full.outcome, after.outcome, agent.heard(), [shown(each) for each in past]]
 
 
-def test_a_result_that_can_not_be_written_leaves_no_gap(project: Path) -> None:
+def test_a_result_that_cannot_be_written_leaves_no_gap(project: Path) -> None:
     before = ["a", "agent: one", "b", "agent: Bash"]
     heard = [*before, f"tool: {ENDED.format('error')}", "c"]
     past = [*before, "tool: the session ended before this tool did", "c", "agent: three"]
@@ -626,7 +626,7 @@ async def no_room_for_words(project: Path) -> Any:
     return [result.outcome, [notice.text for notice in agent.of(Notice)], [shown(each) for each in past]]
 
 
-def test_words_of_a_hook_that_can_not_be_written_are_a_notice(project: Path) -> None:
+def test_words_of_a_hook_that_cannot_be_written_are_a_notice(project: Path) -> None:
     lost = f"what the hook printf '%3000d' 1 printed could not be written down: {FULL}"
     assert in_its_own_process(no_room_for_words, project) == ["completed", [lost, lost], ["a", "agent: one"]]
 
@@ -647,7 +647,7 @@ async def no_room_for_a_summary(project: Path) -> Any:
     return [told, kept, after.outcome, said(session), [shown(each) for each in past]]
 
 
-def test_a_compaction_that_can_not_be_written_keeps_the_conversation(project: Path) -> None:
+def test_a_compaction_that_cannot_be_written_keeps_the_conversation(project: Path) -> None:
     whole = ["a", "agent: one", "b", "agent: three"]
     assert in_its_own_process(no_room_for_a_summary, project) == [FULL, whole[:2], "completed", whole, whole]
 
@@ -667,7 +667,7 @@ async def no_room_to_forget(project: Path) -> Any:
     return [told, after.outcome, said(session) == [shown(each) for each in past]]
 
 
-def test_a_session_that_can_not_forget_on_disk_does_not_forget_in_memory_alone(project: Path) -> None:
+def test_a_session_that_cannot_forget_on_disk_does_not_forget_in_memory_alone(project: Path) -> None:
     assert in_its_own_process(no_room_to_forget, project) == [FULL, "completed", True]
 
 

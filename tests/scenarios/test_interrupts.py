@@ -269,7 +269,7 @@ def comes(project: Path, server: AnthropicServer, phase: Phase) -> None:
 
 @pytest.mark.req("S0-99", "S0-102", "C-33")
 @pytest.mark.parametrize("phase", PHASES, ids=str)
-def test_a_signal_ends_the_command_and_the_session_goes_on_with_the_next_one(
+def test_a_signal_ends_the_command_and_the_session_continues_with_the_next_one(
     project: Path, model: Callable[[Phase], AnthropicServer], phase: Phase
 ) -> None:
     server = model(phase)
@@ -298,7 +298,7 @@ def test_a_signal_ends_the_command_and_the_session_goes_on_with_the_next_one(
 
 
 @pytest.mark.req("S0-102", "C-33")
-def test_a_signal_right_after_a_refusal_lets_nothing_go_on(
+def test_a_signal_right_after_a_block_lets_nothing_continue(
     project: Path, model: Callable[[Phase], AnthropicServer]
 ) -> None:
     """As soon as the continuation is told: it is queued then, or just being asked about, and never answered."""

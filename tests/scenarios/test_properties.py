@@ -192,7 +192,7 @@ DENIED = (
 @given(report=reports, event=events, dialect=st.sampled_from([TURNGATE, MUX]))
 @example(report=Exited(0, DENIED), event="Stop", dialect=TURNGATE)
 @examples(max_examples=400, deadline=None)
-def test_a_command_sends_the_agent_on_when_the_contract_says_so_and_never_else(
+def test_a_command_continues_the_turn_when_the_contract_says_so_and_never_else(
     report: Exited, event: str, dialect: Dialect
 ) -> None:
     _, verdict = judged(report, event, dialect)
@@ -226,7 +226,7 @@ def blank(value: Any) -> bool:
 
 @given(report=reports, event=events, dialect=dialects)
 @many
-def test_a_hook_that_only_observes_never_sends_the_agent_on_and_never_ends_the_turn(
+def test_a_hook_that_only_observes_never_continues_the_turn_and_never_ends_the_turn(
     report: Exited, event: str, dialect: Dialect
 ) -> None:
     asked = rule("check", event)
@@ -375,7 +375,7 @@ def test_a_hook_that_asks_for_more_never_gets_above_the_hard_limit(
     dialect=st.sampled_from([TURNGATE, MUX]),
 )
 @some
-def test_a_turn_that_is_always_refused_ends_one_refusal_after_the_hard_limit_at_the_latest(
+def test_a_turn_that_is_always_blocked_ends_one_block_after_the_hard_limit_at_the_latest(
     refused: list[Verdict],
     between: list[bool],
     limit: int | None,

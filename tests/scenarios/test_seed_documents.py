@@ -183,7 +183,7 @@ def _times_out(project: Path, hook: "Installed", limit: float) -> bool:
 
 
 @pytest.mark.req("S0-54")
-def test_the_stop_sample_refuses_once_and_allows_the_stop_that_follows(project: Path, chat: Path) -> None:
+def test_the_stop_sample_blocks_once_and_allows_the_stop_that_follows(project: Path, chat: Path) -> None:
     hook = seed_script(project, "000_stop.sh")
     first = hook.ask(transcript_path=str(chat))
     second = hook.ask(transcript_path=str(chat), stop_hook_active=True)
@@ -220,7 +220,7 @@ def test_the_stop_sample_does_not_find_a_test_call_that_is_written_in_another_wa
 
 
 @pytest.mark.req("S0-54")
-def test_the_stop_sample_refuses_when_there_is_no_transcript(project: Path, tmp_path: Path) -> None:
+def test_the_stop_sample_blocks_when_there_is_no_transcript(project: Path, tmp_path: Path) -> None:
     hook = seed_script(project, "000_stop.sh")
     assert hook.ask(transcript_path=str(tmp_path / "nowhere.jsonl")) == hook.refuses(
         Exited(2, stderr="Please run tests before stopping\n"), "Please run tests before stopping"
@@ -268,7 +268,7 @@ def test_test_verification_wants_the_words_in_the_transcript(project: Path, chat
 
 
 @pytest.mark.req("T-2", "S0-56")
-def test_test_verification_is_content_with_its_own_refusal(project: Path, chat: Path) -> None:
+def test_test_verification_is_content_with_its_own_block(project: Path, chat: Path) -> None:
     hook = seed_script(project, "000_test_verification.sh")
     refused = hook.ask(transcript_path=str(chat))
     assert isinstance(refused, Continue)
@@ -325,7 +325,7 @@ def test_the_commit_reminder_has_no_objection_where_there_is_no_repository(proje
 @pytest.mark.req("S0-59", "S0-52")
 @pytest.mark.parametrize("dialect", ["mux", "turngate"])
 @pytest.mark.parametrize("child_works", [True, False])
-def test_the_subagent_check_looks_at_the_child_and_not_at_its_parent(
+def test_the_subagent_check_looks_at_the_subagent_and_not_at_its_parent(
     project: Path, tmp_path: Path, dialect: str, child_works: bool
 ) -> None:
     lazy, busy = [said("assistant", "Done.")], [TEST_CALL, said("assistant", "Done.")]
@@ -400,7 +400,7 @@ def test_the_warnings_of_all_hooks_are_returned_in_configured_order(project: Pat
 
 
 @pytest.mark.req("S0-61", "S0-65")
-def test_a_refusal_comes_with_the_warnings_of_the_others(project: Path) -> None:
+def test_a_block_comes_with_the_warnings_of_the_others(project: Path) -> None:
     write_settings(project, "mux", stop_hooks("exit 1", "echo go on >&2; exit 2"))
     assert run(project) == StopHooksResult(
         should_stop=False,
@@ -432,7 +432,7 @@ def test_the_input_has_six_fields_and_two_events() -> None:
         ({"stop_hook_active": "true"}, "stop_hook_active must be true or false, not 'true'"),
     ],
 )
-def test_an_input_with_a_wrong_value_can_not_be_made(field: dict[str, Any], error: str) -> None:
+def test_an_input_with_a_wrong_value_cannot_be_made(field: dict[str, Any], error: str) -> None:
     with pytest.raises((TypeError, ValueError)) as raised:
         hook_input(**field)
     assert str(raised.value) == error
@@ -588,7 +588,7 @@ FAILED = '{"decision": "block", "reason": "Tests failed. Please fix them."}\n'
 
 @needs_jq
 @pytest.mark.req("S3-27", "S3-23", "S3-24")
-def test_the_loop_prevention_script_refuses_once_when_a_silent_npm_fails(
+def test_the_loop_prevention_script_blocks_once_when_a_silent_npm_fails(
     project: Path, npm: Callable[[str], Path]
 ) -> None:
     npm("exit 1")
@@ -600,7 +600,7 @@ def test_the_loop_prevention_script_refuses_once_when_a_silent_npm_fails(
 
 @needs_jq
 @pytest.mark.req("S3-27")
-def test_the_loop_prevention_script_refuses_when_npm_talks_on_stderr_alone(
+def test_the_loop_prevention_script_blocks_when_npm_talks_on_stderr_alone(
     project: Path, npm: Callable[[str], Path]
 ) -> None:
     npm("echo 1 failing >&2; exit 1")
@@ -611,7 +611,7 @@ def test_the_loop_prevention_script_refuses_when_npm_talks_on_stderr_alone(
 
 @needs_jq
 @pytest.mark.req("S3-27")
-def test_the_loop_prevention_script_does_not_refuse_when_npm_prints_before_its_json(
+def test_the_loop_prevention_script_does_not_block_when_npm_prints_before_its_json(
     project: Path, npm: Callable[[str], Path]
 ) -> None:
     npm("echo '> parser@1.0.0 test'; exit 1")
@@ -749,7 +749,7 @@ def incomplete(number: int) -> str:
 
 
 @pytest.mark.req("S3-40")
-def test_the_checklist_refuses_while_boxes_are_open_and_the_agent_was_not_sent_on_already(
+def test_the_checklist_blocks_while_boxes_are_open_and_the_agent_was_not_continued_already(
     project: Path, chat: Path
 ) -> None:
     hook = seed_command(project, "003_checklist.py.txt")
@@ -780,7 +780,7 @@ def test_the_checklist_counts_every_open_box_in_the_transcript_also_old_and_quot
 
 
 @pytest.mark.req("S3-40", "S3-21")
-def test_the_checklist_without_a_transcript_is_a_broken_hook_and_no_refusal(project: Path) -> None:
+def test_the_checklist_without_a_transcript_is_a_broken_hook_and_no_block(project: Path) -> None:
     hook = seed_command(project, "003_checklist.py.txt")
     verdict = hook.ask(transcript_path="")
     assert isinstance(verdict, Stop)

@@ -56,7 +56,7 @@ def handed(scene: Parent) -> str:
 
 
 @pytest.mark.req("S0-59", "S0-52")
-def test_a_child_without_tool_calls_is_sent_back_although_its_parent_made_some(project: Path) -> None:
+def test_a_subagent_without_tool_calls_is_redirected_although_its_parent_made_some(project: Path) -> None:
     main = (bash("true"), task(), "home")
     scene = guarded(project, "000_subagent_check.sh", "I think it is 3", bash("echo 4"), "it is 4", main=main)
     scene.play()
@@ -66,7 +66,7 @@ def test_a_child_without_tool_calls_is_sent_back_although_its_parent_made_some(p
 
 
 @pytest.mark.req("S0-59")
-def test_a_child_with_a_tool_call_of_its_own_may_stop_at_once(project: Path) -> None:
+def test_a_subagent_with_a_tool_call_of_its_own_may_stop_at_once(project: Path) -> None:
     scene = guarded(project, "000_subagent_check.sh", bash("echo 4"), "it is 4")
     scene.play()
     assert scene.heard("sub") == [PROMPT, "agent: Bash", "tool: 4"]
@@ -74,7 +74,7 @@ def test_a_child_with_a_tool_call_of_its_own_may_stop_at_once(project: Path) -> 
 
 
 @pytest.mark.req("S0-54")
-def test_the_stop_sample_refuses_a_child_once_and_lets_it_go_after_that(project: Path) -> None:
+def test_the_stop_sample_blocks_a_subagent_once_and_lets_it_go_after_that(project: Path) -> None:
     scene = guarded(project, "000_stop.sh", "answer {n}")
     scene.play()
     assert scene.heard("sub") == [PROMPT, "agent: answer 1", NO_TESTS]
@@ -83,7 +83,9 @@ def test_the_stop_sample_refuses_a_child_once_and_lets_it_go_after_that(project:
 
 @pytest.mark.req("S0-55")
 @pytest.mark.parametrize("who", ["child", "parent"])
-def test_the_stop_sample_looks_for_a_test_call_in_what_the_child_itself_did(project: Path, who: str) -> None:
+def test_the_stop_sample_looks_for_a_test_call_in_what_the_subagent_itself_did(
+    project: Path, who: str
+) -> None:
     check = bash("true make test")
     if who == "child":
         scene = guarded(project, "000_stop.sh", check, "answer {n}")
@@ -97,7 +99,7 @@ def test_the_stop_sample_looks_for_a_test_call_in_what_the_child_itself_did(proj
 
 @pytest.mark.req("S0-56")
 @pytest.mark.parametrize("verified", [True, False])
-def test_the_words_of_a_good_test_run_are_looked_for_in_the_childs_transcript(
+def test_the_words_of_a_good_test_run_are_looked_for_in_the_subagents_transcript(
     project: Path, verified: bool
 ) -> None:
     work = bash("echo 12 tests passed" if verified else "echo 12 files")
@@ -110,7 +112,7 @@ def test_the_words_of_a_good_test_run_are_looked_for_in_the_childs_transcript(
 
 
 @pytest.mark.req("S0-57")
-def test_a_child_is_sent_back_while_the_linter_finds_errors(project: Path) -> None:
+def test_a_subagent_is_redirected_while_the_linter_finds_errors(project: Path) -> None:
     (project / "Makefile").write_text("lint:\n\t@echo 'a.c:1: error: no semicolon'; exit 1\n")
     repair = bash("printf 'lint:\\n\\t@echo clean\\n' > Makefile")
     scene = guarded(project, "000_lint_check.sh", "done", repair, "repaired")
@@ -127,7 +129,7 @@ def test_a_child_is_sent_back_while_the_linter_finds_errors(project: Path) -> No
 
 @pytest.mark.req("S0-58")
 @pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
-def test_a_child_is_reminded_of_its_uncommitted_changes(project: Path) -> None:
+def test_a_subagent_is_reminded_of_its_uncommitted_changes(project: Path) -> None:
     subprocess.run(["git", "init", "-q"], cwd=project, check=True)
     commit = bash("git add -A && git -c user.name=Ada -c user.email=ada@example.org commit -q -m all")
     scene = guarded(project, "000_commit_reminder.sh", "done", commit, "committed")
@@ -217,7 +219,9 @@ def test_a_hook_is_told_the_task_and_its_own_transcript_and_the_default_mode(
 
 
 @pytest.mark.req("S0-76", "C-17")
-def test_a_refused_child_gets_the_reason_itself_and_goes_on_with_its_whole_history(project: Path) -> None:
+def test_a_blocked_subagent_gets_the_reason_itself_and_continues_with_its_whole_history(
+    project: Path,
+) -> None:
     scene = in_mux(
         project, bash("echo 3"), "it is 3", "it is 4", hook=refuse(1, "count again"), allow=["Bash"]
     )
@@ -231,7 +235,9 @@ def test_a_refused_child_gets_the_reason_itself_and_goes_on_with_its_whole_histo
 
 
 @pytest.mark.req("S0-76")
-def test_the_reason_is_marked_in_the_childs_transcript_and_the_next_hook_sees_the_flag(project: Path) -> None:
+def test_the_reason_is_marked_in_the_subagents_transcript_and_the_next_hook_sees_the_flag(
+    project: Path,
+) -> None:
     scene = in_mux(project, "answer {n}", hook=f"tee -a seen > /dev/null; {refuse(1, 'count again')}")
     scene.play()
     assert seen(project, "stop_hook_active", "continuation_count") == [(False, 0), (True, 1)]
@@ -244,7 +250,7 @@ def test_the_reason_is_marked_in_the_childs_transcript_and_the_next_hook_sees_th
 
 
 @pytest.mark.req("S0-77")
-def test_a_hook_that_always_refuses_a_child_sends_it_back_three_times(project: Path) -> None:
+def test_a_hook_that_always_blocks_a_subagent_redirects_it_three_times(project: Path) -> None:
     scene = in_mux(project, "answer {n}", hook=f"tee -a seen > /dev/null; {REFUSE}")
     result = scene.play()
     assert seen(project, "stop_hook_active") == [False, True, True, True]
@@ -257,7 +263,7 @@ def test_a_hook_that_always_refuses_a_child_sends_it_back_three_times(project: P
 
 
 @pytest.mark.req("S0-78", "X-20")
-def test_the_parent_sees_neither_the_refused_answer_nor_the_reason(project: Path) -> None:
+def test_the_parent_sees_neither_the_blocked_answer_nor_the_reason(project: Path) -> None:
     scene = in_mux(project, "the wrong answer", "the right answer", hook=refuse(1, "count again"))
     scene.play()
     assert scene.heard("main") == ["go", "agent: Task", "tool: the right answer"]

@@ -63,7 +63,7 @@ def test_a_failure_is_reported_too(project: Path, sub: Any, limit: float, how: s
 
 
 @pytest.mark.req("X-17")
-def test_the_gates_are_not_asked_while_children_work_and_are_asked_afterwards(project: Path) -> None:
+def test_the_gates_are_not_asked_while_subagents_work_and_are_asked_afterwards(project: Path) -> None:
     async def let_go(scene: Parent) -> None:
         while len([r for r in scene.model.requests if r.agent == "main"]) < 2:
             await asyncio.sleep(0.005)
@@ -100,7 +100,7 @@ def test_in_claude_codes_manner_the_gates_are_asked_and_told_who_works(project: 
 
 
 @pytest.mark.req("X-17")
-def test_a_child_that_never_ends_does_not_hold_its_parent_for_ever(project: Path) -> None:
+def test_a_subagent_that_never_ends_does_not_hold_its_parent_for_ever(project: Path) -> None:
     scene = parent(
         project,
         bash(hang()),
@@ -117,7 +117,7 @@ def test_a_child_that_never_ends_does_not_hold_its_parent_for_ever(project: Path
 
 
 @pytest.mark.req("X-17")
-def test_a_child_that_never_ends_is_waited_for_once(project: Path) -> None:
+def test_a_subagent_that_never_ends_is_waited_for_once(project: Path) -> None:
     scene = parent(
         project, {"text": "late", "delay": 60}, main=[BACK, "waiting"], children=SubagentLimits(wait=0.2)
     )
@@ -126,7 +126,7 @@ def test_a_child_that_never_ends_is_waited_for_once(project: Path) -> None:
 
 
 @pytest.mark.req("X-17")
-def test_a_gate_that_refuses_after_the_report_gets_its_continuation(project: Path) -> None:
+def test_a_gate_that_blocks_after_the_report_gets_its_continuation(project: Path) -> None:
     scene = parent(project, "counted", main=[BACK, "waiting", "home", "tested"], rules=[rule(refuse(1))])
     result = scene.play()
     assert (result.result, result.continuations) == ("tested", 1)
@@ -141,7 +141,7 @@ def test_several_reports_come_each_once(project: Path) -> None:
 
 
 @pytest.mark.req("S4-43", "S4-44", "X-29")
-def test_a_reset_ends_children_with_its_reason_and_nobody_is_asked_or_told_a_result(project: Path) -> None:
+def test_a_reset_ends_subagents_with_its_reason_and_reports_no_result(project: Path) -> None:
     gate = Gate(redirect("on"))
     scene = parent(
         project,
@@ -170,7 +170,7 @@ def test_a_reset_ends_children_with_its_reason_and_nobody_is_asked_or_told_a_res
 
 
 @pytest.mark.req("S4-43")
-def test_what_a_child_of_the_old_conversation_reported_does_not_reach_the_new_one(project: Path) -> None:
+def test_what_a_subagent_of_the_old_conversation_reported_does_not_reach_the_new_one(project: Path) -> None:
     scene = parent(
         project,
         bash(UNTIL),
@@ -218,7 +218,7 @@ def test_what_was_reported_between_two_turns_comes_with_the_next_one(project: Pa
     ]
 
 
-def test_a_report_that_outlives_the_child_that_asked_for_it_goes_to_the_main_agent(project: Path) -> None:
+def test_a_report_that_outlives_the_subagent_that_asked_for_it_goes_to_the_main_agent(project: Path) -> None:
     sub = [task("deeper", run_in_background=True), "child is waiting", bash(UNTIL), "deep"]
     main = [task(), "first", "second", "third"]
     scene = parent(project, *sub, main=main, allow=["Bash"], children=SubagentLimits(wait=0.2))
@@ -273,7 +273,7 @@ def test_an_end_that_comes_a_second_time_changes_nothing(project: Path, state: P
     )
 
 
-def test_a_childs_transcript_is_a_side_chain_of_its_parents_session(project: Path) -> None:
+def test_a_subagents_transcript_is_a_side_chain_of_its_parents_session(project: Path) -> None:
     scene = parent(project)
     scene.play()
     [run] = scene.registered

@@ -70,7 +70,7 @@ def test_a_worker_that_is_killed_at_a_step_loses_nothing_and_doubles_nothing(ste
 @pytest.mark.crash
 @pytest.mark.req("X-22", "C-19")
 @pytest.mark.parametrize("step", ["checking", "checked", "redirect_requested", "sent", "replaced"])
-def test_the_same_holds_where_a_command_sends_the_children_back(step: str) -> None:
+def test_the_same_holds_where_a_command_redirects_the_subagents(step: str) -> None:
     sequences = kill_sequences(step)
     totals = assert_announced_once(experiment("steps", step, "--command-gate"), runs=5 * len(sequences))
     assert totals.kills == sum(map(len, sequences))
@@ -90,14 +90,14 @@ def named_steps(path: Path) -> set[str]:
     }
 
 
-def test_somebody_is_killed_at_every_step_that_the_code_names() -> None:
+def test_a_worker_is_killed_at_every_step_that_the_code_names() -> None:
     folder = ROOT / "src" / "turngate" / "subagents"
     named = set[str]().union(*map(named_steps, folder.glob("*.py")))
     assert named == {*STEPS, "lost", "given_up"} - {*PARENT_STEPS}
     assert named - {*STEPS} <= SCENE_STEPS
 
 
-def test_children_that_are_sent_back_come_to_every_step_but_those_of_trouble(tmp_path: Path) -> None:
+def test_redirected_subagents_pass_every_step_of_the_main_path(tmp_path: Path) -> None:
     seen: set[str] = set()
     spec = ParentSpec(str(tmp_path), "parent", 3).create()
     asyncio.run(run_subagents(spec, lambda name, _: seen.add(name), SubagentLimits(at_once=1)))
@@ -145,20 +145,20 @@ def at_each_step(scene: str, result: SceneResult) -> dict[str, Any]:
 
 @pytest.mark.crash
 @pytest.mark.req("X-21", "X-25")
-def test_a_kill_is_told_and_never_announced_wherever_the_one_dies_who_killed() -> None:
+def test_a_kill_is_reported_to_plugins_and_never_announced_wherever_the_worker_dies() -> None:
     assert experiment("scene", "killed") == at_each_step("killed", KILLED)
 
 
 @pytest.mark.crash
 @pytest.mark.req("X-21", "X-25")
-def test_a_child_that_is_killed_in_line_ends_without_having_stopped_wherever_the_killer_dies() -> None:
+def test_a_queued_subagent_that_is_killed_ends_without_a_stop_wherever_the_worker_dies() -> None:
     in_line = both(OK, replace(KILLED, stops=[[]]))
     assert experiment("scene", "killed in queue") == at_each_step("killed in queue", in_line)
 
 
 @pytest.mark.crash
 @pytest.mark.req("X-25")
-def test_a_child_that_is_lost_again_while_it_is_given_up_is_reported_once() -> None:
+def test_a_subagent_that_is_lost_again_while_it_is_given_up_is_reported_once() -> None:
     lost = replace(
         OK, runs=[["done", "error", "lost"]], stops=[["error"]], ends=[["error"]], answers=[0], losses=[1]
     )
@@ -167,7 +167,7 @@ def test_a_child_that_is_lost_again_while_it_is_given_up_is_reported_once() -> N
 
 @pytest.mark.crash
 @pytest.mark.req("X-26")
-def test_a_result_that_nobody_could_be_told_is_given_up_wherever_the_one_dies_who_tried() -> None:
+def test_a_result_that_cannot_be_announced_is_given_up_wherever_the_worker_dies() -> None:
     given_up = replace(OK, runs=[["given_up", "ok", "complete"]], announced=[0], keys=[0], answers=[0])
     assert experiment("scene", "given_up") == at_each_step("given_up", given_up)
 
@@ -184,7 +184,7 @@ def test_a_result_that_its_parent_waited_for_reaches_the_conversation_once_where
 
 @pytest.mark.crash
 @pytest.mark.req("X-21", "X-22", "X-25", "X-26")
-def test_whenever_workers_are_killed_every_child_is_announced_once() -> None:
+def test_every_subagent_is_announced_once_whenever_workers_are_killed() -> None:
     totals = assert_announced_once(experiment("random", "150"), runs=150)
     assert totals.kills > 0
 
@@ -194,7 +194,7 @@ def test_whenever_workers_are_killed_every_child_is_announced_once() -> None:
 
 @pytest.mark.crash
 @pytest.mark.req("X-24", "X-25")
-def test_two_processes_share_a_register_and_one_finishes_what_the_other_leaves() -> None:
+def test_two_processes_share_a_registry_and_one_finishes_what_the_other_leaves() -> None:
     takeover, totals = experiment("takeover", "5")
     assert_announced_once(totals, runs=10)
     assert takeover == asdict(
@@ -266,7 +266,9 @@ def test_a_run_is_taken_over_three_times_and_then_given_up_however_long_it_took(
 
 
 @pytest.mark.req("X-25")
-def test_a_child_that_is_given_up_is_told_to_the_user_and_to_plugins_once(project: Path, state: Path) -> None:
+def test_a_subagent_that_is_given_up_is_told_to_the_user_and_to_plugins_once(
+    project: Path, state: Path
+) -> None:
     registry = Registry(str(state))
     lost = SubagentRun(
         id="r",
@@ -334,7 +336,7 @@ def row(state: Path) -> SubagentRun:
 
 
 @pytest.mark.req("X-26")
-def test_an_announcement_that_fails_twice_is_made_once_all_the_same(
+def test_an_announcement_that_fails_twice_is_made_once(
     project: Path, state: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scene, told, pauses = announcing(project, monkeypatch, failures=2)
@@ -395,7 +397,7 @@ def test_what_is_announced_was_frozen_before_and_is_the_last_answer(project: Pat
 
 
 @pytest.mark.req("X-23")
-def test_a_register_that_can_not_be_opened_fails_the_tool_and_starts_no_child(
+def test_a_registry_that_cannot_be_opened_fails_the_tool_and_starts_no_subagent(
     project: Path, state: Path
 ) -> None:
     scene = parent(project)
@@ -408,7 +410,7 @@ def test_a_register_that_can_not_be_opened_fails_the_tool_and_starts_no_child(
 
 
 @pytest.mark.req("X-24")
-def test_a_session_works_on_without_a_register_and_says_so(project: Path, state: Path) -> None:
+def test_a_session_works_on_without_a_registry_and_says_so(project: Path, state: Path) -> None:
     (state / "registry.db").mkdir(parents=True)
     scene = parent(project, main=["home"])
     result = scene.play()

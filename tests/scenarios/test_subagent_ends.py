@@ -35,7 +35,7 @@ def told(scene: Parent) -> list[str]:
 
 
 @pytest.mark.req("S4-34", "S4-43", "S4-44", "X-29", "X-36", "S1-26")
-def test_a_child_that_is_killed_while_it_works_is_not_asked_about_and_its_end_is_told_once(
+def test_a_subagent_that_is_killed_while_it_works_is_not_asked_about_and_its_end_is_told_once(
     project: Path,
 ) -> None:
     gate = Gate(redirect("on"))
@@ -170,7 +170,7 @@ def test_a_second_kill_and_one_that_comes_too_late_do_nothing(project: Path) -> 
 
 
 @pytest.mark.req("S4-11", "S4-35", "X-36")
-def test_a_child_that_took_too_long_is_asked_about_and_may_get_a_shorter_task(project: Path) -> None:
+def test_a_subagent_that_took_too_long_is_asked_about_and_may_get_a_shorter_task(project: Path) -> None:
     slow = {"text": "too long", "delay": NEVER_S}
     for limit in (0.4 * scale for scale in TIMEOUT_SCALES):
         gate = Gate(redirect("only the first file"), None)
@@ -187,7 +187,7 @@ def test_a_child_that_took_too_long_is_asked_about_and_may_get_a_shorter_task(pr
 
 
 @pytest.mark.req("S4-11", "X-02", "X-36")
-def test_a_timeout_that_nobody_answers_is_the_childs_outcome(project: Path) -> None:
+def test_a_timeout_without_a_redirect_is_the_subagents_outcome(project: Path) -> None:
     for limit in (0.4 * scale for scale in TIMEOUT_SCALES):
         scene = parent(project, bash(hang()), allow=["Bash"], children=SubagentLimits(seconds=limit))
         scene.play()
@@ -214,7 +214,7 @@ def _no_model(error: Exception) -> Callable[[str], ScriptedModel]:
 
 @pytest.mark.req("X-02", "X-36", "S1-27")
 @pytest.mark.parametrize("error", [UsageError("no such model"), ValueError("no such model")])
-def test_a_child_that_fails_before_its_first_request_is_told_once(project: Path, error: Exception) -> None:
+def test_a_subagent_that_fails_before_its_first_request_is_told_once(project: Path, error: Exception) -> None:
     _with_model(project)
     scene = parent(project, main=[task(subagent_type="other"), "home"], models=_no_model(error))
     scene.play()
@@ -240,7 +240,7 @@ def test_a_time_out_that_is_not_ours_is_a_failure_as_any_other(project: Path) ->
 
 
 @pytest.mark.req("X-02", "X-36")
-def test_a_child_whose_conversation_can_not_be_kept_is_told_once(project: Path, state: Path) -> None:
+def test_a_subagent_whose_conversation_cannot_be_kept_is_told_once(project: Path, state: Path) -> None:
     def block(name: str, run: SubagentRun) -> None:
         if name == "registered":
             Path(run.transcript).parent.parent.mkdir(parents=True, exist_ok=True)
@@ -267,7 +267,7 @@ def _fill_disk(path: str) -> None:
 
 @pytest.mark.req("S4-36")
 @pytest.mark.parametrize("step", ["aborted", "cleared", "synced", "sent"])
-def test_a_steer_restart_that_fails_at_a_step_ends_as_if_nobody_had_asked(project: Path, step: str) -> None:
+def test_a_steer_restart_that_fails_at_a_step_ends_as_without_the_steer(project: Path, step: str) -> None:
     def fail(name: str, _run: SubagentRun) -> None:
         if name == step:
             raise OSError(f"broken at {step}")
@@ -289,7 +289,7 @@ def test_a_steer_restart_that_fails_at_a_step_ends_as_if_nobody_had_asked(projec
 
 @pytest.mark.req("S4-36")
 @pytest.mark.parametrize("step", ["cleared", "synced"])
-def test_a_prompt_that_can_not_be_written_down_is_not_sent(project: Path, step: str) -> None:
+def test_a_prompt_that_cannot_be_written_down_is_not_sent(project: Path, step: str) -> None:
     def fill(name: str, run: SubagentRun) -> None:
         if name == step:
             _fill_disk(run.transcript)
@@ -305,7 +305,7 @@ def test_a_prompt_that_can_not_be_written_down_is_not_sent(project: Path, step: 
 
 @pytest.mark.req("S4-36")
 @pytest.mark.parametrize("error", [UsageError("no model"), ValueError("no model")])
-def test_a_child_that_can_not_be_made_again_ends_as_it_is(project: Path, error: Exception) -> None:
+def test_a_subagent_that_cannot_be_made_again_ends_as_it_is(project: Path, error: Exception) -> None:
     _with_model(project)
     gate = Gate(redirect("try again"))
     scene = parent(project, main=[task(subagent_type="other"), "home"], models=_no_model(error), gate=gate)
@@ -369,7 +369,7 @@ def test_a_steer_while_a_handler_is_asked_comes_first(project: Path) -> None:
 
 @pytest.mark.req("S4-02", "S4-37")
 @pytest.mark.parametrize("step", ["worked", "ended"])
-def test_a_steer_that_is_under_way_when_the_child_completes_keeps_the_hook_from_being_asked(
+def test_a_steer_that_is_under_way_when_the_subagent_completes_keeps_the_hook_from_being_asked(
     project: Path, state: Path, step: str
 ) -> None:
     gate, marked = Gate(), list[str]()

@@ -42,7 +42,7 @@ ONCE = 'if [ "$TURNGATE_STOP_HOOK_ACTIVE" = true ]; then exit 0; fi'
         for case in cases
     ],
 )
-def test_a_childs_hook_decides_by_document_000s_table_for_stop(project: Path, case: ExecutorCase) -> None:
+def test_a_subagents_hook_decides_by_document_000s_table_for_stop(project: Path, case: ExecutorCase) -> None:
     hook = CommandHook(f"{ONCE}; {case.body}", timeout=case.timeout)
     scene = parent(project, "answer {n}", rules=[rule(hook, "SubagentStop")], dialect=MUX)
     result = scene.play()
@@ -58,7 +58,7 @@ def test_a_childs_hook_decides_by_document_000s_table_for_stop(project: Path, ca
 
 @by_dialect
 @pytest.mark.req("S3-37")
-def test_continue_false_ends_the_child_with_its_answer_and_its_parent_goes_on(
+def test_continue_false_ends_the_subagent_with_its_answer_and_its_parent_continues(
     project: Path, dialect: Dialect
 ) -> None:
     halt = """echo '{"continue": false, "stopReason": "enough"}'"""
@@ -74,7 +74,7 @@ def test_continue_false_ends_the_child_with_its_answer_and_its_parent_goes_on(
 
 
 @pytest.mark.req("S3-37")
-def test_the_settings_of_the_project_hold_a_child(project: Path) -> None:
+def test_the_settings_of_the_project_hold_a_subagent(project: Path) -> None:
     write_settings(project, "mux", stop_hooks(refuse(2, "count again"), event="SubagentStop"))
     scene = parent(project, "answer {n}", files=True)
     scene.play()
@@ -89,7 +89,7 @@ def test_the_settings_of_the_project_hold_a_child(project: Path) -> None:
 
 
 @pytest.mark.req("S3-37")
-def test_the_stop_hooks_of_the_main_agent_are_never_asked_about_a_child(project: Path) -> None:
+def test_the_stop_hooks_of_the_main_agent_are_never_asked_about_a_subagent(project: Path) -> None:
     scene = parent(project, rules=[rule(KEEP), rule(KEEP, "SubagentStop")])
     scene.play()
     assert seen(project, "hook_event_name", "last_assistant_message") == [
@@ -99,7 +99,7 @@ def test_the_stop_hooks_of_the_main_agent_are_never_asked_about_a_child(project:
 
 
 @pytest.mark.req("S3-37", "C-18")
-def test_each_child_has_a_count_of_its_own_and_the_parents_is_untouched(project: Path) -> None:
+def test_each_subagent_has_a_count_of_its_own_and_the_parents_is_untouched(project: Path) -> None:
     main = [task("one"), task("two"), "home"]
     hooks = [rule(f"tee -a seen > /dev/null; {REFUSE}", name) for name in ("SubagentStop", "Stop")]
     scene = parent(project, main=main, rules=hooks)
@@ -160,7 +160,7 @@ def test_whose_session_and_transcript_a_hook_is_told_goes_by_the_dialect(
     ],
     ids=["turngate", "mux", "claude"],
 )
-def test_what_a_child_and_what_its_parent_are_told_goes_by_the_dialect(
+def test_what_a_subagent_and_what_its_parent_are_told_goes_by_the_dialect(
     project: Path, dialect: Dialect, child: str, main: str
 ) -> None:
     block = """echo '{"decision": "block", "reason": "run the tests"}'"""
@@ -172,7 +172,7 @@ def test_what_a_child_and_what_its_parent_are_told_goes_by_the_dialect(
 
 
 @pytest.mark.req("S3-37")
-def test_a_hook_finds_the_childs_transcript_and_count_in_its_environment(project: Path) -> None:
+def test_a_hook_finds_the_subagents_transcript_and_count_in_its_environment(project: Path) -> None:
     shown = "echo $MUX_TRANSCRIPT_PATH $MUX_STOP_HOOK_ACTIVE $MUX_STOP_HOOK_COUNT $TURNGATE_EVENT >> env"
     scene = parent(project, rules=[rule(f"{shown}; {refuse(1)}", "SubagentStop")], dialect=MUX)
     scene.play()
@@ -181,7 +181,7 @@ def test_a_hook_finds_the_childs_transcript_and_count_in_its_environment(project
 
 
 @pytest.mark.req("X-17")
-def test_in_claude_a_stop_names_the_children_that_still_work_and_comes_again_when_they_have_ended(
+def test_in_claude_a_stop_names_the_subagents_that_still_work_and_comes_again_when_they_have_ended(
     project: Path,
 ) -> None:
     """facts of the program: "Stop runs again (stop_hook_active false, new prompt_id)"."""
@@ -204,7 +204,7 @@ def test_in_claude_a_stop_names_the_children_that_still_work_and_comes_again_whe
 
 @pytest.mark.req("X-17")
 @pytest.mark.parametrize("dialect", [TURNGATE, MUX], ids=["turngate", "mux"])
-def test_elsewhere_the_gates_wait_for_children_in_the_background(project: Path, dialect: Dialect) -> None:
+def test_elsewhere_the_gates_wait_for_subagents_in_the_background(project: Path, dialect: Dialect) -> None:
     main = [task(run_in_background=True), "waiting", "home"]
     scene = parent(project, {"text": "3", "delay": 0.5}, main=main, rules=[rule(KEEP)], dialect=dialect)
     scene.play()
@@ -251,7 +251,7 @@ def test_a_matcher_by_agent_type_keeps_a_hook_off_the_others(
     ],
     ids=["ok", "error", "timeout"],
 )
-def test_a_hook_is_asked_about_children_that_ended_well_unless_it_wants_more(
+def test_a_hook_is_asked_about_subagents_that_ended_well_unless_it_wants_more(
     project: Path, sub: Any, limits: SubagentLimits, ended: str
 ) -> None:
     usual = CommandHook("cat >> usual")
@@ -267,7 +267,7 @@ def test_a_hook_is_asked_about_children_that_ended_well_unless_it_wants_more(
 
 
 @pytest.mark.req("C-15")
-def test_outcomes_are_read_from_the_settings_and_a_failed_child_can_be_sent_back(project: Path) -> None:
+def test_outcomes_are_read_from_the_settings_and_a_failed_subagent_can_be_redirected(project: Path) -> None:
     block = """echo '{"decision": "block", "reason": "try again"}'"""
     content = stop_hooks(f"{ONCE}; {block}", event="SubagentStop", outcomes=["error"])
     write_settings(project, "turngate", content)
@@ -279,7 +279,7 @@ def test_outcomes_are_read_from_the_settings_and_a_failed_child_can_be_sent_back
 
 @by_dialect
 @pytest.mark.req("C-15")
-def test_a_child_whose_provider_fails_is_no_stop_but_a_failure_with_its_name(
+def test_a_subagent_whose_provider_fails_is_no_stop_but_a_failure_with_its_name(
     project: Path, dialect: Dialect
 ) -> None:
     hooks = [rule(KEEP, name) for name in ("SubagentStop", "StopFailure")]
@@ -297,7 +297,7 @@ LONG = bash("printf '%5000s' x")
 
 
 @pytest.mark.req("X-16")
-def test_the_helper_that_sums_up_a_childs_conversation_asks_no_hook(project: Path) -> None:
+def test_the_helper_that_sums_up_a_subagents_conversation_asks_no_hook(project: Path) -> None:
     hooks = [rule("echo PreCompact >> log", "PreCompact"), rule(KEEP, "SubagentStop"), rule(KEEP)]
     scene = parent(project, LONG, "the summary", "done", rules=hooks, allow=["Bash"])
     scene.model.context = 1200
@@ -311,7 +311,7 @@ def test_the_helper_that_sums_up_a_childs_conversation_asks_no_hook(project: Pat
 
 
 @pytest.mark.req("X-16")
-def test_the_helper_that_sums_up_the_main_conversation_is_no_child(project: Path) -> None:
+def test_the_helper_that_sums_up_the_main_conversation_is_no_subagent(project: Path) -> None:
     hooks = [rule("echo PreCompact >> log", "PreCompact"), rule(KEEP, "SubagentStop"), rule(KEEP)]
     main = [LONG, "the summary", "home"]
     scene = parent(project, main=main, rules=hooks, allow=["Bash"])
@@ -349,7 +349,7 @@ THREE = tasks(*({"prompt": part, "description": part, "subagent_type": "Explore"
 
 
 @pytest.mark.req("S3-38")
-def test_a_hook_collects_the_results_of_three_children_that_work_at_once(project: Path) -> None:
+def test_a_hook_collects_the_results_of_three_subagents_that_work_at_once(project: Path) -> None:
     collect = "line=$(cat); printf '%s\\n' \"$line\" >> results"
     scene = answering(project, THREE, "home", rules=[rule(collect, "SubagentStop")])
     scene.play()
@@ -363,7 +363,7 @@ def test_a_hook_collects_the_results_of_three_children_that_work_at_once(project
 
 
 @pytest.mark.req("S3-38")
-def test_a_collection_holds_the_answers_that_were_let_go_if_the_refused_ones_are_left_out(
+def test_a_collection_holds_the_allowed_answers_without_the_blocked_ones(
     project: Path,
 ) -> None:
     """The gate refuses each child once; the collector is an observer that the next stop of the child corrects."""
@@ -378,7 +378,7 @@ def test_a_collection_holds_the_answers_that_were_let_go_if_the_refused_ones_are
 
 
 @pytest.mark.req("S3-38")
-def test_a_hook_checks_what_a_child_gives_back(project: Path) -> None:
+def test_a_hook_checks_what_a_subagent_gives_back(project: Path) -> None:
     check = """grep -q '"last_assistant_message":"[^"]*[.]py' || { echo 'name the files' >&2; exit 2; }"""
     scene = parent(project, "there is a parser", "the parser is in a.py", rules=[rule(check, "SubagentStop")])
     scene.play()
@@ -387,7 +387,7 @@ def test_a_hook_checks_what_a_child_gives_back(project: Path) -> None:
 
 
 @pytest.mark.req("S3-38")
-def test_a_hook_logs_which_children_ran_and_what_they_found(project: Path) -> None:
+def test_a_hook_logs_which_subagents_ran_and_what_they_found(project: Path) -> None:
     main = [task("one", subagent_type="Explore"), task("two"), "home"]
     scene = parent(project, "answer {n}", main=main, rules=[rule(KEEP, "SubagentStop")])
     scene.play()
@@ -399,7 +399,7 @@ def test_a_hook_logs_which_children_ran_and_what_they_found(project: Path) -> No
 
 
 @pytest.mark.req("S3-38")
-def test_what_a_child_reported_may_ask_for_another_child(project: Path) -> None:
+def test_what_a_subagent_reported_may_ask_for_another_subagent(project: Path) -> None:
     note = "grep -q 'also look at b' && echo 'start a subagent for b' > more; true"
     more = "[ ! -e more ] || { cat more >&2; rm more; exit 2; }"
     hooks = [rule(note, "SubagentStop"), rule(more)]
@@ -418,7 +418,7 @@ def test_what_a_child_reported_may_ask_for_another_child(project: Path) -> None:
     assert (result.result, [run.task for run in scene.registered]) == ("all done", ["a", "b"])
 
 
-def test_the_settings_that_a_parent_was_given_are_those_of_its_children(project: Path) -> None:
+def test_the_settings_that_a_parent_was_given_are_those_of_its_subagents(project: Path) -> None:
     write_settings(project, "mux", stop_hooks("echo file >> log", event="SubagentStop"))
     known = load_settings(str(project), dialect="mux")
     write_settings(project, "mux", stop_hooks("echo changed >> log", event="SubagentStop"))

@@ -76,7 +76,7 @@ def test_a_second_connection_of_one_process_takes_no_lock_from_the_first(state: 
 # One child, one thing at a time
 
 
-def test_a_child_is_gone_on_with_by_one_call_of_two(project: Path) -> None:
+def test_a_subagent_is_resumed_by_one_call_of_two(project: Path) -> None:
     first = task(description="look")
     again = tasks({"resume": "AGENT"}, {"resume": "AGENT"})
     scene = parent(project, {"text": "found", "delay": 0.1}, main=[first, "one", again, "two"])
@@ -88,14 +88,14 @@ def test_a_child_is_gone_on_with_by_one_call_of_two(project: Path) -> None:
     ]
 
 
-def test_a_child_that_works_elsewhere_is_not_started_here(state: Path, project: Path) -> None:
+def test_a_subagent_that_works_elsewhere_is_not_started_here(state: Path, project: Path) -> None:
     with register(state) as registry:
         registry.register(a_run("r", project), may_run=True, max_running=9)
         with pytest.raises(SubagentBusy):
             registry.register(a_run("s", project, agent_id="a-r"), may_run=True, max_running=9)
 
 
-def test_a_child_that_is_gone_on_with_stays_what_it_is(project: Path) -> None:
+def test_a_resumed_subagent_stays_what_it_is(project: Path) -> None:
     main = [task(subagent_type="Explore"), "one", task("and now", resume="AGENT"), "two"]
     scene = parent(project, "found", main=main, allow=["Bash"])
     scene.play("go", "again")
@@ -104,7 +104,7 @@ def test_a_child_that_is_gone_on_with_stays_what_it_is(project: Path) -> None:
     assert [[tool.name for tool in request.tools] for request in asked] == [["Read", "Glob", "Grep"]] * 2
 
 
-def test_a_child_that_is_gone_on_with_is_not_made_another_kind(project: Path) -> None:
+def test_a_resumed_subagent_keeps_its_agent_type(project: Path) -> None:
     main = [
         task(subagent_type="Explore"),
         "one",
@@ -119,7 +119,7 @@ def test_a_child_that_is_gone_on_with_is_not_made_another_kind(project: Path) ->
     )
 
 
-def test_a_child_has_no_more_tools_than_its_parent(project: Path) -> None:
+def test_a_subagent_has_no_more_tools_than_its_parent(project: Path) -> None:
     kinds = project / ".turngate" / "agents"
     kinds.mkdir(parents=True)
     (kinds / "reader.md").write_text("---\nname: reader\ntools: Read, Task\n---\nRead.")
@@ -146,7 +146,7 @@ def test_a_kill_of_a_chain_that_is_over_ends_no_later_one(state: Path, project: 
         assert (killed, later.state) == ([], "running")
 
 
-def test_a_child_that_never_started_is_not_told_to_have_stopped(project: Path) -> None:
+def test_a_subagent_that_never_started_is_not_told_to_have_stopped(project: Path) -> None:
     async def kill_the_second(scene: Parent) -> None:
         await wait_for_file(project / "pid")
         await scene.kill(number=1)
@@ -168,7 +168,7 @@ def test_a_child_that_never_started_is_not_told_to_have_stopped(project: Path) -
 # Room
 
 
-def test_a_child_that_is_sent_back_keeps_its_room_on_the_machine(project: Path) -> None:
+def test_a_subagent_that_is_redirected_keeps_its_room_on_the_machine(project: Path) -> None:
     at_work: list[str] = []
     most: list[int] = []
 
@@ -192,7 +192,7 @@ def test_a_child_that_is_sent_back_keeps_its_room_on_the_machine(project: Path) 
     assert (result.outcome, max(most), len(scene.ended)) == ("completed", 1, 2)
 
 
-def test_runs_of_the_dead_keep_nobody_from_working(project: Path, state: Path, tmp_path: Path) -> None:
+def test_runs_of_dead_owners_take_no_slots(project: Path, state: Path, tmp_path: Path) -> None:
     left(state, *(a_run(f"r{n}", tmp_path / "elsewhere") for n in range(3)))
     scene = parent(project, "done", children=SubagentLimits(on_machine=3))
     result = scene.play()
@@ -212,7 +212,7 @@ def test_who_looks_at_the_dead_of_another_project_hides_no_death(
 # Reports
 
 
-def test_a_report_for_a_child_that_takes_no_more_turns_reaches_the_main_agent(project: Path) -> None:
+def test_a_report_for_a_subagent_that_takes_no_more_turns_reaches_the_main_agent(project: Path) -> None:
     """The child is done and its observer slow, when its own child reports."""
 
     async def slow(payload: Any) -> None:
@@ -272,7 +272,7 @@ def test_a_report_that_is_on_its_way_at_a_reset_reaches_no_new_conversation(proj
     assert scene.heard("main") == ["new talk"]
 
 
-def test_a_register_that_is_locked_while_a_report_is_taken_ends_no_turn(project: Path, state: Path) -> None:
+def test_a_registry_that_is_locked_while_a_report_is_taken_ends_no_turn(project: Path, state: Path) -> None:
     def lock(name: str, _: SubagentRun) -> None:
         if name == "done" and not held:
             db = sqlite3.connect(state / "registry.db", timeout=1, check_same_thread=False)
@@ -305,7 +305,7 @@ def test_an_answer_of_a_plugin_that_makes_no_sense_counts_as_allow(project: Path
     assert (result.outcome, scene.heard("main")[-1], len(scene.notices)) == ("completed", "tool: found", 1)
 
 
-def test_a_steer_that_can_not_be_sent_is_no_success(state: Path, project: Path) -> None:
+def test_a_steer_that_cannot_be_sent_is_no_success(state: Path, project: Path) -> None:
     with register(state) as registry:
         registry.register(a_run("r", project, owner="me"), may_run=True, max_running=9)
         registry.request_redirect("r", "leave that", why="", counts=False, max_steers=3, states=("running",))
@@ -324,7 +324,7 @@ def test_a_steer_that_can_not_be_sent_is_no_success(state: Path, project: Path) 
 # Other processes
 
 
-def test_a_session_without_children_takes_over_what_another_process_leaves(
+def test_a_session_without_subagents_takes_over_what_another_process_leaves(
     project: Path, state: Path
 ) -> None:
     async def idle() -> None:
@@ -344,7 +344,7 @@ def test_a_session_without_children_takes_over_what_another_process_leaves(
         )
 
 
-def test_a_session_below_a_hook_leaves_others_children_to_those_who_ask_their_gates(
+def test_a_session_below_a_hook_leaves_subagents_of_others_to_those_who_ask_their_gates(
     project: Path, state: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TURNGATE_IN_HOOK", "1")

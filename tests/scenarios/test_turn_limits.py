@@ -156,7 +156,7 @@ def test_a_disk_that_is_full_ends_the_turn_as_an_error_and_observers_are_told(
     assert len(agent.of(TurnEnd)) == 1
 
 
-def test_a_later_prompt_that_is_refused_takes_neither_the_answer_nor_the_gate_with_it(project: Path) -> None:
+def test_a_later_prompt_that_is_blocked_takes_neither_the_answer_nor_the_gate_with_it(project: Path) -> None:
     no = "grep -q secret && { echo not that >&2; exit 2; }; exit 0"
     agent = actor(
         project,
@@ -174,7 +174,7 @@ def test_a_later_prompt_that_is_refused_takes_neither_the_answer_nor_the_gate_wi
 
 @pytest.mark.req("S0-100", "C-31")
 @pytest.mark.parametrize("dialect", [TURNGATE, MUX], ids=["turngate", "mux"])
-def test_messages_typed_while_a_hook_refuses_do_not_multiply_the_continuations(
+def test_messages_typed_while_a_hook_blocks_do_not_multiply_the_continuations(
     project: Path, dialect: Dialect
 ) -> None:
     def type_on(event: object, session: Session) -> None:

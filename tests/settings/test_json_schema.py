@@ -183,7 +183,7 @@ BAD: Mapping[str, Any] = {
 
 
 @pytest.mark.parametrize("value", BAD.values(), ids=BAD)
-def test_what_the_reader_refuses_the_schema_refuses(value: Any) -> None:
+def test_what_the_parser_rejects_the_schema_rejects(value: Any) -> None:
     assert [problem for problem in read(value).problems if problem.severity == "error"]
     assert not SETTINGS.is_valid(value)
 

@@ -220,7 +220,7 @@ def test_a_script_in_the_projects_folder_must_be_there(project: Path) -> None:
 
 
 @pytest.mark.parametrize("enabled", [True, False])
-def test_a_hook_that_never_runs_can_not_fail(project: Path, enabled: bool) -> None:
+def test_a_hook_that_never_runs_cannot_fail(project: Path, enabled: bool) -> None:
     expected = [missing("/no/such/script")] if enabled else []
     assert look("/no/such/script", project, enabled=enabled) == expected
 
@@ -344,7 +344,7 @@ def test_a_condition_before_a_tool_is_fine(project: Path) -> None:
 
 
 @pytest.mark.parametrize("event", ["Stop", "PreToolUse"])
-def test_outcomes_have_a_meaning_for_children_only(project: Path, event: str) -> None:
+def test_outcomes_have_a_meaning_for_subagents_only(project: Path, event: str) -> None:
     expected = problem(f"has no effect on {event}", field="outcomes", event=event, hint="remove it")
     assert look("make", project, event=event, outcomes=("ok", "error")) == [expected]
     assert look(PromptHook("done?", outcomes=("error",)), project, event=event) == [expected]
@@ -379,7 +379,7 @@ def test_everything_is_said_at_once_in_the_order_of_the_hooks(project: Path) -> 
     ]
 
 
-def test_a_script_hook_is_looked_at_by_nobody(project: Path) -> None:
+def test_a_script_hook_is_not_linted(project: Path) -> None:
     rule = Rule("Stop", CommandHook("/no/such/script", args=()), source="script", file=".mux/stop")
     assert lint(Settings(rules=(rule,)), str(project)) == ()
 
@@ -393,7 +393,7 @@ def test_prompts_and_addresses_are_no_commands(project: Path) -> None:
     assert lint(settings(*hooks), str(project)) == ()
 
 
-def test_an_address_that_will_be_refused_is_said_before(project: Path) -> None:
+def test_an_address_that_will_be_rejected_is_said_before(project: Path) -> None:
     said = (
         "http://a.example/x is not encrypted: use https, or allow it in `turngate.allowedUrls` of your user settings; "
         "so the hook fails at every run"
@@ -421,6 +421,6 @@ def test_a_very_long_command_is_looked_at_in_no_time(project: Path, start: str, 
     assert time.thread_time() - started < 10
 
 
-def test_a_quotation_that_goes_on_beyond_what_is_looked_at_is_not_taken_for_syntax(project: Path) -> None:
+def test_a_quotation_that_continues_beyond_what_is_looked_at_is_not_taken_for_syntax(project: Path) -> None:
     script = "print(1)\n[[ $CLAUDE_PROJECT_DIR ]]\n" * 1000
     assert look(f"python3 -c '{script}'", project) == []

@@ -462,7 +462,7 @@ def test_a_link_to_nowhere_is_reported(folders: Folders, path: Path) -> None:
     assert folders.load() == no_file(folders, "is a link to a file that does not exist")
 
 
-def test_a_pipe_is_reported_and_nobody_waits_for_it(folders: Folders, path: Path) -> None:
+def test_a_pipe_is_reported_without_waiting_for_it(folders: Folders, path: Path) -> None:
     os.mkfifo(path)
     assert folders.load() == no_file(folders, "is not a regular file")
 
@@ -526,7 +526,7 @@ def test_an_unknown_event_is_reported_and_stop_still_works(folders: Folders) -> 
 
 
 @pytest.mark.parametrize(("dialect", "left"), [("turngate", ["make", "other"]), ("claude", ["other"])])
-def test_a_guard_that_can_not_be_read_voids_its_file_in_the_claude_dialect_only(
+def test_a_guard_that_cannot_be_read_voids_its_file_in_the_claude_dialect_only(
     folders: Folders, dialect: str, left: list[str]
 ) -> None:
     guard = {"PreToolUse": [{"hooks": [{"type": "command"}]}]}
@@ -725,7 +725,7 @@ def test_a_stronger_files_default_timeout_counts_and_the_others_stay(folders: Fo
     assert timeouts(folders.load()) == {"command": 3, "prompt": 30, "agent": 2, "http": 30, "callback": 30}
 
 
-def test_the_end_of_a_session_waits_for_nobody_unless_told_to(folders: Folders) -> None:
+def test_the_end_of_a_session_waits_for_no_subagent_unless_told_to(folders: Folders) -> None:
     assert timeouts(folders.load(), "SessionEnd") == dict.fromkeys(KINDS, 1.5)
     folders.write("project", "turngate", {"turngate": {"defaults": {"SessionEnd": 20}}})
     assert timeouts(folders.load(), "SessionEnd") == dict.fromkeys(KINDS, 20)

@@ -407,9 +407,7 @@ BAD_SHAPES: Mapping[str, tuple[Any, list[UserMessage]]] = {
 
 
 @pytest.mark.parametrize(("value", "expected"), BAD_SHAPES.values(), ids=BAD_SHAPES)
-def test_what_can_not_be_used_is_reported_and_nothing_is_left(
-    value: Any, expected: list[UserMessage]
-) -> None:
+def test_what_cannot_be_used_is_reported_and_nothing_is_left(value: Any, expected: list[UserMessage]) -> None:
     found = read(value)
     assert said(found.problems) == expected
     assert found == layer(problems=found.problems)
@@ -860,7 +858,7 @@ def test_a_matcher_on_stop_has_no_meaning(matcher: str) -> None:
 
 
 @pytest.mark.parametrize("matcher", ["(", "*x", "[a", "a{9999999999}"])
-def test_a_bad_matcher_of_a_child_is_a_mistake_and_never_matches(matcher: str) -> None:
+def test_a_bad_matcher_of_a_subagent_is_a_mistake_and_never_matches(matcher: str) -> None:
     problem = Problem(
         file=FILE,
         message=f"is {matcher!r}, which is not a valid regular expression, so it never matches",
@@ -1141,7 +1139,7 @@ LOST = (
     [{}, ["make"], [MAKE], [{"hooks": None}], [{"matcher": 5, "hooks": []}], [{"hooks": [{"command": "x"}]}]],
     ids=str,
 )
-def test_a_guard_that_can_not_be_read_voids_the_file_in_the_claude_dialect_alone(
+def test_a_guard_that_cannot_be_read_voids_the_file_in_the_claude_dialect_alone(
     event: str, groups: Any
 ) -> None:
     value = {"hooks": {"Stop": [{"hooks": [MAKE]}], event: groups}}

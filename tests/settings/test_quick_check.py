@@ -157,7 +157,7 @@ def test_what_is_no_readable_file_is_left_to_the_real_reader(
     assert not really_nothing(project, "Stop")
 
 
-def test_a_familys_folder_that_can_not_be_entered_is_left_to_the_real_reader(project: Path) -> None:
+def test_a_familys_folder_that_cannot_be_entered_is_left_to_the_real_reader(project: Path) -> None:
     circular(project / ".claude")
     assert not really_nothing(project, "Stop")
     assert not has_no_hooks(str(project), "Stop", "turngate")

@@ -61,7 +61,7 @@ def test_processes_that_fill_one_journal_together_put_it_aside_once(state: Path)
     assert (sorted(found), len(list(folder.iterdir()))) == (expected, 2)
 
 
-def test_a_process_that_is_stopped_while_it_writes_holds_up_nobody(
+def test_a_process_that_is_stopped_while_it_writes_blocks_no_other(
     state: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(journal_module, "LOCK_TIMEOUT_S", 0.1)

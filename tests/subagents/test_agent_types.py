@@ -36,7 +36,7 @@ def found(project: Path) -> tuple[dict[str, AgentType], list[str]]:
     }, problems
 
 
-def test_two_kinds_are_built_in_and_one_of_them_only_looks(project: Path) -> None:
+def test_two_agent_types_are_built_in_and_one_of_them_is_read_only(project: Path) -> None:
     agent_types, problems = load_agent_types(str(project), known_tools=KNOWN)
     assert (agent_types, problems) == (BUILT_IN_TYPES, [])
     assert [(agent_type.name, agent_type.tools) for agent_type in agent_types.values()] == [
@@ -107,13 +107,13 @@ def test_what_is_nearer_to_the_project_wins(project: Path, home: Path) -> None:
     assert instructions == [(f"place {number}", []) for number in range(5)]
 
 
-def test_a_plugins_kind_has_the_name_of_its_folder(project: Path) -> None:
+def test_an_agent_type_of_a_plugin_has_the_name_of_its_folder(project: Path) -> None:
     file = wrote(project / "extra/agents/helper/AGENT.md", "---\ndescription: helps\n---\nHelp.")
     agent_types, problems = load_agent_types(str(project), ["extra"], known_tools=KNOWN)
     assert (agent_types["helper"], problems) == (AgentType("helper", "helps", "Help.", file=file), [])
 
 
-def test_a_kind_that_is_built_in_may_be_replaced(project: Path) -> None:
+def test_a_built_in_agent_type_may_be_replaced(project: Path) -> None:
     file = wrote(project / ".turngate/agents/Explore.md", "---\nname: Explore\ntools: Read\n---\nLook.")
     assert found(project) == ({"Explore": AgentType("Explore", "", "Look.", ("Read",), None, file)}, [])
 
@@ -152,7 +152,7 @@ def test_the_problems_are_said_when_the_session_opens(project: Path) -> None:
 # What a child gets of it
 
 
-def test_a_child_has_the_instructions_and_the_tools_of_its_kind(project: Path) -> None:
+def test_a_subagent_has_the_instructions_and_the_tools_of_its_type(project: Path) -> None:
     wrote(project / ".turngate/agents/k.md", "---\nname: k\ntools: Read, Agent, Nothing\n---\nBe brief.")
     scene = parent(project, main=[task(subagent_type="k"), "home"])
     scene.play()
@@ -162,7 +162,7 @@ def test_a_child_has_the_instructions_and_the_tools_of_its_kind(project: Path) -
     assert (scene.stops[0].agent_type, scene.ended[0].agent_type) == ("k", "k")
 
 
-def test_explore_can_not_change_anything_and_no_child_asks_the_user(project: Path) -> None:
+def test_explore_cannot_change_anything_and_no_subagent_asks_the_user(project: Path) -> None:
     scene = parent(project, main=[task(subagent_type="Explore"), task(), "home"])
     scene.play()
     tools = [[tool.name for tool in request.tools] for request in scene.model.requests]
@@ -172,7 +172,7 @@ def test_explore_can_not_change_anything_and_no_child_asks_the_user(project: Pat
     assert main == main_again
 
 
-def test_a_tool_that_the_kind_does_not_have_is_refused(project: Path) -> None:
+def test_a_tool_that_the_agent_type_does_not_have_is_rejected(project: Path) -> None:
     write = {"tool": "Write", "input": {"file_path": "x", "content": "x"}}
     scene = parent(project, write, "done", main=[task(subagent_type="Explore"), "home"], allow=["Write"])
     scene.play()
@@ -180,7 +180,7 @@ def test_a_tool_that_the_kind_does_not_have_is_refused(project: Path) -> None:
     assert not (project / "x").exists()
 
 
-def test_a_kinds_own_model_answers_for_it(project: Path) -> None:
+def test_an_agent_type_may_have_its_own_model(project: Path) -> None:
     wrote(project / ".turngate/agents/k.md", "---\nname: k\nmodel: x:other\n---\nWork.")
     other = ScriptedModel({"sub": ["from the other"]}, "x:other")
     asked: list[str] = []
@@ -195,14 +195,14 @@ def test_a_kinds_own_model_answers_for_it(project: Path) -> None:
     assert [stop.model for stop in scene.stops] == ["x/other"]
 
 
-def test_without_a_way_to_other_models_a_child_has_its_parents(project: Path) -> None:
+def test_without_a_way_to_other_models_a_subagent_has_its_parents(project: Path) -> None:
     wrote(project / ".turngate/agents/k.md", "---\nname: k\nmodel: x:other\n---\nWork.")
     scene = parent(project, main=[task(subagent_type="k"), "home"])
     scene.play()
     assert [stop.model for stop in scene.stops] == ["scripted/script"]
 
 
-def test_the_model_is_told_which_kinds_there_are(project: Path) -> None:
+def test_the_model_gets_the_list_of_agent_types(project: Path) -> None:
     wrote(project / ".turngate/agents/k.md", "---\nname: k\ndescription: counts\n---\nWork.")
     scene = parent(project)
     scene.play()
@@ -214,7 +214,7 @@ def test_the_model_is_told_which_kinds_there_are(project: Path) -> None:
 
 
 @pytest.mark.req("X-15")
-def test_a_hook_may_be_for_one_kind_that_a_file_describes(project: Path) -> None:
+def test_a_hook_may_match_one_agent_type_from_a_file(project: Path) -> None:
     wrote(project / ".claude/agents/k.md", "---\nname: k\n---\nWork.")
     main = [task(subagent_type="k"), task(), "home"]
     scene = parent(project, main=main, rules=[rule("cat >> seen", "SubagentStop", matcher="k")])

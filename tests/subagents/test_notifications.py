@@ -26,7 +26,7 @@ def used(transcript: str) -> Usage:
 
 
 @pytest.mark.req("S1-08", "S1-10", "S1-15", "S1-22", "S1-24", "S1-28")
-def test_the_whole_payload_of_a_childs_stop(project: Path) -> None:
+def test_the_whole_payload_of_a_subagents_stop(project: Path) -> None:
     scene = parent(project, bash("true"), "counted", allow=["Bash"])
     scene.play()
     [stop] = scene.stops
@@ -77,7 +77,7 @@ def test_the_duration_is_that_of_all_runs(project: Path) -> None:
 
 
 @pytest.mark.req("S1-26", "X-36", "S4-45")
-def test_a_child_that_is_sent_back_twice_is_told_once_with_all_that_it_used(project: Path) -> None:
+def test_a_subagent_that_is_redirected_twice_is_told_once_with_all_that_it_used(project: Path) -> None:
     gate = Gate(redirect("on"), redirect("on"), None)
     scene = parent(project, "one", "two", "three", gate=gate, rules=[rule(KEEP, "SubagentStart")])
     scene.play()
@@ -104,7 +104,7 @@ def test_what_a_run_used_before_it_was_ended_from_outside_counts(project: Path, 
 
 
 @pytest.mark.req("S1-26", "X-36")
-def test_three_children_at_once_are_three_starts_three_stops_and_three_ends(project: Path) -> None:
+def test_three_subagents_at_once_are_three_starts_three_stops_and_three_ends(project: Path) -> None:
     main = [tasks({"description": "a"}, {"description": "b"}, {"description": "c"}), "home"]
     scene = parent(project, main=main, rules=[rule(KEEP, "SubagentStart")], gate=Gate())
     scene.play()
@@ -126,7 +126,9 @@ def test_the_main_agents_stop_is_told_once_also_when_gates_sent_both_back(projec
 
 
 @pytest.mark.req("S1-09", "S1-18", "S1-23")
-def test_a_child_that_is_started_without_the_tool_is_told_too_and_may_have_no_parent(project: Path) -> None:
+def test_a_subagent_that_is_started_without_the_tool_is_told_too_and_may_have_no_parent(
+    project: Path,
+) -> None:
     async def start() -> None:
         async with scene.session:
             await scene.session.open()
@@ -175,7 +177,7 @@ def test_handlers_may_be_async_or_not_and_one_that_throws_is_only_a_notice(proje
 
 
 @pytest.mark.req("S4-44")
-def test_what_an_observer_returns_sends_nobody_back(project: Path) -> None:
+def test_the_return_value_of_a_plugin_redirects_no_subagent(project: Path) -> None:
     plugins = Plugins()
     plugins.on("subagent_stop", lambda _: redirect("on"))
     plugins.on("subagent_ended", lambda *_: redirect("on"))
@@ -218,7 +220,7 @@ def test_a_plugin_writes_one_line_with_everything_where_its_context_says(project
 
 
 @pytest.mark.req("S1-17", "X-36")
-def test_a_child_that_is_gone_on_with_keeps_its_id_and_its_conversation(project: Path) -> None:
+def test_a_subagent_that_is_gone_on_with_keeps_its_id_and_its_conversation(project: Path) -> None:
     main = [task(), "first", task("and now the words", resume="AGENT"), "second"]
     scene = parent(project, "lines", "words", main=main, gate=Gate())
     scene.play("one", "two")
@@ -231,7 +233,7 @@ def test_a_child_that_is_gone_on_with_keeps_its_id_and_its_conversation(project:
 
 
 @pytest.mark.req("X-36")
-def test_for_every_stop_there_is_a_start_also_when_a_child_is_gone_on_with(project: Path) -> None:
+def test_for_every_stop_there_is_a_start_also_when_a_subagent_is_gone_on_with(project: Path) -> None:
     main = [task(), "first", task("and now the words", resume="AGENT"), "second"]
     rules = [rule("cat >> starts", "SubagentStart"), rule("cat >> stops", "SubagentStop")]
     scene = parent(project, "lines", "words", main=main, rules=rules)

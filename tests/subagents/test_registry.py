@@ -225,7 +225,7 @@ def test_a_run_waits_while_the_machine_is_full(registry: Registry) -> None:
     assert (started.state, registry.start(second, "me", max_running=1)) == ("running", None)
 
 
-def test_a_child_of_a_child_does_not_wait_for_the_room_of_its_own_parent(registry: Registry) -> None:
+def test_a_subagent_of_a_subagent_does_not_wait_for_the_room_of_its_own_parent(registry: Registry) -> None:
     above = registry.register(a_run("above", depth=1), may_run=True, max_running=1)
     below = registry.register(a_run("below", depth=2), may_run=True, max_running=1)
     assert (above.state, below.state) == ("running", "running")
@@ -378,7 +378,7 @@ def test_the_replacement_carries_what_the_chain_is_and_nothing_of_how_the_run_en
     assert (registry.last("r"), registry.chain("r")) == (successor, [kept(registry), successor])
 
 
-def test_whoever_replaces_a_run_twice_has_one_replacement(registry: Registry) -> None:
+def test_replacing_a_run_twice_makes_one_replacement(registry: Registry) -> None:
     marked = brought(registry, "steering")
     first, second = registry.replace(marked), registry.replace(marked)
     assert (second, [run.id for run in registry.chain("r")]) == (None, ["r", first.id if first else ""])
@@ -404,7 +404,7 @@ def test_an_announcement_waits_in_the_inbox_until_it_is_taken_once(registry: Reg
     assert (taken is not None, again, registry.inbox("s")) == (True, None, [])
 
 
-def test_what_is_not_announced_can_not_be_taken(registry: Registry) -> None:
+def test_what_is_not_announced_cannot_be_taken(registry: Registry) -> None:
     before = brought(registry, "final")
     assert (registry.mark_delivered("r"), kept(registry)) == (None, before)
 
@@ -422,7 +422,7 @@ def test_a_tools_result_was_taken_when_it_was_announced(registry: Registry) -> N
     assert (announced.taken == announced.announced, registry.inbox("s")) == (True, [])
 
 
-def test_a_report_for_a_child_that_is_gone_goes_to_the_main_agent(registry: Registry) -> None:
+def test_a_report_for_a_subagent_that_is_gone_goes_to_the_main_agent(registry: Registry) -> None:
     brought(registry, "final", parent_agent="gone")
     registry.announce("r", to_root=True)
     assert [[run.id for run in registry.inbox("s", agent)] for agent in ("gone", "")] == [[], ["r"]]
@@ -748,7 +748,7 @@ def test_what_is_damaged_is_set_aside_by_one_of_many_processes(state: Path) -> N
     assert aside == ["no register at all"]
 
 
-def test_an_empty_file_is_an_empty_register(state: Path) -> None:
+def test_an_empty_file_is_an_empty_registry(state: Path) -> None:
     state.mkdir()
     (state / "registry.db").touch()
     with opened(state) as registry:
@@ -757,7 +757,7 @@ def test_an_empty_file_is_an_empty_register(state: Path) -> None:
 
 @pytest.mark.req("X-23", "X-24")
 @pytest.mark.parametrize("place", ["a file", "/proc/no/such"])
-def test_a_place_that_can_not_be_written_is_an_error_of_ours_and_nothing_is_set_aside(
+def test_a_place_that_cannot_be_written_is_an_error_of_ours_and_nothing_is_set_aside(
     tmp_path: Path, place: str
 ) -> None:
     (tmp_path / "a file").write_text("here")
@@ -802,7 +802,7 @@ asyncio.run(main(*sys.argv[1:]))
 
 
 @pytest.mark.req("X-23")
-def test_on_a_full_disk_no_child_is_started_and_afterwards_one_is(state: Path, project: Path) -> None:
+def test_on_a_full_disk_no_subagent_is_started_and_afterwards_one_is(state: Path, project: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-c", FULL, str(project), str(state)],
         capture_output=True,
@@ -816,7 +816,7 @@ def test_on_a_full_disk_no_child_is_started_and_afterwards_one_is(state: Path, p
 # At once
 
 
-def test_two_threads_use_one_register_at_once(registry: Registry) -> None:
+def test_two_threads_use_one_registry_at_once(registry: Registry) -> None:
     wrong: list[BaseException] = []
 
     def work(name: str) -> None:

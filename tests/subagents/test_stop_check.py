@@ -129,7 +129,7 @@ def test_the_whole_event_and_its_context(project: Path, state: Path) -> None:
 
 
 @pytest.mark.req("S4-38", "S4-40")
-def test_the_last_message_is_what_the_childs_transcript_says(project: Path) -> None:
+def test_the_last_message_is_what_the_subagents_transcript_says(project: Path) -> None:
     gate = Gate()
 
     def tamper(name: str, run: Any) -> None:
@@ -250,7 +250,7 @@ def test_what_a_handlers_answer_means(said: object, meant: SubagentStoppingResul
 
 
 @pytest.mark.req("S4-17")
-def test_a_name_that_nobody_knows_is_refused() -> None:
+def test_an_unknown_name_is_rejected() -> None:
     with pytest.raises(UsageError) as raised:
         Plugins().on("subagent_stoping", lambda *_: None)
     assert str(raised.value) == (
@@ -366,7 +366,7 @@ def test_a_handler_may_raise_the_limit_once_for_the_whole_chain_and_never_lower_
 
 
 @pytest.mark.req("S4-28")
-def test_whoever_allows_may_raise_the_limit_too(project: Path) -> None:
+def test_an_allowing_hook_may_raise_the_limit_too(project: Path) -> None:
     plugins, gate = Plugins(), Gate(redirect("again"))
     plugins.on("subagent_stopping", lambda *_: {"extendMaxSteers": 4}, priority=1)
     scene = parent(project, "answer {n}", gate=gate, plugins=plugins)
@@ -412,7 +412,7 @@ def test_at_the_limit_the_settings_hooks_are_asked_and_not_obeyed_and_both_are_s
 
 
 @pytest.mark.req("C-17")
-def test_a_childs_next_prompt_is_the_bare_reason_or_the_plugins_prompt_and_marked_as_nobodys(
+def test_the_next_prompt_of_a_subagent_is_the_bare_reason_or_the_plugins_prompt_and_marked_as_automatic(
     project: Path,
 ) -> None:
     gate = Gate(redirect("says the plugin", reason="only logged"), None)

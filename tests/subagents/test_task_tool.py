@@ -49,7 +49,7 @@ def test_when_the_last_answer_is_blank_the_parent_gets_an_earlier_one_that_is_ma
     assert scene.heard("main")[-1] == f"tool: {gets}"
 
 
-def test_a_child_knows_its_own_task_and_nothing_of_its_parents_conversation(project: Path) -> None:
+def test_a_subagent_knows_its_own_task_and_nothing_of_its_parents_conversation(project: Path) -> None:
     scene = parent(project)
     scene.play("a secret")
     assert scene.heard("sub") == [PROMPT]
@@ -72,7 +72,7 @@ def test_the_tool_may_be_called_by_its_other_name(project: Path) -> None:
         ({"resume": "../chat"}, "there is no subagent ../chat of this session to continue"),
     ],
 )
-def test_what_can_not_be_started_is_said_and_nothing_is_registered(
+def test_what_cannot_be_started_is_said_and_nothing_is_registered(
     project: Path, given: dict[str, str], said: str
 ) -> None:
     scene = parent(project, main=[task(**given), "home"])
@@ -81,7 +81,7 @@ def test_what_can_not_be_started_is_said_and_nothing_is_registered(
 
 
 @pytest.mark.req("X-21")
-def test_a_child_that_still_works_is_not_gone_on_with_by_a_second_one(project: Path) -> None:
+def test_a_running_subagent_is_not_resumed_by_a_second_one(project: Path) -> None:
     async def let_it_end(scene: Parent) -> None:
         await wait_for_file(project / "pid")
         while len([r for r in scene.model.requests if r.agent == "main"]) < 3:
@@ -94,7 +94,7 @@ def test_a_child_that_still_works_is_not_gone_on_with_by_a_second_one(project: P
     assert [run.prompt for run in scene.registered] == [PROMPT]
 
 
-def test_children_that_are_asked_for_together_work_at_the_same_time(project: Path) -> None:
+def test_subagents_that_are_asked_for_together_work_at_the_same_time(project: Path) -> None:
     """Each waits for all of the others."""
     meet = 'touch "$$.here"; while [ $(ls *.here | wc -l) -lt 3 ]; do sleep 0.01; done'
     sub = [bash(meet)] * 3 + ["done"]
@@ -123,7 +123,7 @@ def test_the_settings_say_how_many_and_how_deep(project: Path) -> None:
 # Children of children
 
 
-def test_a_childs_child_reports_to_the_child(project: Path) -> None:
+def test_a_subagents_subagent_reports_to_the_subagent(project: Path) -> None:
     scene = parent(project, task("deeper"), "from the deep", "from the child", gate=Gate())
     scene.play()
     child, deeper = scene.registered
@@ -133,7 +133,7 @@ def test_a_childs_child_reports_to_the_child(project: Path) -> None:
     assert [event.requester_session_key for event in scene.ended] == [child.agent_id, scene.session.id]
 
 
-def test_a_childs_child_in_the_background_reports_to_the_child(project: Path) -> None:
+def test_a_subagents_subagent_in_the_background_reports_to_the_subagent(project: Path) -> None:
     sub = [task("deeper", run_in_background=True), "waiting", "deep", "child"]
     scene = parent(project, *sub)
     scene.play()
@@ -160,7 +160,7 @@ def test_too_deep_there_is_no_such_tool(project: Path, depth: int, children: int
 
 @pytest.mark.req("X-29")
 @pytest.mark.parametrize("background", [False, True])
-def test_an_interrupt_ends_children_and_their_processes_for_good(project: Path, background: bool) -> None:
+def test_an_interrupt_ends_subagents_and_their_processes_for_good(project: Path, background: bool) -> None:
     async def interrupt(scene: Parent) -> None:
         await wait_for_file(project / "pid")
         scene.session.interrupt()
@@ -179,7 +179,7 @@ def test_an_interrupt_ends_children_and_their_processes_for_good(project: Path, 
 
 
 @pytest.mark.req("X-29")
-def test_an_interrupt_ends_a_childs_children_too(project: Path) -> None:
+def test_an_interrupt_ends_a_subagents_subagents_too(project: Path) -> None:
     async def interrupt(scene: Parent) -> None:
         await wait_for_file(project / "pid")
         scene.session.interrupt()
@@ -193,7 +193,7 @@ def test_an_interrupt_ends_a_childs_children_too(project: Path) -> None:
 
 @pytest.mark.req("X-29")
 @pytest.mark.parametrize("background", [False, True])
-def test_a_kill_reaches_the_childs_children(project: Path, background: bool) -> None:
+def test_a_kill_reaches_the_subagents_subagents(project: Path, background: bool) -> None:
     async def kill(scene: Parent) -> None:
         await wait_for_file(project / "pid")
         killed = await scene.kill("enough")
@@ -276,7 +276,7 @@ def test_a_steer_that_is_allowed(by: str) -> None:
 
 
 @pytest.mark.req("X-31", "C-34")
-def test_two_steers_in_quick_succession_and_one_after_the_end_are_refused(project: Path) -> None:
+def test_two_steers_in_quick_succession_and_one_after_the_end_are_rejected(project: Path) -> None:
     said: list[str] = []
 
     async def steer(scene: Parent) -> None:
@@ -305,7 +305,7 @@ def test_two_steers_in_quick_succession_and_one_after_the_end_are_refused(projec
 @pytest.mark.req("X-30")
 @pytest.mark.parametrize("strict", [False, True])
 @pytest.mark.parametrize("who", ["command", "plugin"])
-def test_after_a_change_nobody_sends_the_child_back_if_the_operator_says_so(
+def test_after_a_change_the_subagent_is_not_redirected_if_the_operator_says_so(
     project: Path, strict: bool, who: str
 ) -> None:
     gate = Gate(redirect("undo it"), None) if who == "plugin" else None
@@ -327,7 +327,7 @@ def test_after_a_change_nobody_sends_the_child_back_if_the_operator_says_so(
 
 
 @pytest.mark.req("X-30")
-def test_after_looking_only_it_may_be_sent_back(project: Path) -> None:
+def test_after_looking_only_it_may_be_redirected(project: Path) -> None:
     look = {"tool": "Glob", "input": {"pattern": "*"}}
     gate = Gate(redirect("on"), None)
     scene = parent(project, look, "one", "two", gate=gate, said={"no_revise_after_side_effects": True})
@@ -339,7 +339,7 @@ def test_after_looking_only_it_may_be_sent_back(project: Path) -> None:
 
 
 @pytest.mark.req("X-15", "X-36")
-def test_a_matcher_by_kind_keeps_a_hook_off_the_others(project: Path) -> None:
+def test_a_matcher_by_agent_type_skips_the_others(project: Path) -> None:
     main = [tasks({"subagent_type": "Explore"}, {}), "home"]
     rules = [rule(KEEP, event, matcher="Explore") for event in ("SubagentStart", "SubagentStop")]
     scene = parent(project, main=main, rules=rules)

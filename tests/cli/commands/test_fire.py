@@ -43,7 +43,7 @@ def test_the_quick_answer_is_what_the_engine_would_say() -> None:
     assert verdict_json(Stop(), "Stop", settings()) == {**NO_RUNS_JSON, "event": "Stop"}
 
 
-def test_a_refusal_is_shown_with_what_the_agent_is_told(
+def test_a_block_is_shown_with_what_the_agent_is_told(
     project: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     write_settings(project, "turngate", stop_hooks(REFUSE, "true"))
@@ -258,7 +258,7 @@ def test_each_dialect_has_its_own_default_limit(
 
 
 @pytest.mark.req("S0-01")
-def test_a_child_has_its_own_hooks(project: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_subagent_has_its_own_hooks(project: Path, capfd: pytest.CaptureFixture[str]) -> None:
     write_settings(project, "turngate", stop_hooks(REFUSE, event="SubagentStop"))
     code, shown = fire_json(capfd, project, "SubagentStop")
     assert (code, shown["prompt"], fire(capfd, project, "Stop")[0]) == (10, "run the tests", 0)
@@ -371,7 +371,7 @@ def test_a_reader_that_goes_away_is_no_error(project: Path) -> None:
 
 
 @pytest.mark.parametrize("redirection", ["| true", ">&-", "> /dev/full", ">&- 2>&-"])
-def test_no_failure_to_print_turns_a_refusal_into_a_permission(project: Path, redirection: str) -> None:
+def test_no_failure_to_print_turns_a_block_into_a_permission(project: Path, redirection: str) -> None:
     write_settings(project, "turngate", stop_hooks("echo 'nein, caf\u00e9' >&2; exit 2"))
     line = f"{{ {sys.executable} -m turngate fire Stop --trust --json; echo $? > code; }} {redirection}"
     env = {**os.environ, "PYTHONIOENCODING": "ascii"}
@@ -379,7 +379,7 @@ def test_no_failure_to_print_turns_a_refusal_into_a_permission(project: Path, re
     assert (project / "code").read_text() == "10\n"
 
 
-def test_exit_codes_are_known_although_our_parent_ignored_its_children(project: Path) -> None:
+def test_exit_codes_are_known_although_our_parent_ignored_sigchld(project: Path) -> None:
     write_settings(project, "turngate", stop_hooks(REFUSE))
     code = "import os, signal, sys; signal.signal(signal.SIGCHLD, signal.SIG_IGN); os.execv(sys.executable, sys.argv[1:])"
     command = [sys.executable, "-c", code, sys.executable, "-m", "turngate", "fire", "Stop", "--trust"]
@@ -387,7 +387,7 @@ def test_exit_codes_are_known_although_our_parent_ignored_its_children(project: 
     assert done.returncode == 10
 
 
-def test_events_that_can_not_be_refused_are_not(project: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_events_that_cannot_be_blocked_are_not(project: Path, capfd: pytest.CaptureFixture[str]) -> None:
     write_settings(project, "turngate", stop_hooks("echo no >&2; exit 2", event="SessionEnd"))
     code, out, _ = fire(capfd, project, "SessionEnd")
     assert (code, out.splitlines()[0]) == (0, "SessionEnd: allowed")

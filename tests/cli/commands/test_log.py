@@ -122,7 +122,7 @@ def test_the_log_misses_nothing_when_the_journal_is_put_aside_and_keeps_half_lin
     assert found == [[], [1], [2], ["é", 3, 4], [5, 6, 7]]
 
 
-def test_the_log_ends_when_nobody_reads_it_any_more(state: Path) -> None:
+def test_the_log_ends_when_its_reader_is_gone(state: Path) -> None:
     journal = Journal(str(state))
     journal.record("s", {"kind": "verdict", "event": "Stop", "verdict": "stop"})
     journal.close()

@@ -235,7 +235,7 @@ def test_the_exit_code_tells_how_it_ended(
     assert turngate(capfd, project, "go", *words, replies=replies)[0] == code
 
 
-def test_a_prompt_that_a_hook_refuses_is_a_halt(project: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_prompt_that_a_hook_blocks_is_a_halt(project: Path, capfd: pytest.CaptureFixture[str]) -> None:
     write_settings(project, "turngate", stop_hooks("echo no secrets >&2; exit 2", event="UserPromptSubmit"))
     assert turngate(capfd, project, "go") == (11, "", "! a hook refused the prompt: no secrets\n")
 
@@ -362,7 +362,7 @@ def test_options_reach_the_session(project: Path, capfd: pytest.CaptureFixture[s
 
 
 @pytest.mark.parametrize("words", [["--session", "s-1"], ["--resume"], ["--resume", "--session", "s-1"]])
-def test_a_session_goes_on_with_its_conversation(
+def test_a_session_continues_with_its_conversation(
     project: Path, capfd: pytest.CaptureFixture[str], words: list[str]
 ) -> None:
     turngate(capfd, project, "first", "--session", "s-1")
@@ -400,7 +400,7 @@ def test_with_nothing_to_resume_it_says_so(project: Path, capfd: pytest.CaptureF
     assert (code, out, err) == (64, "", said)
 
 
-def test_a_settings_file_that_can_not_be_read_is_a_visible_notice(
+def test_a_settings_file_that_cannot_be_read_is_a_visible_notice(
     project: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     write_settings(project, "turngate", '{"hooks": {"Stop": [,]}}')
@@ -448,7 +448,7 @@ def test_a_plugin_that_is_not_installed_is_one_sentence(
 
 
 @pytest.mark.req("X-01")
-def test_a_plugin_that_can_not_be_loaded_is_named(
+def test_a_plugin_that_cannot_be_loaded_is_named(
     project: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     installed(project.parent, "telemetry_b", "raise ValueError('broken')\n")

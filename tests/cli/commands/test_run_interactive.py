@@ -326,7 +326,7 @@ def test_a_hook_is_interrupted(talk: Callable[..., Terminal], project: Path) -> 
 
 
 @pytest.mark.req("S0-102", "C-33")
-def test_a_continuation_is_interrupted_and_nothing_goes_on(
+def test_a_continuation_is_interrupted_and_nothing_continues(
     talk: Callable[..., Terminal], project: Path
 ) -> None:
     hook(project, "echo asked >> log; echo 'go on' >&2; exit 2")
@@ -424,7 +424,7 @@ def test_our_own_fault_restores_the_terminal(
     terminal.expect("turngate: internal error: TypeError")
 
 
-def test_a_session_that_somebody_else_holds(
+def test_a_session_that_another_process_holds(
     talk: Callable[..., Terminal], project: Path, tmp_path: Path
 ) -> None:
     holder = talk("hello", words=("--session", "mine"))

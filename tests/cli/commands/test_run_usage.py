@@ -75,7 +75,7 @@ SCRIPTS: list[tuple[Any, str]] = [
 
 
 @pytest.mark.parametrize(("script", "said"), SCRIPTS)
-def test_a_bad_script_is_refused_before_anything_begins(
+def test_a_bad_script_is_rejected_before_anything_begins(
     project: Path, state: Path, capfd: pytest.CaptureFixture[str], script: Any, said: str
 ) -> None:
     path = project.parent / "bad.json"
@@ -97,7 +97,7 @@ def link_to_nowhere(state: Path) -> None:
 
 @pytest.mark.parametrize("spoil", [in_the_way, link_to_nowhere])
 @pytest.mark.parametrize("words", [[], ["--session", "s"]])
-def test_a_state_folder_that_can_not_be_made_is_refused(
+def test_a_state_folder_that_cannot_be_made_is_rejected(
     project: Path,
     state: Path,
     capfd: pytest.CaptureFixture[str],
@@ -112,7 +112,7 @@ def test_a_state_folder_that_can_not_be_made_is_refused(
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
 @pytest.mark.parametrize("place", ["", "sessions", "sessions/s", "sessions/s/chat.jsonl"])
-def test_a_state_that_can_not_be_written_is_refused(
+def test_a_state_that_cannot_be_written_is_rejected(
     project: Path, state: Path, capfd: pytest.CaptureFixture[str], place: str
 ) -> None:
     path = state / place
@@ -127,7 +127,7 @@ def test_a_state_that_can_not_be_written_is_refused(
 
 @pytest.mark.parametrize("make", [Path.mkdir, os.mkfifo, lambda path: path.symlink_to("/dev/full")])
 @pytest.mark.parametrize("name", ["chat.jsonl", "lock"])
-def test_a_session_whose_files_are_no_files_is_refused(
+def test_a_session_whose_files_are_no_files_is_rejected(
     project: Path, state: Path, capfd: pytest.CaptureFixture[str], make: Callable[[Path], Any], name: str
 ) -> None:
     folder = state / "sessions" / "s"
@@ -137,7 +137,7 @@ def test_a_session_whose_files_are_no_files_is_refused(
 
 
 @pytest.mark.parametrize("words", [["run", "-p", "go"], ["fire", "Stop"], ["check"]])
-def test_a_current_folder_that_was_removed_is_refused(tmp_path: Path, words: list[str]) -> None:
+def test_a_current_folder_that_was_removed_is_rejected(tmp_path: Path, words: list[str]) -> None:
     folder = tmp_path / "gone"
     folder.mkdir()
     command = f"rmdir {folder}; exec {sys.executable} -P -m turngate {' '.join(words)}"
@@ -161,7 +161,7 @@ CLOSED = "which is closed; give"
         ("fire Stop --input -", f"turngate: --input - reads the event from stdin, {CLOSED} a file instead\n"),
     ],
 )
-def test_a_closed_stdin_is_refused(project: Path, words: str, said: str) -> None:
+def test_a_closed_stdin_is_rejected(project: Path, words: str, said: str) -> None:
     done = subprocess.run(
         ["sh", "-c", f"exec {sys.executable} -m turngate {words} --project {project} <&-"],
         capture_output=True,
@@ -172,7 +172,7 @@ def test_a_closed_stdin_is_refused(project: Path, words: str, said: str) -> None
     assert (done.returncode, done.stdout, done.stderr) == (64, "", said)
 
 
-def test_a_prompt_that_is_no_utf_8_is_read_all_the_same(project: Path) -> None:
+def test_a_prompt_that_is_not_utf_8_is_still_read(project: Path) -> None:
     words = [sys.executable, "-m", "turngate", "run", "-p", "-", "--project", str(project)]
     done = subprocess.run(
         [*words, "--model", scripted(project, "done")], input=b"caf\xe9", capture_output=True, check=False
@@ -183,7 +183,7 @@ def test_a_prompt_that_is_no_utf_8_is_read_all_the_same(project: Path) -> None:
 # Options
 
 
-def test_a_tool_that_does_not_exist_can_not_be_allowed(
+def test_a_tool_that_does_not_exist_cannot_be_allowed(
     project: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     said = refused(capfd, project, "--allow", "Bash", "--allow", "Nope")

@@ -146,7 +146,7 @@ def written(state: Path, *runs: SubagentRun) -> None:
         (("recover", "--project", "/"), 0, "no subagent was left behind in /\n", ""),
     ],
 )
-def test_where_there_is_no_register_it_is_said_and_none_is_made(
+def test_where_there_is_no_registry_it_is_said_and_none_is_made(
     state: Path, words: tuple[str, ...], code: int, out: str, err: str
 ) -> None:
     assert (*turngate("runs", *words), state.exists()) == (code, out, err, False)
@@ -180,13 +180,13 @@ def test_help_names_the_exit_codes_and_never_2(action: tuple[str, ...]) -> None:
     assert (code, err, {"0", "64", "70", "130"} <= set(codes), "2" in codes) == (0, "", True, False)
 
 
-def test_a_register_that_can_not_be_opened_is_64(state: Path) -> None:
+def test_a_registry_that_cannot_be_opened_is_64(state: Path) -> None:
     (state / "registry.db").mkdir(parents=True)
     code, out, err = turngate("runs")
     assert (code, out, "set TURNGATE_STATE to another folder" in err) == (64, "", True)
 
 
-def test_a_register_that_is_damaged_is_set_aside_and_said(state: Path) -> None:
+def test_a_registry_that_is_damaged_is_set_aside_and_said(state: Path) -> None:
     state.mkdir()
     (state / "registry.db").write_bytes(b"no register at all" * 1000)
     code, out, err = turngate("runs")
@@ -201,7 +201,7 @@ def test_a_register_that_is_damaged_is_set_aside_and_said(state: Path) -> None:
 # The table
 
 
-def test_the_table_says_what_since_when_how_often_sent_back_and_why() -> None:
+def test_the_table_says_what_since_when_how_often_redirected_and_why() -> None:
     found = [
         SubagentSummary(
             (
@@ -304,14 +304,14 @@ def test_on_a_terminal_what_is_finished_is_dim() -> None:
     ]
 
 
-def test_what_a_model_wrote_can_not_command_the_terminal() -> None:
+def test_what_a_model_wrote_cannot_command_the_terminal() -> None:
     bad = "a\x1b]0;owned\x07b\nc"
     shown = run(label=bad, task=bad, prompt=bad + "2", result=bad, error=bad, steer_why=bad, outcome="error")
     lines = "\n".join(format_details(SubagentSummary((shown,)), NOON)).split("\n")
     assert [letter for line in lines for letter in line if not letter.isprintable()] == []
 
 
-def test_a_child_at_work_is_one_line_without_escape_codes(project: Path, state: Path) -> None:
+def test_a_subagent_at_work_is_one_line_without_escape_codes(project: Path, state: Path) -> None:
     with session(project, [task("count files"), "all done"], [STUCK]):
         [child] = asked(state)
         code, out, err = turngate("runs")
@@ -398,7 +398,7 @@ Its report waits until that session is resumed."""
     )
 
 
-def test_the_beginning_of_any_id_of_a_child_is_enough(project: Path, state: Path) -> None:
+def test_the_beginning_of_any_id_of_a_subagent_is_enough(project: Path, state: Path) -> None:
     write_settings(project, "turngate", stop_hooks(refuse(1), event="SubagentStop"))
     with session(project, [task("count files"), "all done"], ["three", "three files"]) as process:
         said = result(process)
@@ -453,7 +453,7 @@ def test_an_id_that_could_be_two_is_64_with_both(state: Path, action: tuple[str,
     )
 
 
-def test_an_id_that_nobody_has_is_64_with_those_that_there_are(state: Path) -> None:
+def test_an_unknown_id_is_64_with_the_known_ids(state: Path) -> None:
     written(state, run("0a1" + "0" * 29))
     assert turngate("runs", "show", "ff") == (
         64,
@@ -514,7 +514,9 @@ def test_a_steer_has_guard_rails(state: Path, fields: dict[str, Any], prompt: st
 # Killing
 
 
-def test_a_kill_from_another_process_ends_a_child_and_its_parent_goes_on(project: Path, state: Path) -> None:
+def test_a_kill_from_another_process_ends_a_subagent_and_its_parent_continues(
+    project: Path, state: Path
+) -> None:
     with session(project, [task("count files"), "all done"], [STUCK]) as process:
         [child] = asked(state)
         said = turngate("runs", "kill", child["agent_id"])
@@ -530,7 +532,7 @@ def test_a_kill_from_another_process_ends_a_child_and_its_parent_goes_on(project
     )
 
 
-def test_a_kill_goes_down_to_the_children_of_a_child(project: Path, state: Path) -> None:
+def test_a_kill_goes_down_to_the_subagents_of_a_subagent(project: Path, state: Path) -> None:
     sub = [task("count tests", "Count the tests."), STUCK]
     with session(project, [task("count files"), "all done"], sub) as process:
         asked(state, 2)
@@ -623,7 +625,7 @@ def test_hooks_and_progress_are_told_while_it_recovers(project: Path, state: Pat
     assert (now["redirects"], now["why"], now["result"]) == (1, "run the tests", "three files")
 
 
-def test_a_child_whose_hooks_were_being_asked_is_asked_about_again(project: Path, state: Path) -> None:
+def test_a_subagent_whose_hooks_were_being_asked_is_asked_about_again(project: Path, state: Path) -> None:
     write_settings(project, "turngate", stop_hooks(hang(), event="SubagentStop"))
     with session(project, [task("count files"), "all done"], ["three files"]) as process:
         wait_for_file_sync(project / "pid")
@@ -720,7 +722,7 @@ def test_what_was_left_in_another_project_is_left_there_and_said(
     assert [each["left"] for each in listed()] == [True]
 
 
-def test_what_somebody_looks_after_is_not_recovered(project: Path, state: Path) -> None:
+def test_a_run_with_a_living_owner_is_not_recovered(project: Path, state: Path) -> None:
     with session(project, [task("count files"), "all done"], [STUCK]) as process:
         [child] = asked(state)
         said = turngate("runs", "recover", "--project", str(project))
