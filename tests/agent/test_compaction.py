@@ -43,8 +43,8 @@ def test_a_hook_is_told_before_and_its_words_join_the_instructions(project: Path
 
 
 PREVENTED = [
-    ("echo not now >&2; exit 2", "a hook prevented the compaction: not now"),
-    (say({"decision": "block", "reason": "not now"}), "a hook prevented the compaction: not now"),
+    ("echo not now >&2; exit 2", "a hook blocked the compaction: not now"),
+    (say({"decision": "block", "reason": "not now"}), "a hook blocked the compaction: not now"),
 ]
 
 
@@ -166,7 +166,7 @@ def test_a_model_that_fails_at_the_summary_is_said_and_the_turn_continues(projec
     result = agent.play("look", "go on")
     assert (result.outcome, result.result, result.model_requests) == ("completed", "done", 2)
     assert agent.of(Notice) == [
-        Notice("the conversation could not be summed up: the model failed (auth): auth")
+        Notice("the conversation could not be compacted: the model failed (auth): auth")
     ]
     assert agent.heard()[0] == "look"
 

@@ -149,7 +149,7 @@ def test_it_is_told_where_the_conversation_is_and_may_read_that_file_alone(
     assert model.requests[0].system == INSTRUCTIONS.format(
         project=project, transcript=TRANSCRIPT.format(path=conversation), requests=MAX_REQUESTS
     )
-    refused = f"is not allowed: it lies outside of the project {project}"
+    refused = f"is not allowed: it is outside of the project {project}"
     assert [shown(message) for message in model.requests[-1].messages[2::2]] == [
         'tool:      1\t{"role":"user","content":"build it"}',
         f'tool: {conversation}:1:{{"role":"user","content":"build it"}}',
@@ -162,7 +162,7 @@ def test_it_is_told_where_the_conversation_is_and_may_read_that_file_alone(
 def test_a_conversation_that_is_no_file_opens_nothing(project: Path, path: str) -> None:
     event = stop_event(cwd=str(project), transcript_path=path)
     report, model = looked(project, read("/etc/passwd"), DONE, event=event)
-    said = f"tool: /etc/passwd is not allowed: it lies outside of the project {project}"
+    said = f"tool: /etc/passwd is not allowed: it is outside of the project {project}"
     assert (judged(report)["ok"], shown(model.requests[1].messages[-1])) == (True, said)
     assert "conversation so far" not in model.requests[0].system
 

@@ -467,7 +467,7 @@ def test_in_claude_a_continuation_after_a_question_is_a_run_like_any_other(proje
 def test_an_overloaded_provider_is_asked_again_and_nothing_of_it_stays(project: Path) -> None:
     agent = actor(project, {"error": "overloaded", "repeat": 2}, "done", stop=KEEP, retries=(0.01, 0.01))
     result = agent.play()
-    said = "the model did not answer (overloaded); asking again in 0.01 s"
+    said = "the model did not answer (overloaded); retrying in 0.01 s"
     assert (ended(result), result.result, result.notices, result.model_requests) == (
         ("completed", "allowed", None),
         "done",

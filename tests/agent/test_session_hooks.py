@@ -157,7 +157,7 @@ def test_a_prompt_that_is_blocked_reaches_the_user_and_not_the_model(project: Pa
         [],
         False,
     )
-    assert result.notices == ("a hook refused the prompt: no secrets please",)
+    assert result.notices == ("a hook blocked the prompt: no secrets please",)
     assert "hunter2" not in Path(result.transcript_path).read_text()
 
 
@@ -235,7 +235,7 @@ def test_a_tool_that_a_hook_denies_does_not_run(project: Path, hook: str) -> Non
     )
     result = agent.play()
     assert (one_result(agent), (project / "ran").exists(), result.outcome) == (
-        (True, "a hook refused this: not here"),
+        (True, "a hook blocked this: not here"),
         False,
         "completed",
     )
@@ -289,10 +289,10 @@ def test_a_hook_may_have_the_user_asked(project: Path, mode: PermissionMode, ans
 
 
 PERMISSIONS = [
-    (["allow", "ask", "deny"], "a hook refused this: 2"),
-    (["allow", "ask"], "Bash needs permission and nobody is here to give it; start with --allow Bash"),
-    (["ask", "allow"], "Bash needs permission and nobody is here to give it; start with --allow Bash"),
-    (["deny", "allow"], "a hook refused this: 0"),
+    (["allow", "ask", "deny"], "a hook blocked this: 2"),
+    (["allow", "ask"], "Bash needs permission, and there is no user to ask; start with --allow Bash"),
+    (["ask", "allow"], "Bash needs permission, and there is no user to ask; start with --allow Bash"),
+    (["deny", "allow"], "a hook blocked this: 0"),
 ]
 
 
@@ -371,8 +371,8 @@ async def never(_use: ToolUse, _name: str) -> bool:
 ANSWERS = [
     (decision(behavior="allow"), (False, "ran")),
     (decision(behavior="allow", updatedInput={"command": "echo changed"}), (False, "changed")),
-    (decision(behavior="deny", message="not now"), (True, "permission was refused: not now")),
-    (decision(behavior="deny"), (True, "permission was refused: denied by a hook")),
+    (decision(behavior="deny", message="not now"), (True, "permission was denied: not now")),
+    (decision(behavior="deny"), (True, "permission was denied: denied by a hook")),
 ]
 
 
@@ -722,7 +722,7 @@ def test_each_permission_mode_lets_its_tools_run(
 @pytest.mark.parametrize(
     ("mode", "told"),
     [
-        ("default", "Bash needs permission and nobody is here to give it; start with --allow Bash"),
+        ("default", "Bash needs permission, and there is no user to ask; start with --allow Bash"),
         ("plan", "Bash is not allowed in plan mode: only look, and say what you would do"),
     ],
 )

@@ -1,7 +1,6 @@
 """A session's past: resumed after a kill, held by one process, listed and pruned."""
 
 import asyncio
-import fcntl
 import json
 import os
 import shutil
@@ -31,7 +30,7 @@ from tests.support.sessions import (
     wait_for_file_sync,
 )
 from tests.support.timeouts import HANG_TIMEOUT_S
-from turngate.agent.session_store import SessionLock, SessionSummary, list_sessions, prune
+from turngate.agent.session_store import SessionLock, SessionSummary, list_sessions, prune_sessions
 from turngate.core.messages import Message, Reply, Text, ToolResult, ToolResults, ToolUse, UserMessage
 from turngate.errors import SessionBusy, UsageError
 from turngate.state.paths import main_transcript_path
@@ -357,7 +356,7 @@ def test_a_second_process_is_told_who_holds_the_session(project: Path) -> None:
         assert turngate(*words, "--project", str(project)) == (
             64,
             "",
-            f"turngate: session x is in use by process {first.pid}; end that one, or start another session\n",
+            f"turngate: session x is in use by process {first.pid}; end that process, or start another session\n",
         )
         first.send_signal(signal.SIGINT)
         assert first.wait(timeout=HANG_TIMEOUT_S) == 130
@@ -384,27 +383,6 @@ def test_a_lock_dies_with_its_owner(project: Path) -> None:
     lock.release()
 
 
-def test_a_lock_on_a_folder_that_was_removed_meanwhile_is_taken_again(
-    state: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = state / "sessions" / "x" / "lock"
-    flock = fcntl.flock
-    removed: list[int] = []
-
-    def remove_first(fd: int, how: int) -> None:
-        if not removed:
-            removed.append(fd)
-            shutil.rmtree(path.parent)
-        flock(fd, how)
-
-    monkeypatch.setattr(fcntl, "flock", remove_first)
-    first, second = SessionLock(str(path)), SessionLock(str(path))
-    first.acquire()
-    with pytest.raises(SessionBusy):
-        second.acquire()
-    first.release()
-
-
 # Lists
 
 
@@ -422,7 +400,7 @@ def test_sessions_are_listed_newest_first_with_what_was_asked(project: Path, sta
 
 
 def test_without_any_session_the_list_is_empty(state: Path) -> None:
-    assert (list_sessions(str(state)), prune(str(state), 30)) == ([], [])
+    assert (list_sessions(str(state)), prune_sessions(str(state), 30)) == ([], [])
 
 
 def age(path: Path, days: float) -> None:
@@ -440,7 +418,7 @@ def test_old_sessions_are_removed_and_young_or_held_ones_are_kept(project: Path,
     holder.acquire()
     age(state / "sessions" / "held", 31)
     try:
-        assert prune(str(state), 30) == ["old"]
+        assert prune_sessions(str(state), 30) == ["old"]
     finally:
         holder.release()
     assert sorted(path.name for path in (state / "sessions").iterdir()) == ["held", "young"]
@@ -451,7 +429,7 @@ def test_a_stray_file_does_not_stop_the_pruning(project: Path, state: Path) -> N
     age(state / "sessions" / "old", 31)
     (state / "sessions" / ".DS_Store").touch()
     age(state / "sessions", 31)
-    assert prune(str(state), 30) == ["old"]
+    assert prune_sessions(str(state), 30) == ["old"]
 
 
 def test_a_folder_that_vanishes_meanwhile_does_not_stop_the_pruning(
@@ -463,14 +441,14 @@ def test_a_folder_that_vanishes_meanwhile_does_not_stop_the_pruning(
     known = [str(state / "sessions" / name) for name in ("gone", "old")]
     monkeypatch.setattr("turngate.agent.session_store._folders", lambda _: known)
     shutil.rmtree(state / "sessions" / "gone")
-    assert prune(str(state), 30) == ["old"]
+    assert prune_sessions(str(state), 30) == ["old"]
 
 
 def test_a_session_that_is_used_stays_young(project: Path, state: Path) -> None:
     actor(project, "done", session_id="s").play()
     age(state / "sessions" / "s", 31)
     actor(project, "done", session_id="s").play()
-    assert prune(str(state), 30) == []
+    assert prune_sessions(str(state), 30) == []
 
 
 @pytest.mark.req("X-07")

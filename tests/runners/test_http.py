@@ -628,7 +628,7 @@ def test_an_endpoint_may_block_a_tool(project: Path) -> None:
         specific("PreToolUse", permissionDecision="deny", permissionDecisionReason="not here")
     ) as endpoint:
         heard, _ = played(project, HttpHook(endpoint.url), "PreToolUse")
-    assert heard[2] == "tool: a hook refused this: not here"
+    assert heard[2] == "tool: a hook blocked this: not here"
 
 
 def test_an_endpoint_may_add_context_to_a_prompt(project: Path) -> None:

@@ -993,7 +993,7 @@ def test_an_agent_that_a_hook_starts_asks_no_hooks_and_says_so(project: Path) ->
         "completed",
         0,
         [("skipped", BELOW)],
-        ["this session was started from a hook, so it asks no hooks"],
+        ["this session was started from a hook, so no hooks run"],
     )
 
 
@@ -1028,7 +1028,7 @@ def test_a_session_that_a_callback_opens_asks_no_hooks_and_says_so(project: Path
         assert [([run.report for run in each.hook_runs], each.notices) for each in inner] == [
             (
                 [Skipped(BELOW, on_purpose=True)],
-                ("this session was started from a hook, so it asks no hooks",),
+                ("this session was started from a hook, so no hooks run",),
             )
         ] * 2
         assert [(outcome(run), run_json(run)["reason"]) for run in outer.hook_runs] == [

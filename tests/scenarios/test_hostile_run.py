@@ -20,7 +20,7 @@ from turngate.transcript.resume import read_conversation
 
 FULL = "[Errno 27] File too large"
 LOUD = "printf '%3000d' 1"
-LOST_WORDS = f"! what the hook {LOUD} printed could not be written down: {FULL}\n"
+LOST_WORDS = f"! the output of hook {LOUD} could not be written to the transcript: {FULL}\n"
 
 
 def command(project: Path, *words: str, replies: tuple[Any, ...]) -> str:
@@ -82,8 +82,8 @@ def test_words_of_the_last_hook_that_do_not_fit_take_nothing_of_the_result_as_js
 def test_words_of_the_first_hook_that_do_not_fit_end_the_turn_in_order(project: Path, state: Path) -> None:
     write_settings(project, "turngate", stop_hooks(LOUD, event="SessionStart"))
     ended = (
-        f"! the end of the turn could not be written down: {FULL}\n"
-        f"! turn ended (error): the conversation can not be written down: {FULL}\n"
+        f"! the end of the turn could not be written to the transcript: {FULL}\n"
+        f"! turn ended (error): the transcript cannot be written: {FULL}\n"
     )
     assert in_little_room(project, "-p", "go") == (20, "", LOST_WORDS + ended + no_journal(state))
 

@@ -251,7 +251,7 @@ def test_an_interrupt_ends_the_time_of_observers(project: Path) -> None:
     result = asyncio.run(play())
     assert (result.outcome, result.result) == ("completed", "done")
     assert agent.events[-2:] == [
-        Notice("the plugins were interrupted while they were told of the turn's end"),
+        Notice("the plugins were interrupted while they were notified of the turn's end"),
         TurnEnd(result),
     ]
 
@@ -440,7 +440,7 @@ def test_a_message_is_answered_although_one_that_waited_before_it_is_blocked(pro
         "interrupted",
         "completed",
         "two",
-        ("a hook refused the prompt: no",),
+        ("a hook blocked the prompt: no",),
     )
     assert said(agent.session) == ["first", "second", "agent: two"]
 
@@ -585,7 +585,7 @@ async def half_a_line(project: Path) -> Any:
 
 def test_what_follows_half_a_line_is_not_glued_to_it(project: Path) -> None:
     conversation = ["a", "agent: one", "b", "c", "agent: three"]
-    why = f"the conversation can not be written down: {FULL}"
+    why = f"the transcript cannot be written: {FULL}"
     assert in_its_own_process(half_a_line, project) == [
         "error",
         why,
@@ -627,7 +627,7 @@ async def no_room_for_words(project: Path) -> Any:
 
 
 def test_words_of_a_hook_that_cannot_be_written_are_a_notice(project: Path) -> None:
-    lost = f"what the hook printf '%3000d' 1 printed could not be written down: {FULL}"
+    lost = f"the output of hook printf '%3000d' 1 could not be written to the transcript: {FULL}"
     assert in_its_own_process(no_room_for_words, project) == ["completed", [lost, lost], ["a", "agent: one"]]
 
 

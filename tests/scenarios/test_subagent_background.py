@@ -37,7 +37,7 @@ def test_the_call_returns_at_once_and_the_report_comes_as_one_message_that_is_ma
     said = scene.heard("main")
     assert (
         said[2]
-        == f"tool: The subagent {run.agent_id} works in the background; its report comes as a message of its own."
+        == f"tool: The subagent {run.agent_id} works in the background; its result arrives as a message."
     )
     assert reports(scene) == [(True, "subagent", "counted")]
     assert (result.result, len(said)) == ("home", 5)
@@ -111,7 +111,7 @@ def test_a_subagent_that_never_ends_does_not_hold_its_parent_for_ever(project: P
     )
     result = scene.play()
     assert (result.result, result.outcome) == ("waiting", "completed")
-    assert "children in the background are not waited for any longer" in scene.notices
+    assert "stopped waiting for subagents in the background" in scene.notices
     assert seen(project, "last_assistant_message") == ["waiting"]
     assert not survives((project / "pid").read_text().strip())
 
@@ -122,7 +122,7 @@ def test_a_subagent_that_never_ends_is_waited_for_once(project: Path) -> None:
         project, {"text": "late", "delay": 60}, main=[BACK, "waiting"], children=SubagentLimits(wait=0.2)
     )
     scene.play()
-    assert scene.notices == ["children in the background are not waited for any longer"]
+    assert scene.notices == ["stopped waiting for subagents in the background"]
 
 
 @pytest.mark.req("X-17")

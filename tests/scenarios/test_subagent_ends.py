@@ -71,7 +71,7 @@ def test_a_subagent_that_is_killed_while_it_works_is_not_asked_about_and_its_end
         )
     ]
     assert [(stop.outcome, stop.agent_id) for stop in scene.stops] == [("killed", run.agent_id)]
-    assert scene.heard("main")[-1] == "tool: The subagent was ended: enough."
+    assert scene.heard("main")[-1] == "tool: The subagent was killed: enough."
 
 
 @pytest.mark.req("S4-34", "X-29")
@@ -86,7 +86,7 @@ def test_a_kill_ends_the_hook_that_is_being_asked(project: Path) -> None:
     assert not survives((project / "pid").read_text().strip())
     assert (gate.events, told(scene)) == ([], ENDED_ONCE)
     assert [(event.outcome, event.steer_count) for event in scene.ended] == [("killed", 0)]
-    assert scene.heard("main")[-1] == "tool: The subagent was ended: killed."
+    assert scene.heard("main")[-1] == "tool: The subagent was killed: killed."
 
 
 @pytest.mark.req("S4-34", "X-29")

@@ -115,7 +115,7 @@ def test_a_resumed_subagent_keeps_its_agent_type(project: Path) -> None:
     scene.play("go", "again")
     [child] = scene.registered
     assert scene.heard("main")[-1] == (
-        f"tool: the subagent {child.agent_id} has the agent type Explore, not general-purpose"
+        f"tool: subagent {child.agent_id} has the agent type Explore, not general-purpose"
     )
 
 

@@ -150,9 +150,7 @@ def test_a_disk_that_is_full_ends_the_turn_as_an_error_and_observers_are_told(
 
     result = asyncio.run(full())
     assert (result.ended_by, [payload.ended_by for payload in told]) == ("error", ["error"])
-    assert result.stop_reason == (
-        "the conversation can not be written down: [Errno 28] No space left on device"
-    )
+    assert result.stop_reason == ("the transcript cannot be written: [Errno 28] No space left on device")
     assert len(agent.of(TurnEnd)) == 1
 
 
@@ -169,7 +167,7 @@ def test_a_later_prompt_that_is_blocked_takes_neither_the_answer_nor_the_gate_wi
     result = agent.play()
     assert (result.outcome, result.result, result.model_requests) == ("completed", "one", 1)
     assert (project / "asked").exists()
-    assert Notice("a hook refused the prompt: not that") in agent.of(Notice)
+    assert Notice("a hook blocked the prompt: not that") in agent.of(Notice)
 
 
 @pytest.mark.req("S0-100", "C-31")

@@ -68,8 +68,8 @@ def test_the_tool_may_be_called_by_its_other_name(project: Path) -> None:
             {"subagent_type": "nobody"},
             "there is no agent type 'nobody'; there are general-purpose, Explore",
         ),
-        ({"resume": "a0123"}, "there is no subagent a0123 of this session to continue"),
-        ({"resume": "../chat"}, "there is no subagent ../chat of this session to continue"),
+        ({"resume": "a0123"}, "there is no subagent a0123 of this session to resume"),
+        ({"resume": "../chat"}, "there is no subagent ../chat of this session to resume"),
     ],
 )
 def test_what_cannot_be_started_is_said_and_nothing_is_registered(
@@ -208,7 +208,7 @@ def test_a_kill_reaches_the_subagents_subagents(project: Path, background: bool)
     assert not survives((project / "pid").read_text().strip())
     assert gate.events == []
     assert [(event.outcome, event.reason) for event in scene.ended] == [("killed", "enough")] * 2
-    assert scene.heard("main")[-1] == "tool: The subagent was ended: enough."
+    assert scene.heard("main")[-1] == "tool: The subagent was killed: enough."
 
 
 def test_an_interrupt_keeps_the_results_that_were_there(project: Path) -> None:

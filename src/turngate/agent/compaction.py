@@ -59,7 +59,7 @@ async def compact_if_full(context: LoopContext, *, overflow: bool = False) -> bo
     try:
         done = await compact(context, "auto")
     except ModelError as error:
-        context.notice(f"the conversation could not be summed up: the model failed ({error.kind}): {error}")
+        context.notice(f"the conversation could not be compacted: the model failed ({error.kind}): {error}")
         done = False
     conversation.compact_again_at = len(conversation.messages) + MIN_MESSAGES_BETWEEN
     return done
@@ -76,12 +76,12 @@ async def compact(context: LoopContext, trigger: Literal["manual", "auto"], inst
     verdict = await context.hooks.fire(event)
     blocked = _block_reason(verdict, trigger)
     if blocked is not None:
-        context.notice(f"a hook prevented the compaction: {blocked}")
+        context.notice(f"a hook blocked the compaction: {blocked}")
         return False
     wishes = (SUMMARY_PROMPT, instructions, added_context(verdict.runs, plain=True))
     summary = await _summarize(context, "\n\n".join(part for part in wishes if part))
     if not summary:
-        context.notice("the conversation could not be summed up: the model gave no summary")
+        context.notice("the conversation could not be compacted: the model returned no summary")
         return False
     _restart(context, summary, keep_prompt=trigger == "auto")
     await context.on_compacted()

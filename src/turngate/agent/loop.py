@@ -12,7 +12,7 @@ from turngate.core.session_events import StreamEnd, TextDelta
 from turngate.errors import ModelError
 
 MAX_TRUNCATED_REPLIES = 3  # requests for a new answer after one that hit its token limit
-TRUNCATED_CALL = "not run: your answer was cut off at its limit of tokens before this call was whole; make it again, shorter"
+TRUNCATED_CALL = "not run: your answer was truncated at its token limit before this call was complete; make it again, shorter"
 
 
 async def answer(context: LoopContext) -> EndTurn | None:
@@ -71,7 +71,7 @@ def _keep_truncated(context: LoopContext, reply: Reply, *, retry: bool) -> None:
     append = context.conversation.append
     if not retry:
         append(replace(reply, blocks=tuple(b for b in reply.blocks if not isinstance(b, ToolUse))))
-        raise ModelError("invalid", "the model's answer was cut off at its limit of tokens, again and again")
+        raise ModelError("invalid", "the model's answer was truncated at its token limit, again and again")
     if reply.tool_uses:
         append(reply)
         append(

@@ -26,7 +26,7 @@ async def ask_model(context: LoopContext, request: ModelRequest, tell: Callable[
             if not error.is_transient or pause is None:
                 raise
             wait = max(pause, min(error.retry_after or 0.0, MAX_RETRY_AFTER_S))
-            context.notice(f"the model did not answer ({error}); asking again in {wait:g} s")
+            context.notice(f"the model did not answer ({error}); retrying in {wait:g} s")
             await asyncio.sleep(wait * random.uniform(1.0, 1.2))  # noqa: S311 - no secret
         else:
             turn.usage += reply.usage

@@ -14,7 +14,7 @@ from turngate.core.settings import Settings
 from turngate.models.resolve import JudgeModels
 from turngate.ports import Model, Shell, World
 from turngate.state.journal import Journal
-from turngate.state.paths import session_folder
+from turngate.state.paths import main_transcript_path, session_folder
 from turngate.subagents.agent_types import AgentType
 from turngate.subagents.host import SubagentRole
 
@@ -113,16 +113,19 @@ class SessionResources:
         )
         return cls(project, settings, state, journal, judges, world, models)
 
+    def transcript_path(self, session_id: str, role: SubagentRole | None) -> str:
+        if role is not None:
+            return role.transcript
+        return main_transcript_path(self.state, session_id, self.settings.dialect.name)
+
     def model_named(self, name: str, default: Model) -> Model:
         if name in ("", default.name) or self.models is None:
             return default
         return self.models(name)
 
-    async def close(self, model: Model) -> str | None:
-        """Close the connections and the journal. Return what went wrong, or None."""
-        problem = await close_models(self.judges, model)
+    async def close(self, model: Model, notice: Callable[[str], None]) -> None:
+        await close_models(self.judges, model, notice=notice)
         await run_in_thread(self.journal.close)
-        return problem
 
 
 def env_file(state: str, session_id: str) -> str:
@@ -130,12 +133,11 @@ def env_file(state: str, session_id: str) -> str:
     return os.path.join(session_folder(state, session_id), "env")
 
 
-async def close_models(*models: Model | JudgeModels) -> str | None:
-    """Close connections, which is foreign code. Return what went wrong, or None."""
+async def close_models(*models: Model | JudgeModels, notice: Callable[[str], None]) -> None:
+    """Close connections, which is foreign code; a failure is only reported."""
     try:
         async with asyncio.timeout(MODEL_CLOSE_TIMEOUT_S):
             for model in models:
                 await run_isolated(model.close())
     except Exception as error:  # noqa: BLE001 - foreign code, and the conversation is over
-        return f"the model's connection could not be closed: {type(error).__name__}: {error}"
-    return None
+        notice(f"the model's connection could not be closed: {type(error).__name__}: {error}")

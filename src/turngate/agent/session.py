@@ -35,7 +35,7 @@ from turngate.plugins.handlers import PluginContext, Plugins
 from turngate.ports import Model, Shell
 from turngate.settings.load import load_settings
 from turngate.shells.local import LocalShell
-from turngate.state.paths import main_transcript_path, session_folder, state_folder
+from turngate.state.paths import session_folder, state_folder
 from turngate.subagents.agent_types import AgentType, load_agent_types
 from turngate.subagents.announcements import Announcements
 from turngate.subagents.host import SubagentRole
@@ -130,16 +130,10 @@ class Session:
         self.folder = session_folder(self.state, self.id)
         environ = {**config.environ, **self.settings.env}
         self.tool_context = ToolContext(self.project, environ, tuple(config.extra_paths))
-        self.conversation = self._create_conversation(config.role)
-        self.hooks = SessionHooks(
-            self.settings,
-            resources.world,
-            self.conversation,
-            self.events,
-            self.permissions,
-            enabled=config.hooks_enabled,
-            role=config.role,
-        )
+        fields = config.role.record_fields if config.role else None
+        path = resources.transcript_path(self.id, config.role)
+        self.conversation = Conversation(path, self.id, self.project, subagent=fields)
+        self.hooks = SessionHooks(resources, config, self.conversation, self.events)
         self.inbox = Inbox()
         self._turns = TurnRunner(self.events, self.inbox, plugins)
         self._lock = SessionLock(os.path.join(self.folder, "lock"))
@@ -151,13 +145,6 @@ class Session:
         self.subagents = subagents
         self.conversation.on_result_delivered = subagents.result_delivered
         self._add_tools(config)
-
-    def _create_conversation(self, role: SubagentRole | None) -> Conversation:
-        if role is None:
-            path, fields = main_transcript_path(self.state, self.id, self.settings.dialect.name), None
-        else:
-            path, fields = role.transcript, {"agentId": role.agent_id, "agentType": role.agent_type.name}
-        return Conversation(path, self.id, self.project, subagent=fields)
 
     def _create_manager(self, options: SubagentOptions) -> SubagentManager:
         agent_types, self._problems = load_agent_types(
@@ -172,7 +159,7 @@ class Session:
         """Give the agent its tools, among them Task unless the agent is at the depth limit."""
         manager, role = self.subagents, config.role
         delivered = self.conversation.has_delivered
-        self.announcements = Announcements(manager, self.id, config.agent_id, delivered, self.notice)
+        self.announcements = Announcements(manager, self.id, config.agent_id, delivered, self.events.notice)
         self.task_tool = TaskTool(
             manager=manager,
             session_id=self.id,
@@ -222,9 +209,9 @@ class Session:
 
     def _report_problems(self) -> None:
         if self.resources.world.in_hook and self.hooks.enabled:
-            self.notice("this session was started from a hook, so it asks no hooks")
+            self.events.notice("this session was started from a hook, so no hooks run")
         for problem in (*self.settings.not_loaded, *self._problems):
-            self.notice(str(problem))
+            self.events.notice(str(problem))
 
     async def _fire_session_start(self, source: Source) -> None:
         await self.hooks.fire_session_start(source, self.model.name)
@@ -276,7 +263,7 @@ class Session:
             max_requests=self._config.max_requests,
             retries=self._config.retries,
             emit=self.events.emit,
-            notice=self.notice,
+            notice=self.events.notice,
             on_compacted=self._on_compacted,
         )
 
@@ -334,7 +321,7 @@ class Session:
         if self.role is not None:
             self._release()
             if self._config.owns_model:
-                self._report(await close_models(self.model))
+                await close_models(self.model, notice=self.events.notice)
         elif not self.conversation.is_open:
             await finish_despite_cancel(self._close_all())
         else:
@@ -349,7 +336,7 @@ class Session:
             try:
                 ended = await self.resources.world.close(self.settings.dialect.background_grace)
                 if ended:
-                    self.notice(f"background hooks killed because they were still running: {ended}")
+                    self.events.notice(f"background hooks killed because they were still running: {ended}")
             finally:
                 await finish_despite_cancel(self._close_all())
 
@@ -359,15 +346,11 @@ class Session:
     async def _close_all(self) -> None:
         await self.subagents.close()
         self._release()
-        self._report(await self.resources.close(self.model))
+        await self.resources.close(self.model, notice=self.events.notice)
 
     def _release(self) -> None:
         self.conversation.close()
         self._lock.release()
-
-    def _report(self, problem: str | None) -> None:
-        if problem:
-            self.notice(problem)
 
     # Parts
 
@@ -386,9 +369,6 @@ class Session:
     @property
     def transcript_path(self) -> str:
         return self.conversation.path
-
-    def notice(self, text: str) -> None:
-        self.events.notice(text)
 
     def _system_prompt(self) -> str:
         instructions = self.role.agent_type.instructions if self.role else ""

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from turngate.agent.conversation import Conversation
 from turngate.agent.event_sink import EventSink
-from turngate.agent.permissions import Permissions
+from turngate.agent.resources import AgentConfig, SessionResources
 from turngate.agent.turn import TurnHalted
 from turngate.aio.cancellation import current_task_cancelled
 from turngate.core.effects import added_context
@@ -15,12 +15,9 @@ from turngate.core.hooks import label
 from turngate.core.messages import Message, Usage
 from turngate.core.reports import Exited
 from turngate.core.session_events import TurnResult
-from turngate.core.settings import Settings
 from turngate.core.verdict import HookRun, Stop, Verdict, notices, warnings
 from turngate.engine import ask_hooks
 from turngate.plugins.handlers import Plugins, StopPayload
-from turngate.ports import World
-from turngate.subagents.host import SubagentRole
 
 Source = Literal["startup", "resume", "clear", "compact"]
 MAX_KEPT_OUTPUT_CHARS = 10_000  # of what one hook printed, in the transcript
@@ -30,20 +27,13 @@ SUBAGENT_EVENTS = ("PreToolUse", "PermissionRequest", "PostToolUse", "PreCompact
 
 class SessionHooks:
     def __init__(
-        self,
-        settings: Settings,
-        world: World,
-        conversation: Conversation,
-        events: EventSink,
-        permissions: Permissions,
-        *,
-        enabled: bool,
-        role: SubagentRole | None,
+        self, resources: SessionResources, config: AgentConfig, conversation: Conversation, events: EventSink
     ) -> None:
-        self.enabled = enabled
+        self.enabled = config.hooks_enabled
         self.start_context: list[str] = []  # what SessionStart hooks add to the system prompt
-        self._settings, self._world, self._conversation = settings, world, conversation
-        self._events, self._permissions, self._role = events, permissions, role
+        self._settings, self._world = resources.settings, resources.world
+        self._permissions, self._role = config.permissions, config.role
+        self._conversation, self._events = conversation, events
         self._halted: TurnHalted | None = None  # by a SessionStart hook
 
     def event_fields(self) -> dict[str, Any]:
@@ -88,7 +78,7 @@ class SessionHooks:
                 self._conversation.transcript.write_record({**record, "stdout": stdout})
             except OSError as error:
                 self._events.notice(
-                    f"what the hook {record['hook']} printed could not be written down: {error}"
+                    f"the output of hook {record['hook']} could not be written to the transcript: {error}"
                 )
 
     async def fire_session_start(self, source: Source, model: str) -> None:
@@ -127,7 +117,7 @@ class PluginNotifier:
         except asyncio.CancelledError:
             if current_task_cancelled():
                 raise
-            return ["the plugins were interrupted while they were told of the turn's end"]
+            return ["the plugins were interrupted while they were notified of the turn's end"]
         finally:
             self._task = None
 

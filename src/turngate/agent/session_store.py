@@ -1,7 +1,6 @@
 """Sessions on disk: lock one, list them, prune old ones."""
 
 import contextlib
-import errno
 import fcntl
 import os
 import shutil
@@ -11,47 +10,40 @@ from dataclasses import dataclass, field
 
 from turngate.core.messages import UserMessage
 from turngate.errors import SessionBusy, UsageError
-from turngate.state.files import is_same_file, make_private_dir, open_regular_file, os_errors_as_usage_errors
+from turngate.state.files import make_private_dir, open_regular_file, os_errors_as_usage_errors
 from turngate.state.paths import TRANSCRIPT_FILE
 from turngate.transcript.reader import message_of, read_records
 
-TRIES = 20  # at a lock whose folder is being removed
+MAX_TITLE_CHARS = 80
+MAX_TITLE_RECORDS = 20  # in which the user's first message is searched
+SECONDS_PER_DAY = 86400
 
 
 @dataclass
 class SessionLock:
-    """One process at a time writes a session; the lock dies with its owner."""
+    """Lets one process at a time write a session; the kernel releases it when that process dies."""
 
     path: str
     _fd: int = field(default=-1)
 
     def acquire(self) -> None:
         with os_errors_as_usage_errors(self.path):
-            self._fd = self._locked()
-            os.ftruncate(self._fd, 0)
-            os.write(self._fd, str(os.getpid()).encode())
-
-    def _locked(self) -> int:
-        """A lock on a file that was removed meanwhile, with its whole folder, would hold nothing."""
-        for _ in range(TRIES):
-            with contextlib.suppress(FileNotFoundError):  # removed since we made it
-                make_private_dir(os.path.dirname(self.path))
-                fd = open_regular_file(self.path, os.O_RDWR | os.O_CREAT)
-                self._lock(fd)
-                if is_same_file(self.path, fd):
-                    return fd
-                os.close(fd)
-        raise FileNotFoundError(errno.ENOENT, "it is removed again and again", self.path)
+            make_private_dir(os.path.dirname(self.path))
+            fd = open_regular_file(self.path, os.O_RDWR | os.O_CREAT)
+            self._lock(fd)
+            self._fd = fd
+            os.ftruncate(fd, 0)
+            os.write(fd, str(os.getpid()).encode())
 
     def _lock(self, fd: int) -> None:
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            owner = os.read(fd, 100).decode("ascii", "replace").strip()
+            owner = os.read(fd, 100).decode("ascii", "replace").strip() or "unknown"
             os.close(fd)
             session = os.path.basename(os.path.dirname(self.path))
             raise SessionBusy(
-                f"session {session} is in use by process {owner or 'unknown'}; end that one, or start another session"
+                f"session {session} is in use by process {owner}; end that process, or start another session"
             ) from None
 
     def release(self) -> None:
@@ -73,55 +65,55 @@ class SessionSummary:
 
 
 def list_sessions(state: str) -> list[SessionSummary]:
-    """Newest first."""
-    found = []
+    """Return the sessions, newest first."""
+    sessions = []
     for folder in _folders(state):
         path = os.path.join(folder, TRANSCRIPT_FILE)
         with contextlib.suppress(OSError):
             info = os.stat(path)
-            first, project = _first_words(path)
-            found.append(
-                SessionSummary(os.path.basename(folder), info.st_mtime, info.st_size, first, project, path)
+            title, project = _title_and_project(path)
+            sessions.append(
+                SessionSummary(os.path.basename(folder), info.st_mtime, info.st_size, title, project, path)
             )
-    return sorted(found, key=lambda listed: -listed.changed)
+    return sorted(sessions, key=lambda session: -session.changed)
 
 
 def _folders(state: str) -> Iterator[str]:
-    """Every session's folder, also where the mux dialect writes."""
+    """Yield the folder of every session, including those of the mux dialect."""
     for root in (state, os.path.join(os.path.expanduser("~"), ".mux")):
         folder = os.path.join(root, "sessions")
-        with contextlib.suppress(OSError):  # there is none, or none that we may read
+        with contextlib.suppress(OSError):  # it does not exist, or is not readable
             names = os.listdir(folder)
             yield from (path for name in names if os.path.isdir(path := os.path.join(folder, name)))
 
 
-def _first_words(path: str) -> tuple[str, str]:
-    """What was asked first, and in which project."""
+def _title_and_project(path: str) -> tuple[str, str]:
+    """Return the start of the user's first message, and the project."""
     project = ""
     for number, record in enumerate(read_records(path)):
         message = message_of(record)
         project = project or str(record.get("cwd", ""))
         if isinstance(message, UserMessage) and message.origin == "user":
-            return " ".join(message.text.split())[:80], project
-        if number > 20:
+            return " ".join(message.text.split())[:MAX_TITLE_CHARS], project
+        if number > MAX_TITLE_RECORDS:
             break
     return "", project
 
 
-def prune(state: str, days: float) -> list[str]:
-    """Removes sessions that nobody wrote to for so long and that nobody holds; says which."""
+def prune_sessions(state: str, days: float) -> list[str]:
+    """Remove sessions that no process uses and that did not change for so many days. Return their ids."""
     removed = []
     for path in list(_folders(state)):
-        with contextlib.suppress(OSError, UsageError):  # somebody holds it, or has removed it meanwhile
-            if time.time() - _changed(path) >= days * 86400:
+        with contextlib.suppress(OSError, UsageError):  # it is in use, or was removed meanwhile
+            if time.time() - _last_change(path) >= days * SECONDS_PER_DAY:
                 _remove(path, state)
                 removed.append(os.path.basename(path))
     return sorted(removed)
 
 
-def _changed(folder: str) -> float:
-    every = [os.path.join(folder, name) for name in os.listdir(folder)]
-    return max(os.path.getmtime(path) for path in every or [folder])
+def _last_change(folder: str) -> float:
+    paths = [os.path.join(folder, name) for name in os.listdir(folder)]
+    return max(os.path.getmtime(path) for path in paths or [folder])
 
 
 def _remove(folder: str, state: str) -> None:

@@ -1,4 +1,4 @@
-"""What the model knows before the conversation begins."""
+"""The system prompt, and the environment that SessionStart hooks set."""
 
 import os
 import re
@@ -9,7 +9,7 @@ from string import Template
 from turngate.state.files import open_regular_file
 
 GUIDES = ("AGENTS.md", "CLAUDE.md")
-MOST = 40_000  # characters of one guide
+MAX_GUIDE_CHARS = 40_000
 
 INSTRUCTIONS = """\
 You are a coding agent. You work in the folder {project} with the tools that you are given.
@@ -29,47 +29,47 @@ def system_prompt(project: str, context: Sequence[str], role: str = "") -> str:
 
 
 def _guide(project: str, name: str) -> str:
-    """A file of the project's, and nothing that lies elsewhere: a link could lead to a secret, a pipe to nothing."""
+    """Return a regular file of the project: a link could lead to a secret, and a pipe would block."""
     path = os.path.join(project, name)
     if not os.path.lexists(path):
         return ""
-    path, home = os.path.realpath(path), os.path.realpath(project)
-    if os.path.commonpath((path, home)) != home:
+    path, root = os.path.realpath(path), os.path.realpath(project)
+    if os.path.commonpath((path, root)) != root:
         return ""
     try:
         with open(open_regular_file(path, os.O_RDONLY), encoding="utf-8", errors="replace") as file:
-            text = file.read(MOST).strip()
+            text = file.read(MAX_GUIDE_CHARS).strip()
     except OSError:
         return ""
     return f"The project's {name}:\n{text}" if text else ""
 
 
 _EXPORT = re.compile(r"\s*(?:export\s+)?([A-Za-z_]\w*=.*)", re.ASCII)
-_ASSIGNED = re.compile(r"([A-Za-z_]\w*)=(.*)", re.ASCII | re.DOTALL)
+_ASSIGNMENT = re.compile(r"([A-Za-z_]\w*)=(.*)", re.ASCII | re.DOTALL)
 
 
 def read_exports(path: str, environ: Mapping[str, str]) -> dict[str, str]:
-    """The lines `export K=V …` that SessionStart hooks appended to their file; `$NAME` in them is expanded."""
-    found: dict[str, str] = {}
+    """Read the lines `export K=V …` that SessionStart hooks appended to their file, and expand `$NAME` in them."""
+    exports: dict[str, str] = {}
     try:
         with open(path, encoding="utf-8", errors="replace") as file:
             for line in file:
                 match = _EXPORT.match(line)
-                for name, value in _assigned(match[1]) if match else ():
-                    found[name] = Template(value).safe_substitute({**environ, **found})
+                for name, value in _assignments(match[1]) if match else ():
+                    exports[name] = Template(value).safe_substitute({**environ, **exports})
     except OSError:
         return {}
-    return found
+    return exports
 
 
-def _assigned(text: str) -> Iterator[tuple[str, str]]:
-    """`A=1 B='x y'` up to the first word that is none of this kind, such as a comment."""
+def _assignments(text: str) -> Iterator[tuple[str, str]]:
+    """Yield the assignments of `A=1 B='x y'` up to the first word that is none, such as a comment."""
     try:
         words = shlex.split(text)
-    except ValueError:  # a quote that nobody closed
+    except ValueError:  # an unclosed quote
         words = [text.strip()]
     for word in words:
-        match = _ASSIGNED.fullmatch(word)
+        match = _ASSIGNMENT.fullmatch(word)
         if match is None:
             return
         yield match[1], match[2]

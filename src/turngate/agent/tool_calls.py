@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from turngate.agent.loop_context import LoopContext
-from turngate.agent.tools import ALIASES, Tool, ToolFailed, ToolOutput, UserQuestion, absolute
+from turngate.agent.tools import ALIASES, Tool, ToolFailed, ToolOutput, UserQuestion, check_arguments
 from turngate.agent.turn import TurnHalted
 from turngate.aio.foreign import run_isolated
 from turngate.core.effects import added_context, block_reasons, permission_before_tool, permission_for_user
@@ -106,16 +106,16 @@ async def _attempt(context: LoopContext, use: ToolUse) -> tuple[ToolOutput, Turn
 
 async def _allowed_args(context: LoopContext, tool: Tool, use: ToolUse) -> tuple[dict[str, Any], str]:
     """Return the arguments to run with, and what PreToolUse hooks add. Raises ToolFailed if it may not run."""
-    args = absolute(tool, use.input, context.tool_context)
+    args = check_arguments(tool, use.input, context.tool_context)
     event = PreToolUse(**context.event_fields(), tool_name=use.name, tool_input=args, tool_use_id=use.id)
     verdict = await _fire(context, event)
     answer = permission_before_tool(verdict.runs)
     if isinstance(verdict, Continue):  # a block, a denial, or a required guard that failed
-        raise ToolFailed(f"a hook refused this: {verdict.prompt}")
+        raise ToolFailed(f"a hook blocked this: {verdict.prompt}")
     if context.permissions.mode == "plan" and tool.changes:
         raise ToolFailed(f"{use.name} is not allowed in plan mode: only look, and say what you would do")
     if answer.updated_input is not None:
-        args = absolute(tool, answer.updated_input, context.tool_context)
+        args = check_arguments(tool, answer.updated_input, context.tool_context)
     if answer.behavior == "ask" or (answer.behavior != "allow" and context.permissions.is_needed_for(tool)):
         args = await _permitted_args(context, tool, use, args)
     return args, answer.context
@@ -130,13 +130,13 @@ async def _permitted_args(
     if answer.behavior == "deny":
         if answer.interrupt:
             raise TurnHalted(answer.reason)
-        raise ToolFailed(f"permission was refused: {answer.reason}")
+        raise ToolFailed(f"permission was denied: {answer.reason}")
     if answer.behavior == "allow":
         changed = answer.updated_input
-        return args if changed is None else absolute(tool, changed, context.tool_context)
+        return args if changed is None else check_arguments(tool, changed, context.tool_context)
     if context.permissions.permit is None:
         raise ToolFailed(
-            f"{use.name} needs permission and nobody is here to give it; start with --allow {use.name}"
+            f"{use.name} needs permission, and there is no user to ask; start with --allow {use.name}"
         )
     if not await run_isolated(context.permissions.permit(ToolUse(use.id, use.name, args), use.name)):
         raise ToolFailed(f"the user did not permit {use.name}")

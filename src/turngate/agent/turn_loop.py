@@ -46,7 +46,7 @@ class TurnLoop:
         except ModelError as error:
             return await self._fail(error)
         except OSError as error:  # the disk is full, or gone
-            return EndTurn("error", stop_reason=f"the conversation can not be written down: {error}")
+            return EndTurn("error", stop_reason=f"the transcript cannot be written: {error}")
 
     async def _fail(self, error: ModelError) -> EndTurn:
         """End the turn after a provider's error. That is not a stop: only StopFailure hooks run."""
@@ -97,7 +97,7 @@ class TurnLoop:
                 break
             if not await self.announcements.wait_for_change():
                 self.context.turn.waited_too_long = True
-                self.context.notice("children in the background are not waited for any longer")
+                self.context.notice("stopped waiting for subagents in the background")
         return bool(len(self.inbox))
 
     async def _accept_or_requeue(self, entry: InboxEntry) -> bool:
@@ -137,7 +137,7 @@ class TurnLoop:
             raise TurnHalted(verdict.stop_reason)
         blocked = block_reasons(verdict.runs)
         if blocked is not None:
-            self.context.notice(f"a hook refused the prompt: {blocked}")
+            self.context.notice(f"a hook blocked the prompt: {blocked}")
             if not turn.requests and not len(self.inbox):
                 raise TurnHalted(blocked)
             return False

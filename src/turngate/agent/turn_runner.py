@@ -82,7 +82,7 @@ class TurnRunner:
             try:
                 conversation.end_turn(end.ended_by, end.notice or end.stop_reason)
             except OSError as error:  # the turn ends without its record
-                self._events.notice(f"the end of the turn could not be written down: {error}")
+                self._events.notice(f"the end of the turn could not be written to the transcript: {error}")
 
     def interrupt(self) -> None:
         """Cancel the turn, whatever it is doing; nothing of it runs afterwards."""

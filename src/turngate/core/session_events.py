@@ -1,4 +1,4 @@
-"""What a session tells while it works, and what a turn came to."""
+"""The events of a session, and the result of a turn."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -25,13 +25,13 @@ OUTCOMES: Mapping[EndedBy, TurnOutcome] = {
 
 @dataclass(frozen=True, kw_only=True)
 class TurnResult:
-    """Everything between a user's message and the moment when control returned to the user."""
+    """The result of everything between a user's message and the return of control to the user."""
 
     ended_by: EndedBy
     session_id: str
     transcript_path: str
-    result: str = ""  # the last answer, in every outcome
-    stop_reason: str | None = None  # why a hook ended the turn, or what went wrong
+    result: str = ""  # the last answer, whatever the outcome
+    stop_reason: str | None = None  # why a hook ended the turn, or the error
     question: str | None = None  # what the agent asks the user
     continuations: int = 0
     model_requests: int = 0
@@ -40,13 +40,13 @@ class TurnResult:
     duration_ms: int = 0
     model: str = ""
     hook_runs: tuple[HookRun, ...] = ()
-    tools: tuple[str, ...] = ()  # the names of those that were used
+    tools: tuple[str, ...] = ()  # names, in the order of first use
     subagents: tuple["SubagentFinished", ...] = ()
     notices: tuple[str, ...] = ()
 
     @property
     def hook_outputs(self) -> tuple[HookOutput, ...]:
-        """What every hook of the turn gave back, in order."""
+        """The output of every hook run of the turn, in order."""
         return outputs(self.hook_runs)
 
     @property
@@ -65,7 +65,7 @@ class TextDelta:
 
 @dataclass(frozen=True)
 class StreamEnd:
-    """The answer is whole and can be shown; the gates have not been asked yet."""
+    """The answer is complete; the stop hooks have not run yet."""
 
     reply: Reply
     stop_hook_active: bool = False
@@ -95,12 +95,12 @@ class HookFinished:
     hook: str
     outcome: str
     seconds: float
-    said: str | None = None  # whatever it decided
+    said: str | None = None  # its message, whatever it decided
 
 
 @dataclass(frozen=True)
 class Continuation:
-    """A hook asks to go on."""
+    """A stop hook continues the turn."""
 
     prompt: str
     count: int
@@ -109,7 +109,7 @@ class Continuation:
 
 @dataclass(frozen=True)
 class Notice:
-    """A word to the user, never to the model."""
+    """A message to the user, never to the model."""
 
     text: str
 
@@ -129,7 +129,7 @@ class SubagentStarted:
 
 @dataclass(frozen=True)
 class SubagentRedirected:
-    """A hook sends a child on."""
+    """A hook or a plugin sends a subagent back to work."""
 
     agent_id: str
     label: str
@@ -146,12 +146,12 @@ class SubagentFinished:
     redirects: int
     seconds: float
     agent_type: str = ""
-    reason: str = ""  # complete; capped, stalled or halted by hooks; or why it was ended
+    reason: str = ""  # complete; capped, stalled or halted by hooks; or why it was killed
 
 
 @dataclass(frozen=True)
 class TurnEnd:
-    """Gates and observers are done; control returns to the user."""
+    """Hooks and plugins are done; control returns to the user."""
 
     result: TurnResult
 
@@ -174,7 +174,7 @@ SessionEvent = (
 
 
 def event_json(event: SessionEvent) -> dict[str, Any]:
-    """One event as a line of `stream-json`; what a turn came to follows its end, in an object that `cli` prints."""
+    """Return one line of `stream-json`; the result of the turn is a further object that `cli` prints."""
     name = "".join(f"_{c.lower()}" if c.isupper() else c for c in type(event).__name__).lstrip("_")
     match event:
         case StreamEnd(reply, active):
@@ -182,8 +182,8 @@ def event_json(event: SessionEvent) -> dict[str, Any]:
         case ToolStarted(use):
             return {"type": name, "id": use.id, "name": use.name, "input": dict(use.input)}
         case ToolFinished(use, result, seconds):
-            shown = {"content": result.content, "is_error": result.is_error, "seconds": round(seconds, 4)}
-            return {"type": name, "id": use.id, "name": use.name, **shown}
+            fields = {"content": result.content, "is_error": result.is_error, "seconds": round(seconds, 4)}
+            return {"type": name, "id": use.id, "name": use.name, **fields}
         case TurnEnd(result):
             return {"type": name, "outcome": result.outcome, "ended_by": result.ended_by}
         case _:

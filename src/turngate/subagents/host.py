@@ -32,6 +32,11 @@ class SubagentRole:
     parent_transcript: str
     tools: tuple[str, ...] | None = None  # the tools of its parent; None: all
 
+    @property
+    def record_fields(self) -> dict[str, str]:
+        """The fields that name the subagent in each record of its transcript."""
+        return {"agentId": self.agent_id, "agentType": self.agent_type.name}
+
 
 def subagent_transcript_path(state: str, session_id: str, agent_id: str) -> str:
     return os.path.join(session_folder(state, session_id), "subagents", f"{agent_id}.jsonl")

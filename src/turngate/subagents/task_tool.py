@@ -21,15 +21,15 @@ DEFAULT_AGENT_TYPE = "general-purpose"
 
 TASK = tool_spec(
     "Task",
-    "Starts a subagent that works on a task of its own and gives its report back. It knows nothing of this conversation, "
-    "so the prompt must say everything. Several that are asked for together work at the same time. With "
-    "run_in_background the call returns at once and the report comes later as a message. The agent types are:\n",
+    "Starts a subagent that works on a task of its own and returns its result. It knows nothing of this conversation, "
+    "so the prompt must say everything. Several calls in one answer work at the same time. With "
+    "run_in_background the call returns at once and the result arrives later as a message. The agent types are:\n",
     {
         "description": {"type": "string", "description": "The task in three to five words."},
         "prompt": {"type": "string", "description": "The whole task."},
-        "subagent_type": {"type": "string", "description": "The agent type of the subagent."},
+        "subagent_type": {"type": "string", "description": "The agent type."},
         "run_in_background": {"type": "boolean"},
-        "resume": {"type": "string", "description": "The id of an earlier subagent, to go on with it."},
+        "resume": {"type": "string", "description": "The id of an earlier subagent, to continue with it."},
     },
     required=("prompt",),
 )
@@ -73,7 +73,7 @@ class TaskTool:
             raise ToolFailed(f"the subagent was not started: {error}") from None
         if background:
             return ToolOutput(
-                f"The subagent {run.agent_id} works in the background; its report comes as a message of its own."
+                f"The subagent {run.agent_id} works in the background; its result arrives as a message."
             )
         return await self._wait(supervisor, run)
 
@@ -89,11 +89,11 @@ class TaskTool:
     def _resumed_type(self, agent_id: str, requested: str | None) -> str | None:
         path = subagent_transcript_path(self.manager.state, self.session_id, agent_id)
         if os.path.basename(agent_id) != agent_id or not os.path.isfile(path):
-            raise ToolFailed(f"there is no subagent {agent_id} of this session to continue")
+            raise ToolFailed(f"there is no subagent {agent_id} of this session to resume")
         names = (str(record["agentType"]) for record in read_records(path) if record.get("agentType"))
         name = next(names, "")
         if name and requested and requested != name:
-            raise ToolFailed(f"the subagent {agent_id} has the agent type {name}, not {requested}")
+            raise ToolFailed(f"subagent {agent_id} has the agent type {name}, not {requested}")
         return name or requested
 
     async def _wait(self, supervisor: Supervisor, run: SubagentRun) -> ToolOutput:
@@ -105,7 +105,7 @@ class TaskTool:
         except TurngateError as error:
             raise ToolFailed(str(error)) from None
         if ended.outcome == "killed":
-            return ToolOutput(f"The subagent was ended: {ended.reason}.", is_error=True)
+            return ToolOutput(f"The subagent was killed: {ended.reason}.", is_error=True)
         if ended.outcome != "ok":
             answer = f"\n\nIts last answer was:\n{ended.result}" if ended.result else ""
             text = f"The subagent failed ({ended.outcome}): {ended.error}{answer}"

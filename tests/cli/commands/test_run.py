@@ -237,7 +237,7 @@ def test_the_exit_code_tells_how_it_ended(
 
 def test_a_prompt_that_a_hook_blocks_is_a_halt(project: Path, capfd: pytest.CaptureFixture[str]) -> None:
     write_settings(project, "turngate", stop_hooks("echo no secrets >&2; exit 2", event="UserPromptSubmit"))
-    assert turngate(capfd, project, "go") == (11, "", "! a hook refused the prompt: no secrets\n")
+    assert turngate(capfd, project, "go") == (11, "", "! a hook blocked the prompt: no secrets\n")
 
 
 def test_why_a_turn_ended_is_said(project: Path, capfd: pytest.CaptureFixture[str]) -> None:

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from turngate.agent.tools import bash, files, search_tools, user_tools
-from turngate.agent.tools.arguments import absolute
+from turngate.agent.tools.arguments import check_arguments
 from turngate.agent.tools.base import Tool, ToolContext, UserQuestion
 from turngate.core.tools import ToolFailed, ToolOutput
 from turngate.subagents.agent_types import AgentType
@@ -65,7 +65,7 @@ __all__ = [
     "ToolFailed",
     "ToolOutput",
     "UserQuestion",
-    "absolute",
+    "check_arguments",
     "tools_of_subagent",
     "with_task",
 ]

@@ -1,4 +1,4 @@
-"""What a model gave to a tool: checked, and with absolute paths that lead where they may."""
+"""Checks the arguments of a tool call, and makes its paths absolute."""
 
 import os
 import reprlib
@@ -9,87 +9,88 @@ from turngate.agent.tools.base import Tool, ToolContext
 from turngate.core.tools import ToolFailed
 
 
-def absolute(tool: Tool, given: Mapping[str, Any], workplace: ToolContext) -> dict[str, Any]:
-    """The input as hooks see it and as the tool takes it. Raises ToolFailed, with a sentence for the model."""
-    checked: dict[str, Any] = _checked("input", given, tool.spec.schema)
+def check_arguments(tool: Tool, args: Mapping[str, Any], context: ToolContext) -> dict[str, Any]:
+    """Return the arguments as hooks and the tool get them. Raises ToolFailed with a sentence for the model."""
+    checked: dict[str, Any] = _check("input", args, tool.spec.schema)
     for name in tool.paths:
         if name in checked:
-            checked[name] = _full(checked[name], workplace)
-            real(checked[name], workplace)
+            checked[name] = _absolute(checked[name], context)
+            resolve_path(checked[name], context)
     return checked
 
 
-def real(path: str, workplace: ToolContext) -> str:
-    """Where a path leads through all links; what does not exist yet lies where its folder really is.
-
-    Raises ToolFailed when that is not allowed.
-    """
+def resolve_path(path: str, context: ToolContext) -> str:
+    """Return the path with all links resolved. Raises ToolFailed if it is outside of the allowed folders."""
     try:
-        where = os.path.realpath(path)
-        allowed = [os.path.realpath(_full(folder, workplace)) for folder in ("", *workplace.extra_paths)]
+        resolved = os.path.realpath(path)
+        folders = [os.path.realpath(_absolute(folder, context)) for folder in ("", *context.extra_paths)]
     except RecursionError:
         raise ToolFailed(f"{path} is a chain of too many links") from None
-    if any(os.path.commonpath((where, folder)) == folder for folder in allowed):
-        return where
-    raise ToolFailed(f"{path} is not allowed: it lies outside of the project {workplace.project}")
+    if any(os.path.commonpath((resolved, folder)) == folder for folder in folders):
+        return resolved
+    raise ToolFailed(f"{path} is not allowed: it is outside of the project {context.project}")
 
 
-def _full(path: str, workplace: ToolContext) -> str:
+def _absolute(path: str, context: ToolContext) -> str:
     if "\0" in path:
-        raise ToolFailed(f"{path!r} is no path: it holds a NUL character")
-    full = os.path.normpath(os.path.join(workplace.project, os.path.expanduser(path)))
-    return "/" + full.lstrip("/")  # normpath keeps a second slash
+        raise ToolFailed(f"{path!r} is not a path: it has a NUL character")
+    absolute = os.path.normpath(os.path.join(context.project, os.path.expanduser(path)))
+    return "/" + absolute.lstrip("/")  # normpath keeps a second slash
 
 
 _TYPES: Mapping[str, tuple[type, str]] = {
-    "string": (str, "a text"),
-    "integer": (int, "a whole number"),
+    "string": (str, "a string"),
+    "integer": (int, "an integer"),
     "boolean": (bool, "true or false"),
     "array": (list, "a list"),
     "object": (Mapping, "an object"),
 }
 
 
-def _checked(name: str, value: Any, schema: Mapping[str, Any]) -> Any:
-    """The part of JSON Schema that our tools use."""
+def _check(name: str, value: Any, schema: Mapping[str, Any]) -> Any:
+    """Check the part of JSON Schema that the tools use."""
     kind = schema["type"]
-    wanted, called = _TYPES[kind]
+    expected, description = _TYPES[kind]
     if kind == "integer" and isinstance(value, float) and value.is_integer():
         value = int(value)
-    fits = isinstance(value, wanted) and isinstance(value, bool) == (kind == "boolean")
+    fits = isinstance(value, expected) and isinstance(value, bool) == (kind == "boolean")
     if not fits:
-        raise ToolFailed(f"`{name}` must be {called}, not {reprlib.repr(value)}")
+        raise ToolFailed(f"`{name}` must be {description}, not {reprlib.repr(value)}")
     if value not in schema.get("enum", (value,)):
         raise ToolFailed(f"`{name}` must be one of {', '.join(schema['enum'])}, not {reprlib.repr(value)}")
     if "minimum" in schema and value < schema["minimum"]:
         raise ToolFailed(f"`{name}` must be at least {schema['minimum']}, not {value}")
     match kind:
         case "string":
-            return _text(name, value)
+            return _check_text(name, value)
         case "array":
-            return [_checked(f"{name}[{n}]", item, schema["items"]) for n, item in enumerate(value)]
+            return [_check(f"{name}[{n}]", item, schema["items"]) for n, item in enumerate(value)]
         case "object":
-            return _fields("" if name == "input" else f"{name}.", value, schema)
+            return _check_fields("" if name == "input" else f"{name}.", value, schema)
         case _:
             return value
 
 
-def _text(name: str, value: str) -> str:
+def _check_text(name: str, value: str) -> str:
     try:
         value.encode()
     except UnicodeEncodeError:
-        raise ToolFailed(f"`{name}` can not be written as UTF-8: it holds half a character") from None
+        raise ToolFailed(f"`{name}` cannot be encoded as UTF-8: it has half a surrogate pair") from None
     return value
 
 
-def _fields(place: str, given: Mapping[str, Any], schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Models give null for what they leave out."""
-    known = schema["properties"]
-    there = {name: value for name, value in given.items() if value is not None}
+def _check_fields(prefix: str, values: Mapping[str, Any], schema: Mapping[str, Any]) -> dict[str, Any]:
+    properties = schema["properties"]
+    present = {
+        name: value for name, value in values.items() if value is not None
+    }  # models send null for "not set"
     for name in schema["required"]:
-        if name not in there:
-            raise ToolFailed(f"`{place}{name}` is missing")
+        if name not in present:
+            raise ToolFailed(f"`{prefix}{name}` is missing")
     if schema.get("additionalProperties") is False:
-        for name in there.keys() - known.keys():
-            raise ToolFailed(f"there is no {reprlib.repr(name)}; there is {', '.join(known)}")
-    return {n: _checked(f"{place}{n}", v, known[n]) if n in known else v for n, v in there.items()}
+        for name in present.keys() - properties.keys():
+            raise ToolFailed(f"there is no {reprlib.repr(name)}; there is {', '.join(properties)}")
+    return {
+        name: _check(f"{prefix}{name}", value, properties[name]) if name in properties else value
+        for name, value in present.items()
+    }

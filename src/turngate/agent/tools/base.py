@@ -1,4 +1,4 @@
-"""What a tool is, and where it works."""
+"""What a tool is, and what it works with."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
@@ -10,26 +10,25 @@ from turngate.core.tools import ToolOutput
 
 @dataclass
 class ToolContext:
-    """Where the tools of one session work, and what they remember."""
+    """Where the tools of one agent work, and what they remember."""
 
     project: str  # absolute
     environ: dict[str, str]  # for Bash
-    extra_paths: tuple[str, ...] = ()  # folders outside of the project that are allowed
+    extra_paths: tuple[str, ...] = ()  # allowed folders outside of the project
     start_subagent: Callable[[Mapping[str, Any]], Awaitable[ToolOutput]] | None = None
     todos: list[dict[str, Any]] = field(default_factory=list)
-    seen: dict[str, float] = field(default_factory=dict)  # files that were read, and how old they were then
+    read_files: dict[str, float] = field(default_factory=dict)  # path and modification time when it was read
 
 
 @dataclass(frozen=True)
 class Tool:
     spec: ToolSpec
-    run: Callable[
-        [Mapping[str, Any], ToolContext], "Awaitable[str | ToolOutput]"
-    ]  # takes what `absolute` gave
-    changes: bool = False  # changes things
-    edits: bool = False  # changes files only
-    paths: tuple[str, ...] = ()  # the inputs that are paths
-    parallel: bool = False  # several that an answer asks for in a row run at once
+    # Takes the arguments that `check_arguments` returned.
+    run: Callable[[Mapping[str, Any], ToolContext], Awaitable[str | ToolOutput]]
+    changes: bool = False  # has effects
+    edits: bool = False  # has effects on files only
+    paths: tuple[str, ...] = ()  # the arguments that are paths
+    parallel: bool = False  # neighbouring calls in one reply run at once
 
 
 class UserQuestion(Exception):

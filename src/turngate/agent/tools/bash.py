@@ -1,4 +1,4 @@
-"""Runs a command of the agent's in the project."""
+"""The Bash tool: runs a command in the project."""
 
 import asyncio
 import shutil
@@ -13,9 +13,9 @@ from turngate.ports import RunContext
 from turngate.runners import sanitize_env
 from turngate.shells.process import run_process
 
-SECONDS = 120.0
-MOST_SECONDS = 600.0
-MOST_OUTPUT = 30_000  # characters
+DEFAULT_TIMEOUT_S = 120.0
+MAX_TIMEOUT_S = 600.0
+MAX_OUTPUT_CHARS = 30_000
 
 BASH = tool_spec(
     "Bash",
@@ -35,35 +35,35 @@ BASH = tool_spec(
 )
 
 
-async def run(given: Mapping[str, Any], workplace: ToolContext) -> str:
-    seconds = min(given.get("timeout", SECONDS * 1000), MOST_SECONDS * 1000) / 1000
+async def run(args: Mapping[str, Any], context: ToolContext) -> str:
+    seconds = min(args.get("timeout", DEFAULT_TIMEOUT_S * 1000), MAX_TIMEOUT_S * 1000) / 1000
     live = RunContext()
     try:
         async with asyncio.timeout(seconds) as limit:
-            live.on_exit = lambda: limit.reschedule(None)  # what it left running is not ended
-            exited = await _run(given["command"], workplace, live)
+            live.on_exit = lambda: limit.reschedule(None)  # a process that it left running is not killed
+            exited = await _run(args["command"], context, live)
     except TimeoutError:
         printed = _joined(live.stdout.text(), live.stderr.text())
-        raise ToolFailed(f"it was ended after {seconds:g} s; it had printed:\n{printed}") from None
+        raise ToolFailed(f"killed after {seconds:g} s; it had printed:\n{printed}") from None
     except OSError as error:
-        raise ToolFailed(f"it could not be run: {error.strerror or error}") from None
-    printed = _joined(exited.stdout, exited.stderr, _LEFT if exited.held else "")
+        raise ToolFailed(f"the command could not be started: {error.strerror or error}") from None
+    printed = _joined(exited.stdout, exited.stderr, _HELD if exited.held else "")
     if exited.code != 0:
         raise ToolFailed(f"exit code {exited.code}\n{printed}")
     return printed
 
 
-_LEFT = "[it left a process that still holds its output; what that prints from now on is lost]"
+_HELD = "[a process that it left still holds its output; what that process prints from now on is lost]"
 
 
-async def _run(command: str, workplace: ToolContext, live: RunContext) -> Exited:
+async def _run(command: str, context: ToolContext, live: RunContext) -> Exited:
     if "\0" in command:
-        raise ToolFailed("`command` holds a NUL character: no process can be given that")
+        raise ToolFailed("`command` has a NUL character, which no process can take")
     shell = shutil.which("bash") or "/bin/sh"
     return await run_process(
         (shell, "-c", "--", command),
-        cwd=workplace.project,
-        env=sanitize_env({**workplace.environ, "PWD": workplace.project}),
+        cwd=context.project,
+        env=sanitize_env({**context.environ, "PWD": context.project}),
         stdin=b"",
         live=live,
     )
@@ -71,4 +71,8 @@ async def _run(command: str, workplace: ToolContext, live: RunContext) -> Exited
 
 def _joined(*printed: str) -> str:
     text = "\n".join(stripped for part in printed if (stripped := part.rstrip("\n")))
-    return truncate_middle(text, MOST_OUTPUT, None) if len(text) > MOST_OUTPUT else text or "(no output)"
+    return (
+        truncate_middle(text, MAX_OUTPUT_CHARS, None)
+        if len(text) > MAX_OUTPUT_CHARS
+        else text or "(no output)"
+    )

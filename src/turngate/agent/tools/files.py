@@ -1,4 +1,4 @@
-"""Reads, writes and edits one file."""
+"""The tools Read, Write and Edit."""
 
 import asyncio
 import contextlib
@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeVar
 
-from turngate.agent.tools.arguments import real
+from turngate.agent.tools.arguments import resolve_path
 from turngate.agent.tools.base import ToolContext
 from turngate.agent.tools.search_process import is_binary, lines, open_regular
 from turngate.aio.cancellation import finish_despite_cancel
@@ -16,11 +16,11 @@ from turngate.aio.threads import run_in_thread
 from turngate.core.text import truncate
 from turngate.core.tools import ToolFailed, tool_spec
 
-LINES = 2000
-LINE = 2000  # characters of one line
-MOST_SHOWN = 100_000  # characters of all lines
-MOST_EDITED = 10_000_000  # bytes of a file
-SECONDS = 30.0  # a file can be huge, and its disk far away
+MAX_LINES = 2000
+MAX_LINE_CHARS = 2000
+MAX_READ_CHARS = 100_000  # of all lines
+MAX_EDIT_BYTES = 10_000_000  # of one file
+TIMEOUT_S = 30.0  # a file can be huge, and on a network disk
 
 T = TypeVar("T")
 
@@ -28,8 +28,8 @@ _FILE_PATH = {"type": "string", "description": "The file, absolute or relative t
 
 READ = tool_spec(
     "Read",
-    f"Reads a text file, with line numbers as `cat -n` gives them. Gives {LINES} lines from the beginning, or "
-    f"from `offset`; longer lines than {LINE} characters are cut.",
+    f"Reads a text file, with line numbers as `cat -n` gives them. Gives {MAX_LINES} lines from the beginning, or "
+    f"from `offset`; longer lines than {MAX_LINE_CHARS} characters are truncated.",
     {
         "file_path": _FILE_PATH,
         "offset": {"type": "integer", "minimum": 0, "description": "The first line, counted from 1."},
@@ -50,44 +50,43 @@ EDIT = tool_spec(
     {
         "file_path": _FILE_PATH,
         "old_string": {"type": "string", "description": "The text to replace."},
-        "new_string": {"type": "string", "description": "What stands there afterwards."},
+        "new_string": {"type": "string", "description": "The text that replaces it."},
         "replace_all": {"type": "boolean", "description": "Replaces every occurrence."},
     },
     required=("file_path", "old_string", "new_string"),
 )
 
 
-async def read(given: Mapping[str, Any], workplace: ToolContext) -> str:
-    path = real(given["file_path"], workplace)
-    with _failing(path):
-        text, mtime = await _in_time(_read, path, given.get("offset", 1), given.get("limit", LINES))
-    workplace.seen[path] = mtime
+async def read(args: Mapping[str, Any], context: ToolContext) -> str:
+    path = resolve_path(args["file_path"], context)
+    with _os_errors_as_failures(path):
+        text, mtime = await _in_thread(_read, path, args.get("offset", 1), args.get("limit", MAX_LINES))
+    context.read_files[path] = mtime
     return text
 
 
-async def write(given: Mapping[str, Any], workplace: ToolContext) -> str:
-    path = real(given["file_path"], workplace)
-    with _failing(path):
-        said, mtime = await finish_despite_cancel(
-            _in_time(_write, path, given["content"].encode(), workplace.seen.get(path))
-        )
-    workplace.seen[path] = mtime
-    return said
+async def write(args: Mapping[str, Any], context: ToolContext) -> str:
+    path = resolve_path(args["file_path"], context)
+    with _os_errors_as_failures(path):
+        seen, data = context.read_files.get(path), args["content"].encode()
+        summary, mtime = await finish_despite_cancel(_in_thread(_write, path, data, seen))
+    context.read_files[path] = mtime
+    return summary
 
 
-async def edit(given: Mapping[str, Any], workplace: ToolContext) -> str:
-    path = real(given["file_path"], workplace)
-    old, new, everywhere = given["old_string"], given["new_string"], given.get("replace_all", False)
-    with _failing(path):
-        said, mtime = await finish_despite_cancel(
-            _in_time(_edit, path, old, new, everywhere, workplace.seen.get(path))
-        )
-    workplace.seen[path] = mtime
-    return said
+async def edit(args: Mapping[str, Any], context: ToolContext) -> str:
+    path = resolve_path(args["file_path"], context)
+    seen, replace_all = context.read_files.get(path), args.get("replace_all", False)
+    old, new = args["old_string"], args["new_string"]
+    with _os_errors_as_failures(path):
+        work = _in_thread(_edit, path, old, new, replace_all, seen)
+        summary, mtime = await finish_despite_cancel(work)
+    context.read_files[path] = mtime
+    return summary
 
 
 @contextlib.contextmanager
-def _failing(path: str) -> Iterator[None]:
+def _os_errors_as_failures(path: str) -> Iterator[None]:
     try:
         yield
     except FileNotFoundError:
@@ -95,13 +94,13 @@ def _failing(path: str) -> Iterator[None]:
     except IsADirectoryError:
         raise ToolFailed(f"{path} is a folder") from None
     except TimeoutError:
-        raise ToolFailed(f"{path}: that took more than {SECONDS:g} s") from None
+        raise ToolFailed(f"{path}: no answer from the disk within {TIMEOUT_S:g} s") from None
     except OSError as error:
-        raise ToolFailed(f"{path} can not be used: {error.strerror or error}") from None
+        raise ToolFailed(f"{path} cannot be used: {error.strerror or error}") from None
 
 
-async def _in_time(function: Callable[..., T], *arguments: object) -> T:
-    async with asyncio.timeout(SECONDS):
+async def _in_thread(function: Callable[..., T], *arguments: object) -> T:
+    async with asyncio.timeout(TIMEOUT_S):
         return await run_in_thread(function, *arguments)
 
 
@@ -110,82 +109,83 @@ def _read(path: str, first: int, count: int) -> tuple[str, float]:
         mtime = os.fstat(file.fileno()).st_mtime
         if is_binary(file):
             raise ToolFailed(f"{path} is a binary file")
-        number, room, shown = 0, MOST_SHOWN, list[str]()
-        until = time.monotonic() + SECONDS  # nobody waits for us any longer
-        for number, line in enumerate(lines(file, 4 * (LINE + 1), until), 1):  # UTF-8 has at most four bytes
+        number, room, output = 0, MAX_READ_CHARS, list[str]()
+        until = time.monotonic() + TIMEOUT_S  # the caller has given up by then
+        max_bytes = 4 * (MAX_LINE_CHARS + 1)  # UTF-8 has at most four bytes per character
+        for number, line in enumerate(lines(file, max_bytes, until), 1):
             if number < first:
                 continue
-            text = f"{number:>6}\t{truncate(line.decode('utf-8', 'replace'), LINE, ' … [line cut]')}"
+            text = f"{number:>6}\t{truncate(line.decode('utf-8', 'replace'), MAX_LINE_CHARS, ' … [line truncated]')}"
             room -= len(text)
-            if len(shown) == count or (room < 0 and shown):
-                shown.append(f"… [more lines follow: read on with offset {number}]")
+            if len(output) == count or (room < 0 and output):
+                output.append(f"… [more lines follow: read on with offset {number}]")
                 break
-            shown.append(text)
-    if not shown and number:
+            output.append(text)
+    if not output and number:
         raise ToolFailed(f"{path} has only {number} lines")
-    return "\n".join(shown) or "(the file is empty)", mtime
+    return "\n".join(output) or "(the file is empty)", mtime
 
 
 def _write(path: str, data: bytes, seen: float | None) -> tuple[str, float]:
-    before = _before(path, seen)
+    before = _stat_if_current(path, seen)
     os.makedirs(os.path.dirname(path), exist_ok=True)
     mtime = _replace(path, data, before)
     return f"{'Created' if before is None else 'Wrote'} {path}", mtime
 
 
-def _edit(path: str, old: str, new: str, everywhere: bool, seen: float | None) -> tuple[str, float]:
-    before = _before(path, seen)
+def _edit(path: str, old: str, new: str, replace_all: bool, seen: float | None) -> tuple[str, float]:
+    before = _stat_if_current(path, seen)
     with open_regular(path) as file:
         if is_binary(file):
             raise ToolFailed(f"{path} is a binary file")
-        data = file.read(MOST_EDITED + 1)
-    if len(data) > MOST_EDITED:
+        data = file.read(MAX_EDIT_BYTES + 1)
+    if len(data) > MAX_EDIT_BYTES:
         raise ToolFailed(f"{path} is too large to be edited: use Bash")
-    text, count = _replaced(path, data.decode("utf-8", "surrogateescape"), old, new, everywhere)
+    text, count = _replaced(path, data.decode("utf-8", "surrogateescape"), old, new, replace_all)
     mtime = _replace(path, text.encode("utf-8", "surrogateescape"), before)
     return f"Changed {path} in {count} place{'s' if count > 1 else ''}", mtime
 
 
-def _before(path: str, seen: float | None) -> os.stat_result | None:
-    """The file as it is now, if the agent knows it so; None if there is none."""
+def _stat_if_current(path: str, seen: float | None) -> os.stat_result | None:
+    """Return the file's stat, or None if there is no file. Raises ToolFailed unless the agent has read it as it is."""
     try:
-        found = os.stat(path)
+        info = os.stat(path)
     except FileNotFoundError:
         return None
-    if stat.S_ISDIR(found.st_mode):
+    if stat.S_ISDIR(info.st_mode):
         raise ToolFailed(f"{path} is a folder")
-    if not stat.S_ISREG(found.st_mode):
+    if not stat.S_ISREG(info.st_mode):
         raise ToolFailed(f"{path} is not a regular file")
     if seen is None:
         raise ToolFailed(f"{path} exists and was not read yet: read it first")
-    if seen != found.st_mtime:
+    if seen != info.st_mtime:
         raise ToolFailed(f"{path} has changed since it was read: read it again")
-    if not os.access(path, os.W_OK):  # replacing it would not ask
+    if not os.access(path, os.W_OK):  # os.replace does not check
         raise ToolFailed(f"{path} is write-protected")
-    return found
+    return info
 
 
-def _replaced(path: str, text: str, old: str, new: str, everywhere: bool) -> tuple[str, int]:
+def _replaced(path: str, text: str, old: str, new: str, replace_all: bool) -> tuple[str, int]:
     if not old:
         raise ToolFailed("`old_string` is empty: use Write for a whole file")
     if old == new:
         raise ToolFailed("`old_string` and `new_string` are the same")
-    if 0 < text.count("\n") == text.count("\r\n"):  # Read shows no \r, so models give none
+    if 0 < text.count("\n") == text.count("\r\n"):  # Read does not show \r, so models do not send it
         old, new = (part.replace("\r\n", "\n").replace("\n", "\r\n") for part in (old, new))
     count = text.count(old)
     if count == 0:
         raise ToolFailed(f"`old_string` does not occur in {path}")
-    if count > 1 and not everywhere:
+    if count > 1 and not replace_all:
         raise ToolFailed(
-            f"`old_string` occurs {count} times in {path}: give more of what stands around it, or set `replace_all`"
+            f"`old_string` occurs {count} times in {path}: give more of the text around it, or set `replace_all`"
         )
-    if len(text) + count * max(0, len(new) - len(old)) > MOST_EDITED:
+    if len(text) + count * max(0, len(new) - len(old)) > MAX_EDIT_BYTES:
         raise ToolFailed(f"{path} would be too large to be edited again: use Bash")
     return text.replace(old, new), count
 
 
 def _replace(path: str, data: bytes, before: os.stat_result | None) -> float:
-    """Nobody ever sees half a file; the mode stays, and the owner if we may give it."""
+    """Replace the file atomically. The mode stays, and the owner where the process may set it."""
     temporary = os.path.join(os.path.dirname(path), f".turngate-{os.urandom(6).hex()}")
     fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
     try:

@@ -1,7 +1,7 @@
-"""Looks through files, as a program of its own: nothing but the end of its process ends a bad regular expression.
+"""The search of Glob and Grep, as a program of its own: only killing its process ends a bad regular expression.
 
-A thread could not be left alone with it: Python lets nobody else run while it matches. Knows nothing of the
-package, so that it starts quickly.
+In a thread `re` would hold the interpreter lock while it matches. The program imports nothing of this package, so
+that it starts quickly.
 """
 
 import errno
@@ -18,107 +18,112 @@ from io import BufferedReader
 from itertools import islice
 from typing import Any
 
-FILES = 100  # that Glob gives
-HEAD = 250  # lines that Grep gives, if nobody says how many
-MOST = 10_000  # lines that Grep gives at all
-WIDTH = 500  # characters of a line that Grep shows
-LINE = 1024 * 1024  # bytes of a line that are searched
-CHOICES = 1000  # that a pattern's braces may make
+MAX_FILES = 100  # that Glob lists
+DEFAULT_LINES = 250  # of Grep's output
+MAX_LINES = 10_000  # of Grep's output
+MAX_SHOWN_CHARS = 500  # of a line in Grep's output
+MAX_LINE_BYTES = 1024 * 1024  # of a line that are searched
 NOT_SEARCHED = (".git", "node_modules", ".venv")
 
 
 def main() -> int:
-    asked = json.load(sys.stdin)
+    query = json.load(sys.stdin)
     try:
-        found = "\n".join(_TOOLS[asked["tool"]](asked))
+        output = "\n".join(_TOOLS[query["tool"]](query))
     except FileNotFoundError as error:
         sys.stderr.write(f"{error.filename} does not exist")
         return 1
     except (OSError, ValueError) as error:
         sys.stderr.write(str(error))
         return 1
-    sys.stdout.buffer.write(found.encode("utf-8", "replace"))  # a name may be no text
+    sys.stdout.buffer.write(output.encode("utf-8", "replace"))  # a file name may be any bytes
     return 0
 
 
-def _glob(asked: Mapping[str, Any]) -> Iterator[str]:
-    root = asked["path"]
+def _glob(query: Mapping[str, Any]) -> Iterator[str]:
+    root = query["path"]
     if not stat.S_ISDIR(os.stat(root).st_mode):
         raise ValueError(f"{root} is not a folder")
-    fits = _pattern(asked["pattern"])
-    found = [(_mtime(path), path) for path in _files(root, (".git",), links=True) if fits(_parts(path, root))]
-    found.sort(key=lambda one: (-one[0], one[1]))
-    yield from (path for _, path in found[:FILES])
-    if len(found) > FILES:
-        yield f"… [the {FILES} newest of {len(found):,} files]"
+    matches = _pattern(query["pattern"])
+    files = [
+        (_mtime(path), path) for path in _files(root, (".git",), links=True) if matches(_parts(path, root))
+    ]
+    files.sort(key=lambda file: (-file[0], file[1]))
+    yield from (path for _, path in files[:MAX_FILES])
+    if len(files) > MAX_FILES:
+        yield f"… [the {MAX_FILES} newest of {len(files):,} files]"
 
 
-def _grep(asked: Mapping[str, Any]) -> Iterator[str]:
-    most = min(asked.get("head_limit", HEAD) or MOST, MOST)
-    found = _matches(asked)
-    yield from islice(found, most)
-    if next(found, None) is not None:
-        yield f"… [more than {most:,} lines: raise `head_limit`, or make the search narrower]"
+def _grep(query: Mapping[str, Any]) -> Iterator[str]:
+    limit = min(query.get("head_limit", DEFAULT_LINES) or MAX_LINES, MAX_LINES)
+    output = _grep_output(query)
+    yield from islice(output, limit)
+    if next(output, None) is not None:
+        yield f"… [more than {limit:,} lines: raise `head_limit`, or make the search narrower]"
 
 
 _TOOLS: Mapping[str, Callable[[Mapping[str, Any]], Iterator[str]]] = {"Glob": _glob, "Grep": _grep}
 
 
-def _matches(asked: Mapping[str, Any]) -> Iterator[str]:
-    wanted = _compiled(asked["pattern"], re.IGNORECASE if asked.get("-i") else 0)
-    for path in _searched_files(asked["path"], asked.get("glob")):
-        lines = _matching_lines(path, wanted)
-        match asked.get("output_mode", "files_with_matches"):
+def _grep_output(query: Mapping[str, Any]) -> Iterator[str]:
+    expression = _compile(query["pattern"], re.IGNORECASE if query.get("-i") else 0)
+    for path in _searched_files(query["path"], query.get("glob")):
+        matches = _matching_lines(path, expression)
+        match query.get("output_mode", "files_with_matches"):
             case "content":
-                for number, line in lines:
-                    shown = line if len(line) <= WIDTH else line[:WIDTH] + " … [line cut]"
-                    yield f"{path}:{number}:{shown}" if asked.get("-n", True) else f"{path}:{shown}"
+                for number, line in matches:
+                    text = (
+                        line
+                        if len(line) <= MAX_SHOWN_CHARS
+                        else line[:MAX_SHOWN_CHARS] + " … [line truncated]"
+                    )
+                    yield f"{path}:{number}:{text}" if query.get("-n", True) else f"{path}:{text}"
             case "count":
-                if count := sum(1 for _ in lines):
+                if count := sum(1 for _ in matches):
                     yield f"{path}:{count}"
             case _:
-                if any(True for _ in lines):
+                if any(True for _ in matches):
                     yield path
 
 
-def _compiled(pattern: str, flags: int) -> re.Pattern[str]:
+def _compile(pattern: str, flags: int) -> re.Pattern[str]:
     try:
         return re.compile(pattern, flags)
     except (re.error, OverflowError, RecursionError) as error:
-        raise ValueError(f"`pattern` is no regular expression: {error}") from None
+        raise ValueError(f"`pattern` is not a regular expression: {error}") from None
 
 
 def _searched_files(root: str, glob: str | None) -> Iterator[str]:
     if not stat.S_ISDIR(os.stat(root).st_mode):
         yield root
         return
-    fits = _pattern(glob if "/" in glob else f"**/{glob}") if glob else lambda _: True
-    yield from (path for path in _files(root, NOT_SEARCHED, links=False) if fits(_parts(path, root)))
+    matches = _pattern(glob if "/" in glob else f"**/{glob}") if glob else lambda _: True
+    yield from (path for path in _files(root, NOT_SEARCHED, links=False) if matches(_parts(path, root)))
 
 
-def _matching_lines(path: str, wanted: re.Pattern[str]) -> Iterator[tuple[int, str]]:
+def _matching_lines(path: str, expression: re.Pattern[str]) -> Iterator[tuple[int, str]]:
     try:
         with open_regular(path) as file:
             if is_binary(file):
                 return
-            for number, line in enumerate(lines(file, LINE), 1):
+            for number, line in enumerate(lines(file, MAX_LINE_BYTES), 1):
                 text = line.decode("utf-8", "replace")
-                if wanted.search(text):
+                if expression.search(text):
                     yield number, text
-    except OSError:  # gone meanwhile, or not ours to read
+    except OSError:  # removed meanwhile, or not readable
         return
 
 
-def _files(root: str, left_out: tuple[str, ...], *, links: bool) -> Iterator[str]:
-    """All files below a folder, by name; links to folders are not followed."""
+def _files(root: str, skipped: tuple[str, ...], *, links: bool) -> Iterator[str]:
+    """Yield all files below a folder, by name; links to folders are not followed."""
     folders = [root]
     while folders:
         try:
-            with os.scandir(folders.pop()) as found:
-                entries = sorted(found, key=lambda entry: entry.name)
+            with os.scandir(folders.pop()) as scan:
+                entries = sorted(scan, key=lambda entry: entry.name)
         except OSError:
             continue
-        inner = [e.path for e in entries if e.is_dir(follow_symlinks=False) and e.name not in left_out]
+        inner = [e.path for e in entries if e.is_dir(follow_symlinks=False) and e.name not in skipped]
         folders += reversed(inner)
         yield from (e.path for e in entries if _is_file(e, links=links))
 
@@ -126,7 +131,7 @@ def _files(root: str, left_out: tuple[str, ...], *, links: bool) -> Iterator[str
 def _is_file(entry: "os.DirEntry[str]", *, links: bool) -> bool:
     try:
         return entry.is_file(follow_symlinks=links)
-    except OSError:  # a link that leads to itself
+    except OSError:  # a link to itself
         return False
 
 
@@ -142,38 +147,39 @@ def _parts(path: str, root: str) -> tuple[str, ...]:
 
 
 def _pattern(glob: str) -> Callable[[tuple[str, ...]], bool]:
-    choices = list(islice(_choices(glob), CHOICES + 1))
-    if len(choices) > CHOICES:
-        raise ValueError(f"the braces in {glob[:WIDTH]!r} make more than {CHOICES} patterns")
-    wanted = [tuple(part for part in choice.split("/") if part not in ("", ".")) for choice in choices]
-    return lambda parts: any(_fits(parts, one) for one in wanted)
+    # Expanded anew for each file: the number of patterns doubles with each pair of braces.
+    return lambda parts: any(_matches(parts, _split(choice)) for choice in _expand_braces(glob))
+
+
+def _split(pattern: str) -> tuple[str, ...]:
+    return tuple(part for part in pattern.split("/") if part not in ("", "."))
 
 
 _BRACES = re.compile(r"\{([^{}]*)\}")
 
 
-def _choices(glob: str) -> Iterator[str]:
-    found = _BRACES.search(glob)
-    if found is None:
+def _expand_braces(glob: str) -> Iterator[str]:
+    braces = _BRACES.search(glob)
+    if braces is None:
         yield glob
         return
-    for choice in found[1].split(","):
-        yield from _choices(glob[: found.start()] + choice + glob[found.end() :])
+    for choice in braces[1].split(","):
+        yield from _expand_braces(glob[: braces.start()] + choice + glob[braces.end() :])
 
 
-def _fits(parts: tuple[str, ...], wanted: tuple[str, ...]) -> bool:
-    if not wanted:
+def _matches(parts: tuple[str, ...], pattern: tuple[str, ...]) -> bool:
+    if not pattern:
         return not parts
-    if wanted[0] == "**":
-        return _fits(parts, wanted[1:]) or (bool(parts) and _fits(parts[1:], wanted))
-    return bool(parts) and fnmatchcase(parts[0], wanted[0]) and _fits(parts[1:], wanted[1:])
+    if pattern[0] == "**":
+        return _matches(parts, pattern[1:]) or (bool(parts) and _matches(parts[1:], pattern))
+    return bool(parts) and fnmatchcase(parts[0], pattern[0]) and _matches(parts[1:], pattern[1:])
 
 
-# Also for Read and Edit
+# Read and Edit use these as well
 
 
 def open_regular(path: str) -> BufferedReader:
-    """Opens a file, but no pipe, device or folder; never waits for somebody at the other end."""
+    """Open a regular file, never a pipe, device or folder, and never wait for a writer."""
     fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     mode = os.fstat(fd).st_mode
     if stat.S_ISREG(mode):
@@ -188,19 +194,19 @@ def is_binary(file: BufferedReader) -> bool:
     return b"\0" in file.peek(8192)[:8192]
 
 
-def lines(file: BufferedReader, most: int, until: float = math.inf) -> Iterator[bytes]:
-    """Each line without its end, and at most so many bytes of it, however long it is.
+def lines(file: BufferedReader, max_bytes: int, until: float = math.inf) -> Iterator[bytes]:
+    """Yield each line without its end, and at most `max_bytes` of it.
 
-    Raises TimeoutError when the monotonic clock goes past `until`.
+    Raises TimeoutError when the monotonic clock passes `until`.
     """
-    while line := file.readline(most):
+    while line := file.readline(max_bytes):
         yield line.removesuffix(b"\n").removesuffix(b"\r")
-        while not line.endswith(b"\n") and (line := file.readline(most)):
-            _in_time(until)
-        _in_time(until)
+        while not line.endswith(b"\n") and (line := file.readline(max_bytes)):
+            _raise_if_late(until)
+        _raise_if_late(until)
 
 
-def _in_time(until: float) -> None:
+def _raise_if_late(until: float) -> None:
     if time.monotonic() > until:
         raise TimeoutError
 

@@ -1,4 +1,4 @@
-"""Finds files by their names and by what is in them."""
+"""The tools Glob and Grep, which run `search_process` as a program of its own."""
 
 import asyncio
 import json
@@ -7,8 +7,8 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
-from turngate.agent.tools import search_process as search
-from turngate.agent.tools.arguments import real
+from turngate.agent.tools import search_process
+from turngate.agent.tools.arguments import resolve_path
 from turngate.agent.tools.base import ToolContext
 from turngate.core.text import truncate_middle
 from turngate.core.tools import ToolFailed, tool_spec
@@ -16,12 +16,12 @@ from turngate.ports import RunContext
 from turngate.runners import sanitize_env
 from turngate.shells.process import run_process
 
-SECONDS = 30.0
-MOST_OUTPUT = 30_000  # characters
+TIMEOUT_S = 30.0
+MAX_OUTPUT_CHARS = 30_000
 
 GLOB = tool_spec(
     "Glob",
-    f"Finds files by name, the newest first, at most {search.FILES}. `**` stands for any folders, "
+    f"Finds files by name, the newest first, at most {search_process.MAX_FILES}. `**` matches any folders, "
     "`{a,b}` for a or b: `src/**/*.{ts,tsx}`.",
     {
         "pattern": {"type": "string", "description": "Relative to `path`."},
@@ -31,8 +31,8 @@ GLOB = tool_spec(
 )
 GREP = tool_spec(
     "Grep",
-    "Searches the lines of files for a regular expression of Python's. Leaves out binary files, links, "
-    + ", ".join(search.NOT_SEARCHED)
+    "Searches the lines of files for a Python regular expression. Skips binary files, links, "
+    + ", ".join(search_process.NOT_SEARCHED)
     + ".",
     {
         "pattern": {"type": "string", "description": "The regular expression."},
@@ -48,40 +48,40 @@ GREP = tool_spec(
         "head_limit": {
             "type": "integer",
             "minimum": 0,
-            "description": f"At most so many lines of output; {search.HEAD} if not given.",
+            "description": f"At most so many lines of output; {search_process.DEFAULT_LINES} if not given.",
         },
     },
     required=("pattern",),
 )
 
 
-async def glob(given: Mapping[str, Any], workplace: ToolContext) -> str:
-    root = given.get("path", workplace.project)
-    pattern = given["pattern"].removeprefix(root.rstrip("/") + "/")
+async def glob(args: Mapping[str, Any], context: ToolContext) -> str:
+    root = args.get("path", context.project)
+    pattern = args["pattern"].removeprefix(root.rstrip("/") + "/")
     if os.path.isabs(pattern) or ".." in pattern.split("/"):
         raise ToolFailed(f"`pattern` must stay below {root}: give another folder as `path`")
-    return await _searched({"tool": "Glob", **given, "pattern": pattern}, workplace) or "No files found"
+    return await _search({"tool": "Glob", **args, "pattern": pattern}, context) or "No files found"
 
 
-async def grep(given: Mapping[str, Any], workplace: ToolContext) -> str:
-    return await _searched({"tool": "Grep", **given}, workplace) or "No matches found"
+async def grep(args: Mapping[str, Any], context: ToolContext) -> str:
+    return await _search({"tool": "Grep", **args}, context) or "No matches found"
 
 
-async def _searched(given: Mapping[str, Any], workplace: ToolContext) -> str:
-    asked = {"path": workplace.project, **given}
-    real(asked["path"], workplace)
-    argv = (sys.executable, "-I", "-S", "-W", "ignore", "-X", "utf8", search.__file__)
-    env = sanitize_env(dict(workplace.environ))
+async def _search(args: Mapping[str, Any], context: ToolContext) -> str:
+    query = {"path": context.project, **args}
+    resolve_path(query["path"], context)
+    argv = (sys.executable, "-I", "-S", "-W", "ignore", "-X", "utf8", search_process.__file__)
+    env = sanitize_env(dict(context.environ))
     try:
-        async with asyncio.timeout(SECONDS):
+        async with asyncio.timeout(TIMEOUT_S):
             exited = await run_process(
-                argv, cwd="/", env=env, stdin=json.dumps(asked).encode(), live=RunContext()
+                argv, cwd="/", env=env, stdin=json.dumps(query).encode(), live=RunContext()
             )
     except TimeoutError:
-        raise ToolFailed(f"the search was ended after {SECONDS:g} s: make it narrower") from None
+        raise ToolFailed(f"the search was killed after {TIMEOUT_S:g} s: make it narrower") from None
     except OSError as error:
-        raise ToolFailed(f"the search could not be run: {error.strerror or error}") from None
+        raise ToolFailed(f"the search could not be started: {error.strerror or error}") from None
     if exited.code != 0:
         raise ToolFailed(exited.stderr.rstrip("\n").rpartition("\n")[2] or f"exit code {exited.code}")
-    found = exited.stdout
-    return truncate_middle(found, MOST_OUTPUT, None) if len(found) > MOST_OUTPUT else found
+    output = exited.stdout
+    return truncate_middle(output, MAX_OUTPUT_CHARS, None) if len(output) > MAX_OUTPUT_CHARS else output

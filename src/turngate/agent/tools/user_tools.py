@@ -1,4 +1,4 @@
-"""What the agent tells and asks its user: its list of tasks, and questions."""
+"""The tools for the user: the list of tasks, and questions."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -34,7 +34,7 @@ TODO_WRITE = tool_spec(
 )
 ASK_USER = tool_spec(
     "AskUser",
-    "Asks the user a question and waits for the answer. Only for what you can not find out yourself.",
+    "Asks the user a question and waits for the answer. Only for what you cannot find out yourself.",
     {
         "question": {"type": "string"},
         "options": {"type": "array", "items": {"type": "string"}, "description": "Answers to choose from."},
@@ -43,11 +43,11 @@ ASK_USER = tool_spec(
 )
 
 
-async def write_todos(given: Mapping[str, Any], workplace: ToolContext) -> str:
-    workplace.todos = [dict(todo) for todo in given["todos"]]
-    lines = [f"{_MARKS[todo['status']]} {todo['content']}" for todo in workplace.todos]
+async def write_todos(args: Mapping[str, Any], context: ToolContext) -> str:
+    context.todos = [dict(todo) for todo in args["todos"]]
+    lines = [f"{_MARKS[todo['status']]} {todo['content']}" for todo in context.todos]
     return "\n".join(lines) or "(the list is empty)"
 
 
-async def ask_user(given: Mapping[str, Any], _workplace: ToolContext) -> str:
-    raise UserQuestion(given["question"], tuple(given.get("options", ())))
+async def ask_user(args: Mapping[str, Any], _: ToolContext) -> str:
+    raise UserQuestion(args["question"], tuple(args.get("options", ())))

@@ -4,7 +4,7 @@ import argparse
 import json
 import time
 
-from turngate.agent.session_store import list_sessions, prune
+from turngate.agent.session_store import list_sessions, prune_sessions
 from turngate.cli.project import project_folder
 from turngate.core.messages import Message, Reply, ToolResults, UserMessage
 from turngate.core.text import one_line
@@ -42,7 +42,7 @@ def _list(*, as_json: bool) -> None:
 def _prune(days: float | None) -> None:
     if days is None:
         days = load_settings(project_folder(".")).retention_days
-    removed = prune(state_folder(), days)
+    removed = prune_sessions(state_folder(), days)
     print(f"removed {len(removed)} session{'s' * (len(removed) != 1)} older than {days:g} days")
 
 
