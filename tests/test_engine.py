@@ -152,7 +152,7 @@ def test_a_hook_that_hangs_is_ended_and_what_it_printed_is_kept(project: Path) -
     pytest.fail(f"{run.report}")
 
 
-def test_a_hook_that_ends_in_time_counts_although_its_subagent_holds_the_pipes_past_the_limit(
+def test_a_hook_that_ends_in_time_counts_although_a_child_process_holds_the_pipes_past_the_limit(
     project: Path,
 ) -> None:
     def decision(limit: float) -> Decision:

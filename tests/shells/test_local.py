@@ -127,13 +127,13 @@ def test_the_shell_reports_why_a_plain_command_cannot_be_started(
 
 
 @pytest.mark.parametrize("command", ["./parent.sh", "  ./parent.sh  one", "{project}/parent.sh --a=b"])
-def test_a_plain_command_is_our_own_subagent(command: str, project: Path) -> None:
+def test_a_plain_command_is_our_own_child_process(command: str, project: Path) -> None:
     script(project / "parent.sh", SAYS_ITS_PARENT)
     assert run(command.replace("{project}", str(project)), project) == Exited(0, f"{os.getpid()}\n")
 
 
 @pytest.mark.parametrize("command", ["./parent.sh; true", "true && ./parent.sh; true", "(./parent.sh); true"])
-def test_any_other_command_is_a_shells_subagent(command: str, project: Path) -> None:
+def test_any_other_command_is_a_child_process_of_a_shell(command: str, project: Path) -> None:
     script(project / "parent.sh", SAYS_ITS_PARENT)
     assert run(command, project).stdout.strip() not in ("", str(os.getpid()))
 

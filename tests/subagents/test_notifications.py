@@ -220,7 +220,7 @@ def test_a_plugin_writes_one_line_with_everything_where_its_context_says(project
 
 
 @pytest.mark.req("S1-17", "X-36")
-def test_a_subagent_that_is_gone_on_with_keeps_its_id_and_its_conversation(project: Path) -> None:
+def test_a_resumed_subagent_keeps_its_id_and_its_conversation(project: Path) -> None:
     main = [task(), "first", task("and now the words", resume="AGENT"), "second"]
     scene = parent(project, "lines", "words", main=main, gate=Gate())
     scene.play("one", "two")
@@ -233,7 +233,7 @@ def test_a_subagent_that_is_gone_on_with_keeps_its_id_and_its_conversation(proje
 
 
 @pytest.mark.req("X-36")
-def test_for_every_stop_there_is_a_start_also_when_a_subagent_is_gone_on_with(project: Path) -> None:
+def test_for_every_stop_there_is_a_start_also_when_a_subagent_is_resumed(project: Path) -> None:
     main = [task(), "first", task("and now the words", resume="AGENT"), "second"]
     rules = [rule("cat >> starts", "SubagentStart"), rule("cat >> stops", "SubagentStop")]
     scene = parent(project, "lines", "words", main=main, rules=rules)
