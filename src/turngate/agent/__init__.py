@@ -1,1 +1,1 @@
-"""Works: the session, its loop, its tools and its transcript."""
+"""The built-in coding agent: the session, its loop and its tools."""
