@@ -1,4 +1,4 @@
-"""Our hooks as options of Claude's Agent SDK, which talks to a program that writes down what it hears."""
+"""Hooks as options of Claude's Agent SDK, tested with a program that records what it receives."""
 
 import asyncio
 import json
@@ -40,7 +40,7 @@ def fake_program(project: Path) -> Path:
 
 
 def heard(options: Options, project: Path, **base: Any) -> list[dict[str, Any]]:
-    """Runs one query of the SDK with these hooks: what the program was started with, and each frame it got."""
+    """Run one query of the SDK with these hooks. Return what the program was started with and each frame it received."""
     program = fake_program(project)
     theirs = options.for_claude(claude_agent_sdk.ClaudeAgentOptions(cli_path=program, cwd=project, **base))
 
@@ -56,7 +56,7 @@ def heard(options: Options, project: Path, **base: Any) -> list[dict[str, Any]]:
 
 
 def answers(frames: list[dict[str, Any]]) -> list[Any]:
-    """What came back from our functions: an answer, or the words of an error."""
+    """Return the responses of the callbacks: a result, or the message of an error."""
     said = [frame["response"] for frame in frames if frame.get("type") == "control_response"]
     return [each["response"] if each["subtype"] == "success" else each["error"] for each in said]
 
@@ -289,7 +289,7 @@ def test_hooks_and_settings_that_are_there_already_stay(project: Path) -> None:
     )
 
 
-def test_options_that_claude_code_does_not_have_are_rejected_together() -> None:
+def test_what_claude_code_does_not_support_is_reported_at_once() -> None:
     options = Options(
         {
             "Stop": [
@@ -373,7 +373,7 @@ def test_the_limit_travels_in_a_variable_unless_the_base_has_it(
         ('{"hooks": {"Stop": {}}}', " must be an object whose `hooks` hold a list for each event"),
     ],
 )
-def test_settings_that_cannot_be_added_to_are_named(settings: str, said: str, project: Path) -> None:
+def test_settings_that_cannot_be_extended_are_named(settings: str, said: str, project: Path) -> None:
     base = claude_agent_sdk.ClaudeAgentOptions(settings=settings, cwd=project)
     with pytest.raises(UsageError) as raised:
         Options({"Stop": [CommandHook("true")]}).for_claude(base)

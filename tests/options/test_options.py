@@ -214,7 +214,7 @@ def test_a_mistake_names_its_event_place_and_field_and_what_was_expected(
 
 
 @pytest.mark.req("S2-20", "C-35")
-def test_every_mistake_is_said_at_once() -> None:
+def test_every_mistake_is_reported_at_once() -> None:
     with pytest.raises(InvalidOptions) as raised:
         Options(
             {
@@ -665,7 +665,7 @@ def test_every_hook_of_an_event_gets_the_same_input(project: Path) -> None:
         (Options({"Stop": [CommandHook("echo no >&2; exit 2", mode="gate")]}, mode="observe"), "block"),
     ],
 )
-def test_a_block_is_enforced_unless_the_hook_only_observes(
+def test_a_block_is_enforced_unless_the_mode_is_observe(
     project: Path, options: Options, outcome: str
 ) -> None:
     verdict = ask(options, project)
@@ -750,7 +750,7 @@ def test_functions_sync_and_async_are_called_here_and_know_that_they_are_asked_a
 
 
 @pytest.mark.req("S2-37")
-def test_a_function_knows_which_subagent_stops(project: Path) -> None:
+def test_a_callback_gets_the_subagent_that_stops(project: Path) -> None:
     seen: list[str | None] = []
 
     def note(event: StopEvent) -> None:
@@ -829,7 +829,7 @@ def test_a_function_of_the_old_form_may_end_the_turn(project: Path) -> None:
 
 
 @pytest.mark.req("S2-14", "S2-20")
-def test_a_mistake_in_the_old_form_is_said_as_any_other() -> None:
+def test_a_mistake_in_the_legacy_form_is_reported_like_any_other() -> None:
     with pytest.warns(DeprecationWarning, match="is deprecated; write"):
         wrong = HookCallbackMatcher("Bash", [nothing, "f"], 0)  # type: ignore[list-item]
     with pytest.warns(DeprecationWarning, match="is deprecated; write"):
@@ -931,7 +931,7 @@ def test_a_group_may_hold_a_function_beside_hooks() -> None:
     )
 
 
-def test_the_old_form_warns_of_itself_also_with_a_huge_limit() -> None:
+def test_the_legacy_form_warns_also_with_a_timeout_that_is_too_long_to_print() -> None:
     with pytest.warns(DeprecationWarning, match="timeout=a number of more than 60 digits"):
         old = HookCallbackMatcher(hooks=[nothing], timeout=10**5000)
     with pytest.raises(InvalidOptions) as raised:
@@ -943,7 +943,7 @@ def test_the_old_form_warns_of_itself_also_with_a_huge_limit() -> None:
 
 
 @pytest.mark.req("S2-15")
-def test_the_old_form_warns_once_for_each_place_where_it_stands() -> None:
+def test_the_legacy_form_warns_once_for_each_use() -> None:
     with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("default")
         for _ in range(3):
@@ -983,7 +983,7 @@ def test_both_events_have_the_same_six_fields() -> None:
 
 
 @pytest.mark.req("S2-09")
-def test_the_input_of_a_subagent_is_of_no_other_event() -> None:
+def test_the_input_of_a_subagent_is_not_that_of_another_event() -> None:
     with pytest.raises(ValueError, match="hook_event_name must be \"SubagentStop\", not 'Stop'"):
         SubagentStopHookInput(
             session_id="s",

@@ -203,7 +203,7 @@ def test_what_the_parser_rejects_the_schema_rejects(value: Any) -> None:
         ("statusMessage", 5),
     ],
 )
-def test_what_the_reader_ignores_with_a_warning_an_editor_underlines(name: str, value: Any) -> None:
+def test_what_the_parser_ignores_with_a_warning_the_schema_rejects(name: str, value: Any) -> None:
     entry = one_hook({**MAKE, name: value})
     assert [problem.severity for problem in read(entry).problems] == ["warning"]
     assert not SETTINGS.is_valid(entry)
@@ -219,7 +219,7 @@ plain_text = st.sampled_from([word for word in WORDS if word.isascii() and "\0" 
 plain_text |= st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=5)
 plain_numbers = st.integers(-2, 2000) | st.sampled_from([0.5, -0.5, 1000.5])
 plain_scalars = st.none() | st.booleans() | plain_numbers | plain_text
-plain_names = [name for name in NAMES if name != "$schema"]  # the editor's own key: nobody else looks at it
+plain_names = [name for name in NAMES if name != "$schema"]  # only editors read this key
 plain_junk = plain_scalars | json_values(plain_scalars, plain_names, leaves=6)
 plain_values = settings_values(plain_junk, words=plain_text, numbers=plain_numbers)
 

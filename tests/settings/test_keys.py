@@ -7,6 +7,7 @@ import pytest
 
 from turngate.core.constants import EVENTS
 from turngate.core.dialect import TURNGATE
+from turngate.core.hooks import SETTINGS_KINDS, Hook
 from turngate.core.settings import AllowedUrls, Layer, MergeRule, Settings, merge
 from turngate.settings import keys
 
@@ -16,9 +17,24 @@ NOT_SCALARS = {"rules", "switched_off", "dialect", "env", "problems"}
 
 def test_every_row_has_a_field_in_settings_and_every_field_has_a_row() -> None:
     scalars = {field.name for field in fields(Settings)} - NOT_SCALARS
-    without_field = [key for key, row in keys.TURNGATE.items() if row.field not in scalars]
-    without_row = sorted(scalars - keys.MERGE_RULES.keys())
-    assert (without_field, without_row) == ([], [])
+    lacks = [
+        f"{key!r}: a field {row.field!r} in Settings"
+        for key, row in keys.TURNGATE.items()
+        if row.field not in scalars
+    ]
+    lacks += [
+        f"Settings.{name}: a row in settings/keys.py" for name in sorted(scalars - keys.MERGE_RULES.keys())
+    ]
+    assert not lacks, "\n  ".join(("missing for", *lacks))
+
+
+@pytest.mark.parametrize("hook", SETTINGS_KINDS.values(), ids=SETTINGS_KINDS)
+def test_every_row_of_a_hook_has_a_field_and_every_field_has_a_row(hook: type[Hook]) -> None:
+    in_rows = {row.field for row in keys.HOOK.values() if hook.kind in row.kinds}
+    in_class = {field.name for field in fields(hook)}
+    lacks = [f"the field {name!r} in {hook.__name__}" for name in sorted(in_rows - in_class)]
+    lacks += [f"a row in settings/keys.py for {hook.__name__}.{name}" for name in sorted(in_class - in_rows)]
+    assert not lacks, "\n  ".join((f"the hook kind {hook.kind!r} lacks:", *lacks))
 
 
 def test_every_merge_rule_is_used() -> None:

@@ -220,7 +220,7 @@ def test_a_script_in_the_projects_folder_must_be_there(project: Path) -> None:
 
 
 @pytest.mark.parametrize("enabled", [True, False])
-def test_a_hook_that_never_runs_cannot_fail(project: Path, enabled: bool) -> None:
+def test_a_disabled_hook_is_not_linted(project: Path, enabled: bool) -> None:
     expected = [missing("/no/such/script")] if enabled else []
     assert look("/no/such/script", project, enabled=enabled) == expected
 
@@ -283,7 +283,7 @@ def test_an_absolute_script_that_is_there_is_not_found_fault_with(project: Path)
 
 
 @pytest.mark.parametrize("form", ['"$CLAUDE_PROJECT_DIR"/{name}', "{path}"])
-def test_a_script_that_may_not_be_run_is_said(form: str, project: Path) -> None:
+def test_a_script_that_is_not_executable_is_reported(form: str, project: Path) -> None:
     (project / "gate.sh").write_text("exit 2\n")
     name = "gate.sh" if "name" in form else str(project / "gate.sh")
     command = form.format(name="gate.sh", path=project / "gate.sh")
@@ -330,7 +330,7 @@ def test_a_program_that_is_not_there_is_noted(command: str, noted: bool, project
     ids=[*DIALECTS],
 )
 @pytest.mark.parametrize("kind", [CommandHook, PromptHook, AgentHook, HttpHook])
-def test_a_condition_has_no_meaning_at_a_stop(
+def test_a_condition_has_no_effect_at_a_stop(
     project: Path, kind: Any, dialect: Dialect, does: str, event: str
 ) -> None:
     expected = problem(
@@ -344,7 +344,7 @@ def test_a_condition_before_a_tool_is_fine(project: Path) -> None:
 
 
 @pytest.mark.parametrize("event", ["Stop", "PreToolUse"])
-def test_outcomes_have_a_meaning_for_subagents_only(project: Path, event: str) -> None:
+def test_outcomes_have_an_effect_on_subagent_stop_only(project: Path, event: str) -> None:
     expected = problem(f"has no effect on {event}", field="outcomes", event=event, hint="remove it")
     assert look("make", project, event=event, outcomes=("ok", "error")) == [expected]
     assert look(PromptHook("done?", outcomes=("error",)), project, event=event) == [expected]
@@ -355,7 +355,7 @@ def test_outcomes_have_a_meaning_for_subagents_only(project: Path, event: str) -
 # All together
 
 
-def test_everything_is_said_at_once_in_the_order_of_the_hooks(project: Path) -> None:
+def test_all_problems_are_reported_in_the_order_of_the_hooks(project: Path) -> None:
     first = Rule(
         "Stop", CommandHook("[[ -f $MUX_PROJECT_DIR/x ]]", condition="x"), file="a", index="[0].hooks[0]"
     )
@@ -393,7 +393,7 @@ def test_prompts_and_addresses_are_no_commands(project: Path) -> None:
     assert lint(settings(*hooks), str(project)) == ()
 
 
-def test_an_address_that_will_be_rejected_is_said_before(project: Path) -> None:
+def test_a_url_that_is_not_allowed_is_reported(project: Path) -> None:
     said = (
         "http://a.example/x is not encrypted: use https, or allow it in `turngate.allowedUrls` of your user settings; "
         "so the hook fails at every run"

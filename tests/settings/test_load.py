@@ -56,7 +56,7 @@ def folders(project: Path, home: Path) -> Folders:
 
 
 def written(level: str, family: str, hook: Hook | str = "make", event: str = "Stop", number: int = 0) -> Rule:
-    """The rule of a hook that stands in this file."""
+    """Return the rule of a hook in this file."""
     hook = CommandHook(hook) if isinstance(hook, str) else hook
     return Rule(event, hook, None, level, shown(level, family), family, f"[0].hooks[{number}]")
 
@@ -462,7 +462,7 @@ def test_a_link_to_nowhere_is_reported(folders: Folders, path: Path) -> None:
     assert folders.load() == no_file(folders, "is a link to a file that does not exist")
 
 
-def test_a_pipe_is_reported_without_waiting_for_it(folders: Folders, path: Path) -> None:
+def test_a_pipe_is_reported_and_not_read(folders: Folders, path: Path) -> None:
     os.mkfifo(path)
     assert folders.load() == no_file(folders, "is not a regular file")
 
@@ -526,7 +526,7 @@ def test_an_unknown_event_is_reported_and_stop_still_works(folders: Folders) -> 
 
 
 @pytest.mark.parametrize(("dialect", "left"), [("turngate", ["make", "other"]), ("claude", ["other"])])
-def test_a_guard_that_cannot_be_read_voids_its_file_in_the_claude_dialect_only(
+def test_an_invalid_guard_voids_its_file_only_in_the_claude_dialect(
     folders: Folders, dialect: str, left: list[str]
 ) -> None:
     guard = {"PreToolUse": [{"hooks": [{"type": "command"}]}]}
@@ -725,7 +725,7 @@ def test_a_stronger_files_default_timeout_counts_and_the_others_stay(folders: Fo
     assert timeouts(folders.load()) == {"command": 3, "prompt": 30, "agent": 2, "http": 30, "callback": 30}
 
 
-def test_the_end_of_a_session_waits_for_no_subagent_unless_told_to(folders: Folders) -> None:
+def test_session_end_hooks_have_a_short_default_timeout(folders: Folders) -> None:
     assert timeouts(folders.load(), "SessionEnd") == dict.fromkeys(KINDS, 1.5)
     folders.write("project", "turngate", {"turngate": {"defaults": {"SessionEnd": 20}}})
     assert timeouts(folders.load(), "SessionEnd") == dict.fromkeys(KINDS, 20)
@@ -746,7 +746,7 @@ def test_an_id_that_is_switched_off_needs_nothing_else(folders: Folders) -> None
     assert (plan(settings, stop_event()).ask, settings.problems) == ((), ())
 
 
-def test_the_same_id_twice_in_one_file_is_said(folders: Folders) -> None:
+def test_the_same_id_twice_in_one_file_is_reported(folders: Folders) -> None:
     hooks = [{"type": "command", "command": command, "id": "q"} for command in ("first", "last")]
     folders.write("project", "mux", {"hooks": {"Stop": [{"hooks": hooks}]}})
     settings = folders.load()
@@ -759,7 +759,7 @@ def test_the_same_id_twice_in_one_file_is_said(folders: Folders) -> None:
 
 
 @pytest.mark.req("C-18")
-def test_a_limit_above_the_hard_limit_is_said(folders: Folders) -> None:
+def test_a_limit_above_the_hard_limit_is_reported(folders: Folders) -> None:
     folders.write("project", "turngate", {"turngate": {"limit": 20}})
     assert [str(problem) for problem in folders.load().problems] == [
         ".turngate/settings.json: turngate.limit: is 20, above the hard limit of 10: 10 is used"

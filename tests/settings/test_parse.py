@@ -843,7 +843,7 @@ def test_keys_of_other_programs_pass_in_silence(name: str) -> None:
 
 
 @pytest.mark.parametrize("matcher", ["Bash", "("])
-def test_a_matcher_on_stop_has_no_meaning(matcher: str) -> None:
+def test_a_matcher_has_no_effect_on_stop(matcher: str) -> None:
     problem = Problem(
         file=FILE,
         message=f"is {matcher!r}, which has no effect on Stop: the hooks run at every Stop",
@@ -858,7 +858,7 @@ def test_a_matcher_on_stop_has_no_meaning(matcher: str) -> None:
 
 
 @pytest.mark.parametrize("matcher", ["(", "*x", "[a", "a{9999999999}"])
-def test_a_bad_matcher_of_a_subagent_is_a_mistake_and_never_matches(matcher: str) -> None:
+def test_an_invalid_matcher_is_an_error_and_never_matches(matcher: str) -> None:
     problem = Problem(
         file=FILE,
         message=f"is {matcher!r}, which is not a valid regular expression, so it never matches",
@@ -1139,9 +1139,7 @@ LOST = (
     [{}, ["make"], [MAKE], [{"hooks": None}], [{"matcher": 5, "hooks": []}], [{"hooks": [{"command": "x"}]}]],
     ids=str,
 )
-def test_a_guard_that_cannot_be_read_voids_the_file_in_the_claude_dialect_alone(
-    event: str, groups: Any
-) -> None:
+def test_an_invalid_guard_voids_the_file_only_in_the_claude_dialect(event: str, groups: Any) -> None:
     value = {"hooks": {"Stop": [{"hooks": [MAKE]}], event: groups}}
     for dialect in DIALECTS.values():
         found = read(value, family="claude", dialect=dialect)

@@ -40,7 +40,7 @@ QUIET: Mapping[str, Any] = {
     "a byte-order mark": "\ufeff{}",
     "no hooks": {"hooks": {}},
     "an empty list": {"hooks": {"Stop": []}},
-    "a child's hooks": stop_hooks("make", event="SubagentStop"),
+    "a subagent's hooks": stop_hooks("make", event="SubagentStop"),
     "a bad hook of another event": {"hooks": {"SubagentStop": "make"}},
     "what every family may hold": {"$schema": "s", "env": {"A": "1"}, "disableAllHooks": True},
 }
@@ -157,7 +157,7 @@ def test_what_is_no_readable_file_is_left_to_the_real_reader(
     assert not really_nothing(project, "Stop")
 
 
-def test_a_familys_folder_that_cannot_be_entered_is_left_to_the_real_reader(project: Path) -> None:
+def test_a_folder_that_cannot_be_entered_is_left_to_load_settings(project: Path) -> None:
     circular(project / ".claude")
     assert not really_nothing(project, "Stop")
     assert not has_no_hooks(str(project), "Stop", "turngate")

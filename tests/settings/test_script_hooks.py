@@ -125,7 +125,7 @@ def test_a_script_that_is_not_executable_is_reported(
 
 
 def no_script(project: Path) -> Settings:
-    """What is said about a `.mux/stop` that can not be run, beside a script that can."""
+    """Return the settings of a project whose `.mux/stop` cannot be run, next to a script that can."""
     problem = Problem(
         file=".mux/stop",
         event="Stop",
