@@ -45,14 +45,14 @@ def test_a_timeout_is_in_seconds_and_timeout_ms_in_milliseconds() -> None:
         ),
     ],
 )
-def test_a_limit_that_no_clock_can_keep_is_the_callers_fault(limit: Any, said: str) -> None:
+def test_an_invalid_timeout_raises_value_error(limit: Any, said: str) -> None:
     with pytest.raises(ValueError, match="a hook's timeout") as raised:
         CommandHook("x", **limit)
     assert str(raised.value) == f"a hook's {said}"
 
 
 @pytest.mark.req("C-01")
-def test_two_units_at_once_are_the_callers_fault() -> None:
+def test_two_units_of_a_timeout_raise_value_error() -> None:
     with pytest.raises(ValueError, match="give timeout") as raised:
         CommandHook("x", timeout=1, timeout_ms=1000)
     assert str(raised.value) == "give timeout (seconds) or timeout_ms (milliseconds), not both"

@@ -268,7 +268,7 @@ def test_every_mistake_is_reported_at_once() -> None:
         ),
     ],
 )
-def test_an_odd_value_of_the_options_themselves_is_a_mistake_like_any_other(own: Any, said: str) -> None:
+def test_an_invalid_field_of_the_options_is_reported_like_any_other_mistake(own: Any, said: str) -> None:
     with pytest.raises(InvalidOptions) as raised:
         Options(**own)
     assert str(raised.value) == f"1 problem in the options\n  {said}"
@@ -433,7 +433,7 @@ def test_tuples_and_read_only_dicts_get_their_functions_too() -> None:
     )
 
 
-def test_a_function_too_many_is_a_mistake_beside_the_others() -> None:
+def test_a_function_too_many_is_reported_with_the_others() -> None:
     told = {"hooks": {"Stop": [{"type": "callback"}, {"type": "command"}]}, "colour": "red"}
     with pytest.raises(InvalidOptions) as raised:
         Options.from_json(told, [nothing, nothing])
@@ -798,7 +798,7 @@ def sdk_halt(told: dict[str, Any], tool_use_id: str | None, context: Any) -> dic
 
 
 @pytest.mark.req("S2-14")
-def test_the_old_form_still_works_also_beside_the_new_one(project: Path) -> None:
+def test_the_legacy_form_still_works_also_next_to_the_new_one(project: Path) -> None:
     with pytest.warns(DeprecationWarning, match="is deprecated; write"):
         old = HookCallbackMatcher(hooks=[sdk_gate, lambda _: Advise("be quick")], timeout=5)
     options = Options({"Stop": [old, CallbackHook(lambda _: Allow("fine"), name="new")]})
@@ -807,7 +807,12 @@ def test_the_old_form_still_works_also_beside_the_new_one(project: Path) -> None
         for run, each in zip(ask(options, project).runs, ask(options, project).hook_outputs, strict=True)
     ] == [
         ("sdk_gate", "block", "Stop, {'signal': None}", 5),
-        ("test_the_old_form_still_works_also_beside_the_new_one.<locals>.<lambda>", "advise", "be quick", 5),
+        (
+            "test_the_legacy_form_still_works_also_next_to_the_new_one.<locals>.<lambda>",
+            "advise",
+            "be quick",
+            5,
+        ),
         ("new", "allow", "fine", 30),
     ]
 
@@ -823,7 +828,7 @@ def test_an_old_matcher_still_chooses(project: Path, matcher: str | None, asked:
 
 
 @pytest.mark.req("S2-14")
-def test_a_function_of_the_old_form_may_end_the_turn(project: Path) -> None:
+def test_a_callback_of_the_legacy_form_may_end_the_turn(project: Path) -> None:
     verdict = ask(Options({"Stop": [CallbackHook(sdk_halt)]}), project)
     assert verdict == Stop(verdict.runs, halted=True, stop_reason="enough")
 
@@ -859,7 +864,7 @@ def test_a_mistake_in_the_legacy_form_is_reported_like_any_other() -> None:
         (lambda: HookCallbackMatcher(hooks=[lambda _: None]), "CallbackHook(…)"),
     ],
 )
-def test_the_old_form_warns_and_shows_the_new_one(old: Callable[[], object], new: str) -> None:
+def test_the_legacy_form_warns_and_shows_the_new_one(old: Callable[[], object], new: str) -> None:
     with pytest.warns(DeprecationWarning, match="is deprecated; write") as warned:
         old()
     assert [(str(each.message), Path(each.filename).name) for each in warned] == [
@@ -879,7 +884,7 @@ def test_a_callback_may_have_its_name_in_a_dict() -> None:
     assert options == Options({"Stop": [CallbackHook(nothing, name="n")]})
 
 
-def test_a_session_may_be_given_its_model_by_name(project: Path) -> None:
+def test_a_session_takes_its_model_by_name(project: Path) -> None:
     async def turn() -> TurnResult:
         async with Session(str(project), f"scripted:{project}/s.json") as session:
             return await session.send("go")
@@ -888,7 +893,7 @@ def test_a_session_may_be_given_its_model_by_name(project: Path) -> None:
     assert asyncio.run(turn()).result == "done"
 
 
-def test_a_session_that_is_given_options_says_what_it_takes(project: Path) -> None:
+def test_a_session_with_options_names_the_parameters_that_it_takes(project: Path) -> None:
     with pytest.raises(UsageError) as raised:
         Session(str(project), ScriptedModel({}), Options())  # type: ignore[arg-type]
     assert str(raised.value) == "a session takes Settings, not Options; `Options(…).settings()` gives them"
@@ -911,7 +916,7 @@ class HookMatcher:
         (HookMatcher("Bash", [sdk_gate], 2.5), "HookMatcher"),
     ],
 )
-def test_what_other_sdks_write_is_the_old_form_too(old: Any, form: str) -> None:
+def test_matchers_of_other_sdks_are_the_legacy_form_too(old: Any, form: str) -> None:
     with pytest.warns(DeprecationWarning, match="is deprecated; write") as warned:
         options = Options({"PreToolUse": [old]})
     assert options == Options({"PreToolUse": [HookGroup("Bash", (CallbackHook(sdk_gate, timeout=2.5),))]})
@@ -921,7 +926,7 @@ def test_what_other_sdks_write_is_the_old_form_too(old: Any, form: str) -> None:
     ]
 
 
-def test_a_group_may_hold_a_function_beside_hooks() -> None:
+def test_a_group_may_hold_a_function_next_to_hooks() -> None:
     with pytest.warns(DeprecationWarning, match="is deprecated; write"):
         options = Options(
             {"Stop": [{"hooks": [CommandHook("true"), nothing, {"type": "prompt", "prompt": "?"}]}]}

@@ -133,7 +133,7 @@ def complaints(validator: Any, value: Any) -> list[str]:
     ],
     ids=str,
 )
-def test_where_the_reader_finds_no_fault_with_null_the_schema_finds_none(value: Any) -> None:
+def test_null_is_valid_in_the_schema_where_the_parser_accepts_it(value: Any) -> None:
     assert complaints(SETTINGS, value) == [str(problem) for problem in read(value).problems] == []
 
 
@@ -331,5 +331,5 @@ ANSWERS: Mapping[str, tuple[Any, bool]] = {
 
 
 @pytest.mark.parametrize(("answer", "valid"), ANSWERS.values(), ids=ANSWERS)
-def test_the_schema_of_answers_knows_the_contract(answer: Any, valid: bool) -> None:
+def test_the_output_schema_describes_the_json_contract(answer: Any, valid: bool) -> None:
     assert OUTPUT.is_valid(answer) == valid

@@ -272,12 +272,12 @@ def test_without_a_shell_neither_names_nor_variables_nor_syntax_mean_anything(
         "exit 2",
     ],
 )
-def test_commands_as_people_write_them_are_not_found_fault_with(project: Path, command: str) -> None:
+def test_ordinary_commands_have_no_problems(project: Path, command: str) -> None:
     script(project / ".claude" / "hooks" / "x.sh", "")
     assert look(command, project) == []
 
 
-def test_an_absolute_script_that_is_there_is_not_found_fault_with(project: Path) -> None:
+def test_an_absolute_script_that_exists_has_no_problem(project: Path) -> None:
     path = script(project / "x.py", "")
     assert look(f"python3 -B {path}", project) == look(f"python3 {path}", project) == []
 
@@ -298,7 +298,7 @@ def test_a_script_that_is_not_executable_is_reported(form: str, project: Path) -
     assert look(command, project) == []
 
 
-def test_a_relative_path_is_found_fault_with_only_where_the_folder_may_be_another(project: Path) -> None:
+def test_a_relative_path_is_reported_only_where_the_folder_may_differ(project: Path) -> None:
     script(project / "check.sh", "")
     rules = tuple(
         Rule("Stop", CommandHook("./check.sh"), file=name, family=name) for name in ("claude", "turngate")
@@ -415,12 +415,12 @@ def test_a_hook_from_python_has_no_file(project: Path) -> None:
 
 @pytest.mark.parametrize("part", ['\\"', "a=b ", "a/", "; ", "$((", "'\"", "{1..", "x=(", "\t", "do "])
 @pytest.mark.parametrize("start", ["", '"', "bash "])
-def test_a_very_long_command_is_looked_at_in_no_time(project: Path, start: str, part: str) -> None:
+def test_a_very_long_command_is_linted_in_bounded_time(project: Path, start: str, part: str) -> None:
     started = time.thread_time()
     look(start + part * (60_000 // len(part)), project)
     assert time.thread_time() - started < 10
 
 
-def test_a_quotation_that_continues_beyond_what_is_looked_at_is_not_taken_for_syntax(project: Path) -> None:
+def test_a_quotation_that_continues_beyond_the_limit_is_not_taken_for_syntax(project: Path) -> None:
     script = "print(1)\n[[ $CLAUDE_PROJECT_DIR ]]\n" * 1000
     assert look(f"python3 -c '{script}'", project) == []

@@ -127,15 +127,13 @@ def test_an_unknown_dialect_is_the_callers_mistake(folders: Folders) -> None:
     assert str(error.value) == "unknown dialect 'cursor', expected one of turngate, mux, claude"
 
 
-def test_the_project_may_be_given_as_a_relative_path(
-    folders: Folders, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_project_may_be_a_relative_path(folders: Folders, monkeypatch: pytest.MonkeyPatch) -> None:
     folders.write("project", "mux", stop_hooks("make"))
     monkeypatch.chdir(folders.project)
     assert load_settings() == folders.load() == Settings(rules=(written("project", "mux"),), hard_limit=10)
 
 
-def test_the_home_may_be_given(tmp_path: Path, folders: Folders) -> None:
+def test_the_home_folder_can_be_passed_in(tmp_path: Path, folders: Folders) -> None:
     folders.write("user", "mux", stop_hooks("mine"))
     write_settings(tmp_path, "mux", stop_hooks("theirs"))
     found = load_settings(str(folders.project), home=str(tmp_path))
@@ -302,7 +300,7 @@ def switched_off(settings: Settings) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("family", ["claude", "mux"])
-def test_the_switch_in_a_family_silences_that_family_alone(folders: Folders, family: str) -> None:
+def test_disable_all_hooks_switches_off_its_own_family_only(folders: Folders, family: str) -> None:
     for each in FAMILIES:
         folders.write("project", each, stop_hooks(each))
     folders.write("user", family, {"disableAllHooks": True})
@@ -379,7 +377,7 @@ BROKEN = {
 
 
 @pytest.mark.parametrize(("text", "message"), BROKEN.values(), ids=BROKEN)
-def test_a_broken_file_is_reported_with_the_place_and_takes_no_other_down(
+def test_a_broken_file_is_reported_with_its_position_and_does_not_affect_others(
     folders: Folders, text: str, message: str
 ) -> None:
     folders.write("project", "claude", stop_hooks("before"))
@@ -479,7 +477,7 @@ def test_a_file_that_grows_while_it_is_read_is_read_no_further_than_its_limit(pa
         read_bytes(str(path), 1)
 
 
-def test_of_very_many_problems_the_first_are_told_and_the_others_counted(folders: Folders) -> None:
+def test_of_very_many_problems_the_first_are_reported_and_the_others_counted(folders: Folders) -> None:
     hooks = [{"type": "command", "command": "", "odd": 1}] * 500
     folders.write("project", "turngate", {"hooks": {"Stop": [{"hooks": hooks}]}})
     told = folders.load().problems
@@ -660,7 +658,7 @@ def test_a_claude_code_file_copied_to_mux_gives_the_same_hooks(folders: Folders)
 
 
 @pytest.mark.req("S0-04", "X-14")
-def test_the_copy_beside_the_original_runs_each_hook_once(folders: Folders) -> None:
+def test_a_copy_of_a_settings_file_does_not_run_its_hooks_twice(folders: Folders) -> None:
     for family in ("claude", "mux"):
         folders.write("project", family, dict(CLAUDE_SETTINGS))
     assert asked(folders.load()) == ["npm test", "Is it done? $ARGUMENTS", "http://localhost:8080/stop"]
@@ -719,7 +717,7 @@ def test_the_narrowest_word_on_a_timeout_counts(folders: Folders) -> None:
 
 
 @pytest.mark.req("C-02")
-def test_a_stronger_files_default_timeout_counts_and_the_others_stay(folders: Folders) -> None:
+def test_a_later_file_overrides_one_default_timeout_and_keeps_the_others(folders: Folders) -> None:
     folders.write("user", "turngate", {"turngate": {"defaults": {"command": 1, "agent": 2}}})
     folders.write("local", "turngate", {"turngate": {"defaults": {"command": 3}}})
     assert timeouts(folders.load()) == {"command": 3, "prompt": 30, "agent": 2, "http": 30, "callback": 30}

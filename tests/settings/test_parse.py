@@ -110,7 +110,7 @@ def test_each_key_of_a_hook_becomes_a_value(entry: Mapping[str, Any], hook: Hook
     assert read(at_stop(entry)) == layer(rule(hook))
 
 
-def test_no_key_is_missing_from_the_table_of_good_ones() -> None:
+def test_the_table_of_valid_entries_has_every_key() -> None:
     shown = {name for entry, _ in GOOD.values() for name in entry}
     assert shown == {*keys.HOOK, "type"}
 
@@ -149,7 +149,7 @@ COMMON_FIELDS: Mapping[str, Any] = {
     ],
     ids=["command", "prompt", "agent", "http"],
 )
-def test_every_kind_of_hook_knows_the_common_keys(entry: Mapping[str, Any], hook: Hook) -> None:
+def test_every_hook_kind_has_the_common_keys(entry: Mapping[str, Any], hook: Hook) -> None:
     assert read(at_stop({**entry, **COMMON})) == layer(rule(hook))
 
 
@@ -205,7 +205,7 @@ def test_a_matcher_that_fits_everything_is_fine_on_every_event(event: str, match
     ],
     ids=str,
 )
-def test_what_is_absent_or_empty_is_nothing_and_no_mistake(value: Any) -> None:
+def test_what_is_absent_or_empty_is_not_a_mistake(value: Any) -> None:
     assert read(value) == layer()
 
 
@@ -644,7 +644,7 @@ def test_a_bad_entry_is_dropped_and_reported(entry: Any, expected: list[UserMess
 
 
 @pytest.mark.parametrize("entry", [entry for entry, _ in BAD_ENTRIES.values()], ids=BAD_ENTRIES)
-def test_the_good_neighbours_of_a_bad_entry_stay(entry: Any) -> None:
+def test_an_invalid_entry_does_not_affect_the_others(entry: Any) -> None:
     groups = [
         {"hooks": [stop_hook("before"), entry, stop_hook("after")]},
         {"hooks": [stop_hook("next group")]},
@@ -838,7 +838,7 @@ def test_a_bad_key_that_the_hook_can_do_without_is_ignored(
 
 
 @pytest.mark.parametrize("name", sorted(keys.FOREIGN_HOOK_KEYS - {"type"}))
-def test_keys_of_other_programs_pass_in_silence(name: str) -> None:
+def test_keys_of_other_programs_are_ignored_without_a_note(name: str) -> None:
     assert read(at_stop({**MAKE, name: {"any": "thing"}})) == layer(rule(CommandHook("make")))
 
 
@@ -873,12 +873,12 @@ def test_an_invalid_matcher_is_an_error_and_never_matches(matcher: str) -> None:
 @pytest.mark.parametrize(
     "matcher", ["Explore", "Explore|Plan", "Explore, Plan", "code-.*", "^(a|b)$", "[[a]"]
 )
-def test_names_and_regular_expressions_are_good_matchers(matcher: str) -> None:
+def test_names_and_regular_expressions_are_valid_matchers(matcher: str) -> None:
     expected = layer(rule(CommandHook("make"), event="SubagentStop", matcher=matcher))
     assert read(at_stop(MAKE, event="SubagentStop", matcher=matcher)) == expected
 
 
-def test_a_group_with_a_bad_matcher_takes_no_other_group_along() -> None:
+def test_a_group_with_an_invalid_matcher_does_not_affect_other_groups() -> None:
     groups = [{"matcher": 5, "hooks": [stop_hook("a")]}, {"matcher": "x", "hooks": [stop_hook("b")]}]
     found = read({"hooks": {"SubagentStop": groups}})
     expected = replace(rule(CommandHook("b"), event="SubagentStop", matcher="x"), index="[1].hooks[0]")
@@ -889,7 +889,7 @@ BOUND = "expected a string (at most 200 names, each with up to 8,000 characters)
 
 
 @pytest.mark.req("X-33")
-def test_variables_that_no_process_could_be_given_are_dropped_one_by_one() -> None:
+def test_invalid_variables_are_dropped_one_by_one() -> None:
     env = {
         "NUMBER": 5,
         "NULL": None,
@@ -1043,7 +1043,7 @@ def test_a_bad_limit_of_steer_restarts_is_ignored(value: Any, shown: str) -> Non
 # Families and dialects
 
 
-def test_keys_that_only_claude_code_knows_are_no_news_in_its_own_file() -> None:
+def test_keys_of_claude_code_cause_no_note_in_its_own_file() -> None:
     value = {"permissions": {"allow": []}, "model": "opus", "cleanupPeriodDays": 30, "anything": 1}
     assert read(value, family="claude") == layer(family="claude")
     ignored = "is not a key that Turngate knows: ignored"
@@ -1149,7 +1149,7 @@ def test_an_invalid_guard_voids_the_file_only_in_the_claude_dialect(event: str, 
 
 @pytest.mark.req("S3-34")
 @pytest.mark.parametrize("dialect", [TURNGATE, MUX, CLAUDE], ids=lambda dialect: dialect.name)
-def test_a_prompt_hook_before_a_tool_leaves_the_stop_hooks_alone_in_every_dialect(dialect: Dialect) -> None:
+def test_a_prompt_hook_before_a_tool_does_not_affect_the_stop_hooks(dialect: Dialect) -> None:
     value = {"hooks": {"Stop": [{"hooks": [MAKE]}], "PreToolUse": [{"hooks": [ASK]}]}}
     assert [found.hook for found in read(value, family="claude", dialect=dialect).rules] == [
         CommandHook("make")
@@ -1158,7 +1158,7 @@ def test_a_prompt_hook_before_a_tool_leaves_the_stop_hooks_alone_in_every_dialec
 
 @pytest.mark.req("S0-12")
 @pytest.mark.parametrize("level", ["user", "project", "local"])
-def test_each_hook_knows_the_level_the_file_and_the_family_it_comes_from(level: str) -> None:
+def test_each_rule_has_the_level_the_file_and_the_family_of_its_file(level: str) -> None:
     found = read(stop_hooks("make"), level=level, family="mux")
     expected = Rule("Stop", CommandHook("make"), None, level, FILE, "mux", "[0].hooks[0]")
     assert found == layer(expected, level=level, family="mux")

@@ -106,7 +106,7 @@ LOUD: Mapping[str, Any] = {
 
 
 @pytest.mark.parametrize("content", LOUD.values(), ids=LOUD)
-def test_what_is_asked_or_reported_is_left_to_the_real_reader(project: Path, content: Any) -> None:
+def test_hooks_and_problems_are_left_to_load_settings(project: Path, content: Any) -> None:
     path = write_settings(project, "turngate", "" if isinstance(content, bytes) else content)
     if isinstance(content, bytes):
         path.write_bytes(content)
@@ -114,14 +114,12 @@ def test_what_is_asked_or_reported_is_left_to_the_real_reader(project: Path, con
 
 
 @pytest.mark.parametrize("dialect", ["turngate", "claude"])
-def test_a_wrong_type_that_claude_code_would_not_bear_is_left_to_the_real_reader(
-    project: Path, dialect: str
-) -> None:
+def test_a_type_that_voids_a_claude_file_is_left_to_load_settings(project: Path, dialect: str) -> None:
     write_settings(project, "claude", {"cleanupPeriodDays": "30"})
     assert not has_no_hooks(str(project), "Stop", dialect)
 
 
-def test_a_file_that_its_guard_voids_is_left_to_the_real_reader(project: Path) -> None:
+def test_a_file_that_an_invalid_guard_voids_is_left_to_load_settings(project: Path) -> None:
     write_settings(project, "claude", {"hooks": {"PreToolUse": [{"hooks": [{"type": "command"}]}]}})
     assert has_no_hooks(str(project), "Stop", "turngate")
     assert not has_no_hooks(str(project), "Stop", "claude")
@@ -148,9 +146,7 @@ def huge(path: Path) -> None:
 
 
 @pytest.mark.parametrize("make", [folder, pipe, dangling, circular, huge])
-def test_what_is_no_readable_file_is_left_to_the_real_reader(
-    project: Path, make: Callable[[Path], None]
-) -> None:
+def test_an_unreadable_file_is_left_to_load_settings(project: Path, make: Callable[[Path], None]) -> None:
     (project / ".claude").mkdir()
     make(project / ".claude" / "settings.json")
     assert not has_no_hooks(str(project), "Stop", "turngate")
@@ -171,7 +167,7 @@ def test_a_familys_folder_that_is_a_plain_file_holds_nothing(project: Path) -> N
 
 @pytest.mark.parametrize(("name", "event"), [("stop", "Stop"), ("subagent_stop", "SubagentStop")])
 @pytest.mark.parametrize("mode", [0o755, 0o644])
-def test_a_script_is_left_to_the_real_reader_at_its_own_event(
+def test_a_script_is_left_to_load_settings_at_its_own_event(
     project: Path, name: str, event: str, mode: int
 ) -> None:
     script(project / ".mux" / name, "#!/bin/sh\n", mode)
@@ -200,7 +196,7 @@ marked = contents.map(lambda data: codecs.BOM_UTF8 + data)
     dialect=st.sampled_from([*DIALECTS]),
 )
 @examples(max_examples=200, deadline=None)
-def test_whatever_the_files_hold_the_quick_look_never_says_nothing_when_there_is_something(
+def test_the_quick_check_never_misses_a_hook_or_a_problem(
     tmp_path_factory: pytest.TempPathFactory,
     files: dict[str, bytes],
     mine: dict[str, bytes],

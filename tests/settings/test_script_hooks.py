@@ -67,7 +67,7 @@ def test_the_claude_family_has_no_scripts(project: Path) -> None:
 @pytest.mark.parametrize(
     ("dialect", "families"), [("turngate", ["mux", "turngate"]), ("mux", ["mux"]), ("claude", [])]
 )
-def test_a_dialect_knows_the_scripts_of_its_own_families(
+def test_a_dialect_has_the_scripts_of_its_own_families(
     project: Path, dialect: str, families: list[str]
 ) -> None:
     paths = {family: script(project / f".{family}" / "stop", OK) for family in ("claude", "mux", "turngate")}
@@ -157,7 +157,7 @@ def test_a_pipe_is_no_script(project: Path) -> None:
     assert load_settings(str(project), dialect="mux") == expected
 
 
-def test_a_bad_script_takes_no_settings_down(project: Path) -> None:
+def test_an_invalid_script_does_not_affect_the_settings(project: Path) -> None:
     script(project / ".mux" / "stop", OK, mode=0o644)
     write_settings(project, "mux", stop_hooks("make"))
     found = load_settings(str(project))
