@@ -58,6 +58,7 @@ CONTEXTS: list[tuple[str, list[HookRun], str]] = [
     ("blank", [ran("SessionStart", Exited(0, "  \n")), context(" ")], ""),
     ("json without context", [printed("SessionStart", {"systemMessage": "hi"})], ""),
     ("no text", [context(5)], ""),
+    ("an empty object", [printed("SessionStart", {})], ""),
     ("a failure", [ran("SessionStart", Exited(1, "hello"))], ""),
     ("a time-out", [ran("SessionStart", TimedOut(1.0, "hello", ""))], ""),
     ("a crash", [ran("SessionStart", RunFailed("gone"))], ""),
