@@ -221,7 +221,7 @@ def test_in_the_claude_dialect_words_are_no_answer(project: Path) -> None:
 
 def test_a_hook_agent_that_never_answers_is_ended(project: Path) -> None:
     report, model = looked(project, {"tool": "Glob", "input": {"pattern": "*"}})
-    said = f"the agent asked its model {MAX_REQUESTS} times and came to no answer"
+    said = f"the agent made {MAX_REQUESTS} model requests without an answer"
     assert (report, len(model.requests)) == (RunFailed(said), MAX_REQUESTS)
 
 

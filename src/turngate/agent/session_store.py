@@ -59,7 +59,7 @@ class SessionSummary:
     session_id: str
     changed: float
     size: int
-    first: str  # what the user asked first
+    first: str  # the start of the user's first message
     project: str
     path: str
 
