@@ -1,4 +1,4 @@
-"""What every test may use. No test reads the settings or writes to the state of whoever runs it."""
+"""Fixtures of every test. No test reads the settings or writes to the state of the user who runs it."""
 
 import compileall
 import os
@@ -9,13 +9,13 @@ import pytest
 
 import turngate
 
-# Only who runs the tests keeps what was compiled: some tests let the disk be full, and half a file would stay.
+# Only the test runner writes bytecode: tests that fill the disk would leave truncated files.
 os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
 sys.dont_write_bytecode = False
 
 
 def pytest_configure() -> None:
-    """Tests start our command hundreds of times: what it loads is compiled before, and not each time."""
+    """Compile what the command loads once, since tests start it hundreds of times."""
     if "PYTEST_XDIST_WORKER" not in os.environ:
         for folder in (Path(turngate.__file__).parent, Path(__file__).parents[1] / "tests" / "support"):
             compileall.compile_dir(folder, quiet=2)

@@ -482,7 +482,7 @@ def test_a_disk_that_takes_no_transcript_fails_open(project: Path, state: Path) 
 
 @pytest.mark.req("X-16")
 def test_a_hook_agent_that_compacts_fires_no_other_hook(project: Path) -> None:
-    """Its own conversation may grow beyond its model; even then nobody is asked."""
+    """Its conversation may exceed the context of its model; even then no hook runs."""
     (project / "big").write_text("x" * 1900 + "\n")
     model = ScriptedModel(
         {"main": ["done"], "judge": [read("big"), read("big"), "a summary", DONE], "context": 1200}

@@ -465,7 +465,7 @@ def test_what_a_session_remembers_lies_in_its_own_folder_and_not_in_the_project(
     assert [len(lines(state / "sessions" / name / "journal.jsonl")) for name in ("a", "b")] == [2, 2]
 
 
-# A place that can not be used
+# A state folder that cannot be used
 
 
 @pytest.mark.parametrize("make", [Path.mkdir, os.mkfifo, lambda path: path.symlink_to("/dev/full")])

@@ -100,7 +100,7 @@ CASES: dict[str, tuple[str, str, tuple[AllowedUrls, ...], str | None]] = {
     "in the clear, the user's": ("http://b.example/", "user", (), None),
     "in the clear, from Python": ("http://b.example/", "python", (), None),
     "the user allows it": ("http://intern/x", "project", (USER,), None),
-    "the project can not": (
+    "the project cannot": (
         "http://intern/x",
         "project",
         (AllowedUrls(("http://intern",), "project"),),
@@ -125,7 +125,7 @@ CASES: dict[str, tuple[str, str, tuple[AllowedUrls, ...], str | None]] = {
         (USER, PROJECT),
         "{} is not among the `turngate.allowedUrls` of the project settings",
     ),
-    "the project's can not widen": (
+    "the project's cannot widen": (
         "https://c.example/",
         "project",
         (USER, AllowedUrls(("https://c.example",), "local")),

@@ -458,7 +458,7 @@ def test_where_an_address_is_cut_no_half_of_a_secret_stays(
 
 @pytest.fixture(scope="module")
 def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A certificate for 127.0.0.1 that nobody has signed."""
+    """A self-signed certificate for 127.0.0.1."""
     path = tmp_path_factory.mktemp("tls") / "both.pem"
     subject = ["-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1"]
     subprocess.run(

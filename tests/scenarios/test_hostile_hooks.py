@@ -180,7 +180,7 @@ TABLE = (
         output_grace=HANG_TIMEOUT_S,
     ),
     allows("leaves work in the background", "yes >/dev/null 2>&1 & exit 0", stays=1),
-    # It prints too much, or what nobody can read
+    # It prints too much, or unreadable bytes
     allows("50 MB on stdout", "yes | head -c 50000000"),
     blocks("50 MB on stderr", "yes | head -c 50000000 >&2; exit 2", fifty_megabytes_shortened()),
     fails(
@@ -229,7 +229,7 @@ TABLE = (
     blocks("deletes its folder", 'rm -rf "$PWD"; echo gone >&2; exit 2', "gone"),
     blocks("changes its folder", 'cd /; echo "in $PWD" >&2; exit 2', "in /"),
     blocks("deletes itself", "./hook", "gone", script='#!/bin/sh\nrm "$0"\necho gone >&2\nexit 2\n'),
-    # It can not be started
+    # It cannot be started
     fails("vanished before it was started", "./hook TOKEN", "exit code 127: /bin/sh: 1: ./hook: not found"),
     fails(
         "is a folder",

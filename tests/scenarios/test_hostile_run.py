@@ -111,7 +111,7 @@ def test_a_conversation_that_cannot_be_forgotten_on_disk_continues(project: Path
     assert err == f"{LOST_WORDS}! {FULL}\n{LOST_WORDS}"
 
 
-# Answers that nobody gets
+# Answers that are lost
 
 
 @pytest.mark.parametrize(

@@ -60,7 +60,7 @@ def _nothing_is_left(project: Path) -> Iterator[None]:
 
 
 class Own:
-    """A model of somebody's own: what it says, and how it closes, is a function."""
+    """A custom model: functions decide what it replies and how it closes."""
 
     name, context = "own:model", 200_000
 
@@ -256,7 +256,7 @@ def test_an_interrupt_ends_the_time_of_observers(project: Path) -> None:
     ]
 
 
-# The end of a turn that somebody cuts off
+# The end of a turn that is cut off
 
 
 @pytest.mark.parametrize("last", [(), (rule('cp "$TRANSCRIPT" at_end', "SessionEnd"),)], ids=["", "hook"])

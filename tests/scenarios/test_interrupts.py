@@ -179,7 +179,7 @@ def test_an_interrupt_from_python_leaves_a_session_that_can_be_used_again(
             session.interrupt()
             result = await turn
             told = len(scene.events)
-            (project / "released").touch()  # whoever still ran would now come late
+            (project / "released").touch()  # a process that still ran would now write late
             await asyncio.sleep(0.3)
             late = scene.events[told:]
             session.hooks.enabled = False
@@ -233,7 +233,7 @@ def test_the_provider_is_hung_up_on_when_its_answer_is_interrupted(
 def test_many_interrupts_are_one(
     project: Path, model: Callable[[Phase], AnthropicServer], phase: Phase
 ) -> None:
-    """Somebody hits the key again and again, also while what ran is being ended."""
+    """The user presses the key again and again, also during the cleanup."""
     server = model(phase)
     scene = Scene(project, server, phase)
 
@@ -331,7 +331,7 @@ def test_a_signal_right_after_a_block_lets_nothing_continue(
 
 
 def again_and_again(process: warm.Program) -> tuple[str, str]:
-    """Somebody hits the key until it has ended."""
+    """Press the key until the process has ended."""
     end = time.monotonic() + HANG_TIMEOUT_S
     while process.poll() is None and time.monotonic() < end:
         process.send_signal(signal.SIGINT)

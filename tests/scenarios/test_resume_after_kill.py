@@ -38,7 +38,7 @@ def told(number: int) -> tuple[str, str]:
 
 @pytest.fixture
 def model(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., AnthropicServer]]:
-    """Starts a server that plays these replies; whoever is started then asks there."""
+    """Start a server with these replies; processes that start later use it."""
     live.block_real_providers(monkeypatch)
     with ExitStack() as servers:
         yield lambda *replies: servers.enter_context(live.serve_model(monkeypatch, *replies))

@@ -772,7 +772,7 @@ def test_the_checklist_counts_every_open_box_in_the_transcript_also_old_and_quot
         chat,
         said("user", "Write `- [ ]` for an open task."),
         said("assistant", LIST),
-        {"type": "tool_result", "content": "README.md: - [ ] an example of somebody else's"},
+        {"type": "tool_result", "content": "README.md: - [ ] an example of another project"},
         said("assistant", LIST.replace("[ ]", "[x]")),
     )
     block = json.dumps({"decision": "block", "reason": incomplete(4)}) + "\n"
@@ -853,7 +853,7 @@ def test_the_practice_of_checking_the_flag_approves_the_second_stop(project: Pat
         pytest.param({}, "No active plans\n", id="no plan"),
         pytest.param({"a": "alpha\n", "b": "beta\n"}, "alpha\nbeta\n", id="two plans"),
         pytest.param({"a": ""}, "", id="an empty one: cat succeeds and prints nothing"),
-        pytest.param({"a": "alpha\n", "b": None}, "alpha\nNo active plans\n", id="one that cat can not read"),
+        pytest.param({"a": "alpha\n", "b": None}, "alpha\nNo active plans\n", id="one that cat cannot read"),
     ],
 )
 def test_context_injection_prints_the_plans_or_that_cat_failed(
@@ -1054,7 +1054,7 @@ def said(role: str, words: str) -> dict[str, Any]:
 
 
 def write_plans(project: Path, memories: dict[str, str | None]) -> None:
-    """One MEMORY.md per plan; None: a folder of that name, which cat can not print."""
+    """One MEMORY.md per plan; None: a folder of that name, which cat cannot print."""
     for plan, text in memories.items():
         path = project / "docs" / "plans" / plan / "MEMORY.md"
         path.parent.mkdir(parents=True)

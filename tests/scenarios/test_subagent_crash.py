@@ -303,14 +303,14 @@ def test_a_subagent_that_is_given_up_is_told_to_the_user_and_to_plugins_once(
 def announcing(
     project: Path, monkeypatch: pytest.MonkeyPatch, *, failures: int, **limits: Any
 ) -> tuple[Parent, list[SubagentRun], list[float]]:
-    """A child in the background, and somebody besides the inbox who is told, and fails so often at first."""
+    """Run a background subagent with an announcer that fails so many times at first."""
     told: list[SubagentRun] = []
     pauses: list[float] = []
 
     async def announcer(run: SubagentRun) -> None:
         told.append(run)
         if len(told) <= failures:
-            raise ConnectionError("nobody listens")
+            raise ConnectionError("connection refused")
 
     def at_once(least: float, most: float) -> float:
         pauses.append(most - least)
@@ -355,7 +355,7 @@ def test_an_announcement_that_always_fails_is_given_up_after_five_tries_and_the_
 ) -> None:
     scene, told, pauses = announcing(project, monkeypatch, failures=100)
     run = row(state)
-    why = "its result could not be announced: ConnectionError: nobody listens"
+    why = "its result could not be announced: ConnectionError: connection refused"
     assert (run.state, run.attempts, run.error, run.result, len(told), len(pauses)) == (
         "given_up",
         5,
@@ -418,14 +418,14 @@ def test_a_session_works_on_without_a_registry_and_says_so(project: Path, state:
     assert [notice.startswith("the registry ") for notice in scene.notices] == [True]
 
 
-# Somebody else is quicker
+# Another process is faster
 
 
 @pytest.mark.req("X-21")
 def test_a_kill_from_another_process_in_the_very_moment_of_a_restart_ends_the_chain(
     project: Path, state: Path
 ) -> None:
-    """The successor is there and killed, while whoever wrote it has not heard yet that it is there."""
+    """The successor is killed before the process that registered it knows that it exists."""
     scene = parent(project, "first", "second", gate=lambda *_: redirect("more"))
     plain = Registry.replace
 

@@ -332,7 +332,7 @@ def test_a_steer_by_hand_ends_what_runs_asks_no_hook_and_does_not_count(project:
     assert not survives((project / "pid").read_text().strip())
     assert [(e.task, e.steer_count, e.last_assistant_message) for e in gate.events] == [(PROMPT, 0, "left")]
     assert scene.heard("sub")[-1] == "leave that"
-    restart = ["aborted", "cleared", "synced", "sent", "replaced"]  # the mark was made by whoever steers
+    restart = ["aborted", "cleared", "synced", "sent", "replaced"]  # `steer` made the request
     assert scene.names == [
         "registered",
         *restart,

@@ -326,7 +326,7 @@ def test_the_helper_that_sums_up_the_main_conversation_is_no_subagent(project: P
 
 
 class Answering(ScriptedModel):
-    """Its children answer to what they were asked, whoever asks first."""
+    """Its subagents reply to their own prompts, in any order."""
 
     async def ask(self, request: ModelRequest, tell: Callable[[str], None]) -> Reply:
         if request.agent == "main":

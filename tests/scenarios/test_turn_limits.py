@@ -98,7 +98,7 @@ def test_a_start_hook_at_the_opening_ends_the_first_turn_only(project: Path) -> 
 
 
 class Odd:
-    """A model of somebody's own that misbehaves."""
+    """A custom model that misbehaves."""
 
     name, context = "odd:one", 200_000
 
@@ -109,7 +109,7 @@ class Odd:
         raise self.raised
 
     async def close(self) -> None:
-        raise RuntimeError("it can not be closed")
+        raise RuntimeError("it cannot be closed")
 
 
 ODD = [
@@ -128,7 +128,7 @@ def test_a_model_of_ones_own_that_raises_fails_the_turn_and_nothing_else(
     assert (result.ended_by, result.stop_reason) == ("error", said)
     assert lines(project / "failure") != []
     assert agent.of(Notice)[-1] == Notice(
-        "the model's connection could not be closed: RuntimeError: it can not be closed"
+        "the model's connection could not be closed: RuntimeError: it cannot be closed"
     )
 
 

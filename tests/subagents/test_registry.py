@@ -115,7 +115,7 @@ def change(registry: Registry, name: str, run: str = "r", owner: str = "me") -> 
         "finish_lost": lambda: registry.finish_lost(run, owner, error="lost", announcement="it is lost"),
         "announce": lambda: registry.announce(run),
         "count_attempt": lambda: registry.count_attempt(run),
-        "give_up": lambda: registry.give_up(run, "nobody listens"),
+        "give_up": lambda: registry.give_up(run, "connection refused"),
         "mark_done": lambda: registry.mark_done(run),
         "kill": lambda: registry.kill(run, "killed"),
         "kill_all": lambda: registry.kill_all("s", "", "session-reset"),
@@ -434,11 +434,11 @@ def test_tries_are_counted_on_disk_until_they_are_given_up(state: Path, registry
     assert [registry.count_attempt("r"), registry.count_attempt("r")] == [1, 2]
     with opened(state) as another:
         assert another.count_attempt("r") == 3
-    registry.give_up("r", "nobody listens")
+    registry.give_up("r", "connection refused")
     given_up = kept(registry)
     assert (given_up.state, given_up.error, given_up.attempts, registry.count_attempt("r")) == (
         "given_up",
-        "nobody listens",
+        "connection refused",
         3,
         0,
     )

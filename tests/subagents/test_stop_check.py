@@ -294,7 +294,7 @@ def test_the_first_that_redirects_wins_and_the_others_are_not_asked(project: Pat
 
 
 class Treacherous(dict[str, object]):
-    """A result that can not be looked at."""
+    """A result that cannot be inspected."""
 
     def items(self) -> Any:
         raise ValueError("not now")

@@ -601,7 +601,7 @@ def _in_time(seconds: float, case: Case) -> bool | float:
 
 # What the record does not say in so many words
 
-# The program ended these before they had read their input; ours may get further, and nobody listens to it.
+# The program ended these before they had read their input; ours may get further, which has no effect.
 ENDED_AT_ONCE = frozenset({"async_true", "async_fast", "async_exit2"})
 
 # What scripts leave in `{rec}`. `asyncdone` and `survived` are not among it: they were ended in time.

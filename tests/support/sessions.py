@@ -106,12 +106,12 @@ def _acting(
     model = ScriptedModel({"main": list(replies) or ["done"], "context": context})
     events: list[SessionEvent] = []
 
-    def hear(event: SessionEvent) -> None:
+    def on_event(event: SessionEvent) -> None:
         events.append(event)
         if listen:
             listen(event, session)
 
-    session = Session(str(project), model, settings, on_event=hear, **options)
+    session = Session(str(project), model, settings, on_event=on_event, **options)
     return Actor(session, model, events)
 
 

@@ -196,42 +196,42 @@ def parent(
         plugins.on("subagent_stopping", gate, plugin="gate")
     settings = None if files else Settings(rules=tuple(rules), dialect=dialect, **(said or {}))
 
-    def hear(event: SessionEvent) -> None:
-        made.events.append(event)
+    def on_event(event: SessionEvent) -> None:
+        scene.events.append(event)
         if isinstance(event, SubagentStarted):
             model.agent = model.agent or event.agent_id
         if isinstance(event, TurnEnd):
-            made.trace.append("on_end")
+            scene.trace.append("on_end")
         if listen:
-            listen(event, made)
+            listen(event, scene)
 
     def step(name: str, run: SubagentRun) -> None:
-        made.steps.append((name, run))
-        made.trace.append(name)
+        scene.steps.append((name, run))
+        scene.trace.append(name)
         if on_step:
             on_step(name, run)
 
     seams = SubagentOptions(limits=children, announcer=announcer, on_step=step)
     session = Session(
-        str(project), model, settings, plugins=plugins, on_event=hear, children=seams, **options
+        str(project), model, settings, plugins=plugins, on_event=on_event, children=seams, **options
     )
-    made = Parent(session, model, plugins)
-    _observe(plugins, made)
-    return made
+    scene = Parent(session, model, plugins)
+    _record_handler_calls(plugins, scene)
+    return scene
 
 
-def _observe(plugins: Plugins, made: Parent) -> None:
+def _record_handler_calls(plugins: Plugins, scene: Parent) -> None:
     def stopped(payload: SubagentStopPayload) -> None:
-        made.trace.append("subagent_stop")
-        made.stops.append(payload)
+        scene.trace.append("subagent_stop")
+        scene.stops.append(payload)
 
     def ended(event: SubagentEndedEvent, context: SubagentStoppingContext) -> None:
-        made.trace.append("subagent_ended")
-        made.endings.append((event, context))
+        scene.trace.append("subagent_ended")
+        scene.endings.append((event, context))
 
     def stop(payload: StopPayload) -> None:
-        made.trace.append("stop")
-        made.turns.append(payload)
+        scene.trace.append("stop")
+        scene.turns.append(payload)
 
     plugins.on("subagent_stop", stopped)
     plugins.on("subagent_ended", ended)

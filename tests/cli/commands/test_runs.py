@@ -27,7 +27,7 @@ from turngate.subagents.registry import Registry
 T = TypeVar("T")
 NOON = time.mktime((2026, 11, 15, 12, 0, 0, 0, 0, -1))
 STUCK = {"text": "never said", "delay": 3600}
-NOBODY = "there are no subagents; a session starts one with the Task tool"
+NO_SUBAGENTS = "there are no subagents; a session starts one with the Task tool"
 
 
 def task(label: str, prompt: str = "Count the files.", **more: Any) -> dict[str, Any]:
@@ -136,13 +136,13 @@ def written(state: Path, *runs: SubagentRun) -> None:
 @pytest.mark.parametrize(
     ("words", "code", "out", "err"),
     [
-        ((), 0, f"{NOBODY}\n", ""),
-        (("list", "--all"), 0, f"{NOBODY}\n", ""),
+        ((), 0, f"{NO_SUBAGENTS}\n", ""),
+        (("list", "--all"), 0, f"{NO_SUBAGENTS}\n", ""),
         (("--json",), 0, "[]\n", ""),
-        (("show", "3fa9"), 64, "", f"turngate: {NOBODY}\n"),
-        (("steer", "3fa9", "go"), 64, "", f"turngate: {NOBODY}\n"),
-        (("kill", "3fa9"), 64, "", f"turngate: {NOBODY}\n"),
-        (("kill", "--all"), 64, "", f"turngate: {NOBODY}\n"),
+        (("show", "3fa9"), 64, "", f"turngate: {NO_SUBAGENTS}\n"),
+        (("steer", "3fa9", "go"), 64, "", f"turngate: {NO_SUBAGENTS}\n"),
+        (("kill", "3fa9"), 64, "", f"turngate: {NO_SUBAGENTS}\n"),
+        (("kill", "--all"), 64, "", f"turngate: {NO_SUBAGENTS}\n"),
         (("recover", "--project", "/"), 0, "no subagent was left behind in /\n", ""),
     ],
 )
@@ -192,7 +192,7 @@ def test_a_registry_that_is_damaged_is_set_aside_and_said(state: Path) -> None:
     code, out, err = turngate("runs")
     assert (code, out, err.startswith("! the registry "), "set aside" in err) == (
         0,
-        f"{NOBODY}\n",
+        f"{NO_SUBAGENTS}\n",
         True,
         True,
     )
