@@ -25,14 +25,15 @@ from tests.support.timeouts import TIMEOUT_SCALES
 from turngate.core.decisions import Advise, Allow, Block, Decision, Fault
 from turngate.core.dialect import CLAUDE, MUX
 from turngate.core.events import StopEvent, StopHookInput
+from turngate.core.hook_run import outcome
 from turngate.core.hooks import AgentHook, CallbackHook, CommandHook, HttpHook, PromptHook
-from turngate.core.reports import Detached, Exited, RunFailed, Skipped, TimedOut
+from turngate.core.reports import Detached, Exited, HookFailed, Skipped, TimedOut
 from turngate.core.settings import Settings
-from turngate.core.verdict import Continue, Stop, outcome, unenforced
+from turngate.core.verdict import Continue, Stop, unenforced
 from turngate.engine import ask_hooks
 from turngate.shells.local import LocalShell
+from turngate.single_stop import StopHooksResult, run_stop_hooks
 from turngate.state.journal import Journal
-from turngate.stop_hooks import StopHooksResult, run_stop_hooks
 
 
 def outcomes(verdict: Stop | Continue) -> list[str]:
@@ -324,7 +325,7 @@ def stops_iterating(_: StopEvent) -> None:
     ],
 )
 def test_whatever_a_callback_raises_is_its_fault_and_never_ours(function: Any, error: str) -> None:
-    assert callback_decision(function).report == RunFailed(error)
+    assert callback_decision(function).report == HookFailed(error)
 
 
 async def ignores_its_cancellation(_: StopEvent) -> None:

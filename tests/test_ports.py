@@ -7,12 +7,12 @@ from pathlib import Path
 
 from tests.support.builders import settings, stop_event
 from turngate.agent.session import Session
+from turngate.core.hook_run import outcome
 from turngate.core.hooks import CallbackHook, CommandHook
 from turngate.core.reports import Exited
-from turngate.core.verdict import outcome
 from turngate.engine import ask_hooks
 from turngate.models.scripted import ScriptedModel
-from turngate.ports import RunContext, Shell, World
+from turngate.ports import HookRunContext, Shell, World
 from turngate.shells.local import LocalShell
 
 
@@ -29,7 +29,7 @@ class OneAtATime:
             yield
 
     async def run(
-        self, hook: CommandHook, *, cwd: str, env: Mapping[str, str], stdin: bytes, live: RunContext
+        self, hook: CommandHook, *, cwd: str, env: Mapping[str, str], stdin: bytes, live: HookRunContext
     ) -> Exited:
         del cwd, env, stdin, live
         self.steps.append(f"{hook.command} starts")

@@ -32,8 +32,8 @@ _MODULES = {
     "Rule": "core.settings",
     "Settings": "core.settings",
     "Continue": "core.verdict",
-    "HookOutput": "core.verdict",
-    "HookRun": "core.verdict",
+    "HookOutput": "core.hook_run",
+    "HookRun": "core.hook_run",
     "Stop": "core.verdict",
     "ContinueTurn": "core.loop_guard",
     "EndTurn": "core.loop_guard",
@@ -56,9 +56,9 @@ _MODULES = {
     "LocalShell": "shells.local",
     "Journal": "state.journal",
     "load_settings": "settings.load",
-    "StopHooksResult": "stop_hooks",
+    "StopHooksResult": "single_stop",
     "ask_hooks": "engine",
-    "run_stop_hooks": "stop_hooks",
+    "run_stop_hooks": "single_stop",
 }
 
 __all__ = tuple(_MODULES)

@@ -8,6 +8,8 @@ from turngate.core.events import StopEvent as StopEvent
 from turngate.core.events import StopHookInput as StopHookInput
 from turngate.core.events import Subagent as Subagent
 from turngate.core.events import SubagentStopHookInput as SubagentStopHookInput
+from turngate.core.hook_run import HookOutput as HookOutput
+from turngate.core.hook_run import HookRun as HookRun
 from turngate.core.hooks import AgentHook as AgentHook
 from turngate.core.hooks import CallbackHook as CallbackHook
 from turngate.core.hooks import CallbackHookConfig as CallbackHookConfig
@@ -31,8 +33,6 @@ from turngate.core.settings import Problem as Problem
 from turngate.core.settings import Rule as Rule
 from turngate.core.settings import Settings as Settings
 from turngate.core.verdict import Continue as Continue
-from turngate.core.verdict import HookOutput as HookOutput
-from turngate.core.verdict import HookRun as HookRun
 from turngate.core.verdict import Stop as Stop
 from turngate.engine import ask_hooks as ask_hooks
 from turngate.models.scripted import ScriptedModel as ScriptedModel
@@ -46,7 +46,7 @@ from turngate.ports import Workspace as Workspace
 from turngate.ports import World as World
 from turngate.settings.load import load_settings as load_settings
 from turngate.shells.local import LocalShell as LocalShell
+from turngate.single_stop import StopHooksResult as StopHooksResult
+from turngate.single_stop import run_stop_hooks as run_stop_hooks
 from turngate.state.journal import Journal as Journal
-from turngate.stop_hooks import StopHooksResult as StopHooksResult
-from turngate.stop_hooks import run_stop_hooks as run_stop_hooks
 from turngate.transcript.reader import read_last_assistant_message as read_last_assistant_message

@@ -10,17 +10,18 @@ from functools import partial
 from turngate.aio.cancellation import current_task_cancelled
 from turngate.aio.foreign import CallbackCancelledItself
 from turngate.aio.threads import run_in_thread
+from turngate.core.decision_limits import oversized_texts, truncate_decision
 from turngate.core.events import Event
+from turngate.core.hook_run import HookRun
 from turngate.core.hooks import CallbackHook, CommandHook
 from turngate.core.interpret import interpret
-from turngate.core.json_output import run_json, verdict_json
 from turngate.core.plan import plan
-from turngate.core.reports import Detached, Report, RunFailed, Skipped, TimedOut
+from turngate.core.reports import Detached, HookFailed, Report, Skipped, TimedOut
 from turngate.core.settings import Rule, Settings
 from turngate.core.text import describe_exception
-from turngate.core.text_limits import oversized_texts, truncate_decision
-from turngate.core.verdict import HookRun, Stop, Verdict, conclude, stops_sequence
-from turngate.ports import RunContext, World
+from turngate.core.verdict import Stop, Verdict, conclude, stops_sequence
+from turngate.core.verdict_json import run_json, verdict_json
+from turngate.ports import HookRunContext, World
 from turngate.runners import run_hook
 
 IN_HOOK_REASON = "turngate was started from a hook, so no hooks run"
@@ -89,7 +90,7 @@ async def _run(
     limit = settings.timeout_of(rule)
     if deadline is not None:
         limit = min(limit, deadline - started)
-    live = RunContext()
+    live = HookRunContext()
     if world.watch:
         world.watch(rule, None)
     if rule.hook.detached:
@@ -112,7 +113,7 @@ async def _run(
 
 
 async def _report(
-    rule: Rule, event: Event, settings: Settings, world: World, limit: float, live: RunContext
+    rule: Rule, event: Event, settings: Settings, world: World, limit: float, live: HookRunContext
 ) -> Report:
     """Run the hook inside the one timeout and the one `except` around foreign code."""
     if limit <= 0:
@@ -125,15 +126,15 @@ async def _report(
                 live.on_exit = partial(_disarm, timer)
             report = await run_hook(rule, event, settings, world, live)
     except CallbackCancelledItself:
-        report = RunFailed("it cancelled itself")
+        report = HookFailed("it cancelled itself")
     except asyncio.CancelledError:
         if current_task_cancelled():
             raise
-        report = RunFailed("it cancelled itself")
+        report = HookFailed("it cancelled itself")
     except (KeyboardInterrupt, GeneratorExit):
         raise
     except BaseException as error:  # noqa: BLE001 - foreign code: its failure is a value
-        report = RunFailed(describe_exception(error))
+        report = HookFailed(describe_exception(error))
     # A callback that blocks the event loop also delays the timer, so compare with the clock.
     late = isinstance(rule.hook, CallbackHook) and (timer.when() or 0.0) < asyncio.get_running_loop().time()
     if timer.expired() or late:
@@ -152,7 +153,7 @@ def _detach(rule: Rule, event: Event, settings: Settings, world: World, limit: f
     is_command = isinstance(rule.hook, CommandHook)
 
     async def run_detached() -> None:
-        live = RunContext()
+        live = HookRunContext()
         try:
             async with world.shell.slot(background=True) if is_command else nullcontext():
                 report = await _report(rule, event, settings, world, limit, live)
@@ -173,7 +174,7 @@ def _hook_run(
     rule: Rule,
     report: Report,
     settings: Settings,
-    live: RunContext | None = None,
+    live: HookRunContext | None = None,
     *,
     seconds: float = 0.0,
     timeout: float | None = None,
@@ -208,7 +209,7 @@ async def _save_text(text: str, event: Event, world: World) -> str | None:
     return await run_in_thread(world.store.keep, event.session_id, text) if world.store else None
 
 
-def _record_cost(rule: Rule, event: Event, settings: Settings, world: World, live: RunContext) -> None:
+def _record_cost(rule: Rule, event: Event, settings: Settings, world: World, live: HookRunContext) -> None:
     """Record what the model of an interrupted hook has cost."""
     if live.evaluation and world.store:
         run = _hook_run(rule, Skipped("it was interrupted", on_purpose=True), settings, live)

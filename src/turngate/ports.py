@@ -12,12 +12,12 @@ from typing import Any, Protocol
 from turngate.aio.cancellation import finish_despite_cancel
 from turngate.core.constants import IN_HOOK
 from turngate.core.events import Event
+from turngate.core.hook_run import HookRun
 from turngate.core.hooks import AgentHook, CommandHook
 from turngate.core.messages import Evaluation, ModelRequest, Reply
 from turngate.core.redaction import Redactor
 from turngate.core.reports import Exited, Report
 from turngate.core.settings import Rule
-from turngate.core.verdict import HookRun
 
 
 class CallbackScope:
@@ -63,7 +63,7 @@ class BoundedOutput:
         return f"{head}\n… [{left_out:,} bytes left out] …\n{tail}"
 
 
-class RunContext:
+class HookRunContext:
     """The state of one hook run while it runs, shared by the engine and the runner."""
 
     def __init__(self, on_exit: Callable[[], None] = lambda: None) -> None:
@@ -90,7 +90,7 @@ class Shell(Protocol):
     """
 
     async def run(
-        self, hook: CommandHook, *, cwd: str, env: Mapping[str, str], stdin: bytes, live: RunContext
+        self, hook: CommandHook, *, cwd: str, env: Mapping[str, str], stdin: bytes, live: HookRunContext
     ) -> Exited:
         """Run one command to its end. When cancelled, leave no process behind."""
         ...
@@ -145,7 +145,7 @@ class World:
         None  # returns the model for a hook's `model`, or the default
     )
     # Runs the hook agent of an agent hook.
-    inspect: Callable[[AgentHook, Event, RunContext], Awaitable[Report]] | None = None
+    inspect: Callable[[AgentHook, Event, HookRunContext], Awaitable[Report]] | None = None
 
     def __post_init__(self) -> None:
         self.project = os.path.abspath(self.project)

@@ -19,14 +19,14 @@ from turngate.agent.session import Session
 from turngate.core.decisions import Allow, Block, Fault
 from turngate.core.dialect import CLAUDE, TURNGATE, Dialect
 from turngate.core.hook_input import encode
+from turngate.core.hook_run import outcome
 from turngate.core.hooks import AgentHook, CommandHook
 from turngate.core.messages import Evaluation, ModelRequest, Reply, Usage
-from turngate.core.reports import JudgeReplied, Report, RunFailed
+from turngate.core.reports import HookFailed, JudgeReplied, Report
 from turngate.core.session_events import TurnResult
 from turngate.core.settings import Rule, Settings
-from turngate.core.verdict import outcome
 from turngate.models.scripted import ScriptedModel
-from turngate.ports import RunContext
+from turngate.ports import HookRunContext
 
 DONE = {"tool": "StructuredOutput", "input": {"ok": True, "reason": "all there"}}
 NOT_DONE = {"tool": "StructuredOutput", "input": {"ok": False, "reason": "TODO is still open"}}
@@ -45,7 +45,7 @@ def looked(
     settings = Settings(rules=(rule(hook),), dialect=dialect)
     state = os.environ["TURNGATE_STATE"]
     inspect = HookAgent(str(project), settings, state, lambda _: model, dict(os.environ), retries=(0.01,))
-    return asyncio.run(inspect(hook, event or stop_event(cwd=str(project)), RunContext())), model
+    return asyncio.run(inspect(hook, event or stop_event(cwd=str(project)), HookRunContext())), model
 
 
 def judged(report: Report) -> dict[str, Any]:
@@ -211,18 +211,18 @@ def test_one_that_ends_without_an_answer_is_asked_once_more(project: Path, diale
 
 def test_one_that_never_answers_fails_after_the_second_time(project: Path) -> None:
     report, model = looked(project, "It looks good.")
-    assert (report, len(model.requests)) == (RunFailed("the agent ended without an answer"), 2)
+    assert (report, len(model.requests)) == (HookFailed("the agent ended without an answer"), 2)
 
 
 def test_in_the_claude_dialect_words_are_no_answer(project: Path) -> None:
     report, model = looked(project, '{"ok": false, "reason": "x"}', dialect=CLAUDE)
-    assert (report, len(model.requests)) == (RunFailed("the agent ended without an answer"), 2)
+    assert (report, len(model.requests)) == (HookFailed("the agent ended without an answer"), 2)
 
 
 def test_a_hook_agent_that_never_answers_is_ended(project: Path) -> None:
     report, model = looked(project, {"tool": "Glob", "input": {"pattern": "*"}})
     said = f"the agent made {MAX_REQUESTS} model requests without an answer"
-    assert (report, len(model.requests)) == (RunFailed(said), MAX_REQUESTS)
+    assert (report, len(model.requests)) == (HookFailed(said), MAX_REQUESTS)
 
 
 def test_an_answer_of_the_wrong_shape_is_returned_to_the_judge(project: Path) -> None:
@@ -249,7 +249,7 @@ def test_in_the_claude_dialect_a_block_needs_no_reason(project: Path) -> None:
 
 def test_a_model_that_fails_is_named(project: Path) -> None:
     report, _ = looked(project, {"error": "auth", "message": "bad key"})
-    assert report == RunFailed("its model did not answer: bad key")
+    assert report == HookFailed("its model did not answer: bad key")
 
 
 @pytest.mark.parametrize(
@@ -475,7 +475,7 @@ def test_a_disk_that_takes_no_transcript_fails_open(project: Path, state: Path) 
     folder.mkdir(parents=True)
     (folder / "hooks").write_text("in the way")
     report, model = looked(project, DONE)
-    assert isinstance(report, RunFailed)
+    assert isinstance(report, HookFailed)
     assert report.error.startswith(f"it is unavailable: {folder}/hooks")
     assert model.requests == []
 

@@ -35,6 +35,7 @@ from turngate import agent as agent_package
 from turngate.agent.session import Session
 from turngate.core.decisions import Block
 from turngate.core.dialect import CLAUDE, MUX, TURNGATE, Dialect
+from turngate.core.hook_run import outcome
 from turngate.core.hooks import CallbackHook, CommandHook
 from turngate.core.messages import ModelRequest, Reply, ToolResult, ToolResults, UserMessage
 from turngate.core.session_events import (
@@ -49,7 +50,6 @@ from turngate.core.session_events import (
     TurnEnd,
     TurnResult,
 )
-from turngate.core.verdict import outcome
 from turngate.errors import UsageError
 from turngate.models.scripted import ScriptedModel
 

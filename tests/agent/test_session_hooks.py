@@ -28,11 +28,11 @@ from turngate.agent.permissions import PermissionMode
 from turngate.agent.session import Session
 from turngate.core.dialect import MUX
 from turngate.core.events import OTHER_EVENTS
+from turngate.core.hook_run import outcome
 from turngate.core.hooks import CommandHook
 from turngate.core.messages import ModelRequest, Reply, ToolResult, ToolResults, ToolUse, UserMessage
 from turngate.core.session_events import HookStarted, Notice, TextDelta, TurnResult
 from turngate.core.settings import Rule
-from turngate.core.verdict import outcome
 from turngate.models.scripted import ScriptedModel
 from turngate.settings.load import load_settings
 

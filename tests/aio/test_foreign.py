@@ -14,10 +14,11 @@ from tests.support.builders import settings, stop_event, world
 from turngate.agent.session import Session
 from turngate.core.decisions import Advise, Allow, Block, Fault, Halt
 from turngate.core.events import PostToolUse, StopEvent
+from turngate.core.hook_run import HookRun
 from turngate.core.hooks import CallbackHook
 from turngate.core.messages import ToolUse
-from turngate.core.reports import Returned, RunFailed, TimedOut
-from turngate.core.verdict import Continue, HookRun, Verdict
+from turngate.core.reports import HookFailed, Returned, TimedOut
+from turngate.core.verdict import Continue, Verdict
 from turngate.engine import ask_hooks
 from turngate.models.scripted import ScriptedModel
 from turngate.options import Options
@@ -61,10 +62,10 @@ async def cancels_its_task_and_raises(event: StopEvent) -> None:
 @pytest.mark.parametrize(
     ("function", "report"),
     [
-        (cancels_its_task, RunFailed("it cancelled itself")),
-        (cancels_its_task_and_waits, RunFailed("it cancelled itself")),
+        (cancels_its_task, HookFailed("it cancelled itself")),
+        (cancels_its_task_and_waits, HookFailed("it cancelled itself")),
         (cancels_its_task_and_swallows_it, Returned(Block("no"))),
-        (cancels_its_task_and_raises, RunFailed("KeyError: 'x'")),
+        (cancels_its_task_and_raises, HookFailed("KeyError: 'x'")),
     ],
 )
 def test_a_callback_that_cancels_its_own_task_does_not_cancel_its_caller(function: Any, report: Any) -> None:
@@ -127,7 +128,7 @@ def test_a_caller_that_is_cleaning_up_after_its_own_cancellation_may_ask() -> No
         task.cancel()
         return await task
 
-    assert asyncio.run(main()) == RunFailed("it cancelled itself")
+    assert asyncio.run(main()) == HookFailed("it cancelled itself")
 
 
 VARIABLE = contextvars.ContextVar("VARIABLE", default="the caller's")
@@ -198,7 +199,7 @@ def test_no_value_that_a_callback_returns_affects_another_hook(value: Any, decis
     ],
 )
 def test_an_error_without_a_usable_message_is_described_by_its_type(error: BaseException, said: str) -> None:
-    assert run_of(raising(error)).report == RunFailed(said)
+    assert run_of(raising(error)).report == HookFailed(said)
 
 
 @pytest.mark.parametrize(

@@ -15,9 +15,9 @@ from turngate.core.effects import (
     permission_before_tool,
     permission_for_user,
 )
+from turngate.core.hook_run import HookRun
 from turngate.core.interpret import interpret
-from turngate.core.reports import Exited, Report, Returned, RunFailed, TimedOut
-from turngate.core.verdict import HookRun
+from turngate.core.reports import Exited, HookFailed, Report, Returned, TimedOut
 
 
 def ran(event: str, report: Report, dialect: Dialect = TURNGATE, **fields: Any) -> HookRun:
@@ -61,7 +61,7 @@ CONTEXTS: list[tuple[str, list[HookRun], str]] = [
     ("an empty object", [printed("SessionStart", {})], ""),
     ("a failure", [ran("SessionStart", Exited(1, "hello"))], ""),
     ("a time-out", [ran("SessionStart", TimedOut(1.0, "hello", ""))], ""),
-    ("a crash", [ran("SessionStart", RunFailed("gone"))], ""),
+    ("a crash", [ran("SessionStart", HookFailed("gone"))], ""),
     ("an observer", [ran("SessionStart", Exited(0, "hello"), mode="observe")], ""),
     ("an observer's json", [printed("SessionStart", {"systemMessage": "hi"}, mode="observe")], ""),
     ("a broken answer", [printed("SessionStart", {"decision": "block"})], ""),

@@ -5,16 +5,17 @@ import pytest
 
 from tests.support.builders import rule, run, settings, stop_event, subagent_stop
 from turngate.core import events
+from turngate.core.decision_limits import persisted_output, truncate_decision
 from turngate.core.decisions import Block, Fault
 from turngate.core.dialect import CLAUDE, MUX, TURNGATE, Dialect
 from turngate.core.events import Event, Subagent
 from turngate.core.hook_input import encode, environment, read_event
+from turngate.core.hook_run import HookRun
 from turngate.core.hooks import CallbackHook, CommandHook, HttpHook, PromptHook
-from turngate.core.json_output import hook_json, run_json, verdict_json
 from turngate.core.reports import Exited, TimedOut
 from turngate.core.text import truncate_middle
-from turngate.core.text_limits import persisted_output, truncate_decision
-from turngate.core.verdict import HookRun, Stop, conclude
+from turngate.core.verdict import Stop, conclude
+from turngate.core.verdict_json import hook_json, run_json, verdict_json
 
 SIX = ["session_id", "transcript_path", "cwd", "permission_mode", "hook_event_name", "stop_hook_active"]
 

@@ -11,9 +11,9 @@ from turngate.core.http_policy import (
     same_origin,
     url_problem,
 )
-from turngate.core.json_output import hook_json
 from turngate.core.settings import AllowedUrls
 from turngate.core.text import describe_url
+from turngate.core.verdict_json import hook_json
 
 ADMITTED = [
     ("https://a.example", "https://a.example"),

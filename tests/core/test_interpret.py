@@ -10,7 +10,7 @@ from turngate.core.decisions import Advise, Allow, Block, Decision, Fault, Halt
 from turngate.core.dialect import CLAUDE, MUX, TURNGATE
 from turngate.core.hooks import CommandHook
 from turngate.core.interpret import interpret
-from turngate.core.reports import Detached, Exited, Replied, Report, Returned, RunFailed, Skipped, TimedOut
+from turngate.core.reports import Detached, Exited, HookFailed, Replied, Report, Returned, Skipped, TimedOut
 
 
 def said(code: int = 0, stderr: str = "", /, **answer: Any) -> Exited:
@@ -125,7 +125,7 @@ IN_TURNGATE: list[tuple[str, Report, Decision]] = [
     ("X-12", Exited(0, "x" * 99, truncated=True), Allow()),
     ("X-11", Exited(0, '{"decision":"block","reason":"held"}', held=True), Block("held")),
     ("S0-40", TimedOut(0.5), Fault("timed out after 0.5 s", "timeout")),
-    ("X-09", RunFailed("no such file"), Fault("no such file")),
+    ("X-09", HookFailed("no such file"), Fault("no such file")),
     ("X-09", Skipped("switched off"), Fault("switched off", "skipped")),
     ("X-09", Skipped("not its child", on_purpose=True), Allow()),
     ("C-03", Detached(), Allow()),

@@ -3,19 +3,10 @@ import pytest
 from tests.support.builders import rule, run
 from turngate.core.decisions import Advise, Allow, Block, Fault, Halt
 from turngate.core.dialect import CLAUDE, MUX, TURNGATE
+from turngate.core.hook_run import HookRun, outcome, run_message
 from turngate.core.hooks import CommandHook
 from turngate.core.reports import Skipped, TimedOut
-from turngate.core.verdict import (
-    Continue,
-    HookRun,
-    Stop,
-    conclude,
-    notices,
-    outcome,
-    run_message,
-    unenforced,
-    warnings,
-)
+from turngate.core.verdict import Continue, Stop, conclude, notices, unenforced, warnings
 
 
 @pytest.mark.req("S0-08")

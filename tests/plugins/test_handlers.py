@@ -16,10 +16,11 @@ from tests.support.sessions import REFUSE, Actor, actor, hang, lines, on_first, 
 from tests.support.timeouts import HANG_TIMEOUT_S, NEVER_S, POLL_INTERVAL_S
 from turngate.agent.session import Session
 from turngate.core.messages import Reply, Usage, UserMessage
+from turngate.core.plugin_events import StopPayload
 from turngate.core.session_events import Continuation, HookFinished, Notice, StreamEnd, TurnEnd, TurnResult
 from turngate.errors import UsageError
 from turngate.models.scripted import ScriptedModel
-from turngate.plugins.handlers import PluginContext, Plugins, StopPayload
+from turngate.plugins.handlers import PluginContext, Plugins
 
 
 class Diary:

@@ -19,12 +19,13 @@ from tests.support.timeouts import HANG_TIMEOUT_S, NEVER_S
 from turngate.core.decisions import Advise, Allow, Block, Decision, Fault, Halt
 from turngate.core.dialect import CLAUDE, TURNGATE, Dialect
 from turngate.core.hook_input import encode
+from turngate.core.hook_run import outcome
 from turngate.core.hooks import HttpHook
-from turngate.core.json_output import run_json
-from turngate.core.reports import Replied, Report, RunFailed, TimedOut
+from turngate.core.reports import HookFailed, Replied, Report, TimedOut
 from turngate.core.session_events import TurnResult
 from turngate.core.settings import AllowedUrls, Settings
-from turngate.core.verdict import Continue, Stop, Verdict, outcome, warnings
+from turngate.core.verdict import Continue, Stop, Verdict, warnings
+from turngate.core.verdict_json import run_json
 from turngate.engine import ask_hooks
 from turngate.settings.load import load_settings
 from turngate.state.journal import Journal
@@ -250,7 +251,7 @@ def test_a_status_that_is_no_success_fails_open(project: Path, status: int) -> N
         hook = HttpHook(f"{endpoint.url}/hook")
         report, decision = asked(project, hook)
     said = f"HTTP {status} from {endpoint.url}/hook"
-    assert (report, decision) == (RunFailed(said), Fault(said))
+    assert (report, decision) == (HookFailed(said), Fault(said))
 
 
 def test_a_failure_is_shown_and_a_hook_that_must_work_holds_the_agent(project: Path) -> None:
@@ -269,12 +270,12 @@ def test_no_server_listens(project: Path) -> None:
         unused.bind(("127.0.0.1", 0))
         port = unused.getsockname()[1]
         report, _ = asked(project, HttpHook(f"http://127.0.0.1:{port}/hook"))
-    assert report == RunFailed(f"127.0.0.1:{port} cannot be reached: Connection refused")
+    assert report == HookFailed(f"127.0.0.1:{port} cannot be reached: Connection refused")
 
 
 def test_a_host_that_does_not_exist(project: Path) -> None:
     report, decision = asked(project, HttpHook("https://no-such-host.invalid/hook", timeout=30))
-    assert isinstance(report, RunFailed)
+    assert isinstance(report, HookFailed)
     assert report.error.startswith("the host no-such-host.invalid cannot be resolved: ")
     assert decision == Fault(report.error)
 
@@ -284,14 +285,14 @@ def test_an_endpoint_that_hangs_up_in_the_middle(project: Path) -> None:
     with serve_answers({"raw": cut}) as endpoint:
         report, _ = asked(project, HttpHook(endpoint.url))
     said = f"the connection to 127.0.0.1:{endpoint.port} was closed before the reply was complete (RemoteProtocolError)"
-    assert report == RunFailed(said)
+    assert report == HookFailed(said)
 
 
 def test_an_endpoint_that_speaks_no_http(project: Path) -> None:
     with serve_answers({"raw": b"SSH-2.0-OpenSSH_9.6\r\n"}) as endpoint:
         report, _ = asked(project, HttpHook(endpoint.url))
     said = f"the connection to 127.0.0.1:{endpoint.port} was closed before the reply was complete (RemoteProtocolError)"
-    assert report == RunFailed(said)
+    assert report == HookFailed(said)
 
 
 # Time and size
@@ -324,13 +325,13 @@ def test_a_cancelled_stop_closes_the_connection_at_once(project: Path) -> None:
 def test_an_answer_beyond_a_mebibyte_is_not_read_to_its_end(project: Path, answer: dict[str, Any]) -> None:
     with serve_answers(answer) as endpoint:
         report, _ = asked(project, HttpHook(endpoint.url, timeout=HANG_TIMEOUT_S))
-    assert report == RunFailed(f"{endpoint.url} replied with more than 1,024 KiB")
+    assert report == HookFailed(f"{endpoint.url} replied with more than 1,024 KiB")
 
 
 def test_a_compressed_answer_is_not_unpacked(project: Path) -> None:
     with serve_answers({"body": "x", "headers": {"Content-Encoding": "gzip"}}) as endpoint:
         report, _ = asked(project, HttpHook(endpoint.url))
-    assert report == RunFailed(f"{endpoint.url} replied with compressed content, which was not requested")
+    assert report == HookFailed(f"{endpoint.url} replied with compressed content, which was not requested")
 
 
 # Redirects
@@ -351,7 +352,7 @@ def test_a_redirect_to_the_same_host_is_followed_with_the_whole_input(project: P
 def test_a_circle_of_redirects_ends(project: Path) -> None:
     with serve_answers(to("/b"), to("/a"), to("/b"), to("/a"), to("/b")) as endpoint:
         report, _ = asked(project, HttpHook(f"{endpoint.url}/a"))
-    assert report == RunFailed(f"{endpoint.url}/a redirects more than 3 times")
+    assert report == HookFailed(f"{endpoint.url}/a redirects more than 3 times")
     assert endpoint.paths == ["/a", "/b", "/a", "/b"]
 
 
@@ -359,7 +360,7 @@ def test_nothing_is_sent_to_another_host(project: Path) -> None:
     with serve_answers() as other, serve_answers(to(f"{other.url}/steal")) as endpoint:
         report, _ = asked(project, HttpHook(f"{endpoint.url}/a"))
     said = f"{endpoint.url}/a redirects to 127.0.0.1:{other.port}: nothing is sent to another host"
-    assert (report, other.paths) == (RunFailed(said), [])
+    assert (report, other.paths) == (HookFailed(said), [])
 
 
 def test_a_redirect_out_of_the_allowed_addresses_is_not_followed(project: Path) -> None:
@@ -367,7 +368,7 @@ def test_a_redirect_out_of_the_allowed_addresses_is_not_followed(project: Path) 
         allowed = (AllowedUrls((f"{endpoint.url}/hooks/",), "user"),)
         report, _, _ = under(project, settings(HttpHook(f"{endpoint.url}/hooks/a"), allowed_urls=allowed))
     said = f"{endpoint.url}/admin is not among the `turngate.allowedUrls` of your settings"
-    assert (report, endpoint.paths) == (RunFailed(said), ["/hooks/a"])
+    assert (report, endpoint.paths) == (HookFailed(said), ["/hooks/a"])
 
 
 @pytest.mark.parametrize(
@@ -378,7 +379,7 @@ def test_a_redirect_out_of_the_allowed_addresses_is_not_followed(project: Path) 
 def test_another_redirect_is_a_status_like_others(project: Path, answer: dict[str, Any]) -> None:
     with serve_answers(answer) as endpoint:
         report, _ = asked(project, HttpHook(f"{endpoint.url}/a"))
-    assert report == RunFailed(f"HTTP {answer['status']} from {endpoint.url}/a")
+    assert report == HookFailed(f"HTTP {answer['status']} from {endpoint.url}/a")
 
 
 @pytest.mark.parametrize(
@@ -399,7 +400,7 @@ def test_another_redirect_is_a_status_like_others(project: Path, answer: dict[st
 def test_a_redirect_to_no_address_is_the_endpoints_mistake(project: Path, place: str) -> None:
     with serve_answers(to(place)) as endpoint:
         report, _ = asked(project, HttpHook(f"{endpoint.url}/a"))
-    assert report == RunFailed(f"{endpoint.url}/a redirects to a URL that is not valid")
+    assert report == HookFailed(f"{endpoint.url}/a redirects to a URL that is not valid")
     assert endpoint.paths == ["/a"]
 
 
@@ -439,7 +440,7 @@ def test_a_redirect_that_holds_a_secret_does_not_show_it(
         lists = tuple(AllowedUrls((endpoint.url + path,), "user") for path in allowed)
         hook = HttpHook(f"{endpoint.url}/a", headers=SENT, allowed_env_vars=("TOKEN",))
         report, _, _ = under(project, settings(hook, allowed_urls=lists))
-    assert report == RunFailed(said.format(endpoint.url))
+    assert report == HookFailed(said.format(endpoint.url))
 
 
 def test_where_an_address_is_cut_no_half_of_a_secret_stays(
@@ -450,7 +451,7 @@ def test_where_an_address_is_cut_no_half_of_a_secret_stays(
     with serve_answers(to(f"{before}{SECRET}{'y' * 50}"), {"status": 500}) as endpoint:
         hook = HttpHook(f"{endpoint.url}/a", headers=SENT, allowed_env_vars=("TOKEN",))
         report, _ = asked(project, hook)
-    assert report == RunFailed(f"HTTP 500 from {endpoint.url}{before}…yyyyyyy…")
+    assert report == HookFailed(f"HTTP 500 from {endpoint.url}{before}…yyyyyyy…")
 
 
 # Encryption
@@ -496,7 +497,7 @@ def encrypted(certificate: Path) -> Iterator[Endpoint]:
 def test_an_untrusted_certificate_is_rejected(project: Path, encrypted: Endpoint) -> None:
     report, _ = asked(project, HttpHook(encrypted.url))
     said = f"the certificate of 127.0.0.1:{encrypted.port} is not trusted: self-signed certificate"
-    assert (report, encrypted.paths) == (RunFailed(said), [])
+    assert (report, encrypted.paths) == (HookFailed(said), [])
 
 
 def test_a_certificate_that_this_machine_trusts_is_accepted(
@@ -510,7 +511,7 @@ def test_https_to_an_endpoint_without_encryption_fails_in_a_sentence(project: Pa
     with serve_answers() as endpoint:
         report, _ = asked(project, HttpHook(endpoint.url.replace("http:", "https:")))
     said = f"no encrypted connection to 127.0.0.1:{endpoint.port}: wrong version number"
-    assert (report, endpoint.paths) == (RunFailed(said), [])
+    assert (report, endpoint.paths) == (HookFailed(said), [])
 
 
 # Which addresses may be asked
@@ -536,7 +537,7 @@ def test_a_projects_hook_does_not_send_in_the_clear(project: Path) -> None:
         "http://hooks.example.com/a is not encrypted: use https, or allow it in `turngate.allowedUrls` of your "
         "user settings"
     )
-    assert refused == (RunFailed(said), Fault(said), "failed")
+    assert refused == (HookFailed(said), Fault(said), "failed")
 
 
 def test_a_password_in_the_address_is_neither_sent_nor_shown(project: Path) -> None:

@@ -29,14 +29,14 @@ from turngate.core.decisions import Block, Fault
 from turngate.core.dialect import CLAUDE, DIALECTS, MUX, TURNGATE, Dialect
 from turngate.core.events import PreToolUse, StopHookInput
 from turngate.core.hook_input import encode
+from turngate.core.hook_run import HookRun, outcome
 from turngate.core.hooks import AgentHook, CallbackHook, Hook, PromptHook
-from turngate.core.json_output import run_json
 from turngate.core.judge import INSTRUCTIONS, SCHEMA, expand_arguments
 from turngate.core.messages import Evaluation, ModelRequest, Reply, Usage, UserMessage
-from turngate.core.reports import JudgeReplied, RunFailed, Skipped, TimedOut
+from turngate.core.reports import HookFailed, JudgeReplied, Skipped, TimedOut
 from turngate.core.session_events import Continuation, SessionEvent, TurnResult
 from turngate.core.settings import Settings
-from turngate.core.verdict import HookRun, outcome
+from turngate.core.verdict_json import run_json
 from turngate.engine import ask_hooks
 from turngate.errors import ModelError, UsageError
 from turngate.models.resolve import JudgeModels
@@ -44,7 +44,7 @@ from turngate.models.scripted import ScriptedModel
 from turngate.options import InvalidOptions, Options
 from turngate.ports import Model, World
 from turngate.shells.local import LocalShell
-from turngate.stop_hooks import run_stop_hooks
+from turngate.single_stop import run_stop_hooks
 
 CHECK = "Did the tests run? $ARGUMENTS"
 YES = '{"ok": true, "reason": "they ran"}'
@@ -675,7 +675,7 @@ def test_where_no_model_is_there_the_hook_is_unavailable(
         "it is unavailable: no judge model is configured: give the hook a `model`, the settings a `judge`, "
         "or set ANTHROPIC_API_KEY"
     )
-    assert (run.report, run.decision) == (RunFailed(said), Fault(said))
+    assert (run.report, run.decision) == (HookFailed(said), Fault(said))
 
 
 @pytest.mark.req("C-24")

@@ -25,14 +25,15 @@ from tests.support.sessions import wait_for_file
 from tests.support.timeouts import HANG_TIMEOUT_S, POLL_INTERVAL_S
 from turngate.core.dialect import CLAUDE, TURNGATE, Dialect
 from turngate.core.events import StopHookInput
+from turngate.core.hook_run import HookOutcome, outcome, run_message
 from turngate.core.hooks import CallbackHook, CommandHook
 from turngate.core.reports import Exited
 from turngate.core.text import truncate_middle
-from turngate.core.verdict import Continue, RunOutcome, Stop, Verdict, outcome, run_message
+from turngate.core.verdict import Continue, Stop, Verdict
 from turngate.ports import MAX_STDERR_BYTES, BoundedOutput
 from turngate.shells import process
 from turngate.shells.local import LocalShell
-from turngate.stop_hooks import StopHooksResult, run_stop_hooks
+from turngate.single_stop import StopHooksResult, run_stop_hooks
 
 T = TypeVar("T")
 
@@ -49,7 +50,7 @@ IN_BACKGROUND: dict[str, Any] = {"async": True}
 class Hostile:
     name: str
     command: str
-    outcome: RunOutcome
+    outcome: HookOutcome
     verdict: type[Verdict]
     said: str | None
     warnings: tuple[str, ...] = ()

@@ -14,15 +14,16 @@ from tests.support.strategies import any_text, json_values, settings_values
 from turngate.core.constants import FAMILIES, LEVELS
 from turngate.core.decisions import Advise, Allow, Block, Decision, Fault, Halt
 from turngate.core.dialect import CLAUDE, DIALECTS, MUX, TURNGATE, Dialect
+from turngate.core.hook_run import HookRun
 from turngate.core.hooks import CallbackHook
 from turngate.core.interpret import interpret
-from turngate.core.json_output import verdict_json
 from turngate.core.loop_guard import ContinueTurn, EndTurn, LoopGuard, new_guard
 from turngate.core.plan import plan
 from turngate.core.reports import Exited, Report, Returned
 from turngate.core.settings import Layer, Settings, merge
 from turngate.core.text import truncate_middle
-from turngate.core.verdict import Continue, HookRun, Stop, Verdict, conclude
+from turngate.core.verdict import Continue, Stop, Verdict, conclude
+from turngate.core.verdict_json import verdict_json
 from turngate.ports import OUTPUT_TAIL_BYTES, BoundedOutput
 from turngate.settings import keys
 from turngate.settings.lint import lint

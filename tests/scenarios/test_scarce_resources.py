@@ -18,9 +18,9 @@ import pytest
 from tests.support.builders import ask, settings, stop_event, world
 from tests.support.sessions import lines
 from tests.support.timeouts import HANG_TIMEOUT_S, POLL_INTERVAL_S, TIMEOUT_SCALES
+from turngate.core.hook_run import outcome
 from turngate.core.hooks import CallbackHook, CommandHook
-from turngate.core.reports import RunFailed, TimedOut
-from turngate.core.verdict import outcome
+from turngate.core.reports import HookFailed, TimedOut
 from turngate.engine import ask_hooks
 from turngate.shells import process_tree as tree
 from turngate.shells.process_slots import FDS_PER_PROCESS, RESERVED_FDS
@@ -114,7 +114,7 @@ def test_without_a_thread_a_hook_that_hangs_is_killed_and_a_sync_callback_fails(
     hooks = (CommandHook("sleep 60", timeout=0.2), CallbackHook(lambda _: None))
     verdict = asyncio.run(ask(project, *hooks))
     error = "RuntimeError: can't start new thread"
-    assert [run.report for run in verdict.runs] == [TimedOut(0.2), RunFailed(error)]
+    assert [run.report for run in verdict.runs] == [TimedOut(0.2), HookFailed(error)]
 
 
 FIRST_THREAD_GONE = """

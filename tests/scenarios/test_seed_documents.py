@@ -24,14 +24,15 @@ from tests.support.timeouts import TIMEOUT_SCALES
 from turngate.core.decisions import Allow, Block, Decision, Fault
 from turngate.core.dialect import DIALECTS, MUX, TURNGATE
 from turngate.core.events import Event, SessionStart, StopHookInput, Subagent
+from turngate.core.hook_run import HookRun, outcome
 from turngate.core.hooks import CommandHook, label
 from turngate.core.reports import Exited, Report, TimedOut
 from turngate.core.settings import Problem, Rule, Settings
-from turngate.core.verdict import Continue, HookRun, Stop, Verdict, outcome, unenforced, warnings
+from turngate.core.verdict import Continue, Stop, Verdict, unenforced, warnings
 from turngate.engine import ask_hooks
 from turngate.settings.load import load_settings
 from turngate.shells.local import LocalShell
-from turngate.stop_hooks import StopHooksResult, run_stop_hooks
+from turngate.single_stop import StopHooksResult, run_stop_hooks
 
 PREFIX = "[Stop hook requested continuation]\n"
 APPROVED = '{"decision": "approve"}\n'

@@ -25,9 +25,9 @@ from tests.support.sessions import records
 from tests.support.subagents import Parent, parent, redirect, task
 from tests.support.timeouts import HANG_TIMEOUT_S
 from turngate.core.subagent_run import SubagentRun
+from turngate.subagents.announcer import announcement
 from turngate.subagents.limits import SubagentLimits
 from turngate.subagents.registry import Registry
-from turngate.subagents.stop_check import announcement
 
 CRASH = [sys.executable, "-m", "tests.support.crash"]
 TIMEOUT_S = 4 * HANG_TIMEOUT_S  # an experiment has several workers, each with a limit of its own

@@ -12,10 +12,10 @@ from tests.support.executor_cases import EXECUTOR_CASES, ExecutorCase
 from tests.support.sessions import KEEP, REFUSE, lines, refuse, seen
 from tests.support.subagents import PROMPT, Parent, bash, parent, task, tasks
 from turngate.core.dialect import CLAUDE, MUX, TURNGATE, Dialect
+from turngate.core.hook_run import outcome
 from turngate.core.hooks import CommandHook, label
 from turngate.core.messages import ModelRequest, Reply, Text, UserMessage
 from turngate.core.session_events import Continuation, SubagentFinished
-from turngate.core.verdict import outcome
 from turngate.models.scripted import ScriptedModel
 from turngate.settings.load import load_settings
 from turngate.subagents.limits import SubagentLimits

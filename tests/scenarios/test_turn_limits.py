@@ -8,7 +8,7 @@ import pytest
 
 from tests.support.builders import rule
 from tests.support.sessions import actor, lines, on_first, records, say
-from turngate.agent.loop import TRUNCATED_CALL
+from turngate.agent.model_loop import TRUNCATED_CALL
 from turngate.agent.session import Session
 from turngate.core.dialect import MUX, TURNGATE, Dialect
 from turngate.core.messages import ModelRequest, Reply

@@ -10,11 +10,12 @@ import pytest
 
 from tests.support.builders import ask, script, settings, stop_event, subagent_stop, world
 from turngate.core.dialect import CLAUDE, MUX, TURNGATE, Dialect
+from turngate.core.hook_run import outcome, run_message
 from turngate.core.hooks import CommandHook
 from turngate.core.reports import Exited, Report
-from turngate.core.verdict import Continue, Stop, outcome, run_message
+from turngate.core.verdict import Continue, Stop
 from turngate.engine import ask_hooks
-from turngate.ports import RunContext
+from turngate.ports import HookRunContext
 from turngate.shells.local import LocalShell
 
 SAYS_ITS_PARENT = "#!/bin/sh\necho $PPID\n"
@@ -27,7 +28,7 @@ def run(command: str, project: Path, **fields: Any) -> Exited:
             cwd=str(project),
             env=environment(project),
             stdin=b"told\n",
-            live=RunContext(),
+            live=HookRunContext(),
         )
     )
 

@@ -21,10 +21,16 @@ from tests.support.paths import ROOT
 from tests.support.sessions import lines, survives
 from tests.support.timeouts import HANG_TIMEOUT_S, POLL_INTERVAL_S, TIMEOUT_SCALES
 from turngate.core.decisions import Block, Fault
+from turngate.core.hook_run import outcome
 from turngate.core.hooks import CallbackHook, CommandHook, Hook
-from turngate.core.reports import Exited, RunFailed
-from turngate.core.verdict import outcome
-from turngate.ports import MAX_STDERR_BYTES, MAX_STDOUT_BYTES, OUTPUT_TAIL_BYTES, BoundedOutput, RunContext
+from turngate.core.reports import Exited, HookFailed
+from turngate.ports import (
+    MAX_STDERR_BYTES,
+    MAX_STDOUT_BYTES,
+    OUTPUT_TAIL_BYTES,
+    BoundedOutput,
+    HookRunContext,
+)
 from turngate.shells import process
 from turngate.shells import process_tree as tree
 from turngate.shells.process import NotStarted, run_process
@@ -38,7 +44,7 @@ def sh(command: str, *, stdin: bytes = b"", **env: str) -> Exited:
 
 def started(*argv: str, cwd: str = "/", stdin: bytes = b"", **env: str) -> Coroutine[Any, Any, Exited]:
     env = {"PATH": os.environ["PATH"], **env}
-    return run_process(argv, cwd=cwd, env=env, stdin=stdin, live=RunContext())
+    return run_process(argv, cwd=cwd, env=env, stdin=stdin, live=HookRunContext())
 
 
 # How it ended
@@ -139,12 +145,12 @@ def test_a_hook_that_itself_runs_hooks_passes_the_outer_marker_on(tmp_path: Path
         tmp_path / "inner.py",
         textwrap.dedent("""
             import asyncio, os
-            from turngate.ports import RunContext
+            from turngate.ports import HookRunContext
             from turngate.shells.process import run_process
 
             argv = ("/bin/sh", "-c", "echo $TURNGATE_RUN")
             print(os.environ["TURNGATE_RUN"])
-            print(asyncio.run(run_process(argv, cwd="/", env=os.environ, stdin=b"", live=RunContext())).stdout)
+            print(asyncio.run(run_process(argv, cwd="/", env=os.environ, stdin=b"", live=HookRunContext())).stdout)
         """),
     )
     outer, nested = asyncio.run(started(sys.executable, str(inner))).stdout.split()
@@ -186,7 +192,7 @@ def test_an_exit_code_that_other_code_collected_is_a_fault_and_never_invented(pr
         (run,) = (await asking).runs
         return run.report, run.decision
 
-    assert asyncio.run(scenario()) == (RunFailed(LOST), Fault(LOST))
+    assert asyncio.run(scenario()) == (HookFailed(LOST), Fault(LOST))
 
 
 def test_a_program_that_ignores_sigchld_gets_faults_and_no_invented_codes(tmp_path: Path) -> None:

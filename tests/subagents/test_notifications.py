@@ -12,8 +12,8 @@ from tests.support.builders import rule
 from tests.support.sessions import KEEP, hang, lines, records, refuse, seen, wait_for_file
 from tests.support.subagents import Gate, Parent, bash, parent, redirect, task, tasks
 from turngate.core.messages import Usage
-from turngate.core.plugin_events import SubagentEndedEvent
-from turngate.plugins.handlers import PluginContext, Plugins, SubagentStopPayload
+from turngate.core.plugin_events import SubagentEndedEvent, SubagentStopPayload
+from turngate.plugins.handlers import PluginContext, Plugins
 
 
 def used(transcript: str) -> Usage:

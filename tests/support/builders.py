@@ -7,10 +7,11 @@ from typing import Any
 from turngate.core.decisions import Decision
 from turngate.core.dialect import TURNGATE, Dialect
 from turngate.core.events import StopEvent, Subagent
+from turngate.core.hook_run import HookRun
 from turngate.core.hooks import CommandHook, Hook
 from turngate.core.reports import Exited, Report
 from turngate.core.settings import Rule, Settings
-from turngate.core.verdict import HookRun, Verdict
+from turngate.core.verdict import Verdict
 from turngate.engine import ask_hooks
 from turngate.ports import Store, World
 from turngate.shells.local import LocalShell

@@ -502,7 +502,7 @@ def _children(server: AnthropicServer) -> dict[str, Any]:
 
 
 NO_ANSWER = "(the subagent gave no answer)"
-STARTED = "its report comes as a message of its own."
+STARTED = "its result arrives as a message."
 
 
 def _tool_text(block: Json) -> str:

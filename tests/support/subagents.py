@@ -12,12 +12,18 @@ from tests.support.timeouts import HANG_TIMEOUT_S
 from turngate.agent.session import Session
 from turngate.core.dialect import TURNGATE, Dialect
 from turngate.core.messages import ModelRequest, Reply, ToolUse
-from turngate.core.plugin_events import SubagentEndedEvent, SubagentStoppingContext, SubagentStoppingEvent
+from turngate.core.plugin_events import (
+    StopPayload,
+    SubagentEndedEvent,
+    SubagentStopPayload,
+    SubagentStoppingContext,
+    SubagentStoppingEvent,
+)
 from turngate.core.session_events import Notice, SessionEvent, SubagentStarted, TurnEnd, TurnResult
 from turngate.core.settings import Rule, Settings
 from turngate.core.subagent_run import SubagentRun
 from turngate.models.scripted import ScriptedModel
-from turngate.plugins.handlers import Plugins, StopPayload, SubagentStopPayload
+from turngate.plugins.handlers import Plugins
 from turngate.subagents.limits import SubagentLimits
 from turngate.subagents.manager import SubagentOptions
 from turngate.subagents.supervisor import Supervisor

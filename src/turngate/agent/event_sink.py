@@ -5,10 +5,10 @@ from collections.abc import AsyncIterator, Callable, Coroutine
 from typing import Any
 
 from turngate.agent.turn import Turn
+from turngate.core.hook_run import HookRun, outcome, run_message
 from turngate.core.hooks import label
 from turngate.core.session_events import HookFinished, HookStarted, Notice, SessionEvent, SubagentFinished
 from turngate.core.settings import Rule
-from turngate.core.verdict import HookRun, outcome, run_message
 
 
 class EventSink:

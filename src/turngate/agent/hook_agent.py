@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from turngate.agent.conversation import Conversation
-from turngate.agent.loop import answer
 from turngate.agent.loop_context import NO_HOOKS, LoopContext
+from turngate.agent.model_loop import run_model_loop
 from turngate.agent.permissions import Permissions
 from turngate.agent.tools import TOOLS, Tool, ToolContext, ToolOutput
 from turngate.agent.turn import Turn
@@ -19,15 +19,15 @@ from turngate.aio.threads import run_in_thread
 from turngate.core.events import Event
 from turngate.core.hook_input import encode
 from turngate.core.hooks import AgentHook
-from turngate.core.json_output import evaluation_json, hook_json
 from turngate.core.judge import expand_arguments, judgement_problem, parse_judgement, retry_prompt
 from turngate.core.loop_guard import EndTurn, new_guard
 from turngate.core.messages import Evaluation, Reply, UserMessage
-from turngate.core.reports import JudgeReplied, Report, RunFailed
+from turngate.core.reports import HookFailed, JudgeReplied, Report
 from turngate.core.settings import Settings
 from turngate.core.tools import ToolFailed, tool_spec
+from turngate.core.verdict_json import evaluation_json, hook_json
 from turngate.errors import ModelError, UsageError
-from turngate.ports import Model, RunContext, Store
+from turngate.ports import HookRunContext, Model, Store
 from turngate.state.paths import session_folder
 from turngate.subagents.agent_types import READ_ONLY
 
@@ -71,16 +71,16 @@ class HookAgent:
     store: Store | None = None
     retries: Sequence[float] = RETRIES
 
-    async def __call__(self, hook: AgentHook, event: Event, live: RunContext) -> Report:
+    async def __call__(self, hook: AgentHook, event: Event, live: HookRunContext) -> Report:
         try:
             model = await run_in_thread(self.models, hook.model)
             run = HookAgentRun(self, model, hook, event)
         except UsageError as error:
-            return RunFailed(f"it is unavailable: {error}")
+            return HookFailed(f"it is unavailable: {error}")
         try:
             return await run.report()
         except ModelError as error:
-            return RunFailed(f"its model did not answer: {error}")
+            return HookFailed(f"its model did not answer: {error}")
         except asyncio.CancelledError:
             run.interrupted = True
             raise
@@ -146,12 +146,12 @@ class HookAgentRun:
         if reply is not None:
             return JudgeReplied(reply)
         if end is not None:
-            return RunFailed(f"the agent made {self._turn.requests} model requests without an answer")
-        return RunFailed("the agent ended without an answer")
+            return HookFailed(f"the agent made {self._turn.requests} model requests without an answer")
+        return HookFailed("the agent ended without an answer")
 
     async def _work(self) -> tuple[EndTurn | None, str | None]:
         """Return how the agent ended early, if it did, and its answer."""
-        end = await answer(self._context)
+        end = await run_model_loop(self._context)
         if self._reply is not None:
             return None, json.dumps(self._reply, ensure_ascii=False)
         return end, None if end else self._answer_in_text()

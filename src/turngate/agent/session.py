@@ -7,19 +7,21 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequ
 from dataclasses import replace
 from typing import Any, Literal, Self
 
+from turngate.agent.agent_config import AgentConfig
 from turngate.agent.compaction import compact
+from turngate.agent.continuation_loop import ContinuationLoop
 from turngate.agent.conversation import Conversation
+from turngate.agent.env_file import env_file, read_exports
 from turngate.agent.event_sink import EventSink
 from turngate.agent.loop_context import LoopContext
 from turngate.agent.permissions import PermissionMode, Permissions
-from turngate.agent.resources import AgentConfig, SessionResources, close_models, env_file
+from turngate.agent.resources import SessionResources, close_models
 from turngate.agent.session_hooks import SessionHooks, Source
 from turngate.agent.session_host import SessionHost
 from turngate.agent.session_store import SessionLock
-from turngate.agent.system_prompt import read_exports, system_prompt
+from turngate.agent.system_prompt import system_prompt
 from turngate.agent.tools import ALIASES, TOOLS, ToolContext, tools_of_subagent, with_task
 from turngate.agent.turn import Turn
-from turngate.agent.turn_loop import TurnLoop
 from turngate.agent.turn_runner import TurnRunner
 from turngate.aio.cancellation import finish_despite_cancel
 from turngate.core.events import SessionEnd
@@ -235,8 +237,8 @@ class Session:
         loop = self._turn_loop(Turn(self._new_guard()))
         return await self._turns.run(loop, entry, notify_stop=notify_stop)
 
-    def _turn_loop(self, turn: Turn) -> TurnLoop:
-        return TurnLoop(
+    def _turn_loop(self, turn: Turn) -> ContinuationLoop:
+        return ContinuationLoop(
             context=self._loop_context(turn),
             inbox=self.inbox,
             announcements=self.announcements,

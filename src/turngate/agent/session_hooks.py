@@ -1,26 +1,26 @@
-"""The hooks of one agent: fires its events, keeps what hooks print, and notifies plugins of a turn's end."""
+"""SessionHooks: fire the events of a session, keep the output of hooks, report notices."""
 
-import asyncio
-from collections.abc import Sequence
 from typing import Any, Literal
 
+from turngate.agent.agent_config import AgentConfig
 from turngate.agent.conversation import Conversation
 from turngate.agent.event_sink import EventSink
-from turngate.agent.resources import AgentConfig, SessionResources
+from turngate.agent.resources import SessionResources
 from turngate.agent.turn import TurnHalted
-from turngate.aio.cancellation import current_task_cancelled
 from turngate.core.effects import added_context
 from turngate.core.events import Event, SessionStart
+from turngate.core.hook_run import HookRun
 from turngate.core.hooks import label
-from turngate.core.messages import Message, Usage
 from turngate.core.reports import Exited
-from turngate.core.session_events import TurnResult
-from turngate.core.verdict import HookRun, Stop, Verdict, notices, warnings
+from turngate.core.verdict import Stop, Verdict, notices, warnings
 from turngate.engine import ask_hooks
-from turngate.plugins.handlers import Plugins, StopPayload
 
 Source = Literal["startup", "resume", "clear", "compact"]
+
+
 MAX_KEPT_OUTPUT_CHARS = 10_000  # of what one hook printed, in the transcript
+
+
 # The supervisor of a subagent fires the events about its start and its stop.
 SUBAGENT_EVENTS = ("PreToolUse", "PermissionRequest", "PostToolUse", "PreCompact", "StopFailure")
 
@@ -94,54 +94,3 @@ class SessionHooks:
         halted, self._halted = self._halted, None
         if halted is not None:
             raise halted
-
-
-class PluginNotifier:
-    """Notifies the plugins of a turn's end, as a task of its own that can be cancelled."""
-
-    def __init__(self, plugins: Plugins) -> None:
-        self._plugins = plugins
-        self._task: asyncio.Task[list[str]] | None = None
-
-    def cancel(self) -> bool:
-        """Return False if no handler is running."""
-        return self._task is not None and self._task.cancel()
-
-    async def notify(
-        self, result: TurnResult, messages: Sequence[Message], elapsed: float, *, notify_stop: bool
-    ) -> Sequence[str]:
-        """Notify the plugins once, at the end of a turn. Return what went wrong in their handlers."""
-        self._task = asyncio.create_task(self._notify(result, messages, elapsed, notify_stop=notify_stop))
-        try:
-            return await self._task
-        except asyncio.CancelledError:
-            if current_task_cancelled():
-                raise
-            return ["the plugins were interrupted while they were notified of the turn's end"]
-        finally:
-            self._task = None
-
-    async def _notify(
-        self, result: TurnResult, messages: Sequence[Message], elapsed: float, *, notify_stop: bool
-    ) -> list[str]:
-        await self._plugins.notify("conversation", tuple(messages))
-        if notify_stop:
-            await self._plugins.notify("stop", _stop_payload(result, elapsed))
-        return self._plugins.take_errors()
-
-
-def _stop_payload(result: TurnResult, elapsed: float) -> StopPayload:
-    counts = result.outcome not in ("error", "interrupted")
-    return StopPayload(
-        session_id=result.session_id,
-        result=result,
-        usage=result.usage if counts else Usage(),
-        turns_count=result.model_requests if counts else 0,
-        tool_calls_count=result.tool_calls if counts else 0,
-        duration=elapsed if counts else 0,
-        model=result.model.replace(":", "/", 1),
-        continuations=result.continuations,
-        ended_by=result.ended_by,
-        partial_usage=result.usage,
-        elapsed=elapsed,
-    )

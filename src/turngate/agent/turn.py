@@ -4,10 +4,10 @@ import time
 import uuid
 from dataclasses import dataclass, field
 
+from turngate.core.hook_run import HookRun
 from turngate.core.loop_guard import EndTurn, LoopGuard
 from turngate.core.messages import Usage
 from turngate.core.session_events import SubagentFinished, TurnResult
-from turngate.core.verdict import HookRun
 
 
 class TurnHalted(Exception):

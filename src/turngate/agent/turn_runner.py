@@ -2,9 +2,9 @@
 
 import asyncio
 
+from turngate.agent.continuation_loop import ContinuationLoop
 from turngate.agent.event_sink import EventSink
-from turngate.agent.session_hooks import PluginNotifier
-from turngate.agent.turn_loop import TurnLoop
+from turngate.agent.plugin_notifier import PluginNotifier
 from turngate.aio.cancellation import current_task_cancelled, finish_despite_cancel
 from turngate.core.inbox import Inbox, InboxEntry
 from turngate.core.loop_guard import EndTurn
@@ -26,7 +26,7 @@ class TurnRunner:
         """True while the loop of a turn runs, False while its end is written and the plugins are notified."""
         return self._task is not None
 
-    async def run(self, loop: TurnLoop, entry: InboxEntry, *, notify_stop: bool) -> TurnResult:
+    async def run(self, loop: ContinuationLoop, entry: InboxEntry, *, notify_stop: bool) -> TurnResult:
         if self._events.turn is not None:
             raise UsageError("this session is in the middle of a turn; `queue` adds a message to it")
         self._events.turn = loop.context.turn
@@ -36,7 +36,7 @@ class TurnRunner:
         finally:
             over.set_result(None)
 
-    async def _run(self, loop: TurnLoop, entry: InboxEntry, *, notify_stop: bool) -> TurnResult:
+    async def _run(self, loop: ContinuationLoop, entry: InboxEntry, *, notify_stop: bool) -> TurnResult:
         self._task = asyncio.create_task(loop.run(entry))
         cancelled = None
         try:
@@ -55,7 +55,7 @@ class TurnRunner:
             raise cancelled
         return result
 
-    async def _finish(self, loop: TurnLoop, end: EndTurn, *, notify_stop: bool) -> TurnResult:
+    async def _finish(self, loop: ContinuationLoop, end: EndTurn, *, notify_stop: bool) -> TurnResult:
         await loop.end_subagents(end.ended_by == "interrupt")
         turn, conversation = loop.context.turn, loop.context.conversation
         try:
@@ -76,7 +76,7 @@ class TurnRunner:
         self._events.emit(TurnEnd(result))
         return result
 
-    def _write_end(self, loop: TurnLoop, end: EndTurn) -> None:
+    def _write_end(self, loop: ContinuationLoop, end: EndTurn) -> None:
         conversation = loop.context.conversation
         if conversation.is_open:
             try:

@@ -1,7 +1,6 @@
-"""The project folder and the prompt that a command line names."""
+"""The project folder of a command."""
 
 import os
-import sys
 
 from turngate.errors import UsageError
 
@@ -17,14 +16,3 @@ def project_folder(path: str) -> str:
     if not os.path.isdir(project):
         raise UsageError(f"there is no folder {path}; give the project's folder with --project")
     return project
-
-
-def read_prompt_from_stdin() -> str:
-    """Read the whole of stdin; bytes that are not valid text are replaced."""
-    try:
-        sys.stdin.reconfigure(errors="replace")  # type: ignore[union-attr]
-        return sys.stdin.read()
-    except (AttributeError, OSError):  # stdin is closed or not readable
-        raise UsageError(
-            "- reads the prompt from stdin, which is closed; give the prompt as an argument"
-        ) from None

@@ -6,8 +6,8 @@ from typing import Any
 
 from turngate.core.decisions import Block, Fault
 from turngate.core.hook_output import Answer, Behavior
+from turngate.core.hook_run import HookRun, run_message
 from turngate.core.reports import Exited
-from turngate.core.verdict import HookRun, run_message
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,11 +11,11 @@ from turngate.core.judge import parse_judgement
 from turngate.core.reports import (
     Detached,
     Exited,
+    HookFailed,
     JudgeReplied,
     Replied,
     Report,
     Returned,
-    RunFailed,
     Skipped,
     TimedOut,
 )
@@ -49,7 +49,7 @@ def interpret(report: Report, rule: Rule, dialect: Dialect) -> Interpretation:
             return PASSED
         case TimedOut(seconds):
             return Interpretation(Fault(f"timed out after {seconds:.3g} s", "timeout"))
-        case RunFailed(error):
+        case HookFailed(error):
             return Interpretation(Fault(error))
         case Skipped(why, on_purpose):
             return PASSED if on_purpose else Interpretation(Fault(why, "skipped"))

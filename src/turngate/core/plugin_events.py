@@ -174,3 +174,37 @@ def _is_encodable(text: str) -> bool:
     except UnicodeEncodeError:
         return False
     return True
+
+
+@dataclass(frozen=True, kw_only=True)
+class StopPayload:
+    """The payload of `stop` handlers, called once at the final end of a turn."""
+
+    session_id: str
+    result: Any
+    usage: Any
+    turns_count: int
+    tool_calls_count: int
+    duration: float
+    model: str
+    continuations: int
+    ended_by: str
+    partial_usage: Any = None  # of a turn that failed
+    elapsed: float = 0.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class SubagentStopPayload:
+    """The payload of `subagent_stop` handlers, called once at the final end of a subagent."""
+
+    parent_session_id: str
+    agent_id: str
+    agent_type: str
+    result: Any
+    usage: Any
+    total_tool_calls: int
+    total_duration: float  # seconds
+    model: str
+    transcript_path: str = ""
+    continuations: int = 0
+    outcome: str = "ok"

@@ -50,7 +50,7 @@ class TimedOut:
 
 
 @dataclass(frozen=True)
-class RunFailed:
+class HookFailed:
     """The hook could not be run, or it raised."""
 
     error: str
@@ -64,7 +64,7 @@ class Skipped:
     on_purpose: bool = False  # as configured, so no warning is needed
 
 
-Report = Exited | Replied | JudgeReplied | Returned | Detached | TimedOut | RunFailed | Skipped
+Report = Exited | Replied | JudgeReplied | Returned | Detached | TimedOut | HookFailed | Skipped
 
 
 def printed(report: Report) -> tuple[str, str]:

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from turngate.core.hook_run import HookOutput, HookRun, outputs
 from turngate.core.loop_guard import EndedBy
 from turngate.core.messages import Reply, ToolResult, ToolUse, Usage
-from turngate.core.verdict import HookOutput, HookRun, outputs
 
 TurnOutcome = Literal["completed", "capped", "halted", "waiting", "interrupted", "error"]
 

@@ -30,7 +30,7 @@ from turngate.options.config_forms import (
 )
 from turngate.settings import keys
 from turngate.settings.hook_json import RejectedKey, describe_bad_type, hook_from_json
-from turngate.settings.problems import did_you_mean
+from turngate.settings.problem_log import did_you_mean
 from turngate.settings.values import ValueType, is_count, is_string_list, one_of
 
 

@@ -23,8 +23,13 @@ from turngate.core.text import describe_exception
 from turngate.errors import UsageError
 
 NAMES = ("conversation", "stop", "subagent_stop", "subagent_stopping", "subagent_ended")
+
+
 ALIASES = {"subagentStop": "subagent_stop"}
+
+
 HANDLER_TIMEOUT_S = 30.0
+
 
 # A handler takes the payload; one of `subagent_stopping` or `subagent_ended` also the context.
 Handler = Callable[..., Any]
@@ -164,37 +169,3 @@ def _bound(handler: Handler, *first: object) -> Handler:
         return await handler(*first, last)
 
     return bound
-
-
-@dataclass(frozen=True, kw_only=True)
-class StopPayload:
-    """The payload of `stop` handlers, called once at the final end of a turn."""
-
-    session_id: str
-    result: Any
-    usage: Any
-    turns_count: int
-    tool_calls_count: int
-    duration: float
-    model: str
-    continuations: int
-    ended_by: str
-    partial_usage: Any = None  # of a turn that failed
-    elapsed: float = 0.0
-
-
-@dataclass(frozen=True, kw_only=True)
-class SubagentStopPayload:
-    """The payload of `subagent_stop` handlers, called once at the final end of a subagent."""
-
-    parent_session_id: str
-    agent_id: str
-    agent_type: str
-    result: Any
-    usage: Any
-    total_tool_calls: int
-    total_duration: float  # seconds
-    model: str
-    transcript_path: str = ""
-    continuations: int = 0
-    outcome: str = "ok"

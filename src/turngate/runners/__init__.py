@@ -6,7 +6,7 @@ from turngate.core.events import Event, copy_event
 from turngate.core.hooks import AgentHook, CallbackHook, CommandHook, HttpHook, PromptHook
 from turngate.core.reports import Report, Returned
 from turngate.core.settings import Rule, Settings
-from turngate.ports import RunContext, World
+from turngate.ports import HookRunContext, World
 from turngate.runners.agent import run_agent
 from turngate.runners.callback import run_callback
 from turngate.runners.command import run_command, sanitize_env
@@ -15,7 +15,9 @@ from turngate.runners.prompt import run_prompt
 __all__ = ["run_hook", "sanitize_env"]
 
 
-async def run_hook(rule: Rule, event: Event, settings: Settings, world: World, live: RunContext) -> Report:
+async def run_hook(
+    rule: Rule, event: Event, settings: Settings, world: World, live: HookRunContext
+) -> Report:
     match rule.hook:
         case CommandHook() as hook:
             return await run_command(hook, event, settings, world, live)

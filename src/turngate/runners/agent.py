@@ -2,15 +2,15 @@
 
 from turngate.core.events import Event
 from turngate.core.hooks import AgentHook
-from turngate.core.reports import Report, RunFailed
-from turngate.ports import RunContext, World
+from turngate.core.reports import HookFailed, Report
+from turngate.ports import HookRunContext, World
 
 UNAVAILABLE = (
     "it is unavailable: this World has no `inspect`; a Session, run_stop_hooks and `turngate fire` set one"
 )
 
 
-async def run_agent(hook: AgentHook, event: Event, world: World, live: RunContext) -> Report:
+async def run_agent(hook: AgentHook, event: Event, world: World, live: HookRunContext) -> Report:
     if world.inspect is None:
-        return RunFailed(UNAVAILABLE)
+        return HookFailed(UNAVAILABLE)
     return await world.inspect(hook, event, live)

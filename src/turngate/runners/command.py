@@ -10,14 +10,14 @@ from turngate.core.hook_input import encode, environment
 from turngate.core.hooks import CommandHook
 from turngate.core.reports import Report
 from turngate.core.settings import Settings
-from turngate.ports import RunContext, World
+from turngate.ports import HookRunContext, World
 
 MAX_VARIABLE_BYTES = 100_000  # the kernel allows 128 KiB
 MAX_ENVIRONMENT_BYTES = 1_000_000  # the kernel allows about 2 MB together with the arguments
 
 
 async def run_command(
-    hook: CommandHook, event: Event, settings: Settings, world: World, live: RunContext
+    hook: CommandHook, event: Event, settings: Settings, world: World, live: HookRunContext
 ) -> Report:
     of_event = {"PWD": world.project, **environment(event, world.project)}
     complete = {**world.environ, **settings.env, **hook.env, **of_event}

@@ -20,10 +20,10 @@ from turngate.core.http_policy import (
     same_origin,
     url_problem,
 )
-from turngate.core.reports import Replied, Report, RunFailed
+from turngate.core.reports import HookFailed, Replied, Report
 from turngate.core.settings import Settings
 from turngate.core.text import describe_url
-from turngate.ports import RunContext, World
+from turngate.ports import HookRunContext, World
 
 MAX_REPLY_BYTES = 1024 * 1024
 MAX_REDIRECTS = 3  # to the same host; nothing is sent to another one
@@ -36,17 +36,17 @@ async def run_http(
     event: Event,
     settings: Settings,
     world: World,
-    live: RunContext,
+    live: HookRunContext,
     *,
     source: str = "python",
 ) -> Report:
     """Send the event. `source` is the level of the hook: a project's hook may not send it unencrypted."""
     if problem := url_problem(hook.url, source, settings.allowed_urls):
-        return RunFailed(problem)
+        return HookFailed(problem)
     try:
         library = await run_in_thread(import_module, "httpx2")
     except ImportError:
-        return RunFailed(MISSING_LIBRARY)
+        return HookFailed(MISSING_LIBRARY)
     headers = read_headers(hook.headers, hook.allowed_env_vars, {**world.environ, **settings.env})
     live.warnings.extend(headers.warnings)
     live.redactor = headers.redactor
@@ -55,10 +55,10 @@ async def run_http(
         async with await _open_client(library, hook.url) as client:
             report = await _post(client, hook.url, body, headers, settings, source)
     except library.HTTPError as error:
-        report = RunFailed(_describe_failure(error, hook.url))
+        report = HookFailed(_describe_failure(error, hook.url))
     except library.InvalidURL:
-        report = RunFailed(f"{describe_url(hook.url)} is not a valid URL")
-    return RunFailed(headers.redact(report.error)) if isinstance(report, RunFailed) else report
+        report = HookFailed(f"{describe_url(hook.url)} is not a valid URL")
+    return HookFailed(headers.redact(report.error)) if isinstance(report, HookFailed) else report
 
 
 async def _open_client(library: Any, url: str) -> Any:
@@ -105,15 +105,15 @@ async def _post(
             if response.status_code not in _REDIRECTS or not location or target == url:
                 return await _read_reply(response, name)
         if target is None:
-            return RunFailed(f"{name} redirects to a URL that is not valid")
+            return HookFailed(f"{name} redirects to a URL that is not valid")
         if not same_origin(url, target):
             host = _host(target) if headers.redact(target) == target else "…"
-            return RunFailed(f"{name} redirects to {host}: nothing is sent to another host")
+            return HookFailed(f"{name} redirects to {host}: nothing is sent to another host")
         target_name = _describe_url(target, headers)
         if problem := url_problem(target, source, settings.allowed_urls, name=target_name):
-            return RunFailed(problem)
+            return HookFailed(problem)
         url = target
-    return RunFailed(f"{_describe_url(url, headers)} redirects more than {MAX_REDIRECTS} times")
+    return HookFailed(f"{_describe_url(url, headers)} redirects more than {MAX_REDIRECTS} times")
 
 
 def _describe_url(url: str, headers: Headers) -> str:
@@ -123,14 +123,14 @@ def _describe_url(url: str, headers: Headers) -> str:
 
 async def _read_reply(response: Any, name: str) -> Report:
     if not response.is_success:
-        return RunFailed(f"HTTP {response.status_code} from {name}")  # Claude Code's words
+        return HookFailed(f"HTTP {response.status_code} from {name}")  # Claude Code's words
     if response.headers.get("Content-Encoding", "identity").lower() != "identity":
-        return RunFailed(f"{name} replied with compressed content, which was not requested")
+        return HookFailed(f"{name} replied with compressed content, which was not requested")
     reply = bytearray()
     async for chunk in response.aiter_raw():
         reply += chunk
         if len(reply) > MAX_REPLY_BYTES:
-            return RunFailed(f"{name} replied with more than {MAX_REPLY_BYTES // 1024:,} KiB")
+            return HookFailed(f"{name} replied with more than {MAX_REPLY_BYTES // 1024:,} KiB")
     return Replied(reply.decode("utf-8", "replace"))
 
 

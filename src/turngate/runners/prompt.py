@@ -23,12 +23,12 @@ from turngate.core.judge import (
     retry_prompt,
 )
 from turngate.core.messages import Evaluation, Message, ModelRequest, UserMessage
-from turngate.core.reports import JudgeReplied, Report, RunFailed
+from turngate.core.reports import HookFailed, JudgeReplied, Report
 from turngate.core.settings import Settings
 from turngate.core.text import replace_surrogates, truncate_middle
 from turngate.errors import ModelError, UsageError
 from turngate.models.resolve import JudgeModels
-from turngate.ports import Model, RunContext, World
+from turngate.ports import HookRunContext, Model, World
 from turngate.transcript.digest import conversation, digest, last_answer
 
 MIN_BYTES_PER_TOKEN = 3  # in natural language and code
@@ -38,7 +38,7 @@ MAX_RETRY_PAUSE_S = 5.0  # that a provider may request
 
 
 async def run_prompt(
-    hook: PromptHook, event: Event, settings: Settings, world: World, live: RunContext
+    hook: PromptHook, event: Event, settings: Settings, world: World, live: HookRunContext
 ) -> Report:
     """Ask the judge of the world, or the one that the settings name."""
     own = JudgeModels(settings.judge, environ=world.environ)
@@ -47,15 +47,15 @@ async def run_prompt(
         prompt = await _question(hook, event, settings, judge)
         return await _ask_judge(judge, prompt, hook, event, settings.dialect, live)
     except UsageError as error:
-        return RunFailed(f"it is unavailable: {error}")
+        return HookFailed(f"it is unavailable: {error}")
     except ModelError as error:
-        return RunFailed(f"its model did not answer: {error}")
+        return HookFailed(f"its model did not answer: {error}")
     finally:
         await finish_despite_cancel(own.close())
 
 
 async def _ask_judge(
-    judge: Model, prompt: str, hook: PromptHook, event: Event, dialect: Dialect, live: RunContext
+    judge: Model, prompt: str, hook: PromptHook, event: Event, dialect: Dialect, live: HookRunContext
 ) -> Report:
     """Return the judge's reply. Ask once more if there is none, or none that can be parsed."""
     messages: tuple[Message, ...] = (UserMessage(prompt),)
@@ -81,7 +81,7 @@ async def _ask_judge(
     raise AssertionError("the last try either returns or raises")
 
 
-def _seconds_left(live: RunContext) -> float:
+def _seconds_left(live: HookRunContext) -> float:
     """Return the seconds until the hook's timeout."""
     return math.inf if live.deadline is None else live.deadline - asyncio.get_running_loop().time()
 

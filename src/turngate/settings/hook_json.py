@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from turngate.core.hooks import Hook
 from turngate.settings.keys import Key
-from turngate.settings.problems import did_you_mean
+from turngate.settings.problem_log import did_you_mean
 
 
 class RejectedKey(NamedTuple):

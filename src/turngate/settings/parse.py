@@ -9,7 +9,7 @@ from turngate.core.settings import Layer
 from turngate.core.text import describe_json, describe_name
 from turngate.settings import keys
 from turngate.settings.parse_hooks import HooksParser
-from turngate.settings.problems import ProblemLog
+from turngate.settings.problem_log import ProblemLog
 from turngate.settings.values import MAX_VARIABLE_CHARS, MAX_VARIABLES, ValueType, is_variable
 
 

@@ -9,7 +9,7 @@ from turngate.core.settings import Rule
 from turngate.core.text import describe_json, describe_name
 from turngate.settings import keys
 from turngate.settings.hook_json import RejectedKey, describe_bad_type, hook_from_json
-from turngate.settings.problems import ProblemLog, did_you_mean
+from turngate.settings.problem_log import ProblemLog, did_you_mean
 from turngate.settings.values import is_text
 
 _TOOL_GUARDS = ("PreToolUse", "PermissionRequest")

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 from turngate.core.hooks import CommandHook
 from turngate.core.reports import Exited
-from turngate.ports import RunContext
+from turngate.ports import HookRunContext
 from turngate.shells.process import NotStarted, run_process
 from turngate.shells.process_slots import process_slot
 
@@ -31,7 +31,7 @@ class LocalShell:
         return process_slot(background=background)
 
     async def run(
-        self, hook: CommandHook, *, cwd: str, env: Mapping[str, str], stdin: bytes, live: RunContext
+        self, hook: CommandHook, *, cwd: str, env: Mapping[str, str], stdin: bytes, live: HookRunContext
     ) -> Exited:
         async def start(*argv: str) -> Exited:
             return await run_process(argv, cwd=cwd, env=env, stdin=stdin, live=live)

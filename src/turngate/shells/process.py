@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from turngate.aio.cancellation import finish_despite_cancel
 from turngate.aio.threads import run_in_thread
 from turngate.core.reports import Exited
-from turngate.ports import BoundedOutput, RunContext
+from turngate.ports import BoundedOutput, HookRunContext
 from turngate.shells import process_tree as tree
 
 OUTPUT_GRACE_S = 0.5  # reading goes on so long after the exit, while another process holds the pipes
@@ -30,7 +30,7 @@ class NotStarted(OSError):
 
 
 async def run_process(
-    argv: Sequence[str], *, cwd: str, env: Mapping[str, str], stdin: bytes, live: RunContext
+    argv: Sequence[str], *, cwd: str, env: Mapping[str, str], stdin: bytes, live: HookRunContext
 ) -> Exited:
     """Run a program to its end. Raises NotStarted.
 
@@ -78,7 +78,7 @@ class _Child:
     """The process and our ends of its three pipes."""
 
     def __init__(
-        self, argv: Sequence[str], *, cwd: str, env: Mapping[str, str], stdin: bytes, live: RunContext
+        self, argv: Sequence[str], *, cwd: str, env: Mapping[str, str], stdin: bytes, live: HookRunContext
     ) -> None:
         self._loop = asyncio.get_running_loop()
         self._live = live

@@ -15,19 +15,15 @@ from turngate.core.messages import Usage
 from turngate.core.session_events import SubagentRedirected
 from turngate.core.subagent_run import LIVING, SubagentRun
 from turngate.errors import RegistryError, UsageError
+from turngate.subagents.announcer import announcement, deliver_announcement
 from turngate.subagents.host import SubagentHost
+from turngate.subagents.lifecycle_events import finished_event, notify_ended, notify_stop
 from turngate.subagents.limits import SubagentLimits
 from turngate.subagents.listeners import ChangeListeners
-from turngate.subagents.notifications import (
-    deliver_announcement,
-    finished_event,
-    notify_ended,
-    notify_stop,
-)
 from turngate.subagents.registry import Registry, RegistryWorker
 from turngate.subagents.run_session import RunSession
 from turngate.subagents.slots import ConcurrencySlots
-from turngate.subagents.stop_check import StopCheckResult, announcement, check_stop, has_stop_checks
+from turngate.subagents.stop_check import StopCheckResult, check_stop, has_stop_checks
 
 MACHINE_FULL_RETRY_S = 0.2
 STATES_WITH_SLOT = ("running", "ended", "steering")

@@ -10,8 +10,8 @@ from turngate.core.messages import Reply, UserMessage
 from turngate.core.session_events import TurnResult
 from turngate.core.subagent_run import SubagentRun
 from turngate.subagents.host import SubagentHost, SubagentSession
+from turngate.subagents.lifecycle_events import notify_start, started_event
 from turngate.subagents.limits import SubagentLimits
-from turngate.subagents.notifications import notify_start, started_event
 
 
 class RunSession:

@@ -16,8 +16,8 @@ from tests.support.builders import script, settings, stop_hooks, write_settings
 from tests.support.timeouts import HANG_TIMEOUT_S
 from turngate.cli.commands.fire import NO_RUNS_JSON
 from turngate.cli.main import main
-from turngate.core.json_output import verdict_json
 from turngate.core.verdict import Stop
+from turngate.core.verdict_json import verdict_json
 
 REFUSE = "echo 'run the tests' >&2; exit 2"
 

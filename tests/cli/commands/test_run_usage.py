@@ -13,7 +13,7 @@ import pytest
 from tests.support.scripted_run import scripted, turngate
 from tests.support.sessions import lines
 from tests.support.timeouts import HANG_TIMEOUT_S
-from turngate.agent.system_prompt import read_exports
+from turngate.agent.env_file import read_exports
 from turngate.cli.main import main
 
 

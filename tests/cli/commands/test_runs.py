@@ -18,8 +18,8 @@ from tests.support.builders import stop_hooks, write_settings
 from tests.support.cli import start_in_project, start_turngate, turngate
 from tests.support.sessions import KEEP, hang, refuse, seen, wait_for_file_sync
 from tests.support.timeouts import HANG_TIMEOUT_S
-from turngate.cli.commands.runs_format import format_details, format_table
-from turngate.cli.commands.runs_summary import SubagentSummary
+from turngate.cli.commands.runs.format import format_details, format_table
+from turngate.cli.commands.runs.subagent_summary import SubagentSummary
 from turngate.core.messages import Usage
 from turngate.core.subagent_run import SubagentRun
 from turngate.subagents.registry import Registry

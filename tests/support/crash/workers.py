@@ -16,10 +16,15 @@ from tests.support.timeouts import HANG_TIMEOUT_S
 from turngate.agent.session import Session
 from turngate.core.hooks import CommandHook
 from turngate.core.messages import ModelRequest, Reply, Text, ToolUse, UserMessage
-from turngate.core.plugin_events import SubagentEndedEvent, SubagentStoppingContext, SubagentStoppingEvent
+from turngate.core.plugin_events import (
+    SubagentEndedEvent,
+    SubagentStopPayload,
+    SubagentStoppingContext,
+    SubagentStoppingEvent,
+)
 from turngate.core.settings import Rule, Settings
 from turngate.core.subagent_run import OPEN, SubagentRun
-from turngate.plugins.handlers import Plugins, SubagentStopPayload
+from turngate.plugins.handlers import Plugins
 from turngate.subagents.limits import SubagentLimits
 from turngate.subagents.manager import SubagentOptions
 

@@ -9,7 +9,7 @@ from turngate.agent.tools.base import ToolContext
 from turngate.core.reports import Exited
 from turngate.core.text import truncate_middle
 from turngate.core.tools import ToolFailed, tool_spec
-from turngate.ports import RunContext
+from turngate.ports import HookRunContext
 from turngate.runners import sanitize_env
 from turngate.shells.process import run_process
 
@@ -37,7 +37,7 @@ BASH = tool_spec(
 
 async def run(args: Mapping[str, Any], context: ToolContext) -> str:
     seconds = min(args.get("timeout", DEFAULT_TIMEOUT_S * 1000), MAX_TIMEOUT_S * 1000) / 1000
-    live = RunContext()
+    live = HookRunContext()
     try:
         async with asyncio.timeout(seconds) as limit:
             live.on_exit = lambda: limit.reschedule(None)  # a process that it left running is not killed
@@ -56,7 +56,7 @@ async def run(args: Mapping[str, Any], context: ToolContext) -> str:
 _HELD = "[a process that it left still holds its output; what that process prints from now on is lost]"
 
 
-async def _run(command: str, context: ToolContext, live: RunContext) -> Exited:
+async def _run(command: str, context: ToolContext, live: HookRunContext) -> Exited:
     if "\0" in command:
         raise ToolFailed("`command` has a NUL character, which no process can take")
     shell = shutil.which("bash") or "/bin/sh"

@@ -12,7 +12,7 @@ from turngate.agent.tools.arguments import resolve_path
 from turngate.agent.tools.base import ToolContext
 from turngate.core.text import truncate_middle
 from turngate.core.tools import ToolFailed, tool_spec
-from turngate.ports import RunContext
+from turngate.ports import HookRunContext
 from turngate.runners import sanitize_env
 from turngate.shells.process import run_process
 
@@ -75,7 +75,7 @@ async def _search(args: Mapping[str, Any], context: ToolContext) -> str:
     try:
         async with asyncio.timeout(TIMEOUT_S):
             exited = await run_process(
-                argv, cwd="/", env=env, stdin=json.dumps(query).encode(), live=RunContext()
+                argv, cwd="/", env=env, stdin=json.dumps(query).encode(), live=HookRunContext()
             )
     except TimeoutError:
         raise ToolFailed(f"the search was killed after {TIMEOUT_S:g} s: make it narrower") from None

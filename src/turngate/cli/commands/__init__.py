@@ -1,1 +1,1 @@
-"""One file per command; each has `run(options) -> int`."""
+"""One module or package per command with `run(options) -> int`, and the modules that they load."""

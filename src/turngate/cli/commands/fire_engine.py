@@ -14,30 +14,20 @@ from turngate.cli.terminal.format import LABEL_WIDTH, outcome_label
 from turngate.core.constants import EVENTS, STOP_EVENTS
 from turngate.core.events import Event
 from turngate.core.hook_input import read_event
+from turngate.core.hook_run import HookRun, outcome, run_message
 from turngate.core.hooks import label
-from turngate.core.json_output import verdict_json
 from turngate.core.reports import Detached, Exited
 from turngate.core.settings import Problem, Rule, Settings
-from turngate.core.verdict import (
-    Continue,
-    HookRun,
-    Stop,
-    Verdict,
-    is_blocking,
-    notices,
-    outcome,
-    run_message,
-    unenforced,
-    warnings,
-)
+from turngate.core.verdict import Continue, Stop, Verdict, is_blocking, notices, unenforced, warnings
+from turngate.core.verdict_json import verdict_json
 from turngate.engine import ask_hooks
 from turngate.models.resolve import JudgeModels
 from turngate.ports import World
 from turngate.settings.load import has_unloaded_hooks, load_settings
 from turngate.shells.local import LocalShell
+from turngate.single_stop import make_world
 from turngate.state.journal import Journal
 from turngate.state.paths import state_folder
-from turngate.stop_hooks import make_world
 
 EXIT_CODE_HINT = "  → to block, a hook exits with code 2 and prints the reason on stderr"
 

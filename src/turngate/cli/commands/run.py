@@ -10,7 +10,8 @@ from turngate.agent.session import Session
 from turngate.agent.session_store import list_sessions
 from turngate.agent.tools import TOOLS
 from turngate.cli.commands.run_print import run_print
-from turngate.cli.project import project_folder, read_prompt_from_stdin
+from turngate.cli.project import project_folder
+from turngate.cli.stdin import read_prompt_from_stdin
 from turngate.core.settings import Settings
 from turngate.errors import UsageError
 from turngate.models import resolve

@@ -23,7 +23,6 @@ from turngate.cli.signals import run_loop
 from turngate.cli.streams import stdout_error
 from turngate.cli.terminal.format import strip_controls
 from turngate.core.constants import EVENTS
-from turngate.core.json_output import run_json, unenforced_json
 from turngate.core.session_events import (
     HookFinished,
     HookStarted,
@@ -34,6 +33,7 @@ from turngate.core.session_events import (
     event_json,
 )
 from turngate.core.verdict import unenforced
+from turngate.core.verdict_json import run_json, unenforced_json
 from turngate.settings.load import has_unloaded_hooks
 
 EXIT_CODES = {

@@ -7,12 +7,12 @@ from collections.abc import Iterable, Iterator
 from typing import Literal, cast
 
 from turngate.cli.terminal.ui import TextStyle
+from turngate.core.hook_run import OUTCOME_LABELS, HookOutcome
 from turngate.core.hooks import label
 from turngate.core.messages import ToolResult, ToolUse
 from turngate.core.session_events import HookFinished, TurnResult
 from turngate.core.settings import Problem, Rule, Settings
 from turngate.core.text import one_line, truncate
-from turngate.core.verdict import OUTCOME_LABELS, RunOutcome
 
 MAX_TOOL_CHARS = 100
 MAX_TOOL_ERROR_CHARS = 200
@@ -148,7 +148,7 @@ def outcome_label(outcome: str, *, blocking: bool = False) -> str:
     """Name the outcome of a hook run; with `blocking` a failure may be enforced, so its label claims nothing."""
     if outcome == "looked":  # the journal's record of a hook agent
         return "hook agent"
-    text = OUTCOME_LABELS.get(cast("RunOutcome", outcome), outcome)
+    text = OUTCOME_LABELS.get(cast("HookOutcome", outcome), outcome)
     return text.removesuffix(" (not enforced)") if blocking else text
 
 

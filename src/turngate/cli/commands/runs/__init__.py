@@ -8,9 +8,9 @@ import sys
 import time
 from collections.abc import Iterator
 
-from turngate.cli.commands.runs_format import format_details, format_table, summary_json
-from turngate.cli.commands.runs_summary import SubagentSummary, summarize, unique_prefix_length
-from turngate.cli.project import read_prompt_from_stdin
+from turngate.cli.commands.runs.format import format_details, format_table, summary_json
+from turngate.cli.commands.runs.subagent_summary import SubagentSummary, summarize, unique_prefix_length
+from turngate.cli.stdin import read_prompt_from_stdin
 from turngate.core.subagent_run import LIVING, SubagentRun
 from turngate.errors import RegistryError, UsageError
 from turngate.state.files import os_errors_as_usage_errors
@@ -32,7 +32,7 @@ def run(options: argparse.Namespace) -> int:
         case "kill":
             return _kill(options)
         case "recover":
-            from turngate.cli.commands.runs_recover import recover  # noqa: PLC0415 # lazy: loads the agent
+            from turngate.cli.commands.runs.recover import recover  # noqa: PLC0415 # lazy: loads the agent
 
             return recover(options)
         case _:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any, assert_never
 
 from turngate.core.dialect import Dialect
+from turngate.core.hook_run import HookRun, outcome, run_message
 from turngate.core.hooks import (
     AgentHook,
     CallbackHook,
@@ -18,7 +19,7 @@ from turngate.core.messages import Evaluation
 from turngate.core.reports import Exited, printed
 from turngate.core.settings import Settings
 from turngate.core.text import keep_ends
-from turngate.core.verdict import HookRun, Stop, Verdict, outcome, run_message, unenforced, warnings
+from turngate.core.verdict import Stop, Verdict, unenforced, warnings
 
 MAX_STREAM_CHARS = 8_000  # of stdout and of stderr that results and the journal keep
 

@@ -4,8 +4,8 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from turngate.agent.loop import answer
 from turngate.agent.loop_context import LoopContext
+from turngate.agent.model_loop import run_model_loop
 from turngate.agent.turn import Turn, TurnHalted
 from turngate.aio.threads import run_in_thread
 from turngate.core.effects import added_context, block_reasons
@@ -24,7 +24,7 @@ ANSWERABLE = ("allowed", "capped", "stalled", "question")
 
 
 @dataclass(frozen=True, kw_only=True)
-class TurnLoop:
+class ContinuationLoop:
     context: LoopContext
     inbox: Inbox
     announcements: Announcements
@@ -68,7 +68,7 @@ class TurnLoop:
         await self._take_announcements()
         entry = self.inbox.pop()
         if entry is not None and await self._accept_or_requeue(entry):
-            end = await answer(self.context)
+            end = await run_model_loop(self.context)
             if end is not None:
                 return end
         if len(self.inbox) and self.settings.defers_to_user:

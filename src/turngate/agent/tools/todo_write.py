@@ -1,12 +1,13 @@
-"""The tools for the user: the list of tasks, and questions."""
+"""The TodoWrite tool: the agent's task list."""
 
 from collections.abc import Mapping
 from typing import Any
 
-from turngate.agent.tools.base import ToolContext, UserQuestion
+from turngate.agent.tools.base import ToolContext
 from turngate.core.tools import tool_spec
 
 _MARKS = {"pending": "[ ]", "in_progress": "[>]", "completed": "[x]"}
+
 
 TODO_WRITE = tool_spec(
     "TodoWrite",
@@ -32,22 +33,9 @@ TODO_WRITE = tool_spec(
     },
     required=("todos",),
 )
-ASK_USER = tool_spec(
-    "AskUser",
-    "Asks the user a question and waits for the answer. Only for what you cannot find out yourself.",
-    {
-        "question": {"type": "string"},
-        "options": {"type": "array", "items": {"type": "string"}, "description": "Answers to choose from."},
-    },
-    required=("question",),
-)
 
 
 async def write_todos(args: Mapping[str, Any], context: ToolContext) -> str:
     context.todos = [dict(todo) for todo in args["todos"]]
     lines = [f"{_MARKS[todo['status']]} {todo['content']}" for todo in context.todos]
     return "\n".join(lines) or "(the list is empty)"
-
-
-async def ask_user(args: Mapping[str, Any], _: ToolContext) -> str:
-    raise UserQuestion(args["question"], tuple(args.get("options", ())))

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from turngate.cli.commands.runs_summary import (
+from turngate.cli.commands.runs.subagent_summary import (
     MIN_ID_CHARS,
     SubagentSummary,
     state_label,

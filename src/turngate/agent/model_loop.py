@@ -15,7 +15,7 @@ MAX_TRUNCATED_REPLIES = 3  # requests for a new answer after one that hit its to
 TRUNCATED_CALL = "not run: your answer was truncated at its token limit before this call was complete; make it again, shorter"
 
 
-async def answer(context: LoopContext) -> EndTurn | None:
+async def run_model_loop(context: LoopContext) -> EndTurn | None:
     """Return None once the model has nothing more to do. Raises TurnHalted and ModelError."""
     turn, conversation = context.turn, context.conversation
     tries = 0

@@ -1,23 +1,14 @@
-"""Notify hooks, plugins, the user interface and the custom announcer about a subagent."""
+"""Tell hooks, plugins and the session about a subagent's start, stop and end."""
 
-import asyncio
-import random
-import time
-from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
 from turngate.core.effects import added_context
 from turngate.core.events import SubagentStart
 from turngate.core.messages import Usage
-from turngate.core.plugin_events import ended_event, stopping_context
+from turngate.core.plugin_events import SubagentStopPayload, ended_event, stopping_context
 from turngate.core.session_events import SubagentFinished, SubagentStarted
 from turngate.core.subagent_run import SubagentRun
-from turngate.plugins.handlers import SubagentStopPayload
 from turngate.subagents.host import SubagentHost
-from turngate.subagents.limits import SubagentLimits
-
-FIRST_ANNOUNCE_PAUSE_S = 1.0
-MAX_ANNOUNCE_PAUSE_S = 30.0
 
 
 def started_event(run: SubagentRun) -> SubagentStarted:
@@ -76,27 +67,3 @@ async def notify_ended(host: SubagentHost, run: SubagentRun) -> None:
 def _report_plugin_errors(host: SubagentHost) -> None:
     for error in host.plugins.take_errors():
         host.notice(error)
-
-
-async def deliver_announcement(
-    announcer: Callable[[SubagentRun], Awaitable[None]],
-    run: SubagentRun,
-    limits: SubagentLimits,
-    count_attempt: Callable[[], Awaitable[int]],
-) -> str | None:
-    """Call the announcer with exponential back-off. Return the last error, or None once it succeeds."""
-    pause = FIRST_ANNOUNCE_PAUSE_S
-    while True:
-        try:
-            async with asyncio.timeout(limits.announce_call):
-                await announcer(run)
-        except Exception as error:  # noqa: BLE001 - foreign code
-            failure = f"{type(error).__name__}: {error}"
-        else:
-            return None
-        attempts = await count_attempt()
-        age = time.time() - (run.ended or time.time())
-        if attempts >= limits.announce_tries or age > limits.announce_expiry:
-            return failure
-        await asyncio.sleep(pause * random.uniform(0.8, 1.2))  # noqa: S311 - no secret
-        pause = min(pause * 2, MAX_ANNOUNCE_PAUSE_S)

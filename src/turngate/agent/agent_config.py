@@ -1,0 +1,63 @@
+"""AgentConfig: how one agent of a session is set up, also as the JSON that starts a subagent."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from turngate.agent.permissions import Permissions
+from turngate.ports import Model
+from turngate.subagents.agent_types import AgentType
+from turngate.subagents.host import SubagentRole
+
+
+@dataclass(frozen=True, kw_only=True)
+class AgentConfig:
+    """One agent of a session: the main agent, or a subagent (then it has a role)."""
+
+    model: Model
+    owns_model: bool = True  # False: a subagent uses the model of its session
+    permissions: Permissions
+    environ: Mapping[str, str]  # for Bash
+    extra_paths: Sequence[str]
+    hooks_enabled: bool
+    max_requests: int
+    retries: Sequence[float]
+    limit: int | None = None  # of continuations; None: the limit of the settings
+    skip_stop_hook: bool = False  # the plugins are not notified of a turn's end
+    role: SubagentRole | None = None
+
+    @property
+    def agent_id(self) -> str:
+        return self.role.agent_id if self.role else ""
+
+    @property
+    def depth(self) -> int:
+        return self.role.depth if self.role else 0
+
+    def launch(self, agent_type: AgentType, tools: Iterable[str], **fields: str) -> dict[str, Any]:
+        """Return, as JSON, what `from_launch` makes a subagent from, also in another process."""
+        return {
+            "kind": agent_type.name,
+            "permission_mode": self.permissions.mode,
+            "allow": sorted(self.permissions.allowed),
+            "extra_paths": list(self.extra_paths),
+            "tools": list(tools),
+            **fields,
+        }
+
+    def from_launch(
+        self, launch: Mapping[str, Any], role: SubagentRole, *, same_session: bool, model: Model
+    ) -> "AgentConfig":
+        """Return the subagent of this agent. What the user allows a session, its subagents may do as well."""
+        allowed = self.permissions.allowed if same_session else set(launch.get("allow", ()))
+        mode = launch.get("permission_mode", "default")
+        return replace(
+            self,
+            model=model,
+            owns_model=model is not self.model,
+            permissions=Permissions(mode, allowed, self.permissions.permit),
+            extra_paths=launch.get("extra_paths", ()),
+            limit=None,
+            skip_stop_hook=False,
+            role=role,
+        )
