@@ -2,7 +2,7 @@
 
 import pytest
 
-from turngate.core.decisions import Block, Fault
+from turngate.core.decisions import Allow, Block, Fault
 from turngate.core.hook_output import Answer
 from turngate.core.redaction import Redactor, make_redactor
 from turngate.core.reports import Exited, Replied
@@ -53,3 +53,11 @@ def test_the_input_of_a_tool_stays_as_it_came() -> None:
 def test_only_a_reply_is_redacted_in_a_report() -> None:
     assert redactor("s3cr3t").report(Replied("s3cr3t")) == Replied("…")
     assert redactor("s3cr3t").report(Exited(0, "s3cr3t")) == Exited(0, "s3cr3t")
+
+
+def test_a_warning_that_quotes_a_truncated_secret_shows_nothing_of_it() -> None:
+    secret = "sk-" + "0123456789" * 10
+    warnings = (
+        redactor(secret).decision(Allow(warnings=(f'`decision` is "{secret[:50]}…", … ignored',))).warnings
+    )
+    assert warnings == ('`decision` is "…", … ignored',)
