@@ -200,7 +200,7 @@ def test_a_program_that_ignores_sigchld_gets_faults_and_no_invented_codes(tmp_pa
         import asyncio, signal, sys
         from pathlib import Path
         from tests.support.builders import ask
-        from turngate.core.verdict import run_message
+        from turngate.core.hook_run import run_message
 
         signal.signal(signal.SIGCHLD, signal.SIG_IGN)
         verdict = asyncio.run(ask(Path(sys.argv[1]), "exit 2", "sleep 0.2; exit 0", "/bin/true"))
@@ -220,7 +220,7 @@ def test_the_process_tree_is_killed_when_no_thread_can_be_started(tmp_path: Path
         from pathlib import Path
         from tests.support.builders import ask
         from turngate.core.hooks import CommandHook
-        from turngate.core.verdict import outcome
+        from turngate.core.hook_run import outcome
 
         pages = int(Path("/proc/self/statm").read_text().split()[0])
         room = pages * resource.getpagesize() + 6 * 1024 * 1024
