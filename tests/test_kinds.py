@@ -52,9 +52,9 @@ def missing(hook: type[Hook]) -> Iterator[str]:
 
 
 def missing_in_settings(hook: type[Hook]) -> Iterator[str]:
-    row = keys.HOOK.get(hook.body)
+    row = keys.HOOK_KEYS.get(hook.body)
     if row is None or hook.kind not in row.kinds:
-        yield f"the kind {hook.kind} in the row {hook.body!r} of HOOK: settings/keys.py"
+        yield f"the kind {hook.kind} in the row {hook.body!r} of HOOK_KEYS: settings/keys.py"
         return
     if hook.kind not in kinds_in_the_schema():
         yield f"the kind {hook.kind} in the JSON Schema: settings/json_schema.py"

@@ -97,7 +97,7 @@ def make_world(
     world = World(shell, project, journal, judge=judges)
     if any(isinstance(rule.hook, AgentHook) for rule in settings.rules):
         # lazy: most projects have no agent hook, and the agent is slow to import
-        from turngate.agent.hook_agent import HookAgent  # noqa: PLC0415
+        from turngate.agent.hook_agent import HookAgentRunner  # noqa: PLC0415
 
-        world.inspect = HookAgent(project, settings, state_folder(), judges, world.environ, journal)
+        world.inspect = HookAgentRunner(project, settings, state_folder(), judges, world.environ, journal)
     return world

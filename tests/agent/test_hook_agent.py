@@ -14,7 +14,7 @@ import pytest
 from tests.support.builders import ask, rule, stop_event, subagent_stop, write_settings
 from tests.support.sessions import lines, records, shown
 from tests.support.timeouts import HANG_TIMEOUT_S, NEVER_S
-from turngate.agent.hook_agent import INSTRUCTIONS, MAX_REQUESTS, NUDGE, TRANSCRIPT, HookAgent
+from turngate.agent.hook_agent import INSTRUCTIONS, MAX_REQUESTS, NUDGE, TRANSCRIPT, HookAgentRunner
 from turngate.agent.session import Session
 from turngate.core.decisions import Allow, Block, Fault
 from turngate.core.dialect import CLAUDE, TURNGATE, Dialect
@@ -44,7 +44,9 @@ def looked(
     model = ScriptedModel({"judge": list(replies)})
     settings = Settings(rules=(rule(hook),), dialect=dialect)
     state = os.environ["TURNGATE_STATE"]
-    inspect = HookAgent(str(project), settings, state, lambda _: model, dict(os.environ), retries=(0.01,))
+    inspect = HookAgentRunner(
+        str(project), settings, state, lambda _: model, dict(os.environ), retries=(0.01,)
+    )
     return asyncio.run(inspect(hook, event or stop_event(cwd=str(project)), HookRunContext())), model
 
 

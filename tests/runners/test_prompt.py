@@ -21,7 +21,7 @@ from tests.support.servers.anthropic import serve_script
 from tests.support.sessions import KEEP, refuse, seen, shown
 from tests.support.subagents import task
 from tests.support.timeouts import HANG_TIMEOUT_S, NEVER_S, TIMEOUT_SCALES
-from turngate.agent.hook_agent import HookAgent
+from turngate.agent.hook_agent import HookAgentRunner
 from turngate.agent.session import Session
 from turngate.cli.main import main
 from turngate.core.constants import EVENTS, JUDGED_EVENTS
@@ -563,7 +563,7 @@ def test_an_interrupt_leaves_no_stubborn_model_behind_however_often_it_comes(
         session.resources.judges = JudgeModels("test:stubborn", own, lambda _: stubborn)
         session.resources.world.judge = session.resources.judges
         if kind == "agent":
-            session.resources.world.inspect = HookAgent(
+            session.resources.world.inspect = HookAgentRunner(
                 str(project), session.settings, session.state, lambda _: stubborn, dict(os.environ)
             )
         turn = asyncio.create_task(session.send("go"))

@@ -19,7 +19,7 @@ def test_every_row_has_a_field_in_settings_and_every_field_has_a_row() -> None:
     scalars = {field.name for field in fields(Settings)} - NOT_SCALARS
     lacks = [
         f"{key!r}: a field {row.field!r} in Settings"
-        for key, row in keys.TURNGATE.items()
+        for key, row in keys.TURNGATE_KEYS.items()
         if row.field not in scalars
     ]
     lacks += [
@@ -30,7 +30,7 @@ def test_every_row_has_a_field_in_settings_and_every_field_has_a_row() -> None:
 
 @pytest.mark.parametrize("hook", SETTINGS_KINDS.values(), ids=SETTINGS_KINDS)
 def test_every_row_of_a_hook_has_a_field_and_every_field_has_a_row(hook: type[Hook]) -> None:
-    in_rows = {row.field for row in keys.HOOK.values() if hook.kind in row.kinds}
+    in_rows = {row.field for row in keys.HOOK_KEYS.values() if hook.kind in row.kinds}
     in_class = {field.name for field in fields(hook)}
     lacks = [f"the field {name!r} in {hook.__name__}" for name in sorted(in_rows - in_class)]
     lacks += [f"a row in settings/keys.py for {hook.__name__}.{name}" for name in sorted(in_class - in_rows)]

@@ -112,7 +112,7 @@ def test_each_key_of_a_hook_becomes_a_value(entry: Mapping[str, Any], hook: Hook
 
 def test_the_table_of_valid_entries_has_every_key() -> None:
     shown = {name for entry, _ in GOOD.values() for name in entry}
-    assert shown == {*keys.HOOK, "type"}
+    assert shown == {*keys.HOOK_KEYS, "type"}
 
 
 COMMON: Mapping[str, Any] = {
@@ -267,7 +267,7 @@ def test_each_key_of_the_turngate_section_becomes_a_value(
 
 
 def test_no_key_is_missing_from_the_table_of_the_section() -> None:
-    assert {name for section, _ in SCALARS.values() for name in section} == set(keys.TURNGATE)
+    assert {name for section, _ in SCALARS.values() for name in section} == set(keys.TURNGATE_KEYS)
 
 
 @pytest.mark.req("S4-27")

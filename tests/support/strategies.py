@@ -16,9 +16,9 @@ NAMES = sorted(
     {
         *EVENTS,
         *FOREIGN_EVENTS,
-        *keys.FILE,
-        *keys.HOOK,
-        *keys.TURNGATE,
+        *keys.FILE_KEYS,
+        *keys.HOOK_KEYS,
+        *keys.TURNGATE_KEYS,
         *CLAUDE_SETTING_TYPES,
         *KINDS,
         *keys.FOREIGN_HOOK_KEYS,

@@ -20,7 +20,7 @@ from turngate.errors import ModelError
 from turngate.subagents.announcements import Announcements
 
 # A message that waits in the inbox is still answered if the turn would end in one of these ways.
-ANSWERABLE = ("allowed", "capped", "stalled", "question")
+CONTINUABLE_ENDS = ("allowed", "capped", "stalled", "question")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,7 +59,7 @@ class ContinuationLoop:
     async def _answer_all(self) -> EndTurn:
         while True:
             end = await self._answer_one()
-            if end is not None and not (end.ended_by in ANSWERABLE and await self._has_more_input()):
+            if end is not None and not (end.ended_by in CONTINUABLE_ENDS and await self._has_more_input()):
                 return end
 
     async def _answer_one(self) -> EndTurn | None:

@@ -33,14 +33,14 @@ class EventSink:
         else:
             self.emit(HookFinished(rule.event, name, outcome(run), run.seconds, run_message(run)))
 
-    def add_subagent_event(self, event: SessionEvent) -> None:
-        """An event about a subagent, from its supervisor."""
+    def add_lifecycle_event(self, event: SessionEvent) -> None:
+        """Emit an event about the lifecycle of a subagent, and add its end to the result of the turn."""
         if isinstance(event, SubagentFinished) and self.turn:
             self.turn.subagents.append(event)
         self.emit(event)
 
-    def add_event_of_subagent(self, event: SessionEvent) -> None:
-        """An event of a subagent's own session: only its notices are for the user."""
+    def forward_notice(self, event: SessionEvent) -> None:
+        """Pass on a notice of a subagent's own session; the user does not see its other events."""
         if isinstance(event, Notice):
             self.notice(event.text)
 

@@ -60,7 +60,7 @@ ANSWER = tool_spec(
 
 
 @dataclass(frozen=True)
-class HookAgent:
+class HookAgentRunner:
     """Runs agent hooks for a session (`World.inspect`): a new agent for each run of a hook."""
 
     project: str
@@ -91,7 +91,7 @@ class HookAgent:
 class HookAgentRun:
     """One run of an agent hook. It has no hooks, subagents or user of its own (X-16)."""
 
-    def __init__(self, hook_agent: HookAgent, model: Model, hook: AgentHook, event: Event) -> None:
+    def __init__(self, hook_agent: HookAgentRunner, model: Model, hook: AgentHook, event: Event) -> None:
         self._hook, self._event = hook, event
         self._settings, self._store = hook_agent.settings, hook_agent.store
         self._reply: Mapping[str, Any] | None = None  # the arguments of StructuredOutput
@@ -126,7 +126,7 @@ class HookAgentRun:
             on_compacted=_ignore,
         )
 
-    def _create_conversation(self, hook_agent: HookAgent) -> Conversation:
+    def _create_conversation(self, hook_agent: HookAgentRunner) -> Conversation:
         session_id = self._event.session_id
         folder = os.path.join(session_folder(hook_agent.state, session_id), "hooks")
         path = os.path.join(folder, f"hook-{uuid.uuid4().hex[:12]}.jsonl")

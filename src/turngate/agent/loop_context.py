@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 
 from turngate.agent.conversation import Conversation
 from turngate.agent.permissions import Permissions
@@ -11,12 +11,10 @@ from turngate.agent.turn import Turn
 from turngate.core.dialect import Dialect
 from turngate.core.events import Event
 from turngate.core.loop_guard import EndTurn
-from turngate.core.messages import Reply
+from turngate.core.messages import AgentRole, Reply
 from turngate.core.session_events import SessionEvent
 from turngate.core.verdict import Stop, Verdict
 from turngate.ports import Model
-
-Agent = Literal["main", "sub", "judge"]
 
 
 class HookGateway(Protocol):
@@ -38,7 +36,7 @@ class LoopContext:
     """One per turn of a session, and one per run of an agent hook."""
 
     model: Model
-    agent: Agent
+    agent: AgentRole
     dialect: Dialect
     conversation: Conversation
     turn: Turn

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Self
 
 from turngate.agent.env_file import env_file
-from turngate.agent.hook_agent import HookAgent
+from turngate.agent.hook_agent import HookAgentRunner
 from turngate.aio.foreign import run_isolated
 from turngate.aio.threads import run_in_thread
 from turngate.core.settings import Settings
@@ -55,7 +55,7 @@ class SessionResources:
             {**environ, "CLAUDE_ENV_FILE": file, "TURNGATE_ENV_FILE": file},
             watch=watch,
             judge=judges,
-            inspect=HookAgent(project, settings, state, judges, environ, journal),
+            inspect=HookAgentRunner(project, settings, state, judges, environ, journal),
         )
         return cls(project, settings, state, journal, judges, world, models)
 

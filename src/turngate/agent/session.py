@@ -115,7 +115,7 @@ class Session:
         config = replace(self._config, model=self.model, environ=environ, hooks_enabled=enabled)
         config = config.from_launch(run.launch, role, same_session=run.parent == self.id, model=model)
         session = Session.__new__(Session)
-        session.id, session.events = run.parent, EventSink(self.events.add_event_of_subagent)
+        session.id, session.events = run.parent, EventSink(self.events.forward_notice)
         session._compose(self.resources, config, Plugins(), self.subagents)  # noqa: SLF001 - the same class
         return session
 

@@ -67,7 +67,7 @@ class SessionHost:
         return await self.hooks.ask_hooks(event)
 
     def emit(self, event: SessionEvent) -> None:
-        self.events.add_subagent_event(event)
+        self.events.add_lifecycle_event(event)
 
     def notice(self, text: str) -> None:
         self.events.notice(text)

@@ -33,14 +33,21 @@ _CLAUDE_ORDER = (
 _CLAUDE_HEAD = _CLAUDE_ORDER[: _CLAUDE_ORDER.index("hook_event_name") + 1]  # of every event
 
 
-_SIX = ("session_id", "transcript_path", "cwd", "permission_mode", "hook_event_name", "stop_hook_active")
+_STRICT_FIELDS = (
+    "session_id",
+    "transcript_path",
+    "cwd",
+    "permission_mode",
+    "hook_event_name",
+    "stop_hook_active",
+)
 
 
 def encode(event: Event, dialect: Dialect, form: Payload = "full") -> bytes:
     """Return one compact JSON line. Scripts grep it: no blank after `:` and `,`, no boolean after `stop_hook_active`."""
     payload = hook_payload(event, dialect)
     if form == "strict" and isinstance(event, StopEvent):
-        payload = {key: payload[key] for key in _SIX if key in payload}
+        payload = {key: payload[key] for key in _STRICT_FIELDS if key in payload}
     return (json.dumps(payload, ensure_ascii=False, separators=(",", ":")) + "\n").encode("utf-8", "replace")
 
 

@@ -9,7 +9,7 @@ from turngate.core.redaction import Redactor, make_redactor
 from turngate.core.settings import AllowedUrls
 from turngate.core.text import describe_url
 
-OWNERS = ("user", "python")  # levels whose list of URLs holds for hooks of every level
+OWNER_LEVELS = ("user", "python")  # levels whose list of URLs holds for hooks of every level
 MAX_PERCENT_ENCODINGS = 5  # of one path: `%252e` is two
 MAX_REDIRECT_URL_CHARS = 8000
 _HOST = re.compile(r"[\w-]+(?:\.[\w-]+)*\.?|[0-9a-f.]*:[0-9a-f:.]*")  # a host name or an IP address
@@ -31,10 +31,15 @@ def url_problem(
     lists = tuple(lists)
     for allowed in lists:
         if not any(pattern_allows(pattern, url) for pattern in allowed.patterns):
-            whose = "your settings" if allowed.level in OWNERS else f"the {allowed.level} settings"
+            whose = "your settings" if allowed.level in OWNER_LEVELS else f"the {allowed.level} settings"
             return f"{name} is not among the `turngate.allowedUrls` of {whose}"
-    listed = any(allowed.level in OWNERS for allowed in lists)
-    if not listed and source not in OWNERS and parts.scheme == "http" and not is_loopback(parts.hostname):
+    listed = any(allowed.level in OWNER_LEVELS for allowed in lists)
+    if (
+        not listed
+        and source not in OWNER_LEVELS
+        and parts.scheme == "http"
+        and not is_loopback(parts.hostname)
+    ):
         return (
             f"{name} is not encrypted: use https, or allow it in `turngate.allowedUrls` of your user settings"
         )

@@ -50,7 +50,7 @@ def expand_arguments(prompt: str, payload: str, dialect: Dialect) -> str:
     return f"{prompt}\n\n{dialect.arguments_heading}{payload}"
 
 
-def question(check: str, record: str = "", what: str = "") -> str:
+def build_question(check: str, record: str = "", what: str = "") -> str:
     """Return the record and then the check. The tag is a hash of the record, so the record cannot contain it."""
     if not record:
         return check

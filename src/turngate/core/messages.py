@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 Origin = Literal["user", "stop_hook", "context", "summary", "subagent"]  # where a user message comes from
 StopReason = Literal["end_turn", "tool_use", "max_tokens", "refusal"]
+AgentRole = Literal["main", "sub", "judge"]  # which list of a scripted model answers; "sub" is a subagent
 
 
 @dataclass(frozen=True)
@@ -118,5 +119,5 @@ class ModelRequest:
     messages: tuple[Message, ...]
     system: str = ""
     tools: tuple[ToolSpec, ...] = ()
-    agent: Literal["main", "sub", "judge"] = "main"
+    agent: AgentRole = "main"
     schema: Mapping[str, Any] | None = None  # JSON Schema of the expected answer

@@ -11,7 +11,7 @@ RunState = Literal[
     "waiting",  # registered; starts once a slot is free
     "running",
     "ended",  # has an outcome; the stop check is under way
-    "steering",  # another run with a new prompt will replace it
+    "steering",  # redirected or steered: another run with a new prompt will replace it
     "replaced",  # the other run exists
     "final",  # may stop; the result is fixed and not delivered yet
     "announced",  # the result is delivered; plugins are not notified of the end yet
@@ -21,15 +21,27 @@ RunState = Literal[
 ]
 
 
-OPEN: tuple[RunState, ...] = ("waiting", "running", "ended", "steering", "final", "announced", "killed")
-LIVING: tuple[RunState, ...] = ("waiting", "running", "ended", "steering")  # can still be killed
+OPEN_STATES: tuple[RunState, ...] = (
+    "waiting",
+    "running",
+    "ended",
+    "steering",
+    "final",
+    "announced",
+    "killed",
+)
+LIVING_STATES: tuple[RunState, ...] = ("waiting", "running", "ended", "steering")  # can still be killed
 
 EndedOutcome = Literal["ok", "error", "timeout", "killed"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class SubagentRun:
-    """One run of a subagent. Redirects and steers make a chain of runs, all in one session."""
+    """One run of a subagent. Redirects and steers make a chain of runs, all in one session.
+
+    Names of stored columns keep an old word: `steer_count` counts redirects, `max_steers` limits them, and
+    `steer_why` is the reason of the last one.
+    """
 
     id: str
     chain: str  # id of the first run, by which the parent knows the chain
@@ -56,7 +68,7 @@ class SubagentRun:
     transcript: str = ""
     steer_count: int = 0  # redirects of this chain; steers do not count
     max_steers: int | None = None  # None: no limit
-    steer_why: str = ""  # reason of the last redirect
+    steer_why: str = ""
     next_id: str = ""  # of the run that will replace this one
     next_prompt: str = ""
     next_by_hook: bool = False

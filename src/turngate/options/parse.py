@@ -62,12 +62,12 @@ _MILLISECONDS = ValueType(is_milliseconds, EXPECTED_MILLISECONDS, {}, convert=la
 # The fields of Options besides `hooks`.
 OWN: Mapping[str, ValueType | keys.Key] = {
     "timeout_ms": _MILLISECONDS,
-    "mode": keys.TURNGATE["mode"],
-    "order": keys.TURNGATE["order"],
+    "mode": keys.TURNGATE_KEYS["mode"],
+    "order": keys.TURNGATE_KEYS["order"],
     "dialect": one_of(*DIALECTS)._replace(expected="one of " + ", ".join(f'"{name}"' for name in DIALECTS)),
-    "limit": keys.TURNGATE["limit"]._replace(is_valid=_is_limit),
-    "model": keys.TURNGATE["model"],
-    "judge": keys.TURNGATE["judge"],
+    "limit": keys.TURNGATE_KEYS["limit"]._replace(is_valid=_is_limit),
+    "model": keys.TURNGATE_KEYS["model"],
+    "judge": keys.TURNGATE_KEYS["judge"],
 }
 
 _FUNCTION = ValueType(callable, "a function", {})
@@ -75,7 +75,7 @@ _NAME = ValueType(lambda value: value is None or is_string_list([value]), "a str
 
 # The fields of a hook that Python made, and the keys of its JSON form, where a timeout is in milliseconds.
 _FIELDS: Mapping[str, keys.Key] = {
-    **keys.HOOK,
+    **keys.HOOK_KEYS,
     "callback": keys.row("callback", _FUNCTION, "", kinds=("callback",)),
     "name": keys.row("name", _NAME, "", kinds=("callback",)),
 }

@@ -31,7 +31,7 @@ def _config_json(config: Config) -> dict[str, Any]:
 def hook_json(hook: Hook, *, per_second: int) -> dict[str, Any]:
     """Return a hook as JSON without the function of a callback. `per_second` is the unit of the timeout."""
     entry: dict[str, Any] = {"type": hook.kind}
-    for name, row in keys.HOOK.items():
+    for name, row in keys.HOOK_KEYS.items():
         value = getattr(hook, row.field, None)
         if hook.kind in row.kinds and value != default_of(hook, row.field):
             entry[name] = copy_plain(value)

@@ -6,13 +6,13 @@ from importlib.metadata import entry_points
 from turngate.errors import UsageError
 from turngate.plugins.handlers import Plugins
 
-GROUP = "turngate.plugins"
+ENTRY_POINT_GROUP = "turngate.plugins"
 
 
 def load_plugins(names: Sequence[str]) -> Plugins:
     """Load the named plugins; a package that is only installed runs no code. Raises UsageError."""
     plugins = Plugins()
-    installed = {point.name: point for point in entry_points(group=GROUP)} if names else {}
+    installed = {point.name: point for point in entry_points(group=ENTRY_POINT_GROUP)} if names else {}
     for name in names:
         if name not in installed:
             available = ", ".join(sorted(installed)) or "none"

@@ -22,7 +22,7 @@ from turngate.core.plugin_events import (
 from turngate.core.text import describe_exception
 from turngate.errors import UsageError
 
-NAMES = ("conversation", "stop", "subagent_stop", "subagent_stopping", "subagent_ended")
+HANDLER_NAMES = ("conversation", "stop", "subagent_stop", "subagent_stopping", "subagent_ended")
 
 
 ALIASES = {"subagentStop": "subagent_stop"}
@@ -74,15 +74,15 @@ class Plugins:
     def on(self, name: str, handler: Handler, *, priority: int = 0, plugin: str | None = None) -> None:
         """Register a handler. Higher priorities run first, equal ones in order of registration."""
         name = ALIASES.get(name, name)
-        if name not in NAMES:
-            raise UsageError(f"unknown plugin hook {name!r}; expected one of {', '.join(NAMES)}")
+        if name not in HANDLER_NAMES:
+            raise UsageError(f"unknown plugin hook {name!r}; expected one of {', '.join(HANDLER_NAMES)}")
         plugin_name = plugin or str(getattr(handler, "__qualname__", handler))
         self._all.append(_Registered(name, handler, priority, next(self._numbers), plugin_name))
 
     def add(self, plugin: object) -> None:
         """Register every method of an object that is named like a plugin hook."""
         self._objects.append(plugin)
-        for name in (*NAMES, *ALIASES):
+        for name in (*HANDLER_NAMES, *ALIASES):
             handler = getattr(plugin, name, None)
             if callable(handler):
                 self.on(name, handler, priority=getattr(plugin, "priority", 0), plugin=type(plugin).__name__)

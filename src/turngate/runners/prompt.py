@@ -16,10 +16,10 @@ from turngate.core.hooks import PromptHook
 from turngate.core.judge import (
     INSTRUCTIONS,
     SCHEMA,
+    build_question,
     expand_arguments,
     judgement_problem,
     parse_judgement,
-    question,
     retry_prompt,
 )
 from turngate.core.messages import Evaluation, Message, ModelRequest, UserMessage
@@ -44,7 +44,7 @@ async def run_prompt(
     own = JudgeModels(settings.judge, environ=world.environ)
     try:
         judge = await run_in_thread(world.judge or own, hook.model)  # imports are slow
-        prompt = await _question(hook, event, settings, judge)
+        prompt = await _judge_prompt(hook, event, settings, judge)
         return await _ask_judge(judge, prompt, hook, event, settings.dialect, live)
     except UsageError as error:
         return HookFailed(f"it is unavailable: {error}")
@@ -90,14 +90,16 @@ def _ignore(_: str) -> None:
     """A judge's reply is not streamed to the user."""
 
 
-async def _question(hook: PromptHook, event: Event, settings: Settings, judge: Model) -> str:
+async def _judge_prompt(hook: PromptHook, event: Event, settings: Settings, judge: Model) -> str:
     limit = int(judge.context * MIN_BYTES_PER_TOKEN * CONVERSATION_FRACTION)
     check = expand_arguments(hook.prompt, _payload(event, settings, limit // 4), settings.dialect)
     source = _record_source(hook, settings.dialect, limit)
     if source is None:
         return replace_surrogates(check)
     what, read = source
-    return replace_surrogates(question(check, await run_in_thread(read, event.stopping_transcript), what))
+    return replace_surrogates(
+        build_question(check, await run_in_thread(read, event.stopping_transcript), what)
+    )
 
 
 def _payload(event: Event, settings: Settings, limit: int) -> str:

@@ -28,10 +28,10 @@ def settings_schema() -> dict[str, Any]:
                 "type": ["boolean", "null"],
                 "description": "true: the hooks of this family do not run.",
             },
-            "env": {**keys.HOOK["env"].schema, "description": "Environment variables for all hooks."},
+            "env": {**keys.HOOK_KEYS["env"].schema, "description": "Environment variables for all hooks."},
             "turngate": {
                 "type": "object",
-                "properties": {name: dict(key.schema) for name, key in keys.TURNGATE.items()},
+                "properties": {name: dict(key.schema) for name, key in keys.TURNGATE_KEYS.items()},
             },
             "agents": _STEERS,
         },
@@ -74,7 +74,7 @@ def _describe_matcher(event: str) -> str:
 
 
 def _hook(hook: type[Hook]) -> dict[str, Any]:
-    own = {name: dict(key.schema) for name, key in keys.HOOK.items() if hook.kind in key.kinds}
+    own = {name: dict(key.schema) for name, key in keys.HOOK_KEYS.items() if hook.kind in key.kinds}
     return {
         "type": "object",
         "required": ["type", hook.body],

@@ -1,6 +1,6 @@
 """Every key of a settings file, one row each: validation, JSON Schema and merging are derived from these tables.
 
-A new key of the `turngate` section is a row in `TURNGATE` and a field in `Settings`.
+A new key of the `turngate` section is a row in `TURNGATE_KEYS` and a field in `Settings`.
 """
 
 import difflib
@@ -66,7 +66,7 @@ def row(
     )
 
 
-HOOK: Mapping[str, Key] = {
+HOOK_KEYS: Mapping[str, Key] = {
     "command": row(
         "command",
         TEXT,
@@ -196,9 +196,9 @@ FOREIGN_HOOK_KEYS = frozenset(
     }
 )
 
-FILE = ("hooks", "disableAllHooks", "env", "turngate", "agents", "$schema")
+FILE_KEYS = ("hooks", "disableAllHooks", "env", "turngate", "agents", "$schema")
 
-TURNGATE: Mapping[str, Key] = {
+TURNGATE_KEYS: Mapping[str, Key] = {
     "limit": row(
         "limit",
         COUNT,
@@ -307,7 +307,9 @@ TURNGATE: Mapping[str, Key] = {
 STEER_RESTARTS_PATH = ("agents", "defaults", "subagents", "maxSteerRestarts")
 STEER_RESTARTS = row("child_limit", COUNT, "Maximum number of redirects of one subagent.")
 
-MERGE_RULES: Mapping[str, MergeRule] = {key.field: key.merge for key in (*TURNGATE.values(), STEER_RESTARTS)}
+MERGE_RULES: Mapping[str, MergeRule] = {
+    key.field: key.merge for key in (*TURNGATE_KEYS.values(), STEER_RESTARTS)
+}
 
 
 def closest_name(word: str, names: Iterable[str], similarity: float = 0.8) -> str | None:

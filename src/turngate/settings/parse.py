@@ -57,9 +57,9 @@ def _parse_section(section: Any, log: ProblemLog) -> dict[str, Any]:
         return {}
     scalars: dict[str, Any] = {}
     for name, value in section.items():
-        row, field = keys.TURNGATE.get(name), f"turngate.{describe_name(name)}"
+        row, field = keys.TURNGATE_KEYS.get(name), f"turngate.{describe_name(name)}"
         if row is None:
-            log.add_unknown_key(name, keys.TURNGATE, field=field)
+            log.add_unknown_key(name, keys.TURNGATE_KEYS, field=field)
         elif row.per_event is not None and type(value) is dict:
             if by_event := _parse_per_event(value, row.per_event, field, log):
                 scalars[row.field] = by_event
@@ -121,7 +121,7 @@ def _check_file_keys(value: Mapping[str, Any], family: str, log: ProblemLog) -> 
             log.add(message, event=name, hint=f'put it inside "hooks": {{"{name}": […]}}')
         elif family == "claude":
             _check_claude_key(name, value[name], log)
-        elif name not in keys.FILE:
+        elif name not in keys.FILE_KEYS:
             _add_unknown_file_key(name, family, log)
 
 
@@ -133,9 +133,9 @@ def _check_claude_key(name: str, value: Any, log: ProblemLog) -> None:
 
 def _add_unknown_file_key(name: str, family: str, log: ProblemLog) -> None:
     field = describe_name(name)
-    if keys.closest_name(name, keys.FILE) == "hooks":
+    if keys.closest_name(name, keys.FILE_KEYS) == "hooks":
         message = "is not a key that Turngate knows, so its hooks never run"
         return log.add(message, field=field, hint='did you mean "hooks"?')
-    misplaced = family == "turngate" and name in keys.TURNGATE
+    misplaced = family == "turngate" and name in keys.TURNGATE_KEYS
     hint = f'put it inside "turngate": {{"{name}": …}}' if misplaced else None
-    return log.add_unknown_key(name, keys.FILE, field=field, hint=hint)
+    return log.add_unknown_key(name, keys.FILE_KEYS, field=field, hint=hint)

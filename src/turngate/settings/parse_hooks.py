@@ -121,12 +121,12 @@ class HooksParser:
 
     def _build_hook(self, entry: dict[str, Any], hook: type[Hook], event: str, index: str) -> Hook | None:
         """Return the hook, or None when it cannot be used."""
-        fields, rejected = hook_from_json(entry, hook, keys.HOOK)
+        fields, rejected = hook_from_json(entry, hook, keys.HOOK_KEYS)
         usable = True
         for key in rejected:
             usable = self._keeps_hook(key, hook, event, index) and usable
         if usable and hook.body not in fields:
-            message = f"is missing, expected {keys.HOOK[hook.body].expected}"
+            message = f"is missing, expected {keys.HOOK_KEYS[hook.body].expected}"
             self.log.add(message, event=event, index=index, field=hook.body)
             usable = False
         if hook.asks_model and event not in JUDGED_EVENTS:
@@ -145,7 +145,7 @@ class HooksParser:
         field = describe_name(name)
         if row is None:
             if name not in keys.FOREIGN_HOOK_KEYS:
-                self.log.add_unknown_key(name, keys.HOOK, event=event, index=index, field=field)
+                self.log.add_unknown_key(name, keys.HOOK_KEYS, event=event, index=index, field=field)
             return True
         if hook.kind not in row.kinds:
             message = f"has no effect on {hook.kind} hooks: ignored"

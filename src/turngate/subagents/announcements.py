@@ -79,14 +79,14 @@ class Announcements:
 
     async def discard(self) -> None:
         """Drop results for a conversation that was reset."""
-        if supervisor := self._manager.started:
+        if supervisor := self._manager.running_supervisor:
             await supervisor.transition(supervisor.registry.discard_results, self._session_id, self._agent_id)
             self._queued.clear()
 
     # Subagents in the background
 
     def running_in_background(self) -> list[SubagentRun]:
-        supervisor = self._manager.started
+        supervisor = self._manager.running_supervisor
         if supervisor is None:
             return []
         return supervisor.running(self._session_id, self._agent_id, background=True)

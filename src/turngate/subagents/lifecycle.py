@@ -13,7 +13,7 @@ from typing import Any
 from turngate.aio.cancellation import current_task_cancelled, finish_despite_cancel
 from turngate.core.messages import Usage
 from turngate.core.session_events import SubagentRedirected
-from turngate.core.subagent_run import LIVING, SubagentRun
+from turngate.core.subagent_run import LIVING_STATES, SubagentRun
 from turngate.errors import RegistryError, UsageError
 from turngate.subagents.announcer import announcement, deliver_announcement
 from turngate.subagents.host import SubagentHost
@@ -75,7 +75,7 @@ class RunLifecycle:
     def on_external_change(self, run: SubagentRun) -> None:
         """Cancel the current step after a kill or a steer; the next step starts from the new row."""
         self.is_killed = self.is_killed or run.state == "killed"
-        if self._task and self.current.state in LIVING and self.current.state != run.state:
+        if self._task and self.current.state in LIVING_STATES and self.current.state != run.state:
             self._task.cancel()
 
     def release_waiters(self) -> None:
@@ -124,14 +124,14 @@ class RunLifecycle:
         except RegistryError:
             raise
         except Exception as error:
-            if self._step_failed or self.current.state not in LIVING:
+            if self._step_failed or self.current.state not in LIVING_STATES:
                 raise
             self._step_failed = True
             return await self._give_up_lost(f"it was lost: {type(error).__name__}: {error}")
 
     async def _advance(self) -> SubagentRun:
         run, limits = self.current, self._context.limits
-        if run.state in LIVING and (run.recoveries > limits.recoveries or run.rapid > limits.rapid):
+        if run.state in LIVING_STATES and (run.recoveries > limits.recoveries or run.rapid > limits.rapid):
             return await self._give_up_lost(f"it was lost: its process died {run.recoveries} times")
         match run.state:
             case "waiting":

@@ -17,7 +17,7 @@ from turngate.subagents.agent_types import AgentType
 from turngate.subagents.host import SubagentHost
 from turngate.subagents.limits import SubagentLimits
 from turngate.subagents.listeners import ChangeListeners
-from turngate.subagents.registry import FILE, Registry, owner_is_gone, owners_with_open_runs
+from turngate.subagents.registry import REGISTRY_FILE, Registry, owner_is_gone, owners_with_open_runs
 from turngate.subagents.supervisor import Supervisor
 
 DEAD_OWNER_POLL_S = 0.5
@@ -47,7 +47,7 @@ class SubagentManager:
         self.agent_types = agent_types
         self.limits = options.limits or limits_from(host.settings)
         self.listeners = ChangeListeners()
-        self.started: Supervisor | None = None
+        self.running_supervisor: Supervisor | None = None
         self._host, self._session_id, self._options = host, session_id, options
         self._starting = asyncio.Lock()
         self._watch: asyncio.Task[None] | None = None
@@ -72,10 +72,10 @@ class SubagentManager:
 
     async def supervisor(self) -> Supervisor:
         async with self._starting:  # two tasks may ask at once
-            if self.started is None:
+            if self.running_supervisor is None:
                 options = self._options
                 registry = await run_in_thread(Registry, self.state)
-                self.started = Supervisor(
+                self.running_supervisor = Supervisor(
                     self._host,
                     registry,
                     self.limits,
@@ -83,8 +83,8 @@ class SubagentManager:
                     announcer=options.announcer,
                     on_step=options.on_step,
                 )
-                self.started.watch()
-        return self.started
+                self.running_supervisor.watch()
+        return self.running_supervisor
 
     async def close(self) -> None:
         if self._watch is not None:
@@ -93,27 +93,27 @@ class SubagentManager:
         await self._stop()
 
     async def _stop(self) -> None:
-        if self.started:
-            supervisor, self.started = self.started, None
+        if self.running_supervisor:
+            supervisor, self.running_supervisor = self.running_supervisor, None
             await supervisor.close()
 
     # The turns of its agents
 
     def result_delivered(self, key: str) -> None:
         """The conversation of the parent has the result with this key, on disk."""
-        if self.started:
-            self.started.result_delivered(key)
+        if self.running_supervisor:
+            self.running_supervisor.result_delivered(key)
 
     async def end_turn(self, session_id: str, agent_id: str) -> None:
         """Results that the turn did not take become messages. Wait until finished runs are announced."""
-        if self.started:
-            self.started.release_waiters(session_id, agent_id)
+        if self.running_supervisor:
+            self.running_supervisor.release_waiters(session_id, agent_id)
             if not agent_id:
-                await self.started.wait_for_finished()
+                await self.running_supervisor.wait_for_finished()
 
     async def kill_all(self, session_id: str, agent_id: str, reason: str) -> None:
-        if self.started:
-            await self.started.kill_all(session_id, agent_id, reason)
+        if self.running_supervisor:
+            await self.running_supervisor.kill_all(session_id, agent_id, reason)
 
     # Processes that died
 
@@ -123,7 +123,7 @@ class SubagentManager:
         owners: list[str] = []
         while True:
             await asyncio.sleep(DEAD_OWNER_POLL_S)
-            if self.started is not None and self.started.watching:
+            if self.running_supervisor is not None and self.running_supervisor.watching:
                 continue
             changed = self._last_change()
             if changed != seen:
@@ -138,11 +138,11 @@ class SubagentManager:
         times = []
         for suffix in ("", "-wal"):
             with contextlib.suppress(OSError):
-                times.append(os.stat(os.path.join(self.state, FILE + suffix)).st_mtime)
+                times.append(os.stat(os.path.join(self.state, REGISTRY_FILE + suffix)).st_mtime)
         return max(times, default=None)
 
     def _has_registry(self) -> bool:
-        return os.path.exists(os.path.join(self.state, FILE))
+        return os.path.exists(os.path.join(self.state, REGISTRY_FILE))
 
     def _owners(self) -> list[str]:
         if not self._has_registry():

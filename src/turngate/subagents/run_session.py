@@ -28,7 +28,7 @@ class RunSession:
         seconds = self._limits.seconds
         try:
             async with asyncio.timeout(seconds) as timer:
-                session = self._made(run)
+                session = self._ensure_session(run)
                 session.last_result = None
                 error = await self._run_turn(session, run)
         except Exception as failure:  # noqa: BLE001 - the failure is this run's outcome
@@ -61,7 +61,7 @@ class RunSession:
         """Put the prompt of the run that replaces `run` into the conversation, on disk."""
         self._trace("aborted", run)  # the previous step was cancelled, or had ended by itself
         async with asyncio.timeout(self._limits.settle):
-            session = self._made(run)
+            session = self._ensure_session(run)
             await session.open()
         session.inbox.clear()
         self._trace("cleared", run)
@@ -93,7 +93,7 @@ class RunSession:
         if self._session:
             await self._session.close()
 
-    def _made(self, run: SubagentRun) -> SubagentSession:
+    def _ensure_session(self, run: SubagentRun) -> SubagentSession:
         if self._session is None:
             self._session = self._host.new_session(run)
         return self._session

@@ -23,7 +23,7 @@ from turngate.core.plugin_events import (
     SubagentStoppingEvent,
 )
 from turngate.core.settings import Rule, Settings
-from turngate.core.subagent_run import OPEN, SubagentRun
+from turngate.core.subagent_run import OPEN_STATES, SubagentRun
 from turngate.plugins.handlers import Plugins
 from turngate.subagents.limits import SubagentLimits
 from turngate.subagents.manager import SubagentOptions
@@ -164,7 +164,7 @@ async def run_subagents(
         while open_chains:
             await asyncio.sleep(0.02)
             open_chains = {
-                chain for chain in open_chains if (run := registry.last(chain)) and run.state in OPEN
+                chain for chain in open_chains if (run := registry.last(chain)) and run.state in OPEN_STATES
             }
 
 

@@ -13,7 +13,7 @@ from turngate.state.files import make_private_dir
 from turngate.subagents.registry.schema import COLUMNS, INDEXES, TABLE, column_definition
 from turngate.subagents.registry.statements import OWNERS_OF_PROJECT
 
-FILE = "registry.db"
+REGISTRY_FILE = "registry.db"
 BUSY_TIMEOUT_S = 10.0
 READ_ONLY_BUSY_TIMEOUT_S = 1.0
 MAX_CHECKED_BYTES = 64 * 1024 * 1024  # a larger file is not checked when it is opened
@@ -94,7 +94,7 @@ def _lock_file(path: str) -> Iterator[None]:
 
 def owners_with_open_runs(state: str, project: str) -> list[str]:
     """Return the owners of a project's open runs, read-only; an unreadable registry has none."""
-    uri = f"file:{urllib.parse.quote(os.path.join(state, FILE))}?mode=ro"
+    uri = f"file:{urllib.parse.quote(os.path.join(state, REGISTRY_FILE))}?mode=ro"
     try:
         with contextlib.closing(sqlite3.connect(uri, uri=True, timeout=READ_ONLY_BUSY_TIMEOUT_S)) as db:
             return [str(owner) for (owner,) in db.execute(OWNERS_OF_PROJECT, {"project": project})]

@@ -11,7 +11,7 @@ from turngate.errors import RegistryError
 from turngate.state.files import make_private_dir
 from turngate.subagents.registry.rows import new_id
 
-OWNERS = "owners"  # folder of the lock files in the state folder
+OWNERS_FOLDER = "owners"  # folder of the lock files in the state folder
 
 
 @dataclass
@@ -64,5 +64,5 @@ def owner_status(folder: str, owner: str) -> Iterator[Literal["died", "left"] | 
 
 
 def owner_is_gone(state: str, owner: str) -> bool:
-    with owner_status(os.path.join(state, OWNERS), owner) as status:
+    with owner_status(os.path.join(state, OWNERS_FOLDER), owner) as status:
         return status is not None

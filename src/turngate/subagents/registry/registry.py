@@ -16,8 +16,8 @@ from turngate.core.messages import Usage
 from turngate.core.subagent_run import EndedOutcome, SubagentRun
 from turngate.errors import RegistryError, SubagentBusy
 from turngate.subagents.registry import statements as sql
-from turngate.subagents.registry.database import FILE, open_database
-from turngate.subagents.registry.owners import OWNERS, owner_status
+from turngate.subagents.registry.database import REGISTRY_FILE, open_database
+from turngate.subagents.registry.owners import OWNERS_FOLDER, owner_status
 from turngate.subagents.registry.rows import (
     encode_json,
     new_id,
@@ -37,8 +37,8 @@ class Registry:
 
     def __init__(self, state: str) -> None:
         self.state = os.path.abspath(state)
-        self.path = os.path.join(self.state, FILE)
-        self.owners = os.path.join(self.state, OWNERS)
+        self.path = os.path.join(self.state, REGISTRY_FILE)
+        self.owners = os.path.join(self.state, OWNERS_FOLDER)
         self.commits = 0
         self._lock = threading.Lock()
         self._db, self.fault = open_database(self.path)  # the fault is a notice for the user

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from turngate.core.subagent_run import LIVING, OPEN
+from turngate.core.subagent_run import LIVING_STATES, OPEN_STATES
 from turngate.subagents.registry.schema import COLUMNS, IS_OPEN, IS_UNDELIVERED
 
 
@@ -14,8 +14,8 @@ def _parameters(names: Sequence[str]) -> str:
     return ", ".join(f":{name}" for name in names)
 
 
-_LIVING = quoted(LIVING)
-_OPEN = quoted(OPEN)
+_LIVING = quoted(LIVING_STATES)
+_OPEN = quoted(OPEN_STATES)
 # A run competes only with runs at its depth or deeper, so a parent waiting for its subagent cannot starve it.
 _HAS_SLOT = (
     "(SELECT count(*) FROM runs WHERE state IN ('running', 'ended', 'steering') "

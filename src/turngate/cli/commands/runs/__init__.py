@@ -11,11 +11,11 @@ from collections.abc import Iterator
 from turngate.cli.commands.runs.format import format_details, format_table, summary_json
 from turngate.cli.commands.runs.subagent_summary import SubagentSummary, summarize, unique_prefix_length
 from turngate.cli.stdin import read_prompt_from_stdin
-from turngate.core.subagent_run import LIVING, SubagentRun
+from turngate.core.subagent_run import LIVING_STATES, SubagentRun
 from turngate.errors import RegistryError, UsageError
 from turngate.state.files import os_errors_as_usage_errors
 from turngate.state.paths import state_folder
-from turngate.subagents.registry import FILE, Registry, owner_is_gone
+from turngate.subagents.registry import REGISTRY_FILE, Registry, owner_is_gone
 from turngate.subagents.steering import check_steer, request_steer
 
 NO_SUBAGENTS = "there are no subagents; a session starts one with the Task tool"
@@ -42,7 +42,7 @@ def run(options: argparse.Namespace) -> int:
 @contextlib.contextmanager
 def open_registry() -> Iterator[Registry | None]:
     """Yield this user's registry, or None if there is no file; reading never creates one."""
-    if not os.path.exists(os.path.join(state_folder(), FILE)):
+    if not os.path.exists(os.path.join(state_folder(), REGISTRY_FILE)):
         yield None
         return
     try:
@@ -114,7 +114,7 @@ def _steer(options: argparse.Namespace) -> int:
         summary = _find(registry, options.id)
         if summary.last.state == "steering":
             raise UsageError(f"run {summary.id} is already being restarted; wait until it runs again")
-        if summary.last.state not in LIVING:
+        if summary.last.state not in LIVING_STATES:
             raise _already_finished(summary)
         check_steer(summary.last, prompt, by="user", since=_seconds_since_steer(summary.last))
         request_steer(registry, summary.last, prompt)
@@ -161,7 +161,7 @@ def _already_finished(summary: SubagentSummary) -> UsageError:
 
 def _kill_all(registry: Registry, session_prefix: str | None) -> list[SubagentRun]:
     """Kill every subagent, or every one of the session whose id starts with `session_prefix`."""
-    living = [run for run in registry.all() if run.state in LIVING]
+    living = [run for run in registry.all() if run.state in LIVING_STATES]
     sessions = sorted({run.parent for run in living if run.parent.startswith(session_prefix or "")})
     if not sessions:
         raise UsageError(f"no subagent {f'of session {session_prefix} ' if session_prefix else ''}is running")

@@ -4,7 +4,7 @@ import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from turngate.core.subagent_run import LIVING, OPEN, SubagentRun
+from turngate.core.subagent_run import LIVING_STATES, OPEN_STATES, SubagentRun
 from turngate.core.text import printable
 from turngate.subagents.registry import Registry, owner_is_gone
 
@@ -46,18 +46,18 @@ class SubagentSummary:
 
     @property
     def is_open(self) -> bool:
-        return self.last.state in OPEN
+        return self.last.state in OPEN_STATES
 
     @property
     def state(self) -> str:
-        return "left behind" if self.left and self.last.state in LIVING else state_label(self.last)
+        return "left behind" if self.left and self.last.state in LIVING_STATES else state_label(self.last)
 
     @property
     def created(self) -> float:
         return min(run.created for run in self.runs)
 
     def seconds(self, now: float) -> float:
-        ended = None if self.last.state in LIVING else self.last.ended
+        ended = None if self.last.state in LIVING_STATES else self.last.ended
         return max(0.0, (now if ended is None else ended) - self.created)
 
     @property
