@@ -141,9 +141,8 @@ class World:
     # Called with None when a run starts, and with the run when it ends.
     watch: Callable[[Rule, HookRun | None], None] | None = None
     background: set["asyncio.Task[None]"] = field(default_factory=set)
-    judge: Callable[[str | None], Model] | None = (
-        None  # returns the model for a hook's `model`, or the default
-    )
+    # Returns the model for a hook's `model`, or the default.
+    judge: Callable[[str | None], Model] | None = None
     # Runs the hook agent of an agent hook.
     inspect: Callable[[AgentHook, Event, HookRunContext], Awaitable[Report]] | None = None
 

@@ -12,7 +12,7 @@ from turngate.agent.compaction import SUMMARY_PROMPT
 from turngate.core.messages import UserMessage
 from turngate.core.session_events import Compacted, Notice
 
-SUMMARY = "This conversation was summed up:\n\n"
+SUMMARY = "Summary of the conversation so far:\n\n"
 
 
 async def talk_and_compact(agent: Actor, instructions: str = "") -> bool:

@@ -58,7 +58,7 @@ def test_the_end_of_a_turn_answers_the_calls_that_have_no_result(tmp_path: Path)
     conversation.start_tool_results()
     conversation.add_tool_result(ToolResult("1", "one"))
     conversation.end_turn("interrupt", None)
-    missing = "no result: the turn was ended (interrupt) while this was to run or ran"
+    missing = "no result: the turn ended (interrupt) before this call finished"
     assert conversation.messages[-1] == ToolResults(
         (ToolResult("1", "one"), ToolResult("2", missing, is_error=True))
     )

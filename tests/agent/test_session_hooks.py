@@ -331,7 +331,7 @@ def test_what_a_hook_before_a_tool_adds_comes_with_the_result(project: Path) -> 
     rules = [rule(specific("PreToolUse", additionalContext="slow today"), "PreToolUse")]
     agent = actor(project, bash("echo ran"), "done", rules=rules, allow=["Bash"])
     agent.play()
-    assert one_result(agent) == (False, "ran\n\nA hook says: slow today")
+    assert one_result(agent) == (False, "ran\n\nHook feedback: slow today")
 
 
 @pytest.mark.req("C-29", "S3-08")
@@ -444,7 +444,7 @@ FEEDBACK = [
 def test_feedback_after_a_tool_goes_to_the_model_with_the_result(project: Path, hook: str) -> None:
     agent = actor(project, bash("echo ran"), "done", rules=[rule(hook, "PostToolUse")], allow=["Bash"])
     agent.play()
-    assert one_result(agent) == (False, "ran\n\nA hook says: format it")
+    assert one_result(agent) == (False, "ran\n\nHook feedback: format it")
 
 
 @pytest.mark.req("S3-09")
@@ -723,7 +723,7 @@ def test_each_permission_mode_lets_its_tools_run(
     ("mode", "told"),
     [
         ("default", "Bash needs permission, and there is no user to ask; start with --allow Bash"),
-        ("plan", "Bash is not allowed in plan mode: only look, and say what you would do"),
+        ("plan", "Bash is not allowed in plan mode: read only, and describe the change"),
     ],
 )
 def test_a_tool_that_may_not_run_is_told_why(project: Path, mode: PermissionMode, told: str) -> None:

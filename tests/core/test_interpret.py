@@ -176,7 +176,7 @@ def test_mux_ignores_advice() -> None:
     assert interpret(advice, rule(), MUX).decision == Allow()
 
 
-VOID = "its JSON is void: "
+VOID = "its JSON is ignored: "
 
 IN_CLAUDE: list[tuple[Report, Decision]] = [
     (Exited(2, "", "again\n"), Block("[check]: again\n")),

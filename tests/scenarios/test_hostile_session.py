@@ -50,7 +50,7 @@ from turngate.errors import ModelError
 from turngate.transcript.resume import read_conversation
 
 FULL = "[Errno 27] File too large"  # what a disk says whose room is a limit of ours
-ENDED = "no result: the turn was ended ({}) while this was to run or ran"
+ENDED = "no result: the turn ended ({}) before this call finished"
 
 
 @pytest.fixture(autouse=True)

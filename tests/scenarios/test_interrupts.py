@@ -67,7 +67,7 @@ class Phase:
 
 
 TOOL = {"text": "I look.", "tool": "Bash", "input": {"command": STUBBORN}}
-LOST = "no result: the turn was ended (interrupt) while this was to run or ran"
+LOST = "no result: the turn ended (interrupt) before this call finished"
 
 PHASES = [
     Phase("the model streams", [FOR_MINUTES], KEEP, TextDelta, 1, [("user", "first")]),

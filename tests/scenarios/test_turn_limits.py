@@ -52,7 +52,7 @@ def test_a_hook_that_ends_the_turn_after_a_tool_leaves_its_result(project: Path)
     ]
     assert contents == [
         "one",
-        "no result: the turn was ended (halted) while this was to run or ran",
+        "no result: the turn ended (halted) before this call finished",
     ]
 
 
@@ -192,7 +192,7 @@ def test_a_conversation_that_does_not_fit_is_summed_up_and_sent_again(project: P
     agent = actor(project, "one", {"error": "context"}, "the summary", "two")
     result = agent.play("first", "second")
     assert (result.outcome, result.result, result.model_requests) == ("completed", "two", 3)
-    assert agent.heard() == ["This conversation was summed up:\n\nthe summary", "second"]
+    assert agent.heard() == ["Summary of the conversation so far:\n\nthe summary", "second"]
 
 
 def test_a_conversation_that_does_not_fit_even_then_ends_the_turn(project: Path) -> None:

@@ -35,7 +35,7 @@ class AgentConfig:
         return self.role.depth if self.role else 0
 
     def launch(self, agent_type: AgentType, tools: Iterable[str], **fields: str) -> dict[str, Any]:
-        """Return, as JSON, what `from_launch` makes a subagent from, also in another process."""
+        """Return the JSON from which `from_launch` configures a subagent, also in another process."""
         return {
             "kind": agent_type.name,
             "permission_mode": self.permissions.mode,
@@ -48,7 +48,10 @@ class AgentConfig:
     def from_launch(
         self, launch: Mapping[str, Any], role: SubagentRole, *, same_session: bool, model: Model
     ) -> "AgentConfig":
-        """Return the subagent of this agent. What the user allows a session, its subagents may do as well."""
+        """Return the configuration of a subagent of this agent.
+
+        In the same session it shares the set of allowed tools, so that a later permission holds for both.
+        """
         allowed = self.permissions.allowed if same_session else set(launch.get("allow", ()))
         mode = launch.get("permission_mode", "default")
         return replace(

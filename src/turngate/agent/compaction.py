@@ -22,7 +22,7 @@ COMPACT_AT_FRACTION = 0.85  # of the context window; above it the next answer ma
 CHARS_PER_TOKEN = 4  # a rough estimate
 SUMMARY_PROMPT = (
     "Write a summary of this conversation for yourself: what the user asked, what was decided and why, which files were "
-    "changed and how, which commands were run and how they ended, and what is still to be done. You will go on from it alone."
+    "changed and how, which commands were run and how they ended, and what is still to be done. You will continue with nothing but this summary."
 )
 
 
@@ -78,8 +78,8 @@ async def compact(context: LoopContext, trigger: Literal["manual", "auto"], inst
     if blocked is not None:
         context.notice(f"a hook blocked the compaction: {blocked}")
         return False
-    wishes = (SUMMARY_PROMPT, instructions, added_context(verdict.runs, plain=True))
-    summary = await _summarize(context, "\n\n".join(part for part in wishes if part))
+    parts = (SUMMARY_PROMPT, instructions, added_context(verdict.runs, plain=True))
+    summary = await _summarize(context, "\n\n".join(part for part in parts if part))
     if not summary:
         context.notice("the conversation could not be compacted: the model returned no summary")
         return False
@@ -113,7 +113,7 @@ async def _summarize(context: LoopContext, prompt: str) -> str:
 def _restart(context: LoopContext, summary: str, *, keep_prompt: bool) -> None:
     """Start over with the summary and, within a turn, the prompt that is being answered."""
     prompt = _last_prompt(context.conversation.messages) if keep_prompt else None
-    first = UserMessage(f"This conversation was summed up:\n\n{summary}", "summary")
+    first = UserMessage(f"Summary of the conversation so far:\n\n{summary}", "summary")
     if prompt is None:
         context.conversation.restart((first, {}))
     else:

@@ -1,4 +1,4 @@
-"""The loop of one turn: answer a message, ask the stop hooks, go on while they or the inbox want more."""
+"""The loop of one turn: answer a message, ask the stop hooks, continue while a hook blocks or a message is waiting."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -64,7 +64,7 @@ class ContinuationLoop:
 
     async def _answer_one(self) -> EndTurn | None:
         """Answer one message, then ask the stop hooks. Return None if there is more to do."""
-        await asyncio.sleep(0)  # an interrupt that came meanwhile counts before anything begins
+        await asyncio.sleep(0)  # let a pending interrupt take effect first
         await self._take_announcements()
         entry = self.inbox.pop()
         if entry is not None and await self._accept_or_requeue(entry):
@@ -75,7 +75,7 @@ class ContinuationLoop:
             return None  # C-31: the agent is not about to stop while a message waits
         waits = bool(self.announcements.running_in_background())
         if waits and not self.settings.dialect.asks_while_waiting and await self._wait_for_announcement():
-            return None  # X-17: nor while its subagents work
+            return None  # X-17: the agent is not about to stop while its subagents work
         if self.is_subagent:
             return EndTurn("allowed")  # the supervisor asks the hooks when the run is over
         return await self._ask_to_stop()

@@ -116,7 +116,7 @@ class Conversation:
         self.messages.append(ToolResults(tuple(results[use.id] for use in uses)))
 
     def end_turn(self, ended_by: str, reason: str | None) -> None:
-        self._fill_missing_results(f"no result: the turn was ended ({ended_by}) while this was to run or ran")
+        self._fill_missing_results(f"no result: the turn ended ({ended_by}) before this call finished")
         self.transcript.write_record({"type": "turn_end", "ended_by": ended_by, "notice": reason})
 
     def _fill_missing_results(self, text: str) -> None:

@@ -1,4 +1,4 @@
-"""What the parts of a turn work with: the model, the conversation, the tools, the hooks."""
+"""LoopContext: the model, conversation, tools and hooks that every part of a turn uses."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass

@@ -33,7 +33,7 @@ async def run_model_loop(context: LoopContext) -> EndTurn | None:
             continue
         if not reply.tool_uses and not reply.text.strip():
             tries += 1
-            if tries == 1:  # retry one empty answer, which may be an accident
+            if tries == 1:  # retry once: a provider may return an empty answer by mistake
                 continue
         conversation.append(reply)
         turn.answer = result_text(context, reply) or turn.answer
@@ -71,7 +71,7 @@ def _keep_truncated(context: LoopContext, reply: Reply, *, retry: bool) -> None:
     append = context.conversation.append
     if not retry:
         append(replace(reply, blocks=tuple(b for b in reply.blocks if not isinstance(b, ToolUse))))
-        raise ModelError("invalid", "the model's answer was truncated at its token limit, again and again")
+        raise ModelError("invalid", "the model's answers were repeatedly truncated at their token limit")
     if reply.tool_uses:
         append(reply)
         append(

@@ -1,4 +1,4 @@
-"""What an agent may do without a question."""
+"""Which tools an agent may use without asking the user."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field

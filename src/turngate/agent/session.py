@@ -318,7 +318,7 @@ class Session:
         await self._fire_session_start("clear")
 
     async def close(self, reason: EndReason = "other") -> None:
-        """Fire SessionEnd and release the session; hooks in the background get a last few seconds."""
+        """Fire SessionEnd and release the session; hooks in the background get `background_grace` seconds."""
         await self._turns.stop()
         if self.role is not None:
             self._release()

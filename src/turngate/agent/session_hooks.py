@@ -84,7 +84,7 @@ class SessionHooks:
     async def fire_session_start(self, source: Source, model: str) -> None:
         verdict = await self.fire(SessionStart(**self.event_fields(), source=source, model=model))
         added = added_context(verdict.runs, plain=True)
-        earlier = self.start_context if source == "compact" else []  # the context of the start still holds
+        earlier = self.start_context if source == "compact" else []  # a compaction keeps the earlier context
         self.start_context = [*earlier, added] if added and added not in earlier else list(earlier)
         if isinstance(verdict, Stop) and verdict.halted:
             self._halted = TurnHalted(verdict.stop_reason)

@@ -101,7 +101,7 @@ def _title_and_project(path: str) -> tuple[str, str]:
 
 
 def prune_sessions(state: str, days: float) -> list[str]:
-    """Remove sessions that no process uses and that did not change for so many days. Return their ids."""
+    """Remove sessions that no process uses and that did not change for `days` days. Return their ids."""
     removed = []
     for path in list(_folders(state)):
         with contextlib.suppress(OSError, UsageError):  # it is in use, or was removed meanwhile

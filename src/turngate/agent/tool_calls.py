@@ -1,4 +1,4 @@
-"""Run the tools that a reply calls: permission, the tool, then the hooks that look at its result."""
+"""Run the tools that a reply calls: permission, the tool, then the hooks that check its result."""
 
 import asyncio
 import time
@@ -24,8 +24,7 @@ async def run_tools(context: LoopContext, uses: Sequence[ToolUse]) -> bool:
     """
     context.conversation.start_tool_results()
     for group in _groups(context, uses):
-        # An interrupt that came with the end of the last tool counts before the next one begins.
-        await asyncio.sleep(0)
+        await asyncio.sleep(0)  # let a pending interrupt take effect first
         ended = await _run(context, group[0]) if len(group) == 1 else await _run_all(context, group)
         if ended:
             return True
@@ -110,10 +109,10 @@ async def _allowed_args(context: LoopContext, tool: Tool, use: ToolUse) -> tuple
     event = PreToolUse(**context.event_fields(), tool_name=use.name, tool_input=args, tool_use_id=use.id)
     verdict = await _fire(context, event)
     answer = permission_before_tool(verdict.runs)
-    if isinstance(verdict, Continue):  # a block, a denial, or a required guard that failed
+    if isinstance(verdict, Continue):  # a block, a denial, or a hook with `blocking: true` that failed
         raise ToolFailed(f"a hook blocked this: {verdict.prompt}")
     if context.permissions.mode == "plan" and tool.changes:
-        raise ToolFailed(f"{use.name} is not allowed in plan mode: only look, and say what you would do")
+        raise ToolFailed(f"{use.name} is not allowed in plan mode: read only, and describe the change")
     if answer.updated_input is not None:
         args = check_arguments(tool, answer.updated_input, context.tool_context)
     if answer.behavior == "ask" or (answer.behavior != "allow" and context.permissions.is_needed_for(tool)):
@@ -154,7 +153,7 @@ async def _with_feedback(
     }
     verdict = await context.hooks.fire(PostToolUse(**context.event_fields(), **fields))
     feedback = [block_reasons(verdict.runs) or "", added_context(verdict.runs, plain=False), hook_context]
-    text = "\n\n".join([output.text, *(f"A hook says: {part}" for part in feedback if part)])
+    text = "\n\n".join([output.text, *(f"Hook feedback: {part}" for part in feedback if part)])
     return replace(output, text=text), _halted(verdict)
 
 

@@ -44,7 +44,7 @@ class TurnRunner:
         except asyncio.CancelledError as error:
             end = EndTurn("interrupt")
             cancelled = error if current_task_cancelled() else None  # the caller itself is cancelled
-        except BaseException:  # a bug, or a listener's error: the turn ends in order first
+        except BaseException:  # a bug, or a listener's error: finish the turn before raising
             self._task = None
             await finish_despite_cancel(self._finish(loop, EndTurn("error"), notify_stop=notify_stop))
             raise

@@ -63,7 +63,8 @@ async def run_isolated(work: Awaitable[T]) -> T:
     if task.cancelled():
         raise CallbackCancelledItself
     if isinstance(raised := task.exception(), GeneratorExit):
-        raise RuntimeError(describe_exception(raised))  # raised here, it would close our own coroutine
+        # GeneratorExit raised from here would mean that this coroutine itself is being closed.
+        raise RuntimeError(describe_exception(raised))
     return task.result()
 
 

@@ -70,12 +70,12 @@ def _add_run(commands: "argparse._SubParsersAction[Parser]") -> None:
             "turngate run -p hello --model scripted:s.json   a model that replays a script",
         ),
         exit_codes=(
-            "0   the agent stopped, and no hook blocked it",
+            "0   the agent stopped, and no hook blocks",
             "10  a hook still blocks: the limit is reached, or nothing changed (capped, stalled)",
             "11  halted by a hook",
             "12  the agent waits for the user",
-            "13  with --strict: a hook failed, timed out, was skipped or could not be loaded",
-            "20  the model failed, or a limit of the turn was reached",
+            "13  with --strict: the agent stopped, but a hook was not enforced or could not be loaded",
+            "20  the agent or the model failed, or the turn reached its request limit",
             "64  wrong usage",
             EXIT_INTERNAL,
             "74  the answer could not be written to stdout",
@@ -169,7 +169,7 @@ def _add_fire(commands: "argparse._SubParsersAction[Parser]") -> None:
             "0   allowed",
             "10  blocked",
             "11  halted by a hook",
-            "13  with --strict: allowed, but a hook failed, timed out, was skipped or could not be loaded",
+            "13  with --strict: allowed, but a hook was not enforced or could not be loaded",
             "64  wrong usage",
             EXIT_INTERNAL,
             EXIT_SIGNALS,
@@ -284,11 +284,15 @@ def _add_project_options(parser: Parser) -> None:
 
 def _add_hook_options(parser: Parser) -> None:
     add = parser.add_argument
-    add("--trust", action="store_true", help="run the project's hooks without approval (today: no effect)")
+    add(
+        "--trust",
+        action="store_true",
+        help="no effect yet; a later version will ask before it runs a project's hooks",
+    )
     add(
         "--strict",
         action="store_true",
-        help="exit with 13 if a hook failed, timed out, was skipped or could not be loaded",
+        help="exit with 13 if a hook was not enforced or could not be loaded",
     )
 
 

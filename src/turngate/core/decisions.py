@@ -14,7 +14,7 @@ class _Notes:
 
     notice: str | None = None  # for the user, never for the model
     warnings: tuple[str, ...] = ()
-    quiet: bool = False  # `suppressOutput`: keep its stdout off the transcript and the screen
+    quiet: bool = False  # `suppressOutput`: do not write its stdout to the transcript
 
     def __post_init__(self) -> None:
         if self.notice is not None:
@@ -93,7 +93,7 @@ class Halt(_Notes):
 
 @dataclass(frozen=True)
 class Fault(_Notes):
-    """The hook failed, timed out or was skipped: it neither allowed nor blocked."""
+    """The hook failed, timed out, or was skipped against the intent of its author. It gave no decision."""
 
     error: str
     kind: FaultKind = "failed"

@@ -17,9 +17,8 @@ class Dialect:
     # Settings
     timeouts: Mapping[HookKind, float]  # seconds, for hooks without a timeout of their own
     disable_reaches: Literal["family", "all"]  # what `disableAllHooks` in a file switches off
-    unloadable_guard_voids_file: (
-        bool  # an invalid PreToolUse or PermissionRequest hook disables its whole file
-    )
+    # An invalid PreToolUse or PermissionRequest hook disables its whole file.
+    unloadable_guard_voids_file: bool
     condition_skips_stop: bool  # a hook with `if` never runs at a stop
     honours_shell: bool  # `"shell": "bash"`
 
@@ -35,7 +34,7 @@ class Dialect:
 
     # How output of a hook is read
     json_on_any_exit: bool
-    strict_json: bool  # a wrong type anywhere voids the whole output
+    strict_json: bool  # a wrong type anywhere makes the whole output invalid
     block_words: frozenset[str]
     allow_words: frozenset[str]
     default_reason: str | None  # for a block without a reason; None: not a block
@@ -55,9 +54,8 @@ class Dialect:
     advice_limit: int | None  # characters
 
     # What a hook gets
-    subagent_identity: Literal[
-        "parent", "task", "claude"
-    ]  # whose session id and paths a SubagentStop hook gets
+    # Whose session id and paths a SubagentStop hook gets.
+    subagent_identity: Literal["parent", "task", "claude"]
     last_text_block_only: bool  # of the last assistant message
     judge_sees: Literal["as_asked", "input", "conversation"]  # as_asked: the hook's `transcript` decides
     arguments_heading: str  # before a prompt hook's input, where the prompt has no `$ARGUMENTS`

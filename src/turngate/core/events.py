@@ -8,7 +8,7 @@ SubagentOutcome = Literal["ok", "error", "timeout"]
 
 
 def _check_strings(event: object, *names: str) -> None:
-    """Check fields where the event is made; later the mistake would show as a failure of every hook."""
+    """Raise TypeError for a field that is not a string. Without this check every hook would fail later."""
     for name in names:
         value = getattr(event, name)
         if not isinstance(value, str):

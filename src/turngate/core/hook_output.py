@@ -14,7 +14,7 @@ BlockOrAllow = Literal["block", "allow"]
 
 @dataclass(frozen=True, kw_only=True)
 class Answer:
-    """A JSON object that keeps the contract."""
+    """A valid JSON answer."""
 
     decision: BlockOrAllow | None = None
     reason: str | None = None
@@ -38,7 +38,7 @@ class PlainText:
 
 @dataclass(frozen=True)
 class InvalidAnswer:
-    """The hook tried to answer in JSON and broke the contract."""
+    """A JSON answer that is not valid."""
 
     error: str
 
@@ -60,7 +60,7 @@ def parse_json(body: str) -> Any:
         return json.loads(body)
     except json.JSONDecodeError:
         raise
-    except ValueError:  # an integer with more digits than Python converts must not void the decision
+    except ValueError:  # an integer with more digits than Python converts must not make the decision invalid
         return json.loads(body, parse_int=float)
 
 
@@ -93,7 +93,7 @@ def read_object(value: Mapping[str, Any], event: str, dialect: Dialect) -> Answe
 
 # Strict: the claude dialect
 
-# Fields whose wrong type voids the whole answer in Claude Code (measured).
+# Claude Code ignores the whole answer if one of these fields has a wrong type (measured).
 _STRICT_TYPES: Mapping[str, tuple[type, str]] = {
     "reason": (str, "a string"),
     "continue": (bool, "true or false"),
@@ -129,19 +129,19 @@ def _read_strictly(value: Mapping[str, Any], event: str) -> Answer | InvalidAnsw
 def _strict_problem(value: Mapping[str, Any]) -> str | None:
     for key, (expected, words) in _STRICT_TYPES.items():
         if key in value and not isinstance(value[key], expected):
-            return f"its JSON is void: `{key}` must be {words}"
+            return f"its JSON is ignored: `{key}` must be {words}"
     if "decision" in value and value["decision"] not in ("approve", "block"):
-        return 'its JSON is void: `decision` must be "approve" or "block"'
+        return 'its JSON is ignored: `decision` must be "approve" or "block"'
     return None
 
 
 def _strict_specific_problem(specific: Mapping[str, Any], event: str) -> str | None:
     if not isinstance(specific.get("hookEventName"), str):
-        return "its JSON is void: `hookSpecificOutput` needs a `hookEventName`"
+        return "its JSON is ignored: `hookSpecificOutput` needs a `hookEventName`"
     if specific["hookEventName"] != event:
         return f"its `hookEventName` is {specific['hookEventName']!r}, expected {event!r}"
     if not isinstance(specific.get("additionalContext"), str | None):
-        return "its JSON is void: `additionalContext` must be a string"
+        return "its JSON is ignored: `additionalContext` must be a string"
     return None
 
 

@@ -117,9 +117,8 @@ class CallbackHook(_HookOptions):
     body: ClassVar[str] = "callback"
     in_settings: ClassVar[bool] = False
 
-    callback: Callable[..., Any] = field(
-        repr=False
-    )  # takes the event; in `Options` also the arguments of Claude's SDK
+    # Takes the event; in `Options` also the arguments of Claude's SDK.
+    callback: Callable[..., Any] = field(repr=False)
     name: str | None = None
 
 

@@ -14,7 +14,7 @@ class InboxEntry:
 
     text: str
     origin: Origin = "user"
-    guard: LoopGuard | None = None  # a continuation runs under the guard that granted it
+    guard: LoopGuard | None = None  # of a continuation: the loop guard that counts it
     waited: bool = False  # the user typed it while a turn ran
     key: str = ""  # a message with a key reaches the conversation once, however often it is sent
 

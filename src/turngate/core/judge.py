@@ -153,7 +153,10 @@ _BY_ITSELF = re.compile(r"[ \t]*(?:$|\n|[^\w\s,])")  # after a word that is not 
 
 
 def _parse_words(text: str, dialect: Dialect) -> Answer | InvalidAnswer:
-    """Parse a leading word. An approval must stand alone, unlike in "Allow me to explain", with no block after it."""
+    """Parse a leading word. An approval counts only by itself and without a block after it.
+
+    In "Allow me to explain" the first word is part of a sentence.
+    """
     body = text.lstrip(_MARKS)
     first = _FIRST_WORD.match(body)
     word, rest = (first[1].lower(), body[first.end() :]) if first else ("", "")

@@ -13,7 +13,7 @@ def _snake(name: str) -> str:
 
 
 class _CamelCaseAccess:
-    """Also offers each field in camel case, as document 004 names it: `event.lastAssistantMessage`."""
+    """Also offers each field in camel case, as in JavaScript: `event.lastAssistantMessage`."""
 
     def __getattr__(self, name: str) -> Any:
         field = _snake(name)

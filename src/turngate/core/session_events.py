@@ -129,7 +129,7 @@ class SubagentStarted:
 
 @dataclass(frozen=True)
 class SubagentRedirected:
-    """A hook or a plugin sends a subagent back to work."""
+    """A hook or a plugin redirects a subagent."""
 
     agent_id: str
     label: str

@@ -1,4 +1,4 @@
-"""Settings: rules and single values, read in layers, and `merge`, which makes one of them."""
+"""Settings: rules and single values. `merge` combines the layers that were read from files."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -69,9 +69,8 @@ class Layer:
     rules: tuple[Rule, ...] = ()
     disable_all: bool | None = None
     env: Mapping[str, str] = field(default_factory=dict)
-    scalars: Mapping[str, Any] = field(
-        default_factory=dict
-    )  # by field of `Settings`; only what the file sets
+    # By field of `Settings`; only what the file sets.
+    scalars: Mapping[str, Any] = field(default_factory=dict)
     problems: tuple[Problem, ...] = ()
 
 

@@ -130,7 +130,7 @@ def one_line(text: str, limit: int | None = None) -> str:
 
 
 def printable(text: str) -> str:
-    """Return a text on one line, without characters that a terminal would obey."""
+    """Return a text on one line, without terminal control characters."""
     return one_line("".join(letter if letter.isprintable() else " " for letter in text))
 
 

@@ -1,4 +1,4 @@
-"""What a tool is to a model, and what it returns."""
+"""The specification of a tool for a model, and the output of a tool."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from turngate.core.messages import ToolSpec
 
 @dataclass(frozen=True)
 class ToolOutput:
-    """The output of a tool that says more than a text."""
+    """The output of a tool, with more than a text."""
 
     text: str
     key: str = ""  # the chain of the subagent whose result this is; it is delivered once

@@ -133,7 +133,10 @@ def _advice(run: HookRun) -> str:
 
 
 def unenforced(runs: Iterable[HookRun], dialect: Dialect) -> tuple[HookRun, ...]:
-    """Return the gates that failed, timed out or were skipped, and did not block for that."""
+    """Return the gates that failed, timed out or were skipped, and do not block because of that.
+
+    A hook that was skipped on purpose, because of its matcher, `enabled` or `outcomes`, is not among them.
+    """
     return tuple(
         run
         for run in runs

@@ -45,9 +45,8 @@ class ScriptedModel:
             raise UsageError(f"the script {path} is not JSON: {error}") from None
         if not isinstance(script, dict):
             raise UsageError(f'the script {path} must be an object like {{"main": ["an answer"]}}')
-        return cls(
-            script, f"scripted:{os.path.abspath(path)}"
-        )  # absolute: the session may be resumed from another folder
+        # The path is absolute, because the session may be resumed from another folder.
+        return cls(script, f"scripted:{os.path.abspath(path)}")
 
     async def ask(self, request: ModelRequest, tell: Callable[[str], None]) -> Reply:
         self.requests.append(request)

@@ -79,9 +79,8 @@ async def _set_location_aside(response: Any) -> None:
 async def _resolve_host(url: str) -> None:
     """Resolve the host in a daemon thread: the loop's own resolver thread would delay the exit of the program."""
     parts = urlsplit(url)
-    with suppress(
-        OSError, UnicodeError, RuntimeError
-    ):  # connecting reports it better, or a proxy resolves it
+    # An error is reported when connecting, or a proxy resolves the name.
+    with suppress(OSError, UnicodeError, RuntimeError):
         await run_in_thread(socket.getaddrinfo, parts.hostname, parts.port or parts.scheme)
 
 

@@ -129,9 +129,8 @@ def _describe_syntax_error(text: str, error: json.JSONDecodeError) -> str:
     if rest.startswith(("//", "/*", "#")):
         cause = "comments are not allowed in JSON"
     elif (rest[:1] in ("}", "]") and before.endswith(",")) or "trailing comma" in cause:
-        position = text.rindex(
-            ",", 0, position + 1
-        )  # Python 3.13 points at the comma, older versions behind it
+        # Python 3.13 points at the comma, older versions behind it.
+        position = text.rindex(",", 0, position + 1)
         cause = "a comma before the closing bracket is not allowed in JSON"
     elif error.msg == "Extra data":
         cause = "there is more text after the JSON value"

@@ -18,9 +18,8 @@ class ValueType(NamedTuple):
     expected: str
     schema: Mapping[str, Any]
     convert: Callable[[Any], Any] | None = None  # None: the JSON value is used as it is
-    per_event: "ValueType | None" = (
-        None  # the type of one event's value, where an object of events is allowed
-    )
+    # The type of one event's value, where an object of events is allowed.
+    per_event: "ValueType | None" = None
 
 
 def is_count(value: Any) -> bool:

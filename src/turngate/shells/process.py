@@ -18,7 +18,7 @@ from turngate.core.reports import Exited
 from turngate.ports import BoundedOutput, HookRunContext
 from turngate.shells import process_tree as tree
 
-OUTPUT_GRACE_S = 0.5  # reading goes on so long after the exit, while another process holds the pipes
+OUTPUT_GRACE_S = 0.5  # reading continues this long after the exit, while another process holds the pipes
 KILL_GRACE_S = 0.5  # between TERM and KILL
 WATCH_DELAY_S = 0.004  # a process that ends sooner is read once, at its end: watching its pipes costs more
 READ_BYTES = 64 * 1024  # larger reads are slower, because each allocates its buffer anew
@@ -251,9 +251,8 @@ def _start(
     except BaseException as error:
         for fd in fds:
             os.close(fd)
-        if len(fds) == 6 and isinstance(
-            error, OSError
-        ):  # the pipes exist, so the program could not be started
+        # If the pipes exist, the error means that the program could not be started.
+        if len(fds) == 6 and isinstance(error, OSError):
             raise NotStarted(error.errno, error.strerror, error.filename) from None
         raise
     for fd in (in_r, out_w, err_w):

@@ -59,7 +59,7 @@ def kill_tree(root: int, marker: str, known: Collection[Member]) -> None:
     """Kill every member, and the members they start meanwhile.
 
     All are stopped before one is killed, so that none can fork after the scan. One empty scan proves little:
-    a process that forks and exits repeatedly may be between two lives.
+    a process that forks and exits repeatedly may have been between a fork and an exit.
     """
     known = {member for member in known if _is_alive(member)}
     deadline = time.monotonic() + KILL_TIMEOUT_S

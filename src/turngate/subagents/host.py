@@ -23,7 +23,7 @@ from turngate.subagents.agent_types import AgentType
 
 @dataclass(frozen=True)
 class SubagentRole:
-    """What makes a session the session of a subagent; the main agent has none."""
+    """Identity of a subagent; None for the main agent."""
 
     agent_id: str
     agent_type: AgentType

@@ -135,7 +135,7 @@ def test_the_commands(talk: Callable[..., Terminal], project: Path) -> None:
     write_settings(project, "turngate", settings)
     terminal = talk("First.", "a summary", "Second.")
     for said, shown in [
-        ("/help", "/compact [WISHES]"),
+        ("/help", "/compact [INSTRUCTIONS]"),
         ("/hooks", "  quick  (.turngate/settings.json, timeout 60 s)"),
         ("", "! .turngate/settings.json: Foo: is not a known event"),
         ("/compact", "there is nothing to summarize yet"),

@@ -618,7 +618,7 @@ def test_hooks_and_progress_are_told_while_it_recovers(project: Path, state: Pat
         ),
         (
             "waiting for count files (general-purpose) …\n"
-            "hook redirected subagent count files (1 of 3): run the tests\n"
+            "subagent count files redirected (1 of 3): run the tests\n"
         ),
     )
     [now] = listed()

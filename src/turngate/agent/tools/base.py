@@ -1,4 +1,4 @@
-"""What a tool is, and what it works with."""
+"""Tool, and ToolContext, which every tool gets."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
@@ -10,7 +10,7 @@ from turngate.core.tools import ToolOutput
 
 @dataclass
 class ToolContext:
-    """Where the tools of one agent work, and what they remember."""
+    """The folders, the environment and the state that the tools of one agent share."""
 
     project: str  # absolute
     environ: dict[str, str]  # for Bash

@@ -19,9 +19,9 @@ MAX_OUTPUT_CHARS = 30_000
 
 BASH = tool_spec(
     "Bash",
-    "Runs a bash command in the project's folder and gives what it printed: stdout, then stderr. Each command "
-    "starts in a fresh shell, so `cd` and variables do not last. It gets no input. To leave something "
-    "running, start it with & and send its output to a file.",
+    "Runs a bash command in the project's folder and returns its stdout, then its stderr. Each command "
+    "starts in a new shell, so `cd` and variables are not kept. Its stdin is empty. To leave something "
+    "running, start it with & and redirect its output to a file.",
     {
         "command": {"type": "string", "description": "The command."},
         "timeout": {
@@ -40,7 +40,9 @@ async def run(args: Mapping[str, Any], context: ToolContext) -> str:
     live = HookRunContext()
     try:
         async with asyncio.timeout(seconds) as limit:
-            live.on_exit = lambda: limit.reschedule(None)  # a process that it left running is not killed
+            live.on_exit = lambda: limit.reschedule(
+                None
+            )  # processes that the command left running are not killed
             exited = await _run(args["command"], context, live)
     except TimeoutError:
         printed = _joined(live.stdout.text(), live.stderr.text())
@@ -53,7 +55,7 @@ async def run(args: Mapping[str, Any], context: ToolContext) -> str:
     return printed
 
 
-_HELD = "[a process that it left still holds its output; what that process prints from now on is lost]"
+_HELD = "[a background process still has the output open; later output is lost]"
 
 
 async def _run(command: str, context: ToolContext, live: HookRunContext) -> Exited:

@@ -11,8 +11,8 @@ _MARKS = {"pending": "[ ]", "in_progress": "[>]", "completed": "[x]"}
 
 TODO_WRITE = tool_spec(
     "TodoWrite",
-    "Replaces the list of tasks that the user sees. For work of several steps: one task in progress, and each "
-    "completed as soon as it is.",
+    "Replaces the list of tasks that the user sees. Use it for work of several steps. Keep one task in "
+    "progress, and mark each task as completed as soon as it is done.",
     {
         "todos": {
             "type": "array",
@@ -24,7 +24,7 @@ TODO_WRITE = tool_spec(
                     "status": {"type": "string", "enum": list(_MARKS)},
                     "activeForm": {
                         "type": "string",
-                        "description": "The same while it is done: `Running the tests`.",
+                        "description": "The task in the present continuous: `Running the tests`.",
                     },
                 },
                 "required": ["content", "status"],

@@ -18,16 +18,16 @@ MAX_TOOL_CHARS = 100
 MAX_TOOL_ERROR_CHARS = 200
 
 HELP = """\
-/help                 show this help
-/hooks                list the configured hooks, their files and their problems
-/compact [WISHES]     replace the conversation by a summary; WISHES say what to keep
-/clear                clear the conversation
-/exit                 exit; so do Ctrl-D and Ctrl-C at an empty prompt
+/help                    show this help
+/hooks                   list the configured hooks, their files and their problems
+/compact [INSTRUCTIONS]  summarize the conversation; INSTRUCTIONS: what to keep
+/clear                   clear the conversation
+/exit                    exit; so do Ctrl-D and Ctrl-C at an empty prompt
 
-Enter                 send the message
-Alt-Enter, \\ Enter    start a new line
-Up, Down, Ctrl-R      recall earlier messages
-Escape, Ctrl-C        interrupt what is running; Ctrl-C twice exits
+Enter                    send the message
+Alt-Enter, \\ Enter       start a new line
+Up, Down, Ctrl-R         recall earlier messages
+Escape, Ctrl-C           interrupt what is running; Ctrl-C twice exits
 
 Messages that you type while the agent works are answered afterwards. A message
 that begins with a space is never read as a command and not kept in the history."""
@@ -169,7 +169,7 @@ def format_continuation(prompt: str, count: int, limit: int | None, prefix: str)
 
 def format_redirect(label: str, reason: str, count: int, limit: int | None) -> str:
     text = _indent_following(strip_controls(reason).strip())
-    return f"hook redirected subagent {strip_controls(label)} ({_count_of(count, limit)}): {text}"
+    return f"subagent {strip_controls(label)} redirected ({_count_of(count, limit)}): {text}"
 
 
 def _count_of(count: int, limit: int | None) -> str:

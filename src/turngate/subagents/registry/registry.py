@@ -139,7 +139,7 @@ class Registry:
     def finish(
         self, run: str, *, result: str, reason: str, announcement: str, max_steers: int | None
     ) -> SubagentRun | None:
-        """Fix the result that the parent gets."""
+        """Store the final result for the parent."""
         return self._run(
             sql.FINISH,
             id=run,
@@ -212,7 +212,8 @@ class Registry:
     def adopt(self, dead: str, owner: str, project: str | None) -> list[SubagentRun]:
         """Take over the open runs of an owner that is gone, of one project or of all.
 
-        Returns nothing while that owner lives. An owner that released its lock does not count as a death.
+        Returns nothing while that owner lives. An adoption counts as a recovery only if the owner died; an
+        owner that closed normally has removed its lock file.
         """
         with owner_status(self.owners, dead) as status:
             if status is None:

@@ -136,7 +136,7 @@ class _Progress:
                 self.line.print(f"! {printable(text)}")
             case SubagentRedirected(_, name, why, count, limit):
                 counted = f"{count} of {'any' if limit is None else limit}"
-                self.line.print(f"hook redirected subagent {printable(name)} ({counted}): {printable(why)}")
+                self.line.print(f"subagent {printable(name)} redirected ({counted}): {printable(why)}")
             case SubagentFinished(agent_id):
                 self._running.pop(agent_id, None)
             case _:
