@@ -198,7 +198,7 @@ class HookAgentRun:
         calls = turn.tool_calls - (self._reply is not None)  # StructuredOutput does not count
         tokens = usage.input_tokens + usage.output_tokens
         return {
-            "kind": "inspection",
+            "kind": "inspection",  # a stored name: the run of a hook agent
             "event": self._event.name,
             "hook": hook_json(self._hook),
             "outcome": "looked",

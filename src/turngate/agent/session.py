@@ -52,7 +52,7 @@ EndReason = Literal["clear", "prompt_input_exit", "other"]
 
 
 class Session:
-    """An agent that works on a project under its stop hooks."""
+    """An agent that works on a project under its stop hooks. `children` configures its subagents."""
 
     def __init__(
         self,

@@ -81,7 +81,10 @@ def _set_result(future: "asyncio.Future[T]", result: T) -> None:
 
 
 def _set_exception(future: "asyncio.Future[Any]", raised: BaseException) -> None:
-    """A future cannot hold StopIteration, and SystemExit of a thread must not end the program."""
+    """Pass on an Exception. Anything else, and StopIteration, which a future rejects, becomes a RuntimeError.
+
+    SystemExit of a thread must not end the program, and GeneratorExit must not close the waiting coroutine.
+    """
     if not future.done():
         fits = isinstance(raised, Exception) and not isinstance(raised, StopIteration)
         future.set_exception(raised if fits else RuntimeError(describe_exception(raised)))

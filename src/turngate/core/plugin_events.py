@@ -36,7 +36,10 @@ class StoppingUsage(_CamelCaseAccess):
 
 @dataclass(frozen=True, kw_only=True)
 class SubagentStoppingEvent(_CamelCaseAccess):
-    """A subagent wants to stop, after `steer_count` of at most `max_steers` redirects."""
+    """A subagent wants to stop, after `steer_count` of at most `max_steers` redirects.
+
+    These are public names that keep an old word for a redirect; `child_session_key` is the subagent's session.
+    """
 
     run_id: str
     child_session_key: str
@@ -65,7 +68,7 @@ class SubagentStoppingContext(_CamelCaseAccess):
 
 @dataclass(frozen=True, kw_only=True)
 class SubagentStoppingResult:
-    """`allow=False` needs a prompt. `extend_max_steers` raises the limit and never lowers it."""
+    """`allow=False` needs a prompt. `extend_max_steers` raises the limit of redirects and never lowers it."""
 
     allow: bool = True
     prompt: str | None = None
@@ -75,7 +78,7 @@ class SubagentStoppingResult:
 
 @dataclass(frozen=True, kw_only=True)
 class SubagentEndedEvent(_CamelCaseAccess):
-    """The last run of a subagent is over, and its result, if any, was delivered."""
+    """The last run of a subagent is over, and its result, if any, was delivered. `steer_count` counts redirects."""
 
     run_id: str
     child_session_key: str

@@ -76,14 +76,17 @@ class Layer:
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """The configuration of one session. Every scalar field has a row in `settings/keys.py`."""
+    """The configuration of one session. Every scalar field has a row in `settings/keys.py`.
+
+    Fields with `child` or `children` in their name are about subagents.
+    """
 
     rules: tuple[Rule, ...] = ()
     switched_off: Mapping[str, str] = field(default_factory=dict)  # family: the file that disables it
     dialect: Dialect = TURNGATE
     limit: int | None = None  # continuations in one turn; None: the dialect's
     hard_limit: int | None = None
-    child_limit: int | None = None
+    child_limit: int | None = None  # redirects of one subagent; None: `limit`
     children_at_once: int | None = None  # subagents of one session; None: the default of SubagentLimits
     children_depth: int | None = None
     child_seconds: float | None = None
