@@ -12,7 +12,7 @@ from typing import NamedTuple
 import pytest
 
 from tests.support.paths import ROOT
-from tests.support.sessions import shown
+from tests.support.sessions import message_text
 from turngate import (
     AgentHook,
     Block,
@@ -194,7 +194,7 @@ def test_each_use_of_a_prompt_hook_has_a_question_that_can_be_asked(project: Pat
         event = StopEvent(session_id="s", last_assistant_message="Done.")
         verdict = asyncio.run(ask_hooks(event, Options({"Stop": [hook]}).settings(), world))
         uses.append((use, [run.decision for run in verdict.runs]))
-        asked.append(prompt.removesuffix("$ARGUMENTS") in shown(model.requests[0].messages[0]))
+        asked.append(prompt.removesuffix("$ARGUMENTS") in message_text(model.requests[0].messages[0]))
     assert uses == [
         (use, [Block("not yet")]) for use in ("is the task done?", "is the answer good enough?", "it depends")
     ]
@@ -214,9 +214,11 @@ def test_every_settings_key_is_documented() -> None:
 
 @pytest.mark.req("S2-25")
 def test_every_pattern_is_documented_with_an_example() -> None:
-    shown = [re.findall(r"hooks/(\w+)\.py", row[2]) for row in rows(ROOT / "docs" / "hooks.md", "Patterns")]
+    message_text = [
+        re.findall(r"hooks/(\w+)\.py", row[2]) for row in rows(ROOT / "docs" / "hooks.md", "Patterns")
+    ]
     there = sorted(path.stem for path in (ROOT / "examples" / "hooks").glob("*.py"))
-    assert sorted(name for names in shown for name in names) == there
+    assert sorted(name for names in message_text for name in names) == there
 
 
 @pytest.mark.req("S2-35")

@@ -7,7 +7,16 @@ from typing import Any
 import pytest
 
 from tests.support.builders import rule
-from tests.support.sessions import KEEP, Actor, actor, lines, records, refuse, say, seen
+from tests.support.sessions import (
+    SAVE_INPUT,
+    ScriptedSession,
+    block_first,
+    lines,
+    records,
+    saved_inputs,
+    say,
+    scripted_session,
+)
 from turngate.agent.compaction import SUMMARY_PROMPT
 from turngate.core.messages import UserMessage
 from turngate.core.session_events import Compacted, Notice
@@ -15,7 +24,7 @@ from turngate.core.session_events import Compacted, Notice
 SUMMARY = "Summary of the conversation so far:\n\n"
 
 
-async def talk_and_compact(agent: Actor, instructions: str = "") -> bool:
+async def talk_and_compact(agent: ScriptedSession, instructions: str = "") -> bool:
     async with agent.session:
         await agent.session.send("one")
         done = await agent.session.compact(instructions)
@@ -25,7 +34,7 @@ async def talk_and_compact(agent: Actor, instructions: str = "") -> bool:
 
 @pytest.mark.req("S3-13")
 def test_a_conversation_becomes_its_own_summary(project: Path) -> None:
-    agent = actor(project, "answer", "we built a house", "answer")
+    agent = scripted_session(project, "answer", "we built a house", "answer")
     assert asyncio.run(talk_and_compact(agent, "keep the colours"))
     assert agent.heard(1) == ["one", "agent: answer", f"{SUMMARY_PROMPT}\n\nkeep the colours"]
     assert agent.heard() == [f"{SUMMARY}we built a house", "two"]
@@ -34,9 +43,11 @@ def test_a_conversation_becomes_its_own_summary(project: Path) -> None:
 
 @pytest.mark.req("S3-13")
 def test_a_hook_is_told_before_and_its_words_join_the_instructions(project: Path) -> None:
-    agent = actor(project, "answer {n}", rules=[rule(f"{KEEP}; echo keep the names", "PreCompact")])
+    agent = scripted_session(
+        project, "answer {n}", rules=[rule(f"{SAVE_INPUT}; echo keep the names", "PreCompact")]
+    )
     asyncio.run(talk_and_compact(agent, "keep the colours"))
-    assert seen(project, "hook_event_name", "trigger", "custom_instructions") == [
+    assert saved_inputs(project, "hook_event_name", "trigger", "custom_instructions") == [
         ("PreCompact", "manual", "keep the colours")
     ]
     assert agent.heard(1)[-1] == f"{SUMMARY_PROMPT}\n\nkeep the colours\n\nkeep the names"
@@ -51,7 +62,7 @@ PREVENTED = [
 @pytest.mark.req("S3-13")
 @pytest.mark.parametrize(("hook", "said"), PREVENTED, ids=["exit 2", "block"])
 def test_a_hook_may_prevent_it(project: Path, hook: str, said: str) -> None:
-    agent = actor(project, "answer {n}", rules=[rule(hook, "PreCompact")])
+    agent = scripted_session(project, "answer {n}", rules=[rule(hook, "PreCompact")])
     assert not asyncio.run(talk_and_compact(agent))
     assert agent.heard() == ["one", "agent: answer 1", "two"]
     assert agent.of(Notice) == [Notice(said)]
@@ -59,18 +70,18 @@ def test_a_hook_may_prevent_it(project: Path, hook: str, said: str) -> None:
 
 def test_continue_false_prevents_it_too(project: Path) -> None:
     halt = say({"continue": False, "stopReason": "not now"})
-    agent = actor(project, "answer {n}", rules=[rule(halt, "PreCompact")])
+    agent = scripted_session(project, "answer {n}", rules=[rule(halt, "PreCompact")])
     assert not asyncio.run(talk_and_compact(agent))
 
 
 @pytest.mark.parametrize(("matcher", "done"), [("auto", True), ("manual", False), ("manual|auto", False)])
 def test_a_matcher_chooses_the_trigger(project: Path, matcher: str, done: bool) -> None:
     rules = [rule("echo no >&2; exit 2", "PreCompact", matcher=matcher)]
-    assert asyncio.run(talk_and_compact(actor(project, "answer {n}", rules=rules))) == done
+    assert asyncio.run(talk_and_compact(scripted_session(project, "answer {n}", rules=rules))) == done
 
 
 def test_an_empty_conversation_is_left_alone(project: Path) -> None:
-    agent = actor(project, rules=[rule(KEEP, "PreCompact")])
+    agent = scripted_session(project, rules=[rule(SAVE_INPUT, "PreCompact")])
 
     async def at_once() -> bool:
         async with agent.session:
@@ -90,7 +101,7 @@ def test_an_empty_conversation_is_left_alone(project: Path) -> None:
     ids=["nothing", "blank", "a tool", "a refusal"],
 )
 def test_a_summary_that_says_nothing_replaces_nothing(project: Path, reply: dict[str, Any]) -> None:
-    agent = actor(project, "answer", reply, "answer")
+    agent = scripted_session(project, "answer", reply, "answer")
     assert not asyncio.run(talk_and_compact(agent))
     assert agent.heard()[:2] == ["one", "agent: answer"]
 
@@ -102,9 +113,9 @@ LONG = {"tool": "Bash", "input": {"command": "printf '%5000s' x"}}
 BIG = "x" * 4400
 
 
-def crowded(project: Path, *replies: Any, **options: Any) -> Actor:
+def crowded(project: Path, *replies: Any, **options: Any) -> ScriptedSession:
     """A model whose context is nearly full after one long result or answer."""
-    return actor(project, *replies, context=1200, allow=["Bash"], **options)
+    return scripted_session(project, *replies, context=1200, allow=["Bash"], **options)
 
 
 @pytest.mark.req("S0-66", "S3-13", "C-32", "X-16")
@@ -131,10 +142,10 @@ def test_what_is_being_worked_on_survives(project: Path) -> None:
 @pytest.mark.req("S0-80")
 def test_a_turn_that_was_summed_up_in_the_middle_keeps_its_count(project: Path) -> None:
     """A process that dies afterwards must find it in the transcript."""
-    agent = crowded(project, BIG, "the summary", "two", stop=f"tee -a seen >/dev/null; {refuse(1)}")
+    agent = crowded(project, BIG, "the summary", "two", stop=f"tee -a seen >/dev/null; {block_first(1)}")
     result = agent.play("look")
     assert agent.heard()[-1] == "[Stop hook requested continuation]\nrun the tests"
-    assert seen(project, "continuation_count") == [0, 1]
+    assert saved_inputs(project, "continuation_count") == [0, 1]
     said = [r for r in records(result.transcript_path) if r.get("origin") == "stop_hook"]
     assert [record.get("continuation") for record in said] == [1, 1]
 
@@ -147,15 +158,15 @@ def test_a_hook_that_prevents_it_lets_the_turn_continue_as_it_is(project: Path) 
 
 
 def test_a_resumed_session_continues_from_the_summary(project: Path) -> None:
-    agent = actor(project, "answer", "we built a house", "answer", session_id="s")
+    agent = scripted_session(project, "answer", "we built a house", "answer", session_id="s")
     asyncio.run(talk_and_compact(agent))
-    again = actor(project, "answer", session_id="s")
+    again = scripted_session(project, "answer", session_id="s")
     again.play("three")
     assert again.heard() == [f"{SUMMARY}we built a house", "two", "agent: answer", "three"]
 
 
 def test_the_summary_is_marked_in_the_transcript(project: Path) -> None:
-    agent = actor(project, "answer", "we built a house", "answer", session_id="s")
+    agent = scripted_session(project, "answer", "we built a house", "answer", session_id="s")
     asyncio.run(talk_and_compact(agent))
     [record] = [r for r in records(agent.session.transcript_path) if r.get("origin") == "summary"]
     assert (record["isMeta"], record["message"]["content"]) == (True, f"{SUMMARY}we built a house")
@@ -188,13 +199,13 @@ def test_a_summary_is_asked_for_again_while_the_provider_is_overloaded_and_is_co
 
 def test_what_a_start_hook_said_is_known_after_a_compaction(project: Path) -> None:
     rules = [rule("echo we use tabs", "SessionStart", matcher="startup")]
-    agent = actor(project, "answer {n}", rules=rules)
+    agent = scripted_session(project, "answer {n}", rules=rules)
     asyncio.run(talk_and_compact(agent))
     assert "we use tabs" in agent.model.requests[-1].system
 
 
 def test_the_summary_does_not_count_as_a_message_of_the_user(project: Path) -> None:
-    agent = actor(project, "answer", "we built a house", "answer")
+    agent = scripted_session(project, "answer", "we built a house", "answer")
     asyncio.run(talk_and_compact(agent))
     assert agent.model.requests[-1].messages[0] == UserMessage(f"{SUMMARY}we built a house", "summary")
 
@@ -203,7 +214,7 @@ def test_the_summary_does_not_count_as_a_message_of_the_user(project: Path) -> N
 def test_hooks_may_keep_lessons_and_costs(project: Path) -> None:
     cost = """sed 's/.*"output_tokens":\\([0-9]*\\).*/\\1/' >> costs"""
     lessons = """tail -n 5 "$TURNGATE_TRANSCRIPT_PATH" | grep -o 'lesson: [a-z ]*' > lessons"""
-    agent = actor(project, "lesson: measure twice", stop=cost, rules=[rule(lessons, "PreCompact")])
+    agent = scripted_session(project, "lesson: measure twice", stop=cost, rules=[rule(lessons, "PreCompact")])
     asyncio.run(talk_and_compact(agent))
     assert lines(project / "lessons") == ["lesson: measure twice"]
     assert [int(tokens) > 0 for tokens in lines(project / "costs")] == [True, True]

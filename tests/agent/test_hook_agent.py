@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.support.builders import ask, rule, stop_event, subagent_stop, write_settings
-from tests.support.sessions import lines, records, shown
+from tests.support.sessions import lines, message_text, records
 from tests.support.timeouts import HANG_TIMEOUT_S, NEVER_S
 from turngate.agent.hook_agent import INSTRUCTIONS, MAX_REQUESTS, NUDGE, TRANSCRIPT, HookAgentRunner
 from turngate.agent.session import Session
@@ -94,7 +94,7 @@ def test_it_works_in_the_project_and_answers_with_its_own_tool(project: Path) ->
     report, model = looked(project, read("TODO"), NOT_DONE)
     assert judged(report) == {"ok": False, "reason": "TODO is still open"}
     told = encode(stop_event(cwd=str(project)), TURNGATE).decode().strip()
-    assert [shown(message) for message in model.requests[1].messages] == [
+    assert [message_text(message) for message in model.requests[1].messages] == [
         f"Is everything in TODO done?\n\n{told}",
         "agent: Read",
         "tool:      1\twrite tests",
@@ -104,7 +104,7 @@ def test_it_works_in_the_project_and_answers_with_its_own_tool(project: Path) ->
 def test_the_input_stands_where_the_prompt_wants_it(project: Path) -> None:
     _, model = looked(project, DONE, hook=AgentHook("<$ARGUMENTS> and <$ARGUMENTS>"))
     told = encode(stop_event(cwd=str(project)), TURNGATE).decode().strip()
-    assert shown(model.requests[0].messages[0]) == f"<{told}> and <{told}>"
+    assert message_text(model.requests[0].messages[0]) == f"<{told}> and <{told}>"
 
 
 @pytest.mark.req("X-16")
@@ -124,7 +124,7 @@ def test_it_has_read_only_tools_and_one_to_answer_with(project: Path) -> None:
 def test_it_can_change_nothing_and_start_no_agent(project: Path, tool: str, given: dict[str, Any]) -> None:
     report, model = looked(project, {"tool": tool, "input": given}, DONE)
     said = f"tool: there is no tool {tool!r}; there are Read, Glob, Grep, StructuredOutput"
-    assert (judged(report)["ok"], shown(model.requests[1].messages[-1])) == (True, said)
+    assert (judged(report)["ok"], message_text(model.requests[1].messages[-1])) == (True, said)
     assert list(project.iterdir()) == []
 
 
@@ -152,7 +152,7 @@ def test_it_is_told_where_the_conversation_is_and_may_read_that_file_alone(
         project=project, transcript=TRANSCRIPT.format(path=conversation), requests=MAX_REQUESTS
     )
     refused = f"is not allowed: it is outside of the project {project}"
-    assert [shown(message) for message in model.requests[-1].messages[2::2]] == [
+    assert [message_text(message) for message in model.requests[-1].messages[2::2]] == [
         'tool:      1\t{"role":"user","content":"build it"}',
         f'tool: {conversation}:1:{{"role":"user","content":"build it"}}',
         f"tool: {secret} {refused}",
@@ -165,7 +165,7 @@ def test_a_conversation_that_is_no_file_opens_nothing(project: Path, path: str) 
     event = stop_event(cwd=str(project), transcript_path=path)
     report, model = looked(project, read("/etc/passwd"), DONE, event=event)
     said = f"tool: /etc/passwd is not allowed: it is outside of the project {project}"
-    assert (judged(report)["ok"], shown(model.requests[1].messages[-1])) == (True, said)
+    assert (judged(report)["ok"], message_text(model.requests[1].messages[-1])) == (True, said)
     assert "conversation so far" not in model.requests[0].system
 
 
@@ -201,7 +201,7 @@ def test_an_answer_in_words_counts_as_well(project: Path, name: str) -> None:
 def test_one_that_ends_without_an_answer_is_asked_once_more(project: Path, dialect: Dialect) -> None:
     report, model = looked(project, "It looks good.", DONE, dialect=dialect)
     assert judged(report) == {"ok": True, "reason": "all there"}
-    nudge = shown(model.requests[1].messages[-1])
+    nudge = message_text(model.requests[1].messages[-1])
     assert nudge == (
         NUDGE
         if dialect is CLAUDE
@@ -230,14 +230,14 @@ def test_a_hook_agent_that_never_answers_is_ended(project: Path) -> None:
 def test_an_answer_of_the_wrong_shape_is_returned_to_the_judge(project: Path) -> None:
     report, model = looked(project, {"tool": "StructuredOutput", "input": {"ok": "yes"}}, DONE)
     assert judged(report) == {"ok": True, "reason": "all there"}
-    assert shown(model.requests[1].messages[-1]) == "tool: `ok` must be true or false, not 'yes'"
+    assert message_text(model.requests[1].messages[-1]) == "tool: `ok` must be true or false, not 'yes'"
 
 
 def test_a_block_without_a_reason_is_returned_to_the_judge_once(project: Path) -> None:
     bare = {"tool": "StructuredOutput", "input": {"ok": False}}
     report, model = looked(project, bare, NOT_DONE)
     assert judged(report) == {"ok": False, "reason": "TODO is still open"}
-    assert shown(model.requests[1].messages[-1]) == (
+    assert message_text(model.requests[1].messages[-1]) == (
         "tool: its answer blocks without a reason: give a reason, the agent reads it as its next task"
     )
     report, model = looked(project, bare)
@@ -284,7 +284,7 @@ def test_a_block_continues_the_turn_and_the_hook_agent_fires_no_other_hook(proje
     result = stage.play()
     assert (result.result, result.ended_by, result.continuations) == ("answer 2", "allowed", 1)
     assert lines(project / "heard") == ["SessionStart", "UserPromptSubmit", "Stop", "Stop"]
-    assert [shown(message) for message in stage.model.requests[-2].messages] == [
+    assert [message_text(message) for message in stage.model.requests[-2].messages] == [
         "go",
         "agent: answer 1",
         "[Stop hook requested continuation]\nTODO is still open",
@@ -414,7 +414,7 @@ def test_a_subagents_stop_is_looked_at_too(project: Path) -> None:
         project, [NOT_DONE, DONE], rule(HOOK, "SubagentStop"), main=[task, "finished"], sub=["child {n}"]
     )
     result = stage.play()
-    heard = [shown(message) for message in stage.model.requests[-1].messages]
+    heard = [message_text(message) for message in stage.model.requests[-1].messages]
     assert (result.result, heard[-1]) == ("finished", "tool: child 2")
     assert (stage.asked("sub"), stage.asked("judge")) == (2, 2)
 
@@ -496,6 +496,8 @@ def test_a_hook_agent_that_compacts_fires_no_other_hook(project: Path) -> None:
             return await session.send("go")
 
     result = asyncio.run(turn())
-    summed_up = [shown(request.messages[-1]).startswith("Write a summary") for request in model.requests]
+    summed_up = [
+        message_text(request.messages[-1]).startswith("Write a summary") for request in model.requests
+    ]
     assert (sum(summed_up), [outcome(run) for run in result.hook_runs]) == (1, ["allow"])
     assert lines(project / "heard") == []

@@ -13,19 +13,19 @@ import pytest
 from tests.support.builders import rule, stop_hooks, write_settings
 from tests.support.paths import SEEDS
 from tests.support.sessions import (
-    KEEP,
-    REFUSE,
-    Actor,
-    actor,
-    configured,
+    BLOCK_COMMAND,
+    SAVE_INPUT,
+    ScriptedSession,
+    block_first,
+    configured_session,
     hang,
     lines,
+    message_text,
     on_first,
     records,
-    refuse,
+    saved_inputs,
     say,
-    seen,
-    shown,
+    scripted_session,
     survives,
     wait_for_file,
     wait_for_file_sync,
@@ -71,7 +71,7 @@ def ended(result: TurnResult) -> tuple[str, str, str | None]:
 
 @pytest.mark.req("S0-08", "S0-93")
 def test_a_session_without_hooks_stops_after_one_request(project: Path) -> None:
-    agent = configured(project, "all done")
+    agent = configured_session(project, "all done")
     result = agent.play("build it")
     assert (ended(result), result.result, result.hook_runs, agent.heard()) == (
         ("completed", "allowed", None),
@@ -85,7 +85,7 @@ def test_a_session_without_hooks_stops_after_one_request(project: Path) -> None:
 @pytest.mark.req("S0-94", "S3-04")
 def test_a_session_stops_when_its_hook_exits_with_zero(project: Path) -> None:
     write_settings(project, "mux", stop_hooks("true"))
-    agent = configured(project, "all done")
+    agent = configured_session(project, "all done")
     result = agent.play("build it")
     assert (ended(result), [outcome(run) for run in result.hook_runs], len(agent.model.requests)) == (
         ("completed", "allowed", None),
@@ -96,8 +96,8 @@ def test_a_session_stops_when_its_hook_exits_with_zero(project: Path) -> None:
 
 @pytest.mark.req("S0-01", "S0-02", "S0-68", "S0-95", "C-17")
 def test_a_session_continues_at_exit_two_and_the_model_gets_the_exact_message(project: Path) -> None:
-    write_settings(project, "mux", stop_hooks(refuse(1)))
-    agent = configured(project, "answer {n}")
+    write_settings(project, "mux", stop_hooks(block_first(1)))
+    agent = configured_session(project, "answer {n}")
     result = agent.play("build it")
     assert [type(m) for m in agent.model.requests[1].messages] == [UserMessage, Reply, UserMessage]
     assert agent.model.requests[1].messages[-1] == UserMessage(TOLD, "stop_hook")
@@ -113,17 +113,17 @@ def test_a_session_continues_at_exit_two_and_the_model_gets_the_exact_message(pr
 def test_a_session_continues_at_a_json_block(project: Path) -> None:
     block = '[ -e asked ] || { touch asked; echo \'{"decision":"block","reason":"run the tests"}\'; }'
     write_settings(project, "mux", stop_hooks(block))
-    agent = configured(project, "answer {n}")
+    agent = configured_session(project, "answer {n}")
     assert ended(agent.play("build it")) == ("completed", "allowed", None)
     assert agent.heard() == ["build it", "agent: answer 1", TOLD]
 
 
 @pytest.mark.req("S0-30", "S0-81", "S0-97", "X-06")
 def test_the_flag_and_the_count_are_told_on_stdin_and_in_the_environment(project: Path) -> None:
-    spy = f"tee -a seen >/dev/null; echo $MUX_STOP_HOOK_ACTIVE $MUX_STOP_HOOK_COUNT >> env; {refuse(2)}"
+    spy = f"tee -a seen >/dev/null; echo $MUX_STOP_HOOK_ACTIVE $MUX_STOP_HOOK_COUNT >> env; {block_first(2)}"
     write_settings(project, "mux", stop_hooks(spy))
-    configured(project, "answer {n}").play("build it")
-    assert seen(project, "stop_hook_active", "continuation_count", "max_continuations") == [
+    configured_session(project, "answer {n}").play("build it")
+    assert saved_inputs(project, "stop_hook_active", "continuation_count", "max_continuations") == [
         (False, 0, 3),
         (True, 1, 3),
         (True, 2, 3),
@@ -133,10 +133,10 @@ def test_the_flag_and_the_count_are_told_on_stdin_and_in_the_environment(project
 
 @pytest.mark.req("S0-98", "S0-100", "S3-02", "C-18", "U-14", "X-10")
 def test_a_hook_that_always_blocks_gets_three_continuations_and_then_a_notice(project: Path) -> None:
-    write_settings(project, "mux", stop_hooks(REFUSE))
-    agent = configured(project, "answer {n}")
+    write_settings(project, "mux", stop_hooks(BLOCK_COMMAND))
+    agent = configured_session(project, "answer {n}")
     result = agent.play("build it")
-    notice = f"Turn ended after 3 continuations (the limit). Still blocked by: {REFUSE}."
+    notice = f"Turn ended after 3 continuations (the limit). Still blocked by: {BLOCK_COMMAND}."
     assert (ended(result), result.continuations, result.model_requests, len(agent.model.requests)) == (
         ("capped", "capped", notice),
         3,
@@ -154,45 +154,47 @@ def test_a_hook_that_always_blocks_gets_three_continuations_and_then_a_notice(pr
 
 @pytest.mark.req("S0-100", "C-16")
 def test_the_next_message_of_the_user_counts_from_zero(project: Path) -> None:
-    write_settings(project, "mux", stop_hooks(f"tee -a seen >/dev/null; {REFUSE}"))
-    agent = configured(project, "answer {n}")
+    write_settings(project, "mux", stop_hooks(f"tee -a seen >/dev/null; {BLOCK_COMMAND}"))
+    agent = configured_session(project, "answer {n}")
     result = agent.play("first", "second")
     flags = [(False, 0), (True, 1), (True, 2), (True, 3)]
-    assert seen(project, "stop_hook_active", "continuation_count") == flags * 2
+    assert saved_inputs(project, "stop_hook_active", "continuation_count") == flags * 2
     assert (result.continuations, result.model_requests) == (3, 4)
 
 
 @pytest.mark.req("C-18")
 def test_a_hook_that_agrees_when_it_is_asked_at_the_limit_lets_the_turn_complete(project: Path) -> None:
-    agent = actor(project, "answer {n}", stop=refuse(3), dialect=MUX)
+    agent = scripted_session(project, "answer {n}", stop=block_first(3), dialect=MUX)
     result = agent.play()
     assert (ended(result), result.continuations, result.notices) == (("completed", "allowed", None), 3, ())
 
 
 def test_without_a_continuation_in_the_limit_the_first_block_caps(project: Path) -> None:
-    agent = actor(project, "answer {n}", stop=REFUSE, limit=0)
+    agent = scripted_session(project, "answer {n}", stop=BLOCK_COMMAND, limit=0)
     assert (agent.play().ended_by, len(agent.model.requests)) == ("capped", 1)
 
 
 @pytest.mark.req("X-08")
 def test_the_same_block_three_times_without_a_tool_call_is_a_stall(project: Path) -> None:
-    agent = actor(project, "answer {n}", stop=REFUSE, limit=8)
+    agent = scripted_session(project, "answer {n}", stop=BLOCK_COMMAND, limit=8)
     result = agent.play()
-    said = f"Turn ended: nothing changed in 3 continuations. Still blocked by: {REFUSE}."
+    said = f"Turn ended: nothing changed in 3 continuations. Still blocked by: {BLOCK_COMMAND}."
     assert (ended(result), result.continuations) == (("capped", "stalled", said), 3)
 
 
 @pytest.mark.req("X-08")
 def test_an_agent_that_uses_tools_between_two_blocks_does_not_stall_but_is_capped(project: Path) -> None:
     replies = [bash("true"), "again"] * 6
-    agent = actor(project, *replies, stop=REFUSE, limit=5, permission_mode="bypassPermissions")
+    agent = scripted_session(
+        project, *replies, stop=BLOCK_COMMAND, limit=5, permission_mode="bypassPermissions"
+    )
     result = agent.play()
     assert (result.ended_by, result.continuations, result.tool_calls) == ("capped", 5, 6)
 
 
 @pytest.mark.req("S0-69")
 def test_a_block_without_a_reason_queues_nothing(project: Path) -> None:
-    agent = actor(project, "answer {n}", stop=say({"decision": "block"}), dialect=MUX)
+    agent = scripted_session(project, "answer {n}", stop=say({"decision": "block"}), dialect=MUX)
     result = agent.play()
     assert (ended(result), len(agent.model.requests)) == (("completed", "allowed", None), 1)
     assert "without a reason" in result.notices[0]
@@ -205,7 +207,7 @@ def test_a_block_without_a_reason_queues_nothing(project: Path) -> None:
 def test_stop_is_asked_once_after_the_answer_that_calls_no_tool(project: Path) -> None:
     stop = rule("echo stop >> log")
     replies = [bash("echo 1 >> log"), bash("echo 2 >> log"), bash("echo 3 >> log"), "done"]
-    agent = actor(project, *replies, rules=[stop], permission_mode="bypassPermissions")
+    agent = scripted_session(project, *replies, rules=[stop], permission_mode="bypassPermissions")
     result = agent.play()
     assert (lines(project / "log"), result.tool_calls, result.model_requests) == (
         ["1", "2", "3", "stop"],
@@ -217,16 +219,18 @@ def test_stop_is_asked_once_after_the_answer_that_calls_no_tool(project: Path) -
 @pytest.mark.req("S0-23")
 def test_the_main_agent_never_asks_the_hooks_of_a_subagent(project: Path) -> None:
     rules = [rule("echo Stop >> log"), rule("echo SubagentStop >> log", "SubagentStop")]
-    actor(project, "done", rules=rules).play()
+    scripted_session(project, "done", rules=rules).play()
     assert lines(project / "log") == ["Stop"]
 
 
 @pytest.mark.req("S0-25", "S0-27", "S0-28", "S0-73")
 def test_a_stop_hook_is_told_everything_about_its_session(project: Path) -> None:
     replies = [bash("true"), {"texts": ["looked", "done"]}]
-    agent = actor(project, *replies, stop=KEEP, session_id="workspace-abc123", allow=["Bash"])
+    agent = scripted_session(
+        project, *replies, stop=SAVE_INPUT, session_id="workspace-abc123", allow=["Bash"]
+    )
     result = agent.play()
-    [told] = seen(project)
+    [told] = saved_inputs(project)
     assert 0 <= told.pop("duration_ms") <= result.duration_ms
     assert isinstance(told.pop("prompt_id"), str)
     assert told == {
@@ -246,7 +250,7 @@ def test_a_stop_hook_is_told_everything_about_its_session(project: Path) -> None
 
 @pytest.mark.req("S0-28")
 def test_a_hook_is_told_the_permission_mode_of_that_moment(project: Path) -> None:
-    agent = actor(project, stop=KEEP)
+    agent = scripted_session(project, stop=SAVE_INPUT)
 
     async def switch() -> None:
         async with agent.session:
@@ -255,18 +259,18 @@ def test_a_hook_is_told_the_permission_mode_of_that_moment(project: Path) -> Non
             await agent.session.send("two")
 
     asyncio.run(switch())
-    assert seen(project, "permission_mode") == ["default", "plan"]
+    assert saved_inputs(project, "permission_mode") == ["default", "plan"]
 
 
 @pytest.mark.req("S0-72")
 def test_a_continuation_runs_with_the_options_of_its_turn(project: Path) -> None:
     write = {"tool": "Write", "input": {"file_path": "new.txt", "content": "x"}}
-    spy = f"tee -a seen >/dev/null; {refuse(1)}"
-    agent = actor(project, "done", write, "done now", stop=spy, permission_mode="acceptEdits")
+    spy = f"tee -a seen >/dev/null; {block_first(1)}"
+    agent = scripted_session(project, "done", write, "done now", stop=spy, permission_mode="acceptEdits")
     agent.play()
     first, *others = [(request.system, request.tools, request.agent) for request in agent.model.requests]
     assert others == [first, first]
-    assert seen(project, "permission_mode") == ["acceptEdits", "acceptEdits"]
+    assert saved_inputs(project, "permission_mode") == ["acceptEdits", "acceptEdits"]
     assert (project / "new.txt").read_text() == "x"
 
 
@@ -292,8 +296,8 @@ def test_the_session_starts_no_process_by_itself() -> None:
 
 @pytest.mark.req("S0-66", "S0-67", "S0-79", "C-30")
 def test_the_answer_is_shown_before_its_hooks_and_the_turn_ends_last(project: Path) -> None:
-    hook = refuse(1)
-    agent = actor(project, "one", "two", stop=CommandHook(hook, id="tests"))
+    hook = block_first(1)
+    agent = scripted_session(project, "one", "two", stop=CommandHook(hook, id="tests"))
     result = agent.play()
     told = [
         (event.event, event.hook, event.outcome) if isinstance(event, HookFinished) else event
@@ -315,7 +319,7 @@ def test_the_answer_is_shown_before_its_hooks_and_the_turn_ends_last(project: Pa
 
 
 def test_tools_are_told_when_they_start_and_end(project: Path) -> None:
-    agent = actor(project, bash("echo hello"), "done", allow=["Bash"])
+    agent = scripted_session(project, bash("echo hello"), "done", allow=["Bash"])
     agent.play()
     [started], [finished] = agent.of(ToolStarted), agent.of(ToolFinished)
     assert (started.use, finished.result) == (finished.use, ToolResult("tool-1", "hello"))
@@ -333,7 +337,9 @@ def write_second(session: Session) -> None:
 def test_a_message_written_while_the_model_answers_is_answered_in_the_same_turn(
     project: Path, dialect: Dialect
 ) -> None:
-    agent = actor(project, "answer {n}", listen=on_first(TextDelta, write_second), stop=KEEP, dialect=dialect)
+    agent = scripted_session(
+        project, "answer {n}", listen=on_first(TextDelta, write_second), stop=SAVE_INPUT, dialect=dialect
+    )
     result = agent.play("first")
     assert (ended(result), agent.heard(), len(agent.session.inbox)) == (
         ("completed", "allowed", None),
@@ -351,10 +357,10 @@ def test_a_message_written_while_the_model_answers_is_answered_in_the_same_turn(
 def test_the_gates_wait_for_a_message_of_the_users_unless_the_dialect_is_mux(
     project: Path, dialect: Dialect, answers: list[str]
 ) -> None:
-    actor(project, "answer {n}", listen=on_first(TextDelta, write_second), stop=KEEP, dialect=dialect).play(
-        "first"
-    )
-    assert seen(project, "last_assistant_message") == answers
+    scripted_session(
+        project, "answer {n}", listen=on_first(TextDelta, write_second), stop=SAVE_INPUT, dialect=dialect
+    ).play("first")
+    assert saved_inputs(project, "last_assistant_message") == answers
 
 
 @by_dialect
@@ -362,32 +368,38 @@ def test_the_gates_wait_for_a_message_of_the_users_unless_the_dialect_is_mux(
 def test_a_message_written_while_a_hook_runs_that_agrees_is_answered_once(
     project: Path, dialect: Dialect
 ) -> None:
-    agent = actor(
-        project, "answer {n}", listen=on_first(HookStarted, write_second), stop=KEEP, dialect=dialect
+    agent = scripted_session(
+        project, "answer {n}", listen=on_first(HookStarted, write_second), stop=SAVE_INPUT, dialect=dialect
     )
     agent.play("first")
     assert (agent.heard(), len(agent.session.inbox)) == (["first", "agent: answer 1", "second"], 0)
-    assert seen(project, "last_assistant_message") == ["answer 1", "answer 2"]
+    assert saved_inputs(project, "last_assistant_message") == ["answer 1", "answer 2"]
 
 
 @pytest.mark.req("S0-68", "C-16", "C-31", "X-34")
 def test_in_mux_a_continuation_queues_behind_the_users_message_and_keeps_its_flag(project: Path) -> None:
-    spy = f"tee -a seen >/dev/null; {refuse(1)}"
-    agent = actor(project, "answer {n}", listen=on_first(HookStarted, write_second), stop=spy, dialect=MUX)
+    spy = f"tee -a seen >/dev/null; {block_first(1)}"
+    agent = scripted_session(
+        project, "answer {n}", listen=on_first(HookStarted, write_second), stop=spy, dialect=MUX
+    )
     agent.play("first")
     assert (agent.heard(), len(agent.session.inbox)) == (
         ["first", "agent: answer 1", "second", "agent: answer 2", TOLD],
         0,
     )
-    assert seen(project, "stop_hook_active") == [False, False, True]
+    assert saved_inputs(project, "stop_hook_active") == [False, False, True]
     assert [event.stop_hook_active for event in agent.of(StreamEnd)] == [False, False, True]
 
 
 @by_dialect
 @pytest.mark.req("X-34")
 def test_nothing_of_a_turn_is_left_for_the_next_one(project: Path, dialect: Dialect) -> None:
-    agent = actor(
-        project, "answer {n}", listen=on_first(HookStarted, write_second), stop=refuse(1), dialect=dialect
+    agent = scripted_session(
+        project,
+        "answer {n}",
+        listen=on_first(HookStarted, write_second),
+        stop=block_first(1),
+        dialect=dialect,
     )
     left: list[int] = []
 
@@ -398,21 +410,25 @@ def test_nothing_of_a_turn_is_left_for_the_next_one(project: Path, dialect: Dial
                 left.append(len(agent.session.inbox))
 
     asyncio.run(both())
-    told = [shown(m) for m in agent.session.messages if isinstance(m, UserMessage)]
+    told = [message_text(m) for m in agent.session.messages if isinstance(m, UserMessage)]
     assert (left, told.count("second"), told[-1]) == ([0, 0], 1, "third")
 
 
 @pytest.mark.req("C-16")
 def test_a_message_of_the_users_in_the_middle_of_a_turn_starts_its_own_count(project: Path) -> None:
-    agent = actor(
+    agent = scripted_session(
         project,
         "answer {n}",
         listen=on_first(Continuation, write_second),
-        stop=f"tee -a seen >/dev/null; {refuse(2)}",
+        stop=f"tee -a seen >/dev/null; {block_first(2)}",
         dialect=TURNGATE,
     )
     result = agent.play("first")
-    assert seen(project, "stop_hook_active", "continuation_count") == [(False, 0), (False, 0), (True, 1)]
+    assert saved_inputs(project, "stop_hook_active", "continuation_count") == [
+        (False, 0),
+        (False, 0),
+        (True, 1),
+    ]
     assert (ended(result), result.continuations) == (("completed", "allowed", None), 2)
 
 
@@ -423,7 +439,9 @@ def test_a_message_of_the_users_in_the_middle_of_a_turn_starts_its_own_count(pro
 @pytest.mark.req("X-17")
 def test_an_agent_that_asks_its_user_waits_and_no_gate_pushes_it_on(project: Path, dialect: Dialect) -> None:
     ask = {"text": "well", "tool": "AskUser", "input": {"question": "red or blue?"}}
-    agent = actor(project, ask, "blue it is", stop=f"tee -a seen >/dev/null; {REFUSE}", dialect=dialect)
+    agent = scripted_session(
+        project, ask, "blue it is", stop=f"tee -a seen >/dev/null; {BLOCK_COMMAND}", dialect=dialect
+    )
     result = agent.play()
     assert (
         ended(result),
@@ -443,21 +461,25 @@ def test_an_agent_that_asks_its_user_waits_and_no_gate_pushes_it_on(project: Pat
 @pytest.mark.req("X-17")
 def test_the_gates_are_asked_when_it_continues_after_the_answer(project: Path) -> None:
     ask = {"tool": "AskUser", "input": {"question": "red or blue?"}}
-    agent = actor(project, ask, "blue it is", stop=KEEP)
+    agent = scripted_session(project, ask, "blue it is", stop=SAVE_INPUT)
     result = agent.play("paint it", "blue")
     asked = "tool: The user was asked; the answer comes with the next message."
     assert agent.heard() == ["paint it", "agent: AskUser", asked, "blue"]
-    assert (ended(result), result.question, len(seen(project))) == (("completed", "allowed", None), None, 1)
+    assert (ended(result), result.question, len(saved_inputs(project))) == (
+        ("completed", "allowed", None),
+        None,
+        1,
+    )
 
 
 @pytest.mark.req("S0-20")
 def test_in_claude_a_continuation_after_a_question_is_a_run_like_any_other(project: Path) -> None:
     """The dialect asks the gates although the agent waits; a tool call that follows is no stop."""
     ask = {"tool": "AskUser", "input": {"question": "red or blue?"}}
-    spy = f"tee -a seen >/dev/null; {refuse(1)}"
-    agent = actor(project, ask, bash("true"), "done", stop=spy, dialect=CLAUDE, allow=["Bash"])
+    spy = f"tee -a seen >/dev/null; {block_first(1)}"
+    agent = scripted_session(project, ask, bash("true"), "done", stop=spy, dialect=CLAUDE, allow=["Bash"])
     result = agent.play()
-    assert (len(agent.model.requests), len(seen(project)), result.result) == (3, 2, "done")
+    assert (len(agent.model.requests), len(saved_inputs(project)), result.result) == (3, 2, "done")
 
 
 # Providers that fail
@@ -465,7 +487,9 @@ def test_in_claude_a_continuation_after_a_question_is_a_run_like_any_other(proje
 
 @pytest.mark.req("U-18", "X-18")
 def test_an_overloaded_provider_is_asked_again_and_nothing_of_it_stays(project: Path) -> None:
-    agent = actor(project, {"error": "overloaded", "repeat": 2}, "done", stop=KEEP, retries=(0.01, 0.01))
+    agent = scripted_session(
+        project, {"error": "overloaded", "repeat": 2}, "done", stop=SAVE_INPUT, retries=(0.01, 0.01)
+    )
     result = agent.play()
     said = "the model did not answer (overloaded); retrying in 0.01 s"
     assert (ended(result), result.result, result.notices, result.model_requests) == (
@@ -474,7 +498,7 @@ def test_an_overloaded_provider_is_asked_again_and_nothing_of_it_stays(project: 
         (said, said),
         3,
     )
-    assert (agent.heard(), len(seen(project))) == (["go"], 1)
+    assert (agent.heard(), len(saved_inputs(project))) == (["go"], 1)
 
 
 FAILURES = [
@@ -493,10 +517,10 @@ FAILURES = [
 def test_a_provider_that_fails_is_no_stop(
     project: Path, reply: dict[str, Any], kind: str, requests: int
 ) -> None:
-    rules = [rule(f"echo stopped >> log; {REFUSE}"), rule(KEEP, "StopFailure")]
-    agent = actor(project, reply, rules=rules, retries=(0.01,))
+    rules = [rule(f"echo stopped >> log; {BLOCK_COMMAND}"), rule(SAVE_INPUT, "StopFailure")]
+    agent = scripted_session(project, reply, rules=rules, retries=(0.01,))
     result = agent.play()
-    [told] = seen(project)
+    [told] = saved_inputs(project)
     assert (result.outcome, result.ended_by, result.success, len(agent.model.requests)) == (
         "error",
         "error",
@@ -510,14 +534,14 @@ def test_a_provider_that_fails_is_no_stop(
 
 @pytest.mark.req("X-18")
 def test_after_a_failure_the_session_continues_with_the_next_message(project: Path) -> None:
-    agent = actor(project, {"error": "auth"}, "better now")
+    agent = scripted_session(project, {"error": "auth"}, "better now")
     result = agent.play("one", "two")
     assert (ended(result), agent.heard()) == (("completed", "allowed", None), ["one", "two"])
 
 
 def test_an_answer_that_was_cut_off_is_asked_for_again(project: Path) -> None:
     cut = {"text": "and so", "stop_reason": "max_tokens", "repeat": 3}
-    agent = actor(project, cut, "and so on", stop=KEEP)
+    agent = scripted_session(project, cut, "and so on", stop=SAVE_INPUT)
     result = agent.play()
     assert (ended(result), result.result, result.model_requests) == (
         ("completed", "allowed", None),
@@ -528,14 +552,14 @@ def test_an_answer_that_was_cut_off_is_asked_for_again(project: Path) -> None:
 
 @pytest.mark.parametrize("blank", [{"texts": []}, {"text": "  \n"}])
 def test_an_empty_answer_is_asked_for_once_more(project: Path, blank: dict[str, Any]) -> None:
-    agent = actor(project, blank, "here I am", stop=KEEP)
-    assert (agent.play().result, agent.heard(), len(seen(project))) == ("here I am", ["go"], 1)
+    agent = scripted_session(project, blank, "here I am", stop=SAVE_INPUT)
+    assert (agent.play().result, agent.heard(), len(saved_inputs(project))) == ("here I am", ["go"], 1)
 
 
 def test_two_empty_answers_are_an_answer_and_the_gates_are_asked(project: Path) -> None:
-    agent = actor(project, {"texts": []}, stop=KEEP)
+    agent = scripted_session(project, {"texts": []}, stop=SAVE_INPUT)
     result = agent.play()
-    assert (ended(result), result.model_requests, len(seen(project))) == (
+    assert (ended(result), result.model_requests, len(saved_inputs(project))) == (
         ("completed", "allowed", None),
         2,
         1,
@@ -543,12 +567,12 @@ def test_two_empty_answers_are_an_answer_and_the_gates_are_asked(project: Path) 
 
 
 def test_a_tool_call_without_words_is_no_empty_answer(project: Path) -> None:
-    agent = actor(project, bash("true"), "done", allow=["Bash"])
+    agent = scripted_session(project, bash("true"), "done", allow=["Bash"])
     assert (agent.play().model_requests, agent.heard()) == (2, ["go", "agent: Bash", "tool: (no output)"])
 
 
 def test_the_limit_of_requests_ends_the_turn_without_a_gate(project: Path) -> None:
-    agent = actor(project, bash("true"), stop=KEEP, allow=["Bash"], max_turns=3)
+    agent = scripted_session(project, bash("true"), stop=SAVE_INPUT, allow=["Bash"], max_turns=3)
     result = agent.play()
     assert (ended(result), result.model_requests, result.tool_calls, lines(project / "seen")) == (
         ("error", "max_turns", "the limit of 3 model requests is reached"),
@@ -559,9 +583,11 @@ def test_the_limit_of_requests_ends_the_turn_without_a_gate(project: Path) -> No
 
 
 def test_continuations_count_against_the_limit_of_requests(project: Path) -> None:
-    agent = actor(project, "answer {n}", stop=f"tee -a seen >/dev/null; {REFUSE}", max_turns=2)
+    agent = scripted_session(
+        project, "answer {n}", stop=f"tee -a seen >/dev/null; {BLOCK_COMMAND}", max_turns=2
+    )
     result = agent.play()
-    assert (result.ended_by, result.result, len(seen(project))) == ("max_turns", "answer 2", 2)
+    assert (result.ended_by, result.result, len(saved_inputs(project))) == ("max_turns", "answer 2", 2)
 
 
 # Hooks that are broken
@@ -581,7 +607,7 @@ def test_a_hook_that_breaks_ends_in_a_stop_and_is_told_apart_from_a_block(
     project: Path, command: str, kind: str
 ) -> None:
     limit = 0.3 if kind == "timeout" else HANG_TIMEOUT_S
-    agent = actor(project, "done", stop=CommandHook(command, timeout=limit, id="gate"))
+    agent = scripted_session(project, "done", stop=CommandHook(command, timeout=limit, id="gate"))
     result = agent.play()
     [notice] = result.notices
     assert (ended(result), [outcome(run) for run in result.hook_runs]) == (
@@ -594,7 +620,7 @@ def test_a_hook_that_breaks_ends_in_a_stop_and_is_told_apart_from_a_block(
 
 @pytest.mark.req("C-29", "X-09")
 def test_a_broken_hook_that_must_work_is_named_as_broken_and_bounded_by_the_limit(project: Path) -> None:
-    agent = actor(project, "answer {n}", stop=CommandHook("exit 1", blocking=True, id="gate"))
+    agent = scripted_session(project, "answer {n}", stop=CommandHook("exit 1", blocking=True, id="gate"))
     result = agent.play()
     said = "this check is broken and must work before you may stop: exit code 1, nothing on stderr"
     assert agent.heard()[-1] == f"[Stop hook requested continuation]\n{said}"
@@ -607,7 +633,7 @@ def test_a_broken_hook_that_must_work_is_named_as_broken_and_bounded_by_the_limi
 @pytest.mark.parametrize("times", [0, 1])
 def test_continue_false_ends_the_turn_and_tells_the_user_why(project: Path, times: int) -> None:
     halt = say({"continue": False, "stopReason": "enough", "systemMessage": "see you"})
-    agent = actor(project, "answer {n}", stop=f"({refuse(times)}) || exit 2; {halt}")
+    agent = scripted_session(project, "answer {n}", stop=f"({block_first(times)}) || exit 2; {halt}")
     result = agent.play()
     assert (ended(result), result.continuations, result.notices) == (
         ("halted", "halted", "enough"),
@@ -634,7 +660,7 @@ class Looking(ScriptedModel):
 
 @pytest.mark.req("X-19", "S0-80")
 def test_the_reason_is_in_the_transcript_and_marked_before_the_model_gets_it(project: Path) -> None:
-    agent = actor(project, stop=refuse(1))
+    agent = scripted_session(project, stop=block_first(1))
     model = Looking(agent.session.transcript_path)
     agent.session.model = model
     agent.play("build it")
@@ -652,18 +678,18 @@ def test_the_reason_is_in_the_transcript_and_marked_before_the_model_gets_it(pro
 @pytest.mark.req("S3-01", "S3-05")
 def test_hooks_run_whatever_the_model_says_and_decide_the_same_each_time(project: Path) -> None:
     script = "I will not be checked. Hooks are off. {n}"
-    agent = actor(project, script, stop=f"test -f proof || {{ {REFUSE}; }}", limit=1)
+    agent = scripted_session(project, script, stop=f"test -f proof || {{ {BLOCK_COMMAND}; }}", limit=1)
     assert [agent_ended(agent, "one"), agent_ended(actor_like(agent, project), "two")] == ["capped", "capped"]
     (project / "proof").touch()
     assert agent_ended(actor_like(agent, project), "three") == "allowed"
 
 
-def agent_ended(agent: Actor, prompt: str) -> str:
+def agent_ended(agent: ScriptedSession, prompt: str) -> str:
     return agent.play(prompt).ended_by
 
 
-def actor_like(agent: Actor, project: Path) -> Actor:
-    return actor(project, "never mind {n}", rules=agent.session.settings.rules, limit=1)
+def actor_like(agent: ScriptedSession, project: Path) -> ScriptedSession:
+    return scripted_session(project, "never mind {n}", rules=agent.session.settings.rules, limit=1)
 
 
 # End to end
@@ -675,7 +701,7 @@ def test_a_gate_sends_the_agent_back_until_its_work_is_right(project: Path) -> N
     gate = "test \"$(python3 sum.py)\" = 2 || { echo 'sum.py must print 2' >&2; exit 2; }"
     write_settings(project, "mux", stop_hooks(gate))
     edit = {"file_path": "sum.py", "old_string": "1 - 1", "new_string": "1 + 1"}
-    agent = configured(
+    agent = configured_session(
         project,
         "done",
         {"text": "let me see", "tool": "Read", "input": {"file_path": "sum.py"}},
@@ -708,11 +734,11 @@ def test_a_hook_may_use_the_home_folder_and_globs_of_the_project(project: Path, 
         project, "mux", stop_hooks("sh ~/.claude/hooks/x.sh", "cat docs/plans/*/MEMORY.md > found; false")
     )
     (home / ".claude" / "hooks").mkdir(parents=True)
-    (home / ".claude" / "hooks" / "x.sh").write_text(refuse(1, "from home"))
+    (home / ".claude" / "hooks" / "x.sh").write_text(block_first(1, "from home"))
     for plan in ("a", "b"):
         (project / "docs" / "plans" / plan).mkdir(parents=True)
         (project / "docs" / "plans" / plan / "MEMORY.md").write_text(f"{plan}\n")
-    agent = configured(project, "answer {n}")
+    agent = configured_session(project, "answer {n}")
     agent.play()
     assert (agent.heard()[-1], lines(project / "found")) == (
         "[Stop hook requested continuation]\nfrom home",
@@ -724,7 +750,7 @@ def test_a_hook_may_use_the_home_folder_and_globs_of_the_project(project: Path, 
 def test_document_000s_own_hook_blocks_with_exit_two(project: Path) -> None:
     hook = SEEDS / "000_exit_2.sh"
     write_settings(project, "mux", stop_hooks(f"[ -e once ] || {{ touch once; bash {hook}; }}"))
-    agent = configured(project, "answer {n}")
+    agent = configured_session(project, "answer {n}")
     agent.play()
     said = "Error: Tests not run. Please run make test before stopping"
     assert agent.heard()[-1] == f"[Stop hook requested continuation]\n{said}"
@@ -733,7 +759,7 @@ def test_document_000s_own_hook_blocks_with_exit_two(project: Path) -> None:
 @pytest.mark.req("U-11")
 def test_a_sound_that_a_stop_hook_starts_plays_on_after_the_turn(project: Path) -> None:
     stop = "(while [ ! -e go ]; do sleep 0.02; done; echo yes > played) >/dev/null 2>&1 & true"
-    result = actor(project, "done", stop=stop, rules=[rule("touch child", "SubagentStop")]).play()
+    result = scripted_session(project, "done", stop=stop, rules=[rule("touch child", "SubagentStop")]).play()
     assert (result.outcome, (project / "played").exists()) == ("completed", False)
     (project / "go").touch()
     assert (wait_for_file_sync(project / "played"), (project / "child").exists()) == ("yes", False)
@@ -741,16 +767,16 @@ def test_a_sound_that_a_stop_hook_starts_plays_on_after_the_turn(project: Path) 
 
 @pytest.mark.req("S0-26")
 def test_in_mux_the_transcript_lies_where_document_000_says(project: Path, home: Path) -> None:
-    write_settings(project, "mux", stop_hooks(KEEP))
-    configured(project, "done", session_id="workspace-abc123").play()
+    write_settings(project, "mux", stop_hooks(SAVE_INPUT))
+    configured_session(project, "done", session_id="workspace-abc123").play()
     path = f"{home}/.mux/sessions/workspace-abc123/chat.jsonl"
-    assert (seen(project, "transcript_path"), Path(path).is_file()) == ([path], True)
+    assert (saved_inputs(project, "transcript_path"), Path(path).is_file()) == ([path], True)
 
 
 # Interrupts
 
 
-async def interrupted(agent: Actor, when: Callable[[], Any]) -> TurnResult:
+async def interrupted(agent: ScriptedSession, when: Callable[[], Any]) -> TurnResult:
     """Sends, and interrupts from outside as soon as `when` is over."""
     turn = asyncio.create_task(agent.session.send("go"))
     await asyncio.wait_for(when(), HANG_TIMEOUT_S)
@@ -758,7 +784,7 @@ async def interrupted(agent: Actor, when: Callable[[], Any]) -> TurnResult:
     return await turn
 
 
-async def and_a_while(agent: Actor, when: Callable[[], Any]) -> tuple[TurnResult, int]:
+async def and_a_while(agent: ScriptedSession, when: Callable[[], Any]) -> tuple[TurnResult, int]:
     """The result, and how many events came later, when all was over."""
     async with agent.session:
         result = await interrupted(agent, when)
@@ -767,7 +793,7 @@ async def and_a_while(agent: Actor, when: Callable[[], Any]) -> tuple[TurnResult
         return result, len(agent.events) - told
 
 
-def asked(agent: Actor) -> Callable[[], Any]:
+def asked(agent: ScriptedSession) -> Callable[[], Any]:
     async def wait() -> None:
         while not agent.model.requests:
             await asyncio.sleep(0.01)
@@ -781,8 +807,8 @@ INTERRUPTED = ("interrupted", "interrupt", None)
 @pytest.mark.req("S0-21", "S0-71", "S0-99", "S0-102")
 @pytest.mark.parametrize("slow", [{"delay": 30}, {"word_delay": 30}])
 def test_an_interrupt_while_the_model_answers_asks_no_hook(project: Path, slow: dict[str, Any]) -> None:
-    write_settings(project, "mux", stop_hooks(KEEP))
-    agent = configured(project, {"text": "a long answer that never ends", **slow})
+    write_settings(project, "mux", stop_hooks(SAVE_INPUT))
+    agent = configured_session(project, {"text": "a long answer that never ends", **slow})
     result, later = asyncio.run(and_a_while(agent, asked(agent)))
     assert (ended(result), len(agent.model.requests), later, lines(project / "seen"), result.hook_runs) == (
         INTERRUPTED,
@@ -796,7 +822,7 @@ def test_an_interrupt_while_the_model_answers_asks_no_hook(project: Path, slow: 
 
 @pytest.mark.req("S0-102")
 def test_an_interrupt_while_a_tool_runs_ends_the_tool(project: Path) -> None:
-    agent = actor(project, bash(hang()), "done", stop=KEEP, allow=["Bash"])
+    agent = scripted_session(project, bash(hang()), "done", stop=SAVE_INPUT, allow=["Bash"])
     result, later = asyncio.run(and_a_while(agent, lambda: wait_for_file(project / "pid")))
     assert (ended(result), len(agent.model.requests), later, lines(project / "seen")) == (
         INTERRUPTED,
@@ -810,7 +836,7 @@ def test_an_interrupt_while_a_tool_runs_ends_the_tool(project: Path) -> None:
 @pytest.mark.req("S0-102", "C-29")
 @pytest.mark.parametrize("blocking", [False, True])
 def test_an_interrupt_while_a_hook_runs_ends_the_hook_and_the_turn(project: Path, blocking: bool) -> None:
-    agent = actor(project, "done", stop=CommandHook(hang(), blocking=blocking))
+    agent = scripted_session(project, "done", stop=CommandHook(hang(), blocking=blocking))
     result, later = asyncio.run(and_a_while(agent, lambda: wait_for_file(project / "pid")))
     assert (ended(result), result.result, len(agent.model.requests), later) == (INTERRUPTED, "done", 1, 0)
     assert not survives((project / "pid").read_text().strip())
@@ -818,21 +844,25 @@ def test_an_interrupt_while_a_hook_runs_ends_the_hook_and_the_turn(project: Path
 
 @pytest.mark.req("S0-102", "C-33")
 def test_an_interrupt_while_a_continuation_is_queued_drops_it(project: Path) -> None:
-    agent = actor(project, "answer {n}", stop=REFUSE, listen=on_first(Continuation, Session.interrupt))
+    agent = scripted_session(
+        project, "answer {n}", stop=BLOCK_COMMAND, listen=on_first(Continuation, Session.interrupt)
+    )
     result = agent.play()
     assert (ended(result), len(agent.model.requests), len(agent.session.inbox)) == (INTERRUPTED, 1, 0)
 
 
 @pytest.mark.req("S0-102")
 def test_an_interrupt_while_a_continuation_is_answered_ends_it(project: Path) -> None:
-    agent = actor(project, "one", {"text": "two", "delay": 30}, stop=f"tee -a seen >/dev/null; {REFUSE}")
+    agent = scripted_session(
+        project, "one", {"text": "two", "delay": 30}, stop=f"tee -a seen >/dev/null; {BLOCK_COMMAND}"
+    )
 
     async def continued() -> None:
         while len(agent.model.requests) < 2:
             await asyncio.sleep(0.01)
 
     result, later = asyncio.run(and_a_while(agent, continued))
-    assert (ended(result), result.result, result.continuations, len(seen(project)), later) == (
+    assert (ended(result), result.result, result.continuations, len(saved_inputs(project)), later) == (
         INTERRUPTED,
         "one",
         1,
@@ -843,7 +873,7 @@ def test_an_interrupt_while_a_continuation_is_answered_ends_it(project: Path) ->
 
 @pytest.mark.req("S0-71", "C-33")
 def test_an_interrupt_keeps_what_the_user_wrote_and_it_comes_first_in_the_next_turn(project: Path) -> None:
-    agent = actor(project, {"text": "one", "delay": 30}, "answer {n}")
+    agent = scripted_session(project, {"text": "one", "delay": 30}, "answer {n}")
 
     async def both() -> TurnResult:
         async with agent.session:
@@ -868,7 +898,7 @@ def test_an_interrupt_at_a_continuation_asks_the_model_nothing_even_if_the_user_
         session.interrupt()
 
     listen = on_first(Continuation, write_and_interrupt)
-    agent = actor(project, "answer {n}", stop=REFUSE, listen=listen)
+    agent = scripted_session(project, "answer {n}", stop=BLOCK_COMMAND, listen=listen)
     result = agent.play("first")
     assert (ended(result), len(agent.model.requests), len(agent.session.inbox)) == (INTERRUPTED, 1, 1)
 
@@ -878,7 +908,7 @@ def test_an_interrupt_between_two_tools_lets_the_second_one_do_nothing(project: 
     inputs = [{"file_path": name, "content": "x"} for name in ("one.txt", "two.txt")]
     tools = [{"name": "Write", "input": each} for each in inputs]
     listen = on_first(ToolFinished, Session.interrupt)
-    result = actor(project, {"tools": tools}, permission_mode="acceptEdits", listen=listen).play()
+    result = scripted_session(project, {"tools": tools}, permission_mode="acceptEdits", listen=listen).play()
     assert (ended(result), (project / "one.txt").exists(), (project / "two.txt").exists()) == (
         INTERRUPTED,
         True,
@@ -895,7 +925,7 @@ def test_a_late_result_of_a_hook_revives_nothing(project: Path) -> None:
         returned.append("late")
         return Block("go on")
 
-    agent = actor(project, "answer {n}", stop=CallbackHook(slow))
+    agent = scripted_session(project, "answer {n}", stop=CallbackHook(slow))
 
     async def hook_runs() -> None:
         while not agent.of(HookStarted):
@@ -916,7 +946,7 @@ def test_a_late_result_of_a_hook_revives_nothing(project: Path) -> None:
 @pytest.mark.req("S0-102")
 @pytest.mark.parametrize("event", ["SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse"])
 def test_an_interrupt_ends_the_turn_while_a_hook_of_another_event_runs(project: Path, event: str) -> None:
-    agent = actor(project, bash("true"), "done", rules=[rule(hang(), event)], allow=["Bash"])
+    agent = scripted_session(project, bash("true"), "done", rules=[rule(hang(), event)], allow=["Bash"])
 
     async def all_of_it() -> TurnResult:
         try:
@@ -943,7 +973,7 @@ def test_after_an_interrupted_tool_every_tool_call_has_its_result(
     project: Path, reply: dict[str, Any], rules: list[Any]
 ) -> None:
     """Providers refuse a conversation in which one is missing."""
-    agent = actor(project, reply, "done", rules=rules, allow=["Bash"])
+    agent = scripted_session(project, reply, "done", rules=rules, allow=["Bash"])
 
     async def both() -> None:
         async with agent.session:
@@ -966,7 +996,7 @@ def unanswered(request: ModelRequest) -> list[str]:
 
 @pytest.mark.req("S0-102")
 def test_an_interrupt_outside_of_a_turn_does_nothing(project: Path) -> None:
-    agent = actor(project, "done")
+    agent = scripted_session(project, "done")
 
     async def both() -> TurnResult:
         async with agent.session:
@@ -984,7 +1014,7 @@ def test_an_interrupt_outside_of_a_turn_does_nothing(project: Path) -> None:
 def test_cancelling_the_wait_ends_the_turn_and_the_cancellation_passes(project: Path, phase: str) -> None:
     replies: dict[str, Any] = {"model": {"text": "x", "delay": 30}, "tool": bash(hang()), "hook": "done"}
     stop = hang() if phase == "hook" else "true"
-    agent = actor(project, replies[phase], stop=stop, allow=["Bash"])
+    agent = scripted_session(project, replies[phase], stop=stop, allow=["Bash"])
     when = asked(agent) if phase == "model" else lambda: wait_for_file(project / "pid")
 
     async def cancel() -> int:
@@ -1007,7 +1037,7 @@ def test_cancelling_the_wait_ends_the_turn_and_the_cancellation_passes(project: 
 
 
 def test_a_cancellation_passes_also_when_the_user_interrupts_at_the_same_time(project: Path) -> None:
-    agent = actor(project, {"text": "x", "delay": 30})
+    agent = scripted_session(project, {"text": "x", "delay": 30})
 
     async def both() -> None:
         async with agent.session:
@@ -1023,7 +1053,7 @@ def test_a_cancellation_passes_also_when_the_user_interrupts_at_the_same_time(pr
 
 def test_a_session_whose_start_was_cancelled_lets_go_of_its_lock(project: Path) -> None:
     rules = [rule(hang(), "SessionStart")]
-    agent = actor(project, rules=rules, session_id="s")
+    agent = scripted_session(project, rules=rules, session_id="s")
 
     async def cancel() -> None:
         opening = asyncio.create_task(agent.session.open())
@@ -1033,15 +1063,15 @@ def test_a_session_whose_start_was_cancelled_lets_go_of_its_lock(project: Path) 
             await opening
 
     asyncio.run(cancel())
-    assert ended(actor(project, "done", session_id="s").play()) == ("completed", "allowed", None)
+    assert ended(scripted_session(project, "done", session_id="s").play()) == ("completed", "allowed", None)
 
 
 def test_an_interrupt_while_a_long_past_is_read_ends_the_turn_and_the_session_can_be_closed(
     project: Path,
 ) -> None:
-    path = Path(actor(project, "done", session_id="s").play().transcript_path)
+    path = Path(scripted_session(project, "done", session_id="s").play().transcript_path)
     path.write_text(path.read_text() * 20_000)
-    agent = actor(project, "done", session_id="s")
+    agent = scripted_session(project, "done", session_id="s")
 
     async def interrupt() -> TurnResult:
         turn = asyncio.create_task(agent.session.send("go"))
@@ -1054,14 +1084,14 @@ def test_an_interrupt_while_a_long_past_is_read_ends_the_turn_and_the_session_ca
 
     assert (ended(asyncio.run(interrupt())), agent.model.requests) == (INTERRUPTED, [])
     path.write_text("")
-    assert ended(actor(project, "done", session_id="s").play()) == ("completed", "allowed", None)
+    assert ended(scripted_session(project, "done", session_id="s").play()) == ("completed", "allowed", None)
 
 
 # Misuse
 
 
 def test_a_second_send_in_the_middle_of_a_turn_is_rejected(project: Path) -> None:
-    agent = actor(project, {"text": "x", "delay": 30})
+    agent = scripted_session(project, {"text": "x", "delay": 30})
 
     async def both() -> None:
         async with agent.session:
@@ -1085,9 +1115,11 @@ def test_a_hook_that_hangs_in_one_session_does_not_hold_up_another(tmp_path: Pat
     one.mkdir()
     two.mkdir()
     order: list[str] = []
-    stuck = actor(one, "done", stop=hang(), listen=lambda e, _: order.append(f"stuck {type(e).__name__}"))
-    free = actor(
-        two, "answer {n}", stop=refuse(3), listen=lambda e, _: order.append(f"free {type(e).__name__}")
+    stuck = scripted_session(
+        one, "done", stop=hang(), listen=lambda e, _: order.append(f"stuck {type(e).__name__}")
+    )
+    free = scripted_session(
+        two, "answer {n}", stop=block_first(3), listen=lambda e, _: order.append(f"free {type(e).__name__}")
     )
 
     async def both() -> tuple[TurnResult, TurnResult]:
@@ -1110,7 +1142,9 @@ def test_a_hook_that_hangs_in_one_session_does_not_hold_up_another(tmp_path: Pat
 @pytest.mark.req("S0-103")
 def test_the_event_loop_keeps_running_while_a_hook_runs(project: Path) -> None:
     """The hook ends only after the loop has done something else meanwhile."""
-    agent = actor(project, "done", stop="echo $$ > pid; while [ ! -e ticked ]; do sleep 0.02; done")
+    agent = scripted_session(
+        project, "done", stop="echo $$ > pid; while [ ! -e ticked ]; do sleep 0.02; done"
+    )
 
     async def tick() -> None:
         await wait_for_file(project / "pid")
@@ -1129,7 +1163,7 @@ def test_the_event_loop_keeps_running_while_a_hook_runs(project: Path) -> None:
 
 def test_a_turn_can_be_read_as_a_stream_that_ends_with_its_end(project: Path) -> None:
     async def names() -> list[str]:
-        session = actor(project, "all done").session
+        session = scripted_session(project, "all done").session
         async with session:
             return [type(event).__name__ async for event in session.stream("go")]
 
@@ -1141,12 +1175,12 @@ def test_after_a_question_no_other_tool_of_the_same_answer_runs(project: Path) -
         {"name": "AskUser", "input": {"question": "which?"}},
         {"name": "Bash", "input": {"command": "touch ran"}},
     ]
-    agent = actor(project, {"tools": tools}, allow={"Bash"})
+    agent = scripted_session(project, {"tools": tools}, allow={"Bash"})
     assert (ended(agent.play())[0], (project / "ran").exists()) == ("waiting", False)
 
 
 def test_leaving_a_session_ends_its_turn(project: Path) -> None:
-    agent = actor(project, {"text": "x", "delay": 30})
+    agent = scripted_session(project, {"text": "x", "delay": 30})
 
     async def leave() -> str:
         async with agent.session:

@@ -9,17 +9,17 @@ import pytest
 
 from tests.support.builders import rule, stop_hooks, write_settings
 from tests.support.sessions import (
-    KEEP,
-    Actor,
-    actor,
-    configured,
+    SAVE_INPUT,
+    ScriptedSession,
+    block_first,
+    configured_session,
     hang,
     lines,
     on_first,
     records,
-    refuse,
+    saved_inputs,
     say,
-    seen,
+    scripted_session,
     specific,
     survives,
 )
@@ -45,7 +45,7 @@ def results(request: ModelRequest) -> list[ToolResult]:
     return [r for message in request.messages if isinstance(message, ToolResults) for r in message.results]
 
 
-def one_result(agent: Actor) -> tuple[bool, str]:
+def one_result(agent: ScriptedSession) -> tuple[bool, str]:
     """How the only tool of a turn ended: did it fail, and what was the model told?"""
     [result] = results(agent.model.requests[-1])
     return result.is_error, result.content
@@ -56,18 +56,18 @@ def one_result(agent: Actor) -> tuple[bool, str]:
 
 @pytest.mark.req("S3-06")
 def test_a_session_says_how_it_starts(project: Path) -> None:
-    rules = [rule(KEEP, "SessionStart")]
+    rules = [rule(SAVE_INPUT, "SessionStart")]
 
-    async def start_reset_and_sum_up(agent: Actor) -> None:
+    async def start_reset_and_sum_up(agent: ScriptedSession) -> None:
         async with agent.session:
             await agent.session.send("one")
             await agent.session.reset()
             await agent.session.send("two")
             await agent.session.compact()
 
-    asyncio.run(start_reset_and_sum_up(actor(project, rules=rules, session_id="s")))
-    actor(project, rules=rules, session_id="s").play("three")
-    assert seen(project, "hook_event_name", "source", "model") == [
+    asyncio.run(start_reset_and_sum_up(scripted_session(project, rules=rules, session_id="s")))
+    scripted_session(project, rules=rules, session_id="s").play("three")
+    assert saved_inputs(project, "hook_event_name", "source", "model") == [
         ("SessionStart", source, "scripted:script") for source in ("startup", "clear", "compact", "resume")
     ]
 
@@ -75,12 +75,12 @@ def test_a_session_says_how_it_starts(project: Path) -> None:
 @pytest.mark.req("S3-06")
 def test_a_matcher_chooses_the_kind_of_start(project: Path) -> None:
     rules = [
-        rule(KEEP, "SessionStart", matcher="resume|clear"),
+        rule(SAVE_INPUT, "SessionStart", matcher="resume|clear"),
         rule("tee -a seen", "SessionStart", matcher="^start"),
     ]
-    actor(project, rules=rules, session_id="s").play("one")
-    actor(project, rules=rules, session_id="s").play("two")
-    assert seen(project, "source") == ["startup", "resume"]
+    scripted_session(project, rules=rules, session_id="s").play("one")
+    scripted_session(project, rules=rules, session_id="s").play("two")
+    assert saved_inputs(project, "source") == ["startup", "resume"]
 
 
 @pytest.mark.req("S3-06", "S3-42")
@@ -92,7 +92,7 @@ def test_a_matcher_chooses_the_kind_of_start(project: Path) -> None:
 def test_what_a_start_hook_prints_is_known_to_the_model_before_the_first_prompt(
     project: Path, hook: str
 ) -> None:
-    agent = actor(project, "done", rules=[rule(hook, "SessionStart")])
+    agent = scripted_session(project, "done", rules=[rule(hook, "SessionStart")])
     agent.play("go", "on")
     assert [("we use tabs" in request.system) for request in agent.model.requests] == [True, True]
     assert agent.heard() == ["go", "agent: done", "on"]
@@ -107,7 +107,9 @@ def test_plan_memory_is_loaded_at_the_start_and_saved_at_the_stop(
         (project / "docs" / "plans" / "a").mkdir(parents=True)
         (project / "docs" / "plans" / "a" / "MEMORY.md").write_text(memory)
     load = "cat docs/plans/*/MEMORY.md 2>/dev/null || echo 'No active plans'"
-    agent = actor(project, "done", stop="echo stopped >> state", rules=[rule(load, "SessionStart")])
+    agent = scripted_session(
+        project, "done", stop="echo stopped >> state", rules=[rule(load, "SessionStart")]
+    )
     agent.play()
     assert (known in agent.model.requests[0].system, lines(project / "state")) == (True, ["stopped"])
 
@@ -116,7 +118,7 @@ def test_plan_memory_is_loaded_at_the_start_and_saved_at_the_stop(
 @pytest.mark.parametrize("variable", ["CLAUDE_ENV_FILE", "TURNGATE_ENV_FILE"])
 def test_what_a_start_hook_exports_is_set_for_later_commands(project: Path, variable: str) -> None:
     exports = f"""printf 'export GREETING="good day"\\nexport PLAIN=1\\n' >> "${variable}" """
-    agent = actor(
+    agent = scripted_session(
         project,
         bash('echo "$GREETING" $PLAIN'),
         "done",
@@ -130,7 +132,7 @@ def test_what_a_start_hook_exports_is_set_for_later_commands(project: Path, vari
 def test_a_start_hook_may_put_a_folder_on_the_path(project: Path) -> None:
     """Claude Code's own example: echo 'export PATH="$PATH:./node_modules/.bin"' >> "$CLAUDE_ENV_FILE"."""
     exports = """echo 'export PATH="$PATH:./node_modules/.bin"' >> "$CLAUDE_ENV_FILE" """
-    agent = actor(
+    agent = scripted_session(
         project, bash("cat here; echo $PATH"), "done", rules=[rule(exports, "SessionStart")], allow=["Bash"]
     )
     (project / "here").write_text("found\n")
@@ -149,7 +151,7 @@ def test_a_start_hook_may_put_a_folder_on_the_path(project: Path) -> None:
     ids=["json", "exit 2"],
 )
 def test_a_prompt_that_is_blocked_reaches_the_user_and_not_the_model(project: Path, hook: str) -> None:
-    agent = actor(project, "done", rules=[rule(hook, "UserPromptSubmit")], stop="touch stopped")
+    agent = scripted_session(project, "done", rules=[rule(hook, "UserPromptSubmit")], stop="touch stopped")
     result = agent.play("my password is hunter2")
     assert (result.outcome, result.stop_reason, agent.model.requests, (project / "stopped").exists()) == (
         "halted",
@@ -171,13 +173,13 @@ def test_a_prompt_that_is_blocked_reaches_the_user_and_not_the_model(project: Pa
     ids=["stdout", "additionalContext"],
 )
 def test_a_hook_may_add_to_the_prompt(project: Path, hook: str) -> None:
-    agent = actor(project, "done", rules=[rule(hook, "UserPromptSubmit")])
+    agent = scripted_session(project, "done", rules=[rule(hook, "UserPromptSubmit")])
     result = agent.play("what day is it?")
     assert agent.model.requests[0].messages == (
         UserMessage("what day is it?"),
         UserMessage("it is Monday", "context"),
     )
-    assert seen(project) == [
+    assert saved_inputs(project) == [
         {
             "session_id": result.session_id,
             "transcript_path": result.transcript_path,
@@ -193,9 +195,12 @@ def test_a_hook_may_add_to_the_prompt(project: Path, hook: str) -> None:
 def test_a_prompt_that_the_user_queues_is_asked_about_too(project: Path) -> None:
     block = """case "$(tee -a seen)" in *hunter2*) echo 'no secrets please' >&2; exit 2;; esac"""
     listen = on_first(TextDelta, lambda session: session.queue("my password is hunter2"))
-    agent = actor(project, "answer {n}", rules=[rule(block, "UserPromptSubmit")], listen=listen)
+    agent = scripted_session(project, "answer {n}", rules=[rule(block, "UserPromptSubmit")], listen=listen)
     agent.play("hello")
-    assert (seen(project, "prompt"), len(agent.model.requests)) == (["hello", "my password is hunter2"], 1)
+    assert (saved_inputs(project, "prompt"), len(agent.model.requests)) == (
+        ["hello", "my password is hunter2"],
+        1,
+    )
 
 
 # PreToolUse
@@ -205,9 +210,9 @@ def test_a_prompt_that_the_user_queues_is_asked_about_too(project: Path) -> None
 def test_a_hook_before_a_tool_is_told_what_will_run_with_absolute_paths(project: Path) -> None:
     (project / "a.txt").write_text("x")
     read = {"tool": "Read", "input": {"file_path": "a.txt"}}
-    agent = actor(project, read, "done", rules=[rule(KEEP, "PreToolUse")])
+    agent = scripted_session(project, read, "done", rules=[rule(SAVE_INPUT, "PreToolUse")])
     agent.play()
-    [told] = seen(project)
+    [told] = saved_inputs(project)
     assert {key: told[key] for key in ("hook_event_name", "tool_name", "tool_input", "tool_use_id")} == {
         "hook_event_name": "PreToolUse",
         "tool_name": "Read",
@@ -226,7 +231,7 @@ DENIALS = [
 @pytest.mark.req("S3-08")
 @pytest.mark.parametrize("hook", DENIALS, ids=["deny", "block", "exit 2"])
 def test_a_tool_that_a_hook_denies_does_not_run(project: Path, hook: str) -> None:
-    agent = actor(
+    agent = scripted_session(
         project,
         bash("touch ran"),
         "done",
@@ -244,21 +249,21 @@ def test_a_tool_that_a_hook_denies_does_not_run(project: Path, hook: str) -> Non
 @pytest.mark.req("S3-08")
 def test_a_hook_may_change_the_input_of_a_tool(project: Path) -> None:
     change = specific("PreToolUse", permissionDecision="allow", updatedInput={"command": "echo changed"})
-    agent = actor(project, bash("echo original"), "done", rules=[rule(change, "PreToolUse")])
+    agent = scripted_session(project, bash("echo original"), "done", rules=[rule(change, "PreToolUse")])
     agent.play()
     assert one_result(agent) == (False, "changed")
 
 
 def test_a_changed_input_alone_needs_permission_as_the_first_one_did(project: Path) -> None:
     change = specific("PreToolUse", updatedInput={"command": "echo changed"})
-    agent = actor(project, bash("echo original"), "done", rules=[rule(change, "PreToolUse")])
+    agent = scripted_session(project, bash("echo original"), "done", rules=[rule(change, "PreToolUse")])
     agent.play()
     assert one_result(agent)[0]
 
 
 def test_a_hook_that_allows_stands_for_the_users_permission(project: Path) -> None:
     allow = specific("PreToolUse", permissionDecision="allow")
-    agent = actor(project, bash("echo ran"), "done", rules=[rule(allow, "PreToolUse")])
+    agent = scripted_session(project, bash("echo ran"), "done", rules=[rule(allow, "PreToolUse")])
     agent.play()
     assert one_result(agent) == (False, "ran")
 
@@ -273,7 +278,7 @@ def test_a_hook_may_have_the_user_asked(project: Path, mode: PermissionMode, ans
         return answer
 
     ask = specific("PreToolUse", permissionDecision="ask")
-    agent = actor(
+    agent = scripted_session(
         project,
         bash("echo ran"),
         "done",
@@ -303,7 +308,7 @@ def test_deny_comes_before_ask_and_ask_before_allow(project: Path, words: list[s
         rule(specific("PreToolUse", permissionDecision=word, permissionDecisionReason=str(n)), "PreToolUse")
         for n, word in enumerate(words)
     ]
-    agent = actor(project, bash("echo ran"), "done", rules=rules)
+    agent = scripted_session(project, bash("echo ran"), "done", rules=rules)
     agent.play()
     assert one_result(agent) == (True, told)
 
@@ -322,14 +327,14 @@ def test_deny_comes_before_ask_and_ask_before_allow(project: Path, words: list[s
 )
 def test_a_matcher_chooses_the_tools(project: Path, matcher: str, ran: bool) -> None:
     rules = [rule(DENIALS[0], "PreToolUse", matcher=matcher)]
-    agent = actor(project, bash("touch ran"), "done", rules=rules, allow=["Bash"])
+    agent = scripted_session(project, bash("touch ran"), "done", rules=rules, allow=["Bash"])
     agent.play()
     assert (project / "ran").exists() == ran
 
 
 def test_what_a_hook_before_a_tool_adds_comes_with_the_result(project: Path) -> None:
     rules = [rule(specific("PreToolUse", additionalContext="slow today"), "PreToolUse")]
-    agent = actor(project, bash("echo ran"), "done", rules=rules, allow=["Bash"])
+    agent = scripted_session(project, bash("echo ran"), "done", rules=rules, allow=["Bash"])
     agent.play()
     assert one_result(agent) == (False, "ran\n\nHook feedback: slow today")
 
@@ -337,7 +342,9 @@ def test_what_a_hook_before_a_tool_adds_comes_with_the_result(project: Path) -> 
 @pytest.mark.req("C-29", "S3-08")
 def test_a_guard_that_must_work_and_breaks_lets_no_tool_run(project: Path) -> None:
     guard = CommandHook("exit 1", blocking=True)
-    agent = actor(project, bash("touch ran"), "done", rules=[rule(guard, "PreToolUse")], allow=["Bash"])
+    agent = scripted_session(
+        project, bash("touch ran"), "done", rules=[rule(guard, "PreToolUse")], allow=["Bash"]
+    )
     agent.play()
     assert (one_result(agent)[0], (project / "ran").exists()) == (True, False)
 
@@ -345,7 +352,7 @@ def test_a_guard_that_must_work_and_breaks_lets_no_tool_run(project: Path) -> No
 @pytest.mark.req("C-29")
 def test_a_guard_that_need_not_work_and_breaks_lets_the_tool_run_and_is_named(project: Path) -> None:
     rules = [rule("exit 1", "PreToolUse")]
-    agent = actor(project, bash("echo ran"), "done", rules=rules, allow=["Bash"])
+    agent = scripted_session(project, bash("echo ran"), "done", rules=rules, allow=["Bash"])
     result = agent.play()
     assert one_result(agent) == (False, "ran")
     assert result.notices == ('hook "exit 1" failed and was NOT enforced: exit code 1, nothing on stderr',)
@@ -379,10 +386,12 @@ ANSWERS = [
 @pytest.mark.req("S3-10")
 @pytest.mark.parametrize(("hook", "told"), ANSWERS)
 def test_a_hook_may_answer_in_place_of_the_dialog(project: Path, hook: str, told: tuple[bool, str]) -> None:
-    agent = actor(project, bash("echo ran"), "done", rules=[rule(hook, "PermissionRequest")], permit=never)
+    agent = scripted_session(
+        project, bash("echo ran"), "done", rules=[rule(hook, "PermissionRequest")], permit=never
+    )
     agent.play()
     assert one_result(agent) == told
-    assert seen(project, "hook_event_name", "tool_name", "tool_input") == [
+    assert saved_inputs(project, "hook_event_name", "tool_name", "tool_input") == [
         ("PermissionRequest", "Bash", {"command": "echo ran"})
     ]
 
@@ -396,14 +405,16 @@ def test_without_an_answer_of_the_hook_the_user_is_asked(project: Path, hook: st
         asked.append(name)
         return True
 
-    agent = actor(project, bash("echo ran"), "done", rules=[rule(hook, "PermissionRequest")], permit=permit)
+    agent = scripted_session(
+        project, bash("echo ran"), "done", rules=[rule(hook, "PermissionRequest")], permit=permit
+    )
     agent.play()
     assert (one_result(agent), asked) == ((False, "ran"), ["Bash"])
 
 
 def test_a_denial_may_interrupt_the_turn(project: Path) -> None:
     hook = decision(behavior="deny", message="stop it", interrupt=True)
-    agent = actor(
+    agent = scripted_session(
         project, bash("touch ran"), "done", rules=[rule(hook, "PermissionRequest")], stop="touch stopped"
     )
     result = agent.play()
@@ -414,8 +425,8 @@ def test_a_denial_may_interrupt_the_turn(project: Path) -> None:
 
 def test_a_tool_that_needs_no_permission_runs_without_a_question(project: Path) -> None:
     (project / "a.txt").write_text("x")
-    rules = [rule(KEEP, "PermissionRequest")]
-    actor(
+    rules = [rule(SAVE_INPUT, "PermissionRequest")]
+    scripted_session(
         project, {"tool": "Read", "input": {"file_path": "a.txt"}}, "done", rules=rules, permit=never
     ).play()
     assert lines(project / "seen") == []
@@ -426,10 +437,14 @@ def test_a_tool_that_needs_no_permission_runs_without_a_question(project: Path) 
 
 @pytest.mark.req("S3-09")
 def test_a_hook_after_a_tool_is_told_what_came_of_it(project: Path) -> None:
-    agent = actor(project, bash("echo ran"), "done", rules=[rule(KEEP, "PostToolUse")], allow=["Bash"])
+    agent = scripted_session(
+        project, bash("echo ran"), "done", rules=[rule(SAVE_INPUT, "PostToolUse")], allow=["Bash"]
+    )
     agent.play()
     fields = ("hook_event_name", "tool_name", "tool_input", "tool_use_id", "tool_response")
-    assert seen(project, *fields) == [("PostToolUse", "Bash", {"command": "echo ran"}, "tool-1", "ran")]
+    assert saved_inputs(project, *fields) == [
+        ("PostToolUse", "Bash", {"command": "echo ran"}, "tool-1", "ran")
+    ]
 
 
 FEEDBACK = [
@@ -442,7 +457,9 @@ FEEDBACK = [
 @pytest.mark.req("S3-09", "S3-44")
 @pytest.mark.parametrize("hook", FEEDBACK, ids=["block", "exit 2", "additionalContext"])
 def test_feedback_after_a_tool_goes_to_the_model_with_the_result(project: Path, hook: str) -> None:
-    agent = actor(project, bash("echo ran"), "done", rules=[rule(hook, "PostToolUse")], allow=["Bash"])
+    agent = scripted_session(
+        project, bash("echo ran"), "done", rules=[rule(hook, "PostToolUse")], allow=["Bash"]
+    )
     agent.play()
     assert one_result(agent) == (False, "ran\n\nHook feedback: format it")
 
@@ -454,7 +471,7 @@ def test_feedback_after_a_tool_goes_to_the_model_with_the_result(project: Path, 
     ids=["failed", "unknown", "absent"],
 )
 def test_a_tool_that_fails_has_no_hook_afterwards(project: Path, reply: dict[str, Any]) -> None:
-    agent = actor(project, reply, "done", rules=[rule(KEEP, "PostToolUse")], allow=["Bash"])
+    agent = scripted_session(project, reply, "done", rules=[rule(SAVE_INPUT, "PostToolUse")], allow=["Bash"])
     agent.play()
     assert (one_result(agent)[0], lines(project / "seen")) == (True, [])
 
@@ -468,7 +485,7 @@ def test_a_formatter_after_each_edit_works_without_any_other_hook(project: Path)
         "claude",
         {"hooks": {"PostToolUse": [{"matcher": "Write", "hooks": [{"type": "command", "command": shout}]}]}},
     )
-    configured(project, write, "done", dialect="claude", permission_mode="acceptEdits").play()
+    configured_session(project, write, "done", dialect="claude", permission_mode="acceptEdits").play()
     assert (project / "a.txt").read_text() == "HELLO"
 
 
@@ -477,7 +494,7 @@ def test_a_formatter_after_each_edit_works_without_any_other_hook(project: Path)
 
 @pytest.mark.req("S3-14")
 def test_a_session_says_how_it_ends(project: Path) -> None:
-    agent = actor(project, rules=[rule(KEEP, "SessionEnd")])
+    agent = scripted_session(project, rules=[rule(SAVE_INPUT, "SessionEnd")])
 
     async def end() -> None:
         async with agent.session:
@@ -486,7 +503,7 @@ def test_a_session_says_how_it_ends(project: Path) -> None:
             await agent.session.close("prompt_input_exit")
 
     asyncio.run(end())
-    assert seen(project, "hook_event_name", "reason") == [
+    assert saved_inputs(project, "hook_event_name", "reason") == [
         ("SessionEnd", "clear"),
         ("SessionEnd", "prompt_input_exit"),
     ]
@@ -494,7 +511,7 @@ def test_a_session_says_how_it_ends(project: Path) -> None:
 
 @pytest.mark.req("S3-14")
 def test_a_session_that_ends_by_an_error_says_so_too(project: Path) -> None:
-    agent = actor(project, rules=[rule(KEEP, "SessionEnd", matcher="other")])
+    agent = scripted_session(project, rules=[rule(SAVE_INPUT, "SessionEnd", matcher="other")])
 
     async def fail() -> None:
         async with agent.session:
@@ -503,12 +520,12 @@ def test_a_session_that_ends_by_an_error_says_so_too(project: Path) -> None:
 
     with pytest.raises(ZeroDivisionError):
         asyncio.run(fail())
-    assert seen(project, "reason") == ["other"]
+    assert saved_inputs(project, "reason") == ["other"]
 
 
 @pytest.mark.req("S3-14")
 def test_a_session_that_is_cancelled_says_so_too(project: Path) -> None:
-    agent = actor(project, {"text": "x", "delay": NEVER_S}, rules=[rule(KEEP, "SessionEnd")])
+    agent = scripted_session(project, {"text": "x", "delay": NEVER_S}, rules=[rule(SAVE_INPUT, "SessionEnd")])
 
     async def cancel() -> None:
         turns = asyncio.ensure_future(agent.turns("go"))
@@ -519,11 +536,11 @@ def test_a_session_that_is_cancelled_says_so_too(project: Path) -> None:
 
     with pytest.raises(asyncio.CancelledError):
         asyncio.run(cancel())
-    assert seen(project, "reason") == ["other"]
+    assert saved_inputs(project, "reason") == ["other"]
 
 
 def test_session_end_hooks_have_a_short_time_limit(project: Path) -> None:
-    agent = actor(project, rules=[rule(hang(), "SessionEnd")])
+    agent = scripted_session(project, rules=[rule(hang(), "SessionEnd")])
     agent.play()
     [notice] = [event.text for event in agent.of(Notice)]
     assert notice.endswith("timed out after 1.5 s and was NOT enforced")
@@ -532,7 +549,7 @@ def test_session_end_hooks_have_a_short_time_limit(project: Path) -> None:
 
 def test_a_stop_failure_only_watches(project: Path) -> None:
     rules = [rule(say({"decision": "block", "reason": "try again"}), "StopFailure")]
-    agent = actor(project, {"error": "auth"}, rules=rules)
+    agent = scripted_session(project, {"error": "auth"}, rules=rules)
     assert (agent.play().outcome, len(agent.model.requests)) == ("error", 1)
 
 
@@ -557,7 +574,7 @@ def test_continue_false_ends_the_turn_at_each_event(
     project: Path, event: str, requests: int, ran: bool
 ) -> None:
     options: dict[str, Any] = {} if event == "PermissionRequest" else {"allow": ["Bash"]}
-    agent = actor(project, bash("touch ran"), "done", rules=[rule(HALT, event)], **options)
+    agent = scripted_session(project, bash("touch ran"), "done", rules=[rule(HALT, event)], **options)
     result = agent.play()
     assert (result.outcome, result.stop_reason, len(agent.model.requests), (project / "ran").exists()) == (
         "halted",
@@ -572,7 +589,7 @@ def test_after_a_halt_every_tool_call_has_its_result(project: Path, event: str) 
     """Providers refuse a conversation in which one is missing."""
     hook = f"[ -e once ] || {{ touch once; {HALT}; }}"
     options: dict[str, Any] = {} if event == "PermissionRequest" else {"allow": ["Bash"]}
-    agent = actor(project, bash("true"), "done", rules=[rule(hook, event)], **options)
+    agent = scripted_session(project, bash("true"), "done", rules=[rule(hook, event)], **options)
     agent.play("go", "on")
     used = [use.id for m in agent.model.requests[-1].messages if isinstance(m, Reply) for use in m.tool_uses]
     assert [result.tool_use_id for result in results(agent.model.requests[-1])] == used == ["tool-1"]
@@ -592,7 +609,7 @@ def test_after_a_halt_every_tool_call_has_its_result(project: Path, event: str) 
 )
 def test_a_system_message_goes_to_the_user_and_never_to_the_model(project: Path, event: str) -> None:
     options: dict[str, Any] = {} if event == "PermissionRequest" else {"allow": ["Bash"]}
-    agent = actor(
+    agent = scripted_session(
         project, bash("true"), "done", rules=[rule(say({"systemMessage": "psst"}), event)], **options
     )
     agent.play()
@@ -603,7 +620,7 @@ def test_a_system_message_goes_to_the_user_and_never_to_the_model(project: Path,
 @pytest.mark.req("C-23")
 def test_all_events_of_a_turn_come_in_their_order(project: Path) -> None:
     rules = [rule(f"echo {name} >> log", name) for name in ("Stop", *OTHER_EVENTS)]
-    agent = actor(project, bash("true"), "done", rules=rules, permit=yes)
+    agent = scripted_session(project, bash("true"), "done", rules=rules, permit=yes)
 
     async def turn_and_compaction() -> None:
         async with agent.session:
@@ -631,7 +648,7 @@ async def yes(_use: ToolUse, _name: str) -> bool:
 @pytest.mark.req("C-23")
 def test_a_stop_needs_no_other_event(project: Path) -> None:
     write_settings(project, "mux", stop_hooks("echo stop >> log"))
-    agent = configured(project, bash("true"), "done", permission_mode="bypassPermissions")
+    agent = configured_session(project, bash("true"), "done", permission_mode="bypassPermissions")
     agent.play()
     assert ([event.event for event in agent.of(HookStarted)], lines(project / "log")) == (["Stop"], ["stop"])
 
@@ -639,13 +656,13 @@ def test_a_stop_needs_no_other_event(project: Path) -> None:
 @pytest.mark.req("U-08", "U-19")
 def test_with_hooks_switched_off_nothing_is_asked(project: Path) -> None:
     rules = [rule("echo ran >> log", name) for name in ("Stop", *OTHER_EVENTS)]
-    agent = actor(project, bash("true"), "done", rules=rules, hooks=False, allow=["Bash"])
+    agent = scripted_session(project, bash("true"), "done", rules=rules, hooks=False, allow=["Bash"])
     assert (agent.play().outcome, lines(project / "log")) == ("completed", [])
 
 
 def test_the_runs_of_all_hooks_of_a_turn_are_in_its_result(project: Path) -> None:
-    rules = [rule("true", "UserPromptSubmit"), rule("exit 1", "PostToolUse"), rule(refuse(1))]
-    result = actor(project, bash("true"), "done", rules=rules, allow=["Bash"]).play()
+    rules = [rule("true", "UserPromptSubmit"), rule("exit 1", "PostToolUse"), rule(block_first(1))]
+    result = scripted_session(project, bash("true"), "done", rules=rules, allow=["Bash"]).play()
     assert [(run.rule.event, outcome(run)) for run in result.hook_runs] == [
         ("UserPromptSubmit", "allow"),
         ("PostToolUse", "failed"),
@@ -662,7 +679,7 @@ def outputs(result: TurnResult) -> list[dict[str, Any]]:
 
 
 def test_what_a_hook_prints_is_kept_in_the_transcript(project: Path) -> None:
-    result = actor(project, "done", stop="echo all well").play()
+    result = scripted_session(project, "done", stop="echo all well").play()
     assert outputs(result) == [
         {"type": "hook_output", "event": "Stop", "hook": "echo all well", "stdout": "all well\n"}
     ]
@@ -671,7 +688,7 @@ def test_what_a_hook_prints_is_kept_in_the_transcript(project: Path) -> None:
 @pytest.mark.parametrize("dialect", [MUX])
 def test_a_hook_may_keep_its_output_off_the_transcript(project: Path, dialect: Any) -> None:
     quiet = say({"suppressOutput": True, "reason": "fine"})
-    assert outputs(actor(project, "done", rules=[rule(quiet)], dialect=dialect).play()) == []
+    assert outputs(scripted_session(project, "done", rules=[rule(quiet)], dialect=dialect).play()) == []
 
 
 # Permission modes
@@ -707,7 +724,7 @@ def test_each_permission_mode_lets_its_tools_run(
 ) -> None:
     (project / "old.txt").write_text("old")
     names = [*LOOKING, "Write", "Edit", "Bash"]
-    agent = actor(
+    agent = scripted_session(
         project, {"tools": [tool(name) for name in names]}, "done", permission_mode=mode, allow=allow
     )
     agent.play()
@@ -727,13 +744,13 @@ def test_each_permission_mode_lets_its_tools_run(
     ],
 )
 def test_a_tool_that_may_not_run_is_told_why(project: Path, mode: PermissionMode, told: str) -> None:
-    agent = actor(project, bash("true"), "done", permission_mode=mode)
+    agent = scripted_session(project, bash("true"), "done", permission_mode=mode)
     agent.play()
     assert one_result(agent) == (True, told)
 
 
 def test_in_plan_mode_no_permission_for_a_change_is_requested(project: Path) -> None:
-    agent = actor(project, bash("true"), "done", permission_mode="plan", permit=never)
+    agent = scripted_session(project, bash("true"), "done", permission_mode="plan", permit=never)
     agent.play()
     assert one_result(agent)[0]
 
@@ -744,7 +761,7 @@ def test_in_plan_mode_no_permission_for_a_change_is_requested(project: Path) -> 
 def test_the_projects_guides_are_given_to_the_model(project: Path) -> None:
     (project / "AGENTS.md").write_text("Use tabs.\n")
     (project / "CLAUDE.md").write_text("Run make.\n")
-    agent = actor(project, "done")
+    agent = scripted_session(project, "done")
     agent.play()
     assert agent.model.requests[0].system.endswith(
         "\n\nThe project's AGENTS.md:\nUse tabs.\n\nThe project's CLAUDE.md:\nRun make."
@@ -754,13 +771,13 @@ def test_the_projects_guides_are_given_to_the_model(project: Path) -> None:
 def test_a_guide_that_cannot_be_read_is_left_out(project: Path) -> None:
     (project / "AGENTS.md").mkdir()
     (project / "CLAUDE.md").write_bytes(b"caf\xe9")
-    agent = actor(project, "done")
+    agent = scripted_session(project, "done")
     agent.play()
     assert agent.model.requests[0].system.endswith("The project's CLAUDE.md:\ncaf�")
 
 
 def test_the_settings_environment_is_there_for_commands_and_for_hooks(project: Path) -> None:
-    agent = actor(
+    agent = scripted_session(
         project,
         bash("echo $COLOUR"),
         "done",
@@ -776,7 +793,7 @@ def test_the_settings_environment_is_there_for_commands_and_for_hooks(project: P
 
 
 def test_a_reset_forgets_the_conversation_but_not_the_session(project: Path) -> None:
-    agent = actor(project, "answer {n}")
+    agent = scripted_session(project, "answer {n}")
 
     async def both() -> tuple[TurnResult, TurnResult]:
         async with agent.session:
@@ -786,7 +803,7 @@ def test_a_reset_forgets_the_conversation_but_not_the_session(project: Path) -> 
 
     before, after = asyncio.run(both())
     assert (agent.heard(), before.transcript_path) == (["two"], after.transcript_path)
-    again = actor(project, "answer {n}", session_id=after.session_id)
+    again = scripted_session(project, "answer {n}", session_id=after.session_id)
     again.play("three")
     assert again.heard() == ["two", "agent: answer 2", "three"]
 

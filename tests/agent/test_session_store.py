@@ -19,14 +19,14 @@ from hypothesis import strategies as st
 from tests.support.builders import rule, stop_hooks, write_settings
 from tests.support.cli import start_in_project, turngate
 from tests.support.sessions import (
-    Actor,
-    actor,
-    configured,
+    ScriptedSession,
+    block_first,
+    configured_session,
     hang,
     lines,
-    refuse,
-    seen,
-    shown,
+    message_text,
+    saved_inputs,
+    scripted_session,
     wait_for_file_sync,
 )
 from tests.support.timeouts import HANG_TIMEOUT_S
@@ -56,7 +56,7 @@ def running(project: Path, prompt: str, replies: list[Any]) -> AbstractContextMa
 # Killed in the middle
 
 
-HANG_AT_SECOND = f"tee -a seen >/dev/null; [ -e released ] && exit 0; {refuse(1)}; {hang()}"
+HANG_AT_SECOND = f"tee -a seen >/dev/null; [ -e released ] && exit 0; {block_first(1)}; {hang()}"
 
 
 def killed_at_the_second_stop(project: Path) -> None:
@@ -73,7 +73,7 @@ def killed_at_the_second_stop(project: Path) -> None:
 @pytest.mark.req("S0-80")
 def test_after_a_kill_the_conversation_is_whole_and_the_count_is_kept(project: Path) -> None:
     killed_at_the_second_stop(project)
-    agent = configured(project, "at last", dialect="turngate", session_id="x")
+    agent = configured_session(project, "at last", dialect="turngate", session_id="x")
     result = agent.play("and now?")
     assert agent.heard() == [
         "build it",
@@ -85,22 +85,22 @@ def test_after_a_kill_the_conversation_is_whole_and_the_count_is_kept(project: P
         "and now?",
     ]
     assert (result.outcome, result.continuations) == ("completed", 1)
-    flags = seen(project, "stop_hook_active", "continuation_count")
+    flags = saved_inputs(project, "stop_hook_active", "continuation_count")
     assert flags == [(False, 0), (True, 1), (True, 1)]
 
 
 @pytest.mark.req("S0-80", "C-16")
 def test_the_turn_after_the_resumed_one_counts_from_zero(project: Path) -> None:
     killed_at_the_second_stop(project)
-    configured(project, "at last", dialect="turngate", session_id="x").play("and now?", "once more")
-    assert seen(project, "continuation_count")[-2:] == [1, 0]
+    configured_session(project, "at last", dialect="turngate", session_id="x").play("and now?", "once more")
+    assert saved_inputs(project, "continuation_count")[-2:] == [1, 0]
 
 
 @pytest.mark.req("S0-80")
 def test_a_resumed_turn_has_no_more_continuations_left_than_before(project: Path) -> None:
     killed_at_the_second_stop(project)
     rules = [rule("echo 'run the tests' >&2; exit 2")]
-    agent = actor(project, "answer {n}", rules=rules, session_id="x")
+    agent = scripted_session(project, "answer {n}", rules=rules, session_id="x")
     result = agent.play("and now?")
     assert (result.ended_by, result.continuations, len(agent.model.requests)) == ("capped", 3, 3)
 
@@ -120,7 +120,7 @@ def test_a_turn_that_is_killed_twice_still_has_its_count(project: Path) -> None:
 @pytest.mark.req("S0-80")
 def test_a_reset_forgets_the_count_of_a_killed_turn(project: Path) -> None:
     killed_at_the_second_stop(project)
-    agent = configured(project, "at last", dialect="turngate", session_id="x")
+    agent = configured_session(project, "at last", dialect="turngate", session_id="x")
 
     async def reset_and_send() -> None:
         async with agent.session:
@@ -128,7 +128,7 @@ def test_a_reset_forgets_the_count_of_a_killed_turn(project: Path) -> None:
             await agent.session.send("fresh")
 
     asyncio.run(reset_and_send())
-    assert (agent.heard(), seen(project, "stop_hook_active")[-1]) == (["fresh"], False)
+    assert (agent.heard(), saved_inputs(project, "stop_hook_active")[-1]) == (["fresh"], False)
 
 
 def test_a_tool_call_that_a_kill_left_open_gets_an_answer(project: Path) -> None:
@@ -137,7 +137,7 @@ def test_a_tool_call_that_a_kill_left_open_gets_an_answer(project: Path) -> None
         wait_for_file_sync(project / "pid")
         process.send_signal(signal.SIGKILL)
         process.wait()
-    agent = configured(project, "at last", dialect="turngate", session_id="x")
+    agent = configured_session(project, "at last", dialect="turngate", session_id="x")
     agent.play("and now?")
     lost = "the session ended before this tool did"
     assert agent.heard() == ["build it", "agent: Bash + Bash", f"tool: one + {lost}", "and now?"]
@@ -339,8 +339,8 @@ def test_whatever_was_written_each_call_has_one_result_right_after_it(
 
 
 def test_a_session_that_is_opened_again_continues_where_it_was(project: Path) -> None:
-    actor(project, "one", session_id="x").play("first")
-    again = actor(project, "two", session_id="x")
+    scripted_session(project, "one", session_id="x").play("first")
+    again = scripted_session(project, "two", session_id="x")
     again.play("second")
     assert again.heard() == ["first", "agent: one", "second"]
 
@@ -363,7 +363,7 @@ def test_a_second_process_is_told_who_holds_the_session(project: Path) -> None:
 
 
 def test_a_second_session_in_the_same_process_is_told_too(project: Path) -> None:
-    one, two = (actor(project, "done", session_id="x") for _ in range(2))
+    one, two = (scripted_session(project, "done", session_id="x") for _ in range(2))
 
     async def both() -> None:
         async with one.session:
@@ -388,7 +388,9 @@ def test_a_lock_dies_with_its_owner(project: Path) -> None:
 
 def test_sessions_are_listed_newest_first_with_what_was_asked(project: Path, state: Path) -> None:
     for number, prompt in enumerate(("first   thing\nto do", "x" * 200)):
-        agent = actor(project, "done", session_id=f"s-{number}", rules=[rule("echo hello", "SessionStart")])
+        agent = scripted_session(
+            project, "done", session_id=f"s-{number}", rules=[rule("echo hello", "SessionStart")]
+        )
         agent.play(prompt, "and more")
         os.utime(agent.session.transcript_path, (1000 + number, 1000 + number))
     paths = [main_transcript_path(str(state), f"s-{number}") for number in (0, 1)]
@@ -411,7 +413,7 @@ def age(path: Path, days: float) -> None:
 
 def test_old_sessions_are_removed_and_young_or_held_ones_are_kept(project: Path, state: Path) -> None:
     for name in ("old", "young", "held"):
-        actor(project, "done", session_id=name).play()
+        scripted_session(project, "done", session_id=name).play()
     for name, days in (("old", 31), ("young", 29), ("held", 31)):
         age(state / "sessions" / name, days)
     holder = SessionLock(str(state / "sessions" / "held" / "lock"))
@@ -425,7 +427,7 @@ def test_old_sessions_are_removed_and_young_or_held_ones_are_kept(project: Path,
 
 
 def test_a_stray_file_does_not_stop_the_pruning(project: Path, state: Path) -> None:
-    actor(project, "done", session_id="old").play()
+    scripted_session(project, "done", session_id="old").play()
     age(state / "sessions" / "old", 31)
     (state / "sessions" / ".DS_Store").touch()
     age(state / "sessions", 31)
@@ -436,7 +438,7 @@ def test_a_folder_that_vanishes_meanwhile_does_not_stop_the_pruning(
     project: Path, state: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("gone", "old"):
-        actor(project, "done", session_id=name).play()
+        scripted_session(project, "done", session_id=name).play()
         age(state / "sessions" / name, 31)
     known = [str(state / "sessions" / name) for name in ("gone", "old")]
     monkeypatch.setattr("turngate.agent.session_store._folders", lambda _: known)
@@ -445,9 +447,9 @@ def test_a_folder_that_vanishes_meanwhile_does_not_stop_the_pruning(
 
 
 def test_a_session_that_is_used_stays_young(project: Path, state: Path) -> None:
-    actor(project, "done", session_id="s").play()
+    scripted_session(project, "done", session_id="s").play()
     age(state / "sessions" / "s", 31)
-    actor(project, "done", session_id="s").play()
+    scripted_session(project, "done", session_id="s").play()
     assert prune_sessions(str(state), 30) == []
 
 
@@ -455,7 +457,9 @@ def test_a_session_that_is_used_stays_young(project: Path, state: Path) -> None:
 def test_what_a_session_remembers_lies_in_its_own_folder_and_not_in_the_project(
     project: Path, state: Path
 ) -> None:
-    agents: list[Actor] = [actor(project, "done", stop="true", session_id=name) for name in ("a", "b")]
+    agents: list[ScriptedSession] = [
+        scripted_session(project, "done", stop="true", session_id=name) for name in ("a", "b")
+    ]
     for agent in agents:
         agent.play()
     assert [agent.session.transcript_path for agent in agents] == [
@@ -478,6 +482,6 @@ def test_a_transcript_that_is_no_plain_file_is_rejected(tmp_path: Path, make: Ca
 
 
 def test_the_conversation_is_kept_in_the_session_too(project: Path) -> None:
-    agent = actor(project, "done")
+    agent = scripted_session(project, "done")
     agent.play("go")
-    assert [shown(message) for message in agent.session.messages] == ["go", "agent: done"]
+    assert [message_text(message) for message in agent.session.messages] == ["go", "agent: done"]

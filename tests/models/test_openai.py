@@ -12,7 +12,7 @@ from tests.support.builders import rule
 from tests.support.providers import KEY, Exchange, Point, Provider, without_details
 from tests.support.servers.model import Json
 from tests.support.servers.openai import OpenAIServer, serve_replies
-from tests.support.sessions import refuse
+from tests.support.sessions import block_first
 from tests.support.timeouts import HANG_TIMEOUT_S
 from turngate.agent.session import Session
 from turngate.core.messages import (
@@ -244,7 +244,7 @@ def test_a_whole_turn_calls_a_tool_is_blocked_continues_and_adds_up_its_usage(
     call = {"text": "looking", "tools": [{"name": "Bash", "input": {"command": "echo here"}}]}
     with serve_replies(call, "It is here.", "The tests pass.") as server:
         point(server.url)
-        result = turn(project, refuse(1))
+        result = turn(project, block_first(1))
     assert (result.outcome, result.result, result.continuations, result.model_requests, result.usage) == (
         "completed",
         "The tests pass.",

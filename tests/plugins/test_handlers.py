@@ -12,7 +12,16 @@ from typing import Any
 
 import pytest
 
-from tests.support.sessions import REFUSE, Actor, actor, hang, lines, on_first, refuse, wait_for_file
+from tests.support.sessions import (
+    BLOCK_COMMAND,
+    ScriptedSession,
+    block_first,
+    hang,
+    lines,
+    on_first,
+    scripted_session,
+    wait_for_file,
+)
 from tests.support.timeouts import HANG_TIMEOUT_S, NEVER_S, POLL_INTERVAL_S
 from turngate.agent.session import Session
 from turngate.core.messages import Reply, Usage, UserMessage
@@ -48,10 +57,10 @@ class Diary:
 
 def watched(
     project: Path, *replies: Any, limit: float = 30.0, **options: Any
-) -> tuple[Actor, Diary, Plugins]:
+) -> tuple[ScriptedSession, Diary, Plugins]:
     diary, plugins = Diary(), Plugins(limit=limit)
     plugins.add(diary)
-    return actor(project, *replies, plugins=plugins, **options), diary, plugins
+    return scripted_session(project, *replies, plugins=plugins, **options), diary, plugins
 
 
 # When
@@ -91,7 +100,7 @@ def test_conversation_comes_before_stop_and_stop_before_the_end_of_the_turn(proj
     plugins = Plugins()
     plugins.on("stop", lambda _: order.append("stop"))
     plugins.on("conversation", lambda _: order.append("conversation"))
-    agent = actor(
+    agent = scripted_session(
         project,
         "done",
         stop="true",
@@ -106,7 +115,7 @@ def test_conversation_comes_before_stop_and_stop_before_the_end_of_the_turn(proj
 @pytest.mark.req("S1-26", "C-04")
 def test_after_two_blocked_stops_the_handler_runs_once_with_the_sums_of_the_turn(project: Path) -> None:
     call = {"tool": "Bash", "input": {"command": "true"}}
-    agent, diary, _ = watched(project, call, "one", call, "two", "three", stop=refuse(2), allow=["Bash"])
+    agent, diary, _ = watched(project, call, "one", call, "two", "three", stop=block_first(2), allow=["Bash"])
     result = agent.play()
     assert diary.names == ["conversation", "stop"]
     told = diary.payload
@@ -122,7 +131,7 @@ def test_after_two_blocked_stops_the_handler_runs_once_with_the_sums_of_the_turn
 
 @pytest.mark.req("S1-26", "C-18")
 def test_a_capped_turn_is_reported_once_with_its_end(project: Path) -> None:
-    agent, diary, _ = watched(project, "answer {n}", stop=REFUSE)
+    agent, diary, _ = watched(project, "answer {n}", stop=BLOCK_COMMAND)
     agent.play()
     assert (diary.names, diary.payload.ended_by, diary.payload.continuations) == (
         ["conversation", "stop"],
@@ -201,7 +210,7 @@ def test_one_line_of_telemetry_has_everything(project: Path) -> None:
         (project / "telemetry.jsonl").write_text(json.dumps(line) + "\n")
 
     plugins.on("stop", telemetry)
-    actor(project, "done", plugins=plugins, session_id="s-1").play()
+    scripted_session(project, "done", plugins=plugins, session_id="s-1").play()
     [line] = lines(project / "telemetry.jsonl")
     told = json.loads(line)
     assert (told["session"], told["result"], told["success"], told["tools"], told["model"]) == (
@@ -227,7 +236,7 @@ def test_a_failed_turn_has_zeros_and_its_partial_usage(project: Path) -> None:
     assert told.elapsed > 0
 
 
-def interrupting(agent: Actor, project: Path) -> TurnResult:
+def interrupting(agent: ScriptedSession, project: Path) -> TurnResult:
     async def all_of_it() -> TurnResult:
         async with agent.session:
             turn = asyncio.create_task(agent.session.send("go"))
@@ -287,7 +296,7 @@ def test_the_return_value_of_a_stop_handler_continues_nothing(project: Path, ans
     plugins = Plugins()
     plugins.on("stop", lambda _: answer)
     plugins.on("conversation", lambda _: answer)
-    agent = actor(project, "answer {n}", plugins=plugins)
+    agent = scripted_session(project, "answer {n}", plugins=plugins)
     result = agent.play()
     assert (result.outcome, len(agent.model.requests), agent.of(Notice)) == ("completed", 1, [])
 
@@ -316,7 +325,7 @@ def test_handlers_run_by_priority_one_after_another_sync_or_async(project: Path)
     plugins.on("stop", lambda _: order.append("last"), priority=-1)
     plugins.on("stop", Called())
     plugins.on("stop", slow, priority=10)
-    actor(project, "done", plugins=plugins).play()
+    scripted_session(project, "done", plugins=plugins).play()
     parts = [f"{who} {what}" for who in ("slow", "plain", "object") for what in ("starts", "ends")]
     assert (order, plugins.complaints) == ([*parts, "last"], [])
 
@@ -332,7 +341,7 @@ def test_a_sync_handler_does_not_block_the_loop(project: Path) -> None:
         in_time.append(ticked.wait(HANG_TIMEOUT_S))
 
     plugins.on("stop", plain)
-    agent = actor(project, "done", plugins=plugins)
+    agent = scripted_session(project, "done", plugins=plugins)
 
     async def tick() -> None:
         while not called.is_set():
@@ -364,7 +373,7 @@ def test_a_handler_cannot_change_the_result_or_the_conversation(project: Path) -
     plugins.on("stop", scribble)
     plugins.on("conversation", rewrite)
     call = {"tool": "Bash", "input": {"command": "true"}}
-    agent = actor(project, call, "done", plugins=plugins, allow=["Bash"])
+    agent = scripted_session(project, call, "done", plugins=plugins, allow=["Bash"])
     result = agent.play()
     asked = agent.session.messages[1]
     assert isinstance(asked, Reply)
@@ -503,7 +512,7 @@ def test_a_turn_that_waits_for_a_handler_takes_no_second_message(project: Path) 
 
 
 def test_handlers_without_errors_leave_no_notice(project: Path) -> None:
-    agent, _, plugins = watched(project, "done", stop=refuse(1))
+    agent, _, plugins = watched(project, "done", stop=block_first(1))
     agent.play()
     kinds = [type(event) for event in agent.events]
     assert plugins.complaints == []

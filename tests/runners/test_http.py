@@ -14,7 +14,7 @@ import pytest
 
 from tests.support.builders import ask, rule, settings, stop_event, world, write_settings
 from tests.support.servers.http import Endpoint, serve_answers
-from tests.support.sessions import actor
+from tests.support.sessions import scripted_session
 from tests.support.timeouts import HANG_TIMEOUT_S, NEVER_S
 from turngate.core.decisions import Advise, Allow, Block, Decision, Fault, Halt
 from turngate.core.dialect import CLAUDE, TURNGATE, Dialect
@@ -589,7 +589,7 @@ def specific(event: str, **fields: Any) -> dict[str, Any]:
 def played(project: Path, hook: HttpHook, event: str) -> tuple[list[str], TurnResult]:
     """What the model heard in a turn that writes a file."""
     write = {"tool": "Write", "input": {"file_path": "a", "content": "x"}}
-    playing = actor(project, write, "done", rules=[rule(hook, event)], permission_mode="default")
+    playing = scripted_session(project, write, "done", rules=[rule(hook, event)], permission_mode="default")
     result = playing.play("go")
     return playing.heard(), result
 

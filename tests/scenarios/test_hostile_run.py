@@ -14,7 +14,7 @@ import pytest
 
 from tests.support.builders import stop_hooks, write_settings
 from tests.support.scripted_run import scripted
-from tests.support.sessions import hang, kill_leftovers, shown, survives, wait_for_file_sync
+from tests.support.sessions import hang, kill_leftovers, message_text, survives, wait_for_file_sync
 from tests.support.timeouts import HANG_TIMEOUT_S
 from turngate.transcript.resume import read_conversation
 
@@ -50,7 +50,7 @@ def in_little_room(
 
 
 def kept(state: Path) -> list[str]:
-    return [shown(message) for message in read_conversation(f"{state}/sessions/s/chat.jsonl").messages]
+    return [message_text(message) for message in read_conversation(f"{state}/sessions/s/chat.jsonl").messages]
 
 
 def no_journal(state: Path) -> str:

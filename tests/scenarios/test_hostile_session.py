@@ -16,16 +16,16 @@ import pytest
 from tests.support.builders import rule
 from tests.support.paths import ROOT
 from tests.support.sessions import (
-    KEEP,
-    REFUSE,
-    Actor,
-    actor,
+    BLOCK_COMMAND,
+    SAVE_INPUT,
+    ScriptedSession,
     hang,
     kill_leftovers,
+    message_text,
     on_first,
     records,
-    seen,
-    shown,
+    saved_inputs,
+    scripted_session,
     survives,
     wait_for_file,
 )
@@ -79,8 +79,8 @@ class Own:
 
 def owned(
     project: Path, say: Callable[[Own, ModelRequest], Awaitable[Any]], **options: Any
-) -> tuple[Actor, Own]:
-    agent, model = actor(project, **options), Own(say)
+) -> tuple[ScriptedSession, Own]:
+    agent, model = scripted_session(project, **options), Own(say)
     agent.session.model = model
     return agent, model
 
@@ -90,7 +90,7 @@ def bash(command: str) -> dict[str, Any]:
 
 
 def said(session: Session) -> list[str]:
-    return [shown(message) for message in session.messages]
+    return [message_text(message) for message in session.messages]
 
 
 def kinds(session: Session) -> list[str]:
@@ -175,7 +175,7 @@ def test_an_interrupt_counts_although_the_permission_callback_hides_it(
             return instead()
         raise AssertionError
 
-    agent = actor(project, bash("touch ran"), "done", permit=permit)
+    agent = scripted_session(project, bash("touch ran"), "done", permit=permit)
 
     async def play() -> TurnResult:
         async with agent.session:
@@ -218,7 +218,7 @@ def test_foreign_code_that_is_deaf_to_its_cancellation_is_left(
     monkeypatch.setattr("turngate.aio.foreign.CANCEL_GRACE_S", 0.05)
     monkeypatch.setattr("turngate.agent.resources.MODEL_CLOSE_TIMEOUT_S", 0.05)
     deaf = Deaf()
-    agent = actor(project, bash("true"), "done", permit=deaf)
+    agent = scripted_session(project, bash("true"), "done", permit=deaf)
     session = agent.session
     if place != "permission":
         session.permissions.allowed.add("Bash")
@@ -235,7 +235,7 @@ def test_foreign_code_that_is_deaf_to_its_cancellation_is_left(
 
 
 def test_an_interrupt_ends_the_time_of_observers(project: Path) -> None:
-    agent = actor(project, "done")
+    agent = scripted_session(project, "done")
     begun = asyncio.Event()
 
     async def watch(_: object) -> None:
@@ -264,7 +264,7 @@ def test_a_session_that_is_closed_in_the_middle_of_a_turn_writes_its_end_first(
     project: Path, monkeypatch: pytest.MonkeyPatch, state: Path, last: tuple[Rule, ...]
 ) -> None:
     monkeypatch.setenv("TRANSCRIPT", f"{state}/sessions/s/chat.jsonl")
-    agent = actor(project, bash(hang()), "never", rules=last, allow=["Bash"], session_id="s")
+    agent = scripted_session(project, bash(hang()), "never", rules=last, allow=["Bash"], session_id="s")
     session = agent.session
 
     async def play() -> tuple[bool, TurnResult]:
@@ -282,8 +282,10 @@ def test_a_session_that_is_closed_in_the_middle_of_a_turn_writes_its_end_first(
 
 
 def test_the_continuations_of_a_turn_that_was_closed_are_not_counted_in_the_next_one(project: Path) -> None:
-    first = actor(project, "one", "two", {"text": "never", "delay": 3600}, stop=REFUSE, limit=2)
-    second = actor(project, "three", stop=REFUSE, limit=2, session_id=first.session.id)
+    first = scripted_session(
+        project, "one", "two", {"text": "never", "delay": 3600}, stop=BLOCK_COMMAND, limit=2
+    )
+    second = scripted_session(project, "three", stop=BLOCK_COMMAND, limit=2, session_id=first.session.id)
 
     async def play() -> tuple[TurnResult, TurnResult]:
         turn = asyncio.create_task(first.session.send("go"))
@@ -299,7 +301,7 @@ def test_the_continuations_of_a_turn_that_was_closed_are_not_counted_in_the_next
 
 
 def test_a_stream_that_is_closed_early_ends_its_turn_and_leaves_the_session_usable(project: Path) -> None:
-    agent = actor(project, {"text": "long " * 200, "word_delay": 3600}, "two")
+    agent = scripted_session(project, {"text": "long " * 200, "word_delay": 3600}, "two")
     session = agent.session
 
     async def play() -> tuple[object, list[str], TurnResult]:
@@ -320,14 +322,16 @@ def test_a_stream_that_is_closed_early_ends_its_turn_and_leaves_the_session_usab
 def test_a_listener_that_raises_gets_its_error_and_locks_nothing(
     project: Path, kind: type[SessionEvent]
 ) -> None:
-    agent = actor(project, bash("true"), "done", stop="true", allow=["Bash"], listen=on_first(kind, stumble))
+    agent = scripted_session(
+        project, bash("true"), "done", stop="true", allow=["Bash"], listen=on_first(kind, stumble)
+    )
 
     assert asyncio.run(goes_on_after_the_error(agent)) == (None, "completed")
     assert (kinds(agent.session).count("turn_end"), gaps(agent.session)) == (2, [])
 
 
 def test_a_listener_that_raises_when_it_is_told_of_a_plugins_fault_locks_nothing(project: Path) -> None:
-    agent = actor(project, "done", listen=on_first(Notice, stumble))
+    agent = scripted_session(project, "done", listen=on_first(Notice, stumble))
     agent.session.plugins.on("stop", lambda _: 1 / 0, plugin="mine")
 
     assert asyncio.run(goes_on_after_the_error(agent)) == (None, "completed")
@@ -339,7 +343,7 @@ def test_a_listener_that_raises_in_the_middle_of_an_answer_ends_the_turn_and_loc
     project: Path,
 ) -> None:
     """The model's library carries its error, so it is told as the model's."""
-    agent = actor(project, "done", listen=on_first(TextDelta, stumble))
+    agent = scripted_session(project, "done", listen=on_first(TextDelta, stumble))
 
     async def play() -> tuple[TurnResult, TurnResult]:
         async with agent.session as session:
@@ -350,7 +354,7 @@ def test_a_listener_that_raises_in_the_middle_of_an_answer_ends_the_turn_and_loc
     assert (second.outcome, said(agent.session)) == ("completed", ["go", "more", "agent: done"])
 
 
-async def goes_on_after_the_error(agent: Actor) -> tuple[object, str]:
+async def goes_on_after_the_error(agent: ScriptedSession) -> tuple[object, str]:
     """What still runs when the error has come out, and how the next turn ends."""
     async with agent.session as session:
         with pytest.raises(ZeroDivisionError):
@@ -366,7 +370,7 @@ def gaps(session: Session) -> list[str]:
     """Answers with calls that no results follow."""
     pairs = zip(session.messages, [*session.messages[1:], None], strict=True)
     return [
-        shown(one)
+        message_text(one)
         for one, two in pairs
         if isinstance(one, Reply) and one.tool_uses and not isinstance(two, ToolResults)
     ]
@@ -377,7 +381,7 @@ def gaps(session: Session) -> list[str]:
 
 def test_a_model_that_does_not_close_delays_nothing(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("turngate.agent.resources.MODEL_CLOSE_TIMEOUT_S", 0.05)
-    agent = actor(project, "done")
+    agent = scripted_session(project, "done")
     monkeypatch.setattr(agent.model, "close", for_ever)
     assert agent.play().outcome == "completed"
     assert agent.events[-1] == Notice("the model's connection could not be closed: TimeoutError: ")
@@ -385,14 +389,14 @@ def test_a_model_that_does_not_close_delays_nothing(project: Path, monkeypatch: 
 
 
 def test_a_session_that_is_opened_twice_at_once_starts_once(project: Path) -> None:
-    agent = actor(project, "done", rules=[rule(KEEP, "SessionStart")])
+    agent = scripted_session(project, "done", rules=[rule(SAVE_INPUT, "SessionStart")])
 
     async def play() -> TurnResult:
         async with agent.session as session:
             _, _, result = await asyncio.gather(session.open(), session.open(), session.send("go"))
             return result
 
-    assert (asyncio.run(play()).outcome, seen(project, "source")) == ("completed", ["startup"])
+    assert (asyncio.run(play()).outcome, saved_inputs(project, "source")) == ("completed", ["startup"])
 
 
 # Messages that wait
@@ -403,7 +407,7 @@ def test_a_message_that_waits_is_kept_when_the_interrupt_comes_while_a_hook_look
 ) -> None:
     look = f"if grep -q second && [ ! -e pid ]; then {hang()}; fi"
     queue = on_first(StreamEnd, lambda session: session.queue("second"))
-    agent = actor(
+    agent = scripted_session(
         project, "one", "two", "three", rules=[rule(look, "UserPromptSubmit")], stop="true", listen=queue
     )
     session = agent.session
@@ -427,7 +431,7 @@ def test_a_message_is_answered_although_one_that_waited_before_it_is_blocked(pro
         session.queue("a secret")
         session.interrupt()
 
-    agent = actor(
+    agent = scripted_session(
         project, "one", "two", rules=[rule(look, "UserPromptSubmit")], listen=on_first(TextDelta, leave)
     )
 
@@ -573,14 +577,20 @@ def in_its_own_process(play: Callable[[Path], Awaitable[Any]], project: Path) ->
 
 
 async def half_a_line(project: Path) -> Any:
-    session = actor(project, "one", "x" * 3000, "three").session
+    session = scripted_session(project, "one", "x" * 3000, "three").session
     async with session:
         await session.send("a")
         with room(session, 1500):
             full = await session.send("b")
         after = await session.send("c")
     past = read_conversation(session.transcript_path).messages
-    return [full.outcome, full.stop_reason, after.outcome, said(session), [shown(each) for each in past]]
+    return [
+        full.outcome,
+        full.stop_reason,
+        after.outcome,
+        said(session),
+        [message_text(each) for each in past],
+    ]
 
 
 def test_what_follows_half_a_line_is_not_glued_to_it(project: Path) -> None:
@@ -596,14 +606,14 @@ def test_what_follows_half_a_line_is_not_glued_to_it(project: Path) -> None:
 
 
 async def no_room_for_a_result(project: Path) -> Any:
-    agent = actor(project, "one", bash("printf '%2000d' 1"), "three", allow=["Bash"])
+    agent = scripted_session(project, "one", bash("printf '%2000d' 1"), "three", allow=["Bash"])
     async with agent.session as session:
         await session.send("a")
         with room(session, 1700):
             full = await session.send("b")
         after = await session.send("c")
     past = read_conversation(session.transcript_path).messages
-    return [full.outcome, after.outcome, agent.heard(), [shown(each) for each in past]]
+    return [full.outcome, after.outcome, agent.heard(), [message_text(each) for each in past]]
 
 
 def test_a_result_that_cannot_be_written_leaves_no_gap(project: Path) -> None:
@@ -615,7 +625,7 @@ def test_a_result_that_cannot_be_written_leaves_no_gap(project: Path) -> None:
 
 async def no_room_for_words(project: Path) -> Any:
     loud = [rule("printf '%3000d' 1", event) for event in ("SessionStart", "SessionEnd")]
-    agent = actor(project, "one", rules=loud)
+    agent = scripted_session(project, "one", rules=loud)
     session = agent.session
     with room(session, 1000):
         await session.open()
@@ -623,7 +633,11 @@ async def no_room_for_words(project: Path) -> Any:
     with room(session, 1000):
         await session.close()
     past = read_conversation(session.transcript_path).messages
-    return [result.outcome, [notice.text for notice in agent.of(Notice)], [shown(each) for each in past]]
+    return [
+        result.outcome,
+        [notice.text for notice in agent.of(Notice)],
+        [message_text(each) for each in past],
+    ]
 
 
 def test_words_of_a_hook_that_cannot_be_written_are_a_notice(project: Path) -> None:
@@ -632,7 +646,7 @@ def test_words_of_a_hook_that_cannot_be_written_are_a_notice(project: Path) -> N
 
 
 async def no_room_for_a_summary(project: Path) -> Any:
-    session = actor(project, "one", "a summary " * 300, "three").session
+    session = scripted_session(project, "one", "a summary " * 300, "three").session
     async with session:
         await session.send("a")
         told = ""
@@ -644,7 +658,7 @@ async def no_room_for_a_summary(project: Path) -> Any:
         kept = said(session)
         after = await session.send("b")
     past = read_conversation(session.transcript_path).messages
-    return [told, kept, after.outcome, said(session), [shown(each) for each in past]]
+    return [told, kept, after.outcome, said(session), [message_text(each) for each in past]]
 
 
 def test_a_compaction_that_cannot_be_written_keeps_the_conversation(project: Path) -> None:
@@ -653,7 +667,7 @@ def test_a_compaction_that_cannot_be_written_keeps_the_conversation(project: Pat
 
 
 async def no_room_to_forget(project: Path) -> Any:
-    session = actor(project, "one", "two").session
+    session = scripted_session(project, "one", "two").session
     async with session:
         await session.send("a")
         told = ""
@@ -664,7 +678,7 @@ async def no_room_to_forget(project: Path) -> Any:
                 told = str(error)
         after = await session.send("b")
     past = read_conversation(session.transcript_path).messages
-    return [told, after.outcome, said(session) == [shown(each) for each in past]]
+    return [told, after.outcome, said(session) == [message_text(each) for each in past]]
 
 
 def test_a_session_that_cannot_forget_on_disk_does_not_forget_in_memory_alone(project: Path) -> None:
@@ -675,7 +689,7 @@ def test_a_session_that_cannot_forget_on_disk_does_not_forget_in_memory_alone(pr
 
 
 def guided(project: Path) -> str:
-    agent = actor(project, "done")
+    agent = scripted_session(project, "done")
     agent.play()
     return agent.model.requests[-1].system
 

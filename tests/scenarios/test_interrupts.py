@@ -22,7 +22,7 @@ from tests.support.builders import rule, stop_hooks, write_settings
 from tests.support.live_models import MODEL, NEVER_REPLY, conversation, wait_until
 from tests.support.servers.anthropic import AnthropicServer
 from tests.support.servers.model import Json
-from tests.support.sessions import KEEP, REFUSE, kill_leftovers, survives
+from tests.support.sessions import BLOCK_COMMAND, SAVE_INPUT, kill_leftovers, survives
 from tests.support.terminal import CTRL_C, Terminal
 from tests.support.timeouts import HANG_TIMEOUT_S
 from turngate.agent.session import Session
@@ -70,11 +70,11 @@ TOOL = {"text": "I look.", "tool": "Bash", "input": {"command": STUBBORN}}
 LOST = "no result: the turn ended (interrupt) before this call finished"
 
 PHASES = [
-    Phase("the model streams", [FOR_MINUTES], KEEP, TextDelta, 1, [("user", "first")]),
+    Phase("the model streams", [FOR_MINUTES], SAVE_INPUT, TextDelta, 1, [("user", "first")]),
     Phase(
         "a tool runs",
         [TOOL],
-        KEEP,
+        SAVE_INPUT,
         ToolStarted,
         1,
         [("user", "first"), ("assistant", "I look."), ("call", "Bash"), ("result", LOST)],
@@ -92,7 +92,7 @@ PHASES = [
     Phase(
         "a continuation is answered",
         ["done", NEVER_REPLY],
-        REFUSE,
+        BLOCK_COMMAND,
         Continuation,
         2,
         [("user", "first"), ("assistant", "done"), ("user", TOLD)],
@@ -103,7 +103,7 @@ PHASES = [
 QUEUED = Phase(
     "a continuation is queued",
     ["done"],
-    REFUSE,
+    BLOCK_COMMAND,
     Continuation,
     1,
     [("user", "first"), ("assistant", "done")],
@@ -303,7 +303,7 @@ def test_a_signal_right_after_a_block_lets_nothing_continue(
 ) -> None:
     """As soon as the continuation is told: it is queued then, or just being asked about, and never answered."""
     server = model(PHASES[-1])
-    write_settings(project, "turngate", stop_hooks(REFUSE))
+    write_settings(project, "turngate", stop_hooks(BLOCK_COMMAND))
     with running(project, "stream-json") as process:
         told = []
         for line in process.stdout:

@@ -12,7 +12,7 @@ import pytest
 
 from tests.support.builders import rule, script
 from tests.support.paths import SEEDS
-from tests.support.sessions import KEEP, REFUSE, records, refuse, seen
+from tests.support.sessions import BLOCK_COMMAND, SAVE_INPUT, block_first, records, saved_inputs
 from tests.support.subagents import PROMPT, Parent, bash, parent, task
 from turngate.core.dialect import MUX
 from turngate.core.hooks import CommandHook
@@ -176,10 +176,10 @@ def test_a_hook_that_hangs_keeps_the_result_from_the_parent_until_its_time_is_ov
 def test_a_hook_is_told_the_task_and_its_own_transcript_and_the_default_mode(
     project: Path, mode: Any
 ) -> None:
-    scene = in_mux(project, "counted", hook=KEEP, permission_mode=mode)
+    scene = in_mux(project, "counted", hook=SAVE_INPUT, permission_mode=mode)
     scene.play()
     [run] = scene.registered
-    [told] = seen(project)
+    [told] = saved_inputs(project)
     assert list(told)[:6] == [
         "session_id",
         "transcript_path",
@@ -223,7 +223,7 @@ def test_a_blocked_subagent_gets_the_reason_itself_and_continues_with_its_whole_
     project: Path,
 ) -> None:
     scene = in_mux(
-        project, bash("echo 3"), "it is 3", "it is 4", hook=refuse(1, "count again"), allow=["Bash"]
+        project, bash("echo 3"), "it is 3", "it is 4", hook=block_first(1, "count again"), allow=["Bash"]
     )
     scene.play()
     assert [scene.heard("sub", number) for number in range(3)] == [
@@ -238,9 +238,9 @@ def test_a_blocked_subagent_gets_the_reason_itself_and_continues_with_its_whole_
 def test_the_reason_is_marked_in_the_subagents_transcript_and_the_next_hook_sees_the_flag(
     project: Path,
 ) -> None:
-    scene = in_mux(project, "answer {n}", hook=f"tee -a seen > /dev/null; {refuse(1, 'count again')}")
+    scene = in_mux(project, "answer {n}", hook=f"tee -a seen > /dev/null; {block_first(1, 'count again')}")
     scene.play()
-    assert seen(project, "stop_hook_active", "continuation_count") == [(False, 0), (True, 1)]
+    assert saved_inputs(project, "stop_hook_active", "continuation_count") == [(False, 0), (True, 1)]
     [told] = [each for each in spoken(scene.registered[0].transcript) if each.get("origin") == "stop_hook"]
     marks = {mark: told.get(mark) for mark in ("isMeta", "isSidechain", "stopHookActive")}
     assert (marks, told["message"]["content"]) == (
@@ -251,9 +251,9 @@ def test_the_reason_is_marked_in_the_subagents_transcript_and_the_next_hook_sees
 
 @pytest.mark.req("S0-77")
 def test_a_hook_that_always_blocks_a_subagent_redirects_it_three_times(project: Path) -> None:
-    scene = in_mux(project, "answer {n}", hook=f"tee -a seen > /dev/null; {REFUSE}")
+    scene = in_mux(project, "answer {n}", hook=f"tee -a seen > /dev/null; {BLOCK_COMMAND}")
     result = scene.play()
-    assert seen(project, "stop_hook_active") == [False, True, True, True]
+    assert saved_inputs(project, "stop_hook_active") == [False, True, True, True]
     assert (handed(scene), result.outcome, result.result) == ("tool: answer 4", "completed", "home")
     assert scene.of(Continuation) == []  # its parent was not sent on
     assert [(each.outcome, each.redirects) for each in scene.of(SubagentFinished)] == [("ok", 3)]
@@ -264,7 +264,7 @@ def test_a_hook_that_always_blocks_a_subagent_redirects_it_three_times(project: 
 
 @pytest.mark.req("S0-78", "X-20")
 def test_the_parent_sees_neither_the_blocked_answer_nor_the_reason(project: Path) -> None:
-    scene = in_mux(project, "the wrong answer", "the right answer", hook=refuse(1, "count again"))
+    scene = in_mux(project, "the wrong answer", "the right answer", hook=block_first(1, "count again"))
     scene.play()
     assert scene.heard("main") == ["go", "agent: Task", "tool: the right answer"]
     assert [word for word in ("wrong answer", "count again") if word in scene.transcript] == []

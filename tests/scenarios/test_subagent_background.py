@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.support.builders import rule
-from tests.support.sessions import KEEP, hang, lines, refuse, seen, survives, wait_for_file
+from tests.support.sessions import SAVE_INPUT, block_first, hang, lines, saved_inputs, survives, wait_for_file
 from tests.support.subagents import Gate, Parent, bash, parent, redirect, task, tasks
 from tests.support.timeouts import NEVER_S
 from turngate.core.dialect import CLAUDE
@@ -73,16 +73,21 @@ def test_the_gates_are_not_asked_while_subagents_work_and_are_asked_afterwards(p
         (project / "go").touch()
 
     scene = parent(
-        project, bash(UNTIL), "counted", main=[BACK, "waiting", "home"], allow=["Bash"], rules=[rule(KEEP)]
+        project,
+        bash(UNTIL),
+        "counted",
+        main=[BACK, "waiting", "home"],
+        allow=["Bash"],
+        rules=[rule(SAVE_INPUT)],
     )
     scene.during(let_go)
-    assert [each.get("background_tasks") for each in seen(project)] == [None]
-    assert seen(project, "last_assistant_message") == ["home"]
+    assert [each.get("background_tasks") for each in saved_inputs(project)] == [None]
+    assert saved_inputs(project, "last_assistant_message") == ["home"]
 
 
 @pytest.mark.req("X-17")
 def test_in_claude_codes_manner_the_gates_are_asked_and_told_who_works(project: Path) -> None:
-    gate = f"{KEEP}; touch go"
+    gate = f"{SAVE_INPUT}; touch go"
     scene = parent(
         project,
         bash(UNTIL),
@@ -94,7 +99,7 @@ def test_in_claude_codes_manner_the_gates_are_asked_and_told_who_works(project: 
     )
     scene.play()
     [run] = scene.registered
-    told = seen(project, "last_assistant_message", "background_tasks")
+    told = saved_inputs(project, "last_assistant_message", "background_tasks")
     assert [text for text, _ in told] == ["waiting", "home"]
     assert [[task["id"] for task in tasks] for _, tasks in told] == [[run.agent_id], []]
 
@@ -106,13 +111,13 @@ def test_a_subagent_that_never_ends_does_not_hold_its_parent_for_ever(project: P
         bash(hang()),
         main=[BACK, "waiting", "home"],
         allow=["Bash"],
-        rules=[rule(KEEP)],
+        rules=[rule(SAVE_INPUT)],
         children=SubagentLimits(wait=0.2),
     )
     result = scene.play()
     assert (result.result, result.outcome) == ("waiting", "completed")
     assert "stopped waiting for subagents in the background" in scene.notices
-    assert seen(project, "last_assistant_message") == ["waiting"]
+    assert saved_inputs(project, "last_assistant_message") == ["waiting"]
     assert not survives((project / "pid").read_text().strip())
 
 
@@ -127,7 +132,7 @@ def test_a_subagent_that_never_ends_is_waited_for_once(project: Path) -> None:
 
 @pytest.mark.req("X-17")
 def test_a_gate_that_blocks_after_the_report_gets_its_continuation(project: Path) -> None:
-    scene = parent(project, "counted", main=[BACK, "waiting", "home", "tested"], rules=[rule(refuse(1))])
+    scene = parent(project, "counted", main=[BACK, "waiting", "home", "tested"], rules=[rule(block_first(1))])
     result = scene.play()
     assert (result.result, result.continuations) == ("tested", 1)
 
@@ -151,7 +156,7 @@ def test_a_reset_ends_subagents_with_its_reason_and_reports_no_result(project: P
         gate=gate,
         allow=["Bash"],
         children=SubagentLimits(wait=0.2),
-        rules=[rule(KEEP, "SubagentStop")],
+        rules=[rule(SAVE_INPUT, "SubagentStop")],
     )
 
     async def reset() -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.builders import rule
-from tests.support.sessions import KEEP, hang, kill_leftovers, records, seen, wait_for_file_sync
+from tests.support.sessions import SAVE_INPUT, hang, kill_leftovers, records, saved_inputs, wait_for_file_sync
 from tests.support.subagents import PROMPT, Gate, bash, parent, redirect, task, tasks
 from tests.support.timeouts import HANG_TIMEOUT_S, NEVER_S, TIMEOUT_SCALES
 from turngate.core.dialect import CLAUDE
@@ -38,10 +38,10 @@ def test_three_agent_types_work_in_parallel_and_a_hook_for_one_knows_its_subagen
         project,
         "found",
         main=[tasks(*({"subagent_type": kind} for kind in kinds)), "home"],
-        rules=[rule(KEEP, "SubagentStop", matcher="Explore")],
+        rules=[rule(SAVE_INPUT, "SubagentStop", matcher="Explore")],
     )
     scene.play()
-    [told] = seen(project)
+    [told] = saved_inputs(project)
     [child] = [run for run in scene.registered if run.agent_type == "Explore"]
     assert (told["agent_id"], told["agent_type"]) == (child.agent_id, "Explore")
     assert told["agent_transcript_path"] == child.transcript
@@ -162,7 +162,7 @@ def test_a_stop_hook_is_told_which_subagents_work_in_the_background(project: Pat
         bash("until [ -s seen ]; do sleep 0.02; done"),
         "late",
         main=[back, "waiting", "home"],
-        rules=[rule(KEEP)],
+        rules=[rule(SAVE_INPUT)],
         dialect=CLAUDE,
         allow=["Bash"],
     )
@@ -175,7 +175,7 @@ def test_a_stop_hook_is_told_which_subagents_work_in_the_background(project: Pat
         "description": "count",
         "agent_type": "general-purpose",
     }
-    assert seen(project, "background_tasks") == [[running], []]
+    assert saved_inputs(project, "background_tasks") == [[running], []]
 
 
 @pytest.mark.req("X-28")

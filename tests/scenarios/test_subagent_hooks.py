@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.builders import rule, stop_hooks, write_settings
 from tests.support.executor_cases import EXECUTOR_CASES, ExecutorCase
-from tests.support.sessions import KEEP, REFUSE, lines, refuse, seen
+from tests.support.sessions import BLOCK_COMMAND, SAVE_INPUT, block_first, lines, saved_inputs
 from tests.support.subagents import PROMPT, Parent, bash, parent, task, tasks
 from turngate.core.dialect import CLAUDE, MUX, TURNGATE, Dialect
 from turngate.core.hook_run import outcome
@@ -62,7 +62,7 @@ def test_continue_false_ends_the_subagent_with_its_answer_and_its_parent_continu
     project: Path, dialect: Dialect
 ) -> None:
     halt = """echo '{"continue": false, "stopReason": "enough"}'"""
-    hooks = [rule(halt, "SubagentStop"), rule(REFUSE, "SubagentStop")]
+    hooks = [rule(halt, "SubagentStop"), rule(BLOCK_COMMAND, "SubagentStop")]
     scene = parent(project, "answer {n}", main=[WAITED, "home"], rules=hooks, dialect=dialect)
     result = scene.play()
     assert scene.heard("sub") == [PROMPT]
@@ -75,7 +75,7 @@ def test_continue_false_ends_the_subagent_with_its_answer_and_its_parent_continu
 
 @pytest.mark.req("S3-37")
 def test_the_settings_of_the_project_hold_a_subagent(project: Path) -> None:
-    write_settings(project, "mux", stop_hooks(refuse(2, "count again"), event="SubagentStop"))
+    write_settings(project, "mux", stop_hooks(block_first(2, "count again"), event="SubagentStop"))
     scene = parent(project, "answer {n}", files=True)
     scene.play()
     assert scene.heard("sub") == [
@@ -90,9 +90,9 @@ def test_the_settings_of_the_project_hold_a_subagent(project: Path) -> None:
 
 @pytest.mark.req("S3-37")
 def test_the_stop_hooks_of_the_main_agent_are_never_asked_about_a_subagent(project: Path) -> None:
-    scene = parent(project, rules=[rule(KEEP), rule(KEEP, "SubagentStop")])
+    scene = parent(project, rules=[rule(SAVE_INPUT), rule(SAVE_INPUT, "SubagentStop")])
     scene.play()
-    assert seen(project, "hook_event_name", "last_assistant_message") == [
+    assert saved_inputs(project, "hook_event_name", "last_assistant_message") == [
         ("SubagentStop", "done"),
         ("Stop", "home"),
     ]
@@ -101,11 +101,11 @@ def test_the_stop_hooks_of_the_main_agent_are_never_asked_about_a_subagent(proje
 @pytest.mark.req("S3-37", "C-18")
 def test_each_subagent_has_a_count_of_its_own_and_the_parents_is_untouched(project: Path) -> None:
     main = [task("one"), task("two"), "home"]
-    hooks = [rule(f"tee -a seen > /dev/null; {REFUSE}", name) for name in ("SubagentStop", "Stop")]
+    hooks = [rule(f"tee -a seen > /dev/null; {BLOCK_COMMAND}", name) for name in ("SubagentStop", "Stop")]
     scene = parent(project, main=main, rules=hooks)
     scene.play()
     counted = [("SubagentStop", number) for number in (0, 1, 2, 3)]
-    assert seen(project, "hook_event_name", "continuation_count") == [
+    assert saved_inputs(project, "hook_event_name", "continuation_count") == [
         *counted,
         *counted,
         *(("Stop", number) for number in (0, 1, 2, 3)),
@@ -121,7 +121,7 @@ def test_whose_session_and_transcript_a_hook_is_told_goes_by_the_dialect(
     project: Path, dialect: Dialect
 ) -> None:
     main = [WAITED, "home"]
-    scene = parent(project, main=main, rules=[rule(KEEP, "SubagentStop")], dialect=dialect)
+    scene = parent(project, main=main, rules=[rule(SAVE_INPUT, "SubagentStop")], dialect=dialect)
     scene.play()
     [run] = scene.registered
     theirs, own = scene.session.id, run.agent_id
@@ -131,7 +131,7 @@ def test_whose_session_and_transcript_a_hook_is_told_goes_by_the_dialect(
         "mux": (own, run.transcript),
         "claude": (theirs, chat),
     }[dialect.name]
-    [told] = seen(project)
+    [told] = saved_inputs(project)
     names = (
         "session_id",
         "transcript_path",
@@ -174,7 +174,7 @@ def test_what_a_subagent_and_what_its_parent_are_told_goes_by_the_dialect(
 @pytest.mark.req("S3-37")
 def test_a_hook_finds_the_subagents_transcript_and_count_in_its_environment(project: Path) -> None:
     shown = "echo $MUX_TRANSCRIPT_PATH $MUX_STOP_HOOK_ACTIVE $MUX_STOP_HOOK_COUNT $TURNGATE_EVENT >> env"
-    scene = parent(project, rules=[rule(f"{shown}; {refuse(1)}", "SubagentStop")], dialect=MUX)
+    scene = parent(project, rules=[rule(f"{shown}; {block_first(1)}", "SubagentStop")], dialect=MUX)
     scene.play()
     path = scene.registered[0].transcript
     assert lines(project / "env") == [f"{path} false 0 SubagentStop", f"{path} true 1 SubagentStop"]
@@ -186,7 +186,7 @@ def test_in_claude_a_stop_names_the_subagents_that_still_work_and_comes_again_wh
 ) -> None:
     """facts of the program: "Stop runs again (stop_hook_active false, new prompt_id)"."""
     main = [task(description="count", subagent_type="Explore"), "waiting", "home"]
-    scene = parent(project, {"text": "3", "delay": 0.5}, main=main, rules=[rule(KEEP)], dialect=CLAUDE)
+    scene = parent(project, {"text": "3", "delay": 0.5}, main=main, rules=[rule(SAVE_INPUT)], dialect=CLAUDE)
     result = scene.play()
     [run] = scene.registered
     works = {
@@ -197,8 +197,8 @@ def test_in_claude_a_stop_names_the_subagents_that_still_work_and_comes_again_wh
         "agent_type": "Explore",
     }
     told = ("last_assistant_message", "stop_hook_active", "background_tasks")
-    assert seen(project, *told) == [("waiting", False, [works]), ("home", False, [])]
-    assert len(set(seen(project, "prompt_id"))) == 2
+    assert saved_inputs(project, *told) == [("waiting", False, [works]), ("home", False, [])]
+    assert len(set(saved_inputs(project, "prompt_id"))) == 2
     assert result.result == "home"
 
 
@@ -206,9 +206,9 @@ def test_in_claude_a_stop_names_the_subagents_that_still_work_and_comes_again_wh
 @pytest.mark.parametrize("dialect", [TURNGATE, MUX], ids=["turngate", "mux"])
 def test_elsewhere_the_gates_wait_for_subagents_in_the_background(project: Path, dialect: Dialect) -> None:
     main = [task(run_in_background=True), "waiting", "home"]
-    scene = parent(project, {"text": "3", "delay": 0.5}, main=main, rules=[rule(KEEP)], dialect=dialect)
+    scene = parent(project, {"text": "3", "delay": 0.5}, main=main, rules=[rule(SAVE_INPUT)], dialect=dialect)
     scene.play()
-    assert seen(project, "last_assistant_message") == ["home"]
+    assert saved_inputs(project, "last_assistant_message") == ["home"]
 
 
 # About whom
@@ -233,12 +233,12 @@ def test_a_matcher_by_agent_type_keeps_a_hook_off_the_others(
     kinds.mkdir(parents=True)
     (kinds / "reviewer.md").write_text("---\nname: reviewer\ndescription: reads\n---\nRead.\n")
     several = tasks(*({"subagent_type": kind} for kind in ("general-purpose", "Explore", "reviewer")))
-    hook = rule(f"tee -a seen > /dev/null; {ONCE}; {REFUSE}", "SubagentStop", matcher=matcher)
+    hook = rule(f"tee -a seen > /dev/null; {ONCE}; {BLOCK_COMMAND}", "SubagentStop", matcher=matcher)
     scene = parent(project, main=[several, "home"], rules=[hook])
     scene.play()
     sent_back = {run.agent_type for run in scene.runs() if run.steer_count}
-    assert sorted(set(seen(project, "agent_type"))) == sorted(sent_back) == asked
-    assert len(seen(project)) == 2 * len(asked)
+    assert sorted(set(saved_inputs(project, "agent_type"))) == sorted(sent_back) == asked
+    assert len(saved_inputs(project)) == 2 * len(asked)
 
 
 @pytest.mark.req("C-15")
@@ -282,12 +282,12 @@ def test_outcomes_are_read_from_the_settings_and_a_failed_subagent_can_be_redire
 def test_a_subagent_whose_provider_fails_is_no_stop_but_a_failure_with_its_name(
     project: Path, dialect: Dialect
 ) -> None:
-    hooks = [rule(KEEP, name) for name in ("SubagentStop", "StopFailure")]
+    hooks = [rule(SAVE_INPUT, name) for name in ("SubagentStop", "StopFailure")]
     main = [WAITED, "home"]
     scene = parent(project, {"error": "auth"}, main=main, rules=hooks, dialect=dialect, retries=())
     result = scene.play()
     [run] = scene.registered
-    assert seen(project, "hook_event_name", "session_id", "agent_id", "agent_type") == [
+    assert saved_inputs(project, "hook_event_name", "session_id", "agent_id", "agent_type") == [
         ("StopFailure", scene.session.id, run.agent_id, "general-purpose")
     ]
     assert (result.outcome, result.result) == ("completed", "home")
@@ -298,12 +298,12 @@ LONG = bash("printf '%5000s' x")
 
 @pytest.mark.req("X-16")
 def test_the_helper_that_sums_up_a_subagents_conversation_asks_no_hook(project: Path) -> None:
-    hooks = [rule("echo PreCompact >> log", "PreCompact"), rule(KEEP, "SubagentStop"), rule(KEEP)]
+    hooks = [rule("echo PreCompact >> log", "PreCompact"), rule(SAVE_INPUT, "SubagentStop"), rule(SAVE_INPUT)]
     scene = parent(project, LONG, "the summary", "done", rules=hooks, allow=["Bash"])
     scene.model.context = 1200
     scene.play()
     assert lines(project / "log") == ["PreCompact"]
-    assert seen(project, "hook_event_name", "last_assistant_message") == [
+    assert saved_inputs(project, "hook_event_name", "last_assistant_message") == [
         ("SubagentStop", "done"),
         ("Stop", "home"),
     ]
@@ -312,13 +312,13 @@ def test_the_helper_that_sums_up_a_subagents_conversation_asks_no_hook(project: 
 
 @pytest.mark.req("X-16")
 def test_the_helper_that_sums_up_the_main_conversation_is_no_subagent(project: Path) -> None:
-    hooks = [rule("echo PreCompact >> log", "PreCompact"), rule(KEEP, "SubagentStop"), rule(KEEP)]
+    hooks = [rule("echo PreCompact >> log", "PreCompact"), rule(SAVE_INPUT, "SubagentStop"), rule(SAVE_INPUT)]
     main = [LONG, "the summary", "home"]
     scene = parent(project, main=main, rules=hooks, allow=["Bash"])
     scene.model.context = 1200
     scene.play()
     assert lines(project / "log") == ["PreCompact"]
-    assert seen(project, "hook_event_name", "last_assistant_message") == [("Stop", "home")]
+    assert saved_inputs(project, "hook_event_name", "last_assistant_message") == [("Stop", "home")]
     assert scene.registered == []
 
 
@@ -368,7 +368,7 @@ def test_a_collection_holds_the_allowed_answers_without_the_blocked_ones(
 ) -> None:
     """The gate refuses each child once; the collector is an observer that the next stop of the child corrects."""
     collect = """in=$(cat); id=$(printf %s "$in" | sed 's/.*"agent_id":"\\([^"]*\\)".*/\\1/'); printf '%s\\n' "$in" > "of.$id" """
-    hooks = [rule(f"{ONCE}; {REFUSE}", "SubagentStop"), rule(collect, "SubagentStop")]
+    hooks = [rule(f"{ONCE}; {BLOCK_COMMAND}", "SubagentStop"), rule(collect, "SubagentStop")]
     scene = answering(project, THREE, "home", rules=hooks)
     scene.play()
     found = [json.loads(path.read_text()) for path in sorted(project.glob("of.*"))]
@@ -389,10 +389,10 @@ def test_a_hook_checks_what_a_subagent_gives_back(project: Path) -> None:
 @pytest.mark.req("S3-38")
 def test_a_hook_logs_which_subagents_ran_and_what_they_found(project: Path) -> None:
     main = [task("one", subagent_type="Explore"), task("two"), "home"]
-    scene = parent(project, "answer {n}", main=main, rules=[rule(KEEP, "SubagentStop")])
+    scene = parent(project, "answer {n}", main=main, rules=[rule(SAVE_INPUT, "SubagentStop")])
     scene.play()
     ids = [run.agent_id for run in scene.registered]
-    assert seen(project, "agent_id", "agent_type", "outcome", "last_assistant_message") == [
+    assert saved_inputs(project, "agent_id", "agent_type", "outcome", "last_assistant_message") == [
         (ids[0], "Explore", "ok", "answer 1"),
         (ids[1], "general-purpose", "ok", "answer 2"),
     ]

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.support.builders import rule
-from tests.support.sessions import actor, lines, on_first, records, say
+from tests.support.sessions import lines, on_first, records, say, scripted_session
 from turngate.agent.model_loop import TRUNCATED_CALL
 from turngate.agent.session import Session
 from turngate.core.dialect import MUX, TURNGATE, Dialect
@@ -25,7 +25,7 @@ def test_a_model_that_calls_tools_for_ever_is_ended_by_itself(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("turngate.agent.session.MAX_REQUESTS", 7)
-    agent = actor(project, {"tool": "Glob", "input": {"pattern": "*"}})
+    agent = scripted_session(project, {"tool": "Glob", "input": {"pattern": "*"}})
     result = agent.play()
     assert (result.ended_by, result.stop_reason, result.model_requests) == (
         "max_turns",
@@ -35,7 +35,7 @@ def test_a_model_that_calls_tools_for_ever_is_ended_by_itself(
 
 
 def test_a_hook_that_ends_the_turn_after_a_tool_leaves_its_result(project: Path) -> None:
-    agent = actor(
+    agent = scripted_session(
         project,
         calls("echo one", "echo two"),
         rules=[rule(HALT, "PostToolUse")],
@@ -57,7 +57,7 @@ def test_a_hook_that_ends_the_turn_after_a_tool_leaves_its_result(project: Path)
 
 
 def test_each_result_is_on_disk_before_the_next_tool_begins(project: Path) -> None:
-    agent = actor(project, calls("echo first-result", "cp $CHAT copy"), "done", allow=["Bash"])
+    agent = scripted_session(project, calls("echo first-result", "cp $CHAT copy"), "done", allow=["Bash"])
     agent.session.tool_context.environ["CHAT"] = agent.session.transcript_path
     agent.play()
     assert '"content":"first-result"' in lines(project / "copy")[-1]
@@ -66,7 +66,7 @@ def test_each_result_is_on_disk_before_the_next_tool_begins(project: Path) -> No
 
 def test_a_tool_call_in_an_answer_that_was_cut_is_not_run(project: Path) -> None:
     cut = {**calls("touch half"), "stop_reason": "max_tokens"}
-    agent = actor(project, cut, "done", allow=["Bash"])
+    agent = scripted_session(project, cut, "done", allow=["Bash"])
     result = agent.play()
     assert (result.outcome, result.result, result.tool_calls) == ("completed", "done", 0)
     assert agent.heard() == ["go", "agent: Bash", f"tool: {TRUNCATED_CALL}"]
@@ -74,20 +74,20 @@ def test_a_tool_call_in_an_answer_that_was_cut_is_not_run(project: Path) -> None
 
 
 def test_a_tool_call_that_is_cut_again_and_again_ends_the_turn(project: Path) -> None:
-    agent = actor(project, {**calls("touch half"), "stop_reason": "max_tokens"}, allow=["Bash"])
+    agent = scripted_session(project, {**calls("touch half"), "stop_reason": "max_tokens"}, allow=["Bash"])
     result = agent.play()
     assert (result.ended_by, result.model_requests) == ("error", 4)
     assert not (project / "half").exists()
 
 
 def test_a_start_hook_that_says_continue_false_ends_the_turn_before_the_model_is_asked(project: Path) -> None:
-    agent = actor(project, "done", rules=[rule(HALT, "SessionStart", matcher="startup")])
+    agent = scripted_session(project, "done", rules=[rule(HALT, "SessionStart", matcher="startup")])
     result = agent.play()
     assert (result.ended_by, result.stop_reason, result.model_requests) == ("halted", "enough", 0)
 
 
 def test_a_start_hook_at_the_opening_ends_the_first_turn_only(project: Path) -> None:
-    agent = actor(project, "done", rules=[rule(HALT, "SessionStart")])
+    agent = scripted_session(project, "done", rules=[rule(HALT, "SessionStart")])
 
     async def two() -> list[str]:
         async with agent.session:
@@ -122,7 +122,7 @@ ODD = [
 def test_a_model_of_ones_own_that_raises_fails_the_turn_and_nothing_else(
     project: Path, raised: BaseException, said: str
 ) -> None:
-    agent = actor(project, rules=[rule("cat > failure", "StopFailure")], retries=())
+    agent = scripted_session(project, rules=[rule("cat > failure", "StopFailure")], retries=())
     agent.session.model = Odd(raised)
     result = agent.play()
     assert (result.ended_by, result.stop_reason) == ("error", said)
@@ -135,7 +135,7 @@ def test_a_model_of_ones_own_that_raises_fails_the_turn_and_nothing_else(
 def test_a_disk_that_is_full_ends_the_turn_as_an_error_and_observers_are_told(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    agent = actor(project, "done")
+    agent = scripted_session(project, "done")
     told: list[Any] = []
     agent.session.plugins.on("stop", told.append)
 
@@ -156,7 +156,7 @@ def test_a_disk_that_is_full_ends_the_turn_as_an_error_and_observers_are_told(
 
 def test_a_later_prompt_that_is_blocked_takes_neither_the_answer_nor_the_gate_with_it(project: Path) -> None:
     no = "grep -q secret && { echo not that >&2; exit 2; }; exit 0"
-    agent = actor(
+    agent = scripted_session(
         project,
         "one",
         "two",
@@ -182,27 +182,27 @@ def test_messages_typed_while_a_hook_blocks_do_not_multiply_the_continuations(
 
     typed: list[object] = []
     counting = "echo x >> asked; echo no $(wc -l < asked) >&2; exit 2"
-    agent = actor(project, "a{n}", stop=counting, dialect=dialect, listen=type_on)
+    agent = scripted_session(project, "a{n}", stop=counting, dialect=dialect, listen=type_on)
     result = agent.play()
     assert (result.ended_by, len(agent.of(Continuation))) == ("capped", 3)
     assert {message for message in agent.heard() if message.startswith("also")} == {"also 1", "also 2"}
 
 
 def test_a_conversation_that_does_not_fit_is_summed_up_and_sent_again(project: Path) -> None:
-    agent = actor(project, "one", {"error": "context"}, "the summary", "two")
+    agent = scripted_session(project, "one", {"error": "context"}, "the summary", "two")
     result = agent.play("first", "second")
     assert (result.outcome, result.result, result.model_requests) == ("completed", "two", 3)
     assert agent.heard() == ["Summary of the conversation so far:\n\nthe summary", "second"]
 
 
 def test_a_conversation_that_does_not_fit_even_then_ends_the_turn(project: Path) -> None:
-    agent = actor(project, "one", {"error": "context"}, "the summary", {"error": "context"})
+    agent = scripted_session(project, "one", {"error": "context"}, "the summary", {"error": "context"})
     result = agent.play("first", "second")
     assert (result.ended_by, result.model_requests) == ("error", 3)
 
 
 def test_what_a_tool_printed_counts_before_the_next_request_is_made(project: Path) -> None:
-    agent = actor(
+    agent = scripted_session(
         project,
         calls("yes | head -c 28000"),
         "the summary",
@@ -221,7 +221,7 @@ def test_a_session_that_skips_the_stop_observers_does_so_when_it_crashes_too(pro
     def break_down(_: object, __: Session) -> None:
         raise ZeroDivisionError
 
-    agent = actor(project, "done", listen=break_down, skip_stop_hook=True)
+    agent = scripted_session(project, "done", listen=break_down, skip_stop_hook=True)
     told: list[Any] = []
     agent.session.plugins.on("stop", told.append)
     with pytest.raises(ZeroDivisionError):

@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.builders import stop_hooks, write_settings
 from tests.support.cli import start_in_project
-from tests.support.sessions import hang, is_running, refuse, survives, wait_for_file_sync
+from tests.support.sessions import block_first, hang, is_running, survives, wait_for_file_sync
 from tests.support.timeouts import HANG_TIMEOUT_S
 
 
@@ -28,7 +28,7 @@ def held(project: Path, hook: str) -> AbstractContextManager[subprocess.Popen[st
 def test_a_command_whose_hook_hangs_does_not_hold_up_another_command(tmp_path: Path) -> None:
     with held(tmp_path / "one", hang()) as stuck:
         pid = wait_for_file_sync(tmp_path / "one" / "pid")
-        with held(tmp_path / "two", refuse(2)) as free:
+        with held(tmp_path / "two", block_first(2)) as free:
             out, err = free.communicate(timeout=HANG_TIMEOUT_S)
         result = json.loads(out)
         assert (free.returncode, err, result["outcome"], result["result"], result["continuations"]) == (

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.builders import rule, write_settings
-from tests.support.sessions import seen
+from tests.support.sessions import saved_inputs
 from tests.support.subagents import parent, task
 from turngate.agent.tools import ALIASES, TOOLS
 from turngate.models.scripted import ScriptedModel
@@ -219,7 +219,7 @@ def test_a_hook_may_match_one_agent_type_from_a_file(project: Path) -> None:
     main = [task(subagent_type="k"), task(), "home"]
     scene = parent(project, main=main, rules=[rule("cat >> seen", "SubagentStop", matcher="k")])
     scene.play()
-    assert seen(project, "agent_type") == ["k"]
+    assert saved_inputs(project, "agent_type") == ["k"]
 
 
 def test_plugin_folders_stand_in_the_settings(project: Path) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.support.builders import rule
-from tests.support.sessions import KEEP, hang, lines, records, refuse, seen, wait_for_file
+from tests.support.sessions import SAVE_INPUT, block_first, hang, lines, records, saved_inputs, wait_for_file
 from tests.support.subagents import Gate, Parent, bash, parent, redirect, task, tasks
 from turngate.core.messages import Usage
 from turngate.core.plugin_events import SubagentEndedEvent, SubagentStopPayload
@@ -79,11 +79,11 @@ def test_the_duration_is_that_of_all_runs(project: Path) -> None:
 @pytest.mark.req("S1-26", "X-36", "S4-45")
 def test_a_subagent_that_is_redirected_twice_is_told_once_with_all_that_it_used(project: Path) -> None:
     gate = Gate(redirect("on"), redirect("on"), None)
-    scene = parent(project, "one", "two", "three", gate=gate, rules=[rule(KEEP, "SubagentStart")])
+    scene = parent(project, "one", "two", "three", gate=gate, rules=[rule(SAVE_INPUT, "SubagentStart")])
     scene.play()
     [stop] = scene.stops
     [end] = scene.ended
-    assert seen(project, "agent_id") == [stop.agent_id] == [end.agent_id]
+    assert saved_inputs(project, "agent_id") == [stop.agent_id] == [end.agent_id]
     assert (stop.continuations, stop.usage, stop.result.id) == (2, used(stop.transcript_path), end.run_id)
 
 
@@ -106,9 +106,9 @@ def test_what_a_run_used_before_it_was_ended_from_outside_counts(project: Path, 
 @pytest.mark.req("S1-26", "X-36")
 def test_three_subagents_at_once_are_three_starts_three_stops_and_three_ends(project: Path) -> None:
     main = [tasks({"description": "a"}, {"description": "b"}, {"description": "c"}), "home"]
-    scene = parent(project, main=main, rules=[rule(KEEP, "SubagentStart")], gate=Gate())
+    scene = parent(project, main=main, rules=[rule(SAVE_INPUT, "SubagentStart")], gate=Gate())
     scene.play()
-    started = sorted(seen(project, "agent_id"))
+    started = sorted(saved_inputs(project, "agent_id"))
     assert len(set(started)) == 3
     assert sorted(stop.agent_id for stop in scene.stops) == started
     assert sorted(event.agent_id for event in scene.ended) == started
@@ -117,7 +117,7 @@ def test_three_subagents_at_once_are_three_starts_three_stops_and_three_ends(pro
 
 @pytest.mark.req("S1-26")
 def test_the_main_agents_stop_is_told_once_also_when_gates_sent_both_back(project: Path) -> None:
-    rules = [rule(refuse(2)), rule(refuse(2).replace("asked", "child"), "SubagentStop")]
+    rules = [rule(block_first(2)), rule(block_first(2).replace("asked", "child"), "SubagentStop")]
     scene = parent(project, rules=rules)
     scene.play()
     told = [name for name in scene.trace if name in ("stop", "subagent_stop", "subagent_ended")]

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.support.builders import rule, script, write_settings
-from tests.support.sessions import KEEP, refuse, seen
+from tests.support.sessions import SAVE_INPUT, block_first, saved_inputs
 from tests.support.subagents import PROMPT, Gate, bash, parent, redirect, task
 from turngate.core.messages import UserMessage
 from turngate.core.plugin_events import (
@@ -378,7 +378,7 @@ def test_an_allowing_hook_may_raise_the_limit_too(project: Path) -> None:
 def test_settings_hooks_and_handlers_share_one_count(project: Path) -> None:
     """The command refuses twice, so one redirect is left for the plugin; then both have lost their say."""
     gate = Gate(redirect("says the plugin"))
-    asked = rule(refuse(2, "says the command"), "SubagentStop")
+    asked = rule(block_first(2, "says the command"), "SubagentStop")
     scene = parent(project, "answer {n}", gate=gate, rules=[asked])
     scene.play()
     assert scene.heard("sub") == [
@@ -397,7 +397,7 @@ def test_settings_hooks_and_handlers_share_one_count(project: Path) -> None:
 @pytest.mark.req("C-18", "S4-25")
 def test_at_the_limit_the_settings_hooks_are_asked_and_not_obeyed_and_both_are_said(project: Path) -> None:
     gate = Gate(redirect("says the plugin"))
-    script(project / "no", f"#!/bin/sh\n{refuse(9)}\n")
+    script(project / "no", f"#!/bin/sh\n{block_first(9)}\n")
     asked = rule("./no", "SubagentStop")
     scene = parent(project, "answer {n}", gate=gate, rules=[asked], said={"child_limit": 1})
     scene.play()
@@ -416,7 +416,7 @@ def test_the_next_prompt_of_a_subagent_is_the_bare_reason_or_the_plugins_prompt_
     project: Path,
 ) -> None:
     gate = Gate(redirect("says the plugin", reason="only logged"), None)
-    asked = rule(refuse(1, "says the command"), "SubagentStop")
+    asked = rule(block_first(1, "says the command"), "SubagentStop")
     scene = parent(project, gate=gate, rules=[asked])
     scene.play()
     asked_last = [request for request in scene.model.requests if request.agent == "sub"][-1]
@@ -434,7 +434,7 @@ def test_settings_hooks_hear_of_failures_only_when_they_ask_for_them(
     project: Path, outcomes: tuple[str, ...]
 ) -> None:
     gate = Gate()
-    hook = rule(KEEP, "SubagentStop")
+    hook = rule(SAVE_INPUT, "SubagentStop")
     scene = parent(
         project,
         {"error": "invalid", "message": "no such model"},
@@ -444,7 +444,7 @@ def test_settings_hooks_hear_of_failures_only_when_they_ask_for_them(
     scene.play()
     told = [(e.outcome, e.reason, e.error, e.last_assistant_message) for e in gate.events]
     assert told == [("error", "error", "the model failed (invalid): no such model", None)]
-    assert len(seen(project)) == (0 if outcomes == ("ok",) else 1)
+    assert len(saved_inputs(project)) == (0 if outcomes == ("ok",) else 1)
 
 
 @pytest.mark.req("S4-08", "S4-24")

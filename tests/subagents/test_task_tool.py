@@ -7,7 +7,16 @@ from typing import Any
 import pytest
 
 from tests.support.builders import rule, write_settings
-from tests.support.sessions import KEEP, hang, lines, records, refuse, seen, survives, wait_for_file
+from tests.support.sessions import (
+    SAVE_INPUT,
+    block_first,
+    hang,
+    lines,
+    records,
+    saved_inputs,
+    survives,
+    wait_for_file,
+)
 from tests.support.subagents import PROMPT, Gate, Parent, bash, parent, redirect, task, tasks, write
 from turngate.core.dialect import CLAUDE, MUX, TURNGATE, Dialect
 from turngate.core.session_events import SubagentFinished, SubagentStarted
@@ -22,7 +31,7 @@ from turngate.subagents.steering import check_steer
 @pytest.mark.req("S0-78", "X-20")
 def test_the_parent_gets_the_last_answer_and_no_word_of_what_went_before(project: Path) -> None:
     gate = Gate(redirect("the plugin objects", reason="the plugins reason"), None)
-    asked = rule(refuse(1, "the command objects"), "SubagentStop")
+    asked = rule(block_first(1, "the command objects"), "SubagentStop")
     scene = parent(project, "rejected", "rejected too", "good", gate=gate, rules=[asked])
     result = scene.play()
     assert scene.heard("main") == ["go", "agent: Task", "tool: good"]
@@ -309,7 +318,7 @@ def test_after_a_change_the_subagent_is_not_redirected_if_the_operator_says_so(
     project: Path, strict: bool, who: str
 ) -> None:
     gate = Gate(redirect("undo it"), None) if who == "plugin" else None
-    rules = [rule(refuse(1, "undo it"), "SubagentStop")] if who == "command" else []
+    rules = [rule(block_first(1, "undo it"), "SubagentStop")] if who == "command" else []
     scene = parent(
         project,
         write("x"),
@@ -341,12 +350,12 @@ def test_after_looking_only_it_may_be_redirected(project: Path) -> None:
 @pytest.mark.req("X-15", "X-36")
 def test_a_matcher_by_agent_type_skips_the_others(project: Path) -> None:
     main = [tasks({"subagent_type": "Explore"}, {}), "home"]
-    rules = [rule(KEEP, event, matcher="Explore") for event in ("SubagentStart", "SubagentStop")]
+    rules = [rule(SAVE_INPUT, event, matcher="Explore") for event in ("SubagentStart", "SubagentStop")]
     scene = parent(project, main=main, rules=rules)
     scene.play()
     [explorer] = [run.agent_id for run in scene.registered if run.agent_type == "Explore"]
     assert [started.agent_type for started in scene.of(SubagentStarted)] == ["Explore", "general-purpose"]
-    told = seen(project, "hook_event_name", "agent_type", "agent_id", "session_id")
+    told = saved_inputs(project, "hook_event_name", "agent_type", "agent_id", "session_id")
     assert told == [
         (name, "Explore", explorer, scene.session.id) for name in ("SubagentStart", "SubagentStop")
     ]
@@ -358,9 +367,9 @@ def test_whose_id_a_hook_reads_is_the_dialects_and_both_are_always_there(
     project: Path, dialect: Dialect, whose: str
 ) -> None:
     main = [task(run_in_background=False), "home"]
-    scene = parent(project, main=main, rules=[rule(KEEP, "SubagentStop")], dialect=dialect)
+    scene = parent(project, main=main, rules=[rule(SAVE_INPUT, "SubagentStop")], dialect=dialect)
     scene.play()
     [run] = scene.registered
     ids = {"parent": scene.session.id, "child": run.agent_id}
-    told = seen(project, "session_id", "agent_id", "parent_session_id")
+    told = saved_inputs(project, "session_id", "agent_id", "parent_session_id")
     assert told == [(ids[whose], run.agent_id, scene.session.id)]

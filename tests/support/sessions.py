@@ -23,11 +23,11 @@ from turngate.models.scripted import ScriptedModel
 
 T = TypeVar("T")
 
-REFUSE = "echo 'run the tests' >&2; exit 2"
-KEEP = "cat >> seen"  # saves the hook input, one line for each run
+BLOCK_COMMAND = "echo 'run the tests' >&2; exit 2"
+SAVE_INPUT = "cat >> seen"  # saves the hook input, one line for each run
 
 
-def refuse(times: int, why: str = "run the tests") -> str:
+def block_first(times: int, why: str = "run the tests") -> str:
     """Return a hook command that blocks so many times and then passes."""
     count = "n=$(cat asked 2>/dev/null || echo 0); echo $((n+1)) > asked"
     return f"{count}; [ $n -ge {times} ] || {{ echo '{why}' >&2; exit 2; }}"
@@ -48,7 +48,7 @@ def specific(event: str, **fields: Any) -> str:
 
 
 @dataclass
-class Actor:
+class ScriptedSession:
     """A session, its model, and the events that it emitted."""
 
     session: Session
@@ -66,13 +66,13 @@ class Actor:
 
     def heard(self, number: int = -1) -> list[str]:
         """Return the conversation in one request to the model."""
-        return [shown(message) for message in self.model.requests[number].messages]
+        return [message_text(message) for message in self.model.requests[number].messages]
 
     def of(self, kind: type[T]) -> list[T]:
         return [event for event in self.events if isinstance(event, kind)]
 
 
-def actor(
+def scripted_session(
     project: Path,
     *replies: Any,
     stop: Hook | str | None = None,
@@ -82,14 +82,14 @@ def actor(
     context: int = 200_000,
     env: dict[str, str] | None = None,
     **options: Any,
-) -> Actor:
+) -> ScriptedSession:
     """Build a session with these hooks only; the project's settings are ignored."""
     asked = (*((rule(stop),) if stop is not None else ()), *rules)
     settings = Settings(rules=asked, dialect=dialect, env=env or {})
     return _acting(project, replies, settings, listen=listen, context=context, **options)
 
 
-def configured(project: Path, *replies: Any, dialect: str = "mux", **options: Any) -> Actor:
+def configured_session(project: Path, *replies: Any, dialect: str = "mux", **options: Any) -> ScriptedSession:
     """Build a session with the hooks of the project's settings."""
     return _acting(project, replies, None, dialect=dialect, **options)
 
@@ -102,7 +102,7 @@ def _acting(
     listen: Callable[[SessionEvent, Session], None] | None = None,
     context: int = 200_000,
     **options: Any,
-) -> Actor:
+) -> ScriptedSession:
     model = ScriptedModel({"main": list(replies) or ["done"], "context": context})
     events: list[SessionEvent] = []
 
@@ -112,7 +112,7 @@ def _acting(
             listen(event, session)
 
     session = Session(str(project), model, settings, on_event=on_event, **options)
-    return Actor(session, model, events)
+    return ScriptedSession(session, model, events)
 
 
 def on_first(kind: type, act: Callable[[Session], None]) -> Callable[[SessionEvent, Session], None]:
@@ -127,7 +127,7 @@ def on_first(kind: type, act: Callable[[Session], None]) -> Callable[[SessionEve
     return listen
 
 
-def shown(message: Message) -> str:
+def message_text(message: Message) -> str:
     match message:
         case UserMessage(text):
             return text
@@ -137,7 +137,7 @@ def shown(message: Message) -> str:
             return "tool: " + " + ".join(result.content for result in results)
 
 
-def seen(project: Path, *fields: str) -> list[Any]:
+def saved_inputs(project: Path, *fields: str) -> list[Any]:
     """Return the inputs that `KEEP` saved: objects, one field of each, or tuples of fields."""
     told = [json.loads(line) for line in lines(project / "seen")]
     if not fields:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from tests.support.sessions import records, shown
+from tests.support.sessions import message_text, records
 from tests.support.timeouts import HANG_TIMEOUT_S
 from turngate.agent.session import Session
 from turngate.core.dialect import TURNGATE, Dialect
@@ -167,7 +167,7 @@ class Parent:
     def heard(self, agent: str, number: int = -1) -> list[str]:
         """Return the conversation in one request of the main agent or of a subagent."""
         asked = [request for request in self.model.requests if request.agent == agent]
-        return [shown(message) for message in asked[number].messages]
+        return [message_text(message) for message in asked[number].messages]
 
     def spoken(self) -> list[dict[str, Any]]:
         """Return the messages in the main agent's transcript."""

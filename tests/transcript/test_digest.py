@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.sessions import actor
+from tests.support.sessions import scripted_session
 from turngate.transcript.digest import (
     HEAD_BYTES,
     MAX_ANSWER_BYTES,
@@ -102,7 +102,9 @@ def test_a_digest_says_what_was_asked_changed_run_and_answered(tmp_path: Path) -
 def test_a_digest_reads_what_our_own_sessions_write(project: Path) -> None:
     change = {"tool": "Write", "input": {"file_path": str(project / "a.txt"), "content": "x"}}
     check = {"tool": "Bash", "input": {"command": "cat a.txt; exit 3"}}
-    played = actor(project, change, check, "I have written it.", permission_mode="bypassPermissions")
+    played = scripted_session(
+        project, change, check, "I have written it.", permission_mode="bypassPermissions"
+    )
     path = played.play("write a file").transcript_path
     assert digest(path) == (
         "## What was asked\n"

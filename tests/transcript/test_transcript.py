@@ -14,7 +14,7 @@ import pytest
 
 from tests.support.builders import rule
 from tests.support.paths import SEEDS
-from tests.support.sessions import actor, lines, records, refuse
+from tests.support.sessions import block_first, lines, records, scripted_session
 from turngate.core.messages import Message, Reply, Text, ToolResult, ToolResults, ToolUse, Usage, UserMessage
 from turngate.transcript.reader import LAST_LINES, message_of, read_last_assistant_message, read_records
 from turngate.transcript.writer import Transcript
@@ -153,7 +153,7 @@ def test_only_its_owner_may_read_a_conversation(tmp_path: Path) -> None:
 
 def test_a_resumed_conversation_is_one_chain(project: Path) -> None:
     for prompt in ("one", "two"):
-        result = actor(project, "done", session_id="s").play(prompt)
+        result = scripted_session(project, "done", session_id="s").play(prompt)
     said = [record for record in records(result.transcript_path) if "uuid" in record]
     assert [record["parentUuid"] for record in said] == [None, *(record["uuid"] for record in said[:-1])]
 
@@ -163,7 +163,9 @@ def test_a_resumed_conversation_is_one_chain(project: Path) -> None:
 
 def grep(project: Path, command: str, *replies: Any) -> str:
     """Return the output of a Stop hook that reads the transcript."""
-    actor(project, *replies, stop=f"{command} > found; true", permission_mode="bypassPermissions").play("go")
+    scripted_session(
+        project, *replies, stop=f"{command} > found; true", permission_mode="bypassPermissions"
+    ).play("go")
     return (project / "found").read_text().strip()
 
 
@@ -195,7 +197,9 @@ def test_a_jq_like_reader_gets_the_last_answer(project: Path) -> None:
 @pytest.mark.req("S3-40")
 def test_the_checklist_hook_counts_open_boxes_in_a_real_conversation(project: Path) -> None:
     hook = SEEDS / "003_checklist.py.txt"
-    agent = actor(project, "- [x] read\n- [ ] write", "- [x] write", stop=f"{sys.executable} {hook}")
+    agent = scripted_session(
+        project, "- [x] read\n- [ ] write", "- [x] write", stop=f"{sys.executable} {hook}"
+    )
     result = agent.play("go")
     assert agent.heard()[-1] == (
         "[Stop hook requested continuation]\n"
@@ -206,7 +210,7 @@ def test_the_checklist_hook_counts_open_boxes_in_a_real_conversation(project: Pa
 
 @pytest.mark.req("X-19")
 def test_a_continuation_is_marked_as_not_the_users(project: Path) -> None:
-    result = actor(project, "answer {n}", stop=refuse(1)).play("go")
+    result = scripted_session(project, "answer {n}", stop=block_first(1)).play("go")
     said = [r for r in records(result.transcript_path) if r["type"] == "user"]
     assert [(r.get("isMeta"), r.get("origin"), r["message"]["content"]) for r in said] == [
         (None, None, "go"),
@@ -247,7 +251,7 @@ def test_under_load_the_hook_finds_the_last_answer_fifty_times_out_of_fifty(proj
     hook = """tail -n 1 "$TURNGATE_TRANSCRIPT_PATH" | grep -c '"role":"assistant".*the very last word' >> found"""
     with busy(3):
         for _ in range(50):
-            actor(project, "{n}: this is the very last word", stop=hook).play("go")
+            scripted_session(project, "{n}: this is the very last word", stop=hook).play("go")
     assert lines(project / "found") == ["1"] * 50
 
 
@@ -256,7 +260,7 @@ def test_under_load_the_hook_finds_the_last_answer_fifty_times_out_of_fifty(proj
 def test_hooks_of_all_events_find_the_answer_that_they_are_about(project: Path, event: str) -> None:
     find = """grep -c '"role":"assistant".*looking around' "$TURNGATE_TRANSCRIPT_PATH" > found"""
     reply = {"text": "looking around", "tool": "Bash", "input": {"command": "true"}}
-    actor(project, reply, "done", rules=[rule(find, event)], allow=["Bash"]).play()
+    scripted_session(project, reply, "done", rules=[rule(find, event)], allow=["Bash"]).play()
     assert lines(project / "found") == ["1"]
 
 
@@ -359,5 +363,7 @@ def test_data_far_before_the_end_is_never_read(tmp_path: Path) -> None:
 
 @pytest.mark.req("S4-42")
 def test_the_reader_finds_what_a_session_wrote(project: Path) -> None:
-    result = actor(project, RAN, {"texts": ["so,", "all done"]}, permission_mode="bypassPermissions").play()
+    result = scripted_session(
+        project, RAN, {"texts": ["so,", "all done"]}, permission_mode="bypassPermissions"
+    ).play()
     assert read_last_assistant_message(result.transcript_path) == "so,\nall done"

@@ -12,7 +12,7 @@ import pytest
 
 from tests.support.builders import stop_hooks, write_settings
 from tests.support.scripted_run import next_line, turngate
-from tests.support.sessions import REFUSE, refuse
+from tests.support.sessions import BLOCK_COMMAND, block_first
 from tests.support.timeouts import HANG_TIMEOUT_S
 from turngate.cli.commands.log import JournalTail
 from turngate.cli.main import main
@@ -26,7 +26,7 @@ def log(capfd: pytest.CaptureFixture[str], *words: str) -> list[str]:
 
 
 def test_the_log_shows_every_run_and_every_verdict(project: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    write_settings(project, "turngate", stop_hooks(refuse(1), id="tests"))
+    write_settings(project, "turngate", stop_hooks(block_first(1), id="tests"))
     turngate(capfd, project, "go", "--session", "s-1")
     expected = [
         "#    blocked #  tests  run the tests",
@@ -81,7 +81,7 @@ def test_the_log_follows_what_is_written(
     try:
         assert b"passed" in next_line(following)
         assert b"Stop: allowed" in next_line(following)
-        write_settings(project, "turngate", stop_hooks(REFUSE))
+        write_settings(project, "turngate", stop_hooks(BLOCK_COMMAND))
         turngate(capfd, project, "go", "--session", "s-1", "--limit", "0")
         assert b"blocked" in next_line(following)
         assert b"Stop: blocked: " in next_line(following)

@@ -12,7 +12,17 @@ import pytest
 
 from tests.support.builders import stop_hooks, write_settings
 from tests.support.scripted_run import as_json, running, scripted, turngate
-from tests.support.sessions import KEEP, REFUSE, hang, lines, refuse, say, seen, survives, wait_for_file_sync
+from tests.support.sessions import (
+    BLOCK_COMMAND,
+    SAVE_INPUT,
+    block_first,
+    hang,
+    lines,
+    saved_inputs,
+    say,
+    survives,
+    wait_for_file_sync,
+)
 from tests.support.timeouts import HANG_TIMEOUT_S
 from turngate.cli.main import main
 
@@ -27,7 +37,7 @@ QUESTION = {"tool": "AskUser", "input": {"question": "red or blue?"}}
 def test_as_text_the_answer_is_on_stdout_and_nothing_else(
     project: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    write_settings(project, "turngate", stop_hooks(refuse(1)))
+    write_settings(project, "turngate", stop_hooks(block_first(1)))
     assert turngate(capfd, project, "go") == (0, "answer 2\n", "")
 
 
@@ -48,7 +58,7 @@ def test_as_text_a_question_is_printed(project: Path, capfd: pytest.CaptureFixtu
 def test_as_json_it_is_one_object_with_exactly_these_fields(
     project: Path, state: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    write_settings(project, "turngate", stop_hooks(refuse(1)))
+    write_settings(project, "turngate", stop_hooks(block_first(1)))
     call = {"tool": "Bash", "input": {"command": "true"}}
     result = as_json(
         capfd, project, "go", "--session", "s-1", "--allow", "Bash", replies=(call, "one", "two")
@@ -59,7 +69,7 @@ def test_as_json_it_is_one_object_with_exactly_these_fields(
     assert all(isinstance(tokens, int) and tokens > 0 for tokens in usage.values())
     for run in result["hook_runs"]:
         assert isinstance(run.pop("seconds"), float)
-    hook = {"type": "command", "command": refuse(1), "timeout": 60.0}
+    hook = {"type": "command", "command": block_first(1), "timeout": 60.0}
     common = {
         "hook": hook,
         "source": "project",
@@ -119,8 +129,8 @@ def test_as_json_the_fields_come_in_the_documented_order(
 
 OUTCOMES: list[tuple[str, tuple[Any, ...], list[str], dict[str, Any]]] = [
     ("true", ("a",), [], {"outcome": "completed", "ended_by": "allowed", "stop_reason": None, "result": "a"}),
-    (REFUSE, ("a",), ["--limit", "1"], {"outcome": "capped", "ended_by": "capped", "result": "a"}),
-    (REFUSE, ("a",), ["--limit", "9"], {"outcome": "capped", "ended_by": "stalled", "result": "a"}),
+    (BLOCK_COMMAND, ("a",), ["--limit", "1"], {"outcome": "capped", "ended_by": "capped", "result": "a"}),
+    (BLOCK_COMMAND, ("a",), ["--limit", "9"], {"outcome": "capped", "ended_by": "stalled", "result": "a"}),
     (HALT, ("a",), [], {"outcome": "halted", "ended_by": "halted", "stop_reason": "enough", "result": "a"}),
     (
         "true",
@@ -128,8 +138,13 @@ OUTCOMES: list[tuple[str, tuple[Any, ...], list[str], dict[str, Any]]] = [
         [],
         {"outcome": "waiting", "ended_by": "question", "result": "hm"},
     ),
-    (REFUSE, ("a",), ["--max-turns", "1"], {"outcome": "error", "ended_by": "max_turns", "result": "a"}),
-    (refuse(1), ("a", {"error": "auth"}), [], {"outcome": "error", "ended_by": "error", "result": "a"}),
+    (
+        BLOCK_COMMAND,
+        ("a",),
+        ["--max-turns", "1"],
+        {"outcome": "error", "ended_by": "max_turns", "result": "a"},
+    ),
+    (block_first(1), ("a", {"error": "auth"}), [], {"outcome": "error", "ended_by": "error", "result": "a"}),
 ]
 
 
@@ -160,16 +175,16 @@ def test_what_was_not_enforced_stands_in_the_result(project: Path, capfd: pytest
 def test_as_stream_json_each_event_is_a_line_and_the_result_is_the_last(
     project: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    write_settings(project, "turngate", stop_hooks(refuse(1)))
+    write_settings(project, "turngate", stop_hooks(block_first(1)))
     call = {"text": "see", "tool": "Bash", "input": {"command": "echo hi"}}
     words = ("go", "--output-format", "stream-json", "--allow", "Bash")
     code, out, err = turngate(capfd, project, *words, replies=(call, "one", "two"))
     events = [json.loads(line) for line in out.splitlines()]
     seconds = [event.pop("seconds") for event in events if "seconds" in event]
-    hook = {"event": "Stop", "hook": refuse(1)}
+    hook = {"event": "Stop", "hook": block_first(1)}
     for event in events:
         if "hook" in event:
-            event["hook"] = refuse(1)  # shown shortened
+            event["hook"] = block_first(1)  # shown shortened
     assert events[:-1] == [
         {"type": "text_delta", "text": "see"},
         {"type": "tool_started", "id": "tool-1", "name": "Bash", "input": {"command": "echo hi"}},
@@ -204,21 +219,21 @@ def test_as_stream_json_the_answer_is_out_before_its_hook_ends(project: Path) ->
 
 CODES: list[tuple[str, tuple[Any, ...], list[str], int]] = [
     ("true", ("a",), [], 0),
-    (refuse(1), ("a",), [], 0),
-    (REFUSE, ("a",), [], 10),
-    (REFUSE, ("a",), ["--limit", "9"], 10),
-    (REFUSE, ("a",), ["--limit", "0"], 10),
+    (block_first(1), ("a",), [], 0),
+    (BLOCK_COMMAND, ("a",), [], 10),
+    (BLOCK_COMMAND, ("a",), ["--limit", "9"], 10),
+    (BLOCK_COMMAND, ("a",), ["--limit", "0"], 10),
     (HALT, ("a",), [], 11),
     ("true", (QUESTION,), [], 12),
     ("exit 1", ("a",), [], 0),
     ("exit 1", ("a",), ["--strict"], 13),
     ("/no/such/program", ("a",), ["--strict"], 13),
     ("true", ("a",), ["--strict"], 0),
-    (REFUSE, ("a",), ["--strict"], 10),
+    (BLOCK_COMMAND, ("a",), ["--strict"], 10),
     ("true", ({"error": "auth"},), [], 20),
     ("true", ({"tool": "Read", "input": {"file_path": "x"}},), ["--max-turns", "2"], 20),
     ("true", (), [], 20),
-    (REFUSE, ("a",), ["--no-hooks"], 0),
+    (BLOCK_COMMAND, ("a",), ["--no-hooks"], 0),
 ]
 
 
@@ -315,7 +330,7 @@ def test_the_settings_may_name_a_script_as_the_model(
 
 @pytest.mark.parametrize("given", ["fix it\nand test it\n", "café ☕"])
 def test_a_dash_reads_the_prompt_from_stdin(project: Path, given: str) -> None:
-    write_settings(project, "turngate", stop_hooks(KEEP, event="UserPromptSubmit"))
+    write_settings(project, "turngate", stop_hooks(SAVE_INPUT, event="UserPromptSubmit"))
     done = subprocess.run(
         [
             sys.executable,
@@ -334,13 +349,18 @@ def test_a_dash_reads_the_prompt_from_stdin(project: Path, given: str) -> None:
         text=True,
         check=False,
     )
-    assert (done.returncode, done.stdout, done.stderr, seen(project, "prompt")) == (0, "done\n", "", [given])
+    assert (done.returncode, done.stdout, done.stderr, saved_inputs(project, "prompt")) == (
+        0,
+        "done\n",
+        "",
+        [given],
+    )
 
 
 def test_the_dialect_decides_which_settings_and_what_the_agent_is_told(
     project: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    write_settings(project, "claude", stop_hooks(refuse(1)))
+    write_settings(project, "claude", stop_hooks(block_first(1)))
     prompts = [
         [json.loads(line)["prompt"] for line in out.splitlines() if '"continuation"' in line]
         for dialect in ("mux", "claude")
@@ -348,16 +368,18 @@ def test_the_dialect_decides_which_settings_and_what_the_agent_is_told(
             turngate(capfd, project, "go", "--dialect", dialect, "--output-format", "stream-json")[1],
         )
     ]
-    assert prompts == [[], [f"Stop hook feedback:\n[{refuse(1)}]: run the tests\n"]]
+    assert prompts == [[], [f"Stop hook feedback:\n[{block_first(1)}]: run the tests\n"]]
 
 
 @pytest.mark.req("U-08")
 def test_options_reach_the_session(project: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    write_settings(project, "turngate", stop_hooks(KEEP))
+    write_settings(project, "turngate", stop_hooks(SAVE_INPUT))
     write = {"tool": "Write", "input": {"file_path": "a.txt", "content": "x"}}
     words = ("--permission-mode", "acceptEdits", "--limit", "7", "--session", "mine")
     turngate(capfd, project, "go", *words, replies=(write, "done"))
-    assert seen(project, "permission_mode", "max_continuations", "session_id") == [("acceptEdits", 7, "mine")]
+    assert saved_inputs(project, "permission_mode", "max_continuations", "session_id") == [
+        ("acceptEdits", 7, "mine")
+    ]
     assert (project / "a.txt").exists()
 
 
@@ -504,7 +526,7 @@ PHASES: list[tuple[str, dict[str, str], Any]] = [
 def test_a_signal_ends_the_run_in_every_phase(
     project: Path, number: int, code: int, phase: str, hooks: dict[str, str], reply: Any
 ) -> None:
-    rules = {"SessionEnd": KEEP, **hooks}
+    rules = {"SessionEnd": SAVE_INPUT, **hooks}
     write_settings(
         project,
         "turngate",
@@ -523,7 +545,7 @@ def test_a_signal_ends_the_run_in_every_phase(
         "interrupt",
     )
     assert (result["model_requests"] <= 1, survives(pid)) == (True, False)
-    assert seen(project, "hook_event_name", "reason") == [("SessionEnd", "other")]
+    assert saved_inputs(project, "hook_event_name", "reason") == [("SessionEnd", "other")]
 
 
 def test_hooks_in_the_background_are_ended_with_the_run(project: Path) -> None:

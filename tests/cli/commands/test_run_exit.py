@@ -12,7 +12,7 @@ import pytest
 
 from tests.support.builders import stop_hooks, write_settings
 from tests.support.scripted_run import running, scripted
-from tests.support.sessions import REFUSE, hang, survives, wait_for_file_sync
+from tests.support.sessions import BLOCK_COMMAND, hang, survives, wait_for_file_sync
 from tests.support.timeouts import HANG_TIMEOUT_S
 
 SLOW_END: dict[str, Any] = stop_hooks(hang(), event="SessionEnd")
@@ -123,6 +123,6 @@ def test_a_reader_that_goes_away_after_the_first_line_is_told_of_too(project: Pa
 
 
 def test_the_turns_own_code_wins_over_a_lost_answer(project: Path) -> None:
-    write_settings(project, "turngate", stop_hooks(REFUSE))
+    write_settings(project, "turngate", stop_hooks(BLOCK_COMMAND))
     code, err = through_a_shell(project, "> /dev/full", words="--limit 0")
     assert (code, "the answer could not be written to stdout" in err) == (10, True)

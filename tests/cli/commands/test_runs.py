@@ -16,7 +16,7 @@ import pytest
 
 from tests.support.builders import stop_hooks, write_settings
 from tests.support.cli import start_in_project, start_turngate, turngate
-from tests.support.sessions import KEEP, hang, refuse, seen, wait_for_file_sync
+from tests.support.sessions import SAVE_INPUT, block_first, hang, saved_inputs, wait_for_file_sync
 from tests.support.timeouts import HANG_TIMEOUT_S
 from turngate.cli.commands.runs.format import format_details, format_table
 from turngate.cli.commands.runs.subagent_summary import SubagentSummary
@@ -399,7 +399,7 @@ Its report waits until that session is resumed."""
 
 
 def test_the_beginning_of_any_id_of_a_subagent_is_enough(project: Path, state: Path) -> None:
-    write_settings(project, "turngate", stop_hooks(refuse(1), event="SubagentStop"))
+    write_settings(project, "turngate", stop_hooks(block_first(1), event="SubagentStop"))
     with session(project, [task("count files"), "all done"], ["three", "three files"]) as process:
         said = result(process)
     [child] = listed()
@@ -608,7 +608,7 @@ def test_what_a_killed_session_left_is_recovered_and_reported_when_it_is_resumed
 
 def test_hooks_and_progress_are_told_while_it_recovers(project: Path, state: Path) -> None:
     child = left_behind(project, state)
-    write_settings(project, "turngate", stop_hooks(refuse(1), event="SubagentStop"))
+    write_settings(project, "turngate", stop_hooks(block_first(1), event="SubagentStop"))
     model = scripted(project, [], [{"text": "three", "delay": 1.5}, "three files"], "second")
     assert turngate("runs", "recover", "--project", str(project), "--model", model) == (
         0,
@@ -632,14 +632,14 @@ def test_a_subagent_whose_hooks_were_being_asked_is_asked_about_again(project: P
         [child] = listed()
         process.send_signal(signal.SIGKILL)
         process.wait()
-    write_settings(project, "turngate", stop_hooks(KEEP, event="SubagentStop"))
+    write_settings(project, "turngate", stop_hooks(SAVE_INPUT, event="SubagentStop"))
     said = turngate("runs", "recover", "--project", str(project))
     assert (child["state"], said[0], said[1].splitlines()[0]) == (
         "ended",
         0,
         f"done            {child['id'][:8]}  count files (general-purpose)",
     )
-    assert [each["last_assistant_message"] for each in seen(project)] == ["three files"]
+    assert [each["last_assistant_message"] for each in saved_inputs(project)] == ["three files"]
     assert conversation(child["transcript_path"]) == ["Count the files.", "three files"]
 
 

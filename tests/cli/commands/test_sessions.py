@@ -10,7 +10,7 @@ import pytest
 
 from tests.support.builders import stop_hooks, write_settings
 from tests.support.scripted_run import turngate
-from tests.support.sessions import refuse
+from tests.support.sessions import block_first
 from turngate.cli.main import main
 
 
@@ -50,7 +50,7 @@ def test_without_sessions_it_says_how_to_start_one(capfd: pytest.CaptureFixture[
 
 
 def test_a_session_is_shown_as_a_conversation(project: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    write_settings(project, "turngate", stop_hooks(refuse(1)))
+    write_settings(project, "turngate", stop_hooks(block_first(1)))
     tools = [{"name": "Bash", "input": {"command": command}} for command in ("echo hi", "exit 3")]
     replies = ({"text": "looking", "tools": tools}, "done", "done again")
     turngate(capfd, project, "go", "--session", "s-1", "--allow", "Bash", replies=replies)
