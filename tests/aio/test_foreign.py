@@ -18,7 +18,7 @@ from turngate.core.hook_run import HookRun
 from turngate.core.hooks import CallbackHook
 from turngate.core.messages import ToolUse
 from turngate.core.reports import HookFailed, Returned, TimedOut
-from turngate.core.verdict import Continue, Verdict
+from turngate.core.verdict import Continue, Stop, Verdict
 from turngate.engine import ask_hooks
 from turngate.models.scripted import ScriptedModel
 from turngate.options import Options
@@ -234,6 +234,21 @@ def test_a_decision_checks_its_fields_and_a_mistake_is_its_own_hooks_fault(
 
     verdict = asyncio.run(verdict_of(gives, blocks))
     assert [run.decision for run in verdict.runs] == [Fault(error), Block("not yet")]
+
+
+@pytest.mark.req("C-11")
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: Block(None),  # type: ignore[arg-type]
+        lambda: {"decision": "block", "reason": None},
+    ],
+)
+def test_a_block_whose_reason_is_none_does_not_block_even_where_the_hook_is_blocking(make: Any) -> None:
+    verdict = asyncio.run(verdict_of(lambda _: make(), blocking=True))
+    decisions = [run.decision for run in verdict.runs]
+    no_reason = Fault("it blocked without a reason, so it does not block", may_block=False)
+    assert (type(verdict), decisions) == (Stop, [no_reason])
 
 
 @pytest.mark.req("S2-28")

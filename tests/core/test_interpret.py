@@ -7,7 +7,7 @@ import pytest
 
 from tests.support.builders import rule
 from turngate.core.decisions import Advise, Allow, Block, Decision, Fault, Halt
-from turngate.core.dialect import CLAUDE, MUX, TURNGATE
+from turngate.core.dialect import CLAUDE, MUX, TURNGATE, Dialect
 from turngate.core.hooks import CommandHook
 from turngate.core.interpret import interpret
 from turngate.core.reports import Detached, Exited, HookFailed, Replied, Report, Returned, Skipped, TimedOut
@@ -167,8 +167,29 @@ def test_exit_2_alone_changes_nothing_at_a_permission_request() -> None:
     )
 
 
-def test_a_callback_that_blocks_without_a_word_blocks_in_claude() -> None:
-    assert interpret(Returned(Block("")), rule(), CLAUDE).decision == Block("Blocked by hook")
+BLOCKS_WITHOUT_A_REASON = [
+    Block(""),
+    Block(None),  # type: ignore[arg-type]
+    Block(None, notice="for the user"),  # type: ignore[arg-type]
+    {"decision": "block"},
+    {"decision": "block", "reason": ""},
+]
+
+
+@pytest.mark.parametrize("value", BLOCKS_WITHOUT_A_REASON, ids=repr)
+def test_a_callback_that_blocks_without_a_word_blocks_in_claude(value: Any) -> None:
+    assert interpret(Returned(value), rule(), CLAUDE).decision == Block("Blocked by hook")
+
+
+@pytest.mark.req("C-11")
+@pytest.mark.parametrize("dialect", [TURNGATE, MUX], ids=lambda dialect: dialect.name)
+@pytest.mark.parametrize("value", [*BLOCKS_WITHOUT_A_REASON, {"decision": "block", "reason": None}], ids=repr)
+def test_elsewhere_a_callback_that_blocks_without_a_word_does_not_block(value: Any, dialect: Dialect) -> None:
+    assert interpret(Returned(value), rule(), dialect).decision == UNREASONED
+
+
+def test_a_reason_of_none_is_an_empty_reason() -> None:
+    assert Block(None, "look", notice="n") == Block("", "look", notice="n")  # type: ignore[arg-type]
 
 
 def test_mux_ignores_advice() -> None:

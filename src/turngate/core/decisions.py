@@ -56,13 +56,16 @@ class Allow(_Notes):
 
 @dataclass(frozen=True)
 class Block(_Notes):
-    """The agent has to continue; the reason is its next prompt."""
+    """The agent has to continue; the reason is its next prompt. A reason of None counts as an empty one."""
 
     reason: str
     advice: str | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        reason: str | None = self.reason
+        if reason is None:
+            object.__setattr__(self, "reason", "")
         self._check_text("reason")
         if self.advice is not None:
             self._check_text("advice")
