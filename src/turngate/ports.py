@@ -18,6 +18,7 @@ from turngate.core.messages import Evaluation, ModelRequest, Reply
 from turngate.core.redaction import Redactor
 from turngate.core.reports import Exited, Report
 from turngate.core.settings import Rule
+from turngate.core.text import omission_note
 
 
 class CallbackScope:
@@ -60,7 +61,7 @@ class BoundedOutput:
             return (self._head + self._tail).decode("utf-8", "replace")
         left_out = self.size - len(self._head) - len(self._tail)
         head, tail = self._head.decode("utf-8", "replace"), self._tail.decode("utf-8", "replace")
-        return f"{head}\n… [{left_out:,} bytes left out] …\n{tail}"
+        return head + omission_note(left_out, "bytes") + tail
 
 
 class HookRunContext:

@@ -230,7 +230,7 @@ def test_a_hook_agent_that_never_answers_is_ended(project: Path) -> None:
 def test_an_answer_of_the_wrong_shape_is_returned_to_the_judge(project: Path) -> None:
     report, model = looked(project, {"tool": "StructuredOutput", "input": {"ok": "yes"}}, DONE)
     assert judged(report) == {"ok": True, "reason": "all there"}
-    assert message_text(model.requests[1].messages[-1]) == "tool: `ok` must be true or false, not 'yes'"
+    assert message_text(model.requests[1].messages[-1]) == 'tool: `ok` must be true or false, not "yes"'
 
 
 def test_a_block_without_a_reason_is_returned_to_the_judge_once(project: Path) -> None:

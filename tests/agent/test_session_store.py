@@ -396,7 +396,7 @@ def test_sessions_are_listed_newest_first_with_what_was_asked(project: Path, sta
     paths = [main_transcript_path(str(state), f"s-{number}") for number in (0, 1)]
     sizes = [os.path.getsize(path) for path in paths]
     assert list_sessions(str(state)) == [
-        SessionSummary("s-1", 1001, sizes[1], "x" * 80, str(project), paths[1]),
+        SessionSummary("s-1", 1001, sizes[1], "x" * 79 + "…", str(project), paths[1]),
         SessionSummary("s-0", 1000, sizes[0], "first thing to do", str(project), paths[0]),
     ]
 

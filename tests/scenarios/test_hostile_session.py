@@ -454,7 +454,7 @@ def test_a_message_is_answered_although_one_that_waited_before_it_is_blocked(pro
 
 @pytest.mark.parametrize("returned", [None, "done"])
 def test_a_model_that_returns_no_reply_fails_the_turn(project: Path, returned: object) -> None:
-    reason = f"the model failed (invalid): the model returned {returned!r}, expected a Reply"
+    reason = f"the model failed (invalid): the model's reply is {returned!r}, expected a Reply"
     assert ended(project, returned) == ("error", reason)
 
 

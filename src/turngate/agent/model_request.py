@@ -2,7 +2,6 @@
 
 import asyncio
 import random
-import reprlib
 import uuid
 from collections.abc import Callable
 from dataclasses import replace
@@ -10,6 +9,7 @@ from dataclasses import replace
 from turngate.agent.loop_context import LoopContext
 from turngate.aio.foreign import CallbackCancelledItself, run_isolated
 from turngate.core.messages import ModelRequest, Reply, Text, ToolUse
+from turngate.core.text import describe
 from turngate.errors import ModelError
 
 MAX_RETRY_AFTER_S = 60.0  # upper bound of the pause that a provider asks for
@@ -46,7 +46,7 @@ async def _ask(context: LoopContext, request: ModelRequest, tell: Callable[[str]
             raise
         raise ModelError("invalid", f"{type(error).__name__}: {error}") from error
     if not isinstance(reply, Reply):
-        raise ModelError("invalid", f"the model returned {reprlib.repr(reply)}, expected a Reply")
+        raise ModelError("invalid", f"the model's reply is {describe(reply)}, expected a Reply")
     return _with_unique_ids(reply)
 
 

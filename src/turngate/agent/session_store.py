@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from turngate.core.messages import UserMessage
+from turngate.core.text import one_line
 from turngate.errors import SessionBusy, UsageError
 from turngate.state.files import make_private_dir, open_regular_file, os_errors_as_usage_errors
 from turngate.state.paths import TRANSCRIPT_FILE
@@ -94,7 +95,7 @@ def _title_and_project(path: str) -> tuple[str, str]:
         message = message_of(record)
         project = project or str(record.get("cwd", ""))
         if isinstance(message, UserMessage) and message.origin == "user":
-            return " ".join(message.text.split())[:MAX_TITLE_CHARS], project
+            return one_line(message.text, MAX_TITLE_CHARS), project
         if number > MAX_TITLE_RECORDS:
             break
     return "", project

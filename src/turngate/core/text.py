@@ -22,12 +22,21 @@ def truncate(text: str, limit: int, note: str | None = None) -> str:
     return text[: limit - 1] + "…" if note is None else text[:limit] + note
 
 
-def keep_ends(text: str, head: int, tail: int, note: str = "\n… [{:,} characters left out] …\n") -> str:
-    """Return the first `head` and the last `tail` characters, with the note between them."""
+def omission_note(count: int, unit: str) -> str:
+    """Return the line that replaces what is left out of the middle of a text."""
+    return f"\n… [{count:,} {unit} left out] …\n"
+
+
+def keep_ends(text: str, head: int, tail: int, note: str | None = None) -> str:
+    """Return the first `head` and the last `tail` characters, with the note between them.
+
+    `{:,}` in the note is replaced by the number of characters left out.
+    """
     left_out = len(text) - head - tail
     if left_out <= 0:
         return text
-    return text[:head] + note.format(left_out) + text[len(text) - tail :]
+    middle = omission_note(left_out, "characters") if note is None else note.format(left_out)
+    return text[:head] + middle + text[len(text) - tail :]
 
 
 def truncate_middle(text: str, limit: int, saved_as: str | None) -> str:
@@ -135,7 +144,7 @@ def printable(text: str) -> str:
 
 
 def indent(text: str) -> str:
-    """Indent every line by two blanks, so that none of them looks like a heading of ours."""
+    """Indent every line by two blanks, so that none of them looks like a heading of Turngate."""
     return "\n".join("  " + line for line in text.splitlines())
 
 

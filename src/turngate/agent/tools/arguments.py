@@ -1,11 +1,11 @@
 """Checks the arguments of a tool call, and makes its paths absolute."""
 
 import os
-import reprlib
 from collections.abc import Mapping
 from typing import Any
 
 from turngate.agent.tools.base import Tool, ToolContext
+from turngate.core.text import describe_json
 from turngate.core.tools import ToolFailed
 
 
@@ -55,9 +55,9 @@ def _check(name: str, value: Any, schema: Mapping[str, Any]) -> Any:
         value = int(value)
     fits = isinstance(value, expected) and isinstance(value, bool) == (kind == "boolean")
     if not fits:
-        raise ToolFailed(f"`{name}` must be {description}, not {reprlib.repr(value)}")
+        raise ToolFailed(f"`{name}` must be {description}, not {describe_json(value)}")
     if value not in schema.get("enum", (value,)):
-        raise ToolFailed(f"`{name}` must be one of {', '.join(schema['enum'])}, not {reprlib.repr(value)}")
+        raise ToolFailed(f"`{name}` must be one of {', '.join(schema['enum'])}, not {describe_json(value)}")
     if "minimum" in schema and value < schema["minimum"]:
         raise ToolFailed(f"`{name}` must be at least {schema['minimum']}, not {value}")
     match kind:
@@ -81,15 +81,16 @@ def _check_text(name: str, value: str) -> str:
 
 def _check_fields(prefix: str, values: Mapping[str, Any], schema: Mapping[str, Any]) -> dict[str, Any]:
     properties = schema["properties"]
-    present = {
-        name: value for name, value in values.items() if value is not None
-    }  # models send null for "not set"
+    # Models send null for "not set".
+    present = {name: value for name, value in values.items() if value is not None}
     for name in schema["required"]:
         if name not in present:
             raise ToolFailed(f"`{prefix}{name}` is missing")
     if schema.get("additionalProperties") is False:
         for name in present.keys() - properties.keys():
-            raise ToolFailed(f"there is no {reprlib.repr(name)}; there is {', '.join(properties)}")
+            raise ToolFailed(
+                f"unknown argument {describe_json(name)}, expected one of {', '.join(properties)}"
+            )
     return {
         name: _check(f"{prefix}{name}", value, properties[name]) if name in properties else value
         for name, value in present.items()

@@ -7,7 +7,7 @@ import time
 from turngate.agent.session_store import list_sessions, prune_sessions
 from turngate.cli.project import project_folder
 from turngate.core.messages import Message, Reply, ToolResults, UserMessage
-from turngate.core.text import one_line
+from turngate.core.text import one_line, truncate
 from turngate.errors import UsageError
 from turngate.settings.load import load_settings
 from turngate.state.paths import state_folder
@@ -65,7 +65,8 @@ def _print_message(message: Message | None) -> None:
             for text in reply.texts:
                 print(f"agent: {text}")
             for use in reply.tool_uses:
-                print(f"  {use.name} {json.dumps(dict(use.input), ensure_ascii=False)[:MAX_TOOL_CHARS]}")
+                args = json.dumps(dict(use.input), ensure_ascii=False)
+                print(f"  {use.name} {truncate(args, MAX_TOOL_CHARS)}")
         case ToolResults(results):
             for result in results:
                 state = "failed" if result.is_error else "ok"
