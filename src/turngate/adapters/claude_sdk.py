@@ -58,13 +58,8 @@ def claude_options(options: Options, base: ClaudeAgentOptions | None) -> ClaudeA
 
 # What Claude Code does not support
 
-_UNSUPPORTED = (
-    "blocking",
-    "mode",
-    "env",
-    "transcript",
-    "shell",
-)  # without them a hook would decide otherwise
+# Without these fields a hook would decide differently.
+_UNSUPPORTED = ("blocking", "mode", "env", "transcript", "shell")
 _CALLBACK_EVENTS = frozenset(name for each in get_args(HookEvent) for name in get_args(each))
 _CLAUDE_DEFAULTS = {"mode": "gate", "transcript": "full"}  # these values are supported, and not written
 _NO_EQUIVALENT = "has no equivalent in Claude Code"
@@ -189,9 +184,9 @@ def _sdk_callback(rule: Rule, hook: CallbackHook) -> Callable[[Any, str | None, 
         except BaseException as error:  # noqa: BLE001 - foreign code
             value, decision = None, Fault(describe_exception(error))
         if hook.mode == "observe":
-            return _observed(decision, hook)
+            return _report_observed(decision, hook)
         if isinstance(decision, Fault):
-            return _failed(decision, rule)
+            return _handle_failure(decision, rule)
         return value if isinstance(value, dict) else _decision_json(decision, rule.event)
 
     return call
@@ -215,7 +210,7 @@ def _check_json(value: Any) -> Fault | None:
     return None
 
 
-def _observed(decision: Decision, hook: CallbackHook) -> dict[str, Any]:
+def _report_observed(decision: Decision, hook: CallbackHook) -> dict[str, Any]:
     match decision:
         case Block(why) | Advise(why) | Halt(why) | Fault(why):
             verb = "failed" if isinstance(decision, Fault) else "would have blocked"
@@ -226,7 +221,7 @@ def _observed(decision: Decision, hook: CallbackHook) -> dict[str, Any]:
             assert_never(decision)
 
 
-def _failed(fault: Fault, rule: Rule) -> dict[str, Any]:
+def _handle_failure(fault: Fault, rule: Rule) -> dict[str, Any]:
     if not (rule.hook.blocking and fault.may_block):
         raise HookFailed(fault.error)
     reason = f"this check is broken and must work before you may stop: {fault.error}"

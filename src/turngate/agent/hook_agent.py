@@ -157,7 +157,7 @@ class HookAgentRun:
         return end, None if end else self._answer_in_text()
 
     async def _answer(self, args: Mapping[str, Any], _: ToolContext) -> ToolOutput:
-        problem = self._fault(json.dumps(args))
+        problem = self._judgement_problem(json.dumps(args))
         if problem and not self._asked_for_reason:
             self._asked_for_reason = True
             raise ToolFailed(f"{problem}: give a reason, the agent reads it as its next task")
@@ -169,9 +169,9 @@ class HookAgentRun:
         last = self._conversation.last_reply
         if self._settings.dialect.strict_judge or last is None:
             return None
-        return None if self._fault(last.text) else last.text
+        return None if self._judgement_problem(last.text) else last.text
 
-    def _fault(self, text: str) -> str | None:
+    def _judgement_problem(self, text: str) -> str | None:
         dialect = self._settings.dialect
         return judgement_problem(parse_judgement(text, self._hook.prompt, self._event.name, dialect), dialect)
 

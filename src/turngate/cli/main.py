@@ -68,5 +68,5 @@ def _run_command(argv: Sequence[str]) -> int:
 
 
 def _print_internal_error(error: Exception) -> None:
-    what = " ".join(f"{type(error).__name__}: {error}".split())
-    print(f"turngate: internal error: {what}; set TURNGATE_DEBUG=1 for the traceback", file=sys.stderr)
+    message = " ".join(f"{type(error).__name__}: {error}".split())
+    print(f"turngate: internal error: {message}; set TURNGATE_DEBUG=1 for the traceback", file=sys.stderr)

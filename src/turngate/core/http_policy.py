@@ -7,7 +7,7 @@ from urllib.parse import SplitResult, unquote, urljoin, urlsplit
 
 from turngate.core.redaction import Redactor, make_redactor
 from turngate.core.settings import AllowedUrls
-from turngate.core.text import describe_url
+from turngate.core.text import describe, describe_name, describe_url
 
 OWNER_LEVELS = ("user", "python")  # levels whose list of URLs holds for hooks of every level
 MAX_PERCENT_ENCODINGS = 5  # of one path: `%252e` is two
@@ -142,7 +142,7 @@ _SECRET_NAME = re.compile("auth|cookie|token|key|secret|password", re.IGNORECASE
 
 @dataclass(frozen=True)
 class Headers:
-    sent: Mapping[str, str]
+    fields: Mapping[str, str]
     warnings: tuple[str, ...] = ()  # names only: no value is ever shown
     redactor: Redactor | None = None
 
@@ -154,7 +154,7 @@ class Headers:
 def read_headers(headers: Mapping[str, str], allowed: Iterable[str], environ: Mapping[str, str]) -> Headers:
     """Claude Code: variables only from `allowedEnvVars`, others become empty."""
     allowed = frozenset(allowed)
-    sent: dict[str, str] = {}
+    fields: dict[str, str] = {}
     warnings: list[str] = []
     secrets: set[str] = set()
 
@@ -169,18 +169,18 @@ def read_headers(headers: Mapping[str, str], allowed: Iterable[str], environ: Ma
 
     for name, value in headers.items():
         if not _NAME.fullmatch(name) or name.lower() in _OURS:
-            warnings.append(f"its header {ascii(name)[:60]} was not sent: the name is not allowed")
+            warnings.append(f"its header {describe(name)} was not sent: the name is not allowed")
             continue
         expanded = _VARIABLE.sub(expand, value).strip(" \t")
         if not _is_sendable(expanded):
             warnings.append(
-                f"its header {name[:60]} was not sent: its value has characters that are not allowed"
+                f"its header {describe_name(name)} was not sent: its value has characters that are not allowed"
             )
             continue
-        sent[name] = expanded
+        fields[name] = expanded
         if _SECRET_NAME.search(name):
             secrets |= _secrets_of(expanded)
-    return Headers(sent, tuple(dict.fromkeys(warnings)), make_redactor(secrets))
+    return Headers(fields, tuple(dict.fromkeys(warnings)), make_redactor(secrets))
 
 
 def _secrets_of(value: str) -> set[str]:

@@ -68,7 +68,7 @@ def _exited(report: Exited, rule: Rule, dialect: Dialect) -> Interpretation:
     if report.code == 0 or (dialect.json_on_any_exit and isinstance(answer, Answer)):
         decision = _succeeded(report, answer, dialect)
     else:
-        decision = _failed(report, answer, dialect)
+        decision = _interpret_failure(report, answer, dialect)
     return Interpretation(decision, answer if isinstance(answer, Answer) else None)
 
 
@@ -81,7 +81,9 @@ def _succeeded(report: Exited, answer: Answer | PlainText | InvalidAnswer, diale
     return decide(answer, dialect)
 
 
-def _failed(report: Exited, answer: Answer | PlainText | InvalidAnswer, dialect: Dialect) -> Decision:
+def _interpret_failure(
+    report: Exited, answer: Answer | PlainText | InvalidAnswer, dialect: Dialect
+) -> Decision:
     warnings = (answer.error,) if dialect.json_on_any_exit and isinstance(answer, InvalidAnswer) else ()
     if isinstance(answer, Answer) and answer.decision == "block":
         warnings = (

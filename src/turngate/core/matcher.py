@@ -87,10 +87,10 @@ class _PathCount:
         return self.power == 0 and self.times == 1
 
     def then(self, other: "_PathCount") -> "_PathCount":
-        return _PathCount(self.power + other.power, _capped(self.times * other.times))
+        return _PathCount(self.power + other.power, _cap(self.times * other.times))
 
 
-def _capped(times: float) -> float:
+def _cap(times: float) -> float:
     """Replace a count above the limit by infinity, which keeps the numbers small."""
     return times if times <= MAX_SEARCH_STEPS else math.inf
 
@@ -133,17 +133,17 @@ def _count_operation(operation: str, value: Any) -> _PathCount:
             return _ONE
 
 
-def _count_repeat(least: int, most: int, body: Any) -> _PathCount:
+def _count_repeat(minimum: int, maximum: int, body: Any) -> _PathCount:
     inner = _count_sequence(body)
-    if most <= 1:
-        return _PathCount(inner.power, inner.times + (least < most))
+    if maximum <= 1:
+        return _PathCount(inner.power, inner.times + (minimum < maximum))
     if body.getwidth()[0] == 0:
         return _ENDLESS
     if inner.is_one:
-        return _ONE if least == most else _PathCount(power=1)
-    if most > MIN_SUBJECT_CHARS:
+        return _ONE if minimum == maximum else _PathCount(power=1)
+    if maximum > MIN_SUBJECT_CHARS:
         return _ENDLESS
-    return _PathCount(inner.power * most, _capped((inner.times + (least < most)) ** most))
+    return _PathCount(inner.power * maximum, _cap((inner.times + (minimum < maximum)) ** maximum))
 
 
 def _count_branches(branches: Iterable[Any]) -> _PathCount:

@@ -93,7 +93,7 @@ def without_duplicates(rules: Iterable[Rule]) -> tuple[Rule, ...]:
 
     Hooks that a program lists are never removed.
     """
-    kept: dict[object, Rule] = {}
+    by_identity: dict[object, Rule] = {}
     for rule in rules:
-        kept[identity(rule.hook) if rule.source != "python" else object()] = rule
-    return tuple(kept.values())
+        by_identity[identity(rule.hook) if rule.source != "python" else object()] = rule
+    return tuple(by_identity.values())

@@ -200,10 +200,10 @@ def _rank(layer: Layer, dialect: Dialect) -> tuple[int, int]:
 
 def _replace_same_id(rules: Iterable[Rule]) -> tuple[Rule, ...]:
     """Let a rule with an id take the place of an earlier one with the same id on the same event."""
-    kept: dict[object, Rule] = {}
+    by_key: dict[object, Rule] = {}
     for position, rule in enumerate(rules):
-        kept[(rule.event, rule.hook.id) if rule.hook.id else position] = rule
-    return tuple(kept.values())
+        by_key[(rule.event, rule.hook.id) if rule.hook.id else position] = rule
+    return tuple(by_key.values())
 
 
 def _switched_off(layers: Iterable[Layer], dialect: Dialect) -> dict[str, str]:

@@ -162,14 +162,14 @@ def _fault_warning(run: HookRun, fault: Fault, *, is_enforced: bool) -> str:
         return fault.error if is_enforced else f"{fault.error} and was NOT enforced"
     match fault.kind:
         case "failed":
-            what = "failed" if is_enforced else "failed and was NOT enforced"
+            summary = "failed" if is_enforced else "failed and was NOT enforced"
         case "timeout":
-            what = "timed out" if is_enforced else "timed out and was NOT enforced"
+            summary = "timed out" if is_enforced else "timed out and was NOT enforced"
         case "skipped":
-            what = "was skipped" if is_enforced else "was skipped and NOT enforced"
+            summary = "was skipped" if is_enforced else "was skipped and NOT enforced"
         case _:
             assert_never(fault.kind)
-    return f"{what}: {fault.error}"
+    return f"{summary}: {fault.error}"
 
 
 def notices(runs: Iterable[HookRun]) -> tuple[str, ...]:

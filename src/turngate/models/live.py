@@ -126,7 +126,7 @@ def _open(name: str) -> Model:
     try:
         return infer_model(name)
     except Exception as error:  # noqa: BLE001 - as above
-        raise UsageError(f"the model {name!r} cannot be used: {_missing(error)}") from None
+        raise UsageError(f"the model {name!r} cannot be used: {_describe_setup_error(error)}") from None
 
 
 def _install(error: ImportError) -> str:
@@ -138,7 +138,7 @@ def _install(error: ImportError) -> str:
     return f"pip install '{package}[{extra[1]}]'"
 
 
-def _missing(error: Exception) -> str:
+def _describe_setup_error(error: Exception) -> str:
     """Return which variable to set; the rest of pydantic-ai's message is about its own Python arguments."""
     variable = re.search(r"Set the `([A-Z0-9_]+)` environment variable", str(error))
     return f"set {variable[1]}" if variable else safe_line(str(error))
@@ -186,8 +186,8 @@ def _message(message: Message, names: Mapping[str, str]) -> wire.ModelMessage:
             return wire.ModelRequest([wire.UserPromptPart(text)])
         case Reply(blocks):
             # Providers reject a blank text, even in their own reply.
-            kept = [b for b in blocks if not isinstance(b, Text) or b.text.strip()]
-            return wire.ModelResponse([_part(block) for block in kept])
+            nonblank = [b for b in blocks if not isinstance(b, Text) or b.text.strip()]
+            return wire.ModelResponse([_part(block) for block in nonblank])
         case ToolResults(results):
             return wire.ModelRequest(
                 [

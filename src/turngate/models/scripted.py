@@ -26,7 +26,7 @@ class ScriptedModel:
                 f'a script is an object like {{"main": ["an answer"]}}, not {reprlib.repr(value)}'
             )
         self.name = name
-        self.context = _checked("the script's", "context", script.get("context", 200_000))
+        self.context = _check_field("the script's", "context", script.get("context", 200_000))
         self.requests: list[ModelRequest] = []  # all requests so far, for tests
         self._replies = {
             agent: _parse_replies(script.get(agent, []), agent) for agent in ("main", "sub", "judge")
@@ -106,14 +106,14 @@ def _check(entry: Mapping[str, Any], where: str) -> None:
         hint = "; an answer in JSON is a text, so put it into quotes" if unknown & {"ok", "decision"} else ""
         raise UsageError(f"{where} {min(map(str, unknown))!r} is not a field of a reply{hint}")
     for field, value in entry.items():
-        _checked(where, field, value)
+        _check_field(where, field, value)
     for number, tool in enumerate(entry.get("tools", ()), 1):
-        _checked(where, f"tool {number}", tool, as_a="input")
-        _checked(where, f"tool {number}'s name", tool.get("name"), as_a="tool")
-        _checked(where, f"tool {number}'s input", tool.get("input", {}), as_a="input")
+        _check_field(where, f"tool {number}", tool, as_a="input")
+        _check_field(where, f"tool {number}'s name", tool.get("name"), as_a="tool")
+        _check_field(where, f"tool {number}'s input", tool.get("input", {}), as_a="input")
 
 
-def _checked(where: str, field: str, value: Any, as_a: str | None = None) -> Any:
+def _check_field(where: str, field: str, value: Any, as_a: str | None = None) -> Any:
     fits, expected = _FIELDS.get(as_a or field, (_anything, ""))
     if not fits(value):
         raise UsageError(f"{where} {field} must be {expected}, not {reprlib.repr(value)}")

@@ -10,6 +10,7 @@ from turngate.core.hook_input import encode, environment
 from turngate.core.hooks import CommandHook
 from turngate.core.reports import Report
 from turngate.core.settings import Settings
+from turngate.core.text import describe_name, printable
 from turngate.ports import HookRunContext, World
 
 MAX_VARIABLE_BYTES = 100_000  # the kernel allows 128 KiB
@@ -37,7 +38,7 @@ async def run_command(
 
 
 def _list_names(names: Collection[str]) -> str:
-    first = ", ".join(sorted(ascii(name)[1:41] for name in names)[:3])
+    first = ", ".join(sorted(printable(describe_name(name)) for name in names)[:3])
     return f"${first}" if len(names) <= 3 else f"{len(names):,} variables (${first} …)"
 
 
@@ -51,13 +52,13 @@ def sanitize_env(env: dict[str, str]) -> dict[str, str]:
     if plain and len(names) + len(values) < MAX_VARIABLE_BYTES and "=" not in names and "" not in env:
         return env
     room = MAX_ENVIRONMENT_BYTES
-    kept: dict[str, str] = {}
+    sanitized: dict[str, str] = {}
     for name, value in reversed(env.items()):
         size = _size(name) + _size(value)
         if size <= min(MAX_VARIABLE_BYTES, room) and name and "=" not in name:
-            kept[name] = value
+            sanitized[name] = value
             room -= size + 16
-    return kept
+    return sanitized
 
 
 def _size(text: str) -> int:

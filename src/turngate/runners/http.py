@@ -95,10 +95,10 @@ async def _post(
     client: Any, url: str, body: bytes, headers: Headers, settings: Settings, source: str
 ) -> Report:
     """Send the event and follow redirects to the same host. `client` is an `httpx2.AsyncClient`."""
-    sent = {**headers.sent, "Content-Type": "application/json", "Accept-Encoding": "identity"}
+    request_headers = {**headers.fields, "Content-Type": "application/json", "Accept-Encoding": "identity"}
     for _ in range(MAX_REDIRECTS + 1):
         name = _describe_url(url, headers)
-        async with client.stream("POST", url, content=body, headers=sent) as response:
+        async with client.stream("POST", url, content=body, headers=request_headers) as response:
             location = response.extensions["location"]
             target = redirect_target(url, location)
             if response.status_code not in _REDIRECTS or not location or target == url:

@@ -96,9 +96,9 @@ async def _judge_prompt(hook: PromptHook, event: Event, settings: Settings, judg
     source = _record_source(hook, settings.dialect, limit)
     if source is None:
         return replace_surrogates(check)
-    what, read = source
+    heading, read = source
     return replace_surrogates(
-        build_question(check, await run_in_thread(read, event.stopping_transcript), what)
+        build_question(check, await run_in_thread(read, event.stopping_transcript), heading)
     )
 
 

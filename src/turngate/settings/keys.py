@@ -303,7 +303,7 @@ TURNGATE_KEYS: Mapping[str, Key] = {
     ),
 }
 
-# Another program's setting, read because it has the same meaning as a limit of ours.
+# Another program's setting, read because it has the same meaning as a limit of Turngate.
 STEER_RESTARTS_PATH = ("agents", "defaults", "subagents", "maxSteerRestarts")
 STEER_RESTARTS = row("child_limit", COUNT, "Maximum number of redirects of one subagent.")
 

@@ -86,7 +86,7 @@ def _lint_rule(rule: Rule, settings: Settings, project: str) -> Iterator[Problem
     if hook.args is None:
         yield from _lint_shell_command(rule, hook, settings, project)
     elif os.sep in hook.command and "$" not in hook.command and not _exists(hook.command, project):
-        yield _missing(rule, hook.command)
+        yield _report_missing(rule, hook.command)
 
 
 def _lint_event_options(rule: Rule, settings: Settings) -> Iterator[Problem]:
@@ -137,7 +137,7 @@ def _lint_script(rule: Rule, name: str, project: str, *, is_program: bool) -> It
     """Check a script; `is_program` if it is executed itself and not passed to an interpreter."""
     path = os.path.join(project, name)
     if not os.path.exists(path):
-        yield _missing(rule, name)
+        yield _report_missing(rule, name)
     elif is_program and os.path.isfile(path) and not os.access(path, os.X_OK):
         message = f"{name} is not executable, so the hook fails at every run"
         yield _problem(rule, "command", message, f"chmod +x {name}", "error")
@@ -169,7 +169,7 @@ def _exists(path: str, project: str) -> bool:
     return os.path.exists(os.path.join(project, path))
 
 
-def _missing(rule: Rule, path: str) -> Problem:
+def _report_missing(rule: Rule, path: str) -> Problem:
     return _problem(rule, "command", f"{path} does not exist, so the hook fails at every run", None, "error")
 
 

@@ -55,10 +55,10 @@ def _load_file(file: SettingsFile, dialect: Dialect) -> Layer | None:
         return _unusable(file, f"not JSON: {error}")
     layer = parse_layer(value, file=file.display_name, level=file.level, family=file.family, dialect=dialect)
     problems = (*layer.problems, *(_duplicate(file, key) for key in duplicates))
-    return replace(layer, problems=_limited(problems))
+    return replace(layer, problems=_limit_problems(problems))
 
 
-def _limited(problems: tuple[Problem, ...]) -> tuple[Problem, ...]:
+def _limit_problems(problems: tuple[Problem, ...]) -> tuple[Problem, ...]:
     """Return the first problems, and one that counts the others with the severity of the worst."""
     rest = problems[MAX_PROBLEMS:]
     if not rest:

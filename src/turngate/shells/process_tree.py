@@ -55,32 +55,32 @@ def signal_tree(root: int, marker: str, number: signal.Signals) -> set[Member]:
     return members
 
 
-def kill_tree(root: int, marker: str, known: Collection[Member]) -> None:
+def kill_tree(root: int, marker: str, earlier: Collection[Member]) -> None:
     """Kill every member, and the members they start meanwhile.
 
     All are stopped before one is killed, so that none can fork after the scan. One empty scan proves little:
     a process that forks and exits repeatedly may have been between a fork and an exit.
     """
-    known = {member for member in known if _is_alive(member)}
+    earlier = {member for member in earlier if _is_alive(member)}
     deadline = time.monotonic() + KILL_TIMEOUT_S
     empty = 0
     try:
         while empty < EMPTY_SCANS and time.monotonic() < deadline:
-            members = find_members(root, marker, known)
+            members = find_members(root, marker, earlier)
             empty = 0 if members else empty + 1
             for number in (signal.SIGSTOP, KILL):
                 for member in members:
                     _send(member, number)
-            known |= members
+            earlier |= members
     finally:
         kill_group(root)
 
 
-def find_members(root: int, marker: str, known: Collection[Member] = ()) -> set[Member]:
-    """Return all living members of a run, with the descendants of `known` members, wherever they went."""
+def find_members(root: int, marker: str, earlier: Collection[Member] = ()) -> set[Member]:
+    """Return all living members of a run, with the descendants of `earlier` members, wherever they went."""
     table, environments = _scan()
     needle = marker.encode()
-    pids = {m.pid for m in known if m.pid in table and table[m.pid].started == m.started}
+    pids = {m.pid for m in earlier if m.pid in table and table[m.pid].started == m.started}
     pids |= {pid for pid, stat in table.items() if root in (pid, stat.session, stat.group)}
     pids |= {pid for pid in table if pid not in pids and needle in environments[pid]}
     grown = True
@@ -124,12 +124,12 @@ _last_scan: tuple[float, dict[int, _Stat], dict[int, bytes]] = (-1.0, {}, {})
 def _scan() -> tuple[dict[int, _Stat], dict[int, bytes]]:
     """Return all processes, with their initial environments.
 
-    Many runs may end together: a caller that waited for the lock takes the scan that began after it asked.
+    Many runs may end together: a caller that waited for the lock takes the scan that began after its call.
     """
     global _last_scan  # noqa: PLW0603 - one scan for all runs
-    asked = time.monotonic()
+    called_at = time.monotonic()
     with _scan_lock:
-        if _last_scan[0] < asked:
+        if _last_scan[0] < called_at:
             began = time.monotonic()
             table = _process_table()
             _last_scan = (began, table, {pid: _environment(pid) for pid in table})

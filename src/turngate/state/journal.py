@@ -48,7 +48,7 @@ class Journal:
             with open(open_regular_file(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), "wb") as file:
                 file.write(data)
         except OSError as error:
-            self._failed(error)
+            self._record_error(error)
             return None
         return path
 
@@ -78,9 +78,9 @@ class Journal:
         try:
             _append(session_folder(self._state, session), _line(entry))
         except (OSError, TypeError, ValueError, RecursionError) as error:  # only this line is lost
-            self._failed(error)
+            self._record_error(error)
 
-    def _failed(self, error: Exception) -> None:
+    def _record_error(self, error: Exception) -> None:
         if self.fault is None:
             where = getattr(error, "filename", None) or self._state
             why = getattr(error, "strerror", None) or error

@@ -45,11 +45,11 @@ async def run(args: Mapping[str, Any], context: ToolContext) -> str:
             )  # processes that the command left running are not killed
             exited = await _run(args["command"], context, live)
     except TimeoutError:
-        printed = _joined(live.stdout.text(), live.stderr.text())
+        printed = _join_output(live.stdout.text(), live.stderr.text())
         raise ToolFailed(f"killed after {seconds:g} s; it had printed:\n{printed}") from None
     except OSError as error:
         raise ToolFailed(f"the command could not be started: {error.strerror or error}") from None
-    printed = _joined(exited.stdout, exited.stderr, _HELD if exited.held else "")
+    printed = _join_output(exited.stdout, exited.stderr, _HELD if exited.held else "")
     if exited.code != 0:
         raise ToolFailed(f"exit code {exited.code}\n{printed}")
     return printed
@@ -71,7 +71,7 @@ async def _run(command: str, context: ToolContext, live: HookRunContext) -> Exit
     )
 
 
-def _joined(*printed: str) -> str:
+def _join_output(*printed: str) -> str:
     text = "\n".join(stripped for part in printed if (stripped := part.rstrip("\n")))
     return (
         truncate_middle(text, MAX_OUTPUT_CHARS, None)

@@ -141,7 +141,7 @@ def _edit(path: str, old: str, new: str, replace_all: bool, seen: float | None) 
         data = file.read(MAX_EDIT_BYTES + 1)
     if len(data) > MAX_EDIT_BYTES:
         raise ToolFailed(f"{path} is too large to be edited: use Bash")
-    text, count = _replaced(path, data.decode("utf-8", "surrogateescape"), old, new, replace_all)
+    text, count = _replace_text(path, data.decode("utf-8", "surrogateescape"), old, new, replace_all)
     mtime = _replace(path, text.encode("utf-8", "surrogateescape"), before)
     return f"Changed {path} in {count} place{'s' if count > 1 else ''}", mtime
 
@@ -165,7 +165,7 @@ def _stat_if_current(path: str, seen: float | None) -> os.stat_result | None:
     return info
 
 
-def _replaced(path: str, text: str, old: str, new: str, replace_all: bool) -> tuple[str, int]:
+def _replace_text(path: str, text: str, old: str, new: str, replace_all: bool) -> tuple[str, int]:
     if not old:
         raise ToolFailed("`old_string` is empty: use Write for a whole file")
     if old == new:

@@ -27,15 +27,15 @@ class ActivityTracker:
     def interruptible(self) -> str | None:
         """Return the tool or hook that an interrupt would end, or None if it is the model."""
         current = self.current
-        return current.what if current and current.what not in (MODEL_REQUEST, MODEL_REPLY) else None
+        return current.label if current and current.label not in (MODEL_REQUEST, MODEL_REPLY) else None
 
-    def start(self, what: str) -> None:
+    def start(self, label: str) -> None:
         """Set the step; one that already runs keeps its start."""
-        if self._step is None or self._step.what != what:
-            self._step = Activity(what, time.monotonic())
+        if self._step is None or self._step.label != label:
+            self._step = Activity(label, time.monotonic())
 
-    def restart(self, what: str) -> None:
-        self._step = Activity(what, time.monotonic())
+    def restart(self, label: str) -> None:
+        self._step = Activity(label, time.monotonic())
 
     def clear(self) -> None:
         self._step, self._hooks = None, []

@@ -311,8 +311,8 @@ class Chat:
             case _:
                 assert_never(event)
 
-    def _start(self, what: str) -> None:
-        self._activity.start(what)
+    def _start(self, label: str) -> None:
+        self._activity.start(label)
         self._show_activity()
 
     def _show_activity(self) -> None:

@@ -89,21 +89,21 @@ def format_tool(use: ToolUse, project: str) -> str:
     args = use.input
     match use.name:
         case "Bash":
-            what = str(args.get("command", ""))
+            subject = str(args.get("command", ""))
         case "Read" | "Write" | "Edit":
-            what = _relative(str(args.get("file_path", "")), project)
+            subject = _relative(str(args.get("file_path", "")), project)
         case "Glob" | "Grep":
-            what = str(args.get("pattern", ""))
+            subject = str(args.get("pattern", ""))
         case "Task" | "Agent":
-            what = str(args.get("description", ""))
+            subject = str(args.get("description", ""))
         case "AskUser":
-            what = str(args.get("question", ""))
+            subject = str(args.get("question", ""))
         case "TodoWrite":
             todos = args.get("todos")
-            what = f"{len(todos)} tasks" if isinstance(todos, list) else ""
+            subject = f"{len(todos)} tasks" if isinstance(todos, list) else ""
         case _:
-            what = json.dumps(dict(args), ensure_ascii=False, default=str) if args else ""
-    return f"{use.name}: {first_line(what)}" if what else use.name
+            subject = json.dumps(dict(args), ensure_ascii=False, default=str) if args else ""
+    return f"{use.name}: {first_line(subject)}" if subject else use.name
 
 
 def _relative(path: str, project: str) -> str:

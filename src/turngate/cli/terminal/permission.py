@@ -28,10 +28,10 @@ class PermissionDialog:
 
     async def _ask(self, use: ToolUse, project: str) -> Permission:
         self._answer = asyncio.get_running_loop().create_future()
-        short, full = format_tool(use, project), format_request(use, project)
-        if full != short:
-            self._ui.print(full, "notice")
-        self._question = f"{short} — allow? [y]es, [a]lways for this session, [n]o"
+        summary, details = format_tool(use, project), format_request(use, project)
+        if details != summary:
+            self._ui.print(details, "notice")
+        self._question = f"{summary} — allow? [y]es, [a]lways for this session, [n]o"
         self._ui.ask(self._question)
         start = time.monotonic()
         try:

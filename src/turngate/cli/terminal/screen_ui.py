@@ -186,9 +186,9 @@ class ScreenUI:
         now = time.monotonic()
         frame = self._spinner[int(now / REDRAW_INTERVAL_S) % len(self._spinner)]
         queued = f" · {self._activity.queued} queued" if self._activity.queued else ""
-        what = truncate(self._activity.what, max(11, self._output.get_size().columns - STATUS_MARGIN + 1))
+        label = truncate(self._activity.label, max(11, self._output.get_size().columns - STATUS_MARGIN + 1))
         return [
-            ("ansicyan", f"{frame} {what} · {now - self._activity.since:.0f} s"),
+            ("ansicyan", f"{frame} {label} · {now - self._activity.since:.0f} s"),
             ("", f"{queued} · Esc interrupts"),
         ]
 

@@ -10,7 +10,7 @@ TextStyle = Literal["plain", "dim", "notice", "alert", "user"]
 class Activity:
     """What runs now, for the status line."""
 
-    what: str
+    label: str
     since: float  # time.monotonic()
     queued: int = 0  # messages typed while the agent works
 

@@ -24,7 +24,7 @@ def open_database(path: str) -> tuple[sqlite3.Connection, str | None]:
 
     One process at a time does this.
     """
-    fault = None
+    notice = None
     try:
         with _lock_file(path + ".lock"):
             try:
@@ -32,8 +32,8 @@ def open_database(path: str) -> tuple[sqlite3.Connection, str | None]:
             except sqlite3.OperationalError:
                 raise  # the path is wrong, not the content
             except sqlite3.DatabaseError as error:
-                fault = _set_aside(path, str(error))
-            return _connect(path), fault
+                notice = _set_aside(path, str(error))
+            return _connect(path), notice
     except (sqlite3.Error, OSError) as error:
         raise RegistryError(f"the registry {path} cannot be opened: {error}") from error
 

@@ -25,9 +25,9 @@ _IS_DELETABLE = "(announcement = '' OR taken IS NOT NULL OR state = 'replaced')"
 
 # Transitions of one run
 
-_GIVEN_COLUMNS = [name for name in COLUMNS if name not in ("state", "started")]
+_INSERTED_COLUMNS = [name for name in COLUMNS if name not in ("state", "started")]
 REGISTER = f"""\
-INSERT INTO runs ({", ".join(_GIVEN_COLUMNS)}, state, started) SELECT {_parameters(_GIVEN_COLUMNS)},
+INSERT INTO runs ({", ".join(_INSERTED_COLUMNS)}, state, started) SELECT {_parameters(_INSERTED_COLUMNS)},
 CASE WHEN :may_run AND {_HAS_SLOT} THEN 'running' ELSE 'waiting' END,
 CASE WHEN :may_run AND {_HAS_SLOT} THEN :created END
 WHERE NOT EXISTS (SELECT 1 FROM runs WHERE agent_id = :agent_id AND state IN ({_LIVING})) RETURNING *"""

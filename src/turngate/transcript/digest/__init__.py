@@ -68,16 +68,18 @@ def _message_texts(records: Iterable[Mapping[str, Any] | None]) -> Iterator[str]
         message = record.get("message")
         if record.get("type") not in ("user", "assistant") or not isinstance(message, dict):
             continue
-        who = "Agent" if message.get("role") == "assistant" else "Note" if record.get("isMeta") else "User"
+        speaker = (
+            "Agent" if message.get("role") == "assistant" else "Note" if record.get("isMeta") else "User"
+        )
         for block in blocks(message.get("content")):
             match block:
                 case {"type": "text", "text": str(text)} if text.strip():
-                    yield f"{who}: {indent(text)[2:]}"
+                    yield f"{speaker}: {indent(text)[2:]}"
                 case {"type": "tool_use", "name": str(name), "input": args}:
                     yield f"Call of {one_line(name)}: {_json(args)}"
                 case {"type": "tool_result", "content": content}:
-                    failed = " (failed)" if block.get("is_error") is True else ""
-                    yield f"Result{failed}: {indent(result_text(content))[2:]}"
+                    status = " (failed)" if block.get("is_error") is True else ""
+                    yield f"Result{status}: {indent(result_text(content))[2:]}"
                 case _:
                     pass
 

@@ -24,13 +24,13 @@ _Change = tuple[str, str]  # a file, and how it was changed
 class _Step:
     """A command or a subagent's task and how it ended, or the changes between two of them."""
 
-    what: str = ""
-    how: str = NO_RESULT
+    title: str = ""
+    outcome: str = NO_RESULT
     files: dict[_Change, int] = field(default_factory=dict)  # changed files, and how often
 
     def render(self) -> str:
-        if self.what:
-            return f"{self.what}\n  {self.how}"
+        if self.title:
+            return f"{self.title}\n  {self.outcome}"
         several = f" {len(self.files):,} files" if len(self.files) > 1 else ""
         names = ", ".join(file for file, _ in reversed(self.files))
         return truncate_bytes(f"- changed{several}: {names}", MAX_LINE_BYTES)
@@ -42,7 +42,9 @@ class DigestBuilder:
 
     requests: list[str] = field(default_factory=list)  # the first one, and the latest ones
     dropped: int = 0  # requests between them
-    changes: OrderedDict[_Change, int] = field(default_factory=OrderedDict)  # how often, the latest last
+    changes: OrderedDict[_Change, int] = field(
+        default_factory=OrderedDict
+    )  # number of changes; the latest is the last
     steps: deque[_Step] = field(default_factory=lambda: deque(maxlen=MAX_STEPS))
     calls: OrderedDict[str, tuple[_Step, _Change | None]] = field(default_factory=OrderedDict)  # the latest
     answer: str = ""
@@ -82,8 +84,8 @@ class DigestBuilder:
         """Note a gap: calls without a result so far may have ended in it, and the answer is not the last one."""
         self.answer = ""
         for step in self.steps:
-            if step.how == NO_RESULT:
-                step.how = "its result was not read"
+            if step.outcome == NO_RESULT:
+                step.outcome = "its result was not read"
 
     def _add_request(self, text: str) -> None:
         self.requests.append(truncate_bytes(indent(text[: REQUESTS_BYTES + 1]), REQUESTS_BYTES))
@@ -109,8 +111,8 @@ class DigestBuilder:
         if len(self.changes) > MAX_FILES:
             self.changes.popitem(last=False)
         if not middle:
-            in_a_row = self.steps and not self.steps[-1].what
-            step = self.steps[-1] if in_a_row else _Step(how="")
+            in_a_row = self.steps and not self.steps[-1].title
+            step = self.steps[-1] if in_a_row else _Step(outcome="")
             step.files[change] = step.files.pop(change, 0) + 1  # the latest is the last
             self._add_step(call, step, change)
 
@@ -127,7 +129,7 @@ class DigestBuilder:
         call = block.get("tool_use_id")
         step, change = self.calls.get(call, (None, None)) if isinstance(call, str) else (None, None)
         if step and change is None:
-            step.how = _describe_result(block)
+            step.outcome = _describe_result(block)
         elif step and change and block.get("is_error") is True:  # the change was not made
             _decrement(self.changes, change)
             _decrement(step.files, change)
@@ -135,8 +137,8 @@ class DigestBuilder:
 
     def render(self, limit: int) -> Iterator[str]:
         """Yield the parts of the digest, in about `limit` bytes; the last answer gets what the others leave."""
-        ran = any(step.what for step in self.steps)  # without a command there is no order to show
-        steps = (step.render() for step in reversed(self.steps) if step.what or step.files)
+        ran = any(step.title for step in self.steps)  # without a command there is no order to show
+        steps = (step.render() for step in reversed(self.steps) if step.title or step.files)
         parts = [
             *_part("What was asked", _render_requests(self.requests, self.dropped), REQUESTS_BYTES),
             *_part("What was changed", "\n".join(_render_changes(self.changes)), CHANGES_BYTES),
