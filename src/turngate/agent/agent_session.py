@@ -1,0 +1,227 @@
+"""AgentSession: the session of one agent, the main agent or a subagent. It opens, runs turns and closes."""
+
+import asyncio
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+from turngate.agent.agent_config import AgentConfig
+from turngate.agent.continuation_loop import ContinuationLoop
+from turngate.agent.conversation import Conversation
+from turngate.agent.env_file import env_file, read_exports
+from turngate.agent.event_sink import EventSink
+from turngate.agent.loop_context import LoopContext
+from turngate.agent.resources import SessionResources, close_models
+from turngate.agent.session_hooks import SessionHooks, Source
+from turngate.agent.system_prompt import system_prompt
+from turngate.agent.tools import TOOLS, Tool, ToolContext, tools_of_subagent, with_task
+from turngate.agent.turn import Turn
+from turngate.agent.turn_runner import TurnRunner
+from turngate.core.inbox import Inbox, InboxEntry
+from turngate.core.loop_guard import LoopGuard, new_guard
+from turngate.core.messages import Message
+from turngate.core.session_events import TurnResult
+from turngate.plugins.handlers import Plugins
+from turngate.subagents.agent_types import AgentType
+from turngate.subagents.announcements import Announcements
+from turngate.subagents.manager import SubagentManager
+from turngate.subagents.task_tool import TaskTool
+
+
+@dataclass(frozen=True)
+class SessionParts:
+    """The parts of a session that exist before its subagents."""
+
+    id: str
+    resources: SessionResources
+    config: AgentConfig
+    events: EventSink
+    conversation: Conversation
+    hooks: SessionHooks
+
+    @classmethod
+    def create(
+        cls, session_id: str, resources: SessionResources, config: AgentConfig, events: EventSink
+    ) -> Self:
+        fields = config.role.record_fields if config.role else None
+        path = resources.transcript_path(session_id, config.role)
+        conversation = Conversation(path, session_id, resources.project, subagent=fields)
+        hooks = SessionHooks(resources, config, conversation, events)
+        return cls(session_id, resources, config, events, conversation, hooks)
+
+
+class AgentSession:
+    """The session of one agent. The registry gives a subagent's run one owner, so it takes no lock."""
+
+    def __init__(self, parts: SessionParts, subagents: SubagentManager, plugins: Plugins) -> None:
+        resources, config = parts.resources, parts.config
+        self.id, self.events = parts.id, parts.events
+        self.conversation, self.hooks = parts.conversation, parts.hooks
+        self.resources, self._config, self.plugins, self.subagents = resources, config, plugins, subagents
+        self.project, self.settings, self.state = resources.project, resources.settings, resources.state
+        self.model, self.role, self.permissions = config.model, config.role, config.permissions
+        self.inbox = Inbox()
+        self._turns = TurnRunner(self.events, self.inbox, plugins)
+        self._opening = asyncio.Lock()
+        self._continuations = 0  # of a turn that an earlier process did not finish
+        self.conversation.on_result_delivered = subagents.result_delivered
+        self.announcements = Announcements(
+            subagents, self.id, config.agent_id, self.conversation.has_delivered, self.events.notice
+        )
+        self.task_tool = self._create_task_tool()
+        environ = {**config.environ, **self.settings.env}
+        self.tool_context = ToolContext(self.project, environ, tuple(config.extra_paths))
+        self.tool_context.start_subagent = self.task_tool.start
+        self.tools = self._select_tools()
+
+    def _create_task_tool(self) -> TaskTool:
+        return TaskTool(
+            manager=self.subagents,
+            session_id=self.id,
+            agent_id=self._config.agent_id,
+            depth=self._config.depth,
+            in_background=self.settings.dialect.subagents_in_background,
+            launch=self._launch,
+        )
+
+    def _select_tools(self) -> dict[str, Tool]:
+        """Return the agent's tools, among them Task unless the agent is at the depth limit."""
+        manager, role = self.subagents, self.role
+        tools = tools_of_subagent(role.agent_type.tools, role.tools) if role else TOOLS
+        return with_task(tools, manager.agent_types if self._config.depth < manager.limits.depth else None)
+
+    # Open
+
+    async def open(self, source: Source | None = None) -> None:
+        """Read the conversation and fire SessionStart; a main session is locked for this process first."""
+        async with self._opening:
+            if not self.conversation.is_open:
+                await self._open(source)
+
+    async def _open(self, source: Source | None) -> None:
+        try:
+            continuations = await self.conversation.open()
+            resumed = bool(self.messages)
+            if await self._has_results(continuations):
+                self.announcements.on_change()
+            await self._fire_session_start(source or ("resume" if resumed else "startup"))
+        except BaseException:
+            if not self._turns.in_loop or not self.conversation.is_open:  # a turn writes its end first
+                self._release()
+            raise
+
+    async def _has_results(self, _continuations: int) -> bool:
+        """Return whether results of subagents may wait: those of a resumed agent may have finished meanwhile."""
+        return bool(self.messages)
+
+    async def _fire_session_start(self, source: Source) -> None:
+        await self.hooks.fire_session_start(source, self.model.name)
+        environ = self.tool_context.environ
+        environ.update(read_exports(env_file(self.state, self.id), environ))
+
+    # Turns
+
+    @property
+    def turn(self) -> Turn | None:
+        """The turn that is running."""
+        return self.events.turn
+
+    async def run_turn(self, entry: InboxEntry, *, skip_stop_hook: bool = False) -> TurnResult:
+        """Run one turn that begins with any message."""
+        notify_stop = not (skip_stop_hook or self._config.skip_stop_hook)
+        loop = self._turn_loop(Turn(self._new_guard()))
+        return await self._turns.run(loop, entry, notify_stop=notify_stop)
+
+    def _turn_loop(self, turn: Turn) -> ContinuationLoop:
+        return ContinuationLoop(
+            context=self._loop_context(turn),
+            inbox=self.inbox,
+            announcements=self.announcements,
+            settings=self.settings,
+            new_guard=self._new_guard,
+            prepare=self._prepare_turn,
+            end_subagents=self._end_subagents,
+            is_subagent=self.role is not None,
+        )
+
+    def _loop_context(self, turn: Turn) -> LoopContext:
+        return LoopContext(
+            model=self.model,
+            agent="sub" if self.role else "main",
+            dialect=self.settings.dialect,
+            conversation=self.conversation,
+            turn=turn,
+            tools=self.tools,
+            tool_context=self.tool_context,
+            permissions=self.permissions,
+            system_prompt=self._system_prompt,
+            event_fields=self.hooks.event_fields,
+            hooks=self.hooks,
+            max_requests=self._config.max_requests,
+            retries=self._config.retries,
+            emit=self.events.emit,
+            notice=self.events.notice,
+            on_compacted=self._on_compacted,
+        )
+
+    async def _prepare_turn(self, turn: Turn) -> None:
+        await self.open()
+        self.hooks.raise_if_halted()
+        continuations, self._continuations = self._continuations, 0
+        turn.guard, turn.continuations = self._new_guard(continuations), continuations
+
+    async def _on_compacted(self) -> None:
+        await self._fire_session_start("compact")
+        if self.turn is not None:
+            self.hooks.raise_if_halted()
+
+    async def _end_subagents(self, interrupted: bool) -> None:
+        if interrupted:
+            await self.subagents.kill_all(self.id, self._config.agent_id, "interrupted")
+        await self.subagents.end_turn(self.id, self._config.agent_id)
+
+    # Close
+
+    async def close(self) -> None:
+        """End the turn and release the session; its model is closed unless it is the main agent's."""
+        await self._turns.stop()
+        self._release()
+        if self._config.owns_model:
+            await close_models(self.model, notice=self.events.notice)
+
+    def _release(self) -> None:
+        self.conversation.close()
+
+    # Parts
+
+    @property
+    def last_result(self) -> TurnResult | None:
+        return self._turns.last_result
+
+    @last_result.setter
+    def last_result(self, result: TurnResult | None) -> None:
+        self._turns.last_result = result
+
+    @property
+    def messages(self) -> list[Message]:
+        return self.conversation.messages
+
+    @property
+    def transcript_path(self) -> str:
+        return self.conversation.path
+
+    def _system_prompt(self) -> str:
+        instructions = self.role.agent_type.instructions if self.role else ""
+        return system_prompt(self.project, self.hooks.start_context, instructions)
+
+    def _new_guard(self, continuations: int = 0) -> LoopGuard:
+        guard = new_guard(self.settings, self.resources.world.environ, limit=self._config.limit)
+        return replace(guard, count=continuations, continuations=continuations)
+
+    def _launch(self, agent_type: AgentType) -> dict[str, Any]:
+        return self._config.launch(
+            agent_type,
+            self.tools,
+            model=agent_type.model if agent_type.model and self.resources.models else self.model.name,
+            dialect=self.settings.dialect.name,
+            prompt_id=self.turn.prompt_id if self.turn else "",
+        )
