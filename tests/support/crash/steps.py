@@ -90,7 +90,7 @@ def _patch_for(kill: KillPoint) -> None:
 def _die_while_parent_takes(kill: KillPoint) -> None:
     take, calls = Registry.mark_delivered, Counter[str]()
 
-    def dying_take(self: Registry, run: str) -> SubagentRun | None:
+    def die_in_mark_delivered(self: Registry, run: str) -> SubagentRun | None:
         calls["take"] += 1
         if calls["take"] == kill.occurrence and kill.step == "taking":
             die()
@@ -99,25 +99,25 @@ def _die_while_parent_takes(kill: KillPoint) -> None:
             die()
         return taken
 
-    Registry.mark_delivered = dying_take  # type: ignore[method-assign]
+    Registry.mark_delivered = die_in_mark_delivered  # type: ignore[method-assign]
 
 
 def _die_after_kill_is_recorded() -> None:
     """The registry has the kill; no handler has been called."""
     kill = Registry.kill
 
-    def dying_kill(self: Registry, run: str, reason: str) -> list[SubagentRun]:
+    def die_in_kill(self: Registry, run: str, reason: str) -> list[SubagentRun]:
         kill(self, run, reason)
         die()
         raise AssertionError("the process is dead")
 
-    Registry.kill = dying_kill  # type: ignore[method-assign]
+    Registry.kill = die_in_kill  # type: ignore[method-assign]
 
 
 def _die_before_hand_over_is_recorded() -> None:
     """The parent's transcript has the tool result; the registry does not know it yet."""
 
-    def dying_handed(self: SubagentManager, key: str) -> None:
+    def die_in_result_delivered(self: SubagentManager, key: str) -> None:
         die()
 
-    SubagentManager.result_delivered = dying_handed  # type: ignore[method-assign]
+    SubagentManager.result_delivered = die_in_result_delivered  # type: ignore[method-assign]
