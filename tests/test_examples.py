@@ -203,7 +203,7 @@ SHOWN = {
     "name",
     [pytest.param(name, marks=[pytest.mark.req(*SHOWN[name])] if name in SHOWN else []) for name in HOOKS],
 )
-def test_an_example_of_a_hook_runs_offline_and_prints_what_its_hooks_said(
+def test_an_example_of_a_hook_runs_offline_and_prints_the_answers_of_its_hooks(
     project: Path, home: Path, name: str
 ) -> None:
     words = [sys.executable, str(ROOT / "examples" / "hooks" / f"{name}.py")]

@@ -42,7 +42,7 @@ def test_a_conversation_becomes_its_own_summary(project: Path) -> None:
 
 
 @pytest.mark.req("S3-13")
-def test_a_hook_is_told_before_and_its_words_join_the_instructions(project: Path) -> None:
+def test_a_hook_runs_before_and_its_words_join_the_instructions(project: Path) -> None:
     agent = scripted_session(
         project, "answer {n}", rules=[rule(f"{SAVE_INPUT}; echo keep the names", "PreCompact")]
     )
@@ -172,7 +172,7 @@ def test_the_summary_is_marked_in_the_transcript(project: Path) -> None:
     assert (record["isMeta"], record["message"]["content"]) == (True, f"{SUMMARY}we built a house")
 
 
-def test_a_model_that_fails_at_the_summary_is_said_and_the_turn_continues(project: Path) -> None:
+def test_a_model_that_fails_at_the_summary_is_reported_and_the_turn_continues(project: Path) -> None:
     agent = crowded(project, BIG, {"error": "auth"}, "done")
     result = agent.play("look", "go on")
     assert (result.outcome, result.result, result.model_requests) == ("completed", "done", 2)
@@ -197,7 +197,7 @@ def test_a_summary_is_asked_for_again_while_the_provider_is_overloaded_and_is_co
     assert agent.heard() == [f"{SUMMARY}the summary", "go on"]
 
 
-def test_what_a_start_hook_said_is_known_after_a_compaction(project: Path) -> None:
+def test_the_context_of_a_start_hook_is_kept_after_a_compaction(project: Path) -> None:
     rules = [rule("echo we use tabs", "SessionStart", matcher="startup")]
     agent = scripted_session(project, "answer {n}", rules=rules)
     asyncio.run(talk_and_compact(agent))

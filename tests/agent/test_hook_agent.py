@@ -137,7 +137,7 @@ def conversation(tmp_path: Path) -> Path:
     return path
 
 
-def test_it_is_told_where_the_conversation_is_and_may_read_that_file_alone(
+def test_it_gets_the_path_of_the_conversation_and_may_read_that_file_alone(
     project: Path, conversation: Path
 ) -> None:
     secret = conversation.parent / "secret"

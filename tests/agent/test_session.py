@@ -119,7 +119,7 @@ def test_a_session_continues_at_a_json_block(project: Path) -> None:
 
 
 @pytest.mark.req("S0-30", "S0-81", "S0-97", "X-06")
-def test_the_flag_and_the_count_are_told_on_stdin_and_in_the_environment(project: Path) -> None:
+def test_the_flag_and_the_count_are_passed_on_stdin_and_in_the_environment(project: Path) -> None:
     spy = f"tee -a seen >/dev/null; echo $MUX_STOP_HOOK_ACTIVE $MUX_STOP_HOOK_COUNT >> env; {block_first(2)}"
     write_settings(project, "mux", stop_hooks(spy))
     configured_session(project, "answer {n}").play("build it")
@@ -224,7 +224,7 @@ def test_the_main_agent_never_asks_the_hooks_of_a_subagent(project: Path) -> Non
 
 
 @pytest.mark.req("S0-25", "S0-27", "S0-28", "S0-73")
-def test_a_stop_hook_is_told_everything_about_its_session(project: Path) -> None:
+def test_a_stop_hook_gets_everything_about_its_session(project: Path) -> None:
     replies = [bash("true"), {"texts": ["looked", "done"]}]
     agent = scripted_session(
         project, *replies, stop=SAVE_INPUT, session_id="workspace-abc123", allow=["Bash"]
@@ -249,7 +249,7 @@ def test_a_stop_hook_is_told_everything_about_its_session(project: Path) -> None
 
 
 @pytest.mark.req("S0-28")
-def test_a_hook_is_told_the_permission_mode_of_that_moment(project: Path) -> None:
+def test_a_hook_gets_the_permission_mode_of_that_moment(project: Path) -> None:
     agent = scripted_session(project, stop=SAVE_INPUT)
 
     async def switch() -> None:
@@ -318,7 +318,7 @@ def test_the_answer_is_shown_before_its_hooks_and_the_turn_ends_last(project: Pa
     ]
 
 
-def test_tools_are_told_when_they_start_and_end(project: Path) -> None:
+def test_tools_are_reported_when_they_start_and_end(project: Path) -> None:
     agent = scripted_session(project, bash("echo hello"), "done", allow=["Bash"])
     agent.play()
     [started], [finished] = agent.of(ToolStarted), agent.of(ToolFinished)
@@ -603,7 +603,7 @@ BROKEN = [
 
 @pytest.mark.req("S0-104", "C-29", "X-09")
 @pytest.mark.parametrize(("command", "kind"), BROKEN)
-def test_a_hook_that_breaks_ends_in_a_stop_and_is_told_apart_from_a_block(
+def test_a_hook_that_fails_ends_in_a_stop_and_is_distinguished_from_a_block(
     project: Path, command: str, kind: str
 ) -> None:
     limit = 0.3 if kind == "timeout" else HANG_TIMEOUT_S

@@ -207,7 +207,7 @@ def test_a_prompt_that_the_user_queues_is_asked_about_too(project: Path) -> None
 
 
 @pytest.mark.req("S3-08")
-def test_a_hook_before_a_tool_is_told_what_will_run_with_absolute_paths(project: Path) -> None:
+def test_a_hook_before_a_tool_gets_what_will_run_with_absolute_paths(project: Path) -> None:
     (project / "a.txt").write_text("x")
     read = {"tool": "Read", "input": {"file_path": "a.txt"}}
     agent = scripted_session(project, read, "done", rules=[rule(SAVE_INPUT, "PreToolUse")])
@@ -436,7 +436,7 @@ def test_a_tool_that_needs_no_permission_runs_without_a_question(project: Path) 
 
 
 @pytest.mark.req("S3-09")
-def test_a_hook_after_a_tool_is_told_what_came_of_it(project: Path) -> None:
+def test_a_hook_after_a_tool_gets_its_result(project: Path) -> None:
     agent = scripted_session(
         project, bash("echo ran"), "done", rules=[rule(SAVE_INPUT, "PostToolUse")], allow=["Bash"]
     )
@@ -743,7 +743,9 @@ def test_each_permission_mode_lets_its_tools_run(
         ("plan", "Bash is not allowed in plan mode: read only, and describe the change"),
     ],
 )
-def test_a_tool_that_may_not_run_is_told_why(project: Path, mode: PermissionMode, told: str) -> None:
+def test_the_model_gets_the_reason_why_a_tool_may_not_run(
+    project: Path, mode: PermissionMode, told: str
+) -> None:
     agent = scripted_session(project, bash("true"), "done", permission_mode=mode)
     agent.play()
     assert one_result(agent) == (True, told)

@@ -348,7 +348,7 @@ def test_a_session_that_is_opened_again_continues_where_it_was(project: Path) ->
 # One process at a time
 
 
-def test_a_second_process_is_told_who_holds_the_session(project: Path) -> None:
+def test_a_second_process_gets_the_id_of_the_process_that_holds_the_session(project: Path) -> None:
     write_settings(project, "turngate", stop_hooks(hang()))
     with running(project, "build it", ["done"]) as first:
         wait_for_file_sync(project / "pid")
@@ -362,7 +362,7 @@ def test_a_second_process_is_told_who_holds_the_session(project: Path) -> None:
         assert first.wait(timeout=HANG_TIMEOUT_S) == 130
 
 
-def test_a_second_session_in_the_same_process_is_told_too(project: Path) -> None:
+def test_a_second_session_in_the_same_process_is_rejected_too(project: Path) -> None:
     one, two = (scripted_session(project, "done", session_id="x") for _ in range(2))
 
     async def both() -> None:

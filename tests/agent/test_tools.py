@@ -421,7 +421,7 @@ def test_read_gives_numbered_lines(
     assert use(place, "Read", file_path="a", **given) == said.replace("PATH", str(path))
 
 
-def test_read_gives_two_thousand_lines_unless_told_otherwise(place: ToolContext, project: Path) -> None:
+def test_read_returns_two_thousand_lines_by_default(place: ToolContext, project: Path) -> None:
     file(project / "a", "x\n" * 3000)
     said = use(place, "Read", file_path="a").split("\n")
     assert (len(said), said[-1]) == (2001, "… [more lines follow: read on with offset 2001]")

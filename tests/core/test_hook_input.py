@@ -101,7 +101,7 @@ def test_no_boolean_stands_after_stop_hook_active(dialect: Dialect) -> None:
         ((), "", None),
     ],
 )
-def test_the_last_message_is_told_as_each_dialect_does(
+def test_the_last_message_is_passed_as_each_dialect_does(
     message: Any, turngate: str | None, claude: str | None
 ) -> None:
     event = stop_event(last_assistant_message=message)

@@ -63,7 +63,7 @@ def test_without_a_record_the_check_is_all_that_is_asked() -> None:
     assert build_question("Is it done?") == "Is it done?"
 
 
-def test_a_model_that_is_asked_again_is_told_why() -> None:
+def test_a_model_that_is_asked_again_gets_the_reason() -> None:
     assert retry_prompt("its answer is empty") == (
         'Its answer is empty. Answer with one JSON object like {"ok": false, "reason": "…"} and nothing else.'
     )

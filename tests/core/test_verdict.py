@@ -15,14 +15,14 @@ def test_no_hook_no_objection() -> None:
 
 
 @pytest.mark.req("S0-49", "S0-02", "S0-45", "S3-20", "S3-24")
-def test_the_main_agent_is_told_one_line_and_then_the_reason() -> None:
+def test_the_main_agent_gets_one_line_and_then_the_reason() -> None:
     runs = (run(Block("Please run tests before stopping")),)
     assert conclude(runs, TURNGATE) == Continue(
         runs, "[Stop hook requested continuation]\nPlease run tests before stopping"
     )
 
 
-def test_a_subagent_is_told_the_bare_reason() -> None:
+def test_a_subagent_gets_the_bare_reason() -> None:
     runs = (run(Block("use tools"), event="SubagentStop"),)
     assert conclude(runs, TURNGATE) == Continue(runs, "use tools")
 
@@ -92,7 +92,7 @@ def test_an_observer_blocks_nothing_and_its_block_is_recorded() -> None:
     )
 
 
-def test_advice_alone_continues_the_turn_and_is_told_apart_from_a_block() -> None:
+def test_advice_alone_continues_the_turn_and_is_distinguished_from_a_block() -> None:
     runs = (run(Advise("think of x")),)
     assert conclude(runs, TURNGATE) == Continue(
         runs, "[Stop hook requested continuation]\nthink of x", advice_only=True

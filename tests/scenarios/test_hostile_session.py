@@ -330,7 +330,7 @@ def test_a_listener_that_raises_gets_its_error_and_locks_nothing(
     assert (kinds(agent.session).count("turn_end"), gaps(agent.session)) == (2, [])
 
 
-def test_a_listener_that_raises_when_it_is_told_of_a_plugins_fault_locks_nothing(project: Path) -> None:
+def test_a_listener_that_raises_at_the_notice_of_a_plugins_error_locks_nothing(project: Path) -> None:
     agent = scripted_session(project, "done", listen=on_first(Notice, stumble))
     agent.session.plugins.on("stop", lambda _: 1 / 0, plugin="mine")
 

@@ -128,7 +128,7 @@ def test_a_file_that_is_not_executable_is_no_hook_and_a_problem(project: Path) -
 @pytest.mark.req("S0-53", "S0-24", "S0-31", "S0-32", "S0-33", "S0-34", "S0-35")
 @pytest.mark.parametrize("active", [False, True])
 @pytest.mark.parametrize("way", ["script", "settings"])
-def test_a_script_is_told_what_a_command_of_the_settings_is_told(
+def test_a_script_gets_the_same_input_as_a_command_of_the_settings(
     project: Path, chat: Path, way: Way, active: bool
 ) -> None:
     shown = (

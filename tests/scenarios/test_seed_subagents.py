@@ -173,9 +173,7 @@ def test_a_hook_that_hangs_keeps_the_result_from_the_parent_until_its_time_is_ov
 
 @pytest.mark.req("S0-75", "C-21")
 @pytest.mark.parametrize("mode", ["default", "acceptEdits"])
-def test_a_hook_is_told_the_task_and_its_own_transcript_and_the_default_mode(
-    project: Path, mode: Any
-) -> None:
+def test_a_hook_gets_the_task_and_its_own_transcript_and_the_default_mode(project: Path, mode: Any) -> None:
     scene = in_mux(project, "counted", hook=SAVE_INPUT, permission_mode=mode)
     scene.play()
     [run] = scene.registered

@@ -86,7 +86,7 @@ def test_the_gates_are_not_asked_while_subagents_work_and_are_asked_afterwards(p
 
 
 @pytest.mark.req("X-17")
-def test_in_claude_codes_manner_the_gates_are_asked_and_told_who_works(project: Path) -> None:
+def test_in_the_claude_dialect_hooks_are_asked_and_get_the_running_subagents(project: Path) -> None:
     gate = f"{SAVE_INPUT}; touch go"
     scene = parent(
         project,
@@ -241,7 +241,7 @@ def test_a_report_that_outlives_the_subagent_that_asked_for_it_goes_to_the_main_
 
 
 @pytest.mark.req("C-20")
-def test_the_announce_is_there_before_the_end_is_told(project: Path, state: Path) -> None:
+def test_the_announcement_is_there_before_the_end_is_reported(project: Path, state: Path) -> None:
     waiting: list[tuple[str, int]] = []
 
     def look(name: str, run: SubagentRun) -> None:

@@ -221,7 +221,7 @@ def reports(spec: ParentSpec) -> list[str]:
 
 @pytest.mark.crash
 @pytest.mark.req("X-25")
-def test_a_run_whose_owners_die_in_quick_succession_is_given_up_and_its_parent_is_told_once(
+def test_a_run_whose_owners_die_in_quick_succession_is_given_up_and_its_parent_is_notified_once(
     tmp_path: Path,
 ) -> None:
     spec = ParentSpec(str(tmp_path), "parent", 1).create()
@@ -266,7 +266,7 @@ def test_a_run_is_taken_over_three_times_and_then_given_up_however_long_it_took(
 
 
 @pytest.mark.req("X-25")
-def test_a_subagent_that_is_given_up_is_told_to_the_user_and_to_plugins_once(
+def test_a_subagent_that_is_given_up_is_reported_to_the_user_and_to_plugins_once(
     project: Path, state: Path
 ) -> None:
     registry = Registry(str(state))
@@ -350,7 +350,7 @@ def test_an_announcement_that_fails_twice_is_made_once(
 
 
 @pytest.mark.req("X-26")
-def test_an_announcement_that_always_fails_is_given_up_after_five_tries_and_the_user_is_told(
+def test_an_announcement_that_always_fails_is_given_up_after_five_tries_and_the_user_is_notified(
     project: Path, state: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scene, told, pauses = announcing(project, monkeypatch, failures=100)

@@ -35,7 +35,7 @@ def told(scene: Parent) -> list[str]:
 
 
 @pytest.mark.req("S4-34", "S4-43", "S4-44", "X-29", "X-36", "S1-26")
-def test_a_subagent_that_is_killed_while_it_works_is_not_asked_about_and_its_end_is_told_once(
+def test_a_subagent_that_is_killed_while_it_works_is_not_checked_and_its_end_is_reported_once(
     project: Path,
 ) -> None:
     gate = Gate(redirect("on"))
@@ -214,7 +214,9 @@ def _no_model(error: Exception) -> Callable[[str], ScriptedModel]:
 
 @pytest.mark.req("X-02", "X-36", "S1-27")
 @pytest.mark.parametrize("error", [UsageError("no such model"), ValueError("no such model")])
-def test_a_subagent_that_fails_before_its_first_request_is_told_once(project: Path, error: Exception) -> None:
+def test_a_subagent_that_fails_before_its_first_request_is_reported_once(
+    project: Path, error: Exception
+) -> None:
     _with_model(project)
     scene = parent(project, main=[task(subagent_type="other"), "home"], models=_no_model(error))
     scene.play()
@@ -240,7 +242,7 @@ def test_a_time_out_that_is_not_ours_is_a_failure_as_any_other(project: Path) ->
 
 
 @pytest.mark.req("X-02", "X-36")
-def test_a_subagent_whose_conversation_cannot_be_kept_is_told_once(project: Path, state: Path) -> None:
+def test_a_subagent_whose_conversation_cannot_be_kept_is_reported_once(project: Path, state: Path) -> None:
     def block(name: str, run: SubagentRun) -> None:
         if name == "registered":
             Path(run.transcript).parent.parent.mkdir(parents=True, exist_ok=True)

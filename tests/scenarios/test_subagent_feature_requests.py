@@ -121,7 +121,7 @@ def test_reports_can_be_switched_off_and_the_registry_has_them(project: Path, st
 
 
 @pytest.mark.req("U-06", "U-07")
-def test_what_a_process_that_was_killed_left_continues_is_said_and_reaches_its_parent(project: Path) -> None:
+def test_what_a_killed_process_left_continues_is_reported_and_reaches_its_parent(project: Path) -> None:
     script = project / "script.json"
     script.write_text(json.dumps({"main": [BACK, "waiting"], "sub": [bash(hang())]}))
     command = [sys.executable, "-m", "turngate", "run", "-p", "go", "--session", "s", "--allow", "Bash"]
@@ -155,7 +155,7 @@ def test_a_subagent_that_is_ended_at_its_limit_still_reports_what_it_had(project
 
 
 @pytest.mark.req("U-17", "X-17")
-def test_a_stop_hook_is_told_which_subagents_work_in_the_background(project: Path) -> None:
+def test_a_stop_hook_gets_the_subagents_that_work_in_the_background(project: Path) -> None:
     back = task(run_in_background=True, description="count")
     scene = parent(
         project,

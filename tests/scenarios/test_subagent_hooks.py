@@ -117,7 +117,7 @@ def test_each_subagent_has_a_count_of_its_own_and_the_parents_is_untouched(proje
 
 @by_dialect
 @pytest.mark.req("C-21")
-def test_whose_session_and_transcript_a_hook_is_told_goes_by_the_dialect(
+def test_which_session_and_transcript_a_hook_gets_depends_on_the_dialect(
     project: Path, dialect: Dialect
 ) -> None:
     main = [WAITED, "home"]
@@ -160,7 +160,7 @@ def test_whose_session_and_transcript_a_hook_is_told_goes_by_the_dialect(
     ],
     ids=["turngate", "mux", "claude"],
 )
-def test_what_a_subagent_and_what_its_parent_are_told_goes_by_the_dialect(
+def test_what_a_subagent_and_its_parent_get_depends_on_the_dialect(
     project: Path, dialect: Dialect, child: str, main: str
 ) -> None:
     block = """echo '{"decision": "block", "reason": "run the tests"}'"""

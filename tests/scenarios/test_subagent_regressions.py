@@ -146,7 +146,7 @@ def test_a_kill_of_a_chain_that_is_over_ends_no_later_one(state: Path, project: 
         assert (killed, later.state) == ([], "running")
 
 
-def test_a_subagent_that_never_started_is_not_told_to_have_stopped(project: Path) -> None:
+def test_a_subagent_that_never_started_is_not_reported_as_stopped(project: Path) -> None:
     async def kill_the_second(scene: Parent) -> None:
         await wait_for_file(project / "pid")
         await scene.kill(number=1)

@@ -132,7 +132,7 @@ def test_a_model_of_ones_own_that_raises_fails_the_turn_and_nothing_else(
     )
 
 
-def test_a_disk_that_is_full_ends_the_turn_as_an_error_and_observers_are_told(
+def test_a_disk_that_is_full_ends_the_turn_as_an_error_and_plugins_are_notified(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     agent = scripted_session(project, "done")

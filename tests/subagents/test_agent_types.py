@@ -70,7 +70,7 @@ def test_the_forms_of_a_front_matter(
     assert found(project) == ({"k": agent_type}, [])
 
 
-def test_a_tool_or_a_model_that_there_is_not_is_said(project: Path) -> None:
+def test_an_unknown_tool_or_model_is_reported(project: Path) -> None:
     one = wrote(project / ".turngate/agents/one.md", "---\nname: one\ntools: Raed, Read, Agent\n---\nWork.")
     two = wrote(project / ".turngate/agents/two.md", "---\nname: two\nmodel: sonnet\n---\nWork.")
     assert found(project)[1] == [
@@ -118,7 +118,7 @@ def test_a_built_in_agent_type_may_be_replaced(project: Path) -> None:
     assert found(project) == ({"Explore": AgentType("Explore", "", "Look.", ("Read",), None, file)}, [])
 
 
-def test_broken_files_are_said_and_the_others_are_read(project: Path) -> None:
+def test_broken_files_are_reported_and_the_others_are_read(project: Path) -> None:
     agents = project / ".turngate/agents"
     plain = wrote(agents / "a.md", "no head")
     unended = wrote(agents / "b.md", "---\nname: x\nno end")
@@ -142,7 +142,7 @@ def test_broken_files_are_said_and_the_others_are_read(project: Path) -> None:
     ]
 
 
-def test_the_problems_are_said_when_the_session_opens(project: Path) -> None:
+def test_the_problems_are_reported_when_the_session_opens(project: Path) -> None:
     file = wrote(project / ".turngate/agents/a.md", "no head")
     scene = parent(project)
     scene.play()

@@ -77,7 +77,7 @@ def test_the_duration_is_that_of_all_runs(project: Path) -> None:
 
 
 @pytest.mark.req("S1-26", "X-36", "S4-45")
-def test_a_subagent_that_is_redirected_twice_is_told_once_with_all_that_it_used(project: Path) -> None:
+def test_a_subagent_that_is_redirected_twice_is_reported_once_with_all_that_it_used(project: Path) -> None:
     gate = Gate(redirect("on"), redirect("on"), None)
     scene = parent(project, "one", "two", "three", gate=gate, rules=[rule(SAVE_INPUT, "SubagentStart")])
     scene.play()
@@ -116,7 +116,7 @@ def test_three_subagents_at_once_are_three_starts_three_stops_and_three_ends(pro
 
 
 @pytest.mark.req("S1-26")
-def test_the_main_agents_stop_is_told_once_also_when_gates_sent_both_back(project: Path) -> None:
+def test_the_main_agents_stop_is_reported_once_also_when_hooks_blocked_both(project: Path) -> None:
     rules = [rule(block_first(2)), rule(block_first(2).replace("asked", "child"), "SubagentStop")]
     scene = parent(project, rules=rules)
     scene.play()
@@ -126,7 +126,7 @@ def test_the_main_agents_stop_is_told_once_also_when_gates_sent_both_back(projec
 
 
 @pytest.mark.req("S1-09", "S1-18", "S1-23")
-def test_a_subagent_that_is_started_without_the_tool_is_told_too_and_may_have_no_parent(
+def test_a_subagent_that_is_started_without_the_tool_is_reported_too_and_may_have_no_parent(
     project: Path,
 ) -> None:
     async def start() -> None:

@@ -720,7 +720,7 @@ DAMAGES: dict[str, Callable[[bytes], bytes]] = {
 
 @pytest.mark.req("X-24")
 @pytest.mark.parametrize("damage", DAMAGES)
-def test_a_damaged_file_is_set_aside_and_said_and_never_deleted(state: Path, damage: str) -> None:
+def test_a_damaged_file_is_set_aside_and_reported_and_never_deleted(state: Path, damage: str) -> None:
     with opened(state) as registry:
         for n in range(200):
             registered(registry, f"r{n}", task="x" * 500)

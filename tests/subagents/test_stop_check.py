@@ -313,7 +313,7 @@ class Treacherous(dict[str, object]):
         (Treacherous(), "plugin gate returned no result: ValueError: not now"),
     ],
 )
-def test_what_is_wrong_counts_as_allow_is_told_and_the_next_is_asked(
+def test_an_invalid_answer_counts_as_allow_is_reported_and_the_next_is_asked(
     project: Path, said: object, notice: str
 ) -> None:
     plugins, after = Plugins(), Gate()
@@ -395,7 +395,9 @@ def test_settings_hooks_and_handlers_share_one_count(project: Path) -> None:
 
 
 @pytest.mark.req("C-18", "S4-25")
-def test_at_the_limit_the_settings_hooks_are_asked_and_not_obeyed_and_both_are_said(project: Path) -> None:
+def test_at_the_limit_the_settings_hooks_are_asked_and_overridden_and_both_are_reported(
+    project: Path,
+) -> None:
     gate = Gate(redirect("says the plugin"))
     script(project / "no", f"#!/bin/sh\n{block_first(9)}\n")
     asked = rule("./no", "SubagentStop")

@@ -81,7 +81,7 @@ def test_the_tool_may_be_called_by_its_other_name(project: Path) -> None:
         ({"resume": "../chat"}, "there is no subagent ../chat of this session to resume"),
     ],
 )
-def test_what_cannot_be_started_is_said_and_nothing_is_registered(
+def test_what_cannot_be_started_is_reported_and_nothing_is_registered(
     project: Path, given: dict[str, str], said: str
 ) -> None:
     scene = parent(project, main=[task(**given), "home"])

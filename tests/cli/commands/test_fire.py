@@ -43,7 +43,7 @@ def test_the_quick_answer_is_what_the_engine_would_say() -> None:
     assert verdict_json(Stop(), "Stop", settings()) == {**NO_RUNS_JSON, "event": "Stop"}
 
 
-def test_a_block_is_shown_with_what_the_agent_is_told(
+def test_a_block_is_shown_with_the_text_for_the_agent(
     project: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     write_settings(project, "turngate", stop_hooks(REFUSE, "true"))
@@ -129,7 +129,7 @@ def test_the_user_sees_a_hooks_message(project: Path, capfd: pytest.CaptureFixtu
 
 
 @pytest.mark.req("X-09")
-def test_a_gate_that_did_not_hold_is_said_loudly(project: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_hook_that_was_not_enforced_is_reported(project: Path, capfd: pytest.CaptureFixture[str]) -> None:
     write_settings(project, "turngate", stop_hooks("echo boom >&2; exit 1"))
     assert (
         fire(capfd, project, "stop")[2]
@@ -146,7 +146,7 @@ def test_a_mistyped_event_is_a_gate_that_strict_misses(
     assert fire(capfd, project, "Stop", "--strict")[0] == code
 
 
-def test_hooks_that_are_switched_off_are_said_and_strict_minds(
+def test_disabled_hooks_are_reported_and_strict_fails(
     project: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     write_settings(project, "turngate", {**stop_hooks("true"), "disableAllHooks": True})
@@ -168,7 +168,7 @@ BAD_SETTINGS: list[tuple[Any, str]] = [
 
 @pytest.mark.req("S0-03", "C-35")
 @pytest.mark.parametrize(("content", "sentence"), BAD_SETTINGS)
-def test_a_bad_settings_file_is_said_and_every_other_hook_still_works(
+def test_a_bad_settings_file_is_reported_and_every_other_hook_still_works(
     project: Path, capfd: pytest.CaptureFixture[str], content: Any, sentence: str
 ) -> None:
     write_settings(project, "turngate", content)
@@ -184,7 +184,7 @@ def test_a_broken_file_without_any_other_hook_never_passes_silently(
     assert [fire(capfd, project, "Stop", *words)[0] for words in ([], ["--strict"])] == [0, 13]
 
 
-def test_a_folder_named_settings_json_is_said(project: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_folder_named_settings_json_is_reported(project: Path, capfd: pytest.CaptureFixture[str]) -> None:
     (project / ".turngate" / "settings.json").mkdir(parents=True)
     assert fire(capfd, project, "Stop")[2] == (
         "! .turngate/settings.json: is a folder, expected a file; none of its hooks run\n"
@@ -283,7 +283,7 @@ def test_what_was_asked_is_in_the_journal(
     assert [json.loads(line)["kind"] for line in lines] == ["hook", "verdict"]
 
 
-def test_a_hook_in_the_background_that_hangs_is_ended_and_said(
+def test_a_hook_in_the_background_that_hangs_is_ended_and_reported(
     project: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     write_settings(
@@ -393,7 +393,7 @@ def test_events_that_cannot_be_blocked_are_not(project: Path, capfd: pytest.Capt
     assert (code, out.splitlines()[0]) == (0, "SessionEnd: allowed")
 
 
-def test_a_key_that_stands_twice_is_said(project: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_duplicate_key_is_reported(project: Path, capfd: pytest.CaptureFixture[str]) -> None:
     write_settings(project, "turngate", '{"hooks": {"Stop": [], "Stop": []}}')
     code, _, err = fire(capfd, project, "Stop", "--strict")
     said = '! .turngate/settings.json: the key "Stop" occurs twice in one object: only the last one is used\n'

@@ -255,7 +255,7 @@ def test_a_prompt_that_a_hook_blocks_is_a_halt(project: Path, capfd: pytest.Capt
     assert turngate(capfd, project, "go") == (11, "", "! a hook blocked the prompt: no secrets\n")
 
 
-def test_why_a_turn_ended_is_said(project: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_why_a_turn_ended_is_reported(project: Path, capfd: pytest.CaptureFixture[str]) -> None:
     halt = """echo '{"continue": false, "stopReason": "enough"}'"""
     write_settings(project, "turngate", stop_hooks(halt))
     assert turngate(capfd, project, "go")[2] == "! turn ended (halted): enough\n"
@@ -357,7 +357,7 @@ def test_a_dash_reads_the_prompt_from_stdin(project: Path, given: str) -> None:
     )
 
 
-def test_the_dialect_decides_which_settings_and_what_the_agent_is_told(
+def test_the_dialect_decides_which_settings_are_read_and_what_the_agent_gets(
     project: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     write_settings(project, "claude", stop_hooks(block_first(1)))
@@ -441,7 +441,7 @@ def installed(folder: Path, name: str, code: str) -> None:
 
 @pytest.mark.parametrize(("named", "told"), [(["telemetry_a"], ["allowed 1"]), ([], [])])
 @pytest.mark.req("S1-01", "S1-02")
-def test_a_plugin_that_is_installed_is_told_only_when_the_settings_name_it(
+def test_an_installed_plugin_is_notified_only_if_the_settings_name_it(
     project: Path,
     capfd: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
@@ -500,7 +500,7 @@ def test_a_hook_that_takes_long_is_named_on_stderr(project: Path) -> None:
         ),
     ],
 )
-def test_gates_that_could_not_be_read_are_said_and_strict_minds(
+def test_hooks_that_could_not_be_read_are_reported_and_strict_fails(
     content: str, said: str, project: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     write_settings(project, "turngate", content)

@@ -116,7 +116,7 @@ def test_a_lost_answer_is_74_and_one_sentence(
     assert through_a_shell(project, redirected, slowly, words=f"--output-format {form}") == (74, said)
 
 
-def test_a_reader_that_goes_away_after_the_first_line_is_told_of_too(project: Path) -> None:
+def test_a_reader_that_goes_away_after_the_first_line_is_reported_too(project: Path) -> None:
     slowly = {"text": "a long answer " * 20, "word_delay": 0.02}
     code, _ = through_a_shell(project, "| head -1", slowly, words="--output-format stream-json")
     assert code == 74

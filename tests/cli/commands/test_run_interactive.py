@@ -122,7 +122,9 @@ def test_the_answer_is_shown_before_the_hooks_are_asked(talk: Callable[..., Term
     terminal.expect("hook patience: passed")
 
 
-def test_a_gate_that_does_not_hold_is_said_loudly(talk: Callable[..., Terminal], project: Path) -> None:
+def test_a_hook_that_is_not_enforced_is_reported_prominently(
+    talk: Callable[..., Terminal], project: Path
+) -> None:
     hook(project, "echo boom >&2; exit 1", id="gate")
     terminal = talk("Done.")
     terminal.say("do it")
@@ -200,7 +202,7 @@ def test_the_agents_own_question_is_answered_by_the_next_line(talk: Callable[...
     terminal.expect("Red it is.")
 
 
-def test_messages_of_several_lines_and_what_was_said_before(
+def test_messages_of_several_lines_and_the_history(
     talk: Callable[..., Terminal], project: Path, state: Path
 ) -> None:
     hook(project, "cat > prompt.json", event="UserPromptSubmit")

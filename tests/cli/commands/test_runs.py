@@ -146,7 +146,7 @@ def written(state: Path, *runs: SubagentRun) -> None:
         (("recover", "--project", "/"), 0, "no subagent was left behind in /\n", ""),
     ],
 )
-def test_where_there_is_no_registry_it_is_said_and_none_is_made(
+def test_where_there_is_no_registry_it_is_reported_and_none_is_made(
     state: Path, words: tuple[str, ...], code: int, out: str, err: str
 ) -> None:
     assert (*turngate("runs", *words), state.exists()) == (code, out, err, False)
@@ -186,7 +186,7 @@ def test_a_registry_that_cannot_be_opened_is_64(state: Path) -> None:
     assert (code, out, "set TURNGATE_STATE to another folder" in err) == (64, "", True)
 
 
-def test_a_registry_that_is_damaged_is_set_aside_and_said(state: Path) -> None:
+def test_a_registry_that_is_damaged_is_set_aside_and_reported(state: Path) -> None:
     state.mkdir()
     (state / "registry.db").write_bytes(b"no register at all" * 1000)
     code, out, err = turngate("runs")
@@ -606,7 +606,7 @@ def test_what_a_killed_session_left_is_recovered_and_reported_when_it_is_resumed
     )
 
 
-def test_hooks_and_progress_are_told_while_it_recovers(project: Path, state: Path) -> None:
+def test_hooks_and_progress_are_reported_while_it_recovers(project: Path, state: Path) -> None:
     child = left_behind(project, state)
     write_settings(project, "turngate", stop_hooks(block_first(1), event="SubagentStop"))
     model = scripted(project, [], [{"text": "three", "delay": 1.5}, "three files"], "second")
@@ -706,7 +706,7 @@ def test_below_a_hook_nothing_is_recovered_since_no_gate_would_be_asked(
     assert [(each["id"], each["left"]) for each in listed()] == [(child["id"], True)]
 
 
-def test_what_was_left_in_another_project_is_left_there_and_said(
+def test_what_was_left_in_another_project_is_left_there_and_reported(
     project: Path, state: Path, tmp_path: Path
 ) -> None:
     left_behind(project, state)
