@@ -153,7 +153,7 @@ class World:
 
     @property
     def in_hook(self) -> bool:
-        """Whether this code was started from a hook. Then no hooks run, because they could start each other for ever.
+        """Whether this code was started from a hook. Then no hooks run, because they could start each other forever.
 
         After a callback has ended, what it left running counts only if it uses a World made inside the callback.
         """

@@ -123,7 +123,7 @@ def test_it_has_read_only_tools_and_one_to_answer_with(project: Path) -> None:
 )
 def test_it_can_change_nothing_and_start_no_agent(project: Path, tool: str, given: dict[str, Any]) -> None:
     report, model = looked(project, {"tool": tool, "input": given}, DONE)
-    said = f"tool: there is no tool {tool!r}; there are Read, Glob, Grep, StructuredOutput"
+    said = f"tool: unknown tool {tool!r}, expected one of Read, Glob, Grep, StructuredOutput"
     assert (judged(report)["ok"], message_text(model.requests[1].messages[-1])) == (True, said)
     assert list(project.iterdir()) == []
 

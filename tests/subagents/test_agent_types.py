@@ -176,7 +176,7 @@ def test_a_tool_that_the_agent_type_does_not_have_is_rejected(project: Path) -> 
     write = {"tool": "Write", "input": {"file_path": "x", "content": "x"}}
     scene = parent(project, write, "done", main=[task(subagent_type="Explore"), "home"], allow=["Write"])
     scene.play()
-    assert scene.heard("sub")[-1] == "tool: there is no tool 'Write'; there are Read, Glob, Grep"
+    assert scene.heard("sub")[-1] == "tool: unknown tool 'Write', expected one of Read, Glob, Grep"
     assert not (project / "x").exists()
 
 

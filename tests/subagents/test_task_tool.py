@@ -75,7 +75,7 @@ def test_the_tool_may_be_called_by_its_other_name(project: Path) -> None:
     [
         (
             {"subagent_type": "nobody"},
-            "there is no agent type 'nobody'; there are general-purpose, Explore",
+            "unknown agent type 'nobody', expected one of general-purpose, Explore",
         ),
         ({"resume": "a0123"}, "there is no subagent a0123 of this session to resume"),
         ({"resume": "../chat"}, "there is no subagent ../chat of this session to resume"),

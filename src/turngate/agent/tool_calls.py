@@ -88,7 +88,7 @@ async def _attempt(context: LoopContext, use: ToolUse) -> tuple[ToolOutput, Turn
     """Return the tool's output, and TurnHalted if a PostToolUse hook ends the turn: the result is kept first."""
     tool = _find_tool(context, use.name)
     if tool is None:
-        raise ToolFailed(f"there is no tool {use.name!r}; there are {', '.join(context.tools)}")
+        raise ToolFailed(f"unknown tool {use.name!r}, expected one of {', '.join(context.tools)}")
     args, hook_context = await _allowed_args(context, tool, use)
     try:
         output = await tool.run(args, context.tool_context)

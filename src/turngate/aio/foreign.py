@@ -1,4 +1,4 @@
-"""Run callbacks, models and plugins: code that is not ours, in a task or thread of its own."""
+"""Run callbacks, models and plugins: foreign code, in a separate task or thread."""
 
 import asyncio
 import contextlib
@@ -45,7 +45,7 @@ def _is_async(callback: Callable[[Any], Any]) -> bool:
 
 
 async def run_isolated(work: Awaitable[T]) -> T:
-    """Await foreign code in a task of its own, so that nothing it does to its task reaches ours.
+    """Await foreign code in a task of its own, so that nothing it does to its task reaches the caller's.
 
     When the caller is cancelled, the work is cancelled too, gets CANCEL_GRACE_S to clean up and is then closed;
     whatever it returns by then is discarded. SystemExit and GeneratorExit become a RuntimeError.

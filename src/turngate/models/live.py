@@ -15,6 +15,7 @@ from turngate.core.messages import (
     Reply,
     StopReason,
     Text,
+    ToolResult,
     ToolResults,
     ToolUse,
     Usage,
@@ -189,21 +190,18 @@ def _message(message: Message, names: Mapping[str, str]) -> wire.ModelMessage:
             nonblank = [b for b in blocks if not isinstance(b, Text) or b.text.strip()]
             return wire.ModelResponse([_part(block) for block in nonblank])
         case ToolResults(results):
-            return wire.ModelRequest(
-                [
-                    wire.ToolReturnPart(
-                        names.get(result.tool_use_id, "unknown"),
-                        result.content
-                        if result.content.strip()
-                        else "(no output)",  # blank is rejected here too
-                        result.tool_use_id,
-                        outcome="failed" if result.is_error else "success",
-                    )
-                    for result in results
-                ]
-            )
+            return wire.ModelRequest([_tool_return(result, names) for result in results])
         case _:
             assert_never(message)
+
+
+def _tool_return(result: ToolResult, names: Mapping[str, str]) -> wire.ToolReturnPart:
+    return wire.ToolReturnPart(
+        names.get(result.tool_use_id, "unknown"),
+        result.content if result.content.strip() else "(no output)",  # providers reject a blank text
+        result.tool_use_id,
+        outcome="failed" if result.is_error else "success",
+    )
 
 
 def _part(block: Text | ToolUse) -> wire.TextPart | wire.ToolCallPart:

@@ -24,7 +24,7 @@ def write_all(fd: int, data: bytes) -> None:
 
 
 def open_regular_file(path: str, flags: int) -> int:
-    """Open a regular file and nothing else: a pipe would block for ever, and a device keeps nothing."""
+    """Open a regular file and nothing else: a pipe would block forever, and a device keeps nothing."""
     fd = os.open(path, flags | os.O_NONBLOCK | os.O_NOCTTY, 0o600)
     if not stat.S_ISREG(os.fstat(fd).st_mode):
         os.close(fd)

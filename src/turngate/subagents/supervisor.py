@@ -240,7 +240,7 @@ class Supervisor:
         return adopted
 
     async def _resume_own(self) -> None:
-        """Restart the lifecycles of our own runs that ended early, such as by a full disk or an interrupt."""
+        """Restart the lifecycles of this process's runs that ended early, such as by a full disk or an interrupt."""
         async with self._worker.lock:
             owned = await self._worker.call(self.registry.owned, self.id)
         for run in owned:

@@ -83,7 +83,7 @@ class TaskTool:
         name = name or DEFAULT_AGENT_TYPE
         types = self.manager.agent_types
         if name not in types:
-            raise ToolFailed(f"there is no agent type {name!r}; there are {', '.join(types)}")
+            raise ToolFailed(f"unknown agent type {name!r}, expected one of {', '.join(types)}")
         return types[name]
 
     def _resumed_type(self, agent_id: str, requested: str | None) -> str | None:

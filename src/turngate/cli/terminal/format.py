@@ -177,7 +177,7 @@ def _count_of(count: int, limit: int | None) -> str:
 
 
 def format_notice(text: str) -> tuple[str, TextStyle]:
-    """Format a notice; one about a hook that was not enforced stands out."""
+    """Format a notice; one about a hook that was not enforced is highlighted."""
     is_alert = "NOT enforced" in text  # the phrase of core.verdict.warnings
     return f"! {_indent_following(strip_controls(text))}", "alert" if is_alert else "notice"
 

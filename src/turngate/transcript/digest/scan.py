@@ -112,7 +112,7 @@ def find_lines(file: int, start: int, end: int, needles: Iterable[bytes]) -> Lin
 
 
 def _pieces_backwards(file: int, start: int, end: int) -> Iterator[tuple[int, bytes]]:
-    """Yield whole lines and their offset, from the end backwards; b"" stands for a line that is too long."""
+    """Yield whole lines and their offset, from the end backwards; b"" replaces a line that is too long."""
     rest: list[bytes] = []  # chunks of a line that begins in an earlier chunk, the last chunk first
     size, offset = 0, end
     while offset > start:
@@ -149,7 +149,7 @@ def _lines_with(needles: Iterable[bytes], data: bytes) -> Iterator[tuple[int, in
 
 
 def parse_spans(file: int, lines: LineSpans, *, numbers: bool = True) -> Iterator[dict[str, Any] | None]:
-    """Yield the records; skip half lines and lines that are not objects. None stands for one nested too deeply.
+    """Yield the records; skip half lines and lines that are not objects. None replaces one that is nested too deeply.
 
     Without `numbers` they are not converted, which bounds the time that very long ones take.
     """
