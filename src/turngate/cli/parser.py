@@ -3,26 +3,12 @@
 import argparse
 from collections.abc import Sequence
 
+from turngate.cli.command_parser import EXIT_INTERNAL, EXIT_SIGNALS, HelpFormatter, Parser, add_command
 from turngate.core.constants import EVENTS, FAMILIES
-from turngate.errors import UsageError
 
-HELP_WIDTH = 100  # fixed, because argparse loads shutil to ask the terminal
 PERMISSION_MODES = ["default", "acceptEdits", "plan", "bypassPermissions"]
 OUTPUT_FORMATS = ["text", "json", "stream-json"]
 SCHEMA_NAMES = ["settings", "input", "output"]
-
-EXIT_INTERNAL = "70  internal error"
-EXIT_SIGNALS = "128 + N  ended by signal N: 130 interrupted, 143 terminated"
-
-
-class _HelpFormatter(argparse.RawDescriptionHelpFormatter):
-    def __init__(self, prog: str) -> None:
-        super().__init__(prog, max_help_position=28, width=HELP_WIDTH)
-
-
-class Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> None:  # type: ignore[override] # NoReturn needs typing, which loads slowly
-        raise UsageError(f"{message}; see `{self.prog} --help`")
 
 
 def build_parser(argv: Sequence[str]) -> argparse.ArgumentParser:
@@ -31,7 +17,7 @@ def build_parser(argv: Sequence[str]) -> argparse.ArgumentParser:
         prog="turngate",
         description="Decide whether an AI agent may stop, by running the project's hooks.",
         epilog="`turngate COMMAND --help` explains a command. To see it work: turngate demo",
-        formatter_class=_HelpFormatter,
+        formatter_class=HelpFormatter,
     )
     parser.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")
     commands = parser.add_subparsers(
@@ -43,8 +29,8 @@ def build_parser(argv: Sequence[str]) -> argparse.ArgumentParser:
         title="commands",
     )
     named = _COMMANDS.get(argv[0]) if argv else None
-    for add_command in (named,) if named else _COMMANDS.values():
-        add_command(commands)
+    for declare in (named,) if named else _COMMANDS.values():
+        declare(commands)
     return parser
 
 
@@ -250,25 +236,9 @@ def _add_log(commands: "argparse._SubParsersAction[Parser]") -> None:
 
 
 def _add_runs(commands: "argparse._SubParsersAction[Parser]") -> None:
-    from turngate.cli.runs_parser import add_runs  # noqa: PLC0415 # lazy: it imports this module
+    from turngate.cli.runs_parser import add_runs  # noqa: PLC0415 # lazy: not needed by `turngate fire`
 
     add_runs(commands)
-
-
-def add_command(
-    commands: "argparse._SubParsersAction[Parser]",
-    name: str,
-    *,
-    summary: str,
-    description: str,
-    examples: Sequence[str] = (),
-    exit_codes: Sequence[str] = (),
-) -> Parser:
-    sections = [("Examples:", examples), ("Exit codes:", exit_codes)]
-    epilog = "\n\n".join("\n  ".join([title, *lines]) for title, lines in sections if lines)
-    return commands.add_parser(
-        name, help=summary, description=description, epilog=epilog, formatter_class=_HelpFormatter
-    )
 
 
 def _add_project_options(parser: Parser) -> None:

@@ -2,7 +2,7 @@
 
 import argparse
 
-from turngate.cli.parser import EXIT_INTERNAL, EXIT_SIGNALS, Parser, add_command
+from turngate.cli.command_parser import EXIT_INTERNAL, EXIT_SIGNALS, Parser, add_command
 
 EXIT_CODES = (
     "0   done",

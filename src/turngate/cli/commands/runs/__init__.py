@@ -1,24 +1,20 @@
 """`turngate runs`: list, show, steer, kill and recover the subagents of all sessions."""
 
 import argparse
-import contextlib
 import json
 import os
 import sys
 import time
-from collections.abc import Iterator
 
 from turngate.cli.commands.runs.format import format_details, format_table, summary_json
+from turngate.cli.commands.runs.registry_access import NO_SUBAGENTS, existing_registry, open_registry
 from turngate.cli.commands.runs.subagent_summary import SubagentSummary, summarize, unique_prefix_length
 from turngate.cli.stdin import read_prompt_from_stdin
 from turngate.core.subagent_run import LIVING_STATES, SubagentRun
-from turngate.errors import RegistryError, UsageError
-from turngate.state.files import os_errors_as_usage_errors
-from turngate.state.paths import state_folder
-from turngate.subagents.registry import REGISTRY_FILE, Registry, owner_is_gone
+from turngate.errors import UsageError
+from turngate.subagents.registry import Registry, owner_is_gone
 from turngate.subagents.steering import check_steer, request_steer
 
-NO_SUBAGENTS = "there are no subagents; a session starts one with the Task tool"
 KILL_REASON = "killed by hand"
 MAX_SUGGESTED_IDS = 10
 
@@ -39,31 +35,6 @@ def run(options: argparse.Namespace) -> int:
             return _list(options)
 
 
-@contextlib.contextmanager
-def open_registry() -> Iterator[Registry | None]:
-    """Yield this user's registry, or None if there is no file; reading never creates one."""
-    if not os.path.exists(os.path.join(state_folder(), REGISTRY_FILE)):
-        yield None
-        return
-    try:
-        with os_errors_as_usage_errors(state_folder()):
-            registry = Registry(state_folder())
-        with contextlib.closing(registry):
-            if registry.fault:
-                print(f"! {registry.fault}", file=sys.stderr)
-            yield registry
-    except RegistryError as error:
-        raise UsageError(f"{error}; repair it, or set TURNGATE_STATE to another folder") from None
-
-
-@contextlib.contextmanager
-def _existing_registry() -> Iterator[Registry]:
-    with open_registry() as registry:
-        if registry is None:
-            raise UsageError(NO_SUBAGENTS)
-        yield registry
-
-
 # List and show
 
 
@@ -81,7 +52,7 @@ def _list(options: argparse.Namespace) -> int:
 
 
 def _show(options: argparse.Namespace) -> int:
-    with _existing_registry() as registry:
+    with existing_registry() as registry:
         summary = _find(registry, options.id)
     if options.json:
         print(json.dumps(summary_json(summary, with_runs=True), indent=2))
@@ -110,7 +81,7 @@ def _find(registry: Registry, prefix: str) -> SubagentSummary:
 
 def _steer(options: argparse.Namespace) -> int:
     prompt = read_prompt_from_stdin() if options.prompt == "-" else options.prompt
-    with _existing_registry() as registry:
+    with existing_registry() as registry:
         summary = _find(registry, options.id)
         if summary.last.state == "steering":
             raise UsageError(f"run {summary.id} is already being restarted; wait until it runs again")
@@ -137,7 +108,7 @@ def _kill(options: argparse.Namespace) -> int:
         raise UsageError(
             "which run? `turngate runs kill ID`, or --all for every one; `turngate runs` lists them"
         )
-    with _existing_registry() as registry:
+    with existing_registry() as registry:
         killed = _kill_all(registry, options.id) if options.every else _kill_one(registry, options.id)
         left = [run for run in killed if owner_is_gone(registry.state, run.owner)]
     for run in sorted(killed, key=lambda run: (run.depth, run.created)):

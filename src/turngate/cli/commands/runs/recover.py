@@ -11,7 +11,7 @@ from turngate.agent.session import Session
 from turngate.aio.cancellation import finish_despite_cancel
 from turngate.aio.threads import run_in_thread
 from turngate.cli.commands.run import find_model
-from turngate.cli.commands.runs import open_registry
+from turngate.cli.commands.runs.registry_access import open_registry
 from turngate.cli.commands.runs.subagent_summary import SubagentSummary, summarize
 from turngate.cli.progress import ProgressLine
 from turngate.cli.project import project_folder

@@ -1,0 +1,37 @@
+"""The parser class of every command, and how a command is added to it."""
+
+import argparse
+from collections.abc import Sequence
+
+from turngate.errors import UsageError
+
+HELP_WIDTH = 100  # fixed, because argparse loads shutil to ask the terminal
+
+EXIT_INTERNAL = "70  internal error"
+EXIT_SIGNALS = "128 + N  ended by signal N: 130 interrupted, 143 terminated"
+
+
+class HelpFormatter(argparse.RawDescriptionHelpFormatter):
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, max_help_position=28, width=HELP_WIDTH)
+
+
+class Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> None:  # type: ignore[override] # NoReturn needs typing, which loads slowly
+        raise UsageError(f"{message}; see `{self.prog} --help`")
+
+
+def add_command(
+    commands: "argparse._SubParsersAction[Parser]",
+    name: str,
+    *,
+    summary: str,
+    description: str,
+    examples: Sequence[str] = (),
+    exit_codes: Sequence[str] = (),
+) -> Parser:
+    sections = [("Examples:", examples), ("Exit codes:", exit_codes)]
+    epilog = "\n\n".join("\n  ".join([title, *lines]) for title, lines in sections if lines)
+    return commands.add_parser(
+        name, help=summary, description=description, epilog=epilog, formatter_class=HelpFormatter
+    )
