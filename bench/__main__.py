@@ -13,6 +13,7 @@ HOOK_BENCHMARKS = (
     hooks.parallel_hooks,
     hooks.async_callback,
     hooks.no_hook,
+    hooks.hook_that_ignores_sigterm,
 )
 
 

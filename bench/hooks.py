@@ -11,6 +11,7 @@ from typing import Any
 
 from bench.measure import Row, interleaved
 from turngate import CallbackHook, CommandHook, LocalShell, Rule, Settings, StopEvent, World, ask_hooks
+from turngate.shells.process import KILL_GRACE_S
 
 PROGRAM = "/bin/cat"  # 1 KB in, 1 KB out
 EVENT = StopEvent(session_id="bench", transcript_path="/t", cwd="/tmp", last_assistant_message="x" * 800)
@@ -59,6 +60,21 @@ def no_hook(loop: asyncio.AbstractEventLoop) -> Row:
     configured = _settings()
     ours, floor = _compare_awaits(loop, lambda: _ask(configured), lambda: callback(EVENT))
     return Row("ask_hooks with no hook configured / a plain await", ours, floor, most=60)
+
+
+def hook_that_ignores_sigterm(loop: asyncio.AbstractEventLoop) -> Row:
+    """`ask_hooks` returns once the processes are gone; an ignored signal stays ignored after `exec`."""
+    timeout = 0.2
+    configured = _settings(CommandHook("trap '' TERM; exec sleep 60", timeout=timeout))
+
+    def run() -> float:
+        started = time.perf_counter()
+        loop.run_until_complete(_ask(configured))
+        return time.perf_counter() - started - timeout
+
+    ours = statistics.median(run() for _ in range(5))
+    what = "a hook that ignores SIGTERM: from its timeout until it is gone / the kill grace"
+    return Row(what, ours, KILL_GRACE_S, most=1.5)
 
 
 def _compare(
