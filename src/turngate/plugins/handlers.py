@@ -128,12 +128,7 @@ class Plugins:
         self, registered: _Registered, event: SubagentStoppingEvent, context: SubagentStoppingContext
     ) -> SubagentStoppingResult:
         value, error = await self._call(registered, copy.deepcopy(event), context)
-        try:
-            result, problem = stopping_result(None if error else value)
-        except KeyboardInterrupt:
-            raise
-        except BaseException as raised:  # noqa: BLE001 - a plugin's own mapping is foreign code too
-            result, problem = SubagentStoppingResult(), f"returned no result: {describe_exception(raised)}"
+        result, problem = stopping_result(None if error else value)
         if error or problem:
             self.complaints.append(f"plugin {registered.plugin} {error or problem}")
         return result
