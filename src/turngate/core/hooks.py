@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import InitVar, dataclass, field
-from typing import Any, ClassVar, Literal, assert_never
+from typing import Any, ClassVar, Literal, assert_never, get_args
 
 from turngate.core.text import describe, describe_url, one_line
 
@@ -129,8 +129,7 @@ CallbackHookConfig = CallbackHook
 
 Hook = CommandHook | PromptHook | AgentHook | HttpHook | CallbackHook
 
-
-_CLASSES: tuple[type[Hook], ...] = (CommandHook, PromptHook, AgentHook, HttpHook, CallbackHook)
+_CLASSES: tuple[type[Hook], ...] = get_args(Hook)
 KINDS: Mapping[str, type[Hook]] = {hook.kind: hook for hook in _CLASSES}
 SETTINGS_KINDS: Mapping[str, type[Hook]] = {name: hook for name, hook in KINDS.items() if hook.in_settings}
 
