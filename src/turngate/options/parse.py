@@ -30,7 +30,7 @@ from turngate.options.config_forms import (
 )
 from turngate.settings import keys
 from turngate.settings.hook_json import RejectedKey, describe_bad_type, hook_from_json
-from turngate.settings.problem_log import did_you_mean
+from turngate.settings.problem_log import ProblemLog, did_you_mean
 from turngate.settings.values import ValueType, is_count, is_string_list, one_of
 
 
@@ -40,8 +40,8 @@ def parse_options(hooks: Any, own: Mapping[str, Any]) -> tuple[dict[str, tuple[C
     valid = parser.parse_hooks(hooks)
     for name, value in own.items():
         if value is not None and not OWN[name].is_valid(value):
-            parser.add(_expected(value, OWN[name]), field=name)
-    return valid, parser.problems
+            parser.log.add(_expected(value, OWN[name]), field=name)
+    return valid, parser.log.problems
 
 
 def _expected(value: Any, row: ValueType | keys.Key) -> str:
@@ -86,30 +86,18 @@ class _OptionsParser:
     """Reads the hooks of some options, and collects the problems."""
 
     def __init__(self) -> None:
-        self.problems: list[Problem] = []
-
-    def add(
-        self,
-        message: str,
-        event: str | None = None,
-        index: str | None = None,
-        field: str | None = None,
-        hint: str | None = None,
-    ) -> None:
-        self.problems.append(
-            Problem(file="", message=message, event=event, index=index, field=field, hint=hint)
-        )
+        self.log = ProblemLog(file="")
 
     def parse_hooks(self, hooks: Any) -> dict[str, tuple[Config, ...]]:
         if not isinstance(hooks, Mapping):
-            self.add(f"is {describe(hooks)}, expected a dict of events", field="hooks")
+            self.log.add(f"is {describe(hooks)}, expected a dict of events", field="hooks")
             return {}
         valid: dict[str, tuple[Config, ...]] = {}
         for event, configs in hooks.items():
             if event not in EVENTS:
                 self.add_unknown_event(event)
             elif not isinstance(configs, list | tuple):
-                self.add(f"is {describe(configs)}, expected a list of hooks", event)
+                self.log.add(f"is {describe(configs)}, expected a list of hooks", event)
             else:
                 parsed = [self.parse_config(config, event, f"[{n}]") for n, config in enumerate(configs)]
                 valid[event] = tuple(config for config in parsed if config is not None)
@@ -118,9 +106,9 @@ class _OptionsParser:
     def add_unknown_event(self, event: Any) -> None:
         name = key_name(event)
         if event in FOREIGN_EVENTS:
-            return self.add("is an event that Turngate does not fire", name)
+            return self.log.add("is an event that Turngate does not fire", name)
         hint = did_you_mean(keys.closest_event(name))
-        return self.add(f"is not a known event, expected one of {', '.join(EVENTS)}", name, hint=hint)
+        return self.log.add(f"is not a known event, expected one of {', '.join(EVENTS)}", name, hint=hint)
 
     def parse_config(self, config: Any, event: str, index: str) -> Config | None:
         match config:
@@ -145,7 +133,7 @@ class _OptionsParser:
         fields = ("matcher", "hooks", "timeout") if is_legacy else ("matcher", "hooks")
         for name in group:
             if name not in fields:
-                self.add("is not a field of a group of hooks", event, index, key_name(name))
+                self.log.add("is not a field of a group of hooks", event, index, key_name(name))
         if not is_legacy:
             return self.parse_group(matcher, hooks, event, index)
         warn_of_legacy_form("a function in a group", matcher, hooks, timeout)
@@ -153,11 +141,11 @@ class _OptionsParser:
 
     def parse_group(self, matcher: Any, hooks: Any, event: str, index: str) -> HookGroup | None:
         if not isinstance(matcher, str | None):
-            self.add(f"is {describe(matcher)}, expected a string", event, index, "matcher")
+            self.log.add(f"is {describe(matcher)}, expected a string", event, index, "matcher")
         elif matcher and matcher != "*" and EVENTS[event]:
             self.check_matcher(matcher, event, index)
         if not isinstance(hooks, list | tuple):
-            self.add(f"is {describe(hooks)}, expected a list of hooks", event, index, "hooks")
+            self.log.add(f"is {describe(hooks)}, expected a list of hooks", event, index, "hooks")
             return None
         parsed = [self.parse_hook(hook, event, f"{index}.hooks[{n}]") for n, hook in enumerate(hooks)]
         return HookGroup(matcher, tuple(hook for hook in parsed if hook is not None))
@@ -165,17 +153,17 @@ class _OptionsParser:
     def check_matcher(self, matcher: str, event: str, index: str) -> None:
         if isinstance(read_matcher(matcher), InvalidMatcher):
             message = f"is {describe(matcher)}, which never matches, expected names or a regular expression"
-            self.add(message, event, index, "matcher")
+            self.log.add(message, event, index, "matcher")
 
     def convert_legacy(
         self, matcher: Any, hooks: Any, timeout: Any, event: str, index: str, *, blocking: bool = False
     ) -> HookGroup | None:
         """Convert functions under a matcher, with one timeout in seconds, to a group."""
         if timeout is not None and not is_seconds(timeout):
-            self.add(f"is {describe(timeout)}, expected {EXPECTED_SECONDS}", event, index, "timeout")
+            self.log.add(f"is {describe(timeout)}, expected {EXPECTED_SECONDS}", event, index, "timeout")
             timeout = None
         if not isinstance(hooks, list | tuple):
-            self.add(f"is {describe(hooks)}, expected a list of functions", event, index, "hooks")
+            self.log.add(f"is {describe(hooks)}, expected a list of functions", event, index, "hooks")
             return None
         converted = [
             each
@@ -186,7 +174,7 @@ class _OptionsParser:
         return self.parse_group(matcher, converted, event, index)
 
     def parse_hook(self, config: Any, event: str, index: str) -> Hook | None:
-        before = len(self.problems)
+        before = len(self.log.problems)
         hook: Hook | None = None
         if isinstance(config, Hook):
             hook = self.check_instance(config, event, index)
@@ -194,18 +182,18 @@ class _OptionsParser:
             hook = self.parse_entry(config, event, index)
         else:
             hint = f"write CallbackHook({function_name(config)})" if callable(config) else None
-            self.add(f"is {describe(config)}, expected a hook", event, index, hint=hint)
+            self.log.add(f"is {describe(config)}, expected a hook", event, index, hint=hint)
         if hook is not None and hook.asks_model and event not in JUDGED_EVENTS:
             message = f'is "{hook.kind}", but {hook.kind} hooks run only on {" and ".join(JUDGED_EVENTS)}'
-            self.add(message, event, index, "type")
-        if isinstance(hook, HttpHook) and len(self.problems) == before:
+            self.log.add(message, event, index, "type")
+        if isinstance(hook, HttpHook) and len(self.log.problems) == before:
             self.check_url(hook.url, event, index)
-        return hook if len(self.problems) == before else None
+        return hook if len(self.log.problems) == before else None
 
     def check_url(self, url: str, event: str, index: str) -> None:
         message = url_problem(url, "python", ())
         if message:
-            self.add(message, event, index, "url")
+            self.log.add(message, event, index, "url")
 
     def check_instance(self, hook: Hook, event: str, index: str) -> Hook:
         """Check a hook that Python made. Its lists and dicts are copied, so later changes do not reach the options."""
@@ -219,7 +207,7 @@ class _OptionsParser:
             if row.is_valid(value):
                 valid[row.field] = value if row.convert is None else row.convert(value)
             else:
-                self.add(_expected(value, row), event, index, row.field)
+                self.log.add(_expected(value, row), event, index, row.field)
         return replace(hook, **valid)
 
     def parse_entry(self, entry: Mapping[Any, Any], event: str, index: str) -> Hook | None:
@@ -227,7 +215,7 @@ class _OptionsParser:
         kind = entry.get("type")
         if not isinstance(kind, str) or kind not in KINDS:
             message, hint = describe_bad_type(entry, KINDS, describe)
-            self.add(message, event, index, "type", hint)
+            self.log.add(message, event, index, "type", hint)
             return None
         hook = KINDS[kind]
         plain = {name: copy_plain(value) for name, value in entry.items()}
@@ -235,19 +223,19 @@ class _OptionsParser:
         for key in rejected:
             self.add_rejected_key(key, hook, event, index)
         if hook.body not in entry:
-            self.add(f"is missing, expected {_FIELDS[hook.body].expected}", event, index, hook.body)
+            self.log.add(f"is missing, expected {_FIELDS[hook.body].expected}", event, index, hook.body)
         return hook(**parsed) if hook.body in parsed else None
 
     def add_rejected_key(self, rejected: RejectedKey, hook: type[Hook], event: str, index: str) -> None:
         name, value, row = rejected
         if row is None:
             hint = "write `timeout`, here in milliseconds" if name == "timeout_ms" else None
-            self.add(f"is not a field of {hook.kind} hooks", event, index, key_name(name), hint)
+            self.log.add(f"is not a field of {hook.kind} hooks", event, index, key_name(name), hint)
         elif hook.kind not in row.kinds:
             owners = " and ".join(row.kinds)
-            self.add(f"is a field of {owners} hooks, not of {hook.kind} hooks", event, index, name)
+            self.log.add(f"is a field of {owners} hooks, not of {hook.kind} hooks", event, index, name)
         else:
-            self.add(_expected(value, row), event, index, name)
+            self.log.add(_expected(value, row), event, index, name)
 
 
 def default_of(hook: Hook, name: str) -> Any:

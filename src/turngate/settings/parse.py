@@ -128,7 +128,7 @@ def _check_file_keys(value: Mapping[str, Any], family: str, log: ProblemLog) -> 
 def _check_claude_key(name: str, value: Any, log: ProblemLog) -> None:
     if voids_claude_file(name, value):
         effect = "Claude Code ignores this whole file, hooks included; Turngate does not"
-        log.add(f"is {describe_json(value)}: {effect}", "warning", field=name)
+        log.add(f"is {describe_json(value)}: {effect}", severity="warning", field=name)
 
 
 def _add_unknown_file_key(name: str, family: str, log: ProblemLog) -> None:

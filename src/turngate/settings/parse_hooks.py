@@ -44,10 +44,10 @@ class HooksParser:
 
     def _add_unknown_event(self, event: str) -> None:
         if event in FOREIGN_EVENTS:
-            return self.log.add("is an event that Turngate does not fire", "note", event=event)
+            return self.log.add("is an event that Turngate does not fire", severity="note", event=event)
         hint = did_you_mean(keys.closest_event(event)) or f"known events: {', '.join(EVENTS)}"
         message = "is not a known event, so its hooks never run"
-        return self.log.add(message, "warning", event=describe_name(event), hint=hint)
+        return self.log.add(message, severity="warning", event=describe_name(event), hint=hint)
 
     def _lose(
         self,
@@ -90,7 +90,7 @@ class HooksParser:
         if EVENTS[event] is None:
             message = f"is {matcher!r}, which has no effect on {event}: the hooks run at every {event}"
             hint = "remove the matcher"
-            self.log.add(message, "warning", event=event, index=index, field="matcher", hint=hint)
+            self.log.add(message, severity="warning", event=event, index=index, field="matcher", hint=hint)
         elif isinstance(parsed := read_matcher(matcher), InvalidMatcher):
             message = f"is {describe_name(repr(matcher))}, which {parsed.why}, so it never matches"
             self.log.add(message, event=event, index=index, field="matcher")
@@ -116,7 +116,7 @@ class HooksParser:
     def _check_id(self, hook_id: str, event: str, index: str) -> None:
         if (event, hook_id) in self._ids:
             message = f"is {describe_name(hook_id)!r}, which occurs twice in this file: the last one is used"
-            self.log.add(message, "warning", event=event, index=index, field="id")
+            self.log.add(message, severity="warning", event=event, index=index, field="id")
         self._ids.add((event, hook_id))
 
     def _build_hook(self, entry: dict[str, Any], hook: type[Hook], event: str, index: str) -> Hook | None:
@@ -149,11 +149,11 @@ class HooksParser:
             return True
         if hook.kind not in row.kinds:
             message = f"has no effect on {hook.kind} hooks: ignored"
-            self.log.add(message, "warning", event=event, index=index, field=field)
+            self.log.add(message, severity="warning", event=event, index=index, field=field)
             return True
         message = f"is {describe_json(value)}, expected {row.expected}"
         if not row.drops_hook:
-            self.log.add(f"{message}: ignored", "warning", event=event, index=index, field=field)
+            self.log.add(f"{message}: ignored", severity="warning", event=event, index=index, field=field)
             return True
         hint = 'write 30, not "30"' if name == "timeout" and isinstance(value, str) else None
         self.log.add(f"{message}: the hook is left out", event=event, index=index, field=field, hint=hint)
@@ -162,7 +162,7 @@ class HooksParser:
     def _warn_of_milliseconds(self, seconds: float, event: str, index: str) -> None:
         message = f"is {seconds:g}, which is read as seconds"
         hint = f"write {seconds / 1000:g} for {seconds:g} milliseconds"
-        self.log.add(message, "warning", event=event, index=index, field="timeout", hint=hint)
+        self.log.add(message, severity="warning", event=event, index=index, field="timeout", hint=hint)
 
 
 def _is_removal(entry: dict[str, Any]) -> bool:

@@ -1,4 +1,4 @@
-"""Collects the problems of one settings file."""
+"""Collects the problems of one settings file, or of options."""
 
 from collections.abc import Iterable
 
@@ -7,7 +7,7 @@ from turngate.settings.keys import closest_name
 
 
 class ProblemLog:
-    """The problems of one file, in the order in which they were found."""
+    """The problems of one file, or of options (then `file` is empty), in the order in which they were found."""
 
     def __init__(self, file: str) -> None:
         self.file = file
@@ -16,12 +16,12 @@ class ProblemLog:
     def add(
         self,
         message: str,
-        severity: Severity = "error",
-        *,
         event: str | None = None,
         index: str | None = None,
         field: str | None = None,
         hint: str | None = None,
+        *,
+        severity: Severity = "error",
     ) -> None:
         self.problems.append(
             Problem(
@@ -49,7 +49,7 @@ class ProblemLog:
         hint = hint or did_you_mean(closest_name(name, names))
         message = "is not a key that Turngate knows: ignored"
         severity: Severity = "warning" if hint else "note"
-        self.add(message, severity, event=event, index=index, field=field, hint=hint)
+        self.add(message, event, index, field, hint, severity=severity)
 
 
 def did_you_mean(name: str | None) -> str | None:
