@@ -154,15 +154,15 @@ async def _with_feedback(
     verdict = await context.hooks.fire(PostToolUse(**context.event_fields(), **fields))
     feedback = [block_reasons(verdict.runs) or "", added_context(verdict.runs, plain=False), hook_context]
     text = "\n\n".join([output.text, *(f"Hook feedback: {part}" for part in feedback if part)])
-    return replace(output, text=text), _halted(verdict)
+    return replace(output, text=text), _find_halt(verdict)
 
 
 async def _fire(context: LoopContext, event: PreToolUse | PermissionRequest) -> Verdict:
     verdict = await context.hooks.fire(event)
-    if halted := _halted(verdict):
+    if halted := _find_halt(verdict):
         raise halted
     return verdict
 
 
-def _halted(verdict: Verdict) -> TurnHalted | None:
+def _find_halt(verdict: Verdict) -> TurnHalted | None:
     return TurnHalted(verdict.stop_reason) if isinstance(verdict, Stop) and verdict.halted else None

@@ -36,15 +36,15 @@ PASSED = Interpretation(Allow())
 def interpret(report: Report, rule: Rule, dialect: Dialect) -> Interpretation:
     match report:
         case Returned(value):
-            return _returned(value, rule, dialect)
+            return _interpret_return(value, rule, dialect)
         case Exited(code=2):
             return Interpretation(_exited_with_2(report, rule, dialect))
         case Exited():
-            return _exited(report, rule, dialect)
+            return _interpret_exit(report, rule, dialect)
         case Replied(text):
-            return _replied(text, rule, dialect)
+            return _interpret_reply(text, rule, dialect)
         case JudgeReplied(text):
-            return Interpretation(_judged(text, rule, dialect))
+            return Interpretation(_interpret_judgement(text, rule, dialect))
         case Detached():
             return PASSED
         case TimedOut(seconds):
@@ -60,19 +60,21 @@ def interpret(report: Report, rule: Rule, dialect: Dialect) -> Interpretation:
 # Commands
 
 
-def _exited(report: Exited, rule: Rule, dialect: Dialect) -> Interpretation:
+def _interpret_exit(report: Exited, rule: Rule, dialect: Dialect) -> Interpretation:
     """Exit 0: the answer is on stdout. Any other code but 2: the hook failed, unless the dialect reads JSON."""
     if report.code == 0 and report.truncated and report.stdout.lstrip("\ufeff \t\r\n").startswith("{"):
         return Interpretation(Fault("its JSON output is longer than the limit, so it was not parsed"))
     answer = read_answer(report.stdout, rule.event, dialect)
     if report.code == 0 or (dialect.json_on_any_exit and isinstance(answer, Answer)):
-        decision = _succeeded(report, answer, dialect)
+        decision = _interpret_success(report, answer, dialect)
     else:
         decision = _interpret_failure(report, answer, dialect)
     return Interpretation(decision, answer if isinstance(answer, Answer) else None)
 
 
-def _succeeded(report: Exited, answer: Answer | PlainText | InvalidAnswer, dialect: Dialect) -> Decision:
+def _interpret_success(
+    report: Exited, answer: Answer | PlainText | InvalidAnswer, dialect: Dialect
+) -> Decision:
     if report.held and dialect.held_pipes_void_json and isinstance(answer, Answer):
         # Claude Code: "stdio went quiet before end-of-stream … refusing to honor the suspect capture".
         if answer.continue_turn is False or not (answer.decision or answer.advice):
@@ -138,7 +140,7 @@ _MISTAKES = ("can't open file", "cannot open", "cannot create", "Syntax error", 
 # Endpoints, judges and callbacks
 
 
-def _replied(text: str, rule: Rule, dialect: Dialect) -> Interpretation:
+def _interpret_reply(text: str, rule: Rule, dialect: Dialect) -> Interpretation:
     """Claude Code: "2xx empty = allow; JSON as above; text -> error"."""
     answer = read_answer(text, rule.event, dialect)
     if isinstance(answer, PlainText) and text.strip("\ufeff \t\r\n"):
@@ -146,13 +148,13 @@ def _replied(text: str, rule: Rule, dialect: Dialect) -> Interpretation:
     return Interpretation(decide(answer, dialect), answer if isinstance(answer, Answer) else None)
 
 
-def _judged(text: str, rule: Rule, dialect: Dialect) -> Decision:
+def _interpret_judgement(text: str, rule: Rule, dialect: Dialect) -> Decision:
     # Claude Code: "ok:false -> `Agent hook condition was not met: <reason>`".
     heading = "Agent hook condition was not met" if isinstance(rule.hook, AgentHook) else None
     return decide(parse_judgement(text, hook_text(rule.hook), rule.event, dialect, heading), dialect)
 
 
-def _returned(value: Any, rule: Rule, dialect: Dialect) -> Interpretation:
+def _interpret_return(value: Any, rule: Rule, dialect: Dialect) -> Interpretation:
     if value is None:
         return PASSED
     if isinstance(value, Decision):

@@ -83,7 +83,7 @@ class LoopGuard:
                     return EndTurn("allowed")
                 # Advice does not block, so at the limit the turn ends as allowed.
                 return (
-                    ContinueTurn(prompt, self._continued((), advised=True))
+                    ContinueTurn(prompt, self._count_continuation((), advised=True))
                     if self.below_limit
                     else EndTurn("allowed")
                 )
@@ -91,9 +91,9 @@ class LoopGuard:
                 blocks = block_signature(verdict, self.dialect)
                 if not self.below_limit:
                     return EndTurn("capped", notice=self._capped_notice(verdict))
-                if self._stalled(blocks):
+                if self._is_stalled(blocks):
                     return EndTurn("stalled", notice=self._stalled_notice(verdict))
-                return ContinueTurn(prompt, self._continued(blocks, advised=self.advised))
+                return ContinueTurn(prompt, self._count_continuation(blocks, advised=self.advised))
             case _:
                 assert_never(verdict)
 
@@ -105,7 +105,7 @@ class LoopGuard:
 
     def redirected(self) -> "LoopGuard":
         """Count a redirect by a plugin: one more continuation, without a block that could repeat."""
-        return self._continued((), advised=self.advised)
+        return self._count_continuation((), advised=self.advised)
 
     def extended(self, limit: int) -> "LoopGuard":
         """Raise the limit, at most to the hard limit; a lower one changes nothing."""
@@ -114,7 +114,7 @@ class LoopGuard:
         allowed = limit if self.hard_limit is None else min(limit, self.hard_limit)
         return replace(self, limit=max(self.limit, allowed))
 
-    def _continued(self, blocks: tuple[tuple[str, str], ...], *, advised: bool) -> "LoopGuard":
+    def _count_continuation(self, blocks: tuple[tuple[str, str], ...], *, advised: bool) -> "LoopGuard":
         return replace(
             self,
             count=self.count + 1,
@@ -124,20 +124,20 @@ class LoopGuard:
             last_refusal=blocks,
         )
 
-    def _stalled(self, blocks: tuple[tuple[str, str], ...]) -> bool:
+    def _is_stalled(self, blocks: tuple[tuple[str, str], ...]) -> bool:
         """X-08: three continuations in a row with the same block and without a tool call."""
         after = self.dialect.stall_after
         return after is not None and blocks == self.last_refusal and self.repeats >= after
 
     def _capped_notice(self, verdict: Continue) -> str:
         times = "1 continuation" if self.limit == 1 else f"{self.limit} continuations"
-        return f"Turn ended after {times} (the limit). Still blocked by: {self._blocking(verdict)}."
+        return f"Turn ended after {times} (the limit). Still blocked by: {self._list_blocking(verdict)}."
 
     def _stalled_notice(self, verdict: Continue) -> str:
-        blocking = self._blocking(verdict)
+        blocking = self._list_blocking(verdict)
         return f"Turn ended: nothing changed in {self.repeats} continuations. Still blocked by: {blocking}."
 
-    def _blocking(self, verdict: Continue) -> str:
+    def _list_blocking(self, verdict: Continue) -> str:
         gates = (run for run in verdict.runs if run.mode == "gate")
         return ", ".join(label(run.rule.hook) for run in gates if is_blocking(run, self.dialect))
 

@@ -40,11 +40,11 @@ def parse_options(hooks: Any, own: Mapping[str, Any]) -> tuple[dict[str, tuple[C
     valid = parser.parse_hooks(hooks)
     for name, value in own.items():
         if value is not None and not OWN[name].is_valid(value):
-            parser.log.add(_expected(value, OWN[name]), field=name)
+            parser.log.add(_describe_invalid(value, OWN[name]), field=name)
     return valid, parser.log.problems
 
 
-def _expected(value: Any, row: ValueType | keys.Key) -> str:
+def _describe_invalid(value: Any, row: ValueType | keys.Key) -> str:
     """Return the message for an invalid value. In a dict only the invalid entry is named: values may be secrets."""
     if isinstance(value, dict) and row.is_valid({}):
         invalid = next((name for name, each in value.items() if not row.is_valid({name: each})), None)
@@ -207,7 +207,7 @@ class _OptionsParser:
             if row.is_valid(value):
                 valid[row.field] = value if row.convert is None else row.convert(value)
             else:
-                self.log.add(_expected(value, row), event, index, row.field)
+                self.log.add(_describe_invalid(value, row), event, index, row.field)
         return replace(hook, **valid)
 
     def parse_entry(self, entry: Mapping[Any, Any], event: str, index: str) -> Hook | None:
@@ -235,7 +235,7 @@ class _OptionsParser:
             owners = " and ".join(row.kinds)
             self.log.add(f"is a field of {owners} hooks, not of {hook.kind} hooks", event, index, name)
         else:
-            self.log.add(_expected(value, row), event, index, name)
+            self.log.add(_describe_invalid(value, row), event, index, name)
 
 
 def default_of(hook: Hook, name: str) -> Any:

@@ -115,7 +115,7 @@ class Registry:
     ) -> SubagentRun | None:
         """Store the next prompt, and count the redirect before the prompt is sent."""
         return self._run(
-            sql.REQUEST_REDIRECT.format(states=sql.quoted(states)),
+            sql.REQUEST_REDIRECT.format(states=sql.quote(states)),
             id=run,
             next=new_id(),
             prompt=prompt,

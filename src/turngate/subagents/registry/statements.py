@@ -6,7 +6,7 @@ from turngate.core.subagent_run import LIVING_STATES, OPEN_STATES
 from turngate.subagents.registry.schema import COLUMNS, IS_OPEN, IS_UNDELIVERED
 
 
-def quoted(states: Sequence[str]) -> str:
+def quote(states: Sequence[str]) -> str:
     return ", ".join(f"'{state}'" for state in states)
 
 
@@ -14,8 +14,8 @@ def _parameters(names: Sequence[str]) -> str:
     return ", ".join(f":{name}" for name in names)
 
 
-_LIVING = quoted(LIVING_STATES)
-_OPEN = quoted(OPEN_STATES)
+_LIVING = quote(LIVING_STATES)
+_OPEN = quote(OPEN_STATES)
 # A run competes only with runs at its depth or deeper, so a parent waiting for its subagent cannot starve it.
 _HAS_SLOT = (
     "(SELECT count(*) FROM runs WHERE state IN ('running', 'ended', 'steering') "
