@@ -1,12 +1,18 @@
 """The Shell port: the engine runs commands, and takes slots for them, only through the shell it is given."""
 
 import asyncio
+import inspect
+import json
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from pathlib import Path
+from typing import Any, cast
+
+import pytest
 
 from tests.support.builders import settings, stop_event
 from turngate.agent.session import Session
+from turngate.core.decisions import Decision, Fault
 from turngate.core.hook_run import outcome
 from turngate.core.hooks import CallbackHook, CommandHook
 from turngate.core.reports import Exited
@@ -14,6 +20,7 @@ from turngate.engine import ask_hooks
 from turngate.models.scripted import ScriptedModel
 from turngate.ports import HookRunContext, Shell, World
 from turngate.shells.local import LocalShell
+from turngate.state.journal import Journal
 
 
 class OneAtATime:
@@ -82,4 +89,67 @@ def test_a_session_runs_its_hooks_in_the_shell_it_is_given(project: Path) -> Non
     assert asyncio.run(turn()) == ("completed", ["passes starts", "passes ends"])
 
 
+class FailingSlot:
+    def slot(self, *, background: bool = False) -> AbstractAsyncContextManager[None]:
+        raise OSError(f"no connection for {background=}")
+
+    async def run(self, hook: CommandHook, **_: Any) -> Exited:
+        raise AssertionError(hook)
+
+
+class NoReport:
+    def slot(self, *, background: bool = False) -> AbstractAsyncContextManager[None]:
+        del background
+        return nullcontext()
+
+    async def run(self, hook: CommandHook, **_: Any) -> Exited:
+        return cast("Exited", hook.id)
+
+
+@pytest.mark.parametrize(
+    ("shell", "error"),
+    [
+        (FailingSlot, "the shell gave it no slot: OSError: no connection for background=False"),
+        (NoReport, "TypeError: the shell returned None, expected Exited"),
+    ],
+)
+def test_a_shell_that_fails_is_a_hook_that_failed(shell: type[Shell], error: str) -> None:
+    async def stop() -> list[Decision]:
+        hooks = settings(CommandHook("passes"), CommandHook("blocks"))
+        return [run.decision for run in (await ask_hooks(stop_event(), hooks, World(shell(), "/p"))).runs]
+
+    assert asyncio.run(stop()) == [Fault(error), Fault(error)]
+
+
+@pytest.mark.parametrize(
+    ("shell", "error"),
+    [
+        (FailingSlot, "the shell gave it no slot: OSError: no connection for background=True"),
+        (NoReport, "TypeError: the shell returned None, expected Exited"),
+    ],
+)
+def test_a_shell_that_fails_in_the_background_is_recorded(
+    shell: type[Shell], error: str, state: Path
+) -> None:
+    async def stop() -> None:
+        journal = Journal(str(state))
+        world = World(shell(), "/p", journal)
+        await ask_hooks(stop_event(), settings(CommandHook("late", detached=True)), world)
+        await world.close(grace=60)
+        journal.close()
+
+    asyncio.run(stop())
+    lines = map(json.loads, (state / "sessions" / "s-1" / "journal.jsonl").read_text().splitlines())
+    assert [line["reason"] for line in lines if line["kind"] == "background"] == [error]
+
+
 SHELLS: tuple[type[Shell], ...] = (LocalShell, OneAtATime)  # for the type checker: both are Shells
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_every_shell_has_the_methods_of_the_port(shell: type[Shell]) -> None:
+    assert {name: callable(getattr(shell, name, None)) for name in ("run", "slot")} == {
+        "run": True,
+        "slot": True,
+    }
+    assert not inspect.iscoroutinefunction(shell.slot)

@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections.abc import Sequence
-from contextlib import nullcontext
+from contextlib import AsyncExitStack, nullcontext
 from dataclasses import replace
 from functools import partial
 
@@ -13,7 +13,7 @@ from turngate.aio.threads import run_in_thread
 from turngate.core.decision_limits import oversized_texts, truncate_decision
 from turngate.core.events import Event
 from turngate.core.hook_run import HookRun
-from turngate.core.hooks import CallbackHook, CommandHook
+from turngate.core.hooks import CommandHook
 from turngate.core.interpret import interpret
 from turngate.core.plan import plan
 from turngate.core.reports import Detached, HookFailed, Report, Skipped, TimedOut
@@ -76,10 +76,15 @@ async def _run_in_slot(
     rule: Rule, event: Event, settings: Settings, world: World, deadline: float | None
 ) -> tuple[HookRun, float]:
     """Run one hook, a command as soon as the shell has a slot; the wait does not count against its timeout."""
-    if isinstance(rule.hook, CommandHook) and not rule.hook.detached:
-        async with world.shell.slot():
-            return await _run(rule, event, settings, world, deadline)
-    return await _run(rule, event, settings, world, deadline)
+    if not isinstance(rule.hook, CommandHook) or rule.hook.detached:
+        return await _run(rule, event, settings, world, deadline)
+    async with AsyncExitStack() as stack:
+        try:
+            await stack.enter_async_context(world.shell.slot())
+        except Exception as error:  # noqa: BLE001 - a user's shell is foreign code
+            failed = HookFailed(f"the shell gave it no slot: {describe_exception(error)}")
+            return _hook_run(rule, failed, settings), time.monotonic()
+        return await _run(rule, event, settings, world, deadline)
 
 
 async def _run(
@@ -135,8 +140,9 @@ async def _report(
         raise
     except BaseException as error:  # noqa: BLE001 - foreign code: its failure is a value
         report = HookFailed(describe_exception(error))
-    # A callback that blocks the event loop also delays the timer, so compare with the clock.
-    late = isinstance(rule.hook, CallbackHook) and (timer.when() or 0.0) < asyncio.get_running_loop().time()
+    # Code that blocks the event loop also delays the timer, so compare with the clock.
+    is_command = isinstance(rule.hook, CommandHook)
+    late = not is_command and (timer.when() or 0.0) < asyncio.get_running_loop().time()
     if timer.expired() or late:
         return live.ended or TimedOut(limit, live.stdout.text(), live.stderr.text())
     return report
@@ -159,6 +165,8 @@ def _detach(rule: Rule, event: Event, settings: Settings, world: World, limit: f
                 report = await _report(rule, event, settings, world, limit, live)
         except asyncio.CancelledError:
             report = Skipped("it was still running in the background and was ended")
+        except Exception as error:  # noqa: BLE001 - a user's shell is foreign code
+            report = HookFailed(f"the shell gave it no slot: {describe_exception(error)}")
         if world.store:
             run = _hook_run(rule, report, settings, live, timeout=limit)
             entry = {"kind": "background", "event": event.name, **run_json(run)}

@@ -1,7 +1,13 @@
-"""What of an environment a process can be given."""
+"""What the runner of command hooks gives a shell: the environment, and the words of the command."""
+
+import asyncio
+from pathlib import Path
 
 import pytest
 
+from tests.support.builders import ask, script
+from turngate.core.hooks import CommandHook
+from turngate.core.reports import Exited
 from turngate.runners.command import MAX_ENVIRONMENT_BYTES, MAX_VARIABLE_BYTES, sanitize_env
 
 PLAIN = {"PATH": "/bin", "EMPTY": "", "LANG": "C"}
@@ -34,3 +40,20 @@ def test_where_the_room_is_short_the_later_variables_come_first() -> None:
         [f"V{number}" for number in range(14, 4, -1)],
         MAX_ENVIRONMENT_BYTES,
     )
+
+
+@pytest.mark.parametrize("family", ["CLAUDE", "MUX", "TURNGATE"])
+def test_args_name_the_projects_folder(family: str, project: Path) -> None:
+    variable = f"${{{family}_PROJECT_DIR}}"
+    script(project / "each.sh", '#!/bin/sh\nfor word; do echo "$word"; done\n')
+    hook = CommandHook(f"{variable}/each.sh", args=(f"{variable}/x", f"--in={variable}:{variable}"))
+    [run] = asyncio.run(ask(project, hook)).runs
+    assert run.report == Exited(0, f"{project}/x\n--in={project}:{project}\n")
+
+
+def test_a_project_with_a_blank_and_a_backslash_stays_one_argument(tmp_path: Path) -> None:
+    project = tmp_path / r"my \1 project"
+    script(project / "count.sh", '#!/bin/sh\nprintf "%s %s" $# "$1"\n')
+    hook = CommandHook("${CLAUDE_PROJECT_DIR}/count.sh", args=("${CLAUDE_PROJECT_DIR}",))
+    [run] = asyncio.run(ask(project, hook)).runs
+    assert run.report == Exited(0, f"1 {project}")

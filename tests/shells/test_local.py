@@ -224,22 +224,6 @@ def test_args_are_passed_on_as_they_are(project: Path) -> None:
     assert run("./each.sh", project, args=args) == Exited(0, "".join(f"{word}\n" for word in args))
 
 
-@pytest.mark.parametrize("family", ["CLAUDE", "MUX", "TURNGATE"])
-def test_args_name_the_projects_folder(family: str, project: Path) -> None:
-    variable = f"${{{family}_PROJECT_DIR}}"
-    script(project / "each.sh", '#!/bin/sh\nfor word; do echo "$word"; done\n')
-    ended = run(f"{variable}/each.sh", project, args=(f"{variable}/x", f"--in={variable}:{variable}"))
-    assert ended == Exited(0, f"{project}/x\n--in={project}:{project}\n")
-
-
-def test_a_project_with_a_blank_and_a_backslash_stays_one_argument(tmp_path: Path) -> None:
-    project = tmp_path / r"my \1 project"
-    script(project / "count.sh", '#!/bin/sh\necho $# "$1"\n')
-    ended = run("${CLAUDE_PROJECT_DIR}/count.sh", project, args=("${CLAUDE_PROJECT_DIR}",))
-    assert (ended.code, ended.stderr) == (0, "")
-    assert ended.stdout.startswith("1 ")
-
-
 def test_args_find_their_program_on_the_path(project: Path) -> None:
     assert run("printf", project, args=("%s-%s", "a b", "c")) == Exited(0, "a b-c")
 

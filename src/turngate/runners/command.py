@@ -1,6 +1,7 @@
 """Command hooks: a program that reads the event as JSON on its stdin."""
 
 import os
+import re
 from collections.abc import Collection
 from dataclasses import replace
 
@@ -8,9 +9,9 @@ from turngate.aio.cancellation import raise_if_cancelled
 from turngate.core.events import Event
 from turngate.core.hook_input import encode, environment
 from turngate.core.hooks import CommandHook
-from turngate.core.reports import Report
+from turngate.core.reports import Exited, Report
 from turngate.core.settings import Settings
-from turngate.core.text import describe_name, printable
+from turngate.core.text import describe, describe_name, printable
 from turngate.ports import HookRunContext, World
 
 MAX_VARIABLE_BYTES = 100_000  # the kernel allows 128 KiB
@@ -26,15 +27,31 @@ async def run_command(
     if len(env) < len(complete):
         missing = _list_names(complete.keys() - env.keys())
         live.warnings.append(f"{missing} was not passed to it: too long, or not a valid text")
-    return await raise_if_cancelled(
+    report: object = await raise_if_cancelled(
         world.shell.run(
-            hook if settings.dialect.honours_shell else replace(hook, shell=None),
+            _prepare_hook(hook, world.project, honours_shell=settings.dialect.honours_shell),
             cwd=world.project,
             env=env,
             stdin=encode(event, settings.dialect, settings.payload),
             live=live,
         )
     )
+    if not isinstance(report, Exited):
+        raise TypeError(f"the shell returned {describe(report)}, expected Exited")
+    return report
+
+
+_PROJECT_VARIABLES = re.compile(r"\$\{(?:CLAUDE|MUX|TURNGATE)_PROJECT_DIR\}")
+
+
+def _prepare_hook(hook: CommandHook, project: str, *, honours_shell: bool) -> CommandHook:
+    """Expand the project folder, the only variable that Claude Code expands in `args`; drop an ignored `shell`."""
+    if hook.args is not None:
+        command, *args = (
+            _PROJECT_VARIABLES.sub(lambda _: project, word) for word in (hook.command, *hook.args)
+        )
+        hook = replace(hook, command=command, args=tuple(args))
+    return hook if honours_shell or hook.shell is None else replace(hook, shell=None)
 
 
 def _list_names(names: Collection[str]) -> str:

@@ -12,8 +12,6 @@ from turngate.ports import HookRunContext
 from turngate.shells.process import NotStarted, run_process
 from turngate.shells.process_slots import process_slot
 
-_PROJECT_VARIABLES = re.compile(r"\$\{(?:CLAUDE|MUX|TURNGATE)_PROJECT_DIR\}")
-
 # A program with a path and plain words, which a shell would pass on unchanged. `~`, globs, quotes,
 # variables and `VAR=x` before the program are shell syntax.
 _PLAIN_COMMAND = re.compile(r" *[\w.@%+:,-]*/[\w./@%+:,-]*(?: +[\w./@%+:,=-]+)* *", re.ASCII)
@@ -37,7 +35,7 @@ class LocalShell:
             return await run_process(argv, cwd=cwd, env=env, stdin=stdin, live=live)
 
         if hook.args is not None:
-            argv = _with_project((hook.command, *hook.args), env)
+            argv = (hook.command, *hook.args)
             try:
                 return await start(*argv)
             except NotStarted as error:
@@ -54,9 +52,3 @@ class LocalShell:
 
 def _is_plain(command: str) -> bool:
     return bool(_PLAIN_COMMAND.fullmatch(command)) and not _SETSID.search(command)
-
-
-def _with_project(words: tuple[str, ...], env: Mapping[str, str]) -> tuple[str, ...]:
-    """Expand the project folder, the only variable that Claude Code expands in `args`."""
-    project = env["TURNGATE_PROJECT_DIR"]
-    return tuple(_PROJECT_VARIABLES.sub(lambda _: project, word) for word in words)
