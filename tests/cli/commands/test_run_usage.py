@@ -136,6 +136,21 @@ def test_a_session_whose_files_are_no_files_is_rejected(
     assert refused(capfd, project, "--session", "s").startswith(f"{folder}/{name} cannot be used: ")
 
 
+@pytest.mark.parametrize("words", [["run", "-p", "go"], ["fire", "Stop"], ["check"]])
+def test_a_current_folder_that_was_removed_is_rejected(tmp_path: Path, words: list[str]) -> None:
+    folder = tmp_path / "gone"
+    folder.mkdir()
+    command = f"rmdir {folder}; exec {sys.executable} -P -m turngate {' '.join(words)}"
+    done = subprocess.run(
+        ["sh", "-c", command], cwd=folder, capture_output=True, text=True, check=False, timeout=HANG_TIMEOUT_S
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (
+        64,
+        "",
+        "turngate: the current folder no longer exists; change to another one, or give --project an absolute path\n",
+    )
+
+
 CLOSED = "which is closed; give"
 
 
