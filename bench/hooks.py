@@ -19,7 +19,9 @@ EVENT = StopEvent(session_id="bench", transcript_path="/t", cwd="/tmp", last_ass
 
 def direct_command(loop: asyncio.AbstractEventLoop) -> Row:
     ours, floor = _compare(loop, CommandHook(PROGRAM), _spawn_and_wait, rounds=400)
-    return Row("a direct command hook / raw posix_spawn with pipes, 1 KB in and out", ours, floor, most=1.5)
+    return Row(
+        "a direct command hook / raw posix_spawn with pipes, 1 KB in and out", ours, floor, max_ratio=1.5
+    )
 
 
 def shell_command(loop: asyncio.AbstractEventLoop) -> Row:
@@ -29,7 +31,7 @@ def shell_command(loop: asyncio.AbstractEventLoop) -> Row:
         subprocess.run(["/bin/sh", "-c", command], input=DATA, capture_output=True, check=True)
 
     ours, floor = _compare(loop, CommandHook(command), run, rounds=400)
-    return Row("a shell command hook / subprocess.run of /bin/sh -c", ours, floor, most=1.15)
+    return Row("a shell command hook / subprocess.run of /bin/sh -c", ours, floor, max_ratio=1.15)
 
 
 def parallel_hooks(loop: asyncio.AbstractEventLoop) -> Row:
@@ -39,7 +41,7 @@ def parallel_hooks(loop: asyncio.AbstractEventLoop) -> Row:
         lambda: loop.run_until_complete(_ask(configured)), lambda: _spawn_many(100), rounds=15
     )
     what = "100 hooks in parallel, per second / posix_spawn with pipes, 64 at once"
-    return Row(what, 100 / ours, 100 / floor, least=0.6, unit="/s")
+    return Row(what, 100 / ours, 100 / floor, min_ratio=0.6, unit="/s")
 
 
 def async_callback(loop: asyncio.AbstractEventLoop) -> Row:
@@ -50,7 +52,7 @@ def async_callback(loop: asyncio.AbstractEventLoop) -> Row:
     ours, floor = _compare_awaits(loop, lambda: _ask(configured), lambda: callback(EVENT))
     most, which = (150, "3.12+") if sys.version_info >= (3, 12) else (300, "3.11")
     what = f"an async callback through ask_hooks / a plain await (on 3.11 ≤ 300, on 3.12+ ≤ 150; this is {which})"
-    return Row(what, ours, floor, most=most)
+    return Row(what, ours, floor, max_ratio=most)
 
 
 def no_hook(loop: asyncio.AbstractEventLoop) -> Row:
@@ -59,7 +61,7 @@ def no_hook(loop: asyncio.AbstractEventLoop) -> Row:
 
     configured = _settings()
     ours, floor = _compare_awaits(loop, lambda: _ask(configured), lambda: callback(EVENT))
-    return Row("ask_hooks with no hook configured / a plain await", ours, floor, most=60)
+    return Row("ask_hooks with no hook configured / a plain await", ours, floor, max_ratio=60)
 
 
 def hook_that_ignores_sigterm(loop: asyncio.AbstractEventLoop) -> Row:
@@ -74,7 +76,7 @@ def hook_that_ignores_sigterm(loop: asyncio.AbstractEventLoop) -> Row:
 
     ours = statistics.median(run() for _ in range(5))
     what = "a hook that ignores SIGTERM: from its timeout until it is gone / the kill grace"
-    return Row(what, ours, KILL_GRACE_S, most=1.5)
+    return Row(what, ours, KILL_GRACE_S, max_ratio=1.5)
 
 
 def _compare(

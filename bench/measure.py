@@ -13,8 +13,8 @@ class Row:
     what: str
     ours: float  # seconds, the median
     floor: float
-    most: float | None = None  # upper bound of the ratio
-    least: float | None = None  # or its lower bound
+    max_ratio: float | None = None  # upper bound of the ratio
+    min_ratio: float | None = None  # or its lower bound
     unit: str = ""  # empty: seconds
 
     @property
@@ -23,7 +23,11 @@ class Row:
 
     @property
     def holds(self) -> bool:
-        return self.ratio <= self.most if self.most is not None else self.ratio >= (self.least or 0)
+        return (
+            self.ratio <= self.max_ratio
+            if self.max_ratio is not None
+            else self.ratio >= (self.min_ratio or 0)
+        )
 
 
 def interleaved(ours: Timed, floor: Timed, *, rounds: int, inner: int = 1) -> tuple[float, float]:
@@ -43,7 +47,7 @@ def interleaved(ours: Timed, floor: Timed, *, rounds: int, inner: int = 1) -> tu
 
 def show(rows: list[Row]) -> None:
     for row in rows:
-        bound = f"≤ {row.most:g}" if row.most is not None else f"≥ {row.least:g}"
+        bound = f"≤ {row.max_ratio:g}" if row.max_ratio is not None else f"≥ {row.min_ratio:g}"
         status = "ok  " if row.holds else "MISS"
         values = [
             f"{figure:.0f}{row.unit}" if row.unit else _format_seconds(figure)

@@ -26,7 +26,7 @@ def judge_input() -> Row:
         path = os.path.join(folder, "chat.jsonl")
         _write(path, steps=STEPS)
         ours, floor = (_tokens(path, transcript) for transcript in ("digest", "full"))
-    return Row("a judge's input in tokens, digest / full", ours, floor, most=0.1, unit=" tokens")
+    return Row("a judge's input in tokens, digest / full", ours, floor, max_ratio=0.1, unit=" tokens")
 
 
 def digest_time() -> Row:
@@ -34,7 +34,7 @@ def digest_time() -> Row:
         path = os.path.join(folder, "chat.jsonl")
         _write(path, size=200_000_000)
         ours, _ = interleaved(lambda: digest(path), lambda: None, rounds=7)
-    return Row("the digest of a 200 MB transcript / 1 s", ours, 1.0, most=1)
+    return Row("the digest of a 200 MB transcript / 1 s", ours, 1.0, max_ratio=1)
 
 
 def _tokens(path: str, transcript: Literal["digest", "full"]) -> float:

@@ -44,9 +44,12 @@ def stop_hook_latency() -> list[Row]:
     before, after, raw = asyncio.run(_measure_stops(60))
     return [
         Row(
-            "model's last byte to the hook's first instruction / raw spawn of that hook", before, raw, most=3
+            "model's last byte to the hook's first instruction / raw spawn of that hook",
+            before,
+            raw,
+            max_ratio=3,
         ),
-        Row("the hook's exit to the next model request / 5 ms", after, 0.005, most=1),
+        Row("the hook's exit to the next model request / 5 ms", after, 0.005, max_ratio=1),
     ]
 
 
@@ -81,7 +84,7 @@ def last_assistant_message() -> Row:
             rounds=51,
             inner=20,
         )
-    return Row("last assistant message from a 1 GB transcript / from a 1 MB one", ours, floor, most=2)
+    return Row("last assistant message from a 1 GB transcript / from a 1 MB one", ours, floor, max_ratio=2)
 
 
 def _write_transcript(path: str, megabytes: int) -> str:
@@ -101,7 +104,9 @@ def concurrent_sessions() -> Row:
             asyncio.run(_run_sessions(count))
             durations.append(time.perf_counter() - started)
     ours, floor = (statistics.median(times[count]) for count in (200, 1))
-    return Row("200 sessions at once, each blocked once by a 100 ms hook / one alone", ours, floor, most=12)
+    return Row(
+        "200 sessions at once, each blocked once by a 100 ms hook / one alone", ours, floor, max_ratio=12
+    )
 
 
 async def _run_sessions(count: int) -> None:
@@ -134,4 +139,6 @@ def run_without_hooks() -> Row:
             subprocess.run([sys.executable, "-c", "import pydantic_ai"], check=True)
 
         a, b = interleaved(ours, floor, rounds=11)
-    return Row('turngate run -p with a script and no hook / python -c "import pydantic_ai"', a, b, most=0.6)
+    return Row(
+        'turngate run -p with a script and no hook / python -c "import pydantic_ai"', a, b, max_ratio=0.6
+    )

@@ -28,7 +28,7 @@ def fire_without_hooks() -> Row:
             subprocess.run([sys.executable, "-I", "-S", "-c", "pass"], check=True)
 
         a, b = interleaved(ours, floor, rounds=41)
-    return Row("turngate fire with no hook, whole process / python -I -S -c pass", a, b, most=5)
+    return Row("turngate fire with no hook, whole process / python -I -S -c pass", a, b, max_ratio=5)
 
 
 def load_many_hooks() -> Row:
@@ -43,4 +43,4 @@ def load_many_hooks() -> Row:
             assert len(load_settings(folder, home="/nonexistent").rules) == 1000
 
         a, b = interleaved(ours, lambda: json.loads(data), rounds=101)
-    return Row("loading settings with 1,000 hooks / json.loads of the same bytes", a, b, most=15)
+    return Row("loading settings with 1,000 hooks / json.loads of the same bytes", a, b, max_ratio=15)

@@ -40,7 +40,7 @@ def durable_transition() -> Row:
         ours, raw = interleaved(lambda: write_whole_run(registry), floor, rounds=301)
         os.close(fd)
     what = "a durable transition of a run / a raw 4 KB append and fdatasync in the same folder"
-    return Row(what, ours / TRANSITIONS, raw / TRANSITIONS, most=2)
+    return Row(what, ours / TRANSITIONS, raw / TRANSITIONS, max_ratio=2)
 
 
 def transition_among_many() -> Row:
@@ -51,7 +51,7 @@ def transition_among_many() -> Row:
     ):
         ours, floor = interleaved(lambda: write_whole_run(many), lambda: write_whole_run(few), rounds=301)
     what = f"the next transition with {MANY} registered subagents / with {FEW}"
-    return Row(what, ours / TRANSITIONS, floor / TRANSITIONS, most=1.5)
+    return Row(what, ours / TRANSITIONS, floor / TRANSITIONS, max_ratio=1.5)
 
 
 def write_whole_run(registry: Registry) -> None:
@@ -112,10 +112,10 @@ def whole_subagent() -> list[Row]:
             "commits of a subagent that does nothing, from registration to announcement / 1",
             commits,
             1,
-            most=6,
+            max_ratio=6,
             unit=" ",
         ),
-        Row(f"its whole time / {commits:.0f} bare commits with the same settings", ours, bare, most=3),
+        Row(f"its whole time / {commits:.0f} bare commits with the same settings", ours, bare, max_ratio=3),
     ]
 
 
@@ -182,7 +182,7 @@ def takeover() -> Row:
         for _ in range(5)
     ]
     what = "a killed process's last subagent is announced by another process / 2 s"
-    return Row(what, statistics.median(times), 2.0, most=1)
+    return Row(what, statistics.median(times), 2.0, max_ratio=1)
 
 
 # Memory
@@ -192,8 +192,8 @@ def memory() -> list[Row]:
     """Measure in processes of their own, which hold nothing else."""
     queued, running = (_measure_memory(at_once) for at_once in (1, WAITING))
     return [
-        Row("memory of a subagent that waits for a slot / 1 KB", queued, 1, most=60, unit=" KB"),
-        Row("memory of a subagent that waits for its model / 1 KB", running, 1, most=60, unit=" KB"),
+        Row("memory of a subagent that waits for a slot / 1 KB", queued, 1, max_ratio=60, unit=" KB"),
+        Row("memory of a subagent that waits for its model / 1 KB", running, 1, max_ratio=60, unit=" KB"),
     ]
 
 

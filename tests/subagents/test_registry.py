@@ -667,7 +667,7 @@ def test_a_file_of_an_older_version_loads_with_defaults(state: Path) -> None:
         old.execute("INSERT INTO runs VALUES ('r', 'a', 'ended', 'me', 'the task')")
         old.commit()
     with opened(state) as registry:
-        assert (registry.fault, kept(registry)) == (
+        assert (registry.notice, kept(registry)) == (
             None,
             SubagentRun(id="r", chain="r", agent_id="a", state="ended", owner="me", task="the task"),
         )
@@ -730,13 +730,13 @@ def test_a_damaged_file_is_set_aside_and_reported_and_never_deleted(state: Path,
     with opened(state) as registry:
         [aside] = [each for each in state.iterdir() if ".damaged-" in each.name]
         assert aside.read_bytes() == damaged
-        assert registry.fault is not None
-        assert registry.fault.startswith(f"the registry {path} was damaged (")
-        assert registry.fault.endswith(f"); it was set aside as {aside}")
+        assert registry.notice is not None
+        assert registry.notice.startswith(f"the registry {path} was damaged (")
+        assert registry.notice.endswith(f"); it was set aside as {aside}")
         registered(registry, "new")
         assert [run.id for run in registry.all()] == ["new"]
     with opened(state) as again:
-        assert (again.fault, [run.id for run in again.all()]) == (None, ["new"])
+        assert (again.notice, [run.id for run in again.all()]) == (None, ["new"])
 
 
 @pytest.mark.req("X-24")
@@ -752,7 +752,7 @@ def test_an_empty_file_is_an_empty_registry(state: Path) -> None:
     state.mkdir()
     (state / "registry.db").touch()
     with opened(state) as registry:
-        assert (registry.fault, registry.all()) == (None, [])
+        assert (registry.notice, registry.all()) == (None, [])
 
 
 @pytest.mark.req("X-23", "X-24")

@@ -107,7 +107,7 @@ def _add_recover(actions: "argparse._SubParsersAction[Parser]") -> None:
         "Ctrl-C stops the work; what is not finished can be recovered later.",
         exit_codes=(
             "0   every subagent has ended, in whatever way",
-            "20  a subagent could not be brought to an end",
+            "20  a subagent could not be finished",
             "64  wrong usage",
             EXIT_INTERNAL,
             "128 + N  ended by signal N: 129 hung up, 130 interrupted, 131 quit, 143 terminated",

@@ -62,8 +62,8 @@ class Supervisor:
             trace=self.trace,
             will_take_turn=self.will_take_turn,
         )
-        if registry.fault:
-            host.notice(registry.fault)
+        if registry.notice:
+            host.notice(registry.notice)
 
     @property
     def id(self) -> str:

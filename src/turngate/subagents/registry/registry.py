@@ -41,7 +41,7 @@ class Registry:
         self.owners = os.path.join(self.state, OWNERS_FOLDER)
         self.commits = 0
         self._lock = threading.Lock()
-        self._db, self.fault = open_database(self.path)  # the fault is a notice for the user
+        self._db, self.notice = open_database(self.path)  # the fault is a notice for the user
 
     def close(self) -> None:
         with self._lock:

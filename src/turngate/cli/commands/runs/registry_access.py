@@ -23,8 +23,8 @@ def open_registry() -> Iterator[Registry | None]:
         with os_errors_as_usage_errors(state_folder()):
             registry = Registry(state_folder())
         with contextlib.closing(registry):
-            if registry.fault:
-                print(f"! {registry.fault}", file=sys.stderr)
+            if registry.notice:
+                print(f"! {registry.notice}", file=sys.stderr)
             yield registry
     except RegistryError as error:
         raise UsageError(f"{error}; repair it, or set TURNGATE_STATE to another folder") from None
