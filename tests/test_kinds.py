@@ -1,16 +1,19 @@
 """Adding a hook kind: everything that the type checker cannot see is checked here, and named when it is missing."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import fields, replace
 from importlib.util import find_spec
-from typing import Any, get_args
+from typing import Any, ClassVar, get_args
 
 import pytest
 
 import turngate
-from turngate import CallbackHook, Options
+from turngate import CallbackHook, CommandHook, InvalidOptions, Options
+from turngate.cli.commands import log
 from turngate.core.dialect import DIALECTS
-from turngate.core.hooks import KINDS, Hook, HookKind, HttpHook
+from turngate.core.hooks import KINDS, Hook, HookKind, HttpHook, hook_text, identity, label
 from turngate.core.settings import Rule
+from turngate.core.verdict_json import hook_json
 from turngate.settings import keys
 from turngate.settings.json_schema import settings_schema
 from turngate.settings.parse import parse_layer
@@ -20,11 +23,20 @@ def no_op(_: object) -> None:
     """The body of a callback hook."""
 
 
-BODIES: dict[type[Hook], Any] = {CallbackHook: no_op, HttpHook: "http://localhost/"}
+def other_no_op(_: object) -> None:
+    """The body of another callback hook."""
 
 
-def sample(hook: type[Hook]) -> Hook:
-    return hook(**{hook.body: BODIES.get(hook, "x")})
+# Two bodies of each kind; most kinds have text.
+BODIES: dict[type[Hook], tuple[Any, Any]] = {
+    CallbackHook: (no_op, other_no_op),
+    HttpHook: ("http://localhost/", "http://localhost/other"),
+}
+TEXTS = ("one text", "another text")
+
+
+def sample(hook: type[Hook], which: int = 0) -> Hook:
+    return hook(**{hook.body: BODIES.get(hook, TEXTS)[which]})
 
 
 def test_the_table_has_every_class_of_the_union_and_every_name_of_the_literal() -> None:
@@ -49,6 +61,7 @@ def missing(hook: type[Hook]) -> Iterator[str]:
     if hook.in_settings:
         yield from missing_in_settings(hook)
     yield from missing_in_options(hook)
+    yield from missing_in_output(hook)
 
 
 def missing_in_settings(hook: type[Hook]) -> Iterator[str]:
@@ -58,7 +71,7 @@ def missing_in_settings(hook: type[Hook]) -> Iterator[str]:
         return
     if hook.kind not in kinds_in_the_schema():
         yield f"the kind {hook.kind} in the JSON Schema: settings/json_schema.py"
-    entry = {"type": hook.kind, hook.body: BODIES.get(hook, "x")}
+    entry = {"type": hook.kind, hook.body: BODIES.get(hook, TEXTS)[0]}
     hooks = {"hooks": {"Stop": [{"hooks": [entry]}]}}
     layer = parse_layer(hooks, file="f", level="user", family="turngate", dialect=DIALECTS["turngate"])
     rule = Rule("Stop", sample(hook), None, "user", "f", "turngate", "[0].hooks[0]")
@@ -81,3 +94,65 @@ def missing_in_options(hook: type[Hook]) -> Iterator[str]:
         return
     if back.hooks != {"Stop": (sample(hook),)}:
         yield f"the fields of {hook.__name__} in the JSON of Options: settings/keys.py"
+
+
+def missing_in_output(hook: type[Hook]) -> Iterator[str]:
+    one, other = sample(hook), sample(hook, 1)
+    text = hook_text(one)
+    if not text.strip() or not label(one).strip() or text == hook_text(other):
+        yield f"a text that tells hooks with a different {hook.body!r} apart: hook_text in core/hooks.py"
+    if hook_json(one).get("name" if hook is CallbackHook else hook.body) != text:
+        yield f"the key {hook.body!r} in the JSON of a run: hook_json in core/verdict_json.py"
+    if text not in log._format_run({"hook": hook_json(one)}):
+        yield "its text in `turngate log`: _NAME_KEYS in cli/commands/log.py"
+
+
+# Fields that do not make two hooks of several files different hooks, although their values differ. Claude Code
+# (measured): the same command runs once, and the same prompt is asked once, whatever these say.
+HOW_IT_RUNS = {"timeout", "enabled", "mode", "blocking", "detached", "condition", "status_message"}
+NOT_IN_IDENTITY: Mapping[str, set[str]] = {
+    "command": HOW_IT_RUNS | {"shell"},  # Claude Code (measured): the shell does not count
+    "prompt": HOW_IT_RUNS | {"outcomes"},  # only commands for other outcomes are other hooks
+    "agent": HOW_IT_RUNS | {"outcomes"},
+    "http": HOW_IT_RUNS | {"outcomes", "allowed_env_vars"},  # the headers that use the variables count
+    "callback": set(),  # callbacks are never merged
+}
+# A value of each field that is neither its default nor text; one of a field of text is TEXTS[1].
+CHANGED: Mapping[str, Any] = {
+    "timeout": 7.0,
+    "enabled": False,
+    "mode": "observe",
+    "blocking": True,
+    "outcomes": ("error",),
+    "detached": True,
+    "args": ("-k",),
+    "shell": "bash",
+    "env": {"A": "1"},
+    "transcript": "last",
+    "headers": {"A": "1"},
+    "allowed_env_vars": ("A",),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_field_that_changes_what_a_hook_checks_is_part_of_its_identity(kind: str) -> None:
+    hook = KINDS[kind]
+    one, other = sample(hook), sample(hook, 1)
+    names = {field.name for field in fields(hook)} - {hook.body}
+    changed = {name: replace(one, **{name: CHANGED.get(name, TEXTS[1])}) for name in names}
+    same = {name for name, each in changed.items() if identity(each) == identity(one)}
+    assert (same, identity(other) == identity(one)) == (NOT_IN_IDENTITY.get(kind, HOW_IT_RUNS), False), (
+        "add the field to `identity` in core/hooks.py, or to NOT_IN_IDENTITY with the reason"
+    )
+
+
+def test_hooks_of_two_kinds_with_the_same_body_are_two_hooks() -> None:
+    assert len({identity(sample(hook)) for hook in KINDS.values()}) == len(KINDS)
+
+
+def test_a_kind_that_claude_code_does_not_have_is_rejected_for_claude() -> None:
+    class Unknown(CommandHook):
+        kind: ClassVar[Any] = "unknown"
+
+    with pytest.raises(InvalidOptions, match="the hook kind 'unknown' has no equivalent in Claude Code"):
+        Options({"Stop": [Unknown("make")]}).for_claude()

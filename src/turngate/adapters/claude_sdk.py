@@ -18,7 +18,7 @@ from turngate.core.constants import STOP_EVENTS
 from turngate.core.decisions import Advise, Allow, Block, Decision, Fault, Halt
 from turngate.core.dialect import CLAUDE
 from turngate.core.hook_input import read_event
-from turngate.core.hooks import AgentHook, CallbackHook, CommandHook, Hook, PromptHook, label
+from turngate.core.hooks import CallbackHook, CommandHook, Hook, label
 from turngate.core.interpret import interpret
 from turngate.core.reports import Returned
 from turngate.core.settings import Problem, Rule
@@ -58,6 +58,7 @@ def claude_options(options: Options, base: ClaudeAgentOptions | None) -> ClaudeA
 
 # What Claude Code does not support
 
+_SUPPORTED_KINDS = frozenset({"command", "prompt", "agent", "http", "callback"})
 # Without these fields a hook would decide differently.
 _UNSUPPORTED = ("blocking", "mode", "env", "transcript", "shell")
 _CALLBACK_EVENTS = frozenset(name for each in get_args(HookEvent) for name in get_args(each))
@@ -74,6 +75,8 @@ def _rule_problems(rules: list[Rule]) -> Iterator[Problem]:
 def _unsupported(rule: Rule) -> Iterator[tuple[str | None, str]]:
     """Yield field and message of each option of the hook that Claude Code does not support."""
     hook = rule.hook
+    if hook.kind not in _SUPPORTED_KINDS:
+        yield None, f"the hook kind {hook.kind!r} {_NO_EQUIVALENT}"
     if isinstance(hook, CallbackHook) and rule.event not in _CALLBACK_EVENTS:
         yield None, f"the SDK does not call functions at {rule.event}"
     if hook.condition and rule.event in STOP_EVENTS:
@@ -86,8 +89,8 @@ def _unsupported(rule: Rule) -> Iterator[tuple[str | None, str]]:
         value = getattr(hook, name, None)
         if value and value != _CLAUDE_DEFAULTS.get(name):
             yield name, _NO_EQUIVALENT
-    if isinstance(hook, PromptHook | AgentHook) and _is_other_provider(hook.model):
-        yield "model", _expected_model(hook.model)
+    if _is_other_provider(_model_of(hook)):
+        yield "model", _expected_model(_model_of(hook))
 
 
 def _option_problems(options: Options, base: object) -> Iterator[Problem]:
@@ -113,6 +116,10 @@ def _is_other_provider(model: str | None) -> bool:
     return bool(colon) and provider != "anthropic" and "." not in provider
 
 
+def _model_of(hook: Hook) -> str | None:
+    return getattr(hook, "model", None) if hook.asks_model else None
+
+
 def _expected_model(model: str | None) -> str:
     return f"is {model!r}, expected a model of Anthropic's for Claude Code"
 
@@ -133,8 +140,8 @@ def _limit_variable(options: Options) -> dict[str, str]:
 
 def _settings_entry(hook: Hook, judge: str | None) -> dict[str, Any]:
     entry = hook_json(hook, per_second=1)
-    if isinstance(hook, PromptHook | AgentHook) and (hook.model or judge):
-        entry["model"] = _model_name(hook.model or judge or "")
+    if hook.asks_model and (model := _model_of(hook) or judge):
+        entry["model"] = _model_name(model)
     return {name: value for name, value in entry.items() if name not in ("id", "outcomes", *_CLAUDE_DEFAULTS)}
 
 

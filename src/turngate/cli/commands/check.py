@@ -8,7 +8,6 @@ from dataclasses import asdict, replace
 
 from turngate.cli.main import EXIT_PROBLEMS
 from turngate.cli.project import project_folder
-from turngate.core.hooks import AgentHook, PromptHook
 from turngate.core.settings import Problem, Rule, Settings
 from turngate.errors import UsageError
 from turngate.models.resolve import JudgeModels
@@ -53,12 +52,12 @@ def _switched_off(settings: Settings) -> Iterator[Problem]:
 
 
 def _without_model(settings: Settings) -> Iterator[Problem]:
-    """Note prompt and agent hooks that have no model unless a session brings one."""
+    """Note hooks that ask a model and have none unless a session brings one."""
     judges = JudgeModels(settings.judge)
     for rule in settings.rules:
-        if isinstance(rule.hook, PromptHook | AgentHook) and rule.hook.enabled:
+        if rule.hook.asks_model and rule.hook.enabled:
             try:
-                judges(rule.hook.model)
+                judges(getattr(rule.hook, "model", None))
             except UsageError as error:
                 yield _note(rule, f"has no model outside of a session: {error}")
 

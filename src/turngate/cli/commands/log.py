@@ -10,6 +10,7 @@ from typing import Any, BinaryIO
 
 from turngate.cli.streams import stdout_error
 from turngate.cli.terminal.format import LABEL_WIDTH, outcome_label
+from turngate.core.hooks import KINDS
 from turngate.core.text import one_line
 from turngate.errors import UsageError
 from turngate.state.files import is_same_file, open_regular_file, os_errors_as_usage_errors
@@ -18,6 +19,8 @@ from turngate.state.paths import session_folder, state_folder
 
 FOLLOW_INTERVAL_S = 0.2
 MAX_HOOK_NAME_CHARS = 80
+# The first of these keys that a record has is the name of its hook; `name` is that of a callback.
+_NAME_KEYS = ("id", "name", *(hook.body for hook in KINDS.values()), "type")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -127,8 +130,7 @@ def _format_verdict(record: dict[str, Any]) -> str:
 
 def _format_run(record: dict[str, Any]) -> str:
     hook = record.get("hook", {})
-    keys = ("id", "command", "name", "url", "prompt", "type")
-    name = next((hook[key] for key in keys if hook.get(key)), "")
+    name = next((hook[key] for key in _NAME_KEYS if hook.get(key)), "")
     # The record of the verdict says which failures were not enforced.
     label = outcome_label(record.get("outcome", ""), blocking=True)
     reason = (record.get("reason") or "").strip().splitlines()
@@ -137,14 +139,14 @@ def _format_run(record: dict[str, Any]) -> str:
         + (f"  {reason[0]}" if reason else "")
         + (
             _format_cost(record["evaluation"])
-            if "evaluation" in record and hook.get("type") == "prompt"
+            if "evaluation" in record and hook.get("type") != "agent"
             else ""
         )
     )
 
 
 def _format_cost(evaluation: dict[str, Any]) -> str:
-    """Format the tokens and the price of a judge; those of a hook agent are in a record of its own."""
+    """Format the tokens and the price of a model; those of a hook agent are in a record of its own."""
     tokens = evaluation.get("input_tokens", 0) + evaluation.get("output_tokens", 0)
     price = evaluation.get("cost_usd")
     return f"  ({tokens:,} tokens{f', ${price:.4f}' if price is not None else ''})"
