@@ -1,13 +1,21 @@
+import argparse
+import inspect
 import json
+import keyword
 import subprocess
 import sys
+from collections.abc import Iterator
+from importlib import import_module
 from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
+from turngate.cli.command_parser import Parser
 from turngate.cli.commands import check
 from turngate.cli.main import main
+from turngate.cli.parser import _COMMANDS, build_parser
 from turngate.settings.json_schema import SCHEMAS
 
 
@@ -32,13 +40,6 @@ def test_without_a_command_the_help_is_shown(capsys: pytest.CaptureFixture[str])
         64,
         "usage: turngate [-h] [--version] COMMAND ...",
     )
-
-
-@pytest.mark.parametrize("command", ["check", "fire", "schema"])
-def test_every_command_explains_itself(command: str, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as ended:
-        main([command, "--help"])
-    assert (ended.value.code, capsys.readouterr().out.startswith(f"usage: turngate {command}")) == (0, True)
 
 
 def test_the_version_is_the_packages(capsys: pytest.CaptureFixture[str]) -> None:
@@ -78,3 +79,57 @@ def test_a_stop_without_hooks_loads_neither_the_engine_nor_asyncio(project: Path
         [sys.executable, "-c", code], cwd=project, capture_output=True, text=True, check=True
     )
     assert done.stdout.splitlines()[-1] == "[]"
+
+
+def help_words() -> list[list[str]]:
+    """Return the words of every command and of every action of a command."""
+    return [[command, *action] for command in _COMMANDS for action in ([], *actions_of(command))]
+
+
+def actions_of(command: str) -> list[list[str]]:
+    return [[name] for name in subparsers(subparsers(build_parser([command])).get(command, Parser()))]
+
+
+def subparsers(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
+    return {
+        name: each
+        for action in parser._actions
+        if isinstance(action, argparse._SubParsersAction)
+        for name, each in action.choices.items()
+    }
+
+
+@pytest.mark.parametrize("words", help_words(), ids=" ".join)
+def test_every_command_and_action_explains_itself(
+    words: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main([*words, "--help"])
+    usage = f"usage: turngate {' '.join(words)} "
+    assert (ended.value.code, capsys.readouterr().out.startswith(usage)) == (0, True)
+
+
+@pytest.mark.parametrize("command", _COMMANDS)
+def test_a_command_is_complete(command: str) -> None:
+    lacks = [*missing(command)]
+    assert not lacks, "\n  ".join((f"the command {command!r} lacks:", *lacks))
+
+
+def missing(command: str) -> Iterator[str]:
+    if not command.isidentifier() or keyword.iskeyword(command):
+        yield "a name of one word, because it is the name of its module"
+        return
+    if [*subparsers(build_parser([command]))] != [command]:
+        yield "the same name in its function of cli/parser.py as in _COMMANDS"
+    if find_spec(f"turngate.cli.commands.{command}") is None:
+        yield f"a module: src/turngate/cli/commands/{command}.py"
+        return
+    run = getattr(import_module(f"turngate.cli.commands.{command}"), "run", None)
+    if not inspect.isfunction(run) or inspect.iscoroutinefunction(run):
+        yield "a plain function `run`, not async"
+        return
+    signature = inspect.signature(run, eval_str=True)
+    if [each.annotation for each in signature.parameters.values()] != [argparse.Namespace]:
+        yield "one parameter of `run`: argparse.Namespace"
+    if signature.return_annotation is not int:
+        yield "the exit code as the result of `run`: -> int"
