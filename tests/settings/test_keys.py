@@ -1,15 +1,20 @@
 """Adding a settings key: a row in `settings/keys.py` and a field in `Settings`, and what is missing is named here."""
 
+from collections.abc import Mapping
 from dataclasses import fields
-from typing import get_args
+from types import UnionType
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import pytest
 
+from tests.settings.test_parse import SCALARS
 from turngate.core.constants import EVENTS
 from turngate.core.dialect import TURNGATE
 from turngate.core.hooks import SETTINGS_KINDS, Hook
 from turngate.core.settings import AllowedUrls, Layer, MergeRule, Settings, merge
 from turngate.settings import keys
+from turngate.settings.parse import parse_layer
+from turngate.settings.values import SECONDS, per_event, string_list
 
 # The fields of Settings that do not come from a key with one value.
 NOT_SCALARS = {"rules", "switched_off", "dialect", "env", "problems"}
@@ -72,6 +77,65 @@ def test_a_key_is_merged_by_its_rule(field: str, values: tuple[object, ...], exp
 
 def test_a_key_that_no_file_sets_has_the_default_of_settings() -> None:
     assert merge([], keys.MERGE_RULES) == Settings(hard_limit=10)
+
+
+@pytest.mark.parametrize("section", [section for section, _ in SCALARS.values()], ids=SCALARS)
+def test_merged_values_have_the_type_of_the_field(section: Mapping[str, Any]) -> None:
+    layers = [
+        parse_layer({"turngate": section}, file=level, level=level, family="turngate", dialect=TURNGATE)
+        for level in ("user", "project")
+    ]
+    settings, hints = merge(layers, keys.MERGE_RULES, TURNGATE), get_type_hints(Settings)
+    names = [keys.TURNGATE_KEYS[key].field for key in section]
+    wrong = [
+        f"Settings.{name} is {hints[name]}, and two files give {getattr(settings, name)!r}: "
+        "the type or the merge rule of its row in settings/keys.py is wrong"
+        for name in names
+        if not is_of(hints[name], getattr(settings, name))
+    ]
+    assert not wrong, "\n  ".join(wrong)
+
+
+def is_of(hint: Any, value: Any) -> bool:
+    """Return whether a value has exactly this type: True is not an int here, and 1 is not a float."""
+    origin, args = get_origin(hint), get_args(hint)
+    if origin in (Union, UnionType):
+        return any(is_of(each, value) for each in args)
+    if origin is Literal:
+        return value in args
+    if origin is tuple and args[-1] is Ellipsis:
+        return type(value) is tuple and all(is_of(args[0], each) for each in value)
+    if origin is tuple:
+        return type(value) is tuple and len(value) == len(args) and all(map(is_of, args, value))
+    if origin is Mapping:
+        return type(value) is dict and all(
+            is_of(args[0], name) and is_of(args[1], each) for name, each in value.items()
+        )
+    return type(value) is hint
+
+
+@pytest.mark.parametrize(("rule", "field"), [("each", "allowed_urls"), ("ceiling", "hard_limit")])
+def test_a_rule_that_knows_one_field_is_used_only_for_it(rule: MergeRule, field: str) -> None:
+    assert [name for name, used in keys.MERGE_RULES.items() if used == rule] == [field]
+
+
+def test_a_value_per_event_is_converted_as_the_value_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = {
+        "a": keys.row("a", per_event(SECONDS), ""),
+        "b": keys.row("b", per_event(string_list("names")), ""),
+    }
+    monkeypatch.setattr(keys, "TURNGATE_KEYS", rows)
+
+    def scalars(section: Mapping[str, Any]) -> str:
+        layer = parse_layer(
+            {"turngate": section}, file="f", level="user", family="turngate", dialect=TURNGATE
+        )
+        return repr(layer.scalars)  # 5 == 5.0
+
+    assert [scalars({"a": 5, "b": ["x"]}), scalars({"a": {"Stop": 5}, "b": {"Stop": ["x"]}})] == [
+        "{'a': {'*': 5.0}, 'b': {'*': ('x',)}}",
+        "{'a': {'Stop': 5.0}, 'b': {'Stop': ('x',)}}",
+    ]
 
 
 def test_a_name_that_is_nearly_an_event_is_recognized() -> None:

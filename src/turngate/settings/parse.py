@@ -82,7 +82,7 @@ def _parse_per_event(
         elif not one.is_valid(value):
             log.add(f"is {describe_json(value)}, expected {one.expected}: ignored", field=name)
         else:
-            valid[event] = value
+            valid[event] = one.convert(value) if one.convert else value
     return valid
 
 

@@ -151,6 +151,10 @@ def per_event(one: ValueType) -> ValueType:
             type(value) is dict and all(name in EVENTS and one.is_valid(each) for name, each in value.items())
         )
 
+    def convert(value: Any) -> dict[str, Any]:
+        values = value if isinstance(value, dict) else {"*": value}
+        return {name: one.convert(each) if one.convert else each for name, each in values.items()}
+
     by_event = {
         "type": "object",
         "properties": {event: one.schema for event in EVENTS},
@@ -160,7 +164,7 @@ def per_event(one: ValueType) -> ValueType:
         is_valid,
         f"{one.expected}, for all or per event",
         {"anyOf": [one.schema, by_event]},
-        convert=lambda value: dict(value) if isinstance(value, dict) else {"*": value},
+        convert=convert,
         per_event=one,
     )
 
