@@ -11,10 +11,11 @@ from turngate.aio.cancellation import current_task_cancelled
 from turngate.aio.foreign import CallbackCancelledItself
 from turngate.aio.threads import run_in_thread
 from turngate.core.decision_limits import oversized_texts, truncate_decision
+from turngate.core.decisions import Fault
 from turngate.core.events import Event
 from turngate.core.hook_run import HookRun
 from turngate.core.hooks import CommandHook
-from turngate.core.interpret import interpret
+from turngate.core.interpret import Interpretation, interpret
 from turngate.core.plan import plan
 from turngate.core.reports import Detached, HookFailed, Report, Skipped, TimedOut
 from turngate.core.settings import Rule, Settings
@@ -187,7 +188,10 @@ def _hook_run(
     seconds: float = 0.0,
     timeout: float | None = None,
 ) -> HookRun:
-    decision, answer = interpret(report, rule, settings.dialect)
+    try:
+        decision, answer = interpret(report, rule, settings.dialect)
+    except Exception as error:  # noqa: BLE001 - the object that a callback returned is foreign code too
+        decision, answer = Interpretation(Fault(f"its answer cannot be read: {describe_exception(error)}"))
     if live and live.warnings:
         decision = replace(decision, warnings=(*decision.warnings, *live.warnings))
     if live and live.redactor:

@@ -318,3 +318,26 @@ def test_values_other_than_plain_containers_reach_a_callback_unchanged(project: 
     asked = settings(CallbackHook(heard.append), event="PostToolUse")
     asyncio.run(ask_hooks(event, asked, world(project)))
     assert heard == [event]
+
+
+class LazyMapping(dict[str, Any]):
+    def get(self, *_: Any) -> Any:
+        raise ConnectionError("gone")
+
+
+def test_an_answer_that_raises_when_it_is_read_is_its_own_hooks_fault() -> None:
+    async def lazy(_: StopEvent) -> Any:
+        return LazyMapping()
+
+    async def blocks(_: StopEvent) -> Block:
+        return Block("go on")
+
+    decisions = [run.decision for run in asyncio.run(verdict_of(lazy, blocks)).runs]
+    assert decisions == [Fault("its answer cannot be read: ConnectionError: gone"), Block("go on")]
+
+
+def test_a_callbacks_own_error_after_an_exit_keeps_its_name() -> None:
+    async def converts(_: StopEvent) -> None:
+        raise RuntimeError("mine") from SystemExit(1)
+
+    assert run_of(converts).report == HookFailed("RuntimeError: mine")

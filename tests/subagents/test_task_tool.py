@@ -263,6 +263,13 @@ def _run(**fields: Any) -> SubagentRun:
         (_run(), "x" * 4001, "user", 9.0, "the prompt has 4001 characters; a steer may have 4000"),
         (_run(state="done", outcome="ok"), "on", "user", 9.0, "run r1 is already finished (ok)"),
         (
+            _run(state="steering"),
+            "on",
+            "user",
+            9.0,
+            "run r1 is being restarted with another prompt; steer it again once it runs",
+        ),
+        (
             _run(state="killed", outcome="killed"),
             "on",
             "user",

@@ -15,6 +15,14 @@ from turngate.core.text import describe_exception
 CANCEL_GRACE_S = 0.5  # time to clean up between the cancellation of foreign code and its end
 
 
+class ForeignExit(RuntimeError):
+    """Foreign code raised SystemExit, which must not end the event loop."""
+
+    def __init__(self, exit_: SystemExit) -> None:
+        super().__init__(describe_exception(exit_))
+        self.exit = exit_
+
+
 class CallbackCancelledItself(RuntimeError):
     """Foreign code ended with a cancellation that its caller did not request."""
 
@@ -32,10 +40,8 @@ async def call_callback(callback: Callable[[Any], Any], event: Any) -> Any:
             return work
     try:
         return await run_isolated(work)
-    except RuntimeError as error:
-        if isinstance(error.__cause__, SystemExit):
-            raise error.__cause__ from None  # the caller reports it under its own name
-        raise
+    except ForeignExit as error:
+        raise error.exit from None  # the caller reports it under its own name
 
 
 def _is_async(callback: Callable[[Any], Any]) -> bool:
@@ -96,7 +102,7 @@ async def _without_exit(work: Awaitable[T], ended: "asyncio.Future[None]") -> T:
     try:
         return await work
     except SystemExit as raised:
-        raise RuntimeError(describe_exception(raised)) from raised
+        raise ForeignExit(raised) from raised
     finally:
         if not ended.done():
             ended.set_result(None)

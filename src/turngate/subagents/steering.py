@@ -23,6 +23,8 @@ def check_steer(run: SubagentRun, prompt: str, *, by: str, since: float = float(
         )
     if run.state == "waiting":
         raise UsageError(f"run {run.id} has not started yet; kill it, or steer it once it runs")
+    if run.state == "steering":
+        raise UsageError(f"run {run.id} is being restarted with another prompt; steer it again once it runs")
     if run.state not in STEERABLE_STATES:
         raise UsageError(f"run {run.id} is already finished ({run.outcome or run.state})")
     if since < STEER_INTERVAL_S:
