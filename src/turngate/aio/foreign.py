@@ -15,14 +15,6 @@ from turngate.core.text import describe_exception
 CANCEL_GRACE_S = 0.5  # time to clean up between the cancellation of foreign code and its end
 
 
-class ForeignExit(RuntimeError):
-    """Foreign code raised SystemExit, which must not end the event loop."""
-
-    def __init__(self, exit_: SystemExit) -> None:
-        super().__init__(describe_exception(exit_))
-        self.exit = exit_
-
-
 class CallbackCancelledItself(RuntimeError):
     """Foreign code ended with a cancellation that its caller did not request."""
 
@@ -40,8 +32,11 @@ async def call_callback(callback: Callable[[Any], Any], event: Any) -> Any:
             return work
     try:
         return await run_isolated(work)
-    except ForeignExit as error:
-        raise error.exit from None  # the caller reports it under its own name
+    except RuntimeError as error:
+        cause = error.__cause__
+        if isinstance(cause, SystemExit) and str(error) == describe_exception(cause):  # of run_isolated
+            raise cause from None  # the caller reports it under its own name
+        raise
 
 
 def _is_async(callback: Callable[[Any], Any]) -> bool:
@@ -102,7 +97,7 @@ async def _without_exit(work: Awaitable[T], ended: "asyncio.Future[None]") -> T:
     try:
         return await work
     except SystemExit as raised:
-        raise ForeignExit(raised) from raised
+        raise RuntimeError(describe_exception(raised)) from raised
     finally:
         if not ended.done():
             ended.set_result(None)
