@@ -293,6 +293,13 @@ def test_the_first_that_redirects_wins_and_the_others_are_not_asked(project: Pat
     assert names == ["first", "/first"]
 
 
+class Treacherous(dict[str, object]):
+    """A result that cannot be inspected."""
+
+    def items(self) -> Any:
+        raise ValueError("not now")
+
+
 @pytest.mark.req("S4-20", "S4-21", "S4-22", "S4-31", "S4-32", "S4-33")
 @pytest.mark.parametrize(
     ("said", "notice"),
@@ -303,6 +310,7 @@ def test_the_first_that_redirects_wins_and_the_others_are_not_asked(project: Pat
         ("nonsense", "plugin gate returned str, which is not a result"),
         (RuntimeError("broken"), "plugin gate failed at subagent_stopping: RuntimeError: broken"),
         (SystemExit(3), "plugin gate failed at subagent_stopping: SystemExit: 3"),
+        (Treacherous(), "plugin gate returned no result: ValueError: not now"),
     ],
 )
 def test_an_invalid_answer_counts_as_allow_is_reported_and_the_next_is_asked(

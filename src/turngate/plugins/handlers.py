@@ -128,7 +128,10 @@ class Plugins:
         self, registered: _Registered, event: SubagentStoppingEvent, context: SubagentStoppingContext
     ) -> SubagentStoppingResult:
         value, error = await self._call(registered, copy.deepcopy(event), context)
-        result, problem = stopping_result(None if error else value)
+        try:
+            result, problem = stopping_result(None if error else value)
+        except Exception as raised:  # noqa: BLE001 - the mapping that a plugin returned is foreign code too
+            result, problem = SubagentStoppingResult(), f"returned no result: {describe_exception(raised)}"
         if error or problem:
             self.complaints.append(f"plugin {registered.plugin} {error or problem}")
         return result
