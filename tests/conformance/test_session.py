@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.conformance.cases import CASES, DIFFERENT, LATER, REPLAYED
+from tests.conformance.cases import CASES, DIFFERENT, LATER, NOT_YET, REPLAYED
 from tests.support.replay import (
     Case,
     Stage,
     as_child,
+    model_script,
     recorded_command,
     recorded_session,
     replay_command,
@@ -21,7 +22,7 @@ from tests.support.replay import (
 from tests.support.servers.anthropic import AnthropicServer, serve_script
 from tests.support.servers.http import serve_answers
 
-IN_A_SESSION = [*REPLAYED, *LATER["2"], *LATER["3"], *LATER["4"]]
+IN_A_SESSION = [*REPLAYED, *LATER["2"], *LATER["3"], *LATER["4"], *LATER["11"]]
 
 THROUGH_THE_COMMAND = [
     "exit0_silent",
@@ -120,7 +121,7 @@ def stage(
 @pytest.fixture
 def server(stage: Stage, case: Case, monkeypatch: pytest.MonkeyPatch) -> Iterator[AnthropicServer]:
     """The model of the case, where the client will look for it."""
-    with serve_script(case.get("model_script"), who_asks) as server:
+    with serve_script(model_script(case, stage), who_asks) as server:
         monkeypatch.setenv("ANTHROPIC_BASE_URL", server.url)
         monkeypatch.setenv("ANTHROPIC_API_KEY", "test")
         yield server
@@ -147,12 +148,23 @@ def test_a_session_goes_as_it_went_in_claude_code(case: Case, stage: Stage, serv
     assert replay_session(case, stage, server) == recorded_session(case)
 
 
+ANSWERS = {"sandbox_bad": {"answer": "answer 9"}}
+
+
 @cases(DIFFERENT)
 def test_where_we_differ_on_purpose_only_that_differs(
     case: Case, stage: Stage, server: AnthropicServer
 ) -> None:
-    here = {**recorded_session(case), **DIFFERENT[case["name"]]}
+    here = {**recorded_session(case), **DIFFERENT[case["name"]], **ANSWERS.get(case["name"], {})}
     assert replay_session(case, stage, server) == here
+
+
+@pytest.mark.xfail(strict=True, reason="see `not_yet` in later.toml")
+@cases(NOT_YET)
+def test_a_case_that_does_not_agree_yet_still_differs(
+    case: Case, stage: Stage, server: AnthropicServer
+) -> None:
+    assert replay_session(case, stage, server) == recorded_session(case)
 
 
 @cases(THROUGH_THE_COMMAND)
@@ -189,5 +201,5 @@ def test_a_prompt_hook_asks_the_model_that_claude_code_asked(
 
 
 def test_every_case_that_needs_only_a_session_is_replayed_in_one() -> None:
-    assert sorted([*IN_A_SESSION, *DIFFERENT]) == sorted(CASES)
-    assert (len(IN_A_SESSION), len(DIFFERENT)) == (152, 1)
+    assert sorted([*IN_A_SESSION, *DIFFERENT, *NOT_YET]) == sorted(CASES)
+    assert (len(IN_A_SESSION) + len(NOT_YET), len(DIFFERENT)) == (183, 2)

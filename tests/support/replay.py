@@ -146,6 +146,7 @@ def recorded(case: Case, agent: str = "main") -> dict[str, Any]:
         _SAVED.sub(r"\1<FILE>", message["text"])
         for continuation in expect["continuations"]
         for message in continuation["messages"]
+        if not _is_about_a_tool(message["text"])
     ]
     return {
         "requests": requests.get(agent, requests.get("all")),
@@ -188,6 +189,13 @@ def recorded_command(case: Case) -> dict[str, Any]:
         "hook_runs": turn["hook_runs"],
         "stop_hook_active": turn["stop_hook_active"],
     }
+
+
+def model_script(case: Case, stage: Stage) -> dict[str, Any] | None:
+    """The replies of the case's model, with the project's path in them."""
+    script = json.dumps(case.get("model_script")).replace("{proj}", str(stage.project))
+    replies: dict[str, Any] | None = json.loads(script)
+    return replies
 
 
 def as_child(case: Case) -> Case:
@@ -245,6 +253,11 @@ CHILD_ORDER = (
 def _lower(text: str) -> str:
     """facts of the program: "the note and the context use the event name", and the heading does not."""
     return text.replace("\nStop hook additional context:", "\nSubagentStop hook additional context:")
+
+
+def _is_about_a_tool(text: str) -> bool:
+    """A tool's result and what PostToolUse hooks say about it: not what sends an agent on, and in other words here."""
+    return text.startswith(("[tool_result] ", "PostToolUse:"))
 
 
 def _recorded_end(expect: Mapping[str, Any]) -> EndedBy:
@@ -377,6 +390,8 @@ def _limits(case: Case) -> tuple[int | None, list[str]]:
             return int(number), []
         case ["--allowedTools", *tools]:
             return None, tools
+        case ["--permission-mode", "default"]:
+            return None, []
         case none:
             assert not none
             return None, []
@@ -515,7 +530,7 @@ def _recorded_children(case: Case) -> dict[str, Any]:
     requests = case["expect"]["model_requests"].get("sub", 0)
     tools = [tool for reply in _replies(case, "main") if isinstance(reply, dict) for tool in _tools(reply)]
     waits = [tool.get("run_in_background") is False for tool in tools if "SUBAGENT" in tool.get("prompt", "")]
-    last = range(requests - len(waits) + 1, requests + 1)
+    last = range(requests - len(waits) + 1, requests + 1) if requests else ()
     answers = ["\n".join(_texts(_nth(_replies(case, "sub"), number), number)) or NO_ANSWER for number in last]
     handed = all(waits)
     return {
@@ -566,17 +581,19 @@ def _told(text: str) -> dict[str, Any]:
 def _as_recorded(told: Mapping[str, Any], case: Case, stage: Stage) -> list[tuple[str, Any]]:
     """Our keys that the program has as well, in our order."""
     known = _recorded_input(case)
-    return [
-        (key, _placed(value, stage) if isinstance(value, str) else value)
-        for key, value in told.items()
-        if key in known
-    ]
+    return [(key, _all_placed(value, stage)) for key, value in told.items() if key in known]
 
 
 def _placed(text: str, stage: Stage) -> str:
     """With the recorder's names for our folders."""
     folders = {str(stage.project): "<PROJ>", str(stage.home): "<HOME>", str(stage.root): "<ROOT>"}
     return _filled(text, folders)
+
+
+def _all_placed(value: Any, stage: Stage) -> Any:
+    if isinstance(value, dict):
+        return {key: _all_placed(each, stage) for key, each in value.items()}
+    return _placed(value, stage) if isinstance(value, str) else value
 
 
 def _comparable(text: str, stage: Stage) -> str:
@@ -637,8 +654,11 @@ PART_OF_THE_HOOK: dict[str, dict[str, Any]] = {
 }
 
 # What the program tells its hooks and a session does not: its transcript lies elsewhere, it knows no effort, and
-# it does not number its prompts.
-NOT_TOLD = frozenset({"transcript_path", "effort", "prompt_id"})
+# it does not number its prompts. It also has no rules that a permission could add to.
+NOT_TOLD = frozenset({"transcript_path", "effort", "prompt_id", "permission_suggestions"})
+
+# Different each time.
+UNIQUE = {"tool_use_id": "<TOOL_USE>", "duration_ms": "<MS>"}
 
 # Of two children that start at once either may ask the model first.
 EITHER_FIRST = frozenset({"sub_two_parallel"})
@@ -648,7 +668,7 @@ def _told_here(told: list[tuple[str, Any]], case: Case) -> list[tuple[str, Any]]
     """What can be compared of an input; a child has a name of its own each time, and its transcript is called so."""
     known = dict(told)
     child = known.get("agent_id", "")
-    own = {"agent_id": "<AGENT>"} if re.fullmatch(r"a[0-9a-f]{16}", child) else {}
+    own = {**UNIQUE, **({"agent_id": "<AGENT>"} if re.fullmatch(r"a[0-9a-f]{16}", child) else {})}
     path = known.get("agent_transcript_path", "").replace("/agent-", "/")
     if path.endswith(f"/subagents/{child}.jsonl"):
         own["agent_transcript_path"] = "subagents/<AGENT>.jsonl"
