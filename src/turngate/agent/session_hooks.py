@@ -1,5 +1,6 @@
 """SessionHooks: fire the events of a session, keep the output of hooks, report notices."""
 
+from collections.abc import Iterable, Mapping
 from typing import Any, Literal
 
 from turngate.agent.agent_config import AgentConfig
@@ -14,6 +15,7 @@ from turngate.core.hooks import label
 from turngate.core.reports import Exited
 from turngate.core.verdict import Stop, Verdict, notices, warnings
 from turngate.engine import ask_hooks
+from turngate.transcript.writer import Transcript
 
 Source = Literal["startup", "resume", "clear", "compact"]
 
@@ -50,8 +52,8 @@ class SessionHooks:
     async def fire(self, event: Event) -> Verdict:
         """Run the hooks of one event and keep what they print in the transcript."""
         verdict = await self.ask_hooks(event)
-        for run in verdict.runs:
-            self._keep_output(run)
+        if printed := hook_output_records(verdict.runs):
+            self.keep_output(printed, self._conversation.transcript)
         return verdict
 
     async def ask_hooks(self, event: Event) -> Verdict:
@@ -69,13 +71,10 @@ class SessionHooks:
                 self._events.notice(text)
         return verdict
 
-    def _keep_output(self, run: HookRun) -> None:
-        """Write a hook's stdout to the transcript, unless the hook asks to suppress it."""
-        if isinstance(run.report, Exited) and run.report.stdout.strip() and not run.decision.quiet:
-            record = {"type": "hook_output", "event": run.rule.event, "hook": label(run.rule.hook)}
-            stdout = run.report.stdout[:MAX_KEPT_OUTPUT_CHARS]
+    def keep_output(self, printed: Iterable[Mapping[str, str]], transcript: Transcript) -> None:
+        for record in printed:
             try:
-                self._conversation.transcript.write_record({**record, "stdout": stdout})
+                transcript.write_record(record)
             except OSError as error:
                 self._events.notice(
                     f"the output of hook {record['hook']} could not be written to the transcript: {error}"
@@ -94,3 +93,17 @@ class SessionHooks:
         halted, self._halted = self._halted, None
         if halted is not None:
             raise halted
+
+
+def hook_output_records(runs: Iterable[HookRun]) -> list[dict[str, str]]:
+    """Return the stdout of hooks as records of a transcript, except where the hook asks to suppress it."""
+    return [
+        {
+            "type": "hook_output",
+            "event": run.rule.event,
+            "hook": label(run.rule.hook),
+            "stdout": run.report.stdout[:MAX_KEPT_OUTPUT_CHARS],
+        }
+        for run in runs
+        if isinstance(run.report, Exited) and run.report.stdout.strip() and not run.decision.quiet
+    ]

@@ -1,22 +1,24 @@
 """A session as the host of its subagents: what their supervisor asks for, and the sessions it makes for them."""
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from turngate.agent.event_sink import EventSink
 from turngate.agent.resources import SessionResources
-from turngate.agent.session_hooks import SessionHooks
+from turngate.agent.session_hooks import SessionHooks, hook_output_records
 from turngate.agent.tools import TOOLS
 from turngate.core.events import Event
 from turngate.core.session_events import SessionEvent
 from turngate.core.settings import Settings
 from turngate.core.subagent_run import SubagentRun
 from turngate.core.verdict import Verdict
+from turngate.errors import UsageError
 from turngate.plugins.handlers import Plugins
 from turngate.ports import World
 from turngate.state.paths import main_transcript_path
 from turngate.subagents.agent_types import AgentType
 from turngate.subagents.host import SubagentRole, SubagentSession, subagent_transcript_path
+from turngate.transcript.writer import Transcript
 
 
 @dataclass(frozen=True)
@@ -63,8 +65,23 @@ class SessionHost:
     def changing_tools(self) -> Collection[str]:
         return [name for name, tool in TOOLS.items() if tool.changes]
 
-    async def ask_hooks(self, event: Event) -> Verdict:
-        return await self.hooks.ask_hooks(event)
+    async def ask_hooks(self, event: Event, run: SubagentRun) -> Verdict:
+        verdict = await self.hooks.ask_hooks(event)
+        if printed := hook_output_records(verdict.runs):
+            self._keep_output(printed, self.transcript_path(run), run.parent)
+        return verdict
+
+    def _keep_output(self, printed: Sequence[Mapping[str, str]], path: str, session_id: str) -> None:
+        """Write hook output to the transcript of a subagent, whose session another process may have opened."""
+        try:
+            transcript = Transcript(path, session_id, self.project)
+        except UsageError as error:
+            self.notice(f"the output of {len(printed)} hooks could not be kept: {error}")
+            return
+        try:
+            self.hooks.keep_output(printed, transcript)
+        finally:
+            transcript.close()
 
     def emit(self, event: SessionEvent) -> None:
         self.events.add_lifecycle_event(event)

@@ -36,7 +36,7 @@ async def notify_start(host: SubagentHost, run: SubagentRun) -> str:
         agent_id=run.agent_id,
         agent_type=run.agent_type,
     )
-    return added_context((await host.ask_hooks(event)).runs, plain=False)
+    return added_context((await host.ask_hooks(event, run)).runs, plain=False)
 
 
 async def notify_stop(host: SubagentHost, run: SubagentRun) -> None:

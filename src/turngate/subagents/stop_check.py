@@ -35,7 +35,7 @@ def has_stop_checks(host: SubagentHost) -> bool:
 async def check_stop(host: SubagentHost, run: SubagentRun) -> StopCheckResult:
     texts = await run_in_thread(read_last_texts, host.transcript_path(run))
     guard = _restore_guard(host, run)
-    verdict = await host.ask_hooks(_stop_event(host, run, texts))
+    verdict = await host.ask_hooks(_stop_event(host, run, texts), run)
     if isinstance(verdict, Continue) and _redirect_is_too_late(host, run, verdict.prompt):
         return StopCheckResult(max_steers=run.max_steers, reason="capped")
     match guard.after(verdict):
