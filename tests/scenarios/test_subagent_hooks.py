@@ -9,8 +9,8 @@ import pytest
 
 from tests.support.builders import rule, stop_hooks, write_settings
 from tests.support.executor_cases import EXECUTOR_CASES, ExecutorCase
-from tests.support.sessions import BLOCK_COMMAND, SAVE_INPUT, block_first, lines, saved_inputs
-from tests.support.subagents import PROMPT, Parent, bash, parent, task, tasks
+from tests.support.sessions import BLOCK_COMMAND, SAVE_INPUT, block_first, lines, records, saved_inputs, say
+from tests.support.subagents import PROMPT, Gate, Parent, bash, parent, redirect, task, tasks
 from turngate.core.dialect import CLAUDE, MUX, TURNGATE, Dialect
 from turngate.core.hook_run import outcome
 from turngate.core.hooks import CommandHook, label
@@ -71,6 +71,106 @@ def test_continue_false_ends_the_subagent_with_its_answer_and_its_parent_continu
         ("SubagentStop", "halt"),
         ("SubagentStop", "block"),
     ]
+
+
+@by_dialect
+@pytest.mark.req("C-06", "S3-25")
+def test_a_subagent_that_a_tool_hook_halted_is_not_asked_about_and_not_redirected(
+    project: Path, dialect: Dialect
+) -> None:
+    halt = """grep -q '"agent_id"' && echo '{"continue": false, "stopReason": "enough"}' || true"""
+    hooks = [rule(halt, "PreToolUse"), rule(f"touch asked; {BLOCK_COMMAND}", "SubagentStop")]
+    gate = Gate(redirect("on"))
+    call = {"text": "let me look", **bash("touch ran")}
+    scene = parent(
+        project, call, "more", main=[WAITED, "home"], rules=hooks, gate=gate, dialect=dialect, allow=["Bash"]
+    )
+    result = scene.play()
+    assert [request.agent for request in scene.model.requests] == ["main", "sub", "main"]
+    assert (gate.events, [(project / name).exists() for name in ("asked", "ran")]) == ([], [False, False])
+    assert [(each.outcome, each.reason, each.redirects) for each in scene.of(SubagentFinished)] == [
+        ("ok", "halted", 0)
+    ]
+    assert scene.notices == ["subagent general-purpose: enough"]
+    assert (handed(scene), result.outcome, result.result) == ("tool: let me look", "completed", "home")
+
+
+@pytest.mark.req("C-06")
+def test_a_halted_subagent_without_an_answer_says_so_to_its_parent(project: Path) -> None:
+    halt = rule("""echo '{"continue": false}'""", "PreToolUse", matcher="Bash")
+    scene = parent(project, bash("true"), rules=[halt], gate=Gate(redirect("on")), allow=["Bash"])
+    scene.play()
+    assert handed(scene) == "tool: (a hook halted the subagent before it gave an answer)"
+    assert scene.notices == []
+
+
+@pytest.mark.req("C-06")
+def test_a_subagent_that_is_halted_in_the_background_is_announced_as_halted(project: Path) -> None:
+    halt = rule("""echo '{"continue": false}'""", "PreToolUse", matcher="Bash")
+    main = [task(run_in_background=True), "waiting", "home"]
+    scene = parent(project, bash("true"), main=main, rules=[halt], gate=Gate(redirect("on")), allow=["Bash"])
+    scene.play()
+    [announced] = [each["message"]["content"] for each in scene.spoken() if each.get("origin") == "subagent"]
+    [run] = scene.registered
+    assert announced.startswith(
+        f'[Subagent result] The subagent "general-purpose" (general-purpose, {run.agent_id}) was halted by a hook. '
+    )
+
+
+# The hooks' words on disk
+
+
+def hook_outputs(path: str) -> list[dict[str, Any]]:
+    return [record for record in records(path) if record["type"] == "hook_output"]
+
+
+@by_dialect
+@pytest.mark.req("S0-38", "S0-48", "S3-19")
+def test_what_a_subagents_hook_prints_is_kept_in_the_subagents_transcript(
+    project: Path, dialect: Dialect
+) -> None:
+    hooks = [rule("echo all well {", "SubagentStop"), rule("echo stopped")]
+    scene = parent(project, "counted", main=[WAITED, "home"], rules=hooks, dialect=dialect)
+    scene.play()
+    [run] = scene.registered
+    assert hook_outputs(run.transcript) == [
+        {"type": "hook_output", "event": "SubagentStop", "hook": "echo all well {", "stdout": "all well {\n"}
+    ]
+    assert [each["event"] for each in hook_outputs(scene.session.transcript_path)] == ["Stop"]
+
+
+@pytest.mark.req("S0-48", "S3-26")
+def test_a_subagents_hook_that_suppresses_its_output_is_in_the_journal_only(
+    project: Path, state: Path
+) -> None:
+    quiet = say({"suppressOutput": True, "reason": "fine"})
+    scene = parent(project, rules=[rule(quiet, "SubagentStop")], dialect=MUX)
+    scene.play()
+    [run] = scene.registered
+    assert hook_outputs(run.transcript) == []
+    kept = [
+        entry
+        for entry in records(f"{state}/sessions/{scene.session.id}/journal.jsonl")
+        if entry["kind"] == "hook"
+    ]
+    assert [json.loads(entry["stdout"]) for entry in kept] == [{"suppressOutput": True, "reason": "fine"}]
+
+
+@pytest.mark.req("S0-48")
+def test_the_output_of_each_stop_is_between_the_answer_and_the_redirect(project: Path) -> None:
+    hook = f"echo out; {block_first(1)}"
+    scene = parent(
+        project, "one", "two", rules=[rule("echo begun", "SubagentStart"), rule(hook, "SubagentStop")]
+    )
+    scene.play()
+    [run] = scene.registered
+    told = [
+        each["stdout"] if each["type"] == "hook_output" else each["message"]["content"]
+        for each in records(run.transcript)
+        if each["type"] == "hook_output" or each["type"] == "user"
+    ]
+    assert told == ["begun\n", PROMPT, "out\n", "run the tests", "out\n"]
+    assert scene.heard("sub") == [PROMPT, "agent: one", "run the tests"]
 
 
 @pytest.mark.req("S3-37")

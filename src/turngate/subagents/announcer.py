@@ -44,6 +44,8 @@ _ENDINGS = {"ok": "has finished", "timeout": "was ended at its time limit", "err
 def announcement(run: SubagentRun, lost: str = "") -> str:
     """Return the message that tells a parent about a subagent for which no tool call waits."""
     ending = _ENDINGS.get(run.outcome or "error", "has ended")
+    if run.reason == "halted":
+        ending = "was halted by a hook"
     error = lost or run.error
     if error and run.outcome != "ok":
         ending += f" ({error})"

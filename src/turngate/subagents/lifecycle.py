@@ -176,13 +176,16 @@ class RunLifecycle:
         outcome, error = await self._session.attempt(self.current)
         self._context.trace("worked", self.current)
         turn = self._session.last_result
+        halted = turn is not None and turn.ended_by == "halted"
+        if turn and halted and turn.stop_reason:
+            self._host.notice(f"subagent {self.current.name}: {turn.stop_reason}")
         return await self._transition(
             "ended",
             self._sync_and_end,
             self.current.id,
             self._context.owner,
             outcome,
-            reason="complete" if outcome == "ok" else outcome,
+            reason="halted" if halted else "complete" if outcome == "ok" else outcome,
             error=error,
             answer=self._session.last_answer(),
             usage=turn.usage if turn else Usage(),
@@ -206,7 +209,8 @@ class RunLifecycle:
         run = self.current
         check = StopCheckResult(max_steers=run.max_steers, reason=run.reason)
         self._context.trace("checking", run)
-        if not self._skip_stop_check and has_stop_checks(self._host):
+        halted = run.reason == "halted"  # C-06: by `continue: false` of a hook in the middle of the run
+        if not self._skip_stop_check and not halted and has_stop_checks(self._host):
             run = await self._reload()
             if run.state != "ended":
                 return run  # killed or steered in the meantime

@@ -110,4 +110,10 @@ class TaskTool:
             answer = f"\n\nIts last answer was:\n{ended.result}" if ended.result else ""
             text = f"The subagent failed ({ended.outcome}): {ended.error}{answer}"
             return ToolOutput(text, run.chain, is_error=True)
-        return ToolOutput(ended.result or "(the subagent gave no answer)", run.chain)
+        halted = ended.reason == "halted"
+        blank = (
+            "(a hook halted the subagent before it gave an answer)"
+            if halted
+            else "(the subagent gave no answer)"
+        )
+        return ToolOutput(ended.result or blank, run.chain)
