@@ -608,7 +608,7 @@ def test_after_a_halt_every_tool_call_has_its_result(project: Path, event: str) 
     ],
 )
 def test_a_system_message_goes_to_the_user_and_never_to_the_model(project: Path, event: str) -> None:
-    options: dict[str, Any] = {} if event == "PermissionRequest" else {"allow": ["Bash"]}
+    options: dict[str, Any] = {"permit": yes} if event == "PermissionRequest" else {"allow": ["Bash"]}
     agent = scripted_session(
         project, bash("true"), "done", rules=[rule(say({"systemMessage": "psst"}), event)], **options
     )

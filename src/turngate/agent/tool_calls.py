@@ -112,6 +112,7 @@ async def _allowed_args(context: LoopContext, tool: Tool, use: ToolUse) -> tuple
     if isinstance(verdict, Continue):  # a block, a denial, or a hook with `blocking: true` that failed
         raise ToolFailed(f"a hook blocked this: {verdict.prompt}")
     if context.permissions.mode == "plan" and tool.changes:
+        _report_denial(context, use, " in plan mode; start without --permission-mode plan")
         raise ToolFailed(f"{use.name} is not allowed in plan mode: read only, and describe the change")
     if answer.updated_input is not None:
         args = check_arguments(tool, answer.updated_input, context.tool_context)
@@ -129,17 +130,26 @@ async def _permitted_args(
     if answer.behavior == "deny":
         if answer.interrupt:
             raise TurnHalted(answer.reason)
+        _report_denial(context, use, f" by a hook: {answer.reason}")
         raise ToolFailed(f"permission was denied: {answer.reason}")
     if answer.behavior == "allow":
         changed = answer.updated_input
         return args if changed is None else check_arguments(tool, changed, context.tool_context)
     if context.permissions.permit is None:
+        _report_denial(context, use, f"; start with --allow {use.name}")
         raise ToolFailed(
             f"{use.name} needs permission, and there is no user to ask; start with --allow {use.name}"
         )
     if not await run_isolated(context.permissions.permit(ToolUse(use.id, use.name, args), use.name)):
         raise ToolFailed(f"the user did not permit {use.name}")
     return args
+
+
+def _report_denial(context: LoopContext, use: ToolUse, why: str) -> None:
+    """Tell the user once per turn. A user who can be asked sees every failed call."""
+    text = f"{use.name} was not permitted{why}"
+    if context.permissions.permit is None and text not in context.turn.notices:
+        context.notice(text)
 
 
 async def _with_feedback(

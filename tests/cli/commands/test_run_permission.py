@@ -1,0 +1,63 @@
+"""`turngate run -p`: a tool without permission is named to the user, not only to the model."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.builders import write_settings
+from tests.support.scripted_run import as_json, turngate
+from tests.support.sessions import say
+
+WRITE = {"tool": "Write", "input": {"file_path": "a.txt", "content": "a"}}
+BASH = {"tool": "Bash", "input": {"command": "true"}}
+DENY = say(
+    {
+        "hookSpecificOutput": {
+            "hookEventName": "PermissionRequest",
+            "decision": {"behavior": "deny", "message": "not on a Friday"},
+        }
+    }
+)
+
+
+def test_a_tool_that_was_not_permitted_is_named_on_stderr(
+    project: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert turngate(capfd, project, "go", replies=(WRITE, "done")) == (
+        0,
+        "done\n",
+        "! Write was not permitted; start with --allow Write\n",
+    )
+
+
+def test_each_tool_that_was_not_permitted_is_in_the_notices_once(
+    project: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    result = as_json(capfd, project, "go", replies=(WRITE, BASH, WRITE, "done"))
+    assert result["notices"] == [
+        "Write was not permitted; start with --allow Write",
+        "Bash was not permitted; start with --allow Bash",
+    ]
+
+
+def test_in_plan_mode_the_notice_names_the_mode(project: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    result = as_json(capfd, project, "go", "--permission-mode", "plan", replies=(WRITE, "done"))
+    assert result["notices"] == ["Write was not permitted in plan mode; start without --permission-mode plan"]
+
+
+def test_a_denial_by_a_hook_is_in_the_notices_with_its_reason(
+    project: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    groups = [{"matcher": "Write", "hooks": [{"type": "command", "command": DENY}]}]
+    write_settings(project, "turngate", {"hooks": {"PermissionRequest": groups}})
+    result = as_json(capfd, project, "go", replies=(WRITE, "done"))
+    assert result["notices"] == ["Write was not permitted by a hook: not on a Friday"]
+
+
+@pytest.mark.parametrize("words", [("--allow", "Write"), ("--permission-mode", "acceptEdits")])
+def test_a_tool_that_was_permitted_gives_no_notice(
+    project: Path, capfd: pytest.CaptureFixture[str], words: tuple[str, ...]
+) -> None:
+    result: dict[str, Any] = as_json(capfd, project, "go", *words, replies=(WRITE, "done"))
+    assert (result["notices"], (project / "a.txt").read_text()) == ([], "a")
