@@ -1,6 +1,6 @@
 # make demo and make test set up everything they need in .venv, without root.
 
-.PHONY: demo test check fmt bench chaos trace schemas clean
+.PHONY: demo test check fmt bench chaos mutants trace schemas clean
 .DEFAULT_GOAL := test
 
 PY := .venv/bin/python
@@ -9,6 +9,7 @@ STEP := sh tools/step.sh
 WORKERS ?= $(shell echo $$((2 * $$(nproc 2>/dev/null || echo 2))))
 ISSUE ?=
 RUNS ?= 10000
+ONLY ?=
 
 demo: .venv/installed
 	@.venv/bin/turngate demo
@@ -30,6 +31,9 @@ bench: .venv/ready
 
 chaos: .venv/ready
 	@$(PY) -m bench.chaos --runs $(RUNS) --write bench/chaos.md
+
+mutants: .venv/ready
+	@$(PY) tools/mutants.py --workers $(WORKERS) --only '$(ONLY)'
 
 trace: .venv/ready
 	@$(PY) tests/trace.py $(if $(ISSUE),--issue $(ISSUE))

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import turngate
+from tests.trace import marked
 
 # Only the test runner writes bytecode: tests that fill the disk would leave truncated files.
 os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
@@ -19,6 +20,18 @@ def pytest_configure() -> None:
     if "PYTEST_XDIST_WORKER" not in os.environ:
         for folder in (Path(turngate.__file__).parent, Path(__file__).parents[1] / "tests" / "support"):
             compileall.compile_dir(folder, quiet=2)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--req", metavar="ID", help="run only the tests with the marker of this requirement")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    wanted = config.getoption("--req")
+    if wanted:
+        others = [item for item in items if wanted not in marked(item)]
+        config.hook.pytest_deselected(items=others)
+        items[:] = [item for item in items if wanted in marked(item)]
 
 
 @pytest.fixture(autouse=True)
