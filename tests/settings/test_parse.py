@@ -569,17 +569,17 @@ BAD_ENTRIES: Mapping[str, tuple[Any, list[UserMessage]]] = {
         ("error", 's.json: Stop[0].hooks[0].args: is "-k", expected a list of strings: the hook is left out'),
     ),
     "args of numbers": dropped(
-        {**MAKE, "args": [1]},
+        {**MAKE, "args": ["a", 1]},
         (
             "error",
-            "s.json: Stop[0].hooks[0].args: is a list, expected a list of strings: the hook is left out",
+            "s.json: Stop[0].hooks[0].args: is a list with 1 in it, expected a list of strings: the hook is left out",
         ),
     ),
     "NUL in args": dropped(
         {**MAKE, "args": ["\0"]},
         (
             "error",
-            "s.json: Stop[0].hooks[0].args: is a list, expected a list of strings: the hook is left out",
+            's.json: Stop[0].hooks[0].args: is a list with "\\u0000" in it, expected a list of strings: the hook is left out',
         ),
     ),
     "env a list": dropped(
@@ -697,6 +697,33 @@ def test_a_timeout_of_a_thousand_looks_like_milliseconds(timeout: float, shown: 
     assert read(at_stop({**MAKE, "timeout": timeout})) == layer(rule(hook), problems=(problem,))
 
 
+@pytest.mark.parametrize("timeout", [999, 1200, 1800, 3000, 3600, 5400, 7200, 10_800, 14_400, 21_600, 86_400])
+def test_whole_tens_of_minutes_and_hours_are_seconds(timeout: int) -> None:
+    hook = CommandHook("make", timeout=float(timeout))
+    assert read(at_stop({**MAKE, "timeout": timeout})) == layer(rule(hook))
+
+
+@pytest.mark.parametrize("timeout", [1000, 1500, 2000, 5000, 10_000, 15_000, 30_000, 60_000, 90_000, 120_000])
+def test_round_thousands_are_taken_for_milliseconds(timeout: int) -> None:
+    assert said(read(at_stop({**MAKE, "timeout": timeout})).problems) == [
+        (
+            "warning",
+            f"s.json: Stop[0].hooks[0].timeout: is {timeout}, which is read as seconds",
+            f"write {timeout / 1000:g} for {timeout} milliseconds",
+        )
+    ]
+
+
+@pytest.mark.parametrize("name", ["_comment", "//", "// Stop", "_disabled_Stop", "#", "comment", "$comment"])
+@pytest.mark.parametrize("text", ["why", ["one", "two"], {"Stop": []}, None], ids=str)
+def test_a_comment_key_is_ignored_everywhere(name: str, text: Any) -> None:
+    hook = {**MAKE, name: text}
+    hooks = {name: text, "Stop": [{name: text, "hooks": [hook]}]}
+    section = {name: text, "order": {name: text}}
+    content = {name: text, "hooks": hooks, "turngate": section}
+    assert read(content) == layer(rule(CommandHook("make")))
+
+
 # The key is ignored, the hook stays.
 IGNORED_KEYS: Mapping[str, tuple[Mapping[str, Any], Hook, list[UserMessage]]] = {
     "prompt on a command hook": (
@@ -745,7 +772,7 @@ IGNORED_KEYS: Mapping[str, tuple[Mapping[str, Any], Hook, list[UserMessage]]] = 
         [
             (
                 "warning",
-                's.json: Stop[0].hooks[0].outcomes: is a list, expected a list of "ok", "error", "timeout": ignored',
+                's.json: Stop[0].hooks[0].outcomes: is an empty list, expected a list of "ok", "error", "timeout": ignored',
             )
         ],
     ),
@@ -755,7 +782,7 @@ IGNORED_KEYS: Mapping[str, tuple[Mapping[str, Any], Hook, list[UserMessage]]] = 
         [
             (
                 "warning",
-                's.json: Stop[0].hooks[0].outcomes: is a list, expected a list of "ok", "error", "timeout": ignored',
+                's.json: Stop[0].hooks[0].outcomes: is a list with "killed" in it, expected a list of "ok", "error", "timeout": ignored',
             )
         ],
     ),
@@ -980,7 +1007,7 @@ BAD_SCALARS: Mapping[str, tuple[str, Any, str]] = {
     "model empty": ("model", "", 'is "", expected a model\'s name: ignored'),
     "judge a number": ("judge", 5, "is 5, expected a model's name: ignored"),
     "plugins a text": ("plugins", "git", 'is "git", expected a list of names: ignored'),
-    "plugins of numbers": ("plugins", [1], "is a list, expected a list of names: ignored"),
+    "plugins of numbers": ("plugins", ["a", 1], "is a list with 1 in it, expected a list of names: ignored"),
     "pluginDirs null": ("pluginDirs", None, "is null, expected a list of folders: ignored"),
     "allowedUrls text": ("allowedUrls", "a", 'is "a", expected a list of addresses or hosts: ignored'),
 }

@@ -312,6 +312,11 @@ MERGE_RULES: Mapping[str, MergeRule] = {
 }
 
 
+def is_comment(name: str) -> bool:
+    """Whether a key is a comment: JSON has no other. Claude Code ignores keys with `_` or `//` in front (measured)."""
+    return name.startswith(("_", "//", "#")) or name in ("comment", "comments", "$comment")
+
+
 def closest_name(word: str, names: Iterable[str], similarity: float = 0.8) -> str | None:
     """Return the closest known name, or None."""
     by_letters = {name.lower(): name for name in names}

@@ -10,7 +10,13 @@ from turngate.core.text import describe_json, describe_name
 from turngate.settings import keys
 from turngate.settings.parse_hooks import HooksParser
 from turngate.settings.problem_log import ProblemLog
-from turngate.settings.values import MAX_VARIABLE_CHARS, MAX_VARIABLES, ValueType, is_variable
+from turngate.settings.values import (
+    MAX_VARIABLE_CHARS,
+    MAX_VARIABLES,
+    ValueType,
+    describe_invalid,
+    is_variable,
+)
 
 
 def parse_layer(value: Any, *, file: str, level: str, family: str, dialect: Dialect) -> Layer:
@@ -59,14 +65,18 @@ def _parse_section(section: Any, log: ProblemLog) -> dict[str, Any]:
     for name, value in section.items():
         row, field = keys.TURNGATE_KEYS.get(name), f"turngate.{describe_name(name)}"
         if row is None:
-            log.add_unknown_key(name, keys.TURNGATE_KEYS, field=field)
+            if not keys.is_comment(name):
+                log.add_unknown_key(name, keys.TURNGATE_KEYS, field=field)
         elif row.per_event is not None and type(value) is dict:
             if by_event := _parse_per_event(value, row.per_event, field, log):
                 scalars[row.field] = by_event
         elif row.is_valid(value):
             scalars[row.field] = value if row.convert is None else row.convert(value)
         else:
-            log.add(f"is {describe_json(value)}, expected {row.expected}: ignored", field=field)
+            message = (
+                f"is {describe_invalid(value, row.is_valid, row.expected)}, expected {row.expected}: ignored"
+            )
+            log.add(message, field=field)
     return scalars
 
 
@@ -77,6 +87,8 @@ def _parse_per_event(
     valid: dict[str, Any] = {}
     for event, value in values.items():
         name = f"{field}.{describe_name(event)}"
+        if keys.is_comment(event):
+            continue
         if event not in EVENTS:
             log.add(f"is not a known event, expected one of {', '.join(EVENTS)}: ignored", field=name)
         elif not one.is_valid(value):
@@ -107,7 +119,7 @@ def _parse_env(env: Any, log: ProblemLog) -> dict[str, str]:
     for name, value in env.items():
         if len(valid) < MAX_VARIABLES and is_variable(name, value):
             valid[name] = value
-        else:
+        elif not keys.is_comment(name):
             message = f"is {describe_json(value)}, expected a string ({limits}): ignored"
             log.add(message, field=f"env.{describe_name(name)}")
     return valid
@@ -121,7 +133,7 @@ def _check_file_keys(value: Mapping[str, Any], family: str, log: ProblemLog) -> 
             log.add(message, event=name, hint=f'put it inside "hooks": {{"{name}": […]}}')
         elif family == "claude":
             _check_claude_key(name, value[name], log)
-        elif name not in keys.FILE_KEYS:
+        elif name not in keys.FILE_KEYS and not keys.is_comment(name):
             _add_unknown_file_key(name, family, log)
 
 

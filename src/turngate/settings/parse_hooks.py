@@ -10,11 +10,12 @@ from turngate.core.text import describe_json, describe_name
 from turngate.settings import keys
 from turngate.settings.hook_json import RejectedKey, describe_bad_type, hook_from_json
 from turngate.settings.problem_log import ProblemLog, did_you_mean
-from turngate.settings.values import is_text
+from turngate.settings.values import describe_invalid, is_text
 
 _TOOL_GUARDS = ("PreToolUse", "PermissionRequest")
 _GROUP_HINT = 'a group looks like {"hooks": [{"type": "command", "command": "…"}]}'
 _LIKELY_MILLISECONDS = 1000  # a timeout from here on is probably not meant in seconds
+_LONG_TIMEOUT_S = 7200  # up to here, whole tens of minutes are taken for seconds; above it, whole hours
 
 
 class HooksParser:
@@ -35,7 +36,8 @@ class HooksParser:
 
     def _parse_event(self, event: str, groups: Any) -> None:
         if event not in EVENTS:
-            self._add_unknown_event(event)
+            if not keys.is_comment(event):
+                self._add_unknown_event(event)
         elif not isinstance(groups, list):
             self._lose(event, f"is {describe_json(groups)}, expected a list of groups", hint=_GROUP_HINT)
         else:
@@ -135,7 +137,7 @@ class HooksParser:
             usable = False
         elif not usable:
             self.guard_lost |= event in _TOOL_GUARDS
-        if "timeout" in fields and fields["timeout"] >= _LIKELY_MILLISECONDS:
+        if "timeout" in fields and _looks_like_milliseconds(fields["timeout"]):
             self._warn_of_milliseconds(fields["timeout"], event, index)
         return hook(**fields) if usable else None
 
@@ -144,14 +146,14 @@ class HooksParser:
         name, value, row = rejected
         field = describe_name(name)
         if row is None:
-            if name not in keys.FOREIGN_HOOK_KEYS:
+            if name not in keys.FOREIGN_HOOK_KEYS and not keys.is_comment(name):
                 self.log.add_unknown_key(name, keys.HOOK_KEYS, event=event, index=index, field=field)
             return True
         if hook.kind not in row.kinds:
             message = f"has no effect on {hook.kind} hooks: ignored"
             self.log.add(message, severity="warning", event=event, index=index, field=field)
             return True
-        message = f"is {describe_json(value)}, expected {row.expected}"
+        message = f"is {describe_invalid(value, row.is_valid, row.expected)}, expected {row.expected}"
         if not row.drops_hook:
             self.log.add(f"{message}: ignored", severity="warning", event=event, index=index, field=field)
             return True
@@ -163,6 +165,15 @@ class HooksParser:
         message = f"is {seconds:g}, which is read as seconds"
         hint = f"write {seconds / 1000:g} for {seconds:g} milliseconds"
         self.log.add(message, severity="warning", event=event, index=index, field="timeout", hint=hint)
+
+
+def _looks_like_milliseconds(seconds: float) -> bool:
+    """1800 and 3600 are minutes and hours in seconds; 5000 and 30000 are thousands, as in milliseconds."""
+    if seconds < _LIKELY_MILLISECONDS:
+        return False
+    if seconds <= _LONG_TIMEOUT_S:
+        return seconds % 600 != 0
+    return seconds % 3600 != 0 or seconds % 1000 == 0
 
 
 def _is_removal(entry: dict[str, Any]) -> bool:

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from turngate.core.constants import EVENTS
 from turngate.core.hooks import EXPECTED_SECONDS, KINDS, MAX_TIMEOUT_S, is_seconds
+from turngate.core.text import describe_json
 
 MAX_VARIABLE_CHARS = 8_000
 MAX_VARIABLES = 200
@@ -20,6 +21,16 @@ class ValueType(NamedTuple):
     convert: Callable[[Any], Any] | None = None  # None: the JSON value is used as it is
     # The type of one event's value, where an object of events is allowed.
     per_event: "ValueType | None" = None
+
+
+def describe_invalid(value: Any, is_valid: Callable[[Any], bool], expected: str) -> str:
+    """Return an invalid value in the words of a message; where a list is expected, with the item that is wrong."""
+    if type(value) is not list or not expected.startswith("a list of"):
+        return describe_json(value)
+    if not value:
+        return "an empty list"
+    invalid = next((item for item in value if not is_valid([item])), None)
+    return f"a list with {describe_json(invalid)} in it"
 
 
 def is_count(value: Any) -> bool:
