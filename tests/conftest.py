@@ -9,6 +9,7 @@ import pytest
 
 import turngate
 from tests.trace import marked
+from turngate.settings import paths
 
 # Only the test runner writes bytecode: tests that fill the disk would leave truncated files.
 os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
@@ -39,6 +40,7 @@ def _own_home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monk
     home = tmp_path_factory.mktemp("home")
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.setenv("TURNGATE_STATE", str(home / "state"))
+    monkeypatch.setattr(paths, "MANAGED_FOLDER", str(home / "managed"))
     monkeypatch.delenv("CLAUDE_CODE_STOP_HOOK_BLOCK_CAP", raising=False)
     monkeypatch.delenv("TURNGATE_IN_HOOK", raising=False)  # `make test` is a stop hook of ours
 
@@ -51,6 +53,12 @@ def home() -> Path:
 @pytest.fixture
 def state() -> Path:
     return Path(os.environ["TURNGATE_STATE"])
+
+
+@pytest.fixture
+def managed() -> Path:
+    """Where an administrator's settings are, which the test may create."""
+    return Path(paths.MANAGED_FOLDER)
 
 
 @pytest.fixture

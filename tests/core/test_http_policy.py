@@ -10,6 +10,7 @@ from turngate.core.http_policy import (
     redirect_target,
     same_origin,
     url_problem,
+    wildcard_allows,
 )
 from turngate.core.settings import AllowedUrls
 from turngate.core.text import describe_url
@@ -234,3 +235,35 @@ def test_where_a_redirect_leads_to(location: str, target: str | None) -> None:
 )
 def test_which_values_are_secrets(name: str, value: str, said: str, left: str) -> None:
     assert read_headers({name: value}, ["PADDED", "UNSET"], {"PADDED": " padded \t"}).redact(said) == left
+
+
+@pytest.mark.parametrize(
+    ("pattern", "url", "allowed"),
+    [
+        ("https://hooks.example.com/*", "https://hooks.example.com/a/b?c=d", True),
+        ("https://hooks.example.com/*", "https://hooks.example.com", False),
+        ("https://hooks.example.com/*", "http://hooks.example.com/a", False),
+        ("https://hooks.example.com/*", "https://hooks.example.com.evil.example/a", False),
+        ("https://hooks.example.com/*", "https://HOOKS.example.com/a", True),
+        ("https://hooks.example.com/a", "https://hooks.example.com/A", False),
+        ("https://*.example.com/*", "https://a.b.example.com/x", True),
+        ("https://*.example.com/*", "https://evil.example/x.example.com/", False),
+        ("https://*.example.com/*", "https://evil.example?.example.com/", False),
+        ("http://localhost:*", "http://localhost:8080/hook", True),
+        ("http://localhost:*", "http://localhost/hook", False),
+        ("http*://a.example/*/end", "https://a.example/x/y/end", True),
+        ("http*://a.example/*/end", "https://a.example/end", False),
+        ("*", "https://a.example/", True),
+        ("https://a.example/*a*a", "https://a.example/a", False),
+        ("https://a.example/*a*a", "https://a.example/aa", True),
+        ("", "https://a.example/", False),
+    ],
+)
+def test_a_wildcard_stands_for_any_characters_but_stays_in_the_host(
+    pattern: str, url: str, allowed: bool
+) -> None:
+    assert wildcard_allows(pattern, url) is allowed
+
+
+def test_a_pattern_of_many_wildcards_is_compared_at_once() -> None:
+    assert not wildcard_allows("https://a.example/" + "*a" * 2000 + "*b", "https://a.example/" + "a" * 50_000)

@@ -530,6 +530,63 @@ def test_the_users_list_holds_for_the_projects_hooks(project: Path, home: Path) 
     assert endpoint.paths == ["/in/a"]
 
 
+DIALECT_FAMILIES = [("turngate", "turngate"), ("turngate", "claude"), ("claude", "claude"), ("mux", "mux")]
+
+
+@pytest.mark.parametrize(("dialect", "family"), DIALECT_FAMILIES)
+@pytest.mark.parametrize("patterns", [[], ["https://hooks.example.com/*"], "http://127.0.0.1:*/*"], ids=str)
+def test_a_request_that_allowed_http_hook_urls_does_not_allow_is_not_made(
+    project: Path, home: Path, dialect: str, family: str, patterns: Any
+) -> None:
+    with serve_answers({"body": BLOCK}) as endpoint:
+        hook = {"type": "http", "url": f"{endpoint.url}/a"}
+        write_settings(project, family, {"hooks": {"Stop": [{"hooks": [hook]}]}})
+        write_settings(home, family, {"allowedHttpHookUrls": patterns})
+        report, _, result = under(project, load_settings(str(project), dialect=dialect))
+    said = f"{endpoint.url}/a is not among the `allowedHttpHookUrls` of the settings"
+    assert (report, result, endpoint.paths) == (HookFailed(said), "failed", [])
+
+
+def test_the_lists_of_allowed_http_hook_urls_add_up(project: Path, home: Path) -> None:
+    with serve_answers({"body": BLOCK}) as endpoint:
+        hook = {"type": "http", "url": f"{endpoint.url}/a"}
+        content = {"hooks": {"Stop": [{"hooks": [hook]}]}, "allowedHttpHookUrls": ["http://127.0.0.1:*"]}
+        write_settings(project, "claude", content)
+        write_settings(home, "claude", {"allowedHttpHookUrls": []})
+        _, decision, _ = under(project, load_settings(str(project), dialect="claude"))
+    assert (decision, endpoint.paths) == (Block("the build is red"), ["/a"])
+
+
+def test_a_redirect_to_what_allowed_http_hook_urls_does_not_allow_is_not_followed(project: Path) -> None:
+    answer = {"status": 307, "headers": {"Location": "/other"}}
+    with serve_answers(answer, {"body": BLOCK}) as endpoint:
+        configured = settings(HttpHook(f"{endpoint.url}/a"), http_hook_urls=(f"{endpoint.url}/a",))
+        report, _, _ = under(project, configured)
+    said = f"{endpoint.url}/other is not among the `allowedHttpHookUrls` of the settings"
+    assert (report, endpoint.paths) == (HookFailed(said), ["/a"])
+
+
+@pytest.mark.parametrize(("dialect", "family"), DIALECT_FAMILIES)
+def test_a_variable_outside_of_http_hook_allowed_env_vars_is_sent_empty(
+    project: Path, monkeypatch: pytest.MonkeyPatch, dialect: str, family: str
+) -> None:
+    for name in ("AAA", "BBB"):
+        monkeypatch.setenv(name, f"value-of-{name}")
+    with serve_answers() as endpoint:
+        headers = {"X-A": "$AAA", "X-B": "<$BBB>"}
+        hook = {"type": "http", "url": endpoint.url, "headers": headers, "allowedEnvVars": ["AAA", "BBB"]}
+        content = {"hooks": {"Stop": [{"hooks": [hook]}]}, "httpHookAllowedEnvVars": ["AAA"]}
+        write_settings(project, family, content)
+        _, decision, _ = under(project, load_settings(str(project), dialect=dialect))
+    sent = endpoint.headers[0]
+    assert (sent["x-a"], sent["x-b"]) == ("value-of-AAA", "<>")
+    assert decision == Allow(
+        warnings=(
+            "$BBB is not among the `httpHookAllowedEnvVars` of the settings, so it was sent as an empty string",
+        )
+    )
+
+
 def test_a_projects_hook_does_not_send_in_the_clear(project: Path) -> None:
     hook = HttpHook("http://hooks.example.com/a")
     refused = under(project, Settings(rules=(rule(hook, source="project"),)))

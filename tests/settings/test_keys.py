@@ -17,7 +17,7 @@ from turngate.settings.parse import parse_layer
 from turngate.settings.values import SECONDS, per_event, string_list
 
 # The fields of Settings that do not come from a key with one value.
-NOT_SCALARS = {"rules", "switched_off", "dialect", "env", "problems"}
+NOT_SCALARS = {"rules", "switched_off", "managed_only", "dialect", "env", "problems"}
 
 
 def test_every_row_has_a_field_in_settings_and_every_field_has_a_row() -> None:
@@ -69,6 +69,7 @@ def merged(field: str, *values: object) -> object:
         ("no_revise_after_side_effects", (True, False), True),
         ("allowed_urls", (("a",), ("b",)), (AllowedUrls(("a",), "user"), AllowedUrls(("b",), "project"))),
         ("hard_limit", (20, 15, 30), 15),
+        ("http_hook_urls", (("a",), ("b", "a")), ("a", "b")),
     ],
 )
 def test_a_key_is_merged_by_its_rule(field: str, values: tuple[object, ...], expected: object) -> None:

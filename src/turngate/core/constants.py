@@ -55,6 +55,7 @@ FAMILIES = {
 }
 
 LEVELS = ("user", "project", "local")
+MANAGED = "managed"  # above these: an administrator's settings, which no other level can switch off
 
 # Set in the environment of every hook: a session that a hook starts runs no hooks, or the recursion would not end.
 IN_HOOK = "TURNGATE_IN_HOOK"

@@ -9,18 +9,24 @@ from turngate.core.redaction import Redactor, make_redactor
 from turngate.core.settings import AllowedUrls
 from turngate.core.text import describe, describe_name, describe_url
 
-OWNER_LEVELS = ("user", "python")  # levels whose list of URLs holds for hooks of every level
+OWNER_LEVELS = ("user", "python", "managed")  # levels whose list of URLs holds for hooks of every level
 MAX_PERCENT_ENCODINGS = 5  # of one path: `%252e` is two
 MAX_REDIRECT_URL_CHARS = 8000
 _HOST = re.compile(r"[\w-]+(?:\.[\w-]+)*\.?|[0-9a-f.]*:[0-9a-f:.]*")  # a host name or an IP address
 
 
 def url_problem(
-    url: str, source: str, lists: Iterable[AllowedUrls], *, name: str | None = None
+    url: str,
+    source: str,
+    lists: Iterable[AllowedUrls],
+    patterns: Iterable[str] | None = None,
+    *,
+    name: str | None = None,
 ) -> str | None:
     """Return why a hook of this level may not send to this URL, or None if it may.
 
     The user's list limits every hook and may allow what is not allowed by default; a project's list only narrows it.
+    `patterns` are those of Claude Code's `allowedHttpHookUrls`, None if no file has that key.
     """
     name = name or describe_url(url)
     parts = _split(url)
@@ -28,6 +34,8 @@ def url_problem(
         return f"{name} is not a valid URL: it must begin with https:// or http:// and name a host"
     if parts.username is not None or parts.password is not None:
         return f"{name} holds a password: put it into `headers`, as a variable"
+    if patterns is not None and not any(wildcard_allows(pattern, url) for pattern in patterns):
+        return f"{name} is not among the `allowedHttpHookUrls` of the settings"
     lists = tuple(lists)
     for allowed in lists:
         if not any(pattern_allows(pattern, url) for pattern in allowed.patterns):
@@ -65,6 +73,50 @@ def pattern_allows(pattern: str, url: str) -> bool:
     if allowed.query:
         return (allowed.path or "/", allowed.query) == (parts.path or "/", parts.query)
     return _is_below(allowed.path, parts.path)
+
+
+def wildcard_allows(pattern: str, url: str) -> bool:
+    """Return whether a pattern of `allowedHttpHookUrls` matches this URL; `*` stands for any characters.
+
+    In the host part `*` stays in the host part, so that `https://*.a.example/*` does not allow
+    `https://b.example/x.a.example/`. The host is compared without case.
+    """
+    scheme, separator, rest = pattern.partition("://")
+    if not separator:
+        return _wildcard_matches(pattern, url)
+    host, path = _split_host(rest)
+    if not path and host.endswith("*"):
+        path = "*"
+    url_scheme, _, url_rest = url.partition("://")
+    url_host, url_path = _split_host(url_rest)
+    return (
+        _wildcard_matches(scheme.lower(), url_scheme.lower())
+        and _wildcard_matches(host.lower(), url_host.lower())
+        and _wildcard_matches(path, url_path)
+    )
+
+
+def _split_host(rest: str) -> tuple[str, str]:
+    """Return the host with its port, and what follows."""
+    end = re.search(r"[/?#]", rest)
+    return (rest, "") if end is None else (rest[: end.start()], rest[end.start() :])
+
+
+def _wildcard_matches(pattern: str, text: str) -> bool:
+    """Match piece by piece, each at its first place: a regular expression could take very long."""
+    first, *others = pattern.split("*")
+    if not others:
+        return text == pattern
+    *middle, last = others
+    if not text.startswith(first) or len(text) < len(first) + len(last):
+        return False
+    place, end = len(first), len(text) - len(last)
+    for piece in middle:
+        found = text.find(piece, place, end)
+        if found < 0:
+            return False
+        place = found + len(piece)
+    return text.endswith(last)
 
 
 def _is_host(pattern: str, host: str) -> bool:
@@ -151,19 +203,31 @@ class Headers:
         return self.redactor.text(text) if self.redactor else text
 
 
-def read_headers(headers: Mapping[str, str], allowed: Iterable[str], environ: Mapping[str, str]) -> Headers:
-    """Claude Code: variables only from `allowedEnvVars`, others become empty."""
+def read_headers(
+    headers: Mapping[str, str],
+    allowed: Iterable[str],
+    environ: Mapping[str, str],
+    permitted: Iterable[str] | None = None,
+) -> Headers:
+    """Claude Code: variables only from `allowedEnvVars`, others become empty.
+
+    `permitted` is its `httpHookAllowedEnvVars`, which no hook can exceed; None if no file has that key.
+    """
     allowed = frozenset(allowed)
+    forbidden = frozenset() if permitted is None else allowed - frozenset(permitted)
     fields: dict[str, str] = {}
     warnings: list[str] = []
     secrets: set[str] = set()
 
     def expand(match: re.Match[str]) -> str:
         variable = match[1] or match[2]
-        if variable in allowed and variable in environ:
+        if variable in allowed - forbidden and variable in environ:
             secrets.add(environ[variable].strip())
             return environ[variable]
-        why = "is not set" if variable in allowed else "is not among its `allowedEnvVars`"
+        if variable in forbidden:
+            why = "is not among the `httpHookAllowedEnvVars` of the settings"
+        else:
+            why = "is not set" if variable in allowed else "is not among its `allowedEnvVars`"
         warnings.append(f"${variable} {why}, so it was sent as an empty string")
         return ""
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from turngate.core.constants import EVENTS, STOP_EVENTS
+from turngate.core.constants import EVENTS, MANAGED, STOP_EVENTS
 from turngate.core.events import Event, StopEvent
 from turngate.core.hooks import identity
 from turngate.core.matcher import InvalidMatcher, read_matcher
@@ -33,7 +33,7 @@ def plan(settings: Settings, event: Event) -> Plan:
     ask: list[Rule] = []
     skip: list[tuple[Rule, Skipped]] = []
     switched_on = matching
-    if settings.switched_off:
+    if settings.switched_off or settings.managed_only:
         switched_on = [rule for rule in matching if not _switched_off(rule, settings)]
         off = without_duplicates(rule for rule in matching if _switched_off(rule, settings))
         skip = [(rule, why) for rule in off if (why := _switched_off(rule, settings))]
@@ -64,8 +64,18 @@ def _describe(text: str | None) -> str:
 
 
 def _switched_off(rule: Rule, settings: Settings) -> Skipped | None:
-    file = settings.switched_off.get(rule.family or "python") if rule.hook.enabled else None
-    return Skipped(f"disableAllHooks in {file} switches it off") if file else None
+    setting = switched_off_by(rule, settings) if rule.hook.enabled else None
+    return Skipped(f"{setting} switches it off") if setting else None
+
+
+def switched_off_by(rule: Rule, settings: Settings) -> str | None:
+    """Return the setting, and its file, that switches the hooks of this rule's family or level off."""
+    is_managed = rule.source == MANAGED
+    if file := settings.switched_off.get(MANAGED if is_managed else rule.family or "python"):
+        return f"disableAllHooks in {file}"
+    if settings.managed_only and not is_managed and rule.family is not None:
+        return f"allowManagedHooksOnly in {settings.managed_only}"
+    return None
 
 
 def _why_skipped(rule: Rule, event: Event, settings: Settings) -> Skipped | None:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any, Literal, TypeVar, assert_never
 
-from turngate.core.constants import EVENTS, LEVELS
+from turngate.core.constants import EVENTS, LEVELS, MANAGED
 from turngate.core.dialect import TURNGATE, Dialect
 from turngate.core.hooks import Hook, Mode
 
@@ -45,7 +45,7 @@ class Rule:
     event: str
     hook: Hook
     matcher: str | None = None
-    source: str = "python"  # user | project | local | script | python
+    source: str = "python"  # user | project | local | managed | script | python
     file: str | None = None
     family: str | None = None
     index: str | None = None  # position in the event's list: "[0].hooks[1]"
@@ -68,6 +68,7 @@ class Layer:
     family: str
     rules: tuple[Rule, ...] = ()
     disable_all: bool | None = None
+    managed_only: bool = False  # `allowManagedHooksOnly`, which counts only in managed settings
     env: Mapping[str, str] = field(default_factory=dict)
     # By field of `Settings`; only what the file sets.
     scalars: Mapping[str, Any] = field(default_factory=dict)
@@ -83,6 +84,7 @@ class Settings:
 
     rules: tuple[Rule, ...] = ()
     switched_off: Mapping[str, str] = field(default_factory=dict)  # family: the file that disables it
+    managed_only: str | None = None  # the file that switches all but managed hooks off
     dialect: Dialect = TURNGATE
     limit: int | None = None  # continuations in one turn; None: the dialect's
     hard_limit: int | None = None
@@ -104,6 +106,10 @@ class Settings:
     plugins: tuple[str, ...] = ()
     plugin_dirs: tuple[str, ...] = ()
     allowed_urls: tuple[AllowedUrls, ...] = ()  # the URL of an http hook must be allowed by each of them
+    http_hook_urls: tuple[str, ...] | None = None  # patterns for URLs of http hooks; None: no restriction
+    http_hook_variables: tuple[str, ...] | None = (
+        None  # that headers of http hooks may use; None: no restriction
+    )
     env: Mapping[str, str] = field(default_factory=dict)
     problems: tuple[Problem, ...] = ()
 
@@ -151,8 +157,8 @@ class Settings:
 
 
 # How the values of several files become one: the last file's value; one mapping, later files override keys; true if
-# any file says true; every file's value, each with its level; the hard limit (see `_hard_limit`).
-MergeRule = Literal["last", "union", "any", "each", "ceiling"]
+# any file says true; one list of all; every file's value, each with its level; the hard limit (see `_hard_limit`).
+MergeRule = Literal["last", "union", "any", "concat", "each", "ceiling"]
 
 
 def merge(
@@ -167,6 +173,7 @@ def merge(
     return Settings(
         rules=_replace_same_id(chain.from_iterable(layer.rules for layer in ordered)),
         switched_off=_switched_off(ordered, dialect),
+        managed_only=next((layer.file for layer in ordered if layer.managed_only), None),
         dialect=dialect,
         env=_union(layer.env for layer in ordered),
         problems=(*(p for layer in ordered for p in layer.problems), *_limit_problems(ordered, dialect)),
@@ -185,6 +192,8 @@ def _merge_scalar(name: str, rule: MergeRule, layers: Sequence[Layer], dialect: 
             return _union(values)
         case "any":
             return any(values)
+        case "concat":
+            return tuple(dict.fromkeys(chain.from_iterable(values))) if values else None
         case "each":
             return tuple(AllowedUrls(layer.scalars[name], layer.level) for layer in setting)
         case "ceiling":
@@ -194,8 +203,8 @@ def _merge_scalar(name: str, rule: MergeRule, layers: Sequence[Layer], dialect: 
 
 
 def _rank(layer: Layer, dialect: Dialect) -> tuple[int, int]:
-    """Order layers: user < project < local, and within a level by the dialect's families (C-08)."""
-    return LEVELS.index(layer.level), dialect.families.index(layer.family)
+    """Order layers: user < project < local < managed, and within a level by the dialect's families (C-08)."""
+    return (*LEVELS, MANAGED).index(layer.level), dialect.families.index(layer.family)
 
 
 def _replace_same_id(rules: Iterable[Rule]) -> tuple[Rule, ...]:
@@ -207,14 +216,24 @@ def _replace_same_id(rules: Iterable[Rule]) -> tuple[Rule, ...]:
 
 
 def _switched_off(layers: Iterable[Layer], dialect: Dialect) -> dict[str, str]:
-    """Return the families whose hooks do not run, each with the file that disables them."""
+    """Return the families whose hooks do not run, each with the file that disables them.
+
+    Only managed settings reach managed hooks, and they reach the hooks of every family.
+    """
     deciding: dict[str, Layer] = {}
     for layer in layers:
         if layer.disable_all is not None:
-            deciding["*" if dialect.disable_reaches == "all" else layer.family] = layer
-    off = {family: layer.file for family, layer in deciding.items() if layer.disable_all}
+            reaches_all = dialect.disable_reaches == "all" or layer.level == MANAGED
+            deciding["*" if reaches_all else layer.family] = layer
+    off = {family: layer for family, layer in deciding.items() if layer.disable_all}
     everything = off.pop("*", None) or off.get("turngate")
-    return dict.fromkeys((*dialect.families, "python"), everything) if everything else off
+    if everything is None:
+        return {family: layer.file for family, layer in off.items()}
+    managed = [MANAGED] if everything.level == MANAGED else []
+    return dict.fromkeys((*dialect.families, "python", *managed), everything.file)
+
+
+_OWNERS = ("user", MANAGED)
 
 
 def _hard_limit(layers: Iterable[Layer], dialect: Dialect) -> int | None:
@@ -222,7 +241,7 @@ def _hard_limit(layers: Iterable[Layer], dialect: Dialect) -> int | None:
     ceiling = dialect.hard_limit
     for layer in layers:
         value = layer.scalars.get("hard_limit")
-        if ceiling is not None and value is not None and (layer.level == "user" or value <= ceiling):
+        if ceiling is not None and value is not None and (layer.level in _OWNERS or value <= ceiling):
             ceiling = value
     return ceiling
 
@@ -231,7 +250,7 @@ def _limit_problems(layers: Sequence[Layer], dialect: Dialect) -> Iterator[Probl
     """Warn about limits that do not take effect because the hard limit is lower."""
     for number, layer in enumerate(layers):
         value, ceiling = layer.scalars.get("hard_limit"), _hard_limit(layers[:number], dialect)
-        if layer.level != "user" and value is not None and ceiling is not None and value > ceiling:
+        if layer.level not in _OWNERS and value is not None and ceiling is not None and value > ceiling:
             message = f"is {value}, above {ceiling}, which only user settings can raise: {ceiling} is used"
             yield Problem(file=layer.file, field="turngate.hardLimit", message=message, severity="warning")
     setting = [layer for layer in layers if "limit" in layer.scalars]

@@ -41,13 +41,14 @@ async def run_http(
     source: str = "python",
 ) -> Report:
     """Send the event. `source` is the level of the hook: a project's hook may not send it unencrypted."""
-    if problem := url_problem(hook.url, source, settings.allowed_urls):
+    if problem := url_problem(hook.url, source, settings.allowed_urls, settings.http_hook_urls):
         return HookFailed(problem)
     try:
         library = await run_in_thread(import_module, "httpx2")
     except ImportError:
         return HookFailed(MISSING_LIBRARY)
-    headers = read_headers(hook.headers, hook.allowed_env_vars, {**world.environ, **settings.env})
+    environ = {**world.environ, **settings.env}
+    headers = read_headers(hook.headers, hook.allowed_env_vars, environ, settings.http_hook_variables)
     live.warnings.extend(headers.warnings)
     live.redactor = headers.redactor
     body = encode(event, settings.dialect, settings.payload)
@@ -109,7 +110,8 @@ async def _post(
             host = _host(target) if headers.redact(target) == target else "…"
             return HookFailed(f"{name} redirects to {host}: nothing is sent to another host")
         target_name = _describe_url(target, headers)
-        if problem := url_problem(target, source, settings.allowed_urls, name=target_name):
+        lists = settings.allowed_urls, settings.http_hook_urls
+        if problem := url_problem(target, source, *lists, name=target_name):
             return HookFailed(problem)
         url = target
     return HookFailed(f"{_describe_url(url, headers)} redirects more than {MAX_REDIRECTS} times")

@@ -28,6 +28,7 @@ def settings_schema() -> dict[str, Any]:
                 "type": ["boolean", "null"],
                 "description": "true: the hooks of this family do not run.",
             },
+            **{name: dict(key.schema) for name, key in keys.RESTRICTIONS.items()},
             "env": {**keys.HOOK_KEYS["env"].schema, "description": "Environment variables for all hooks."},
             "turngate": {
                 "type": "object",

@@ -196,7 +196,23 @@ FOREIGN_HOOK_KEYS = frozenset(
     }
 )
 
-FILE_KEYS = ("hooks", "disableAllHooks", "env", "turngate", "agents", "$schema")
+# Keys of Claude Code at the top of a file that restrict http hooks, in the files of every family.
+RESTRICTIONS: Mapping[str, Key] = {
+    "allowedHttpHookUrls": row(
+        "http_hook_urls",
+        string_list("a list of URL patterns"),
+        "URL patterns, with `*` as a wildcard, that http hooks may call; the lists of all files add up.",
+        merge="concat",
+    ),
+    "httpHookAllowedEnvVars": row(
+        "http_hook_variables",
+        string_list("a list of names"),
+        "Environment variables that headers of http hooks may use; the lists of all files add up.",
+        merge="concat",
+    ),
+}
+
+FILE_KEYS = ("hooks", "disableAllHooks", "env", "turngate", "agents", "$schema", *RESTRICTIONS)
 
 TURNGATE_KEYS: Mapping[str, Key] = {
     "limit": row(
@@ -308,7 +324,7 @@ STEER_RESTARTS_PATH = ("agents", "defaults", "subagents", "maxSteerRestarts")
 STEER_RESTARTS = row("child_limit", COUNT, "Maximum number of redirects of one subagent.")
 
 MERGE_RULES: Mapping[str, MergeRule] = {
-    key.field: key.merge for key in (*TURNGATE_KEYS.values(), STEER_RESTARTS)
+    key.field: key.merge for key in (*TURNGATE_KEYS.values(), *RESTRICTIONS.values(), STEER_RESTARTS)
 }
 
 

@@ -150,7 +150,7 @@ def _lint_program(rule: Rule, command: str, path: str | None) -> Iterator[Proble
 
 
 def _lint_http(rule: Rule, hook: HttpHook, settings: Settings) -> Iterator[Problem]:
-    not_allowed = url_problem(hook.url, rule.source, settings.allowed_urls)
+    not_allowed = url_problem(hook.url, rule.source, settings.allowed_urls, settings.http_hook_urls)
     if not_allowed:
         yield _problem(rule, "url", f"{not_allowed}; so the hook fails at every run", None, "error")
     for name in unlisted_variables(hook.headers, hook.allowed_env_vars):

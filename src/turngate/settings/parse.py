@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from turngate.core.constants import EVENTS, voids_claude_file
+from turngate.core.constants import EVENTS, MANAGED, voids_claude_file
 from turngate.core.dialect import Dialect
 from turngate.core.settings import Layer
 from turngate.core.text import describe_json, describe_name
@@ -34,7 +34,11 @@ def parse_layer(value: Any, *, file: str, level: str, family: str, dialect: Dial
             "a PreToolUse or PermissionRequest hook is invalid, so in this dialect no hook of the file runs"
         )
     disable_all = _parse_switch(value.get("disableAllHooks"), log)
-    scalars = {**_parse_section(value.get("turngate", {}), log), **_parse_steer_restarts(value, log)}
+    scalars = {
+        **_parse_section(value.get("turngate", {}), log),
+        **_parse_steer_restarts(value, log),
+        **_parse_restrictions(value, log),
+    }
     env = _parse_env(value.get("env", {}), log)
     _check_file_keys(value, family, log)
     return Layer(
@@ -43,6 +47,7 @@ def parse_layer(value: Any, *, file: str, level: str, family: str, dialect: Dial
         family=family,
         rules=() if voided else tuple(hooks.rules),
         disable_all=disable_all,
+        managed_only=_parse_managed_only(value.get("allowManagedHooksOnly"), level, log),
         env=env,
         scalars=scalars,
         problems=tuple(log.problems),
@@ -54,6 +59,31 @@ def _parse_switch(value: Any, log: ProblemLog) -> bool | None:
         return value
     log.add(f"is {describe_json(value)}, expected true or false", field="disableAllHooks")
     return None
+
+
+def _parse_managed_only(value: Any, level: str, log: ProblemLog) -> bool:
+    """Return whether only managed hooks run. An invalid value counts as true: it is a restriction."""
+    if level != MANAGED or value is None or isinstance(value, bool):
+        return level == MANAGED and value is True
+    log.add(
+        f"is {describe_json(value)}, expected true or false: taken as true", field="allowManagedHooksOnly"
+    )
+    return True
+
+
+def _parse_restrictions(value: Mapping[str, Any], log: ProblemLog) -> dict[str, Any]:
+    """Return the lists that restrict http hooks. An invalid list allows nothing, as an empty one."""
+    restrictions: dict[str, Any] = {}
+    for name, row in keys.RESTRICTIONS.items():
+        if name not in value:
+            continue
+        if row.is_valid(value[name]):
+            restrictions[row.field] = tuple(value[name])
+        else:
+            restrictions[row.field] = ()
+            message = f"is {describe_json(value[name])}, expected {row.expected}: it allows nothing"
+            log.add(message, field=name)
+    return restrictions
 
 
 def _parse_section(section: Any, log: ProblemLog) -> dict[str, Any]:

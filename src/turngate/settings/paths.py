@@ -2,8 +2,12 @@
 
 import os
 import stat
+import sys
 
-from turngate.core.constants import FAMILIES, SCRIPT_FAMILIES, SCRIPTS
+from turngate.core.constants import FAMILIES, MANAGED, SCRIPT_FAMILIES, SCRIPTS
+
+# Where an administrator configures Claude Code. No environment variable changes it: a project could set that too.
+MANAGED_FOLDER = "/Library/Application Support/ClaudeCode" if sys.platform == "darwin" else "/etc/claude-code"
 
 
 class SettingsFile:
@@ -14,8 +18,12 @@ class SettingsFile:
 
 
 def settings_files(project: str, dialect: str, home: str | None = None) -> list[SettingsFile]:
-    """Return every file that may hold settings, weakest first. A file that is reached twice counts as the first."""
+    """Return every file that may hold settings, weakest first. A file that is reached twice counts as the first.
+
+    Managed settings stay managed settings, also where a project links to them.
+    """
     home = home or os.path.expanduser("~")
+    managed = _managed_files() if "claude" in FAMILIES[dialect] else {}
     files: dict[str, SettingsFile] = {}
     for level, folder, name in (
         ("user", home, "settings.json"),
@@ -25,8 +33,26 @@ def settings_files(project: str, dialect: str, home: str | None = None) -> list[
         for family in FAMILIES[dialect]:
             path = os.path.join(folder, f".{family}", name)
             display_name = f"{'~/' if level == 'user' else ''}.{family}/{name}"
-            files.setdefault(os.path.realpath(path), SettingsFile(path, display_name, level, family))
-    return list(files.values())
+            target = os.path.realpath(path)
+            if target not in managed:
+                files.setdefault(target, SettingsFile(path, display_name, level, family))
+    return [*files.values(), *managed.values()]
+
+
+def _managed_files() -> dict[str, SettingsFile]:
+    """Return `managed-settings.json` and the files of `managed-settings.d` by their real paths, weakest first."""
+    if not os.path.isdir(MANAGED_FOLDER):
+        return {}
+    folder = os.path.join(MANAGED_FOLDER, "managed-settings.d")
+    try:
+        names = sorted(name for name in os.listdir(folder) if name.endswith(".json") and name[0] != ".")
+    except OSError:
+        names = []
+    paths = [
+        os.path.join(MANAGED_FOLDER, "managed-settings.json"),
+        *(os.path.join(folder, name) for name in names),
+    ]
+    return {os.path.realpath(path): SettingsFile(path, path, MANAGED, "claude") for path in paths}
 
 
 def script_files(project: str, dialect: str) -> list[tuple[str, SettingsFile]]:

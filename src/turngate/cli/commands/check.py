@@ -8,6 +8,7 @@ from dataclasses import asdict, replace
 
 from turngate.cli.main import EXIT_PROBLEMS
 from turngate.cli.project import project_folder
+from turngate.core.plan import switched_off_by
 from turngate.core.settings import Problem, Rule, Settings
 from turngate.errors import UsageError
 from turngate.models.resolve import JudgeModels
@@ -45,8 +46,8 @@ def _settings_files(project: str, dialect: str, problems: Iterable[Problem]) -> 
 
 def _switched_off(settings: Settings) -> Iterator[Problem]:
     for rule in settings.rules:
-        if file := settings.switched_off.get(rule.family or ""):
-            yield _note(rule, f"disableAllHooks in {file} switches it off")
+        if setting := switched_off_by(rule, settings):
+            yield _note(rule, f"{setting} switches it off")
         elif not rule.hook.enabled:
             yield _note(rule, "its own `enabled` switches it off")
 

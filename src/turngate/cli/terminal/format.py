@@ -10,6 +10,7 @@ from turngate.cli.terminal.ui import TextStyle
 from turngate.core.hook_run import OUTCOME_LABELS, HookOutcome
 from turngate.core.hooks import label
 from turngate.core.messages import ToolResult, ToolUse
+from turngate.core.plan import switched_off_by
 from turngate.core.session_events import HookFinished, TurnResult
 from turngate.core.settings import Problem, Rule, Settings
 from turngate.core.text import one_line, truncate
@@ -201,7 +202,7 @@ def format_hooks(
 
 
 def _format_hook(rule: Rule, settings: Settings) -> str:
-    switch = settings.switched_off.get(rule.family) if rule.family else None
+    switch = switched_off_by(rule, settings)
     facts = (
         rule.file or rule.source,
         f"matcher {rule.matcher}" if rule.matcher else "",
