@@ -9,6 +9,7 @@ HELP_WIDTH = 100  # fixed, because argparse loads shutil to ask the terminal
 
 EXIT_INTERNAL = "70  internal error"
 EXIT_SIGNALS = "128 + N  ended by signal N: 130 interrupted, 143 terminated"
+PROJECT_HELP = "the project's folder (default: the nearest one with settings, from here upwards)"
 
 
 class HelpFormatter(argparse.RawDescriptionHelpFormatter):

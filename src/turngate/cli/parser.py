@@ -3,7 +3,14 @@
 import argparse
 from collections.abc import Sequence
 
-from turngate.cli.command_parser import EXIT_INTERNAL, EXIT_SIGNALS, HelpFormatter, Parser, add_command
+from turngate.cli.command_parser import (
+    EXIT_INTERNAL,
+    EXIT_SIGNALS,
+    PROJECT_HELP,
+    HelpFormatter,
+    Parser,
+    add_command,
+)
 from turngate.core.constants import EVENTS, FAMILIES
 
 PERMISSION_MODES = ["default", "acceptEdits", "plan", "bypassPermissions"]
@@ -147,7 +154,7 @@ def _add_fire(commands: "argparse._SubParsersAction[Parser]") -> None:
         "Prompt and agent hooks use their own `model`, the `judge` of the settings, or a small model of the\n"
         "provider whose key is in the environment.",
         examples=(
-            "turngate fire Stop                      the hooks of the project in this folder",
+            "turngate fire Stop                      the hooks of this project",
             "turngate fire Stop --input event.json   with your own event; - reads stdin",
             "turngate fire SubagentStop --json       one JSON object for programs",
         ),
@@ -177,7 +184,7 @@ def _add_check(commands: "argparse._SubParsersAction[Parser]") -> None:
         description="Report every problem in the project's settings with its file, event, position and field, what was\n"
         "expected, and how to fix it. Also note hooks that are switched off or have no model.",
         examples=(
-            "turngate check                     the project in this folder",
+            "turngate check                     this project",
             "turngate check --dialect claude    as Claude Code reads its files",
         ),
         exit_codes=("0   no problems", "1   problems", "64  wrong usage", EXIT_INTERNAL),
@@ -243,7 +250,7 @@ def _add_runs(commands: "argparse._SubParsersAction[Parser]") -> None:
 
 def _add_project_options(parser: Parser) -> None:
     add = parser.add_argument
-    add("--project", metavar="DIR", default=".", help="the project's folder (default: this one)")
+    add("--project", metavar="DIR", help=PROJECT_HELP)
     add(
         "--dialect",
         choices=list(FAMILIES),

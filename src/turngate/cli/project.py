@@ -1,18 +1,62 @@
-"""The project folder of a command."""
+"""The project folder of a command: the one that is given, or the nearest one that holds settings."""
 
 import os
+import sys
+from collections.abc import Collection
 
+from turngate.core.constants import FAMILIES
 from turngate.errors import UsageError
 
 
-def project_folder(path: str) -> str:
-    """Return the absolute path of the project folder."""
+def project_folder(given: str | None, dialect: str = "turngate") -> str:
+    """Return the absolute path of the folder of `--project`, or of the project that the current folder belongs to."""
     try:
-        project = os.path.abspath(path)
+        folder = os.path.abspath("." if given is None else given)
     except FileNotFoundError:
         raise UsageError(
             "the current folder no longer exists; change to another one, or give --project an absolute path"
         ) from None
-    if not os.path.isdir(project):
-        raise UsageError(f"there is no folder {path}; give the project's folder with --project")
-    return project
+    if not os.path.isdir(folder):
+        raise UsageError(f"there is no folder {given}; give the project's folder with --project")
+    return find_project(folder, FAMILIES[dialect]) if given is None else folder
+
+
+def search_note(project: str, given: str | None) -> str | None:
+    """Return what to tell the user about the project's folder, or None if it is the current one or the given one."""
+    if given is not None or project == os.getcwd():
+        return None
+    return f"project: {project} (found above the current folder)"
+
+
+def find_project(
+    start: str, families: Collection[str], *, home: str | None = None, owners: Collection[int] | None = None
+) -> str:
+    """Return the nearest folder from `start` upwards that holds a settings folder, or `start` if there is none.
+
+    The search ends at the git root, and below home: `~/.claude` holds the user's settings, which every project has.
+    A settings folder above `start` must belong to this user or to root. Otherwise, anyone who can write to /tmp could
+    add hooks to every project below it.
+    """
+    home = os.path.realpath(home or os.path.expanduser("~"))
+    owners = (os.geteuid(), 0) if owners is None else owners
+    folder = start
+    while True:
+        found = _settings_folder(folder, families)
+        if found and (folder == start or os.lstat(found).st_uid in owners):
+            return folder
+        if found:
+            hint = f"to use it, add --project {folder}"
+            print(f"! {found} belongs to another user and is not used; {hint}", file=sys.stderr)
+        parent = os.path.dirname(folder)
+        is_home_or_above = f"{home}/".startswith(f"{parent.rstrip('/')}/")
+        if is_home_or_above or os.path.lexists(os.path.join(folder, ".git")):
+            return start
+        folder = parent
+
+
+def _settings_folder(folder: str, families: Collection[str]) -> str | None:
+    for family in families:
+        path = os.path.join(folder, f".{family}")
+        if os.path.isdir(path):
+            return path
+    return None

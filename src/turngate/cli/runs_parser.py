@@ -2,7 +2,7 @@
 
 import argparse
 
-from turngate.cli.command_parser import EXIT_INTERNAL, EXIT_SIGNALS, Parser, add_command
+from turngate.cli.command_parser import EXIT_INTERNAL, EXIT_SIGNALS, PROJECT_HELP, Parser, add_command
 
 EXIT_CODES = (
     "0   done",
@@ -114,7 +114,7 @@ def _add_recover(actions: "argparse._SubParsersAction[Parser]") -> None:
         ),
     )
     add = parser.add_argument
-    add("--project", metavar="DIR", default=".", help="the project's folder (default: this one)")
+    add("--project", metavar="DIR", help=PROJECT_HELP)
     add("--model", metavar="M", help="PROVIDER:NAME or scripted:FILE (default: the model each subagent had)")
 
 

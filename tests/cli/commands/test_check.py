@@ -105,7 +105,12 @@ def test_as_json_it_is_one_object(project: Path, capsys: pytest.CaptureFixture[s
     }
     assert (code, json.loads(out)) == (
         1,
-        {"files": [".turngate/settings.json"], "hooks": 0, "problems": [problem]},
+        {
+            "project": str(project),
+            "files": [".turngate/settings.json"],
+            "hooks": 0,
+            "problems": [problem],
+        },
     )
 
 

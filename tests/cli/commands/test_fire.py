@@ -91,6 +91,7 @@ def test_as_json_it_is_one_object(project: Path, capfd: pytest.CaptureFixture[st
             ],
             "unenforced": [],
             "warnings": [],
+            "project": str(project),
         },
     )
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import asdict, replace
 
 from turngate.cli.main import EXIT_PROBLEMS
-from turngate.cli.project import project_folder
+from turngate.cli.project import project_folder, search_note
 from turngate.core.plan import switched_off_by
 from turngate.core.settings import Problem, Rule, Settings
 from turngate.errors import UsageError
@@ -20,7 +20,7 @@ _ORDER = {"error": 0, "warning": 1, "note": 2}
 
 
 def run(options: argparse.Namespace) -> int:
-    project = project_folder(options.project)
+    project = project_folder(options.project, options.dialect)
     settings = load_settings(project, dialect=options.dialect)
     problems = (
         *settings.problems,
@@ -30,9 +30,16 @@ def run(options: argparse.Namespace) -> int:
     )
     files = _settings_files(project, options.dialect, problems)
     if options.json:
-        report = {"files": files, "hooks": len(settings.rules), "problems": [asdict(p) for p in problems]}
+        report = {
+            "project": project,
+            "files": files,
+            "hooks": len(settings.rules),
+            "problems": [asdict(p) for p in problems],
+        }
         print(json.dumps(report, indent=2))
     else:
+        if note := search_note(project, options.project):
+            print(note)
         _print(files, len(settings.rules), problems, project)
     return EXIT_PROBLEMS if any(problem.severity != "note" for problem in problems) else 0
 

@@ -8,7 +8,7 @@ import json
 import os
 import sys
 
-from turngate.cli.project import project_folder
+from turngate.cli.project import project_folder, search_note
 from turngate.core.constants import IN_HOOK
 from turngate.core.event_fields import check_fields
 from turngate.errors import UsageError
@@ -28,14 +28,16 @@ NO_RUNS_JSON: dict[str, object] = {
 
 
 def run(options: argparse.Namespace) -> int:
-    project = project_folder(options.project)
+    project = project_folder(options.project, options.dialect)
     fields = _read_event(options.input)
     try:
         check_fields(options.event, fields)
     except ValueError as error:
         raise UsageError(f"{_input_name(options.input)}: {error}") from None
+    if not options.json and (note := search_note(project, options.project)):
+        print(note)
     if IN_HOOK in os.environ:
-        _print_nested(options)
+        _print_nested(options, project)
         return 0
     if has_no_hooks(project, options.event, options.dialect):
         _print_no_hooks(options, project)
@@ -80,14 +82,14 @@ def _input_name(path: str | None) -> str:
 
 def _print_no_hooks(options: argparse.Namespace, project: str) -> None:
     if options.json:
-        print(json.dumps({**NO_RUNS_JSON, "event": options.event}))
+        print(json.dumps({**NO_RUNS_JSON, "event": options.event, "project": project}))
     else:
         print(f"{options.event}: allowed\n  no hook for {options.event} is configured in {project}")
 
 
-def _print_nested(options: argparse.Namespace) -> None:
+def _print_nested(options: argparse.Namespace, project: str) -> None:
     why = "turngate was started from a hook, so no hooks run"
     if options.json:
-        print(json.dumps({**NO_RUNS_JSON, "event": options.event, "warnings": [why]}))
+        print(json.dumps({**NO_RUNS_JSON, "event": options.event, "warnings": [why], "project": project}))
     else:
         print(f"{options.event}: allowed\n  {why}")

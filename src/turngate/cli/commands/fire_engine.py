@@ -49,7 +49,8 @@ def fire(options: argparse.Namespace, project: str, fields: dict[str, Any]) -> i
     trouble = _trouble(killed, journal)
     if options.json:
         lines = [*map(str, problems), *trouble]
-        print(json.dumps(verdict_json(verdict, event.name, settings, lines), ensure_ascii=True))
+        shown = {**verdict_json(verdict, event.name, settings, lines), "project": project}
+        print(json.dumps(shown, ensure_ascii=True))
     else:
         _print(verdict, event, settings, [*map(_with_hint, problems), *trouble])
     return _exit_code(

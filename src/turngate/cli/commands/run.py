@@ -3,6 +3,7 @@
 import argparse
 import os
 import signal
+import sys
 from collections.abc import Callable
 from functools import partial
 
@@ -10,7 +11,7 @@ from turngate.agent.session import Session
 from turngate.agent.session_store import list_sessions
 from turngate.agent.tools import TOOLS
 from turngate.cli.commands.run_print import run_print
-from turngate.cli.project import project_folder
+from turngate.cli.project import project_folder, search_note
 from turngate.cli.stdin import read_prompt_from_stdin
 from turngate.core.settings import Settings
 from turngate.errors import UsageError
@@ -22,12 +23,14 @@ from turngate.state.paths import main_transcript_path, state_folder
 
 
 def run(options: argparse.Namespace) -> int:
-    project = project_folder(options.project)
+    project = project_folder(options.project, options.dialect)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # if it is inherited as ignored, exit codes are lost
     prompt = read_prompt_from_stdin() if options.prompt == "-" else options.prompt
     if options.print and not (prompt or "").strip():
         raise UsageError("-p needs a prompt; give it as an argument, or - to read it from stdin")
     start_session = _session_factory(options, project, load_settings(project, dialect=options.dialect))
+    if options.output_format == "text" and (note := search_note(project, options.project)):
+        print(note, file=sys.stderr)
     if options.print:
         return run_print(start_session, prompt, options.output_format, strict=options.strict)
     from turngate.cli.commands.run_interactive import run_interactive  # noqa: PLC0415 # lazy: not for -p

@@ -173,6 +173,7 @@ def _result_json(result: TurnResult, session: Session) -> dict[str, Any]:
         "stop_reason": result.stop_reason,
         "result": result.result,
         "session_id": result.session_id,
+        "project": session.project,
         "transcript_path": result.transcript_path,
         "continuations": result.continuations,
         "model_requests": result.model_requests,

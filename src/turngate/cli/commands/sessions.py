@@ -41,7 +41,7 @@ def _list(*, as_json: bool) -> None:
 
 def _prune(days: float | None) -> None:
     if days is None:
-        days = load_settings(project_folder(".")).retention_days
+        days = load_settings(project_folder(None)).retention_days
     removed = prune_sessions(state_folder(), days)
     print(f"removed {len(removed)} session{'s' * (len(removed) != 1)} older than {days:g} days")
 

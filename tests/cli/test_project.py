@@ -1,0 +1,236 @@
+"""The project is found from a subfolder, and every command says which folder it took."""
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.support.builders import stop_hooks, write_settings
+from tests.support.cli import TURNGATE
+from tests.support.timeouts import HANG_TIMEOUT_S
+from turngate.cli.main import main
+from turngate.cli.project import find_project
+from turngate.core.constants import FAMILIES
+
+ALL = FAMILIES["turngate"]
+
+# What exists below a folder `top`, where the search starts, where home is, and the folder that is found.
+SEARCHES: dict[str, tuple[list[str], str, str, str]] = {
+    "the start folder": (["a/.turngate", ".turngate"], "a", "home", "a"),
+    "the parent": (["a/.turngate", "a/b"], "a/b", "home", "a"),
+    "two levels up": (["a/.mux", "a/b/c"], "a/b/c", "home", "a"),
+    "the nearest of two": (["a/.turngate", "a/b/.claude", "a/b/c"], "a/b/c", "home", "a/b"),
+    "from inside the settings folder": (["a/.claude/hooks"], "a/.claude/hooks", "home", "a"),
+    "the git root itself": (["a/.claude", "a/.git", "a/b"], "a/b", "home", "a"),
+    "not above the git root": (["a/.claude", "a/b/.git", "a/b/c"], "a/b/c", "home", "a/b/c"),
+    "not above the git root of the start folder": (["a/.claude", "a/b/.git"], "a/b", "home", "a/b"),
+    "a git root with settings, below other settings": (
+        ["a/.claude", "a/b/.git", "a/b/.mux", "a/b/c"],
+        "a/b/c",
+        "home",
+        "a/b",
+    ),
+    "below home": (["home/p/.turngate", "home/p/src"], "home/p/src", "home", "home/p"),
+    "not home: its settings are the user's": (["home/.claude", "home/p"], "home/p", "home", "home/p"),
+    "not home, even as a git root": (["home/.claude", "home/.git", "home/p"], "home/p", "home", "home/p"),
+    "home as the start folder": (["home/.claude"], "home", "home", "home"),
+    "not above home": ([".turngate", "home/p"], "home/p", "home", "home/p"),
+    "not above home, from home": ([".turngate", "home"], "home", "home", "home"),
+    "not above home, from beside it": ([".turngate", "a/b"], "a/b", "home", "a/b"),
+    "no settings anywhere": (["a/b"], "a/b", "home", "a/b"),
+    "a file in place of a settings folder": (["a/.turngate", "a/b/.mux!", "a/b/c"], "a/b/c", "home", "a"),
+}
+
+
+def make(top: Path, paths: list[str]) -> None:
+    """Make folders, and a file for a path that ends with `!`."""
+    (top / "home").mkdir(parents=True, exist_ok=True)
+    for name in paths:
+        path = top / name.removesuffix("!")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch() if name.endswith("!") else path.mkdir(exist_ok=True)
+
+
+@pytest.mark.parametrize(("paths", "start", "home", "found"), SEARCHES.values(), ids=SEARCHES)
+def test_the_search_finds(tmp_path: Path, paths: list[str], start: str, home: str, found: str) -> None:
+    make(tmp_path, paths)
+    assert find_project(str(tmp_path / start), ALL, home=str(tmp_path / home)) == str(tmp_path / found)
+
+
+def test_a_work_tree_whose_git_is_a_file_is_a_git_root(tmp_path: Path) -> None:
+    make(tmp_path, ["a/.claude", "a/b/.git!", "a/b/c"])
+    start = str(tmp_path / "a/b/c")
+    assert find_project(start, ALL, home=str(tmp_path / "home")) == start
+
+
+def test_home_is_recognised_through_a_link(tmp_path: Path) -> None:
+    make(tmp_path, ["data/me/.claude", "data/me/p"])
+    (tmp_path / "link").symlink_to(tmp_path / "data/me")
+    start = str(tmp_path / "data/me/p")
+    assert find_project(start, ALL, home=str(tmp_path / "link")) == start
+
+
+def test_only_the_settings_of_the_dialect_count(tmp_path: Path) -> None:
+    make(tmp_path, ["a/.claude", "a/b/.turngate", "a/b/c"])
+    start, home = str(tmp_path / "a/b/c"), str(tmp_path / "home")
+    assert [find_project(start, FAMILIES[dialect], home=home) for dialect in FAMILIES] == [
+        str(tmp_path / "a/b"),
+        start,
+        str(tmp_path / "a"),
+    ]
+
+
+def test_settings_of_another_user_above_the_start_folder_are_not_used(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    make(tmp_path, ["a/.turngate", "a/b"])
+    start, others = str(tmp_path / "a/b"), (os.getuid() + 1,)
+    found = find_project(start, ALL, home=str(tmp_path / "home"), owners=others)
+    assert (found, capsys.readouterr().err) == (
+        start,
+        f"! {tmp_path}/a/.turngate belongs to another user and is not used; to use it, add --project {tmp_path}/a\n",
+    )
+
+
+def test_settings_of_another_user_in_the_start_folder_are_used(tmp_path: Path) -> None:
+    make(tmp_path, ["a/.turngate"])
+    start = str(tmp_path / "a")
+    assert find_project(start, ALL, home=str(tmp_path / "home"), owners=(os.getuid() + 1,)) == start
+
+
+# The commands
+
+
+FOUND = "project: {} (found above the current folder)\n"
+
+
+@pytest.fixture
+def subfolder(project: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A subfolder of a project with a hook that records where it runs; the current folder."""
+    record = 'pwd > "$TURNGATE_PROJECT_DIR"/cwd; cat > "$TURNGATE_PROJECT_DIR"/input'
+    write_settings(project, "turngate", stop_hooks(record))
+    folder = project / "src" / "deep"
+    folder.mkdir(parents=True)
+    monkeypatch.chdir(folder)
+    return folder
+
+
+def turngate(capfd: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
+    code = main(list(words))
+    out, err = capfd.readouterr()
+    return code, out, err
+
+
+def test_fire_in_a_subfolder_runs_the_hooks_of_the_project_in_its_folder(
+    project: Path, subfolder: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    code, out, err = turngate(capfd, "fire", "Stop")
+    assert (code, out.splitlines()[:2], err) == (0, [FOUND.format(project).strip(), "Stop: allowed"], "")
+    assert (project / "cwd").read_text() == f"{project}\n"
+    assert json.loads((project / "input").read_text())["cwd"] == str(project)
+
+
+def test_fire_as_json_names_the_project(
+    project: Path, subfolder: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    said = [json.loads(turngate(capfd, "fire", event, "--json")[1]) for event in ("Stop", "SubagentStop")]
+    assert [(each["project"], len(each["runs"])) for each in said] == [(str(project), 1), (str(project), 0)]
+
+
+def test_fire_without_a_hook_names_the_project(
+    project: Path, subfolder: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    said = f"SubagentStop: allowed\n  no hook for SubagentStop is configured in {project}\n"
+    assert turngate(capfd, "fire", "SubagentStop") == (0, FOUND.format(project) + said, "")
+
+
+def test_check_in_a_subfolder_reads_the_settings_of_the_project(
+    project: Path, subfolder: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert turngate(capfd, "check")[1] == (
+        f"{FOUND.format(project)}.turngate/settings.json\n1 hook, no problems\n"
+    )
+    assert json.loads(turngate(capfd, "check", "--json")[1])["project"] == str(project)
+
+
+def script(project: Path) -> str:
+    path = project / "script.json"
+    path.write_text(json.dumps({"main": ["done"]}))
+    return f"scripted:{path}"
+
+
+def test_run_in_a_subfolder_works_in_the_project_and_says_so(
+    project: Path, subfolder: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert turngate(capfd, "run", "-p", "go", "--model", script(project)) == (
+        0,
+        "done\n",
+        FOUND.format(project),
+    )
+    assert (project / "cwd").read_text() == f"{project}\n"
+
+
+def test_run_as_json_names_the_project_in_the_result_only(
+    project: Path, subfolder: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    words = ("run", "-p", "go", "--model", script(project), "--output-format", "json")
+    code, out, err = turngate(capfd, *words)
+    assert (code, json.loads(out)["project"], err) == (0, str(project), "")
+
+
+def test_run_finds_the_newest_session_of_the_project_from_a_subfolder(
+    project: Path, subfolder: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    words = ("--model", script(project), "--output-format", "json")
+    first = json.loads(turngate(capfd, "run", "-p", "go", "--project", str(project), *words)[1])
+    second = json.loads(turngate(capfd, "run", "-p", "on", "--resume", *words)[1])
+    assert second["session_id"] == first["session_id"]
+
+
+def test_recover_in_a_subfolder_names_the_project(
+    project: Path, subfolder: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert turngate(capfd, "runs", "recover") == (0, f"no subagent was left behind in {project}\n", "")
+
+
+@pytest.mark.parametrize("given", [".", "{}"])
+def test_a_project_that_is_given_is_taken_as_it_is(
+    subfolder: Path, capfd: pytest.CaptureFixture[str], given: str
+) -> None:
+    assert turngate(capfd, "fire", "Stop", "--project", given.format(subfolder)) == (
+        0,
+        f"Stop: allowed\n  no hook for Stop is configured in {subfolder}\n",
+        "",
+    )
+
+
+def test_in_the_folder_of_the_project_nothing_is_said_about_it(
+    project: Path, subfolder: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(project)
+    assert turngate(capfd, "fire", "SubagentStop")[1].splitlines()[0] == "SubagentStop: allowed"
+
+
+def test_the_search_starts_no_process_and_loads_no_module(project: Path, subfolder: Path) -> None:
+    """The fast path: a stop without hooks in a subfolder stays as cheap as in the project's folder."""
+    code = (
+        "import sys; from turngate.cli.main import main; main(['fire', 'SubagentStop']);"
+        "print(sorted(m for m in sys.modules if m in ('asyncio', 'dataclasses', 'typing', 'subprocess')))"
+    )
+    done = subprocess.run(
+        [TURNGATE[0], "-c", code],
+        cwd=subfolder,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=HANG_TIMEOUT_S,
+    )
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_a_session_takes_the_folder_that_it_is_given(subfolder: Path) -> None:
+    from turngate import load_settings  # noqa: PLC0415 - what a user imports
+
+    assert load_settings(str(subfolder)).rules == ()
