@@ -4,6 +4,8 @@ import asyncio
 import contextlib
 import functools
 import json
+import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
@@ -21,9 +23,9 @@ from tests.support.builders import (
     world,
     write_settings,
 )
-from tests.support.timeouts import TIMEOUT_SCALES
+from tests.support.timeouts import HANG_TIMEOUT_S, TIMEOUT_SCALES
 from turngate.core.decisions import Advise, Allow, Block, Decision, Fault
-from turngate.core.dialect import CLAUDE, MUX
+from turngate.core.dialect import CLAUDE, MUX, TURNGATE, Dialect
 from turngate.core.events import StopEvent, StopHookInput
 from turngate.core.hook_run import outcome
 from turngate.core.hooks import AgentHook, CallbackHook, CommandHook, HttpHook, PromptHook
@@ -45,6 +47,52 @@ def test_without_a_hook_nothing_is_started_and_no_file_is_touched(project: Path,
     before = threading.active_count()
     verdict = asyncio.run(ask_hooks(stop_event(), settings(), world(project, Journal(str(state)))))
     assert (verdict, state.exists(), threading.active_count()) == (Stop(), False, before)
+
+
+STARTED = """
+import asyncio, sys
+started = []
+STARTS = ("subprocess.Popen", "os.posix_spawn", "os.fork", "os.forkpty", "os.system", "os.exec")
+sys.addaudithook(lambda name, _: started.append(name) if name in STARTS else None)
+from turngate import Session, StopHookInput, run_stop_hooks
+from turngate.cli.main import main
+from turngate.models.scripted import ScriptedModel
+from turngate.shells.local import LocalShell
+
+project = sys.argv[1]
+
+async def each() -> None:
+    given = {"session_id": "s", "transcript_path": "/t", "cwd": project, "permission_mode": "default"}
+    told = StopHookInput(**given, hook_event_name="Stop", stop_hook_active=False)
+    await run_stop_hooks(LocalShell(), project, told)
+    async with Session(project, ScriptedModel({"main": ["done"]})) as session:
+        await session.send("go")
+
+asyncio.run(each())
+main(["fire", "Stop", "--project", project])
+print(started)
+"""
+
+
+@pytest.mark.req("S0-08")
+@pytest.mark.parametrize(("commands", "started"), [((), []), (("true",), ["subprocess.Popen"] * 3)])
+def test_a_stop_without_hooks_starts_no_process(
+    project: Path, commands: tuple[str, ...], started: list[str]
+) -> None:
+    """The interpreter itself reports each process that a stop of each kind starts."""
+    write_settings(project, "turngate", stop_hooks(*commands))
+    done = subprocess.run(
+        [sys.executable, "-c", STARTED, str(project)], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.splitlines()[-1] == str(started)
+
+
+@pytest.mark.req("S0-27", "S0-32", "S0-33")
+def test_a_relative_project_is_absolute_for_its_hooks(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_settings(project, "turngate", stop_hooks("echo $MUX_PROJECT_DIR $CLAUDE_PROJECT_DIR $PWD > where"))
+    monkeypatch.chdir(project.parent)
+    asyncio.run(run_stop_hooks(LocalShell(), project.name, GIVEN))
+    assert (project / "where").read_text() == f"{project} {project} {project}\n"
 
 
 @pytest.mark.req("S0-02", "S0-14", "S0-39", "S3-20")
@@ -90,6 +138,16 @@ def test_in_parallel_all_start_together_and_results_keep_the_configured_order(pr
     verdict = asyncio.run(ask_hooks(stop_event(), settings(first, second), world(project)))
     assert [run.decision for run in verdict.runs] == [Block("no 0"), Block("no 1")]
     assert [run.finished for run in verdict.runs] == [1, 0]
+
+
+@pytest.mark.req("C-05")
+@pytest.mark.parametrize("dialect", [TURNGATE, MUX, CLAUDE], ids=lambda dialect: dialect.name)
+def test_three_hooks_run_at_the_same_time(project: Path, dialect: Dialect) -> None:
+    """Each passes only when the other two have started; one after another, the first gives up."""
+    wait = "n=0; until [ -e 0 -a -e 1 -a -e 2 ]; do n=$((n+1)); [ $n -lt 400 ] || exit 9; sleep 0.05; done"
+    hooks = [CommandHook(f"touch {number}; {wait}", timeout=HANG_TIMEOUT_S) for number in range(3)]
+    verdict = asyncio.run(ask_hooks(stop_event(), settings(*hooks, dialect=dialect), world(project)))
+    assert (type(verdict), outcomes(verdict)) == (Stop, ["allow"] * 3)
 
 
 @pytest.mark.req("C-05")
@@ -396,6 +454,17 @@ def test_every_run_and_every_verdict_is_one_line_of_the_journal(project: Path, s
         {"kind": "hook", "event": "Stop", "outcome": "block", "verdict": None, "exit_code": 2},
         {"kind": "verdict", "event": "Stop", "outcome": None, "verdict": "continue", "exit_code": None},
     ]
+
+
+@pytest.mark.req("S0-48")
+@pytest.mark.parametrize("suppress", [False, True])
+def test_suppressed_output_is_in_the_journal(project: Path, state: Path, suppress: bool) -> None:
+    said = json.dumps({"suppressOutput": suppress, "reason": "fine"})
+    journal = Journal(str(state))
+    asyncio.run(ask_hooks(stop_event(), settings(f"echo '{said}'"), world(project, journal)))
+    journal.close()
+    kept = [(line["kind"], line.get("outcome"), line.get("stdout")) for line in journal_lines(state)]
+    assert kept == [("hook", "allow", f"{said}\n"), ("verdict", None, None)]
 
 
 def test_a_full_or_forbidden_disk_never_changes_a_verdict(project: Path, tmp_path: Path) -> None:

@@ -248,6 +248,19 @@ def test_a_stop_hook_gets_everything_about_its_session(project: Path) -> None:
     }
 
 
+@pytest.mark.req("S0-27", "S0-31", "S0-32", "S0-33")
+def test_a_relative_project_is_absolute_for_the_hooks_of_a_session(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shown = "echo $MUX_PROJECT_DIR $CLAUDE_PROJECT_DIR $PWD > where"
+    monkeypatch.chdir(project.parent)
+    agent = scripted_session(Path(project.name), stop=f"tee -a seen >/dev/null; {shown}")
+    result = agent.play()
+    assert lines(project / "where") == [f"{project} {project} {project}"]
+    assert saved_inputs(project, "cwd") == [str(project)] == [agent.session.project]
+    assert {record["cwd"] for record in records(result.transcript_path) if "cwd" in record} == {str(project)}
+
+
 @pytest.mark.req("S0-28")
 def test_a_hook_gets_the_permission_mode_of_that_moment(project: Path) -> None:
     agent = scripted_session(project, stop=SAVE_INPUT)
@@ -361,6 +374,23 @@ def test_the_gates_wait_for_a_message_of_the_users_unless_the_dialect_is_mux(
         project, "answer {n}", listen=on_first(TextDelta, write_second), stop=SAVE_INPUT, dialect=dialect
     ).play("first")
     assert saved_inputs(project, "last_assistant_message") == answers
+
+
+@pytest.mark.parametrize(
+    ("when", "answers"), [("run", ["answer 1", "answer 2"]), ("defer", ["answer 2"])], ids=["run", "defer"]
+)
+@pytest.mark.parametrize("dialect", ["turngate", "mux", "claude"])
+@pytest.mark.req("C-31")
+def test_when_user_pending_decides_whether_the_gates_wait(
+    project: Path, dialect: str, when: str, answers: list[str]
+) -> None:
+    family = "claude" if dialect == "claude" else "mux"
+    write_settings(project, family, {**stop_hooks(SAVE_INPUT), "turngate": {"whenUserPending": when}})
+    listen = on_first(TextDelta, write_second)
+    agent = configured_session(project, "answer {n}", dialect=dialect, listen=listen)
+    agent.play("first")
+    assert saved_inputs(project, "last_assistant_message") == answers
+    assert agent.heard() == ["first", "agent: answer 1", "second"]
 
 
 @by_dialect
@@ -640,6 +670,22 @@ def test_continue_false_ends_the_turn_and_tells_the_user_why(project: Path, time
         times,
         ("see you",),
     )
+
+
+@by_dialect
+@pytest.mark.req("S0-47", "S3-25", "C-06")
+def test_the_stop_reason_of_a_halt_is_shown_and_never_sent_to_the_model(
+    project: Path, dialect: Dialect
+) -> None:
+    halt = say({"continue": False, "stopReason": "enough"})
+    agent = scripted_session(
+        project, "answer {n}", stop=f"[ -e once ] || {{ touch once; {halt}; }}", dialect=dialect
+    )
+    agent.play("one", "two")
+    assert [event.result.stop_reason for event in agent.of(TurnEnd)] == ["enough", None]
+    assert agent.heard() == ["one", "agent: answer 1", "two"]
+    kept = [record["type"] for record in records(agent.session.transcript_path) if "enough" in str(record)]
+    assert kept == ["hook_output", "turn_end"]
 
 
 # The hook's words

@@ -1,7 +1,6 @@
 """Plugin handlers: called once, at the end of a turn, one after another; they change nothing."""
 
 import asyncio
-import inspect
 import json
 import threading
 import time
@@ -24,7 +23,7 @@ from tests.support.sessions import (
 )
 from tests.support.timeouts import HANG_TIMEOUT_S, NEVER_S, POLL_INTERVAL_S
 from turngate.agent.session import Session
-from turngate.core.messages import Reply, Usage, UserMessage
+from turngate.core.messages import ModelRequest, Reply, Usage, UserMessage
 from turngate.core.plugin_events import StopPayload
 from turngate.core.session_events import Continuation, HookFinished, Notice, StreamEnd, TurnEnd, TurnResult
 from turngate.errors import UsageError
@@ -193,6 +192,35 @@ def test_the_payload_has_its_seven_fields_and_ours(project: Path) -> None:
     assert told.duration > 0
 
 
+class TimedModel(ScriptedModel):
+    """Notes when it was asked first."""
+
+    asked = 0.0
+
+    async def ask(self, request: ModelRequest, tell: Callable[[str], None]) -> Reply:
+        self.asked = self.asked or time.monotonic()
+        return await super().ask(request, tell)
+
+
+@pytest.mark.req("S1-12", "S1-28")
+@pytest.mark.parametrize("delay", [0.05, 0.6])
+def test_the_duration_is_the_time_of_the_turn_in_seconds(project: Path, delay: float) -> None:
+    """At least from the first request to the end of the last hook, at most from `send` to the plugins."""
+    plugins, answered, notified = Plugins(), list[float](), list[float]()
+    plugins.on("conversation", lambda _: notified.append(time.monotonic()))
+    told: list[StopPayload] = []
+    plugins.on("stop", told.append)
+    listen = on_first(HookFinished, lambda _: answered.append(time.monotonic()))
+    agent = scripted_session(project, stop="true", plugins=plugins, listen=listen)
+    model = agent.session.model = TimedModel({"main": [{"text": "done", "delay": delay}]})
+    sent = time.monotonic()
+    result = agent.play()
+    [payload], [ended], [last] = told, answered, notified
+    assert delay <= ended - model.asked <= payload.duration <= last - sent
+    assert int((ended - model.asked) * 1000) <= result.duration_ms <= (last - sent) * 1000
+    assert payload.elapsed == payload.duration
+
+
 @pytest.mark.req("S1-28")
 def test_one_line_of_telemetry_has_everything(project: Path) -> None:
     plugins = Plugins()
@@ -281,10 +309,18 @@ def test_the_stop_handlers_may_be_skipped(project: Path) -> None:
 
 
 @pytest.mark.req("S1-21", "S1-22")
-def test_a_single_send_may_skip_them_and_does_not_by_default() -> None:
-    option = inspect.signature(Session.send).parameters.get("skip_stop_hook")
-    assert option is not None
-    assert option.default is False
+def test_a_single_send_may_skip_them_and_does_not_by_default(project: Path) -> None:
+    diary, plugins = Diary(), Plugins()
+    plugins.add(diary)
+    agent = scripted_session(project, "done", plugins=plugins)
+
+    async def both() -> None:
+        async with agent.session:
+            await agent.session.send("one", skip_stop_hook=True)
+            await agent.session.send("two")
+
+    asyncio.run(both())
+    assert diary.names == ["conversation", "conversation", "stop"]
 
 
 # How

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import time
 from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
@@ -69,11 +70,63 @@ def test_a_result_says_whether_it_is_one(project: Path, answer: Any, success: bo
     assert [stop.result.success for stop in scene.stops] == [success]
 
 
-@pytest.mark.req("S1-15")
-def test_the_duration_is_that_of_all_runs(project: Path) -> None:
+@pytest.mark.req("S1-15", "S1-16", "S1-28")
+def test_the_total_duration_is_that_of_all_runs_and_equals_the_result(project: Path) -> None:
+    """At least from the first request to the last answer, at most from the start of the turn to its end."""
     scene = parent(project, {"text": "one", "delay": 0.3}, "two", gate=Gate(redirect("on"), None))
+    began = time.time()
     scene.play()
-    assert [stop.total_duration >= 0.3 for stop in scene.stops] == [True]
+    took = time.time() - began
+    [stop] = scene.stops
+    first, last = scene.runs()
+    assert first.started is not None
+    assert last.ended is not None
+    assert 0.3 <= stop.total_duration == last.ended - first.started <= took
+    assert stop.total_duration == stop.result.total_seconds
+
+
+@pytest.mark.req("S1-01", "S1-02")
+@pytest.mark.parametrize(
+    ("methods", "told"),
+    [
+        ((), []),
+        (("stop",), ["stop"]),
+        (("subagent_stop",), ["subagent_stop"]),
+        (("subagentStop",), ["subagentStop"]),
+        (("stop", "subagentStop"), ["subagentStop", "stop"]),
+    ],
+    ids=["none", "stop", "subagent_stop", "subagentStop", "both"],
+)
+def test_a_plugin_object_handles_what_it_has_a_method_for(
+    project: Path, methods: tuple[str, ...], told: list[str]
+) -> None:
+    called: list[str] = []
+    handlers = {name: lambda _self, _payload, name=name: called.append(name) for name in methods}
+    plugins = Plugins()
+    plugins.add(type("Observer", (), handlers)())
+    parent(project, plugins=plugins).play()
+    assert called == told
+
+
+@pytest.mark.req("S1-11")
+def test_a_handler_cannot_change_what_the_parent_and_the_next_plugin_get(project: Path) -> None:
+    def scribble(payload: SubagentStopPayload) -> None:
+        payload.result.launch.clear()
+        for changed, name in ((payload, "agent_id"), (payload.result, "result"), (payload.result, "outcome")):
+            object.__setattr__(changed, name, "mine")
+
+    def rewrite(event: SubagentEndedEvent, _context: object) -> None:
+        object.__setattr__(event, "outcome", "mine")
+
+    plugins = Plugins()
+    plugins.on("subagent_stop", scribble, priority=1)
+    plugins.on("subagent_ended", rewrite, priority=1)
+    scene = parent(project, plugins=plugins)
+    scene.play()
+    [stop], [ended], [run] = scene.stops, scene.ended, scene.registered
+    assert (stop.agent_id, stop.result.result, stop.result.outcome) == (run.agent_id, "done", "ok")
+    assert stop.result.launch == run.launch != {}
+    assert (ended.outcome, scene.heard("main")[-1], scene.notices) == ("ok", "tool: done", [])
 
 
 @pytest.mark.req("S1-26", "X-36", "S4-45")

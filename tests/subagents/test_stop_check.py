@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 from tests.support.builders import rule, script, write_settings
 from tests.support.sessions import SAVE_INPUT, block_first, saved_inputs
 from tests.support.subagents import PROMPT, Gate, bash, parent, redirect, task
+from tests.support.timeouts import NEVER_S
 from turngate.core.messages import UserMessage
 from turngate.core.plugin_events import (
     StoppingUsage,
@@ -68,6 +70,36 @@ def test_the_order_of_all_steps_is_the_one_of_the_documents(project: Path) -> No
     scene = parent(project, "one", "two", "three", gate=Gate(*DIAGRAM))
     scene.play()
     assert scene.trace == ["registered", *RUN, *RESTART, *RUN, *RESTART, *RUN, *HOME, "stop", "on_end"]
+
+
+@pytest.mark.req("X-03", "S4-22")
+def test_a_handler_that_takes_too_long_counts_as_allow_and_is_cancelled(project: Path) -> None:
+    told: list[str] = []
+
+    async def slow(*_: object) -> dict[str, Any]:
+        try:
+            await asyncio.sleep(NEVER_S)
+        except asyncio.CancelledError:
+            told.append("cancelled")
+            raise
+        return redirect("too late")
+
+    def stuck(*_: object) -> dict[str, Any]:
+        time.sleep(NEVER_S)
+        return redirect("too late")
+
+    plugins = Plugins(limit=0.3)
+    plugins.on("subagent_stopping", slow, plugin="Slow")
+    plugins.on("subagent_stopping", stuck, plugin="Stuck")
+    plugins.on("subagent_stopping", lambda *_: told.append("next"))
+    scene = parent(project, "one", "two", plugins=plugins)
+    scene.play()
+    assert told == ["cancelled", "next"]
+    assert scene.notices == [
+        "plugin Slow timed out after 0.3 s at subagent_stopping",
+        "plugin Stuck timed out after 0.3 s at subagent_stopping",
+    ]
+    assert scene.heard("main")[-1] == "tool: one"
 
 
 @pytest.mark.req("S4-06")

@@ -624,8 +624,13 @@ ENDED_AT_ONCE = frozenset({"async_true", "async_fast", "async_exit2"})
 # What scripts leave in `{rec}`. `asyncdone` and `survived` are not among it: they were ended in time.
 LEFT = {"project_dir_quoted": ["x"], "x_timeout_setsid_child": ["gc"]}
 
+# Each script of a case waits until all three have started: hooks that run one after another fail after a while.
+_MEET = """here=${0%/*}; : > "$here/met.$$"; n=0
+until [ "$(ls "$here" | grep -c '^met')" -ge 3 ]; do n=$((n+1)); [ $n -lt 400 ] || exit 9; sleep 0.05; done
+"""
+
 # Whichever of two hooks ends first is told first; there the model was quicker than the command.
-PACE = {"prompt_and_command": "sleep 1; "}
+PACE = {"prompt_and_command": "sleep 1; ", "three_parallel": _MEET}
 
 # The time limits of these cases must not come too early. That they come at all is shown by the outcome: an upper
 # bound would fail on a slow machine.

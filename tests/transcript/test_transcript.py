@@ -15,6 +15,10 @@ import pytest
 from tests.support.builders import rule
 from tests.support.paths import SEEDS
 from tests.support.sessions import block_first, lines, records, scripted_session
+from tests.support.subagents import parent
+from turngate.core.decisions import Block
+from turngate.core.events import StopEvent
+from turngate.core.hooks import CallbackHook
 from turngate.core.messages import Message, Reply, Text, ToolResult, ToolResults, ToolUse, Usage, UserMessage
 from turngate.transcript.reader import LAST_LINES, message_of, read_last_assistant_message, read_records
 from turngate.transcript.writer import Transcript
@@ -253,6 +257,54 @@ def test_under_load_the_hook_finds_the_last_answer_fifty_times_out_of_fifty(proj
         for _ in range(50):
             scripted_session(project, "{n}: this is the very last word", stop=hook).play("go")
     assert lines(project / "found") == ["1"] * 50
+
+
+class SyncedSizes:
+    """Notes up to where each file was synced."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.sizes: dict[str, int] = {}
+        self._sync = os.fdatasync
+        monkeypatch.setattr(os, "fdatasync", self)
+
+    def __call__(self, fd: int) -> None:
+        size = os.fstat(fd).st_size
+        self._sync(fd)
+        self.sizes[os.readlink(f"/proc/self/fd/{fd}")] = size
+
+    def unsynced(self, path: str) -> int:
+        """Return how many bytes of a file may not be on disk yet."""
+        return os.path.getsize(path) - self.sizes.get(path, 0)
+
+
+@pytest.mark.req("S0-26")
+def test_the_transcript_is_synced_before_each_stop_hook_starts(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A test cannot cut the power; it can show that the system was asked to write, and that nothing came after."""
+    synced, left = SyncedSizes(monkeypatch), list[int]()
+
+    def look(event: StopEvent) -> Block | None:
+        left.append(synced.unsynced(event.transcript_path))
+        return Block("again") if len(left) == 1 else None
+
+    scripted_session(project, "answer {n}", stop=CallbackHook(look)).play()
+    assert left == [0, 0]
+
+
+@pytest.mark.req("S0-26", "S4-42")
+def test_a_subagents_transcript_is_synced_before_its_hooks_start(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced, left = SyncedSizes(monkeypatch), list[int]()
+
+    def look(event: StopEvent) -> Block | None:
+        assert event.subagent is not None
+        left.append(synced.unsynced(event.subagent.transcript_path))
+        return Block("again") if len(left) == 1 else None
+
+    parent(project, "answer {n}", rules=[rule(CallbackHook(look), "SubagentStop")]).play()
+    assert left == [0, 0]
 
 
 @pytest.mark.req("S0-26")

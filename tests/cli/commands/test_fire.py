@@ -117,6 +117,19 @@ def test_the_exit_code_tells_the_verdict(
     assert fire(capfd, project, "Stop", *words)[0] == code
 
 
+@pytest.mark.req("S0-27", "S0-32", "S0-33")
+@pytest.mark.parametrize("given", ["project", "project/../project", "./project/"])
+def test_a_relative_project_is_absolute_for_its_hooks(
+    project: Path, monkeypatch: pytest.MonkeyPatch, given: str
+) -> None:
+    shown = "echo $MUX_PROJECT_DIR $CLAUDE_PROJECT_DIR $PWD > where"
+    write_settings(project, "turngate", stop_hooks(f"cat > seen; {shown}"))
+    monkeypatch.chdir(project.parent)
+    assert main(["fire", "Stop", "--project", given]) == 0
+    assert (project / "where").read_text() == f"{project} {project} {project}\n"
+    assert json.loads((project / "seen").read_text())["cwd"] == str(project)
+
+
 @pytest.mark.req("S0-47")
 def test_the_user_sees_why_a_hook_ended_the_turn(project: Path, capfd: pytest.CaptureFixture[str]) -> None:
     write_settings(project, "turngate", stop_hooks('echo \'{"continue":false,"stopReason":"enough"}\''))
