@@ -28,6 +28,7 @@ from turngate import (
     StopEvent,
 )
 from turngate.errors import UsageError
+from turngate.extras import install_command
 
 FAKE = ROOT / "tests" / "support" / "fake_claude.py"
 
@@ -445,9 +446,8 @@ def test_without_the_sdk_a_sentence_says_what_to_install() -> None:
         "try: Options().for_claude()\n"
         "except Exception as error: print(type(error).__name__, error)"
     )
-    assert run(code) == (
-        "UsageError for_claude needs Claude's Agent SDK: install it with pip install 'turngate[claude]'\n"
-    )
+    command = install_command("claude")
+    assert run(code) == f"UsageError for_claude needs Claude's Agent SDK: {command}\n"
 
 
 def test_the_sdk_is_loaded_only_for_claude() -> None:

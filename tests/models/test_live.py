@@ -25,6 +25,7 @@ from turngate.core.messages import (
     UserMessage,
 )
 from turngate.errors import UsageError
+from turngate.extras import install_command
 from turngate.models.live import LiveModel, default_model
 from turngate.models.live_errors import model_error
 from turngate.ports import Model
@@ -418,9 +419,7 @@ def test_a_missing_sdk_names_our_extra(monkeypatch: pytest.MonkeyPatch, provider
     monkeypatch.delitem(sys.modules, f"pydantic_ai.providers.{provider}", raising=False)
     with pytest.raises(UsageError) as caught:
         LiveModel(f"{provider}:x")
-    assert (
-        str(caught.value) == f"the model '{provider}:x' needs a package: pip install 'turngate[{provider}]'"
-    )
+    assert str(caught.value) == f"the model '{provider}:x' needs a package: {install_command(provider)}"
 
 
 def test_without_pydantic_ai_the_extra_is_named() -> None:
@@ -431,7 +430,7 @@ def test_without_pydantic_ai_the_extra_is_named() -> None:
         "except UsageError as error: print(error)"
     )
     assert told == (
-        "live models are an extra: pip install 'turngate[anthropic]' or 'turngate[openai]'; "
+        f"live models are an extra, `anthropic` or `openai`: {install_command('anthropic')}; "
         "--model scripted:FILE needs none\n"
     )
 

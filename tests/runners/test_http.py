@@ -27,6 +27,7 @@ from turngate.core.settings import AllowedUrls, Settings
 from turngate.core.verdict import Continue, Stop, Verdict, warnings
 from turngate.core.verdict_json import run_json
 from turngate.engine import ask_hooks
+from turngate.extras import install_command
 from turngate.settings.load import load_settings
 from turngate.state.journal import Journal
 from turngate.state.paths import session_folder
@@ -618,7 +619,8 @@ verdict = asyncio.run(ask(Path({str(project)!r}), HttpHook("https://hooks.exampl
 print(verdict.runs[0].report.error)
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert done.stdout == "http hooks need a library that is not installed: pip install 'turngate[http]'\n"
+    command = install_command("http")
+    assert done.stdout == f"http hooks need a library that is not installed: {command}\n"
 
 
 def test_a_project_without_http_hooks_does_not_load_the_library() -> None:

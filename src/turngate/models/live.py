@@ -22,6 +22,7 @@ from turngate.core.messages import (
     UserMessage,
 )
 from turngate.errors import ModelError, UsageError
+from turngate.extras import install_command
 
 try:
     from pydantic_ai import messages as wire
@@ -35,7 +36,7 @@ try:
     from turngate.models.live_errors import model_error, safe_line
 except ImportError:
     raise UsageError(
-        "live models are an extra: pip install 'turngate[anthropic]' or 'turngate[openai]'; "
+        f"live models are an extra, `anthropic` or `openai`: {install_command('anthropic')}; "
         "--model scripted:FILE needs none"
     ) from None
 
@@ -135,8 +136,9 @@ def _install(error: ImportError) -> str:
     extra = re.search(r"pydantic-ai-slim\[([\w-]+)\]", str(error))
     if extra is None:
         return safe_line(str(error))
-    package = "turngate" if extra[1] in ("anthropic", "openai") else "pydantic-ai-slim"
-    return f"pip install '{package}[{extra[1]}]'"
+    if extra[1] in ("anthropic", "openai"):
+        return install_command(extra[1])
+    return f"pip install 'pydantic-ai-slim[{extra[1]}]'"
 
 
 def _describe_setup_error(error: Exception) -> str:

@@ -144,7 +144,9 @@ class Options:
         except ModuleNotFoundError as missing:
             if missing.name != "claude_agent_sdk":
                 raise
-            message = "for_claude needs Claude's Agent SDK: install it with pip install 'turngate[claude]'"
+            from turngate.extras import install_command  # noqa: PLC0415 - lazy: not needed where the SDK is installed
+
+            message = f"for_claude needs Claude's Agent SDK: {install_command('claude')}"
             raise UsageError(message) from None
         return claude_options(self, base)
 

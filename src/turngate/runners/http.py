@@ -28,7 +28,6 @@ from turngate.ports import HookRunContext, World
 MAX_REPLY_BYTES = 1024 * 1024
 MAX_REDIRECTS = 3  # to the same host; nothing is sent to another one
 _REDIRECTS = (301, 302, 307, 308)  # not 303: it asks for a GET, which has no body
-MISSING_LIBRARY = "http hooks need a library that is not installed: pip install 'turngate[http]'"
 
 
 async def run_http(
@@ -46,7 +45,7 @@ async def run_http(
     try:
         library = await run_in_thread(import_module, "httpx2")
     except ImportError:
-        return HookFailed(MISSING_LIBRARY)
+        return HookFailed(_missing_library())
     environ = {**world.environ, **settings.env}
     headers = read_headers(hook.headers, hook.allowed_env_vars, environ, settings.http_hook_variables)
     live.warnings.extend(headers.warnings)
@@ -60,6 +59,12 @@ async def run_http(
     except library.InvalidURL:
         report = HookFailed(f"{describe_url(hook.url)} is not a valid URL")
     return HookFailed(headers.redact(report.error)) if isinstance(report, HookFailed) else report
+
+
+def _missing_library() -> str:
+    from turngate.extras import install_command  # noqa: PLC0415 - lazy: not needed where the library is installed
+
+    return f"http hooks need a library that is not installed: {install_command('http')}"
 
 
 async def _open_client(library: Any, url: str) -> Any:

@@ -19,6 +19,7 @@ import pytest
 from tests.support.builders import stop_hooks, write_settings
 from tests.support.terminal import CTRL_C, CTRL_D, ENTER, ESCAPE, UP, Terminal, wait_for, wait_until
 from tests.support.timeouts import HANG_TIMEOUT_S
+from turngate.extras import install_command
 
 REFUSE_ONCE = "[ -e refused ] || { touch refused; echo 'run the tests' >&2; exit 2; }"
 
@@ -484,7 +485,7 @@ def test_without_prompt_toolkit_there_are_plain_lines_and_a_hint(project: Path, 
     file = script(tmp_path, bash(command), "Fine.")
     words = ("run", "--model", f"scripted:{file}", "--allow", "Bash")
     with Terminal(*words, cwd=project, env={"PYTHONPATH": str(missing.parent)}) as terminal:
-        terminal.expect("to install it: pip install 'turngate[agent]'")
+        terminal.expect(f"to install it: {install_command('agent')}")
         terminal.expect("> ")
         terminal.type("run it\n")
         wait_for(project / "started")

@@ -55,10 +55,12 @@ def _open_ui(history_path: str) -> TerminalUI:
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] not in ("prompt_toolkit", "wcwidth"):
             raise
+        from turngate.extras import install_command  # noqa: PLC0415 # lazy: not needed where it is installed
+
         ui = PlainUI()
         ui.print(
             "! prompt_toolkit is not installed, so there is no history, no Escape key and no status line; "
-            "to install it: pip install 'turngate[agent]'"
+            f"to install it: {install_command('agent')}"
         )
         return ui
     return ScreenUI(history_path)
