@@ -1,0 +1,98 @@
+"""Reads one JSON file of settings or of a plugin, and describes why it cannot be read."""
+
+import json
+import os
+from typing import Any, NamedTuple
+
+from turngate.core.constants import EVENTS
+from turngate.settings.paths import FileTooLarge, NotARegularFile, read_bytes
+
+MAX_FILE_BYTES = 16 * 1024 * 1024
+
+
+class JsonFile(NamedTuple):
+    value: Any
+    duplicates: list[str]  # the keys that occur twice in one object
+
+
+class UnreadableFile(Exception):
+    """Raised for a file whose value cannot be read; the message says why."""
+
+    def __init__(self, message: str, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.hint = hint
+
+
+def read_json(path: str) -> JsonFile:
+    """Return the value of a file, an object without keys if it is empty. Raises UnreadableFile or FileNotFoundError."""
+    text = _read(path)
+    try:
+        value = json.loads(text, parse_constant=_reject_constant) if text.strip() else {}
+        return JsonFile(value, _duplicate_keys(text))
+    except json.JSONDecodeError as error:
+        raise UnreadableFile(_describe_syntax_error(text, error)) from None
+    except RecursionError:
+        raise UnreadableFile("not readable: it is nested too deeply") from None
+    except ValueError as error:
+        raise UnreadableFile(f"not JSON: {error}") from None
+
+
+def _read(path: str) -> str:
+    try:
+        return read_bytes(path, MAX_FILE_BYTES).decode("utf-8-sig")
+    except NotARegularFile as error:
+        raise UnreadableFile(str(error), error.hint) from None
+    except FileTooLarge:
+        raise UnreadableFile(f"is larger than {MAX_FILE_BYTES // 1024 // 1024} MiB") from None
+    except UnicodeDecodeError as error:
+        raise UnreadableFile(f"is not UTF-8 (byte {error.start})", "save it as UTF-8") from None
+    except (FileNotFoundError, NotADirectoryError):
+        if os.path.islink(path):
+            raise UnreadableFile("is a link to a file that does not exist") from None
+        raise FileNotFoundError from None
+    except OSError as error:
+        raise UnreadableFile(f"cannot be read: {error.strerror}", "check its permissions") from None
+
+
+def _reject_constant(name: str) -> Any:
+    raise ValueError(f"{name} is not a JSON value")
+
+
+MAX_SEARCHED_BYTES = 64 * 1024  # a larger file is searched only if the name of an event occurs twice in it
+
+
+def _duplicate_keys(text: str) -> list[str]:
+    """Return the keys that occur twice in one object: json.loads drops the first without an error."""
+    if len(text) > MAX_SEARCHED_BYTES and not any(text.count(f'"{event}"') > 1 for event in EVENTS):
+        return []
+    duplicates: dict[str, None] = {}
+
+    def collect(pairs: list[tuple[str, Any]]) -> None:
+        seen: set[str] = set()
+        for name, _ in pairs:
+            if name in seen:
+                duplicates[name] = None
+            seen.add(name)
+
+    if text.strip():
+        json.loads(text, object_pairs_hook=collect)
+    return list(duplicates)
+
+
+def _describe_syntax_error(text: str, error: json.JSONDecodeError) -> str:
+    """Return line, column and cause, with better words for common mistakes than those of the json module."""
+    position, cause = error.pos, error.msg[0].lower() + error.msg[1:]
+    rest = text[position:].lstrip()
+    before = text[:position].rstrip()
+    if rest.startswith(("//", "/*", "#")):
+        cause = "comments are not allowed in JSON"
+    elif (rest[:1] in ("}", "]") and before.endswith(",")) or "trailing comma" in cause:
+        # Python 3.13 points at the comma, older versions behind it.
+        position = text.rindex(",", 0, position + 1)
+        cause = "a comma before the closing bracket is not allowed in JSON"
+    elif error.msg == "Extra data":
+        cause = "there is more text after the JSON value"
+    elif rest.startswith("'"):
+        cause = 'strings need double quotes (")'
+    line = text.count("\n", 0, position) + 1
+    return f"not JSON at line {line}, column {position - text.rfind(chr(10), 0, position)}: {cause}"
