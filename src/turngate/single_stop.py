@@ -16,7 +16,7 @@ from turngate.core.verdict import Continue, Stop, Verdict, warnings
 from turngate.engine import IN_HOOK_REASON, ask_hooks
 from turngate.models.resolve import JudgeModels
 from turngate.ports import Shell, World
-from turngate.settings.load import load_settings
+from turngate.settings.load import read_settings
 from turngate.state.journal import Journal
 from turngate.state.paths import state_folder
 
@@ -38,7 +38,7 @@ async def run_stop_hooks(
     dialect: str = "turngate",
 ) -> StopHooksResult:
     """Load the project's settings and run its stop hooks once. `abort` ends running hooks: the agent stops."""
-    settings = await run_in_thread(partial(load_settings, dialect=dialect), project_dir)
+    settings = await run_in_thread(partial(read_settings, dialect=dialect), project_dir)
     exists = await run_in_thread(os.path.isdir, project_dir)
     journal = Journal(state_folder())
     judges = JudgeModels(settings.judge)

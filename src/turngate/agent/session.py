@@ -28,7 +28,7 @@ from turngate.errors import UsageError
 from turngate.models.resolve import open_model
 from turngate.plugins.handlers import PluginContext, Plugins
 from turngate.ports import Model, Shell
-from turngate.settings.load import load_settings
+from turngate.settings.load import load_settings, project_path
 from turngate.shells.local import LocalShell
 from turngate.state.paths import session_folder, state_folder
 from turngate.subagents.agent_types import load_agent_types
@@ -73,7 +73,7 @@ class Session(AgentSession):
         _check_settings(settings)
         session_id = session_id or str(uuid.uuid4())
         events, plugins = EventSink(on_event), plugins or Plugins()
-        project = os.path.abspath(project)
+        project = project_path(project)
         resources = SessionResources.create(
             project,
             settings or load_settings(project, dialect=dialect),

@@ -18,6 +18,19 @@ MAX_PROBLEMS = 200  # reported per file
 
 def load_settings(project: str = ".", *, dialect: str = "turngate", home: str | None = None) -> Settings:
     """Return the merged settings of a project. An invalid file does not affect the others; see `problems`."""
+    return read_settings(project_path(project), dialect=dialect, home=home)
+
+
+def project_path(project: str) -> str:
+    """Return the absolute path of a project's folder. Raises UsageError if it is not a folder."""
+    if os.path.isdir(project):
+        return os.path.abspath(project)
+    wrong = f"{project} is not a folder" if os.path.lexists(project) else f"there is no folder {project}"
+    raise UsageError(f"{wrong}; expected the project's folder, which holds .turngate, .mux or .claude")
+
+
+def read_settings(project: str, *, dialect: str, home: str | None = None) -> Settings:
+    """Return the merged settings of a project whose folder may not exist: then only those of the user are found."""
     if dialect not in DIALECTS:
         raise UsageError(f"unknown dialect {dialect!r}, expected one of {', '.join(DIALECTS)}")
     project = os.path.abspath(project)
