@@ -29,7 +29,7 @@ async def ask_model(context: LoopContext, request: ModelRequest, tell: Callable[
             context.notice(f"the model did not answer ({error}); retrying in {wait:g} s")
             await asyncio.sleep(wait * random.uniform(1.0, 1.2))  # noqa: S311 - no secret
         else:
-            turn.usage += reply.usage
+            turn.add_reply(reply)
             context.on_reply(reply)
             return reply
     raise AssertionError("the last try either returns or raises")

@@ -1,6 +1,7 @@
 """Run the tools that a reply calls: permission, the tool, then the hooks that check its result."""
 
 import asyncio
+import contextlib
 import time
 from collections.abc import Sequence
 from dataclasses import replace
@@ -15,6 +16,8 @@ from turngate.core.events import PermissionRequest, PostToolUse, PreToolUse
 from turngate.core.messages import ToolResult, ToolUse
 from turngate.core.session_events import ToolFinished, ToolStarted
 from turngate.core.verdict import Continue, Stop, Verdict
+
+NOT_ANSWERED = "not run: the user interrupted the question for permission"
 
 
 async def run_tools(context: LoopContext, uses: Sequence[ToolUse]) -> bool:
@@ -140,7 +143,13 @@ async def _permitted_args(
         raise ToolFailed(
             f"{use.name} needs permission, and there is no user to ask; start with --allow {use.name}"
         )
-    if not await run_isolated(context.permissions.permit(ToolUse(use.id, use.name, args), use.name)):
+    try:
+        permitted = await run_isolated(context.permissions.permit(ToolUse(use.id, use.name, args), use.name))
+    except asyncio.CancelledError:
+        with contextlib.suppress(OSError):  # a full disk must not replace the interrupt
+            context.conversation.add_tool_result(ToolResult(use.id, NOT_ANSWERED, is_error=True))
+        raise
+    if not permitted:
         raise ToolFailed(f"the user did not permit {use.name}")
     return args
 

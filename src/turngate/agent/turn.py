@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from turngate.core.hook_run import HookRun
 from turngate.core.loop_guard import EndTurn, LoopGuard
-from turngate.core.messages import Usage
+from turngate.core.messages import Reply, Usage
 from turngate.core.session_events import SubagentFinished, TurnResult
 
 
@@ -26,6 +26,7 @@ class Turn:
     tool_calls: int = 0
     tools_used: dict[str, None] = field(default_factory=dict)  # in the order of first use
     usage: Usage = field(default_factory=Usage)
+    cost: float | None = 0.0  # US dollars; None if the price of a request is unknown
     hook_runs: list[HookRun] = field(default_factory=list)
     notices: list[str] = field(default_factory=list)
     answer: str = ""  # the last answer that was not blank
@@ -38,6 +39,11 @@ class Turn:
     @property
     def elapsed(self) -> float:
         return time.monotonic() - self.started
+
+    def add_reply(self, reply: Reply) -> None:
+        """Count what one reply of the model used."""
+        self.usage += reply.usage
+        self.cost = None if self.cost is None or reply.cost is None else self.cost + reply.cost
 
     def start_count(self, guard: LoopGuard) -> None:
         """Count continuations anew: a further message of the user, or a subagent's result, has arrived."""
@@ -55,6 +61,7 @@ class Turn:
             model_requests=self.requests,
             tool_calls=self.tool_calls,
             usage=self.usage,
+            cost=self.cost if self.usage.total else None,
             duration_ms=int(self.elapsed * 1000),
             model=model,
             hook_runs=tuple(self.hook_runs),

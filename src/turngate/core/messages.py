@@ -30,6 +30,15 @@ class Usage:
     cache_creation_input_tokens: int = 0
     cache_read_input_tokens: int = 0
 
+    @property
+    def total_input(self) -> int:
+        """All tokens that were sent, cached or not."""
+        return self.input_tokens + self.cache_creation_input_tokens + self.cache_read_input_tokens
+
+    @property
+    def total(self) -> int:
+        return self.total_input + self.output_tokens
+
     def __add__(self, other: "Usage") -> "Usage":
         return Usage(**{name: value + getattr(other, name) for name, value in vars(self).items()})
 
@@ -51,7 +60,7 @@ class Reply:
     usage: Usage = field(default_factory=Usage)
     model: str = ""
     id: str = ""
-    cost: float | None = None  # US dollars; known only for judges, and not for every model
+    cost: float | None = None  # US dollars, if the price of the model is known
 
     @property
     def texts(self) -> tuple[str, ...]:

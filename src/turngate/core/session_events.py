@@ -37,6 +37,7 @@ class TurnResult:
     model_requests: int = 0
     tool_calls: int = 0
     usage: Usage = field(default_factory=Usage)
+    cost: float | None = None  # US dollars; None if the price of a request is unknown
     duration_ms: int = 0
     model: str = ""
     hook_runs: tuple[HookRun, ...] = ()

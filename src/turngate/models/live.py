@@ -9,6 +9,7 @@ from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from typing import assert_never
 
+from turngate.aio.threads import run_in_thread
 from turngate.core.messages import (
     Message,
     ModelRequest,
@@ -98,7 +99,8 @@ class LiveModel:
         except Exception as error:  # noqa: BLE001 - providers' SDKs raise anything
             raise model_error(error, self._provider) from None  # its chain may contain a key
         if response.finish_reason or (response.provider_details or {}).get("finish_reason"):
-            yield _reply(response, priced=request.agent == "judge")
+            # In a thread, because the first price loads a table of all models.
+            yield _reply(response, await run_in_thread(_cost, response))
 
     def _connect(self) -> Model:
         """Return the model with a connection of this event loop; a connection works only in the loop that opened it."""
@@ -222,7 +224,7 @@ def _piece(event: wire.ModelResponseStreamEvent) -> str:
             return ""
 
 
-def _reply(response: wire.ModelResponse, *, priced: bool = False) -> Reply:
+def _reply(response: wire.ModelResponse, cost: float | None) -> Reply:
     blocks = tuple(block for part in response.parts if (block := _block(part)))
     return Reply(
         blocks or _refusal(response),
@@ -230,7 +232,7 @@ def _reply(response: wire.ModelResponse, *, priced: bool = False) -> Reply:
         _usage(response),
         model=response.model_name or "",
         id=response.provider_response_id or "",
-        cost=_cost(response) if priced else None,
+        cost=cost,
     )
 
 

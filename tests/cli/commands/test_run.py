@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from tests.support.builders import stop_hooks, write_settings
+from tests.support.live_models import block_real_providers, run_arguments, serve_model
 from tests.support.scripted_run import as_json, running, scripted, turngate
 from tests.support.sessions import (
     BLOCK_COMMAND,
@@ -23,7 +24,9 @@ from tests.support.sessions import (
     survives,
     wait_for_file_sync,
 )
+from tests.support.terminal import Terminal
 from tests.support.timeouts import HANG_TIMEOUT_S
+from tests.support.warm_cli import run as warm_run
 from turngate.cli.main import main
 
 TOLD = "[Stop hook requested continuation]\nrun the tests"
@@ -561,3 +564,33 @@ def test_hooks_in_the_background_are_ended_with_the_run(project: Path) -> None:
         "! background hooks killed because they were still running: 1\n",
     )
     assert not (project / "pid").exists() or not survives((project / "pid").read_text().strip())
+
+
+# Tokens and cost
+
+
+def test_the_result_has_the_price_of_a_known_model(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    block_real_providers(monkeypatch)
+    used = {"usage": {"input_tokens": 1000, "output_tokens": 100}}
+    call = {"tool": "Bash", "input": {"command": "true"}, **used}
+    with serve_model(monkeypatch, call, {"text": "done", **used}):
+        done = warm_run(run_arguments(project, "go", "--output-format", "json"))
+    result = json.loads(done.stdout)
+    assert result["usage"] == {"input_tokens": 2000, "output_tokens": 200}
+    assert 0.001 < result["cost_usd"] < 0.1  # what the table of prices says today
+
+
+def test_without_a_known_price_the_cost_is_null(project: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    result = as_json(capfd, project, "go")
+    assert (result["usage"]["output_tokens"] > 0, result["cost_usd"]) == (True, None)
+
+
+def test_the_totals_are_printed_on_stderr_only_at_a_terminal(
+    project: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert turngate(capfd, project, "go") == (0, "answer 1\n", "")
+    with Terminal("run", "-p", "go", "--model", scripted(project, "fine"), cwd=project) as terminal:
+        terminal.expect("fine\n")
+        terminal.expect("  1 model request, ")
+        terminal.expect(" s\n")
+        assert terminal.end() == 0

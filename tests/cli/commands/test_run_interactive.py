@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from tests.support.builders import stop_hooks, write_settings
+from tests.support.cli import turngate
 from tests.support.terminal import CTRL_C, CTRL_D, ENTER, ESCAPE, UP, Terminal, wait_for, wait_until
 from tests.support.timeouts import HANG_TIMEOUT_S
 from turngate.extras import install_command
@@ -83,11 +84,13 @@ def test_a_question_is_answered_and_the_user_leaves(talk: Callable[..., Terminal
     assert json.loads((project / "end.json").read_text())["reason"] == "prompt_input_exit"
 
 
-@pytest.mark.parametrize("keys", ["/exit\r", CTRL_C])
-def test_there_are_other_ways_out(talk: Callable[..., Terminal], keys: str) -> None:
+@pytest.mark.parametrize("keys", ["/exit\r", "/quit\r", CTRL_C])
+def test_there_are_other_ways_out_and_none_of_them_is_an_interrupt(
+    talk: Callable[..., Terminal], keys: str
+) -> None:
     terminal = talk("hello")
     terminal.type(keys)
-    assert terminal.end() == 0
+    assert (terminal.end(), "interrupted" in terminal.text) == (0, False)
 
 
 def test_the_first_message_can_stand_on_the_command_line(talk: Callable[..., Terminal]) -> None:
@@ -226,6 +229,14 @@ def test_messages_of_several_lines_and_the_history(
     assert (said[:2], stat.S_IMODE(history.stat().st_mode)) == (["a\nb\nc", "d\ne"], 0o600)
 
 
+def test_each_turn_ends_with_its_tokens(talk: Callable[..., Terminal]) -> None:
+    terminal = talk("One.")
+    terminal.say("one")
+    terminal.expect("One.")
+    terminal.expect("1 model request, ")
+    assert re.search(r"1 model request, [\d,]+ tokens in, \d+ out, \d+\.\d s", terminal.text)
+
+
 # While the agent works
 
 
@@ -345,14 +356,20 @@ def test_a_continuation_is_interrupted_and_nothing_continues(
     terminal.expect("Fine.")
 
 
-def test_a_permission_question_is_interrupted(talk: Callable[..., Terminal], project: Path) -> None:
-    terminal = talk(bash("touch one"), "Fine.")
+@pytest.mark.parametrize("key", [ESCAPE, CTRL_C])
+def test_a_tool_whose_permission_question_is_interrupted_did_not_run(
+    talk: Callable[..., Terminal], project: Path, key: str
+) -> None:
+    terminal = talk(bash("touch one"), "Fine.", words=("--session", "s-1"))
     terminal.say("one")
     terminal.expect("allow?")
-    interrupt(terminal, ESCAPE)
+    terminal.type(key)
+    terminal.expect("interrupted; not run: Bash: touch one")
     terminal.say("something else")
     terminal.expect("Fine.")
-    assert not (project / "one").exists()
+    assert ("while running" in terminal.text, (project / "one").exists()) == (False, False)
+    _, out, _ = turngate("sessions", "show", "s-1")
+    assert "  failed: not run: the user interrupted the question for permission\n" in out
 
 
 @pytest.mark.req("C-33")

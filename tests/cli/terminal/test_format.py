@@ -15,7 +15,7 @@ from turngate.cli.terminal.format import (
     strip_controls,
 )
 from turngate.core.hooks import CommandHook
-from turngate.core.messages import ToolUse
+from turngate.core.messages import ToolUse, Usage
 from turngate.core.session_events import HookFinished, TurnResult
 
 
@@ -101,25 +101,39 @@ def test_a_failure_that_may_block_is_not_called_not_enforced(blocking: bool, lin
     assert format_hook_end(HookFinished("Stop", "tests", "failed", 0.2), configured) == line
 
 
-ENDS: list[tuple[dict[str, Any], str | None, list[str]]] = [
-    ({"ended_by": "allowed"}, None, []),
-    ({"ended_by": "interrupt"}, None, ["interrupted"]),
-    ({"ended_by": "interrupt"}, "Bash: make", ["interrupted while running: Bash: make"]),
-    ({"ended_by": "halted"}, None, ["turn halted by a hook"]),
-    ({"ended_by": "halted", "stop_reason": "enough"}, None, ["turn ended (halted): enough"]),
-    ({"ended_by": "error", "stop_reason": "no key", "notices": ("no key",)}, None, []),
-    ({"ended_by": "question", "question": "red?"}, None, ["the agent asks: red?"]),
+ENDS: list[tuple[dict[str, Any], list[str]]] = [
+    ({"ended_by": "allowed", "model_requests": 1}, []),
+    ({"ended_by": "interrupt"}, ["interrupted; not run: Bash: make"]),
+    ({"ended_by": "halted"}, ["turn halted by a hook"]),
+    ({"ended_by": "halted", "stop_reason": "enough"}, ["turn ended (halted): enough"]),
+    ({"ended_by": "error", "stop_reason": "no key", "notices": ("no key",)}, []),
+    ({"ended_by": "question", "question": "red?"}, ["the agent asks: red?"]),
     (
         {"ended_by": "allowed", "model_requests": 2, "continuations": 1, "duration_ms": 1234},
-        None,
         ["  2 model requests, 1 continuation, 1.2 s"],
     ),
 ]
 
 
-@pytest.mark.parametrize(("fields", "interrupted", "lines"), ENDS)
+@pytest.mark.parametrize(("fields", "lines"), ENDS)
 def test_the_end_of_a_turn_is_explained_where_the_conversation_does_not_show_it(
-    fields: dict[str, Any], interrupted: str | None, lines: list[str]
+    fields: dict[str, Any], lines: list[str]
 ) -> None:
     result = TurnResult(session_id="s", transcript_path="/t", **fields)
-    assert [text for text, _ in format_turn_end(result, interrupted)] == lines
+    assert [text for text, _ in format_turn_end(result, "interrupted; not run: Bash: make")] == lines
+
+
+USED = Usage(input_tokens=1000, output_tokens=34, cache_creation_input_tokens=500, cache_read_input_tokens=7)
+
+
+@pytest.mark.parametrize(
+    ("cost", "shown"), [(None, ""), (0.0, ", $0.0000"), (0.00412, ", $0.0041"), (12.345, ", $12.35")]
+)
+def test_the_totals_of_a_turn_name_its_tokens_and_their_price_if_it_is_known(
+    cost: float | None, shown: str
+) -> None:
+    result = TurnResult(
+        ended_by="allowed", session_id="s", transcript_path="/t", model_requests=1, usage=USED, cost=cost
+    )
+    lines = [text for text, _ in format_turn_end(result, totals=True)]
+    assert lines == [f"  1 model request, 1,507 tokens in, 34 out{shown}, 0.0 s"]

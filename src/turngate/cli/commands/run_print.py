@@ -21,7 +21,7 @@ from turngate.cli.main import (
 from turngate.cli.progress import ProgressLine
 from turngate.cli.signals import run_loop
 from turngate.cli.streams import stdout_error
-from turngate.cli.terminal.format import strip_controls
+from turngate.cli.terminal.format import format_totals, strip_controls
 from turngate.core.constants import EVENTS
 from turngate.core.session_events import (
     HookFinished,
@@ -156,6 +156,8 @@ class _Printer:
         if result.outcome not in ("completed", "waiting") and not is_known:
             why = f": {reason}" if reason else ""
             print(f"! turn ended ({result.ended_by}){why}", file=sys.stderr, flush=True)
+        if sys.stderr.isatty() and result.model_requests:
+            print(format_totals(result), file=sys.stderr, flush=True)
 
     def print_result(self, result: TurnResult, session: Session) -> None:
         if self._format != "text":
@@ -179,6 +181,7 @@ def _result_json(result: TurnResult, session: Session) -> dict[str, Any]:
         "model_requests": result.model_requests,
         "tool_calls": result.tool_calls,
         "usage": usage,
+        "cost_usd": result.cost,
         "duration_ms": result.duration_ms,
         "hook_runs": [run_json(run) for run in result.hook_runs],
         "unenforced": unenforced_json(result.hook_runs, dialect),

@@ -49,7 +49,7 @@ class Chat:
         self._task: asyncio.Task[None] | None = None  # the running job
         self._in_turn = False
         self._interrupted = False
-        self._interrupted_activity: str | None = None
+        self._interruption = "interrupted"  # what the user reads about the last interrupt
         self._turn_ended_at = self._ctrl_c_at = float("-inf")
         self._input_ended = False
         self._exit_code: int | None = None  # set when the user exits
@@ -133,14 +133,14 @@ class Chat:
                 self._run_command(command)
 
     async def _run_turn(self, prompt: str) -> None:
-        self._in_turn, self._interrupted_activity = True, None
+        self._in_turn, self._interruption = True, "interrupted"
         self._start(MODEL_REQUEST)
         try:
             result = await self.session.send(prompt)
         finally:
             self._in_turn, self._turn_ended_at = False, time.monotonic()
         self.ui.end_stream()
-        for text, style in fmt.format_turn_end(result, self._interrupted_activity):
+        for text, style in fmt.format_turn_end(result, self._interruption, totals=self.ui.is_interactive):
             self.ui.print(text, style)
         self._take_queued_messages(result)
 
@@ -225,7 +225,10 @@ class Chat:
         if self._task is None or self._interrupted:
             return
         self._interrupted = True
-        self._interrupted_activity = self._activity.interruptible
+        if self._permission.is_open:
+            self._interruption = f"interrupted; not run: {self._permission.subject}"
+        elif activity := self._activity.interruptible:
+            self._interruption = f"interrupted while running: {activity}"
         self.ui.set_activity(Activity("interrupting", time.monotonic()))
         if self._in_turn:
             self.session.interrupt()
@@ -260,7 +263,8 @@ class Chat:
         if self._exit_code is None or code:
             self._exit_code = code
         self._interrupted = self._interrupted and self._in_turn  # so that SessionEnd hooks can be interrupted
-        self.interrupt()
+        if self._task is not asyncio.current_task():  # /exit is a job itself, and ends on its own
+            self.interrupt()
         self._wake.set()
 
     # Events of the session

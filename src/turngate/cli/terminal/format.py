@@ -216,10 +216,15 @@ def _format_hook(rule: Rule, settings: Settings) -> str:
 # The end of a turn
 
 
-def format_turn_end(result: TurnResult, interrupted: str | None) -> Iterator[tuple[str, TextStyle]]:
-    """Format how a turn ended, where the conversation does not show it; `interrupted` ran at an interrupt."""
+def format_turn_end(
+    result: TurnResult, interruption: str = "interrupted", *, totals: bool = False
+) -> Iterator[tuple[str, TextStyle]]:
+    """Format how a turn ended, where the conversation does not show it; `interruption` describes an interrupt.
+
+    The totals of a turn without tools and continuations are left out unless `totals` is set.
+    """
     if result.ended_by == "interrupt":
-        yield (f"interrupted while running: {interrupted}" if interrupted else "interrupted"), "notice"
+        yield interruption, "notice"
     elif result.ended_by == "halted" and not result.stop_reason:
         yield "turn halted by a hook", "notice"
     elif result.stop_reason and not any(result.stop_reason in notice for notice in result.notices):
@@ -229,14 +234,24 @@ def format_turn_end(result: TurnResult, interrupted: str | None) -> Iterator[tup
         )
     if result.question:
         yield f"the agent asks: {_indent_following(strip_controls(result.question))}", "notice"
-    if result.tool_calls or result.continuations:
-        yield f"  {_format_counts(result)}, {result.duration_ms / 1000:.1f} s", "dim"
+    if result.tool_calls or result.continuations or (totals and result.model_requests):
+        yield format_totals(result), "dim"
 
 
-def _format_counts(result: TurnResult) -> str:
+def format_totals(result: TurnResult) -> str:
+    """Format what a turn took: `  2 model requests, 1 tool call, 1,200 tokens in, 34 out, $0.0041, 3.2 s`."""
     counts = (
         (result.model_requests, "model request"),
         (result.tool_calls, "tool call"),
         (result.continuations, "continuation"),
     )
-    return ", ".join(f"{number} {name}{'s' * (number != 1)}" for number, name in counts if number)
+    parts = [f"{number} {name}{'s' * (number != 1)}" for number, name in counts if number]
+    if result.usage.total:
+        parts.append(f"{result.usage.total_input:,} tokens in, {result.usage.output_tokens:,} out")
+        if result.cost is not None:
+            parts.append(format_dollars(result.cost))
+    return f"  {', '.join(parts)}, {result.duration_ms / 1000:.1f} s"
+
+
+def format_dollars(cost: float) -> str:
+    return f"${cost:.2f}" if cost >= 1 else f"${cost:.4f}"

@@ -16,6 +16,7 @@ class PermissionDialog:
         self._lock = asyncio.Lock()
         self._answer: asyncio.Future[Permission] | None = None
         self._question = ""
+        self.subject = ""  # the tool call that the question is about
         self.seconds = 0.0  # how long the last answer took
 
     @property
@@ -28,10 +29,10 @@ class PermissionDialog:
 
     async def _ask(self, use: ToolUse, project: str) -> Permission:
         self._answer = asyncio.get_running_loop().create_future()
-        summary, details = format_tool(use, project), format_request(use, project)
-        if details != summary:
+        self.subject, details = format_tool(use, project), format_request(use, project)
+        if details != self.subject:
             self._ui.print(details, "notice")
-        self._question = f"{summary} — allow? [y]es, [a]lways for this session, [n]o"
+        self._question = f"{self.subject} — allow? [y]es, [a]lways for this session, [n]o"
         self._ui.ask(self._question)
         start = time.monotonic()
         try:
