@@ -20,6 +20,7 @@ EXIT_USAGE = 64  # EX_USAGE of sysexits.h
 EXIT_INTERNAL_ERROR = 70  # EX_SOFTWARE
 EXIT_IO_ERROR = 74  # EX_IOERR
 EXIT_INTERRUPTED = 130  # 128 + SIGINT
+EXIT_READER_GONE = 141  # 128 + SIGPIPE, as of other programs in a pipe
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -40,10 +41,26 @@ def _run_with_safe_streams(argv: Sequence[str]) -> int:
     sys.stdout = SafeStream(sys.stdout)
     sys.stderr = SafeStream(sys.stderr)
     try:
-        return _run_command(argv)
+        return _with_stdout_error(_run_command(argv), sys.stdout)
+    except SystemExit as ended:  # --help and --version
+        raise SystemExit(_with_stdout_error(int(ended.code or 0), sys.stdout)) from None
     finally:
         sys.stdout.flush()
         sys.stdout, sys.stderr = sys.stdout.stream, sys.stderr.stream
+
+
+def _with_stdout_error(code: int, stdout: SafeStream) -> int:
+    """Report that the output was lost, and return a code that says so unless the command's own is an error.
+
+    A reader that has left, such as `head`, has what it wants: that is not reported.
+    """
+    stdout.flush()
+    if stdout.error is None or stdout.is_reported:
+        return code
+    if stdout.reader_is_gone:
+        return code or EXIT_READER_GONE
+    print(f"turngate: the output could not be written to stdout ({stdout.error})", file=sys.stderr)
+    return code or EXIT_IO_ERROR
 
 
 def _run_command(argv: Sequence[str]) -> int:

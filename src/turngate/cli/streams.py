@@ -13,6 +13,8 @@ class SafeStream:
     def __init__(self, stream: object) -> None:
         self.stream = stream
         self.error: str | None = None
+        self.is_reported = False  # the command has told the user about the error
+        self.reader_is_gone = False  # the error is that of a pipe without a reader
 
     def write(self, text: str) -> int:
         self._call("write", text.encode(self.encoding, "replace").decode(self.encoding))
@@ -38,7 +40,9 @@ class SafeStream:
         try:
             getattr(self.stream, method)(*args)
         except (OSError, ValueError) as error:  # ValueError: I/O operation on closed file
-            self.error = self.error or getattr(error, "strerror", None) or "it is closed"
+            if self.error is None:
+                self.error = getattr(error, "strerror", None) or "it is closed"
+                self.reader_is_gone = isinstance(error, BrokenPipeError)
             if method == "flush":
                 self._discard_buffer()
 
@@ -57,3 +61,10 @@ def stdout_error() -> str | None:
     """Flush stdout and return why some output was not written, or None."""
     sys.stdout.flush()
     return getattr(sys.stdout, "error", None)
+
+
+def report_stdout_error(message: str) -> None:
+    """Print in a command's own words that its output was lost; `main` then adds nothing."""
+    print(message, file=sys.stderr)
+    if isinstance(sys.stdout, SafeStream):
+        sys.stdout.is_reported = True

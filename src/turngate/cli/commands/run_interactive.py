@@ -3,12 +3,11 @@
 import asyncio
 import os
 import signal
-import sys
 from collections.abc import Callable
 
 from turngate.agent.session import Session
 from turngate.cli.main import EXIT_IO_ERROR
-from turngate.cli.streams import stdout_error
+from turngate.cli.streams import report_stdout_error, stdout_error
 from turngate.cli.terminal.chat import Chat
 from turngate.cli.terminal.plain_ui import PlainUI
 from turngate.cli.terminal.ui import TerminalUI
@@ -23,7 +22,7 @@ def run_interactive(start_session: Callable[..., Session], first: str | None, ou
     error = stdout_error()
     if error is None:
         return code
-    print(f"turngate: answers could not be written to stdout ({error})", file=sys.stderr)
+    report_stdout_error(f"turngate: answers could not be written to stdout ({error})")
     return code or EXIT_IO_ERROR
 
 

@@ -20,7 +20,7 @@ from turngate.cli.main import (
 )
 from turngate.cli.progress import ProgressLine
 from turngate.cli.signals import run_loop
-from turngate.cli.streams import stdout_error
+from turngate.cli.streams import report_stdout_error, stdout_error
 from turngate.cli.terminal.format import format_totals, strip_controls
 from turngate.core.constants import EVENTS
 from turngate.core.session_events import (
@@ -59,7 +59,7 @@ def run_print(start_session: Callable[..., Session], prompt: str, output_format:
     if error is None:
         return code
     where = f"it is kept in {result.transcript_path}"
-    print(f"turngate: the answer could not be written to stdout ({error}); {where}", file=sys.stderr)
+    report_stdout_error(f"turngate: the answer could not be written to stdout ({error}); {where}")
     return code or EXIT_IO_ERROR
 
 
