@@ -10,7 +10,18 @@ from tests.support.builders import stop_hooks, write_settings
 from tests.support.timeouts import HANG_TIMEOUT_S
 from turngate.state.journal import Journal
 
-COMMANDS = ["check", "check --json", "schema", "sessions", "runs", "runs --json", "log", "fire Stop", "--version", "log --help"]
+COMMANDS = [
+    "check",
+    "check --json",
+    "schema",
+    "sessions",
+    "runs",
+    "runs --json",
+    "log",
+    "fire Stop",
+    "--version",
+    "log --help",
+]
 
 
 def in_shell(project: Path, words: str, redirection: str) -> tuple[int, str]:
@@ -37,7 +48,9 @@ def busy_project(project: Path, state: Path) -> Path:
 
 
 @pytest.mark.parametrize("words", COMMANDS)
-@pytest.mark.parametrize(("redirection", "why"), [("> /dev/full", "No space left on device"), (">&-", "it is closed")])
+@pytest.mark.parametrize(
+    ("redirection", "why"), [("> /dev/full", "No space left on device"), (">&-", "it is closed")]
+)
 def test_output_that_is_lost_is_reported_and_is_an_error(
     busy_project: Path, words: str, redirection: str, why: str
 ) -> None:
@@ -46,7 +59,9 @@ def test_output_that_is_lost_is_reported_and_is_an_error(
 
 
 @pytest.mark.parametrize("words", ["schema", "log", "log --follow"])
-def test_a_reader_that_leaves_ends_the_command_silently_as_sigpipe_does(busy_project: Path, words: str) -> None:
+def test_a_reader_that_leaves_ends_the_command_silently_as_sigpipe_does(
+    busy_project: Path, words: str
+) -> None:
     assert in_shell(busy_project, words, "| head -1") == (141, "")
 
 
