@@ -1,7 +1,9 @@
 """What people asked for: files instead of plugins, results that are never lost, and who it was that stopped."""
 
 import asyncio
+import contextlib
 import json
+import sqlite3
 import subprocess
 import sys
 from pathlib import Path
@@ -11,10 +13,10 @@ import pytest
 from tests.support.builders import rule
 from tests.support.sessions import SAVE_INPUT, hang, kill_leftovers, records, saved_inputs, wait_for_file_sync
 from tests.support.subagents import PROMPT, Gate, bash, parent, redirect, task, tasks
-from tests.support.timeouts import HANG_TIMEOUT_S, NEVER_S, TIMEOUT_SCALES
+from tests.support.timeouts import HANG_TIMEOUT_S, NEVER_S, POLL_INTERVAL_S, TIMEOUT_SCALES
 from turngate.core.dialect import CLAUDE
 from turngate.subagents.limits import SubagentLimits
-from turngate.subagents.registry import Registry
+from turngate.subagents.registry import REGISTRY_FILE, Registry
 
 BACK = task(run_in_background=True)
 
@@ -196,6 +198,30 @@ def test_the_watcher_ends_when_nothing_is_left_to_watch(project: Path, state: Pa
 
     scene = parent(project, "counted")
     assert asyncio.run(watch()) == [False, True]
+
+
+@pytest.mark.req("X-28")
+def test_a_session_deletes_the_runs_that_finished_long_ago(project: Path, state: Path) -> None:
+    earlier = parent(project, "counted")
+    earlier.play()
+    old = {run.id for run in earlier.runs()}
+    with contextlib.closing(sqlite3.connect(state / REGISTRY_FILE)) as db, db:
+        db.execute("UPDATE runs SET ended = ended - 86400")
+
+    async def sweep() -> set[str]:
+        async with asyncio.timeout(HANG_TIMEOUT_S), scene.session:
+            await scene.session.send("go")
+            while old & (kept := stored()):
+                await asyncio.sleep(POLL_INTERVAL_S)
+        return kept
+
+    def stored() -> set[str]:
+        with contextlib.closing(Registry(str(state))) as registry:
+            return {run.id for run in registry.all()}
+
+    scene = parent(project, "counted")
+    assert stored() == old
+    assert asyncio.run(sweep()) == {run.id for run in scene.runs()}
 
 
 def test_no_two_subagents_have_one_id(project: Path) -> None:

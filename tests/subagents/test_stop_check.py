@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 
 from tests.support.builders import rule, script, write_settings
-from tests.support.sessions import SAVE_INPUT, block_first, saved_inputs
-from tests.support.subagents import PROMPT, Gate, bash, parent, redirect, task
+from tests.support.sessions import SAVE_INPUT, block_first, saved_inputs, wait_for_file
+from tests.support.subagents import PROMPT, Gate, Parent, bash, parent, redirect, task
 from tests.support.timeouts import NEVER_S
+from turngate.core.inbox import InboxEntry
 from turngate.core.messages import UserMessage
 from turngate.core.plugin_events import (
     StoppingUsage,
@@ -26,6 +27,7 @@ from turngate.core.session_events import SubagentRedirected
 from turngate.errors import UsageError
 from turngate.plugins.handlers import Plugins
 from turngate.subagents.registry import Registry
+from turngate.subagents.supervisor import Supervisor
 
 # The three runs of the document's diagram
 
@@ -158,6 +160,55 @@ def test_the_whole_event_and_its_context(project: Path, state: Path) -> None:
         )
     ]
     assert Path(ended.transcript).name == f"{ended.agent_id}.jsonl"
+
+
+@pytest.mark.req("S4-13", "S4-16")
+def test_after_a_redirect_the_figures_and_the_context_are_those_of_the_new_run(project: Path) -> None:
+    gate = Gate(redirect("look once more"), None)
+    look = {"tool": "Glob", "input": {"pattern": "*"}}
+    sub = [bash("sleep 0.05"), bash("true"), "a long first answer, " * 20, look, "short"]
+    scene = parent(project, *sub, gate=gate, allow=["Bash"])
+    scene.play()
+    first, second = ended = [run for name, run in scene.steps if name == "ended"]
+    assert [(event.run_id, event.tools_used, event.usage, event.duration_ms) for event in gate.events] == [
+        (
+            run.id,
+            run.tools,
+            StoppingUsage(input=run.usage.input_tokens, output=run.usage.output_tokens),
+            int(((run.ended or 0) - (run.started or 0)) * 1000),
+        )
+        for run in ended
+    ]
+    assert [first.tools, second.tools] == [("Bash",), ("Glob",)]
+    assert (first.id != second.id, second.usage.output_tokens < first.usage.output_tokens) == (True, True)
+    assert [context.run_id for context in gate.contexts] == [first.id, second.id]
+    assert [context.run_id for _, context in scene.endings] == [second.id]
+
+
+@pytest.mark.req("S4-05", "S4-07")
+@pytest.mark.parametrize("by", ["hook", "user"])
+def test_a_restart_drops_the_messages_that_wait_for_the_subagent(project: Path, by: str) -> None:
+    def leave_a_message(name: str, run: Any) -> None:
+        if name == "aborted":
+            [lifecycle] = supervisors[0]._lifecycles.values()
+            session = lifecycle._session._ensure_session(run)
+            session.inbox.put(InboxEntry("a stale message"))
+
+    async def steer(scene: Parent) -> None:
+        await wait_for_file(project / "pid")
+        supervisors.append(await scene.supervisor())
+        if by == "user":
+            await supervisors[0].steer(scene.registered[0].id, "look again", by="user")
+        (project / "go").touch()
+
+    supervisors: list[Supervisor] = []
+    waits = bash("echo $$ > pid; until [ -e go ]; do sleep 0.05; done")
+    gate = Gate(redirect("look again"), None) if by == "hook" else None
+    replies = [waits, "one", "two"] if by == "hook" else [waits, "two"]
+    scene = parent(project, *replies, gate=gate, allow=["Bash"], on_step=leave_a_message)
+    scene.during(steer)
+    assert scene.names.count("aborted") == 1
+    assert [text for text in scene.heard("sub") if text.startswith(("a stale", "look"))] == ["look again"]
 
 
 @pytest.mark.req("S4-38", "S4-40")

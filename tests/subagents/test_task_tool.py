@@ -343,6 +343,31 @@ def test_after_a_change_the_subagent_is_not_redirected_if_the_operator_says_so(
 
 
 @pytest.mark.req("X-30")
+def test_what_an_earlier_run_changed_is_remembered_after_a_steer(project: Path) -> None:
+    async def steer(scene: Parent) -> None:
+        await wait_for_file(project / "pid")
+        await (await scene.supervisor()).steer(scene.registered[0].id, "only look", by="user")
+
+    look = {"tool": "Glob", "input": {"pattern": "*"}}
+    scene = parent(
+        project,
+        bash(hang()),
+        look,
+        "looked",
+        "again",
+        gate=Gate(redirect("undo it"), None),
+        allow=["Bash"],
+        said={"no_revise_after_side_effects": True},
+    )
+    scene.during(steer)
+    assert [run.tools for name, run in scene.steps if name == "ended"] == [("Glob",)]
+    assert (scene.heard("main")[-1], scene.notices) == (
+        "tool: looked",
+        ["subagent general-purpose has already changed something, so it is not redirected: undo it"],
+    )
+
+
+@pytest.mark.req("X-30")
 def test_after_looking_only_it_may_be_redirected(project: Path) -> None:
     look = {"tool": "Glob", "input": {"pattern": "*"}}
     gate = Gate(redirect("on"), None)

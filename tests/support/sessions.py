@@ -101,9 +101,10 @@ def _acting(
     *,
     listen: Callable[[SessionEvent, Session], None] | None = None,
     context: int = 200_000,
+    judge: Iterable[Any] = (),
     **options: Any,
 ) -> ScriptedSession:
-    model = ScriptedModel({"main": list(replies) or ["done"], "context": context})
+    model = ScriptedModel({"main": list(replies) or ["done"], "judge": list(judge), "context": context})
     events: list[SessionEvent] = []
 
     def on_event(event: SessionEvent) -> None:
