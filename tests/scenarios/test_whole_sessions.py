@@ -194,6 +194,17 @@ def test_after_tools_of_which_one_fails_only_the_other_has_its_hook(project: Pat
     assert saved_inputs(project, "tool_input") == [{"command": "echo ran"}]
 
 
+@pytest.mark.req("S3-09")
+def test_after_a_subagent_that_failed_the_parent_has_no_hook(project: Path) -> None:
+    failed = {"error": "authentication", "message": "wrong key"}
+    scene = parent(project, failed, rules=[rule(SAVE_INPUT, "PostToolUse")])
+    scene.play()
+    assert (scene.heard("main")[-1].startswith("tool: The subagent failed"), lines(project / "seen")) == (
+        True,
+        [],
+    )
+
+
 @pytest.mark.req("S3-03")
 def test_three_subagents_of_one_answer_work_at_the_same_time(project: Path) -> None:
     """Each one waits until all three have begun, so that none could finish before the others start."""
