@@ -5,6 +5,7 @@ import os
 import sys
 from pathlib import Path
 
+import hypothesis
 import pytest
 
 import turngate
@@ -14,6 +15,13 @@ from turngate.settings import paths
 # Only the test runner writes bytecode: tests that fill the disk would leave truncated files.
 os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
 sys.dont_write_bytecode = False
+
+
+# How long an example takes says something about the machine only.
+hypothesis.settings.register_profile(
+    "any speed", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+)
+hypothesis.settings.load_profile("any speed")
 
 
 def pytest_configure() -> None:
@@ -41,6 +49,7 @@ def _own_home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monk
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.setenv("TURNGATE_STATE", str(home / "state"))
     monkeypatch.setattr(paths, "MANAGED_FOLDER", str(home / "managed"))
+    monkeypatch.delenv("PYTHONUNBUFFERED", raising=False)  # would hide a wrong order of stdout and stderr
     monkeypatch.delenv("CLAUDE_CODE_STOP_HOOK_BLOCK_CAP", raising=False)
     monkeypatch.delenv("TURNGATE_IN_HOOK", raising=False)  # `make test` is a stop hook of ours
 

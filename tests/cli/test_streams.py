@@ -1,4 +1,4 @@
-"""Output that cannot be written: a full disk, a closed stdout, a reader that has left."""
+"""Output that cannot be written (a full disk, a closed stdout, a reader that has left), and the order of both streams."""
 
 import subprocess
 import sys
@@ -74,3 +74,19 @@ def test_a_command_that_fails_keeps_its_code_although_its_output_is_lost(project
 def test_a_verdict_keeps_its_code_although_its_reader_leaves(project: Path) -> None:
     write_settings(project, "turngate", stop_hooks("seq 1 100000 >&2; exit 2"))
     assert in_shell(project, "fire Stop", "| head -1") == (10, "")
+
+
+def test_warnings_follow_what_was_printed_before_them(project: Path) -> None:
+    write_settings(project, "turngate", stop_hooks("exit 1", "exit 3"))
+    command = [sys.executable, "-m", "turngate", "fire", "Stop", "--trust", "--project", str(project)]
+    printed = subprocess.run(
+        command,
+        env={"HOME": str(project)},  # without PYTHONUNBUFFERED, stdout is written last
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+        timeout=HANG_TIMEOUT_S,
+    ).stdout
+    first_letters = [line[0] for line in printed.splitlines() if not line.startswith("waiting")]
+    assert first_letters == ["S", " ", " ", "!", "!", " "]

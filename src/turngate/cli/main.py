@@ -39,7 +39,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _run_with_safe_streams(argv: Sequence[str]) -> int:
     sys.stdout = SafeStream(sys.stdout)
-    sys.stderr = SafeStream(sys.stderr)
+    sys.stderr = SafeStream(sys.stderr, after=sys.stdout)
     try:
         return _with_stdout_error(_run_command(argv), sys.stdout)
     except SystemExit as ended:  # --help and --version

@@ -7,16 +7,20 @@ import sys
 class SafeStream:
     """Wrap a text stream so that printing never raises.
 
-    After a flush, `error` says why some output was not written, or is None.
+    After a flush, `error` says why some output was not written, or is None. A write first flushes the stream `after`,
+    so that lines appear in the order in which they were printed where both streams end up in one place.
     """
 
-    def __init__(self, stream: object) -> None:
+    def __init__(self, stream: object, after: "SafeStream | None" = None) -> None:
         self.stream = stream
+        self.after = after
         self.error: str | None = None
         self.is_reported = False  # the command has told the user about the error
         self.reader_is_gone = False  # the error is that of a pipe without a reader
 
     def write(self, text: str) -> int:
+        if self.after:
+            self.after.flush()
         self._call("write", text.encode(self.encoding, "replace").decode(self.encoding))
         return len(text)
 
