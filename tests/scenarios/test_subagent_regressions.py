@@ -278,7 +278,7 @@ def test_a_registry_that_is_locked_while_a_report_is_taken_ends_no_turn(project:
             db = sqlite3.connect(state / "registry.db", timeout=1, check_same_thread=False)
             db.execute("BEGIN IMMEDIATE")
             held.append(db)
-            asyncio.get_running_loop().call_later(0.5, db.rollback)
+            asyncio.get_running_loop().call_later(0.5, db.close)
 
     held: list[sqlite3.Connection] = []
     scene = parent(project, "counted", main=[BACK, "waiting", "home"], on_step=lock)

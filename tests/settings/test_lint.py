@@ -1,5 +1,6 @@
 """What `turngate check` says beyond plain mistakes, and, as important, what it keeps quiet about."""
 
+import os
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -17,6 +18,14 @@ FILE, INDEX = ".claude/settings.json", "[0].hooks[0]"
 
 BASH = "uses bash syntax, but /bin/sh runs it"
 BASH_HINT = 'add "shell": "bash", or move it into a script that begins with #!/usr/bin/env bash'
+
+
+@pytest.fixture(autouse=True)
+def _usual_programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Put programs into the PATH that the hooks in these tests use and this machine may not have."""
+    for name in ("curl", "git", "make", "npm", "npx", "pytest", "python3"):
+        script(tmp_path / "bin" / name, "")
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}{os.pathsep}{os.environ['PATH']}")
 
 
 def problem(message: str, field: str = "command", event: str = "Stop", **fields: Any) -> Problem:
