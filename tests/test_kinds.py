@@ -109,12 +109,22 @@ def missing_in_output(hook: type[Hook]) -> Iterator[str]:
 
 # Fields that do not make two hooks of several files different hooks, although their values differ. Claude Code
 # (measured): the same command runs once, and the same prompt is asked once, whatever these say.
-HOW_IT_RUNS = {"timeout", "enabled", "mode", "blocking", "detached", "condition", "status_message"}
+HOW_IT_RUNS = {
+    "timeout",
+    "enabled",
+    "mode",
+    "blocking",
+    "detached",
+    "condition",
+    "status_message",
+    "continue_on_block",
+}
 NOT_IN_IDENTITY: Mapping[str, set[str]] = {
-    "command": HOW_IT_RUNS | {"shell"},  # Claude Code (measured): the shell does not count
+    "command": HOW_IT_RUNS | {"shell", "on_failure"},  # Claude Code (measured): the shell does not count
     "prompt": HOW_IT_RUNS | {"outcomes"},  # only commands for other outcomes are other hooks
     "agent": HOW_IT_RUNS | {"outcomes"},
-    "http": HOW_IT_RUNS | {"outcomes", "allowed_env_vars"},  # the headers that use the variables count
+    "http": HOW_IT_RUNS
+    | {"outcomes", "allowed_env_vars", "on_failure"},  # the headers that use the variables count
     "callback": set(),  # callbacks are never merged
 }
 # A value of each field that is neither its default nor text; one of a field of text is TEXTS[1].
@@ -127,6 +137,8 @@ CHANGED: Mapping[str, Any] = {
     "detached": True,
     "args": ("-k",),
     "shell": "bash",
+    "on_failure": "block",
+    "continue_on_block": True,
     "env": {"A": "1"},
     "transcript": "last",
     "headers": {"A": "1"},

@@ -14,7 +14,14 @@ import pytest
 from tests.support.builders import ask, rule, stop_event, subagent_stop, write_settings
 from tests.support.sessions import lines, message_text, records
 from tests.support.timeouts import HANG_TIMEOUT_S, NEVER_S
-from turngate.agent.hook_agent import INSTRUCTIONS, MAX_REQUESTS, NUDGE, TRANSCRIPT, HookAgentRunner
+from turngate.agent.hook_agent import (
+    AT_STOP,
+    INSTRUCTIONS,
+    MAX_REQUESTS,
+    NUDGE,
+    TRANSCRIPT,
+    HookAgentRunner,
+)
 from turngate.agent.session import Session
 from turngate.core.decisions import Allow, Block, Fault
 from turngate.core.dialect import CLAUDE, TURNGATE, Dialect
@@ -149,7 +156,7 @@ def test_it_gets_the_path_of_the_conversation_and_may_read_that_file_alone(
     event = stop_event(cwd=str(project), transcript_path=str(conversation))
     _, model = looked(project, read(str(conversation)), grep, read(str(secret)), folder, DONE, event=event)
     assert model.requests[0].system == INSTRUCTIONS.format(
-        project=project, transcript=TRANSCRIPT.format(path=conversation), requests=MAX_REQUESTS
+        project=project, transcript=TRANSCRIPT.format(path=conversation), requests=MAX_REQUESTS, **AT_STOP
     )
     refused = f"is not allowed: it is outside of the project {project}"
     assert [message_text(message) for message in model.requests[-1].messages[2::2]] == [

@@ -47,6 +47,7 @@ from turngate import (
     ask_hooks,
     load_settings,
 )
+from turngate.core.constants import JUDGED_EVENTS
 from turngate.core.session_events import HookFinished, HookStarted, SessionEvent, TurnResult
 from turngate.core.verdict import Verdict
 from turngate.errors import UsageError
@@ -181,14 +182,14 @@ def nothing(event: StopEvent) -> None: ...
             "Stop[0]: is of the type function, expected a hook (write CallbackHook(nothing))",
         ),
         (
-            "PreToolUse",
+            "SessionStart",
             [PromptHook("?")],
-            'PreToolUse[0].type: is "prompt", but prompt hooks run only on Stop and SubagentStop',
+            f'SessionStart[0].type: is "prompt", but prompt hooks run only on {", ".join(JUDGED_EVENTS)}',
         ),
         (
             "SessionEnd",
             [AgentHook("?")],
-            'SessionEnd[0].type: is "agent", but agent hooks run only on Stop and SubagentStop',
+            f'SessionEnd[0].type: is "agent", but agent hooks run only on {", ".join(JUDGED_EVENTS)}',
         ),
         (
             "PreToolUse",

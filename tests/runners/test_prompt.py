@@ -231,11 +231,12 @@ def test_the_type_fits_every_event_and_a_table_says_where_it_may_stand(project: 
         except InvalidOptions as error:
             refused.append((name, [str(problem) for problem in error.problems]))
     assert refused == [
-        (name, [f'{name}[0].type: is "prompt", but prompt hooks run only on {" and ".join(JUDGED_EVENTS)}'])
+        (name, [f'{name}[0].type: is "prompt", but prompt hooks run only on {", ".join(JUDGED_EVENTS)}'])
         for name in EVENTS
         if name not in JUDGED_EVENTS
     ]
-    assert JUDGED_EVENTS == ("Stop", "SubagentStop")
+    others = ("UserPromptSubmit", "PreToolUse", "PermissionRequest", "PostToolUse")
+    assert ("Stop", "SubagentStop", *others) == JUDGED_EVENTS
 
 
 # What it costs
@@ -631,16 +632,28 @@ def test_a_judge_that_wants_more_time_than_is_left_is_not_waited_for(project: Pa
     assert asyncio.run(run()) == [Fault("its model did not answer: come back later")]
 
 
-@pytest.mark.parametrize("kind", ["auth", "quota", "invalid"])
+@pytest.mark.parametrize("dialect", [TURNGATE, MUX, CLAUDE], ids=lambda dialect: dialect.name)
+@pytest.mark.parametrize("error", ["400", "529", "network"])
+def test_after_an_error_of_the_provider_a_judge_is_asked_once_more_in_every_dialect(
+    error: str, dialect: Dialect, project: Path
+) -> None:
+    down = {"error": error, "message": "try later"}
+    answers = [down, YES], [down, down, YES]
+    played = [play(project, list(each), dialect=dialect) for each in answers]
+    assert [([run[0] for run in each.runs], len(each.judged)) for each in played] == [
+        (["allow"], 2),
+        (["failed"], 2),
+    ]
+
+
+@pytest.mark.parametrize("kind", ["auth", "quota"])
 def test_a_judge_that_will_not_answer_later_either_is_not_asked_again(kind: str, project: Path) -> None:
     played = play(project, [{"error": kind, "message": "no"}, YES])
     assert (played.runs, len(played.judged)) == ([("failed", "its model did not answer: no")], 1)
 
 
-@pytest.mark.parametrize("kind", ["529", "Hm."])
-def test_in_the_claude_dialect_a_judge_is_asked_once(kind: str, project: Path) -> None:
-    first = {"error": "529", "message": "Overloaded"} if kind == "529" else kind
-    played = play(project, [first, YES], dialect=CLAUDE)
+def test_in_the_claude_dialect_every_reply_of_a_judge_is_taken_as_it_is(project: Path) -> None:
+    played = play(project, ["Hm.", YES], dialect=CLAUDE)
     assert ([run[0] for run in played.runs], len(played.judged)) == (["failed"], 1)
 
 

@@ -153,7 +153,7 @@ BAD: Mapping[str, Any] = {
     "blank command": one_hook({"type": "command", "command": " \n"}),
     "no prompt": one_hook({"type": "agent"}),
     "no url": one_hook({"type": "http", "command": "make"}),
-    "prompt before a tool": one_hook(ASK, event="PreToolUse"),
+    "prompt before a compaction": one_hook(ASK, event="PreCompact"),
     "agent at the start": one_hook({"type": "agent", "prompt": "x"}, event="SessionStart"),
     "timeout 0": one_hook({**MAKE, "timeout": 0}),
     "timeout a text": one_hook({**MAKE, "timeout": "5"}),

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.support.builders import stop_hooks
-from turngate.core.constants import EVENTS, FOREIGN_EVENTS, STOP_EVENTS
+from turngate.core.constants import EVENTS, FOREIGN_EVENTS, JUDGED_EVENTS, STOP_EVENTS
 from turngate.core.dialect import CLAUDE, DIALECTS, MUX, TURNGATE, Dialect
 from turngate.core.hooks import AgentHook, CommandHook, Hook, HttpHook, PromptHook
 from turngate.core.settings import Layer, Problem, Rule
@@ -71,6 +71,12 @@ GOOD: Mapping[str, tuple[Mapping[str, Any], Hook]] = {
     "command, mode": ({**MAKE, "mode": "observe"}, CommandHook("make", mode="observe")),
     "command, mode gate": ({**MAKE, "mode": "gate"}, CommandHook("make", mode="gate")),
     "command, blocking": ({**MAKE, "blocking": True}, CommandHook("make", blocking=True)),
+    "command, onFailure": ({**MAKE, "onFailure": "block"}, CommandHook("make", on_failure="block")),
+    "prompt, continueOnBlock": (
+        {**ASK, "continueOnBlock": True},
+        PromptHook("done?", continue_on_block=True),
+    ),
+    "command, shell powershell": ({**MAKE, "shell": "powershell"}, CommandHook("make", shell="powershell")),
     "command, outcomes": (
         {**MAKE, "outcomes": ["ok", "error", "timeout"]},
         CommandHook("make", outcomes=("ok", "error", "timeout")),
@@ -125,6 +131,7 @@ COMMON: Mapping[str, Any] = {
     "async": True,
     "if": "Bash",
     "statusMessage": "…",
+    "continueOnBlock": True,
 }
 COMMON_FIELDS: Mapping[str, Any] = {
     "timeout": 5.0,
@@ -136,6 +143,7 @@ COMMON_FIELDS: Mapping[str, Any] = {
     "detached": True,
     "condition": "Bash",
     "status_message": "…",
+    "continue_on_block": True,
 }
 
 
@@ -624,7 +632,10 @@ BAD_ENTRIES: Mapping[str, tuple[Any, list[UserMessage]]] = {
             's.json: Stop[0].hooks[0].command: is "", expected a non-empty string: the hook is left out',
         ),
         ("error", f"{TIMEOUT}: is 0, {LEFT_OUT}"),
-        ("warning", 's.json: Stop[0].hooks[0].shell: is "zsh", expected "sh" or "bash": ignored'),
+        (
+            "warning",
+            's.json: Stop[0].hooks[0].shell: is "zsh", expected "sh", "bash" or "powershell": ignored',
+        ),
         ("note", "s.json: Stop[0].hooks[0].colour: is not a key that Turngate knows: ignored"),
     ),
 }
@@ -660,7 +671,7 @@ def test_an_invalid_entry_does_not_affect_the_others(entry: Any) -> None:
 
 
 @pytest.mark.req("S3-34", "C-22")
-@pytest.mark.parametrize("event", sorted(EVENTS.keys() - set(STOP_EVENTS)))
+@pytest.mark.parametrize("event", sorted(EVENTS.keys() - set(JUDGED_EVENTS)))
 @pytest.mark.parametrize("entry", [ASK, WORK], ids=["prompt", "agent"])
 def test_a_prompt_hook_elsewhere_is_a_mistake_and_the_others_load(
     entry: Mapping[str, Any], event: str
@@ -668,7 +679,7 @@ def test_a_prompt_hook_elsewhere_is_a_mistake_and_the_others_load(
     kind = entry["type"]
     problem = Problem(
         file=FILE,
-        message=f'is "{kind}", but {kind} hooks run only on Stop and SubagentStop',
+        message=f'is "{kind}", but {kind} hooks run only on {", ".join(JUDGED_EVENTS)}',
         event=event,
         index="[0].hooks[0]",
         field="type",
@@ -744,7 +755,12 @@ IGNORED_KEYS: Mapping[str, tuple[Mapping[str, Any], Hook, list[UserMessage]]] = 
     "unknown shell": (
         {**MAKE, "shell": "zsh"},
         CommandHook("make"),
-        [("warning", 's.json: Stop[0].hooks[0].shell: is "zsh", expected "sh" or "bash": ignored')],
+        [
+            (
+                "warning",
+                's.json: Stop[0].hooks[0].shell: is "zsh", expected "sh", "bash" or "powershell": ignored',
+            )
+        ],
     ),
     "empty id": (
         {**MAKE, "id": ""},
@@ -1179,7 +1195,57 @@ def test_an_invalid_guard_voids_the_file_only_in_the_claude_dialect(event: str, 
 def test_a_prompt_hook_before_a_tool_does_not_affect_the_stop_hooks(dialect: Dialect) -> None:
     value = {"hooks": {"Stop": [{"hooks": [MAKE]}], "PreToolUse": [{"hooks": [ASK]}]}}
     assert [found.hook for found in read(value, family="claude", dialect=dialect).rules] == [
-        CommandHook("make")
+        CommandHook("make"),
+        PromptHook("done?"),
+    ]
+
+
+@pytest.mark.parametrize("dialect", [TURNGATE, MUX, CLAUDE], ids=lambda dialect: dialect.name)
+@pytest.mark.parametrize("event", ["Stop", "PreToolUse", "PermissionRequest"])
+def test_a_hook_that_calls_an_mcp_server_is_left_out_and_the_rest_of_its_file_runs(
+    dialect: Dialect, event: str
+) -> None:
+    scan = {"type": "mcp_tool", "server": "scan", "tool": "check"}
+    found = read(at_stop(scan, MAKE, event=event), family="claude", dialect=dialect)
+    assert [each.hook for each in found.rules] == [CommandHook("make")]
+    assert said(found.problems) == [
+        (
+            "error",
+            f's.json: {event}[0].hooks[0].type: is "mcp_tool", which Turngate does not run: the hook is left out',
+            "use a command hook that calls the server",
+        )
+    ]
+
+
+def test_all_33_events_of_claude_code_are_known() -> None:
+    assert len(EVENTS.keys() | FOREIGN_EVENTS) == 33
+    newest = {"MessageDisplay", "PreModelSwitch", "PostModelSwitch", "DirectoryAdded"}
+    assert newest <= FOREIGN_EVENTS
+
+
+@pytest.mark.parametrize(
+    ("dialect", "runs"), [(TURNGATE, True), (MUX, True), (CLAUDE, False)], ids=["turngate", "mux", "claude"]
+)
+def test_an_unknown_shell_drops_the_hook_only_where_claude_code_drops_it(
+    dialect: Dialect, runs: bool
+) -> None:
+    found = read(at_stop({**MAKE, "shell": "zsh"}), family="claude", dialect=dialect)
+    message = 's.json: Stop[0].hooks[0].shell: is "zsh", expected "sh", "bash" or "powershell"'
+    assert [each.hook for each in found.rules] == ([CommandHook("make")] if runs else [])
+    assert said(found.problems) == [
+        ("warning", f"{message}: ignored") if runs else ("error", f"{message}: the hook is left out")
+    ]
+
+
+@pytest.mark.parametrize("dialect", [TURNGATE, MUX, CLAUDE], ids=lambda dialect: dialect.name)
+def test_an_unknown_way_to_treat_a_failure_drops_the_hook(dialect: Dialect) -> None:
+    found = read(at_stop({**MAKE, "onFailure": "explode"}, MAKE), family="claude", dialect=dialect)
+    assert [each.index for each in found.rules] == ["[0].hooks[1]"]
+    assert said(found.problems) == [
+        (
+            "error",
+            's.json: Stop[0].hooks[0].onFailure: is "explode", expected "block": the hook is left out',
+        )
     ]
 
 

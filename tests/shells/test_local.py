@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.support.builders import ask, script, settings, stop_event, subagent_stop, world
-from turngate.core.dialect import CLAUDE, MUX, TURNGATE, Dialect
+from turngate.core.dialect import CLAUDE, DIALECTS, MUX, TURNGATE, Dialect
 from turngate.core.hook_run import outcome, run_message
 from turngate.core.hooks import CommandHook
 from turngate.core.reports import Exited, Report
@@ -201,6 +201,23 @@ def test_a_command_runs_through_the_shell(
 ) -> None:
     given = asyncio.run(ask(project, command))
     assert (type(given), [run_message(r) for r in given.runs]) == (verdict, [words])
+
+
+@pytest.mark.parametrize("dialect", DIALECTS.values(), ids=DIALECTS)
+def test_powershell_gets_the_command_and_without_it_the_hook_fails(
+    project: Path, dialect: Dialect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hook = CommandHook("Write-Error no; exit 2", shell="powershell")
+    monkeypatch.setenv("PATH", str(project))
+    missing = asyncio.run(ask(project, hook, dialect=dialect))
+    script(project / "pwsh", '#!/bin/sh\necho "$@" >&2\nexit 2\n')
+    there = asyncio.run(ask(project, hook, dialect=dialect))
+    asked = "-NoProfile -NonInteractive -Command Write-Error no; exit 2"
+    assert [run.report for verdict in (missing, there) for run in verdict.runs] == [
+        Exited(127, stderr='"shell" is "powershell", but pwsh is not in the PATH'),
+        Exited(2, stderr=f"{asked}\n"),
+    ]
+    assert (type(missing), type(there)) == (Stop, Continue)
 
 
 @pytest.mark.parametrize(

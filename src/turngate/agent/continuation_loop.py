@@ -8,14 +8,14 @@ from turngate.agent.loop_context import LoopContext
 from turngate.agent.model_loop import run_model_loop
 from turngate.agent.turn import Turn, TurnHalted
 from turngate.aio.threads import run_in_thread
-from turngate.core.effects import added_context, block_reasons
+from turngate.core.effects import added_context
 from turngate.core.events import StopEvent, StopFailure, UserPromptSubmit
 from turngate.core.inbox import Inbox, InboxEntry
 from turngate.core.loop_guard import ContinueTurn, EndTurn, LoopGuard
 from turngate.core.messages import UserMessage
 from turngate.core.session_events import Continuation
 from turngate.core.settings import Settings
-from turngate.core.verdict import Stop
+from turngate.core.verdict import Continue, Stop
 from turngate.errors import ModelError
 from turngate.subagents.announcements import Announcements
 
@@ -135,11 +135,10 @@ class ContinuationLoop:
         )
         if isinstance(verdict, Stop) and verdict.halted:
             raise TurnHalted(verdict.stop_reason)
-        blocked = block_reasons(verdict.runs)
-        if blocked is not None:
-            self.context.notice(f"a hook blocked the prompt: {blocked}")
+        if isinstance(verdict, Continue):  # a block, or a hook whose failure blocks has failed
+            self.context.notice(f"a hook blocked the prompt: {verdict.prompt}")
             if not turn.requests and not len(self.inbox):
-                raise TurnHalted(blocked)
+                raise TurnHalted(verdict.prompt)
             return False
         if turn.requests:  # C-16: a further message of the user starts its own count
             turn.start_count(self.new_guard())

@@ -129,12 +129,15 @@ async def _permitted_args(
 ) -> dict[str, Any]:
     """Ask the PermissionRequest hooks, then the user. Raises ToolFailed without permission."""
     event = PermissionRequest(**context.event_fields(), tool_name=use.name, tool_input=args)
-    answer = permission_for_user((await _fire(context, event)).runs)
+    verdict = await _fire(context, event)
+    answer = permission_for_user(verdict.runs)
     if answer.behavior == "deny":
         if answer.interrupt:
             raise TurnHalted(answer.reason)
         _report_denial(context, use, f" by a hook: {answer.reason}")
         raise ToolFailed(f"permission was denied: {answer.reason}")
+    if isinstance(verdict, Continue):  # a hook whose failure blocks has failed
+        raise ToolFailed(f"a hook blocked this: {verdict.prompt}")
     if answer.behavior == "allow":
         changed = answer.updated_input
         return args if changed is None else check_arguments(tool, changed, context.tool_context)

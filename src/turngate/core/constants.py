@@ -16,7 +16,8 @@ EVENTS: dict[str, str | None] = {
 }
 
 STOP_EVENTS = ("Stop", "SubagentStop")
-JUDGED_EVENTS = STOP_EVENTS  # prompt and agent hooks, which ask a model, run only here (C-22)
+# Prompt and agent hooks, which ask a model, run only here (C-22).
+JUDGED_EVENTS = (*STOP_EVENTS, "UserPromptSubmit", "PreToolUse", "PermissionRequest", "PostToolUse")
 OBSERVED_EVENTS = ("SessionStart", "SubagentStart", "StopFailure", "SessionEnd")  # a block has no effect
 
 # Events of Claude Code that Turngate does not fire: a note, not a mistake.
@@ -40,6 +41,10 @@ FOREIGN_EVENTS = frozenset(
         "ElicitationResult",
         "UserPromptExpansion",
         "PostToolBatch",
+        "MessageDisplay",
+        "PreModelSwitch",
+        "PostModelSwitch",
+        "DirectoryAdded",
     }
 )
 

@@ -19,7 +19,7 @@ class Dialect:
     disable_reaches: Literal["family", "all"]  # what `disableAllHooks` in a file switches off
     # An invalid PreToolUse or PermissionRequest hook disables its whole file.
     unloadable_guard_voids_file: bool
-    condition_skips_stop: bool  # a hook with `if` never runs at a stop
+    condition_skips_stop: bool  # a hook with `if` never runs on an event without a tool call
     honours_shell: bool  # `"shell": "bash"`
 
     # The loop
@@ -44,6 +44,7 @@ class Dialect:
     advice: Literal["once", "never", "always"]  # whether additionalContext alone causes a continuation
     silent: frozenset[tuple[HookKind, str]]  # hook kinds and faults that are recorded without a warning
     strict_judge: bool  # the judge must answer `{ok, reason, impossible}`, and is asked once
+    judge_ends_turn: bool  # a judge that blocks another event than a stop ends the turn
 
     # What the agent gets
     prefix: str
@@ -90,6 +91,7 @@ TURNGATE = Dialect(
     advice="once",
     silent=frozenset(),
     strict_judge=False,
+    judge_ends_turn=False,
     prefix="[Stop hook requested continuation]\n",
     subagent_prefix="",
     prefix_each=False,
@@ -144,6 +146,7 @@ CLAUDE = Dialect(
     advice="always",
     silent=frozenset({("http", "timeout"), ("prompt", "timeout"), ("agent", "timeout"), ("agent", "failed")}),
     strict_judge=True,
+    judge_ends_turn=True,
     prefix="Stop hook feedback:\n",
     subagent_prefix="Stop hook feedback:\n",
     prefix_each=True,

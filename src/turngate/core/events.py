@@ -259,6 +259,8 @@ class SessionEnd(_Common):
         return self.reason
 
 
+ToolEvent = PreToolUse | PermissionRequest | PostToolUse  # the events about one call of a tool
+
 OtherEvent = (
     SessionStart
     | UserPromptSubmit

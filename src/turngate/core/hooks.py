@@ -29,6 +29,7 @@ class _HookOptions:
     detached: bool = False  # `async`: runs in the background, its decision is ignored
     condition: str | None = None  # `if`
     status_message: str | None = None
+    continue_on_block: bool = False  # a judge's block of another event than a stop does not end the turn
 
     def __post_init__(self, timeout_ms: int | None) -> None:
         """Check the timeout here, because a hook can be used without `Options`."""
@@ -70,6 +71,7 @@ class CommandHook(_HookOptions):
     args: tuple[str, ...] | None = None  # set: `command` is a program, run without a shell
     shell: str | None = None
     env: Mapping[str, str] = field(default_factory=dict)
+    on_failure: Literal["block"] | None = field(default=None, kw_only=True)
 
 
 @dataclass(frozen=True)
@@ -107,6 +109,7 @@ class HttpHook(_HookOptions):
     url: str
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)  # may hold a secret
     allowed_env_vars: tuple[str, ...] = ()
+    on_failure: Literal["block"] | None = field(default=None, kw_only=True)
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from urllib.parse import SplitResult, unquote, urljoin, urlsplit
 
+from turngate.core.permission_rule import wildcard_matches
 from turngate.core.redaction import Redactor, make_redactor
 from turngate.core.settings import AllowedUrls
 from turngate.core.text import describe, describe_name, describe_url
@@ -83,16 +84,16 @@ def wildcard_allows(pattern: str, url: str) -> bool:
     """
     scheme, separator, rest = pattern.partition("://")
     if not separator:
-        return _wildcard_matches(pattern, url)
+        return wildcard_matches(pattern, url)
     host, path = _split_host(rest)
     if not path and host.endswith("*"):
         path = "*"
     url_scheme, _, url_rest = url.partition("://")
     url_host, url_path = _split_host(url_rest)
     return (
-        _wildcard_matches(scheme.lower(), url_scheme.lower())
-        and _wildcard_matches(host.lower(), url_host.lower())
-        and _wildcard_matches(path, url_path)
+        wildcard_matches(scheme.lower(), url_scheme.lower())
+        and wildcard_matches(host.lower(), url_host.lower())
+        and wildcard_matches(path, url_path)
     )
 
 
@@ -100,23 +101,6 @@ def _split_host(rest: str) -> tuple[str, str]:
     """Return the host with its port, and what follows."""
     end = re.search(r"[/?#]", rest)
     return (rest, "") if end is None else (rest[: end.start()], rest[end.start() :])
-
-
-def _wildcard_matches(pattern: str, text: str) -> bool:
-    """Match piece by piece, each at its first place: a regular expression could take very long."""
-    first, *others = pattern.split("*")
-    if not others:
-        return text == pattern
-    *middle, last = others
-    if not text.startswith(first) or len(text) < len(first) + len(last):
-        return False
-    place, end = len(first), len(text) - len(last)
-    for piece in middle:
-        found = text.find(piece, place, end)
-        if found < 0:
-            return False
-        place = found + len(piece)
-    return text.endswith(last)
 
 
 def _is_host(pattern: str, host: str) -> bool:

@@ -3,6 +3,7 @@
 from dataclasses import replace
 from typing import Any, NamedTuple, assert_never
 
+from turngate.core.constants import STOP_EVENTS
 from turngate.core.decisions import Advise, Allow, Block, Decision, Fault, Halt
 from turngate.core.dialect import Dialect
 from turngate.core.hook_output import Answer, InvalidAnswer, PlainText, read_answer, read_object
@@ -44,7 +45,7 @@ def interpret(report: Report, rule: Rule, dialect: Dialect) -> Interpretation:
         case Replied(text):
             return _interpret_reply(text, rule, dialect)
         case JudgeReplied(text):
-            return Interpretation(_interpret_judgement(text, rule, dialect))
+            return _interpret_judgement(text, rule, dialect)
         case Detached():
             return PASSED
         case TimedOut(seconds):
@@ -148,10 +149,16 @@ def _interpret_reply(text: str, rule: Rule, dialect: Dialect) -> Interpretation:
     return Interpretation(decide(answer, dialect), answer if isinstance(answer, Answer) else None)
 
 
-def _interpret_judgement(text: str, rule: Rule, dialect: Dialect) -> Decision:
+def _interpret_judgement(text: str, rule: Rule, dialect: Dialect) -> Interpretation:
     # Claude Code: "ok:false -> `Agent hook condition was not met: <reason>`".
     heading = "Agent hook condition was not met" if isinstance(rule.hook, AgentHook) else None
-    return decide(parse_judgement(text, hook_text(rule.hook), rule.event, dialect, heading), dialect)
+    decision = decide(parse_judgement(text, hook_text(rule.hook), rule.event, dialect, heading), dialect)
+    if not isinstance(decision, Block) or rule.event in STOP_EVENTS:
+        return Interpretation(decision)
+    if dialect.judge_ends_turn and not rule.hook.continue_on_block:
+        # Claude Code: "on UserPromptSubmit `{"ok": false, "reason": "no"}` ends the turn with" these words.
+        return Interpretation(Halt(f"Operation stopped by hook: {decision.reason}"))
+    return Interpretation(decision, Answer(permission="deny", permission_reason=decision.reason))
 
 
 def _interpret_return(value: Any, rule: Rule, dialect: Dialect) -> Interpretation:

@@ -3,10 +3,11 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from turngate.core.constants import EVENTS, MANAGED, STOP_EVENTS
-from turngate.core.events import Event, StopEvent
+from turngate.core.constants import EVENTS, MANAGED
+from turngate.core.events import Event, StopEvent, ToolEvent
 from turngate.core.hooks import identity
 from turngate.core.matcher import InvalidMatcher, read_matcher
+from turngate.core.permission_rule import TOOL_ALIASES, read_rule, rule_matches
 from turngate.core.reports import Skipped
 from turngate.core.settings import Rule, Settings
 from turngate.core.text import truncate
@@ -82,16 +83,37 @@ def _why_skipped(rule: Rule, event: Event, settings: Settings) -> Skipped | None
     hook = rule.hook
     if not hook.enabled:
         return Skipped("it is switched off by its own `enabled`", on_purpose=True)
-    if hook.condition is not None and rule.event in STOP_EVENTS and settings.dialect.condition_skips_stop:
-        return Skipped("a hook with `if` never runs at a stop in this dialect")
+    if hook.condition is not None and (why := _why_condition_skips(hook.condition, event, settings)):
+        return why
     if isinstance(event, StopEvent) and event.subagent and event.subagent.outcome not in hook.outcomes:
         return Skipped(f"it does not run when a subagent ends with {event.subagent.outcome}", on_purpose=True)
     return None
 
 
+def _why_condition_skips(condition: str, event: Event, settings: Settings) -> Skipped | None:
+    """A condition is about a tool call. At other events it is ignored, or as in Claude Code the hook never runs."""
+    if not isinstance(event, ToolEvent):
+        if settings.dialect.condition_skips_stop:
+            return Skipped(f"a hook with `if` never runs on {event.name} in this dialect")
+        return None
+    rule = read_rule(condition)
+    if rule is None:
+        return Skipped(f"its `if` {_describe(condition)} is not a permission rule such as 'Bash(git *)'")
+    if rule_matches(rule, event.tool_name, event.tool_input, event.cwd):
+        return None
+    return Skipped(
+        f"its `if` {_describe(condition)} does not match this call of {event.tool_name}", on_purpose=True
+    )
+
+
 def matches(matcher: str | None, event: Event) -> bool:
     """Return whether the matcher matches the event's subject. Events without a subject ignore it."""
-    return _matches_everything(matcher, event) or read_matcher(matcher or "").matches(event.subject or "")
+    if _matches_everything(matcher, event):
+        return True
+    parsed, subject = read_matcher(matcher or ""), event.subject or ""
+    return parsed.matches(subject) or (
+        isinstance(event, ToolEvent) and subject in TOOL_ALIASES and parsed.matches(TOOL_ALIASES[subject])
+    )
 
 
 def _matches_everything(matcher: str | None, event: Event) -> bool:

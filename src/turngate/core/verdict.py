@@ -66,12 +66,21 @@ def is_blocking(run: HookRun, dialect: Dialect) -> bool:
         case Block():
             return True
         case Fault():
-            may_block = run.decision.may_block and dialect.failure_may_block
-            return may_block and run.rule.hook.blocking and run.mode == "gate"
+            return run.decision.may_block and run.mode == "gate" and _failure_blocks(run, dialect)
         case Allow() | Advise() | Halt():
             return False
         case _:
             assert_never(run.decision)
+
+
+def _failure_blocks(run: HookRun, dialect: Dialect) -> bool:
+    """Claude Code has `onFailure` for this, which it ignores at a stop."""
+    if dialect.failure_may_block and run.rule.hook.blocking:
+        return True
+    at_stop = run.rule.event in STOP_EVENTS
+    counts = dialect.failure_may_block or not at_stop
+    skipped = isinstance(run.decision, Fault) and run.decision.kind == "skipped"
+    return counts and not skipped and getattr(run.rule.hook, "on_failure", None) == "block"
 
 
 def stops_sequence(run: HookRun, dialect: Dialect) -> bool:
@@ -118,8 +127,10 @@ def _reason(run: HookRun) -> str:
     match run.decision:
         case Block(reason):
             return reason
-        case Fault(error):
+        case Fault(error) if run.rule.event in STOP_EVENTS:
             return f"this check is broken and must work before you may stop: {error}"
+        case Fault(error):
+            return f"this check is broken and must work first: {error}"
         case _:
             return ""
 

@@ -184,7 +184,7 @@ class _OptionsParser:
             hint = f"write CallbackHook({function_name(config)})" if callable(config) else None
             self.log.add(f"is {describe(config)}, expected a hook", event, index, hint=hint)
         if hook is not None and hook.asks_model and event not in JUDGED_EVENTS:
-            message = f'is "{hook.kind}", but {hook.kind} hooks run only on {" and ".join(JUDGED_EVENTS)}'
+            message = f'is "{hook.kind}", but {hook.kind} hooks run only on {", ".join(JUDGED_EVENTS)}'
             self.log.add(message, event, index, "type")
         if isinstance(hook, HttpHook) and len(self.log.problems) == before:
             self.check_url(hook.url, event, index)

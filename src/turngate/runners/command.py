@@ -51,7 +51,8 @@ def _prepare_hook(hook: CommandHook, project: str, *, honours_shell: bool) -> Co
             _PROJECT_VARIABLES.sub(lambda _: project, word) for word in (hook.command, *hook.args)
         )
         hook = replace(hook, command=command, args=tuple(args))
-    return hook if honours_shell or hook.shell is None else replace(hook, shell=None)
+    keeps_shell = honours_shell or hook.shell in (None, "powershell")
+    return hook if keeps_shell else replace(hook, shell=None)
 
 
 def _list_names(names: Collection[str]) -> str:

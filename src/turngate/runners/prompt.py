@@ -14,10 +14,10 @@ from turngate.core.events import Event, StopEvent
 from turngate.core.hook_input import encode
 from turngate.core.hooks import PromptHook
 from turngate.core.judge import (
-    INSTRUCTIONS,
     SCHEMA,
     build_question,
     expand_arguments,
+    instructions,
     judgement_problem,
     parse_judgement,
     retry_prompt,
@@ -57,25 +57,30 @@ async def run_prompt(
 async def _ask_judge(
     judge: Model, prompt: str, hook: PromptHook, event: Event, dialect: Dialect, live: HookRunContext
 ) -> Report:
-    """Return the judge's reply. Ask once more if there is none, or none that can be parsed."""
+    """Return the judge's reply. Ask once more after an error, or if the reply cannot be parsed.
+
+    Claude Code asks once more after an error, but takes every reply as it is.
+    """
     messages: tuple[Message, ...] = (UserMessage(prompt),)
     spent = Evaluation(judge.name)
-    for is_last in (dialect.strict_judge, True):
-        request = ModelRequest(messages=messages, system=INSTRUCTIONS, agent="judge", schema=SCHEMA)
+    for is_last in (False, True):
+        system = instructions(event.name)
+        request = ModelRequest(messages=messages, system=system, agent="judge", schema=SCHEMA)
         live.evaluation = spent.with_request()
         try:
             reply = await run_isolated(judge.ask(request, _ignore))
         except ModelError as error:
             live.evaluation = spent = spent.with_failure()
             wait = max(RETRY_PAUSE_S, error.retry_after or 0.0)
-            if is_last or not error.is_transient or wait > min(MAX_RETRY_PAUSE_S, _seconds_left(live)):
+            hopeless = error.kind in ("auth", "quota")
+            if is_last or hopeless or wait > min(MAX_RETRY_PAUSE_S, _seconds_left(live)):
                 raise
             await asyncio.sleep(wait)
             continue
         live.evaluation = spent = spent.with_reply(reply)
         answer = parse_judgement(reply.text, hook.prompt, event.name, dialect)
         problem = judgement_problem(answer, dialect)
-        if is_last or problem is None:
+        if is_last or dialect.strict_judge or problem is None:
             return JudgeReplied(reply.text)
         messages = (*messages, reply, UserMessage(retry_prompt(problem)))
     raise AssertionError("the last try either returns or raises")

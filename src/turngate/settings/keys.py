@@ -83,8 +83,8 @@ HOOK_KEYS: Mapping[str, Key] = {
     ),
     "shell": row(
         "shell",
-        one_of("sh", "bash"),
-        "The shell that runs the command; default `sh`.",
+        one_of("sh", "bash", "powershell"),
+        "The shell that runs the command; default `sh`. `powershell` is the program `pwsh`.",
         kinds=("command",),
     ),
     "env": row(
@@ -159,6 +159,18 @@ HOOK_KEYS: Mapping[str, Key] = {
         FLAG,
         "true: a failure of the hook counts as a block.",
     ),
+    "onFailure": row(
+        "on_failure",
+        one_of("block"),
+        "block: a failure of the hook counts as a block; in the claude dialect not at a stop.",
+        kinds=("command", "http"),
+        drops_hook=True,
+    ),
+    "continueOnBlock": row(
+        "continue_on_block",
+        FLAG,
+        "true: in the claude dialect a judge's block of another event than a stop does not end the turn.",
+    ),
     "outcomes": row(
         "outcomes",
         some_of("ok", "error", "timeout"),
@@ -172,7 +184,7 @@ HOOK_KEYS: Mapping[str, Key] = {
     "if": row(
         "condition",
         TEXT._replace(expected="a permission rule"),
-        "A permission rule of Claude Code; ignored on stop events.",
+        "A permission rule, such as `Bash(git *)`: the hook runs only for tool calls that match it.",
     ),
     "statusMessage": row(
         "status_message",
@@ -191,7 +203,6 @@ FOREIGN_HOOK_KEYS = frozenset(
         "rewakeMessage",
         "rewakeSummary",
         "commandWindows",
-        "continueOnBlock",
         "asyncTimeout",
     }
 )

@@ -26,7 +26,7 @@ def parse_layer(value: Any, *, file: str, level: str, family: str, dialect: Dial
         message = f"the file holds {describe_json(value)}, expected an object"
         log.add(message, hint='begin with {"hooks": {…}}')
         value = {}
-    hooks = HooksParser(log, level, family)
+    hooks = HooksParser(log, level, family, dialect)
     hooks.parse(value.get("hooks", {}))
     voided = hooks.guard_lost and dialect.unloadable_guard_voids_file
     if voided:

@@ -3,6 +3,7 @@
 from typing import Any
 
 from turngate.core.constants import EVENTS, FOREIGN_EVENTS, JUDGED_EVENTS
+from turngate.core.dialect import TURNGATE, Dialect
 from turngate.core.hooks import SETTINGS_KINDS, CommandHook, Hook
 from turngate.core.matcher import InvalidMatcher, read_matcher
 from turngate.core.settings import Rule
@@ -21,8 +22,8 @@ _LONG_TIMEOUT_S = 7200  # up to here, whole tens of minutes are taken for second
 class HooksParser:
     """Collects the rules of one file. `guard_lost` is set when a hook that guards a tool was left out."""
 
-    def __init__(self, log: ProblemLog, level: str, family: str) -> None:
-        self.log, self.level, self.family = log, level, family
+    def __init__(self, log: ProblemLog, level: str, family: str, dialect: Dialect = TURNGATE) -> None:
+        self.log, self.level, self.family, self.dialect = log, level, family, dialect
         self.rules: list[Rule] = []
         self.guard_lost = False
         self._ids: set[tuple[str, str]] = set()
@@ -104,6 +105,9 @@ class HooksParser:
         hook: Hook | None
         if type(kind) is str and kind in SETTINGS_KINDS:
             hook = self._build_hook(entry, SETTINGS_KINDS[kind], event, index)
+        elif kind == "mcp_tool":
+            message = 'is "mcp_tool", which Turngate does not run: the hook is left out'
+            return self.log.add(message, event, index, "type", "use a command hook that calls the server")
         elif _is_removal(entry):
             hook = CommandHook("", id=entry["id"], enabled=False)
         else:
@@ -132,7 +136,7 @@ class HooksParser:
             self.log.add(message, event=event, index=index, field=hook.body)
             usable = False
         if hook.asks_model and event not in JUDGED_EVENTS:
-            message = f'is "{hook.kind}", but {hook.kind} hooks run only on {" and ".join(JUDGED_EVENTS)}'
+            message = f'is "{hook.kind}", but {hook.kind} hooks run only on {", ".join(JUDGED_EVENTS)}'
             self.log.add(message, event=event, index=index, field="type", hint="use a command hook here")
             usable = False
         elif not usable:
@@ -154,7 +158,8 @@ class HooksParser:
             self.log.add(message, severity="warning", event=event, index=index, field=field)
             return True
         message = f"is {describe_invalid(value, row.is_valid, row.expected)}, expected {row.expected}"
-        if not row.drops_hook:
+        # Claude Code drops a hook whose shell it does not know (measured).
+        if not row.drops_hook and (name != "shell" or self.dialect.honours_shell):
             self.log.add(f"{message}: ignored", severity="warning", event=event, index=index, field=field)
             return True
         hint = 'write 30, not "30"' if name == "timeout" and isinstance(value, str) else None

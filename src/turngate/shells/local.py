@@ -42,6 +42,11 @@ class LocalShell:
                 if error.errno != errno.ENOEXEC:
                     raise
                 return await start(shutil.which("bash") or "/bin/sh", *argv)  # a script without a shebang
+        if hook.shell == "powershell":
+            powershell = shutil.which("pwsh", path=env.get("PATH"))
+            if powershell is None:
+                return Exited(127, stderr='"shell" is "powershell", but pwsh is not in the PATH')
+            return await start(powershell, "-NoProfile", "-NonInteractive", "-Command", hook.command)
         if hook.shell is None and _is_plain(hook.command):
             # On failure the shell below gives the reason with its own exit code (126, 127), and runs
             # a script that has no shebang line.

@@ -1,0 +1,146 @@
+"""Permission rules of Claude Code, such as `Bash(git commit *)` or `Edit(src/**)`: the `if` of a hook on a tool event.
+
+A rule is a filter and not a boundary: where a call cannot be told apart for certain, it matches, and the hook runs.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+from urllib.parse import urlsplit
+
+MAX_RULE_CHARS = 2_000
+
+# Two names of the tool that starts a subagent.
+TOOL_ALIASES = {"Task": "Agent", "Agent": "Task"}
+
+
+@dataclass(frozen=True)
+class PermissionRule:
+    """The tool's name, in which `*` is a wildcard, and what its input must match; None: every call of the tool."""
+
+    tool: str
+    content: str | None = None
+
+
+_RULE = re.compile(r"([A-Za-z_*][\w*.:-]*)\s*(?:\((.*)\))?", re.DOTALL)
+
+
+@lru_cache(maxsize=1024)
+def read_rule(text: str) -> PermissionRule | None:
+    """Return the rule, or None if the text is not a rule."""
+    match = _RULE.fullmatch(text.strip()) if len(text) <= MAX_RULE_CHARS else None
+    if match is None:
+        return None
+    content = match[2].strip() if match[2] is not None else None
+    return PermissionRule(match[1], None if content in ("", "*") else content)
+
+
+def rule_matches(rule: PermissionRule, tool: str, tool_input: Mapping[str, Any], project: str) -> bool:
+    """Return whether a call of the tool with this input matches the rule."""
+    names = (tool, TOOL_ALIASES.get(tool, tool))
+    if not any(wildcard_matches(rule.tool, name) for name in names):
+        return False
+    content = rule.content
+    if content is None:
+        return True
+    if isinstance(command := tool_input.get("command"), str):
+        return _command_matches(content, command)
+    for key in ("file_path", "notebook_path", "path"):
+        if isinstance(path := tool_input.get(key), str):
+            return _path_matches(content, path, project)
+    if content.startswith("domain:") and isinstance(url := tool_input.get("url"), str):
+        return _host_matches(content.removeprefix("domain:"), url)
+    return tool in TOOL_ALIASES and wildcard_matches(content, str(tool_input.get("subagent_type", "")))
+
+
+def wildcard_matches(pattern: str, text: str) -> bool:
+    """Return whether the text matches; `*` stands for any characters.
+
+    The pieces are searched one after the other: a regular expression could take very long.
+    """
+    first, *others = pattern.split("*")
+    if not others:
+        return text == pattern
+    *middle, last = others
+    if not text.startswith(first) or len(text) < len(first) + len(last):
+        return False
+    place, end = len(first), len(text) - len(last)
+    for piece in middle:
+        found = text.find(piece, place, end)
+        if found < 0:
+            return False
+        place = found + len(piece)
+    return text.endswith(last)
+
+
+# Commands
+
+_SEPARATORS = re.compile(r"&&|\|\||[;|&\n]")
+_QUOTED = re.compile(r"'[^']*'|\"(?:[^\"\\]|\\.)*\"|\\.", re.DOTALL)
+_NOT_PARSED = re.compile(r"`|\$\(|[<>]\(|<<")  # commands inside of commands, and here-documents
+_PREFIX = re.compile(
+    r"(?:[A-Za-z_]\w*=\S*|(?:time|nice|nohup|stdbuf|timeout)(?:\s+-\S+|\s+[\d.]+[smhd]?)*)\s+"
+)
+
+
+def _command_matches(pattern: str, command: str) -> bool:
+    """Return whether one of the commands that the shell would run matches; `git:*` is an old form of `git *`."""
+    commands = _split_command(command)
+    if commands is None:
+        return True
+    pattern = re.sub(r":\*$", " *", pattern)
+    bare = pattern.removesuffix(" *") if pattern.count("*") == 1 else pattern
+    return any(wildcard_matches(pattern, each) or each == bare for each in commands)
+
+
+def _split_command(command: str) -> list[str] | None:
+    """Return the commands of a list or pipeline, or None if it holds what is not parsed here."""
+    if _NOT_PARSED.search(re.sub(r"'[^']*'", "", command)):
+        return None
+    blank = _QUOTED.sub(lambda quoted: "_" * len(quoted[0]), command)
+    if "'" in blank or '"' in blank:
+        return None
+    return [each for start, end in _parts(blank) if (each := _simplify(command[start:end]))]
+
+
+def _parts(blank: str) -> Iterator[tuple[int, int]]:
+    start = 0
+    for separator in _SEPARATORS.finditer(blank):
+        yield start, separator.start()
+        start = separator.end()
+    yield start, len(blank)
+
+
+def _simplify(command: str) -> str:
+    """Drop brackets, assignments, and programs that only run another program."""
+    command = command.strip(" \t\r(){}!")
+    while prefix := _PREFIX.match(command):
+        command = command[prefix.end() :]
+    return command
+
+
+# Paths and URLs
+
+
+def _path_matches(pattern: str, path: str, project: str) -> bool:
+    """Compare the path as it is, below the project, and for a pattern without a slash the name alone."""
+    inside = path.removeprefix(project.rstrip("/") + "/")
+    if pattern.startswith("//"):
+        return wildcard_matches(pattern[1:], path)
+    if pattern.startswith("~/"):
+        return wildcard_matches(f"*{pattern[1:]}", path)
+    if wildcard_matches(pattern, path):
+        return True
+    pattern = pattern.removeprefix("./").removeprefix("/").replace("/**/", "/*")
+    names = (inside,) if "/" in pattern else (inside, inside.rpartition("/")[2])
+    return any(wildcard_matches(pattern, name) for name in names)
+
+
+def _host_matches(pattern: str, url: str) -> bool:
+    try:
+        host = urlsplit(url).hostname or ""
+    except ValueError:
+        return True
+    return wildcard_matches(pattern.lower(), host.lower())

@@ -1,0 +1,246 @@
+"""What guards a tool or a prompt: judges on events that are not a stop, failures that block, and `if`."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.builders import rule, write_settings
+from tests.support.servers.http import serve_answers
+from turngate.agent.session import Session
+from turngate.core.dialect import CLAUDE, MUX, TURNGATE, Dialect
+from turngate.core.hook_run import outcome
+from turngate.core.hooks import AgentHook, CommandHook, Hook, HttpHook, PromptHook
+from turngate.core.judge import ACTION_INSTRUCTIONS, INSTRUCTIONS
+from turngate.core.messages import ToolResult, ToolResults
+from turngate.core.session_events import TurnResult
+from turngate.core.settings import Rule, Settings
+from turngate.models.scripted import ScriptedModel
+
+NO = '{"ok": false, "reason": "no"}'
+YES = '{"ok": true, "reason": "fine"}'
+TOUCH = {"tool": "Bash", "input": {"command": "touch ran"}}
+ALL = pytest.mark.parametrize("dialect", [TURNGATE, MUX, CLAUDE], ids=lambda dialect: dialect.name)
+JUDGES = pytest.mark.parametrize("hook", [PromptHook("ok?"), AgentHook("ok?")], ids=["prompt", "agent"])
+
+
+def answer(hook: Hook, text: str) -> Any:
+    """The judge's answer in the form of the hook's kind."""
+    ok, reason = text == YES, "fine" if text == YES else "no"
+    is_agent = isinstance(hook, AgentHook)
+    return {"tool": "StructuredOutput", "input": {"ok": ok, "reason": reason}} if is_agent else text
+
+
+def play(
+    project: Path,
+    *rules: Rule,
+    judge: Any = YES,
+    main: Any = (TOUCH, "done"),
+    dialect: Dialect = TURNGATE,
+    allow: Any = ("Bash",),
+) -> tuple[TurnResult, ScriptedModel]:
+    model = ScriptedModel({"main": list(main), "judge": [judge]})
+
+    async def turn() -> TurnResult:
+        settings = Settings(rules=rules, dialect=dialect)
+        async with Session(str(project), model, settings, allow=list(allow)) as session:
+            return await session.send("go")
+
+    return asyncio.run(turn()), model
+
+
+def tool_results(model: ScriptedModel) -> list[ToolResult]:
+    messages = [request for request in model.requests if request.agent == "main"][-1].messages
+    return [each for message in messages if isinstance(message, ToolResults) for each in message.results]
+
+
+def ending(result: TurnResult) -> tuple[str, str | None]:
+    return result.ended_by, result.stop_reason
+
+
+# Judges
+
+
+@JUDGES
+def test_in_claude_a_judge_that_says_no_before_a_tool_ends_the_turn_and_the_tool_does_not_run(
+    project: Path, hook: Hook
+) -> None:
+    result, model = play(project, rule(hook, "PreToolUse"), judge=answer(hook, NO), dialect=CLAUDE)
+    assert ending(result) == ("halted", "Operation stopped by hook: no")
+    assert not (project / "ran").exists()
+    assert [request.agent for request in model.requests] == ["main", "judge"]
+
+
+@JUDGES
+@pytest.mark.parametrize("dialect", [TURNGATE, MUX], ids=lambda dialect: dialect.name)
+def test_elsewhere_the_call_is_blocked_and_the_agent_gets_the_reason(
+    project: Path, hook: Hook, dialect: Dialect
+) -> None:
+    result, model = play(project, rule(hook, "PreToolUse"), judge=answer(hook, NO), dialect=dialect)
+    assert (ending(result), (project / "ran").exists()) == (("allowed", None), False)
+    [given] = tool_results(model)
+    assert (given.content, given.is_error) == ("a hook blocked this: no", True)
+
+
+@ALL
+@JUDGES
+def test_a_judge_that_agrees_lets_the_tool_run(project: Path, hook: Hook, dialect: Dialect) -> None:
+    result, _ = play(project, rule(hook, "PreToolUse"), judge=answer(hook, YES), dialect=dialect)
+    assert (ending(result), (project / "ran").exists()) == (("allowed", None), True)
+
+
+@ALL
+@JUDGES
+def test_a_judge_that_says_no_to_a_prompt_ends_the_turn_before_the_model_is_asked(
+    project: Path, hook: Hook, dialect: Dialect
+) -> None:
+    result, model = play(project, rule(hook, "UserPromptSubmit"), judge=answer(hook, NO), dialect=dialect)
+    assert ending(result) == ("halted", "Operation stopped by hook: no" if dialect is CLAUDE else "no")
+    assert {request.agent for request in model.requests} == {"judge"}
+
+
+@JUDGES
+def test_a_judge_of_a_tools_result_gives_feedback_and_in_claude_ends_the_turn(
+    project: Path, hook: Hook
+) -> None:
+    given = rule(hook, "PostToolUse")
+    result, model = play(project, given, judge=answer(hook, NO))
+    assert (ending(result), "no" in tool_results(model)[0].content) == (("allowed", None), True)
+    result, _ = play(project, given, judge=answer(hook, NO), dialect=CLAUDE)
+    assert ending(result) == ("halted", "Operation stopped by hook: no")
+
+
+def test_in_claude_continue_on_block_gives_the_reason_to_the_agent_instead(project: Path) -> None:
+    hook = PromptHook("ok?", continue_on_block=True)
+    result, model = play(project, rule(hook, "PostToolUse"), judge=NO, dialect=CLAUDE)
+    assert (ending(result), "no" in tool_results(model)[0].content) == (("allowed", None), True)
+
+
+@JUDGES
+@pytest.mark.parametrize("dialect", [TURNGATE, CLAUDE], ids=lambda dialect: dialect.name)
+def test_a_judge_that_says_no_to_a_permission_denies_it(project: Path, hook: Hook, dialect: Dialect) -> None:
+    given = rule(hook, "PermissionRequest")
+    result, model = play(project, given, judge=answer(hook, NO), dialect=dialect, allow=())
+    assert not (project / "ran").exists()
+    if dialect is CLAUDE:
+        assert ending(result) == ("halted", "Operation stopped by hook: no")
+    else:
+        assert [each.content for each in tool_results(model)] == ["permission was denied: no"]
+
+
+@JUDGES
+def test_a_judge_that_agrees_does_not_grant_a_permission(project: Path, hook: Hook) -> None:
+    play(project, rule(hook, "PermissionRequest"), judge=answer(hook, YES), allow=())
+    assert not (project / "ran").exists()
+
+
+def test_a_judge_knows_whether_it_is_asked_about_a_stop(project: Path) -> None:
+    _, before = play(project, rule(PromptHook("ok?"), "PreToolUse"))
+    _, at_stop = play(project, rule(PromptHook("ok?"), "Stop"))
+    asked = [request.system for model in (before, at_stop) for request in model.requests]
+    assert [text for text in asked if "You judge" in text] == [ACTION_INSTRUCTIONS, INSTRUCTIONS]
+
+
+# Failures that block
+
+
+FAILS = {
+    "exit 1": CommandHook("exit 1", on_failure="block"),
+    "no such program": CommandHook("./nowhere", on_failure="block"),
+    "too slow": CommandHook("sleep 60", timeout=0.2, on_failure="block"),
+}
+
+
+@ALL
+@pytest.mark.parametrize("hook", FAILS.values(), ids=FAILS)
+def test_a_guard_that_fails_blocks_the_tool_where_it_says_so(
+    project: Path, hook: Hook, dialect: Dialect
+) -> None:
+    result, model = play(project, rule(hook, "PreToolUse"), dialect=dialect)
+    assert not (project / "ran").exists()
+    [given] = tool_results(model)
+    assert given.is_error
+    assert given.content.startswith("a hook blocked this: this check is broken and must work first: ")
+    assert [outcome(run) for run in result.hook_runs] == ["timeout" if hook.timeout else "failed"]
+
+
+@ALL
+@pytest.mark.parametrize("event", ["UserPromptSubmit", "PermissionRequest"])
+def test_a_prompt_or_a_permission_is_blocked_as_well(project: Path, event: str, dialect: Dialect) -> None:
+    hook = CommandHook("exit 1", on_failure="block")
+    result, _ = play(project, rule(hook, event), dialect=dialect, allow=())
+    assert not (project / "ran").exists()
+    said = "this check is broken and must work first: exit code 1, nothing on stderr"
+    if event == "UserPromptSubmit":
+        assert ending(result) == ("halted", said)
+    else:
+        assert ending(result) == ("allowed", None)
+
+
+@ALL
+def test_an_endpoint_that_fails_blocks_the_tool_where_it_says_so(project: Path, dialect: Dialect) -> None:
+    with serve_answers({"status": 500, "body": ""}) as endpoint:
+        play(project, rule(HttpHook(endpoint.url, on_failure="block"), "PreToolUse"), dialect=dialect)
+    assert not (project / "ran").exists()
+
+
+@pytest.mark.parametrize(("dialect", "requests"), [(TURNGATE, 4), (CLAUDE, 1)], ids=["turngate", "claude"])
+def test_at_a_stop_claude_ignores_it_and_turngate_holds_the_agent(
+    project: Path, dialect: Dialect, requests: int
+) -> None:
+    hook = CommandHook("exit 1", on_failure="block")
+    _, model = play(project, rule(hook), main=("done",), dialect=dialect)
+    assert len(model.requests) == requests
+
+
+@ALL
+def test_without_it_a_guard_that_fails_is_reported_and_the_tool_runs(project: Path, dialect: Dialect) -> None:
+    result, _ = play(project, rule("exit 1", "PreToolUse"), dialect=dialect)
+    assert (project / "ran").exists()
+    assert result.notices == ('hook "exit 1" failed and was NOT enforced: exit code 1, nothing on stderr',)
+
+
+def test_a_guard_that_all_hooks_are_switched_off_with_does_not_block(project: Path) -> None:
+    guard = rule(CommandHook("exit 1", on_failure="block"), "PreToolUse", family="claude")
+    model = ScriptedModel({"main": [TOUCH, "done"]})
+    settings = Settings(rules=(guard,), switched_off={"claude": "x.json"}, dialect=CLAUDE)
+
+    async def turn() -> None:
+        async with Session(str(project), model, settings, allow=["Bash"]) as session:
+            await session.send("go")
+
+    asyncio.run(turn())
+    assert (project / "ran").exists()
+
+
+# Conditions
+
+
+@ALL
+@pytest.mark.parametrize(
+    ("condition", "blocked"),
+    [("Bash(touch *)", True), ("Bash(git *)", False), ("Bash", True), ("Edit(*)", False), (None, True)],
+)
+def test_a_guard_with_a_condition_runs_only_for_calls_that_match_it(
+    project: Path, condition: str | None, blocked: bool, dialect: Dialect
+) -> None:
+    guard = CommandHook("echo no >&2; exit 2", condition=condition)
+    play(project, rule(guard, "PreToolUse"), dialect=dialect)
+    assert (project / "ran").exists() is not blocked
+
+
+def test_a_condition_is_read_from_the_settings(project: Path) -> None:
+    entries = [
+        {"type": "command", "command": f"echo {name} >> asked", "if": condition}
+        for name, condition in (("touch", "Bash(touch:*)"), ("git", "Bash(git:*)"))
+    ]
+    write_settings(project, "claude", {"hooks": {"PreToolUse": [{"hooks": entries}]}})
+    model = ScriptedModel({"main": [TOUCH, "done"]})
+
+    async def turn() -> None:
+        async with Session(str(project), model, dialect="claude", allow=["Bash"]) as session:
+            await session.send("go")
+
+    asyncio.run(turn())
+    assert (project / "asked").read_text() == "touch\n"

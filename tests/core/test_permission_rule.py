@@ -1,0 +1,163 @@
+"""Permission rules: which calls of a tool the `if` of a hook matches."""
+
+from typing import Any
+
+import pytest
+
+from tests.support.builders import rule, settings, stop_event
+from turngate.core.dialect import CLAUDE, MUX, TURNGATE, Dialect
+from turngate.core.events import PermissionRequest, PostToolUse, PreToolUse, UserPromptSubmit
+from turngate.core.hooks import CommandHook
+from turngate.core.permission_rule import PermissionRule, read_rule, rule_matches
+from turngate.core.plan import plan
+from turngate.core.reports import Skipped
+from turngate.core.settings import Settings
+
+
+@pytest.mark.parametrize(
+    ("text", "parsed"),
+    [
+        ("Bash", PermissionRule("Bash")),
+        ("Bash()", PermissionRule("Bash")),
+        ("Bash(*)", PermissionRule("Bash")),
+        (" Bash(git commit *) ", PermissionRule("Bash", "git commit *")),
+        ("Bash(echo (a))", PermissionRule("Bash", "echo (a)")),
+        ("mcp__memory__*", PermissionRule("mcp__memory__*")),
+        ("Bash(git", None),
+        ("git *", None),
+        ("", None),
+        ("Bash(" + "x" * 3000 + ")", None),
+    ],
+)
+def test_a_rule_is_a_tool_and_what_its_input_must_match(text: str, parsed: PermissionRule | None) -> None:
+    assert read_rule(text) == parsed
+
+
+def bash(text: str, command: str) -> bool:
+    return matched(text, "Bash", command=command)
+
+
+def matched(text: str, tool: str, **tool_input: Any) -> bool:
+    parsed = read_rule(text)
+    assert parsed is not None
+    return rule_matches(parsed, tool, tool_input, "/p")
+
+
+@pytest.mark.parametrize(
+    ("text", "command", "matches"),
+    [
+        ("Bash(git commit *)", "git commit -m x", True),
+        ("Bash(git commit *)", "git commit", True),
+        ("Bash(git commit *)", "git commits", False),
+        ("Bash(git commit *)", "git push", False),
+        ("Bash(git commit:*)", "git commit -m x", True),
+        ("Bash(git commit:*)", "git commit", True),
+        ("Bash(git push)", "git push", True),
+        ("Bash(git push)", "git push -f", False),
+        ("Bash(* --force)", "git push --force", True),
+        ("Bash(git * main)", "git push origin main", True),
+        ("Bash(git * main)", "git push origin dev", False),
+        # Each command of a list or a pipeline counts.
+        ("Bash(git *)", "npm test && git push", True),
+        ("Bash(git *)", "npm test; git push", True),
+        ("Bash(git *)", "npm test | tee log || git push", True),
+        ("Bash(git *)", "npm test\ngit push", True),
+        ("Bash(git *)", "(cd x && git push)", True),
+        ("Bash(git *)", "echo 'a && git push'", False),
+        ("Bash(git *)", 'echo "a; git push"', False),
+        ("Bash(git *)", "npm test && ls", False),
+        # What only leads to another program is not the command.
+        ("Bash(git *)", "A=1 B=2 git push", True),
+        ("Bash(git *)", "timeout 5 git push", True),
+        ("Bash(git *)", "nice -n 5 nohup git push", True),
+        ("Bash(git *)", "timeouts git push", False),
+        # What is not parsed here matches: one run of the hook too many is the safer mistake.
+        ("Bash(git *)", "echo $(date)", True),
+        ("Bash(git *)", "echo `date`", True),
+        ("Bash(git *)", "cat <<EOF\nx\nEOF", True),
+        ("Bash(git *)", "diff <(ls) x", True),
+        ("Bash(git *)", "echo 'unfinished", True),
+        ("Bash(git *)", "echo '$(date)'", False),
+    ],
+)
+def test_a_command_matches_if_one_of_its_parts_does(text: str, command: str, matches: bool) -> None:
+    assert bash(text, command) is matches
+
+
+@pytest.mark.parametrize(
+    ("text", "tool", "path", "matches"),
+    [
+        ("Edit(src/**)", "Edit", "/p/src/a/b.py", True),
+        ("Edit(src/**)", "Edit", "src/a.py", True),
+        ("Edit(src/**)", "Edit", "/p/tests/src/a.py", False),
+        ("Edit(src/**)", "Write", "/p/src/a.py", False),
+        ("Edit(/src/**)", "Edit", "/p/src/a.py", True),
+        ("Edit(./src/**)", "Edit", "/p/src/a.py", True),
+        ("Edit(src/**/*.py)", "Edit", "/p/src/a.py", True),
+        ("Edit(src/**/*.py)", "Edit", "/p/src/a/b.py", True),
+        ("Edit(*.ts)", "Edit", "/p/src/a.ts", True),
+        ("Edit(*.ts)", "Edit", "/p/src/a.py", False),
+        ("Edit(.env)", "Edit", "/p/conf/.env", True),
+        ("Read(//etc/**)", "Read", "/etc/passwd", True),
+        ("Read(//etc/**)", "Read", "/p/etc/passwd", False),
+        ("Read(~/.ssh/**)", "Read", "/home/me/.ssh/id", True),
+        ("*(src/**)", "Write", "/p/src/a.py", True),
+    ],
+)
+def test_a_path_matches_below_the_project(text: str, tool: str, path: str, matches: bool) -> None:
+    assert matched(text, tool, file_path=path) is matches
+
+
+def test_other_tools_match_by_name_a_host_or_an_agent_type() -> None:
+    assert matched("WebFetch(domain:example.com)", "WebFetch", url="https://EXAMPLE.com/a")
+    assert not matched("WebFetch(domain:example.com)", "WebFetch", url="https://example.org/a")
+    assert matched("Task(Explore)", "Agent", subagent_type="Explore")
+    assert not matched("Agent(Explore)", "Task", subagent_type="other")
+    assert matched("mcp__memory__*", "mcp__memory__write")
+    assert not matched("TodoWrite(x)", "TodoWrite", todos=[])
+
+
+EVENTS = (PreToolUse, PermissionRequest, PostToolUse)
+
+
+@pytest.mark.parametrize("dialect", [TURNGATE, MUX, CLAUDE], ids=lambda dialect: dialect.name)
+@pytest.mark.parametrize("kind", EVENTS, ids=lambda kind: kind.name)
+def test_a_hook_with_a_condition_is_planned_for_a_call_that_matches(kind: Any, dialect: Dialect) -> None:
+    hook = CommandHook("x", condition="Bash(git *)")
+    rules = (rule(hook, kind.name, matcher="Bash"),)
+    planned = [
+        plan(
+            Settings(rules=rules, dialect=dialect),
+            kind(session_id="s", tool_name="Bash", tool_input={"command": command}),
+        )
+        for command in ("git push", "ls")
+    ]
+    why = Skipped("its `if` 'Bash(git *)' does not match this call of Bash", on_purpose=True)
+    assert [(each.ask, each.skip) for each in planned] == [(rules, ()), ((), ((rules[0], why),))]
+
+
+def test_a_condition_that_is_not_a_rule_is_a_mistake_and_its_hook_is_not_enforced() -> None:
+    hook = CommandHook("x", condition="Bash(git")
+    event = PreToolUse(session_id="s", tool_name="Bash", tool_input={"command": "git push"})
+    [(_, why)] = plan(settings(hook, event="PreToolUse"), event).skip
+    assert why == Skipped("its `if` 'Bash(git' is not a permission rule such as 'Bash(git *)'")
+
+
+def test_without_a_tool_a_condition_is_ignored_and_in_claude_the_hook_does_not_run() -> None:
+    hook = CommandHook("x", condition="Bash(git *)")
+    prompt = UserPromptSubmit(session_id="s", prompt="go")
+    asked = [
+        len(plan(settings(hook, event=event.name, dialect=dialect), event).ask)
+        for event in (stop_event(), prompt)
+        for dialect in (TURNGATE, CLAUDE)
+    ]
+    assert asked == [1, 0, 1, 0]
+
+
+@pytest.mark.parametrize("kind", EVENTS, ids=lambda kind: kind.name)
+@pytest.mark.parametrize("matcher", ["Task", "Agent", "Bash|Task", "^Ta", "^Ag"])
+@pytest.mark.parametrize("tool", ["Task", "Agent"])
+def test_task_and_agent_are_one_tool(kind: Any, matcher: str, tool: str) -> None:
+    rules = (rule("x", kind.name, matcher=matcher),)
+    event = kind(session_id="s", tool_name=tool, tool_input={})
+    assert plan(Settings(rules=rules), event).ask == rules
