@@ -15,12 +15,12 @@ demo: .venv/installed
 	@.venv/bin/turngate demo
 
 test: .venv/ready check
-	@$(STEP) tests $(PY) -m pytest -q -n $(WORKERS)
+	@$(STEP) tests 'all tests with $(WORKERS) workers, three to five minutes' $(PY) -m pytest -q -n $(WORKERS)
 
 check: .venv/ready
-	@$(STEP) ruff sh -c '.venv/bin/ruff format -q --check . || { echo "run make fmt"; exit 1; }; .venv/bin/ruff check -q .'
-	@$(STEP) mypy .venv/bin/mypy --no-error-summary
-	@$(STEP) imports .venv/bin/lint-imports --no-cache
+	@$(STEP) ruff 'format and lint' sh -c '.venv/bin/ruff format -q --check . || { echo "run make fmt"; exit 1; }; .venv/bin/ruff check -q .'
+	@$(STEP) mypy 'types, a minute or two the first time' .venv/bin/mypy --no-error-summary
+	@$(STEP) imports 'layers of the modules' .venv/bin/lint-imports --no-cache
 
 fmt: .venv/ready
 	@.venv/bin/ruff format -q .
