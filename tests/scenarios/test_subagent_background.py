@@ -1,6 +1,7 @@
 """Children in the background: they report once, as a message that no human wrote, and their parent waits for them."""
 
 import asyncio
+import contextlib
 import json
 from pathlib import Path
 from typing import Any
@@ -246,7 +247,8 @@ def test_the_announcement_is_there_before_the_end_is_reported(project: Path, sta
 
     def look(name: str, run: SubagentRun) -> None:
         if name in ("stop_notified", "announced", "end_notified"):
-            waiting.append((name, len(Registry(str(state)).inbox(run.parent))))
+            with contextlib.closing(Registry(str(state))) as registry:
+                waiting.append((name, len(registry.inbox(run.parent))))
 
     scene = parent(project, "counted", main=[BACK, {"text": "waiting", "delay": 0.5}, "home"], on_step=look)
     scene.play()

@@ -142,7 +142,8 @@ def test_what_a_handler_says_after_the_kill_revives_nothing(project: Path) -> No
 def test_a_kill_takes_a_pending_redirect_away(project: Path, state: Path) -> None:
     def kill(name: str, run: SubagentRun) -> None:
         if name == "synced":
-            Registry(str(state)).kill(run.id, "by another process")
+            with contextlib.closing(Registry(str(state))) as registry:
+                registry.kill(run.id, "by another process")
 
     scene = parent(project, "one", "two", gate=Gate(redirect("on")), on_step=kill)
     scene.play()
@@ -379,7 +380,8 @@ def test_a_steer_that_is_under_way_when_the_subagent_completes_keeps_the_hook_fr
     def steer(name: str, run: SubagentRun) -> None:
         if name == step and not marked:
             marked.append(run.id)
-            request_steer(Registry(str(state)), run, "by hand")
+            with contextlib.closing(Registry(str(state))) as registry:
+                request_steer(registry, run, "by hand")
 
     scene = parent(project, "one", "two", gate=gate, on_step=steer)
     scene.play()

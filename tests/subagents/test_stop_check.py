@@ -1,6 +1,7 @@
 """A child would stop: what handlers of `subagent_stopping` are told, what they may say, and how often."""
 
 import asyncio
+import contextlib
 import json
 import time
 from collections.abc import Callable
@@ -539,7 +540,8 @@ def test_the_replacement_is_the_same_run_with_a_new_beginning(project: Path, sta
 
     def look(name: str, run: Any) -> None:
         if name == "replaced":
-            kept.extend(Registry(str(state)).chain(run.chain))
+            with contextlib.closing(Registry(str(state))) as registry:
+                kept.extend(registry.chain(run.chain))
 
     scene = parent(project, main=[task(description="lines"), "home"], gate=gate, on_step=look)
     scene.play()
