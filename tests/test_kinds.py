@@ -9,7 +9,7 @@ import pytest
 
 import turngate
 from turngate import CallbackHook, CommandHook, InvalidOptions, Options
-from turngate.cli.commands import log
+from turngate.cli.commands import log_format
 from turngate.core.dialect import DIALECTS
 from turngate.core.hooks import KINDS, Hook, HookKind, HttpHook, hook_text, identity, label
 from turngate.core.settings import Rule
@@ -103,8 +103,8 @@ def missing_in_output(hook: type[Hook]) -> Iterator[str]:
         yield f"a text that tells hooks with a different {hook.body!r} apart: hook_text in core/hooks.py"
     if hook_json(one).get("name" if hook is CallbackHook else hook.body) != text:
         yield f"the key {hook.body!r} in the JSON of a run: hook_json in core/verdict_json.py"
-    if text not in log._format_run({"hook": hook_json(one)}):
-        yield "its text in `turngate log`: _NAME_KEYS in cli/commands/log.py"
+    if text not in log_format._format_run({"hook": hook_json(one)}):
+        yield "its text in `turngate log`: _NAME_KEYS in cli/commands/log_format.py"
 
 
 # Fields that do not make two hooks of several files different hooks, although their values differ. Claude Code

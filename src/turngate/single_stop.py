@@ -40,7 +40,7 @@ async def run_stop_hooks(
     """Load the project's settings and run its stop hooks once. `abort` ends running hooks: the agent stops."""
     settings = await run_in_thread(partial(read_settings, dialect=dialect), project_dir)
     exists = await run_in_thread(os.path.isdir, project_dir)
-    journal = Journal(state_folder())
+    journal = Journal(state_folder(), project_dir)
     judges = JudgeModels(settings.judge)
     world = make_world(runtime, project_dir, settings, journal, judges)
 

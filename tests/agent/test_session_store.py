@@ -466,7 +466,7 @@ def test_what_a_session_remembers_lies_in_its_own_folder_and_not_in_the_project(
         f"{state}/sessions/{name}/chat.jsonl" for name in ("a", "b")
     ]
     assert list(project.iterdir()) == []
-    assert [len(lines(state / "sessions" / name / "journal.jsonl")) for name in ("a", "b")] == [2, 2]
+    assert [len(lines(state / "sessions" / name / "journal.jsonl")) for name in ("a", "b")] == [3, 3]
 
 
 # A state folder that cannot be used

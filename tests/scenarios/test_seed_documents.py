@@ -375,6 +375,7 @@ def test_the_warning_about_a_failing_hook_is_logged(project: Path, state: Path) 
     why = "exit code 1, nothing on stderr"
     assert logged == {
         "session_id": "s-1",
+        "project": str(project),
         "kind": "verdict",
         "event": "Stop",
         "verdict": "stop",

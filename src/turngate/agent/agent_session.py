@@ -1,6 +1,7 @@
 """AgentSession: the session of one agent, the main agent or a subagent. It opens, runs turns and closes."""
 
 import asyncio
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -60,7 +61,7 @@ class AgentSession:
         self.project, self.settings, self.state = resources.project, resources.settings, resources.state
         self.model, self.role, self.permissions = config.model, config.role, config.permissions
         self.inbox = Inbox()
-        self._turns = TurnRunner(self.events, self.inbox, plugins)
+        self._turns = TurnRunner(self.events, self.inbox, plugins, None if config.role else self._record)
         self._opening = asyncio.Lock()
         self._continuations = 0  # of a turn that an earlier process did not finish
         self.conversation.on_result_delivered = subagents.result_delivered
@@ -192,6 +193,9 @@ class AgentSession:
         self.conversation.close()
 
     # Parts
+
+    def _record(self, entry: Mapping[str, Any]) -> None:
+        self.resources.journal.record(self.id, entry)
 
     @property
     def last_result(self) -> TurnResult | None:

@@ -45,7 +45,7 @@ class SessionResources:
         shell: Shell,
         watch: Callable[..., None],
     ) -> Self:
-        environ, journal = dict(os.environ), Journal(state)
+        environ, journal = dict(os.environ), Journal(state, project)
         judges = JudgeModels(settings.judge, model, models, {**environ, **settings.env})
         file = env_file(state, session_id)
         world = World(

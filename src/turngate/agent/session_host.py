@@ -88,3 +88,8 @@ class SessionHost:
 
     def notice(self, text: str) -> None:
         self.events.notice(text)
+
+    def warn(self, run: SubagentRun, text: str) -> None:
+        entry = {"kind": "notice", "event": "SubagentStop", "agent_id": run.agent_id, "run_id": run.id}
+        self.resources.journal.record(run.parent, {**entry, "text": text})
+        self.events.notice(text)

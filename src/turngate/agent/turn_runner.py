@@ -1,10 +1,13 @@
 """Runs the turns of a session, one at a time: each as a task that can be interrupted, and finished however it ends."""
 
 import asyncio
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from turngate.agent.continuation_loop import ContinuationLoop
 from turngate.agent.event_sink import EventSink
 from turngate.agent.plugin_notifier import PluginNotifier
+from turngate.agent.turn import Turn
 from turngate.aio.cancellation import current_task_cancelled, finish_despite_cancel
 from turngate.core.inbox import Inbox, InboxEntry
 from turngate.core.loop_guard import EndTurn
@@ -14,9 +17,18 @@ from turngate.plugins.handlers import Plugins
 
 
 class TurnRunner:
-    def __init__(self, events: EventSink, inbox: Inbox, plugins: Plugins) -> None:
+    """`record` adds a line to the session's journal; a subagent's turns have none, its supervisor records its stop."""
+
+    def __init__(
+        self,
+        events: EventSink,
+        inbox: Inbox,
+        plugins: Plugins,
+        record: Callable[[Mapping[str, Any]], None] | None = None,
+    ) -> None:
         self.last_result: TurnResult | None = None
         self._events, self._inbox = events, inbox
+        self._record = record or (lambda _: None)
         self._notifier = PluginNotifier(plugins)
         self._task: asyncio.Task[EndTurn] | None = None
         self._over: asyncio.Future[None] | None = None  # done once the turn is finished
@@ -61,6 +73,7 @@ class TurnRunner:
         try:
             self._inbox.drop_continuations()
             self._write_end(loop, end)
+            self._record_end(turn, end)
             result = self.last_result = turn.result(
                 end,
                 session_id=conversation.session_id,
@@ -70,11 +83,17 @@ class TurnRunner:
             for error in await self._notifier.notify(
                 result, conversation.messages, turn.elapsed, notify_stop=notify_stop
             ):
+                self._record({"kind": "notice", "event": "Stop", "text": error})
                 self._events.emit(Notice(error))
         finally:
             self._events.turn = None
         self._events.emit(TurnEnd(result))
         return result
+
+    def _record_end(self, turn: Turn, end: EndTurn) -> None:
+        if turn.hook_runs:  # without hooks there is nothing to look up in the journal
+            fields = {"ended_by": end.ended_by, "continuations": turn.continuations}
+            self._record({"kind": "turn_end", **fields, "reason": end.notice or end.stop_reason})
 
     def _write_end(self, loop: ContinuationLoop, end: EndTurn) -> None:
         conversation = loop.context.conversation

@@ -214,14 +214,16 @@ def _add_sessions(commands: "argparse._SubParsersAction[Parser]") -> None:
         description="List, show or remove earlier conversations.",
         examples=(
             "turngate sessions                   all of them, the newest first",
-            "turngate sessions show ID           one conversation",
+            "turngate sessions --project .       those of this project",
+            "turngate sessions show 3fa9         one conversation; the beginning of its id is enough",
             "turngate sessions prune --days 7    remove those older than a week",
         ),
     )
     add = parser.add_argument
     actions = ["list", "show", "prune"]
     add("action", nargs="?", choices=actions, default="list", metavar="ACTION", help="list, show or prune")
-    add("session", nargs="?", metavar="ID", help="the session to show")
+    add("session", nargs="?", metavar="ID", help="the session or subagent to show: the beginning of its id")
+    add("--project", metavar="DIR", help="list only the sessions of this project")
     add("--days", type=float, help="prune sessions older than this (default: the setting, or 30)")
     add("--json", action="store_true", help="print one JSON list")
 
@@ -231,15 +233,27 @@ def _add_log(commands: "argparse._SubParsersAction[Parser]") -> None:
         commands,
         "log",
         summary="show what the hooks did",
-        description="Show every hook run and every verdict of a session.",
+        description="Show what the hooks of a session did: every hook run, every verdict, every turn that did not end as\n"
+        "allowed (capped, stalled, halted, interrupt …), and every warning about plugins and subagents. A heading\n"
+        "names the date, the project and the session of the lines below it.",
         examples=(
-            "turngate log                the session whose hooks ran last",
-            "turngate log --follow       print new lines until Ctrl-C",
+            "turngate log                     this project's session whose hooks ran last",
+            "turngate log --session 3fa9      another session; the beginning of its id is enough",
+            "turngate log --project ../api    another project",
+            "turngate log --follow            print new lines until Ctrl-C",
+            "turngate log --json              one JSON object per line, with all that is known of a run",
         ),
     )
     add = parser.add_argument
-    add("--session", metavar="ID", help="the session (default: the one whose hooks ran last)")
+    add(
+        "--session",
+        metavar="ID",
+        help="the beginning of the id of a session, or of a subagent in it (default: the session whose hooks ran last,\n"
+        "in this project or, if none ran in it, in any)",
+    )
+    add("--project", metavar="DIR", help="show only what the hooks of this project did")
     add("--follow", action="store_true", help="wait for new lines")
+    add("--json", action="store_true", help="print one JSON object per line")
 
 
 def _add_runs(commands: "argparse._SubParsersAction[Parser]") -> None:

@@ -1,4 +1,4 @@
-"""The journal: one JSON line per hook run and verdict, written by a background thread."""
+"""The journal: one JSON line per hook run, verdict, end of a turn and warning, written by a background thread."""
 
 import atexit
 import fcntl
@@ -24,16 +24,20 @@ CLOSE_TIMEOUT_S = 2.0
 
 
 class Journal:
-    """The Store in the state folder. A thread writes the lines; what cannot be written sets `fault`."""
+    """The Store in the state folder. A thread writes the lines; what cannot be written sets `fault`.
 
-    def __init__(self, state: str) -> None:
+    Each line names the project: one session, such as that of `turngate fire`, can be used by several.
+    """
+
+    def __init__(self, state: str, project: str = "") -> None:
         self._state = os.path.abspath(state)
+        self._project = {"project": project} if project else {}
         self._lines: _Lines = queue.SimpleQueue()
         self._writer: threading.Thread | None = None
         self.fault: str | None = None  # the first error, as a message for the user
 
     def record(self, session: str, entry: Mapping[str, Any]) -> None:
-        line = {"time": time.time(), "session_id": session, **entry}
+        line = {"time": time.time(), "session_id": session, **self._project, **entry}
         if self._writer is None:
             self._start()
         self._lines.put((session, line))

@@ -90,7 +90,7 @@ class RunLifecycle:
             while self.current.state not in ("done", "given_up"):
                 self._update_slot(await self._run_step())
         except Exception as error:  # noqa: BLE001 - a parent must never wait for a chain that has stopped
-            self._host.notice(f"subagent {self.current.name} cannot continue: {error}")
+            self._host.warn(self.current, f"subagent {self.current.name} cannot continue: {error}")
             if not self.result.done():
                 self.result.set_exception(UsageError(f"subagent {self.current.name} is lost: {error}"))
         finally:
@@ -257,7 +257,7 @@ class RunLifecycle:
             return await self._transition("replaced", self._registry.replace, run)
         except Exception as error:  # noqa: BLE001 - any failure ends the subagent as if no redirect was requested
             failure = f"the new prompt could not be delivered: {error}"
-            self._host.notice(f"subagent {run.name} stops with its last answer: {failure}")
+            self._host.warn(run, f"subagent {run.name} stops with its last answer: {failure}")
             self._skip_stop_check = True
             return await self._transition(
                 "redirect_cancelled",
@@ -309,8 +309,8 @@ class RunLifecycle:
     async def _give_up(self, error: str) -> SubagentRun:
         run = self.current
         why = f"its result could not be announced: {error}"
-        self._host.notice(
-            f"subagent {run.name} has finished, but {why}; `turngate runs show {run.id[:8]}` prints it"
+        self._host.warn(
+            run, f"subagent {run.name} has finished, but {why}; `turngate runs show {run.id[:8]}` prints it"
         )
         await self._notify_ended(replace(run, error=why))
         return await self._transition("given_up", self._registry.give_up, run.id, why)
@@ -318,7 +318,7 @@ class RunLifecycle:
     async def _give_up_lost(self, why: str) -> SubagentRun:
         """End a run that cannot continue; the announcement tells its parent that it is lost, and why."""
         run = self.current
-        self._host.notice(f"subagent {run.name} is given up: {why}")
+        self._host.warn(run, f"subagent {run.name} is given up: {why}")
         text = announcement(replace(run, outcome="error", result=""), lost=why)
         return await self._transition(
             "lost", self._registry.finish_lost, run.id, self._context.owner, error=why, announcement=text

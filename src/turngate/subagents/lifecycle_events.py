@@ -56,14 +56,14 @@ async def notify_stop(host: SubagentHost, run: SubagentRun) -> None:
         outcome=run.outcome or "error",
     )
     await host.plugins.notify("subagent_stop", payload)
-    _report_plugin_errors(host)
+    _report_plugin_errors(host, run)
 
 
 async def notify_ended(host: SubagentHost, run: SubagentRun) -> None:
     await host.plugins.notify("subagent_ended", ended_event(run), stopping_context(run))
-    _report_plugin_errors(host)
+    _report_plugin_errors(host, run)
 
 
-def _report_plugin_errors(host: SubagentHost) -> None:
+def _report_plugin_errors(host: SubagentHost, run: SubagentRun) -> None:
     for error in host.plugins.take_errors():
-        host.notice(error)
+        host.warn(run, error)

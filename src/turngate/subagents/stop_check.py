@@ -44,7 +44,7 @@ async def check_stop(host: SubagentHost, run: SubagentRun) -> StopCheckResult:
             return _redirect(next_guard, prompt, why)
         case EndTurn(ended_by, notice, stop_reason):
             if text := notice or stop_reason:
-                host.notice(f"subagent {run.name}: {text}")
+                host.warn(run, f"subagent {run.name}: {text}")
             if ended_by == "capped":
                 _warn_plugins_skipped(host, run, guard)
             if ended_by != "allowed":
@@ -63,7 +63,7 @@ async def _ask_plugins(
         return allowed
     result = await host.plugins.ask_stopping(stopping_event(run, answer), stopping_context(run))
     for error in host.plugins.take_errors():
-        host.notice(error)
+        host.warn(run, error)
     if result.extend_max_steers is not None:
         guard = guard.extended(result.extend_max_steers)
     if result.allow or result.prompt is None or _redirect_is_too_late(host, run, result.prompt):
@@ -74,9 +74,10 @@ async def _ask_plugins(
 def _warn_plugins_skipped(host: SubagentHost, run: SubagentRun, guard: LoopGuard) -> None:
     """C-18: at the limit no handler is asked, and a warning names the run."""
     if host.plugins.has_handlers("subagent_stopping"):
-        host.notice(
+        host.warn(
+            run,
             f"subagent_stopping hook skipped: steerCount={run.steer_count} >= maxSteers={guard.limit} "
-            f"runId={run.id} childKey={run.agent_id}"
+            f"runId={run.id} childKey={run.agent_id}",
         )
 
 
@@ -108,7 +109,7 @@ def _redirect_is_too_late(host: SubagentHost, run: SubagentRun, prompt: str) -> 
         return False
     if not {*run.tools, *run.earlier_tools} & set(host.changing_tools()):
         return False
-    host.notice(f"subagent {run.name} has already changed something, so it is not redirected: {prompt}")
+    host.warn(run, f"subagent {run.name} has already changed something, so it is not redirected: {prompt}")
     return True
 
 

@@ -10,33 +10,150 @@ from typing import Any
 
 import pytest
 
-from tests.support.builders import stop_hooks, write_settings
-from tests.support.scripted_run import next_line, turngate
-from tests.support.sessions import BLOCK_COMMAND, block_first
+from tests.support.builders import rule, stop_hooks, write_settings
+from tests.support.scripted_run import next_line, scripted, turngate
+from tests.support.sessions import BLOCK_COMMAND, block_first, say
+from tests.support.subagents import Gate, Parent, parent
 from tests.support.timeouts import HANG_TIMEOUT_S
 from turngate.cli.commands.log import JournalTail
 from turngate.cli.main import main
+from turngate.core.hooks import CommandHook
+from turngate.plugins.handlers import Plugins
 from turngate.state.journal import Journal
 
 
 def log(capfd: pytest.CaptureFixture[str], *words: str) -> list[str]:
+    """Return the lines without times and blanks of alignment."""
     assert main(["log", *words]) == 0
     shown = capfd.readouterr().out.splitlines()
-    return [re.sub(r"^\d\d:\d\d:\d\d|\d+\.\d\d s", "#", line) for line in shown]
+    lines = [re.sub(r"^(\d\d:\d\d:\d\d|\d{4}-\d\d-\d\d)|\d+\.\d\d s", "#", line) for line in shown]
+    return [re.sub(r" +#", " #", line) for line in lines]
 
 
 def test_the_log_shows_every_run_and_every_verdict(project: Path, capfd: pytest.CaptureFixture[str]) -> None:
     write_settings(project, "turngate", stop_hooks(block_first(1), id="tests"))
     turngate(capfd, project, "go", "--session", "s-1")
-    expected = [
+    assert log(capfd) == [
+        f"#  {project}  session s-1",
         "#    blocked #  tests  run the tests",
         "#  Stop: blocked: run the tests",
         "#    passed #  tests",
         "#  Stop: allowed",
     ]
-    squeezed = [re.sub(r" +#", " #", line) for line in log(capfd)]
-    assert squeezed == [re.sub(r" +#", " #", line) for line in expected]
     assert log(capfd, "--session", "s-1") == log(capfd)
+
+
+def test_the_log_says_that_a_turn_was_ended_at_the_limit(
+    project: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    write_settings(project, "turngate", stop_hooks(BLOCK_COMMAND, id="tests"))
+    turngate(capfd, project, "go", "--session", "s-1", "--limit", "1")
+    assert log(capfd)[-2:] == [
+        "#  Stop: blocked: run the tests",
+        "#  turn ended (capped) after 1 continuation (the limit). Still blocked by: tests.",
+    ]
+
+
+def test_the_log_says_that_a_turn_was_halted(project: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    write_settings(project, "turngate", stop_hooks(say({"continue": False, "stopReason": "enough"}), id="t"))
+    turngate(capfd, project, "go", "--session", "s-1")
+    assert log(capfd)[-2:] == ["#  Stop: halted by a hook: enough", "#  turn ended (halted): enough"]
+
+
+def test_a_heading_names_each_project_and_one_of_them_can_be_selected(
+    project: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    for folder in (project, other, project):
+        write_settings(folder, "turngate", stop_hooks("true", id=folder.name))
+        main(["fire", "Stop", "--project", str(folder)])
+    capfd.readouterr()
+    here, there = (
+        [f"#  {folder}  session fire", f"#    passed #  {folder.name}", "#  Stop: allowed"]
+        for folder in (project, other)
+    )
+    monkeypatch.chdir(tmp_path)
+    assert log(capfd) == [*here, *there, *here]
+    assert log(capfd, "--project", str(other)) == there
+    monkeypatch.chdir(project)
+    assert log(capfd) == [*here, *here[1:]]
+
+
+def test_a_project_in_which_no_hook_ran_has_no_log(
+    project: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    write_settings(project, "turngate", stop_hooks("true"))
+    main(["fire", "Stop", "--project", str(project)])
+    capfd.readouterr()
+    assert main(["log", "--project", str(tmp_path)]) == 64
+    assert capfd.readouterr().err == (
+        f"turngate: no hook has run in {tmp_path} yet; `turngate fire Stop --project {tmp_path}` runs them once\n"
+    )
+
+
+def test_the_log_as_json_has_one_object_per_line(project: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    write_settings(project, "turngate", stop_hooks(block_first(1), id="tests"))
+    turngate(capfd, project, "go", "--session", "s-1")
+    assert main(["log", "--json"]) == 0
+    records = [json.loads(line) for line in capfd.readouterr().out.splitlines()]
+    assert [(r["kind"], r["project"], r["session_id"]) for r in records] == [
+        (kind, str(project), "s-1") for kind in ("hook", "verdict", "hook", "verdict", "turn_end")
+    ]
+    assert {k: records[-1][k] for k in ("ended_by", "continuations", "reason")} == {
+        "ended_by": "allowed",
+        "continuations": 1,
+        "reason": None,
+    }
+
+
+# Ids
+
+
+@pytest.fixture
+def three_sessions(project: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    write_settings(project, "turngate", stop_hooks("true", id="tests"))
+    for name in ("3fa9-1", "3fa9-2", "b0"):
+        turngate(capfd, project, f"say {name}", "--session", name, replies=(f"this is {name}",))
+
+
+@pytest.mark.usefixtures("three_sessions")
+@pytest.mark.parametrize(("given", "found"), [("b", "b0"), ("3fa9-1", "3fa9-1"), ("3fa9-2", "3fa9-2")])
+def test_the_beginning_of_an_id_is_enough(
+    project: Path, capfd: pytest.CaptureFixture[str], given: str, found: str
+) -> None:
+    assert log(capfd, "--session", given)[0] == f"#  {project}  session {found}"
+    assert main(["sessions", "show", given]) == 0
+    assert capfd.readouterr().out == f"you: say {found}\nagent: this is {found}\n"
+    code, out, _ = turngate(capfd, project, "and?", "--resume", "--session", given, replies=("more",))
+    assert (code, out) == (0, "more\n")
+    assert main(["sessions", "show", found]) == 0
+    assert capfd.readouterr().out.endswith("you: and?\nagent: more\n")
+
+
+@pytest.mark.usefixtures("three_sessions")
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["log", "--session", "3f"],
+        ["sessions", "show", "3f"],
+        ["run", "-p", "x", "--resume", "--session", "3f"],
+    ],
+)
+def test_an_ambiguous_beginning_lists_the_sessions(
+    project: Path, capfd: pytest.CaptureFixture[str], words: list[str]
+) -> None:
+    more = ["--model", scripted(project, "no"), "--project", str(project)] if words[0] == "run" else []
+    assert main([*words, *more]) == 64
+    said = "turngate: 3f matches 2 sessions; there are\n  3fa9-1\n  3fa9-2\n"
+    assert capfd.readouterr() == ("", said)
+
+
+@pytest.mark.usefixtures("three_sessions")
+@pytest.mark.parametrize("words", [["log", "--session", "x"], ["sessions", "show", "x"]])
+def test_an_id_that_nothing_has_is_an_error(capfd: pytest.CaptureFixture[str], words: list[str]) -> None:
+    assert main(words) == 64
+    assert capfd.readouterr().err == "turngate: there is no session x; `turngate sessions` lists them\n"
 
 
 def test_the_log_shows_a_question_and_what_its_answer_took(
@@ -53,10 +170,8 @@ def test_the_log_shows_a_question_and_what_its_answer_took(
         == 0
     )
     capfd.readouterr()
-    first, _ = log(capfd)
-    assert re.sub(r"[\d,]+ tokens", "N tokens", re.sub(r" +#", " #", first)) == (
-        "#    passed #  Was it tested?  yes  (N tokens)"
-    )
+    _, first, _ = log(capfd)
+    assert re.sub(r"[\d,]+ tokens", "N tokens", first) == ("#    passed #  Was it tested?  yes  (N tokens)")
 
 
 def test_the_log_is_of_the_newest_session_unless_one_is_named(
@@ -66,8 +181,8 @@ def test_the_log_is_of_the_newest_session_unless_one_is_named(
         write_settings(project, "turngate", stop_hooks(hook))
         turngate(capfd, project, "go", "--session", f"s-{number}")
         os.utime(state / "sessions" / f"s-{number}" / "journal.jsonl", (number, number))
-    assert "failed" in log(capfd)[0]
-    assert "passed" in log(capfd, "--session", "s-0")[0]
+    assert "failed" in log(capfd)[1]
+    assert "passed" in log(capfd, "--session", "s-0")[1]
 
 
 def test_the_log_follows_what_is_written(
@@ -79,6 +194,7 @@ def test_the_log_follows_what_is_written(
         [sys.executable, "-m", "turngate", "log", "--follow", "--session", "s-1"], stdout=subprocess.PIPE
     )
     try:
+        assert b"session s-1" in next_line(following)
         assert b"passed" in next_line(following)
         assert b"Stop: allowed" in next_line(following)
         write_settings(project, "turngate", stop_hooks(BLOCK_COMMAND))
@@ -129,6 +245,7 @@ def test_the_log_ends_when_its_reader_is_gone(state: Path) -> None:
     words = [sys.executable, "-m", "turngate", "log", "--follow", "--session", "s"]
     following = subprocess.Popen(words, stdout=subprocess.PIPE)
     try:
+        assert next_line(following).endswith(b"  session s\n")
         assert next_line(following).endswith(b"  Stop: allowed\n")
         assert following.stdout is not None
         following.stdout.close()
@@ -150,8 +267,76 @@ def test_the_verdict_names_the_hooks_that_were_not_enforced(
     write_settings(project, "turngate", {"hooks": {"Stop": [{"hooks": hooks}]}})
     main(["fire", "Stop", "--project", str(project)])
     capfd.readouterr()
-    *runs, verdict = (re.sub(r" +#", " #", line) for line in log(capfd))
+    _, *runs, verdict = log(capfd)
     assert sorted(runs) == [
         f"#    failed #  {name}  exit code 1, nothing on stderr" for name in ("lint", "must")
     ]
     assert verdict.startswith("#  Stop: blocked (not enforced: lint): ")
+
+
+# Warnings about plugins and subagents
+
+
+def warnings(capfd: pytest.CaptureFixture[str], scene: Parent) -> list[str]:
+    capfd.readouterr()
+    shown = log(capfd, "--session", scene.session.id)
+    return [line.removeprefix("#  ! ") for line in shown if line.startswith("#  ! ")]
+
+
+@pytest.mark.req("S4-22", "S4-31")
+def test_the_log_has_a_handler_that_failed_at_a_stop(
+    project: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    scene = parent(project, "one", gate=Gate(RuntimeError("broken")))
+    scene.play()
+    assert (
+        warnings(capfd, scene)
+        == scene.notices
+        == ["plugin gate failed at subagent_stopping: RuntimeError: broken"]
+    )
+
+
+@pytest.mark.req("S4-25", "C-18")
+def test_the_log_has_an_override_at_the_limit_and_names_the_run(
+    project: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    asked = rule(CommandHook("echo no >&2; exit 2", id="gate"), "SubagentStop")
+    scene = parent(project, "answer", gate=Gate(), rules=[asked], said={"child_limit": 1})
+    scene.play()
+    last = scene.runs()[-1]
+    names = f"runId={last.id} childKey={last.agent_id}"
+    assert (
+        warnings(capfd, scene)
+        == scene.notices
+        == [
+            "subagent general-purpose: Turn ended after 1 continuation (the limit). Still blocked by: gate.",
+            f"subagent_stopping hook skipped: steerCount=1 >= maxSteers=1 {names}",
+        ]
+    )
+
+
+@pytest.mark.parametrize("name", ["stop", "subagent_stop", "subagent_ended"])
+def test_the_log_has_an_observer_that_failed(
+    project: Path, capfd: pytest.CaptureFixture[str], name: str
+) -> None:
+    plugins = Plugins()
+
+    def fail(*_: object) -> None:
+        raise RuntimeError("broken")
+
+    plugins.on(name, fail, plugin="metrics")
+    scene = parent(project, "one", plugins=plugins)
+    scene.play()
+    assert warnings(capfd, scene) == [f"plugin metrics failed at {name}: RuntimeError: broken"]
+
+
+def test_the_id_of_a_subagent_finds_its_session_and_its_transcript(
+    project: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    scene = parent(project, "counted", rules=[rule("true", "SubagentStop")])
+    scene.play()
+    run = scene.runs()[-1]
+    assert log(capfd, "--session", run.chain[:8])[0] == f"#  {project}  session {scene.session.id}"
+    capfd.readouterr()
+    assert main(["sessions", "show", run.chain[:8]]) == 0
+    assert capfd.readouterr().out.splitlines()[-1] == "agent: counted"

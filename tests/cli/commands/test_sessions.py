@@ -23,7 +23,33 @@ def test_sessions_are_listed_newest_first(
     code = main(["sessions"])
     out, err = capfd.readouterr()
     shown = [re.sub(r"^\d{4}-\d\d-\d\d \d\d:\d\d", "DATE", line) for line in out.splitlines()]
-    assert (code, shown, err) == (0, ["DATE  s-1  second thing", "DATE  s-0  first thing"], "")
+    blanks = " " * (len(str(project)) - len("PROJECT"))
+    assert (code, shown, err) == (
+        0,
+        [
+            f"CHANGED           ID   PROJECT{blanks}  FIRST MESSAGE",
+            f"DATE  s-1  {project}  second thing",
+            f"DATE  s-0  {project}  first thing",
+        ],
+        "",
+    )
+
+
+def test_the_sessions_of_one_project_are_listed(
+    project: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = tmp_path / "home" / "other"
+    other.mkdir(parents=True)
+    monkeypatch.setenv("HOME", str(other.parent))
+    for folder, name in ((project, "s-0"), (other, "s-1")):
+        turngate(capfd, folder, "go", "--session", name)
+    assert main(["sessions", "--project", str(other)]) == 0
+    assert [line.split()[2:] for line in capfd.readouterr().out.splitlines()[1:]] == [
+        ["s-1", "~/other", "go"]
+    ]
+    assert main(["sessions", "--project", str(tmp_path)]) == 0
+    said = f"there are no sessions of {tmp_path} yet; `turngate run` starts one\n"
+    assert capfd.readouterr().out == said
 
 
 def test_sessions_as_json(project: Path, state: Path, capfd: pytest.CaptureFixture[str]) -> None:

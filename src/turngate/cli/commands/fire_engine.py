@@ -36,7 +36,7 @@ def fire(options: argparse.Namespace, project: str, fields: dict[str, Any]) -> i
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # if it is inherited as ignored, exit codes are lost
     settings = load_settings(project, dialect=options.dialect)
     event = read_event(options.event, fields, cwd=project)
-    journal = Journal(state_folder())
+    journal = Journal(state_folder(), project)
     judges = JudgeModels(settings.judge)
     world = make_world(LocalShell(), project, settings, journal, judges)
     result = run_until_signal(_ask(event, settings, world, judges))

@@ -1,61 +1,119 @@
-"""`turngate log`: show the hook runs and verdicts in the journal of a session."""
+"""`turngate log`: show the hook runs, verdicts, ends of turns and warnings in the journal of a session."""
 
 import argparse
 import contextlib
 import json
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, BinaryIO
 
+from turngate.cli.commands.log_format import JsonLines, TextLines
+from turngate.cli.project import project_folder
+from turngate.cli.session_ids import find_session, session_of_subagent
 from turngate.cli.streams import stdout_error
-from turngate.cli.terminal.format import LABEL_WIDTH, outcome_label
-from turngate.core.hooks import KINDS
-from turngate.core.text import one_line
 from turngate.errors import UsageError
 from turngate.state.files import is_same_file, open_regular_file, os_errors_as_usage_errors
 from turngate.state.journal import JOURNAL_FILE, OLDER_JOURNAL_FILE
 from turngate.state.paths import session_folder, state_folder
 
 FOLLOW_INTERVAL_S = 0.2
-MAX_HOOK_NAME_CHARS = 80
-# The first of these keys that a record has is the name of its hook; `name` is that of a callback.
-_NAME_KEYS = ("id", "name", *(hook.body for hook in KINDS.values()), "type")
 
 
 def run(options: argparse.Namespace) -> int:
-    folder = _journal_folder(options.session)
+    folder, project = _select(options.session, options.project)
+    lines = JsonLines() if options.json else TextLines()
     with contextlib.closing(JournalTail(folder)) as tail:
         is_empty = True
         while True:
             for record in tail.new_records():
-                is_empty = False
-                print(_format(record))
-            if is_empty and not options.follow:
-                session = os.path.basename(folder)
-                print(f"no hook ran in session {session}; `turngate check` reports what is configured")
+                if project in (None, record.get("project")):
+                    is_empty = False
+                    for line in lines.format(record):
+                        print(line)
+            if is_empty and not (options.follow or options.json):
+                print(_no_records(os.path.basename(folder), project))
             if stdout_error() or not options.follow:
                 return 0
             time.sleep(FOLLOW_INTERVAL_S)
 
 
-def _journal_folder(session: str | None) -> str:
-    """Return the folder of this session, or of the one whose journal changed last."""
+def _no_records(session: str, project: str | None) -> str:
+    where = f" in {project}" if project else ""
+    return f"no hook ran in session {session}{where}; `turngate check` reports what is configured"
+
+
+# Which session
+
+
+def _select(session: str | None, project: str | None) -> tuple[str, str | None]:
+    """Return the folder of a session, and the project whose records are shown; None: of every project.
+
+    Without a session and a project: the newest session of the project of the current folder, if hooks have run in it.
+    """
+    given = project_folder(project) if project else None
     if session:
-        folder = session_folder(state_folder(), session)
-        if not os.path.isdir(folder):
-            raise UsageError(f"there is no session {session}; `turngate log` shows the newest")
-        return folder
+        return _session_folder(session), given
+    folders = _by_last_change()
+    if given:
+        newest = _newest_of(given, folders)
+        if newest is None:
+            raise UsageError(
+                f"no hook has run in {given} yet; `turngate fire Stop --project {given}` runs them once"
+            )
+        return newest, given
+    current = _current_project()
+    newest = _newest_of(current, folders) if current else None
+    return (newest, current) if newest else (folders[0], None)
+
+
+def _current_project() -> str | None:
+    with contextlib.suppress(UsageError):  # the current folder was removed
+        return project_folder(None)
+    return None
+
+
+def _session_folder(given: str) -> str:
     sessions = os.path.join(state_folder(), "sessions")
+    return session_folder(state_folder(), find_session(given, _names(sessions)) or session_of_subagent(given))
+
+
+def _names(sessions: str) -> list[str]:
     with os_errors_as_usage_errors(sessions):
-        names = os.listdir(sessions) if os.path.isdir(sessions) else []
+        return os.listdir(sessions) if os.path.isdir(sessions) else []
+
+
+def _by_last_change() -> list[str]:
+    """Return the folders of all sessions that have a journal, the one that changed last first."""
+    sessions = os.path.join(state_folder(), "sessions")
     journals = []
-    for name in names:
+    for name in _names(sessions):
         with contextlib.suppress(OSError):  # a session without a journal, or just removed
-            journals.append((os.path.getmtime(os.path.join(sessions, name, JOURNAL_FILE)), name))
+            folder = os.path.join(sessions, name)
+            journals.append((os.path.getmtime(os.path.join(folder, JOURNAL_FILE)), folder))
     if not journals:
         raise UsageError("no hook has run yet; `turngate fire Stop` runs the project's hooks once")
-    return os.path.join(sessions, max(journals)[1])
+    return [folder for _, folder in sorted(journals, reverse=True)]
+
+
+def _newest_of(project: str, folders: Sequence[str]) -> str | None:
+    return next((folder for folder in folders if _mentions(folder, project)), None)
+
+
+def _mentions(folder: str, project: str) -> bool:
+    """Return whether a record of this project is in the journal, without parsing every line."""
+    field = f'"project":{json.dumps(project, ensure_ascii=False)}'.encode("utf-8", "replace")
+    for name in (JOURNAL_FILE, OLDER_JOURNAL_FILE):
+        with (
+            contextlib.suppress(OSError),
+            open(open_regular_file(os.path.join(folder, name), os.O_RDONLY), "rb") as file,
+        ):
+            if field in file.read():
+                return True
+    return False
+
+
+# The journal
 
 
 class JournalTail:
@@ -107,46 +165,3 @@ class JournalTail:
 
     def _is_open(self, path: str) -> bool:
         return self._file is not None and is_same_file(path, self._file.fileno())
-
-
-def _format(record: dict[str, Any]) -> str:
-    when = time.strftime("%H:%M:%S", time.localtime(record.get("time", 0)))
-    if record.get("kind") == "verdict":
-        return f"{when}  {record.get('event')}: {_format_verdict(record)}"
-    return f"{when}    {_format_run(record)}"
-
-
-def _format_verdict(record: dict[str, Any]) -> str:
-    """Name the verdict as `fire` does, with the last line of the prompt or of the reason."""
-    if record.get("verdict") == "continue":
-        verdict = "blocked"
-    else:
-        verdict = "halted by a hook" if record.get("ended_by") == "halted" else "allowed"
-    if failed := ", ".join(str(run.get("hook")) for run in record.get("unenforced", ())):
-        verdict += f" (not enforced: {failed})"
-    lines = (record.get("prompt") or record.get("stop_reason") or "").strip().splitlines()
-    return f"{verdict}: {lines[-1]}" if lines else verdict
-
-
-def _format_run(record: dict[str, Any]) -> str:
-    hook = record.get("hook", {})
-    name = next((hook[key] for key in _NAME_KEYS if hook.get(key)), "")
-    # The record of the verdict says which failures were not enforced.
-    label = outcome_label(record.get("outcome", ""), blocking=True)
-    reason = (record.get("reason") or "").strip().splitlines()
-    return (
-        f"{label:<{LABEL_WIDTH}} {record.get('seconds', 0):6.2f} s  {one_line(name, MAX_HOOK_NAME_CHARS)}"
-        + (f"  {reason[0]}" if reason else "")
-        + (
-            _format_cost(record["evaluation"])
-            if "evaluation" in record and hook.get("type") != "agent"
-            else ""
-        )
-    )
-
-
-def _format_cost(evaluation: dict[str, Any]) -> str:
-    """Format the tokens and the price of a model; those of a hook agent are in a record of its own."""
-    tokens = evaluation.get("input_tokens", 0) + evaluation.get("output_tokens", 0)
-    price = evaluation.get("cost_usd")
-    return f"  ({tokens:,} tokens{f', ${price:.4f}' if price is not None else ''})"

@@ -12,6 +12,7 @@ from turngate.agent.session_store import list_sessions
 from turngate.agent.tools import TOOLS
 from turngate.cli.commands.run_print import run_print
 from turngate.cli.project import project_folder, search_note
+from turngate.cli.session_ids import find_session
 from turngate.cli.stdin import read_prompt_from_stdin
 from turngate.core.settings import Settings
 from turngate.errors import UsageError
@@ -89,9 +90,22 @@ def _session_id(options: argparse.Namespace, project: str) -> str | None:
         return session_id
     if session_id is None:
         return _newest_session(project, options.dialect)
-    if not os.path.lexists(main_transcript_path(state_folder(), session_id, options.dialect)):
+    if os.path.lexists(main_transcript_path(state_folder(), session_id, options.dialect)):
+        return session_id
+    found = find_session(session_id, _session_ids(options.dialect))
+    if found is None:
         raise UsageError(f"there is no session {session_id} to resume; `turngate sessions` lists them")
-    return session_id
+    return found
+
+
+def _session_ids(dialect: str) -> list[str]:
+    state = state_folder()
+    sessions = list_sessions(state)
+    return [
+        each.session_id
+        for each in sessions
+        if each.path == main_transcript_path(state, each.session_id, dialect)
+    ]
 
 
 def _newest_session(project: str, dialect: str) -> str:

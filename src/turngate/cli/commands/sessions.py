@@ -2,12 +2,15 @@
 
 import argparse
 import json
+import os
 import time
+from collections.abc import Iterator, Sequence
 
-from turngate.agent.session_store import list_sessions, prune_sessions
+from turngate.agent.session_store import SessionSummary, list_sessions, prune_sessions
 from turngate.cli.project import project_folder
+from turngate.cli.session_ids import find_session, transcript_of_subagent
 from turngate.core.messages import Message, Reply, ToolResults, UserMessage
-from turngate.core.text import one_line, truncate
+from turngate.core.text import one_line, printable, truncate
 from turngate.errors import UsageError
 from turngate.settings.load import load_settings
 from turngate.state.paths import state_folder
@@ -23,20 +26,37 @@ def run(options: argparse.Namespace) -> int:
         case "prune":
             _prune(options.days)
         case _:
-            _list(as_json=options.json)
+            _list(options.project, as_json=options.json)
     return 0
 
 
-def _list(*, as_json: bool) -> None:
+def _list(project: str | None, *, as_json: bool) -> None:
     sessions = list_sessions(state_folder())
+    if project:
+        folder = project_folder(project)
+        sessions = [session for session in sessions if session.project == folder]
     if as_json:
         print(json.dumps([vars(session) for session in sessions], indent=2))
-        return
-    if not sessions:
-        print("there are no sessions yet; `turngate run` starts one")
+    elif sessions:
+        print("\n".join(_table(sessions)))
+    else:
+        where = f" of {project_folder(project)}" if project else ""
+        print(f"there are no sessions{where} yet; `turngate run` starts one")
+
+
+def _table(sessions: Sequence[SessionSummary]) -> Iterator[str]:
+    rows = [("CHANGED", "ID", "PROJECT", "FIRST MESSAGE")]
     for session in sessions:
         when = time.strftime("%Y-%m-%d %H:%M", time.localtime(session.changed))
-        print(f"{when}  {session.session_id}  {session.first}")
+        rows.append((when, session.session_id, printable(_below_home(session.project)), session.first))
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        yield "  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip()
+
+
+def _below_home(path: str) -> str:
+    home = os.path.expanduser("~")
+    return "~" + path[len(home) :] if path == home or path.startswith(f"{home}{os.sep}") else path
 
 
 def _prune(days: float | None) -> None:
@@ -50,10 +70,8 @@ def _show(session_id: str | None) -> None:
     if not session_id:
         raise UsageError("which session? `turngate sessions show ID`; `turngate sessions` lists them")
     paths = {session.session_id: session.path for session in list_sessions(state_folder())}
-    records = list(read_records(paths.get(session_id, "")))
-    if not records:
-        raise UsageError(f"there is no session {session_id}; `turngate sessions` lists them")
-    for record in records:
+    found = find_session(session_id, paths)
+    for record in read_records(paths[found] if found else transcript_of_subagent(session_id)):
         _print_message(message_of(record))
 
 

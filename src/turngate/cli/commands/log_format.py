@@ -1,0 +1,105 @@
+"""The lines of `turngate log`: one per record, with headings for the date, the project and the session."""
+
+import json
+import time
+from collections.abc import Iterator
+from typing import Any
+
+from turngate.cli.terminal.format import LABEL_WIDTH, format_dollars, outcome_label, strip_controls
+from turngate.core.hooks import KINDS
+from turngate.core.text import one_line
+
+MAX_HOOK_NAME_CHARS = 80
+# The first of these keys that a record has is the name of its hook; `name` is that of a callback.
+_NAME_KEYS = ("id", "name", *(hook.body for hook in KINDS.values()), "type")
+
+
+class JsonLines:
+    def format(self, record: dict[str, Any]) -> Iterator[str]:
+        yield json.dumps(record, ensure_ascii=False)
+
+
+class TextLines:
+    def __init__(self) -> None:
+        self._heading = ""
+
+    def format(self, record: dict[str, Any]) -> Iterator[str]:
+        """Yield the record's line, below a heading if the date, the project or the session has changed."""
+        line = _format(record)
+        if line is None:
+            return
+        when = time.localtime(record.get("time", 0))
+        parts = (
+            time.strftime("%Y-%m-%d", when),
+            record.get("project"),
+            f"session {record.get('session_id')}",
+        )
+        heading = "  ".join(part for part in parts if part)
+        if heading != self._heading:
+            self._heading = heading
+            yield strip_controls(heading)
+        yield f"{time.strftime('%H:%M:%S', when)}  {strip_controls(line)}"
+
+
+def _format(record: dict[str, Any]) -> str | None:
+    match record.get("kind"):
+        case "verdict":
+            return f"{record.get('event')}: {_format_verdict(record)}"
+        case "turn_end":
+            return _format_turn_end(record)
+        case "notice":
+            return f"! {one_line(record.get('text', ''))}"
+        case _:
+            return f"  {_format_run(record)}"
+
+
+def _format_turn_end(record: dict[str, Any]) -> str | None:
+    """Name an end that the verdict above it does not: `turn ended (capped) after 3 continuations (the limit). …`."""
+    ended_by = record.get("ended_by")
+    if ended_by == "allowed":
+        return None
+    reason = record.get("reason") or ""
+    rest = (
+        reason.removeprefix("Turn ended")
+        if reason.startswith("Turn ended")
+        else f": {reason}"
+        if reason
+        else ""
+    )
+    return one_line(f"turn ended ({ended_by}){rest}")
+
+
+def _format_verdict(record: dict[str, Any]) -> str:
+    """Name the verdict as `fire` does, with the last line of the prompt or of the reason."""
+    if record.get("verdict") == "continue":
+        verdict = "blocked"
+    else:
+        verdict = "halted by a hook" if record.get("ended_by") == "halted" else "allowed"
+    if failed := ", ".join(str(run.get("hook")) for run in record.get("unenforced", ())):
+        verdict += f" (not enforced: {failed})"
+    lines = (record.get("prompt") or record.get("stop_reason") or "").strip().splitlines()
+    return f"{verdict}: {lines[-1]}" if lines else verdict
+
+
+def _format_run(record: dict[str, Any]) -> str:
+    hook = record.get("hook", {})
+    name = next((hook[key] for key in _NAME_KEYS if hook.get(key)), "")
+    # The record of the verdict says which failures were not enforced.
+    label = outcome_label(record.get("outcome", ""), blocking=True)
+    reason = (record.get("reason") or "").strip().splitlines()
+    return (
+        f"{label:<{LABEL_WIDTH}} {record.get('seconds', 0):6.2f} s  {one_line(name, MAX_HOOK_NAME_CHARS)}"
+        + (f"  {reason[0]}" if reason else "")
+        + (
+            _format_cost(record["evaluation"])
+            if "evaluation" in record and hook.get("type") != "agent"
+            else ""
+        )
+    )
+
+
+def _format_cost(evaluation: dict[str, Any]) -> str:
+    """Format the tokens and the price of a model; those of a hook agent are in a record of its own."""
+    tokens = evaluation.get("input_tokens", 0) + evaluation.get("output_tokens", 0)
+    price = evaluation.get("cost_usd")
+    return f"  ({tokens:,} tokens{f', {format_dollars(price)}' if price is not None else ''})"
