@@ -42,6 +42,7 @@ _MODULES = {
     "LoopGuard": "core.loop_guard",
     "new_guard": "core.loop_guard",
     "Session": "agent.session",
+    "UsageError": "errors",
     "TurnResult": "core.session_events",
     "Plugin": "plugins.handlers",
     "Plugins": "plugins.handlers",

@@ -35,6 +35,7 @@ from turngate.core.settings import Settings as Settings
 from turngate.core.verdict import Continue as Continue
 from turngate.core.verdict import Stop as Stop
 from turngate.engine import ask_hooks as ask_hooks
+from turngate.errors import UsageError as UsageError
 from turngate.models.scripted import ScriptedModel as ScriptedModel
 from turngate.options import HookCallbackMatcher as HookCallbackMatcher
 from turngate.options import HookGroup as HookGroup

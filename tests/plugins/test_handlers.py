@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args, get_type_hints
 
 import pytest
 
@@ -28,7 +28,7 @@ from turngate.core.plugin_events import StopPayload
 from turngate.core.session_events import Continuation, HookFinished, Notice, StreamEnd, TurnEnd, TurnResult
 from turngate.errors import UsageError
 from turngate.models.scripted import ScriptedModel
-from turngate.plugins.handlers import PluginContext, Plugins
+from turngate.plugins.handlers import ALIASES, HANDLER_NAMES, PluginContext, PluginHook, Plugins
 
 
 class Diary:
@@ -83,14 +83,48 @@ def test_a_plugin_handles_what_it_has_a_method_for() -> None:
 
 
 @pytest.mark.req("S1-01")
-def test_both_spellings_of_subagent_stop_are_accepted_and_others_rejected() -> None:
+def test_both_spellings_of_subagent_stop_are_accepted() -> None:
     plugins, told = Plugins(), list[str]()
     plugins.on("subagentStop", lambda _: told.append("camel"))
     plugins.on("subagent_stop", lambda _: told.append("snake"))
     asyncio.run(plugins.notify("subagent_stop", None))
     assert told == ["camel", "snake"]
-    with pytest.raises(UsageError, match="unknown plugin hook 'halt'"):
-        plugins.on("halt", print)
+
+
+EXPECTED = "expected one of conversation, stop, subagent_stop, subagent_stopping, subagent_ended"
+
+
+@pytest.mark.req("S4-17")
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("halt", f": {EXPECTED}"),
+        ("Stop", ": did you mean 'stop'?"),
+        ("SubagentStop", ": did you mean 'subagent_stop'?"),
+        ("subagent_stoping", ": did you mean 'subagent_stopping'?"),
+        ("subagentEnded", ": did you mean 'subagent_ended'?"),
+        ("conversations", ": did you mean 'conversation'?"),
+        (7, f": {EXPECTED}"),
+    ],
+)
+def test_an_unknown_plugin_hook_is_rejected_with_the_name_that_was_meant(name: Any, hint: str) -> None:
+    with pytest.raises(UsageError) as raised:
+        Plugins().on(name, print)
+    assert str(raised.value) == f"unknown plugin hook {name!r}{hint}"
+
+
+@pytest.mark.parametrize(("handler", "what"), [(None, "None"), ("f", "'f'"), ([print], "a list")])
+def test_a_handler_that_cannot_be_called_is_rejected(handler: Any, what: str) -> None:
+    plugins = Plugins()
+    with pytest.raises(UsageError) as raised:
+        plugins.on("stop", handler)
+    said = f"the handler of the plugin hook 'stop' is {what}; expected a function that takes the payload"
+    assert (str(raised.value), plugins.has_handlers("stop")) == (said, False)
+
+
+def test_the_names_of_plugin_hooks_are_known_to_the_type_checker() -> None:
+    assert {*get_args(PluginHook)} == {*HANDLER_NAMES, *ALIASES}
+    assert get_type_hints(Plugins.on)["name"] == PluginHook
 
 
 @pytest.mark.req("S1-04", "S1-05", "S1-06", "C-04", "C-30")

@@ -5,12 +5,13 @@ Handlers only observe, except those of `subagent_stopping`, which may redirect a
 
 import asyncio
 import copy
+import difflib
 import inspect
 import itertools
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
+from typing import Any, Literal, get_args
 
 from turngate.aio.foreign import CallbackCancelledItself, call_callback
 from turngate.core.plugin_events import (
@@ -19,14 +20,14 @@ from turngate.core.plugin_events import (
     SubagentStoppingResult,
     stopping_result,
 )
-from turngate.core.text import describe_exception
+from turngate.core.text import describe, describe_exception
 from turngate.errors import UsageError
 
-HANDLER_NAMES = ("conversation", "stop", "subagent_stop", "subagent_stopping", "subagent_ended")
-
-
+PluginHook = Literal[
+    "conversation", "stop", "subagent_stop", "subagent_stopping", "subagent_ended", "subagentStop"
+]
 ALIASES = {"subagentStop": "subagent_stop"}
-
+HANDLER_NAMES = tuple(name for name in get_args(PluginHook) if name not in ALIASES)
 
 HANDLER_TIMEOUT_S = 30.0
 
@@ -71,13 +72,14 @@ class Plugins:
     _all: list[_Registered] = field(default_factory=list)
     _numbers: "itertools.count[int]" = field(default_factory=itertools.count)
 
-    def on(self, name: str, handler: Handler, *, priority: int = 0, plugin: str | None = None) -> None:
+    def on(self, name: PluginHook, handler: Handler, *, priority: int = 0, plugin: str | None = None) -> None:
         """Register a handler. Higher priorities run first, equal ones in order of registration."""
-        name = ALIASES.get(name, name)
-        if name not in HANDLER_NAMES:
-            raise UsageError(f"unknown plugin hook {name!r}; expected one of {', '.join(HANDLER_NAMES)}")
+        known = ALIASES.get(name, name)
+        if known not in HANDLER_NAMES:
+            raise UsageError(f"unknown plugin hook {name!r}: {_name_hint(str(name))}")
+        _check_callable(name, handler)
         plugin_name = plugin or str(getattr(handler, "__qualname__", handler))
-        self._all.append(_Registered(name, handler, priority, next(self._numbers), plugin_name))
+        self._all.append(_Registered(known, handler, priority, next(self._numbers), plugin_name))
 
     def add(self, plugin: object) -> None:
         """Register every method of an object that is named like a plugin hook."""
@@ -167,3 +169,17 @@ def _bound(handler: Handler, *first: object) -> Handler:
         return await handler(*first, last)
 
     return bound
+
+
+def _check_callable(name: str, handler: object) -> None:
+    if not callable(handler):
+        wrong = f"the handler of the plugin hook {name!r} is {describe(handler)}"
+        raise UsageError(f"{wrong}; expected a function that takes the payload")
+
+
+def _name_hint(name: str) -> str:
+    by_letters = {known.replace("_", ""): known for known in HANDLER_NAMES}
+    close = difflib.get_close_matches(name.replace("_", "").lower(), by_letters, 1, 0.7)
+    return (
+        f"did you mean {by_letters[close[0]]!r}?" if close else f"expected one of {', '.join(HANDLER_NAMES)}"
+    )
