@@ -18,7 +18,7 @@ from tests.support.timeouts import HANG_TIMEOUT_S
 from turngate.cli.commands.log import JournalTail
 from turngate.cli.main import main
 from turngate.core.hooks import CommandHook
-from turngate.plugins.handlers import Plugins
+from turngate.plugins.handlers import PluginHook, Plugins
 from turngate.state.journal import Journal
 
 
@@ -317,7 +317,7 @@ def test_the_log_has_an_override_at_the_limit_and_names_the_run(
 
 @pytest.mark.parametrize("name", ["stop", "subagent_stop", "subagent_ended"])
 def test_the_log_has_an_observer_that_failed(
-    project: Path, capfd: pytest.CaptureFixture[str], name: str
+    project: Path, capfd: pytest.CaptureFixture[str], name: PluginHook
 ) -> None:
     plugins = Plugins()
 
