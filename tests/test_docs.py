@@ -87,7 +87,7 @@ def test_what_a_page_shows_is_what_happens(page: Path, project: Path) -> None:
     for block, after in itertools.pairwise([*fences(page), Fence("", None, "")]):
         if block.file:
             path = project / block.file
-            path.parent.mkdir(exist_ok=True)
+            path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(block.body)
         elif block.language == "console":
             assert steady(session(block.body, project)) == steady(block.body)

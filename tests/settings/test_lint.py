@@ -160,7 +160,7 @@ def test_a_path_in_a_variable_needs_quotes(project: Path, family: str, variable:
         f'echo "x" ${name}',
         f"cd ${name} && make",
     ):
-        assert look(command, project) == [unquoted(name)]
+        assert look(command, project, env={name: str(project)}) == [unquoted(name)]
 
 
 @pytest.mark.parametrize("name", ["CLAUDE_PROJECT_DIR", "MUX_TRANSCRIPT_PATH", "TURNGATE_PROJECT_DIR"])

@@ -176,7 +176,6 @@ def test_local_beats_project_and_project_beats_user_for_every_single_value(folde
             "model": word,
             "judge": word,
             "plugins": [word],
-            "pluginDirs": [word],
             "defaults": {"command": number, word_event(word): 1},
             "order": {"Stop": "parallel" if number < 3 else "sequential", word_event(word): "first_block"},
             "mode": "gate" if number < 3 else "observe",
@@ -198,7 +197,6 @@ def test_local_beats_project_and_project_beats_user_for_every_single_value(folde
         model="local",
         judge="local",
         plugins=("local",),
-        plugin_dirs=("local",),
         mode={"*": "observe"},
         order={
             "Stop": "sequential",

@@ -271,6 +271,13 @@ def _add_project_options(parser: Parser) -> None:
         default="turngate",
         help="follow the rules of this program (default: turngate)",
     )
+    add(
+        "--plugin-dir",
+        action="append",
+        default=[],
+        metavar="DIR",
+        help="also run the hooks of the Claude Code plugin in this folder; may be repeated",
+    )
 
 
 def _add_hook_options(parser: Parser) -> None:

@@ -60,3 +60,11 @@ def _settings_folder(folder: str, families: Collection[str]) -> str | None:
         if os.path.isdir(path):
             return path
     return None
+
+
+def plugin_folders(given: list[str]) -> list[str]:
+    """Return the absolute paths of the folders of `--plugin-dir`."""
+    for folder in given:
+        if not os.path.isdir(folder):
+            raise UsageError(f"--plugin-dir {folder}: there is no such folder; give the folder of a plugin")
+    return [os.path.abspath(folder) for folder in given]

@@ -45,7 +45,7 @@ class Rule:
     event: str
     hook: Hook
     matcher: str | None = None
-    source: str = "python"  # user | project | local | managed | script | python
+    source: str = "python"  # user | project | local | managed | script | plugin | python
     file: str | None = None
     family: str | None = None
     index: str | None = None  # position in the event's list: "[0].hooks[1]"

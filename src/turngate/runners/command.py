@@ -6,13 +6,16 @@ from collections.abc import Collection
 from dataclasses import replace
 
 from turngate.aio.cancellation import raise_if_cancelled
+from turngate.aio.threads import run_in_thread
 from turngate.core.events import Event
 from turngate.core.hook_input import encode, environment
 from turngate.core.hooks import CommandHook
-from turngate.core.reports import Exited, Report
+from turngate.core.plugin_variables import PLUGIN_DATA, expand_plugin_variables, missing_plugin_variable
+from turngate.core.reports import Exited, HookFailed, Report
 from turngate.core.settings import Settings
 from turngate.core.text import describe, describe_name, printable
 from turngate.ports import HookRunContext, World
+from turngate.state.files import make_private_dir
 
 MAX_VARIABLE_BYTES = 100_000  # the kernel allows 128 KiB
 MAX_ENVIRONMENT_BYTES = 1_000_000  # the kernel allows about 2 MB together with the arguments
@@ -21,6 +24,13 @@ MAX_ENVIRONMENT_BYTES = 1_000_000  # the kernel allows about 2 MB together with 
 async def run_command(
     hook: CommandHook, event: Event, settings: Settings, world: World, live: HookRunContext
 ) -> Report:
+    missing = missing_plugin_variable(hook, settings.env)
+    if missing:
+        return HookFailed(
+            f"its command uses ${{{missing}}}, which only hooks of a plugin have; "
+            "load the plugin with --plugin-dir or `pluginDirs`"
+        )
+    await _make_data_folder(hook, live)
     of_event = {"PWD": world.project, **environment(event, world.project)}
     complete = {**world.environ, **settings.env, **hook.env, **of_event}
     env = sanitize_env(complete)
@@ -41,16 +51,27 @@ async def run_command(
     return report
 
 
+async def _make_data_folder(hook: CommandHook, live: HookRunContext) -> None:
+    """Make the folder for the data of the hook's plugin unless it exists."""
+    folder = hook.env.get(PLUGIN_DATA)
+    if folder:
+        try:
+            await run_in_thread(make_private_dir, folder)
+        except OSError as error:
+            live.warnings.append(f"the folder for its data could not be made: {error}")
+
+
 _PROJECT_VARIABLES = re.compile(r"\$\{(?:CLAUDE|MUX|TURNGATE)_PROJECT_DIR\}")
 
 
 def _prepare_hook(hook: CommandHook, project: str, *, honours_shell: bool) -> CommandHook:
-    """Expand the project folder, the only variable that Claude Code expands in `args`; drop an ignored `shell`."""
+    """Expand the variables that Claude Code expands; drop an ignored `shell`."""
     if hook.args is not None:
         command, *args = (
             _PROJECT_VARIABLES.sub(lambda _: project, word) for word in (hook.command, *hook.args)
         )
         hook = replace(hook, command=command, args=tuple(args))
+    hook = expand_plugin_variables(hook)
     keeps_shell = honours_shell or hook.shell in (None, "powershell")
     return hook if keeps_shell else replace(hook, shell=None)
 

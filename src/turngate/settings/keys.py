@@ -319,7 +319,8 @@ TURNGATE_KEYS: Mapping[str, Key] = {
     "pluginDirs": row(
         "plugin_dirs",
         string_list("a list of folders"),
-        "Folders searched for agent types.",
+        "Folders of Claude Code plugins: their hooks run, and their agent types are known.",
+        merge="concat",
     ),
     "allowedUrls": row(
         "allowed_urls",

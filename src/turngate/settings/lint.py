@@ -9,6 +9,7 @@ from turngate.core.constants import STOP_EVENTS
 from turngate.core.hooks import CommandHook, HttpHook
 from turngate.core.http_policy import unlisted_variables, url_problem
 from turngate.core.settings import Problem, Rule, Settings, Severity
+from turngate.settings.lint_plugins import lint_plugin_variables
 
 MAX_LINTED_CHARS = 4_000  # of a command; the rest is not checked
 
@@ -83,6 +84,7 @@ def _lint_rule(rule: Rule, settings: Settings, project: str) -> Iterator[Problem
         yield from _lint_http(rule, hook, settings)
     if not isinstance(hook, CommandHook) or rule.source == "script":
         return
+    yield from lint_plugin_variables(rule, hook, settings)
     if hook.args is None:
         yield from _lint_shell_command(rule, hook, settings, project)
     elif os.sep in hook.command and "$" not in hook.command and not _exists(hook.command, project):

@@ -1,7 +1,7 @@
 """Loads the settings of a project: the files of the dialect's families, and the script hooks next to them."""
 
-import json
 import os
+from collections.abc import Sequence
 from dataclasses import replace
 
 from turngate.core.dialect import DIALECTS, Dialect
@@ -11,14 +11,23 @@ from turngate.settings import keys
 from turngate.settings.json_file import UnreadableFile, read_json
 from turngate.settings.parse import parse_layer
 from turngate.settings.paths import SettingsFile, settings_files
+from turngate.settings.plugin_folders import find_plugin_folders, plugin_layers
+from turngate.settings.problem_log import add_file_problems
 from turngate.settings.script_hooks import script_layers
 
-MAX_PROBLEMS = 200  # reported per file
 
+def load_settings(
+    project: str = ".",
+    *,
+    dialect: str = "turngate",
+    home: str | None = None,
+    plugin_dirs: Sequence[str] = (),
+) -> Settings:
+    """Return the merged settings of a project. An invalid file does not affect the others; see `problems`.
 
-def load_settings(project: str = ".", *, dialect: str = "turngate", home: str | None = None) -> Settings:
-    """Return the merged settings of a project. An invalid file does not affect the others; see `problems`."""
-    return read_settings(project_path(project), dialect=dialect, home=home)
+    `plugin_dirs` are folders of Claude Code plugins, in addition to `pluginDirs` of the settings.
+    """
+    return read_settings(project_path(project), dialect=dialect, home=home, plugin_dirs=plugin_dirs)
 
 
 def project_path(project: str) -> str:
@@ -29,14 +38,19 @@ def project_path(project: str) -> str:
     raise UsageError(f"{wrong}; expected the project's folder, which holds .turngate, .mux or .claude")
 
 
-def read_settings(project: str, *, dialect: str, home: str | None = None) -> Settings:
+def read_settings(
+    project: str, *, dialect: str, home: str | None = None, plugin_dirs: Sequence[str] = ()
+) -> Settings:
     """Return the merged settings of a project whose folder may not exist: then only those of the user are found."""
     if dialect not in DIALECTS:
         raise UsageError(f"unknown dialect {dialect!r}, expected one of {', '.join(DIALECTS)}")
-    project = os.path.abspath(project)
-    layers = [_load_file(file, DIALECTS[dialect]) for file in settings_files(project, dialect, home)]
-    scripts = script_layers(project, dialect)
-    return merge([*(layer for layer in layers if layer), *scripts], keys.MERGE_RULES, DIALECTS[dialect])
+    project, home = os.path.abspath(project), home or os.path.expanduser("~")
+    files = settings_files(project, dialect, home)
+    layers = [layer for file in files if (layer := _load_file(file, DIALECTS[dialect]))]
+    plugins = find_plugin_folders(layers, plugin_dirs, project, home)
+    layers += [*script_layers(project, dialect), *plugin_layers(plugins, DIALECTS[dialect])]
+    settings = merge(layers, keys.MERGE_RULES, DIALECTS[dialect])
+    return replace(settings, plugin_dirs=tuple(plugin.root for plugin in plugins)) if plugins else settings
 
 
 def has_unloaded_hooks(settings: Settings, *events: str) -> bool:
@@ -56,23 +70,7 @@ def _load_file(file: SettingsFile, dialect: Dialect) -> Layer | None:
     except UnreadableFile as error:
         return _unusable(file, str(error), error.hint)
     layer = parse_layer(value, file=file.display_name, level=file.level, family=file.family, dialect=dialect)
-    problems = (*layer.problems, *(_duplicate(file, key) for key in duplicates))
-    return replace(layer, problems=_limit_problems(problems))
-
-
-def _limit_problems(problems: tuple[Problem, ...]) -> tuple[Problem, ...]:
-    """Return the first problems, and one that counts the others with the severity of the worst."""
-    rest = problems[MAX_PROBLEMS:]
-    if not rest:
-        return problems
-    worst = min((problem.severity for problem in rest), key=("error", "warning", "note").index)
-    more = Problem(file=rest[0].file, message=f"and {len(rest):,} more", severity=worst)
-    return (*problems[:MAX_PROBLEMS], more)
-
-
-def _duplicate(file: SettingsFile, key: str) -> Problem:
-    message = f"the key {json.dumps(key)} occurs twice in one object: only the last one is used"
-    return Problem(file=file.display_name, message=message, hint="merge the two values")
+    return add_file_problems(layer, duplicates)
 
 
 def _unusable(file: SettingsFile, message: str, hint: str | None = None) -> Layer:

@@ -1,9 +1,13 @@
 """Collects the problems of one settings file, or of options."""
 
-from collections.abc import Iterable
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
-from turngate.core.settings import Problem, Severity
+from turngate.core.settings import Layer, Problem, Severity
 from turngate.settings.keys import closest_name
+
+MAX_PROBLEMS = 200  # reported per file
 
 
 class ProblemLog:
@@ -54,3 +58,23 @@ class ProblemLog:
 
 def did_you_mean(name: str | None) -> str | None:
     return f'did you mean "{name}"?' if name else None
+
+
+def add_file_problems(layer: Layer, duplicates: Iterable[str]) -> Layer:
+    """Return the layer of a file with a problem for each key that occurs twice, and with a bounded number of them."""
+    twice = "occurs twice in one object: only the last one is used"
+    added = [
+        Problem(file=layer.file, message=f"the key {json.dumps(key)} {twice}", hint="merge the two values")
+        for key in duplicates
+    ]
+    return replace(layer, problems=_limit_problems((*layer.problems, *added)))
+
+
+def _limit_problems(problems: Sequence[Problem]) -> tuple[Problem, ...]:
+    """Return the first problems, and one that counts the others with the severity of the worst."""
+    rest = problems[MAX_PROBLEMS:]
+    if not rest:
+        return tuple(problems)
+    worst = min((problem.severity for problem in rest), key=("error", "warning", "note").index)
+    more = Problem(file=rest[0].file, message=f"and {len(rest):,} more", severity=worst)
+    return (*problems[:MAX_PROBLEMS], more)

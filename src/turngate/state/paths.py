@@ -27,6 +27,12 @@ def session_folder(state: str, session: str) -> str:
     return os.path.join(state, "sessions", session)
 
 
+def plugin_data_folder(state: str, name: str, root: str) -> str:
+    """Return the folder for the data of a Claude Code plugin; another folder with the same name has its own."""
+    digest = hashlib.sha256(root.encode("utf-8", "surrogateescape")).hexdigest()[:12]
+    return os.path.join(state, "plugins", f"{name}-{digest}" if _SAFE_NAME.fullmatch(name) else digest)
+
+
 TRANSCRIPT_FILE = "chat.jsonl"
 
 

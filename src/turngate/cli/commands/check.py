@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import asdict, replace
 
 from turngate.cli.main import EXIT_PROBLEMS
-from turngate.cli.project import project_folder, search_note
+from turngate.cli.project import plugin_folders, project_folder, search_note
 from turngate.core.plan import switched_off_by
 from turngate.core.settings import Problem, Rule, Settings
 from turngate.errors import UsageError
@@ -21,14 +21,14 @@ _ORDER = {"error": 0, "warning": 1, "note": 2}
 
 def run(options: argparse.Namespace) -> int:
     project = project_folder(options.project, options.dialect)
-    settings = load_settings(project, dialect=options.dialect)
+    settings = load_settings(project, dialect=options.dialect, plugin_dirs=plugin_folders(options.plugin_dir))
     problems = (
         *settings.problems,
         *lint(settings, project),
         *_switched_off(settings),
         *_without_model(settings),
     )
-    files = _settings_files(project, options.dialect, problems)
+    files = _settings_files(project, settings, problems)
     if options.json:
         report = {
             "project": project,
@@ -44,11 +44,13 @@ def run(options: argparse.Namespace) -> int:
     return EXIT_PROBLEMS if any(problem.severity != "note" for problem in problems) else 0
 
 
-def _settings_files(project: str, dialect: str, problems: Iterable[Problem]) -> list[str]:
-    """Return the existing settings files and hook scripts, then further files that have problems."""
+def _settings_files(project: str, settings: Settings, problems: Iterable[Problem]) -> list[str]:
+    """Return the existing settings files and hook scripts, then files of plugins and further files with problems."""
+    dialect = settings.dialect.name
     candidates = settings_files(project, dialect) + [file for _, file in script_files(project, dialect)]
     files = [file.display_name for file in candidates if os.path.lexists(file.path)]
-    return files + sorted({problem.file for problem in problems} - set(files))
+    plugins = [rule.file for rule in settings.rules if rule.source == "plugin" and rule.file]
+    return files + sorted({*plugins, *(problem.file for problem in problems)} - set(files))
 
 
 def _switched_off(settings: Settings) -> Iterator[Problem]:

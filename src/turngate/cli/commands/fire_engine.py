@@ -9,6 +9,7 @@ from typing import Any
 
 from turngate.cli.main import EXIT_ALLOWED, EXIT_BLOCKED, EXIT_HALTED, EXIT_NOT_ENFORCED
 from turngate.cli.progress import ProgressLine
+from turngate.cli.project import plugin_folders
 from turngate.cli.signals import run_until_signal
 from turngate.cli.terminal.format import LABEL_WIDTH, outcome_label
 from turngate.core.constants import EVENTS, STOP_EVENTS
@@ -34,7 +35,7 @@ EXIT_CODE_HINT = "  → to block, a hook exits with code 2 and prints the reason
 
 def fire(options: argparse.Namespace, project: str, fields: dict[str, Any]) -> int:
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # if it is inherited as ignored, exit codes are lost
-    settings = load_settings(project, dialect=options.dialect)
+    settings = load_settings(project, dialect=options.dialect, plugin_dirs=plugin_folders(options.plugin_dir))
     event = read_event(options.event, fields, cwd=project)
     journal = Journal(state_folder(), project)
     judges = JudgeModels(settings.judge)

@@ -11,7 +11,7 @@ from turngate.agent.session import Session
 from turngate.agent.session_store import list_sessions
 from turngate.agent.tools import TOOLS
 from turngate.cli.commands.run_print import run_print
-from turngate.cli.project import project_folder, search_note
+from turngate.cli.project import plugin_folders, project_folder, search_note
 from turngate.cli.session_ids import find_session
 from turngate.cli.stdin import read_prompt_from_stdin
 from turngate.core.settings import Settings
@@ -29,7 +29,11 @@ def run(options: argparse.Namespace) -> int:
     prompt = read_prompt_from_stdin() if options.prompt == "-" else options.prompt
     if options.print and not (prompt or "").strip():
         raise UsageError("-p needs a prompt; give it as an argument, or - to read it from stdin")
-    start_session = _session_factory(options, project, load_settings(project, dialect=options.dialect))
+    start_session = _session_factory(
+        options,
+        project,
+        load_settings(project, dialect=options.dialect, plugin_dirs=plugin_folders(options.plugin_dir)),
+    )
     if options.output_format == "text" and (note := search_note(project, options.project)):
         print(note, file=sys.stderr)
     if options.print:

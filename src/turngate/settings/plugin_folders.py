@@ -1,0 +1,201 @@
+"""Loads the hooks of Claude Code plugins: folders with hooks/hooks.json or .claude-plugin/plugin.json."""
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from turngate.core.constants import EVENTS, FOREIGN_EVENTS
+from turngate.core.dialect import Dialect
+from turngate.core.hooks import CommandHook
+from turngate.core.plugin_variables import PLUGIN_DATA, PLUGIN_ROOT
+from turngate.core.settings import Layer, Problem, Rule, Severity
+from turngate.core.text import describe_json, describe_name
+from turngate.settings.json_file import UnreadableFile, read_json
+from turngate.settings.parse import parse_layer
+from turngate.settings.problem_log import add_file_problems
+from turngate.state.paths import plugin_data_folder, state_folder
+
+HOOKS_FILE = os.path.join("hooks", "hooks.json")
+MANIFEST = os.path.join(".claude-plugin", "plugin.json")
+# A plugin without hooks has at least one of these.
+_OTHER_PARTS = ("agents", "commands", "skills", "output-styles", ".mcp.json", ".lsp.json")
+_NOT_A_PLUGIN = f"holds neither {HOOKS_FILE} nor {MANIFEST}, so it is not a plugin"
+
+
+class PluginFolder(NamedTuple):
+    """The folder of a plugin, and the settings file that names it; None: the command line or a program."""
+
+    root: str
+    display_name: str
+    written: str  # as the user wrote it
+    level: str
+    named_in: str | None
+
+
+def find_plugin_folders(
+    layers: Iterable[Layer], given: Sequence[str], project: str, home: str
+) -> list[PluginFolder]:
+    """Return the folders that settings files name, then those that are given, each once."""
+    named = [
+        (name, layer.level, layer.file) for layer in layers for name in layer.scalars.get("plugin_dirs", ())
+    ]
+    folders: dict[str, PluginFolder] = {}
+    for name, level, file in (*named, *((name, "user", None) for name in given)):
+        base = home if level == "user" and file else project
+        path = os.path.join(home, name[2:]) if name.startswith("~/") else os.path.join(base, name)
+        root = os.path.normpath(path)
+        folder = PluginFolder(root, _display_name(root, project, home), name, level, file)
+        folders.setdefault(os.path.realpath(root), folder)
+    return list(folders.values())
+
+
+def _display_name(path: str, project: str, home: str) -> str:
+    """Return the path relative to the project, or with `~`, where it is below one of them."""
+    for folder, prefix in ((project, ""), (home, "~/")):
+        if path == folder:
+            return prefix.rstrip("/") or "."
+        if path.startswith(f"{folder.rstrip('/')}/"):
+            return prefix + os.path.relpath(path, folder)
+    return path
+
+
+def plugin_layers(folders: Iterable[PluginFolder], dialect: Dialect) -> list[Layer]:
+    """Return one layer for each file of the plugins that has hooks or problems."""
+    return [layer for folder in folders for layer in _PluginLoader(folder, dialect).load()]
+
+
+class _PluginLoader:
+    def __init__(self, folder: PluginFolder, dialect: Dialect) -> None:
+        self.folder, self.dialect = folder, dialect
+        self.family = "claude" if "claude" in dialect.families else dialect.families[-1]
+
+    def load(self) -> Iterator[Layer]:
+        problem = self._folder_problem()
+        if problem:
+            yield self._layer(problem)
+            return
+        manifest, problems = self._read_manifest()
+        if problems:
+            yield self._layer(*problems)
+        if self._exists(HOOKS_FILE):
+            yield self._load_file(HOOKS_FILE, manifest)
+        listed = manifest.get("hooks", [])
+        for item in listed if isinstance(listed, list) else [listed]:
+            layer = self._load_item(item, manifest)
+            if layer:
+                yield layer
+
+    def _folder_problem(self) -> Problem | None:
+        root, _, written, _, named_in = self.folder
+        if not os.path.isdir(root):
+            wrong = "is not a folder" if os.path.lexists(root) else "does not exist"
+            message = f"{written} {wrong}, expected the folder of a plugin"
+            field = "turngate.pluginDirs" if named_in else "pluginDirs"
+            return Problem(file=named_in or "Python", field=field, message=message)
+        if any(map(self._exists, (HOOKS_FILE, MANIFEST, *_OTHER_PARTS))):
+            return None
+        return Problem(file=self.folder.display_name, message=_NOT_A_PLUGIN, hint=self._hint())
+
+    def _hint(self) -> str | None:
+        for name, expected in (("hooks.json", HOOKS_FILE), ("plugin.json", MANIFEST)):
+            if self._exists(name):
+                return f"move {name} to {expected}"
+        if self._exists(os.path.join(".claude-plugin", "marketplace.json")):
+            return "it is a marketplace: name the folder of one of its plugins"
+        for name in sorted(os.listdir(self.folder.root)):
+            if any(self._exists(os.path.join(name, file)) for file in (HOOKS_FILE, MANIFEST)):
+                return f"its subfolder {name} is a plugin: name that one"
+        return None
+
+    def _read_manifest(self) -> tuple[dict[str, Any], list[Problem]]:
+        """Return the manifest, which is optional, and what is wrong with it."""
+        try:
+            value = read_json(os.path.join(self.folder.root, MANIFEST)).value
+        except FileNotFoundError:
+            return {}, []
+        except UnreadableFile as error:
+            return {}, [self._problem(MANIFEST, f"{error}; none of its hooks run", hint=error.hint)]
+        if isinstance(value, dict):
+            return value, []
+        return {}, [self._problem(MANIFEST, f"the file holds {describe_json(value)}, expected an object")]
+
+    def _load_item(self, item: Any, manifest: dict[str, Any]) -> Layer | None:
+        """Load one value of `hooks` in the manifest: the path of a file, or the hooks themselves."""
+        if isinstance(item, dict):
+            return self._parse(item, MANIFEST, manifest)
+        if not isinstance(item, str):
+            message = f"is {describe_json(item)}, expected an object, a path in the plugin, or a list of them"
+            return self._layer(self._problem(MANIFEST, message, field="hooks"))
+        root = os.path.realpath(self.folder.root)
+        path = os.path.realpath(os.path.join(root, item))
+        if not path.startswith(f"{root.rstrip('/')}/"):
+            return self._lost_file(item, "leads outside of the plugin")
+        if not os.path.lexists(path):
+            return self._lost_file(item, "does not exist")
+        name = os.path.relpath(path, root)
+        is_loaded = path == os.path.realpath(os.path.join(root, HOOKS_FILE))
+        return None if is_loaded else self._load_file(name, manifest)
+
+    def _lost_file(self, path: str, why: str) -> Layer:
+        message = f"{describe_name(path)} {why}, so its hooks never run"
+        return self._layer(self._problem(MANIFEST, message, field="hooks"))
+
+    def _load_file(self, name: str, manifest: dict[str, Any]) -> Layer:
+        try:
+            value, duplicates = read_json(os.path.join(self.folder.root, name))
+        except FileNotFoundError:  # removed just now
+            return self._lost_file(name, "does not exist")
+        except UnreadableFile as error:
+            return self._layer(self._problem(name, f"{error}; none of its hooks run", hint=error.hint))
+        return add_file_problems(self._parse(value, name, manifest), duplicates)
+
+    def _parse(self, value: Any, name: str, manifest: dict[str, Any]) -> Layer:
+        """Read `{"hooks": {…}}` or the bare `{…}`. A plugin sets hooks and nothing else."""
+        hooks = value
+        if isinstance(value, dict):
+            is_bare = "hooks" not in value and any(key in EVENTS or key in FOREIGN_EVENTS for key in value)
+            hooks = {"hooks": value if is_bare else value.get("hooks", {})}
+        file = self._display_name(name)
+        layer = parse_layer(
+            hooks, file=file, level=self.folder.level, family=self.family, dialect=self.dialect
+        )
+        if value and isinstance(value, dict) and hooks == {"hooks": {}} and "hooks" not in value:
+            problem = self._problem(name, 'has no "hooks", so it has no effect', severity="warning")
+            return replace(layer, problems=(problem,))
+        root = self.folder.root
+        plugin_name = manifest.get("name")
+        title = plugin_name if isinstance(plugin_name, str) else os.path.basename(root)
+        data = plugin_data_folder(state_folder(), title, root)
+        return replace(layer, rules=tuple(_bind(rule, root, data) for rule in layer.rules))
+
+    def _exists(self, name: str) -> bool:
+        return os.path.lexists(os.path.join(self.folder.root, name))
+
+    def _display_name(self, name: str) -> str:
+        folder = self.folder.display_name
+        return name if folder == "." else os.path.join(folder, name)
+
+    def _problem(
+        self,
+        name: str,
+        message: str,
+        *,
+        field: str | None = None,
+        hint: str | None = None,
+        severity: Severity = "error",
+    ) -> Problem:
+        file = self._display_name(name)
+        return Problem(file=file, message=message, field=field, hint=hint, severity=severity)
+
+    def _layer(self, *problems: Problem) -> Layer:
+        file, level = problems[0].file, self.folder.level
+        return Layer(file=file, level=level, family=self.family, problems=problems)
+
+
+def _bind(rule: Rule, root: str, data: str) -> Rule:
+    """Give a hook the variables of its plugin. They also make it another hook than the same command elsewhere."""
+    hook = rule.hook
+    if isinstance(hook, CommandHook):
+        hook = replace(hook, env={**hook.env, PLUGIN_ROOT: root, PLUGIN_DATA: data})
+    return replace(rule, hook=hook, source="plugin")
