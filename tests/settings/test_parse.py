@@ -1146,28 +1146,77 @@ def test_hooks_under_a_mistyped_key_are_lost() -> None:
 
 @pytest.mark.parametrize("dialect", [TURNGATE, CLAUDE], ids=lambda dialect: dialect.name)
 @pytest.mark.parametrize(
-    ("name", "value", "shown"),
+    ("name", "value", "part", "shown"),
     [
-        ("cleanupPeriodDays", "30", '"30"'),
-        ("cleanupPeriodDays", True, "true"),
-        ("permissions", [], "a list"),
-        ("includeCoAuthoredBy", 1, "1"),
-        ("model", {}, "an object"),
-        ("statusLine", None, "null"),
+        ("cleanupPeriodDays", "30", "", '"30"'),
+        ("cleanupPeriodDays", True, "", "true"),
+        ("permissions", [], "", "a list"),
+        ("permissions", {"allow": "Bash"}, ".allow", '"Bash"'),
+        ("includeCoAuthoredBy", 1, "", "1"),
+        ("model", {}, "", "an object"),
+        ("outputStyle", 5, "", "5"),
+        ("statusLine", None, "", "null"),
+        ("apiKeyHelper", 5, "", "5"),
+        ("enableAllProjectMcpServers", 1, "", "1"),
+        ("disabledMcpjsonServers", "x", "", '"x"'),
+        ("language", 5, "", "5"),
+        ("fileSuggestion", "x", "", '"x"'),
+        ("spinnerTipsEnabled", "yes", "", '"yes"'),
+        ("attribution", "x", "", '"x"'),
+        ("sandbox", True, "", "true"),
+        ("sandbox", {"credentials": {"files": ["~/.ssh"]}}, ".credentials.files[0]", '"~/.ssh"'),
+        ("enabledPlugins", ["x"], "", "a list"),
+        ("alwaysThinkingEnabled", "x", "", '"x"'),
+        ("autoUpdatesChannel", 5, "", "5"),
     ],
 )
 def test_a_wrong_type_elsewhere_does_not_silence_the_hooks_but_check_says_so(
-    dialect: Dialect, name: str, value: Any, shown: str
+    dialect: Dialect, name: str, value: Any, part: str, shown: str
 ) -> None:
     problem = Problem(
         file=FILE,
         message=f"is {shown}: Claude Code ignores this whole file, hooks included; Turngate does not",
         severity="warning",
-        field=name,
+        field=name + part,
     )
     found = read({**stop_hooks("make"), name: value}, family="claude", dialect=dialect)
     kept = replace(rule(CommandHook("make")), family="claude")
     assert found == layer(kept, family="claude", problems=(problem,))
+
+
+VOIDED = "Claude Code ignores this whole file, hooks included; Turngate does not"
+
+
+def test_a_list_of_urls_of_a_wrong_type_allows_nothing_and_voids_the_file_for_claude_code() -> None:
+    found = read({**stop_hooks("make"), "allowedHttpHookUrls": "x"}, family="claude", dialect=CLAUDE)
+    assert (len(found.rules), found.scalars, said(found.problems)) == (
+        1,
+        {"http_hook_urls": ()},
+        [
+            (
+                "error",
+                's.json: allowedHttpHookUrls: is "x", expected a list of URL patterns: it allows nothing',
+            ),
+            (
+                "warning",
+                f's.json: allowedHttpHookUrls: is "x": {VOIDED}',
+            ),
+        ],
+    )
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        {"enabledMcpjsonServers": "x"},
+        {"sandbox": {"enabled": True, "credentials": {"files": [{"path": "~/.ssh"}]}}},
+        {"permissions": {"allow": ["Bash(ls)"], "deny": []}},
+        {"someSetting": 5},
+    ],
+    ids=str,
+)
+def test_what_claude_code_accepts_is_not_reported(content: dict[str, Any]) -> None:
+    assert read({**stop_hooks("make"), **content}, family="claude", dialect=CLAUDE).problems == ()
 
 
 LOST = (

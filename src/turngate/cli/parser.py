@@ -266,6 +266,11 @@ def _add_project_options(parser: Parser) -> None:
     add = parser.add_argument
     add("--project", metavar="DIR", help=PROJECT_HELP)
     add(
+        "--settings",
+        metavar="S",
+        help="further settings: a file, or JSON such as '{\"disableAllHooks\": true}'",
+    )
+    add(
         "--dialect",
         choices=list(FAMILIES),
         default="turngate",

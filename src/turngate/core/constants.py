@@ -60,30 +60,53 @@ FAMILIES = {
 }
 
 LEVELS = ("user", "project", "local")
-MANAGED = "managed"  # above these: an administrator's settings, which no other level can switch off
+COMMAND_LINE = "command line"  # above these: `--settings`
+MANAGED = "managed"  # above all: an administrator's settings, which no other level can switch off
 
 # Set in the environment of every hook: a session that a hook starts runs no hooks, or the recursion would not end.
 IN_HOOK = "TURNGATE_IN_HOOK"
 
-# Claude Code: a wrong type of one of its settings makes it ignore the whole file, hooks included (measured).
-CLAUDE_SETTING_TYPES: dict[str, type | tuple[type, ...]] = {
+# Claude Code: a wrong type of one of its settings makes it ignore the whole file, hooks included (measured). A dict is
+# an object whose keys have these types, where they are present; a list is a list of such items.
+CLAUDE_SETTING_TYPES: dict[str, object] = {
     "cleanupPeriodDays": (int, float),
     "env": dict,
-    "permissions": dict,
+    "permissions": {"allow": list},
     "includeCoAuthoredBy": bool,
     "model": str,
     "outputStyle": str,
     "statusLine": dict,
     "apiKeyHelper": str,
     "enableAllProjectMcpServers": bool,
-    "enabledMcpjsonServers": list,
     "disabledMcpjsonServers": list,
+    "language": str,
+    "fileSuggestion": dict,
+    "spinnerTipsEnabled": bool,
+    "attribution": dict,
+    "sandbox": {"credentials": {"files": [dict]}},
+    "enabledPlugins": dict,
+    "alwaysThinkingEnabled": bool,
+    "allowedHttpHookUrls": list,
+    "autoUpdatesChannel": str,
 }
 
 
-def voids_claude_file(name: str, value: object) -> bool:
-    """Return whether Claude Code ignores the whole file because of this setting."""
-    expected = CLAUDE_SETTING_TYPES.get(name)
-    return expected is not None and (
-        not isinstance(value, expected) or (isinstance(value, bool) and expected is not bool)
-    )
+def wrong_claude_setting(name: str, value: object) -> tuple[str, object] | None:
+    """Return the part of this setting because of which Claude Code ignores the whole file, and its value."""
+    return _wrong_part(name, value, CLAUDE_SETTING_TYPES[name]) if name in CLAUDE_SETTING_TYPES else None
+
+
+def _wrong_part(path: str, value: object, expected: object) -> tuple[str, object] | None:
+    parts: list[tuple[str, object, object]] = []
+    if isinstance(expected, dict) and isinstance(value, dict):
+        parts = [(f"{path}.{key}", value[key], each) for key, each in expected.items() if key in value]
+    elif isinstance(expected, list) and isinstance(value, list):
+        parts = [(f"{path}[{number}]", item, expected[0]) for number, item in enumerate(value)]
+    elif isinstance(expected, dict | list) or not _is_of(value, expected):
+        return path, value
+    return next((wrong for part in parts if (wrong := _wrong_part(*part))), None)
+
+
+def _is_of(value: object, expected: object) -> bool:
+    types = expected if isinstance(expected, tuple) else (expected,)
+    return isinstance(value, types) and (not isinstance(value, bool) or bool in types)

@@ -10,7 +10,12 @@ from turngate.core.redaction import Redactor, make_redactor
 from turngate.core.settings import AllowedUrls
 from turngate.core.text import describe, describe_name, describe_url
 
-OWNER_LEVELS = ("user", "python", "managed")  # levels whose list of URLs holds for hooks of every level
+OWNER_LEVELS = (
+    "user",
+    "python",
+    "command line",
+    "managed",
+)  # levels whose list of URLs holds for hooks of every level
 MAX_PERCENT_ENCODINGS = 5  # of one path: `%252e` is two
 MAX_REDIRECT_URL_CHARS = 8000
 _HOST = re.compile(r"[\w-]+(?:\.[\w-]+)*\.?|[0-9a-f.]*:[0-9a-f:.]*")  # a host name or an IP address

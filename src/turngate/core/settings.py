@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any, Literal, TypeVar, assert_never
 
-from turngate.core.constants import EVENTS, LEVELS, MANAGED
+from turngate.core.constants import COMMAND_LINE, EVENTS, LEVELS, MANAGED
 from turngate.core.dialect import TURNGATE, Dialect
 from turngate.core.hooks import Hook, Mode
 
@@ -45,7 +45,8 @@ class Rule:
     event: str
     hook: Hook
     matcher: str | None = None
-    source: str = "python"  # user | project | local | managed | script | plugin | python
+    # user | project | local | command line | managed | script | plugin | python
+    source: str = "python"
     file: str | None = None
     family: str | None = None
     index: str | None = None  # position in the event's list: "[0].hooks[1]"
@@ -203,8 +204,8 @@ def _merge_scalar(name: str, rule: MergeRule, layers: Sequence[Layer], dialect: 
 
 
 def _rank(layer: Layer, dialect: Dialect) -> tuple[int, int]:
-    """Order layers: user < project < local < managed, and within a level by the dialect's families (C-08)."""
-    return (*LEVELS, MANAGED).index(layer.level), dialect.families.index(layer.family)
+    """Order layers: user < project < local < `--settings` < managed, and within a level by the dialect's families (C-08)."""
+    return (*LEVELS, COMMAND_LINE, MANAGED).index(layer.level), dialect.families.index(layer.family)
 
 
 def _replace_same_id(rules: Iterable[Rule]) -> tuple[Rule, ...]:
@@ -233,7 +234,7 @@ def _switched_off(layers: Iterable[Layer], dialect: Dialect) -> dict[str, str]:
     return dict.fromkeys((*dialect.families, "python", *managed), everything.file)
 
 
-_OWNERS = ("user", MANAGED)
+_OWNERS = ("user", COMMAND_LINE, MANAGED)
 
 
 def _hard_limit(layers: Iterable[Layer], dialect: Dialect) -> int | None:

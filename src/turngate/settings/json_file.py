@@ -25,7 +25,11 @@ class UnreadableFile(Exception):
 
 def read_json(path: str) -> JsonFile:
     """Return the value of a file, an object without keys if it is empty. Raises UnreadableFile or FileNotFoundError."""
-    text = _read(path)
+    return parse_json(_read(path))
+
+
+def parse_json(text: str) -> JsonFile:
+    """Return the value of a text. Raises UnreadableFile."""
     try:
         value = json.loads(text, parse_constant=_reject_constant) if text.strip() else {}
         return JsonFile(value, _duplicate_keys(text))

@@ -4,11 +4,12 @@ import os
 from collections.abc import Sequence
 from dataclasses import replace
 
+from turngate.core.constants import COMMAND_LINE
 from turngate.core.dialect import DIALECTS, Dialect
 from turngate.core.settings import Layer, Problem, Settings, merge
 from turngate.errors import UsageError
 from turngate.settings import keys
-from turngate.settings.json_file import UnreadableFile, read_json
+from turngate.settings.json_file import UnreadableFile, parse_json, read_json
 from turngate.settings.parse import parse_layer
 from turngate.settings.paths import SettingsFile, settings_files
 from turngate.settings.plugin_folders import find_plugin_folders, plugin_layers
@@ -22,12 +23,15 @@ def load_settings(
     dialect: str = "turngate",
     home: str | None = None,
     plugin_dirs: Sequence[str] = (),
+    extra: str | None = None,
 ) -> Settings:
     """Return the merged settings of a project. An invalid file does not affect the others; see `problems`.
 
-    `plugin_dirs` are folders of Claude Code plugins, in addition to `pluginDirs` of the settings.
+    `plugin_dirs` are folders of Claude Code plugins, in addition to `pluginDirs` of the settings. `extra` is JSON, or
+    the path of a file, and is stronger than the files of the project and the user.
     """
-    return read_settings(project_path(project), dialect=dialect, home=home, plugin_dirs=plugin_dirs)
+    project = project_path(project)
+    return read_settings(project, dialect=dialect, home=home, plugin_dirs=plugin_dirs, extra=extra)
 
 
 def project_path(project: str) -> str:
@@ -39,7 +43,12 @@ def project_path(project: str) -> str:
 
 
 def read_settings(
-    project: str, *, dialect: str, home: str | None = None, plugin_dirs: Sequence[str] = ()
+    project: str,
+    *,
+    dialect: str,
+    home: str | None = None,
+    plugin_dirs: Sequence[str] = (),
+    extra: str | None = None,
 ) -> Settings:
     """Return the merged settings of a project whose folder may not exist: then only those of the user are found."""
     if dialect not in DIALECTS:
@@ -47,10 +56,27 @@ def read_settings(
     project, home = os.path.abspath(project), home or os.path.expanduser("~")
     files = settings_files(project, dialect, home)
     layers = [layer for file in files if (layer := _load_file(file, DIALECTS[dialect]))]
+    if extra is not None:
+        layers.append(_load_extra(extra, DIALECTS[dialect]))
     plugins = find_plugin_folders(layers, plugin_dirs, project, home)
     layers += [*script_layers(project, dialect), *plugin_layers(plugins, DIALECTS[dialect])]
     settings = merge(layers, keys.MERGE_RULES, DIALECTS[dialect])
     return replace(settings, plugin_dirs=tuple(plugin.root for plugin in plugins)) if plugins else settings
+
+
+def _load_extra(extra: str, dialect: Dialect) -> Layer:
+    """Return the layer of `--settings`. What the command line names must be usable. Raises UsageError."""
+    name = "--settings" if extra.lstrip().startswith("{") else extra
+    try:
+        value, duplicates = parse_json(extra) if name == "--settings" else read_json(extra)
+    except FileNotFoundError:
+        raise UsageError(
+            f"--settings {extra}: there is no such file; give a file, or JSON in braces"
+        ) from None
+    except UnreadableFile as error:
+        raise UsageError(f"{name if name == '--settings' else f'--settings {name}'}: {error}") from None
+    layer = parse_layer(value, file=name, level=COMMAND_LINE, family=dialect.families[-1], dialect=dialect)
+    return add_file_problems(layer, duplicates)
 
 
 def has_unloaded_hooks(settings: Settings, *events: str) -> bool:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from turngate.core.constants import EVENTS, MANAGED, voids_claude_file
+from turngate.core.constants import EVENTS, MANAGED, wrong_claude_setting
 from turngate.core.dialect import Dialect
 from turngate.core.settings import Layer
 from turngate.core.text import describe_json, describe_name
@@ -168,9 +168,10 @@ def _check_file_keys(value: Mapping[str, Any], family: str, log: ProblemLog) -> 
 
 
 def _check_claude_key(name: str, value: Any, log: ProblemLog) -> None:
-    if voids_claude_file(name, value):
+    if wrong := wrong_claude_setting(name, value):
+        part, found = wrong
         effect = "Claude Code ignores this whole file, hooks included; Turngate does not"
-        log.add(f"is {describe_json(value)}: {effect}", severity="warning", field=name)
+        log.add(f"is {describe_json(found)}: {effect}", severity="warning", field=part)
 
 
 def _add_unknown_file_key(name: str, family: str, log: ProblemLog) -> None:

@@ -3,7 +3,7 @@
 import json
 import os
 
-from turngate.core.constants import EVENTS, voids_claude_file
+from turngate.core.constants import EVENTS, wrong_claude_setting
 from turngate.settings.paths import (
     FileTooLarge,
     NotARegularFile,
@@ -73,7 +73,7 @@ def _has_no_problems(value: dict[str, object], family: str) -> bool:
     ):
         return False
     return _plain_variables(value.get("env", {})) and not any(
-        voids_claude_file(name, value[name]) for name in value
+        wrong_claude_setting(name, value[name]) for name in value
     )
 
 

@@ -54,7 +54,7 @@ def test_every_problem_is_shown_at_once_with_its_place_and_a_hint(
                         ],
                     },
                 ],
-                "PreToolUse": [{"matcher": "(((", "hooks": [{"type": "prompt", "prompt": "safe?"}]}],
+                "PreToolUse": [{"matcher": "(((", "hooks": [{"type": "command", "command": ""}]}],
                 "stop": [],
             }
         },
@@ -70,8 +70,7 @@ def test_every_problem_is_shown_at_once_with_its_place_and_a_hint(
             '    → a group looks like {"hooks": [{"type": "command", "command": "…"}]}',
             "  error: Stop[1].hooks[4].command: is missing, expected a non-empty string",
             "  error: PreToolUse[0].matcher: is '(((', which is not a valid regular expression, so it never matches",
-            '  error: PreToolUse[0].hooks[0].type: is "prompt", but prompt hooks run only on Stop and SubagentStop',
-            "    → use a command hook here",
+            '  error: PreToolUse[0].hooks[0].command: is "", expected a non-empty string: the hook is left out',
             "  error: Stop[1].hooks[1].command: .claude/check.sh does not exist, so the hook fails at every run",
             "  error: Stop[1].hooks[3].command: .claude/hooks/gone.sh does not exist, so the hook fails at every run",
             "  warning: Stop[1].matcher: is 'Bash', which has no effect on Stop: the hooks run at every Stop",

@@ -21,7 +21,8 @@ _ORDER = {"error": 0, "warning": 1, "note": 2}
 
 def run(options: argparse.Namespace) -> int:
     project = project_folder(options.project, options.dialect)
-    settings = load_settings(project, dialect=options.dialect, plugin_dirs=plugin_folders(options.plugin_dir))
+    plugins = plugin_folders(options.plugin_dir)
+    settings = load_settings(project, dialect=options.dialect, plugin_dirs=plugins, extra=options.settings)
     problems = (
         *settings.problems,
         *lint(settings, project),

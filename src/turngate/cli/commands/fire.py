@@ -39,7 +39,8 @@ def run(options: argparse.Namespace) -> int:
     if IN_HOOK in os.environ:
         _print_nested(options, project)
         return 0
-    if not options.plugin_dir and has_no_hooks(project, options.event, options.dialect):
+    further = options.plugin_dir or options.settings is not None
+    if not further and has_no_hooks(project, options.event, options.dialect):
         _print_no_hooks(options, project)
         return 0
     from turngate.cli.commands.fire_engine import fire  # noqa: PLC0415 # lazy: the engine loads asyncio

@@ -35,7 +35,8 @@ EXIT_CODE_HINT = "  → to block, a hook exits with code 2 and prints the reason
 
 def fire(options: argparse.Namespace, project: str, fields: dict[str, Any]) -> int:
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # if it is inherited as ignored, exit codes are lost
-    settings = load_settings(project, dialect=options.dialect, plugin_dirs=plugin_folders(options.plugin_dir))
+    plugins = plugin_folders(options.plugin_dir)
+    settings = load_settings(project, dialect=options.dialect, plugin_dirs=plugins, extra=options.settings)
     event = read_event(options.event, fields, cwd=project)
     journal = Journal(state_folder(), project)
     judges = JudgeModels(settings.judge)

@@ -29,11 +29,9 @@ def run(options: argparse.Namespace) -> int:
     prompt = read_prompt_from_stdin() if options.prompt == "-" else options.prompt
     if options.print and not (prompt or "").strip():
         raise UsageError("-p needs a prompt; give it as an argument, or - to read it from stdin")
-    start_session = _session_factory(
-        options,
-        project,
-        load_settings(project, dialect=options.dialect, plugin_dirs=plugin_folders(options.plugin_dir)),
-    )
+    plugins = plugin_folders(options.plugin_dir)
+    settings = load_settings(project, dialect=options.dialect, plugin_dirs=plugins, extra=options.settings)
+    start_session = _session_factory(options, project, settings)
     if options.output_format == "text" and (note := search_note(project, options.project)):
         print(note, file=sys.stderr)
     if options.print:
