@@ -16,6 +16,17 @@ from turngate.settings.lint import lint
 
 FILE, INDEX = ".claude/settings.json", "[0].hooks[0]"
 
+PROGRAMS = "bash cat curl date diff docker eslint find git grep jq ls make node npm npx pytest python python3 sed sh tail tee uv"
+
+
+@pytest.fixture(autouse=True)
+def _programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Give every machine the same programs."""
+    for name in PROGRAMS.split():
+        script(tmp_path / "bin" / name, "")
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+
+
 BASH = "uses bash syntax, but /bin/sh runs it"
 BASH_HINT = 'add "shell": "bash", or move it into a script that begins with #!/usr/bin/env bash'
 
@@ -43,8 +54,9 @@ def look(
 
 
 def relative(path: str, project_path: str) -> Problem:
-    hint = f'write "$CLAUDE_PROJECT_DIR"/{project_path}, which works from every folder'
-    return problem(f"{path} is a relative path", hint=hint)
+    hint = f'write "$CLAUDE_PROJECT_DIR"/{project_path}'
+    message = f"{path} is a relative path: Turngate runs hooks in the project's folder, Claude Code in its current one"
+    return problem(message, hint=hint, severity="note")
 
 
 def missing(path: str) -> Problem:
@@ -54,7 +66,7 @@ def missing(path: str) -> Problem:
 def unquoted(name: str) -> Problem:
     more = "" if name.endswith("_PATH") else "/…"
     hint = f'write "${name}"{more} with the double quotes (in JSON: \\"${name}\\"{more})'
-    return problem(f"${name} is not quoted: a space in the path breaks it", hint=hint)
+    return problem(f"${name} is not quoted: a space in the path would break it", hint=hint, severity="note")
 
 
 # Bash in sh
@@ -89,6 +101,8 @@ def unquoted(name: str) -> Problem:
     ],
 )
 def test_bash_syntax_that_sh_would_read_is_warned_of(project: Path, command: str) -> None:
+    for folder in ("x", "src"):
+        (project / folder).mkdir()
     expected = [problem(BASH, hint=BASH_HINT)]
     assert look(command, project) == expected
     assert look(command, project, shell="sh") == expected
@@ -149,7 +163,7 @@ def test_a_word_that_means_something_to_bash_is_no_syntax_in_the_place_of_an_arg
 
 
 @pytest.mark.parametrize("family", ["CLAUDE", "MUX", "TURNGATE"])
-@pytest.mark.parametrize("variable", ["PROJECT_DIR", "TRANSCRIPT_PATH", "PLUGIN_ROOT"])
+@pytest.mark.parametrize("variable", ["PROJECT_DIR", "TRANSCRIPT_PATH"])
 def test_a_path_in_a_variable_needs_quotes(project: Path, family: str, variable: str) -> None:
     name = f"{family}_{variable}"
     script(project / "hooks" / "x.sh", "")
@@ -177,13 +191,24 @@ def test_a_variable_in_quotes_is_fine(project: Path, name: str) -> None:
         assert look(command, project) == []
 
 
-@pytest.mark.parametrize("command", ["$CLAUDE_PROJECT_DIRECTORY/x", "$MY_CLAUDE_PROJECT_DIR/x", "$HOME/x.sh"])
-def test_other_variables_are_none_of_our_business(project: Path, command: str) -> None:
+def test_an_unquoted_variable_with_a_space_in_it_is_an_error(tmp_path: Path) -> None:
+    project = tmp_path / "my project"
+    script(project / "x.sh", "")
+    hint = 'write "$CLAUDE_PROJECT_DIR"/… with the double quotes (in JSON: \\"$CLAUDE_PROJECT_DIR\\"/…)'
+    message = f"$CLAUDE_PROJECT_DIR is not quoted, and there is a space in {project}, so the hook fails at every run"
+    assert look("$CLAUDE_PROJECT_DIR/x.sh", project) == [problem(message, hint=hint, severity="error")]
+    assert look('"$CLAUDE_PROJECT_DIR"/x.sh', project) == []
+
+
+@pytest.mark.parametrize(
+    "command", ["$CLAUDE_SOMETHING_NEW/x", "$(pwd)/x", "${A:-$B}/x", "~other/x", "x/*.sh", "$1/x"]
+)
+def test_what_only_a_run_knows_is_not_guessed(project: Path, command: str) -> None:
     assert look(command, project) == []
 
 
 def test_the_shell_does_not_split_what_is_assigned(project: Path) -> None:
-    assert look("PATH=$CLAUDE_PROJECT_DIR/node_modules/.bin:$PATH eslint .", project) == []
+    assert look("PATH=$CLAUDE_PROJECT_DIR/node_modules/.bin:$PATH build .", project) == []
 
 
 # Paths
@@ -208,8 +233,8 @@ def test_a_relative_path_works_from_one_folder_only(
     project: Path, command: str, paths: tuple[str, str]
 ) -> None:
     path, from_project = paths
-    assert look(command, project) == [relative(path, from_project), missing(path)]
-    script(project / path, "")
+    assert look(command, project) == [missing(path)]
+    script(project / path, "#!/bin/sh\n")
     assert look(command, project) == [relative(path, from_project)]
 
 
@@ -241,17 +266,22 @@ def test_a_program_without_a_shell_must_be_there_too(project: Path) -> None:
         assert look(path, project, args=("--all",)) == []
 
 
-@pytest.mark.parametrize("command", ["make", "${CLAUDE_PROJECT_DIR}/check", "[[", "source"])
-def test_without_a_shell_neither_names_nor_variables_nor_syntax_mean_anything(
-    project: Path, command: str
-) -> None:
+@pytest.mark.parametrize("command", ["make", "${CLAUDE_PROJECT_DIR}/check"])
+def test_without_a_shell_syntax_means_nothing(project: Path, command: str) -> None:
+    script(project / "check", "")
     assert look(command, project, args=("&>", "$CLAUDE_PROJECT_DIR", "a/b")) == []
+
+
+@pytest.mark.parametrize("command", ["[[", "source"])
+def test_without_a_shell_there_are_no_builtins(project: Path, command: str) -> None:
+    message = f"the program {command} is not in the PATH, so the hook fails at every run"
+    expected = problem(message, hint=f"install {command}", severity="error")
+    assert look(command, project, args=("x",)) == [expected]
 
 
 @pytest.mark.parametrize(
     "command",
     [
-        "npm run lint && npm test",
         "python3 ~/.claude/hooks/x.py",
         "make test",
         '"$CLAUDE_PROJECT_DIR"/.claude/hooks/x.sh',
@@ -260,11 +290,7 @@ def test_without_a_shell_neither_names_nor_variables_nor_syntax_mean_anything(
         "git diff origin/main --stat",
         "curl https://example.com/x -d @-",
         "cd sub/dir && make",
-        "npx eslint src/",
-        "pytest tests/unit -q",
-        "python3 -m pytest tests/unit",
         "make -C sub/dir all",
-        "npm --prefix web/app test",
         "~/.claude/hooks/x.sh",
         "$HOME/.claude/hooks/x.sh",
         'python3 "$HOME"/x.py',
@@ -278,11 +304,19 @@ def test_without_a_shell_neither_names_nor_variables_nor_syntax_mean_anything(
         "X=a/b make",
         "echo ok > out/log",
         "sed s/a/b/ file",
-        "exit 2",
+        "exit 0",
+        "npm ci",
+        "npm run dev-report",
+        "pytest -q >&2 || exit 2",
     ],
 )
 def test_ordinary_commands_have_no_problems(project: Path, command: str) -> None:
-    script(project / ".claude" / "hooks" / "x.sh", "")
+    for folder in (project, Path.home()):
+        script(folder / ".claude" / "hooks" / "x.sh", "")
+        script(folder / ".claude" / "hooks" / "x.py", "")
+        script(folder / "x.py", "")
+    for name in ("a/b", "sub/dir"):
+        (project / name).mkdir(parents=True)
     assert look(command, project) == []
 
 
@@ -293,7 +327,7 @@ def test_an_absolute_script_that_exists_has_no_problem(project: Path) -> None:
 
 @pytest.mark.parametrize("form", ['"$CLAUDE_PROJECT_DIR"/{name}', "{path}"])
 def test_a_script_that_is_not_executable_is_reported(form: str, project: Path) -> None:
-    (project / "gate.sh").write_text("exit 2\n")
+    (project / "gate.sh").write_text("grep -q x y || exit 2\n")
     name = "gate.sh" if "name" in form else str(project / "gate.sh")
     command = form.format(name="gate.sh", path=project / "gate.sh")
     (found,) = look(command, project)
@@ -317,12 +351,30 @@ def test_a_relative_path_is_reported_only_where_the_folder_may_differ(project: P
 
 @pytest.mark.parametrize(
     ("command", "noted"),
-    [("pyttest -q", True), ("sh -c x", False), ("exit 2", False), ("pyttest -q || true", False)],
+    [
+        ("pyttest -q", True),
+        ("pyttest -q >&2 || exit 2", True),
+        ("cd sub && pyttest -q", True),
+        ("timeout 30 pyttest", True),
+        ("env A=b pyttest", True),
+        ("sh -c pyttest", True),
+        ("sh -c 'cd sub; pyttest'", True),
+        ("sh -c make", False),
+        ("exit 0", False),
+        ("pyttest -q || true", False),
+        ("command -v pyttest && pyttest", False),
+        ("[ -x /usr/bin/pyttest ] && pyttest", False),
+        ("PATH=/opt/bin:$PATH pyttest", False),
+        ("export PATH=/opt/bin:$(x); pyttest", False),
+        (". ./env.sh; pyttest", False),
+        ("if true; then pyttest; fi", False),
+    ],
 )
-def test_a_program_that_is_not_there_is_noted(command: str, noted: bool, project: Path) -> None:
-    assert [(p.severity, p.message) for p in look(command, project)] == (
-        [("note", "the program pyttest is not in the PATH")] if noted else []
-    )
+def test_a_program_that_is_not_there_is_reported(command: str, noted: bool, project: Path) -> None:
+    (project / "sub").mkdir()
+    message = "the program pyttest is not in the PATH, so the hook fails at every run"
+    expected = [problem(message, hint="install pyttest", severity="error")]
+    assert look(command, project) == (expected if noted else [])
 
 
 # Options without a meaning
@@ -377,10 +429,9 @@ def test_all_problems_are_reported_in_the_order_of_the_hooks(project: Path) -> N
         ),
         ("warning", f"a: Stop[0].hooks[0].command: {BASH}"),
         (
-            "warning",
-            "a: Stop[0].hooks[0].command: $MUX_PROJECT_DIR is not quoted: a space in the path breaks it",
+            "note",
+            "a: Stop[0].hooks[0].command: $MUX_PROJECT_DIR is not quoted: a space in the path would break it",
         ),
-        ("warning", "b: SubagentStop[1].hooks[2].command: ./check.sh is a relative path"),
         (
             "error",
             "b: SubagentStop[1].hooks[2].command: ./check.sh does not exist, so the hook fails at every run",
@@ -388,9 +439,27 @@ def test_all_problems_are_reported_in_the_order_of_the_hooks(project: Path) -> N
     ]
 
 
-def test_a_script_hook_is_not_linted(project: Path) -> None:
-    rule = Rule("Stop", CommandHook("/no/such/script", args=()), source="script", file=".mux/stop")
-    assert lint(Settings(rules=(rule,)), str(project)) == ()
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("#!/bin/sh\ngrep -q x y || exit 2\n", []),
+        (
+            "#!/bin/shh\n",
+            ["error: .mux/stop begins with #!/bin/shh, which does not exist, so the hook fails at every run"],
+        ),
+        (
+            "#!/bin/sh\ngrep -q x y || exit 1\n",
+            [
+                "warning: .mux/stop ends with exit code 1 and never with 2, and only exit code 2 blocks: it can never block"
+            ],
+        ),
+    ],
+    ids=["good", "interpreter", "exit 1"],
+)
+def test_a_script_hook_is_read(project: Path, text: str, found: list[str]) -> None:
+    path = script(project / ".mux" / "stop", text)
+    rule = Rule("Stop", CommandHook(str(path), args=()), source="script", file=".mux/stop")
+    assert [f"{p.severity}: {p.message}" for p in lint(Settings(rules=(rule,)), str(project))] == found
 
 
 def test_prompts_and_addresses_are_no_commands(project: Path) -> None:

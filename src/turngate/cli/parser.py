@@ -181,15 +181,22 @@ def _add_check(commands: "argparse._SubParsersAction[Parser]") -> None:
         commands,
         "check",
         summary="report every problem in the settings",
-        description="Report every problem in the project's settings with its file, event, position and field, what was\n"
-        "expected, and how to fix it. Also note hooks that are switched off or have no model.",
+        description="Report what will not work in the project's settings, with its file, event, position and field, and how\n"
+        "to fix it: error (a hook does not run), warning (it does not do what it seems to), note (it works here).",
         examples=(
             "turngate check                     this project",
             "turngate check --dialect claude    as Claude Code reads its files",
+            "turngate check --strict            for CI: notes fail it too",
         ),
-        exit_codes=("0   no problems", "1   problems", "64  wrong usage", EXIT_INTERNAL),
+        exit_codes=(
+            "0   no errors and no warnings; there may be notes",
+            "1   errors or warnings; with --strict also notes",
+            "64  wrong usage",
+            EXIT_INTERNAL,
+        ),
     )
     _add_project_options(parser)
+    parser.add_argument("--strict", action="store_true", help="exit with 1 for notes too")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
 
 

@@ -33,9 +33,13 @@ class Problem:
     field: str | None = None
     hint: str | None = None
 
+    @property
+    def position(self) -> str:
+        """Where in the file: "Stop[0].hooks[1].command"."""
+        return ".".join(part for part in (f"{self.event or ''}{self.index or ''}", self.field) if part)
+
     def __str__(self) -> str:
-        position = ".".join(part for part in (f"{self.event or ''}{self.index or ''}", self.field) if part)
-        return ": ".join(part for part in (self.file, position, self.message) if part)
+        return ": ".join(part for part in (self.file, self.position, self.message) if part)
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,11 @@ from turngate.plugins.handlers import Plugins
 ENTRY_POINT_GROUP = "turngate.plugins"
 
 
+def installed_plugins() -> tuple[str, ...]:
+    """Return the names of the plugins that packages provide, without loading them."""
+    return tuple(sorted({point.name for point in entry_points(group=ENTRY_POINT_GROUP)}))
+
+
 def load_plugins(names: Sequence[str]) -> Plugins:
     """Load the named plugins; a package that is only installed runs no code. Raises UsageError."""
     plugins = Plugins()

@@ -1,14 +1,19 @@
 """Finds mistakes that otherwise show only when a hook runs; `turngate check` reports them."""
 
-import os
+import importlib.util
 import re
-import shutil
 from collections.abc import Iterator
 
 from turngate.core.constants import STOP_EVENTS
 from turngate.core.hooks import CommandHook, HttpHook
 from turngate.core.http_policy import unlisted_variables, url_problem
-from turngate.core.settings import Problem, Rule, Settings, Severity
+from turngate.core.settings import Problem, Rule, Settings
+from turngate.extras import install_command
+from turngate.settings.command_scope import Scope, command_scope
+from turngate.settings.lint_commands import lint_arguments, lint_commands, lint_script_file
+from turngate.settings.lint_gates import lint_gate
+from turngate.settings.problem_log import rule_problem
+from turngate.settings.shell_syntax import read_commands
 from turngate.settings.lint_plugins import lint_plugin_variables
 
 MAX_LINTED_CHARS = 4_000  # of a command; the rest is not checked
@@ -23,52 +28,6 @@ _BASH_ONLY = re.compile(
 # The shell does not split words in an assignment.
 _ASSIGNMENT = re.compile(rf"({_START})(?:[A-Za-z_]\w*=\S*(?:\s+|$))+")
 _VARIABLE = re.compile(r"\$\{?(?:CLAUDE|MUX|TURNGATE)_(?:PROJECT_DIR|TRANSCRIPT_PATH|PLUGIN_ROOT)\b")
-_RELATIVE = re.compile(
-    r"((?:bash|sh|python3?|node|uv run)\s+)?(\.{0,2}[\w-]*(?<!~)/?[\w./-]*/[\w./-]+)(?:\s|$)"
-)
-_IN_PROJECT = re.compile(
-    r"((?:bash|sh|python3?|node|uv run)\s+)?\"?\$\{?(?:CLAUDE|MUX|TURNGATE)_PROJECT_DIR\}?\"?(/[\w./-]+)\"?(?:\s|$)"
-)
-_PROGRAM = re.compile(r"([A-Za-z][\w.+-]*)(?: [\w./=:,+-]+)*", re.ASCII)  # a program and plain arguments
-_BUILTINS = frozenset(
-    [
-        "alias",
-        "bg",
-        "break",
-        "cd",
-        "command",
-        "continue",
-        "echo",
-        "eval",
-        "exec",
-        "exit",
-        "export",
-        "false",
-        "fg",
-        "getopts",
-        "hash",
-        "jobs",
-        "kill",
-        "local",
-        "printf",
-        "pwd",
-        "read",
-        "readonly",
-        "return",
-        "set",
-        "shift",
-        "test",
-        "times",
-        "trap",
-        "true",
-        "type",
-        "ulimit",
-        "umask",
-        "unalias",
-        "unset",
-        "wait",
-    ]
-)
 
 
 def lint(settings: Settings, project: str) -> tuple[Problem, ...]:
@@ -82,13 +41,17 @@ def _lint_rule(rule: Rule, settings: Settings, project: str) -> Iterator[Problem
     yield from _lint_event_options(rule, settings)
     if isinstance(hook, HttpHook):
         yield from _lint_http(rule, hook, settings)
-    if not isinstance(hook, CommandHook) or rule.source == "script":
+    if not isinstance(hook, CommandHook):
         return
-    yield from lint_plugin_variables(rule, hook, settings)
-    if hook.args is None:
-        yield from _lint_shell_command(rule, hook, settings, project)
-    elif os.sep in hook.command and "$" not in hook.command and not _exists(hook.command, project):
-        yield _report_missing(rule, hook.command)
+    scope = command_scope(hook, settings, project)
+    if rule.source == "script":
+        yield from lint_script_file(rule, hook.command, scope, settings)
+    elif outside := tuple(lint_plugin_variables(rule, hook, settings)):
+        yield from outside
+    elif hook.args is None:
+        yield from _lint_shell_command(rule, hook, settings, scope)
+    else:
+        yield from lint_arguments(rule, hook, scope, settings)
 
 
 def _lint_event_options(rule: Rule, settings: Settings) -> Iterator[Problem]:
@@ -97,67 +60,63 @@ def _lint_event_options(rule: Rule, settings: Settings) -> Iterator[Problem]:
         skips = settings.dialect.condition_skips_stop
         effect = "the hook never runs at a stop" if skips else "the hook runs at every stop"
         message = f"has no effect on {rule.event}: {effect}"
-        yield _problem(rule, "if", message, "remove it", "warning")
+        yield rule_problem(rule, "if", message, "remove it", "warning")
     if rule.hook.outcomes != ("ok",) and rule.event != "SubagentStop":
-        yield _problem(rule, "outcomes", f"has no effect on {rule.event}", "remove it", "warning")
+        yield rule_problem(rule, "outcomes", f"has no effect on {rule.event}", "remove it", "warning")
 
 
-def _lint_shell_command(rule: Rule, hook: CommandHook, settings: Settings, project: str) -> Iterator[Problem]:
+_USER_CONFIG = re.compile(r"\$\{user_config\.[\w.-]+\}")  # Claude Code: the configuration of a plugin
+
+
+def _lint_shell_command(rule: Rule, hook: CommandHook, settings: Settings, scope: Scope) -> Iterator[Problem]:
     bare = _without_quoted(hook.command)
     runs_bash = hook.shell == "bash" and settings.dialect.honours_shell
-    is_bash = bool(_BASH_ONLY.search(bare))
-    if is_bash and not runs_bash:
-        hint = 'add "shell": "bash", or move it into a script that begins with #!/usr/bin/env bash'
-        yield _problem(rule, "command", "uses bash syntax, but /bin/sh runs it", hint, "warning")
-    yield from _lint_quoting(rule, bare)
+    if _BASH_ONLY.search(_USER_CONFIG.sub("", bare)) and not runs_bash:
+        yield rule_problem(
+            rule, "command", "uses bash syntax, but /bin/sh runs it", _bash_hint(settings), "warning"
+        )
+    yield from _lint_quoting(rule, bare, scope)
     command = hook.command[:MAX_LINTED_CHARS]
-    script, in_project = _RELATIVE.match(command), _IN_PROJECT.match(command)
-    if script and not script[2].startswith("/") and rule.family == "claude":
-        path = script[2].removeprefix("./")
-        hint = f'write "$CLAUDE_PROJECT_DIR"/{path}, which works from every folder'
-        yield _problem(rule, "command", f"{script[2]} is a relative path", hint, "warning")
-    if in_project:
-        yield from _lint_script(rule, in_project[2].lstrip("/"), project, is_program=not in_project[1])
-    elif script:
-        yield from _lint_script(rule, script[2], project, is_program=not script[1])
-    elif not runs_bash and not is_bash:
-        path_variable = hook.env.get("PATH") or settings.env.get("PATH")
-        yield from _lint_program(rule, command, path_variable)
+    commands = read_commands(command)
+    yield from lint_commands(rule, commands, scope, settings)
+    if command == hook.command:
+        yield from lint_gate(rule, command, commands, scope, settings)
 
 
-def _lint_quoting(rule: Rule, bare: str) -> Iterator[Problem]:
+def _bash_hint(settings: Settings) -> str:
+    script = "move it into a script that begins with #!/usr/bin/env bash"
+    return f'add "shell": "bash", or {script}' if settings.dialect.honours_shell else script
+
+
+def _lint_quoting(rule: Rule, bare: str, scope: Scope) -> Iterator[Problem]:
     unquoted = _VARIABLE.search(_ASSIGNMENT.sub(r"\1", bare))
     if unquoted:
         name = unquoted[0].lstrip("${")
         rest = "" if name.endswith("_PATH") else "/…"
         hint = f'write "${name}"{rest} with the double quotes (in JSON: \\"${name}\\"{rest})'
-        message = f"${name} is not quoted: a space in the path breaks it"
-        yield _problem(rule, "command", message, hint, "warning")
-
-
-def _lint_script(rule: Rule, name: str, project: str, *, is_program: bool) -> Iterator[Problem]:
-    """Check a script; `is_program` if it is executed itself and not passed to an interpreter."""
-    path = os.path.join(project, name)
-    if not os.path.exists(path):
-        yield _report_missing(rule, name)
-    elif is_program and os.path.isfile(path) and not os.access(path, os.X_OK):
-        message = f"{name} is not executable, so the hook fails at every run"
-        yield _problem(rule, "command", message, f"chmod +x {name}", "error")
-
-
-def _lint_program(rule: Rule, command: str, path: str | None) -> Iterator[Problem]:
-    program = _PROGRAM.fullmatch(command)
-    if program and program[1] not in _BUILTINS and shutil.which(program[1], path=path) is None:
-        yield _problem(rule, "command", f"the program {program[1]} is not in the PATH", None, "note")
+        value = scope.variables.get(name) or ""
+        if any(character.isspace() for character in value):
+            message = (
+                f"${name} is not quoted, and there is a space in {value}, so the hook fails at every run"
+            )
+            yield rule_problem(rule, "command", message, hint)
+        else:
+            message = f"${name} is not quoted: a space in the path would break it"
+            yield rule_problem(rule, "command", message, hint, "note")
 
 
 def _lint_http(rule: Rule, hook: HttpHook, settings: Settings) -> Iterator[Problem]:
+    if importlib.util.find_spec("httpx2") is None:
+        message = "needs a library that is not installed, so the hook fails at every run"
+        yield rule_problem(rule, "type", message, install_command("http"))
+    if _USER_CONFIG.search(hook.url):
+        return
     not_allowed = url_problem(hook.url, rule.source, settings.allowed_urls, settings.http_hook_urls)
     if not_allowed:
-        yield _problem(rule, "url", f"{not_allowed}; so the hook fails at every run", None, "error")
+        yield rule_problem(rule, "url", f"{not_allowed}; so the hook fails at every run")
     for name in unlisted_variables(hook.headers, hook.allowed_env_vars):
         message = f"${name} is not among `allowedEnvVars`, so it is replaced by an empty string"
-        yield _problem(rule, "headers", message, f'add "{name}" to `allowedEnvVars`', "warning")
+        yield rule_problem(rule, "headers", message, f'add "{name}" to `allowedEnvVars`', "warning")
 
 
 def _without_quoted(command: str) -> str:
@@ -165,23 +124,3 @@ def _without_quoted(command: str) -> str:
     if len(command) <= MAX_LINTED_CHARS:
         return bare
     return _STRAY.split(bare, maxsplit=1)[0]  # the command may have been truncated inside a quotation
-
-
-def _exists(path: str, project: str) -> bool:
-    return os.path.exists(os.path.join(project, path))
-
-
-def _report_missing(rule: Rule, path: str) -> Problem:
-    return _problem(rule, "command", f"{path} does not exist, so the hook fails at every run", None, "error")
-
-
-def _problem(rule: Rule, field: str, message: str, hint: str | None, severity: Severity) -> Problem:
-    return Problem(
-        file=rule.file or "Python",
-        event=rule.event,
-        index=rule.index,
-        field=field,
-        message=message,
-        hint=hint,
-        severity=severity,
-    )

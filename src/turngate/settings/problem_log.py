@@ -4,7 +4,11 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
+<<<<<<< HEAD
 from turngate.core.settings import Layer, Problem, Severity
+=======
+from turngate.core.settings import Problem, Rule, Severity
+>>>>>>> 7264400 (check: find what will not work, and only that)
 from turngate.settings.keys import closest_name
 
 MAX_PROBLEMS = 200  # reported per file
@@ -54,6 +58,21 @@ class ProblemLog:
         message = "is not a key that Turngate knows: ignored"
         severity: Severity = "warning" if hint else "note"
         self.add(message, event, index, field, hint, severity=severity)
+
+
+def rule_problem(
+    rule: Rule, field: str | None, message: str, hint: str | None = None, severity: Severity = "error"
+) -> Problem:
+    """Return a problem of a hook that was loaded."""
+    return Problem(
+        file=rule.file or "Python",
+        event=rule.event,
+        index=rule.index,
+        field=field,
+        message=message,
+        hint=hint,
+        severity=severity,
+    )
 
 
 def did_you_mean(name: str | None) -> str | None:

@@ -79,13 +79,11 @@ def test_every_problem_is_shown_at_once_with_its_place_and_a_hint(
             "    → write 5 for 5000 milliseconds",
             "  warning: stop: is not a known event, so its hooks never run",
             '    → did you mean "Stop"?',
-            "  warning: Stop[1].hooks[1].command: $CLAUDE_PROJECT_DIR is not quoted: a space in the path breaks it",
-            '    → write "$CLAUDE_PROJECT_DIR"/… with the double quotes (in JSON: \\"$CLAUDE_PROJECT_DIR\\"/…)',
             "  warning: Stop[1].hooks[2].command: uses bash syntax, but /bin/sh runs it",
             '    → add "shell": "bash", or move it into a script that begins with #!/usr/bin/env bash',
-            "  warning: Stop[1].hooks[3].command: .claude/hooks/gone.sh is a relative path",
-            '    → write "$CLAUDE_PROJECT_DIR"/.claude/hooks/gone.sh, which works from every folder',
-            "4 hooks, 13 problems",
+            "  note: Stop[1].hooks[1].command: $CLAUDE_PROJECT_DIR is not quoted: a space in the path would break it",
+            '    → write "$CLAUDE_PROJECT_DIR"/… with the double quotes (in JSON: \\"$CLAUDE_PROJECT_DIR\\"/…)',
+            "4 hooks, 11 problems",
         ],
     )
 
@@ -123,6 +121,40 @@ def test_notes_alone_are_no_problem(project: Path, capsys: pytest.CaptureFixture
             "  note: Stop[0].hooks[0].colour: is not a key that Turngate knows: ignored",
             "1 hook, no problems",
         ],
+    )
+
+
+def test_with_strict_notes_fail_the_check(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_settings(project, "turngate", stop_hooks("make test", colour="red"))
+    code, out = check(capsys, project, "--strict")
+    assert (code, out.splitlines()[-1]) == (1, "1 hook, 1 problem")
+
+
+def test_the_same_finding_of_several_hooks_is_shown_once(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_settings(project, "turngate", stop_hooks(*["./gone.sh"] * 5))
+    positions = "Stop[0].hooks[0].command, Stop[0].hooks[1].command, Stop[0].hooks[2].command and 2 more"
+    assert check(capsys, project) == (
+        1,
+        ".turngate/settings.json\n"
+        f"  error: {positions}: ./gone.sh does not exist, so the hook fails at every run\n"
+        "5 hooks, 5 problems\n",
+    )
+
+
+def test_a_plugin_that_is_not_installed_is_reported(
+    project: Path, home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_settings(home, "turngate", {"turngate": {"plugins": ["other"]}})
+    write_settings(project, "turngate", {"turngate": {"plugins": ["slack"]}})
+    assert check(capsys, project) == (
+        1,
+        "~/.turngate/settings.json\n"
+        ".turngate/settings.json\n"
+        "  error: turngate.plugins: enables the plugin 'slack', which is not installed, so `turngate run` does not start\n"
+        "    → install it, or remove the name; installed: none\n"
+        "0 hooks, 1 problem\n",
     )
 
 

@@ -1,10 +1,12 @@
 """`turngate check`: report every problem in the settings at once."""
 
 import argparse
+import contextlib
 import json
 import os
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, replace
+from dataclasses import asdict
+from pathlib import Path
 
 from turngate.cli.main import EXIT_PROBLEMS
 from turngate.cli.project import plugin_folders, project_folder, search_note
@@ -12,10 +14,12 @@ from turngate.core.plan import switched_off_by
 from turngate.core.settings import Problem, Rule, Settings
 from turngate.errors import UsageError
 from turngate.models.resolve import JudgeModels
+from turngate.plugins.entry_points import installed_plugins
 from turngate.settings.lint import lint
 from turngate.settings.load import load_settings
 from turngate.settings.paths import script_files, settings_files
 
+_MAX_POSITIONS = 3  # of one finding
 _ORDER = {"error": 0, "warning": 1, "note": 2}
 
 
@@ -28,6 +32,7 @@ def run(options: argparse.Namespace) -> int:
         *lint(settings, project),
         *_switched_off(settings),
         *_without_model(settings),
+        *_missing_plugins(settings, project, options.dialect),
     )
     files = _settings_files(project, settings, problems)
     if options.json:
@@ -41,8 +46,12 @@ def run(options: argparse.Namespace) -> int:
     else:
         if note := search_note(project, options.project):
             print(note)
-        _print(files, len(settings.rules), problems, project)
-    return EXIT_PROBLEMS if any(problem.severity != "note" for problem in problems) else 0
+        _print(files, len(settings.rules), problems, project, strict=options.strict)
+    return EXIT_PROBLEMS if any(_counts(problem, strict=options.strict) for problem in problems) else 0
+
+
+def _counts(problem: Problem, *, strict: bool) -> bool:
+    return strict or problem.severity != "note"
 
 
 def _settings_files(project: str, settings: Settings, problems: Iterable[Problem]) -> list[str]:
@@ -73,18 +82,54 @@ def _without_model(settings: Settings) -> Iterator[Problem]:
                 yield _note(rule, f"has no model outside of a session: {error}")
 
 
+def _missing_plugins(settings: Settings, project: str, dialect: str) -> Iterator[Problem]:
+    installed = installed_plugins() if settings.plugins else ()
+    for name in settings.plugins:
+        if name not in installed:
+            available = ", ".join(installed) or "none"
+            message = f"enables the plugin {name!r}, which is not installed, so `turngate run` does not start"
+            yield Problem(
+                file=_naming_file(name, project, dialect),
+                field="turngate.plugins",
+                message=message,
+                hint=f"install it, or remove the name; installed: {available}",
+            )
+
+
+def _naming_file(plugin: str, project: str, dialect: str) -> str:
+    """Return the file that enables a plugin: the last one that names it, since the last list counts."""
+    for file in reversed(settings_files(project, dialect)):
+        with contextlib.suppress(OSError, ValueError):
+            if json.dumps(plugin) in Path(file.path).read_text("utf-8"):
+                return file.display_name
+    return ""
+
+
 def _note(rule: Rule, message: str) -> Problem:
     return Problem(file=rule.file or "", message=message, severity="note", event=rule.event, index=rule.index)
 
 
-def _print(files: list[str], hooks: int, problems: tuple[Problem, ...], project: str) -> None:
+def _print(
+    files: list[str], hooks: int, problems: tuple[Problem, ...], project: str, *, strict: bool
+) -> None:
     if not files:
         print(f"no settings: looked for .claude, .mux and .turngate in {project} and in your home folder")
     for file in files:
         print(file)
-        for problem in sorted((p for p in problems if p.file == file), key=lambda p: _ORDER[p.severity]):
-            print(f"  {problem.severity}: {replace(problem, file='')!s}")
+        for problem, positions in _group(problem for problem in problems if problem.file == file):
+            print(f"  {problem.severity}: {': '.join(filter(None, (positions, problem.message)))}")
             if problem.hint:
                 print(f"    → {problem.hint}")
-    serious = sum(problem.severity != "note" for problem in problems)
+    serious = sum(_counts(problem, strict=strict) for problem in problems)
     print(f"{hooks} hook{'s' * (hooks != 1)}, {serious or 'no'} problem{'s' * (serious != 1)}")
+
+
+def _group(problems: Iterable[Problem]) -> Iterator[tuple[Problem, str]]:
+    """Yield each finding once, the errors first, with the positions of all hooks that have it."""
+    groups: dict[tuple[str, str, str | None], list[Problem]] = {}
+    for problem in sorted(problems, key=lambda problem: _ORDER[problem.severity]):
+        groups.setdefault((problem.severity, problem.message, problem.hint), []).append(problem)
+    for same in groups.values():
+        positions = ", ".join(problem.position for problem in same[:_MAX_POSITIONS] if problem.position)
+        more = len(same) - _MAX_POSITIONS
+        yield same[0], positions + (f" and {more} more" if more > 0 else "")

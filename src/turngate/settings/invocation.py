@@ -1,0 +1,136 @@
+"""Finds the program in the words of a command, and the script that an interpreter is given."""
+
+import os
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+Texts = Sequence[str | None]  # the words of a command; None: not known before it runs
+
+
+class Invocation(NamedTuple):
+    program: int  # its position among the words
+    script: int | None = None  # the position of the script that the program interprets
+    shell_command: str | None = None  # of `sh -c`
+    language: str | None = None  # of the script: shell, python, node …
+
+
+class _Interpreter(NamedTuple):
+    language: str
+    without_script: re.Pattern[str]  # an option after which there is no script
+    with_value: frozenset[str] = frozenset()  # options that take the next word
+
+
+_SHELL = _Interpreter(
+    "shell", re.compile(r"-[a-z]*s[a-z]*|--version"), frozenset({"-o", "+o", "-O", "--rcfile", "--init-file"})
+)
+_PYTHON = _Interpreter(
+    "python", re.compile(r"-[A-Za-z]*[mc]|-|-V|--version|-h|--help"), frozenset({"-W", "-X"})
+)
+_NODE = _Interpreter(
+    "node",
+    re.compile(r"-e|--eval|-p|--print|-pe|-|-v|--version|--test|-i"),
+    frozenset({"-r", "--require", "--import", "--loader", "--experimental-loader", "-C", "--conditions"}),
+)
+_OTHER = _Interpreter("other", re.compile(r"-\w*[er].*|-|-v|--version"), frozenset({"-I", "-M", "-d"}))
+_INTERPRETERS = {
+    **dict.fromkeys(("sh", "bash", "dash", "zsh", "ksh"), _SHELL),
+    **dict.fromkeys(("node", "nodejs", "tsx", "ts-node"), _NODE),
+    **dict.fromkeys(("ruby", "perl", "php", "Rscript", "lua"), _OTHER),
+}
+_PYTHON_NAME = re.compile(r"python(?:\d(?:\.\d+)?)?|pypy3?")
+_UV_VALUES = frozenset({"--with", "--python", "-p", "--extra", "--group", "--env-file", "--package"})
+_ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=.*", re.DOTALL)
+# Programs that run another one, and their options that take the next word.
+_WRAPPERS = {
+    "env": frozenset({"-u", "--unset"}),
+    "timeout": frozenset({"-k", "-s", "--kill-after", "--signal"}),
+    "gtimeout": frozenset({"-k", "-s", "--kill-after", "--signal"}),
+    "nice": frozenset({"-n"}),
+    "nohup": frozenset[str](),
+    "exec": frozenset({"-a"}),
+    "command": frozenset[str](),
+    "time": frozenset[str](),
+    "stdbuf": frozenset({"-i", "-o", "-e"}),
+}
+_CHANGES_MEANING = frozenset({"-S", "--split-string", "-C", "--chdir", "-v", "-V"})
+
+
+def read_invocation(texts: Texts) -> Invocation | None:
+    """Return which word is the program, and which the script; None if that is not known."""
+    program = skip_wrappers(texts)
+    if program is None:
+        return None
+    name = os.path.basename(texts[program] or "")
+    if name == "uv":
+        return _read_uv(texts, program)
+    interpreter = _PYTHON if _PYTHON_NAME.fullmatch(name) else _INTERPRETERS.get(name)
+    return _read_interpreter(texts, program, interpreter) if interpreter else Invocation(program)
+
+
+def skip_wrappers(texts: Texts) -> int | None:
+    """Return the position of the program behind `env`, `timeout` and the like."""
+    position = 0
+    while position < len(texts):
+        name = texts[position]
+        if name is None:
+            return None
+        if name not in _WRAPPERS:
+            return position
+        after = _skip_options(texts, position + 1, _WRAPPERS[name])
+        if after is None:
+            return None
+        position = after + (name in ("timeout", "gtimeout"))  # the duration
+        while name == "env" and position < len(texts) and _ASSIGNMENT.fullmatch(texts[position] or ""):
+            position += 1
+    return None
+
+
+def _skip_options(texts: Texts, position: int, with_value: frozenset[str]) -> int | None:
+    while position < len(texts) and (texts[position] or "").startswith("-"):
+        if texts[position] in _CHANGES_MEANING:
+            return None
+        position += 2 if texts[position] in with_value else 1
+    return position
+
+
+def _read_interpreter(texts: Texts, program: int, interpreter: _Interpreter) -> Invocation:
+    position = program + 1
+    is_shell = interpreter is _SHELL
+    while position < len(texts) and (option := texts[position]) is not None and option[:1] in ("-", "+"):
+        if is_shell and re.fullmatch(r"-[a-z]*c[a-z]*", option):
+            position = _skip_shell_options(texts, position + 1)
+            return Invocation(program, shell_command=texts[position] if position < len(texts) else None)
+        if interpreter.without_script.fullmatch(option):
+            return Invocation(program)
+        position += 2 if option in interpreter.with_value else 1
+    if position >= len(texts) or texts[position] is None:
+        return Invocation(program)
+    return Invocation(program, script=position, language=interpreter.language)
+
+
+def _skip_shell_options(texts: Texts, position: int) -> int:
+    while position < len(texts) and re.fullmatch(r"--|-[a-z]+", texts[position] or ""):
+        position += 1
+    return position
+
+
+def _read_uv(texts: Texts, program: int) -> Invocation:
+    """`uv run x.py`, `uv run --script x`, `uv run python x.py`; a program of the project's environment is not known."""
+    rest = list(texts[program + 1 :])
+    if rest[:1] != ["run"]:
+        return Invocation(program)
+    position, is_script = program + 2, False
+    while position < len(texts) and (option := texts[position]) is not None and option.startswith("-"):
+        if option in ("-m", "--module", "--directory", "--project", "-"):
+            return Invocation(program)
+        is_script |= option in ("--script", "-s")
+        position += 2 if option in _UV_VALUES else 1
+    word = texts[position] if position < len(texts) else None
+    if word is None:
+        return Invocation(program)
+    if is_script or word.endswith(".py") or "/" in word:
+        return Invocation(program, script=position, language="python")
+    if not _PYTHON_NAME.fullmatch(word):
+        return Invocation(program)
+    return _read_interpreter(texts, position, _PYTHON)._replace(program=program)

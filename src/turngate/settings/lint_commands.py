@@ -1,0 +1,323 @@
+"""Finds programs and scripts of a command hook that are missing or cannot be started."""
+
+import difflib
+import os
+import re
+from collections.abc import Iterator, Sequence
+
+from turngate.core.hooks import CommandHook
+from turngate.core.settings import Problem, Rule, Settings, Severity
+from turngate.settings.command_scope import Scope
+from turngate.settings.invocation import Invocation, read_invocation
+from turngate.settings.lint_gates import lint_gate
+from turngate.settings.lint_scripts import lint_script
+from turngate.settings.problem_log import rule_problem
+from turngate.settings.script_file import quote_path, read_script
+from turngate.settings.shell_syntax import (
+    CommandList,
+    Expansion,
+    Part,
+    SimpleCommand,
+    Word,
+    read_commands,
+)
+
+_BUILTINS = frozenset(
+    [
+        ":",
+        ".",
+        "[",
+        "alias",
+        "bg",
+        "break",
+        "builtin",
+        "caller",
+        "cd",
+        "command",
+        "compgen",
+        "continue",
+        "declare",
+        "dirs",
+        "disown",
+        "echo",
+        "enable",
+        "eval",
+        "exec",
+        "exit",
+        "export",
+        "false",
+        "fc",
+        "fg",
+        "getopts",
+        "hash",
+        "help",
+        "history",
+        "jobs",
+        "kill",
+        "let",
+        "local",
+        "logout",
+        "mapfile",
+        "popd",
+        "printf",
+        "pushd",
+        "pwd",
+        "read",
+        "readarray",
+        "readonly",
+        "return",
+        "set",
+        "shift",
+        "shopt",
+        "source",
+        "suspend",
+        "test",
+        "times",
+        "trap",
+        "true",
+        "type",
+        "typeset",
+        "ulimit",
+        "umask",
+        "unalias",
+        "unset",
+        "wait",
+    ]
+)
+_GUARDS = frozenset(("[", "test", "which", "type", "hash"))  # and `command -v`
+_ENDS_THE_READING = frozenset((".", "source", "eval", "alias", "exit", "return", "pushd", "popd"))
+_ASSIGNMENT = re.compile(r"([A-Za-z_]\w*)=")
+_NOT_A_FILE = re.compile(r"[A-Za-z][\w+.-]*:|/dev/|/proc/|-$|.*\\", re.DOTALL)  # https:…, npm:…, C:\…
+_FAILS = "so the hook fails at every run"
+MAX_SIMILAR_FILES = 500
+
+
+def lint_commands(
+    rule: Rule, commands: CommandList, scope: Scope, settings: Settings, *, in_script: str | None = None
+) -> Iterator[Problem]:
+    """Check the commands in order. `in_script`: they are read from this script, so only programs are checked."""
+    guarded = any(_is_guard(command) for command in commands.commands)
+    for number, command in enumerate(commands.commands):
+        name = command.words[0].plain if command.words else None
+        if name in _ENDS_THE_READING:
+            return
+        if not command.words or name in ("export", "readonly", "declare", "local"):
+            scope = _assign(scope, command)
+        elif name == "cd":
+            yield from _lint_folder(rule, command, scope, tolerant=guarded or _is_tolerant(commands, number))
+            scope = _change_folder(scope, command)
+        elif not guarded and command.operator != "||":
+            check = _CommandCheck(
+                rule,
+                scope,
+                settings,
+                is_tolerant=_is_tolerant(commands, number),
+                decides=_decides(commands, number),
+                in_script=in_script,
+            )
+            yield from check.run(command)
+
+
+def lint_arguments(rule: Rule, hook: CommandHook, scope: Scope, settings: Settings) -> Iterator[Problem]:
+    """Check a hook with `args`: no shell is involved, and only `${…}` of the project and the plugin is replaced."""
+    words = tuple(
+        Word((Part(text, "double" if text.startswith("${") else "single"),))
+        for text in (hook.command, *(hook.args or ()))
+    )
+    if hook.command.startswith("~"):
+        message = f"{hook.command} does not exist: with `args` no shell is involved, which would expand ~"
+        yield rule_problem(rule, "command", message, "write the whole path, or leave `args` out")
+        return
+    check = _CommandCheck(rule, scope, settings, has_shell=False)
+    yield from check.run(SimpleCommand("", words))
+
+
+def _is_guard(command: SimpleCommand) -> bool:
+    """Whether the command asks if something is there: what follows it may be missing."""
+    names = [word.plain for word in command.words[:2]]
+    return bool(names) and (names[0] in _GUARDS or names in (["command", "-v"], ["command", "-V"]))
+
+
+def _is_tolerant(commands: CommandList, number: int) -> bool:
+    """Whether a failure of this command is handled: `|| true`, but not `|| exit 2`."""
+    for command in commands.commands[number + 1 :]:
+        if command.operator == "||":
+            words = [word.plain for word in command.words]
+            return not (words[:1] == ["exit"] and words[1:] not in ([], ["0"]))
+        if command.operator not in ("&&", "|"):
+            return False
+    return not commands.is_complete and commands.end in ("&&", "||", "|")
+
+
+def _decides(commands: CommandList, number: int) -> bool:
+    """Whether the exit code of this command, if it fails, is that of the hook."""
+    later = commands.commands[number + 1 :]
+    return commands.is_complete and commands.end != "&" and all(command.operator == "&&" for command in later)
+
+
+def _assign(scope: Scope, command: SimpleCommand) -> Scope:
+    for word in (*command.assignments, *command.words):
+        first = word.parts[0]
+        match = _ASSIGNMENT.match(first.text) if first.quoting == "bare" else None
+        if match:
+            rest = first._replace(text=first.text[match.end() :])
+            parts = (rest, *word.parts[1:]) if rest.text else word.parts[1:] or (Part("", "single"),)
+            expansion = scope.expand(Word(parts))
+            scope = scope.assign(match[1], expansion.text if expansion else None)
+    return scope
+
+
+def _change_folder(scope: Scope, command: SimpleCommand) -> Scope:
+    expansion = scope.expand(command.words[1]) if len(command.words) == 2 else None
+    scope = scope.change_folder(expansion.text if expansion else None)
+    return scope if scope.cwd and os.path.isdir(scope.cwd) else scope.change_folder(None)
+
+
+def _lint_folder(rule: Rule, command: SimpleCommand, scope: Scope, *, tolerant: bool) -> Iterator[Problem]:
+    expansion = scope.expand(command.words[1]) if len(command.words) == 2 else None
+    path = scope.resolve(expansion.text) if expansion and not expansion.unset else None
+    if path is None or tolerant or os.path.isdir(path) or path.endswith("/-"):
+        return
+    name = (
+        scope.display(path if os.path.isabs(expansion.text) else expansion.text, command.words[1])
+        if expansion
+        else ""
+    )
+    yield rule_problem(rule, "command", f"the folder {name} does not exist, {_FAILS}")
+
+
+def lint_script_file(rule: Rule, path: str, scope: Scope, settings: Settings) -> Iterator[Problem]:
+    """Check a script that is a hook by its name alone."""
+    yield from _CommandCheck(rule, scope, settings).lint_script(rule.file or path, path, None)
+
+
+class _CommandCheck:
+    """Checks one command: its program, and the script that it is given."""
+
+    def __init__(
+        self,
+        rule: Rule,
+        scope: Scope,
+        settings: Settings,
+        *,
+        is_tolerant: bool = False,
+        decides: bool = True,
+        has_shell: bool = True,
+        in_script: str | None = None,
+    ) -> None:
+        self.rule, self.scope, self.settings = rule, scope, settings
+        self.is_tolerant, self.decides, self.has_shell = is_tolerant, decides, has_shell
+        self.in_script = in_script
+
+    def run(self, command: SimpleCommand) -> Iterator[Problem]:
+        expansions = [self.scope.expand(word) for word in command.words]
+        invocation = read_invocation([e.text if e else None for e in expansions])
+        if invocation is None:
+            return
+        program = expansions[invocation.program]
+        has_own_path = any(word.parts[0].text.startswith("PATH=") for word in command.assignments)
+        if program is None or not program.text:
+            return
+        if "/" not in program.text:
+            if not has_own_path:
+                yield from self._lint_program(program.text)
+        elif self.in_script is None:
+            yield from self._lint_file(command.words[invocation.program], program, None)
+        if self.in_script is None:
+            yield from self._lint_interpreted(command.words, expansions, invocation)
+
+    def _lint_interpreted(
+        self, words: Sequence[Word], expansions: Sequence[Expansion | None], invocation: Invocation
+    ) -> Iterator[Problem]:
+        if invocation.shell_command is not None:
+            commands = read_commands(invocation.shell_command)
+            yield from lint_commands(self.rule, commands, self.scope, self.settings)
+            if self.decides:
+                text = invocation.shell_command
+                yield from lint_gate(self.rule, text, commands, self.scope, self.settings)
+        elif invocation.script is not None and (script := expansions[invocation.script]) is not None:
+            yield from self._lint_file(words[invocation.script], script, invocation.language)
+
+    def _lint_program(self, name: str) -> Iterator[Problem]:
+        if (
+            self.is_tolerant
+            or (self.has_shell and name in _BUILTINS)
+            or self.scope.variables.get("PATH", "") is None
+            or self.scope.has_program(name)
+        ):
+            return
+        where = f"{self.in_script}: " if self.in_script else ""
+        yield self._problem(f"{where}the program {name} is not in the PATH, {_FAILS}", f"install {name}")
+
+    def _lint_file(self, word: Word, expansion: Expansion, language: str | None) -> Iterator[Problem]:
+        """Check a file that is run itself or, with a language, passed to an interpreter."""
+        text = expansion.text
+        path = self.scope.resolve(text)
+        if path is None or _NOT_A_FILE.match(text):
+            return
+        name = self.scope.display(text, word)
+        if not os.path.exists(path):
+            if not _may_have_suffix(text, language) and not self._is_in_path(text, language):
+                yield self._report_missing(name, path, expansion)
+        elif os.path.isdir(path):
+            if language in (None, "shell"):
+                yield self._problem(f"{name} is a folder, expected a program, {_FAILS}")
+        elif language is None and not os.access(path, os.X_OK):
+            hint = f"chmod +x {quote_path(name)}"
+            yield self._problem(f"{name} is not executable, {_FAILS}", hint)
+        else:
+            yield from self._lint_relative(text)
+            yield from self.lint_script(name, path, language)
+
+    def lint_script(self, name: str, path: str, language: str | None) -> Iterator[Problem]:
+        script = read_script(path)
+        if script is None:
+            return
+        found = tuple(
+            lint_script(
+                self.rule, name, script, self.scope, self.settings, language=language, decides=self.decides
+            )
+        )
+        yield from found
+        if not found and (language or script.language) == "shell":
+            commands = read_commands(script.text)
+            yield from lint_commands(self.rule, commands, self.scope, self.settings, in_script=name)
+
+    def _is_in_path(self, text: str, language: str | None) -> bool:
+        """A shell searches for its script in the PATH too."""
+        return language == "shell" and "/" not in text and self.scope.has_program(text)
+
+    def _lint_relative(self, text: str) -> Iterator[Problem]:
+        in_project = self.has_shell and self.scope.cwd == self.scope.project
+        if os.path.isabs(text) or self.rule.family != "claude" or not in_project:
+            return
+        path = text.removeprefix("./")
+        message = f"{text} is a relative path: Turngate runs hooks in the project's folder, Claude Code in its current one"
+        yield self._problem(message, f'write "$CLAUDE_PROJECT_DIR"/{path}', "note")
+
+    def _report_missing(self, name: str, path: str, expansion: Expansion) -> Problem:
+        if self.is_tolerant:
+            return self._problem(f"{name} does not exist; the `||` after it hides that", None, "note")
+        if expansion.unset:
+            variable = expansion.unset[0]
+            message = f"${variable} is not set, so {name} does not exist and the hook fails at every run"
+            return self._problem(message, f'set it: "env": {{"{variable}": "…"}}')
+        similar = _similar_file(path)
+        hint = f"did you mean {os.path.join(os.path.dirname(name), similar)}?" if similar else None
+        return self._problem(f"{name} does not exist, {_FAILS}", hint)
+
+    def _problem(self, message: str, hint: str | None = None, severity: Severity = "error") -> Problem:
+        return rule_problem(self.rule, "command", message, hint, severity)
+
+
+def _may_have_suffix(text: str, language: str | None) -> bool:
+    """Node finds `check.js` and `check/index.js` under the name `check`."""
+    return language == "node" and not os.path.splitext(text)[1]
+
+
+def _similar_file(path: str) -> str | None:
+    try:
+        names = sorted(os.listdir(os.path.dirname(path)))[:MAX_SIMILAR_FILES]
+    except OSError:
+        return None
+    return next(iter(difflib.get_close_matches(os.path.basename(path), names, 1, 0.7)), None)

@@ -1,0 +1,65 @@
+"""Finds what is wrong inside the script of a command hook."""
+
+import re
+from collections.abc import Iterator
+
+from turngate.core.settings import Problem, Rule, Settings
+from turngate.settings.command_scope import Scope
+from turngate.settings.lint_gates import is_gate, lint_gate
+from turngate.settings.problem_log import rule_problem
+from turngate.settings.script_file import Script, exit_codes, line_ending_defect, start_defect
+from turngate.settings.shell_syntax import read_commands
+
+# A script with such a name, or with such a command in it, is meant to block.
+_GATE = re.compile(
+    r"gate|check|guard|verif|validat|lint|test|enforc|block|quality|requir|ensure|polic|^stop$", re.IGNORECASE
+)
+
+
+def lint_script(
+    rule: Rule,
+    name: str,
+    script: Script,
+    scope: Scope,
+    settings: Settings,
+    *,
+    language: str | None = None,
+    decides: bool = True,
+) -> Iterator[Problem]:
+    """Check a script. With a language it is passed to an interpreter, else it is run itself.
+
+    `decides`: its exit code is that of the hook.
+    """
+    defect = start_defect(script, name, scope.has_program) if language is None else None
+    language = language or script.language or ("shell" if script.shebang is None else None)
+    if defect is None and language == "shell":
+        defect = line_ending_defect(script, name)
+    if defect is not None:
+        yield rule_problem(rule, "command", f"{name} {defect.message}", defect.hint, defect.severity)
+    elif decides:
+        yield from _lint_decisions(rule, name, script, language, scope, settings)
+
+
+def _lint_decisions(
+    rule: Rule, name: str, script: Script, language: str | None, scope: Scope, settings: Settings
+) -> Iterator[Problem]:
+    """Find a script that can never block, or always blocks."""
+    if language == "shell":
+        commands = read_commands(script.text)
+        found = list(lint_gate(rule, script.text, commands, scope, settings, script=name))
+        if found:
+            yield from found
+            return
+    codes = exit_codes(script, language) if is_gate(rule, settings) else None
+    if codes is None or 2 in codes or not codes - {0}:
+        return
+    code = min(codes - {0})
+    message = (
+        f"{name} ends with exit code {code} and never with 2, and only exit code 2 blocks: it can never block"
+    )
+    hint = "to block, write the reason to stderr and exit with 2"
+    yield rule_problem(rule, "command", message, hint, "warning" if _is_meant_to_block(name) else "note")
+
+
+def _is_meant_to_block(name: str) -> bool:
+    return bool(_GATE.search(name.rsplit("/", 1)[-1]))

@@ -1,0 +1,245 @@
+"""Reads the script of a hook: its language, why it cannot be started, and the exit codes that it ends with."""
+
+import ast
+import os
+import re
+import shlex
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from turngate.core.settings import Severity
+from turngate.settings.paths import FileTooLarge, NotARegularFile, read_bytes
+
+MAX_SCRIPT_BYTES = 128 * 1024  # a larger script is not read
+
+_LANGUAGES = {  # by the name of the interpreter
+    "shell": re.compile(r"(?:ba|da|z|k)?sh"),
+    "python": re.compile(r"python(?:\d(?:\.\d+)?)?|pypy3?|uv"),
+    "node": re.compile(r"node|nodejs|tsx|ts-node|bun|deno"),
+}
+_EXTENSIONS = {
+    ".sh": "shell",
+    ".bash": "shell",
+    ".py": "python",
+    ".js": "node",
+    ".mjs": "node",
+    ".cjs": "node",
+    ".ts": "node",
+    ".rb": "other",
+    ".pl": "other",
+    ".php": "other",
+}
+_INTERPRETER_HINTS = {"python": "#!/usr/bin/env python3", "node": "#!/usr/bin/env node"}
+_NEAR_SHEBANG = re.compile(r"(?:\s+#!|#\s+!|#/|!#|#\s*/(?:usr/)?bin/)\s*\S*/\w+")
+
+
+class Script(NamedTuple):
+    path: str
+    text: str
+    shebang: str | None  # the first line without `#!`
+
+    @property
+    def interpreter(self) -> tuple[str, str]:
+        """The program of the `#!` line and the rest of the line: the kernel splits it once."""
+        words = (self.shebang or "").strip(" \t").split(None, 1)
+        return (words[0], words[1] if len(words) > 1 else "") if words else ("", "")
+
+    @property
+    def language(self) -> str | None:
+        """By the `#!` line, else by the extension."""
+        program, rest = self.interpreter
+        name = os.path.basename(env_program(rest) or "" if os.path.basename(program) == "env" else program)
+        for language, names in _LANGUAGES.items():
+            if names.fullmatch(name.strip()):
+                return language
+        return _EXTENSIONS.get(os.path.splitext(self.path)[1]) if self.shebang is None else None
+
+
+def read_script(path: str) -> Script | None:
+    """Return a script, or None for a binary, a large or an unreadable file."""
+    try:
+        data = read_bytes(path, MAX_SCRIPT_BYTES)
+    except (OSError, NotARegularFile, FileTooLarge):
+        return None
+    if b"\0" in data:
+        return None
+    text = data.decode("utf-8", "replace")
+    first = text.split("\n", 1)[0]
+    return Script(path, text, first[2:] if first.startswith("#!") else None)
+
+
+def env_program(arguments: str) -> str | None:
+    """Return the program that `#!/usr/bin/env ARGUMENTS` starts; None if there is none."""
+    if not re.match(r"-\w*S|--split-string", arguments):
+        return arguments.strip() or None
+    try:
+        words = shlex.split(re.sub(r"^(?:-\w*S|--split-string=?)\s*", "", arguments))
+    except ValueError:
+        return None
+    return next((word for word in words if not word.startswith("-") and "=" not in word), None)
+
+
+class Defect(NamedTuple):
+    message: str  # continues a sentence that begins with the script's name
+    hint: str | None = None
+    severity: Severity = "error"
+
+
+def line_ending_defect(script: Script, name: str) -> Defect | None:
+    """A shell takes the carriage return for a part of the command, and the kernel for a part of the interpreter."""
+    if "\r\n" not in script.text:
+        return None
+    hint = f"sed -i 's/\\r$//' {quote_path(name)}"
+    return Defect("has Windows line endings (CRLF), so the hook fails at every run", hint)
+
+
+def start_defect(script: Script, name: str, has_program: Callable[[str], bool]) -> Defect | None:
+    """Return why the script cannot be started as a program."""
+    if script.shebang is None:
+        return _missing_shebang(script)
+    if script.shebang.endswith("\r"):
+        return line_ending_defect(script, name)
+    program, rest = script.interpreter
+    if os.path.basename(program) == "env":
+        return _env_defect(rest, has_program)
+    if program and not os.path.isabs(program):
+        hint = f"write #!/usr/bin/env {program}" if "/" not in program else None
+        return Defect(f"begins with #!{program}, which is not an absolute path, {_FAILS}", hint)
+    if program and not os.path.exists(program):
+        return Defect(
+            f"begins with #!{program}, which does not exist, {_FAILS}", _suggest(program, has_program)
+        )
+    return None
+
+
+_FAILS = "so the hook fails at every run"
+
+
+def _missing_shebang(script: Script) -> Defect | None:
+    first = script.text.split("\n", 1)[0].rstrip()
+    if first.startswith("\ufeff#!"):
+        return Defect(
+            "has a byte order mark before its #! line, so it is read as a shell script", "save it without BOM"
+        )
+    if _NEAR_SHEBANG.match(first):
+        path = first[first.index("/") :]
+        return Defect(f"begins with {first.strip()}, which is not a #! line", f"write #!{path}", "warning")
+    if script.language in _INTERPRETER_HINTS:
+        hint = f"add {_INTERPRETER_HINTS[script.language]} as its first line"
+        return Defect(
+            "has no #! line, so it is read as a shell script, and the hook fails at every run", hint
+        )
+    return None
+
+
+def _env_defect(arguments: str, has_program: Callable[[str], bool]) -> Defect | None:
+    program = env_program(arguments)
+    if program is None:
+        return Defect(f"begins with a #! line that names no program, {_FAILS}")
+    if " " in program:
+        first = program.split()[0]
+        message = (
+            f"begins with #!/usr/bin/env {program}, where {program!r} is taken for one program, {_FAILS}"
+        )
+        return Defect(message, f"write #!/usr/bin/env -S {program}, or #!/usr/bin/env {first}")
+    if not has_program(program):
+        message = (
+            f"begins with #!/usr/bin/env {program}, and the program {program} is not in the PATH, {_FAILS}"
+        )
+        return Defect(message)
+    return None
+
+
+def _suggest(path: str, has_program: Callable[[str], bool]) -> str | None:
+    name = os.path.basename(path)
+    return f"write #!/usr/bin/env {name}" if has_program(name) else None
+
+
+def quote_path(name: str) -> str:
+    """Quote a path for a shell; the shell still expands a leading `~/`."""
+    return f"~/{shlex.quote(name[2:])}" if name.startswith("~/") else shlex.quote(name)
+
+
+# Exit codes
+
+_BLOCKS_OTHERWISE = re.compile(r"decision|\bcontinue\b[\"']?\s*:|hookSpecificOutput|stopReason|\"ok\"")
+_SHELL_EXIT = re.compile(
+    r"(?:^|[;&|{(]|\bthen\b|\belse\b|\bdo\b)[ \t]*exit[ \t]+(\S+?)[ \t]*(?=[;&|)}#\n]|$)", re.MULTILINE
+)
+_SHELL_UNKNOWN = re.compile(
+    r"(?:^|[;&|{(]|\bthen\b|\belse\b)[ \t]*(?:exec|source|\.|eval|trap)[ \t]|\breturn[ \t]+(?:2|[\"$])"
+    r"|sys\.exit|process\.exit|SystemExit",
+    re.MULTILINE,
+)
+_NODE_EXIT = re.compile(r"process\.exit(?:Code\s*=\s*|\(\s*)([^);\n]*)")
+_COMMENT_LINES = re.compile(r"^[ \t]*#.*$", re.MULTILINE)
+
+
+def exit_codes(script: Script, language: str | None) -> frozenset[int] | None:
+    """Return the exit codes that the script names; None if it may end in another way, or decide with JSON."""
+    if _BLOCKS_OTHERWISE.search(script.text):
+        return None
+    match language:
+        case "shell":
+            return _shell_exit_codes(_COMMENT_LINES.sub("", script.text))
+        case "python":
+            return _python_exit_codes(script.text)
+        case "node":
+            return _numbers(code.strip() or "0" for code in _NODE_EXIT.findall(script.text))
+        case _:
+            return None
+
+
+def _shell_exit_codes(text: str) -> frozenset[int] | None:
+    return None if _SHELL_UNKNOWN.search(text) else _numbers(_SHELL_EXIT.findall(text))
+
+
+def _numbers(words: Iterator[str] | list[str]) -> frozenset[int] | None:
+    words = list(words)
+    return frozenset(map(int, words)) if all(word.isdecimal() for word in words) else None
+
+
+def _python_exit_codes(text: str) -> frozenset[int] | None:
+    try:
+        tree = ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError):
+        return None
+    functions = {node.name: node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
+    codes: set[int] = set()
+    for value in _python_exit_values(tree):
+        if isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and value.func.id in functions:
+            returned = _returned(functions[value.func.id])
+        else:
+            returned = [value]
+        for code in map(_constant_code, returned):
+            if code is None:
+                return None
+            codes.add(code)
+    return frozenset(codes)
+
+
+def _python_exit_values(tree: ast.AST) -> Iterator[ast.expr | None]:
+    """Yield the argument of each exit()."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and ast.unparse(node.func) in (
+            "sys.exit",
+            "exit",
+            "os._exit",
+            "SystemExit",
+        ):
+            yield node.args[0] if node.args else None
+
+
+def _returned(function: ast.FunctionDef) -> list[ast.expr | None]:
+    return [node.value for node in ast.walk(function) if isinstance(node, ast.Return)]
+
+
+def _constant_code(value: ast.expr | None) -> int | None:
+    """Return the exit code of a constant: sys.exit("text") exits with 1."""
+    if value is None:
+        return 0
+    if not isinstance(value, ast.Constant):
+        return None
+    if isinstance(value.value, int):
+        return int(value.value)
+    return 0 if value.value is None else 1
