@@ -45,10 +45,26 @@ class _Step(NamedTuple):
         return (self.texts[1] if len(self.texts) > 1 else "") if self.name == "exit" else None
 
     @property
-    def hides_stdout(self) -> bool:
-        return any(
-            operator in (">", "1>", ">>", ">&", "1>&", "1>>") for operator, _ in self.command.redirects
-        )
+    def outputs(self) -> tuple[str, str]:
+        """Where stdout and stderr go: "stdout", "stderr" or "file"."""
+        out, err = "stdout", "stderr"
+        for operator, word in self.command.redirects:
+            target = word.plain
+            if operator in (">&", "1>&") and target == "2":
+                out = err
+            elif operator == "2>&" and target == "1":
+                err = out
+            elif operator in (">", ">>", "1>", "1>>"):
+                out = "file"
+            elif operator in ("2>", "2>>"):
+                err = "file"
+        return out, err
+
+    @property
+    def gives_reason(self) -> bool:
+        """Whether something of a failing check reaches stderr."""
+        out, err = self.outputs
+        return out == "stderr" or (err == "stderr" and not writes_to_stdout(self.tool or ""))
 
     @property
     def prints_block(self) -> bool:
@@ -141,7 +157,7 @@ def _judge_alternative(before: list[_Step], last: _Step, text: str, settings: Se
             message,
             f"write {text.rpartition('||')[0].strip()} >&2 || exit 2" if "||" in text else "write exit 2",
         )
-    loud = [step for step in tools if not step.hides_stdout]
+    loud = [step for step in tools if step.outputs[0] == "stdout"]
     if last.prints_block and loud:
         message = (
             f"the output of {_show(loud[0].texts)} comes before the JSON, which is then read as plain text"
@@ -150,12 +166,11 @@ def _judge_alternative(before: list[_Step], last: _Step, text: str, settings: Se
             f"{message}: this hook can never block",
             "redirect the output: COMMAND >/dev/null 2>&1 || echo …",
         )
-    silent = [step for step in loud if writes_to_stdout(step.tool or "")]
+    silent = [step for step in tools if not step.gives_reason]
     if last.exit_code == "2" and silent and settings.dialect.default_stderr is None:
-        message = f"{_show(silent[0].texts)} writes to stdout, so exit code 2 comes without a reason on stderr and does not block"
-        return message, "send the output to stderr: " + (
-            text.replace("||", ">&2 ||", 1) if "||" in text else ">&2"
-        )
+        shown = _show(silent[0].texts)
+        message = f"the output of {shown} does not go to stderr, so exit code 2 comes without a reason and does not block"
+        return message, f"write {shown} >&2 || exit 2"
     return None
 
 

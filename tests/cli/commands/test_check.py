@@ -137,9 +137,11 @@ def test_the_same_finding_of_several_hooks_is_shown_once(
     positions = "Stop[0].hooks[0].command, Stop[0].hooks[1].command, Stop[0].hooks[2].command and 2 more"
     assert check(capsys, project) == (
         1,
-        ".turngate/settings.json\n"
-        f"  error: {positions}: ./gone.sh does not exist, so the hook fails at every run\n"
-        "5 hooks, 5 problems\n",
+        (
+            ".turngate/settings.json\n"
+            f"  error: {positions}: ./gone.sh does not exist, so the hook fails at every run\n"
+            "5 hooks, 5 problems\n"
+        ),
     )
 
 
@@ -150,11 +152,13 @@ def test_a_plugin_that_is_not_installed_is_reported(
     write_settings(project, "turngate", {"turngate": {"plugins": ["slack"]}})
     assert check(capsys, project) == (
         1,
-        "~/.turngate/settings.json\n"
-        ".turngate/settings.json\n"
-        "  error: turngate.plugins: enables the plugin 'slack', which is not installed, so `turngate run` does not start\n"
-        "    → install it, or remove the name; installed: none\n"
-        "0 hooks, 1 problem\n",
+        (
+            "~/.turngate/settings.json\n"
+            ".turngate/settings.json\n"
+            "  error: turngate.plugins: enables the plugin 'slack', which is not installed, so `turngate run` does not start\n"
+            "    → install it, or remove the name; installed: none\n"
+            "0 hooks, 1 problem\n"
+        ),
     )
 
 
