@@ -12,9 +12,9 @@ from turngate.extras import install_command
 from turngate.settings.command_scope import Scope, command_scope
 from turngate.settings.lint_commands import lint_arguments, lint_commands, lint_script_file
 from turngate.settings.lint_gates import lint_gate
+from turngate.settings.lint_plugins import lint_plugin_variables
 from turngate.settings.problem_log import rule_problem
 from turngate.settings.shell_syntax import read_commands
-from turngate.settings.lint_plugins import lint_plugin_variables
 
 MAX_LINTED_CHARS = 4_000  # of a command; the rest is not checked
 

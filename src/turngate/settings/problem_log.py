@@ -4,11 +4,7 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-<<<<<<< HEAD
-from turngate.core.settings import Layer, Problem, Severity
-=======
-from turngate.core.settings import Problem, Rule, Severity
->>>>>>> 7264400 (check: find what will not work, and only that)
+from turngate.core.settings import Layer, Problem, Rule, Severity
 from turngate.settings.keys import closest_name
 
 MAX_PROBLEMS = 200  # reported per file

@@ -277,7 +277,7 @@ DEFECT: dict[str, Case] = {
     "script of uv missing": Case("uv run hooks/gate.py", found=(gone("hooks/gate.py"),)),
     "plugin variable outside of a plugin": Case(
         '"${CLAUDE_PLUGIN_ROOT}/hooks/stop.sh"',
-        found=(f"error: $CLAUDE_PLUGIN_ROOT is set only for the hooks of a plugin, {FAILS}",),
+        found=(f"error: uses $CLAUDE_PLUGIN_ROOT, which only hooks of a plugin have, {FAILS}",),
     ),
     "interpreter missing": Case(
         "python3.99 gate.py", {"gate.py": GATE_PY}, found=(no_program("python3.99"),)
