@@ -10,6 +10,7 @@ import stat
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from tests.support.builders import stop_hooks, write_settings
 from tests.support.cli import turngate
 from tests.support.terminal import CTRL_C, CTRL_D, ENTER, ESCAPE, UP, Terminal, wait_for, wait_until
 from tests.support.timeouts import HANG_TIMEOUT_S
+from turngate.cli.terminal.screen_ui import SETTLE_S
 from turngate.extras import install_command
 
 REFUSE_ONCE = "[ -e refused ] || { touch refused; echo 'run the tests' >&2; exit 2; }"
@@ -180,6 +182,84 @@ def test_permission_is_asked_for_what_changes_things(talk: Callable[..., Termina
     assert (made, terminal.text.count("touch four — allow?")) == (["two", "three", "four"], 0)
 
 
+@pytest.mark.parametrize("term", ["xterm-256color", "dumb"])
+@pytest.mark.parametrize(("key", "made"), [("y", True), ("a", True), ("N", False)])
+def test_one_key_answers_a_permission_question(
+    talk: Callable[..., Terminal], project: Path, term: str, key: str, made: bool
+) -> None:
+    terminal = talk(bash("touch one"), "Fine: {n}.", "Next: {n}.", env={"TERM": term})
+    terminal.say("one")
+    terminal.expect("[n]o")
+    settle()
+    terminal.type(key)
+    terminal.expect("Fine: 2.")
+    terminal.say("two")
+    terminal.expect("Next: 3.")
+    terminal.type(CTRL_D)
+    assert (terminal.end(), (project / "one").exists()) == (0, made)
+
+
+@pytest.mark.parametrize("term", ["xterm-256color", "dumb"])
+def test_an_answer_may_be_typed_as_a_word_with_enter(
+    talk: Callable[..., Terminal], project: Path, term: str
+) -> None:
+    terminal = talk(bash("touch one"), "Fine: {n}.", "Next: {n}.", env={"TERM": term})
+    terminal.say("one")
+    terminal.expect("[n]o")
+    settle()
+    terminal.say("yes")
+    terminal.expect("Fine: 2.")
+    terminal.say("two")
+    terminal.expect("Next: 3.")
+    terminal.type(CTRL_D)
+    assert (terminal.end(), (project / "one").exists()) == (0, True)
+
+
+@pytest.mark.parametrize("term", ["xterm-256color", "dumb"])
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129)])
+def test_a_signal_at_a_permission_question_restores_the_terminal(
+    talk: Callable[..., Terminal], project: Path, term: str, number: signal.Signals, code: int
+) -> None:
+    terminal = talk(bash("touch one"), env={"TERM": term})
+    terminal.say("one")
+    terminal.expect("[n]o")
+    terminal.process.send_signal(number)
+    assert (terminal.end(), (project / "one").exists()) == (code, False)
+
+
+@pytest.mark.parametrize(
+    ("key", "shown"), [(CTRL_C, "interrupted; not run: Bash: touch one"), (CTRL_D, "did not permit")]
+)
+def test_keys_that_leave_work_at_a_question_in_plain_lines(
+    talk: Callable[..., Terminal], project: Path, key: str, shown: str
+) -> None:
+    terminal = talk(bash("touch one"), "Fine.", env={"TERM": "dumb"})
+    terminal.say("one")
+    terminal.expect("[n]o")
+    terminal.type(key)
+    terminal.expect(shown)
+    terminal.type(key)
+    assert (terminal.end(), (project / "one").exists()) == (0, False)
+
+
+def test_another_key_at_a_question_is_not_an_answer(talk: Callable[..., Terminal], project: Path) -> None:
+    terminal = talk(bash("touch one"), "Fine.", env={"TERM": "dumb"})
+    terminal.say("one")
+    terminal.expect("[n]o")
+    settle()
+    terminal.type("x")
+    terminal.expect("answer y, a or n")
+    terminal.expect("[n]o")
+    terminal.type("n")
+    terminal.expect("Fine.")
+    assert not (project / "one").exists()
+
+
+def settle() -> None:
+    """Wait until a new question takes single keys: those before it may belong to something else."""
+    time.sleep(2 * SETTLE_S)
+
+
 def test_a_question_never_takes_what_is_being_typed_for_its_answer(
     talk: Callable[..., Terminal], project: Path
 ) -> None:
@@ -191,6 +271,10 @@ def test_a_question_never_takes_what_is_being_typed_for_its_answer(
     terminal.expect("yes and")
     (project / "typed").touch()
     terminal.expect("allow?")
+    settle()
+    terminal.type("a")  # may be meant for the message: with a draft, Enter ends an answer
+    terminal.expect("? a")
+    terminal.type("\x7f")
     terminal.say("n")
     terminal.expect("the user did not permit Bash")
     terminal.say(" more")

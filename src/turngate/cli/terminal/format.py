@@ -29,6 +29,7 @@ Enter                    send the message
 Alt-Enter, \\ Enter       start a new line
 Up, Down, Ctrl-R         recall earlier messages
 Escape, Ctrl-C           interrupt what is running; Ctrl-C twice exits
+y, a, n                  answer a permission question: yes, always, no
 
 Messages that you type while the agent works are answered afterwards. A message
 that begins with a space is never read as a command and not kept in the history."""

@@ -4,16 +4,21 @@ Answers go to stdout and everything else to stderr, as with `-p`. No escape code
 """
 
 import asyncio
+import contextlib
 import os
 import sys
+import termios
 from collections.abc import AsyncIterator
+from typing import Any
 
 from turngate.aio.threads import run_in_thread
-from turngate.cli.terminal.format import strip_controls
+from turngate.cli.terminal.format import parse_permission, strip_controls
 from turngate.cli.terminal.ui import Activity, InputHandler, TextStyle
 
 STDIN = 0
 READ_BYTES = 65536
+CTRL_D = b"\x04"  # without line mode it does not end the input
+LOCAL_FLAGS = 3  # index in the list of termios
 
 
 class PlainUI:
@@ -21,6 +26,7 @@ class PlainUI:
         self.is_interactive = os.isatty(STDIN)
         self._line_is_open = False  # the answer has not ended its line
         self._input_expected = asyncio.Event()
+        self._keys = SingleKeys()
 
     def print(self, text: str, style: TextStyle = "plain") -> None:  # noqa: ARG002 # plain text has no styles
         self.end_stream()
@@ -40,9 +46,13 @@ class PlainUI:
         pass
 
     def ask(self, question: str | None) -> None:
-        if question:
-            self.print(question)
-            self._input_expected.set()
+        if question is None:
+            self._keys.stop()
+            return
+        self.print(question)
+        self._input_expected.set()
+        if self.is_interactive:
+            self._keys.start()
 
     def prompt(self) -> None:
         if self.is_interactive:
@@ -52,16 +62,79 @@ class PlainUI:
 
     async def listen(self, handler: InputHandler) -> None:
         """Read messages; from a pipe each one waits for the answer to the one before it."""
-        lines = _read_lines()
+        lines = self._read_lines()
+        try:
+            while True:
+                if not self.is_interactive:
+                    await self._input_expected.wait()
+                    self._input_expected.clear()
+                message = await _read_message(lines)
+                if message is None:
+                    handler.on_eof()
+                    return
+                handler.on_message(message)
+        finally:
+            self._keys.stop()
+
+    async def _read_lines(self) -> AsyncIterator[str]:
+        """Yield lines from the descriptor: a thread that blocks in sys.stdin would delay the exit.
+
+        While a question waits for a single key, that key is a line.
+        """
+        rest, word = b"", ""
         while True:
-            if not self.is_interactive:
-                await self._input_expected.wait()
-                self._input_expected.clear()
-            message = await _read_message(lines)
-            if message is None:
-                handler.on_eof()
+            try:
+                data = await run_in_thread(os.read, STDIN, READ_BYTES)
+            except OSError:  # stdin is closed, or its terminal is gone
+                data = b""
+            if self._keys.active and data:
+                key = data.decode("utf-8", "replace").strip()[:1]
+                if data.startswith(CTRL_D):
+                    return
+                if key:
+                    print(file=sys.stderr, flush=True)  # the terminal has printed the key
+                    word = (parse_permission(key) or " ")[1:]
+                    yield key
+                continue
+            *lines, rest = (rest + data).split(b"\n")
+            for line in map(_decode, lines):
+                if line.strip() != word or not word:  # `es` after `y` belongs to the answer
+                    yield line
+                word = ""
+            if not data:
+                if rest:
+                    yield _decode(rest)
                 return
-            handler.on_message(message)
+
+
+class SingleKeys:
+    """The terminal passes on each key without waiting for Enter, from `start` to `stop`."""
+
+    def __init__(self) -> None:
+        self._before: list[Any] | None = None
+
+    @property
+    def active(self) -> bool:
+        return self._before is not None
+
+    def start(self) -> None:
+        if self._before is None:
+            with contextlib.suppress(OSError, termios.error):  # stdin is not a terminal after all
+                before, mode = termios.tcgetattr(STDIN), termios.tcgetattr(STDIN)
+                mode[LOCAL_FLAGS] &= ~termios.ICANON
+                # What was typed before the question is not an answer to it.
+                termios.tcsetattr(STDIN, termios.TCSAFLUSH, mode)
+                self._before = before
+
+    def stop(self) -> None:
+        before, self._before = self._before, None
+        if before is not None:
+            with contextlib.suppress(OSError, termios.error):  # the terminal is gone
+                termios.tcsetattr(STDIN, termios.TCSADRAIN, before)
+
+
+def _decode(line: bytes) -> str:
+    return line.decode("utf-8", "replace").rstrip("\r")
 
 
 async def _read_message(lines: AsyncIterator[str]) -> str | None:
@@ -73,20 +146,3 @@ async def _read_message(lines: AsyncIterator[str]) -> str | None:
         elif parts or line.strip():
             return "\n".join([*parts, line])
     return "\n".join(parts) if parts else None
-
-
-async def _read_lines() -> AsyncIterator[str]:
-    """Yield lines from the descriptor: a thread that blocks in sys.stdin would delay the exit."""
-    rest = b""
-    while True:
-        try:
-            data = await run_in_thread(os.read, STDIN, READ_BYTES)
-        except OSError:  # stdin is closed, or its terminal is gone
-            data = b""
-        *lines, rest = (rest + data).split(b"\n")
-        for line in lines:
-            yield line.decode("utf-8", "replace").rstrip("\r")
-        if not data:
-            if rest:
-                yield rest.decode("utf-8", "replace")
-            return

@@ -39,6 +39,8 @@ KEY_SEQUENCE_TIMEOUT_S = 0.2
 MAX_HISTORY_ENTRIES = 1000
 SGR_CODES: dict[TextStyle, str] = {"plain": "", "dim": "2", "notice": "33", "alert": "1;31", "user": "1"}
 SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
+SETTLE_S = 0.3  # a key this soon after a question may be meant for something else
+WORD_KEY_S = 1.0  # the keys of an answer that is typed as a word follow each other at least this fast
 STATUS_MARGIN = 40  # columns for the seconds and the hint beside the activity
 
 
@@ -59,7 +61,9 @@ class ScreenUI:
         self._line = ""  # the incomplete last line of an answer
         self._activity: Activity | None = None
         self._question: str | None = None
+        self._asked_at = 0.0  # when the question came up
         self._draft: Document | None = None  # the text in the editor when a question came up
+        self._word = AnswerWord()
         self._app: Application[None] = Application(
             Layout(self._rows()),
             key_bindings=self._keys(),
@@ -95,6 +99,8 @@ class ScreenUI:
 
     def ask(self, question: str | None) -> None:
         """Show a question over an empty editor; the draft comes back afterwards."""
+        if question and self._question != question:
+            self._asked_at = time.monotonic()
         if question and self._draft is None:
             self._draft = self._buffer.document
             self._buffer.reset()
@@ -204,8 +210,20 @@ class ScreenUI:
         typing = ~is_searching
         empty = Condition(lambda: not self._buffer.text)
 
+        @keys.add("<any>", filter=typing & Condition(lambda: bool(self._question) or self._word.is_open))
+        def _(event: KeyPressEvent) -> None:
+            if self._word.take(event.data):
+                return
+            if self._takes_key and (answer := parse_permission(event.data)):
+                self._word = AnswerWord(answer[1:])
+                self._submit(event.data)
+            else:
+                self._buffer.insert_text(event.data)
+
         @keys.add("enter", filter=typing)
         def _(_: KeyPressEvent) -> None:
+            if self._word.take(""):
+                return
             if self._buffer.document.text_before_cursor.endswith("\\") and not self._question:
                 self._buffer.delete_before_cursor()
                 self._buffer.insert_text("\n")
@@ -239,6 +257,12 @@ class ScreenUI:
 
         return keys
 
+    @property
+    def _takes_key(self) -> bool:
+        """Return whether a single key answers the question: only if it cannot belong to a message."""
+        is_idle = not self._buffer.text and not (self._draft and self._draft.text)
+        return bool(self._question) and is_idle and time.monotonic() - self._asked_at >= SETTLE_S
+
     def _submit(self, text: str) -> None:
         question = self._question
         self._buffer.reset(append_to_history=not question or parse_permission(text) is None)
@@ -246,6 +270,25 @@ class ScreenUI:
         self._print_above(strip_controls(echo), "user")
         if self._handler:
             self._handler.on_message(text)
+
+
+class AnswerWord:
+    """The rest of an answer whose first key counted: `es` and Enter after `y` are not a message."""
+
+    def __init__(self, rest: str = "") -> None:
+        self._rest = rest
+        self._ends = time.monotonic() + WORD_KEY_S if rest else 0.0
+
+    @property
+    def is_open(self) -> bool:
+        return time.monotonic() < self._ends
+
+    def take(self, key: str) -> bool:
+        """Return whether this key belongs to the word; "" is Enter, which ends it."""
+        belongs = self.is_open and self._rest.startswith(key)
+        self._rest = self._rest[len(key) :]
+        self._ends = time.monotonic() + WORD_KEY_S if belongs and key else 0.0
+        return belongs
 
 
 class InputHistory(History):
