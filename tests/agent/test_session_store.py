@@ -70,8 +70,8 @@ def killed_at_the_second_stop(project: Path) -> None:
     (project / "released").touch()
 
 
-@pytest.mark.req("S0-80")
-def test_after_a_kill_the_conversation_is_whole_and_the_count_is_kept(project: Path) -> None:
+@pytest.mark.req("S0-80", "C-16")
+def test_after_a_kill_the_conversation_is_whole_the_count_is_kept_and_the_prompt_is_new(project: Path) -> None:
     killed_at_the_second_stop(project)
     agent = configured_session(project, "at last", dialect="turngate", session_id="x")
     result = agent.play("and now?")
@@ -86,7 +86,7 @@ def test_after_a_kill_the_conversation_is_whole_and_the_count_is_kept(project: P
     ]
     assert (result.outcome, result.continuations) == ("completed", 1)
     flags = saved_inputs(project, "stop_hook_active", "continuation_count")
-    assert flags == [(False, 0), (True, 1), (True, 1)]
+    assert flags == [(False, 0), (True, 1), (False, 1)]
 
 
 @pytest.mark.req("S0-80", "C-16")

@@ -18,13 +18,15 @@ from tests.support.sessions import (
     hang,
     lines,
     on_first,
+    say,
     scripted_session,
     wait_for_file,
 )
+from tests.support.subagents import parent
 from tests.support.timeouts import HANG_TIMEOUT_S, NEVER_S, POLL_INTERVAL_S
 from turngate.agent.session import Session
-from turngate.core.messages import ModelRequest, Reply, Usage, UserMessage
-from turngate.core.plugin_events import StopPayload
+from turngate.core.messages import Message, ModelRequest, Reply, Usage, UserMessage
+from turngate.core.plugin_events import StopPayload, SubagentStoppingContext, SubagentStoppingEvent
 from turngate.core.session_events import Continuation, HookFinished, Notice, StreamEnd, TurnEnd, TurnResult
 from turngate.errors import UsageError
 from turngate.models.scripted import ScriptedModel
@@ -296,6 +298,40 @@ def test_a_failed_turn_has_zeros_and_its_partial_usage(project: Path) -> None:
     assert (told.usage, told.turns_count, told.tool_calls_count, told.duration) == (Usage(), 0, 0, 0)
     assert told.partial_usage == result.usage != Usage()
     assert told.elapsed > 0
+
+
+@pytest.mark.req("S1-13", "C-27")
+@pytest.mark.parametrize(
+    ("stop", "ended_by"),
+    [(BLOCK_COMMAND, "capped"), (say({"continue": False, "stopReason": "enough"}), "halted")],
+)
+def test_a_turn_without_success_has_zeros_however_it_ended(project: Path, stop: str, ended_by: str) -> None:
+    agent, diary, _ = watched(project, "answer {n}", stop=stop)
+    result = agent.play()
+    told = diary.payload
+    assert (told.result.success, told.ended_by) == (False, ended_by)
+    assert (told.usage, told.turns_count, told.tool_calls_count, told.duration) == (Usage(), 0, 0, 0)
+    assert (told.partial_usage, told.elapsed > 0) == (result.usage, True)
+
+
+@pytest.mark.req("S1-12")
+def test_the_payload_has_the_names_of_the_document_too(project: Path) -> None:
+    agent, diary, _ = watched(project, "done", session_id="s-1")
+    result = agent.play()
+    told = diary.payload
+    assert (told.sessionId, told.turnsCount, told.toolCallsCount, told.endedBy, told.partialUsage) == (
+        "s-1",
+        1,
+        0,
+        "allowed",
+        result.usage,
+    )
+    assert (told.usage.inputTokens, told.usage.outputTokens) == (
+        result.usage.input_tokens,
+        result.usage.output_tokens,
+    )
+    with pytest.raises(AttributeError, match="StopPayload has no 'session_key'"):
+        _ = told.sessionKey
 
 
 def interrupting(agent: ScriptedSession, project: Path) -> TurnResult:
@@ -619,3 +655,29 @@ def test_a_plugin_knows_its_session_its_project_and_its_settings(project: Path, 
 
     asyncio.run(turn())
     assert plugin.seen == [(str(project), "s", 30.0)]
+
+
+@pytest.mark.req("S1-20")
+def test_a_function_with_a_parameter_ctx_gets_the_context_of_its_session(project: Path) -> None:
+    seen: list[tuple[object, ...]] = []
+    plugins = Plugins()
+
+    def stop(payload: StopPayload, ctx: PluginContext) -> None:
+        seen.append((payload.session_id, ctx.session_id, ctx.project))
+
+    async def conversation(messages: tuple[Message, ...], *, ctx: PluginContext) -> None:
+        seen.append((len(messages), ctx.session_id, ctx.project))
+
+    def stopping(event: SubagentStoppingEvent, ctx: SubagentStoppingContext) -> None:
+        seen.append((event.run_id, ctx.run_id == event.run_id))
+
+    plugins.on("stop", stop)
+    plugins.on("conversation", conversation)
+    plugins.on("subagent_stopping", stopping)
+    scene = parent(project, "counted", plugins=plugins, session_id="s-1")
+    scene.play()
+    run = scene.runs()[-1]
+    assert (scene.notices, seen) == (
+        [],
+        [(run.id, True), (4, "s-1", str(project)), ("s-1", "s-1", str(project))],
+    )

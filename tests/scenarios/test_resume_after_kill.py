@@ -106,7 +106,8 @@ def test_a_turn_that_was_continued_twice_has_one_continuation_left_after_a_kill(
         "five",
         3,
     )
-    assert flags(project) == [(False, 0), (True, 1), (True, 2), (True, 3)]
+    # C-16: the user's new prompt is not a continuation, although the count goes on.
+    assert flags(project) == [(False, 0), (True, 1), (False, 2), (True, 3)]
 
 
 @pytest.mark.req("S0-80")
@@ -118,7 +119,7 @@ def test_a_kill_at_the_limit_leaves_no_continuation(
     killed(project, server, 3, "build it", "--limit", "2")
     code, result = resumed(project, "--limit", "2")
     assert (code, result["ended_by"], result["result"], result["continuations"]) == (10, "capped", "four", 2)
-    assert (len(server.requests), flags(project)) == (4, [(False, 0), (True, 1), (True, 2)])
+    assert (len(server.requests), flags(project)) == (4, [(False, 0), (True, 1), (False, 2)])
 
 
 @pytest.mark.req("S0-80")
@@ -132,7 +133,7 @@ def test_however_often_a_turn_is_killed_its_count_only_grows(
         killed(project, server, requests=2 * life, prompt=f"life {life}")
     code, result = resumed(project)
     assert (code, result["ended_by"], result["result"], result["continuations"]) == (10, "capped", "four", 3)
-    assert (len(server.requests), flags(project)) == (7, [(False, 0), (True, 1), (True, 2), (True, 3)])
+    assert (len(server.requests), flags(project)) == (7, [(False, 0), (False, 1), (False, 2), (False, 3)])
     assert conversation(server.requests[-1]) == [
         ("user", "life 1"),
         ("assistant", "one"),
@@ -164,7 +165,7 @@ def test_after_a_resumed_turn_has_ended_the_next_one_counts_from_zero(
         (0, "completed", 1),
         (0, "completed", 0),
     ]
-    assert flags(project) == [(False, 0), (True, 1), (False, 0)]
+    assert flags(project) == [(False, 0), (False, 1), (False, 0)]
 
 
 @pytest.mark.req("S0-80")

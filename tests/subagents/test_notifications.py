@@ -295,3 +295,12 @@ def test_for_every_stop_there_is_a_start_also_when_a_subagent_is_resumed(project
         [json.loads(line)["agent_id"] for line in lines(project / name)] for name in ("starts", "stops")
     )
     assert starts == stops == [stop.agent_id for stop in scene.stops]
+
+
+@pytest.mark.req("S1-10")
+def test_the_parent_of_a_subagents_subagent_is_that_subagent(project: Path) -> None:
+    scene = parent(project, task("deeper"), "deep", "top")
+    scene.play()
+    deep, top = scene.stops
+    assert (deep.parent_session_id, top.parent_session_id) == (top.agent_id, scene.session.id)
+    assert (deep.parentSessionId, deep.totalToolCalls, top.usage.inputTokens > 0) == (top.agent_id, 0, True)

@@ -219,7 +219,7 @@ class AgentSession:
 
     def _new_guard(self, continuations: int = 0) -> LoopGuard:
         guard = new_guard(self.settings, self.resources.world.environ, limit=self._config.limit)
-        return replace(guard, count=continuations, continuations=continuations)
+        return replace(guard, count=continuations, continuations=continuations, resumed=continuations)
 
     def _launch(self, agent_type: AgentType) -> dict[str, Any]:
         return self._config.launch(

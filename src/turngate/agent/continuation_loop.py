@@ -142,7 +142,7 @@ class ContinuationLoop:
             return False
         if turn.requests:  # C-16: a further message of the user starts its own count
             turn.start_count(self.new_guard())
-        meta = {"continuation": turn.guard.continuations} if turn.guard.active else {}
+        meta = {"continuation": turn.guard.continuations} if turn.guard.continuations else {}
         conversation.append(UserMessage(prompt), **meta)
         if added := added_context(verdict.runs, plain=True):
             conversation.append(UserMessage(added, "context"), **meta)

@@ -45,7 +45,7 @@ class PluginNotifier:
 
 
 def _stop_payload(result: TurnResult, elapsed: float) -> StopPayload:
-    counts = result.outcome not in ("error", "interrupted")
+    counts = result.success  # document 001: `result.success ? result.data.usage : Usage.empty()`
     return StopPayload(
         session_id=result.session_id,
         result=result,

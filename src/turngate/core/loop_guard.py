@@ -57,14 +57,15 @@ class LoopGuard:
     hard_limit: int | None = None
     count: int = 0  # continuations that count toward the limit
     continuations: int = 0  # of the whole turn
+    resumed: int = 0  # those before the user's message, in a turn that a killed process began
     advised: bool = False
     last_refusal: tuple[tuple[str, str], ...] = ()
     repeats: int = 0  # continuations in a row with the last block and without a tool call
 
     @property
     def active(self) -> bool:
-        """`stop_hook_active`: a stop hook has already continued this turn (C-16)."""
-        return self.continuations > 0
+        """`stop_hook_active`: a stop hook has continued this turn since the user's last message (C-16)."""
+        return self.continuations > self.resumed
 
     @property
     def below_limit(self) -> bool:

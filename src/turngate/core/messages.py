@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
+from turngate.core.camel_case import CamelCaseAccess
+
 Origin = Literal["user", "stop_hook", "context", "summary", "subagent"]  # where a user message comes from
 StopReason = Literal["end_turn", "tool_use", "max_tokens", "refusal"]
 AgentRole = Literal["main", "sub", "judge"]  # which list of a scripted model answers; "sub" is a subagent
@@ -24,7 +26,7 @@ class ToolUse:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Usage:
+class Usage(CamelCaseAccess):
     input_tokens: int = 0
     output_tokens: int = 0
     cache_creation_input_tokens: int = 0

@@ -4,26 +4,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from turngate.core.camel_case import CamelCaseAccess, snake_case
 from turngate.core.events import SubagentOutcome
 from turngate.core.subagent_run import EndedOutcome, SubagentRun
 
 
-def _snake(name: str) -> str:
-    return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in name)
-
-
-class _CamelCaseAccess:
-    """Also offers each field in camel case, as in JavaScript: `event.lastAssistantMessage`."""
-
-    def __getattr__(self, name: str) -> Any:
-        field = _snake(name)
-        if field == name or field.startswith("_"):
-            raise AttributeError(f"{type(self).__name__} has no {name!r}")
-        return getattr(self, field)
-
-
 @dataclass(frozen=True, kw_only=True)
-class StoppingUsage(_CamelCaseAccess):
+class StoppingUsage(CamelCaseAccess):
     input: int = 0
     output: int = 0
     cache_read: int = 0
@@ -35,7 +22,7 @@ class StoppingUsage(_CamelCaseAccess):
 
 
 @dataclass(frozen=True, kw_only=True)
-class SubagentStoppingEvent(_CamelCaseAccess):
+class SubagentStoppingEvent(CamelCaseAccess):
     """A subagent wants to stop, after `steer_count` of at most `max_steers` redirects.
 
     These are public names that keep an old word for a redirect; `child_session_key` is the subagent's session.
@@ -59,7 +46,7 @@ class SubagentStoppingEvent(_CamelCaseAccess):
 
 
 @dataclass(frozen=True, kw_only=True)
-class SubagentStoppingContext(_CamelCaseAccess):
+class SubagentStoppingContext(CamelCaseAccess):
     agent_id: str
     run_id: str
     child_session_key: str
@@ -77,7 +64,7 @@ class SubagentStoppingResult:
 
 
 @dataclass(frozen=True, kw_only=True)
-class SubagentEndedEvent(_CamelCaseAccess):
+class SubagentEndedEvent(CamelCaseAccess):
     """The last run of a subagent is over, and its result, if any, was delivered. `steer_count` counts redirects."""
 
     run_id: str
@@ -154,7 +141,7 @@ def stopping_result(returned: object) -> tuple[SubagentStoppingResult, str | Non
         case SubagentStoppingResult():
             fields = vars(returned)
         case Mapping():
-            fields = {_snake(str(name)): value for name, value in returned.items()}
+            fields = {snake_case(str(name)): value for name, value in returned.items()}
         case _:
             return SubagentStoppingResult(), f"returned {type(returned).__name__}, which is not a result"
     extend = fields.get("extend_max_steers")
@@ -180,27 +167,31 @@ def _is_encodable(text: str) -> bool:
 
 
 @dataclass(frozen=True, kw_only=True)
-class StopPayload:
-    """The payload of `stop` handlers, called once at the final end of a turn."""
+class StopPayload(CamelCaseAccess):
+    """The payload of `stop` handlers, called once at the final end of a turn.
+
+    Unless `result.success`, which is only the case of an allowed stop, `usage`, the counts and `duration` are zero,
+    also for a capped turn; `partial_usage` and `elapsed` are what it really took.
+    """
 
     session_id: str
     result: Any
     usage: Any
-    turns_count: int
+    turns_count: int  # model requests
     tool_calls_count: int
-    duration: float
-    model: str
+    duration: float  # seconds
+    model: str  # PROVIDER/NAME
     continuations: int
     ended_by: str
-    partial_usage: Any = None  # of a turn that failed
-    elapsed: float = 0.0
+    partial_usage: Any = None
+    elapsed: float = 0.0  # seconds
 
 
 @dataclass(frozen=True, kw_only=True)
-class SubagentStopPayload:
+class SubagentStopPayload(CamelCaseAccess):
     """The payload of `subagent_stop` handlers, called once at the final end of a subagent."""
 
-    parent_session_id: str
+    parent_session_id: str  # of the agent that started it: the id of the session, or of the subagent that did
     agent_id: str
     agent_type: str
     result: Any

@@ -69,6 +69,7 @@ class Plugins:
     limit: float = HANDLER_TIMEOUT_S
     complaints: list[str] = field(default_factory=list)  # errors of handlers, as messages for the user
     _objects: list[Any] = field(default_factory=list)
+    _context: PluginContext | None = field(default=None, init=False)  # of the session
     _all: list[_Registered] = field(default_factory=list)
     _numbers: "itertools.count[int]" = field(default_factory=itertools.count)
 
@@ -90,7 +91,8 @@ class Plugins:
                 self.on(name, handler, priority=getattr(plugin, "priority", 0), plugin=type(plugin).__name__)
 
     def bind(self, context: PluginContext) -> None:
-        """Set `ctx` of every added object to the context of its session."""
+        """Set `ctx` of every added object, and of functions with such a parameter, to the context of the session."""
+        self._context = context
         for plugin in self._objects:
             plugin.ctx = context
 
@@ -145,9 +147,12 @@ class Plugins:
     async def _call(self, registered: _Registered, *args: object) -> tuple[object, str | None]:
         """Return the handler's return value, and the description of an error."""
         *first, last = args
+        handler = registered.handler
+        if _takes_context(handler, len(args)):
+            handler = _with_context(handler, self._context)
         try:
             async with asyncio.timeout(self.limit) as timer:
-                return await call_callback(_bound(registered.handler, *first), last), None
+                return await call_callback(_bound(handler, *first), last), None
         except TimeoutError as error:
             if timer.expired():
                 return None, f"timed out after {self.limit:g} s at {registered.name}"
@@ -160,9 +165,35 @@ class Plugins:
             return None, f"failed at {registered.name}: {describe_exception(error)}"
 
 
+def _takes_context(handler: Handler, arguments: int) -> bool:
+    """Return whether a function has a parameter `ctx` besides those that its hook fills."""
+    try:
+        parameters = list(inspect.signature(handler).parameters.values())
+    except (TypeError, ValueError):  # a function of an extension module
+        return False
+    return any(
+        parameter.name == "ctx" and (parameter.kind is parameter.KEYWORD_ONLY or place >= arguments)
+        for place, parameter in enumerate(parameters)
+    )
+
+
+def _with_context(handler: Handler, context: PluginContext | None) -> Handler:
+    if not _is_async(handler):
+        return partial(handler, ctx=context)
+
+    async def with_context(*args: object) -> Any:
+        return await handler(*args, ctx=context)
+
+    return with_context
+
+
+def _is_async(handler: Handler) -> bool:
+    return inspect.iscoroutinefunction(handler) or inspect.iscoroutinefunction(type(handler).__call__)
+
+
 def _bound(handler: Handler, *first: object) -> Handler:
     """Bind all arguments but the last; a coroutine function stays one."""
-    if not (inspect.iscoroutinefunction(handler) or inspect.iscoroutinefunction(type(handler).__call__)):
+    if not _is_async(handler):
         return partial(handler, *first)
 
     async def bound(last: object) -> Any:

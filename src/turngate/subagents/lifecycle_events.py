@@ -43,7 +43,7 @@ async def notify_stop(host: SubagentHost, run: SubagentRun) -> None:
     """Call the `subagent_stop` handlers, once for each chain that was started, with the usage of all its runs."""
     whole = replace(run, usage=run.spent + run.usage, spent=Usage())
     payload = SubagentStopPayload(
-        parent_session_id=run.parent,
+        parent_session_id=run.parent_agent or run.parent,
         agent_id=run.agent_id,
         agent_type=run.agent_type,
         result=whole,
