@@ -71,7 +71,9 @@ def killed_at_the_second_stop(project: Path) -> None:
 
 
 @pytest.mark.req("S0-80", "C-16")
-def test_after_a_kill_the_conversation_is_whole_the_count_is_kept_and_the_prompt_is_new(project: Path) -> None:
+def test_after_a_kill_the_conversation_is_whole_the_count_is_kept_and_the_prompt_is_new(
+    project: Path,
+) -> None:
     killed_at_the_second_stop(project)
     agent = configured_session(project, "at last", dialect="turngate", session_id="x")
     result = agent.play("and now?")
