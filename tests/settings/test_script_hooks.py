@@ -54,7 +54,7 @@ def test_the_layer_of_a_script_is_the_projects(project: Path) -> None:
 @pytest.mark.parametrize("name", ["stop.sh", "Stop", "subagent-stop", "pre_tool_use"])
 def test_no_other_name_makes_a_hook(project: Path, name: str) -> None:
     script(project / ".mux" / name, OK)
-    assert load_settings(str(project)) == Settings(hard_limit=10)
+    assert load_settings(str(project)).rules == ()
 
 
 def test_the_claude_family_has_no_scripts(project: Path) -> None:

@@ -10,6 +10,7 @@ from turngate.core.settings import Layer, Problem, Settings, merge
 from turngate.errors import UsageError
 from turngate.settings import keys
 from turngate.settings.json_file import UnreadableFile, parse_json, read_json
+from turngate.settings.near_misses import near_misses
 from turngate.settings.parse import parse_layer
 from turngate.settings.paths import SettingsFile, settings_files
 from turngate.settings.plugin_folders import find_plugin_folders, plugin_layers
@@ -61,7 +62,9 @@ def read_settings(
     plugins = find_plugin_folders(layers, plugin_dirs, project, home)
     layers += [*script_layers(project, dialect), *plugin_layers(plugins, DIALECTS[dialect])]
     settings = merge(layers, keys.MERGE_RULES, DIALECTS[dialect])
-    return replace(settings, plugin_dirs=tuple(plugin.root for plugin in plugins)) if plugins else settings
+    roots = tuple(plugin.root for plugin in plugins)
+    misses = near_misses(project, dialect, home, layers, {*roots, *([extra] if extra else [])})
+    return replace(settings, plugin_dirs=roots, problems=(*settings.problems, *misses))
 
 
 def _load_extra(extra: str, dialect: Dialect) -> Layer:

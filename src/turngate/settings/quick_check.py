@@ -4,6 +4,7 @@ import json
 import os
 
 from turngate.core.constants import EVENTS, wrong_claude_setting
+from turngate.settings.misplaced_files import misplaced_files
 from turngate.settings.paths import (
     FileTooLarge,
     NotARegularFile,
@@ -20,7 +21,10 @@ def has_no_hooks(project: str, event: str, dialect: str, home: str | None = None
     """Return True only if it is certain. Everything unusual is left to load_settings, which reports it."""
     scripts = [script for name, script in script_files(project, dialect) if name == event]
     files = settings_files(project, dialect, home)
-    return all(map(_is_absent, scripts)) and all(_has_none(file, event, dialect) for file in files)
+    if not all(map(_is_absent, scripts)) or not all(_has_none(file, event, dialect) for file in files):
+        return False
+    misplaced = misplaced_files(project, dialect, home or os.path.expanduser("~"))
+    return not any(file.event in (None, event) for file in misplaced)
 
 
 def _is_absent(file: SettingsFile) -> bool:

@@ -1,0 +1,94 @@
+"""Finds files that look like settings but are not read. Imports little: the fast path of `turngate fire` needs it."""
+
+import os
+
+from turngate.core.constants import FAMILIES, SCRIPT_FAMILIES, SCRIPTS
+
+_READ = ("settings.json", "settings.local.json")
+_SUFFIXES = ("json", "jsonc", "json5", "yaml", "yml", "toml")
+_BEGINNINGS = ("set", "hook", "turngate")
+_SCRIPT_SUFFIXES = ("", "sh", "bash", "py", "js", "mjs", "ts", "rb", "pl")
+_SCRIPT_NAMES = {"stop": "Stop", "subagentstop": "SubagentStop"}
+PLUGIN_FILES = ("hooks/hooks.json", ".claude-plugin/plugin.json")
+
+# Files at the top of a project, each with the family whose settings were probably meant; None: the dialect's own.
+_TOP_FILES = {
+    "turngate.json": "turngate",
+    ".turngate.json": "turngate",
+    "turngate.yaml": "turngate",
+    "turngate.yml": "turngate",
+    "turngate.toml": "turngate",
+    "turngate/settings.json": "turngate",
+    "mux/settings.json": "mux",
+    "claude/settings.json": "claude",
+    "settings.json": None,
+    "settings.local.json": None,
+    "hooks.json": None,
+}
+
+
+class MisplacedFile:
+    """A file that is not read: its path, and what was expected in its place.
+
+    kind: `settings` in the folder of a family; `top` at the top of the project; `script`, which has an event; `plugin`.
+    """
+
+    def __init__(
+        self, kind: str, path: str, display_name: str, expected: str = "", event: str | None = None
+    ) -> None:
+        self.kind, self.path, self.display_name = kind, path, display_name
+        self.expected, self.event = expected, event
+
+
+def misplaced_files(project: str, dialect: str, home: str) -> list[MisplacedFile]:
+    """Return what may be misplaced, by its name alone. `near_misses` reads the files and decides."""
+    found: list[MisplacedFile] = []
+    for base, prefix in ((home, "~/"), (project, "")):
+        if not prefix and base == home:
+            continue
+        for family in FAMILIES[dialect]:
+            found += _in_family(base, f"{prefix}.{family}", family)
+    for name, meant in _TOP_FILES.items():
+        path = os.path.join(project, name)
+        if (meant is None or meant in FAMILIES[dialect]) and os.path.isfile(path):
+            expected = _expected(f".{meant or FAMILIES[dialect][-1]}", name)
+            found.append(MisplacedFile("top", path, name, expected))
+    for name in PLUGIN_FILES:
+        path = os.path.join(project, name)
+        if os.path.isfile(path):
+            found.append(MisplacedFile("plugin", path, name))
+    return found
+
+
+def _in_family(base: str, folder: str, family: str) -> list[MisplacedFile]:
+    path = os.path.join(base, f".{family}")
+    try:
+        names = sorted(os.listdir(path))
+    except NotADirectoryError:
+        return [MisplacedFile("settings", path, folder, f"{folder}/settings.json")]
+    except OSError:
+        return []
+    found = []
+    for name in names:
+        stem, _, suffix = name.lower().rpartition(".")
+        if name not in _READ and suffix in _SUFFIXES and stem.startswith(_BEGINNINGS):
+            expected = _expected(folder, name)
+            found.append(MisplacedFile("settings", os.path.join(path, name), f"{folder}/{name}", expected))
+        elif family in SCRIPT_FAMILIES and not folder.startswith("~") and (event := _script_event(name)):
+            expected = f"{folder}/{SCRIPTS[event]}"
+            found.append(
+                MisplacedFile("script", os.path.join(path, name), f"{folder}/{name}", expected, event)
+            )
+    return found
+
+
+def _expected(folder: str, name: str) -> str:
+    return f"{folder}/{'settings.local.json' if 'local' in name.lower() else 'settings.json'}"
+
+
+def _script_event(name: str) -> str | None:
+    """Return the event of a script whose name is almost that of a script hook."""
+    if name in SCRIPTS.values():
+        return None
+    stem, _, suffix = name.lower().partition(".")
+    return _SCRIPT_NAMES.get(stem.replace("_", "").replace("-", "")) if suffix in _SCRIPT_SUFFIXES else None

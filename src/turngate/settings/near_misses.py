@@ -1,0 +1,103 @@
+"""Reports files that look like settings but are not read, and what was expected instead."""
+
+import os
+import re
+from collections.abc import Collection, Sequence
+
+from turngate.core.constants import EVENTS, FAMILIES
+from turngate.core.hooks import hook_text
+from turngate.core.settings import Layer, Problem, Severity
+from turngate.settings.keys import closest_name
+from turngate.settings.misplaced_files import MisplacedFile, misplaced_files
+from turngate.settings.paths import FileTooLarge, NotARegularFile, read_bytes
+
+MAX_SEARCHED_BYTES = 1024 * 1024
+# An event with its list of hooks, in JSON, YAML or TOML.
+_HOOKS = re.compile(rf"(?:^|[\s\"'.{{])(?:{'|'.join(EVENTS)})[\"']?\s*(?:[:=]\s*(?:\[|\n)|\])")
+_JSON = (".json", ".jsonc", ".json5")
+_PROJECT_SOURCES = ("project", "local", "script")
+_STEMS = ("settings", "settings.local", "setting", "hooks", "hook", "turngate")
+
+
+def near_misses(
+    project: str, dialect: str, home: str, layers: Sequence[Layer], used: Collection[str]
+) -> list[Problem]:
+    """Return a problem for each file that the user probably took for settings.
+
+    `used` holds the folders of plugins, and the file of `--settings`.
+    """
+    files = misplaced_files(project, dialect, home)
+    if not files:
+        return []
+    problems: list[Problem | None] = []
+    used = {os.path.realpath(path) for path in used}
+    is_loaded = os.path.realpath(project) in used
+    for file in files:
+        if os.path.realpath(file.path) in used:
+            continue
+        if file.kind == "script":
+            problems.append(_script_problem(file, layers))
+        elif file.kind != "plugin":
+            problems.append(_settings_problem(file, layers))
+        elif not is_loaded and _has_plugin_hooks(file):
+            is_loaded = True  # one problem is enough for the two files of a plugin
+            problems.append(_plugin_problem(file, project, dialect, layers))
+    return [problem for problem in problems if problem]
+
+
+def _settings_problem(file: MisplacedFile, layers: Sequence[Layer]) -> Problem | None:
+    text = _read(file.path)
+    stem = os.path.basename(file.path).rpartition(".")[0].lstrip(".")
+    if _HOOKS.search(text) and (not stem or closest_name(stem, _STEMS)):
+        verb = "move its hooks to" if file.path.endswith(_JSON) or not stem else "write its hooks as JSON to"
+        message = f"is not read, so its hooks never run; expected {file.expected}"
+        severity: Severity = "warning" if _is_beside_settings(file, layers) else "error"
+        return _problem(file, message, severity, f"{verb} {file.expected}")
+    names_turngate = "turngate" in file.display_name or ".mux/" in file.display_name
+    if names_turngate and (not stem or closest_name(stem, _STEMS)):
+        return _problem(file, f"is not read; expected {file.expected}", "warning")
+    return None  # of another program
+
+
+def _is_beside_settings(file: MisplacedFile, layers: Sequence[Layer]) -> bool:
+    """Return whether other settings are read in the same place; then the file may belong to another program."""
+    if file.kind == "top":
+        return _has_project_hooks(layers)
+    folder = os.path.dirname(file.expected)
+    return any(os.path.dirname(layer.file) == folder and layer.rules for layer in layers)
+
+
+def _script_problem(file: MisplacedFile, layers: Sequence[Layer]) -> Problem | None:
+    name = os.path.basename(file.path)
+    if any(name in hook_text(rule.hook) for layer in layers for rule in layer.rules):
+        return None
+    message = f"is not run, because a script hook has the name {file.expected}"
+    return _problem(file, message, "warning", f"mv {file.display_name} {file.expected}")
+
+
+def _has_plugin_hooks(file: MisplacedFile) -> bool:
+    text = _read(file.path)
+    return bool(_HOOKS.search(text)) or (file.path.endswith("plugin.json") and '"hooks"' in text)
+
+
+def _plugin_problem(file: MisplacedFile, project: str, dialect: str, layers: Sequence[Layer]) -> Problem:
+    message = "belongs to a Claude Code plugin, whose hooks do not run by themselves"
+    settings = f".{FAMILIES[dialect][-1]}/settings.json"
+    hint = f"to run them, add --plugin-dir {project}; hooks of the project belong in {settings}"
+    return _problem(file, message, "note" if _has_project_hooks(layers) else "warning", hint)
+
+
+def _has_project_hooks(layers: Sequence[Layer]) -> bool:
+    return any(rule.source in _PROJECT_SOURCES for layer in layers for rule in layer.rules)
+
+
+def _read(path: str) -> str:
+    try:
+        return read_bytes(path, MAX_SEARCHED_BYTES).decode("utf-8", "replace")
+    except (OSError, NotARegularFile, FileTooLarge):
+        return ""
+
+
+def _problem(file: MisplacedFile, message: str, severity: Severity, hint: str | None = None) -> Problem:
+    name = file.display_name
+    return Problem(file=name, event=file.event, message=message, severity=severity, hint=hint)

@@ -1,0 +1,267 @@
+"""Files that look like settings but are not read are named, with the file that is read."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.builders import script, stop_hooks, write_settings
+from turngate.cli.main import main
+from turngate.core.settings import Problem
+from turngate.settings.load import load_settings
+from turngate.settings.quick_check import has_no_hooks
+
+HOOKS = json.dumps(stop_hooks("exit 2"))
+YAML = "hooks:\n  Stop:\n    - hooks:\n        - type: command\n          command: exit 2\n"
+TOML = '[[hooks.Stop]]\n[[hooks.Stop.hooks]]\ntype = "command"\n'
+
+
+def write(folder: Path, name: str, content: str) -> Path:
+    path = folder / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(content)
+    return path
+
+
+def lost(file: str, expected: str, severity: Any = "error", how: str = "move its hooks to") -> Problem:
+    message = f"is not read, so its hooks never run; expected {expected}"
+    return Problem(file=file, message=message, severity=severity, hint=f"{how} {expected}")
+
+
+# File, content, the file that was expected, what to do.
+MISPLACED: list[tuple[str, str, str, str]] = [
+    (".turngate/hooks.json", HOOKS, ".turngate/settings.json", "move its hooks to"),
+    (
+        ".turngate/hooks.json",
+        json.dumps(stop_hooks("x")["hooks"]),
+        ".turngate/settings.json",
+        "move its hooks to",
+    ),
+    (".turngate/hooks.json", '{ broken, but with "Stop": [', ".turngate/settings.json", "move its hooks to"),
+    (".turngate/setting.json", HOOKS, ".turngate/settings.json", "move its hooks to"),
+    (".turngate/Settings.json", HOOKS, ".turngate/settings.json", "move its hooks to"),
+    (".turngate/setings.json", HOOKS, ".turngate/settings.json", "move its hooks to"),
+    (".turngate/settings.yaml", YAML, ".turngate/settings.json", "write its hooks as JSON to"),
+    (".turngate/settings.yml", YAML, ".turngate/settings.json", "write its hooks as JSON to"),
+    (".turngate/settings.toml", TOML, ".turngate/settings.json", "write its hooks as JSON to"),
+    (".turngate/settings.jsonc", HOOKS, ".turngate/settings.json", "move its hooks to"),
+    (".turngate/settings.local.yaml", YAML, ".turngate/settings.local.json", "write its hooks as JSON to"),
+    (".turngate/turngate.json", HOOKS, ".turngate/settings.json", "move its hooks to"),
+    (".claude/setting.json", HOOKS, ".claude/settings.json", "move its hooks to"),
+    (".claude/hooks.json", HOOKS, ".claude/settings.json", "move its hooks to"),
+    (".claude/hook.json", HOOKS, ".claude/settings.json", "move its hooks to"),
+    (".claude/setting.local.json", HOOKS, ".claude/settings.local.json", "move its hooks to"),
+    (".mux/hooks.json", HOOKS, ".mux/settings.json", "move its hooks to"),
+    ("turngate.json", HOOKS, ".turngate/settings.json", "move its hooks to"),
+    (".turngate.json", HOOKS, ".turngate/settings.json", "move its hooks to"),
+    ("turngate.yaml", YAML, ".turngate/settings.json", "write its hooks as JSON to"),
+    ("settings.json", HOOKS, ".turngate/settings.json", "move its hooks to"),
+    ("settings.local.json", HOOKS, ".turngate/settings.local.json", "move its hooks to"),
+    ("hooks.json", HOOKS, ".turngate/settings.json", "move its hooks to"),
+    ("turngate/settings.json", HOOKS, ".turngate/settings.json", "move its hooks to"),
+    ("claude/settings.json", HOOKS, ".claude/settings.json", "move its hooks to"),
+    (".turngate", HOOKS, ".turngate/settings.json", "move its hooks to"),
+]
+IDS = [f"{file} {number}" for number, (file, *_) in enumerate(MISPLACED)]
+
+
+@pytest.mark.parametrize(("file", "content", "expected", "how"), MISPLACED, ids=IDS)
+def test_hooks_in_a_file_that_is_not_read_are_an_error(
+    project: Path, file: str, content: str, expected: str, how: str
+) -> None:
+    write(project, file, content)
+    assert load_settings(str(project)).problems == (lost(file, expected, how=how),)
+    assert not has_no_hooks(str(project), "Stop", "turngate")
+
+
+def test_a_file_in_the_users_folder_is_named_too(project: Path, home: Path) -> None:
+    write(home, ".claude/hooks.json", HOOKS)
+    assert load_settings(str(project)).problems == (lost("~/.claude/hooks.json", "~/.claude/settings.json"),)
+
+
+@pytest.mark.parametrize("file", [".claude/hooks.json", "settings.json"])
+def test_beside_settings_that_are_read_it_is_a_warning(project: Path, file: str) -> None:
+    """The file may belong to another program."""
+    write_settings(project, "claude", stop_hooks("true"))
+    write(project, file, HOOKS)
+    expected = ".claude/settings.json" if file.startswith(".claude") else ".turngate/settings.json"
+    assert load_settings(str(project)).problems == (lost(file, expected, "warning"),)
+
+
+@pytest.mark.parametrize("dialect", ["mux", "claude"])
+def test_only_the_families_of_the_dialect_are_looked_at(project: Path, dialect: str) -> None:
+    write(project, ".turngate/hooks.json", HOOKS)
+    assert load_settings(str(project), dialect=dialect).problems == ()
+
+
+def test_in_the_claude_dialect_the_claude_file_is_expected(project: Path) -> None:
+    write(project, "hooks.json", HOOKS)
+    assert load_settings(str(project), dialect="claude").problems == (
+        lost("hooks.json", ".claude/settings.json"),
+    )
+
+
+@pytest.mark.parametrize("name", [".turngate/settings.yaml", ".mux/setting.json", "turngate.toml"])
+def test_a_file_without_hooks_is_a_warning(project: Path, name: str) -> None:
+    write(project, name, "limit: 5")
+    family = "mux" if "mux" in name else "turngate"
+    expected = f".{family}/settings.json"
+    message = f"is not read; expected {expected}"
+    assert load_settings(str(project)).problems == (Problem(file=name, message=message, severity="warning"),)
+
+
+FINE: list[str] = [
+    ".claude/settings.json.bak",
+    ".claude/hooks/stop.sh",
+    ".claude/commands/settings.md",
+    ".turngate/agents/hooks.md",
+    ".turngate/schema.json",
+    ".claude/setup.json",
+    ".claude/hooks.json",
+    "settings.json",
+    "hooks.json",
+    "hooks/hooks.json",
+    ".claude-plugin/plugin.json",
+    ".claude-plugin/marketplace.json",
+]
+
+
+@pytest.mark.parametrize("name", FINE)
+def test_other_files_are_not_mentioned(project: Path, name: str) -> None:
+    write(project, name, '{"editor.tabSize": 2, "onStop": 1}')
+    assert load_settings(str(project)).problems == ()
+
+
+@pytest.mark.parametrize("content", [b"\xff\xfe", b"x" * 3_000_000, b""])
+def test_a_file_that_cannot_be_read_has_no_hooks(project: Path, content: bytes) -> None:
+    write(project, "settings.json", "").write_bytes(content)
+    assert load_settings(str(project)).problems == ()
+
+
+def test_a_pipe_does_not_block(project: Path) -> None:
+    import os  # noqa: PLC0415 - only here
+
+    (project / ".turngate").mkdir()
+    os.mkfifo(project / ".turngate" / "hooks.json")
+    assert [problem.severity for problem in load_settings(str(project)).problems] == ["warning"]
+
+
+def test_a_file_that_the_command_line_names_is_read(project: Path) -> None:
+    path = write(project, "settings.json", HOOKS)
+    settings = load_settings(str(project), extra=str(path))
+    assert (settings.problems, len(settings.rules)) == ((), 1)
+
+
+# Scripts
+
+
+@pytest.mark.parametrize(
+    ("name", "event", "expected"),
+    [
+        (".turngate/stop.sh", "Stop", ".turngate/stop"),
+        (".turngate/stop.py", "Stop", ".turngate/stop"),
+        (".mux/Stop", "Stop", ".mux/stop"),
+        (".mux/subagent_stop.sh", "SubagentStop", ".mux/subagent_stop"),
+        (".turngate/subagent-stop", "SubagentStop", ".turngate/subagent_stop"),
+        (".turngate/SubagentStop", "SubagentStop", ".turngate/subagent_stop"),
+    ],
+)
+def test_a_script_with_another_name_is_named(project: Path, name: str, event: str, expected: str) -> None:
+    script(project / name, "#!/bin/sh\nexit 2\n")
+    message = f"is not run, because a script hook has the name {expected}"
+    hint = f"mv {name} {expected}"
+    problem = Problem(file=name, event=event, message=message, severity="warning", hint=hint)
+    assert load_settings(str(project)).problems == (problem,)
+    other = "Stop" if event == "SubagentStop" else "SubagentStop"
+    assert (has_no_hooks(str(project), event, "turngate"), has_no_hooks(str(project), other, "turngate")) == (
+        False,
+        True,
+    )
+
+
+@pytest.mark.parametrize("command", [".turngate/stop.sh", 'sh "$TURNGATE_PROJECT_DIR"/.turngate/stop.sh'])
+def test_a_script_that_a_hook_runs_is_fine(project: Path, command: str) -> None:
+    script(project / ".turngate/stop.sh", "#!/bin/sh\nexit 2\n")
+    write_settings(project, "turngate", stop_hooks(command))
+    assert load_settings(str(project)).problems == ()
+
+
+# Plugins
+
+
+PLUGIN_HINT = "to run them, add --plugin-dir {}; hooks of the project belong in .turngate/settings.json"
+
+
+def plugin_problem(project: Path, file: str, severity: Any = "warning") -> Problem:
+    message = "belongs to a Claude Code plugin, whose hooks do not run by themselves"
+    return Problem(file=file, message=message, severity=severity, hint=PLUGIN_HINT.format(project))
+
+
+PLUGINS = {
+    "hooks/hooks.json": HOOKS,
+    ".claude-plugin/plugin.json": json.dumps({"name": "p", "hooks": stop_hooks("exit 2")["hooks"]}),
+}
+
+
+@pytest.mark.parametrize(("file", "content"), PLUGINS.items(), ids=PLUGINS)
+def test_a_plugin_in_place_of_settings_is_named(project: Path, file: str, content: str) -> None:
+    write(project, file, content)
+    assert load_settings(str(project)).problems == (plugin_problem(project, file),)
+    assert not has_no_hooks(str(project), "Stop", "turngate")
+
+
+def test_a_plugin_beside_hooks_of_the_project_is_a_note(project: Path) -> None:
+    write_settings(project, "claude", stop_hooks("true"))
+    write(project, "hooks/hooks.json", HOOKS)
+    assert load_settings(str(project)).problems == (plugin_problem(project, "hooks/hooks.json", "note"),)
+
+
+def test_a_plugin_with_both_files_is_named_once(project: Path) -> None:
+    for file, content in PLUGINS.items():
+        write(project, file, content)
+    assert load_settings(str(project)).problems == (plugin_problem(project, "hooks/hooks.json"),)
+
+
+def test_a_plugin_that_is_loaded_is_not_mentioned(project: Path) -> None:
+    write(project, "hooks/hooks.json", HOOKS)
+    settings = load_settings(str(project), plugin_dirs=[str(project)])
+    assert (settings.problems, len(settings.rules)) == ((), 1)
+
+
+# The commands
+
+
+def test_check_and_fire_say_what_is_there_and_what_was_expected(
+    project: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    write(project, ".turngate/hooks.json", HOOKS)
+    message = "is not read, so its hooks never run; expected .turngate/settings.json"
+    hint = "  → move its hooks to .turngate/settings.json"
+    assert (main(["check", "--project", str(project)]), capfd.readouterr().out) == (
+        1,
+        f".turngate/hooks.json\n  error: {message}\n  {hint}\n0 hooks, 1 problem\n",
+    )
+    assert (main(["fire", "Stop", "--project", str(project)]), capfd.readouterr().err) == (
+        0,
+        f"! .turngate/hooks.json: {message}\n{hint}\n",
+    )
+    assert main(["fire", "Stop", "--json", "--project", str(project)]) == 0
+    assert json.loads(capfd.readouterr().out)["warnings"] == [f".turngate/hooks.json: {message}"]
+    assert main(["fire", "Stop", "--strict", "--project", str(project)]) == 13
+
+
+def test_a_stop_without_near_misses_still_loads_almost_nothing(project: Path) -> None:
+    write_settings(project, "claude", {"permissions": {}})
+    write(project, ".claude/hooks/stop.sh", "")
+    write(project, ".claude/agents/a.md", "")
+    code = (
+        "import sys; from turngate.cli.main import main; main(['fire', 'Stop']);"
+        "print(sorted(m for m in sys.modules if m in ('asyncio', 'dataclasses', 'typing', 're')))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=project, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.splitlines()[-1] in ("[]", "['re']")
