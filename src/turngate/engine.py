@@ -160,22 +160,25 @@ def _detach(rule: Rule, event: Event, settings: Settings, world: World, limit: f
     is_command = isinstance(rule.hook, CommandHook)
 
     async def run_detached() -> None:
-        live = HookRunContext()
+        live, ended = HookRunContext(), True
         try:
             async with world.shell.slot(background=True) if is_command else nullcontext():
                 report = await _report(rule, event, settings, world, limit, live)
         except asyncio.CancelledError:
-            report = Skipped("it was still running in the background and was ended")
+            ended, report = False, Skipped("it was still running in the background and was ended")
         except Exception as error:  # noqa: BLE001 - a user's shell is foreign code
             report = HookFailed(f"the shell gave it no slot: {describe_exception(error)}")
+        run = _hook_run(rule, report, settings, live, timeout=limit)
+        if ended and world.on_background_end:
+            world.on_background_end(event, run)
         if world.store:
-            run = _hook_run(rule, report, settings, live, timeout=limit)
             entry = {"kind": "background", "event": event.name, **run_json(run)}
             world.store.record(event.session_id, entry)
 
     task = asyncio.create_task(run_detached())
-    world.background.add(task)
-    task.add_done_callback(world.background.discard)
+    for tasks in (world.background, world.awaited) if rule.hook.rewake else (world.background,):
+        tasks.add(task)
+        task.add_done_callback(tasks.discard)
     return Detached()
 
 

@@ -146,6 +146,9 @@ class World:
     judge: Callable[[str | None], Model] | None = None
     # Runs the hook agent of an agent hook.
     inspect: Callable[[AgentHook, Event, HookRunContext], Awaitable[Report]] | None = None
+    awaited: set["asyncio.Task[None]"] = field(default_factory=set)  # those that `close` waits for
+    # Called with the run of a hook in the background when it has ended by itself.
+    on_background_end: Callable[[Event, HookRun], None] | None = None
 
     def __post_init__(self) -> None:
         self.project = os.path.abspath(self.project)
@@ -161,9 +164,14 @@ class World:
         return IN_HOOK in self.environ or (scope is not None and (self._made_in_callback or not scope.ended))
 
     async def close(self, grace: float = 0.0) -> int:
-        """Wait up to `grace` seconds for background hooks, then cancel them. Return how many were cancelled."""
+        """Wait up to `grace` seconds for background hooks, then cancel them. Return how many were cancelled.
+
+        Hooks with `asyncRewake` are waited for up to their own timeout.
+        """
         waiting = set(self.background)
         try:
+            if self.awaited:
+                await asyncio.wait(set(self.awaited))
             if waiting and grace > 0:
                 await asyncio.wait(waiting, timeout=grace)
         finally:

@@ -26,7 +26,7 @@ from tests.support.sessions import (
 from tests.support.timeouts import NEVER_S, POLL_INTERVAL_S
 from turngate.agent.permissions import PermissionMode
 from turngate.agent.session import Session
-from turngate.core.dialect import MUX
+from turngate.core.dialect import CLAUDE, MUX, TURNGATE, Dialect
 from turngate.core.events import OTHER_EVENTS
 from turngate.core.hook_run import outcome
 from turngate.core.hooks import CommandHook
@@ -186,6 +186,7 @@ def test_a_hook_may_add_to_the_prompt(project: Path, hook: str) -> None:
             "cwd": str(project),
             "permission_mode": "default",
             "hook_event_name": "UserPromptSubmit",
+            "prompt_id": saved_inputs(project, "prompt_id")[0],
             "prompt": "what day is it?",
         }
     ]
@@ -441,10 +442,9 @@ def test_a_hook_after_a_tool_gets_its_result(project: Path) -> None:
         project, bash("echo ran"), "done", rules=[rule(SAVE_INPUT, "PostToolUse")], allow=["Bash"]
     )
     agent.play()
-    fields = ("hook_event_name", "tool_name", "tool_input", "tool_use_id", "tool_response")
-    assert saved_inputs(project, *fields) == [
-        ("PostToolUse", "Bash", {"command": "echo ran"}, "tool-1", "ran")
-    ]
+    fields = ("hook_event_name", "tool_name", "tool_input", "tool_use_id")
+    assert saved_inputs(project, *fields) == [("PostToolUse", "Bash", {"command": "echo ran"}, "tool-1")]
+    assert saved_inputs(project, "tool_response")[0]["stdout"] == "ran"
 
 
 FEEDBACK = [
@@ -620,7 +620,7 @@ def test_a_system_message_goes_to_the_user_and_never_to_the_model(project: Path,
 @pytest.mark.req("C-23")
 def test_all_events_of_a_turn_come_in_their_order(project: Path) -> None:
     rules = [rule(f"echo {name} >> log", name) for name in ("Stop", *OTHER_EVENTS)]
-    agent = scripted_session(project, bash("true"), "done", rules=rules, permit=yes)
+    agent = scripted_session(project, bash("true"), bash("exit 3"), "done", rules=rules, permit=yes)
 
     async def turn_and_compaction() -> None:
         async with agent.session:
@@ -634,6 +634,11 @@ def test_all_events_of_a_turn_come_in_their_order(project: Path) -> None:
         "PreToolUse",
         "PermissionRequest",
         "PostToolUse",
+        "PostToolBatch",
+        "PreToolUse",
+        "PermissionRequest",
+        "PostToolUseFailure",
+        "PostToolBatch",
         "Stop",
         "PreCompact",
         "SessionStart",
@@ -820,3 +825,111 @@ def test_a_rule_may_come_from_python_beside_the_settings_own(project: Path) -> N
 async def _send(session: Session) -> None:
     async with session:
         await session.send("go")
+
+
+# Context beside a block
+
+
+def test_in_the_claude_dialect_the_model_gets_context_beside_a_block_as_a_second_message(
+    project: Path,
+) -> None:
+    answer = {
+        "decision": "block",
+        "reason": "run the tests",
+        "hookSpecificOutput": {"hookEventName": "Stop", "additionalContext": "use pytest"},
+    }
+    hook = f"[ -e asked ] || {{ touch asked; {say(answer)}; }}"
+    agent = scripted_session(project, "one", "two", stop=hook, dialect=CLAUDE)
+    agent.play()
+    feedback = UserMessage("Stop hook feedback:\nrun the tests", "stop_hook")
+    context = UserMessage(
+        "<system-reminder>\nStop hook additional context: use pytest\n</system-reminder>", "context"
+    )
+    assert agent.model.requests[-1].messages[-2:] == (feedback, context)
+
+
+# The first message
+
+
+def test_a_message_of_a_session_start_hook_is_answered_up_to_its_stop_before_the_prompt(
+    project: Path,
+) -> None:
+    rules = [
+        rule(specific("SessionStart", initialUserMessage="read the notes"), "SessionStart"),
+        rule(SAVE_INPUT, "UserPromptSubmit"),
+    ]
+    agent = scripted_session(project, "read", "done", stop=SAVE_INPUT, rules=rules)
+    result = agent.play("go", "on")
+    assert agent.heard() == ["read the notes", "agent: read", "go", "agent: done", "on"]
+    fields = ("hook_event_name", "prompt_id")
+    events = [(name, prompt_id) for name, prompt_id in saved_inputs(project, *fields)]
+    assert [name for name, _ in events] == ["UserPromptSubmit", "Stop"] * 3
+    assert (len({prompt_id for _, prompt_id in events}), result.result) == (3, "done")
+
+
+def test_a_prompt_is_not_answered_if_the_first_message_halts_the_turn(project: Path) -> None:
+    rules = [
+        rule(specific("SessionStart", initialUserMessage="read the notes"), "SessionStart"),
+        rule(say({"continue": False, "stopReason": "enough"}), "UserPromptSubmit"),
+    ]
+    agent = scripted_session(project, rules=rules)
+    result = agent.play("go")
+    assert (result.ended_by, result.stop_reason, agent.model.requests) == ("halted", "enough", [])
+
+
+# Hooks in the background
+
+
+@pytest.mark.parametrize(
+    ("dialect", "context"),
+    [
+        (TURNGATE, ["Feedback of a PostToolUse hook: use tabs"]),
+        (CLAUDE, ["<system-reminder>\nPostToolUse hook additional context: use tabs\n</system-reminder>"]),
+        (MUX, []),
+    ],
+    ids=lambda value: getattr(value, "name", ""),
+)
+def test_context_of_a_hook_in_the_background_goes_with_a_later_request(
+    project: Path, dialect: Dialect, context: list[str]
+) -> None:
+    answer = {
+        "decision": "block",
+        "reason": "ignored",
+        "systemMessage": "formatted",
+        "hookSpecificOutput": {"hookEventName": "PostToolUse", "additionalContext": "use tabs"},
+    }
+    hook = rule(CommandHook(say(answer), detached=True), "PostToolUse")
+    glob = {"tool": "Glob", "input": {"pattern": "*"}}
+    agent = scripted_session(project, glob, "done", rules=[hook], dialect=dialect)
+
+    async def wait_for_run() -> None:
+        async with agent.session:
+            await agent.session.send("go")
+            await wait_for_background(agent.session)
+            await agent.session.send("on")
+
+    asyncio.run(wait_for_run())
+    heard = [text for text in agent.heard() if "use tabs" in text]
+    assert (heard, "formatted" in [notice.text for notice in agent.of(Notice)]) == (context, True)
+
+
+async def wait_for_background(session: Session) -> None:
+    async with asyncio.timeout(NEVER_S):
+        while session.resources.world.background:
+            await asyncio.sleep(POLL_INTERVAL_S)
+
+
+@pytest.mark.parametrize("dialect", [TURNGATE, CLAUDE], ids=lambda dialect: dialect.name)
+def test_the_end_of_a_session_waits_for_a_background_hook_with_async_rewake(
+    project: Path, dialect: Dialect
+) -> None:
+    hook = CommandHook("sleep 0.7; touch ended; exit 2", detached=True, rewake=True)
+    result = scripted_session(project, "done", stop=hook, dialect=dialect).play()
+    assert (result.ended_by, result.model_requests, (project / "ended").exists()) == ("allowed", 1, True)
+
+
+def test_the_wait_for_a_background_hook_ends_with_its_timeout(project: Path) -> None:
+    hook = CommandHook(hang(), detached=True, rewake=True, timeout=1.0)
+    agent = scripted_session(project, "done", stop=hook, dialect=CLAUDE)
+    agent.play()
+    assert not survives((project / "pid").read_text().strip())

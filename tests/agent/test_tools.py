@@ -41,7 +41,7 @@ def use(place: ToolContext, name: str, **given: Any) -> str:
 async def using(place: ToolContext, name: str, **given: Any) -> str:
     tool = TOOLS[name]
     try:
-        return str(await tool.run(check_arguments(tool, given, place), place))
+        return (await tool.run(check_arguments(tool, given, place), place)).text
     except ToolFailed as failed:
         return f"FAILED: {failed}"
 

@@ -9,10 +9,11 @@ from turngate.core.decision_limits import persisted_output, truncate_decision
 from turngate.core.decisions import Block, Fault
 from turngate.core.dialect import CLAUDE, MUX, TURNGATE, Dialect
 from turngate.core.events import Event, Subagent
-from turngate.core.hook_input import encode, environment, read_event
+from turngate.core.hook_input import effort_level, encode, environment, read_event
 from turngate.core.hook_run import HookRun
 from turngate.core.hooks import CallbackHook, CommandHook, HttpHook, PromptHook
 from turngate.core.reports import Exited, TimedOut
+from turngate.core.settings import Settings
 from turngate.core.text import truncate_middle
 from turngate.core.verdict import Stop, conclude
 from turngate.core.verdict_json import hook_json, run_json, verdict_json
@@ -118,7 +119,8 @@ def test_half_a_surrogate_in_the_answer_does_not_break_the_line() -> None:
 
 @pytest.mark.req("S0-32", "S0-33", "S0-34", "S0-35", "X-06")
 def test_the_environment_names_the_project_the_transcript_and_the_count() -> None:
-    assert environment(stop_event(stop_hook_active=True, continuation_count=1), "/p") == {
+    event = stop_event(stop_hook_active=True, continuation_count=1)
+    assert environment(event, "/p", TURNGATE, pid=7) == {
         "TURNGATE_PROJECT_DIR": "/p",
         "TURNGATE_STOP_HOOK_ACTIVE": "true",
         "TURNGATE_STOP_HOOK_COUNT": "1",
@@ -128,6 +130,7 @@ def test_the_environment_names_the_project_the_transcript_and_the_count() -> Non
         "MUX_STOP_HOOK_COUNT": "1",
         "MUX_TRANSCRIPT_PATH": "/t/chat.jsonl",
         "CLAUDE_PROJECT_DIR": "/p",
+        "CLAUDE_CODE_SESSION_ID": "s-1",
         "TURNGATE_EVENT": "Stop",
         "TURNGATE_SESSION_ID": "s-1",
         "TURNGATE_IN_HOOK": "1",
@@ -135,7 +138,88 @@ def test_the_environment_names_the_project_the_transcript_and_the_count() -> Non
 
 
 def test_the_transcript_in_the_environment_is_that_of_the_agent_that_stops() -> None:
-    assert environment(CHILD, "/p")["MUX_TRANSCRIPT_PATH"] == "/t/a-1.jsonl"
+    assert environment(CHILD, "/p", TURNGATE, pid=7)["MUX_TRANSCRIPT_PATH"] == "/t/a-1.jsonl"
+
+
+def test_in_its_own_dialect_a_hook_has_the_variables_of_claude_code() -> None:
+    added = set(environment(stop_event(effort="high"), "/p", CLAUDE, pid=7).items())
+    assert added - set(environment(stop_event(effort="high"), "/p", TURNGATE, pid=7).items()) == {
+        ("CLAUDECODE", "1"),
+        ("CLAUDE_CODE_ENTRYPOINT", "sdk-cli"),
+        ("CLAUDE_PID", "7"),
+        ("CLAUDE_EFFORT", "high"),
+    }
+
+
+KNOWN: dict[str, Any] = {"session_id": "s", "prompt_id": "p-1", "effort": "medium"}
+TOOL: dict[str, Any] = {"tool_name": "Bash", "tool_input": {"command": "ls"}}
+HEAD = ("session_id", "transcript_path", "cwd")
+IN_CLAUDE: list[tuple[Event, tuple[str, ...]]] = [
+    (events.SessionStart(**KNOWN, model="m"), (*HEAD, "hook_event_name", "source")),
+    (
+        events.UserPromptSubmit(**KNOWN),
+        (*HEAD, "prompt_id", "permission_mode", "hook_event_name", "prompt"),
+    ),
+    (
+        events.PreToolUse(**KNOWN, **TOOL),
+        (
+            *HEAD,
+            "prompt_id",
+            "permission_mode",
+            "effort",
+            "hook_event_name",
+            "tool_name",
+            "tool_input",
+            "tool_use_id",
+        ),
+    ),
+    (
+        events.PostToolUse(**KNOWN, **TOOL, duration_ms=5),
+        (
+            *HEAD,
+            "prompt_id",
+            "permission_mode",
+            "effort",
+            "hook_event_name",
+            "tool_name",
+            "tool_input",
+            "tool_response",
+            "tool_use_id",
+            "duration_ms",
+        ),
+    ),
+    (
+        events.SubagentStart(**KNOWN, agent_id="a", agent_type="Explore"),
+        (*HEAD, "prompt_id", "agent_id", "agent_type", "hook_event_name"),
+    ),
+    (
+        events.StopFailure(**KNOWN),
+        (*HEAD, "prompt_id", "effort", "hook_event_name", "error", "last_assistant_message"),
+    ),
+]
+
+
+@pytest.mark.parametrize(("event", "keys"), IN_CLAUDE, ids=lambda value: getattr(value, "name", ""))
+def test_other_events_have_the_fields_of_claude_code_in_its_order(
+    event: Event, keys: tuple[str, ...]
+) -> None:
+    assert tuple(json.loads(encode(event, CLAUDE))) == keys
+
+
+@pytest.mark.parametrize(
+    ("dialect", "environ", "effort"),
+    [
+        (CLAUDE, {}, "medium"),
+        (TURNGATE, {}, ""),
+        (TURNGATE, {"CLAUDE_CODE_EFFORT_LEVEL": "high"}, "high"),
+        (CLAUDE, {"CLAUDE_CODE_EFFORT_LEVEL": "high"}, "high"),
+    ],
+)
+def test_the_effort_is_the_one_that_the_user_set(
+    dialect: Dialect, environ: dict[str, str], effort: str
+) -> None:
+    assert effort_level(Settings(dialect=dialect), environ) == effort
+    assert effort_level(Settings(dialect=dialect, env=environ), {}) == effort
 
 
 OTHERS: list[tuple[Event, dict[str, Any], str | None]] = [
@@ -155,6 +239,35 @@ OTHERS: list[tuple[Event, dict[str, Any], str | None]] = [
         events.PostToolUse(session_id="s", tool_name="Read", tool_response=[1]),
         {"tool_name": "Read", "tool_input": {}, "tool_use_id": "", "tool_response": [1]},
         "Read",
+    ),
+    (
+        events.PostToolUse(session_id="s", tool_name="Read", duration_ms=7, prompt_id="p", effort="low"),
+        {
+            "tool_name": "Read",
+            "tool_input": {},
+            "tool_use_id": "",
+            "tool_response": None,
+            "duration_ms": 7,
+            "prompt_id": "p",
+            "effort": {"level": "low"},
+        },
+        "Read",
+    ),
+    (
+        events.PostToolUseFailure(session_id="s", tool_name="Bash", error="exit code 3"),
+        {
+            "tool_name": "Bash",
+            "tool_input": {},
+            "tool_use_id": "",
+            "error": "exit code 3",
+            "is_interrupt": False,
+        },
+        "Bash",
+    ),
+    (
+        events.PostToolBatch(session_id="s", tool_calls=[{"tool_name": "Bash"}]),
+        {"tool_calls": [{"tool_name": "Bash"}]},
+        None,
     ),
     (
         events.PreCompact(session_id="s", trigger="auto"),

@@ -198,3 +198,20 @@ def test_a_blocked_tool_gets_the_bare_reason_and_advice_blocks_nothing() -> None
 
 def test_a_hook_that_was_not_asked_says_why() -> None:
     assert run_message(HookRun(rule(), Skipped("another child", on_purpose=True), Allow())) == "another child"
+
+
+def test_in_the_claude_dialect_context_beside_a_block_is_a_message_of_its_own() -> None:
+    runs = (run(Block("run the tests", advice="use pytest")), run(Advise("and ruff")))
+    feedback = "Stop hook feedback:\nrun the tests"
+    context = (
+        "<system-reminder>\nStop hook additional context: use pytest\n</system-reminder>\n\n"
+        "<system-reminder>\nStop hook additional context: and ruff\n</system-reminder>"
+    )
+    expected = Continue(runs, f"{feedback}\n\n{context}", messages=(feedback, context))
+    assert conclude(runs, CLAUDE) == expected
+
+
+def test_in_the_turngate_dialect_context_follows_the_reason_in_one_message() -> None:
+    runs = (run(Block("run the tests", advice="use pytest")),)
+    prompt = "[Stop hook requested continuation]\nrun the tests\n\nuse pytest"
+    assert conclude(runs, TURNGATE) == Continue(runs, prompt)

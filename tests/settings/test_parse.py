@@ -82,6 +82,10 @@ GOOD: Mapping[str, tuple[Mapping[str, Any], Hook]] = {
         CommandHook("make", outcomes=("ok", "error", "timeout")),
     ),
     "command, async": ({**MAKE, "async": True}, CommandHook("make", detached=True)),
+    "command, asyncRewake": (
+        {**MAKE, "async": True, "asyncRewake": True},
+        CommandHook("make", detached=True, rewake=True),
+    ),
     "command, if": ({**MAKE, "if": "Bash(git *)"}, CommandHook("make", condition="Bash(git *)")),
     "command, statusMessage": ({**MAKE, "statusMessage": ""}, CommandHook("make", status_message="")),
     "prompt": (ASK, PromptHook("done?")),
@@ -129,6 +133,7 @@ COMMON: Mapping[str, Any] = {
     "blocking": True,
     "outcomes": ["error"],
     "async": True,
+    "asyncRewake": True,
     "if": "Bash",
     "statusMessage": "…",
     "continueOnBlock": True,

@@ -102,9 +102,11 @@ def _acting(
     listen: Callable[[SessionEvent, Session], None] | None = None,
     context: int = 200_000,
     judge: Iterable[Any] = (),
+    sub: Iterable[Any] = (),
     **options: Any,
 ) -> ScriptedSession:
-    model = ScriptedModel({"main": list(replies) or ["done"], "judge": list(judge), "context": context})
+    roles = {"main": list(replies) or ["done"], "sub": list(sub), "judge": list(judge)}
+    model = ScriptedModel({**roles, "context": context})
     events: list[SessionEvent] = []
 
     def on_event(event: SessionEvent) -> None:

@@ -25,6 +25,7 @@ class AgentConfig:
     limit: int | None = None  # of continuations; None: the limit of the settings
     skip_stop_hook: bool = False  # the plugins are not notified of a turn's end
     role: SubagentRole | None = None
+    prompt_id: str = ""  # of a subagent: the prompt of the main agent that it was started for
 
     @property
     def agent_id(self) -> str:
@@ -63,4 +64,5 @@ class AgentConfig:
             limit=None,
             skip_stop_hook=False,
             role=role,
+            prompt_id=str(launch.get("prompt_id") or ""),
         )

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Self
 
 from turngate.agent.agent_config import AgentConfig
@@ -141,6 +142,7 @@ class AgentSession:
             new_guard=self._new_guard,
             prepare=self._prepare_turn,
             end_subagents=self._end_subagents,
+            take_first_message=self.hooks.take_first_message,
             is_subagent=self.role is not None,
         )
 
@@ -161,6 +163,7 @@ class AgentSession:
             retries=self._config.retries,
             emit=self.events.emit,
             notice=self.events.notice,
+            take_late_context=partial(self.resources.late_context.take, self._config.agent_id),
             on_compacted=self._on_compacted,
         )
 
@@ -227,5 +230,5 @@ class AgentSession:
             self.tools,
             model=agent_type.model if agent_type.model and self.resources.models else self.model.name,
             dialect=self.settings.dialect.name,
-            prompt_id=self.turn.prompt_id if self.turn else "",
+            prompt_id=self._config.prompt_id or (self.turn.prompt_id if self.turn else ""),
         )

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from turngate.agent.loop_context import LoopContext
 from turngate.agent.model_loop import run_model_loop
-from turngate.agent.turn import Turn, TurnHalted
+from turngate.agent.turn import ToolDeferred, Turn, TurnHalted, new_prompt_id
 from turngate.aio.threads import run_in_thread
 from turngate.core.effects import added_context
 from turngate.core.events import StopEvent, StopFailure, UserPromptSubmit
@@ -32,6 +32,7 @@ class ContinuationLoop:
     new_guard: Callable[[], LoopGuard]
     prepare: Callable[[Turn], Awaitable[None]]  # opens the session
     end_subagents: Callable[[bool], Awaitable[None]]  # True: the turn was interrupted
+    take_first_message: Callable[[], str | None]  # of a SessionStart hook
     is_subagent: bool
 
     async def run(self, entry: InboxEntry) -> EndTurn:
@@ -39,14 +40,27 @@ class ContinuationLoop:
         try:
             await self.prepare(self.context.turn)
             await self._take_announcements()
+            if end := await self._answer_first_messages():
+                return end
             self.inbox.put(entry)
             return await self._answer_all()
+        except ToolDeferred as deferred:
+            return EndTurn("tool_deferred", stop_reason=deferred.reason)
         except TurnHalted as halted:
             return EndTurn("halted", stop_reason=halted.reason)
         except ModelError as error:
             return await self._fail(error)
         except OSError as error:  # the disk is full, or gone
             return EndTurn("error", stop_reason=f"the transcript cannot be written: {error}")
+
+    async def _answer_first_messages(self) -> EndTurn | None:
+        """Answer what SessionStart hooks say first, each up to its stop. Return how that ended the turn, if it did."""
+        while (text := self.take_first_message()) is not None:
+            self.inbox.put(InboxEntry(text))
+            end = await self._answer_all()
+            if end.ended_by not in ("allowed", "capped", "stalled"):
+                return end
+        return None
 
     async def _fail(self, error: ModelError) -> EndTurn:
         """End the turn after a provider's error. That is not a stop: only StopFailure hooks run."""
@@ -117,6 +131,8 @@ class ContinuationLoop:
             turn.guard = entry.guard
             meta = {"continuation": entry.guard.continuations, "stopHookActive": True}
             conversation.append(UserMessage(entry.text, entry.origin), **meta)
+            for text in entry.context:
+                conversation.append(UserMessage(text, "context"), **meta)
             return True
         if entry.key:
             conversation.append_once(entry)
@@ -130,18 +146,22 @@ class ContinuationLoop:
     async def _accept_prompt(self, prompt: str) -> bool:
         """A turn whose first prompt is blocked is over; a later prompt that is blocked is only dropped."""
         turn, conversation = self.context.turn, self.context.conversation
+        earlier = turn.prompt_id
+        if turn.requests:  # a further message of the user
+            turn.prompt_id = new_prompt_id()
         verdict = await self.context.hooks.fire(
             UserPromptSubmit(**self.context.event_fields(), prompt=prompt)
         )
         if isinstance(verdict, Stop) and verdict.halted:
             raise TurnHalted(verdict.stop_reason)
         if isinstance(verdict, Continue):  # a block, or a hook whose failure blocks has failed
+            turn.prompt_id = earlier
             self.context.notice(f"a hook blocked the prompt: {verdict.prompt}")
             if not turn.requests and not len(self.inbox):
                 raise TurnHalted(verdict.prompt)
             return False
-        if turn.requests:  # C-16: a further message of the user starts its own count
-            turn.start_count(self.new_guard())
+        if turn.requests:  # C-16: it starts its own count
+            turn.guard = self.new_guard()
         meta = {"continuation": turn.guard.continuations} if turn.guard.continuations else {}
         conversation.append(UserMessage(prompt), **meta)
         if added := added_context(verdict.runs, plain=True):
@@ -165,9 +185,10 @@ class ContinuationLoop:
                 return self.context.end_at_limit()
             case ContinueTurn() if self.inbox.has_continuation:
                 return None  # an earlier block is still to be answered; one at a time
-            case ContinueTurn(prompt, guard):
+            case ContinueTurn(prompt, guard, messages):
                 turn.guard, turn.continuations = guard, turn.continuations + 1
-                self.inbox.put(InboxEntry(prompt, "stop_hook", guard))
+                first, *context = messages or (prompt,)
+                self.inbox.put(InboxEntry(first, "stop_hook", guard, context=tuple(context)))
                 self.context.emit(Continuation(prompt, guard.continuations, guard.limit))
                 return None
 
@@ -179,7 +200,6 @@ class ContinuationLoop:
             last_assistant_message=last.texts if last else None,
             continuation_count=turn.guard.continuations,
             limit=turn.guard.limit,
-            prompt_id=turn.prompt_id,
             usage={"input_tokens": turn.usage.input_tokens, "output_tokens": turn.usage.output_tokens},
             duration_ms=int(turn.elapsed * 1000),
             tool_calls=turn.tool_calls,

@@ -30,7 +30,7 @@ class Conversation:
         self.on_result_delivered: Callable[[str], None] = lambda _: None
         self._transcript: Transcript | None = None
         self._delivered: set[str] = set()
-        self._results: list[ToolResult] = []  # of the reply whose tools are running
+        self.tool_results: list[ToolResult] = []  # of the reply whose tools are running
 
     async def open(self) -> int:
         """Read what an earlier process wrote. Return the continuations of a turn that it did not finish."""
@@ -95,7 +95,7 @@ class Conversation:
     # Results of tools
 
     def start_tool_results(self) -> None:
-        self._results = []
+        self.tool_results = []
 
     def add_tool_result(self, result: ToolResult, key: str = "") -> None:
         """Write one result at once, so it survives whatever happens to the tools beside it.
@@ -104,7 +104,7 @@ class Conversation:
         subagent's run is marked as announced.
         """
         self.transcript.write_message(ToolResults((result,)), **({"key": key} if key else {}))
-        self._results.append(result)
+        self.tool_results.append(result)
         if key:
             self._delivered.add(key)
             self.transcript.sync()
@@ -112,7 +112,7 @@ class Conversation:
 
     def finish_tool_results(self, uses: Sequence[ToolUse]) -> None:
         """Give the model the results of all tools of a reply as one message, in the order of the calls."""
-        results = {result.tool_use_id: result for result in self._results}
+        results = {result.tool_use_id: result for result in self.tool_results}
         self.messages.append(ToolResults(tuple(results[use.id] for use in uses)))
 
     def end_turn(self, ended_by: str, reason: str | None) -> None:
@@ -124,11 +124,11 @@ class Conversation:
         last = self.messages[-1] if self.messages else None
         if not isinstance(last, Reply) or not last.tool_uses:
             return
-        finished = {result.tool_use_id for result in self._results}
+        finished = {result.tool_use_id for result in self.tool_results}
         missing = [
             ToolResult(use.id, text, is_error=True) for use in last.tool_uses if use.id not in finished
         ]
-        self._results.extend(missing)
+        self.tool_results.extend(missing)
         self.finish_tool_results(last.tool_uses)  # memory first: a full disk must leave no gap there
         for result in missing:
             self.transcript.write_message(ToolResults((result,)))

@@ -50,6 +50,7 @@ class LoopContext:
     retries: Sequence[float]  # seconds between requests to a provider that is overloaded
     emit: Callable[[SessionEvent], None]
     notice: Callable[[str], None]
+    take_late_context: Callable[[], Sequence[str]] = tuple  # what hooks in the background have added
     on_reply: Callable[[Reply], None] = lambda _: None
     on_compacted: Callable[[], Awaitable[None]]
 

@@ -7,7 +7,7 @@ from turngate.agent.loop_context import LoopContext
 from turngate.agent.model_request import ask_model
 from turngate.agent.tool_calls import run_tools
 from turngate.core.loop_guard import EndTurn
-from turngate.core.messages import ModelRequest, Reply, ToolResult, ToolResults, ToolUse
+from turngate.core.messages import ModelRequest, Reply, ToolResult, ToolResults, ToolUse, UserMessage
 from turngate.core.session_events import StreamEnd, TextDelta
 from turngate.errors import ModelError
 
@@ -22,6 +22,8 @@ async def run_model_loop(context: LoopContext) -> EndTurn | None:
     while True:
         if context.requests_exhausted:
             return context.end_at_limit()
+        for text in context.take_late_context():
+            conversation.append(UserMessage(text, "context"))
         await compact_if_full(context)
         reply = await _next_reply(context)
         if reply.stop_reason == "refusal":

@@ -10,6 +10,9 @@ from turngate.agent.env_file import env_file
 from turngate.agent.hook_agent import HookAgentRunner
 from turngate.aio.foreign import run_isolated
 from turngate.aio.threads import run_in_thread
+from turngate.core.effects import late_context
+from turngate.core.events import Event, StopEvent
+from turngate.core.hook_run import HookRun
 from turngate.core.settings import Settings
 from turngate.models.resolve import JudgeModels
 from turngate.ports import Model, Shell, World
@@ -18,6 +21,24 @@ from turngate.state.paths import main_transcript_path
 from turngate.subagents.host import SubagentRole
 
 MODEL_CLOSE_TIMEOUT_S = 5.0
+
+
+class LateContext:
+    """What hooks in the background add to the conversations of a session, until the next request takes it."""
+
+    def __init__(self, settings: Settings, notice: Callable[[str], None]) -> None:
+        self._settings, self._notice = settings, notice
+        self._texts: dict[str, list[str]] = {}  # by agent id
+
+    def add(self, event: Event, run: HookRun) -> None:
+        if run.decision.notice:
+            self._notice(run.decision.notice)
+        if text := late_context(run, self._settings.dialect):
+            agent_id = "" if isinstance(event, StopEvent) else event.agent_id
+            self._texts.setdefault(agent_id, []).append(text)
+
+    def take(self, agent_id: str) -> list[str]:
+        return self._texts.pop(agent_id, [])
 
 
 @dataclass
@@ -31,6 +52,7 @@ class SessionResources:
     judges: JudgeModels
     world: World
     models: Callable[[str], Model] | None  # finds a model by its name
+    late_context: "LateContext"
 
     @classmethod
     def create(
@@ -44,10 +66,12 @@ class SessionResources:
         models: Callable[[str], Model] | None,
         shell: Shell,
         watch: Callable[..., None],
+        notice: Callable[[str], None],
     ) -> Self:
         environ, journal = dict(os.environ), Journal(state, project)
         judges = JudgeModels(settings.judge, model, models, {**environ, **settings.env})
         file = env_file(state, session_id)
+        late = LateContext(settings, notice)
         world = World(
             shell,
             project,
@@ -56,8 +80,9 @@ class SessionResources:
             watch=watch,
             judge=judges,
             inspect=HookAgentRunner(project, settings, state, judges, environ, journal),
+            on_background_end=late.add,
         )
-        return cls(project, settings, state, journal, judges, world, models)
+        return cls(project, settings, state, journal, judges, world, models, late)
 
     def transcript_path(self, session_id: str, role: SubagentRole | None) -> str:
         if role is not None:

@@ -83,6 +83,7 @@ class Session(AgentSession):
             models=models,
             shell=shell or LocalShell(),
             watch=events.watch_hook,
+            notice=events.notice,
         )
         config = AgentConfig(
             model=model,

@@ -8,8 +8,9 @@ from turngate.agent.conversation import Conversation
 from turngate.agent.event_sink import EventSink
 from turngate.agent.resources import SessionResources
 from turngate.agent.turn import TurnHalted
-from turngate.core.effects import added_context
+from turngate.core.effects import added_context, first_messages
 from turngate.core.events import Event, SessionStart
+from turngate.core.hook_input import effort_level
 from turngate.core.hook_run import HookRun
 from turngate.core.hooks import label
 from turngate.core.reports import Exited
@@ -24,7 +25,15 @@ MAX_KEPT_OUTPUT_CHARS = 10_000  # of what one hook printed, in the transcript
 
 
 # The supervisor of a subagent fires the events about its start and its stop.
-SUBAGENT_EVENTS = ("PreToolUse", "PermissionRequest", "PostToolUse", "PreCompact", "StopFailure")
+SUBAGENT_EVENTS = (
+    "PreToolUse",
+    "PermissionRequest",
+    "PostToolUse",
+    "PostToolUseFailure",
+    "PostToolBatch",
+    "PreCompact",
+    "StopFailure",
+)
 
 
 class SessionHooks:
@@ -37,15 +46,22 @@ class SessionHooks:
         self._permissions, self._role = config.permissions, config.role
         self._conversation, self._events = conversation, events
         self._halted: TurnHalted | None = None  # by a SessionStart hook
+        self._first_messages: list[str] = []  # of SessionStart hooks, not yet in the conversation
+        self._prompt_id = config.prompt_id
+        self._effort = effort_level(resources.settings, resources.world.environ)
 
     def event_fields(self) -> dict[str, Any]:
         """Return the fields that every event has."""
-        role = self._role
+        role, turn = self._role, self._events.turn
+        if turn is not None and role is None:  # SessionEnd belongs to the last prompt
+            self._prompt_id = turn.prompt_id
         return {
             "session_id": self._conversation.session_id,
             "transcript_path": role.parent_transcript if role else self._conversation.path,
             "cwd": self._world.project,
             "permission_mode": self._permissions.mode,
+            "prompt_id": self._prompt_id,
+            "effort": self._effort,
             **({"agent_id": role.agent_id, "agent_type": role.agent_type.name} if role else {}),
         }
 
@@ -81,12 +97,18 @@ class SessionHooks:
                 )
 
     async def fire_session_start(self, source: Source, model: str) -> None:
-        verdict = await self.fire(SessionStart(**self.event_fields(), source=source, model=model))
+        fields = {**self.event_fields(), "prompt_id": ""}  # it belongs to no prompt
+        verdict = await self.fire(SessionStart(**fields, source=source, model=model))
+        if source != "compact":  # then the conversation has begun
+            self._first_messages = first_messages(verdict.runs)
         added = added_context(verdict.runs, plain=True)
         earlier = self.start_context if source == "compact" else []  # a compaction keeps the earlier context
         self.start_context = [*earlier, added] if added and added not in earlier else list(earlier)
         if isinstance(verdict, Stop) and verdict.halted:
             self._halted = TurnHalted(verdict.stop_reason)
+
+    def take_first_message(self) -> str | None:
+        return self._first_messages.pop(0) if self._first_messages else None
 
     def raise_if_halted(self) -> None:
         """End the turn if a SessionStart hook answered `continue: false`."""

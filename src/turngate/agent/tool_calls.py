@@ -9,15 +9,23 @@ from typing import Any
 
 from turngate.agent.loop_context import LoopContext
 from turngate.agent.tools import ALIASES, Tool, ToolFailed, ToolOutput, UserQuestion, check_arguments
-from turngate.agent.turn import TurnHalted
+from turngate.agent.turn import ToolDeferred, TurnHalted
 from turngate.aio.foreign import run_isolated
-from turngate.core.effects import added_context, block_reasons, permission_before_tool, permission_for_user
-from turngate.core.events import PermissionRequest, PostToolUse, PreToolUse
-from turngate.core.messages import ToolResult, ToolUse
+from turngate.core.effects import (
+    added_context,
+    block_reasons,
+    permission_before_tool,
+    permission_for_user,
+    updated_output,
+)
+from turngate.core.events import PermissionRequest, PostToolBatch, PostToolUse, PostToolUseFailure, PreToolUse
+from turngate.core.messages import ToolResult, ToolUse, UserMessage
 from turngate.core.session_events import ToolFinished, ToolStarted
+from turngate.core.tools import response_text
 from turngate.core.verdict import Continue, Stop, Verdict
 
 NOT_ANSWERED = "not run: the user interrupted the question for permission"
+DEFERRED = "not run: a hook deferred this call; make it again when the user asks you to continue"
 
 
 async def run_tools(context: LoopContext, uses: Sequence[ToolUse]) -> bool:
@@ -32,7 +40,28 @@ async def run_tools(context: LoopContext, uses: Sequence[ToolUse]) -> bool:
         if ended:
             return True
     context.conversation.finish_tool_results(uses)
+    if context.turn.question is None:
+        await _finish_batch(context, uses)
     return False
+
+
+async def _finish_batch(context: LoopContext, uses: Sequence[ToolUse]) -> None:
+    """Fire PostToolBatch. Its block ends the turn before the next request; its context goes with that request."""
+    texts = {result.tool_use_id: result.content for result in context.conversation.tool_results}
+    calls = [
+        {
+            "tool_name": use.name,
+            "tool_input": dict(use.input),
+            "tool_use_id": use.id,
+            "tool_response": texts[use.id],
+        }
+        for use in uses
+    ]
+    verdict = await _fire(context, PostToolBatch(**context.event_fields(), tool_calls=calls))
+    if isinstance(verdict, Continue):
+        raise TurnHalted(verdict.prompt)
+    if added := added_context(verdict.runs, plain=False):
+        context.conversation.append(UserMessage(added, "context"))
 
 
 def _groups(context: LoopContext, uses: Sequence[ToolUse]) -> list[list[ToolUse]]:
@@ -77,6 +106,10 @@ async def _run(context: LoopContext, use: ToolUse) -> bool:
         output, halted = await _attempt(context, use)
     except ToolFailed as failed:
         output = ToolOutput(str(failed), is_error=True)
+    except ToolDeferred:
+        turn.deferred = use
+        conversation.add_tool_result(ToolResult(use.id, DEFERRED, is_error=True))
+        raise
     if output.ends_turn:  # no model reads its result
         return True
     result = ToolResult(use.id, output.text, output.is_error)
@@ -88,22 +121,24 @@ async def _run(context: LoopContext, use: ToolUse) -> bool:
 
 
 async def _attempt(context: LoopContext, use: ToolUse) -> tuple[ToolOutput, TurnHalted | None]:
-    """Return the tool's output, and TurnHalted if a PostToolUse hook ends the turn: the result is kept first."""
+    """Return the tool's output, and TurnHalted if a hook after the tool ends the turn: the result is kept first."""
     tool = _find_tool(context, use.name)
     if tool is None:
         raise ToolFailed(f"unknown tool {use.name!r}, expected one of {', '.join(context.tools)}")
     args, hook_context = await _allowed_args(context, tool, use)
+    started = time.monotonic()
     try:
         output = await tool.run(args, context.tool_context)
     except UserQuestion as question:
         options = "".join(f"\n- {option}" for option in question.options)
         context.turn.question = question.question + options
         return ToolOutput("The user was asked; the answer comes with the next message."), None
-    if isinstance(output, str):
-        output = ToolOutput(output)
-    if output.is_error:
+    except ToolFailed as failed:
+        output = ToolOutput(str(failed), is_error=True)
+    if output.ends_turn:
         return output, None
-    return await _with_feedback(context, use, args, output, hook_context)
+    event = _event_after(context, use, args, output, duration_ms=int((time.monotonic() - started) * 1000))
+    return await _with_feedback(context, event, output, hook_context)
 
 
 async def _allowed_args(context: LoopContext, tool: Tool, use: ToolUse) -> tuple[dict[str, Any], str]:
@@ -114,14 +149,26 @@ async def _allowed_args(context: LoopContext, tool: Tool, use: ToolUse) -> tuple
     answer = permission_before_tool(verdict.runs)
     if isinstance(verdict, Continue):  # a block, a denial, or a hook with `blocking: true` that failed
         raise ToolFailed(f"a hook blocked this: {verdict.prompt}")
+    if answer.behavior == "defer" and context.permissions.permit is None:
+        _defer(context, use, answer.reason)
     if context.permissions.mode == "plan" and tool.changes:
         _report_denial(context, use, " in plan mode; start without --permission-mode plan")
         raise ToolFailed(f"{use.name} is not allowed in plan mode: read only, and describe the change")
     if answer.updated_input is not None:
         args = check_arguments(tool, answer.updated_input, context.tool_context)
-    if answer.behavior == "ask" or (answer.behavior != "allow" and context.permissions.is_needed_for(tool)):
+    if answer.behavior in ("ask", "defer") or (
+        answer.behavior != "allow" and context.permissions.is_needed_for(tool)
+    ):
         args = await _permitted_args(context, tool, use, args)
     return args, answer.context
+
+
+def _defer(context: LoopContext, use: ToolUse, reason: str) -> None:
+    """End the turn before the tool runs; a subagent cannot wait for a user, so there the call only fails."""
+    why = f"a hook deferred {use.name}" + (f": {reason}" if reason else "")
+    if context.agent == "sub":
+        raise ToolFailed(f"not run: {why}, and a subagent cannot wait for the user")
+    raise ToolDeferred(why)
 
 
 async def _permitted_args(
@@ -164,22 +211,33 @@ def _report_denial(context: LoopContext, use: ToolUse, why: str) -> None:
         context.notice(text)
 
 
-async def _with_feedback(
-    context: LoopContext, use: ToolUse, args: dict[str, Any], output: ToolOutput, hook_context: str
-) -> tuple[ToolOutput, TurnHalted | None]:
+def _event_after(
+    context: LoopContext, use: ToolUse, args: dict[str, Any], output: ToolOutput, *, duration_ms: int
+) -> PostToolUse | PostToolUseFailure:
     fields: dict[str, Any] = {
+        **context.event_fields(),
         "tool_name": use.name,
         "tool_input": args,
         "tool_use_id": use.id,
-        "tool_response": output.text,
+        "duration_ms": duration_ms,
     }
-    verdict = await context.hooks.fire(PostToolUse(**context.event_fields(), **fields))
+    if output.is_error:
+        return PostToolUseFailure(**fields, error=output.text)
+    return PostToolUse(**fields, tool_response=output.text if output.response is None else output.response)
+
+
+async def _with_feedback(
+    context: LoopContext, event: PostToolUse | PostToolUseFailure, output: ToolOutput, hook_context: str
+) -> tuple[ToolOutput, TurnHalted | None]:
+    verdict = await context.hooks.fire(event)
+    replaced = updated_output(verdict.runs)
+    text = output.text if replaced is None else response_text(replaced)
     feedback = [block_reasons(verdict.runs) or "", added_context(verdict.runs, plain=False), hook_context]
-    text = "\n\n".join([output.text, *(f"Hook feedback: {part}" for part in feedback if part)])
+    text = "\n\n".join([text, *(f"Hook feedback: {part}" for part in feedback if part)])
     return replace(output, text=text), _find_halt(verdict)
 
 
-async def _fire(context: LoopContext, event: PreToolUse | PermissionRequest) -> Verdict:
+async def _fire(context: LoopContext, event: PreToolUse | PermissionRequest | PostToolBatch) -> Verdict:
     verdict = await context.hooks.fire(event)
     if halted := _find_halt(verdict):
         raise halted

@@ -6,8 +6,12 @@ from dataclasses import dataclass, field
 
 from turngate.core.hook_run import HookRun
 from turngate.core.loop_guard import EndTurn, LoopGuard
-from turngate.core.messages import Reply, Usage
+from turngate.core.messages import Reply, ToolUse, Usage
 from turngate.core.session_events import SubagentFinished, TurnResult
+
+
+def new_prompt_id() -> str:
+    return str(uuid.uuid4())
 
 
 class TurnHalted(Exception):
@@ -16,6 +20,10 @@ class TurnHalted(Exception):
     def __init__(self, reason: str | None) -> None:
         super().__init__(reason or "")
         self.reason = reason
+
+
+class ToolDeferred(TurnHalted):
+    """A PreToolUse hook answered `permissionDecision: "defer"`, and there is no user to ask."""
 
 
 @dataclass
@@ -32,9 +40,10 @@ class Turn:
     answer: str = ""  # the last answer that was not blank
     continuations: int = 0
     question: str | None = None
+    deferred: ToolUse | None = None  # the call that a hook deferred
     waited_too_long: bool = False  # the turn no longer waits for subagents in the background
     subagents: list[SubagentFinished] = field(default_factory=list)
-    prompt_id: str = field(default_factory=lambda: str(uuid.uuid4()))
+    prompt_id: str = field(default_factory=new_prompt_id)
 
     @property
     def elapsed(self) -> float:
@@ -46,8 +55,8 @@ class Turn:
         self.cost = None if self.cost is None or reply.cost is None else self.cost + reply.cost
 
     def start_count(self, guard: LoopGuard) -> None:
-        """Count continuations anew: a further message of the user, or a subagent's result, has arrived."""
-        self.guard, self.prompt_id = guard, str(uuid.uuid4())
+        """Count continuations anew: the result of work in the background has arrived."""
+        self.guard, self.prompt_id = guard, new_prompt_id()
 
     def result(self, end: EndTurn, *, session_id: str, transcript_path: str, model: str) -> TurnResult:
         return TurnResult(
@@ -57,6 +66,7 @@ class Turn:
             result=self.answer,
             stop_reason=end.stop_reason or end.notice,
             question=self.question,
+            deferred_tool_use=self.deferred,
             continuations=self.continuations,
             model_requests=self.requests,
             tool_calls=self.tool_calls,

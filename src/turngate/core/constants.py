@@ -9,6 +9,8 @@ EVENTS: dict[str, str | None] = {
     "PreToolUse": "tool_name",
     "PermissionRequest": "tool_name",
     "PostToolUse": "tool_name",
+    "PostToolUseFailure": "tool_name",
+    "PostToolBatch": None,
     "PreCompact": "trigger",
     "SubagentStart": "agent_type",
     "StopFailure": None,
@@ -24,7 +26,6 @@ OBSERVED_EVENTS = ("SessionStart", "SubagentStart", "StopFailure", "SessionEnd")
 FOREIGN_EVENTS = frozenset(
     {
         "Notification",
-        "PostToolUseFailure",
         "PermissionDenied",
         "PostCompact",
         "Setup",
@@ -40,7 +41,6 @@ FOREIGN_EVENTS = frozenset(
         "Elicitation",
         "ElicitationResult",
         "UserPromptExpansion",
-        "PostToolBatch",
         "MessageDisplay",
         "PreModelSwitch",
         "PostModelSwitch",

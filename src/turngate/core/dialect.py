@@ -58,6 +58,8 @@ class Dialect:
     # Whose session id and paths a SubagentStop hook gets.
     subagent_identity: Literal["parent", "task", "claude"]
     last_text_block_only: bool  # of the last assistant message
+    is_claude_code: bool  # hooks get the environment variables of Claude Code
+    default_effort: str  # of the model, unless the environment names one
     judge_sees: Literal["as_asked", "input", "conversation"]  # as_asked: the hook's `transcript` decides
     arguments_heading: str  # before a prompt hook's input, where the prompt has no `$ARGUMENTS`
     background_grace: float  # seconds that background hooks get at the end
@@ -100,6 +102,8 @@ TURNGATE = Dialect(
     advice_limit=10_000,
     subagent_identity="parent",
     last_text_block_only=False,
+    is_claude_code=False,
+    default_effort="",
     judge_sees="as_asked",
     arguments_heading="",
     background_grace=5.0,
@@ -155,6 +159,8 @@ CLAUDE = Dialect(
     advice_limit=10_000,
     subagent_identity="claude",
     last_text_block_only=True,
+    is_claude_code=True,
+    default_effort="medium",
     judge_sees="conversation",
     arguments_heading="ARGUMENTS: ",
     background_grace=0.0,

@@ -5,14 +5,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from turngate.core.decisions import Block, Fault
+from turngate.core.dialect import Dialect
 from turngate.core.hook_output import Answer, Behavior
 from turngate.core.hook_run import HookRun, run_message
 from turngate.core.reports import Exited
+from turngate.core.verdict import context_reminder
 
 
 @dataclass(frozen=True, kw_only=True)
 class Permission:
-    """The combined answer of the hooks of a tool event: deny before ask before allow; None if there is none."""
+    """The combined answer of the hooks of a tool event: deny, defer, ask, allow in this order; None without one."""
 
     behavior: Behavior | None = None
     reason: str = ""
@@ -30,6 +32,15 @@ def block_reasons(runs: Iterable[HookRun]) -> str | None:
 def added_context(runs: Iterable[HookRun], *, plain: bool) -> str:
     """Return what hooks add to the conversation: `additionalContext`, and with `plain` also plain stdout."""
     return "\n\n".join(text for run in runs if (text := _context(run, plain=plain)))
+
+
+def late_context(run: HookRun, dialect: Dialect) -> str:
+    """Return what a hook that ran in the background adds to the conversation: its `additionalContext`, never text."""
+    advice = "" if dialect.advice == "never" else added_context((run,), plain=False)
+    if not advice:
+        return ""
+    event = run.rule.event
+    return context_reminder(event, advice) if dialect.prefix_each else f"Feedback of a {event} hook: {advice}"
 
 
 def _context(run: HookRun, *, plain: bool) -> str:
@@ -51,10 +62,11 @@ def permission_before_tool(runs: Iterable[HookRun]) -> Permission:
     blocked = block_reasons(runs)
     if blocked is not None:
         return Permission(behavior="deny", reason=blocked, updated_input=updated_input, context=context)
-    permits = [answer for answer in answers if answer.permission in ("ask", "allow")]
+    order: tuple[Behavior, ...] = ("defer", "ask", "allow")
+    permits = [answer for answer in answers if answer.permission in order]
     behaviors = {answer.permission for answer in permits}
     return Permission(
-        behavior="ask" if "ask" in behaviors else "allow" if "allow" in behaviors else None,
+        behavior=next((behavior for behavior in order if behavior in behaviors), None),
         reason="\n\n".join(answer.permission_reason for answer in permits if answer.permission_reason),
         updated_input=updated_input,
         context=context,
@@ -73,6 +85,18 @@ def permission_for_user(runs: Iterable[HookRun]) -> Permission:
     if allowed:
         return Permission(behavior="allow", updated_input=_last_input(allowed))
     return Permission()
+
+
+def updated_output(runs: Iterable[HookRun]) -> Any:
+    """Return what the last PostToolUse hook that says so puts in place of the tool's output; None if none does."""
+    outputs = [answer.updated_output for answer in _answers(runs) if answer.updated_output is not None]
+    return outputs[-1] if outputs else None
+
+
+def first_messages(runs: Iterable[HookRun]) -> list[str]:
+    """Return the messages with which SessionStart hooks begin the conversation."""
+    messages = (answer.first_message for answer in _answers(runs))
+    return [message for message in messages if message and message.strip()]
 
 
 def _answers(runs: Iterable[HookRun]) -> list[Answer]:

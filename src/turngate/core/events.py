@@ -153,6 +153,8 @@ class _Common:
     permission_mode: str = "default"
     agent_id: str = ""  # of a subagent; empty for the main agent
     agent_type: str = ""
+    prompt_id: str = ""  # of the prompt that the agent works on
+    effort: str = ""  # of the model
     stop_hook_active: ClassVar[bool] = False
     continuation_count: ClassVar[int] = 0
     name: ClassVar[str]
@@ -214,12 +216,36 @@ class PostToolUse(_Common):
     name: ClassVar[str] = "PostToolUse"
     tool_name: str = ""
     tool_input: Mapping[str, Any] = field(default_factory=dict)
+    tool_response: Any = None  # an object, whose fields depend on the tool
     tool_use_id: str = ""
-    tool_response: Any = None
+    duration_ms: int | None = None  # of the tool, without its hooks
 
     @property
     def subject(self) -> str:
         return self.tool_name
+
+
+@dataclass(frozen=True, kw_only=True)
+class PostToolUseFailure(_Common):
+    name: ClassVar[str] = "PostToolUseFailure"
+    tool_name: str = ""
+    tool_input: Mapping[str, Any] = field(default_factory=dict)
+    tool_use_id: str = ""
+    error: str = ""
+    is_interrupt: bool = False
+    duration_ms: int | None = None
+
+    @property
+    def subject(self) -> str:
+        return self.tool_name
+
+
+@dataclass(frozen=True, kw_only=True)
+class PostToolBatch(_Common):
+    """All tool calls of one reply are finished."""
+
+    name: ClassVar[str] = "PostToolBatch"
+    tool_calls: Sequence[Mapping[str, Any]] = ()  # tool_name, tool_input, tool_use_id, tool_response
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -267,6 +293,8 @@ OtherEvent = (
     | PreToolUse
     | PermissionRequest
     | PostToolUse
+    | PostToolUseFailure
+    | PostToolBatch
     | PreCompact
     | SubagentStart
     | StopFailure
@@ -282,6 +310,8 @@ OTHER_EVENTS: Mapping[str, type[OtherEvent]] = {
         PreToolUse,
         PermissionRequest,
         PostToolUse,
+        PostToolUseFailure,
+        PostToolBatch,
         PreCompact,
         SubagentStart,
         StopFailure,
@@ -305,12 +335,14 @@ def copy_event(event: Event) -> Event:
                     session_crons=_copy(crons),
                 )
             return event
-        case PreToolUse() | PermissionRequest():
+        case PreToolUse() | PermissionRequest() | PostToolUseFailure():
             return replace(event, tool_input=_copy(event.tool_input))
         case PostToolUse():
             return replace(
                 event, tool_input=_copy(event.tool_input), tool_response=_copy(event.tool_response)
             )
+        case PostToolBatch():
+            return replace(event, tool_calls=_copy(event.tool_calls))
         case _:
             return event
 

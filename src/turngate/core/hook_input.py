@@ -9,7 +9,7 @@ from turngate.core.constants import IN_HOOK
 from turngate.core.dialect import Dialect
 from turngate.core.event_fields import check_fields
 from turngate.core.events import OTHER_EVENTS, Event, OtherEvent, StopEvent, Subagent
-from turngate.core.settings import Payload
+from turngate.core.settings import Payload, Settings
 
 # The order of keys in Claude Code 2.1.325; others follow.
 _CLAUDE_ORDER = (
@@ -31,6 +31,16 @@ _CLAUDE_ORDER = (
 
 
 _CLAUDE_HEAD = _CLAUDE_ORDER[: _CLAUDE_ORDER.index("hook_event_name") + 1]  # of every event
+
+# Fields that Claude Code 2.1.325 leaves out of an event (measured).
+_CLAUDE_ABSENT: Mapping[str, frozenset[str]] = {
+    "SessionStart": frozenset({"prompt_id", "permission_mode", "effort", "model"}),
+    "UserPromptSubmit": frozenset({"effort"}),
+    "SubagentStart": frozenset({"permission_mode", "effort"}),
+    "StopFailure": frozenset({"permission_mode"}),
+    "PreCompact": frozenset({"permission_mode", "effort"}),
+    "SessionEnd": frozenset({"permission_mode", "effort"}),
+}
 
 
 _STRICT_FIELDS = (
@@ -65,7 +75,7 @@ def hook_payload(event: Event, dialect: Dialect) -> dict[str, Any]:
         "continuation_count": event.continuation_count,
         "max_continuations": event.limit,
         **_subagent_fields(event, dialect),
-        "prompt_id": event.prompt_id,
+        "prompt_id": event.prompt_id or None,
         "effort": {"level": event.effort} if event.effort else None,
         "usage": event.usage,
         "duration_ms": event.duration_ms,
@@ -118,15 +128,26 @@ def last_message(event: StopEvent, dialect: Dialect) -> str | None:
 def _other_payload(event: OtherEvent, dialect: Dialect) -> dict[str, Any]:
     own = {f.name: getattr(event, f.name) for f in fields(event)}
     common = {key: own.pop(key) for key in ("session_id", "transcript_path", "cwd", "permission_mode")}
-    subagent = {key: value for key in ("agent_id", "agent_type") if (value := own.pop(key))}
-    payload = {**common, "hook_event_name": event.name, **subagent, **own}
+    known = {key: value for key in ("agent_id", "agent_type", "prompt_id") if (value := own.pop(key))}
+    if effort := own.pop("effort"):
+        known["effort"] = {"level": effort}
+    if own.get("duration_ms", 0) is None:
+        del own["duration_ms"]
+    payload = {**common, "hook_event_name": event.name, **known, **own}
     if dialect.subagent_identity != "claude":
         return payload
-    return {key: payload[key] for key in (*_CLAUDE_HEAD, *payload) if key in payload}
+    absent = _CLAUDE_ABSENT.get(event.name, frozenset())
+    return {key: payload[key] for key in (*_CLAUDE_HEAD, *payload) if key in payload and key not in absent}
 
 
-def environment(event: Event, project: str) -> dict[str, str]:
-    """Return the environment variables that a hook gets besides those it inherits."""
+def effort_level(settings: Settings, environ: Mapping[str, str]) -> str:
+    """Return the effort of the model as hooks are given it; empty if the dialect has none and the user set none."""
+    variables = {**environ, **settings.env}
+    return variables.get("CLAUDE_CODE_EFFORT_LEVEL") or settings.dialect.default_effort
+
+
+def environment(event: Event, project: str, dialect: Dialect, *, pid: int) -> dict[str, str]:
+    """Return the environment variables that a hook gets besides those it inherits; `pid` is the session's process."""
     values = {
         "PROJECT_DIR": project,
         "STOP_HOOK_ACTIVE": "true" if event.stop_hook_active else "false",
@@ -137,10 +158,18 @@ def environment(event: Event, project: str) -> dict[str, str]:
         **{f"TURNGATE_{key}": value for key, value in values.items()},
         **{f"MUX_{key}": value for key, value in values.items()},
         "CLAUDE_PROJECT_DIR": project,
+        "CLAUDE_CODE_SESSION_ID": event.session_id,
+        **(_claude_variables(event, pid) if dialect.is_claude_code else {}),
         "TURNGATE_EVENT": event.name,
         "TURNGATE_SESSION_ID": event.session_id,
         IN_HOOK: "1",
     }
+
+
+def _claude_variables(event: Event, pid: int) -> dict[str, str]:
+    """Only in its own dialect: with CLAUDECODE set, a hook cannot start `claude`."""
+    effort = {"CLAUDE_EFFORT": event.effort} if event.effort else {}
+    return {"CLAUDECODE": "1", "CLAUDE_CODE_ENTRYPOINT": "sdk-cli", "CLAUDE_PID": str(pid), **effort}
 
 
 # The event that `turngate fire` reads
@@ -157,6 +186,8 @@ def read_event(name: str, payload: dict[str, Any], *, cwd: str) -> Event:
     if name in OTHER_EVENTS:
         kind = OTHER_EVENTS[name]
         own = {f.name for f in fields(kind)} - common.keys()
+        if "effort" in values:
+            values["effort"] = values["effort"].get("level", "")
         return kind(**common, **{key: value for key, value in values.items() if key in own})
     return StopEvent(
         **common,

@@ -3,12 +3,12 @@
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from turngate.core.dialect import Dialect
 from turngate.core.text import describe_json, replace_surrogates
 
-Behavior = Literal["allow", "deny", "ask"]
+Behavior = Literal["allow", "deny", "ask", "defer"]
 BlockOrAllow = Literal["block", "allow"]
 
 
@@ -29,6 +29,8 @@ class Answer:
     permission_reason: str = ""
     updated_input: Mapping[str, Any] | None = None
     interrupt: bool = False
+    updated_output: Any = None  # PostToolUse: what the model gets instead of the tool's output
+    first_message: str | None = None  # SessionStart, `initialUserMessage`
 
 
 @dataclass(frozen=True)
@@ -225,6 +227,10 @@ def _block_of_tool_event(
 
 def _tool_fields(event: str, specific: Mapping[str, Any]) -> dict[str, Any]:
     request = specific.get("decision")
+    if event == "PostToolUse":
+        return {"updated_output": specific.get("updatedToolOutput")}
+    if event == "SessionStart":
+        return {"first_message": _text(specific.get("initialUserMessage"))}
     if event == "PreToolUse":
         word, reason = specific.get("permissionDecision"), specific.get("permissionDecisionReason")
         updated_input, interrupt = specific.get("updatedInput"), False
@@ -234,7 +240,7 @@ def _tool_fields(event: str, specific: Mapping[str, Any]) -> dict[str, Any]:
     else:
         return {}
     return {
-        "permission": word if word in ("allow", "deny", "ask") else None,
+        "permission": word if word in get_args(Behavior) else None,
         "permission_reason": _text(reason) or "",
         "updated_input": updated_input if isinstance(updated_input, dict) else None,
         "interrupt": interrupt,

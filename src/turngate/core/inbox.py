@@ -16,6 +16,7 @@ class InboxEntry:
     origin: Origin = "user"
     guard: LoopGuard | None = None  # of a continuation: the loop guard that counts it
     waited: bool = False  # the user typed it while a turn ran
+    context: tuple[str, ...] = ()  # of a continuation: messages that follow it
     key: str = ""  # a message with a key reaches the conversation once, however often it is sent
 
 

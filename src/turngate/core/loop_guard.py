@@ -20,6 +20,7 @@ EndedBy = Literal[
     "halted",  # a hook answered `continue: false`
     "checkpoint",  # the agent waits for the user's approval
     "question",  # the agent asked the user something
+    "tool_deferred",  # a hook deferred a tool call
     "interrupt",  # by the user
     "max_turns",
     "error",  # of the model or its provider
@@ -32,6 +33,7 @@ class ContinueTurn:
 
     prompt: str
     guard: "LoopGuard"
+    messages: tuple[str, ...] = ()  # the parts of the prompt that are sent one by one; empty: all at once
 
 
 @dataclass(frozen=True)
@@ -94,7 +96,8 @@ class LoopGuard:
                     return EndTurn("capped", notice=self._capped_notice(verdict))
                 if self._is_stalled(blocks):
                     return EndTurn("stalled", notice=self._stalled_notice(verdict))
-                return ContinueTurn(prompt, self._count_continuation(blocks, advised=self.advised))
+                guard = self._count_continuation(blocks, advised=self.advised)
+                return ContinueTurn(prompt, guard, verdict.messages)
             case _:
                 assert_never(verdict)
 

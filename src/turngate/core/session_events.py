@@ -17,6 +17,7 @@ OUTCOMES: Mapping[EndedBy, TurnOutcome] = {
     "halted": "halted",
     "checkpoint": "waiting",
     "question": "waiting",
+    "tool_deferred": "waiting",
     "interrupt": "interrupted",
     "max_turns": "error",
     "error": "error",
@@ -33,6 +34,7 @@ class TurnResult:
     result: str = ""  # the last answer, whatever the outcome
     stop_reason: str | None = None  # why a hook ended the turn, or the error
     question: str | None = None  # what the agent asks the user
+    deferred_tool_use: ToolUse | None = None  # the call that a hook deferred
     continuations: int = 0
     model_requests: int = 0
     tool_calls: int = 0

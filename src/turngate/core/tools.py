@@ -1,5 +1,6 @@
 """The specification of a tool for a model, and the output of a tool."""
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -11,10 +12,25 @@ from turngate.core.messages import ToolSpec
 class ToolOutput:
     """The output of a tool, with more than a text."""
 
-    text: str
+    text: str  # for the model
+    response: Any = None  # for hooks, `tool_response`: the output as an object; None: the text
     key: str = ""  # the chain of the subagent whose result this is; it is delivered once
     is_error: bool = False
     ends_turn: bool = False  # the agent has nothing more to do
+
+
+def response_text(response: Any) -> str:
+    """Return a tool's response as the text for the model; hooks may give any JSON as `updatedToolOutput`."""
+    match response:
+        case str():
+            return response
+        case {"stdout": str(stdout), **rest}:
+            stderr = rest.get("stderr")
+            return "\n".join(part for part in (stdout, stderr) if isinstance(part, str) and part)
+        case [{"type": "text", "text": str()}, *_]:
+            return "\n".join(str(block.get("text", "")) for block in response if isinstance(block, dict))
+        case _:
+            return json.dumps(response, ensure_ascii=False)
 
 
 class ToolFailed(Exception):

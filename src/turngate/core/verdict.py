@@ -32,6 +32,7 @@ class Continue:
     runs: tuple[HookRun, ...]
     prompt: str
     advice_only: bool = False
+    messages: tuple[str, ...] = ()  # the parts of the prompt that are sent one by one; empty: all at once
 
     @property
     def hook_outputs(self) -> tuple[HookOutput, ...]:
@@ -54,9 +55,10 @@ def conclude(runs: tuple[HookRun, ...], dialect: Dialect) -> Verdict:
     event = runs[0].rule.event if runs else ""
     blocking = [run for run in enforced if event not in OBSERVED_EVENTS and is_blocking(run, dialect)]
     if blocking:
-        return Continue(runs, _prompt(blocking, enforced, dialect))
+        messages = _messages(blocking, enforced, dialect)
+        return Continue(runs, "\n\n".join(messages), messages=messages if len(messages) > 1 else ())
     if event in STOP_EVENTS and any(_advice(run) for run in enforced):
-        return Continue(runs, _prompt([], enforced, dialect), advice_only=True)
+        return Continue(runs, "\n\n".join(_messages([], enforced, dialect)), advice_only=True)
     return Stop(runs)
 
 
@@ -97,29 +99,33 @@ def block_signature(verdict: Continue, dialect: Dialect) -> tuple[tuple[str, str
 # The prompt
 
 
-def _prompt(blocking: list[HookRun], enforced: list[HookRun], dialect: Dialect) -> str:
+def _messages(blocking: list[HookRun], enforced: list[HookRun], dialect: Dialect) -> tuple[str, ...]:
     event = enforced[0].rule.event
     if event not in STOP_EVENTS:
-        return "\n\n".join(_reason(run) for run in blocking)
+        return ("\n\n".join(_reason(run) for run in blocking),)
     prefix = dialect.subagent_prefix if event == "SubagentStop" else dialect.prefix
     if dialect.prefix_each:
-        return _prompt_with_prefixes(prefix, blocking, enforced)
+        return _feedback_and_context(prefix, blocking, enforced)
     several = len(blocking) > 1
     parts = [f"{label(run.rule.hook)}: {_reason(run)}" if several else _reason(run) for run in blocking]
     parts += [_advice(run) for run in enforced if _advice(run)]
-    return prefix + "\n\n".join(parts)
+    return (prefix + "\n\n".join(parts),)
 
 
-def _prompt_with_prefixes(prefix: str, blocking: list[HookRun], enforced: list[HookRun]) -> str:
-    """Claude Code: one prefixed message per hook, in the order in which the hooks ended."""
+def _feedback_and_context(prefix: str, blocking: list[HookRun], enforced: list[HookRun]) -> tuple[str, ...]:
+    """Claude Code: one prefix per hook, in the order in which the hooks ended.
+
+    "`additionalContext` beside a block travels as a message of its own".
+    """
     event = enforced[0].rule.event
     by_end = sorted(enforced, key=lambda run: run.finished)
-    parts = [prefix + _reason(run) for run in by_end if run in blocking]
-    parts += [_reminder(event, _advice(run)) for run in by_end if _advice(run)]
-    return "\n\n".join(parts)
+    feedback = [prefix + _reason(run) for run in by_end if run in blocking]
+    context = [context_reminder(event, _advice(run)) for run in by_end if _advice(run)]
+    return tuple("\n\n".join(parts) for parts in (feedback, context) if parts)
 
 
-def _reminder(event: str, advice: str) -> str:
+def context_reminder(event: str, advice: str) -> str:
+    """Return the message in which Claude Code gives a hook's context to the model."""
     return f"<system-reminder>\n{event} hook additional context: {advice}\n</system-reminder>"
 
 

@@ -31,7 +31,10 @@ async def run_command(
             "load the plugin with --plugin-dir or `pluginDirs`"
         )
     await _make_data_folder(hook, live)
-    of_event = {"PWD": world.project, **environment(event, world.project)}
+    of_event = {
+        "PWD": world.project,
+        **environment(event, world.project, settings.dialect, pid=os.getpid()),
+    }
     complete = {**world.environ, **settings.env, **hook.env, **of_event}
     env = sanitize_env(complete)
     if len(env) < len(complete):

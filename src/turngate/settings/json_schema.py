@@ -1,10 +1,11 @@
 """The JSON Schemas of settings files, of a hook's input and of a hook's output."""
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, get_args
 
 from turngate.core.constants import EVENTS, JUDGED_EVENTS, STOP_EVENTS
 from turngate.core.event_fields import FIELDS
+from turngate.core.hook_output import Behavior
 from turngate.core.hooks import SETTINGS_KINDS, Hook
 from turngate.settings import keys
 
@@ -83,11 +84,12 @@ def _hook(hook: type[Hook]) -> dict[str, Any]:
     }
 
 
-_TYPES: Mapping[type | tuple[type, ...], str] = {
+_TYPES: Mapping[type | tuple[type, ...], str | list[str]] = {
     str: "string",
     bool: "boolean",
     int: "integer",
     (int, float): "number",
+    (int, list): ["integer", "array"],
     dict: "object",
     list: "array",
 }
@@ -95,27 +97,20 @@ _TYPES: Mapping[type | tuple[type, ...], str] = {
 
 def input_schema() -> dict[str, Any]:
     """Return the schema of a hook's stdin. At a stop six fields are always present."""
-    required = [
-        "session_id",
-        "transcript_path",
-        "cwd",
-        "permission_mode",
-        "hook_event_name",
-        "stop_hook_active",
-    ]
+    required = ["session_id", "transcript_path", "cwd", "hook_event_name"]
     stops = {"properties": {"hook_event_name": {"enum": list(STOP_EVENTS)}}}
     return {
         "$schema": _DRAFT,
         "title": "What a Turngate hook reads on stdin",
         "type": "object",
-        "required": required[:5],
+        "required": required,
         "properties": {
             **{name: {"type": _TYPES[expected]} for name, (expected, _) in FIELDS.items()},
             "hook_event_name": {"enum": list(EVENTS)},
             "outcome": {"enum": ["ok", "error", "timeout"]},
         },
         "if": stops,
-        "then": {"required": required},
+        "then": {"required": [*required, "permission_mode", "stop_hook_active"]},
     }
 
 
@@ -153,8 +148,15 @@ def output_schema() -> dict[str, Any]:
                 "properties": {
                     "hookEventName": {"enum": list(EVENTS)},
                     "additionalContext": {"type": "string", "description": "Advice for the agent."},
-                    "permissionDecision": {"enum": ["allow", "deny", "ask"]},
+                    "permissionDecision": {"enum": list(get_args(Behavior))},
                     "permissionDecisionReason": {"type": "string"},
+                    "updatedToolOutput": {
+                        "description": "PostToolUse: what the model gets instead of the tool's output."
+                    },
+                    "initialUserMessage": {
+                        "type": "string",
+                        "description": "SessionStart: a message that the agent answers before the first prompt.",
+                    },
                 },
             },
         },

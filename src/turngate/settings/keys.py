@@ -181,6 +181,11 @@ HOOK_KEYS: Mapping[str, Key] = {
         FLAG,
         "true: the hook runs in the background and its decision is ignored.",
     ),
+    "asyncRewake": row(
+        "rewake",
+        FLAG,
+        "true: with `async`, the end of the session waits for the hook.",
+    ),
     "if": row(
         "condition",
         TEXT._replace(expected="a permission rule"),
@@ -199,7 +204,6 @@ FOREIGN_HOOK_KEYS = frozenset(
         "type",
         "once",
         "description",
-        "asyncRewake",
         "rewakeMessage",
         "rewakeSummary",
         "commandWindows",

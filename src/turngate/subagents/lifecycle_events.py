@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from turngate.core.effects import added_context
 from turngate.core.events import SubagentStart
+from turngate.core.hook_input import effort_level
 from turngate.core.messages import Usage
 from turngate.core.plugin_events import SubagentStopPayload, ended_event, stopping_context
 from turngate.core.session_events import SubagentFinished, SubagentStarted
@@ -33,6 +34,9 @@ async def notify_start(host: SubagentHost, run: SubagentRun) -> str:
         session_id=run.parent,
         transcript_path=host.parent_transcript_path(run),
         cwd=host.project,
+        permission_mode=str(run.launch.get("permission_mode") or "default"),
+        prompt_id=str(run.launch.get("prompt_id") or ""),
+        effort=effort_level(host.settings, host.world.environ),
         agent_id=run.agent_id,
         agent_type=run.agent_type,
     )

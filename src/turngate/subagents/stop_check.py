@@ -6,6 +6,7 @@ from typing import Any
 
 from turngate.aio.threads import run_in_thread
 from turngate.core import events
+from turngate.core.hook_input import effort_level
 from turngate.core.loop_guard import ContinueTurn, EndTurn, LoopGuard, new_guard
 from turngate.core.plugin_events import stopping_context, stopping_event
 from turngate.core.subagent_run import SubagentRun, guard_state
@@ -120,7 +121,7 @@ def _stop_event(host: SubagentHost, run: SubagentRun, answer: tuple[str, ...]) -
         session_id=run.parent,
         transcript_path=host.parent_transcript_path(run),
         cwd=host.project,
-        permission_mode="default",
+        permission_mode=str(run.launch.get("permission_mode") or "default"),
         stop_hook_active=run.by_hook,
         last_assistant_message=answer or None,
         continuation_count=run.steer_count,
@@ -128,7 +129,8 @@ def _stop_event(host: SubagentHost, run: SubagentRun, answer: tuple[str, ...]) -
         subagent=events.Subagent(
             id=run.agent_id, type=run.agent_type, transcript_path=host.transcript_path(run), outcome=outcome
         ),
-        prompt_id=str(run.launch.get("prompt_id") or "") or None,
+        prompt_id=str(run.launch.get("prompt_id") or ""),
+        effort=effort_level(host.settings, host.world.environ),
         usage={"input_tokens": run.usage.input_tokens, "output_tokens": run.usage.output_tokens},
         duration_ms=None if seconds is None else int(seconds * 1000),
         tool_calls=run.tool_calls,

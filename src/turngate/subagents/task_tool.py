@@ -73,7 +73,8 @@ class TaskTool:
             raise ToolFailed(f"the subagent was not started: {error}") from None
         if background:
             return ToolOutput(
-                f"The subagent {run.agent_id} works in the background; its result arrives as a message."
+                f"The subagent {run.agent_id} works in the background; its result arrives as a message.",
+                {"status": "async_launched", "agentId": run.agent_id},
             )
         return await self._wait(supervisor, run)
 
@@ -109,11 +110,13 @@ class TaskTool:
         if ended.outcome != "ok":
             answer = f"\n\nIts last answer was:\n{ended.result}" if ended.result else ""
             text = f"The subagent failed ({ended.outcome}): {ended.error}{answer}"
-            return ToolOutput(text, run.chain, is_error=True)
+            return ToolOutput(text, key=run.chain, is_error=True)
         halted = ended.reason == "halted"
         blank = (
             "(a hook halted the subagent before it gave an answer)"
             if halted
             else "(the subagent gave no answer)"
         )
-        return ToolOutput(ended.result or blank, run.chain)
+        content = [{"type": "text", "text": ended.result}]
+        response = {"status": "completed", "agentId": run.agent_id, "content": content}
+        return ToolOutput(ended.result or blank, response, key=run.chain)

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from turngate.agent.tools.base import ToolContext, UserQuestion
-from turngate.core.tools import tool_spec
+from turngate.core.tools import ToolOutput, tool_spec
 
 ASK_USER = tool_spec(
     "AskUser",
@@ -17,5 +17,5 @@ ASK_USER = tool_spec(
 )
 
 
-async def ask_user(args: Mapping[str, Any], _: ToolContext) -> str:
+async def ask_user(args: Mapping[str, Any], _: ToolContext) -> ToolOutput:
     raise UserQuestion(args["question"], tuple(args.get("options", ())))

@@ -24,7 +24,7 @@ class ToolContext:
 class Tool:
     spec: ToolSpec
     # Takes the arguments that `check_arguments` returned.
-    run: Callable[[Mapping[str, Any], ToolContext], Awaitable[str | ToolOutput]]
+    run: Callable[[Mapping[str, Any], ToolContext], Awaitable[ToolOutput]]
     changes: bool = False  # has effects
     edits: bool = False  # has effects on files only
     paths: tuple[str, ...] = ()  # the arguments that are paths

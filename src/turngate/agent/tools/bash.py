@@ -8,7 +8,7 @@ from typing import Any
 from turngate.agent.tools.base import ToolContext
 from turngate.core.reports import Exited
 from turngate.core.text import truncate_middle
-from turngate.core.tools import ToolFailed, tool_spec
+from turngate.core.tools import ToolFailed, ToolOutput, tool_spec
 from turngate.ports import HookRunContext
 from turngate.runners import sanitize_env
 from turngate.shells.process import run_process
@@ -35,7 +35,7 @@ BASH = tool_spec(
 )
 
 
-async def run(args: Mapping[str, Any], context: ToolContext) -> str:
+async def run(args: Mapping[str, Any], context: ToolContext) -> ToolOutput:
     seconds = min(args.get("timeout", DEFAULT_TIMEOUT_S * 1000), MAX_TIMEOUT_S * 1000) / 1000
     live = HookRunContext()
     try:
@@ -52,7 +52,18 @@ async def run(args: Mapping[str, Any], context: ToolContext) -> str:
     printed = _join_output(exited.stdout, exited.stderr, _HELD if exited.held else "")
     if exited.code != 0:
         raise ToolFailed(f"exit code {exited.code}\n{printed}")
-    return printed
+    return ToolOutput(printed, _response(exited))
+
+
+def _response(exited: Exited) -> dict[str, Any]:
+    """Return the output as Claude Code gives it to hooks."""
+    return {
+        "stdout": _limited(exited.stdout.rstrip("\n")),
+        "stderr": _limited(exited.stderr.rstrip("\n")),
+        "interrupted": False,
+        "isImage": False,
+        "noOutputExpected": False,
+    }
 
 
 _HELD = "[a background process still has the output open; later output is lost]"
@@ -73,8 +84,8 @@ async def _run(command: str, context: ToolContext, live: HookRunContext) -> Exit
 
 def _join_output(*printed: str) -> str:
     text = "\n".join(stripped for part in printed if (stripped := part.rstrip("\n")))
-    return (
-        truncate_middle(text, MAX_OUTPUT_CHARS, None)
-        if len(text) > MAX_OUTPUT_CHARS
-        else text or "(no output)"
-    )
+    return _limited(text) or "(no output)"
+
+
+def _limited(text: str) -> str:
+    return truncate_middle(text, MAX_OUTPUT_CHARS, None) if len(text) > MAX_OUTPUT_CHARS else text

@@ -14,7 +14,7 @@ from turngate.agent.tools.search_process import is_binary, lines, open_regular
 from turngate.aio.cancellation import finish_despite_cancel
 from turngate.aio.threads import run_in_thread
 from turngate.core.text import truncate
-from turngate.core.tools import ToolFailed, tool_spec
+from turngate.core.tools import ToolFailed, ToolOutput, tool_spec
 
 MAX_LINES = 2000
 MAX_LINE_CHARS = 2000
@@ -57,32 +57,45 @@ EDIT = tool_spec(
 )
 
 
-async def read(args: Mapping[str, Any], context: ToolContext) -> str:
-    path = resolve_path(args["file_path"], context)
+async def read(args: Mapping[str, Any], context: ToolContext) -> ToolOutput:
+    path, first = resolve_path(args["file_path"], context), args.get("offset", 1)
     with _os_errors_as_failures(path):
-        text, mtime = await _in_thread(_read, path, args.get("offset", 1), args.get("limit", MAX_LINES))
+        text, content, mtime = await _in_thread(_read, path, first, args.get("limit", MAX_LINES))
     context.read_files[path] = mtime
-    return text
+    file = {"filePath": args["file_path"], "content": "\n".join(content)}
+    return ToolOutput(
+        text, {"type": "text", "file": {**file, "numLines": len(content), "startLine": max(1, first)}}
+    )
 
 
-async def write(args: Mapping[str, Any], context: ToolContext) -> str:
+async def write(args: Mapping[str, Any], context: ToolContext) -> ToolOutput:
     path = resolve_path(args["file_path"], context)
     with _os_errors_as_failures(path):
         seen, data = context.read_files.get(path), args["content"].encode()
-        summary, mtime = await finish_despite_cancel(_in_thread(_write, path, data, seen))
+        created, mtime = await finish_despite_cancel(_in_thread(_write, path, data, seen))
     context.read_files[path] = mtime
-    return summary
+    return ToolOutput(f"{'Created' if created else 'Wrote'} {path}", _write_response(args, created=created))
 
 
-async def edit(args: Mapping[str, Any], context: ToolContext) -> str:
+def _write_response(args: Mapping[str, Any], *, created: bool) -> dict[str, Any]:
+    response = {"type": "create" if created else "update", "filePath": args["file_path"]}
+    before: dict[str, Any] = {"structuredPatch": [], "originalFile": None} if created else {}
+    return {**response, "content": args["content"], **before, "userModified": False}
+
+
+async def edit(args: Mapping[str, Any], context: ToolContext) -> ToolOutput:
     path = resolve_path(args["file_path"], context)
     seen, replace_all = context.read_files.get(path), args.get("replace_all", False)
     old, new = args["old_string"], args["new_string"]
     with _os_errors_as_failures(path):
         work = _in_thread(_edit, path, old, new, replace_all, seen)
-        summary, mtime = await finish_despite_cancel(work)
+        count, mtime = await finish_despite_cancel(work)
     context.read_files[path] = mtime
-    return summary
+    response = {"filePath": args["file_path"], "oldString": old, "newString": new}
+    return ToolOutput(
+        f"Changed {path} in {count} place{'s' if count > 1 else ''}",
+        {**response, "replaceAll": replace_all, "userModified": False},
+    )
 
 
 @contextlib.contextmanager
@@ -104,36 +117,41 @@ async def _in_thread(function: Callable[..., T], *arguments: object) -> T:
         return await run_in_thread(function, *arguments)
 
 
-def _read(path: str, first: int, count: int) -> tuple[str, float]:
+def _read(path: str, first: int, count: int) -> tuple[str, list[str], float]:
+    """Return the numbered lines for the model, the lines themselves, and the modification time."""
     with open_regular(path) as file:
         mtime = os.fstat(file.fileno()).st_mtime
         if is_binary(file):
             raise ToolFailed(f"{path} is a binary file")
-        number, room, output = 0, MAX_READ_CHARS, list[str]()
+        number, room, output, content = 0, MAX_READ_CHARS, list[str](), list[str]()
         until = time.monotonic() + TIMEOUT_S  # the caller has given up by then
         max_bytes = 4 * (MAX_LINE_CHARS + 1)  # UTF-8 has at most four bytes per character
         for number, line in enumerate(lines(file, max_bytes, until), 1):
             if number < first:
                 continue
-            text = f"{number:>6}\t{truncate(line.decode('utf-8', 'replace'), MAX_LINE_CHARS, ' … [line truncated]')}"
+            shown = truncate(line.decode("utf-8", "replace"), MAX_LINE_CHARS, " … [line truncated]")
+            text = f"{number:>6}\t{shown}"
             room -= len(text)
             if len(output) == count or (room < 0 and output):
                 output.append(f"… [more lines follow: read on with offset {number}]")
                 break
             output.append(text)
+            content.append(shown)
     if not output and number:
         raise ToolFailed(f"{path} has only {number} lines")
-    return "\n".join(output) or "(the file is empty)", mtime
+    return "\n".join(output) or "(the file is empty)", content, mtime
 
 
-def _write(path: str, data: bytes, seen: float | None) -> tuple[str, float]:
+def _write(path: str, data: bytes, seen: float | None) -> tuple[bool, float]:
+    """Return whether the file is new, and its modification time."""
     before = _stat_if_current(path, seen)
     os.makedirs(os.path.dirname(path), exist_ok=True)
     mtime = _replace(path, data, before)
-    return f"{'Created' if before is None else 'Wrote'} {path}", mtime
+    return before is None, mtime
 
 
-def _edit(path: str, old: str, new: str, replace_all: bool, seen: float | None) -> tuple[str, float]:
+def _edit(path: str, old: str, new: str, replace_all: bool, seen: float | None) -> tuple[int, float]:
+    """Return in how many places the file changed, and its modification time."""
     before = _stat_if_current(path, seen)
     with open_regular(path) as file:
         if is_binary(file):
@@ -143,7 +161,7 @@ def _edit(path: str, old: str, new: str, replace_all: bool, seen: float | None) 
         raise ToolFailed(f"{path} is too large to be edited: use Bash")
     text, count = _replace_text(path, data.decode("utf-8", "surrogateescape"), old, new, replace_all)
     mtime = _replace(path, text.encode("utf-8", "surrogateescape"), before)
-    return f"Changed {path} in {count} place{'s' if count > 1 else ''}", mtime
+    return count, mtime
 
 
 def _stat_if_current(path: str, seen: float | None) -> os.stat_result | None:

@@ -11,7 +11,7 @@ from turngate.agent.tools import search_process
 from turngate.agent.tools.arguments import resolve_path
 from turngate.agent.tools.base import ToolContext
 from turngate.core.text import truncate_middle
-from turngate.core.tools import ToolFailed, tool_spec
+from turngate.core.tools import ToolFailed, ToolOutput, tool_spec
 from turngate.ports import HookRunContext
 from turngate.runners import sanitize_env
 from turngate.shells.process import run_process
@@ -55,16 +55,27 @@ GREP = tool_spec(
 )
 
 
-async def glob(args: Mapping[str, Any], context: ToolContext) -> str:
+async def glob(args: Mapping[str, Any], context: ToolContext) -> ToolOutput:
     root = args.get("path", context.project)
     pattern = args["pattern"].removeprefix(root.rstrip("/") + "/")
     if os.path.isabs(pattern) or ".." in pattern.split("/"):
         raise ToolFailed(f"`pattern` must stay below {root}: give another folder as `path`")
-    return await _search({"tool": "Glob", **args, "pattern": pattern}, context) or "No files found"
+    found = await _search({"tool": "Glob", **args, "pattern": pattern}, context)
+    return ToolOutput(found or "No files found", _files(found))
 
 
-async def grep(args: Mapping[str, Any], context: ToolContext) -> str:
-    return await _search({"tool": "Grep", **args}, context) or "No matches found"
+async def grep(args: Mapping[str, Any], context: ToolContext) -> ToolOutput:
+    found = await _search({"tool": "Grep", **args}, context)
+    mode = args.get("output_mode", "files_with_matches")
+    lines = {"content": found.rstrip("\n"), "numLines": len(found.splitlines())}
+    response = {"mode": mode, **(_files(found) if mode == "files_with_matches" else lines)}
+    return ToolOutput(found or "No matches found", response)
+
+
+def _files(found: str) -> dict[str, Any]:
+    """Return the files that were found, without the note that there are more."""
+    names = [line for line in found.splitlines() if not line.startswith("…")]
+    return {"filenames": names, "numFiles": len(names)}
 
 
 async def _search(args: Mapping[str, Any], context: ToolContext) -> str:

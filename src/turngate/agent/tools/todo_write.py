@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from turngate.agent.tools.base import ToolContext
-from turngate.core.tools import tool_spec
+from turngate.core.tools import ToolOutput, tool_spec
 
 _MARKS = {"pending": "[ ]", "in_progress": "[>]", "completed": "[x]"}
 
@@ -35,7 +35,9 @@ TODO_WRITE = tool_spec(
 )
 
 
-async def write_todos(args: Mapping[str, Any], context: ToolContext) -> str:
-    context.todos = [dict(todo) for todo in args["todos"]]
+async def write_todos(args: Mapping[str, Any], context: ToolContext) -> ToolOutput:
+    earlier, context.todos = context.todos, [dict(todo) for todo in args["todos"]]
     lines = [f"{_MARKS[todo['status']]} {todo['content']}" for todo in context.todos]
-    return "\n".join(lines) or "(the list is empty)"
+    return ToolOutput(
+        "\n".join(lines) or "(the list is empty)", {"oldTodos": earlier, "newTodos": context.todos}
+    )

@@ -190,4 +190,5 @@ def _result_json(result: TurnResult, session: Session) -> dict[str, Any]:
             {**vars(subagent), "seconds": round(subagent.seconds, 4)} for subagent in result.subagents
         ],
         **({"question": result.question} if result.question else {}),
+        **({"deferred_tool_use": vars(result.deferred_tool_use)} if result.deferred_tool_use else {}),
     }
