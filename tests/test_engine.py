@@ -23,16 +23,20 @@ from tests.support.builders import (
     world,
     write_settings,
 )
-from tests.support.timeouts import HANG_TIMEOUT_S, TIMEOUT_SCALES
+from tests.support.sessions import lines, survives
+from tests.support.timeouts import HANG_TIMEOUT_S, NEVER_S, TIMEOUT_SCALES
+from turngate.agent.session import Session
 from turngate.core.decisions import Advise, Allow, Block, Decision, Fault
 from turngate.core.dialect import CLAUDE, MUX, TURNGATE, Dialect
 from turngate.core.events import StopEvent, StopHookInput
 from turngate.core.hook_run import outcome
-from turngate.core.hooks import AgentHook, CallbackHook, CommandHook, HttpHook, PromptHook
+from turngate.core.hooks import AgentHook, CallbackHook, CommandHook, Hook, HttpHook, PromptHook
 from turngate.core.reports import Detached, Exited, HookFailed, Skipped, TimedOut
+from turngate.core.session_events import TurnResult
 from turngate.core.settings import Settings
-from turngate.core.verdict import Continue, Stop, unenforced
+from turngate.core.verdict import Continue, Stop, unenforced, warnings
 from turngate.engine import ask_hooks
+from turngate.models.scripted import ScriptedModel
 from turngate.shells.local import LocalShell
 from turngate.single_stop import StopHooksResult, run_stop_hooks
 from turngate.state.journal import Journal
@@ -65,7 +69,8 @@ async def each() -> None:
     given = {"session_id": "s", "transcript_path": "/t", "cwd": project, "permission_mode": "default"}
     told = StopHookInput(**given, hook_event_name="Stop", stop_hook_active=False)
     await run_stop_hooks(LocalShell(), project, told)
-    async with Session(project, ScriptedModel({"main": ["done"]})) as session:
+    task = {"tool": "Task", "input": {"prompt": "count"}}
+    async with Session(project, ScriptedModel({"main": [task, "done"], "sub": ["3"]})) as session:
         await session.send("go")
 
 asyncio.run(each())
@@ -74,7 +79,7 @@ print(started)
 """
 
 
-@pytest.mark.req("S0-08")
+@pytest.mark.req("S0-08", "S0-82")
 @pytest.mark.parametrize(("commands", "started"), [((), []), (("true",), ["subprocess.Popen"] * 3)])
 def test_a_stop_without_hooks_starts_no_process(
     project: Path, commands: tuple[str, ...], started: list[str]
@@ -454,6 +459,61 @@ def test_every_run_and_every_verdict_is_one_line_of_the_journal(project: Path, s
         {"kind": "hook", "event": "Stop", "outcome": "block", "verdict": None, "exit_code": 2},
         {"kind": "verdict", "event": "Stop", "outcome": None, "verdict": "continue", "exit_code": None},
     ]
+
+
+@pytest.mark.req("S0-88", "S0-104")
+@pytest.mark.parametrize(
+    "body",
+    [
+        "echo '{}'",
+        """echo '{"decision": "block", "reason": "no"}'""",
+        "echo no >&2",
+        "trap 'echo no >&2; exit 2' TERM",
+        """trap 'echo "{\\"decision\\": \\"block\\", \\"reason\\": \\"no\\"}"; exit 0' TERM""",
+    ],
+    ids=["silent", "block before", "stderr before", "exit 2 when ended", "block when ended"],
+)
+@pytest.mark.parametrize("dialect", [TURNGATE, MUX, CLAUDE], ids=lambda dialect: dialect.name)
+def test_whatever_a_hook_says_before_or_after_its_timeout_it_does_not_block(
+    project: Path, state: Path, dialect: Dialect, body: str
+) -> None:
+    journal = Journal(str(state))
+    hook = CommandHook(f"{body}; echo $$ > pid; while :; do sleep 0.05; done", timeout=0.5, id="slow")
+    said = settings(hook, dialect=dialect)
+    verdict = asyncio.run(ask_hooks(stop_event(), said, world(project, journal)))
+    journal.close()
+    assert (type(verdict), outcomes(verdict)) == (Stop, ["timeout"])
+    assert warnings(verdict.runs, TURNGATE) == ('hook "slow" timed out after 0.5 s and was NOT enforced',)
+    assert [line.get("outcome") for line in journal_lines(state) if line["kind"] == "hook"] == ["timeout"]
+    assert [survives(pid) for pid in lines(project / "pid")] in ([], [False])
+
+
+@pytest.mark.req("C-02", "S0-17", "S2-16")
+@pytest.mark.parametrize("kind", ["command", "callback", "prompt", "agent"])
+@pytest.mark.parametrize("key", [("*", "KIND"), ("Stop", "KIND"), ("Stop", "*"), ("*", "*")], ids=str)
+def test_a_hook_without_a_timeout_of_its_own_is_ended_at_the_default(
+    project: Path, kind: str, key: tuple[str, str]
+) -> None:
+    async def forever(_: object) -> None:
+        await asyncio.sleep(NEVER_S)
+
+    hooks: dict[str, Hook] = {
+        "command": CommandHook(f"exec sleep {NEVER_S}"),
+        "callback": CallbackHook(forever),
+        "prompt": PromptHook("done?"),
+        "agent": AgentHook("done?"),
+    }
+    timeouts = {(key[0], key[1].replace("KIND", kind)): 0.3}
+    model = ScriptedModel({"main": ["done"], "judge": [{"text": "{}", "delay": NEVER_S}]})
+    said = settings(hooks[kind], timeouts=timeouts)
+
+    async def turn() -> TurnResult:
+        async with Session(str(project), model, said) as session:
+            return await session.send("go")
+
+    result = asyncio.run(turn())
+    assert [(outcome(run), run.timeout) for run in result.hook_runs] == [("timeout", 0.3)]
+    assert result.ended_by == "allowed"
 
 
 @pytest.mark.req("S0-48")

@@ -2,7 +2,9 @@
 
 import ast
 import asyncio
+import inspect
 import json
+import re
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -10,6 +12,7 @@ from typing import Any
 
 import pytest
 
+import turngate
 from tests.support.builders import rule, stop_hooks, write_settings
 from tests.support.paths import SEEDS
 from tests.support.sessions import (
@@ -32,11 +35,14 @@ from tests.support.sessions import (
 )
 from tests.support.timeouts import HANG_TIMEOUT_S
 from turngate import agent as agent_package
+from turngate import subagents as subagents_package
+from turngate.agent import session_hooks
 from turngate.agent.session import Session
 from turngate.core.decisions import Block
 from turngate.core.dialect import CLAUDE, MUX, TURNGATE, Dialect
 from turngate.core.hook_run import outcome
 from turngate.core.hooks import CallbackHook, CommandHook
+from turngate.core.inbox import InboxEntry
 from turngate.core.messages import ModelRequest, Reply, ToolResult, ToolResults, UserMessage
 from turngate.core.session_events import (
     Continuation,
@@ -109,7 +115,7 @@ def test_a_session_continues_at_exit_two_and_the_model_gets_the_exact_message(pr
     )
 
 
-@pytest.mark.req("S0-96")
+@pytest.mark.req("S0-96", "S0-45")
 def test_a_session_continues_at_a_json_block(project: Path) -> None:
     block = '[ -e asked ] || { touch asked; echo \'{"decision":"block","reason":"run the tests"}\'; }'
     write_settings(project, "mux", stop_hooks(block))
@@ -118,7 +124,7 @@ def test_a_session_continues_at_a_json_block(project: Path) -> None:
     assert agent.heard() == ["build it", "agent: answer 1", TOLD]
 
 
-@pytest.mark.req("S0-30", "S0-81", "S0-97", "X-06")
+@pytest.mark.req("S0-30", "S0-34", "S0-81", "S0-97", "X-06")
 def test_the_flag_and_the_count_are_passed_on_stdin_and_in_the_environment(project: Path) -> None:
     spy = f"tee -a seen >/dev/null; echo $MUX_STOP_HOOK_ACTIVE $MUX_STOP_HOOK_COUNT >> env; {block_first(2)}"
     write_settings(project, "mux", stop_hooks(spy))
@@ -287,21 +293,44 @@ def test_a_continuation_runs_with_the_options_of_its_turn(project: Path) -> None
     assert (project / "new.txt").read_text() == "x"
 
 
+STARTS_PROCESSES = re.compile(
+    r"subprocess|multiprocessing|^pty$|shells\.process|^(fork|exec|spawn|posix_spawn|popen|system)"
+)
+
+
 @pytest.mark.req("S0-82")
-def test_the_session_starts_no_process_by_itself() -> None:
-    folder = Path(agent_package.__path__[0])
-    imported = {
-        name
-        for path in folder.glob("*.py")
+def test_session_and_task_tool_start_no_process_by_themselves() -> None:
+    """The Bash tool, in `agent/tools`, is the agent's own; hooks go through the engine."""
+    agent, subagents = Path(agent_package.__path__[0]), Path(subagents_package.__path__[0])
+    found = {
+        f"{path.name}: {name}"
+        for path in (*agent.glob("*.py"), *subagents.rglob("*.py"))
         for node in ast.walk(ast.parse(path.read_text()))
-        if isinstance(node, ast.Import | ast.ImportFrom)
-        for name in (
-            [node.module or ""] if isinstance(node, ast.ImportFrom) else [a.name for a in node.names]
-        )
+        for name in _names(node)
+        if STARTS_PROCESSES.search(name)
     }
-    assert not [name for name in imported if "subprocess" in name or "shells.process" in name]
-    assert "turngate.engine" in imported
-    assert not [p for p in folder.glob("*.py") if "create_subprocess" in p.read_text()]
+    assert found == set()
+
+
+def _names(node: ast.AST) -> list[str]:
+    """Return what a node imports, or the attribute of a module that it uses."""
+    match node:
+        case ast.Import(names):
+            return [name.name for name in names]
+        case ast.ImportFrom(module, names):
+            return [module or "", *(name.name for name in names if module in ("os", "asyncio"))]
+        case ast.Attribute(ast.Name("os" | "asyncio"), attribute):
+            return [attribute]
+        case _:
+            return []
+
+
+@pytest.mark.req("S0-82")
+def test_what_a_session_calls_is_public() -> None:
+    """The types, the loader of the settings, the executor of any event, and that of a stop."""
+    names = ("StopHookInput", "StopHooksResult", "StopEvent", "load_settings", "ask_hooks", "run_stop_hooks")
+    assert [name for name in names if name not in dir(turngate)] == []
+    assert "from turngate.engine import ask_hooks" in inspect.getsource(session_hooks)
 
 
 # Events
@@ -460,6 +489,60 @@ def test_a_message_of_the_users_in_the_middle_of_a_turn_starts_its_own_count(pro
         (True, 1),
     ]
     assert (ended(result), result.continuations) == (("completed", "allowed", None), 2)
+
+
+ENDINGS = {
+    "blocked": (block_first(1), 3, "allowed"),
+    "capped": (BLOCK_COMMAND, 0, "capped"),
+    "halted": (f"[ -e once ] || {{ touch once; {say({'continue': False})}; }}", 3, "halted"),
+    "failed": ("exit 1", 3, "allowed"),
+}
+
+
+@by_dialect
+@pytest.mark.parametrize("ending", ENDINGS)
+@pytest.mark.req("S0-70", "X-34")
+def test_a_message_written_while_a_hook_runs_is_answered_once_however_the_hook_decides(
+    project: Path, dialect: Dialect, ending: str
+) -> None:
+    """After a halt it waits for the next turn: nothing of this one may run."""
+    stop, limit, ended_by = ENDINGS[ending]
+    listen = on_first(HookStarted, write_second)
+    agent = scripted_session(project, "answer {n}", stop=stop, limit=limit, listen=listen, dialect=dialect)
+    first: list[TurnResult] = []
+
+    async def both() -> None:
+        async with agent.session:
+            first.append(await agent.session.send("first"))
+            left = len(agent.session.inbox)
+            await agent.session.send("third")
+            assert (left, len(agent.session.inbox)) == (1 if ending == "halted" else 0, 0)
+
+    asyncio.run(both())
+    told = [text for text in agent.heard() if not text.startswith(("agent: ", "[Stop hook", "Stop hook"))]
+    assert (told, first[0].ended_by) == (["first", "second", "third"], ended_by)
+
+
+@by_dialect
+@pytest.mark.req("S0-68")
+def test_a_block_is_queued_as_one_entry_that_carries_the_flag(project: Path, dialect: Dialect) -> None:
+    queued: list[InboxEntry] = []
+
+    def look(session: Session) -> None:
+        entry = session.inbox.pop()
+        assert entry is not None
+        queued.append(entry)
+        session.inbox.put_back(entry)
+
+    block = say({"decision": "block", "reason": "run the tests"})
+    stop = f"[ -e once ] || {{ touch once; {block}; }}"
+    agent = scripted_session(project, stop=stop, dialect=dialect, listen=on_first(Continuation, look))
+    agent.play()
+    [entry] = queued
+    assert entry.guard is not None
+    assert (entry.text, entry.origin, entry.guard.active) == (agent.heard()[-1], "stop_hook", True)
+    marked = [r for r in records(agent.session.transcript_path) if r.get("stopHookActive")]
+    assert [record["message"]["content"] for record in marked] == [entry.text]
 
 
 # Waiting for the user
@@ -688,6 +771,39 @@ def test_the_stop_reason_of_a_halt_is_shown_and_never_sent_to_the_model(
     assert kept == ["hook_output", "turn_end"]
 
 
+@by_dialect
+@pytest.mark.parametrize("first", ["halt", "block"])
+@pytest.mark.req("C-06", "S0-46")
+def test_one_hook_that_halts_beats_another_that_blocks(project: Path, dialect: Dialect, first: str) -> None:
+    halt = say({"continue": False, "stopReason": "enough"})
+    commands = [halt, BLOCK_COMMAND] if first == "halt" else [BLOCK_COMMAND, halt]
+    agent = scripted_session(project, "answer {n}", rules=map(rule, commands), dialect=dialect)
+    result = agent.play()
+    assert (ended(result), len(agent.model.requests), result.continuations) == (
+        ("halted", "halted", "enough"),
+        1,
+        0,
+    )
+    assert sorted(outcome(run) for run in result.hook_runs) == ["block", "halt"]
+
+
+@pytest.mark.req("C-06", "S3-25")
+@pytest.mark.parametrize("word", [True, None])
+def test_continue_true_takes_nothing_from_a_block_in_a_session(project: Path, word: bool | None) -> None:
+    block = say({"continue": word, "decision": "block", "reason": "run the tests"})
+    agent = scripted_session(project, "answer {n}", stop=f"[ -e once ] || {{ touch once; {block}; }}")
+    result = agent.play()
+    assert (agent.heard()[-1], ended(result)) == (TOLD, ("completed", "allowed", None))
+
+
+@pytest.mark.req("C-06")
+def test_a_user_is_warned_of_a_block_beside_a_halt(project: Path) -> None:
+    both = say({"continue": False, "decision": "block", "reason": "run the tests"})
+    result = scripted_session(project, "answer {n}", stop=CommandHook(both, id="gate")).play()
+    warning = "it sent `continue: false` with a block: the turn ends and the block's reason is not used"
+    assert (ended(result), result.notices) == (("halted", "halted", None), (f'hook "gate": {warning}',))
+
+
 # The hook's words
 
 
@@ -704,7 +820,7 @@ class Looking(ScriptedModel):
         return await super().ask(request, tell)
 
 
-@pytest.mark.req("X-19", "S0-80")
+@pytest.mark.req("X-19", "S0-68", "S0-80")
 def test_the_reason_is_in_the_transcript_and_marked_before_the_model_gets_it(project: Path) -> None:
     agent = scripted_session(project, stop=block_first(1))
     model = Looking(agent.session.transcript_path)

@@ -26,7 +26,7 @@ from tests.support.sessions import (
 from tests.support.timeouts import NEVER_S, POLL_INTERVAL_S
 from turngate.agent.permissions import PermissionMode
 from turngate.agent.session import Session
-from turngate.core.dialect import CLAUDE, MUX, TURNGATE, Dialect
+from turngate.core.dialect import CLAUDE, DIALECTS, MUX, TURNGATE, Dialect
 from turngate.core.events import OTHER_EVENTS
 from turngate.core.hook_run import outcome
 from turngate.core.hooks import CommandHook
@@ -683,17 +683,30 @@ def outputs(result: TurnResult) -> list[dict[str, Any]]:
     return [record for record in records(result.transcript_path) if record["type"] == "hook_output"]
 
 
-def test_what_a_hook_prints_is_kept_in_the_transcript(project: Path) -> None:
-    result = scripted_session(project, "done", stop="echo all well").play()
-    assert outputs(result) == [
-        {"type": "hook_output", "event": "Stop", "hook": "echo all well", "stdout": "all well\n"}
-    ]
+@pytest.mark.parametrize("said", ["all well", "hello {"])
+@pytest.mark.parametrize("dialect", DIALECTS.values(), ids=DIALECTS)
+@pytest.mark.req("S0-38", "S0-89", "S3-19")
+def test_what_a_hook_prints_is_kept_in_the_transcript(project: Path, dialect: Dialect, said: str) -> None:
+    hook = f"echo '{said}'"
+    agent = scripted_session(project, "done", stop=hook, dialect=dialect)
+    result = agent.play()
+    assert outputs(result) == [{"type": "hook_output", "event": "Stop", "hook": hook, "stdout": f"{said}\n"}]
+    assert (result.outcome, result.notices, agent.heard()) == ("completed", (), ["go"])
 
 
-@pytest.mark.parametrize("dialect", [MUX])
-def test_a_hook_may_keep_its_output_off_the_transcript(project: Path, dialect: Any) -> None:
-    quiet = say({"suppressOutput": True, "reason": "fine"})
-    assert outputs(scripted_session(project, "done", rules=[rule(quiet)], dialect=dialect).play()) == []
+@pytest.mark.parametrize("dialect", DIALECTS.values(), ids=DIALECTS)
+@pytest.mark.parametrize("suppress", [True, False, None])
+@pytest.mark.req("S0-48", "S3-26")
+def test_a_hook_may_keep_its_output_off_the_transcript(
+    project: Path, state: Path, dialect: Dialect, suppress: bool | None
+) -> None:
+    """The journal has it in any case. Claude Code reads the key and does nothing with it."""
+    said = {"systemMessage": "fine"} | ({} if suppress is None else {"suppressOutput": suppress})
+    result = scripted_session(project, "done", rules=[rule(say(said))], dialect=dialect).play()
+    kept = [json.loads(record["stdout"]) for record in outputs(result)]
+    assert kept == ([] if suppress and dialect is not CLAUDE else [said])
+    journal = records(str(state / "sessions" / result.session_id / "journal.jsonl"))
+    assert [json.loads(each["stdout"]) for each in journal if each["kind"] == "hook"] == [said]
 
 
 # Permission modes

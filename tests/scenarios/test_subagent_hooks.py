@@ -216,7 +216,7 @@ def test_each_subagent_has_a_count_of_its_own_and_the_parents_is_untouched(proje
 
 
 @by_dialect
-@pytest.mark.req("C-21")
+@pytest.mark.req("C-21", "S0-25")
 def test_which_session_and_transcript_a_hook_gets_depends_on_the_dialect(
     project: Path, dialect: Dialect
 ) -> None:
@@ -271,7 +271,7 @@ def test_what_a_subagent_and_its_parent_get_depends_on_the_dialect(
     assert scene.heard("main") == ["go", "agent: Task", "tool: counted", "agent: home", main]
 
 
-@pytest.mark.req("S3-37")
+@pytest.mark.req("S3-37", "S0-34", "S0-35")
 def test_a_hook_finds_the_subagents_transcript_and_count_in_its_environment(project: Path) -> None:
     shown = "echo $MUX_TRANSCRIPT_PATH $MUX_STOP_HOOK_ACTIVE $MUX_STOP_HOOK_COUNT $TURNGATE_EVENT >> env"
     scene = parent(project, rules=[rule(f"{shown}; {block_first(1)}", "SubagentStop")], dialect=MUX)

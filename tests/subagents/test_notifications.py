@@ -14,6 +14,7 @@ from tests.support.sessions import SAVE_INPUT, block_first, hang, lines, records
 from tests.support.subagents import Gate, Parent, bash, parent, redirect, task, tasks
 from turngate.core.messages import Usage
 from turngate.core.plugin_events import SubagentEndedEvent, SubagentStopPayload
+from turngate.core.session_events import SubagentStarted
 from turngate.plugins.handlers import PluginContext, Plugins
 
 
@@ -273,12 +274,20 @@ def test_a_plugin_writes_one_line_with_everything_where_its_context_says(project
 
 
 @pytest.mark.req("S1-17", "X-36")
-def test_a_resumed_subagent_keeps_its_id_and_its_conversation(project: Path) -> None:
-    main = [task(), "first", task("and now the words", resume="AGENT"), "second"]
+@pytest.mark.parametrize("named", [{}, {"subagent_type": "reviewer"}], ids=["not named", "named again"])
+def test_a_resumed_subagent_keeps_its_id_its_type_and_its_conversation(
+    project: Path, named: dict[str, str]
+) -> None:
+    types = project / ".turngate" / "agents"
+    types.mkdir(parents=True)
+    (types / "reviewer.md").write_text("---\nname: reviewer\ndescription: reads\n---\nRead.\n")
+    resumed = task("and now the words", resume="AGENT", **named)
+    main = [task(subagent_type="reviewer"), "first", resumed, "second"]
     scene = parent(project, "lines", "words", main=main, gate=Gate())
     scene.play("one", "two")
     first, second = scene.stops
-    assert (first.agent_id, first.agent_type) == (second.agent_id, second.agent_type)
+    started = [event.agent_id for event in scene.of(SubagentStarted)]
+    assert [(stop.agent_id, stop.agent_type) for stop in scene.stops] == [(started[0], "reviewer")] * 2
     assert first.result.id != second.result.id
     assert scene.heard("sub") == ["count the lines", "agent: lines", "and now the words"]
     assert scene.heard("main")[-1] == "tool: words"
