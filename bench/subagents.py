@@ -67,7 +67,7 @@ def write_whole_run(registry: Registry) -> None:
 @contextlib.contextmanager
 def open_registry(state: str, count: int) -> Iterator[Registry]:
     registry = Registry(state)
-    with registry._db as db:  # noqa: SLF001 - one commit for all of them
+    with registry._db as db:
         db.execute("BEGIN")
         for number in range(count):
             registry.register(
@@ -143,11 +143,11 @@ async def _run_subagents(rounds: int) -> tuple[float, float, float]:
         )
         async with session:
             await session.open()
-            supervisor = await session.subagents.supervisor()
+            supervisor = await session._main.subagents.supervisor()
             for _ in range(rounds):
                 announced.clear()
                 before, started = supervisor.registry.commits, time.perf_counter()
-                await session.task_tool.start({"prompt": "nothing", "run_in_background": True})
+                await session._main.task_tool.start({"prompt": "nothing", "run_in_background": True})
                 await announced.wait()
                 times.append(time.perf_counter() - started)
                 commits.append(supervisor.registry.commits - before)
@@ -222,7 +222,7 @@ async def memory_per_subagent(at_once: int) -> float:
 
 async def _start(session: Session, count: int) -> None:
     for _ in range(count):
-        await session.task_tool.start({"prompt": "nothing", "run_in_background": True})
+        await session._main.task_tool.start({"prompt": "nothing", "run_in_background": True})
     await asyncio.sleep(1)
 
 

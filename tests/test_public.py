@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import turngate
+from turngate import ScriptedModel, Session
 
 PUBLIC: tuple[str, ...] = vars(turngate)["__all__"]
 
@@ -32,7 +33,18 @@ METHODS = {
     "Options": ("for_claude", "from_json", "settings", "to_json"),
     "Plugins": ("add", "on"),
     "ScriptedModel": ("from_file",),
-    "Session": ("close", "interrupt", "open", "queue", "reset", "send", "stream"),
+    "Session": (
+        "allow",
+        "close",
+        "compact",
+        "interrupt",
+        "open",
+        "queue",
+        "reset",
+        "send",
+        "stream",
+        "take_queued",
+    ),
     "StopHookInput": ("event",),
     "World": ("close",),
 }
@@ -53,6 +65,28 @@ def test_the_public_names_and_how_they_are_called_are_those_that_were_promised()
         for method in those
     ]
     assert [*classes, *methods] == NAMES.read_text().splitlines()
+
+
+SESSION_PROPERTIES = {
+    *(
+        "hooks_enabled",
+        "id",
+        "is_running",
+        "last_result",
+        "messages",
+        "model",
+        "project",
+        "queued",
+        "settings",
+    ),
+    "transcript_path",
+}
+
+
+def test_a_session_shows_only_what_users_need(project: Path) -> None:
+    session = Session(str(project), ScriptedModel({"main": []}))
+    shown = {name for name in dir(session) if not name.startswith("_")}
+    assert shown == {*METHODS["Session"], *SESSION_PROPERTIES}
 
 
 def called(name: str, what: Any) -> str:

@@ -274,7 +274,7 @@ def test_a_hook_gets_the_permission_mode_of_that_moment(project: Path) -> None:
     async def switch() -> None:
         async with agent.session:
             await agent.session.send("one")
-            agent.session.permissions.mode = "plan"
+            agent.session._main.permissions.mode = "plan"
             await agent.session.send("two")
 
     asyncio.run(switch())
@@ -383,7 +383,7 @@ def test_a_message_written_while_the_model_answers_is_answered_in_the_same_turn(
         project, "answer {n}", listen=on_first(TextDelta, write_second), stop=SAVE_INPUT, dialect=dialect
     )
     result = agent.play("first")
-    assert (ended(result), agent.heard(), len(agent.session.inbox)) == (
+    assert (ended(result), agent.heard(), agent.session.queued) == (
         ("completed", "allowed", None),
         ["first", "agent: answer 1", "second"],
         0,
@@ -431,7 +431,7 @@ def test_a_message_written_while_a_hook_runs_that_agrees_is_answered_once(
         project, "answer {n}", listen=on_first(HookStarted, write_second), stop=SAVE_INPUT, dialect=dialect
     )
     agent.play("first")
-    assert (agent.heard(), len(agent.session.inbox)) == (["first", "agent: answer 1", "second"], 0)
+    assert (agent.heard(), agent.session.queued) == (["first", "agent: answer 1", "second"], 0)
     assert saved_inputs(project, "last_assistant_message") == ["answer 1", "answer 2"]
 
 
@@ -442,7 +442,7 @@ def test_in_mux_a_continuation_queues_behind_the_users_message_and_keeps_its_fla
         project, "answer {n}", listen=on_first(HookStarted, write_second), stop=spy, dialect=MUX
     )
     agent.play("first")
-    assert (agent.heard(), len(agent.session.inbox)) == (
+    assert (agent.heard(), agent.session.queued) == (
         ["first", "agent: answer 1", "second", "agent: answer 2", TOLD],
         0,
     )
@@ -466,7 +466,7 @@ def test_nothing_of_a_turn_is_left_for_the_next_one(project: Path, dialect: Dial
         async with agent.session:
             for prompt in ("first", "third"):
                 await agent.session.send(prompt)
-                left.append(len(agent.session.inbox))
+                left.append(agent.session.queued)
 
     asyncio.run(both())
     told = [message_text(m) for m in agent.session.messages if isinstance(m, UserMessage)]
@@ -824,7 +824,7 @@ class Looking(ScriptedModel):
 def test_the_reason_is_in_the_transcript_and_marked_before_the_model_gets_it(project: Path) -> None:
     agent = scripted_session(project, stop=block_first(1))
     model = Looking(agent.session.transcript_path)
-    agent.session.model = model
+    agent.session._main.model = model
     agent.play("build it")
     told, continued = (json.loads(line) for line in model.found)
     assert (told["message"], "isMeta" in told) == ({"role": "user", "content": "build it"}, False)
@@ -1010,7 +1010,7 @@ def test_an_interrupt_while_a_continuation_is_queued_drops_it(project: Path) -> 
         project, "answer {n}", stop=BLOCK_COMMAND, listen=on_first(Continuation, Session.interrupt)
     )
     result = agent.play()
-    assert (ended(result), len(agent.model.requests), len(agent.session.inbox)) == (INTERRUPTED, 1, 0)
+    assert (ended(result), len(agent.model.requests), agent.session.queued) == (INTERRUPTED, 1, 0)
 
 
 @pytest.mark.req("S0-102")
@@ -1044,7 +1044,7 @@ def test_an_interrupt_keeps_what_the_user_wrote_and_it_comes_first_in_the_next_t
             agent.session.queue("second")
             agent.session.interrupt()
             await turn
-            assert len(agent.session.inbox) == 1
+            assert agent.session.queued == 1
             return await agent.session.send("third")
 
     asyncio.run(both())
@@ -1062,7 +1062,7 @@ def test_an_interrupt_at_a_continuation_asks_the_model_nothing_even_if_the_user_
     listen = on_first(Continuation, write_and_interrupt)
     agent = scripted_session(project, "answer {n}", stop=BLOCK_COMMAND, listen=listen)
     result = agent.play("first")
-    assert (ended(result), len(agent.model.requests), len(agent.session.inbox)) == (INTERRUPTED, 1, 1)
+    assert (ended(result), len(agent.model.requests), agent.session.queued) == (INTERRUPTED, 1, 1)
 
 
 @pytest.mark.req("S0-102")

@@ -248,7 +248,7 @@ def test_the_duration_is_the_time_of_the_turn_in_seconds(project: Path, delay: f
     plugins.on("stop", told.append)
     listen = on_first(HookFinished, lambda _: answered.append(time.monotonic()))
     agent = scripted_session(project, stop="true", plugins=plugins, listen=listen)
-    model = agent.session.model = TimedModel({"main": [{"text": "done", "delay": delay}]})
+    model = agent.session._main.model = TimedModel({"main": [{"text": "done", "delay": delay}]})
     sent = time.monotonic()
     result = agent.play()
     [payload], [ended], [last] = told, answered, notified

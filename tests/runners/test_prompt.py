@@ -562,11 +562,11 @@ def test_an_interrupt_leaves_no_stubborn_model_behind_however_often_it_comes(
         hook: Hook = AgentHook("Look.") if kind == "agent" else PromptHook(CHECK)
         own: Model = stubborn if kind == "main" else ScriptedModel({"main": ["done"]})
         session = Session(str(project), own, settings(hook), models=lambda _: stubborn)
-        session.resources.judges = JudgeModels("test:stubborn", own, lambda _: stubborn)
-        session.resources.world.judge = session.resources.judges
+        session._main.resources.judges = JudgeModels("test:stubborn", own, lambda _: stubborn)
+        session._main.resources.world.judge = session._main.resources.judges
         if kind == "agent":
-            session.resources.world.inspect = HookAgentRunner(
-                str(project), session.settings, session.state, lambda _: stubborn, dict(os.environ)
+            session._main.resources.world.inspect = HookAgentRunner(
+                str(project), session.settings, session._main.state, lambda _: stubborn, dict(os.environ)
             )
         turn = asyncio.create_task(session.send("go"))
         while not stubborn.asked:

@@ -81,7 +81,7 @@ def owned(
     project: Path, say: Callable[[Own, ModelRequest], Awaitable[Any]], **options: Any
 ) -> tuple[ScriptedSession, Own]:
     agent, model = scripted_session(project, **options), Own(say)
-    agent.session.model = model
+    agent.session._main.model = model
     return agent, model
 
 
@@ -182,7 +182,11 @@ def test_an_interrupt_counts_although_the_permission_callback_hides_it(
             return await interrupted(agent.session, begun)
 
     assert (asyncio.run(play()).outcome, os.listdir(project)) == ("interrupted", [])
-    assert said(agent.session) == ["go", "agent: Bash", f"tool: {ENDED.format('interrupt')}"]
+    assert said(agent.session) == [
+        "go",
+        "agent: Bash",
+        "tool: not run: the user interrupted the question for permission",
+    ]
 
 
 class Deaf:
@@ -221,7 +225,7 @@ def test_foreign_code_that_is_deaf_to_its_cancellation_is_left(
     agent = scripted_session(project, bash("true"), "done", permit=deaf)
     session = agent.session
     if place != "permission":
-        session.permissions.allowed.add("Bash")
+        session._main.permissions.allowed.add("Bash")
         monkeypatch.setattr(agent.model, "ask" if place == "model" else "close", deaf)
 
     async def play() -> bool:
@@ -242,7 +246,7 @@ def test_an_interrupt_ends_the_time_of_observers(project: Path) -> None:
         begun.set()
         await for_ever()
 
-    agent.session.plugins.on("stop", watch)
+    agent.session._main.plugins.on("stop", watch)
 
     async def play() -> TurnResult:
         async with agent.session:
@@ -274,7 +278,7 @@ def test_a_session_that_is_closed_in_the_middle_of_a_turn_writes_its_end_first(
         return turn.done(), await turn
 
     done, result = asyncio.run(play())
-    assert (done, result.outcome, session.turn) == (True, "interrupted", None)
+    assert (done, result.outcome, session.is_running) == (True, "interrupted", False)
     assert said(session) == ["go", "agent: Bash", f"tool: {ENDED.format('interrupt')}"]
     assert kinds(session) == ["user", "tool_call", "assistant", "user", "turn_end"]
     assert not last or (project / "at_end").read_text() == Path(session.transcript_path).read_text()
@@ -311,10 +315,10 @@ def test_a_stream_that_is_closed_early_ends_its_turn_and_leaves_the_session_usab
                 if isinstance(event, TextDelta):
                     break
             await happening.aclose()
-            return session.turn, kinds(session), await session.send("more")
+            return session.is_running, kinds(session), await session.send("more")
 
     running, written, result = asyncio.run(play())
-    assert (running, written) == (None, ["user", "turn_end"])
+    assert (running, written) == (False, ["user", "turn_end"])
     assert (result.outcome, said(session)) == ("completed", ["go", "more", "agent: two"])
 
 
@@ -326,15 +330,15 @@ def test_a_listener_that_raises_gets_its_error_and_locks_nothing(
         project, bash("true"), "done", stop="true", allow=["Bash"], listen=on_first(kind, stumble)
     )
 
-    assert asyncio.run(goes_on_after_the_error(agent)) == (None, "completed")
+    assert asyncio.run(goes_on_after_the_error(agent)) == (False, "completed")
     assert (kinds(agent.session).count("turn_end"), gaps(agent.session)) == (2, [])
 
 
 def test_a_listener_that_raises_at_the_notice_of_a_plugins_error_locks_nothing(project: Path) -> None:
     agent = scripted_session(project, "done", listen=on_first(Notice, stumble))
-    agent.session.plugins.on("stop", lambda _: 1 / 0, plugin="mine")
+    agent.session._main.plugins.on("stop", lambda _: 1 / 0, plugin="mine")
 
-    assert asyncio.run(goes_on_after_the_error(agent)) == (None, "completed")
+    assert asyncio.run(goes_on_after_the_error(agent)) == (False, "completed")
     complaint = Notice("plugin mine failed at stop: ZeroDivisionError: division by zero")
     assert agent.of(Notice) == [complaint, complaint]
 
@@ -359,7 +363,7 @@ async def goes_on_after_the_error(agent: ScriptedSession) -> tuple[object, str]:
     async with agent.session as session:
         with pytest.raises(ZeroDivisionError):
             await session.send("go")
-        return session.turn, (await session.send("more")).outcome
+        return session.is_running, (await session.send("more")).outcome
 
 
 def stumble(_: Session) -> None:
@@ -385,7 +389,7 @@ def test_a_model_that_does_not_close_delays_nothing(project: Path, monkeypatch: 
     monkeypatch.setattr(agent.model, "close", for_ever)
     assert agent.play().outcome == "completed"
     assert agent.events[-1] == Notice("the model's connection could not be closed: TimeoutError: ")
-    assert not agent.session.conversation.is_open
+    assert not agent.session._main.conversation.is_open
 
 
 def test_a_session_that_is_opened_twice_at_once_starts_once(project: Path) -> None:
@@ -640,9 +644,13 @@ async def no_room_for_words(project: Path) -> Any:
     ]
 
 
-def test_words_of_a_hook_that_cannot_be_written_are_a_notice(project: Path) -> None:
+def test_words_of_a_hook_that_cannot_be_written_are_a_notice(project: Path, state: Path) -> None:
     lost = f"the output of hook printf '%3000d' 1 could not be written to the transcript: {FULL}"
-    assert in_its_own_process(no_room_for_words, project) == ["completed", [lost, lost], ["a", "agent: one"]]
+    journal = (
+        f"the journal could not be written ({state}: File too large); set TURNGATE_STATE to another folder"
+    )
+    notices = [lost, lost, journal]
+    assert in_its_own_process(no_room_for_words, project) == ["completed", notices, ["a", "agent: one"]]
 
 
 async def no_room_for_a_summary(project: Path) -> Any:

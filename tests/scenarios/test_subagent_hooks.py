@@ -440,7 +440,7 @@ class Answering(ScriptedModel):
 
 def answering(project: Path, *main: Any, **options: Any) -> Parent:
     scene = parent(project, main=main, **options)
-    scene.session.model = scene.model = Answering({"main": list(main)})
+    scene.session._main.model = scene.model = Answering({"main": list(main)})
     return scene
 
 

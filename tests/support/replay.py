@@ -371,7 +371,7 @@ async def _converse(case: Case, stage: Stage, app: App) -> tuple[TurnResult, flo
             started = time.monotonic()
             result = await session.send(PROMPT)
             seconds = time.monotonic() - started
-            await _background_starts(session.resources.world, stage)
+            await _background_starts(session._main.resources.world, stage)
         return result, seconds
     finally:
         await model.close()

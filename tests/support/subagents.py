@@ -128,7 +128,7 @@ class Parent:
         return asyncio.run(both())
 
     async def supervisor(self) -> Supervisor:
-        return await self.session.subagents.supervisor()
+        return await self.session._main.subagents.supervisor()
 
     async def kill(self, reason: str = "killed", number: int = 0) -> list[SubagentRun]:
         return await (await self.supervisor()).kill(self.registered[number].id, reason)

@@ -51,8 +51,6 @@ def run_print(start_session: Callable[..., Session], prompt: str, output_format:
     session = start_session(on_event=printer.on_event)
     turn = _SingleTurn(session, printer)
     result = run_loop(turn.run(prompt), turn.on_signal)
-    if session.resources.journal.fault:
-        printer.on_event(Notice(session.resources.journal.fault))
     printer.print_result(result, session)
     code = 128 + turn.signal if turn.signal else _exit_code(result, session, strict=strict)
     error = stdout_error()
@@ -65,7 +63,7 @@ def run_print(start_session: Callable[..., Session], prompt: str, output_format:
 
 def _exit_code(result: TurnResult, session: Session, *, strict: bool) -> int:
     settings = session.settings
-    not_enforced = session.hooks.enabled and (
+    not_enforced = session.hooks_enabled and (
         has_unloaded_hooks(settings, *EVENTS) or unenforced(result.hook_runs, settings.dialect)
     )
     if strict and result.outcome == "completed" and not_enforced:

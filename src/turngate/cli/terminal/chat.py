@@ -149,16 +149,12 @@ class Chat:
 
         After an interrupt they stay in the inbox and are answered before the user's next message (C-33).
         """
-        inbox = self.session.inbox
         if result.outcome in ("interrupted", "error"):
-            if count := len(inbox):
+            if count := self.session.queued:
                 are = "message is" if count == 1 else "messages are"
                 self.ui.print(f"{count} {are} still queued, to be answered before your next one", "notice")
             return
-        messages = []
-        while entry := inbox.pop():
-            messages.append(entry.text)
-        self._jobs.extendleft(reversed(messages))
+        self._jobs.extendleft(reversed(self.session.take_queued()))
 
     async def _compact(self, instructions: str) -> None:
         self._start("summarizing the conversation")
@@ -189,7 +185,7 @@ class Chat:
     def _print_hooks(self) -> None:
         settings = self.session.settings
         problems = (*settings.problems, *lint(settings, self.session.project))
-        for text, style in fmt.format_hooks(settings, problems, enabled=self.session.hooks.enabled):
+        for text, style in fmt.format_hooks(settings, problems, enabled=self.session.hooks_enabled):
             self.ui.print(text, style)
 
     async def permit(self, use: ToolUse, name: str) -> bool:
@@ -199,7 +195,7 @@ class Chat:
         self._activity.restart(fmt.format_tool(use, self.session.project))
         self._show_activity()
         if permission == "always":
-            self.session.permissions.allowed.add(name)
+            self.session.allow(name)
         return permission != "no"
 
     # Input
@@ -322,4 +318,4 @@ class Chat:
     def _show_activity(self) -> None:
         current = self._activity.current
         if current and not self._interrupted:
-            self.ui.set_activity(replace(current, queued=len(self.session.inbox)))
+            self.ui.set_activity(replace(current, queued=self.session.queued))

@@ -7,6 +7,7 @@ import signal
 from collections import Counter
 from collections.abc import Sequence
 
+from turngate.agent.main_session import MainSession
 from turngate.agent.session import Session
 from turngate.aio.cancellation import finish_despite_cancel
 from turngate.aio.threads import run_in_thread
@@ -58,14 +59,14 @@ def _left_behind() -> list[SubagentSummary]:
 
 def _new_host(
     options: argparse.Namespace, project: str, ours: Sequence[SubagentSummary], progress: "_Progress"
-) -> Session:
+) -> MainSession:
     """Return a session that is never opened: it only has the settings, models and plugins of subagents."""
     launches = [summary.last.launch for summary in ours]
     settings = load_settings(project, dialect=str(launches[0].get("dialect") or "turngate"))
     names = [options.model] if options.model else [str(launch.get("model", "")) for launch in launches]
     # All models are opened before any run is adopted, so a missing one changes nothing.
     models = [_open_model(name, settings.model) for name in dict.fromkeys(names)]
-    return Session(
+    session = Session(
         project,
         models[0],
         settings,
@@ -73,6 +74,7 @@ def _new_host(
         plugins=load_plugins(settings.plugins),
         models=None if options.model else lambda name: find_model(name, settings.model),
     )
+    return session._main  # noqa: SLF001 - only its parts are used
 
 
 def _open_model(name: str, configured: str | None) -> Model:
@@ -82,7 +84,7 @@ def _open_model(name: str, configured: str | None) -> Model:
         raise UsageError(f"{error}; choose another model with --model") from None
 
 
-async def _recover(host: Session, progress: "_Progress") -> None:
+async def _recover(host: MainSession, progress: "_Progress") -> None:
     printing = asyncio.create_task(progress.line.run())
     try:
         await _recover_until_finished(await host.subagents.supervisor(), host.project)
@@ -108,7 +110,7 @@ async def _recover_until_finished(supervisor: Supervisor, project: str) -> None:
         await asyncio.sleep(RETRY_INTERVAL_S)
 
 
-async def _close(host: Session) -> None:
+async def _close(host: MainSession) -> None:
     """Close the parts of a session that was never opened; SessionEnd hooks do not run."""
     await host.subagents.close()
     await host.resources.world.close(host.settings.dialect.background_grace)

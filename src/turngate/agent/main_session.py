@@ -1,0 +1,150 @@
+"""MainSession: the session of the main agent, with the lock of its conversation and the sessions of its subagents."""
+
+import os
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from typing import Literal
+
+from turngate.agent.agent_session import AgentSession, SessionParts
+from turngate.agent.compaction import compact
+from turngate.agent.event_sink import EventSink
+from turngate.agent.session_hooks import Source
+from turngate.agent.session_host import SessionHost
+from turngate.agent.session_store import SessionLock
+from turngate.agent.tools import ALIASES, TOOLS
+from turngate.agent.turn import Turn
+from turngate.aio.cancellation import finish_despite_cancel
+from turngate.core.events import SessionEnd
+from turngate.core.inbox import InboxEntry
+from turngate.core.session_events import SessionEvent, TurnResult
+from turngate.core.subagent_run import SubagentRun
+from turngate.errors import UsageError
+from turngate.plugins.handlers import PluginContext, Plugins
+from turngate.state.paths import session_folder
+from turngate.subagents.agent_types import load_agent_types
+from turngate.subagents.host import SubagentRole
+from turngate.subagents.manager import SubagentManager, SubagentOptions
+
+EndReason = Literal["clear", "prompt_input_exit", "other"]
+
+
+class MainSession(AgentSession):
+    """Belongs to a `Session`, which shows what users need of it."""
+
+    def __init__(self, parts: SessionParts, plugins: Plugins, children: SubagentOptions) -> None:
+        resources = parts.resources
+        agent_types, self._problems = load_agent_types(
+            resources.project, resources.settings.plugin_dirs, known_tools={*TOOLS, *ALIASES}
+        )
+        host = SessionHost(resources, plugins, parts.hooks, parts.events, agent_types, self._for_subagent)
+        manager = SubagentManager(host, parts.id, resources.state, agent_types, children)
+        super().__init__(parts, manager, plugins)
+        self.folder = session_folder(self.state, self.id)
+        self._lock = SessionLock(os.path.join(self.folder, "lock"))
+        plugins.bind(PluginContext(self.id, self.project, self.state, self.settings))
+
+    def _for_subagent(self, run: SubagentRun, role: SubagentRole) -> AgentSession:
+        model = self.resources.model_named(str(run.launch.get("model", "")), self.model)
+        environ, enabled = self.tool_context.environ, self.hooks.enabled
+        config = replace(self._config, model=self.model, environ=environ, hooks_enabled=enabled)
+        config = config.from_launch(run.launch, role, same_session=run.parent == self.id, model=model)
+        events = EventSink(self.events.forward_notice)
+        parts = SessionParts.create(run.parent, self.resources, config, events)
+        return AgentSession(parts, self.subagents, Plugins())
+
+    # Open
+
+    async def _open(self, source: Source | None) -> None:
+        self._lock.acquire()
+        await super()._open(source)
+
+    async def _has_results(self, continuations: int) -> bool:
+        self._continuations = continuations
+        self._report_problems()
+        return await self.subagents.open()
+
+    def _report_problems(self) -> None:
+        if self.resources.world.in_hook and self.hooks.enabled:
+            self.events.notice("this session was started from a hook, so no hooks run")
+        for problem in (*self.settings.not_loaded, *self._problems):
+            self.events.notice(str(problem))
+
+    # Turns
+
+    async def send(self, prompt: str, *, skip_stop_hook: bool = False) -> TurnResult:
+        """Run one turn: from the user's message until control returns to the user."""
+        return await self.run_turn(InboxEntry(prompt), skip_stop_hook=skip_stop_hook)
+
+    def queue(self, prompt: str) -> None:
+        """Add a message while a turn runs; it is answered after the one that is being answered."""
+        self.inbox.put(InboxEntry(prompt, waited=True))
+        self.announcements.wake()
+
+    def take_queued(self) -> list[str]:
+        """Remove the messages that wait, and return them."""
+        messages = []
+        while entry := self.inbox.pop():
+            messages.append(entry.text)
+        return messages
+
+    def stream(self, prompt: str) -> AsyncIterator[SessionEvent]:
+        """Run one turn and yield its events; the last one is its `TurnEnd`."""
+        return self.events.stream(lambda: self.send(prompt))
+
+    def interrupt(self) -> None:
+        """End the turn, whatever it is doing; nothing of it runs afterwards."""
+        self._turns.interrupt()
+
+    async def compact(self, instructions: str = "") -> bool:
+        """Replace the conversation by its summary, between two turns."""
+        return await compact(self._loop_context(Turn(self._new_guard())), "manual", instructions)
+
+    # Reset and close
+
+    async def reset(self) -> None:
+        """Forget the conversation; the next message starts a new one."""
+        if self.turn is not None:
+            raise UsageError("this session is in the middle of a turn; `interrupt` ends it")
+        await self.open()
+        await self.subagents.kill_all(self.id, self._config.agent_id, "session-reset")
+        await self.announcements.discard()
+        await self._fire_session_end("clear")
+        self.conversation.clear()
+        self.inbox.clear()
+        self._continuations = 0
+        await self._fire_session_start("clear")
+
+    async def close(self, reason: EndReason = "other") -> None:
+        """Fire SessionEnd and release the session; hooks in the background get `background_grace` seconds."""
+        await self._turns.stop()
+        if self.conversation.is_open:
+            await self._end(reason)
+        else:
+            await finish_despite_cancel(self._close_all())
+
+    async def _end(self, reason: EndReason) -> None:
+        try:
+            if reason == "prompt_input_exit":
+                await self.subagents.kill_all(self.id, self._config.agent_id, "the user has left")
+            await self._fire_session_end(reason)
+        finally:
+            try:
+                ended = await self.resources.world.close(self.settings.dialect.background_grace)
+                if ended:
+                    self.events.notice(f"background hooks killed because they were still running: {ended}")
+            finally:
+                await finish_despite_cancel(self._close_all())
+
+    async def _fire_session_end(self, reason: EndReason) -> None:
+        await self.hooks.fire(SessionEnd(**self.hooks.event_fields(), reason=reason))
+
+    async def _close_all(self) -> None:
+        await self.subagents.close()
+        self._release()
+        await self.resources.close(self.model, notice=self.events.notice)
+        if self.resources.journal.fault:
+            self.events.notice(self.resources.journal.fault)
+
+    def _release(self) -> None:
+        super()._release()
+        self._lock.release()
