@@ -1,6 +1,7 @@
 """The line on stderr that says what a command waits for."""
 
 import asyncio
+import os
 import shutil
 import sys
 from collections.abc import Callable, Sequence
@@ -30,7 +31,7 @@ class ProgressLine:
         self._idle = idle
         self._hint = hint
         self._repeat_s = repeat_s
-        self._is_terminal = sys.stderr.isatty()
+        self._is_terminal = sys.stderr.isatty() and os.environ.get("TERM") != "dumb"  # which rewrites no line
         self._visible = False
 
     async def run(self) -> None:

@@ -1,4 +1,4 @@
-"""Standard streams that may be closed, full or unable to encode a character."""
+"""Standard streams that may be closed, full or unable to encode a character, and colour at a terminal."""
 
 import os
 import sys
@@ -72,3 +72,29 @@ def report_stdout_error(message: str) -> None:
     print(message, file=sys.stderr)
     if isinstance(sys.stdout, SafeStream):
         sys.stdout.is_reported = True
+
+
+# Colour. `turngate fire` loads this module anyway, and a further one would take time.
+
+_SGR_CODES = {
+    "good": "32",
+    "bad": "31",
+    "alert": "1;31",
+    "notice": "33",
+    "dim": "2",
+    "bold": "1",
+    "plain": "",
+}
+
+
+def has_colour(stream: object) -> bool:
+    """Return whether a stream is a terminal that shows colour, and the user wants it: https://no-color.org."""
+    if os.environ.get("NO_COLOR") or os.environ.get("TERM", "dumb") == "dumb":
+        return False
+    return bool(stream is not None and stream.isatty())  # type: ignore[attr-defined]
+
+
+def paint(text: str, style: str, stream: object = None) -> str:
+    """Return the text in a colour if the stream (stdout) has colour."""
+    code = _SGR_CODES[style]
+    return f"\033[{code}m{text}\033[0m" if code and has_colour(stream or sys.stdout) else text

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from turngate.cli.main import EXIT_PROBLEMS
 from turngate.cli.project import plugin_folders, project_folder, search_note
+from turngate.cli.streams import paint
 from turngate.core.plan import switched_off_by
 from turngate.core.settings import Problem, Rule, Settings
 from turngate.errors import UsageError
@@ -21,6 +22,7 @@ from turngate.settings.paths import script_files, settings_files
 
 _MAX_POSITIONS = 3  # of one finding
 _ORDER = {"error": 0, "warning": 1, "note": 2}
+_STYLES = {"error": "alert", "warning": "notice", "note": "dim"}
 
 
 def run(options: argparse.Namespace) -> int:
@@ -115,13 +117,15 @@ def _print(
     if not files:
         print(f"no settings: looked for .claude, .mux and .turngate in {project} and in your home folder")
     for file in files:
-        print(file)
+        print(paint(file, "bold"))
         for problem, positions in _group(problem for problem in problems if problem.file == file):
-            print(f"  {problem.severity}: {': '.join(filter(None, (positions, problem.message)))}")
+            severity = paint(f"{problem.severity}:", _STYLES[problem.severity])
+            print(f"  {severity} {': '.join(filter(None, (positions, problem.message)))}")
             if problem.hint:
                 print(f"    → {problem.hint}")
     serious = sum(_counts(problem, strict=strict) for problem in problems)
-    print(f"{hooks} hook{'s' * (hooks != 1)}, {serious or 'no'} problem{'s' * (serious != 1)}")
+    total = f"{hooks} hook{'s' * (hooks != 1)}, {serious or 'no'} problem{'s' * (serious != 1)}"
+    print(paint(total, "alert" if serious else "good"))
 
 
 def _group(problems: Iterable[Problem]) -> Iterator[tuple[Problem, str]]:

@@ -9,6 +9,7 @@ import os
 import sys
 
 from turngate.cli.project import project_folder, search_note
+from turngate.cli.streams import paint
 from turngate.core.constants import IN_HOOK
 from turngate.core.event_fields import check_fields
 from turngate.errors import UsageError
@@ -85,7 +86,7 @@ def _print_no_hooks(options: argparse.Namespace, project: str) -> None:
     if options.json:
         print(json.dumps({**NO_RUNS_JSON, "event": options.event, "project": project}))
     else:
-        print(f"{options.event}: allowed\n  no hook for {options.event} is configured in {project}")
+        print(f"{_allowed(options)}\n  no hook for {options.event} is configured in {project}")
 
 
 def _print_nested(options: argparse.Namespace, project: str) -> None:
@@ -93,4 +94,8 @@ def _print_nested(options: argparse.Namespace, project: str) -> None:
     if options.json:
         print(json.dumps({**NO_RUNS_JSON, "event": options.event, "warnings": [why], "project": project}))
     else:
-        print(f"{options.event}: allowed\n  {why}")
+        print(f"{_allowed(options)}\n  {why}")
+
+
+def _allowed(options: argparse.Namespace) -> str:
+    return paint(f"{options.event}: allowed", "good")

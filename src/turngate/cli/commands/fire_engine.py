@@ -11,7 +11,14 @@ from turngate.cli.main import EXIT_ALLOWED, EXIT_BLOCKED, EXIT_HALTED, EXIT_NOT_
 from turngate.cli.progress import ProgressLine
 from turngate.cli.project import plugin_folders
 from turngate.cli.signals import run_until_signal
-from turngate.cli.terminal.format import LABEL_WIDTH, outcome_label
+from turngate.cli.streams import paint
+from turngate.cli.terminal.format import (
+    LABEL_WIDTH,
+    headline_style,
+    label_style,
+    outcome_label,
+    warning_style,
+)
 from turngate.core.constants import EVENTS, STOP_EVENTS
 from turngate.core.events import Event
 from turngate.core.hook_input import read_event
@@ -107,7 +114,8 @@ def _exit_code(verdict: Verdict, settings: Settings, *, strict: bool, not_loaded
 
 
 def _print(verdict: Verdict, event: Event, settings: Settings, trouble: list[str]) -> None:
-    print(f"{event.name}: {_headline(verdict)}")
+    headline = _headline(verdict)
+    print(paint(f"{event.name}: {headline}", headline_style(headline)))
     for run in verdict.runs:
         print(_row(run, settings))
     if not verdict.runs:
@@ -119,7 +127,7 @@ def _print(verdict: Verdict, event: Event, settings: Settings, trouble: list[str
     for notice in notices(verdict.runs):
         print(f"Hook message: {notice}")
     for warning in (*trouble, *warnings(verdict.runs, settings.dialect)):
-        print(f"! {warning}", file=sys.stderr)
+        print(paint(f"! {warning}", warning_style(warning), sys.stderr), file=sys.stderr)
     if any(isinstance(run.report, Exited) and run.report.code == 1 for run in verdict.runs):
         print(EXIT_CODE_HINT, file=sys.stderr)
 
@@ -144,7 +152,8 @@ def _row(run: HookRun, settings: Settings) -> str:
         text = outcome_label(result, blocking=is_blocking(run, settings.dialect))
         lines = (run_message(run) or "").strip().splitlines()
         reason = f": {lines[0]}" if lines and result not in ("block", "advise", "failed", "timeout") else ""
-    return f"  {text:<{LABEL_WIDTH}} {run.seconds:6.2f} s  {label(run.rule.hook)}{file}{reason}"
+    painted = paint(f"{text:<{LABEL_WIDTH}}", label_style(text))
+    return f"  {painted} {run.seconds:6.2f} s  {label(run.rule.hook)}{file}{reason}"
 
 
 def _with_hint(problem: Problem) -> str:

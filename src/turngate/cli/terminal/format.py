@@ -17,6 +17,7 @@ from turngate.core.text import one_line, truncate
 
 MAX_TOOL_CHARS = 100
 MAX_TOOL_ERROR_CHARS = 200
+NOT_ENFORCED = "NOT enforced"  # the phrase of core.verdict.warnings
 
 HELP = """\
 /help                    show this help
@@ -154,6 +155,25 @@ def outcome_label(outcome: str, *, blocking: bool = False) -> str:
     return text.removesuffix(" (not enforced)") if blocking else text
 
 
+def headline_style(headline: str) -> str:
+    """Return the style, for `paint`, of a verdict: `blocked`, `allowed, 1 gate NOT enforced` …"""
+    if NOT_ENFORCED in headline:
+        return "alert"
+    return {"allowed": "good", "blocked": "bad"}.get(headline.split(":", maxsplit=1)[0], "notice")
+
+
+_LABEL_STYLES = {"passed": "good", "blocked": "bad", "skipped": "dim", "in background": "dim"}
+
+
+def label_style(text: str) -> str:
+    """Return the style of the outcome of a hook run."""
+    return _LABEL_STYLES.get(text, "alert" if text.startswith(("failed", "timed out")) else "notice")
+
+
+def warning_style(text: str) -> Literal["alert", "notice"]:
+    return "alert" if NOT_ENFORCED in text else "notice"
+
+
 def format_hook_end(event: HookFinished, settings: Settings) -> str:
     blocking = settings.dialect.failure_may_block and any(
         rule.hook.blocking
@@ -180,8 +200,7 @@ def _count_of(count: int, limit: int | None) -> str:
 
 def format_notice(text: str) -> tuple[str, TextStyle]:
     """Format a notice; one about a hook that was not enforced is highlighted."""
-    is_alert = "NOT enforced" in text  # the phrase of core.verdict.warnings
-    return f"! {_indent_following(strip_controls(text))}", "alert" if is_alert else "notice"
+    return f"! {_indent_following(strip_controls(text))}", warning_style(text)
 
 
 def format_hooks(

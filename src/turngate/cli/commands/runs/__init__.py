@@ -2,7 +2,6 @@
 
 import argparse
 import json
-import os
 import sys
 import time
 
@@ -10,6 +9,7 @@ from turngate.cli.commands.runs.format import format_details, format_table, summ
 from turngate.cli.commands.runs.registry_access import NO_SUBAGENTS, existing_registry, open_registry
 from turngate.cli.commands.runs.subagent_summary import SubagentSummary, summarize, unique_prefix_length
 from turngate.cli.stdin import read_prompt_from_stdin
+from turngate.cli.streams import has_colour
 from turngate.core.subagent_run import LIVING_STATES, SubagentRun
 from turngate.errors import UsageError
 from turngate.subagents.registry import Registry, owner_is_gone
@@ -46,7 +46,7 @@ def _list(options: argparse.Namespace) -> int:
     elif not summaries:
         print(NO_SUBAGENTS)
     else:
-        colour = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+        colour = has_colour(sys.stdout)
         print("\n".join(format_table(summaries, time.time(), with_runs=options.all, colour=colour)))
     return 0
 
