@@ -4,9 +4,12 @@ import asyncio
 import io
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 
+from tests.support.cli import turngate
+from tests.support.terminal import Terminal
 from turngate.cli import progress
 from turngate.cli.progress import CLEAR_LINE, ProgressLine
 
@@ -62,3 +65,47 @@ def test_at_a_terminal_one_line_is_rewritten_and_cleared(monkeypatch: pytest.Mon
         "waiting for a … 2 s · hint",
     ]
     assert printed.endswith(CLEAR_LINE)
+
+
+# Commands that take long
+
+WAIT = """
+import os, time
+import {module} as module
+
+def wait(*args, real=module.{function}, **options):
+    while not os.path.exists({released!r}):
+        time.sleep(0.02)
+    return real(*args, **options)
+
+module.{function} = wait
+"""
+
+
+@pytest.mark.parametrize(
+    ("words", "slow", "shown"),
+    [
+        ("check", "turngate.settings.load.load_settings", "checking the settings … 1 s"),
+        ("sessions", "turngate.agent.session_store.list_sessions", "reading the sessions … 1 s"),
+        ("log", "turngate.state.paths.state_folder", "searching the journals … 1 s"),
+        ("runs", "turngate.state.paths.state_folder", "reading the registry … 1 s"),
+        ("run -p hi --model scripted:none", "turngate.models.resolve.open_model", "loading the model … 1 s"),
+    ],
+)
+def test_a_command_that_takes_more_than_a_second_says_what_it_does(
+    project: Path, tmp_path: Path, words: str, slow: str, shown: str
+) -> None:
+    module, _, function = slow.rpartition(".")
+    released = tmp_path / "released"
+    text = WAIT.format(module=module, function=function, released=str(released))
+    (tmp_path / "sitecustomize.py").write_text(text)
+    with Terminal(*words.split(), cwd=project, env={"PYTHONPATH": str(tmp_path)}) as terminal:
+        terminal.expect(shown)
+        released.touch()
+        terminal.end()
+        terminal.expect("\n")
+        assert terminal.raw.rpartition(shown[:9].encode())[2].count(CLEAR_LINE.encode()) == 1
+
+
+def test_in_a_pipe_no_progress_of_a_command_is_printed(project: Path) -> None:
+    assert turngate("check", "--project", str(project))[2] == ""

@@ -1,10 +1,12 @@
 """The line on stderr that says what a command waits for."""
 
 import asyncio
+import contextlib
 import os
 import shutil
 import sys
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Callable, Iterator, Sequence
 
 from turngate.cli.terminal.format import strip_controls
 
@@ -31,7 +33,7 @@ class ProgressLine:
         self._idle = idle
         self._hint = hint
         self._repeat_s = repeat_s
-        self._is_terminal = sys.stderr.isatty() and os.environ.get("TERM") != "dumb"  # which rewrites no line
+        self._is_terminal = _can_rewrite_lines()
         self._visible = False
 
     async def run(self) -> None:
@@ -69,6 +71,35 @@ class ProgressLine:
 
     def _is_due(self, seconds: int) -> bool:
         return seconds == 1 or (self._repeat_s is not None and seconds % self._repeat_s == 0)
+
+
+@contextlib.contextmanager
+def show_if_slow(text: str) -> Iterator[None]:
+    """Show at a terminal what a command does if it takes more than a second; the line is removed afterwards."""
+    if not _can_rewrite_lines():
+        yield
+        return
+    done = threading.Event()
+    thread = threading.Thread(target=_count_seconds, args=(text, done), daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join()
+
+
+def _count_seconds(text: str, done: threading.Event) -> None:
+    seconds = 0
+    while not done.wait(UPDATE_INTERVAL_S):
+        seconds += 1
+        print(f"{CLEAR_LINE}{text} … {seconds} s"[-_columns() :], end="", file=sys.stderr, flush=True)
+    if seconds:
+        print(CLEAR_LINE, end="", file=sys.stderr, flush=True)
+
+
+def _can_rewrite_lines() -> bool:
+    return sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
 
 
 def _columns() -> int:

@@ -9,6 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from turngate.cli.main import EXIT_PROBLEMS
+from turngate.cli.progress import show_if_slow
 from turngate.cli.project import plugin_folders, project_folder, search_note
 from turngate.cli.streams import paint
 from turngate.core.plan import switched_off_by
@@ -28,14 +29,17 @@ _STYLES = {"error": "alert", "warning": "notice", "note": "dim"}
 def run(options: argparse.Namespace) -> int:
     project = project_folder(options.project, options.dialect)
     plugins = plugin_folders(options.plugin_dir)
-    settings = load_settings(project, dialect=options.dialect, plugin_dirs=plugins, extra=options.settings)
-    problems = (
-        *settings.problems,
-        *lint(settings, project),
-        *_switched_off(settings),
-        *_without_model(settings),
-        *_missing_plugins(settings, project, options.dialect),
-    )
+    with show_if_slow("checking the settings"):
+        settings = load_settings(
+            project, dialect=options.dialect, plugin_dirs=plugins, extra=options.settings
+        )
+        problems = (
+            *settings.problems,
+            *lint(settings, project),
+            *_switched_off(settings),
+            *_without_model(settings),
+            *_missing_plugins(settings, project, options.dialect),
+        )
     files = _settings_files(project, settings, problems)
     if options.json:
         report = {

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, BinaryIO
 
 from turngate.cli.commands.log_format import JsonLines, TextLines
+from turngate.cli.progress import show_if_slow
 from turngate.cli.project import project_folder
 from turngate.cli.session_ids import find_session, session_of_subagent
 from turngate.cli.streams import stdout_error
@@ -21,7 +22,8 @@ FOLLOW_INTERVAL_S = 0.2
 
 
 def run(options: argparse.Namespace) -> int:
-    folder, project = _select(options.session, options.project)
+    with show_if_slow("searching the journals"):
+        folder, project = _select(options.session, options.project)
     lines = JsonLines() if options.json else TextLines()
     with contextlib.closing(JournalTail(folder)) as tail:
         is_empty = True

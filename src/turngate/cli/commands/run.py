@@ -11,6 +11,7 @@ from turngate.agent.session import Session
 from turngate.agent.session_store import list_sessions
 from turngate.agent.tools import TOOLS
 from turngate.cli.commands.run_print import run_print
+from turngate.cli.progress import show_if_slow
 from turngate.cli.project import plugin_folders, project_folder, search_note
 from turngate.cli.session_ids import find_session
 from turngate.cli.stdin import read_prompt_from_stdin
@@ -44,10 +45,12 @@ def run(options: argparse.Namespace) -> int:
 def _session_factory(options: argparse.Namespace, project: str, settings: Settings) -> Callable[..., Session]:
     """Return a function that makes the session of the command line; its caller adds the event handlers."""
     _check_tools(options.allow)
+    with show_if_slow("loading the model"):
+        model = find_model(options.model, settings.model)
     return partial(
         Session,
         project,
-        find_model(options.model, settings.model),
+        model,
         settings,
         session_id=_session_id(options, project),
         permission_mode=options.permission_mode,

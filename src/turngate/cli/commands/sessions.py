@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator, Sequence
 
 from turngate.agent.session_store import SessionSummary, list_sessions, prune_sessions
+from turngate.cli.progress import show_if_slow
 from turngate.cli.project import project_folder
 from turngate.cli.session_ids import find_session, transcript_of_subagent
 from turngate.core.messages import Message, Reply, ToolResults, UserMessage
@@ -30,8 +31,13 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
+def _read_all() -> list[SessionSummary]:
+    with show_if_slow("reading the sessions"):
+        return list_sessions(state_folder())
+
+
 def _list(project: str | None, *, as_json: bool) -> None:
-    sessions = list_sessions(state_folder())
+    sessions = _read_all()
     if project:
         folder = project_folder(project)
         sessions = [session for session in sessions if session.project == folder]
@@ -62,14 +68,15 @@ def _below_home(path: str) -> str:
 def _prune(days: float | None) -> None:
     if days is None:
         days = load_settings(project_folder(None)).retention_days
-    removed = prune_sessions(state_folder(), days)
+    with show_if_slow("removing old sessions"):
+        removed = prune_sessions(state_folder(), days)
     print(f"removed {len(removed)} session{'s' * (len(removed) != 1)} older than {days:g} days")
 
 
 def _show(session_id: str | None) -> None:
     if not session_id:
         raise UsageError("which session? `turngate sessions show ID`; `turngate sessions` lists them")
-    paths = {session.session_id: session.path for session in list_sessions(state_folder())}
+    paths = {session.session_id: session.path for session in _read_all()}
     found = find_session(session_id, paths)
     for record in read_records(paths[found] if found else transcript_of_subagent(session_id)):
         _print_message(message_of(record))

@@ -8,6 +8,7 @@ import time
 from turngate.cli.commands.runs.format import format_details, format_table, summary_json
 from turngate.cli.commands.runs.registry_access import NO_SUBAGENTS, existing_registry, open_registry
 from turngate.cli.commands.runs.subagent_summary import SubagentSummary, summarize, unique_prefix_length
+from turngate.cli.progress import show_if_slow
 from turngate.cli.stdin import read_prompt_from_stdin
 from turngate.cli.streams import has_colour
 from turngate.core.subagent_run import LIVING_STATES, SubagentRun
@@ -39,7 +40,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _list(options: argparse.Namespace) -> int:
-    with open_registry() as registry:
+    with show_if_slow("reading the registry"), open_registry() as registry:
         summaries = summarize(registry) if registry else []
     if options.json:
         print(json.dumps([summary_json(each, with_runs=options.all) for each in summaries], indent=2))
