@@ -95,6 +95,17 @@ def test_both_events_are_sent_the_six_fields_of_the_agent_that_stops(project: Pa
     assert told == [list(zip(SIX, values, strict=True)) for values in (child, main)]
 
 
+@pytest.mark.req("S0-28")
+def test_in_claude_a_subagents_hook_is_sent_the_mode_of_the_subagent(project: Path) -> None:
+    main = [WAITED, "home"]
+    rules = both(SAVE_INPUT)
+    parent(project, main=main, rules=rules, dialect=CLAUDE, permission_mode="acceptEdits").play()
+    assert saved_inputs(project, "hook_event_name", "permission_mode") == [
+        ("SubagentStop", "acceptEdits"),
+        ("Stop", "acceptEdits"),
+    ]
+
+
 @pytest.mark.req("S0-30", "S0-34", "S0-81")
 def test_the_variable_is_true_only_at_a_continuation_whatever_was_inherited(
     project: Path, monkeypatch: pytest.MonkeyPatch

@@ -114,6 +114,12 @@ def _redirect_is_too_late(host: SubagentHost, run: SubagentRun, prompt: str) -> 
     return True
 
 
+def _permission_mode(host: SubagentHost, run: SubagentRun) -> str:
+    """Return "default", as in document 000; Claude Code sends the mode of the subagent."""
+    in_claude = host.settings.dialect.subagent_identity == "claude"
+    return str(run.launch.get("permission_mode") or "default") if in_claude else "default"
+
+
 def _stop_event(host: SubagentHost, run: SubagentRun, answer: tuple[str, ...]) -> events.StopEvent:
     seconds = run.seconds
     outcome: events.SubagentOutcome = run.outcome if run.outcome in ("error", "timeout") else "ok"
@@ -121,7 +127,7 @@ def _stop_event(host: SubagentHost, run: SubagentRun, answer: tuple[str, ...]) -
         session_id=run.parent,
         transcript_path=host.parent_transcript_path(run),
         cwd=host.project,
-        permission_mode=str(run.launch.get("permission_mode") or "default"),
+        permission_mode=_permission_mode(host, run),
         stop_hook_active=run.by_hook,
         last_assistant_message=answer or None,
         continuation_count=run.steer_count,
