@@ -66,6 +66,12 @@ CONTEXTS: list[tuple[str, list[HookRun], str]] = [
     ("an observer's json", [printed("SessionStart", {"systemMessage": "hi"}, mode="observe")], ""),
     ("a broken answer", [printed("SessionStart", {"decision": "block"})], ""),
     (
+        "text before a block that is lost",
+        [ran("UserPromptSubmit", Exited(0, 'one\n{"decision": "block", "reason": "no"}'))],
+        'one\n{"decision": "block", "reason": "no"}',
+    ),
+    ("a block that is truncated", [ran("UserPromptSubmit", Exited(0, '{"decision": "bl'))], ""),
+    (
         "a callback",
         [ran("SessionStart", Returned({"hookSpecificOutput": {"additionalContext": "hello"}}))],
         "hello",
@@ -126,7 +132,14 @@ BEFORE: list[tuple[str, list[HookRun], Permission]] = [
     ),
     ("a failure says nothing", [ran("PreToolUse", Exited(1, "", "oops"))], Permission()),
     ("exit 1 voids what was printed", [printed("PreToolUse", LETS, code=1)], Permission()),
-    ("an unknown word says nothing", [before_tool("perhaps")], Permission()),
+    (
+        "an unknown word asks the user",
+        [before_tool("denyy", "no")],
+        Permission(
+            behavior="ask",
+            reason='`permissionDecision` is "denyy", expected "allow" or "ask" or "deny"; did you mean "deny"?',
+        ),
+    ),
     (
         "input",
         [before_tool("allow", updatedInput={"command": "ls"})],
@@ -175,6 +188,13 @@ def test_an_answer_for_another_event_permits_nothing() -> None:
     assert permission_before_tool([wrong]) == Permission()
 
 
+def test_a_denial_for_another_event_is_not_enforced() -> None:
+    output = {"hookEventName": "PostToolUse", "permissionDecision": "deny"}
+    wrong = printed("PreToolUse", {"hookSpecificOutput": output})
+    assert isinstance(wrong.decision, Fault)
+    assert wrong.decision.error == '`hookEventName` is "PostToolUse", expected "PreToolUse"'
+
+
 def test_in_claude_an_answer_counts_whatever_the_exit_code() -> None:
     output = {"hookEventName": "PreToolUse", "permissionDecision": "ask", "permissionDecisionReason": "sure?"}
     asking = printed("PreToolUse", {"hookSpecificOutput": output}, code=1, dialect=CLAUDE)
@@ -211,6 +231,7 @@ FOR_USER: list[tuple[str, list[HookRun], Permission]] = [
     ("exit 2 voids what was printed", [printed("PermissionRequest", ALLOWS, code=2)], Permission()),
     ("so does exit 1", [printed("PermissionRequest", ALLOWS, code=1)], Permission()),
     ("an unknown word", [for_user(behavior="perhaps")], Permission()),
+    ("a block", [printed("PermissionRequest", {"decision": "block", "reason": "no"})], DENIED),
     (
         "no object",
         [printed("PermissionRequest", {"hookSpecificOutput": {"decision": "allow"}})],
@@ -243,3 +264,23 @@ def test_who_does_not_allow_changes_no_input() -> None:
         for_user(updatedInput={"command": "evil"}),
     )
     assert permission_for_user(runs) == Permission(behavior="allow", updated_input={"command": "safe"})
+
+
+@pytest.mark.parametrize(
+    ("decision", "why"),
+    [
+        ({"behavior": "dney"}, '`behavior` is "dney", expected "allow" or "deny"; did you mean "deny"?'),
+        ("deny", '`decision` of `hookSpecificOutput` is "deny", expected an object'),
+    ],
+)
+def test_an_answer_for_the_user_that_cannot_be_read_is_a_failure(decision: object, why: str) -> None:
+    output = {"hookEventName": "PermissionRequest", "decision": decision}
+    unreadable = printed("PermissionRequest", {"hookSpecificOutput": output})
+    assert unreadable.decision == Fault(why)
+
+
+@pytest.mark.parametrize("word", ["dney", 5])
+def test_in_claude_a_permission_that_cannot_be_read_voids_the_answer(word: object) -> None:
+    output = {"hookEventName": "PreToolUse", "permissionDecision": word, "updatedInput": {"command": "ls"}}
+    unreadable = printed("PreToolUse", {"hookSpecificOutput": output}, dialect=CLAUDE)
+    assert (type(unreadable.decision), permission_before_tool([unreadable])) == (Fault, Permission())

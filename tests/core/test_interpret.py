@@ -18,13 +18,13 @@ def said(code: int = 0, stderr: str = "", /, **answer: Any) -> Exited:
 
 
 UNREASONED = Fault("it blocked without a reason, so it does not block", may_block=False)
-BURIED = "its last line is JSON that blocks, but the text before it makes the output plain text"
+ONLY_JSON = "print only the JSON on stdout, and everything else on stderr"
+BURIED = f"its decision was not read, because there is text before its JSON: {ONLY_JSON}"
+OK_FALSE = '`ok` is the answer of a prompt hook: print {"decision": "block", "reason": "…"} instead'
 BOTH = "it sent `continue: false` with a block: the turn ends and the block's reason is not used"
 
-NOT_JSON = (
-    "its output looks like a JSON object but is not valid JSON (line 1, column 23: "
-    "Expecting property name enclosed in double quotes)"
-)
+NOT_JSON_WHERE = "line 1, column 23: Expecting property name enclosed in double quotes"
+NOT_JSON = f"its output looks like a JSON object but is not valid JSON ({NOT_JSON_WHERE})"
 
 IN_TURNGATE: list[tuple[str, Report, Decision]] = [
     ("S0-37", Exited(0), Allow()),
@@ -39,13 +39,19 @@ IN_TURNGATE: list[tuple[str, Report, Decision]] = [
     ("C-07", said(decision=None), Allow()),
     ("S0-43", said(), Allow()),
     ("S0-43", said(reason="x"), Allow("x")),
+    ("C-07", said(decision="BLOCK", reason="x"), Block("x")),
+    ("C-07", said(decision=" Approve "), Allow()),
     (
         "C-07",
-        said(decision="BLOCK", reason="x"),
-        Allow(
-            "x",
-            warnings=('`decision` is "BLOCK", expected "block" or "approve": ignored',),
-        ),
+        said(decision="blok", reason="x"),
+        Fault('`decision` is "blok", expected "block" or "approve"; did you mean "block"?'),
+    ),
+    ("C-07", said(decision="maybe"), Fault('`decision` is "maybe", expected "block" or "approve"')),
+    ("C-07", said(decision=True), Fault('`decision` is true, expected "block" or "approve"')),
+    (
+        "C-07",
+        said(decision="blok", systemMessage="seen"),
+        Fault('`decision` is "blok", expected "block" or "approve"; did you mean "block"?', notice="seen"),
     ),
     ("S0-44", said(decision="block"), UNREASONED),
     ("C-11", said(decision="block", reason="  \n"), UNREASONED),
@@ -71,13 +77,23 @@ IN_TURNGATE: list[tuple[str, Report, Decision]] = [
     ("S0-40", Exited(137, signal=9), Fault("killed by signal 9, nothing on stderr")),
     (
         "S3-22",
-        said(1, decision="block", reason="x"),
+        said(1, "err", decision="approve"),
+        Fault("exit code 1: err"),
+    ),
+    (
+        "S3-22",
+        said(1, **{"continue": False}),
         Fault(
             "exit code 1, nothing on stderr",
             warnings=(
-                "it printed a block but exited with 1, so the block is NOT enforced: exit with 0 or 2",
+                "it printed `continue: false` but exited with 1, so the turn is NOT ended: exit with 0",
             ),
         ),
+    ),
+    (
+        "S3-22",
+        Exited(1, 'ran\n{"decision":"block","reason":"x"}', "err"),
+        Fault("exit code 1: err", warnings=(BURIED,)),
     ),
     ("S0-46", said(**{"continue": False, "stopReason": "enough"}), Halt("enough")),
     (
@@ -90,7 +106,7 @@ IN_TURNGATE: list[tuple[str, Report, Decision]] = [
     (
         "S0-07",
         said(**{"continue": "false"}),
-        Allow(warnings=('`continue` is "false", expected true or false: ignored',)),
+        Fault('`continue` is "false", expected true or false'),
     ),
     ("S3-26", said(systemMessage="a word"), Allow(notice="a word")),
     ("S0-48", said(suppressOutput=True), Allow(quiet=True)),
@@ -109,14 +125,27 @@ IN_TURNGATE: list[tuple[str, Report, Decision]] = [
         said(additionalContext="y"),
         Allow(warnings=("`additionalContext` belongs into `hookSpecificOutput`: ignored at the top level",)),
     ),
-    ("S0-38", Exited(0, 'ran 3 tests\n{"decision":"block","reason":"x"}\n'), Allow(warnings=(BURIED,))),
+    ("S0-38", Exited(0, 'ran 3 tests\n{"decision":"block","reason":"x"}\n'), Fault(BURIED)),
     (
         "S0-38",
         Exited(0, '{"decision": "block", reason}'),
-        Allow(warnings=(NOT_JSON + ", so it was taken as plain text",)),
+        Fault(f"its decision was not read, because its output is not valid JSON ({NOT_JSON_WHERE})"),
     ),
     ("S0-36", Exited(0, '\ufeff\n  {"decision":"block","reason":"bom"}'), Block("bom")),
-    ("S0-37", Exited(0, '[{"decision":"block"}]'), Allow()),
+    (
+        "S0-37",
+        Exited(0, '[{"decision":"block"}]'),
+        Fault("its decision was not read, because it is inside a list: print the object alone"),
+    ),
+    (
+        "",
+        said(decision="block", hookSpecificOutput={"reason": "x"}),
+        Fault(
+            UNREASONED.error,
+            may_block=False,
+            warnings=("`reason` is inside `hookSpecificOutput`: move it to the top level",),
+        ),
+    ),
     (
         "X-12",
         Exited(0, '{"reason":"' + "x" * 99, truncated=True),
@@ -162,9 +191,33 @@ def test_mux_ignores_advice_beside_a_block_and_from_a_callback_too() -> None:
 
 def test_exit_2_alone_changes_nothing_at_a_permission_request() -> None:
     decision = interpret(Exited(2, "", "no"), rule(event="PermissionRequest"), TURNGATE).decision
-    assert decision == Allow(
-        warnings=("exit code 2 alone changes nothing at a PermissionRequest: answer with JSON",)
+    assert decision == Fault(
+        "exit code 2 alone changes nothing at a PermissionRequest: answer with JSON", may_block=False
     )
+
+
+def test_a_block_with_a_reason_counts_on_any_exit_code_in_turngate_but_not_in_mux() -> None:
+    block = Exited(1, '{"decision":"block","reason":"x"}')
+    assert [interpret(block, rule(), dialect).decision for dialect in (TURNGATE, CLAUDE, MUX)] == [
+        Block("x"),
+        Block("x"),
+        Fault(
+            "exit code 1, nothing on stderr",
+            warnings=(
+                "it printed a block but exited with 1, so the block is NOT enforced: exit with 0 or 2",
+            ),
+        ),
+    ]
+
+
+def test_a_block_without_a_reason_is_still_a_failure_on_exit_code_1() -> None:
+    assert isinstance(interpret(Exited(1, '{"decision":"block"}'), rule(), TURNGATE).decision, Fault)
+
+
+def test_with_exit_code_2_and_an_empty_stderr_the_reason_of_the_json_counts_in_turngate() -> None:
+    block = Exited(2, '{"decision":"block","reason":"x"}')
+    silent = Fault("it exited with 2 but gave no reason on stderr, so it does not block", may_block=False)
+    assert [interpret(block, rule(), dialect).decision for dialect in (TURNGATE, MUX)] == [Block("x"), silent]
 
 
 BLOCKS_WITHOUT_A_REASON = [
@@ -207,11 +260,11 @@ IN_CLAUDE: list[tuple[Report, Decision]] = [
     (said(2, "err", decision="approve"), Block("[check]: err")),
     (
         said(2, "err", decision="maybe"),
-        Block("[check]: err", warnings=(VOID + '`decision` must be "approve" or "block"',)),
+        Block("[check]: err", warnings=(VOID + '`decision` is "maybe", expected "block" or "approve"',)),
     ),
     (
         said(1, "err", decision=5),
-        Fault("exit code 1: err", warnings=(VOID + '`decision` must be "approve" or "block"',)),
+        Fault("exit code 1: err", warnings=(VOID + '`decision` is 5, expected "block" or "approve"',)),
     ),
     (said(2, "err", **{"continue": False}), Halt()),
     (
@@ -223,8 +276,8 @@ IN_CLAUDE: list[tuple[Report, Decision]] = [
     (said(decision="block"), Block("Blocked by hook")),
     (said(decision="block", reason=""), Block("Blocked by hook")),
     (said(decision="block", reason=None), Fault(VOID + "`reason` must be a string")),
-    (said(decision="allow"), Fault(VOID + '`decision` must be "approve" or "block"')),
-    (said(decision=None), Fault(VOID + '`decision` must be "approve" or "block"')),
+    (said(decision="allow"), Fault(VOID + '`decision` is "allow", expected "block" or "approve"')),
+    (said(decision=None), Fault(VOID + '`decision` is null, expected "block" or "approve"')),
     (said(**{"continue": "false"}), Fault(VOID + "`continue` must be true or false")),
     (
         said(hookSpecificOutput={"additionalContext": "x"}),
@@ -235,7 +288,34 @@ IN_CLAUDE: list[tuple[Report, Decision]] = [
         Fault("its `hookEventName` is 'PreToolUse', expected 'Stop'"),
     ),
     (Exited(0, '{"decision": "block", reason}'), Fault(NOT_JSON)),
-    (Exited(0, '{"decision":"block","reason":"x'), Allow()),
+    (
+        said(decision="block", reason="x", terminalSequence=5),
+        Fault(VOID + "`terminalSequence` must be a string"),
+    ),
+    (said(decision="block", reason="x", terminalSequence="\x07"), Block("x")),
+    (
+        Exited(0, '{"decision":"block","reason":"x'),
+        Fault(
+            "its decision was not read, because its JSON is truncated "
+            "(line 1, column 30: Unterminated string starting at)"
+        ),
+    ),
+    (Exited(0, 'ran 3 tests\n{"decision":"block","reason":"x"}\n'), Fault(BURIED)),
+    (
+        said(ok=False),
+        Fault(OK_FALSE),
+    ),
+    (
+        said(hookSpecificOutput={"hookEventName": "Stop", "decision": "block"}),
+        Fault("`decision` is inside `hookSpecificOutput`: move it to the top level"),
+    ),
+    (
+        said(ok=False, hookSpecificOutput={"hookEventName": "Stop", "additionalContext": "ctx"}),
+        Advise(
+            "ctx",
+            warnings=(f"{OK_FALSE}; this part of its answer is NOT enforced",),
+        ),
+    ),
     (
         Exited(0, '{"decision":"block","reason":"x"}', held=True),
         Fault("a child process still held its output when it exited, so its JSON was ignored"),
@@ -289,3 +369,70 @@ def test_half_a_surrogate_in_a_reason_can_still_be_written_anywhere() -> None:
 def test_the_program_form_is_named_with_its_arguments() -> None:
     hook = CommandHook("/bin/check", args=("--all", "x"))
     assert interpret(Exited(2, "", "err"), rule(hook), CLAUDE).decision == Block("[/bin/check --all x]: err")
+
+
+MISSING = "bash: /p/.claude/hooks/gate.sh: No such file or directory\n"
+
+
+@pytest.mark.parametrize(
+    ("dialect", "event", "report", "blocks"),
+    [
+        (CLAUDE, "Stop", Exited(2, "", MISSING), False),
+        (CLAUDE, "SubagentStop", Exited(2, "", "NO SUCH FILE: gate.sh"), False),
+        (CLAUDE, "Stop", Exited(2, "", "python3: can't open file '/p/gate.py'"), False),
+        (CLAUDE, "Stop", Exited(2, "", "sh: 0: cannot open gate.sh"), True),
+        (CLAUDE, "Stop", Exited(2, "running\n", MISSING), True),
+        (CLAUDE, "PreToolUse", Exited(2, "", MISSING), True),
+        (TURNGATE, "Stop", Exited(2, "", MISSING), True),
+        (MUX, "Stop", Exited(2, "", MISSING), True),
+    ],
+)
+def test_exit_2_of_a_missing_script_is_not_a_block_in_claude_at_a_stop(
+    dialect: Dialect, event: str, report: Exited, blocks: bool
+) -> None:
+    assert isinstance(interpret(report, rule(event=event), dialect).decision, Block) is blocks
+
+
+def test_a_missing_script_is_named_as_not_enforced() -> None:
+    why = "bash: /p/.claude/hooks/gate.sh: No such file or directory"
+    assert interpret(Exited(2, "", MISSING), rule(), CLAUDE).decision == Fault(
+        f"its script appears to be missing, so it does not block: exit code 2: {why}"
+    )
+
+
+@pytest.mark.parametrize("dialect", [TURNGATE, MUX, CLAUDE], ids=lambda dialect: dialect.name)
+def test_a_decision_on_stderr_is_lost(dialect: Dialect) -> None:
+    report = Exited(0, "checked\n", '{"decision": "block", "reason": "x"}\n')
+    lost = Fault("its decision is on stderr, where it is not read: print it on stdout, or exit with 2")
+    assert interpret(report, rule(), dialect).decision == lost
+    approved = Exited(0, '{"decision": "approve"}', report.stderr)
+    assert interpret(approved, rule(), dialect).decision == Allow()
+
+
+@pytest.mark.parametrize("dialect", [TURNGATE, MUX, CLAUDE], ids=lambda dialect: dialect.name)
+@pytest.mark.parametrize("event", ["SessionStart", "SubagentStart", "StopFailure", "SessionEnd"])
+def test_where_no_hook_can_block_a_block_is_a_failure(event: str, dialect: Dialect) -> None:
+    by_exit = interpret(Exited(2, "", "no"), rule(event=event), dialect).decision
+    reason = "[check]: no" if dialect is CLAUDE else "no"
+    assert by_exit == Fault(f"a hook cannot block at {event}: {reason}", may_block=False)
+    by_json = interpret(said(decision="block", reason="no"), rule(event=event), dialect).decision
+    assert by_json == Fault(f"a hook cannot block at {event}: no", may_block=False)
+
+
+def test_where_no_hook_can_block_no_decision_is_lost() -> None:
+    text = Exited(0, 'notes\n{"decision": "block", "reason": "x"}')
+    assert interpret(text, rule(event="SessionStart"), TURNGATE).decision == Allow()
+    word = interpret(said(decision="blok"), rule(event="SessionStart"), TURNGATE).decision
+    warning = '`decision` is "blok", expected "block" or "approve"; did you mean "block"?: ignored'
+    assert word == Allow(warnings=(warning,))
+
+
+def test_context_beside_a_block_is_kept_where_no_hook_can_block() -> None:
+    both = said(
+        decision="block",
+        reason="no",
+        hookSpecificOutput={"hookEventName": "SessionStart", "additionalContext": "notes"},
+    )
+    assert interpret(both, rule(event="SessionStart"), TURNGATE).decision == Advise(
+        "notes", warnings=("a hook cannot block at SessionStart: no",)
+    )

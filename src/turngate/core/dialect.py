@@ -34,6 +34,8 @@ class Dialect:
 
     # How output of a hook is read
     json_on_any_exit: bool
+    block_on_any_exit: bool  # a block with a reason counts on any exit code; other JSON only on exit code 0
+    missing_script_passes: bool  # exit code 2 of an interpreter that did not find its script is not a block
     strict_json: bool  # a wrong type anywhere makes the whole output invalid
     block_words: frozenset[str]
     allow_words: frozenset[str]
@@ -83,6 +85,8 @@ TURNGATE = Dialect(
     stall_after=3,
     subagents_in_background=False,
     json_on_any_exit=False,
+    block_on_any_exit=True,
+    missing_script_passes=False,
     strict_json=False,
     block_words=frozenset({"block", "deny"}),
     allow_words=frozenset({"approve", "allow"}),
@@ -117,6 +121,7 @@ MUX = Dialect(
         "timeouts": {**TURNGATE.timeouts, "command": 10.0},
         "stall_after": None,
         "defers_to_user": False,
+        "block_on_any_exit": False,
         "advice": "never",
         "subagent_identity": "task",
         "judge_sees": "input",
@@ -140,6 +145,8 @@ CLAUDE = Dialect(
     stall_after=None,
     subagents_in_background=True,
     json_on_any_exit=True,
+    block_on_any_exit=True,
+    missing_script_passes=True,
     strict_json=True,
     block_words=frozenset({"block"}),
     allow_words=frozenset({"approve"}),

@@ -8,6 +8,7 @@ from turngate.core.decisions import Block, Fault
 from turngate.core.dialect import Dialect
 from turngate.core.hook_output import Answer, Behavior
 from turngate.core.hook_run import HookRun, run_message
+from turngate.core.lost_decision import BLANKS
 from turngate.core.reports import Exited
 from turngate.core.verdict import context_reminder
 
@@ -44,13 +45,13 @@ def late_context(run: HookRun, dialect: Dialect) -> str:
 
 
 def _context(run: HookRun, *, plain: bool) -> str:
-    if not _counts(run):
-        return ""
     if run.answer:
-        return (run.answer.advice or "").strip()
-    if plain and isinstance(run.report, Exited) and run.report.code == 0:
-        return run.report.stdout.strip()
-    return ""
+        return (run.answer.advice or "").strip() if _counts(run) else ""
+    if not plain or run.mode != "gate" or not isinstance(run.report, Exited) or run.report.code != 0:
+        return ""
+    # Text is context even where a decision inside it was lost; JSON that could not be read is not.
+    text = run.report.stdout.strip()
+    return "" if isinstance(run.decision, Fault) and text.lstrip(BLANKS).startswith("{") else text
 
 
 def permission_before_tool(runs: Iterable[HookRun]) -> Permission:
@@ -75,6 +76,7 @@ def permission_before_tool(runs: Iterable[HookRun]) -> Permission:
 
 def permission_for_user(runs: Iterable[HookRun]) -> Permission:
     """Combine the answers to a PermissionRequest event. Exit 2 alone changes nothing."""
+    runs = tuple(runs)
     answers = _answers(runs)
     denied = [answer for answer in answers if answer.permission == "deny"]
     allowed = [answer for answer in answers if answer.permission == "allow"]
@@ -82,6 +84,9 @@ def permission_for_user(runs: Iterable[HookRun]) -> Permission:
         reason = denied[0].permission_reason or "denied by a hook"
         interrupt = any(answer.interrupt for answer in denied)
         return Permission(behavior="deny", reason=reason, interrupt=interrupt)
+    blocked = block_reasons(runs)
+    if blocked is not None:  # `decision: block`, as at other events
+        return Permission(behavior="deny", reason=blocked)
     if allowed:
         return Permission(behavior="allow", updated_input=_last_input(allowed))
     return Permission()

@@ -5,7 +5,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
+from turngate.core.constants import OBSERVED_EVENTS
 from turngate.core.dialect import Dialect
+from turngate.core.lost_decision import BLANKS, json_problem, lost_in_object, lost_in_text, unknown_word
 from turngate.core.text import describe_json, replace_surrogates
 
 Behavior = Literal["allow", "deny", "ask", "defer"]
@@ -23,6 +25,7 @@ class Answer:
     notice: str | None = None  # `systemMessage`
     advice: str | None = None  # `additionalContext`
     quiet: bool = False  # `suppressOutput`
+    lost: str | None = None  # why a decision that it seems to hold cannot be read
     warnings: tuple[str, ...] = ()
     # Of the tool events: PreToolUse and PermissionRequest.
     permission: Behavior | None = None
@@ -35,6 +38,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class PlainText:
+    lost: str | None = None  # why a decision that it seems to hold was not read
     warnings: tuple[str, ...] = ()
 
 
@@ -47,14 +51,19 @@ class InvalidAnswer:
 
 def read_answer(text: str, event: str, dialect: Dialect) -> Answer | PlainText | InvalidAnswer:
     """Claude Code: leading blanks, a byte-order mark and pretty print are fine; text before the JSON is not."""
-    body = text.strip("\ufeff \t\r\n")
+    body = text.strip(BLANKS)
     if not body.startswith("{"):
-        return PlainText(_buried_block(body))
+        return PlainText(_lost(body, event)) if body else PlainText()
     try:
         value = parse_json(body)
     except (json.JSONDecodeError, RecursionError) as error:
-        return _read_invalid_json(body, error, dialect)
+        return _read_invalid_json(body, error, event, dialect)
     return read_object(value, event, dialect)
+
+
+def _lost(body: str, event: str) -> str | None:
+    """Where a block has no effect, none can be lost."""
+    return None if event in OBSERVED_EVENTS else lost_in_text(body)
 
 
 def parse_json(body: str) -> Any:
@@ -66,25 +75,20 @@ def parse_json(body: str) -> Any:
         return json.loads(body, parse_int=float)
 
 
-def _buried_block(body: str) -> tuple[str, ...]:
-    last_line = body[-20_000:].rpartition("\n")[2].strip()
-    if last_line.startswith("{") and '"block"' in last_line and last_line != body:
-        return ("its last line is JSON that blocks, but the text before it makes the output plain text",)
-    return ()
-
-
-def _read_invalid_json(body: str, error: Exception, dialect: Dialect) -> PlainText | InvalidAnswer:
+def _read_invalid_json(
+    body: str, error: Exception, event: str, dialect: Dialect
+) -> PlainText | InvalidAnswer:
     # Claude Code: "starts with { and ends with } but is not JSON" is an error, otherwise plain text.
-    problem = f"its output looks like a JSON object but is not valid JSON ({_json_problem(error)})"
-    if dialect.strict_json:
-        return InvalidAnswer(problem) if body.endswith("}") else PlainText()
-    return PlainText((problem + ", so it was taken as plain text",))
-
-
-def _json_problem(error: Exception) -> str:
-    if isinstance(error, json.JSONDecodeError):
-        return f"line {error.lineno}, column {error.colno}: {error.msg}"
-    return "nested too deeply"
+    problem = f"its output looks like a JSON object but is not valid JSON ({json_problem(error)})"
+    if dialect.strict_json and body.endswith("}"):
+        return InvalidAnswer(problem)
+    if lost := _lost(body, event):
+        return PlainText(lost)
+    return (
+        PlainText()
+        if dialect.strict_json
+        else PlainText(None, (f"{problem}, so it was taken as plain text",))
+    )
 
 
 def read_object(value: Mapping[str, Any], event: str, dialect: Dialect) -> Answer | InvalidAnswer:
@@ -102,6 +106,7 @@ _STRICT_TYPES: Mapping[str, tuple[type, str]] = {
     "stopReason": (str, "a string"),
     "suppressOutput": (bool, "true or false"),
     "systemMessage": (str, "a string"),
+    "terminalSequence": (str, "a string"),
     "hookSpecificOutput": (dict, "an object"),
 }
 
@@ -124,6 +129,7 @@ def _read_strictly(value: Mapping[str, Any], event: str) -> Answer | InvalidAnsw
         stop_reason=_text(value.get("stopReason")),
         notice=_text(value.get("systemMessage")) or None,
         advice=_text(specific.get("additionalContext")) or None,
+        lost=None if decision or event in OBSERVED_EVENTS else lost_in_object(value, event),
         **_tool_fields(event, specific),
     )
 
@@ -133,7 +139,7 @@ def _strict_problem(value: Mapping[str, Any]) -> str | None:
         if key in value and not isinstance(value[key], expected):
             return f"its JSON is ignored: `{key}` must be {words}"
     if "decision" in value and value["decision"] not in ("approve", "block"):
-        return 'its JSON is ignored: `decision` must be "approve" or "block"'
+        return "its JSON is ignored: " + unknown_word("decision", value["decision"], "block", "approve")
     return None
 
 
@@ -144,48 +150,60 @@ def _strict_specific_problem(specific: Mapping[str, Any], event: str) -> str | N
         return f"its `hookEventName` is {specific['hookEventName']!r}, expected {event!r}"
     if not isinstance(specific.get("additionalContext"), str | None):
         return "its JSON is ignored: `additionalContext` must be a string"
-    return None
+    problem = _permission_problem(event, specific)
+    return f"its JSON is ignored: {problem}" if problem else None
 
 
 # Lenient: the other dialects
 
 
 def _read_leniently(value: Mapping[str, Any], event: str, dialect: Dialect) -> Answer:
-    warnings: list[str] = []
-    decision = _lenient_decision(value.get("decision"), dialect, warnings)
-    continue_turn = value.get("continue")
-    if not isinstance(continue_turn, bool | None):
-        warnings.append(f"`continue` is {describe_json(continue_turn)}, expected true or false: ignored")
-        continue_turn = None
-    warnings += [
+    warnings = [
         f"`{key}` is {describe_json(value[key])}, expected a string: ignored"
         for key in ("reason", "stopReason", "systemMessage")
         if not isinstance(value.get(key), str | None)
     ]
     specific = _lenient_specific(value.get("hookSpecificOutput"), event, warnings)
     warnings += _misplaced_keys(value)
-    decision, reason = _block_of_tool_event(event, specific, decision, _text(value.get("reason")))
+    if event == "PreToolUse" and (problem := _permission_problem(event, specific)):
+        warnings.append(f"{problem}: the user is asked")
+    word = _lenient_decision(value.get("decision"), dialect)
+    decision, reason = _block_of_tool_event(event, specific, word, _text(value.get("reason")))
+    lost = _lenient_problem(value, word) or (None if decision else _lost_in_object(value, specific, event))
+    if lost and event in OBSERVED_EVENTS:
+        lost, warnings = None, [*warnings, f"{lost}: ignored"]
     return Answer(
         decision=decision,
         reason=reason,
-        continue_turn=continue_turn,
+        continue_turn=value["continue"] if isinstance(value.get("continue"), bool) else None,
         stop_reason=_text(value.get("stopReason")),
         notice=_text(value.get("systemMessage")) or None,
         advice=_text(specific.get("additionalContext")) or None,
         quiet=value.get("suppressOutput") is True,
+        lost=lost,
         warnings=tuple(warnings),
         **_tool_fields(event, specific),
     )
 
 
-def _lenient_decision(word: object, dialect: Dialect, warnings: list[str]) -> BlockOrAllow | None:
-    if isinstance(word, str) and word in dialect.block_words:
+def _lenient_decision(word: object, dialect: Dialect) -> BlockOrAllow | None:
+    known = word.strip().lower() if isinstance(word, str) else None
+    if known in dialect.block_words:
         return "block"
-    if isinstance(word, str) and word in dialect.allow_words:
-        return "allow"
-    if word is not None:
-        warnings.append(f'`decision` is {describe_json(word)}, expected "block" or "approve": ignored')
+    return "allow" if known in dialect.allow_words else None
+
+
+def _lenient_problem(value: Mapping[str, Any], decision: BlockOrAllow | None) -> str | None:
+    if decision is None and value.get("decision") is not None:
+        return unknown_word("decision", value["decision"], "block", "approve")
+    if not isinstance(value.get("continue"), bool | None):
+        return f"`continue` is {describe_json(value['continue'])}, expected true or false"
     return None
+
+
+def _lost_in_object(value: Mapping[str, Any], specific: Mapping[str, Any], event: str) -> str | None:
+    problem = _permission_problem(event, specific) if event == "PermissionRequest" else None
+    return problem or lost_in_object(value, event)
 
 
 def _lenient_specific(specific: Any, event: str, warnings: list[str]) -> Mapping[str, Any]:
@@ -203,8 +221,9 @@ def _lenient_specific(specific: Any, event: str, warnings: list[str]) -> Mapping
 
 def _misplaced_keys(value: Mapping[str, Any]) -> list[str]:
     warnings = []
-    if value.get("ok") is False and "decision" not in value:
-        warnings.append('`ok` is the answer of prompt hooks: write `"decision": "block"` instead')
+    specific = value.get("hookSpecificOutput")
+    if isinstance(specific, dict) and "reason" in specific and "reason" not in value:
+        warnings.append("`reason` is inside `hookSpecificOutput`: move it to the top level")
     if "additionalContext" in value:
         warnings.append("`additionalContext` belongs into `hookSpecificOutput`: ignored at the top level")
     return warnings
@@ -225,6 +244,22 @@ def _block_of_tool_event(
     return decision, reason
 
 
+def _permission_problem(event: str, specific: Mapping[str, Any]) -> str | None:
+    """Return why the permission of a tool event cannot be read, or None."""
+    request = specific.get("decision")
+    if event == "PreToolUse" and specific.get("permissionDecision") not in (*_BEHAVIORS, None):
+        return unknown_word("permissionDecision", specific["permissionDecision"], "allow", "ask", "deny")
+    if event == "PermissionRequest" and request is not None:
+        if not isinstance(request, dict):
+            return f"`decision` of `hookSpecificOutput` is {describe_json(request)}, expected an object"
+        if request.get("behavior") not in ("allow", "deny"):
+            return unknown_word("behavior", request.get("behavior"), "allow", "deny")
+    return None
+
+
+_BEHAVIORS = ("allow", "deny", "ask", "defer")
+
+
 def _tool_fields(event: str, specific: Mapping[str, Any]) -> dict[str, Any]:
     request = specific.get("decision")
     if event == "PostToolUse":
@@ -233,6 +268,8 @@ def _tool_fields(event: str, specific: Mapping[str, Any]) -> dict[str, Any]:
         return {"first_message": _text(specific.get("initialUserMessage"))}
     if event == "PreToolUse":
         word, reason = specific.get("permissionDecision"), specific.get("permissionDecisionReason")
+        if problem := _permission_problem(event, specific):  # the user decides what the hook meant
+            word, reason = "ask", problem
         updated_input, interrupt = specific.get("updatedInput"), False
     elif event == "PermissionRequest" and isinstance(request, dict):
         word, reason = request.get("behavior"), request.get("message")

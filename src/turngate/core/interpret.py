@@ -3,12 +3,13 @@
 from dataclasses import replace
 from typing import Any, NamedTuple, assert_never
 
-from turngate.core.constants import STOP_EVENTS
+from turngate.core.constants import OBSERVED_EVENTS, STOP_EVENTS
 from turngate.core.decisions import Advise, Allow, Block, Decision, Fault, Halt
 from turngate.core.dialect import Dialect
 from turngate.core.hook_output import Answer, InvalidAnswer, PlainText, read_answer, read_object
 from turngate.core.hooks import AgentHook, hook_text
 from turngate.core.judge import parse_judgement
+from turngate.core.lost_decision import BLANKS, lost_in_text
 from turngate.core.reports import (
     Detached,
     Exited,
@@ -35,6 +36,27 @@ PASSED = Interpretation(Allow())
 
 
 def interpret(report: Report, rule: Rule, dialect: Dialect) -> Interpretation:
+    interpretation = _interpret(report, rule, dialect)
+    if isinstance(interpretation.decision, Block) and rule.event in OBSERVED_EVENTS:
+        return _without_block(interpretation.decision, interpretation.answer, rule.event)
+    return interpretation
+
+
+def _without_block(block: Block, answer: Answer | None, event: str) -> Interpretation:
+    """A block has no effect at this event; the context of a hook that also blocks is kept."""
+    error = f"a hook cannot block at {event}: {one_line(block.reason, MAX_BLOCK_CHARS)}"
+    if block.advice:
+        return Interpretation(
+            Advise(block.advice, notice=block.notice, warnings=(error, *block.warnings)), answer
+        )
+    fault = Fault(error, may_block=False, notice=block.notice, warnings=block.warnings)
+    return Interpretation(replace(fault, quiet=block.quiet), answer)
+
+
+MAX_BLOCK_CHARS = 300
+
+
+def _interpret(report: Report, rule: Rule, dialect: Dialect) -> Interpretation:
     match report:
         case Returned(value):
             return _interpret_return(value, rule, dialect)
@@ -63,36 +85,61 @@ def interpret(report: Report, rule: Rule, dialect: Dialect) -> Interpretation:
 
 def _interpret_exit(report: Exited, rule: Rule, dialect: Dialect) -> Interpretation:
     """Exit 0: the answer is on stdout. Any other code but 2: the hook failed, unless the dialect reads JSON."""
-    if report.code == 0 and report.truncated and report.stdout.lstrip("\ufeff \t\r\n").startswith("{"):
+    if report.code == 0 and report.truncated and report.stdout.lstrip(BLANKS).startswith("{"):
         return Interpretation(Fault("its JSON output is longer than the limit, so it was not parsed"))
     answer = read_answer(report.stdout, rule.event, dialect)
-    if report.code == 0 or (dialect.json_on_any_exit and isinstance(answer, Answer)):
-        decision = _interpret_success(report, answer, dialect)
+    if report.code == 0 or (isinstance(answer, Answer) and _counts_on_any_exit(answer, dialect)):
+        decision = _interpret_success(report, answer, rule, dialect)
     else:
-        decision = _interpret_failure(report, answer, dialect)
+        decision = Fault(_exit_error(report), warnings=_lost_answer(report, answer, dialect))
     return Interpretation(decision, answer if isinstance(answer, Answer) else None)
 
 
+def _counts_on_any_exit(answer: Answer, dialect: Dialect) -> bool:
+    has_reason = bool(answer.reason and answer.reason.strip())
+    is_block = answer.decision == "block" and has_reason and answer.continue_turn is not False
+    return dialect.json_on_any_exit or (dialect.block_on_any_exit and is_block)
+
+
 def _interpret_success(
-    report: Exited, answer: Answer | PlainText | InvalidAnswer, dialect: Dialect
+    report: Exited, answer: Answer | PlainText | InvalidAnswer, rule: Rule, dialect: Dialect
 ) -> Decision:
     if report.held and dialect.held_pipes_void_json and isinstance(answer, Answer):
         # Claude Code: "stdio went quiet before end-of-stream … refusing to honor the suspect capture".
         if answer.continue_turn is False or not (answer.decision or answer.advice):
             return decide(answer, dialect)
         return Fault("a child process still held its output when it exited, so its JSON was ignored")
-    return decide(answer, dialect)
+    decision = decide(answer, dialect)
+    is_silent = isinstance(answer, PlainText) or (isinstance(answer, Answer) and not _has_effect(answer))
+    if isinstance(decision, Allow) and is_silent and rule.event not in OBSERVED_EVENTS:
+        if lost_in_text(report.stderr):
+            return Fault(
+                "its decision is on stderr, where it is not read: print it on stdout, or exit with 2"
+            )
+    return decision
 
 
-def _interpret_failure(
+def _lost_answer(
     report: Exited, answer: Answer | PlainText | InvalidAnswer, dialect: Dialect
-) -> Decision:
-    warnings = (answer.error,) if dialect.json_on_any_exit and isinstance(answer, InvalidAnswer) else ()
-    if isinstance(answer, Answer) and answer.decision == "block":
-        warnings = (
-            f"it printed a block but exited with {report.code}, so the block is NOT enforced: exit with 0 or 2",
-        )
-    return Fault(_exit_error(report), warnings=warnings)
+) -> tuple[str, ...]:
+    """Return the warning about an answer of a hook that failed."""
+    match answer:
+        case InvalidAnswer(error):
+            return (error,) if dialect.json_on_any_exit else ()
+        case PlainText(lost):
+            return (lost,) if lost else ()
+        case Answer(decision="block"):
+            return (
+                f"it printed a block but exited with {report.code}, so the block is NOT enforced: exit with 0 or 2",
+            )
+        case Answer(continue_turn=False):
+            return (
+                f"it printed `continue: false` but exited with {report.code}, so the turn is NOT ended: exit with 0",
+            )
+        case Answer(lost=lost):
+            return (lost,) if lost else ()
+        case _:
+            assert_never(answer)
 
 
 def _exit_error(report: Exited) -> str:
@@ -105,7 +152,11 @@ def _exit_error(report: Exited) -> str:
 def _exited_with_2(report: Exited, rule: Rule, dialect: Dialect) -> Decision:
     """Exit 2 blocks; the reason is on stderr."""
     if rule.event == "PermissionRequest":
-        return Allow(warnings=("exit code 2 alone changes nothing at a PermissionRequest: answer with JSON",))
+        return Fault(
+            "exit code 2 alone changes nothing at a PermissionRequest: answer with JSON", may_block=False
+        )
+    if dialect.missing_script_passes and _is_missing_script(report, rule):
+        return Fault(f"its script appears to be missing, so it does not block: {_exit_error(report)}")
     answer = read_answer(report.stdout, rule.event, dialect) if dialect.json_on_any_exit else PlainText()
     if isinstance(answer, Answer):
         trusted = not (report.held and dialect.held_pipes_void_json)
@@ -113,6 +164,10 @@ def _exited_with_2(report: Exited, rule: Rule, dialect: Dialect) -> Decision:
             return decide(answer, dialect)
         return _with_notes(Block(_stderr_reason(report, rule, dialect) or "", answer.advice), answer)
     reason = _stderr_reason(report, rule, dialect)
+    if reason is None and dialect.block_on_any_exit:
+        printed = read_answer(report.stdout, rule.event, dialect)
+        if isinstance(printed, Answer) and _counts_on_any_exit(printed, dialect):
+            return decide(printed, dialect)
     if reason is None:
         return Fault("it exited with 2 but gave no reason on stderr, so it does not block", may_block=False)
     invalid = (answer.error,) if isinstance(answer, InvalidAnswer) else ()
@@ -125,6 +180,12 @@ def _stderr_reason(report: Exited, rule: Rule, dialect: Dialect) -> str | None:
         text = dialect.default_stderr if blank else report.stderr
         return f"[{hook_text(rule.hook)}]: {text}"
     return None if blank else report.stderr.rstrip("\r\n")
+
+
+def _is_missing_script(report: Exited, rule: Rule) -> bool:
+    # Claude Code: "Hook script appears to be missing — … Treating as non-blocking", at stops alone (measured).
+    names_file = "no such file" in report.stderr.lower() or "can't open" in report.stderr
+    return rule.event in STOP_EVENTS and not report.stdout and names_file
 
 
 def _likely_mistake(report: Exited) -> tuple[str, ...]:
@@ -145,7 +206,8 @@ def _interpret_reply(text: str, rule: Rule, dialect: Dialect) -> Interpretation:
     """Claude Code: "2xx empty = allow; JSON as above; text -> error"."""
     answer = read_answer(text, rule.event, dialect)
     if isinstance(answer, PlainText) and text.strip("\ufeff \t\r\n"):
-        return Interpretation(Fault("its reply is not a JSON object", warnings=answer.warnings))
+        lost = (answer.lost,) if answer.lost else ()
+        return Interpretation(Fault("its reply is not a JSON object", warnings=(*lost, *answer.warnings)))
     return Interpretation(decide(answer, dialect), answer if isinstance(answer, Answer) else None)
 
 
@@ -191,8 +253,8 @@ def _for_dialect(decision: Decision, dialect: Dialect) -> Decision:
 def decide(answer: Answer | PlainText | InvalidAnswer, dialect: Dialect) -> Decision:
     """Return what an answer in the JSON contract means."""
     match answer:
-        case PlainText(warnings):
-            return Allow(warnings=warnings)
+        case PlainText(lost, warnings):
+            return Fault(lost, warnings=warnings) if lost else Allow(warnings=warnings)
         case InvalidAnswer(error):
             return Fault(error)
         case Answer():
@@ -209,9 +271,18 @@ def _decision_of(answer: Answer, dialect: Dialect) -> Decision:
         reason = answer.reason if answer.reason and answer.reason.strip() else dialect.default_reason
         advice = answer.advice if dialect.advice != "never" else None
         return Block(reason, advice) if reason else NO_REASON
+    if answer.lost and not (dialect.strict_json and _has_effect(answer)):
+        return Fault(answer.lost)
     if answer.advice and answer.advice.strip() and dialect.advice != "never":
         return Advise(answer.advice)
     return Allow(answer.reason)
+
+
+def _has_effect(answer: Answer) -> bool:
+    """Return whether an answer does something, apart from a reason and a notice."""
+    halts = answer.continue_turn is False
+    changes = answer.updated_input is not None or answer.updated_output is not None
+    return bool(answer.decision or halts or answer.advice or answer.permission or changes)
 
 
 NO_REASON = Fault("it blocked without a reason, so it does not block", may_block=False)
@@ -220,6 +291,8 @@ _HALT_AND_BLOCK = "it sent `continue: false` with a block: the turn ends and the
 
 def _with_notes(decision: Decision, answer: Answer) -> Decision:
     warnings = answer.warnings + decision.warnings
+    if answer.lost and not isinstance(decision, Fault):
+        warnings = (f"{answer.lost}; this part of its answer is NOT enforced", *warnings)
     if answer.notice is None and not warnings and not answer.quiet:
         return decision
     return replace(decision, notice=answer.notice, warnings=warnings, quiet=answer.quiet)

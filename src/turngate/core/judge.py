@@ -152,6 +152,8 @@ def _parse_decision(value: Mapping[str, Any], event: str, dialect: Dialect) -> A
     answer = read_object(
         {**value, "decision": word.strip().lower()} if isinstance(word, str) else value, event, dialect
     )
+    if isinstance(answer, Answer):
+        answer = replace(answer, lost=None)  # a judge may answer in any of these forms
     if isinstance(answer, Answer) and answer.decision is None and answer.continue_turn is not False:
         return InvalidAnswer('its answer has a `decision` that is neither "approve" nor "block"')
     if isinstance(answer, Answer) and value.get("impossible") is True:

@@ -1,7 +1,7 @@
 """Combine the runs of all hooks into a verdict: Stop or Continue."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import assert_never
 
 from turngate.core.constants import OBSERVED_EVENTS, STOP_EVENTS
@@ -19,6 +19,8 @@ class Stop:
     runs: tuple[HookRun, ...] = ()
     halted: bool = False
     stop_reason: str | None = None  # for the user
+    unenforced: tuple[HookOutput, ...] = field(default=(), kw_only=True, repr=False, compare=False)
+    """The gates that gave no decision although they should have: they failed, timed out or were skipped."""
 
     @property
     def hook_outputs(self) -> tuple[HookOutput, ...]:
@@ -33,6 +35,7 @@ class Continue:
     prompt: str
     advice_only: bool = False
     messages: tuple[str, ...] = ()  # the parts of the prompt that are sent one by one; empty: all at once
+    unenforced: tuple[HookOutput, ...] = field(default=(), kw_only=True, repr=False, compare=False)
 
     @property
     def hook_outputs(self) -> tuple[HookOutput, ...]:
@@ -48,22 +51,28 @@ def conclude(runs: tuple[HookRun, ...], dialect: Dialect) -> Verdict:
             break
     else:
         return Stop(runs)  # the common case, kept fast
+    not_enforced = outputs(unenforced(runs, dialect))
     enforced = [run for run in runs if run.mode == "gate"]
     halts = [run.decision for run in enforced if isinstance(run.decision, Halt)]
     if halts:  # `continue: false` beats every block of every hook (C-06)
-        return Stop(runs, halted=True, stop_reason=next((h.reason for h in halts if h.reason), None))
+        reason = next((h.reason for h in halts if h.reason), None)
+        return Stop(runs, halted=True, stop_reason=reason, unenforced=not_enforced)
     event = runs[0].rule.event if runs else ""
-    blocking = [run for run in enforced if event not in OBSERVED_EVENTS and is_blocking(run, dialect)]
+    blocking = [run for run in enforced if is_blocking(run, dialect)]
     if blocking:
         messages = _messages(blocking, enforced, dialect)
-        return Continue(runs, "\n\n".join(messages), messages=messages if len(messages) > 1 else ())
+        sent_apart = messages if len(messages) > 1 else ()
+        return Continue(runs, "\n\n".join(messages), messages=sent_apart, unenforced=not_enforced)
     if event in STOP_EVENTS and any(_advice(run) for run in enforced):
-        return Continue(runs, "\n\n".join(_messages([], enforced, dialect)), advice_only=True)
-    return Stop(runs)
+        prompt = "\n\n".join(_messages([], enforced, dialect))
+        return Continue(runs, prompt, advice_only=True, unenforced=not_enforced)
+    return Stop(runs, unenforced=not_enforced)
 
 
 def is_blocking(run: HookRun, dialect: Dialect) -> bool:
     """An explicit block always counts; a failure only where the hook is `blocking` (C-10)."""
+    if run.rule.event in OBSERVED_EVENTS:
+        return False
     match run.decision:
         case Block():
             return True

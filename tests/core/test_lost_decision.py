@@ -1,0 +1,154 @@
+"""Output in which a block got lost, and ordinary output that must never be taken for one."""
+
+import json
+
+import pytest
+
+from tests.support.builders import rule
+from turngate.core.decisions import Allow, Fault
+from turngate.core.dialect import CLAUDE, MUX, TURNGATE, Dialect
+from turngate.core.interpret import interpret
+from turngate.core.lost_decision import lost_in_text
+from turngate.core.reports import Exited
+
+BLOCK = '{"decision": "block", "reason": "two tests fail"}'
+PRETTY = json.dumps(json.loads(BLOCK), indent=2)
+
+BEFORE = "there is text before its JSON"
+AFTER = "there is text after its JSON"
+INVALID = "its output is not valid JSON"
+TRUNCATED = "its JSON is truncated"
+NOT_JSON = "it is not JSON"
+
+LOST = {
+    "npm prints first": (f"> parser@1.0.0 test\n> jest\n\n{BLOCK}\n", BEFORE),
+    "text before on the same line": (f"running ... {BLOCK}\n", BEFORE),
+    "text before and after": (f"> jest\n{BLOCK}\nDone in 3 s.\n", BEFORE),
+    "pretty print after text": (f"> jest\n{PRETTY}\n", BEFORE),
+    "a code fence": (f"```json\n{BLOCK}\n```\n", BEFORE),
+    "a colour reset": (f"\x1b[0m{BLOCK}\n", BEFORE),
+    "a log line in brackets": (f"[INFO] checking\n{BLOCK}\n", BEFORE),
+    "a block whose reason holds braces": (
+        'x\n{"reason": "fix f(){x}", "decision": "block"}\n',
+        BEFORE,
+    ),
+    "a misspelled word after text": ('x\n{"decision": "blok", "reason": "no"}\n', BEFORE),
+    "halt after text": ('x\n{"continue": false}\n', BEFORE),
+    "a judge's answer after text": ('x\n{"ok": false, "reason": "no"}\n', BEFORE),
+    "text after": (f"{BLOCK}\nDone in 3 s.\n", AFTER),
+    "two objects": (f'{{"systemMessage": "hi"}}\n{BLOCK}\n', AFTER),
+    "truncated in the reason": ('{"decision": "block", "reason": "two te', TRUNCATED),
+    "truncated in the first key": ('{"deci', TRUNCATED),
+    "truncated before the decision": ('{"reason": "two tests fail",', TRUNCATED),
+    "quotes that are not escaped": ('{"reason": "test "a" fails", "decision": "block"}', INVALID),
+    "quotes that are not escaped, pretty": (
+        '{\n  "decision": "block",\n  "reason": "test "a" fails"\n}',
+        INVALID,
+    ),
+    "a dict of Python": (str(json.loads(BLOCK)), INVALID),
+    "a shell removed the quotes": ("{decision:block,reason:x}", INVALID),
+    "a dict of Python after text": (f"x\n{json.loads(BLOCK)}\n", NOT_JSON),
+    "a shell expanded the braces": ("decision:block reason:x", NOT_JSON),
+    "a list": (f"[{BLOCK}]", "it is inside a list"),
+    "encoded twice": (json.dumps(BLOCK), "its JSON is a string"),
+    "denied inside the list": ('[{"hookSpecificOutput": {"permissionDecision": "deny"}}]', "inside a list"),
+}
+
+ORDINARY = {
+    "a sentence with braces": "All 12 tests passed {ok}",
+    "an open brace": "hello {",
+    "jest": "PASS src/app.test.ts\n  ✓ adds (2 ms)\n\nTests:       12 passed, 12 total\nTime:        1.2 s\n",
+    "coverage": "File      | % Stmts |\n----------|---------|\nAll files |   98.5  |\n",
+    "a log in JSON": '{"level":"info","msg":"started"}\n{"level":"info","msg":"done","ok":true}\n',
+    "one record of a log": '{"level": "info", "msg": "done"}',
+    "a log with decisions": '{"ts":1,"ip":"1.2.3.4","decision":"block"}\n{"ts":2,"decision":"allow"}\n',
+    "a sampling decision": 'x\n{"trace":"1","decision":"sampled"}\n',
+    "a list of numbers": "[1, 2, 3]",
+    "a list of records": '[{"level": "info", "decision": "keep"}]',
+    "a string": '"done"',
+    "the tests of a hook": 'tests/test_x.py::test_it[{"decision":"block"}] PASSED [100%]\n1 passed in 0.1s\n',
+    "a diff of a test": '  Object {\n-   "decision": "block",\n+   "decision": "approve",\n  }\n',
+    "a snapshot": 'Snapshot:\n    {\n      "decision": "block",\n      "id": 5\n    }\nwritten\n',
+    "a file that was printed": '{\n  "name": "parser",\n  "version": "1.0.0",',
+    "an approval after text": 'x\n{"decision": "approve"}\n',
+    "an approval before text": '{"decision": "approve"}\nx\n',
+    "an approval that is truncated text": "The decision: ship it.",
+    "a test report": '{"name": "adds", "ok": false, "ms": 2}\n{"name": "subs", "ok": true, "ms": 1}\n',
+    "prose": "We made a decision: block the release until Friday? No.",
+}
+
+
+@pytest.mark.parametrize("dialect", [TURNGATE, MUX, CLAUDE], ids=lambda dialect: dialect.name)
+@pytest.mark.parametrize(("stdout", "why"), LOST.values(), ids=LOST)
+def test_a_decision_that_cannot_be_read_is_a_failure(stdout: str, why: str, dialect: Dialect) -> None:
+    decision = interpret(Exited(0, stdout), rule(), dialect).decision
+    assert isinstance(decision, Fault)
+    looks_like_json = stdout.strip().startswith("{") and stdout.strip().endswith("}")
+    if dialect is CLAUDE and looks_like_json:  # Claude Code: an error of its own
+        assert decision.error.startswith("its output looks like a JSON object but is not valid JSON")
+    else:
+        assert decision.error.startswith(f"its decision was not read, because {why}") or why in decision.error
+
+
+@pytest.mark.parametrize("dialect", [TURNGATE, MUX], ids=lambda dialect: dialect.name)
+@pytest.mark.parametrize("stdout", ORDINARY.values(), ids=ORDINARY)
+def test_ordinary_output_is_not_a_decision(stdout: str, dialect: Dialect) -> None:
+    assert isinstance(interpret(Exited(0, stdout), rule(), dialect).decision, Allow)
+    assert isinstance(interpret(Exited(0, "", stdout), rule(), dialect).decision, Allow)
+
+
+@pytest.mark.parametrize("stdout", ORDINARY.values(), ids=ORDINARY)
+def test_ordinary_output_is_nothing_lost_in_claude_either(stdout: str) -> None:
+    assert lost_in_text(stdout) is None
+
+
+MISPLACED = {
+    "ok": ({"ok": False, "reason": "no"}, "`ok` is the answer of a prompt hook"),
+    "inside hookSpecificOutput": (
+        {"hookSpecificOutput": {"hookEventName": "Stop", "decision": "block", "reason": "x"}},
+        "`decision` is inside `hookSpecificOutput`: move it to the top level",
+    ),
+    "permission at the top": ({"permissionDecision": "deny"}, "`permissionDecision` belongs into"),
+    "permission at a stop": (
+        {"hookSpecificOutput": {"hookEventName": "Stop", "permissionDecision": "deny"}},
+        "`permissionDecision` has no effect at Stop",
+    ),
+    "capital letter": (
+        {"Decision": "block", "reason": "x"},
+        "`Decision` is unknown: did you mean `decision`?",
+    ),
+    "typo": ({"descision": "block", "reason": "x"}, "`descision` is unknown: did you mean `decision`?"),
+}
+
+
+@pytest.mark.parametrize("dialect", [TURNGATE, MUX, CLAUDE], ids=lambda dialect: dialect.name)
+@pytest.mark.parametrize(("answer", "why"), MISPLACED.values(), ids=MISPLACED)
+def test_a_decision_in_the_wrong_place_is_a_failure(
+    answer: dict[str, object], why: str, dialect: Dialect
+) -> None:
+    decision = interpret(Exited(0, json.dumps(answer)), rule(), dialect).decision
+    assert isinstance(decision, Fault)
+    assert decision.error.startswith(why)
+
+
+HARMLESS = [
+    {},
+    {"ok": True},
+    {"reason": "x"},
+    {"decisions": ["block"]},
+    {"status": "block"},
+    {"decision": None},
+    {"hookSpecificOutput": {"hookEventName": "Stop", "decision": "approve"}},
+]
+
+
+@pytest.mark.parametrize("answer", HARMLESS, ids=json.dumps)
+def test_an_object_without_a_lost_block_passes(answer: dict[str, object]) -> None:
+    assert isinstance(interpret(Exited(0, json.dumps(answer)), rule(), TURNGATE).decision, Allow)
+
+
+def test_sixteen_megabytes_of_near_decisions_are_judged_in_bounded_work() -> None:
+    for piece in ('{"decision":', '{"ok":', "decision: ", ' "decision" {', "{'decision': ", '["decision",'):
+        text = piece * (1_000_000 // len(piece))
+        assert isinstance(lost_in_text("x" + text), str | None)
+        assert isinstance(lost_in_text(text), str | None)
