@@ -221,8 +221,8 @@ ANSWERS: dict[str, tuple[dict[str, Any], Decision]] = {
             "its reply is not a JSON object",
             warnings=(
                 (
-                    "its output looks like a JSON object but is not valid JSON (line 1, column 33: Unterminated string "
-                    "starting at), so it was taken as plain text"
+                    "its decision was not read, because its JSON is truncated (line 1, column 33: Unterminated string "
+                    "starting at)"
                 ),
             ),
         ),

@@ -107,6 +107,10 @@ exec sleep 600.TOKEN
 """
 STUBBORN = "trap '' TERM; while :; do sleep 600.TOKEN; done"
 NO_REASON = "it exited with 2 but gave no reason on stderr, so it does not block"
+TEXT_BEFORE_JSON = (
+    "its decision was not read, because there is text before its JSON: "
+    "print only the JSON on stdout, and everything else on stderr"
+)
 NOT_JSON = "its output looks like a JSON object but is not valid JSON ({}), so it was taken as plain text"
 
 TABLE = (
@@ -190,7 +194,8 @@ TABLE = (
         "its JSON output is longer than the limit, so it was not parsed",
     ),
     fails("closes its pipes and exits with 2 later", "exec >&- 2>&-; sleep 0.1; exit 2", NO_REASON),
-    allows("not UTF-8 on stdout", rf"printf '\377\376%s' '{BLOCK}'"),
+    fails("not UTF-8 before the JSON", rf"printf '\377\376%s' '{BLOCK}'", TEXT_BEFORE_JSON),
+    allows("not UTF-8 on stdout", r"printf 'caf\351 \377'"),
     blocks("not UTF-8 on stderr", r"printf 'caf\351 \377' >&2; exit 2", "caf\ufffd \ufffd"),
     allows("NUL on stdout", r"printf '\000\000\000'"),
     blocks("NUL on stderr", r"printf 'a\000b' >&2; exit 2", "a\0b"),

@@ -18,6 +18,7 @@ from turngate.core.hook_run import HookRun
 from turngate.core.hooks import CallbackHook
 from turngate.core.interpret import interpret
 from turngate.core.loop_guard import ContinueTurn, EndTurn, LoopGuard, new_guard
+from turngate.core.lost_decision import lost_in_object
 from turngate.core.plan import plan
 from turngate.core.reports import Exited, Report, Returned
 from turngate.core.settings import Layer, Settings, merge
@@ -197,15 +198,15 @@ def test_a_command_continues_the_turn_when_the_contract_says_so_and_never_else(
     report: Exited, event: str, dialect: Dialect
 ) -> None:
     _, verdict = judged(report, event, dialect)
-    expected = contract_says_go_on(report, event, with_advice=dialect is TURNGATE)
+    expected = contract_says_go_on(report, event, dialect)
     assert isinstance(verdict, Continue) == expected
 
 
-def contract_says_go_on(report: Exited, event: str, *, with_advice: bool) -> bool:
+def contract_says_go_on(report: Exited, event: str, dialect: Dialect) -> bool:
     """The contract once more, in few words, for a single hook."""
-    if report.code == 2:
-        return not blank(report.stderr)
-    if report.code != 0 or report.truncated:
+    if report.code == 2 and not blank(report.stderr):
+        return True
+    if report.truncated or (report.code != 0 and dialect is MUX):
         return False
     try:
         said = json.loads(report.stdout.strip("\ufeff \t\r\n"), parse_int=float)
@@ -213,12 +214,24 @@ def contract_says_go_on(report: Exited, event: str, *, with_advice: bool) -> boo
         return False
     if not isinstance(said, dict) or said.get("continue") is False:
         return False
-    if said.get("decision") in ("block", "deny"):
+    word = said.get("decision")
+    if isinstance(word, str) and word.strip().lower() in ("block", "deny"):
         return not blank(said.get("reason"))
+    if report.code != 0 or dialect is MUX:
+        return False
     context = said.get("hookSpecificOutput")
     if not isinstance(context, dict) or context.get("hookEventName", event) != event:
         return False
-    return with_advice and not blank(context.get("additionalContext"))
+    return not blank(context.get("additionalContext")) and readable(said, context)
+
+
+def readable(said: dict[str, Any], context: dict[str, Any]) -> bool:
+    """Nothing beside the advice is a decision that got lost."""
+    word = said.get("decision")
+    allows = isinstance(word, str) and word.strip().lower() in ("approve", "allow")
+    if (word is not None and not allows) or not isinstance(said.get("continue"), bool | None):
+        return False
+    return allows or lost_in_object(said, context.get("hookEventName", "Stop")) is None
 
 
 def blank(value: Any) -> bool:

@@ -584,7 +584,10 @@ def test_a_command_that_stands_in_all_three_files_runs_once(project: Path, home:
 
 # Document 003: the bash script that prevents loops
 
-BURIED = "its last line is JSON that blocks, but the text before it makes the output plain text"
+BURIED = (
+    "its decision was not read, because there is text before its JSON: "
+    "print only the JSON on stdout, and everything else on stderr"
+)
 FAILED = '{"decision": "block", "reason": "Tests failed. Please fix them."}\n'
 
 
@@ -613,14 +616,16 @@ def test_the_loop_prevention_script_blocks_when_npm_talks_on_stderr_alone(
 
 @needs_jq
 @pytest.mark.req("S3-27")
-def test_the_loop_prevention_script_does_not_block_when_npm_prints_before_its_json(
+def test_the_loop_prevention_script_is_reported_as_not_enforced_when_npm_prints_before_its_json(
     project: Path, npm: Callable[[str], Path]
 ) -> None:
     npm("echo '> parser@1.0.0 test'; exit 1")
     hook = seed_command(project, "003_loop_prevention.sh")
     verdict = hook.ask()
-    assert verdict == hook.allows(Exited(0, "> parser@1.0.0 test\n" + FAILED), Allow(warnings=(BURIED,)))
-    assert warnings(verdict.runs, TURNGATE) == (f'hook "{label(hook.rule.hook)}": {BURIED}',)
+    assert verdict == hook.allows(Exited(0, "> parser@1.0.0 test\n" + FAILED), Fault(BURIED))
+    name = label(hook.rule.hook)
+    assert warnings(verdict.runs, TURNGATE) == (f'hook "{name}" failed and was NOT enforced: {BURIED}',)
+    assert [(each.hook, each.outcome, each.said) for each in verdict.unenforced] == [(name, "failed", BURIED)]
 
 
 @needs_jq

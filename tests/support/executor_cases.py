@@ -6,7 +6,8 @@ from turngate.single_stop import StopHooksResult
 
 BLOCK = '{"decision": "block", "reason": "Task incomplete. Please run tests before stopping."}'
 BROKEN = (
-    "its output looks like a JSON object but is not valid JSON (line 1, column 22: Expecting ',' delimiter)"
+    "its decision was not read, because its output is not valid JSON "
+    "(line 1, column 22: Expecting ',' delimiter)"
 )
 BOTH = "it sent `continue: false` with a block: the turn ends and the block's reason is not used"
 
@@ -87,7 +88,7 @@ EXECUTOR_CASES = {
         ExecutorCase(
             """echo '{"decision": "block" "reason": "a comma is missing"}'""",
             StopHooksResult(
-                should_stop=True, warnings=[f'hook "HOOK": {BROKEN}, so it was taken as plain text']
+                should_stop=True, warnings=[f'hook "HOOK" failed and was NOT enforced: {BROKEN}']
             ),
         ),
     ],

@@ -87,12 +87,16 @@ def _interpret_exit(report: Exited, rule: Rule, dialect: Dialect) -> Interpretat
     """Exit 0: the answer is on stdout. Any other code but 2: the hook failed, unless the dialect reads JSON."""
     if report.code == 0 and report.truncated and report.stdout.lstrip(BLANKS).startswith("{"):
         return Interpretation(Fault("its JSON output is longer than the limit, so it was not parsed"))
-    answer = read_answer(report.stdout, rule.event, dialect)
+    answer = _read_stdout(report, rule, dialect)
     if report.code == 0 or (isinstance(answer, Answer) and _counts_on_any_exit(answer, dialect)):
         decision = _interpret_success(report, answer, rule, dialect)
     else:
         decision = Fault(_exit_error(report), warnings=_lost_answer(report, answer, dialect))
     return Interpretation(decision, answer if isinstance(answer, Answer) else None)
+
+
+def _read_stdout(report: Exited, rule: Rule, dialect: Dialect) -> Answer | PlainText | InvalidAnswer:
+    return PlainText() if report.truncated else read_answer(report.stdout, rule.event, dialect)
 
 
 def _counts_on_any_exit(answer: Answer, dialect: Dialect) -> bool:
@@ -110,13 +114,16 @@ def _interpret_success(
             return decide(answer, dialect)
         return Fault("a child process still held its output when it exited, so its JSON was ignored")
     decision = decide(answer, dialect)
-    is_silent = isinstance(answer, PlainText) or (isinstance(answer, Answer) and not _has_effect(answer))
-    if isinstance(decision, Allow) and is_silent and rule.event not in OBSERVED_EVENTS:
-        if lost_in_text(report.stderr):
-            return Fault(
-                "its decision is on stderr, where it is not read: print it on stdout, or exit with 2"
-            )
+    if isinstance(decision, Allow) and rule.event not in OBSERVED_EVENTS and _says_nothing(answer):
+        return Fault(LOST_ON_STDERR) if lost_in_text(report.stderr) else decision
     return decision
+
+
+LOST_ON_STDERR = "its decision is on stderr, where it is not read: print it on stdout, or exit with 2"
+
+
+def _says_nothing(answer: Answer | PlainText | InvalidAnswer) -> bool:
+    return isinstance(answer, PlainText) or (isinstance(answer, Answer) and not _has_effect(answer))
 
 
 def _lost_answer(
@@ -157,7 +164,7 @@ def _exited_with_2(report: Exited, rule: Rule, dialect: Dialect) -> Decision:
         )
     if dialect.missing_script_passes and _is_missing_script(report, rule):
         return Fault(f"its script appears to be missing, so it does not block: {_exit_error(report)}")
-    answer = read_answer(report.stdout, rule.event, dialect) if dialect.json_on_any_exit else PlainText()
+    answer = _read_stdout(report, rule, dialect) if dialect.json_on_any_exit else PlainText()
     if isinstance(answer, Answer):
         trusted = not (report.held and dialect.held_pipes_void_json)
         if answer.continue_turn is False or (answer.decision == "block" and trusted):
@@ -165,7 +172,7 @@ def _exited_with_2(report: Exited, rule: Rule, dialect: Dialect) -> Decision:
         return _with_notes(Block(_stderr_reason(report, rule, dialect) or "", answer.advice), answer)
     reason = _stderr_reason(report, rule, dialect)
     if reason is None and dialect.block_on_any_exit:
-        printed = read_answer(report.stdout, rule.event, dialect)
+        printed = _read_stdout(report, rule, dialect)
         if isinstance(printed, Answer) and _counts_on_any_exit(printed, dialect):
             return decide(printed, dialect)
     if reason is None:
