@@ -15,7 +15,7 @@ from turngate.core.hooks import CallbackHook, CommandHook, HttpHook, PromptHook
 from turngate.core.reports import Exited, TimedOut
 from turngate.core.settings import Settings
 from turngate.core.text import truncate_middle
-from turngate.core.verdict import Stop, conclude
+from turngate.core.verdict import conclude
 from turngate.core.verdict_json import hook_json, run_json, verdict_json
 
 SIX = ["session_id", "transcript_path", "cwd", "permission_mode", "hook_event_name", "stop_hook_active"]
@@ -343,6 +343,8 @@ def test_a_verdict_as_json_has_exactly_these_fields() -> None:
         "ended_by": None,
         "prompt": "[Stop hook requested continuation]\nerr",
         "stop_reason": None,
+        "permission": None,
+        "context": "",
         "runs": [
             {
                 "hook": {"type": "command", "command": "make test", "timeout": 60.0},
@@ -363,7 +365,7 @@ def test_a_verdict_as_json_has_exactly_these_fields() -> None:
 
 
 def test_a_gate_that_failed_stands_in_unenforced() -> None:
-    verdict = Stop((run(Fault("exit code 1: boom"), "lint"),))
+    verdict = conclude((run(Fault("exit code 1: boom"), "lint"),), TURNGATE)
     shown = verdict_json(verdict, "Stop", settings())
     assert (shown["ended_by"], shown["unenforced"], shown["warnings"]) == (
         "allowed",

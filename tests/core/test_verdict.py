@@ -2,8 +2,8 @@ import pytest
 
 from tests.support.builders import rule, run
 from turngate.core.decisions import Advise, Allow, Block, Fault, Halt
-from turngate.core.dialect import CLAUDE, MUX, TURNGATE
-from turngate.core.hook_run import HookRun, outcome, run_message
+from turngate.core.dialect import CLAUDE, MUX, TURNGATE, Dialect
+from turngate.core.hook_run import HookOutput, HookRun, outcome, run_message
 from turngate.core.hooks import CommandHook
 from turngate.core.reports import Skipped, TimedOut
 from turngate.core.verdict import Continue, Stop, conclude, notices, unenforced, warnings
@@ -215,3 +215,28 @@ def test_in_the_turngate_dialect_context_follows_the_reason_in_one_message() -> 
     runs = (run(Block("run the tests", advice="use pytest")),)
     prompt = "[Stop hook requested continuation]\nrun the tests\n\nuse pytest"
     assert conclude(runs, TURNGATE) == Continue(runs, prompt)
+
+
+def test_a_verdict_knows_which_gates_were_not_enforced() -> None:
+    failed, observer, fine = (
+        run(Fault("boom"), "lint"),
+        run(Fault("x"), "watch", mode="observe"),
+        run(Allow()),
+    )
+    lost = HookOutput("Stop", "lint", "command", "failed", "boom")
+    for others, kind in (((fine,), Stop), ((run(Block("no")),), Continue), ((run(Halt("enough")),), Stop)):
+        verdict = conclude((failed, observer, *others), TURNGATE)
+        assert (type(verdict), verdict.unenforced) == (kind, (lost,))
+    assert conclude((fine,), TURNGATE).unenforced == ()
+
+
+@pytest.mark.parametrize(("dialect", "count"), [(TURNGATE, 0), (MUX, 0), (CLAUDE, 1)])
+def test_a_failure_that_blocks_is_enforced(dialect: Dialect, count: int) -> None:
+    failed = run(Fault("boom"), CommandHook("lint", blocking=True))
+    assert len(conclude((failed, run(Block("no"))), dialect).unenforced) == count
+
+
+def test_a_failure_is_not_enforced_where_no_hook_can_block() -> None:
+    failed = run(Fault("boom"), CommandHook("lint", blocking=True), event="SessionStart")
+    verdict = conclude((failed,), TURNGATE)
+    assert (type(verdict), len(verdict.unenforced)) == (Stop, 1)

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from turngate.core.constants import STOP_EVENTS
 from turngate.core.decisions import Block, Fault
 from turngate.core.dialect import Dialect
 from turngate.core.hook_output import Answer, Behavior
@@ -22,6 +23,22 @@ class Permission:
     updated_input: Mapping[str, Any] | None = None
     context: str = ""
     interrupt: bool = False
+
+
+# Here plain stdout is context too.
+PLAIN_CONTEXT_EVENTS = ("SessionStart", "UserPromptSubmit", "PreCompact")
+
+
+def context_of(event: str, runs: Iterable[HookRun]) -> str:
+    """Return what hooks add to the conversation at an event other than a stop, where advice is part of the prompt."""
+    return "" if event in STOP_EVENTS else added_context(runs, plain=event in PLAIN_CONTEXT_EVENTS)
+
+
+def permission_of(event: str, runs: Iterable[HookRun]) -> Permission | None:
+    """Return the answer of the hooks of a tool event; None for other events."""
+    if event == "PreToolUse":
+        return permission_before_tool(runs)
+    return permission_for_user(runs) if event == "PermissionRequest" else None
 
 
 def block_reasons(runs: Iterable[HookRun]) -> str | None:

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import Any, assert_never
 
-from turngate.core.dialect import Dialect
-from turngate.core.hook_run import HookRun, outcome, run_message
+from turngate.core.effects import context_of, permission_of
+from turngate.core.hook_run import HookOutput, HookRun, outcome, run_message
 from turngate.core.hooks import (
     AgentHook,
     CallbackHook,
@@ -13,13 +13,12 @@ from turngate.core.hooks import (
     HttpHook,
     PromptHook,
     hook_text,
-    label,
 )
 from turngate.core.messages import Evaluation
 from turngate.core.reports import Exited, printed
 from turngate.core.settings import Settings
 from turngate.core.text import keep_ends
-from turngate.core.verdict import Stop, Verdict, unenforced, warnings
+from turngate.core.verdict import Stop, Verdict, warnings
 
 MAX_STREAM_CHARS = 8_000  # of stdout and of stderr that results and the journal keep
 
@@ -29,23 +28,23 @@ def verdict_json(
 ) -> dict[str, Any]:
     """Return the object that `turngate fire --json` prints."""
     stops = isinstance(verdict, Stop)
+    permission = permission_of(event, verdict.runs)
     return {
         "event": event,
         "verdict": "stop" if stops else "continue",
         "ended_by": ("halted" if verdict.halted else "allowed") if isinstance(verdict, Stop) else None,
         "prompt": None if isinstance(verdict, Stop) else verdict.prompt,
         "stop_reason": verdict.stop_reason if isinstance(verdict, Stop) else None,
+        "permission": permission and permission.behavior,
+        "context": context_of(event, verdict.runs),
         "runs": [run_json(run) for run in verdict.runs],
-        "unenforced": unenforced_json(verdict.runs, settings.dialect),
+        "unenforced": unenforced_json(verdict.unenforced),
         "warnings": [*extra_warnings, *warnings(verdict.runs, settings.dialect)],
     }
 
 
-def unenforced_json(runs: Sequence[HookRun], dialect: Dialect) -> list[dict[str, Any]]:
-    return [
-        {"hook": label(run.rule.hook), "outcome": outcome(run), "why": run_message(run)}
-        for run in unenforced(runs, dialect)
-    ]
+def unenforced_json(hooks: Sequence[HookOutput]) -> list[dict[str, Any]]:
+    return [{"hook": hook.hook, "outcome": hook.outcome, "why": hook.said} for hook in hooks]
 
 
 def run_json(run: HookRun) -> dict[str, Any]:

@@ -76,6 +76,8 @@ def test_as_json_it_is_one_object(project: Path, capfd: pytest.CaptureFixture[st
             "ended_by": None,
             "prompt": "[Stop hook requested continuation]\nrun the tests",
             "stop_reason": None,
+            "permission": None,
+            "context": "",
             "runs": [
                 {
                     "hook": {"type": "command", "command": REFUSE, "timeout": 60.0},
@@ -150,6 +152,128 @@ def test_a_hook_that_was_not_enforced_is_reported(project: Path, capfd: pytest.C
         == '! hook "echo boom >&2; exit 1" failed and was NOT enforced: exit code 1: boom\n'
         "  → to block, a hook exits with code 2 and prints the reason on stderr\n"
     )
+
+
+def shown_lines(out: str) -> list[str]:
+    return [re.sub(r" +\d+\.\d\d s ", " 0.00 s ", line) for line in out.splitlines()]
+
+
+LOST = {
+    "text before the block": """echo '> npm test'; echo '{"decision": "block", "reason": "x"}'""",
+    "a misspelled word": """echo '{"decision": "blok", "reason": "x"}'""",
+    "the answer of a prompt hook": """echo '{"ok": false, "reason": "x"}'""",
+    "truncated": """printf '{"decision": "block", "reason": "x'""",
+    "in the wrong place": """echo '{"hookSpecificOutput": {"hookEventName": "Stop", "decision": "block"}}'""",
+}
+
+
+@pytest.mark.req("C-29")
+@pytest.mark.parametrize("dialect", ["turngate", "mux", "claude"])
+@pytest.mark.parametrize("command", LOST.values(), ids=LOST)
+def test_a_lost_block_is_not_consent(
+    command: str, dialect: str, project: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    write_settings(project, "claude" if dialect == "claude" else "mux", stop_hooks(command, id="gate"))
+    code, out, err = fire(capfd, project, "Stop", "--strict", "--dialect", dialect)
+    assert (code, out.splitlines()[0]) == (13, "Stop: allowed, 1 gate NOT enforced")
+    assert out.splitlines()[1].startswith("  failed (not enforced) ")
+    assert err.startswith('! hook "gate" failed and was NOT enforced: ')
+    code, shown = fire_json(capfd, project, "Stop", "--strict", "--dialect", dialect)
+    [lost] = shown["unenforced"]
+    assert (code, lost["hook"], lost["outcome"]) == (13, "gate", "failed")
+    assert err == f'! hook "gate" failed and was NOT enforced: {lost["why"]}\n'
+
+
+def test_the_headline_counts_the_gates_that_were_not_enforced(
+    project: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    write_settings(project, "turngate", stop_hooks("exit 1", "exit 3", "true"))
+    assert fire(capfd, project, "Stop")[1].splitlines()[0] == "Stop: allowed, 2 gates NOT enforced"
+
+
+def test_a_lost_block_blocks_where_the_hook_is_blocking(
+    project: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    write_settings(project, "turngate", stop_hooks(LOST["a misspelled word"], blocking=True))
+    code, out, _ = fire(capfd, project, "Stop", "--strict")
+    assert (code, out.splitlines()[0]) == (10, "Stop: blocked")
+
+
+def test_block_json_with_exit_code_1_blocks_without_the_hint_about_exit_codes(
+    project: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    write_settings(project, "turngate", stop_hooks("""echo '{"decision":"block","reason":"x"}'; exit 1"""))
+    code, out, err = fire(capfd, project, "Stop")
+    assert (code, out.splitlines()[0], err) == (10, "Stop: blocked", "")
+
+
+ASK = {"hookEventName": "PreToolUse", "permissionDecision": "ask", "permissionDecisionReason": "really?"}
+
+
+def test_a_hook_before_a_tool_that_asks_is_shown(project: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    command = f"echo '{json.dumps({'hookSpecificOutput': ASK})}'"
+    write_settings(project, "turngate", stop_hooks(command, event="PreToolUse", id="careful"))
+    code, out, err = fire(capfd, project, "PreToolUse")
+    assert (code, shown_lines(out), err) == (
+        12,
+        ["PreToolUse: ask: really?", "  ask 0.00 s  careful  (.turngate/settings.json)"],
+        "",
+    )
+    code, shown = fire_json(capfd, project, "PreToolUse")
+    assert (code, shown["verdict"], shown["permission"]) == (12, "stop", "ask")
+
+
+def test_a_permission_that_cannot_be_read_asks(project: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    command = f"echo '{json.dumps({'hookSpecificOutput': {**ASK, 'permissionDecision': 'dney'}})}'"
+    write_settings(project, "turngate", stop_hooks(command, event="PreToolUse", id="careful"))
+    why = '`permissionDecision` is "dney", expected "allow" or "ask" or "deny"; did you mean "deny"?'
+    code, out, err = fire(capfd, project, "PreToolUse")
+    assert (code, out.splitlines()[0], err) == (
+        12,
+        f"PreToolUse: ask: {why}",
+        f'! hook "careful": {why}: the user is asked\n',
+    )
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "echo remember the milk",
+        """echo '{"hookSpecificOutput": {"hookEventName": "EVENT", "additionalContext": "remember the milk"}}'""",
+    ],
+    ids=["text", "json"],
+)
+@pytest.mark.parametrize("event", ["SessionStart", "UserPromptSubmit"])
+def test_context_is_shown_as_context(
+    event: str, command: str, project: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    write_settings(project, "turngate", stop_hooks(command.replace("EVENT", event), event=event, id="memory"))
+    code, out, err = fire(capfd, project, event)
+    lines = out.splitlines()
+    assert (code, lines[0], lines[2:], err) == (
+        0,
+        f"{event}: allowed",
+        ["Added as context:", "  remember the milk"],
+        "",
+    )
+    assert fire_json(capfd, project, event)[1]["context"] == "remember the milk"
+
+
+def test_exit_2_at_session_start_is_not_shown_as_a_block(
+    project: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    write_settings(project, "turngate", stop_hooks(REFUSE, event="SessionStart", id="start"))
+    code, out, err = fire(capfd, project, "SessionStart")
+    assert (code, shown_lines(out), err) == (
+        0,
+        [
+            "SessionStart: allowed, 1 gate NOT enforced",
+            "  failed (not enforced) 0.00 s  start  (.turngate/settings.json)",
+        ],
+        '! hook "start" failed and was NOT enforced: a hook cannot block at SessionStart: run the tests\n',
+    )
+    code, shown = fire_json(capfd, project, "SessionStart", "--strict")
+    assert (code, shown["verdict"], shown["runs"][0]["outcome"]) == (13, "stop", "failed")
 
 
 @pytest.mark.parametrize(("event", "code"), [("Stopp", 13), ("Later", 0)])
@@ -404,7 +528,7 @@ def test_exit_codes_are_known_although_our_parent_ignored_sigchld(project: Path)
 def test_events_that_cannot_be_blocked_are_not(project: Path, capfd: pytest.CaptureFixture[str]) -> None:
     write_settings(project, "turngate", stop_hooks("echo no >&2; exit 2", event="SessionEnd"))
     code, out, _ = fire(capfd, project, "SessionEnd")
-    assert (code, out.splitlines()[0]) == (0, "SessionEnd: allowed")
+    assert (code, out.splitlines()[0]) == (0, "SessionEnd: allowed, 1 gate NOT enforced")
 
 
 def test_a_duplicate_key_is_reported(project: Path, capfd: pytest.CaptureFixture[str]) -> None:

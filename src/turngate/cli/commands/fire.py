@@ -22,6 +22,8 @@ NO_RUNS_JSON: dict[str, object] = {
     "ended_by": "allowed",
     "prompt": None,
     "stop_reason": None,
+    "permission": None,
+    "context": "",
     "runs": [],
     "unenforced": [],
     "warnings": [],

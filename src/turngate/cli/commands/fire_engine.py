@@ -7,7 +7,7 @@ import signal
 import sys
 from typing import Any
 
-from turngate.cli.main import EXIT_ALLOWED, EXIT_BLOCKED, EXIT_HALTED, EXIT_NOT_ENFORCED
+from turngate.cli.main import EXIT_ALLOWED, EXIT_BLOCKED, EXIT_HALTED, EXIT_NOT_ENFORCED, EXIT_WAITING
 from turngate.cli.progress import ProgressLine
 from turngate.cli.project import plugin_folders
 from turngate.cli.signals import run_until_signal
@@ -20,13 +20,16 @@ from turngate.cli.terminal.format import (
     warning_style,
 )
 from turngate.core.constants import EVENTS, STOP_EVENTS
+from turngate.core.decisions import Fault
+from turngate.core.effects import context_of, permission_of
 from turngate.core.events import Event
 from turngate.core.hook_input import read_event
 from turngate.core.hook_run import HookRun, outcome, run_message
 from turngate.core.hooks import label
-from turngate.core.reports import Detached, Exited
+from turngate.core.reports import Detached, Exited, Report
 from turngate.core.settings import Problem, Rule, Settings
-from turngate.core.verdict import Continue, Stop, Verdict, is_blocking, notices, unenforced, warnings
+from turngate.core.text import indent, one_line
+from turngate.core.verdict import Continue, Verdict, is_blocking, notices, warnings
 from turngate.core.verdict_json import verdict_json
 from turngate.engine import ask_hooks
 from turngate.models.resolve import JudgeModels
@@ -63,7 +66,7 @@ def fire(options: argparse.Namespace, project: str, fields: dict[str, Any]) -> i
     else:
         _print(verdict, event, settings, [*map(_with_hint, problems), *trouble])
     return _exit_code(
-        verdict, settings, strict=options.strict, not_loaded=has_unloaded_hooks(settings, event.name)
+        verdict, event.name, strict=options.strict, not_loaded=has_unloaded_hooks(settings, event.name)
     )
 
 
@@ -77,7 +80,7 @@ async def _ask(event: Event, settings: Settings, world: World, judges: JudgeMode
         else:
             running.remove(label(rule.hook))
 
-    world.watch = watch
+    world.watch, world.logs = watch, False
     progress = asyncio.create_task(ProgressLine(lambda: running).run())
     try:
         verdict = await ask_hooks(event, settings, world)
@@ -103,18 +106,24 @@ def _trouble(killed: int, journal: Journal) -> list[str]:
     return [*lines, journal.fault] if journal.fault else lines
 
 
-def _exit_code(verdict: Verdict, settings: Settings, *, strict: bool, not_loaded: bool) -> int:
+def _exit_code(verdict: Verdict, event: str, *, strict: bool, not_loaded: bool) -> int:
     if isinstance(verdict, Continue):
         return EXIT_BLOCKED
     if verdict.halted:
         return EXIT_HALTED
-    if strict and (not_loaded or unenforced(verdict.runs, settings.dialect)):
+    if strict and (not_loaded or verdict.unenforced):
         return EXIT_NOT_ENFORCED
-    return EXIT_ALLOWED
+    return EXIT_WAITING if _asks(verdict, event) else EXIT_ALLOWED
+
+
+def _asks(verdict: Verdict, event: str) -> bool:
+    """Return whether a hook wants the user to be asked, which only an agent can do."""
+    permission = permission_of(event, verdict.runs)
+    return permission is not None and permission.behavior == "ask"
 
 
 def _print(verdict: Verdict, event: Event, settings: Settings, trouble: list[str]) -> None:
-    headline = _headline(verdict)
+    headline = _headline(verdict, event.name)
     print(paint(f"{event.name}: {headline}", headline_style(headline)))
     for run in verdict.runs:
         print(_row(run, settings))
@@ -122,24 +131,34 @@ def _print(verdict: Verdict, event: Event, settings: Settings, trouble: list[str
         print("  no hook ran")
     if isinstance(verdict, Continue):
         print("Sent to the agent:" if event.name in STOP_EVENTS else "Reason:")
-        for line in verdict.prompt.splitlines():
-            print(f"  {line}")
+        print(indent(verdict.prompt))
+    if context := context_of(event.name, verdict.runs):
+        print("Added as context:")
+        print(indent(context))
     for notice in notices(verdict.runs):
         print(f"Hook message: {notice}")
     for warning in (*trouble, *warnings(verdict.runs, settings.dialect)):
         print(paint(f"! {warning}", warning_style(warning), sys.stderr), file=sys.stderr)
-    if any(isinstance(run.report, Exited) and run.report.code == 1 for run in verdict.runs):
+    if any(isinstance(run.decision, Fault) and _exited_with_1(run.report) for run in verdict.runs):
         print(EXIT_CODE_HINT, file=sys.stderr)
 
 
-def _headline(verdict: Verdict) -> str:
-    match verdict:
-        case Continue():
-            return "blocked"
-        case Stop(halted=True, stop_reason=reason):
-            return f"halted by a hook: {reason}" if reason else "halted by a hook"
-        case Stop():
-            return "allowed"
+def _exited_with_1(report: Report) -> bool:
+    return isinstance(report, Exited) and report.code == 1
+
+
+def _headline(verdict: Verdict, event: str) -> str:
+    if isinstance(verdict, Continue):
+        return "blocked"
+    if verdict.halted:
+        return f"halted by a hook: {verdict.stop_reason}" if verdict.stop_reason else "halted by a hook"
+    permission = permission_of(event, verdict.runs)
+    if permission is not None and permission.behavior == "ask":
+        headline = f"ask: {one_line(permission.reason)}" if permission.reason else "ask"
+    else:
+        headline = "allowed"
+    count = len(verdict.unenforced)
+    return f"{headline}, {count} gate{'s' * (count != 1)} NOT enforced" if count else headline
 
 
 def _row(run: HookRun, settings: Settings) -> str:
@@ -148,6 +167,8 @@ def _row(run: HookRun, settings: Settings) -> str:
     file = f"  ({run.rule.file})" if run.rule.file else ""
     if isinstance(run.report, Detached):
         text, reason = "in background", ""
+    elif run.answer and run.answer.permission == "ask" and result == "allow":
+        text, reason = "ask", ""
     else:
         text = outcome_label(result, blocking=is_blocking(run, settings.dialect))
         lines = (run_message(run) or "").strip().splitlines()
