@@ -638,3 +638,57 @@ def test_a_project_folder_that_is_not_there_is_one_of_the_warnings(tmp_path: Pat
     gone = str(tmp_path / "gone")
     said = f"the project folder {gone} does not exist, so only your user settings were read"
     assert asyncio.run(run_stop_hooks(LocalShell(), gone, told)) == StopHooksResult(True, None, [said])
+
+
+BROKEN_CALLBACK = """
+import asyncio
+from turngate import CallbackHook, LocalShell, Options, StopEvent, World, ask_hooks
+
+def gate():
+    return None
+
+settings = Options({"Stop": [CallbackHook(gate)]}).settings()
+event = StopEvent(session_id="s", cwd=".")
+verdict = asyncio.run(ask_hooks(event, settings, World(LocalShell(), ".")))
+print([(hook.hook, hook.outcome) for hook in verdict.unenforced])
+"""
+
+
+def test_a_broken_callback_is_visible_without_any_configuration(project: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", BROKEN_CALLBACK], cwd=project, capture_output=True, text=True, check=True
+    )
+    why = "TypeError: gate() takes 0 positional arguments but 1 was given"
+    assert (done.stdout, done.stderr) == (
+        "[('gate', 'failed')]\n",
+        f'hook "gate" failed and was NOT enforced: {why}\n',
+    )
+
+
+def test_the_log_holds_each_gate_that_was_not_enforced_and_the_traceback_at_debug(
+    project: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    def gate(_: StopEvent) -> None:
+        raise KeyError("x")
+
+    caplog.set_level("DEBUG", logger="turngate")
+    asyncio.run(ask(project, CallbackHook(gate, id="gate"), "exit 1", "true"))
+    assert [(each.levelname, each.getMessage(), bool(each.exc_info)) for each in caplog.records] == [
+        ("DEBUG", "hook gate raised", True),
+        ("WARNING", "hook \"gate\" failed and was NOT enforced: KeyError: 'x'", False),
+        ("WARNING", 'hook "exit 1" failed and was NOT enforced: exit code 1, nothing on stderr', False),
+    ]
+
+
+def test_run_stop_hooks_names_the_gates_that_were_not_enforced(project: Path) -> None:
+    write_settings(project, "turngate", stop_hooks("exit 1", "true"))
+    hook_input = StopHookInput(
+        session_id="s",
+        transcript_path="",
+        cwd=str(project),
+        permission_mode="default",
+        hook_event_name="Stop",
+        stop_hook_active=False,
+    )
+    result = asyncio.run(run_stop_hooks(LocalShell(), str(project), hook_input))
+    assert [(each.hook, each.outcome) for each in result.unenforced] == [("exit 1", "failed")]

@@ -1,6 +1,7 @@
 """Run the hooks of one event: plan → run → conclude. Decisions are core's, the outside is in `World`."""
 
 import asyncio
+import logging
 import time
 from collections.abc import Sequence
 from contextlib import AsyncExitStack, nullcontext
@@ -14,17 +15,18 @@ from turngate.core.decision_limits import oversized_texts, truncate_decision
 from turngate.core.decisions import Fault
 from turngate.core.events import Event
 from turngate.core.hook_run import HookRun
-from turngate.core.hooks import CommandHook
+from turngate.core.hooks import CommandHook, label
 from turngate.core.interpret import Interpretation, interpret
 from turngate.core.plan import plan
 from turngate.core.reports import Detached, HookFailed, Report, Skipped, TimedOut
 from turngate.core.settings import Rule, Settings
 from turngate.core.text import describe_exception
-from turngate.core.verdict import Stop, Verdict, conclude, stops_sequence
+from turngate.core.verdict import Stop, Verdict, conclude, stops_sequence, unenforced_warnings
 from turngate.core.verdict_json import run_json, verdict_json
 from turngate.ports import HookRunContext, World
 from turngate.runners import run_hook
 
+LOG = logging.getLogger("turngate")
 IN_HOOK_REASON = "turngate was started from a hook, so no hooks run"
 
 
@@ -40,6 +42,9 @@ async def ask_hooks(event: Event, settings: Settings, world: World) -> Verdict:
     if planned.skip:
         runs += tuple(_hook_run(rule, skipped, settings) for rule, skipped in planned.skip)
     verdict = conclude(runs, settings.dialect)
+    if verdict.unenforced and world.logs:
+        for text in unenforced_warnings(runs, settings.dialect):
+            LOG.warning("%s", text)
     _record_verdict(verdict, event, settings, world)
     return verdict
 
@@ -139,7 +144,8 @@ async def _report(
         report = HookFailed("it cancelled itself")
     except (KeyboardInterrupt, GeneratorExit):
         raise
-    except BaseException as error:  # noqa: BLE001 - foreign code: its failure is a value
+    except BaseException as error:  # foreign code: its failure is a value
+        LOG.debug("hook %s raised", label(rule.hook), exc_info=error)
         report = HookFailed(describe_exception(error))
     # Code that blocks the event loop also delays the timer, so compare with the clock.
     is_command = isinstance(rule.hook, CommandHook)

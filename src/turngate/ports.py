@@ -149,6 +149,7 @@ class World:
     awaited: set["asyncio.Task[None]"] = field(default_factory=set)  # those that `close` waits for
     # Called with the run of a hook in the background when it has ended by itself.
     on_background_end: Callable[[Event, HookRun], None] | None = None
+    logs: bool = True  # log gates that are not enforced; False: the caller shows them
 
     def __post_init__(self) -> None:
         self.project = os.path.abspath(self.project)

@@ -10,6 +10,7 @@ from turngate.aio.cancellation import finish_despite_cancel
 from turngate.aio.threads import run_in_thread
 from turngate.core.dialect import Dialect
 from turngate.core.events import StopHookInput
+from turngate.core.hook_run import HookOutput
 from turngate.core.hooks import AgentHook
 from turngate.core.settings import Settings
 from turngate.core.verdict import Continue, Stop, Verdict, warnings
@@ -27,6 +28,7 @@ class StopHooksResult:
     continue_reason: str | None = None
     warnings: list[str] = field(default_factory=list)
     stop_reason: str | None = None  # for the user, when a hook halted the turn
+    unenforced: tuple[HookOutput, ...] = field(default=(), repr=False, compare=False)  # as in `Verdict`
 
 
 async def run_stop_hooks(
@@ -71,10 +73,10 @@ def _result(verdict: Verdict | None, texts: list[str], dialect: Dialect) -> Stop
     texts = [*texts, *warnings(verdict.runs, dialect)]
     match verdict:
         case Stop(stop_reason=reason):
-            return StopHooksResult(should_stop=True, warnings=texts, stop_reason=reason)
+            return StopHooksResult(True, None, texts, reason, verdict.unenforced)
         case Continue(prompt=prompt):
             bare = prompt if dialect.prefix_each else prompt.removeprefix(dialect.prefix)
-            return StopHooksResult(False, bare, texts)
+            return StopHooksResult(False, bare, texts, unenforced=verdict.unenforced)
         case _:
             assert_never(verdict)
 

@@ -56,6 +56,7 @@ from turngate.core.session_events import (
     TurnEnd,
     TurnResult,
 )
+from turngate.core.settings import Settings
 from turngate.errors import UsageError
 from turngate.models.scripted import ScriptedModel
 
@@ -729,6 +730,50 @@ def test_a_hook_that_fails_ends_in_a_stop_and_is_distinguished_from_a_block(
     )
     how = "failed" if kind == "failed" else "timed out after 0.3 s"
     assert notice.startswith(f'hook "gate" {how} and was NOT enforced')
+    assert [(each.hook, each.outcome) for each in result.unenforced] == [("gate", kind)]
+
+
+@pytest.mark.parametrize(
+    ("command", "strict", "success"),
+    [("exit 1", False, True), ("exit 1", True, False), ("true", True, True)],
+)
+def test_in_a_strict_session_a_turn_with_a_gate_that_was_not_enforced_is_not_a_success(
+    project: Path, command: str, strict: bool, success: bool
+) -> None:
+    result = scripted_session(project, "done", stop=command, strict=strict).play()
+    assert (ended(result), result.success, result.strict) == (
+        ("completed", "allowed", None),
+        success,
+        strict,
+    )
+
+
+def test_in_a_strict_session_a_hook_that_could_not_be_loaded_counts(project: Path) -> None:
+    write_settings(project, "turngate", {"hooks": {"Stop": {}}})
+    results = [
+        configured_session(project, "done", dialect="turngate", strict=True, hooks=hooks).play()
+        for hooks in (True, False)
+    ]
+    assert [(result.outcome, result.not_loaded, result.success) for result in results] == [
+        ("completed", True, False),
+        ("completed", False, True),
+    ]
+
+
+def test_a_session_logs_a_gate_that_was_not_enforced_unless_a_listener_shows_it(
+    project: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    scripted_session(project, "done", stop="exit 1").play()
+    assert caplog.messages == []
+
+    async def turn() -> None:
+        settings = Settings(rules=(rule("exit 1"),))
+        async with Session(str(project), ScriptedModel({"main": ["done"]}), settings) as session:
+            await session.send("go")
+
+    asyncio.run(turn())
+    why = "exit code 1, nothing on stderr"
+    assert caplog.messages == [f'hook "exit 1" failed and was NOT enforced: {why}']
 
 
 @pytest.mark.req("C-29", "X-09")

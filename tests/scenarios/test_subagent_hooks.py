@@ -56,6 +56,18 @@ def test_a_subagents_hook_decides_by_document_000s_table_for_stop(project: Path,
     assert (result.outcome, result.result, scene.of(Continuation)) == ("completed", "home", [])
 
 
+def test_a_gate_that_was_not_enforced_in_a_subagent_is_in_the_result_of_the_turn(project: Path) -> None:
+    hooks = [rule("exit 1", "PreToolUse"), rule("exit 3", "SubagentStop")]
+    tool = {"tool": "Bash", "input": {"command": "true"}}
+    scene = parent(project, tool, "done", rules=hooks, allow=["Bash"], strict=True)
+    result = scene.play()
+    lost = [("PreToolUse", "exit 1"), ("PreToolUse", "exit 1"), ("SubagentStop", "exit 3")]
+    assert (
+        sorted((each.event, each.hook) for each in result.unenforced) == lost
+    )  # PreToolUse of Task, of Bash
+    assert (result.outcome, result.success) == ("completed", False)
+
+
 @by_dialect
 @pytest.mark.req("S3-37")
 def test_continue_false_ends_the_subagent_with_its_answer_and_its_parent_continues(

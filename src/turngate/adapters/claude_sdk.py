@@ -6,6 +6,7 @@ called in this process when Claude Code asks for them, and their results are tra
 
 import asyncio
 import json
+import logging
 import os
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import replace
@@ -28,6 +29,8 @@ from turngate.options import InvalidOptions, Options
 from turngate.options.sdk_callbacks import is_sdk_callback, without_trailing_underscores
 from turngate.options.serialize import hook_json
 from turngate.runners.callback import run_callback
+
+LOG = logging.getLogger("turngate")
 
 
 def claude_options(options: Options, base: ClaudeAgentOptions | None) -> ClaudeAgentOptions:
@@ -230,6 +233,7 @@ def _report_observed(decision: Decision, hook: CallbackHook) -> dict[str, Any]:
 
 def _handle_failure(fault: Fault, rule: Rule) -> dict[str, Any]:
     if not (rule.hook.blocking and fault.may_block):
+        LOG.warning('hook "%s" failed and was NOT enforced: %s', label(rule.hook), fault.error)
         raise HookFailed(fault.error)
     reason = f"this check is broken and must work before you may stop: {fault.error}"
     return _decision_json(Block(reason), rule.event)

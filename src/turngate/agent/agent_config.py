@@ -23,6 +23,7 @@ class AgentConfig:
     max_requests: int
     retries: Sequence[float]
     limit: int | None = None  # of continuations; None: the limit of the settings
+    strict: bool = False  # a turn in which a gate was not enforced is not a success
     skip_stop_hook: bool = False  # the plugins are not notified of a turn's end
     role: SubagentRole | None = None
     prompt_id: str = ""  # of a subagent: the prompt of the main agent that it was started for
@@ -62,6 +63,7 @@ class AgentConfig:
             permissions=Permissions(mode, allowed, self.permissions.permit),
             extra_paths=launch.get("extra_paths", ()),
             limit=None,
+            strict=False,
             skip_stop_hook=False,
             role=role,
             prompt_id=str(launch.get("prompt_id") or ""),

@@ -18,11 +18,13 @@ from turngate.agent.system_prompt import system_prompt
 from turngate.agent.tools import TOOLS, Tool, ToolContext, tools_of_subagent, with_task
 from turngate.agent.turn import Turn
 from turngate.agent.turn_runner import TurnRunner
+from turngate.core.constants import EVENTS
 from turngate.core.inbox import Inbox, InboxEntry
 from turngate.core.loop_guard import LoopGuard, new_guard
 from turngate.core.messages import Message
 from turngate.core.session_events import TurnResult
 from turngate.plugins.handlers import Plugins
+from turngate.settings.load import has_unloaded_hooks
 from turngate.subagents.agent_types import AgentType
 from turngate.subagents.announcements import Announcements
 from turngate.subagents.manager import SubagentManager
@@ -130,7 +132,9 @@ class AgentSession:
     async def run_turn(self, entry: InboxEntry, *, skip_stop_hook: bool = False) -> TurnResult:
         """Run one turn that begins with any message."""
         notify_stop = not (skip_stop_hook or self._config.skip_stop_hook)
-        loop = self._turn_loop(Turn(self._new_guard()))
+        strict = self._config.strict and self.hooks.enabled
+        not_loaded = strict and has_unloaded_hooks(self.settings, *EVENTS)
+        loop = self._turn_loop(Turn(self._new_guard(), strict=strict, not_loaded=not_loaded))
         return await self._turns.run(loop, entry, notify_stop=notify_stop)
 
     def _turn_loop(self, turn: Turn) -> ContinuationLoop:

@@ -7,7 +7,14 @@ from typing import Any
 from turngate.agent.turn import Turn
 from turngate.core.hook_run import HookRun, outcome, run_message
 from turngate.core.hooks import label
-from turngate.core.session_events import HookFinished, HookStarted, Notice, SessionEvent, SubagentFinished
+from turngate.core.session_events import (
+    HookFinished,
+    HookStarted,
+    Notice,
+    SessionEvent,
+    SubagentFinished,
+    TurnEnd,
+)
 from turngate.core.settings import Rule
 
 
@@ -39,10 +46,12 @@ class EventSink:
             self.turn.subagents.append(event)
         self.emit(event)
 
-    def forward_notice(self, event: SessionEvent) -> None:
-        """Pass on a notice of a subagent's own session; the user does not see its other events."""
+    def forward_from_subagent(self, event: SessionEvent) -> None:
+        """Pass on the notices of a subagent's own session, and which of its gates were not enforced."""
         if isinstance(event, Notice):
             self.notice(event.text)
+        elif isinstance(event, TurnEnd) and self.turn:
+            self.turn.unenforced += event.result.unenforced
 
     async def stream(self, work: Callable[[], Coroutine[Any, Any, object]]) -> AsyncIterator[SessionEvent]:
         """Yield the events that occur while `work` runs, instead of passing them to the listener."""

@@ -48,7 +48,7 @@ class MainSession(AgentSession):
         environ, enabled = self.tool_context.environ, self.hooks.enabled
         config = replace(self._config, model=self.model, environ=environ, hooks_enabled=enabled)
         config = config.from_launch(run.launch, role, same_session=run.parent == self.id, model=model)
-        events = EventSink(self.events.forward_notice)
+        events = EventSink(self.events.forward_from_subagent)
         parts = SessionParts.create(run.parent, self.resources, config, events)
         return AgentSession(parts, self.subagents, Plugins())
 

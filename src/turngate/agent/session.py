@@ -49,6 +49,7 @@ class Session:
         limit: int | None = None,
         max_turns: int | None = None,
         hooks: bool = True,
+        strict: bool = False,
         skip_stop_hook: bool = False,
         plugins: Plugins | None = None,
         on_event: Callable[[SessionEvent], None] | None = None,
@@ -73,6 +74,7 @@ class Session:
             watch=events.watch_hook,
             notice=events.notice,
         )
+        resources.world.logs = on_event is None
         config = AgentConfig(
             model=model,
             permissions=Permissions(permission_mode, set(allow), permit),
@@ -82,6 +84,7 @@ class Session:
             max_requests=MAX_REQUESTS if max_turns is None else max_turns,
             retries=retries,
             limit=limit,
+            strict=strict,
             skip_stop_hook=skip_stop_hook,
         )
         if not isinstance(children, SubagentOptions):

@@ -80,6 +80,7 @@ class SessionHooks:
         turn = self._events.turn
         if turn is not None:
             turn.hook_runs += verdict.runs
+            turn.unenforced += verdict.unenforced
         for text in notices(verdict.runs):
             self._events.notice(text)
         for text in warnings(verdict.runs, self._settings.dialect):
@@ -93,7 +94,7 @@ class SessionHooks:
                 transcript.write_record(record)
             except OSError as error:
                 self._events.notice(
-                    f"the output of hook {record['hook']} could not be written to the transcript: {error}"
+                    f'the output of hook "{record["hook"]}" could not be written to the transcript: {error}'
                 )
 
     async def fire_session_start(self, source: Source, model: str) -> None:

@@ -4,7 +4,7 @@ import time
 import uuid
 from dataclasses import dataclass, field
 
-from turngate.core.hook_run import HookRun
+from turngate.core.hook_run import HookOutput, HookRun
 from turngate.core.loop_guard import EndTurn, LoopGuard
 from turngate.core.messages import Reply, ToolUse, Usage
 from turngate.core.session_events import SubagentFinished, TurnResult
@@ -36,6 +36,9 @@ class Turn:
     usage: Usage = field(default_factory=Usage)
     cost: float | None = 0.0  # US dollars; None if the price of a request is unknown
     hook_runs: list[HookRun] = field(default_factory=list)
+    unenforced: list[HookOutput] = field(default_factory=list)
+    strict: bool = False
+    not_loaded: bool = False
     notices: list[str] = field(default_factory=list)
     answer: str = ""  # the last answer that was not blank
     continuations: int = 0
@@ -75,6 +78,9 @@ class Turn:
             duration_ms=int(self.elapsed * 1000),
             model=model,
             hook_runs=tuple(self.hook_runs),
+            unenforced=tuple(self.unenforced),
+            strict=self.strict,
+            not_loaded=self.not_loaded,
             tools=tuple(self.tools_used),
             subagents=tuple(self.subagents),
             notices=tuple(self.notices),

@@ -43,6 +43,9 @@ class TurnResult:
     duration_ms: int = 0
     model: str = ""
     hook_runs: tuple[HookRun, ...] = ()
+    unenforced: tuple[HookOutput, ...] = ()  # gates that gave no decision although they should have
+    strict: bool = False  # a turn with such a gate, or with a hook that could not be loaded, is not a success
+    not_loaded: bool = False  # a hook could not be loaded from the settings
     tools: tuple[str, ...] = ()  # names, in the order of first use
     subagents: tuple["SubagentFinished", ...] = ()
     notices: tuple[str, ...] = ()
@@ -58,7 +61,8 @@ class TurnResult:
 
     @property
     def success(self) -> bool:
-        return self.outcome == "completed"
+        """The turn completed; in a strict session, every gate was enforced as well."""
+        return self.outcome == "completed" and not (self.strict and (self.unenforced or self.not_loaded))
 
 
 @dataclass(frozen=True)

@@ -183,6 +183,15 @@ def warnings(runs: Iterable[HookRun], dialect: Dialect) -> tuple[str, ...]:
     return tuple(texts)
 
 
+def unenforced_warnings(runs: Iterable[HookRun], dialect: Dialect) -> tuple[str, ...]:
+    """Return one warning per gate that was not enforced, also where the dialect records it in silence."""
+    return tuple(
+        f'hook "{label(run.rule.hook)}" {_fault_warning(run, run.decision, is_enforced=False)}'
+        for run in unenforced(runs, dialect)
+        if isinstance(run.decision, Fault)
+    )
+
+
 def _fault_warning(run: HookRun, fault: Fault, *, is_enforced: bool) -> str:
     if isinstance(run.report, TimedOut):  # the error says how long
         return fault.error if is_enforced else f"{fault.error} and was NOT enforced"

@@ -36,7 +36,7 @@ def run(options: argparse.Namespace) -> int:
     if options.output_format == "text" and (note := search_note(project, options.project)):
         print(note, file=sys.stderr)
     if options.print:
-        return run_print(start_session, prompt, options.output_format, strict=options.strict)
+        return run_print(start_session, prompt, options.output_format)
     from turngate.cli.commands.run_interactive import run_interactive  # noqa: PLC0415 # lazy: not for -p
 
     return run_interactive(start_session, prompt, options.output_format)
@@ -59,6 +59,7 @@ def _session_factory(options: argparse.Namespace, project: str, settings: Settin
         limit=options.limit,
         max_turns=options.max_turns,
         hooks=not options.no_hooks,
+        strict=options.strict,
         plugins=load_plugins(settings.plugins),
         models=lambda name: find_model(name, None),
     )

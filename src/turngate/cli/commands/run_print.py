@@ -22,7 +22,6 @@ from turngate.cli.progress import ProgressLine
 from turngate.cli.signals import run_loop
 from turngate.cli.streams import report_stdout_error, stdout_error
 from turngate.cli.terminal.format import format_totals, strip_controls
-from turngate.core.constants import EVENTS
 from turngate.core.session_events import (
     HookFinished,
     HookStarted,
@@ -32,9 +31,7 @@ from turngate.core.session_events import (
     TurnResult,
     event_json,
 )
-from turngate.core.verdict import unenforced
 from turngate.core.verdict_json import run_json, unenforced_json
-from turngate.settings.load import has_unloaded_hooks
 
 EXIT_CODES = {
     "completed": EXIT_ALLOWED,
@@ -46,13 +43,13 @@ EXIT_CODES = {
 }
 
 
-def run_print(start_session: Callable[..., Session], prompt: str, output_format: str, *, strict: bool) -> int:
+def run_print(start_session: Callable[..., Session], prompt: str, output_format: str) -> int:
     printer = _Printer(output_format)
     session = start_session(on_event=printer.on_event)
     turn = _SingleTurn(session, printer)
     result = run_loop(turn.run(prompt), turn.on_signal)
     printer.print_result(result, session)
-    code = 128 + turn.signal if turn.signal else _exit_code(result, session, strict=strict)
+    code = 128 + turn.signal if turn.signal else _exit_code(result)
     error = stdout_error()
     if error is None:
         return code
@@ -61,12 +58,8 @@ def run_print(start_session: Callable[..., Session], prompt: str, output_format:
     return code or EXIT_IO_ERROR
 
 
-def _exit_code(result: TurnResult, session: Session, *, strict: bool) -> int:
-    settings = session.settings
-    not_enforced = session.hooks_enabled and (
-        has_unloaded_hooks(settings, *EVENTS) or unenforced(result.hook_runs, settings.dialect)
-    )
-    if strict and result.outcome == "completed" and not_enforced:
+def _exit_code(result: TurnResult) -> int:
+    if result.outcome == "completed" and not result.success:
         return EXIT_NOT_ENFORCED
     return EXIT_CODES[result.outcome]
 
@@ -164,7 +157,6 @@ class _Printer:
 
 
 def _result_json(result: TurnResult, session: Session) -> dict[str, Any]:
-    dialect = session.settings.dialect
     usage = {"input_tokens": result.usage.input_tokens, "output_tokens": result.usage.output_tokens}
     return {
         "type": "result",
@@ -182,7 +174,7 @@ def _result_json(result: TurnResult, session: Session) -> dict[str, Any]:
         "cost_usd": result.cost,
         "duration_ms": result.duration_ms,
         "hook_runs": [run_json(run) for run in result.hook_runs],
-        "unenforced": unenforced_json(result.hook_runs, dialect),
+        "unenforced": unenforced_json(result.unenforced),
         "notices": list(result.notices),
         "subagents": [
             {**vars(subagent), "seconds": round(subagent.seconds, 4)} for subagent in result.subagents
