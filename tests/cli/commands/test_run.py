@@ -92,6 +92,7 @@ def test_as_json_it_is_one_object_with_exactly_these_fields(
         "continuations": 1,
         "model_requests": 3,
         "tool_calls": 1,
+        "cost_usd": None,
         "hook_runs": [
             {
                 **common,
@@ -124,6 +125,7 @@ def test_as_json_the_fields_come_in_the_documented_order(
         "model_requests",
         "tool_calls",
         "usage",
+        "cost_usd",
         "duration_ms",
         "hook_runs",
         "unenforced",
