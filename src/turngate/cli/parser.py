@@ -162,7 +162,7 @@ def _add_fire(commands: "argparse._SubParsersAction[Parser]") -> None:
             "0   allowed",
             "10  blocked",
             "11  halted by a hook",
-            "12  a PreToolUse hook wants the user to be asked",
+            "12  a PreToolUse hook leaves the decision to the user",
             "13  with --strict: allowed, but a hook was not enforced or could not be loaded",
             "64  wrong usage",
             EXIT_INTERNAL,

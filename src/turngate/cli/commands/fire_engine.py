@@ -117,9 +117,9 @@ def _exit_code(verdict: Verdict, event: str, *, strict: bool, not_loaded: bool) 
 
 
 def _asks(verdict: Verdict, event: str) -> bool:
-    """Return whether a hook wants the user to be asked, which only an agent can do."""
+    """Return whether a hook leaves the decision to the user, whom only an agent can ask."""
     permission = permission_of(event, verdict.runs)
-    return permission is not None and permission.behavior == "ask"
+    return permission is not None and permission.behavior in ("ask", "defer")
 
 
 def _print(verdict: Verdict, event: Event, settings: Settings, trouble: list[str]) -> None:
@@ -153,8 +153,8 @@ def _headline(verdict: Verdict, event: str) -> str:
     if verdict.halted:
         return f"halted by a hook: {verdict.stop_reason}" if verdict.stop_reason else "halted by a hook"
     permission = permission_of(event, verdict.runs)
-    if permission is not None and permission.behavior == "ask":
-        headline = f"ask: {one_line(permission.reason)}" if permission.reason else "ask"
+    if permission is not None and permission.behavior in ("ask", "defer"):
+        headline = permission.behavior + (f": {one_line(permission.reason)}" if permission.reason else "")
     else:
         headline = "allowed"
     count = len(verdict.unenforced)
@@ -167,8 +167,8 @@ def _row(run: HookRun, settings: Settings) -> str:
     file = f"  ({run.rule.file})" if run.rule.file else ""
     if isinstance(run.report, Detached):
         text, reason = "in background", ""
-    elif run.answer and run.answer.permission == "ask" and result == "allow":
-        text, reason = "ask", ""
+    elif run.answer and run.answer.permission in ("ask", "defer") and result == "allow":
+        text, reason = run.answer.permission, ""
     else:
         text = outcome_label(result, blocking=is_blocking(run, settings.dialect))
         lines = (run_message(run) or "").strip().splitlines()
