@@ -36,7 +36,7 @@ class AgentConfig:
     def depth(self) -> int:
         return self.role.depth if self.role else 0
 
-    def launch(self, agent_type: AgentType, tools: Iterable[str], **fields: str) -> dict[str, Any]:
+    def launch(self, agent_type: AgentType, tools: Iterable[str], **fields: Any) -> dict[str, Any]:
         """Return the JSON from which `from_launch` configures a subagent, also in another process."""
         return {
             "kind": agent_type.name,

@@ -234,5 +234,6 @@ class AgentSession:
             self.tools,
             model=agent_type.model if agent_type.model and self.resources.models else self.model.name,
             dialect=self.settings.dialect.name,
+            plugin_dirs=list(self.settings.plugin_dirs),
             prompt_id=self._config.prompt_id or (self.turn.prompt_id if self.turn else ""),
         )

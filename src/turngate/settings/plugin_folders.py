@@ -90,9 +90,10 @@ class _PluginLoader:
         root, _, written, _, named_in = self.folder
         if not os.path.isdir(root):
             wrong = "is not a folder" if os.path.lexists(root) else "does not exist"
-            message = f"{written} {wrong}, expected the folder of a plugin"
-            field = "turngate.pluginDirs" if named_in else "pluginDirs"
-            return Problem(file=named_in or "Python", field=field, message=message)
+            message = f"{wrong}, expected the folder of a plugin"
+            if named_in is None:
+                return Problem(file=written, message=message)
+            return Problem(file=named_in, field="turngate.pluginDirs", message=f"{written} {message}")
         if any(map(self._exists, (HOOKS_FILE, MANIFEST, *_OTHER_PARTS))):
             return None
         return Problem(file=self.folder.display_name, message=_NOT_A_PLUGIN, hint=self._hint())

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import time
@@ -623,6 +624,37 @@ def test_hooks_and_progress_are_reported_while_it_recovers(project: Path, state:
     )
     [now] = listed()
     assert (now["redirects"], now["why"], now["result"]) == (1, "run the tests", "three files")
+
+
+def test_the_hooks_of_the_plugins_of_the_session_run_when_it_recovers(
+    project: Path, state: Path, tmp_path: Path
+) -> None:
+    hooks = tmp_path / "gate" / "hooks" / "hooks.json"
+    hooks.parent.mkdir(parents=True)
+    hooks.write_text(json.dumps(stop_hooks(SAVE_INPUT, event="SubagentStop")))
+    words = ("--plugin-dir", str(tmp_path / "gate"))
+    with session(project, [task("count files"), "all done"], [STUCK], *words) as process:
+        asked(state)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    model = scripted(project, [], ["three files"], "second")
+    assert turngate("runs", "recover", "--project", str(project), "--model", model)[0] == 0
+    assert [each["last_assistant_message"] for each in saved_inputs(project)] == ["three files"]
+
+
+def test_a_plugin_that_is_gone_is_named_when_it_recovers(project: Path, state: Path, tmp_path: Path) -> None:
+    hooks = tmp_path / "gate" / "hooks" / "hooks.json"
+    hooks.parent.mkdir(parents=True)
+    hooks.write_text("{}")
+    words = ("--plugin-dir", str(tmp_path / "gate"))
+    with session(project, [task("count files"), "all done"], [STUCK], *words) as process:
+        asked(state)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    shutil.rmtree(tmp_path / "gate")
+    model = scripted(project, [], ["three files"], "second")
+    code, _, err = turngate("runs", "recover", "--project", str(project), "--model", model)
+    assert (code, err) == (0, f"! {tmp_path}/gate: does not exist, expected the folder of a plugin\n")
 
 
 def test_a_subagent_whose_hooks_were_being_asked_is_asked_about_again(project: Path, state: Path) -> None:

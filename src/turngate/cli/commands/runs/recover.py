@@ -4,6 +4,7 @@ import argparse
 import asyncio
 import os
 import signal
+import sys
 from collections import Counter
 from collections.abc import Sequence
 
@@ -62,7 +63,13 @@ def _new_host(
 ) -> MainSession:
     """Return a session that is never opened: it only has the settings, models and plugins of subagents."""
     launches = [summary.last.launch for summary in ours]
-    settings = load_settings(project, dialect=str(launches[0].get("dialect") or "turngate"))
+    settings = load_settings(
+        project,
+        dialect=str(launches[0].get("dialect") or "turngate"),
+        plugin_dirs=[folder for launch in launches for folder in launch.get("plugin_dirs", ())],
+    )
+    for problem in settings.not_loaded:
+        print(f"! {problem}", file=sys.stderr)
     names = [options.model] if options.model else [str(launch.get("model", "")) for launch in launches]
     # All models are opened before any run is adopted, so a missing one changes nothing.
     models = [_open_model(name, settings.model) for name in dict.fromkeys(names)]
