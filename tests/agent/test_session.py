@@ -515,9 +515,9 @@ def test_a_message_written_while_a_hook_runs_is_answered_once_however_the_hook_d
     async def both() -> None:
         async with agent.session:
             first.append(await agent.session.send("first"))
-            left = len(agent.session.inbox)
+            left = agent.session.queued
             await agent.session.send("third")
-            assert (left, len(agent.session.inbox)) == (1 if ending == "halted" else 0, 0)
+            assert (left, agent.session.queued) == (1 if ending == "halted" else 0, 0)
 
     asyncio.run(both())
     told = [text for text in agent.heard() if not text.startswith(("agent: ", "[Stop hook", "Stop hook"))]
@@ -530,10 +530,10 @@ def test_a_block_is_queued_as_one_entry_that_carries_the_flag(project: Path, dia
     queued: list[InboxEntry] = []
 
     def look(session: Session) -> None:
-        entry = session.inbox.pop()
+        entry = session._main.inbox.pop()
         assert entry is not None
         queued.append(entry)
-        session.inbox.put_back(entry)
+        session._main.inbox.put_back(entry)
 
     block = say({"decision": "block", "reason": "run the tests"})
     stop = f"[ -e once ] || {{ touch once; {block}; }}"

@@ -542,7 +542,7 @@ def test_a_handler_that_raises_is_named_and_the_next_one_runs(
 @pytest.mark.req("C-02", "X-03")
 def test_a_handler_has_thirty_seconds_unless_the_caller_says_otherwise(project: Path) -> None:
     agent = scripted_session(project, "done")
-    assert (Plugins().limit, agent.session.plugins.limit, Plugins(limit=5).limit) == (30.0, 30.0, 5)
+    assert (Plugins().limit, agent.session._main.plugins.limit, Plugins(limit=5).limit) == (30.0, 30.0, 5)
 
 
 @pytest.mark.req("X-03")
