@@ -105,8 +105,10 @@ def test_every_command_and_action_explains_itself(
 ) -> None:
     with pytest.raises(SystemExit) as ended:
         main([*words, "--help"])
-    usage = f"usage: turngate {' '.join(words)} "
-    assert (ended.value.code, capsys.readouterr().out.startswith(usage)) == (0, True)
+    usage, out = f"usage: turngate {' '.join(words)} ", capsys.readouterr().out
+    teaches = [title for title in ("\nExamples:\n", "\nExit codes:\n  0   ") if title in out]
+    assert (ended.value.code, out.startswith(usage)) == (0, True)
+    assert len(teaches) == 2 or (len(words) == 2 and len(teaches) == 1)  # an action: exit codes only
 
 
 @pytest.mark.parametrize("command", _COMMANDS)

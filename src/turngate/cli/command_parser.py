@@ -7,7 +7,9 @@ from turngate.errors import UsageError
 
 HELP_WIDTH = 100  # fixed, because argparse loads shutil to ask the terminal
 
+EXIT_USAGE = "64  wrong usage"
 EXIT_INTERNAL = "70  internal error"
+EXIT_OUTPUT = "74  the output could not be written to stdout; 141 if its reader has left, as `head` does"
 EXIT_SIGNALS = "128 + N  ended by signal N: 130 interrupted, 143 terminated"
 PROJECT_HELP = "the project's folder (default: the nearest one with settings, from here upwards)"
 

@@ -5,7 +5,9 @@ from collections.abc import Sequence
 
 from turngate.cli.command_parser import (
     EXIT_INTERNAL,
+    EXIT_OUTPUT,
     EXIT_SIGNALS,
+    EXIT_USAGE,
     PROJECT_HELP,
     HelpFormatter,
     Parser,
@@ -23,7 +25,12 @@ def build_parser(argv: Sequence[str]) -> argparse.ArgumentParser:
     parser = Parser(
         prog="turngate",
         description="Decide whether an AI agent may stop, by running the project's hooks.",
-        epilog="`turngate COMMAND --help` explains a command. To see it work: turngate demo",
+        epilog="First steps:\n"
+        "  turngate demo          see it work, without a model and without settings\n"
+        "  turngate check         is .turngate/settings.json (or .claude/settings.json) right?\n"
+        "  turngate fire Stop     would my hooks let the agent stop now?\n"
+        "  turngate log           what did they do?\n\n"
+        "`turngate COMMAND --help` explains a command, with examples and exit codes.",
         formatter_class=HelpFormatter,
     )
     parser.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")
@@ -59,7 +66,9 @@ def _add_run(commands: "argparse._SubParsersAction[Parser]") -> None:
         examples=(
             "turngate run                                    a conversation",
             "turngate run -p 'fix the failing test'          one turn, the answer on stdout",
+            "turngate run -p 'fix it' --allow Write          let the agent write files; with -p there is no one to ask",
             "turngate run -p - --output-format json          the prompt from stdin, one JSON object",
+            "turngate run --resume                           continue the newest conversation of this project",
             "turngate run -p hello --model scripted:s.json   a model that replays a script",
         ),
         exit_codes=(
@@ -107,7 +116,11 @@ def _add_session_options(parser: Parser) -> None:
         metavar="DIR",
         help="let the tools use this folder too; may be repeated",
     )
-    add("--session", metavar="ID", help="continue this session, or name a new one")
+    add(
+        "--session",
+        metavar="ID",
+        help="continue this session, or name a new one; with --resume the beginning of its id is enough",
+    )
     add(
         "--resume",
         action="store_true",
@@ -124,7 +137,8 @@ def _add_limit_options(parser: Parser) -> None:
         choices=PERMISSION_MODES,
         default="default",
         metavar="MODE",
-        help=", ".join(PERMISSION_MODES),
+        help="default (asks before every change), acceptEdits (asks only about commands), plan (changes nothing) "
+        "or bypassPermissions (never asks)",
     )
     add(
         "--allow",
@@ -142,6 +156,8 @@ def _add_demo(commands: "argparse._SubParsersAction[Parser]") -> None:
         summary="see one blocked stop, offline, in a few seconds",
         description="An agent says that it is done, a hook blocks, the agent fixes its work, and the hook passes.\n"
         "The model is scripted; the tools and the hook are real. Everything happens in a temporary folder.",
+        examples=("turngate demo",),
+        exit_codes=("0   it ended as it should", "1   it did not", EXIT_INTERNAL),
     )
 
 
@@ -164,8 +180,9 @@ def _add_fire(commands: "argparse._SubParsersAction[Parser]") -> None:
             "11  halted by a hook",
             "12  a PreToolUse hook leaves the decision to the user",
             "13  with --strict: allowed, but a hook was not enforced or could not be loaded",
-            "64  wrong usage",
+            EXIT_USAGE,
             EXIT_INTERNAL,
+            EXIT_OUTPUT,
             EXIT_SIGNALS,
         ),
     )
@@ -192,8 +209,9 @@ def _add_check(commands: "argparse._SubParsersAction[Parser]") -> None:
         exit_codes=(
             "0   no errors and no warnings; there may be notes",
             "1   errors or warnings; with --strict also notes",
-            "64  wrong usage",
+            EXIT_USAGE,
             EXIT_INTERNAL,
+            EXIT_OUTPUT,
         ),
     )
     _add_project_options(parser)
@@ -207,7 +225,12 @@ def _add_schema(commands: "argparse._SubParsersAction[Parser]") -> None:
         "schema",
         summary="print the JSON Schemas of settings, hook input and hook output",
         description="Print a JSON Schema, for editors and validators. Without NAME, print all of them in one object.",
-        examples=("turngate schema settings > settings.schema.json",),
+        examples=(
+            "turngate schema settings > settings.schema.json   name it in `$schema` of a settings file, and an",
+            "                                                  editor completes and checks that file",
+            "turngate schema output                            what a hook can answer with",
+        ),
+        exit_codes=("0   printed", EXIT_USAGE, EXIT_INTERNAL, EXIT_OUTPUT),
     )
     parser.add_argument(
         "name", nargs="?", choices=SCHEMA_NAMES, metavar="NAME", help="settings, input or output"
@@ -219,12 +242,20 @@ def _add_sessions(commands: "argparse._SubParsersAction[Parser]") -> None:
         commands,
         "sessions",
         summary="list, show or remove earlier conversations",
-        description="List, show or remove earlier conversations.",
+        description="List, show or remove earlier conversations, also those with -p. Each is a folder below ~/.local/state/turngate\n"
+        "(or TURNGATE_STATE) with the transcript and the journal of its hooks. `turngate run --resume --session ID`\n"
+        "continues one, `turngate log --session ID` shows what its hooks did.",
         examples=(
             "turngate sessions                   all of them, the newest first",
             "turngate sessions --project .       those of this project",
             "turngate sessions show 3fa9         one conversation; the beginning of its id is enough",
             "turngate sessions prune --days 7    remove those older than a week",
+        ),
+        exit_codes=(
+            "0   done",
+            "64  wrong usage, also an id that is unknown or ambiguous",
+            EXIT_INTERNAL,
+            EXIT_OUTPUT,
         ),
     )
     add = parser.add_argument
@@ -250,6 +281,12 @@ def _add_log(commands: "argparse._SubParsersAction[Parser]") -> None:
             "turngate log --project ../api    another project",
             "turngate log --follow            print new lines until Ctrl-C",
             "turngate log --json              one JSON object per line, with all that is known of a run",
+        ),
+        exit_codes=(
+            "0   printed",
+            "64  wrong usage, also if no hook has run yet, and an id that is unknown or ambiguous",
+            EXIT_INTERNAL,
+            EXIT_OUTPUT,
         ),
     )
     add = parser.add_argument

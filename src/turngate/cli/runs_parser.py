@@ -2,12 +2,20 @@
 
 import argparse
 
-from turngate.cli.command_parser import EXIT_INTERNAL, EXIT_SIGNALS, PROJECT_HELP, Parser, add_command
+from turngate.cli.command_parser import (
+    EXIT_INTERNAL,
+    EXIT_OUTPUT,
+    EXIT_SIGNALS,
+    PROJECT_HELP,
+    Parser,
+    add_command,
+)
 
 EXIT_CODES = (
     "0   done",
     "64  wrong usage, also an unknown or finished run",
     EXIT_INTERNAL,
+    EXIT_OUTPUT,
     EXIT_SIGNALS,
 )
 
