@@ -1,7 +1,7 @@
 """MainSession: the session of the main agent, with the lock of its conversation and the sessions of its subagents."""
 
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Literal
 
@@ -11,7 +11,6 @@ from turngate.agent.event_sink import EventSink
 from turngate.agent.session_hooks import Source
 from turngate.agent.session_host import SessionHost
 from turngate.agent.session_store import SessionLock
-from turngate.agent.tools import ALIASES, TOOLS
 from turngate.agent.turn import Turn
 from turngate.aio.cancellation import finish_despite_cancel
 from turngate.core.events import SessionEnd
@@ -21,7 +20,7 @@ from turngate.core.subagent_run import SubagentRun
 from turngate.errors import UsageError
 from turngate.plugins.handlers import PluginContext, Plugins
 from turngate.state.paths import session_folder
-from turngate.subagents.agent_types import load_agent_types
+from turngate.subagents.agent_types import AgentType
 from turngate.subagents.host import SubagentRole
 from turngate.subagents.manager import SubagentManager, SubagentOptions
 
@@ -31,11 +30,15 @@ EndReason = Literal["clear", "prompt_input_exit", "other"]
 class MainSession(AgentSession):
     """Belongs to a `Session`, which shows what users need of it."""
 
-    def __init__(self, parts: SessionParts, plugins: Plugins, children: SubagentOptions) -> None:
-        resources = parts.resources
-        agent_types, self._problems = load_agent_types(
-            resources.project, resources.settings.plugin_dirs, known_tools={*TOOLS, *ALIASES}
-        )
+    def __init__(
+        self,
+        parts: SessionParts,
+        plugins: Plugins,
+        children: SubagentOptions,
+        agent_types: Mapping[str, AgentType],
+        problems: Sequence[str],
+    ) -> None:
+        resources, self._problems = parts.resources, problems
         host = SessionHost(resources, plugins, parts.hooks, parts.events, agent_types, self._for_subagent)
         manager = SubagentManager(host, parts.id, resources.state, agent_types, children)
         super().__init__(parts, manager, plugins)

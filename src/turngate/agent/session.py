@@ -12,6 +12,7 @@ from turngate.agent.main_session import EndReason, MainSession
 from turngate.agent.permissions import PermissionMode, Permissions
 from turngate.agent.resources import SessionResources
 from turngate.agent.session_hooks import Source
+from turngate.agent.tools import ALIASES, TOOLS
 from turngate.aio.cancellation import finish_despite_cancel
 from turngate.core.messages import Message, ToolUse
 from turngate.core.session_events import SessionEvent, TurnResult
@@ -23,6 +24,8 @@ from turngate.ports import Model, Shell
 from turngate.settings.load import load_settings, project_path
 from turngate.shells.local import LocalShell
 from turngate.state.paths import state_folder
+from turngate.subagents.agent_hooks import agent_type_rules
+from turngate.subagents.agent_types import load_agent_types
 from turngate.subagents.limits import SubagentLimits
 from turngate.subagents.manager import SubagentOptions
 
@@ -57,15 +60,20 @@ class Session:
         models: Callable[[str], Model] | None = None,
         children: SubagentLimits | SubagentOptions | None = None,
         shell: Shell | None = None,
+        trust: bool = False,
     ) -> None:
         model = open_model(model) if isinstance(model, str) else model
         _check_settings(settings)
         session_id = session_id or str(uuid.uuid4())
         events, plugins = EventSink(on_event), plugins or Plugins()
         project = project_path(project)
+        settings = settings or load_settings(project, dialect=dialect)
+        known_tools = {*TOOLS, *ALIASES}
+        agent_types, problems = load_agent_types(project, settings.plugin_dirs, known_tools=known_tools)
+        rules, not_run = agent_type_rules(agent_types.values(), settings.dialect, trusted=trust)
         resources = SessionResources.create(
             project,
-            settings or load_settings(project, dialect=dialect),
+            settings.with_rules(*rules) if rules else settings,
             state or state_folder(),
             session_id=session_id,
             model=model,
@@ -90,7 +98,7 @@ class Session:
         if not isinstance(children, SubagentOptions):
             children = SubagentOptions(limits=children)
         parts = SessionParts.create(session_id, resources, config, events)
-        self._main = MainSession(parts, plugins, children)
+        self._main = MainSession(parts, plugins, children, agent_types, [*problems, *not_run])
 
     # What it is
 

@@ -335,7 +335,7 @@ def _add_hook_options(parser: Parser) -> None:
     add(
         "--trust",
         action="store_true",
-        help="no effect yet; a later version will ask before it runs a project's hooks",
+        help="also run the hooks of the project's agent types",
     )
     add(
         "--strict",

@@ -27,7 +27,11 @@ EMPTY_PLAN = Plan()
 
 
 def plan(settings: Settings, event: Event) -> Plan:
-    of_event = [rule for rule in settings.rules if rule.event == event.name]
+    of_event = [
+        rule
+        for rule in settings.rules
+        if rule.event == event.name and (rule.agent_type is None or rule.agent_type == _agent_type(event))
+    ]
     if not of_event:
         return EMPTY_PLAN
     matching = [rule for rule in of_event if matches(rule.matcher, event)]
@@ -48,6 +52,13 @@ def plan(settings: Settings, event: Event) -> Plan:
         ids = {id(rule) for rule in matching}
         skip += [(rule, _no_match(rule, event)) for rule in of_event if id(rule) not in ids]
     return Plan(tuple(ask), tuple(skip))
+
+
+def _agent_type(event: Event) -> str | None:
+    """Return the type of the subagent that the event is about."""
+    if isinstance(event, StopEvent):
+        return event.subagent.type if event.subagent else None
+    return event.agent_type or None
 
 
 def _no_match(rule: Rule, event: Event) -> Skipped:

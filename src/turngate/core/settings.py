@@ -54,6 +54,7 @@ class Rule:
     file: str | None = None
     family: str | None = None
     index: str | None = None  # position in the event's list: "[0].hooks[1]"
+    agent_type: str | None = None  # runs only for subagents of this type
 
 
 @dataclass(frozen=True)

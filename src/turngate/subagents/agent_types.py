@@ -3,9 +3,9 @@
 import glob
 import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
-from turngate.subagents.front_matter import as_names, as_text, split_front_matter
+from turngate.subagents.front_matter import as_names, as_text, nested_lines, split_front_matter
 
 MAX_FILE_CHARS = 100_000
 READ_ONLY = ("Read", "Glob", "Grep")
@@ -21,6 +21,10 @@ class AgentType:
     tools: tuple[str, ...] | None = None
     model: str | None = None
     file: str = ""
+    level: str = field(default="", compare=False)  # user, project or plugin
+    family: str = field(default="", compare=False)  # of the folder: claude or turngate
+    # `hooks` of the front matter; `agent_hooks.py` reads them.
+    hook_lines: tuple[str, ...] | None = field(default=None, compare=False, repr=False)
 
 
 BUILT_IN = (
@@ -46,23 +50,27 @@ def load_agent_types(
     """Return the agent types by name, and the problems of their files. Files closer to the project win."""
     agent_types = {agent_type.name: agent_type for agent_type in BUILT_IN}
     problems: list[str] = []
-    for path in _files(project, plugin_dirs, home if home is not None else os.path.expanduser("~")):
+    places = _files(project, plugin_dirs, home if home is not None else os.path.expanduser("~"))
+    for level, family, path in places:
         agent_type, problem = _load_file(path, known_tools)
         if problem:
             problems.append(problem)
         if agent_type:
-            agent_types[agent_type.name] = agent_type
+            agent_types[agent_type.name] = replace(agent_type, level=level, family=family)
     return agent_types, problems
 
 
-def _files(project: str, plugin_dirs: Sequence[str], home: str) -> Iterator[str]:
+def _files(project: str, plugin_dirs: Sequence[str], home: str) -> Iterator[tuple[str, str, str]]:
+    """Return level, family and path of each file, weakest first."""
     for folder in plugin_dirs:
         root = glob.escape(os.path.join(project, os.path.expanduser(folder)))
-        yield from sorted(glob.glob(os.path.join(root, "agents", "*", "AGENT.md")))
-    for root in (home, project):
-        for family in (".claude", ".turngate"):
-            folder = glob.escape(os.path.join(root, family, "agents"))
-            yield from sorted(glob.glob(os.path.join(folder, "*.md")))
+        for path in sorted(glob.glob(os.path.join(root, "agents", "*", "AGENT.md"))):
+            yield "plugin", "claude", path
+    for level, root in (("user", home), ("project", project)):
+        for family in ("claude", "turngate"):
+            folder = glob.escape(os.path.join(root, f".{family}", "agents"))
+            for path in sorted(glob.glob(os.path.join(folder, "*.md"))):
+                yield level, family, path
 
 
 def _load_file(path: str, known_tools: Collection[str]) -> tuple[AgentType | None, str | None]:
@@ -91,6 +99,7 @@ def _parse(path: str, text: str, known_tools: Collection[str]) -> tuple[AgentTyp
         if ":" in model
         else None,  # short names of other programs, such as "sonnet", are not models here
         path,
+        hook_lines=None if (lines := nested_lines(text, "hooks")) is None else tuple(lines),
     )
     if not fields:
         return agent_type, f"{path} has no front matter; the agent type is named after the file"

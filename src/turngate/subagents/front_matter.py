@@ -17,6 +17,21 @@ def split_front_matter(text: str) -> tuple[dict[str, Value], str]:
     return _parse_fields(lines[1:end]), "\n".join(lines[end + 1 :])
 
 
+def nested_lines(text: str, key: str) -> list[str] | None:
+    """Return the lines of one key of the front matter, its own value first, or None if the key is missing."""
+    lines = text.lstrip("\ufeff").splitlines()
+    end = next((number for number, line in enumerate(lines[1:], 1) if line.strip() == "---"), 0)
+    start = next((number for number, line in enumerate(lines[:end]) if line.startswith(f"{key}:")), None)
+    if not lines or lines[0].strip() != "---" or start is None:
+        return None
+    block = [lines[start].partition(":")[2]]
+    for line in lines[start + 1 : end]:
+        if line.strip() and line[0] not in " -#":
+            break
+        block.append(line)
+    return block
+
+
 def _parse_fields(lines: Sequence[str]) -> dict[str, Value]:
     """Parse the part of YAML that agent files use."""
     fields: dict[str, Value] = {}

@@ -60,6 +60,7 @@ def _session_factory(options: argparse.Namespace, project: str, settings: Settin
         max_turns=options.max_turns,
         hooks=not options.no_hooks,
         strict=options.strict,
+        trust=options.trust,
         plugins=load_plugins(settings.plugins),
         models=lambda name: find_model(name, None),
     )

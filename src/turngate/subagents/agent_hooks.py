@@ -1,0 +1,53 @@
+"""Hooks in the front matter of agent types: they run only for subagents of their type."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+
+from turngate.core.dialect import Dialect
+from turngate.core.settings import Problem, Rule, Settings
+from turngate.settings.parse_hooks import HooksParser
+from turngate.settings.problem_log import ProblemLog
+from turngate.subagents.agent_types import AgentType
+from turngate.subagents.nested_front_matter import NotUnderstood, parse_block
+
+
+def agent_type_rules(
+    agent_types: Iterable[AgentType], dialect: Dialect, *, trusted: bool
+) -> tuple[tuple[Rule, ...], list[str]]:
+    """Return the rules of all agent types, and what to tell the user about hooks that do not run.
+
+    As in Claude Code, a project's hooks here run only if the project is trusted, and a plugin's never.
+    """
+    rules: list[Rule] = []
+    problems: list[str] = []
+    for agent_type in agent_types:
+        if agent_type.hook_lines is None or agent_type.family not in dialect.families:
+            continue
+        if agent_type.level == "plugin":
+            problems.append(f"{agent_type.file} has hooks, which are not run: a plugin's agent type has none")
+        elif agent_type.level == "project" and not trusted:
+            problems.append(f"{agent_type.file} has hooks, which are not run; start with --trust to run them")
+        else:
+            found, wrong = _read_hooks(agent_type, dialect)
+            rules += found
+            problems += map(str, wrong)
+    return tuple(rules), problems
+
+
+def _read_hooks(agent_type: AgentType, dialect: Dialect) -> tuple[Iterator[Rule], Sequence[Problem]]:
+    log = ProblemLog(agent_type.file)
+    parser = HooksParser(log, agent_type.level, agent_type.family, dialect)
+    first, *others = agent_type.hook_lines or ("",)
+    try:
+        parser.parse(parse_block([first, *others]))
+    except NotUnderstood as error:
+        log.add(f"has a line that is not understood: {error}; none of its hooks run", field="hooks")
+    not_loaded = Settings(problems=tuple(log.problems)).not_loaded
+    return (_of_subagent(rule, agent_type.name) for rule in parser.rules), not_loaded
+
+
+def _of_subagent(rule: Rule, agent_type: str) -> Rule:
+    """Claude Code: "agent frontmatter `Stop` hook runs as `SubagentStop`"; a matcher has no effect on Stop."""
+    if rule.event == "Stop":
+        rule = replace(rule, event="SubagentStop", matcher=None)
+    return replace(rule, agent_type=agent_type)

@@ -1,0 +1,123 @@
+"""Parse the nested part of a front matter: hooks in the subset of YAML that agent files use.
+
+Mappings, sequences and scalars in block style, and JSON in flow style. Anything else is an error, because a hook that is
+misread is worse than one that is reported.
+"""
+
+import json
+import re
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+
+class NotUnderstood(ValueError):
+    """Raised for a line that is not in the subset; the message is that line."""
+
+
+class _Line(NamedTuple):
+    indent: int
+    text: str
+
+
+def parse_block(lines: Sequence[str]) -> Any:
+    """Return the value of an indented block. Raises NotUnderstood."""
+    kept = [
+        _Line(len(line) - len(line.lstrip(" ")), line.strip())
+        for line in lines
+        if line.strip() and not line.lstrip().startswith("#")
+    ]
+    for line in lines:
+        if "\t" in line[: len(line) - len(line.lstrip())]:
+            raise NotUnderstood(repr(line))
+    if len(kept) == 1 and kept[0].text[0] in "{[":
+        return _scalar(kept[0].text)
+    return _parse_whole(kept)
+
+
+_KEY = re.compile(r"""(?:"([^"]*)"|'([^']*)'|([^\s"'\[\]{}#&*!|>%@`,:][^\s:]*)):(?:\s+(.*))?""")
+
+
+def _parse_value(lines: list[_Line]) -> tuple[Any, list[_Line]]:
+    if not lines:
+        return None, []
+    return _parse_sequence(lines) if lines[0].text.startswith("-") else _parse_mapping(lines)
+
+
+def _parse_sequence(lines: list[_Line]) -> tuple[list[Any], list[_Line]]:
+    indent, items = lines[0].indent, list[Any]()
+    while lines and lines[0].indent == indent and re.match(r"-(?:\s|$)", lines[0].text):
+        first, rest = lines[0].text[1:].strip(), lines[1:]
+        inner = indent + len(lines[0].text) - len(lines[0].text[1:].lstrip())
+        if not first:
+            body = _deeper(rest, indent)
+            items.append(_parse_whole(body))
+            lines = rest[len(body) :]
+        elif _KEY.fullmatch(first):
+            body = [_Line(inner, first), *_deeper(rest, indent)]
+            items.append(_parse_whole(body))
+            lines = rest[len(body) - 1 :]
+        else:
+            items.append(_scalar(first))
+            lines = rest
+    return items, lines
+
+
+def _parse_mapping(lines: list[_Line]) -> tuple[dict[str, Any], list[_Line]]:
+    indent, values = lines[0].indent, dict[str, Any]()
+    while lines and lines[0].indent == indent:
+        match = _KEY.fullmatch(lines[0].text)
+        if match is None:
+            raise NotUnderstood(lines[0].text)
+        key, rest = match[1] or match[2] or match[3] or "", lines[1:]
+        if key in values:
+            raise NotUnderstood(lines[0].text)
+        if match[4] and not match[4].startswith("#"):
+            values[key], lines = _scalar(match[4]), rest
+            continue
+        body = _deeper(rest, indent, sequences=True)
+        values[key] = _parse_whole(body)
+        lines = rest[len(body) :]
+    return values, lines
+
+
+def _parse_whole(lines: list[_Line]) -> Any:
+    value, rest = _parse_value(lines)
+    if rest:
+        raise NotUnderstood(rest[0].text)
+    return value
+
+
+def _deeper(lines: list[_Line], indent: int, *, sequences: bool = False) -> list[_Line]:
+    """Return the leading lines below `indent`; a sequence may begin at the indent of its key."""
+    body: list[_Line] = []
+    for line in lines:
+        same = sequences and line.indent == indent and line.text.startswith("-")
+        if line.indent <= indent and not same:
+            break
+        body.append(line)
+    return body
+
+
+_WORDS = {"true": True, "false": False, "null": None, "~": None, "": None}
+_NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
+
+
+def _scalar(text: str) -> Any:
+    """Return a word, a number, a quoted string, JSON in brackets, or the text itself."""
+    if text[:1] in '"[{':
+        try:
+            return json.loads(text)
+        except ValueError:
+            raise NotUnderstood(text) from None
+    if text.startswith("'"):
+        if len(text) < 2 or not text.endswith("'"):
+            raise NotUnderstood(text)
+        return text[1:-1].replace("''", "'")
+    if text[0] in "&*!|>%@`":
+        raise NotUnderstood(text)
+    text = re.split(r"\s#", text, maxsplit=1)[0].strip()
+    if text in _WORDS:
+        return _WORDS[text]
+    if _NUMBER.fullmatch(text):
+        return float(text) if "." in text else int(text)
+    return text

@@ -1,0 +1,231 @@
+"""Hooks in the front matter of agent types: which run, for whom, and what is said about the others."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.builders import write_settings
+from tests.support.subagents import task
+from turngate.agent.session import Session
+from turngate.agent.tools import ALIASES, TOOLS
+from turngate.core.dialect import CLAUDE, MUX, TURNGATE, Dialect
+from turngate.core.hooks import CommandHook, hook_text
+from turngate.core.session_events import TurnResult
+from turngate.core.settings import Rule
+from turngate.models.scripted import ScriptedModel
+from turngate.settings.load import load_settings
+from turngate.subagents.agent_hooks import agent_type_rules
+from turngate.subagents.agent_types import load_agent_types
+from turngate.subagents.nested_front_matter import NotUnderstood, parse_block
+
+HEAD = "---\nname: coder\ndescription: writes code\nhooks:\n"
+HOOKS = """\
+  PreToolUse:
+    - matcher: "Bash"
+      hooks:
+        - type: command
+          command: echo before >> seen
+          timeout: 5
+  Stop:
+    - matcher: never
+      hooks:
+        - type: command
+          command: 'cat >> stops'
+"""
+BODY = "---\nYou write code.\n"
+
+
+def write_agent(folder: Path, hooks: str = HOOKS, family: str = "claude", name: str = "coder") -> str:
+    path = folder / f".{family}" / "agents" / f"{name}.md"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(HEAD.replace("coder", name) + hooks + BODY)
+    return str(path)
+
+
+def rules_of(project: Path, dialect: Dialect = CLAUDE, *, trusted: bool = False, plugins: Any = ()) -> Any:
+    agent_types, _ = load_agent_types(str(project), plugins, known_tools={*TOOLS, *ALIASES})
+    return agent_type_rules(agent_types.values(), dialect, trusted=trusted)
+
+
+def turn(project: Path, dialect: str, kind: str = "coder", **options: Any) -> TurnResult:
+    bash = {"tool": "Bash", "input": {"command": "echo working"}}
+    wait = {"run_in_background": False}
+    model = ScriptedModel(
+        {"main": [task("SUBAGENT work", subagent_type=kind, **wait), bash, "done"], "sub": [bash, "report"]}
+    )
+
+    async def send() -> TurnResult:
+        async with Session(
+            str(project), model, dialect=dialect, allow=["Task", "Bash"], **options
+        ) as session:
+            return await session.send("go")
+
+    return asyncio.run(send())
+
+
+# Which hooks
+
+
+def test_hooks_of_a_user_become_rules_for_subagents_of_that_type(project: Path, home: Path) -> None:
+    file = write_agent(home)
+    common: dict[str, Any] = {"source": "user", "file": file, "family": "claude", "index": "[0].hooks[0]"}
+    before = CommandHook("echo before >> seen", timeout=5.0)
+    assert rules_of(project) == (
+        (
+            Rule("PreToolUse", before, "Bash", agent_type="coder", **common),
+            Rule("SubagentStop", CommandHook("cat >> stops"), None, agent_type="coder", **common),
+        ),
+        [],
+    )
+
+
+@pytest.mark.parametrize("trusted", [True, False])
+def test_hooks_of_a_project_are_read_only_if_it_is_trusted(project: Path, trusted: bool) -> None:
+    file = write_agent(project)
+    rules, problems = rules_of(project, trusted=trusted)
+    assert [rule.event for rule in rules] == (["PreToolUse", "SubagentStop"] if trusted else [])
+    untrusted = [f"{file} has hooks, which are not run; start with --trust to run them"]
+    assert problems == ([] if trusted else untrusted)
+
+
+def test_hooks_of_a_plugins_agent_type_are_not_run(project: Path, tmp_path: Path) -> None:
+    path = tmp_path / "plugin" / "agents" / "coder" / "AGENT.md"
+    path.parent.mkdir(parents=True)
+    path.write_text(HEAD + HOOKS + BODY)
+    found = rules_of(project, trusted=True, plugins=[str(tmp_path / "plugin")])
+    assert found == ((), [f"{path} has hooks, which are not run: a plugin's agent type has none"])
+
+
+@pytest.mark.parametrize(
+    ("dialect", "families"),
+    [(TURNGATE, {"claude", "turngate"}), (CLAUDE, {"claude"}), (MUX, set())],
+    ids=["turngate", "claude", "mux"],
+)
+def test_only_the_families_of_the_dialect_count(
+    project: Path, home: Path, dialect: Dialect, families: set[str]
+) -> None:
+    for family in ("claude", "turngate"):
+        write_agent(home, family=family, name=family)
+    assert {rule.family for rule in rules_of(project, dialect)[0]} == families
+
+
+def test_a_mistake_in_the_hooks_is_named(project: Path, home: Path) -> None:
+    file = write_agent(home, '  Stop:\n    - hooks:\n        - type: shell\n          command: "x"\n')
+    rules, problems = rules_of(project)
+    assert (rules, problems) == (
+        (),
+        [
+            f'{file}: Stop[0].hooks[0].type: is "shell", expected one of "command", "prompt", "agent", "http"',
+        ],
+    )
+
+
+def test_a_line_that_is_not_understood_is_named_and_no_hook_of_the_file_runs(
+    project: Path, home: Path
+) -> None:
+    file = write_agent(home, HOOKS + "  SubagentStop: *anchor\n")
+    assert rules_of(project) == (
+        (),
+        [f"{file}: hooks: has a line that is not understood: *anchor; none of its hooks run"],
+    )
+
+
+# Who they run for
+
+
+@pytest.mark.parametrize("dialect", ["claude", "turngate"])
+def test_they_run_in_subagents_of_that_type_and_nowhere_else(project: Path, home: Path, dialect: str) -> None:
+    write_agent(home)
+    turn(project, dialect)
+    assert (project / "seen").read_text() == "before\n"
+    assert '"hook_event_name":"SubagentStop"' in (project / "stops").read_text()
+    assert len((project / "stops").read_text().splitlines()) == 1
+
+
+def test_they_do_not_run_for_another_type(project: Path, home: Path) -> None:
+    write_agent(home)
+    turn(project, "claude", "general-purpose")
+    assert not (project / "seen").exists()
+    assert not (project / "stops").exists()
+
+
+def test_a_stop_hook_there_can_redirect_the_subagent(project: Path, home: Path) -> None:
+    once = "test -e asked || { touch asked; echo again >&2; exit 2; }"
+    write_agent(home, f'  Stop:\n    - hooks:\n        - type: command\n          command: "{once}"\n')
+    turn(project, "claude")
+    assert (project / "asked").exists()
+
+
+def test_a_session_says_that_a_projects_hooks_are_not_run(project: Path) -> None:
+    file = write_agent(project)
+    result = turn(project, "claude")
+    assert result.notices == (f"{file} has hooks, which are not run; start with --trust to run them",)
+    assert not (project / "seen").exists()
+    assert turn(project, "claude", trust=True).notices == ()
+    assert (project / "seen").read_text() == "before\n"
+
+
+def test_disable_all_hooks_reaches_them(project: Path, home: Path) -> None:
+    write_agent(home)
+    write_settings(project, "claude", {"disableAllHooks": True})
+    turn(project, "claude")
+    assert not (project / "seen").exists()
+
+
+def test_settings_without_such_hooks_are_unchanged(project: Path) -> None:
+    assert rules_of(project) == ((), [])
+    assert [hook_text(rule.hook) for rule in load_settings(str(project)).rules] == []
+
+
+# The values of a front matter
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("", None),
+        ("a: 1", {"a": 1}),
+        ("a: 1.5\nb: true\nc: null\nd: ~\ne: -3", {"a": 1.5, "b": True, "c": None, "d": None, "e": -3}),
+        ("a: plain text: with colon", {"a": "plain text: with colon"}),
+        ("a: text # a comment", {"a": "text"}),
+        ("a: echo x#y", {"a": "echo x#y"}),
+        ('a: "quoted \\n \\" text"', {"a": 'quoted \n " text'}),
+        ("a: 'it''s # here'", {"a": "it's # here"}),
+        ('a: ["x", 1]', {"a": ["x", 1]}),
+        ('{"Stop": []}', {"Stop": []}),
+        ("'a b': 1\n\"c\": 2", {"a b": 1, "c": 2}),
+        ("- a\n- 2", ["a", 2]),
+        ("-\n  a: 1\n- b: 2\n  c: 3", [{"a": 1}, {"b": 2, "c": 3}]),
+        ("a:\n- x\n- y\nb: 1", {"a": ["x", "y"], "b": 1}),
+        ("a:\n  b:\n    - c: 1\n      d:\n        - e\n  f: 2", {"a": {"b": [{"c": 1, "d": ["e"]}], "f": 2}}),
+        ("# a comment\na:\n\n  # another\n  b: 1", {"a": {"b": 1}}),
+    ],
+)
+def test_block_style_and_json_are_read(text: str, value: Any) -> None:
+    assert parse_block(text.splitlines()) == value
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a: |\n  x",
+        "a: >-\n  x",
+        "a: &anchor x",
+        "a: *anchor",
+        "a: !tag x",
+        "a: {b: 1}",
+        'a: "unfinished',
+        "a: 'unfinished",
+        "just text",
+        "a: 1\n  b: 2",
+        "a: 1\na: 2",
+        "a:\n\tb: 1",
+        "- a\nb: 1",
+        "a: one\n  two",
+    ],
+)
+def test_anything_else_is_an_error_and_not_a_guess(text: str) -> None:
+    with pytest.raises(NotUnderstood):
+        parse_block(text.splitlines())
