@@ -12,7 +12,6 @@ CASES: dict[str, Case] = {
     case["name"]: case for case in map(json.loads, (HERE / "claude.jsonl").read_text().splitlines())
 }
 LATER: dict[str, dict[str, str]] = tomllib.loads((HERE / "later.toml").read_text())  # by issue
-NOT_YET = LATER.get("not_yet", {})
 WAITING = [name for cases in LATER.values() for name in cases]
 
 # Where we differ on purpose: the case, and what happens here instead.

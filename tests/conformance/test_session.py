@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conformance.cases import CASES, DIFFERENT, LATER, NOT_YET, REPLAYED
+from tests.conformance.cases import CASES, DIFFERENT, LATER, REPLAYED
 from tests.support.replay import (
     Case,
     Stage,
@@ -159,14 +159,6 @@ def test_where_we_differ_on_purpose_only_that_differs(
     assert replay_session(case, stage, server) == here
 
 
-@pytest.mark.xfail(strict=True, reason="see `not_yet` in later.toml")
-@cases(NOT_YET)
-def test_a_case_that_does_not_agree_yet_still_differs(
-    case: Case, stage: Stage, server: AnthropicServer
-) -> None:
-    assert replay_session(case, stage, server) == recorded_session(case)
-
-
 @cases(THROUGH_THE_COMMAND)
 def test_the_command_goes_as_claude_code_went(case: Case, stage: Stage, server: AnthropicServer) -> None:
     assert replay_command(case, stage, server) == recorded_command(case)
@@ -201,5 +193,5 @@ def test_a_prompt_hook_asks_the_model_that_claude_code_asked(
 
 
 def test_every_case_that_needs_only_a_session_is_replayed_in_one() -> None:
-    assert sorted([*IN_A_SESSION, *DIFFERENT, *NOT_YET]) == sorted(CASES)
-    assert (len(IN_A_SESSION) + len(NOT_YET), len(DIFFERENT)) == (183, 2)
+    assert sorted([*IN_A_SESSION, *DIFFERENT]) == sorted(CASES)
+    assert (len(IN_A_SESSION), len(DIFFERENT)) == (183, 2)
