@@ -552,3 +552,19 @@ def test_a_plugin_that_cannot_store_data_still_runs(
     assert run["outcome"] == "allow"
     assert "the folder for its data could not be made: " in warning
     assert os.fspath(state / "plugins") in warning
+
+
+# Installed plugins
+
+
+@pytest.mark.parametrize(("enabled", "noted"), [(True, True), (["1.2"], True), (False, False)])
+def test_check_notes_that_hooks_of_installed_plugins_do_not_run(
+    project: Path, capfd: pytest.CaptureFixture[str], enabled: Any, noted: bool
+) -> None:
+    write_settings(project, "claude", {"enabledPlugins": {"gate@team": enabled}})
+    message = "  note: enabledPlugins: hooks of installed plugins do not run here"
+    hint = "    → name their folders with --plugin-dir or `pluginDirs`"
+    assert check(capfd, project) == (
+        0,
+        [".claude/settings.json", *([message, hint] if noted else []), "0 hooks, no problems"],
+    )

@@ -3,6 +3,7 @@
 import os
 import re
 from collections.abc import Collection, Sequence
+from shlex import quote
 
 from turngate.core.constants import EVENTS, FAMILIES
 from turngate.core.hooks import hook_text
@@ -72,7 +73,7 @@ def _script_problem(file: MisplacedFile, layers: Sequence[Layer]) -> Problem | N
     if any(name in hook_text(rule.hook) for layer in layers for rule in layer.rules):
         return None
     message = f"is not run, because a script hook has the name {file.expected}"
-    return _problem(file, message, "warning", f"mv {file.display_name} {file.expected}")
+    return _problem(file, message, "warning", f"mv {quote(file.display_name)} {file.expected}")
 
 
 def _has_plugin_hooks(file: MisplacedFile) -> bool:
@@ -83,7 +84,7 @@ def _has_plugin_hooks(file: MisplacedFile) -> bool:
 def _plugin_problem(file: MisplacedFile, project: str, dialect: str, layers: Sequence[Layer]) -> Problem:
     message = "belongs to a Claude Code plugin, whose hooks do not run by themselves"
     settings = f".{FAMILIES[dialect][-1]}/settings.json"
-    hint = f"to run them, add --plugin-dir {project}; hooks of the project belong in {settings}"
+    hint = f"to run them, add --plugin-dir {quote(project)}; hooks of the project belong in {settings}"
     return _problem(file, message, "note" if _has_project_hooks(layers) else "warning", hint)
 
 

@@ -172,6 +172,9 @@ def _check_claude_key(name: str, value: Any, log: ProblemLog) -> None:
         part, found = wrong
         effect = "Claude Code ignores this whole file, hooks included; Turngate does not"
         log.add(f"is {describe_json(found)}: {effect}", severity="warning", field=part)
+    elif name == "enabledPlugins" and any(value.values()):
+        hint = "name their folders with --plugin-dir or `pluginDirs`"
+        log.add("hooks of installed plugins do not run here", severity="note", field=name, hint=hint)
 
 
 def _add_unknown_file_key(name: str, family: str, log: ProblemLog) -> None:
