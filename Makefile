@@ -1,6 +1,6 @@
 # make demo and make test set up everything they need in .venv, without root.
 
-.PHONY: demo test check fmt bench chaos mutants trace schemas clean
+.PHONY: demo test check fmt bench chaos mutants trace schemas api clean
 .DEFAULT_GOAL := test
 
 PY := .venv/bin/python
@@ -40,6 +40,9 @@ trace: .venv/ready
 
 schemas: .venv/installed
 	@for name in settings input output; do .venv/bin/turngate schema $$name > schemas/$$name.schema.json; done
+
+api: .venv/ready
+	@$(PY) tools/api.py
 
 clean:
 	rm -rf .venv dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -24,6 +24,8 @@ from turngate.state.paths import state_folder
 
 @dataclass(frozen=True)
 class StopHooksResult:
+    """The result of `run_stop_hooks`: whether the agent may stop, or the reason why it has to continue."""
+
     should_stop: bool
     continue_reason: str | None = None
     warnings: list[str] = field(default_factory=list)

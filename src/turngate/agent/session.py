@@ -119,10 +119,12 @@ class Session:
 
     @property
     def model(self) -> Model:
+        """The model of the main agent."""
         return self._main.model
 
     @property
     def transcript_path(self) -> str:
+        """The file that holds the conversation."""
         return self._main.transcript_path
 
     @property

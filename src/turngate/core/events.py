@@ -111,6 +111,7 @@ class StopHookInput:
             raise TypeError(f"stop_hook_active must be true or false, not {self.stop_hook_active!r}")
 
     def event(self) -> StopEvent:
+        """Return the event that `ask_hooks` takes."""
         subagent = None
         if self.hook_event_name == "SubagentStop":
             subagent = Subagent(id=self.session_id, transcript_path=self.transcript_path)

@@ -47,6 +47,8 @@ class SubagentStoppingEvent(CamelCaseAccess):
 
 @dataclass(frozen=True, kw_only=True)
 class SubagentStoppingContext(CamelCaseAccess):
+    """Which run of which subagent an event is about; the second argument of a handler."""
+
     agent_id: str
     run_id: str
     child_session_key: str

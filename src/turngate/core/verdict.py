@@ -24,6 +24,7 @@ class Stop:
 
     @property
     def hook_outputs(self) -> tuple[HookOutput, ...]:
+        """What each hook said, in configured order."""
         return outputs(self.runs)
 
 
@@ -39,6 +40,7 @@ class Continue:
 
     @property
     def hook_outputs(self) -> tuple[HookOutput, ...]:
+        """What each hook said, in configured order."""
         return outputs(self.runs)
 
 

@@ -37,12 +37,14 @@ class Journal:
         self.fault: str | None = None  # the first error, as a message for the user
 
     def record(self, session: str, entry: Mapping[str, Any]) -> None:
+        """Append one line to the journal of a session, with the time."""
         line = {"time": time.time(), "session_id": session, **self._project, **entry}
         if self._writer is None:
             self._start()
         self._lines.put((session, line))
 
     def keep(self, session: str, text: str) -> str | None:
+        """Write a long text to a file of its own; return its path, or None if it could not be written."""
         folder = os.path.join(session_folder(self._state, session), "texts")
         data = text.encode("utf-8", "replace")
         path = os.path.join(folder, hashlib.sha256(data).hexdigest()[:16] + ".txt")
