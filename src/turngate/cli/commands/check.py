@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from pathlib import Path
 
+from turngate.cli.git_ignore import unignored_local_settings
 from turngate.cli.main import EXIT_PROBLEMS
 from turngate.cli.progress import show_if_slow
 from turngate.cli.project import plugin_folders, project_folder, search_note
@@ -39,6 +40,7 @@ def run(options: argparse.Namespace) -> int:
             *_switched_off(settings),
             *_without_model(settings),
             *_missing_plugins(settings, project, options.dialect),
+            *unignored_local_settings(project, options.dialect),
         )
     files = _settings_files(project, settings, problems)
     if options.json:
