@@ -230,7 +230,7 @@ def test_the_main_agent_never_asks_the_hooks_of_a_subagent(project: Path) -> Non
     assert lines(project / "log") == ["Stop"]
 
 
-@pytest.mark.req("S0-25", "S0-27", "S0-28", "S0-73")
+@pytest.mark.req("S0-25", "S0-27", "S0-28", "S0-73", "C-14", "X-06")
 def test_a_stop_hook_gets_everything_about_its_session(project: Path) -> None:
     replies = [bash("true"), {"texts": ["looked", "done"]}]
     agent = scripted_session(
@@ -865,7 +865,7 @@ class Looking(ScriptedModel):
         return await super().ask(request, tell)
 
 
-@pytest.mark.req("X-19", "S0-68", "S0-80")
+@pytest.mark.req("X-19", "S0-68", "S0-80", "T-2")
 def test_the_reason_is_in_the_transcript_and_marked_before_the_model_gets_it(project: Path) -> None:
     agent = scripted_session(project, stop=block_first(1))
     model = Looking(agent.session.transcript_path)

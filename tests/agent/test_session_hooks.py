@@ -54,6 +54,21 @@ def one_result(agent: ScriptedSession) -> tuple[bool, str]:
 # SessionStart
 
 
+@pytest.mark.req("T-7", "S3-54")
+@pytest.mark.parametrize("plans", [0, 1])
+def test_a_session_starts_with_the_memory_hook_of_document_003_also_where_there_is_no_plan(
+    project: Path, plans: int
+) -> None:
+    if plans:
+        (project / "docs" / "plans" / "a").mkdir(parents=True)
+        (project / "docs" / "plans" / "a" / "MEMORY.md").write_text("chunk 2 is open\n")
+    hook = "cat docs/plans/*/MEMORY.md 2>/dev/null | head -100"
+    agent = scripted_session(project, "done", rules=[rule(hook, "SessionStart")])
+    result = agent.play()
+    assert ("chunk 2 is open" in agent.model.requests[0].system) == bool(plans)
+    assert (result.outcome, result.notices, agent.heard()) == ("completed", (), ["go"])
+
+
 @pytest.mark.req("S3-06")
 def test_a_session_says_how_it_starts(project: Path) -> None:
     rules = [rule(SAVE_INPUT, "SessionStart")]

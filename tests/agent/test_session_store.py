@@ -29,6 +29,7 @@ from tests.support.sessions import (
     scripted_session,
     wait_for_file_sync,
 )
+from tests.support.subagents import parent
 from tests.support.timeouts import HANG_TIMEOUT_S
 from turngate.agent.session_store import SessionLock, SessionSummary, list_sessions, prune_sessions
 from turngate.core.messages import Message, Reply, Text, ToolResult, ToolResults, ToolUse, UserMessage
@@ -469,6 +470,21 @@ def test_what_a_session_remembers_lies_in_its_own_folder_and_not_in_the_project(
     ]
     assert list(project.iterdir()) == []
     assert [len(lines(state / "sessions" / name / "journal.jsonl")) for name in ("a", "b")] == [3, 3]
+
+
+@pytest.mark.req("X-07")
+def test_what_a_subagent_and_its_gates_remember_lies_in_the_state_folder(project: Path, state: Path) -> None:
+    """The count of redirects is in the registry, so two sessions of one project do not share it."""
+    again = "echo again >&2; exit 2"
+    scenes = [parent(project, rules=[rule(again, "SubagentStop")], session_id=name) for name in ("a", "b")]
+    for scene in scenes:
+        scene.play()
+    assert [max(run.steer_count for run in scene.runs()) for scene in scenes] == [3, 3]
+    assert list(project.iterdir()) == []
+    transcripts = {scene.registered[0].transcript for scene in scenes}
+    assert {str(Path(path).parent) for path in transcripts} == {
+        f"{state}/sessions/{name}/subagents" for name in ("a", "b")
+    }
 
 
 # A state folder that cannot be used

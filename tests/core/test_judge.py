@@ -80,7 +80,7 @@ def test_the_instructions_name_each_key_of_the_answer() -> None:
 # What is answered
 
 
-@pytest.mark.req("C-12", "S3-32", "S3-33")
+@pytest.mark.req("C-07", "C-12", "S3-32", "S3-33")
 @pytest.mark.parametrize("dialect", [TURNGATE, MUX], ids=lambda dialect: dialect.name)
 @pytest.mark.parametrize(
     ("text", "meaning"),

@@ -396,7 +396,7 @@ def test_a_single_send_may_skip_them_and_does_not_by_default(project: Path) -> N
 # How
 
 
-@pytest.mark.req("S1-03")
+@pytest.mark.req("S1-03", "C-03")
 @pytest.mark.parametrize("answer", [{"decision": "block", "reason": "go on"}, False, "block"])
 def test_the_return_value_of_a_stop_handler_continues_nothing(project: Path, answer: object) -> None:
     plugins = Plugins()

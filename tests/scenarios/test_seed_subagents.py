@@ -12,7 +12,15 @@ import pytest
 
 from tests.support.builders import rule, script
 from tests.support.paths import SEEDS
-from tests.support.sessions import BLOCK_COMMAND, SAVE_INPUT, block_first, records, saved_inputs
+from tests.support.sessions import (
+    BLOCK_COMMAND,
+    SAVE_INPUT,
+    ScriptedSession,
+    block_first,
+    configured_session,
+    records,
+    saved_inputs,
+)
 from tests.support.subagents import PROMPT, Parent, bash, parent, task
 from turngate.core.dialect import MUX
 from turngate.core.hooks import CommandHook
@@ -79,6 +87,41 @@ def test_the_stop_sample_blocks_a_subagent_once_and_lets_it_go_after_that(projec
     scene.play()
     assert scene.heard("sub") == [PROMPT, "agent: answer 1", NO_TESTS]
     assert handed(scene) == "tool: answer 2"
+
+
+def stopping(project: Path, sample: str, *replies: Any) -> ScriptedSession:
+    """A session under a sample of the document, as `.mux/stop`."""
+    script(project / ".mux" / "stop", (SEEDS / sample).read_bytes().decode())
+    return configured_session(project, *replies, allow=["Bash"])
+
+
+HEADING = "[Stop hook requested continuation]\n"
+
+
+@pytest.mark.req("S0-54", "S0-55", "T-4")
+@pytest.mark.parametrize("tested", [True, False])
+def test_the_stop_sample_reads_the_transcript_that_a_session_writes(project: Path, tested: bool) -> None:
+    agent = stopping(project, "000_stop.sh", bash("true make test" if tested else "true"), "answer {n}")
+    result = agent.play()
+    sent_on = [] if tested else ["agent: answer 2", f"{HEADING}{NO_TESTS}"]
+    assert agent.heard() == ["go", "agent: Bash", "tool: (no output)", *sent_on]
+    assert (result.ended_by, result.continuations) == ("allowed", 0 if tested else 1)
+
+
+@pytest.mark.req("S0-56", "T-2")
+@pytest.mark.parametrize("verified", [True, False])
+def test_the_words_of_a_good_test_run_are_looked_for_in_the_transcript_of_a_session(
+    project: Path, verified: bool
+) -> None:
+    """The trap: the block itself satisfies the grep. Its record is marked, so a better pattern can leave it out."""
+    said = "12 tests passed" if verified else "12 files"
+    agent = stopping(project, "000_test_verification.sh", bash(f"echo {said}"), "answer {n}")
+    result = agent.play()
+    asked = "Run and verify tests pass before stopping"
+    sent_on = [] if verified else ["agent: answer 2", f"{HEADING}{asked}"]
+    assert agent.heard() == ["go", "agent: Bash", f"tool: {said}", *sent_on]
+    marked = [each["message"]["content"] for each in records(result.transcript_path) if each.get("isMeta")]
+    assert marked == ([] if verified else [f"{HEADING}{asked}"])
 
 
 @pytest.mark.req("S0-55")
@@ -171,7 +214,7 @@ def test_a_hook_that_hangs_keeps_the_result_from_the_parent_until_its_time_is_ov
     assert (handed(scene), time.monotonic() - started >= 0.5) == ("tool: done", True)
 
 
-@pytest.mark.req("S0-75", "C-21")
+@pytest.mark.req("S0-75", "C-14", "C-21")
 @pytest.mark.parametrize("mode", ["default", "acceptEdits"])
 def test_a_hook_gets_the_task_and_its_own_transcript_and_the_default_mode(project: Path, mode: Any) -> None:
     scene = in_mux(project, "counted", hook=SAVE_INPUT, permission_mode=mode)

@@ -130,7 +130,7 @@ def test_a_handler_cannot_change_what_the_parent_and_the_next_plugin_get(project
     assert (ended.outcome, scene.heard("main")[-1], scene.notices) == ("ok", "tool: done", [])
 
 
-@pytest.mark.req("S1-26", "X-36", "S4-45")
+@pytest.mark.req("S1-26", "C-04", "X-36", "S4-45")
 def test_a_subagent_that_is_redirected_twice_is_reported_once_with_all_that_it_used(project: Path) -> None:
     gate = Gate(redirect("on"), redirect("on"), None)
     scene = parent(project, "one", "two", "three", gate=gate, rules=[rule(SAVE_INPUT, "SubagentStart")])
@@ -230,7 +230,7 @@ def test_handlers_may_be_async_or_not_and_one_that_throws_is_only_a_notice(proje
     assert (result.result, scene.heard("main")[-1]) == ("home", "tool: done")
 
 
-@pytest.mark.req("S4-44")
+@pytest.mark.req("S4-44", "C-03")
 def test_the_return_value_of_a_plugin_redirects_no_subagent(project: Path) -> None:
     plugins = Plugins()
     plugins.on("subagent_stop", lambda _: redirect("on"))

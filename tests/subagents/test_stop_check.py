@@ -287,7 +287,7 @@ STAYS = SubagentStoppingResult()
 NO_PROMPT = "returned allow=False without a prompt; it counts as allow"
 
 
-@pytest.mark.req("S4-15", "S4-20", "S4-21", "S4-26")
+@pytest.mark.req("C-07", "S4-15", "S4-20", "S4-21", "S4-26")
 @pytest.mark.parametrize(
     ("said", "meant", "wrong"),
     [
@@ -354,7 +354,7 @@ def test_handlers_are_asked_one_after_another_by_priority_and_then_as_registered
     assert names == ["high", "/high", "sync", "a", "/a", "b", "/b", "low", "/low"]
 
 
-@pytest.mark.req("S4-19")
+@pytest.mark.req("S4-19", "C-05")
 def test_the_first_that_redirects_wins_and_the_others_are_not_asked(project: Path) -> None:
     plugins, names, gate = Plugins(), list[str](), Gate(redirect("second says"), None)
     plugins.on("subagent_stopping", _named(names, "first"), priority=2)
