@@ -1,9 +1,12 @@
 """What `turngate check` says beyond plain mistakes, and, as important, what it keeps quiet about."""
 
 import os
+import sys
 import time
 from collections.abc import Mapping
+from importlib.machinery import ModuleSpec
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -12,6 +15,7 @@ from tests.support.builders import script, settings
 from turngate.core.dialect import CLAUDE, DIALECTS, MUX, TURNGATE, Dialect
 from turngate.core.hooks import AgentHook, CommandHook, Hook, HttpHook, PromptHook
 from turngate.core.settings import Problem, Rule, Settings
+from turngate.extras import install_command
 from turngate.settings.lint import lint
 
 FILE, INDEX = ".claude/settings.json", "[0].hooks[0]"
@@ -236,6 +240,27 @@ def test_a_relative_path_works_from_one_folder_only(
     assert look(command, project) == [missing(path)]
     script(project / path, "#!/bin/sh\n")
     assert look(command, project) == [relative(path, from_project)]
+
+
+def test_a_relative_path_after_a_cd_is_anchored(project: Path) -> None:
+    script(project / "check.sh", "#!/bin/sh\n")
+    assert look('cd "$CLAUDE_PROJECT_DIR" && ./check.sh', project) == []
+
+
+@pytest.mark.parametrize(
+    ("extra", "hint"),
+    [(None, install_command("http")), (ModuleType("httpx2"), None)],
+    ids=["without", "with"],
+)
+def test_an_http_hook_needs_its_library(
+    project: Path, monkeypatch: pytest.MonkeyPatch, extra: ModuleType | None, hint: str | None
+) -> None:
+    monkeypatch.setitem(sys.modules, "httpx2", extra)
+    if extra is not None:
+        extra.__spec__ = ModuleSpec("httpx2", None)
+    message = "needs a library that is not installed, so the hook fails at every run"
+    expected = [problem(message, "type", hint=hint, severity="error")] if hint else []
+    assert look(HttpHook("https://a.example/x"), project) == expected
 
 
 def test_a_script_that_is_not_there_fails_at_every_run(project: Path) -> None:

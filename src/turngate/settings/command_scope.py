@@ -23,6 +23,7 @@ class Scope(NamedTuple):
     home: str
     variables: Mapping[str, str | None]  # None: set, with a value that only a run of the hook knows
     cwd: str | None
+    has_moved: bool = False  # the command itself chose its folder
 
     def expand(self, word: Word) -> Expansion | None:
         return expand(word, self.variables, self.home)
@@ -40,7 +41,7 @@ class Scope(NamedTuple):
         return self._replace(variables={**self.variables, name: value})
 
     def change_folder(self, path: str | None) -> "Scope":
-        return self._replace(cwd=None if path is None else self.resolve(path))
+        return self._replace(cwd=None if path is None else self.resolve(path), has_moved=True)
 
     def display(self, path: str, word: Word) -> str:
         """Return a path for a message: as it is written, with the project's folder and `~` instead of variables."""

@@ -288,8 +288,8 @@ class _CommandCheck:
         return language == "shell" and "/" not in text and self.scope.has_program(text)
 
     def _lint_relative(self, text: str) -> Iterator[Problem]:
-        in_project = self.has_shell and self.scope.cwd == self.scope.project
-        if os.path.isabs(text) or self.rule.family != "claude" or not in_project:
+        is_anchored = os.path.isabs(text) or self.scope.has_moved or not self.has_shell
+        if is_anchored or self.rule.family != "claude":
             return
         path = text.removeprefix("./")
         message = f"{text} is a relative path: Turngate runs hooks in the project's folder, Claude Code in its current one"

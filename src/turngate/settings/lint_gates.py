@@ -79,6 +79,7 @@ def is_gate(rule: Rule, settings: Settings) -> bool:
         and hook.enabled
         and not hook.detached
         and not hook.blocking
+        and not (rule.event not in STOP_EVENTS and getattr(hook, "on_failure", None) == "block")
         and settings.mode_of(rule) == "gate"
     )
 

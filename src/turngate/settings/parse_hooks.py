@@ -75,7 +75,7 @@ class HooksParser:
         if not isinstance(matcher, str | None):
             message = f"is {describe_json(matcher)}, expected a string: the group is left out"
             return self._lose(event, message, index=index, field="matcher")
-        if matcher and matcher != "*":
+        if matcher and matcher not in ("*", ".*"):
             self._check_matcher(matcher, event, index)
         for number, entry in enumerate(entries):
             self._parse_entry(entry, matcher, event, f"{index}.hooks[{number}]")

@@ -127,6 +127,10 @@ CORRECT: dict[str, Case] = {
     "bash -c": Case("bash -c 'npm test >&2 || exit 2'"),
     "make ends with 2": Case("make test"),
     "tests whose failure blocks": Case(at("Stop", command("pytest -q", blocking=True))),
+    "failure of a guard blocks": Case(
+        at("PreToolUse", command("npm run lint", onFailure="block"), matcher="Bash"),
+    ),
+    "matcher that matches everything": Case(at("Stop", "make", matcher=".*")),
     "tests that only observe": Case(at("Stop", command("pytest -q", mode="observe"))),
     "tests in the background": Case(at("Stop", command("npm test", **{"async": True}))),
     "tests that are only shown": Case("pytest -q || true"),
@@ -358,6 +362,9 @@ DEFECT: dict[str, Case] = {
     ),
     "check in a subfolder": Case(
         "cd web && npx eslint .", {"web/package.json": "{}"}, found=(never("npx eslint ."),)
+    ),
+    "check before a tool": Case(
+        at("PreToolUse", "npm run lint", matcher="Bash"), found=(never("npm run lint"),)
     ),
     "check of a subagent": Case(at("SubagentStop", "cargo test"), found=(never("cargo test"),)),
     "check in bash -c": Case('bash -c "npm run lint && npm test"', found=(never("npm run lint"),)),
