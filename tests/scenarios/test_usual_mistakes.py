@@ -139,6 +139,19 @@ def test_a_hook_that_never_ends_by_its_nature(project: Path) -> None:
     )
 
 
+@pytest.mark.parametrize("name", ["hooks.json", "setting.json"])
+def test_settings_in_the_wrong_place(project: Path, gate_script: Path, name: str) -> None:
+    write_settings(project, "turngate", stop_hooks("./gate.sh"), name=name)
+    assert check(project) == (
+        1,
+        [
+            f".turngate/{name}",
+            "  error: is not read, so its hooks never run; expected .turngate/settings.json",
+            "    → move its hooks to .turngate/settings.json",
+        ],
+    )
+
+
 def test_an_endless_block(project: Path, gate_script: Path) -> None:
     gate_script.write_text("#!/bin/sh\necho 'not yet' >&2\nexit 2\n")
     gate(project, stop_hooks("./gate.sh"))

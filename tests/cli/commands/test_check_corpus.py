@@ -511,6 +511,36 @@ DEFECT: dict[str, Case] = {
 }
 
 
+PLUGIN: dict[str, Case] = {  # `files` are those of the plugin
+    "script": Case(at("Stop", "${CLAUDE_PLUGIN_ROOT}/hooks/stop.sh"), {"hooks/stop.sh": GATE_SH}),
+    "quoted script": Case(
+        at("Stop", 'bash "${CLAUDE_PLUGIN_ROOT}/hooks/stop.sh" stop'), {"-hooks/stop.sh": GATE_SH}
+    ),
+    "script without a shell": Case(
+        at("Stop", command("node", args=["${CLAUDE_PLUGIN_ROOT}/stop.js"])), {"-stop.js": "process.exit(2)\n"}
+    ),
+    "data folder": Case(
+        at("Stop", 'sh "$CLAUDE_PLUGIN_ROOT"/stop.sh --state "${CLAUDE_PLUGIN_DATA}"'), {"-stop.sh": GATE_SH}
+    ),
+    "configuration": Case(at("Stop", "curl -d @- ${user_config.endpoint}"), {}),
+    "script missing": Case(
+        at("Stop", "${CLAUDE_PLUGIN_ROOT}/hooks/stop.sh"), found=(gone("tools/plugin/hooks/stop.sh"),)
+    ),
+    "quoted script missing": Case(
+        at("SubagentStop", 'python3 "${CLAUDE_PLUGIN_ROOT}/stop.py"'), found=(gone("tools/plugin/stop.py"),)
+    ),
+    "script without a shell missing": Case(
+        at("Stop", command("node", args=["${CLAUDE_PLUGIN_ROOT}/stop.js"])),
+        found=(gone("tools/plugin/stop.js"),),
+    ),
+    "script not executable": Case(
+        at("Stop", '"$CLAUDE_PLUGIN_ROOT"/stop.sh'),
+        {"-stop.sh": GATE_SH},
+        found=(f"error: tools/plugin/stop.sh is not executable, {FAILS}",),
+    ),
+}
+
+
 @pytest.fixture(autouse=True)
 def _programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Give every machine the same programs."""
@@ -550,5 +580,19 @@ def test_a_defect_is_the_only_finding(
     assert findings(case, project, home, capsys) == (1, [*case.found])
 
 
+@pytest.mark.parametrize("case", PLUGIN.values(), ids=PLUGIN)
+def test_the_hooks_of_a_plugin_are_checked(
+    case: Case, project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plugin = project / "tools" / "plugin"
+    for name, text in case.files.items():
+        script(plugin / name.removeprefix("-"), text, 0o644 if name.startswith("-") else 0o755)
+    script(plugin / "hooks" / "hooks.json", json.dumps({"hooks": case.hooks}), 0o644)
+    code = main(["check", "--json", "--project", str(project), "--plugin-dir", str(plugin)])
+    problems = json.loads(capsys.readouterr().out)["problems"]
+    found = [f"{p['severity']}: {p['message']}" for p in problems if p["severity"] != "note"]
+    assert (code, found) == (int(bool(case.found)), [*case.found])
+
+
 def test_the_corpus_is_large_and_balanced() -> None:
-    assert (len(CORRECT) >= 40, len(DEFECT) >= 40) == (True, True)
+    assert (len(CORRECT) >= 50, len(DEFECT) >= 50) == (True, True)
