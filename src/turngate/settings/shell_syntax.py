@@ -14,7 +14,7 @@ _TOKEN = re.compile(
     |(?P<double>"(?:[^"\\`$]|\\.|\$(?!\()|\$\([^()'"`]*\))*")
     |(?P<escape>\\.)
     |(?P<substitution>\$\([^()'"`]*\))
-    |(?P<bare>(?:[^\s'"\\;&|<>()`$]|\$(?!\())+)
+    |(?P<bare>(?:[^\s'"\\;&|<>()`$]|\$\{[^{}'"\\`]*\}|\$(?![({]))+)
     """,
     re.VERBOSE | re.DOTALL,
 )
@@ -100,9 +100,7 @@ def read_commands(text: str) -> CommandList:
         if command.words or command.assignments or command.redirects:
             commands.append(command)
             operator = end
-        elif end in (";", ""):  # an empty line, or a semicolon at the end
-            operator = operator if operator in ("&&", "||", "|") else ";"
-        else:
+        elif end not in (";", ""):  # only an empty line, or a semicolon at the end, needs no command
             return CommandList(tuple(commands), operator, is_complete=False)
     return CommandList(tuple(commands), operator, is_complete=True)
 
@@ -186,6 +184,7 @@ _VARIABLE = re.compile(
 )
 _BRACED = re.compile(r"\$\{[^}]*\}")
 _GLOB = re.compile(r"[*?\[{]")
+_BLANK = re.compile(r"\s")
 _ESCAPED = re.compile(r"\\([\"\\$`\n])")
 
 
@@ -217,7 +216,7 @@ def _expand_part(part: Part, variables: Mapping[str, str | None], home: str | No
         case "double":
             expansion = _expand_variables(text, variables)
             return expansion and expansion._replace(text=_ESCAPED.sub(r"\1", expansion.text))
-        case "bare" if not _GLOB.search(_BRACED.sub("", text)):
+        case "bare" if not _GLOB.search(_BRACED.sub("", text)) and not _BLANK.search(text):
             if home is not None and text.startswith("~"):
                 if text[1:2] not in ("", "/"):
                     return None  # another user's home

@@ -204,6 +204,13 @@ CORRECT: dict[str, Case] = {
     "prompt hook": Case(
         at("Stop", {"type": "prompt", "prompt": "Are all tasks done? $ARGUMENTS", "timeout": 30})
     ),
+    "prompt hooks on tool events": Case(
+        {
+            **at("PreToolUse", {"type": "prompt", "prompt": "Is this safe? $ARGUMENTS"}, matcher="Bash"),
+            **at("UserPromptSubmit", {"type": "prompt", "prompt": "Is this about the project?"}),
+            **at("PostToolUse", {"type": "agent", "prompt": "Was the file formatted?"}, matcher="Write"),
+        }
+    ),
     "http hook": Case(
         at(
             "Stop",
