@@ -108,6 +108,16 @@ def test_exit_1_instead_of_2(project: Path, gate_script: Path) -> None:
     )
 
 
+def test_text_before_the_json(project: Path, gate_script: Path) -> None:
+    block = """echo '{"decision": "block", "reason": "write the file DONE"}'"""
+    gate_script.write_text(f"#!/bin/sh\nls\ntest -f DONE || {block}\n")
+    gate(project, stop_hooks("./gate.sh"))
+    assert fire(project)[-1] == (
+        '! hook "./gate.sh" failed and was NOT enforced: its decision was not read, because there is text before its '
+        "JSON: print only the JSON on stdout, and everything else on stderr"
+    )
+
+
 def test_a_missing_tool(project: Path) -> None:
     gate(project, stop_hooks("pyttest -q >&2 || exit 2"))
     assert check(project) == (
@@ -125,6 +135,7 @@ def test_a_missing_tool(project: Path) -> None:
 
 def test_a_hook_that_hangs(project: Path) -> None:
     gate(project, stop_hooks("exec sleep 600", timeout=0.5))
+    assert fire(project)[0] == "Stop: allowed, 1 gate NOT enforced"
     assert fire(project)[-1] == '! hook "exec sleep 600" timed out after 0.5 s and was NOT enforced'
 
 

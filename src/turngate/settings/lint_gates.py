@@ -67,8 +67,12 @@ class _Step(NamedTuple):
         return out == "stderr" or (err == "stderr" and not writes_to_stdout(self.tool or ""))
 
     @property
+    def prints(self) -> bool:
+        return self.name in ("echo", "printf")
+
+    @property
     def prints_block(self) -> bool:
-        return self.name in ("echo", "printf") and any(_BLOCK_JSON.search(text or "") for text in self.texts)
+        return self.prints and any(_BLOCK_JSON.search(text or "") for text in self.texts)
 
 
 def is_gate(rule: Rule, settings: Settings) -> bool:
@@ -121,7 +125,8 @@ def _judge(steps: list[_Step], text: str, rule: Rule, settings: Settings) -> Fin
     if last.operator == "||":
         return _judge_alternative(before, last, text, settings)
     if last.prints_block and all(step.name in _NO_EFFECT for step in before):
-        return _always_blocks(rule)
+        text_before = [step for step in before if step.prints and step.outputs[0] == "stdout"]
+        return _text_before_json(text_before[0]) if text_before else _always_blocks(rule)
     if any(step.operator == "||" for step in steps):
         return None
     if last.operator == "|":
@@ -160,19 +165,21 @@ def _judge_alternative(before: list[_Step], last: _Step, text: str, settings: Se
         )
     loud = [step for step in tools if step.outputs[0] == "stdout"]
     if last.prints_block and loud:
-        message = (
-            f"the output of {_show(loud[0].texts)} comes before the JSON, which is then read as plain text"
-        )
-        return (
-            f"{message}: this hook can never block",
-            "redirect the output: COMMAND >/dev/null 2>&1 || echo …",
-        )
+        return _text_before_json(loud[0])
     silent = [step for step in tools if not step.gives_reason]
     if last.exit_code == "2" and silent and settings.dialect.default_stderr is None:
         shown = _show(silent[0].texts)
         message = f"the output of {shown} does not go to stderr, so exit code 2 comes without a reason and does not block"
         return message, f"write {shown} >&2 || exit 2"
     return None
+
+
+def _text_before_json(step: _Step) -> Finding:
+    shown = _show(step.texts)
+    message = (
+        f"the output of {shown} comes before the JSON, which is then not read: this hook can never block"
+    )
+    return message, "print only the JSON on stdout, and everything else on stderr (>&2)"
 
 
 def _judge_pipeline(steps: list[_Step]) -> Finding | None:

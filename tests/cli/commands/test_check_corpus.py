@@ -419,7 +419,17 @@ DEFECT: dict[str, Case] = {
         """npm test 2>&1 || echo '{"decision": "block", "reason": "tests fail"}'""",
         found=(
             (
-                "warning: the output of npm test comes before the JSON, which is then read as plain text: "
+                "warning: the output of npm test comes before the JSON, which is then not read: "
+                "this hook can never block"
+            ),
+        ),
+    ),
+    "text before JSON in a script": Case(
+        "scripts/x.sh",
+        {"scripts/x.sh": """#!/bin/sh\necho checking\necho '{"decision": "block", "reason": "no"}'\n"""},
+        found=(
+            (
+                "warning: scripts/x.sh: the output of echo checking comes before the JSON, which is then not read: "
                 "this hook can never block"
             ),
         ),
