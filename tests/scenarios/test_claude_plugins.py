@@ -7,9 +7,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, given
+from hypothesis import settings as examples
+from hypothesis import strategies as st
 
 from tests.support.builders import script, stop_hooks, write_settings
+from tests.support.strategies import settings_values
 from turngate.cli.main import main
+from turngate.core.settings import Settings
+from turngate.settings.load import load_settings
 
 RECORD = 'printf "%s\\n" "$CLAUDE_PLUGIN_ROOT" "$CLAUDE_PLUGIN_DATA" "$PWD" > record'
 
@@ -568,3 +574,31 @@ def test_check_notes_that_hooks_of_installed_plugins_do_not_run(
         0,
         [".claude/settings.json", *([message, hint] if noted else []), "0 hooks, no problems"],
     )
+
+
+# Any content
+
+
+NAMES = st.text(max_size=6) | st.sampled_from(["a\0b", "\ud800", "x" * 5000, "~", "~/", "/", "..", ""])
+
+
+@examples(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(hooks=settings_values(), manifest=settings_values(), names=st.lists(NAMES, max_size=3))
+def test_no_content_of_a_plugin_or_of_plugin_dirs_raises(
+    tmp_path: Path, hooks: Any, manifest: Any, names: list[str]
+) -> None:
+    root = plugin(tmp_path / "gate", json.dumps(hooks), json.dumps(manifest))
+    project = tmp_path / "p"
+    write_settings(project, "turngate", {"turngate": {"pluginDirs": names}})
+    assert isinstance(load_settings(str(project), plugin_dirs=[str(root)]), Settings)
+
+
+@pytest.mark.parametrize("name", ["a\0b", "\ud800", "x" * 5000])
+def test_a_path_that_cannot_exist_is_reported(project: Path, tmp_path: Path, name: str) -> None:
+    write_settings(project, "turngate", {"turngate": {"pluginDirs": [name]}})
+    root = plugin(tmp_path / "gate", manifest={"hooks": name})
+    problems = load_settings(str(project), plugin_dirs=[str(root)]).problems
+    assert sorted((problem.severity, problem.field) for problem in problems) == [
+        ("error", "hooks"),
+        ("error", "turngate.pluginDirs"),
+    ]

@@ -10,7 +10,7 @@ from turngate.core.dialect import Dialect
 from turngate.core.hooks import CommandHook
 from turngate.core.plugin_variables import PLUGIN_DATA, PLUGIN_ROOT
 from turngate.core.settings import Layer, Problem, Rule, Severity
-from turngate.core.text import describe_json, describe_name
+from turngate.core.text import describe_json, truncate
 from turngate.settings.json_file import UnreadableFile, read_json
 from turngate.settings.parse import parse_layer
 from turngate.settings.problem_log import add_file_problems
@@ -20,6 +20,7 @@ HOOKS_FILE = os.path.join("hooks", "hooks.json")
 MANIFEST = os.path.join(".claude-plugin", "plugin.json")
 # A plugin without hooks has at least one of these.
 _OTHER_PARTS = ("agents", "commands", "skills", "output-styles", ".mcp.json", ".lsp.json")
+MAX_PATH_CHARS = 300  # of a path in a message
 _NOT_A_PLUGIN = f"holds neither {HOOKS_FILE} nor {MANIFEST}, so it is not a plugin"
 
 
@@ -46,7 +47,7 @@ def find_plugin_folders(
         path = os.path.join(home, name[2:]) if name.startswith("~/") else os.path.join(base, name)
         root = os.path.normpath(path)
         folder = PluginFolder(root, _display_name(root, project, home), name, level, file)
-        folders.setdefault(os.path.realpath(root), folder)
+        folders.setdefault(real_path(root), folder)
     return list(folders.values())
 
 
@@ -58,6 +59,18 @@ def _display_name(path: str, project: str, home: str) -> str:
         if path.startswith(f"{folder.rstrip('/')}/"):
             return prefix + os.path.relpath(path, folder)
     return path
+
+
+def real_path(path: str) -> str:
+    """Return the path without links; a path that no file can have is returned as it is."""
+    try:
+        return os.path.realpath(path)
+    except ValueError:  # it holds a null character or a lone surrogate
+        return path
+
+
+def _describe_path(path: str) -> str:
+    return truncate(path.encode("utf-8", "backslashreplace").decode("utf-8"), MAX_PATH_CHARS)
 
 
 def plugin_layers(folders: Iterable[PluginFolder], dialect: Dialect) -> list[Layer]:
@@ -92,8 +105,10 @@ class _PluginLoader:
             wrong = "is not a folder" if os.path.lexists(root) else "does not exist"
             message = f"{wrong}, expected the folder of a plugin"
             if named_in is None:
-                return Problem(file=written, message=message)
-            return Problem(file=named_in, field="turngate.pluginDirs", message=f"{written} {message}")
+                return Problem(file=_describe_path(written), message=message)
+            return Problem(
+                file=named_in, field="turngate.pluginDirs", message=f"{_describe_path(written)} {message}"
+            )
         if any(map(self._exists, (HOOKS_FILE, MANIFEST, *_OTHER_PARTS))):
             return None
         return Problem(file=self.folder.display_name, message=_NOT_A_PLUGIN, hint=self._hint())
@@ -128,18 +143,18 @@ class _PluginLoader:
         if not isinstance(item, str):
             message = f"is {describe_json(item)}, expected an object, a path in the plugin, or a list of them"
             return self._layer(self._problem(MANIFEST, message, field="hooks"))
-        root = os.path.realpath(self.folder.root)
-        path = os.path.realpath(os.path.join(root, item))
+        root = real_path(self.folder.root)
+        path = real_path(os.path.join(root, item))
         if not path.startswith(f"{root.rstrip('/')}/"):
             return self._lost_file(item, "leads outside of the plugin")
         if not os.path.lexists(path):
             return self._lost_file(item, "does not exist")
         name = os.path.relpath(path, root)
-        is_loaded = path == os.path.realpath(os.path.join(root, HOOKS_FILE))
+        is_loaded = path == real_path(os.path.join(root, HOOKS_FILE))
         return None if is_loaded else self._load_file(name, manifest)
 
     def _lost_file(self, path: str, why: str) -> Layer:
-        message = f"{describe_name(path)} {why}, so its hooks never run"
+        message = f"{_describe_path(path)} {why}, so its hooks never run"
         return self._layer(self._problem(MANIFEST, message, field="hooks"))
 
     def _load_file(self, name: str, manifest: dict[str, Any]) -> Layer:

@@ -1,5 +1,6 @@
 """`turngate run -p`: a tool without permission is named to the user, not only to the model."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +9,7 @@ import pytest
 from tests.support.builders import write_settings
 from tests.support.scripted_run import as_json, turngate
 from tests.support.sessions import say
+from turngate.cli.main import main
 
 WRITE = {"tool": "Write", "input": {"file_path": "a.txt", "content": "a"}}
 BASH = {"tool": "Bash", "input": {"command": "true"}}
@@ -61,3 +63,23 @@ def test_a_tool_that_was_permitted_gives_no_notice(
 ) -> None:
     result: dict[str, Any] = as_json(capfd, project, "go", *words, replies=(WRITE, "done"))
     assert (result["notices"], (project / "a.txt").read_text()) == ([], "a")
+
+
+def test_a_tool_of_a_subagent_that_was_not_permitted_is_in_the_notices(
+    project: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    task = {"tool": "Task", "input": {"description": "write", "prompt": "Write it."}}
+    path = project.parent / "both.json"
+    path.write_text(json.dumps({"main": [task, "done"], "sub": [WRITE, BASH, WRITE, "I could not."]}))
+    words = ["--project", str(project), "--model", f"scripted:{path}", "--output-format", "json"]
+    main(["run", "-p", "go", "--allow", "Task", *words])
+    assert json.loads(capfd.readouterr().out)["notices"] == [
+        "Write was not permitted; start with --allow Write",
+        "Bash was not permitted; start with --allow Bash",
+    ]
+
+
+def test_in_stream_json_the_notice_is_an_event_too(project: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    _, out, _ = turngate(capfd, project, "go", "--output-format", "stream-json", replies=(WRITE, "done"))
+    notices = [event["text"] for event in map(json.loads, out.splitlines()) if event["type"] == "notice"]
+    assert notices == ["Write was not permitted; start with --allow Write"]
