@@ -647,7 +647,7 @@ def test_a_claude_code_file_copied_to_mux_gives_the_same_hooks(folders: Folders)
         ("Stop", None, CommandHook("npm test", timeout=120.0, status_message="Testing")),
         ("Stop", None, PromptHook("Is it done? $ARGUMENTS", model="haiku")),
         ("Stop", "", HttpHook("http://localhost:8080/stop")),
-        ("SubagentStop", "Explore|Plan", CommandHook("check", args=("--child",))),
+        ("SubagentStop", "Explore|Plan", CommandHook("check", args=("--child",), rewake=True)),
     ]
     assert [(each.event, each.matcher, each.hook) for each in claude.rules] == expected
     assert [(each.event, each.matcher, each.hook) for each in mux.rules] == expected

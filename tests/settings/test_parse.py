@@ -146,6 +146,7 @@ COMMON_FIELDS: Mapping[str, Any] = {
     "blocking": True,
     "outcomes": ("error",),
     "detached": True,
+    "rewake": True,
     "condition": "Bash",
     "status_message": "…",
     "continue_on_block": True,
