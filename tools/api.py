@@ -76,7 +76,8 @@ MEMBERS = {
     "Plugins": ("add", "on"),
     "ScriptedModel": ("from_file",),
     "Session": (
-        *("allow", "close", "compact", "hooks_enabled", "id", "interrupt", "is_running", "last_result"),
+        *("allow", "answer_background", "close", "compact", "has_background_results", "hooks_enabled", "id"),
+        *("interrupt", "is_running", "last_result"),
         *("messages", "model", "open", "project", "queue", "queued", "reset", "send", "settings", "stream"),
         *("take_queued", "transcript_path"),
     ),

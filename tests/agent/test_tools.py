@@ -66,6 +66,8 @@ def read_file(place: ToolContext, path: Path, text: str | bytes) -> Path:
 def test_the_tools_have_the_names_that_scripts_know_and_say_what_they_change() -> None:
     assert [(name, tool.changes, tool.edits, tool.paths) for name, tool in TOOLS.items()] == [
         ("Bash", True, False, ()),
+        ("BashOutput", False, False, ()),
+        ("KillShell", False, False, ()),
         ("Read", False, False, ("file_path",)),
         ("Write", True, True, ("file_path",)),
         ("Edit", True, True, ("file_path",)),
@@ -97,8 +99,8 @@ def test_each_input_is_described_by_a_valid_schema(name: str) -> None:
         ("Bash", {"command": "\ud800"}, "`command` cannot be encoded as UTF-8: it has half a surrogate pair"),
         (
             "Bash",
-            {"command": "ls", "run_in_background": True},
-            'unknown argument "run_in_background", expected one of command, timeout, description',
+            {"command": "ls", "sandbox": True},
+            'unknown argument "sandbox", expected one of command, timeout, description, run_in_background',
         ),
         ("Read", {"file_path": 5}, "`file_path` must be a string, not 5"),
         ("Read", {"file_path": "a\0b"}, "'a\\x00b' is not a path: it has a NUL character"),

@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any, Self
 
 from turngate.agent.agent_config import AgentConfig
+from turngate.agent.background_commands import BackgroundCommand, BackgroundCommands
 from turngate.agent.continuation_loop import ContinuationLoop
 from turngate.agent.conversation import Conversation
 from turngate.agent.env_file import env_file, read_exports
@@ -22,13 +23,17 @@ from turngate.core.constants import EVENTS
 from turngate.core.inbox import Inbox, InboxEntry
 from turngate.core.loop_guard import LoopGuard, new_guard
 from turngate.core.messages import Message
-from turngate.core.session_events import TurnResult
+from turngate.core.session_events import BackgroundCommandFinished, TurnResult
 from turngate.plugins.handlers import Plugins
 from turngate.settings.load import has_unloaded_hooks
 from turngate.subagents.agent_types import AgentType
 from turngate.subagents.announcements import Announcements
 from turngate.subagents.manager import SubagentManager
 from turngate.subagents.task_tool import TaskTool
+
+# Without a user, a turn that may end waits this long for commands in the background. A server never ends, so it
+# is short. With a user the turn ends at once, and the end of a command begins the next one.
+COMMAND_WAIT_S = 10.0
 
 
 @dataclass(frozen=True)
@@ -74,6 +79,8 @@ class AgentSession:
         self.task_tool = self._create_task_tool()
         environ = {**config.environ, **self.settings.env}
         self.tool_context = ToolContext(self.project, environ, tuple(config.extra_paths))
+        self.background = BackgroundCommands(self._on_command_end)
+        self.tool_context.background = self.background
         self.tool_context.start_subagent = self.task_tool.start
         self.tools = self._select_tools()
 
@@ -142,6 +149,8 @@ class AgentSession:
             context=self._loop_context(turn),
             inbox=self.inbox,
             announcements=self.announcements,
+            background=self.background,
+            command_wait=0.0 if self.permissions.permit else COMMAND_WAIT_S,
             settings=self.settings,
             new_guard=self._new_guard,
             prepare=self._prepare_turn,
@@ -182,8 +191,13 @@ class AgentSession:
         if self.turn is not None:
             self.hooks.raise_if_halted()
 
+    def _on_command_end(self, command: BackgroundCommand) -> None:
+        self.events.emit(BackgroundCommandFinished(command.id, command.command, command.status))
+        self.announcements.wake()
+
     async def _end_subagents(self, interrupted: bool) -> None:
         if interrupted:
+            await self.background.kill_since(self.turn.started if self.turn else 0.0)
             await self.subagents.kill_all(self.id, self._config.agent_id, "interrupted")
         await self.subagents.end_turn(self.id, self._config.agent_id)
 
@@ -192,6 +206,7 @@ class AgentSession:
     async def close(self) -> None:
         """End the turn and release the session; its model is closed unless it is the main agent's."""
         await self._turns.stop()
+        await self.background.close()
         self._release()
         if self._config.owns_model:
             await close_models(self.model, notice=self.events.notice)

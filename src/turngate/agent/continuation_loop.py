@@ -1,9 +1,11 @@
 """The loop of one turn: answer a message, ask the stop hooks, continue while a hook blocks or a message is waiting."""
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
+from turngate.agent.background_commands import BackgroundCommands
 from turngate.agent.loop_context import LoopContext
 from turngate.agent.model_loop import run_model_loop
 from turngate.agent.turn import ToolDeferred, Turn, TurnHalted, new_prompt_id
@@ -28,6 +30,8 @@ class ContinuationLoop:
     context: LoopContext
     inbox: Inbox
     announcements: Announcements
+    background: BackgroundCommands
+    command_wait: float  # seconds that a turn that may end waits for commands in the background
     settings: Settings
     new_guard: Callable[[], LoopGuard]
     prepare: Callable[[Turn], Awaitable[None]]  # opens the session
@@ -98,21 +102,36 @@ class ContinuationLoop:
 
     async def _take_announcements(self) -> None:
         self.inbox.put_all(await self.announcements.take_new())
+        self.inbox.put_all(self.background.take_ended())
 
     async def _has_more_input(self) -> bool:
-        return bool(len(self.inbox)) or await self._wait_for_announcement()
+        return bool(len(self.inbox)) or await self._wait_for_announcement(commands=True)
 
-    async def _wait_for_announcement(self) -> bool:
-        """Wait for subagents in the background, up to their limit. Return True if a message arrived."""
+    async def _wait_for_announcement(self, *, commands: bool = False) -> bool:
+        """Wait for subagents, and commands too, in the background. Return True if a message arrived."""
         while not len(self.inbox):
             await self._take_announcements()
-            waits = self.announcements.running_in_background() and not self.context.turn.waited_too_long
-            if len(self.inbox) or not waits:
+            seconds = self._waiting_time(commands=commands)
+            if len(self.inbox) or seconds <= 0:
                 break
-            if not await self.announcements.wait_for_change():
+            if not await self.announcements.wait_for_change(seconds) and self._waits_for_subagents():
                 self.context.turn.waited_too_long = True
                 self.context.notice("stopped waiting for subagents in the background")
         return bool(len(self.inbox))
+
+    def _waits_for_subagents(self) -> bool:
+        return bool(self.announcements.running_in_background()) and not self.context.turn.waited_too_long
+
+    def _waiting_time(self, *, commands: bool) -> float:
+        """Return how many seconds the turn waits for a message from the background."""
+        if self._waits_for_subagents():
+            return self.announcements.max_wait
+        turn = self.context.turn
+        if not commands or turn.question is not None or not self.background.running:
+            return 0.0
+        if turn.waits_until is None:
+            turn.waits_until = time.monotonic() + self.command_wait
+        return turn.waits_until - time.monotonic()
 
     async def _accept_or_requeue(self, entry: InboxEntry) -> bool:
         """Put a message that waited back into the inbox if the turn ends before it is in the conversation."""
@@ -133,6 +152,11 @@ class ContinuationLoop:
             conversation.append(UserMessage(entry.text, entry.origin), **meta)
             for text in entry.context:
                 conversation.append(UserMessage(text, "context"), **meta)
+            return True
+        if entry.origin == "background":
+            turn.start_count(self.new_guard())
+            turn.waits_until = None
+            conversation.append(UserMessage(entry.text, entry.origin))
             return True
         if entry.key:
             conversation.append_once(entry)
@@ -203,5 +227,5 @@ class ContinuationLoop:
             usage={"input_tokens": turn.usage.input_tokens, "output_tokens": turn.usage.output_tokens},
             duration_ms=int(turn.elapsed * 1000),
             tool_calls=turn.tool_calls,
-            background_tasks=self.announcements.background_tasks(),
+            background_tasks=[*self.announcements.background_tasks(), *self.background.background_tasks()],
         )

@@ -94,6 +94,14 @@ class MainSession(AgentSession):
         """Run one turn and yield its events; the last one is its `TurnEnd`."""
         return self.events.stream(lambda: self.send(prompt))
 
+    async def answer_background(self) -> TurnResult | None:
+        """Run a turn with the results of commands in the background, if there are any."""
+        entries = self.background.take_ended()
+        if not entries:
+            return None
+        self.inbox.put_all(entries[1:])
+        return await self.run_turn(entries[0])
+
     def interrupt(self) -> None:
         """End the turn, whatever it is doing; nothing of it runs afterwards."""
         self._turns.interrupt()
@@ -110,6 +118,8 @@ class MainSession(AgentSession):
             raise UsageError("this session is in the middle of a turn; `interrupt` ends it")
         await self.open()
         await self.subagents.kill_all(self.id, self._config.agent_id, "session-reset")
+        await self.background.kill(self.background.running)
+        self.background.take_ended()
         await self.announcements.discard()
         await self._fire_session_end("clear")
         self.conversation.clear()
@@ -120,6 +130,8 @@ class MainSession(AgentSession):
     async def close(self, reason: EndReason = "other") -> None:
         """Fire SessionEnd and release the session; hooks in the background get `background_grace` seconds."""
         await self._turns.stop()
+        for command in await self.background.close():
+            self.events.notice(f"background command killed because it was still running: {command}")
         if self.conversation.is_open:
             await self._end(reason)
         else:

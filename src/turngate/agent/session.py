@@ -174,6 +174,15 @@ class Session:
         """Run one turn and yield its events; the last one is its `TurnEnd`."""
         return self._main.stream(prompt)
 
+    @property
+    def has_background_results(self) -> bool:
+        """Whether a command in the background has ended and the agent does not know it yet."""
+        return bool(self._main.background.ended)
+
+    async def answer_background(self) -> TurnResult | None:
+        """Run a turn with the results of commands in the background, if there are any: their end wakes the agent."""
+        return await self._main.answer_background()
+
     def interrupt(self) -> None:
         """End the turn, whatever it is doing; nothing of it runs afterwards."""
         self._main.interrupt()

@@ -6,7 +6,8 @@ from typing import Any, Literal
 
 from turngate.core.camel_case import CamelCaseAccess
 
-Origin = Literal["user", "stop_hook", "context", "summary", "subagent"]  # where a user message comes from
+# Where a user message comes from.
+Origin = Literal["user", "stop_hook", "context", "summary", "subagent", "background"]
 StopReason = Literal["end_turn", "tool_use", "max_tokens", "refusal"]
 AgentRole = Literal["main", "sub", "judge"]  # which list of a scripted model answers; "sub" is a subagent
 

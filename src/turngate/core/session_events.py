@@ -157,6 +157,15 @@ class SubagentFinished:
 
 
 @dataclass(frozen=True)
+class BackgroundCommandFinished:
+    """A command that Bash ran in the background has ended by itself."""
+
+    id: str
+    command: str
+    status: str  # completed or failed
+
+
+@dataclass(frozen=True)
 class TurnEnd:
     """Hooks and plugins are done; control returns to the user."""
 
@@ -176,6 +185,7 @@ SessionEvent = (
     | SubagentStarted
     | SubagentRedirected
     | SubagentFinished
+    | BackgroundCommandFinished
     | TurnEnd
 )
 

@@ -17,6 +17,7 @@ from turngate.aio.threads import run_in_thread
 from turngate.core.reports import Exited
 from turngate.ports import BoundedOutput, HookRunContext
 from turngate.shells import process_tree as tree
+from turngate.shells.death_watch import DeathWatch
 
 OUTPUT_GRACE_S = 0.5  # reading continues this long after the exit, while another process holds the pipes
 KILL_GRACE_S = 0.5  # between TERM and KILL
@@ -30,15 +31,30 @@ class NotStarted(OSError):
 
 
 async def run_process(
-    argv: Sequence[str], *, cwd: str, env: Mapping[str, str], stdin: bytes, live: HookRunContext
+    argv: Sequence[str],
+    *,
+    cwd: str,
+    env: Mapping[str, str],
+    stdin: bytes,
+    live: HookRunContext,
+    watched: bool = False,
 ) -> Exited:
     """Run a program to its end. Raises NotStarted.
 
-    When cancelled, end the whole process tree first: TERM, and KILL half a second later.
+    When cancelled, end the whole process tree first: TERM, and KILL half a second later. If it is `watched`, its
+    process group ends also when this process is killed.
     """
     marker = tree.new_run_marker()
     marked_env = {**env, tree.VARIABLE: tree.add_marker(env, marker)}
-    child = _Child(argv, cwd=cwd, env=marked_env, stdin=stdin, live=live)
+    watch = DeathWatch() if watched else None
+    try:
+        child = _Child(argv, cwd=cwd, env=marked_env, stdin=stdin, live=live)
+    except BaseException:
+        if watch:
+            watch.stop()
+        raise
+    if watch:
+        watch.watch(child.pid)
     try:
         await child.wait_for_exit()
         if not child.all_read:
@@ -51,6 +67,8 @@ async def run_process(
         await finish_despite_cancel(_end_tree(child, marker))
         raise
     finally:
+        if watch:
+            watch.stop()
         child.close()
 
 

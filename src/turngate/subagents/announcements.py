@@ -104,13 +104,18 @@ class Announcements:
             for run in self.running_in_background()
         ]
 
-    async def wait_for_change(self) -> bool:
-        """Wait for the next change or `wake`. Return False after `SubagentLimits.wait` seconds."""
+    @property
+    def max_wait(self) -> float:
+        """Seconds that the agent waits for its subagents."""
+        return self._manager.limits.wait
+
+    async def wait_for_change(self, seconds: float) -> bool:
+        """Wait for the next change or `wake`. Return False after these seconds."""
         self._wake.clear()
-        if not self.running_in_background() or self._changed:
+        if self._changed:
             return True
         try:
-            async with asyncio.timeout(self._manager.limits.wait):
+            async with asyncio.timeout(seconds):
                 await self._wake.wait()
         except TimeoutError:
             return False

@@ -12,6 +12,7 @@ from turngate.subagents.agent_types import AgentType
 from turngate.subagents.task_tool import TASK, task_spec
 
 ALIASES = {"Agent": "Task"}
+WITH_BASH = ("BashOutput", "KillShell")  # an agent that has Bash has these as well
 MAIN_AGENT_ONLY = ("AskUser",)  # a subagent has no user
 
 
@@ -25,6 +26,8 @@ TOOLS: Mapping[str, Tool] = {
     tool.spec.name: tool
     for tool in (
         Tool(bash.BASH, bash.run, changes=True),
+        Tool(bash.BASH_OUTPUT, bash.read_output),
+        Tool(bash.KILL_SHELL, bash.kill_shell),
         Tool(files.READ, files.read, paths=("file_path",)),
         Tool(files.WRITE, files.write, changes=True, edits=True, paths=("file_path",)),
         Tool(files.EDIT, files.edit, changes=True, edits=True, paths=("file_path",)),
@@ -53,6 +56,7 @@ def tools_of_subagent(*limits: Collection[str] | None) -> dict[str, Tool]:
     for names in limits:
         if names is not None:
             allowed = {ALIASES.get(name, name) for name in names}
+            allowed |= set(WITH_BASH) if "Bash" in allowed else set()
             tools = {name: tool for name, tool in tools.items() if name in allowed}
     return tools
 

@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from turngate.agent.background_commands import BackgroundCommands
 from turngate.core.messages import ToolSpec
 from turngate.core.tools import ToolOutput
 
@@ -15,6 +16,7 @@ class ToolContext:
     project: str  # absolute
     environ: dict[str, str]  # for Bash
     extra_paths: tuple[str, ...] = ()  # allowed folders outside of the project
+    background: BackgroundCommands | None = None  # None: Bash cannot run commands in the background
     start_subagent: Callable[[Mapping[str, Any]], Awaitable[ToolOutput]] | None = None
     todos: list[dict[str, Any]] = field(default_factory=list)
     read_files: dict[str, float] = field(default_factory=dict)  # path and modification time when it was read

@@ -1,10 +1,12 @@
-"""The Bash tool: runs a command in the project."""
+"""The tools Bash, BashOutput and KillShell: run a command in the project, also in the background."""
 
 import asyncio
 import shutil
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
+from turngate.agent.background_commands import BackgroundCommand
 from turngate.agent.tools.base import ToolContext
 from turngate.core.reports import Exited
 from turngate.core.text import truncate_middle
@@ -20,8 +22,9 @@ MAX_OUTPUT_CHARS = 30_000
 BASH = tool_spec(
     "Bash",
     "Runs a bash command in the project's folder and returns its stdout, then its stderr. Each command "
-    "starts in a new shell, so `cd` and variables are not kept. Its stdin is empty. To leave something "
-    "running, start it with & and redirect its output to a file.",
+    "starts in a new shell, so `cd` and variables are not kept. Its stdin is empty. With `run_in_background` "
+    "it returns at once: you get a message when the command ends, BashOutput reads its output so far, and KillShell "
+    "ends it. It ends with the session.",
     {
         "command": {"type": "string", "description": "The command."},
         "timeout": {
@@ -30,12 +33,32 @@ BASH = tool_spec(
             "description": "Milliseconds after which it is ended; 120000 if not given, at most 600000.",
         },
         "description": {"type": "string", "description": "What it does, in five to ten words."},
+        "run_in_background": {
+            "type": "boolean",
+            "description": "Do not wait for its end; it has no timeout.",
+        },
     },
     required=("command",),
+)
+BASH_OUTPUT = tool_spec(
+    "BashOutput",
+    "Returns what a background command has printed since you read it last, and whether it is still running.",
+    {"bash_id": {"type": "string", "description": "The id that Bash returned."}},
+    required=("bash_id",),
+)
+KILL_SHELL = tool_spec(
+    "KillShell",
+    "Ends a background command with all processes that it started.",
+    {"shell_id": {"type": "string", "description": "The id that Bash returned."}},
+    required=("shell_id",),
 )
 
 
 async def run(args: Mapping[str, Any], context: ToolContext) -> ToolOutput:
+    if "\0" in args["command"]:
+        raise ToolFailed("`command` has a NUL character, which no process can take")
+    if args.get("run_in_background"):
+        return _start(args, context)
     seconds = min(args.get("timeout", DEFAULT_TIMEOUT_S * 1000), MAX_TIMEOUT_S * 1000) / 1000
     live = HookRunContext()
     try:
@@ -52,26 +75,60 @@ async def run(args: Mapping[str, Any], context: ToolContext) -> ToolOutput:
     printed = _join_output(exited.stdout, exited.stderr, _HELD if exited.held else "")
     if exited.code != 0:
         raise ToolFailed(f"exit code {exited.code}\n{printed}")
-    return ToolOutput(printed, _response(exited))
+    return ToolOutput(printed, _response(exited.stdout, exited.stderr))
 
 
-def _response(exited: Exited) -> dict[str, Any]:
+def _response(stdout: str = "", stderr: str = "") -> dict[str, Any]:
     """Return the output as Claude Code gives it to hooks."""
     return {
-        "stdout": _limited(exited.stdout.rstrip("\n")),
-        "stderr": _limited(exited.stderr.rstrip("\n")),
+        "stdout": _limited(stdout.rstrip("\n")),
+        "stderr": _limited(stderr.rstrip("\n")),
         "interrupted": False,
         "isImage": False,
         "noOutputExpected": False,
     }
 
 
+def _start(args: Mapping[str, Any], context: ToolContext) -> ToolOutput:
+    if context.background is None:
+        raise ToolFailed("no command can run in the background here")
+    command = args["command"]
+    started = context.background.start(
+        command, args.get("description", ""), partial(_run, command, context, watched=True)
+    )
+    return ToolOutput(
+        f"Started in the background as {started.id}. You get a message when it ends.",
+        {**_response(), "backgroundTaskId": started.id},
+    )
+
+
+async def read_output(args: Mapping[str, Any], context: ToolContext) -> ToolOutput:
+    command = _background_command(args["bash_id"], context)
+    command.is_reported = command.status != "running"
+    output = _limited(command.output.take_new().rstrip("\n"))
+    state = f" {command.ending}" if command.ending else " is running"
+    text = f"{command.id}{state}.\n{output or '(no new output)'}"
+    return ToolOutput(text, {"shellId": command.id, "status": command.status, "stdout": output})
+
+
+async def kill_shell(args: Mapping[str, Any], context: ToolContext) -> ToolOutput:
+    command = _background_command(args["shell_id"], context)
+    if command.status != "running" or context.background is None:
+        raise ToolFailed(f"{command.id} is not running: it {command.ending}")
+    await context.background.kill([command])
+    return ToolOutput(f"{command.id} was killed.", {"shell_id": command.id, "message": "killed"})
+
+
+def _background_command(identity: str, context: ToolContext) -> BackgroundCommand:
+    if context.background is None:
+        raise ToolFailed("no command can run in the background here")
+    return context.background.get(identity)
+
+
 _HELD = "[a background process still has the output open; later output is lost]"
 
 
-async def _run(command: str, context: ToolContext, live: HookRunContext) -> Exited:
-    if "\0" in command:
-        raise ToolFailed("`command` has a NUL character, which no process can take")
+async def _run(command: str, context: ToolContext, live: HookRunContext, *, watched: bool = False) -> Exited:
     shell = shutil.which("bash") or "/bin/sh"
     return await run_process(
         (shell, "-c", "--", command),
@@ -79,6 +136,7 @@ async def _run(command: str, context: ToolContext, live: HookRunContext) -> Exit
         env=sanitize_env({**context.environ, "PWD": context.project}),
         stdin=b"",
         live=live,
+        watched=watched,
     )
 
 

@@ -15,6 +15,7 @@ from turngate.cli.terminal.ui import Activity, TerminalUI
 from turngate.core.constants import STOP_EVENTS
 from turngate.core.messages import ToolUse
 from turngate.core.session_events import (
+    BackgroundCommandFinished,
     Compacted,
     Continuation,
     HookFinished,
@@ -31,9 +32,11 @@ from turngate.core.session_events import (
     TurnEnd,
     TurnResult,
 )
+from turngate.core.text import one_line
 from turngate.errors import ModelError
 from turngate.settings.lint import lint
 
+BACKGROUND_JOB = "background"  # compared by identity: answer commands that have ended in the background
 DOUBLE_CTRL_C_S = 2.0  # two Ctrl-C within this time exit
 LATE_CTRL_C_S = 0.5  # a Ctrl-C this soon after a turn was meant for the turn
 
@@ -87,6 +90,8 @@ class Chat:
     async def _next_job(self) -> str | None:
         """Wait for the next job; return None when the conversation ends."""
         while self._exit_code is None and not self._jobs:
+            if self.session.has_background_results:
+                return BACKGROUND_JOB
             if self._input_ended:
                 self._exit_code = 0
                 break
@@ -115,7 +120,10 @@ class Chat:
 
     async def _run_job(self, job: str) -> None:
         try:
-            await self._dispatch(job)
+            if job is BACKGROUND_JOB:
+                await self._run_turn(None)
+            else:
+                await self._dispatch(job)
         except OSError as error:  # a full disk, for example: it ends the job, not the conversation
             self.ui.print(f"! {error}", "alert")
 
@@ -132,14 +140,17 @@ class Chat:
             case _:
                 self._run_command(command)
 
-    async def _run_turn(self, prompt: str) -> None:
+    async def _run_turn(self, prompt: str | None) -> None:
+        """Run a turn for a prompt, or for commands that have ended in the background."""
         self._in_turn, self._interruption = True, "interrupted"
         self._start(MODEL_REQUEST)
         try:
-            result = await self.session.send(prompt)
+            result = await (self.session.answer_background() if prompt is None else self.session.send(prompt))
         finally:
             self._in_turn, self._turn_ended_at = False, time.monotonic()
         self.ui.end_stream()
+        if result is None:
+            return
         for text, style in fmt.format_turn_end(result, self._interruption, totals=self.ui.is_interactive):
             self.ui.print(text, style)
         self._take_queued_messages(result)
@@ -306,6 +317,10 @@ class Chat:
             case SubagentFinished(agent_id, label, outcome, _, seconds):
                 self._activity.end_subagent(agent_id)
                 self.ui.print(f"subagent {fmt.strip_controls(label)}: {outcome} ({seconds:.1f} s)", "dim")
+            case BackgroundCommandFinished(name, command, status):
+                line = f"background command {name}: {status} ({fmt.strip_controls(one_line(command, 60))})"
+                self.ui.print(line, "dim")
+                self._wake.set()
             case TurnEnd():
                 pass  # _run_turn() prints the result
             case _:

@@ -1,0 +1,355 @@
+"""Commands in the background: read, ended, reported to the agent, and never left behind."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.builders import rule
+from tests.support.sessions import (
+    SAVE_INPUT,
+    ScriptedSession,
+    hang,
+    is_running,
+    lines,
+    saved_inputs,
+    scripted_session,
+    survives,
+    wait_for_file,
+    wait_for_file_sync,
+)
+from turngate.agent import agent_session
+from turngate.agent.background_commands import KEPT_BYTES, MAX_RUNNING, RecentOutput
+from turngate.core.dialect import CLAUDE, MUX, TURNGATE, Dialect
+from turngate.core.messages import ToolResults
+from turngate.core.session_events import BackgroundCommandFinished, Notice
+from turngate.core.text import omission_note
+
+ALL = pytest.mark.parametrize("dialect", [TURNGATE, MUX, CLAUDE], ids=lambda dialect: dialect.name)
+
+
+def background(command: str, **more: Any) -> dict[str, Any]:
+    return {"tool": "Bash", "input": {"command": command, "run_in_background": True, **more}}
+
+
+def read(name: str = "bash_1") -> dict[str, Any]:
+    return {"tool": "BashOutput", "input": {"bash_id": name}}
+
+
+def kill(name: str = "bash_1") -> dict[str, Any]:
+    return {"tool": "KillShell", "input": {"shell_id": name}}
+
+
+def wait_for(path: str) -> dict[str, Any]:
+    return {"tool": "Bash", "input": {"command": f"until [ -e {path} ]; do sleep 0.01; done"}}
+
+
+def session(project: Path, *replies: Any, **options: Any) -> ScriptedSession:
+    return scripted_session(project, *replies, permission_mode="bypassPermissions", **options)
+
+
+def results(agent: ScriptedSession) -> list[str]:
+    messages = agent.model.requests[-1].messages
+    return [r.content for message in messages if isinstance(message, ToolResults) for r in message.results]
+
+
+@pytest.fixture
+def never_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(agent_session, "COMMAND_WAIT_S", 0.0)
+
+
+@pytest.fixture
+def always_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(agent_session, "COMMAND_WAIT_S", 3000.0)
+
+
+# The end wakes the agent
+
+
+@ALL
+@pytest.mark.usefixtures("always_wait")
+def test_the_end_of_a_command_wakes_the_agent_and_the_stop_hooks_run_again(
+    project: Path, dialect: Dialect
+) -> None:
+    command = "until [ -e seen ]; do sleep 0.01; done; echo built"
+    replies = (background(command, description="build"), "it is building", "it is built")
+    agent = session(project, *replies, stop=SAVE_INPUT, dialect=dialect)
+    result = agent.play()
+    assert agent.heard()[-2:] == [
+        "agent: it is building",
+        f"[Background command] bash_1 ({command}) ended with exit code 0.\n\nbuilt",
+    ]
+    first, second = saved_inputs(project)
+    task = {"id": "bash_1", "type": "shell", "status": "running", "description": "build", "command": command}
+    assert (first["background_tasks"], second.get("background_tasks", [])) == ([task], [])
+    assert (first["stop_hook_active"], second["stop_hook_active"]) == (False, False)
+    assert first["prompt_id"] != second["prompt_id"]
+    assert (result.ended_by, result.result, result.model_requests) == ("allowed", "it is built", 3)
+
+
+@pytest.mark.usefixtures("always_wait")
+def test_a_command_that_ends_while_the_agent_works_is_reported_after_its_answer(project: Path) -> None:
+    agent = session(project, background("touch ended; exit 3"), wait_for("ended"), "worked", "saw it")
+    result = agent.play()
+    assert agent.heard()[-1] == (
+        "[Background command] bash_1 (touch ended; exit 3) ended with exit code 3. It printed nothing new."
+    )
+    assert (result.result, [e.status for e in agent.of(BackgroundCommandFinished)]) == ("saw it", ["failed"])
+
+
+@pytest.mark.usefixtures("never_wait")
+def test_a_command_that_ends_between_two_turns_is_reported_with_the_next_prompt(project: Path) -> None:
+    agent = session(
+        project, background("until [ -e go ]; do sleep 0.01; done; echo late"), "one", "two", "three"
+    )
+
+    async def turns() -> None:
+        async with agent.session as running:
+            await running.send("first")
+            (project / "go").touch()
+            async with asyncio.timeout(300):
+                while running._main.background.running:
+                    await asyncio.sleep(0.01)
+            await running.send("second")
+
+    asyncio.run(turns())
+    assert [
+        text.partition(" (")[0] for text in agent.heard() if "agent:" not in text and "tool:" not in text
+    ] == [
+        "first",
+        "[Background command] bash_1",
+        "second",
+    ]
+
+
+@pytest.mark.usefixtures("never_wait")
+def test_the_end_of_a_command_can_begin_a_turn_of_its_own(project: Path) -> None:
+    agent = session(
+        project, background("until [ -e go ]; do sleep 0.01; done"), "one", "woken", stop=SAVE_INPUT
+    )
+
+    async def turns() -> Any:
+        async with agent.session as running:
+            await running.send("first")
+            nothing = await running.answer_background()
+            (project / "go").touch()
+            async with asyncio.timeout(300):
+                while running._main.background.running:
+                    await asyncio.sleep(0.01)
+            return nothing, await running.answer_background()
+
+    nothing, woken = asyncio.run(turns())
+    assert (nothing, woken.result, len(saved_inputs(project))) == (None, "woken", 2)
+
+
+def test_a_stop_that_is_halted_does_not_wait_for_commands(project: Path) -> None:
+    agent = session(project, background(hang()), "done", stop="""echo '{"continue": false}'""")
+    assert agent.play().ended_by == "halted"
+
+
+# BashOutput and KillShell
+
+
+@pytest.mark.usefixtures("always_wait")
+def test_output_is_read_once_and_what_was_read_is_not_reported(project: Path) -> None:
+    command = "echo one; touch a; until [ -e b ]; do sleep 0.01; done; echo two >&2; touch c"
+    agent = session(
+        project,
+        background(command),
+        wait_for("a"),
+        read(),
+        read(),
+        {"tool": "Bash", "input": {"command": "touch b; until [ -e c ]; do sleep 0.01; done; sleep 1"}},
+        read(),
+        "done",
+    )
+    result = agent.play()
+    texts = results(agent)
+    assert texts[2:4] == ["bash_1 is running.\none", "bash_1 is running.\n(no new output)"]
+    assert texts[5] in ("bash_1 is running.\ntwo", "bash_1 ended with exit code 0.\ntwo")
+    assert result.result == "done"
+
+
+@pytest.mark.usefixtures("always_wait")
+def test_a_killed_command_ends_with_its_children_and_wakes_no_agent(project: Path) -> None:
+    command = f"({hang('child')}) & {hang()}"
+    agent = session(
+        project, background(command), wait_for("pid"), wait_for("child"), kill(), read(), kill(), "done"
+    )
+    result = agent.play()
+    assert results(agent)[3:] == [
+        "bash_1 was killed.",
+        "bash_1 was killed.\n(no new output)",
+        "bash_1 is not running: it was killed",
+    ]
+    pids = [(project / name).read_text().strip() for name in ("pid", "child")]
+    assert ([survives(pid) for pid in pids], result.model_requests) == ([False, False], 7)
+
+
+@pytest.mark.parametrize("reply", [read("bash_7"), kill("bash_7")], ids=["BashOutput", "KillShell"])
+def test_an_unknown_command_is_an_error(project: Path, reply: dict[str, Any]) -> None:
+    agent = session(project, reply, "done")
+    agent.play()
+    assert results(agent) == ["there is no background command 'bash_7'"]
+
+
+@pytest.mark.usefixtures("never_wait")
+def test_an_agent_can_run_only_so_many_commands_at_once(project: Path) -> None:
+    agent = session(project, *[background("sleep 3600")] * (MAX_RUNNING + 1), "done")
+    agent.play()
+    names = ", ".join(f"bash_{n}" for n in range(1, MAX_RUNNING + 1))
+    assert results(agent)[-1] == f"8 commands run in the background already ({names}): end one first"
+
+
+def test_a_command_in_the_background_needs_permission(project: Path) -> None:
+    agent = scripted_session(project, background("touch ran"), "done")
+    agent.play()
+    assert (results(agent)[0].partition(",")[0], (project / "ran").exists()) == (
+        "Bash needs permission",
+        False,
+    )
+
+
+def test_a_hook_gets_the_id_of_a_command_in_the_background(project: Path) -> None:
+    agent = session(project, background("true"), "done", rules=[rule(SAVE_INPUT, "PostToolUse")])
+    agent.play()
+    assert saved_inputs(project, "tool_response")[0]["backgroundTaskId"] == "bash_1"
+
+
+# Bounded output
+
+
+def test_only_the_newest_output_is_kept_and_what_is_missing_is_named() -> None:
+    output = RecentOutput()
+    output.feed(b"a" * KEPT_BYTES)
+    output.feed(b"b" * 10)
+    assert output.take_new() == omission_note(10, "bytes") + "a" * (KEPT_BYTES - 10) + "b" * 10
+    output.feed(b"c")
+    assert (output.take_new(), output.take_new(), output.truncated) == ("c", "", True)
+
+
+@pytest.mark.usefixtures("never_wait")
+def test_a_command_that_floods_its_output_does_not_hold_up_the_agent(project: Path) -> None:
+    agent = session(project, background("echo $$ > pid; yes flood"), wait_for("pid"), read(), "done")
+    assert agent.play().result == "done"
+    [command] = agent.session._main.background._commands.values()  # what it holds in memory
+    assert len(command.output._kept) <= KEPT_BYTES
+    assert not survives((project / "pid").read_text().strip())
+
+
+# Nothing is left behind
+
+
+@pytest.mark.usefixtures("never_wait")
+@pytest.mark.parametrize(
+    "command",
+    [hang(), f"trap '' TERM; {hang()}", f"setsid sh -c '{hang()}'"],
+    ids=["never ends", "ignores TERM", "leaves its session"],
+)
+def test_a_command_ends_with_the_session_and_the_user_is_told(project: Path, command: str) -> None:
+    agent = session(project, background(command), wait_for("pid"), "done")
+    result = agent.play()
+    pid = (project / "pid").read_text().strip()
+    notice = f"background command killed because it was still running: {command}"
+    told = [event.text for event in agent.of(Notice)]
+    assert (result.ended_by, survives(pid), told) == ("allowed", False, [notice])
+
+
+def test_an_interrupt_ends_the_commands_of_its_turn_and_not_earlier_ones(project: Path) -> None:
+    agent = scripted_session(
+        project,
+        background(hang("first")),
+        wait_for("first"),
+        "one",
+        background(hang("second")),
+        wait_for("second"),
+        wait_for("never"),
+        permission_mode="bypassPermissions",
+        permit=permit,
+    )
+
+    async def turns() -> tuple[bool, bool]:
+        async with agent.session as running:
+            await running.send("one")
+            turn = asyncio.create_task(running.send("two"))
+            second = await wait_for_file(project / "second")
+            running.interrupt()
+            await turn
+            return is_running(lines(project / "first")[0]), await asyncio.to_thread(survives, second)
+
+    assert asyncio.run(turns()) == (True, False)
+    assert not survives(lines(project / "first")[0])
+
+
+async def permit(*_: object) -> bool:
+    return True
+
+
+def test_a_reset_ends_the_commands(project: Path) -> None:
+    agent = session(project, background(hang()), wait_for("pid"), "done", permit=permit)
+
+    async def reset() -> bool:
+        async with agent.session as running:
+            await running.send("one")
+            await running.reset()
+            return await asyncio.to_thread(survives, lines(project / "pid")[0])
+
+    assert asyncio.run(reset()) is False
+
+
+@pytest.mark.usefixtures("never_wait")
+def test_the_commands_of_a_subagent_end_with_it(project: Path) -> None:
+    task = {"tool": "Task", "input": {"prompt": "look", "run_in_background": False}}
+    agent = session(project, task, "done", sub=[background(hang()), wait_for("pid"), "found it"])
+    result = agent.play()
+    assert (result.result, survives(lines(project / "pid")[0])) == ("done", False)
+
+
+@pytest.mark.usefixtures("always_wait")
+def test_the_end_of_a_command_wakes_a_subagent_too(project: Path) -> None:
+    task = {"tool": "Task", "input": {"prompt": "look", "run_in_background": False}}
+    agent = session(
+        project, task, "done", sub=[background("sleep 0.2; echo built"), "waiting", "it is built"]
+    )
+    agent.play()
+    assert results(agent) == ["it is built"]
+
+
+SCRIPT = """
+import asyncio, sys
+from turngate import Session, ScriptedModel
+model = ScriptedModel({"main": [
+    {"tool": "Bash", "input": {"command": sys.argv[1], "run_in_background": True}},
+    {"tool": "Bash", "input": {"command": "touch ready"}},
+    {"text": "never", "delay": 3600},
+]})
+asyncio.run(Session(".", model, permission_mode="bypassPermissions").send("go"))
+"""
+
+
+def test_a_command_ends_when_its_session_is_killed(project: Path) -> None:
+    process = subprocess.Popen([sys.executable, "-c", SCRIPT, hang()], cwd=project, env=os.environ)
+    pid = wait_for_file_sync(project / "pid")
+    while not (project / "ready").exists():
+        assert process.poll() is None
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    assert not survives(pid)
+
+
+def test_a_hook_may_block_while_a_command_runs(project: Path) -> None:
+    """The command does not delay the hooks, also in dialects that wait for subagents."""
+    agent = session(
+        project,
+        background(hang()),
+        "one",
+        "two",
+        stop="[ -e a ] || { touch a; echo no >&2; exit 2; }",
+        permit=permit,
+    )
+    assert agent.play().continuations == 1
