@@ -8,6 +8,7 @@ import pytest
 
 from tests.support.builders import rule, write_settings
 from tests.support.servers.http import serve_answers
+from tests.support.sessions import specific
 from turngate.agent.session import Session
 from turngate.core.dialect import CLAUDE, MUX, TURNGATE, Dialect
 from turngate.core.hook_run import outcome
@@ -176,6 +177,16 @@ def test_a_prompt_or_a_permission_is_blocked_as_well(project: Path, event: str, 
         assert ending(result) == ("halted", said)
     else:
         assert ending(result) == ("allowed", None)
+
+
+@ALL
+def test_a_failed_guard_of_a_permission_overrides_a_hook_that_allows(project: Path, dialect: Dialect) -> None:
+    allows = specific("PermissionRequest", decision={"behavior": "allow"})
+    rules = [rule(hook, "PermissionRequest") for hook in (CommandHook("exit 1", on_failure="block"), allows)]
+    _, model = play(project, *rules, dialect=dialect, allow=())
+    assert not (project / "ran").exists()
+    said = "a hook blocked this: this check is broken and must work first: exit code 1, nothing on stderr"
+    assert [each.content for each in tool_results(model)] == [said]
 
 
 @ALL

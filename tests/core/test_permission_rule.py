@@ -6,7 +6,13 @@ import pytest
 
 from tests.support.builders import rule, settings, stop_event
 from turngate.core.dialect import CLAUDE, MUX, TURNGATE, Dialect
-from turngate.core.events import PermissionRequest, PostToolUse, PreToolUse, UserPromptSubmit
+from turngate.core.events import (
+    PermissionRequest,
+    PostToolUse,
+    PostToolUseFailure,
+    PreToolUse,
+    UserPromptSubmit,
+)
 from turngate.core.hooks import CommandHook
 from turngate.core.permission_rule import PermissionRule, read_rule, rule_matches
 from turngate.core.plan import plan
@@ -117,7 +123,7 @@ def test_other_tools_match_by_name_a_host_or_an_agent_type() -> None:
     assert not matched("TodoWrite(x)", "TodoWrite", todos=[])
 
 
-EVENTS = (PreToolUse, PermissionRequest, PostToolUse)
+EVENTS = (PreToolUse, PermissionRequest, PostToolUse, PostToolUseFailure)
 
 
 @pytest.mark.parametrize("dialect", [TURNGATE, MUX, CLAUDE], ids=lambda dialect: dialect.name)

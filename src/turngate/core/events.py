@@ -286,7 +286,7 @@ class SessionEnd(_Common):
         return self.reason
 
 
-ToolEvent = PreToolUse | PermissionRequest | PostToolUse  # the events about one call of a tool
+ToolEvent = PreToolUse | PermissionRequest | PostToolUse | PostToolUseFailure  # about one call of a tool
 
 OtherEvent = (
     SessionStart
