@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.builders import rule
 from tests.support.crash.parents import ParentSpec
 from tests.support.crash.scenes import SCENE_STEPS, SCENES, SceneResult
 from tests.support.crash.steps import PARENT_STEPS, STEPS, kill_sequences
@@ -419,6 +420,41 @@ def test_a_session_works_on_without_a_registry_and_says_so(project: Path, state:
 
 
 # Another process is faster
+
+
+HALTED = """
+import os, sys
+from pathlib import Path
+from tests.support.builders import rule
+from tests.support.sessions import say
+from tests.support.subagents import bash, parent
+
+def die(step: str, _run: object) -> None:
+    if step == "ended":
+        os._exit(9)
+
+halt = rule(say({"continue": False}), "PreToolUse", matcher="Bash")
+parent(Path(sys.argv[1]), bash("true"), rules=[halt], allow=["Bash"], session_id="s", on_step=die).play()
+"""
+
+
+@pytest.mark.req("C-06", "X-22")
+def test_a_halted_subagent_stays_halted_although_its_process_dies_before_the_stop_check(
+    project: Path,
+) -> None:
+    died = subprocess.run([sys.executable, "-c", HALTED, str(project)], cwd=ROOT, check=False)
+    again = rule("touch asked; echo again >&2; exit 2", "SubagentStop")
+    scene = parent(project, "more", main=["home"], rules=[again], session_id="s")
+
+    async def end(scene: Parent) -> None:
+        await scene.until("done")
+
+    scene.during(end)
+    assert (died.returncode, {request.agent for request in scene.model.requests}) == (9, {"main"})
+    assert ([(event.outcome, event.reason) for event in scene.ended], (project / "asked").exists()) == (
+        [("ok", "halted")],
+        False,
+    )
 
 
 @pytest.mark.req("X-21")

@@ -108,6 +108,35 @@ def test_a_subagent_that_a_tool_hook_halted_is_not_asked_about_and_not_redirecte
 
 
 @pytest.mark.req("C-06")
+@pytest.mark.parametrize(
+    ("event", "answer"),
+    [
+        ("PostToolUse", {"continue": False, "stopReason": "enough"}),
+        (
+            "PermissionRequest",
+            {
+                "hookSpecificOutput": {
+                    "hookEventName": "PermissionRequest",
+                    "decision": {"behavior": "deny", "message": "enough", "interrupt": True},
+                }
+            },
+        ),
+    ],
+    ids=["PostToolUse", "PermissionRequest"],
+)
+def test_a_subagent_that_is_halted_after_or_for_a_tool_is_not_redirected_either(
+    project: Path, event: str, answer: dict[str, Any]
+) -> None:
+    hooks = [rule(say(answer), event, matcher="Bash"), rule(BLOCK_COMMAND, "SubagentStop")]
+    allow = ["Bash"] if event == "PostToolUse" else []
+    scene = parent(project, bash("true"), "more", rules=hooks, gate=Gate(redirect("on")), allow=allow)
+    scene.play()
+    assert [request.agent for request in scene.model.requests] == ["main", "sub", "main"]
+    assert [(each.reason, each.redirects) for each in scene.of(SubagentFinished)] == [("halted", 0)]
+    assert scene.notices == ["subagent general-purpose: enough"]
+
+
+@pytest.mark.req("C-06")
 def test_a_halted_subagent_without_an_answer_says_so_to_its_parent(project: Path) -> None:
     halt = rule("""echo '{"continue": false}'""", "PreToolUse", matcher="Bash")
     scene = parent(project, bash("true"), rules=[halt], gate=Gate(redirect("on")), allow=["Bash"])
@@ -166,6 +195,16 @@ def test_a_subagents_hook_that_suppresses_its_output_is_in_the_journal_only(
         if entry["kind"] == "hook"
     ]
     assert [json.loads(entry["stdout"]) for entry in kept] == [{"suppressOutput": True, "reason": "fine"}]
+
+
+@pytest.mark.req("S0-38", "S0-104")
+def test_a_transcript_that_cannot_be_opened_loses_the_output_and_nothing_else(project: Path) -> None:
+    spoil = 'rm "$TURNGATE_TRANSCRIPT_PATH"; mkdir "$TURNGATE_TRANSCRIPT_PATH"; echo all well'
+    scene = parent(project, "counted", rules=[rule(CommandHook(spoil, id="spoil"), "SubagentStop")])
+    result = scene.play()
+    [notice] = scene.notices
+    assert notice.startswith("the output of hook spoil could not be written to the transcript: ")
+    assert (handed(scene), result.outcome) == ("tool: counted", "completed")
 
 
 @pytest.mark.req("S0-48")

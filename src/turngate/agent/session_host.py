@@ -76,7 +76,8 @@ class SessionHost:
         try:
             transcript = Transcript(path, session_id, self.project)
         except UsageError as error:
-            self.notice(f"the output of {len(printed)} hooks could not be kept: {error}")
+            names = ", ".join(record["hook"] for record in printed)
+            self.notice(f"the output of hook {names} could not be written to the transcript: {error}")
             return
         try:
             self.hooks.keep_output(printed, transcript)
