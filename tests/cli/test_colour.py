@@ -1,4 +1,4 @@
-"""Colour of `fire` and `check`: at a terminal only, and not against the user's wish."""
+"""Colour of `fire`, `check` and `log`: at a terminal only, and not against the user's wish."""
 
 import re
 from collections.abc import Mapping
@@ -58,6 +58,23 @@ def test_the_findings_of_check_have_the_colour_of_their_severity(project: Path) 
     assert shown[-1][0] == ALERT
     write_settings(project, "turngate", stop_hooks("true"))
     assert colours(project, "check") == [(BOLD, ".turngate/settings.json"), (GREEN, "1 hook, no problems")]
+
+
+def test_what_did_not_go_well_stands_out_in_the_log(project: Path) -> None:
+    hooks = [
+        {"type": "command", "id": "a", "command": "true"},
+        {"type": "command", "id": "b", "command": "exit 1"},
+    ]
+    for those in (hooks[:1], hooks):
+        write_settings(project, "turngate", {"hooks": {"Stop": [{"hooks": those}]}})
+        turngate("fire", "Stop", "--project", str(project))
+    shown = [(code, text.split("  ")[0]) for code, text in colours(project, "log")]
+    assert [(code, text) for code, text in shown if not text.startswith("20")] == [
+        (GREEN, "Stop: allowed"),
+        (ALERT, ""),
+        (ALERT, "Stop: allowed (not enforced: b)"),
+    ]
+    assert shown[0][0] == BOLD
 
 
 @pytest.mark.parametrize("env", [{"NO_COLOR": "1"}, {"TERM": "dumb"}], ids=["NO_COLOR", "dumb"])

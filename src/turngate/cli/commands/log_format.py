@@ -5,7 +5,14 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-from turngate.cli.terminal.format import LABEL_WIDTH, format_dollars, outcome_label, strip_controls
+from turngate.cli.streams import paint
+from turngate.cli.terminal.format import (
+    LABEL_WIDTH,
+    format_dollars,
+    headline_style,
+    outcome_label,
+    strip_controls,
+)
 from turngate.core.hooks import KINDS
 from turngate.core.text import one_line
 
@@ -28,6 +35,7 @@ class TextLines:
         line = _format(record)
         if line is None:
             return
+        style = _style(record, line)
         when = time.localtime(record.get("time", 0))
         parts = (
             time.strftime("%Y-%m-%d", when),
@@ -37,8 +45,8 @@ class TextLines:
         heading = "  ".join(part for part in parts if part)
         if heading != self._heading:
             self._heading = heading
-            yield strip_controls(heading)
-        yield f"{time.strftime('%H:%M:%S', when)}  {strip_controls(line)}"
+            yield paint(strip_controls(heading), "bold")
+        yield f"{time.strftime('%H:%M:%S', when)}  {paint(strip_controls(line), style)}"
 
 
 def _format(record: dict[str, Any]) -> str | None:
@@ -51,6 +59,17 @@ def _format(record: dict[str, Any]) -> str | None:
             return f"! {one_line(record.get('text', ''))}"
         case _:
             return f"  {_format_run(record)}"
+
+
+def _style(record: dict[str, Any], line: str) -> str:
+    """Return the style of a line, for `paint`: what did not go well stands out."""
+    match record.get("kind"):
+        case "verdict":
+            return "alert" if record.get("unenforced") else headline_style(line.partition(": ")[2])
+        case "turn_end" | "notice":
+            return "notice"
+        case _:
+            return "alert" if record.get("outcome") in ("failed", "timeout") else "plain"
 
 
 def _format_turn_end(record: dict[str, Any]) -> str | None:
