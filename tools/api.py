@@ -1,6 +1,7 @@
 """Writes docs/api.md: every public name with its signature, its docstring and an example from examples/api."""
 
 import inspect
+import json
 import os
 import re
 import subprocess
@@ -190,7 +191,9 @@ def _wrapped(call: str) -> str:
 def _default(value: object) -> str:
     if value is inspect.Parameter.empty:
         return ""
-    return f"={value!r}" if isinstance(value, str | int | float | tuple | None) else "=…"
+    if isinstance(value, str):  # as the formatter quotes it
+        return "=" + json.dumps(value, ensure_ascii=False)
+    return f"={value!r}" if isinstance(value, int | float | tuple | None) else "=…"
 
 
 if __name__ == "__main__":
