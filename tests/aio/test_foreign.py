@@ -12,6 +12,7 @@ import pytest
 
 from tests.support.builders import settings, stop_event, world
 from turngate.agent.session import Session
+from turngate.aio.foreign import CallbackCancelledItself, call_callback
 from turngate.core.decisions import Advise, Allow, Block, Fault, Halt
 from turngate.core.events import PostToolUse, StopEvent
 from turngate.core.hook_run import HookRun
@@ -77,6 +78,11 @@ def test_a_callback_that_cancels_its_own_task_does_not_cancel_its_caller(functio
         return verdict.runs[0].report, task.cancelling()
 
     assert asyncio.run(caller()) == (report, 0)
+
+
+def test_a_cancellation_that_a_callback_made_itself_has_a_name_of_its_own() -> None:
+    with pytest.raises(CallbackCancelledItself):
+        asyncio.run(call_callback(cancels_its_task, None))
 
 
 def test_a_callback_runs_in_a_task_of_its_own() -> None:
