@@ -242,6 +242,15 @@ def test_a_relative_path_works_from_one_folder_only(
     assert look(command, project) == [relative(path, from_project)]
 
 
+def test_a_command_of_powershell_is_not_read_and_needs_powershell(project: Path, tmp_path: Path) -> None:
+    command = "if (Test-Path $env:X) { & ./gone.ps1 } else { [[ }"
+    message = "the program pwsh, which `shell` needs, is not in the PATH, so the hook fails at every run"
+    expected = [problem(message, "shell", hint="install PowerShell", severity="error")]
+    assert look(command, project, shell="powershell") == expected
+    script(tmp_path / "bin" / "pwsh", "")
+    assert look(command, project, shell="powershell") == []
+
+
 def test_a_relative_path_after_a_cd_is_anchored(project: Path) -> None:
     script(project / "check.sh", "#!/bin/sh\n")
     assert look('cd "$CLAUDE_PROJECT_DIR" && ./check.sh', project) == []

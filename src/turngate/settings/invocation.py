@@ -39,6 +39,14 @@ _INTERPRETERS = {
     **dict.fromkeys(("ruby", "perl", "php", "Rscript", "lua"), _OTHER),
 }
 _PYTHON_NAME = re.compile(r"python(?:\d(?:\.\d+)?)?|pypy3?")
+_NODE_FILE = re.compile(r".+\.[cm]?[jt]sx?")
+# Programs that run a script of Node or TypeScript, and the words that may stand in front of it.
+_SCRIPT_RUNNERS = {
+    "npx": frozenset(("tsx", "ts-node")),
+    "bunx": frozenset(("tsx", "ts-node")),
+    "bun": frozenset(("run",)),
+    "deno": frozenset(("run",)),
+}
 _UV_VALUES = frozenset({"--with", "--python", "-p", "--extra", "--group", "--env-file", "--package"})
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=.*", re.DOTALL)
 # Programs that run another one, and their options that take the next word.
@@ -64,6 +72,8 @@ def read_invocation(texts: Texts) -> Invocation | None:
     name = os.path.basename(texts[program] or "")
     if name == "uv":
         return _read_uv(texts, program)
+    if name in _SCRIPT_RUNNERS:
+        return _read_script_runner(texts, program, _SCRIPT_RUNNERS[name])
     interpreter = _PYTHON if _PYTHON_NAME.fullmatch(name) else _INTERPRETERS.get(name)
     return _read_interpreter(texts, program, interpreter) if interpreter else Invocation(program)
 
@@ -113,6 +123,19 @@ def _skip_shell_options(texts: Texts, position: int) -> int:
     while position < len(texts) and re.fullmatch(r"--|-[a-z]+", texts[position] or ""):
         position += 1
     return position
+
+
+def _read_script_runner(texts: Texts, program: int, before: frozenset[str]) -> Invocation:
+    """`npx tsx x.ts`, `bun x.ts`, `deno run -A x.ts`; what has no such extension is not a file."""
+    for position in range(program + 1, len(texts)):
+        word = texts[position]
+        if word is None:
+            break
+        if _NODE_FILE.fullmatch(word):
+            return Invocation(program, script=position, language="node")
+        if not word.startswith("-") and word not in before:
+            break
+    return Invocation(program)
 
 
 def _read_uv(texts: Texts, program: int) -> Invocation:

@@ -48,6 +48,12 @@ def _lint_rule(rule: Rule, settings: Settings, project: str) -> Iterator[Problem
         yield from lint_script_file(rule, hook.command, scope, settings)
     elif outside := tuple(lint_plugin_variables(rule, hook, settings)):
         yield from outside
+    elif hook.args is None and hook.shell == "powershell":
+        if not scope.has_program("pwsh"):
+            message = (
+                "the program pwsh, which `shell` needs, is not in the PATH, so the hook fails at every run"
+            )
+            yield rule_problem(rule, "shell", message, "install PowerShell")
     elif hook.args is None:
         yield from _lint_shell_command(rule, hook, settings, scope)
     else:

@@ -155,7 +155,7 @@ def _always_blocks(rule: Rule) -> Finding | None:
 def _judge_alternative(before: list[_Step], last: _Step, text: str, settings: Settings) -> Finding | None:
     """`CHECK || exit N` and `CHECK || echo JSON`."""
     tools = [step for step in before if step.tool]
-    if not tools or any(step.operator == "||" for step in before):
+    if not tools or any(step.operator in ("||", "|") for step in before):
         return None
     if last.exit_code not in (None, "0", "2", ""):
         message = f"ends with exit code {last.exit_code} when {_show(tools[0].texts)} fails, {_ONLY_2}: this hook can never block"

@@ -119,6 +119,7 @@ CORRECT: dict[str, Case] = {
     "tests as a gate with JSON": Case(
         """npm test > /dev/null 2>&1 || echo '{"decision": "block", "reason": "Fix the tests."}'"""
     ),
+    "output through a filter": Case("pytest -q 2>&1 | tail -5 >&2 && exit 0 || exit 2"),
     "both outputs to stderr": Case("pytest -q >&2 2>&1 || exit 2"),
     "tests as a gate in a subfolder": Case(
         "cd web && npm run lint >&2 || exit 2", {"web/package.json": "{}"}
