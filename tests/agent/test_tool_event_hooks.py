@@ -190,6 +190,35 @@ def test_a_failed_guard_of_a_permission_overrides_a_hook_that_allows(project: Pa
 
 
 @ALL
+def test_a_check_of_a_tools_result_that_fails_is_feedback_where_it_says_so(
+    project: Path, dialect: Dialect
+) -> None:
+    _, model = play(project, rule(CommandHook("exit 1", on_failure="block"), "PostToolUse"), dialect=dialect)
+    [given] = tool_results(model)
+    assert "this check is broken and must work first: exit code 1, nothing on stderr" in given.content
+
+
+@ALL
+def test_a_check_before_a_compaction_that_fails_blocks_it_where_it_says_so(
+    project: Path, dialect: Dialect
+) -> None:
+    guard = rule(CommandHook("exit 1", on_failure="block"), "PreCompact")
+    model = ScriptedModel({"main": ["done"]})
+    notices: list[str] = []
+
+    async def compact() -> bool:
+        settings = Settings(rules=(guard,), dialect=dialect)
+        async with Session(
+            str(project), model, settings, on_event=lambda e: notices.append(str(e))
+        ) as session:
+            await session.send("go")
+            return await session.compact()
+
+    assert asyncio.run(compact()) is False
+    assert any("a hook blocked the compaction: this check is broken" in text for text in notices)
+
+
+@ALL
 def test_an_endpoint_that_fails_blocks_the_tool_where_it_says_so(project: Path, dialect: Dialect) -> None:
     with serve_answers({"status": 500, "body": ""}) as endpoint:
         play(project, rule(HttpHook(endpoint.url, on_failure="block"), "PreToolUse"), dialect=dialect)

@@ -39,8 +39,12 @@ def test_it_is_stronger_than_the_files(project: Path, dialect: str) -> None:
 
 def test_managed_settings_are_stronger(project: Path, managed: Path) -> None:
     managed.mkdir()
-    (managed / "managed-settings.json").write_text(json.dumps({"disableAllHooks": False, **BLOCK}))
+    file = managed / "managed-settings.json"
+    file.write_text(json.dumps({"disableAllHooks": False, **BLOCK}))
     assert fire(project, "--dialect", "claude", "--settings", '{"disableAllHooks": true}') == 10
+    file.write_text('{"disableAllHooks": true}')
+    own = json.dumps({"disableAllHooks": False, **BLOCK})
+    assert fire(project, "--dialect", "claude", "--settings", own) == 0
 
 
 def test_check_shows_its_problems_under_its_name(project: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -7,12 +7,12 @@ from typing import Literal
 from turngate.agent.loop_context import LoopContext
 from turngate.agent.model_request import ask_model
 from turngate.agent.turn import TurnHalted
-from turngate.core.effects import added_context, block_reasons
+from turngate.core.effects import added_context
 from turngate.core.events import PreCompact
 from turngate.core.messages import Message, ModelRequest, Reply, ToolResults, Usage, UserMessage
 from turngate.core.session_events import Compacted
 from turngate.core.text import keep_ends
-from turngate.core.verdict import Stop, Verdict
+from turngate.core.verdict import Continue, Stop, Verdict
 from turngate.errors import ModelError
 from turngate.ports import Model
 
@@ -94,7 +94,7 @@ def _block_reason(verdict: Verdict, trigger: str) -> str | None:
         if trigger == "auto":  # a turn is running
             raise TurnHalted(verdict.stop_reason)
         return verdict.stop_reason or "a hook ended it"
-    return block_reasons(verdict.runs)
+    return verdict.prompt if isinstance(verdict, Continue) else None
 
 
 async def _summarize(context: LoopContext, prompt: str) -> str:

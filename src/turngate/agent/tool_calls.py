@@ -232,7 +232,8 @@ async def _with_feedback(
     verdict = await context.hooks.fire(event)
     replaced = updated_output(verdict.runs)
     text = output.text if replaced is None else response_text(replaced)
-    feedback = [block_reasons(verdict.runs) or "", added_context(verdict.runs, plain=False), hook_context]
+    blocked = verdict.prompt if isinstance(verdict, Continue) else block_reasons(verdict.runs) or ""
+    feedback = [blocked, added_context(verdict.runs, plain=False), hook_context]
     text = "\n\n".join([text, *(f"Hook feedback: {part}" for part in feedback if part)])
     return replace(output, text=text), _find_halt(verdict)
 
