@@ -1,7 +1,6 @@
 """Local settings that git would commit."""
 
 import json
-import os
 import subprocess
 from pathlib import Path
 
@@ -11,16 +10,16 @@ from tests.support.builders import stop_hooks, write_settings
 from turngate.cli.main import main
 
 
+@pytest.fixture(autouse=True)
+def _own_git(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hide the ignore rules of the user who runs the tests."""
+    for name in ("XDG_CONFIG_HOME", "GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
+
+
 def git(project: Path, *words: str) -> None:
-    nobody = {
-        "GIT_AUTHOR_NAME": "a",
-        "GIT_AUTHOR_EMAIL": "a",
-        "GIT_COMMITTER_NAME": "a",
-        "GIT_COMMITTER_EMAIL": "a",
-    }
-    subprocess.run(
-        ["git", "-C", str(project), *words], check=True, capture_output=True, env={**os.environ, **nobody}
-    )
+    subprocess.run(["git", "-C", str(project), *words], check=True, capture_output=True)
 
 
 def notes(
