@@ -318,6 +318,6 @@ def _may_have_suffix(text: str, language: str | None) -> bool:
 def _similar_file(path: str) -> str | None:
     try:
         names = sorted(os.listdir(os.path.dirname(path)))[:MAX_SIMILAR_FILES]
-    except OSError:
+    except (OSError, ValueError):
         return None
     return next(iter(difflib.get_close_matches(os.path.basename(path), names, 1, 0.7)), None)
