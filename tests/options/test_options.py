@@ -138,6 +138,11 @@ def nothing(event: StopEvent) -> None: ...
             "Stop[0].timeout: is a number of more than 60 digits, expected a whole number of milliseconds above 0",
         ),
         ("Stop", [CallbackHook(nothing, name=5)], "Stop[0].name: is 5, expected a string"),  # type: ignore[arg-type]
+        (
+            "Stop",
+            [{"type": "command", "command": "true", "args": ["a", 5]}],
+            "Stop[0].args: is a list with 5 in it, expected a list of strings",
+        ),
         *(
             ("Stop", [hook], "Stop[0].env: has an invalid entry 1, expected an object of names and strings")
             for hook in (

@@ -31,7 +31,7 @@ from turngate.options.config_forms import (
 from turngate.settings import keys
 from turngate.settings.hook_json import RejectedKey, describe_bad_type, hook_from_json
 from turngate.settings.problem_log import ProblemLog, did_you_mean
-from turngate.settings.values import ValueType, is_count, is_string_list, one_of
+from turngate.settings.values import ValueType, describe_invalid, is_count, is_string_list, one_of
 
 
 def parse_options(hooks: Any, own: Mapping[str, Any]) -> tuple[dict[str, tuple[Config, ...]], list[Problem]]:
@@ -50,7 +50,7 @@ def _describe_invalid(value: Any, row: ValueType | keys.Key) -> str:
         invalid = next((name for name, each in value.items() if not row.is_valid({name: each})), None)
         if invalid is not None:
             return f"has an invalid entry {describe(invalid)}, expected {row.expected}"
-    return f"is {describe(value)}, expected {row.expected}"
+    return f"is {describe_invalid(value, row.is_valid, row.expected, describe)}, expected {row.expected}"
 
 
 def _is_limit(value: Any) -> bool:

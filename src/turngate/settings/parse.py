@@ -81,8 +81,8 @@ def _parse_restrictions(value: Mapping[str, Any], log: ProblemLog) -> dict[str, 
             restrictions[row.field] = tuple(value[name])
         else:
             restrictions[row.field] = ()
-            message = f"is {describe_json(value[name])}, expected {row.expected}: it allows nothing"
-            log.add(message, field=name)
+            invalid = describe_invalid(value[name], row.is_valid, row.expected)
+            log.add(f"is {invalid}, expected {row.expected}: it allows nothing", field=name)
     return restrictions
 
 

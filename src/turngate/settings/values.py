@@ -23,14 +23,19 @@ class ValueType(NamedTuple):
     per_event: "ValueType | None" = None
 
 
-def describe_invalid(value: Any, is_valid: Callable[[Any], bool], expected: str) -> str:
+def describe_invalid(
+    value: Any,
+    is_valid: Callable[[Any], bool],
+    expected: str,
+    describe: Callable[[Any], str] = describe_json,
+) -> str:
     """Return an invalid value in the words of a message; where a list is expected, with the item that is wrong."""
     if type(value) is not list or not expected.startswith("a list of"):
-        return describe_json(value)
+        return describe(value)
     if not value:
         return "an empty list"
     invalid = next((item for item in value if not is_valid([item])), None)
-    return f"a list with {describe_json(invalid)} in it"
+    return f"a list with {describe(invalid)} in it"
 
 
 def is_count(value: Any) -> bool:
