@@ -53,8 +53,8 @@ from turngate.core.verdict import Verdict
 from turngate.errors import UsageError
 
 EVENTS = (
-    "Stop, SubagentStop, SessionStart, UserPromptSubmit, PreToolUse, PermissionRequest, PostToolUse, PreCompact, "
-    "SubagentStart, StopFailure, SessionEnd"
+    "Stop, SubagentStop, SessionStart, UserPromptSubmit, PreToolUse, PermissionRequest, PostToolUse, "
+    "PostToolUseFailure, PostToolBatch, PreCompact, SubagentStart, StopFailure, SessionEnd"
 )
 
 
