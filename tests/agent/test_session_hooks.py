@@ -22,6 +22,7 @@ from tests.support.sessions import (
     scripted_session,
     specific,
     survives,
+    wait_for_file,
 )
 from tests.support.timeouts import NEVER_S, POLL_INTERVAL_S
 from turngate.agent.permissions import PermissionMode
@@ -33,8 +34,11 @@ from turngate.core.hooks import CommandHook
 from turngate.core.messages import ModelRequest, Reply, ToolResult, ToolResults, ToolUse, UserMessage
 from turngate.core.session_events import HookStarted, Notice, TextDelta, TurnResult
 from turngate.core.settings import Rule
+from turngate.core.text import describe_exception
 from turngate.models.scripted import ScriptedModel
+from turngate.plugins.handlers import Plugins
 from turngate.settings.load import load_settings
+from turngate.subagents import manager, supervisor
 
 
 def bash(command: str, **more: Any) -> dict[str, Any]:
@@ -961,3 +965,61 @@ def test_the_wait_for_a_background_hook_ends_with_its_timeout(project: Path) -> 
     agent = scripted_session(project, "done", stop=hook, dialect=CLAUDE)
     agent.play()
     assert not survives((project / "pid").read_text().strip())
+
+
+@pytest.mark.parametrize("error", [TimeoutError("no answer"), OSError(5, "bad tty")], ids=["timeout", "os"])
+def test_an_error_of_the_permission_callback_is_not_taken_for_one_of_the_transcript(
+    project: Path, error: OSError
+) -> None:
+    async def permit(*_: object) -> bool:
+        raise error
+
+    bash = {"tool": "Bash", "input": {"command": "touch ran"}}
+    result = scripted_session(project, bash, "done", permit=permit).play()
+    why = f"the turn failed: {describe_exception(error)}"
+    assert (result.ended_by, result.stop_reason, (project / "ran").exists()) == ("error", why, False)
+
+
+def test_a_session_start_hook_that_was_interrupted_runs_again_with_the_next_prompt(project: Path) -> None:
+    hook = f"echo x >> runs; [ -e pid ] && exit 0; {hang()}"
+    agent = scripted_session(project, "done", rules=[rule(hook, "SessionStart")])
+
+    async def interrupted_then_answered() -> tuple[str, str]:
+        async with agent.session as session:
+            first = asyncio.create_task(session.send("one"))
+            await wait_for_file(project / "pid")
+            session.interrupt()
+            return (await first).ended_by, (await session.send("two")).ended_by
+
+    ended = asyncio.run(interrupted_then_answered())
+    assert (ended, lines(project / "runs")) == (("interrupt", "allowed"), ["x", "x"])
+
+
+def test_an_interrupt_does_not_wait_for_a_plugin_that_is_told_of_the_end_of_a_subagent(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(supervisor, "KILL_WAIT_S", 0.1)
+    monkeypatch.setattr(manager, "KILL_WAIT_S", 0.1)
+    plugins, asked = Plugins(), asyncio.Event()
+    plugins.limit = NEVER_S
+
+    async def never_ends(*_: object) -> None:
+        asked.set()
+        await asyncio.Event().wait()
+
+    plugins.on("subagent_ended", never_ends)
+    task = {"tool": "Task", "input": {"prompt": "look", "run_in_background": False}}
+    slow = {"tool": "Bash", "input": {"command": hang()}}
+    options: dict[str, Any] = {"plugins": plugins, "permission_mode": "bypassPermissions"}
+    agent = scripted_session(project, task, "done", sub=[slow], **options)
+
+    async def interrupted() -> str:
+        async with agent.session as session:
+            turn = asyncio.create_task(session.send("go"))
+            await wait_for_file(project / "pid")
+            session.interrupt()
+            ended_by = (await turn).ended_by
+            await asked.wait()
+            return ended_by
+
+    assert asyncio.run(interrupted()) == "interrupt"

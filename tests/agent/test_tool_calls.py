@@ -369,3 +369,20 @@ def test_in_the_claude_dialect_a_hook_finds_the_session_in_its_environment(proje
     echo = " ".join(f"${name}" for name in names)
     scripted_session(project, stop=f"echo {echo} > seen", dialect=CLAUDE, session_id="s-1").play()
     assert lines(project / "seen") == [f"1 s-1 sdk-cli medium {os.getpid()}"]
+
+
+@ALL
+def test_the_hooks_of_a_subagent_get_the_mode_and_the_prompt_of_the_session(
+    project: Path, dialect: Dialect
+) -> None:
+    names = ("PreToolUse", "SubagentStart", "PreToolUse", "SubagentStop", "Stop")
+    rules = [rule(SAVE_INPUT, name) for name in dict.fromkeys(names)]
+    task = call("Task", prompt="look", run_in_background=False)
+    play(project, task, rules=rules, sub=[bash("true"), "found it"], dialect=dialect)
+    given = saved_inputs(project)
+    mode = [each.get("permission_mode", "none") for each in given]
+    mine = "bypassPermissions"
+    start, stop = ("none", mine) if dialect is CLAUDE else (mine, "default")  # of the subagent
+    assert [each["hook_event_name"] for each in given] == list(names)
+    assert {each["prompt_id"] for each in given} == {given[0]["prompt_id"]}
+    assert mode == [mine, start, mine, stop, mine]

@@ -71,6 +71,7 @@ class AgentSession:
         self.inbox = Inbox()
         self._turns = TurnRunner(self.events, self.inbox, plugins, None if config.role else self._record)
         self._opening = asyncio.Lock()
+        self._start_source: Source | None = None  # of a SessionStart whose hooks have not run to their end
         self._continuations = 0  # of a turn that an earlier process did not finish
         self.conversation.on_result_delivered = subagents.result_delivered
         self.announcements = Announcements(
@@ -105,20 +106,26 @@ class AgentSession:
     async def open(self, source: Source | None = None) -> None:
         """Read the conversation and fire SessionStart; a main session is locked for this process first."""
         async with self._opening:
-            if not self.conversation.is_open:
+            if not self.conversation.is_open or self._start_source is not None:
                 await self._open(source)
 
     async def _open(self, source: Source | None) -> None:
         try:
-            continuations = await self.conversation.open()
-            resumed = bool(self.messages)
-            if await self._has_results(continuations):
-                self.announcements.on_change()
-            await self._fire_session_start(source or ("resume" if resumed else "startup"))
+            if not self.conversation.is_open:
+                await self._read_conversation(source)
+            if self._start_source is not None:
+                await self._fire_session_start(self._start_source)
+                self._start_source = None
         except BaseException:
             if not self._turns.in_loop or not self.conversation.is_open:  # a turn writes its end first
                 self._release()
             raise
+
+    async def _read_conversation(self, source: Source | None) -> None:
+        continuations = await self.conversation.open()
+        self._start_source = source or ("resume" if self.messages else "startup")
+        if await self._has_results(continuations):
+            self.announcements.on_change()
 
     async def _has_results(self, _continuations: int) -> bool:
         """Return whether results of subagents may wait: those of a resumed agent may have finished meanwhile."""
@@ -199,7 +206,7 @@ class AgentSession:
         if interrupted:
             await self.background.kill_since(self.turn.started if self.turn else 0.0)
             await self.subagents.kill_all(self.id, self._config.agent_id, "interrupted")
-        await self.subagents.end_turn(self.id, self._config.agent_id)
+        await self.subagents.end_turn(self.id, self._config.agent_id, interrupted=interrupted)
 
     # Close
 

@@ -17,9 +17,11 @@ from turngate.core.loop_guard import ContinueTurn, EndTurn, LoopGuard
 from turngate.core.messages import UserMessage
 from turngate.core.session_events import Continuation
 from turngate.core.settings import Settings
+from turngate.core.text import describe_exception
 from turngate.core.verdict import Continue, Stop
 from turngate.errors import ModelError
 from turngate.subagents.announcements import Announcements
+from turngate.transcript.writer import TranscriptError
 
 # A message that waits in the inbox is still answered if the turn would end in one of these ways.
 CONTINUABLE_ENDS = ("allowed", "capped", "stalled", "question")
@@ -54,8 +56,10 @@ class ContinuationLoop:
             return EndTurn("halted", stop_reason=halted.reason)
         except ModelError as error:
             return await self._fail(error)
-        except OSError as error:  # the disk is full, or gone
+        except TranscriptError as error:
             return EndTurn("error", stop_reason=f"the transcript cannot be written: {error}")
+        except OSError as error:
+            return EndTurn("error", stop_reason=f"the turn failed: {describe_exception(error)}")
 
     async def _answer_first_messages(self) -> EndTurn | None:
         """Answer what SessionStart hooks say first, each up to its stop. Return how that ended the turn, if it did."""

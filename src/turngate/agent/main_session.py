@@ -58,7 +58,8 @@ class MainSession(AgentSession):
     # Open
 
     async def _open(self, source: Source | None) -> None:
-        self._lock.acquire()
+        if not self.conversation.is_open:
+            self._lock.acquire()
         await super()._open(source)
 
     async def _has_results(self, continuations: int) -> bool:

@@ -18,7 +18,7 @@ from turngate.subagents.host import SubagentHost
 from turngate.subagents.limits import SubagentLimits
 from turngate.subagents.listeners import ChangeListeners
 from turngate.subagents.registry import REGISTRY_FILE, Registry, owner_is_gone, owners_with_open_runs
-from turngate.subagents.supervisor import Supervisor
+from turngate.subagents.supervisor import KILL_WAIT_S, Supervisor
 
 DEAD_OWNER_POLL_S = 0.5
 
@@ -104,12 +104,12 @@ class SubagentManager:
         if self.running_supervisor:
             self.running_supervisor.result_delivered(key)
 
-    async def end_turn(self, session_id: str, agent_id: str) -> None:
+    async def end_turn(self, session_id: str, agent_id: str, *, interrupted: bool) -> None:
         """Results that the turn did not take become messages. Wait until finished runs are announced."""
         if self.running_supervisor:
             self.running_supervisor.release_waiters(session_id, agent_id)
             if not agent_id:
-                await self.running_supervisor.wait_for_finished()
+                await self.running_supervisor.wait_for_finished(KILL_WAIT_S if interrupted else None)
 
     async def kill_all(self, session_id: str, agent_id: str, reason: str) -> None:
         if self.running_supervisor:

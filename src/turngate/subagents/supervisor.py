@@ -21,6 +21,7 @@ from turngate.subagents.slots import ConcurrencySlots
 from turngate.subagents.steering import check_steer, request_steer
 
 T = TypeVar("T")
+KILL_WAIT_S = 5.0  # an interrupt does not wait longer for the plugins that are told of the end
 REGISTRY_POLL_S = 0.2
 DELETE_INTERVAL_S = 60.0
 RESUME_INTERVAL_S = 2.0
@@ -188,10 +189,10 @@ class Supervisor:
         return killed
 
     async def kill_all(self, parent: str, parent_agent: str, reason: str) -> list[SubagentRun]:
-        """Kill everything that an agent has started, and wait until it has ended."""
+        """Kill everything that an agent has started, and wait until it has ended, or KILL_WAIT_S for slow plugins."""
         killed = await self.transition(self.registry.kill_all, parent, parent_agent, reason)
         self._notify_lifecycles(killed)
-        await self._wait_for(run.chain for run in killed)
+        await self._wait_for((run.chain for run in killed), KILL_WAIT_S)
         return killed
 
     async def steer(self, run: str, prompt: str, *, by: str) -> SubagentRun:
@@ -285,14 +286,15 @@ class Supervisor:
 
     # Waiting and closing
 
-    async def wait_for_finished(self) -> None:
+    async def wait_for_finished(self, seconds: float | None = None) -> None:
         """Wait for the chains that have a result or are killed; little is left to do for them."""
         await self._wait_for(
             [
                 chain
                 for chain, lifecycle in self._lifecycles.items()
                 if lifecycle.result.done() or lifecycle.is_killed
-            ]
+            ],
+            seconds,
         )
 
     async def wait_until_idle(self) -> None:
@@ -310,10 +312,10 @@ class Supervisor:
         await finish_despite_cancel(self._worker.close())
         self.owner.release()
 
-    async def _wait_for(self, chains: Iterable[str]) -> None:
+    async def _wait_for(self, chains: Iterable[str], seconds: float | None = None) -> None:
         tasks = [self._tasks[chain] for chain in chains if chain in self._tasks]
         if tasks:
-            await asyncio.wait(tasks)
+            await asyncio.wait(tasks, timeout=seconds)
 
     # Lifecycles
 

@@ -25,6 +25,10 @@ from turngate.state.files import (
 )
 
 
+class TranscriptError(OSError):
+    """The transcript cannot be written: the disk is full, or gone."""
+
+
 class Transcript:
     """Append records. A record is written when `write_record` returns, and on disk when `sync` returns."""
 
@@ -73,15 +77,21 @@ class Transcript:
 
     def write_record(self, record: Mapping[str, Any]) -> None:
         line = json.dumps(record, ensure_ascii=False, separators=(",", ":"), default=str) + "\n"
-        if self._partial:
-            self._end_last_line()
-        self._partial = True  # until all of it is written
-        write_all(self._fd, line.encode("utf-8", "replace"))
+        try:
+            if self._partial:
+                self._end_last_line()
+            self._partial = True  # until all of it is written
+            write_all(self._fd, line.encode("utf-8", "replace"))
+        except OSError as error:
+            raise TranscriptError(error.errno, error.strerror) from error
         self._partial = False
 
     def sync(self) -> None:
         """Return when every record is on disk."""
-        os.fdatasync(self._fd)
+        try:
+            os.fdatasync(self._fd)
+        except OSError as error:
+            raise TranscriptError(error.errno, error.strerror) from error
 
     def close(self) -> None:
         if self._fd >= 0:
