@@ -652,6 +652,11 @@ def test_a_judge_that_will_not_answer_later_either_is_not_asked_again(kind: str,
     assert (played.runs, len(played.judged)) == ([("failed", "its model did not answer: no")], 1)
 
 
+def test_in_the_claude_dialect_a_block_at_a_stop_continues_the_turn(project: Path) -> None:
+    played = play(project, [NO, YES], dialect=CLAUDE)
+    assert [run[0] for run in played.runs] == ["block", "allow"]
+
+
 def test_in_the_claude_dialect_every_reply_of_a_judge_is_taken_as_it_is(project: Path) -> None:
     played = play(project, ["Hm.", YES], dialect=CLAUDE)
     assert ([run[0] for run in played.runs], len(played.judged)) == (["failed"], 1)

@@ -222,12 +222,11 @@ def _interpret_judgement(text: str, rule: Rule, dialect: Dialect) -> Interpretat
     # Claude Code: "ok:false -> `Agent hook condition was not met: <reason>`".
     heading = "Agent hook condition was not met" if isinstance(rule.hook, AgentHook) else None
     decision = decide(parse_judgement(text, hook_text(rule.hook), rule.event, dialect, heading), dialect)
-    if not isinstance(decision, Block) or rule.event in STOP_EVENTS:
-        return Interpretation(decision)
-    if dialect.judge_ends_turn and not rule.hook.continue_on_block:
+    ends_turn = dialect.judge_ends_turn and not rule.hook.continue_on_block and rule.event not in STOP_EVENTS
+    if ends_turn and isinstance(decision, Block):
         # Claude Code: "on UserPromptSubmit `{"ok": false, "reason": "no"}` ends the turn with" these words.
         return Interpretation(Halt(f"Operation stopped by hook: {decision.reason}"))
-    return Interpretation(decision, Answer(permission="deny", permission_reason=decision.reason))
+    return Interpretation(decision)
 
 
 def _interpret_return(value: Any, rule: Rule, dialect: Dialect) -> Interpretation:
