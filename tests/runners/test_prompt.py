@@ -869,7 +869,7 @@ def test_a_model_without_schema_support_gets_the_form_in_words(
 async def judged_live(project: Path, name: str) -> HookRun:
     judges = JudgeModels(name)
     world = World(LocalShell(), str(project), judge=judges)
-    verdict = await ask_hooks(stop_event(), settings(PromptHook(CHECK)), world)
+    verdict = await ask_hooks(stop_event(), settings(PromptHook(CHECK, timeout=HANG_TIMEOUT_S)), world)
     await judges.close()
     (run,) = verdict.runs
     return run

@@ -73,18 +73,24 @@ class SubagentManager:
     async def supervisor(self) -> Supervisor:
         async with self._starting:  # two tasks may ask at once
             if self.running_supervisor is None:
-                options = self._options
                 registry = await run_in_thread(Registry, self.state)
-                self.running_supervisor = Supervisor(
-                    self._host,
-                    registry,
-                    self.limits,
-                    listeners=self.listeners,
-                    announcer=options.announcer,
-                    on_step=options.on_step,
-                )
+                try:
+                    self.running_supervisor = self._new_supervisor(registry)
+                except BaseException:  # such as: its lock file cannot be made
+                    registry.close()
+                    raise
                 self.running_supervisor.watch()
         return self.running_supervisor
+
+    def _new_supervisor(self, registry: Registry) -> Supervisor:
+        return Supervisor(
+            self._host,
+            registry,
+            self.limits,
+            listeners=self.listeners,
+            announcer=self._options.announcer,
+            on_step=self._options.on_step,
+        )
 
     async def close(self) -> None:
         if self._watch is not None:
