@@ -114,15 +114,20 @@ def _has_answer(body: str) -> bool:
 
 
 def _brace_places(body: str) -> Iterator[int]:
-    """Yield where an object with a decision may begin: at the last places of each key."""
+    """Yield where an object with a decision may begin: near the last places of each key."""
     for key in _KEYS:
         place = len(body)
         for _ in range(_MAX_PLACES):
             place = body.rfind(key, 0, place)
             if place < 0:
                 break
-            line = body.rfind("\n", 0, place) + 1
-            yield from (body.find("{", line), body.rfind("{", 0, place), body.rfind("\n{", 0, place) + 1)
+            near = max(0, place - _MAX_OBJECT_CHARS)
+            line = body.rfind("\n", near, place) + 1
+            yield from (body.find("{", line, place), body.rfind("{", near, place))
+            yield body.rfind("\n{", near, place) + 1
+
+
+_MAX_OBJECT_CHARS = 200_000  # between the beginning of an object and its decision
 
 
 def _is_answer(body: str, place: int) -> bool:
@@ -133,8 +138,12 @@ def _is_answer(body: str, place: int) -> bool:
         value, end = _DECODER.raw_decode(body, place)
     except (ValueError, RecursionError):
         return False
-    begins_line = not body[body.rfind("\n", 0, place) + 1 : place].strip(BLANKS)
-    return (begins_line or not body[end:].strip(BLANKS)) and wants_to_block(value)
+    return wants_to_block(value) and (_begins_line(body, place) or not body[end:].strip(BLANKS))
+
+
+def _begins_line(body: str, place: int) -> bool:
+    before = body[max(0, place - 1000) : place].rstrip(" \t\r\ufeff")
+    return before.endswith("\n") or (not before and place <= 1000)
 
 
 # `{'decision': 'block'}` of Python, `{decision:block}` of a shell that removed the quotes, and `decision: block`.
