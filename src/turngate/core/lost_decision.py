@@ -27,6 +27,8 @@ ANSWER_KEYS = frozenset(
         "permissionDecision",
         "permissionDecisionReason",
         "updatedInput",
+        "updatedToolOutput",
+        "initialUserMessage",
         "ok",
         "impossible",
     }
