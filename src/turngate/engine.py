@@ -240,5 +240,6 @@ def _record_cost(rule: Rule, event: Event, settings: Settings, world: World, liv
 def _record_verdict(verdict: Verdict, event: Event, settings: Settings, world: World) -> None:
     if world.store:
         entry = verdict_json(verdict, event.name, settings)
+        del entry["context"], entry["permission"]  # the records of the hooks have them
         entry["runs"] = len(verdict.runs)
         world.store.record(event.session_id, {"kind": "verdict", **entry})
