@@ -645,7 +645,7 @@ async def no_room_for_words(project: Path) -> Any:
 
 
 def test_words_of_a_hook_that_cannot_be_written_are_a_notice(project: Path, state: Path) -> None:
-    lost = f"the output of hook printf '%3000d' 1 could not be written to the transcript: {FULL}"
+    lost = f"the output of hook \"printf '%3000d' 1\" could not be written to the transcript: {FULL}"
     journal = (
         f"the journal could not be written ({state}: File too large); set TURNGATE_STATE to another folder"
     )

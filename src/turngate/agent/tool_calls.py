@@ -51,7 +51,7 @@ async def _finish_batch(context: LoopContext, uses: Sequence[ToolUse]) -> None:
     calls = [
         {
             "tool_name": use.name,
-            "tool_input": dict(use.input),
+            "tool_input": dict(use.input or {}),
             "tool_use_id": use.id,
             "tool_response": texts[use.id],
         }
