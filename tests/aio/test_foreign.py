@@ -174,11 +174,11 @@ RETURNED: list[tuple[Any, Any]] = [
     ({"decision": "block", "reason": "no"}, Block("no")),
     (
         {"decision": object()},
-        Allow(warnings=('`decision` is of the type object, expected "block" or "approve": ignored',)),
+        Fault('`decision` is of the type object, expected "block" or "approve"'),
     ),
     (
         {"decision": list(range(2_000_000))},
-        Allow(warnings=('`decision` is a list, expected "block" or "approve": ignored',)),
+        Fault('`decision` is a list, expected "block" or "approve"'),
     ),
 ]
 
