@@ -20,7 +20,7 @@ from turngate.transcript.resume import read_conversation
 
 FULL = "[Errno 27] File too large"
 LOUD = "printf '%3000d' 1"
-LOST_WORDS = f"! the output of hook {LOUD} could not be written to the transcript: {FULL}\n"
+LOST_WORDS = f'! the output of hook "{LOUD}" could not be written to the transcript: {FULL}\n'
 
 
 def command(project: Path, *words: str, replies: tuple[Any, ...]) -> str:
@@ -104,11 +104,11 @@ def test_a_summary_that_does_not_fit_leaves_the_conversation_as_it_was(project: 
     assert kept(state) == ["hi", "agent: one"]
 
 
-def test_a_conversation_that_cannot_be_forgotten_on_disk_continues(project: Path) -> None:
+def test_a_conversation_that_cannot_be_forgotten_on_disk_continues(project: Path, state: Path) -> None:
     write_settings(project, "turngate", stop_hooks(LOUD, event="SessionEnd"))
     code, out, err = in_little_room(project, said="hi\n/clear\n")
     assert (code, out) == (0, "done\n")
-    assert err == f"{LOST_WORDS}! {FULL}\n{LOST_WORDS}"
+    assert err == f"{LOST_WORDS}! {FULL}\n{LOST_WORDS}{no_journal(state)}"
 
 
 # Answers that are lost
