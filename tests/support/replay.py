@@ -561,9 +561,14 @@ def _comparable_answer(ended_by: EndedBy, answer: str) -> str | None:
 
 
 def _inputs(stage: Stage) -> list[str]:
-    """What each run of a hook script read, in the order in which they started."""
+    """What each run of a hook script read, in the order in which they started.
+
+    SubagentStart comes first: a subagent in the background starts beside its parent's next request, and on a busy
+    machine the hooks of the parent may overtake its hook.
+    """
     files = [Path(line) for line in stage.log.read_text().splitlines()]
-    return [file.read_text() if file.exists() else "" for file in files]
+    inputs = [file.read_text() if file.exists() else "" for file in files]
+    return sorted(inputs, key=lambda text: '"SubagentStart"' not in text)
 
 
 def _active(inputs: Sequence[str], case: Case) -> list[bool | None]:
