@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 from typing import NamedTuple
 
@@ -31,6 +32,7 @@ from turngate import (
     ask_hooks,
 )
 from turngate.cli.parser import _COMMANDS
+from turngate.core.constants import EVENTS, JUDGED_EVENTS, STOP_EVENTS
 from turngate.core.dialect import TURNGATE
 from turngate.models.resolve import JudgeModels
 from turngate.settings import keys
@@ -239,3 +241,29 @@ def test_the_guide_from_the_old_form_to_the_new_one_runs(project: Path) -> None:
         (project / "snippet.py").write_text(snippet.body)
         printed.append(run([sys.executable, "-W", "error", "snippet.py"], project)[:25])
     assert printed == ["", "", "", "", "4 problems in the options"]
+
+
+NUMBERS = ("nine", "ten", "eleven", "twelve", "thirteen")
+
+
+def test_the_pages_agree_with_the_code_on_the_number_of_events() -> None:
+    """Both pages count the events besides `Stop` and `SubagentStop`."""
+    number = NUMBERS[len(EVENTS) - len(STOP_EVENTS) - 9]
+    assert f"and [{number} more](docs/hooks.md#other-events)" in (ROOT / "README.md").read_text()
+    assert f"an agent fires {number} events" in (ROOT / "docs" / "hooks.md").read_text()
+
+
+def test_the_page_names_every_event_of_a_prompt_hook() -> None:
+    section = (ROOT / "docs" / "hooks.md").read_text().split("## Prompt hooks\n")[1].split("```")[0]
+    assert set(re.findall(r"`([A-Z][A-Za-z]+)`", section)) | {"Stop"} == set(JUDGED_EVENTS)
+
+
+def test_the_readme_names_every_extra_and_no_page_a_package_that_is_not_published() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    [paragraph] = [
+        each for each in (ROOT / "README.md").read_text().split("\n\n") if "an extra, such as" in each
+    ]
+    assert set(re.findall(r"`(\w+)` (?:and|\()", paragraph)) == set(project["optional-dependencies"]) - {
+        "dev"
+    }
+    assert [page.name for page in PAGES if "turngate[" in page.read_text()] == []
