@@ -21,7 +21,14 @@ from turngate.core.plan import plan
 from turngate.core.reports import Detached, HookFailed, Report, Skipped, TimedOut
 from turngate.core.settings import Rule, Settings
 from turngate.core.text import describe_exception
-from turngate.core.verdict import Stop, Verdict, conclude, stops_sequence, unenforced_warnings
+from turngate.core.verdict import (
+    Stop,
+    Verdict,
+    blocking_hooks,
+    conclude,
+    stops_sequence,
+    unenforced_warnings,
+)
 from turngate.core.verdict_json import run_json, verdict_json
 from turngate.ports import HookRunContext, World
 from turngate.runners import run_hook
@@ -242,4 +249,6 @@ def _record_verdict(verdict: Verdict, event: Event, settings: Settings, world: W
         entry = verdict_json(verdict, event.name, settings)
         del entry["context"], entry["permission"]  # the records of the hooks have them
         entry["runs"] = len(verdict.runs)
+        if names := blocking_hooks(verdict, settings.dialect):
+            entry["blocked_by"] = names
         world.store.record(event.session_id, {"kind": "verdict", **entry})

@@ -9,9 +9,8 @@ from dataclasses import dataclass, replace
 from typing import Literal, assert_never
 
 from turngate.core.dialect import Dialect
-from turngate.core.hooks import label
 from turngate.core.settings import Settings
-from turngate.core.verdict import Continue, Stop, Verdict, block_signature, is_blocking
+from turngate.core.verdict import Continue, Stop, Verdict, block_signature, blocking_hooks
 
 EndedBy = Literal[
     "allowed",  # no hook blocks
@@ -142,8 +141,7 @@ class LoopGuard:
         return f"Turn ended: nothing changed in {self.repeats} continuations. Still blocked by: {blocking}."
 
     def _list_blocking(self, verdict: Continue) -> str:
-        gates = (run for run in verdict.runs if run.mode == "gate")
-        return ", ".join(label(run.rule.hook) for run in gates if is_blocking(run, self.dialect))
+        return ", ".join(blocking_hooks(verdict, self.dialect))
 
 
 def new_guard(

@@ -103,8 +103,18 @@ def stops_sequence(run: HookRun, dialect: Dialect) -> bool:
 
 def block_signature(verdict: Continue, dialect: Dialect) -> tuple[tuple[str, str], ...]:
     """Return which hooks block and why, in a form that can be compared with the next block."""
-    gates = (run for run in verdict.runs if run.mode == "gate" and is_blocking(run, dialect))
-    return tuple(sorted((label(run.rule.hook), _reason(run)) for run in gates))
+    return tuple(sorted((label(run.rule.hook), _reason(run)) for run in _blocking_gates(verdict, dialect)))
+
+
+def blocking_hooks(verdict: Verdict, dialect: Dialect) -> list[str]:
+    """Return the names of the hooks because of which the agent continues, in configured order."""
+    if isinstance(verdict, Stop):
+        return []
+    return [label(run.rule.hook) for run in _blocking_gates(verdict, dialect)]
+
+
+def _blocking_gates(verdict: Continue, dialect: Dialect) -> list[HookRun]:
+    return [run for run in verdict.runs if run.mode == "gate" and is_blocking(run, dialect)]
 
 
 # The prompt

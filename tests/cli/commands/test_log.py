@@ -36,7 +36,7 @@ def test_the_log_shows_every_run_and_every_verdict(project: Path, capfd: pytest.
     assert log(capfd) == [
         f"#  {project}  session s-1",
         "#    blocked #  tests  run the tests",
-        "#  Stop: blocked: run the tests",
+        "#  Stop: blocked by tests",
         "#    passed #  tests",
         "#  Stop: allowed",
     ]
@@ -49,9 +49,57 @@ def test_the_log_says_that_a_turn_was_ended_at_the_limit(
     write_settings(project, "turngate", stop_hooks(BLOCK_COMMAND, id="tests"))
     turngate(capfd, project, "go", "--session", "s-1", "--limit", "1")
     assert log(capfd)[-2:] == [
-        "#  Stop: blocked: run the tests",
+        "#  Stop: blocked by tests",
         "#  turn ended (capped) after 1 continuation (the limit). Still blocked by: tests.",
     ]
+
+
+def test_the_verdict_names_every_hook_that_blocked_and_a_row_shows_a_line_with_words(
+    project: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    ruler = "printf '=====\\nFAIL: test_total\\n-----\\nFAILED (failures=1)\\n' >&2; exit 2"
+    tests, lint = (
+        {"type": "command", "id": name, "command": command}
+        for name, command in (("tests", ruler), ("lint", "echo '3 problems' >&2; exit 2"))
+    )
+    write_settings(project, "turngate", {"hooks": {"Stop": [{"hooks": [tests, lint]}]}})
+    turngate(capfd, project, "go", "--session", "s-1", "--limit", "0")
+    shown = log(capfd)
+    assert sorted(shown[1:3]) == [
+        "#    blocked #  lint  3 problems",
+        "#    blocked #  tests  FAIL: test_total",
+    ]
+    assert shown[3] == "#  Stop: blocked by tests, lint"
+
+
+def test_a_stop_that_only_advice_continued_shows_the_advice(
+    project: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    advice = {"hookSpecificOutput": {"hookEventName": "Stop", "additionalContext": "mind the docs"}}
+    write_settings(project, "turngate", stop_hooks(say(advice), id="tip"))
+    turngate(capfd, project, "go", "--session", "s-1")
+    assert log(capfd)[2] == "#  Stop: blocked: mind the docs"
+
+
+def test_the_log_says_that_the_newest_session_ran_no_hooks(
+    project: Path, state: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_settings(project, "turngate", stop_hooks("true", id="tests"))
+    turngate(capfd, project, "go", "--session", "s-1")
+    monkeypatch.chdir(project)
+    assert (main(["log"]), capfd.readouterr().err) == (0, "")
+    (project / ".turngate" / "settings.json").write_text("{")
+    turngate(capfd, project, "go", "--session", "s-2")
+    later = os.stat(state / "sessions" / "s-1" / "journal.jsonl").st_mtime + 5
+    os.utime(state / "sessions" / "s-2" / "chat.jsonl", (later, later))
+    assert main(["log"]) == 0
+    out, err = capfd.readouterr()
+    assert out.splitlines()[0].endswith(f"  {project}  session s-1")
+    assert err == (
+        "no hook ran in the newest session, s-2; this is the session whose hooks ran last "
+        "(`turngate check` reports what is configured)\n"
+    )
+    assert (main(["log", "--session", "s-1"]), capfd.readouterr().err) == (0, "")
 
 
 def test_the_log_says_that_a_turn_was_halted(project: Path, capfd: pytest.CaptureFixture[str]) -> None:
@@ -200,7 +248,7 @@ def test_the_log_follows_what_is_written(
         write_settings(project, "turngate", stop_hooks(BLOCK_COMMAND))
         turngate(capfd, project, "go", "--session", "s-1", "--limit", "0")
         assert b"blocked" in next_line(following)
-        assert b"Stop: blocked: " in next_line(following)
+        assert b"Stop: blocked by " in next_line(following)
     finally:
         following.kill()
         following.communicate()
@@ -271,7 +319,7 @@ def test_the_verdict_names_the_hooks_that_were_not_enforced(
     assert sorted(runs) == [
         f"#    failed #  {name}  exit code 1, nothing on stderr" for name in ("lint", "must")
     ]
-    assert verdict.startswith("#  Stop: blocked (not enforced: lint): ")
+    assert verdict.startswith("#  Stop: blocked by must (not enforced: lint)")
 
 
 # Warnings about plugins and subagents

@@ -4,10 +4,12 @@ import argparse
 import contextlib
 import json
 import os
+import sys
 import time
 from collections.abc import Iterator, Sequence
 from typing import Any, BinaryIO
 
+from turngate.agent.session_store import list_sessions
 from turngate.cli.commands.log_format import JsonLines, TextLines
 from turngate.cli.progress import show_if_slow
 from turngate.cli.project import project_folder
@@ -24,6 +26,13 @@ FOLLOW_INTERVAL_S = 0.2
 def run(options: argparse.Namespace) -> int:
     with show_if_slow("searching the journals"):
         folder, project = _select(options.session, options.project)
+        newer = None if options.session else _newer_without_hooks(folder, project)
+    if newer:
+        print(
+            f"no hook ran in the newest session, {newer}; this is the session whose hooks ran last "
+            "(`turngate check` reports what is configured)",
+            file=sys.stderr,
+        )
     lines = JsonLines() if options.json else TextLines()
     with contextlib.closing(JournalTail(folder)) as tail:
         is_empty = True
@@ -51,7 +60,7 @@ def _no_records(session: str, project: str | None) -> str:
 def _select(session: str | None, project: str | None) -> tuple[str, str | None]:
     """Return the folder of a session, and the project whose records are shown; None: of every project.
 
-    Without a session and a project: the newest session of the project of the current folder, if hooks have run in it.
+    Without a session and a project: the session of the current folder's project whose hooks ran last, if there is one.
     """
     given = project_folder(project) if project else None
     if session:
@@ -113,6 +122,18 @@ def _mentions(folder: str, project: str) -> bool:
             if field in file.read():
                 return True
     return False
+
+
+def _newer_without_hooks(folder: str, project: str | None) -> str | None:
+    """Return the project's newest session if it changed after the journal in this folder and has no journal."""
+    changed = os.path.getmtime(os.path.join(folder, JOURNAL_FILE))
+    for session in list_sessions(state_folder()):  # newest first
+        if session.changed <= changed:
+            break
+        if project in (None, session.project):
+            has_journal = os.path.exists(os.path.join(os.path.dirname(session.path), JOURNAL_FILE))
+            return None if has_journal else session.session_id
+    return None
 
 
 # The journal

@@ -89,15 +89,21 @@ def _format_turn_end(record: dict[str, Any]) -> str | None:
 
 
 def _format_verdict(record: dict[str, Any]) -> str:
-    """Name the verdict as `fire` does, with the last line of the prompt or of the reason."""
+    """Name the verdict as `fire` does, with the hooks that blocked, or else the last line of the prompt or reason."""
+    names = ", ".join(one_line(str(name), MAX_HOOK_NAME_CHARS) for name in record.get("blocked_by", ()))
     if record.get("verdict") == "continue":
-        verdict = "blocked"
+        verdict = f"blocked by {names}" if names else "blocked"
     else:
         verdict = "halted by a hook" if record.get("ended_by") == "halted" else "allowed"
     if failed := ", ".join(str(run.get("hook")) for run in record.get("unenforced", ())):
         verdict += f" (not enforced: {failed})"
-    lines = (record.get("prompt") or record.get("stop_reason") or "").strip().splitlines()
-    return f"{verdict}: {lines[-1]}" if lines else verdict
+    lines = _lines_with_words(record.get("prompt") or record.get("stop_reason"))
+    return f"{verdict}: {lines[-1]}" if lines and not names else verdict
+
+
+def _lines_with_words(text: str | None) -> list[str]:
+    """Return the lines that hold a letter or digit: the rulers of a test runner say nothing."""
+    return [line for line in (text or "").strip().splitlines() if any(map(str.isalnum, line))]
 
 
 def _format_run(record: dict[str, Any]) -> str:
@@ -105,7 +111,7 @@ def _format_run(record: dict[str, Any]) -> str:
     name = next((hook[key] for key in _NAME_KEYS if hook.get(key)), "")
     # The record of the verdict says which failures were not enforced.
     label = outcome_label(record.get("outcome", ""), blocking=True)
-    reason = (record.get("reason") or "").strip().splitlines()
+    reason = _lines_with_words(record.get("reason"))
     return (
         f"{label:<{LABEL_WIDTH}} {record.get('seconds', 0):6.2f} s  {one_line(name, MAX_HOOK_NAME_CHARS)}"
         + (f"  {reason[0]}" if reason else "")
