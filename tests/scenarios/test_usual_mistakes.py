@@ -174,6 +174,6 @@ def test_an_endless_block(project: Path, gate_script: Path) -> None:
                 "  warning: Stop[0].hooks[0].command: ./gate.sh: blocks every time, whatever the agent did, "
                 "so the agent is sent back until the limit is reached"
             ),
-            "    → block on a condition: CHECK >&2 || exit 2",
+            "    → block on a condition: CHECK || { echo 'REASON' >&2; exit 2; }",
         ],
     )

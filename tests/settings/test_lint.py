@@ -361,7 +361,7 @@ def test_an_absolute_script_that_exists_has_no_problem(project: Path) -> None:
 
 @pytest.mark.parametrize("form", ['"$CLAUDE_PROJECT_DIR"/{name}', "{path}"])
 def test_a_script_that_is_not_executable_is_reported(form: str, project: Path) -> None:
-    (project / "gate.sh").write_text("grep -q x y || exit 2\n")
+    (project / "gate.sh").write_text("grep x y >&2 || exit 2\n")
     name = "gate.sh" if "name" in form else str(project / "gate.sh")
     command = form.format(name="gate.sh", path=project / "gate.sh")
     (found,) = look(command, project)
@@ -412,6 +412,26 @@ def test_a_program_that_is_not_there_is_reported(command: str, noted: bool, proj
 
 
 # Options without a meaning
+
+
+@pytest.mark.parametrize(
+    ("command", "hint"),
+    [
+        ("pytest -q", "write pytest -q >&2 || exit 2, which blocks with the output as the reason"),
+        ("pytest -q >&2", "write pytest -q >&2 || exit 2, which blocks with the output as the reason"),
+        ("npm test >&2 || exit 1", "write npm test >&2 || exit 2"),
+        ("npm test || exit 1", "write npm test >&2 || exit 2"),
+        ("test -s X", "write test -s X || { echo 'REASON' >&2; exit 2; }"),
+        ("grep -q a b >&2 || exit 2", "write grep -q a b || { echo 'REASON' >&2; exit 2; }"),
+        ("git diff --quiet || exit 1", "write git diff --quiet || { echo 'REASON' >&2; exit 2; }"),
+        ("echo 'no changelog'; exit 2", "write echo 'no changelog' >&2"),
+        ("test -s X || { echo 'not yet'; exit 2; }", "write echo 'not yet' >&2"),
+        ("exit 2", "print the reason first: echo 'REASON' >&2; exit 2"),
+        ("echo no >&2; exit 2", "block on a condition: CHECK || { echo 'REASON' >&2; exit 2; }"),
+    ],
+)
+def test_the_hint_is_a_gate_that_blocks_with_a_reason(project: Path, command: str, hint: str) -> None:
+    assert [problem.hint for problem in look(command, project)] == [hint]
 
 
 @pytest.mark.parametrize("event", ["Stop", "SubagentStop"])
@@ -476,7 +496,7 @@ def test_all_problems_are_reported_in_the_order_of_the_hooks(project: Path) -> N
 @pytest.mark.parametrize(
     ("text", "found"),
     [
-        ("#!/bin/sh\ngrep -q x y || exit 2\n", []),
+        ("#!/bin/sh\ngrep x y >&2 || exit 2\n", []),
         (
             "#!/bin/shh\n",
             ["error: .mux/stop begins with #!/bin/shh, which does not exist, so the hook fails at every run"],
@@ -484,7 +504,7 @@ def test_all_problems_are_reported_in_the_order_of_the_hooks(project: Path) -> N
         (
             "#!/bin/sh\ngrep -q x y || exit 1\n",
             [
-                "warning: .mux/stop ends with exit code 1 and never with 2, and only exit code 2 blocks: it can never block"
+                "warning: .mux/stop: ends with exit code 1 when grep -q x y fails, and only exit code 2 blocks: this hook can never block"
             ],
         ),
     ],

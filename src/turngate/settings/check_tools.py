@@ -115,6 +115,23 @@ def _is_package_check(name: str, arguments: list[str]) -> bool:
     return bool(arguments) and (arguments[0] == "t" or bool(_PACKAGE_SCRIPT.fullmatch(arguments[0])))
 
 
+def is_silent_check(texts: Texts) -> bool:
+    """Whether the command is a check that prints nothing and ends with 1 when it fails."""
+    name, *rest = texts or [None]
+    options = [word or "" for word in rest]
+    match name:
+        case "test" | "[":
+            return True
+        case "grep" | "egrep" | "fgrep":
+            return any(re.fullmatch(r"-[a-zA-Z]*q[a-zA-Z]*|--quiet|--silent", word) for word in options)
+        case "git":
+            return options[:1] == ["diff"] and "--quiet" in options
+        case "cmp":
+            return "-s" in options
+        case _:
+            return False
+
+
 def writes_to_stdout(tool: str) -> bool:
     return tool in _WRITES_TO_STDOUT
 

@@ -1,23 +1,25 @@
 """Finds gates that can never block, always block or never end, from the commands in them."""
 
 import re
+import shlex
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from turngate.core.constants import STOP_EVENTS
 from turngate.core.settings import Problem, Rule, Settings
 from turngate.core.text import one_line, truncate
-from turngate.settings.check_tools import check_tool, never_ends, writes_to_stdout
+from turngate.settings.check_tools import check_tool, is_silent_check, never_ends, writes_to_stdout
 from turngate.settings.command_scope import Scope
 from turngate.settings.problem_log import rule_problem
-from turngate.settings.shell_syntax import CommandList, SimpleCommand
+from turngate.settings.shell_syntax import CommandList, SimpleCommand, Word, read_commands
 
 GATED_EVENTS = (*STOP_EVENTS, "PreToolUse")
 MAX_COMMAND_CHARS = 100  # of a command in a hint
 
 _ONLY_2 = "and only exit code 2 blocks"
+_NEVER = "this hook can never block"
 _NO_EFFECT = frozenset(
-    ["cd", "echo", "printf", "export", "set", "true", ":", "sleep", "date", "unset", "umask"]
+    ["", "cd", "echo", "printf", "export", "set", "true", ":", "sleep", "date", "unset", "umask"]
 )
 _FILTERS = frozenset(
     ["tail", "head", "tee", "cat", "sed", "awk", "less", "sort", "uniq", "column", "tr", "cut"]
@@ -39,6 +41,10 @@ class _Step(NamedTuple):
     @property
     def tool(self) -> str | None:
         return check_tool(self.texts)
+
+    @property
+    def is_silent(self) -> bool:
+        return is_silent_check(self.texts)
 
     @property
     def exit_code(self) -> str | None:
@@ -63,6 +69,8 @@ class _Step(NamedTuple):
     @property
     def gives_reason(self) -> bool:
         """Whether something of a failing check reaches stderr."""
+        if self.is_silent:
+            return False
         out, err = self.outputs
         return out == "stderr" or (err == "stderr" and not writes_to_stdout(self.tool or ""))
 
@@ -92,23 +100,34 @@ def lint_gate(
     rule: Rule, text: str, commands: CommandList, scope: Scope, settings: Settings, script: str | None = None
 ) -> Iterator[Problem]:
     """Check commands that are the whole hook; `script` is the file that holds them."""
-    steps = [_read_step(command, scope) for command in commands.commands]
-    if not steps or not commands.is_complete or commands.end == "&":
-        return
+    steps = _read_steps(commands, scope)
     where = f"{script}: " if script else ""
     endless = next((step for step in steps if step.operator != "&" and never_ends(step.texts)), None)
-    if endless:
-        message = f"{where}{_show(endless.texts)} never ends, so the hook times out at every run"
-        yield rule_problem(rule, "command", message, severity="warning")
-    elif is_gate(rule, settings):
-        found = _judge(steps, _rewritable(text, script), rule, settings)
-        if found:
-            yield rule_problem(rule, "command", where + found[0], found[1], "warning")
+    if not commands.is_complete:
+        found = _judge_branch(text, steps, scope, settings, script) if is_gate(rule, settings) else None
+    elif not steps or commands.end == "&":
+        return
+    elif endless:
+        found = f"{_show(endless.texts)} never ends, so the hook times out at every run", None
+    else:
+        found = _judge(steps, _rewritable(text, script), rule, settings) if is_gate(rule, settings) else None
+    if found:
+        yield rule_problem(rule, "command", where + found[0], found[1], "warning")
+
+
+def _read_steps(commands: CommandList, scope: Scope) -> list[_Step]:
+    return [_read_step(command, scope) for command in commands.commands]
 
 
 def _read_step(command: SimpleCommand, scope: Scope) -> _Step:
-    expansions = [scope.expand(word) for word in command.words]
-    return _Step(command.operator, [e.text if e else None for e in expansions], command)
+    return _Step(command.operator, [_text(word, scope) for word in command.words], command)
+
+
+def _text(word: Word, scope: Scope) -> str | None:
+    if word.plain in ("[", "]"):  # the program, not the beginning of a glob
+        return word.plain
+    expansion = scope.expand(word)
+    return expansion.text if expansion else None
 
 
 def _rewritable(text: str, script: str | None) -> str:
@@ -121,7 +140,7 @@ Finding = tuple[str, str | None]  # message and hint
 def _judge(steps: list[_Step], text: str, rule: Rule, settings: Settings) -> Finding | None:
     *before, last = steps
     if last.exit_code is not None and all(step.name in _NO_EFFECT for step in before):
-        return _judge_constant(last.exit_code, rule)
+        return _judge_constant(before, last.exit_code, rule, settings)
     if last.operator == "||":
         return _judge_alternative(before, last, text, settings)
     if last.prints_block and all(step.name in _NO_EFFECT for step in before):
@@ -134,12 +153,28 @@ def _judge(steps: list[_Step], text: str, rule: Rule, settings: Settings) -> Fin
     return _judge_chain(steps, text)
 
 
-def _judge_constant(code: str, rule: Rule) -> Finding | None:
+def _judge_constant(before: list[_Step], code: str, rule: Rule, settings: Settings) -> Finding | None:
     if code == "2":
-        return _always_blocks(rule)
+        return _judge_reason(before, settings) or _always_blocks(rule)
     if code in ("", "0"):
         return None
-    return f"ends with exit code {code}, {_ONLY_2}: this hook can never block", "write exit 2"
+    return f"ends with exit code {code}, {_ONLY_2}: {_NEVER}", "write exit 2"
+
+
+def _judge_reason(before: list[_Step], settings: Settings) -> Finding | None:
+    """Exit code 2 after commands that only print: it needs a reason on stderr."""
+    printed = [step for step in before if step.prints]
+    has_reason = any(step.outputs[0] == "stderr" or step.prints_block for step in printed)
+    if has_reason or settings.dialect.default_stderr is not None:
+        return None
+    on_stdout = [step for step in printed if step.outputs[0] == "stdout"]
+    if not on_stdout:
+        return f"exits with 2 without a reason on stderr: {_NEVER}", _REASON_HINT
+    message = f"exits with 2, but its reason goes to stdout, and only stderr is read: {_NEVER}"
+    return message, f"write {_show_quoted(on_stdout[-1])} >&2"
+
+
+_REASON_HINT = "print the reason first: echo 'REASON' >&2; exit 2"
 
 
 def _always_blocks(rule: Rule) -> Finding | None:
@@ -149,29 +184,49 @@ def _always_blocks(rule: Rule) -> Finding | None:
     message = (
         "blocks every time, whatever the agent did, so the agent is sent back until the limit is reached"
     )
-    return message, "block on a condition: CHECK >&2 || exit 2"
+    return message, "block on a condition: CHECK || { echo 'REASON' >&2; exit 2; }"
 
 
 def _judge_alternative(before: list[_Step], last: _Step, text: str, settings: Settings) -> Finding | None:
     """`CHECK || exit N` and `CHECK || echo JSON`."""
-    tools = [step for step in before if step.tool]
+    tools = _checks(before)
     if not tools or any(step.operator in ("||", "|") for step in before):
         return None
+    shown = _show(tools[0].texts)
     if last.exit_code not in (None, "0", "2", ""):
-        message = f"ends with exit code {last.exit_code} when {_show(tools[0].texts)} fails, {_ONLY_2}: this hook can never block"
-        return (
-            message,
-            f"write {text.rpartition('||')[0].strip()} >&2 || exit 2" if "||" in text else "write exit 2",
-        )
-    loud = [step for step in tools if step.outputs[0] == "stdout"]
+        message = f"ends with exit code {last.exit_code} when {shown} fails, {_ONLY_2}: {_NEVER}"
+        check = text.rpartition("||")[0].strip()
+        return message, f"write {_blocking(check, tools)}" if check else "write exit 2"
+    loud = [step for step in tools if step.outputs[0] == "stdout" and not step.is_silent]
     if last.prints_block and loud:
         return _text_before_json(loud[0])
     silent = [step for step in tools if not step.gives_reason]
     if last.exit_code == "2" and silent and settings.dialect.default_stderr is None:
-        shown = _show(silent[0].texts)
-        message = f"the output of {shown} does not go to stderr, so exit code 2 comes without a reason and does not block"
-        return message, f"write {shown} >&2 || exit 2"
+        return _no_output(silent[0])
     return None
+
+
+def _checks(steps: list[_Step]) -> list[_Step]:
+    """Return the check programs; else, if there is nothing else that matters, checks that print nothing."""
+    tools = [step for step in steps if step.tool]
+    relevant = [step for step in steps if step.name not in _NO_EFFECT]
+    return tools or (relevant if all(step.is_silent for step in relevant) else [])
+
+
+def _no_output(step: _Step) -> Finding:
+    shown = _show(step.texts)
+    if step.is_silent:
+        message = f"{shown} prints nothing, so exit code 2 comes without a reason: {_NEVER}"
+    else:
+        message = f"the output of {shown} does not go to stderr, so exit code 2 comes without a reason and does not block"
+    return message, f"write {_blocking(shown, [step])}"
+
+
+def _blocking(check: str, steps: list[_Step]) -> str:
+    """Return a command that blocks when the check fails."""
+    if any(step.is_silent for step in steps):
+        return f"{check.removesuffix('>&2').rstrip()} || {{ echo 'REASON' >&2; exit 2; }}"
+    return f"{check.removesuffix('>&2').rstrip()} >&2 || exit 2"
 
 
 def _text_before_json(step: _Step) -> Finding:
@@ -190,25 +245,81 @@ def _judge_pipeline(steps: list[_Step]) -> Finding | None:
     if not tool.tool or last.name not in _FILTERS or fails:
         return None
     message = f"the exit code is that of {last.name}, not of {_show(tool.texts)}: this hook can never block"
-    return message, f"write {_show(tool.texts)} >&2 || exit 2"
+    return message, f"write {_blocking(_show(tool.texts), [tool])}"
 
 
 def _judge_chain(steps: list[_Step], text: str) -> Finding | None:
     """`CHECK`, or `CHECK && CHECK`: the exit code is that of the check."""
-    tools = [step for step in steps if step.tool]
-    others = [step for step in steps if not step.tool and step.name not in _NO_EFFECT]
+    tools = _checks(steps)
+    others = [step for step in steps if step not in tools and step.name not in _NO_EFFECT]
     exits_on_error = any(
         step.name == "set" and re.match(r"-\w*e", step.texts[1] or "")
         for step in steps[:-1]
         if len(step.texts) > 1
     )
-    decides = steps[-1].tool or steps[-1].operator == "&&" or (exits_on_error and tools)
+    decides = steps[-1] in tools or steps[-1].operator == "&&" or (exits_on_error and tools)
     if not tools or others or not decides:
         return None
     shown = _show(tools[0].texts)
     message = f"{shown} does not end with exit code 2 when it fails, {_ONLY_2}: this hook can never block"
     whole = f"({text})" if len(steps) > 1 else text
-    return message, f"write {whole} >&2 || exit 2, which blocks with the output as the reason"
+    because = "" if tools[0].is_silent else ", which blocks with the output as the reason"
+    return message, f"write {_blocking(whole, tools)}{because}"
+
+
+# Conditions
+
+
+_IF = re.compile(
+    r"(?P<before>(?:.*[;\n])?)\s*if\s+(?:!\s+)?(?P<check>[^\n]*?)\s*[;\n]\s*then\s(?P<body>.*?)[;\n]\s*fi\s*"
+    r"(?:[;\n]\s*exit\s+0\s*)?;?\s*",
+    re.DOTALL,
+)
+_GROUP = re.compile(
+    r"(?P<before>(?:.*[;\n])?)(?P<check>[^;\n]*?)\s*(?:\|\||&&)\s*\{\s(?P<body>.*?)[;\n]\s*\}\s*"
+    r"(?:[;\n]\s*exit\s+0\s*)?;?\s*",
+    re.DOTALL,
+)
+_PRINTED_BLOCK = re.compile(r"(?:echo|printf)\s[^\n]*" + _BLOCK_JSON.pattern)
+
+
+def _judge_branch(
+    text: str, steps: list[_Step], scope: Scope, settings: Settings, script: str | None
+) -> Finding | None:
+    """`CHECK || { BODY; }` and `if ! CHECK; then BODY; fi`, and text before a JSON that is printed on a condition."""
+    printed = [step for step in steps if step.prints and step.outputs[0] == "stdout" and step.operator != "|"]
+    if printed and steps[-1].prints and not printed[0].prints_block and _PRINTED_BLOCK.search(text):
+        return _text_before_json(printed[0])
+    match = _IF.fullmatch(text) or _GROUP.fullmatch(text)
+    parts = [read_commands(match[name]) for name in ("before", "check", "body")] if match else []
+    if not parts or not all(part.is_complete for part in parts):
+        return None
+    before, check, body = (_read_steps(part, scope) for part in parts)
+    known = all(step.name in _NO_EFFECT for step in before) and _checks(check) == check
+    if not body or not known or any(step.name not in (*_NO_EFFECT, "exit") for step in body):
+        return None
+    return _judge_body([*before, *check, *body[:-1]], body[-1], settings, script)
+
+
+def _judge_body(before: list[_Step], last: _Step, settings: Settings, script: str | None) -> Finding | None:
+    loud = [step for step in before if step.outputs[0] == "stdout" and (step.prints or step.tool)]
+    if last.prints_block:
+        return _text_before_json(loud[0]) if loud else None
+    if last.exit_code == "2":
+        return (
+            None
+            if any(step.tool and step.gives_reason for step in before)
+            else _judge_reason(before, settings)
+        )
+    if last.exit_code in (None, "", "0") or script:
+        return None
+    return f"ends with exit code {last.exit_code}, {_ONLY_2}: {_NEVER}", "write exit 2"
+
+
+def _show_quoted(step: _Step) -> str:
+    """Show a command as it was written, as far as that is known."""
+    words = (shlex.quote(text) if text is not None else "…" for text in step.texts)
+    return truncate(one_line(" ".join(words)), 60)
 
 
 def _show(texts: Sequence[str | None]) -> str:

@@ -1,6 +1,5 @@
 """Finds what is wrong inside the script of a command hook."""
 
-import re
 from collections.abc import Iterator
 
 from turngate.core.settings import Problem, Rule, Settings
@@ -9,11 +8,6 @@ from turngate.settings.lint_gates import is_gate, lint_gate
 from turngate.settings.problem_log import rule_problem
 from turngate.settings.script_file import Script, exit_codes, line_ending_defect, start_defect
 from turngate.settings.shell_syntax import read_commands
-
-# A script with such a name, or with such a command in it, is meant to block.
-_GATE = re.compile(
-    r"gate|check|guard|verif|validat|lint|test|enforc|block|quality|requir|ensure|polic|^stop$", re.IGNORECASE
-)
 
 
 def lint_script(
@@ -58,8 +52,4 @@ def _lint_decisions(
         f"{name} ends with exit code {code} and never with 2, and only exit code 2 blocks: it can never block"
     )
     hint = "to block, write the reason to stderr and exit with 2"
-    yield rule_problem(rule, "command", message, hint, "warning" if _is_meant_to_block(name) else "note")
-
-
-def _is_meant_to_block(name: str) -> bool:
-    return bool(_GATE.search(name.rsplit("/", 1)[-1]))
+    yield rule_problem(rule, "command", message, hint, "warning")

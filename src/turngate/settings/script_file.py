@@ -172,6 +172,10 @@ _SHELL_UNKNOWN = re.compile(
     re.MULTILINE,
 )
 _NODE_EXIT = re.compile(r"process\.exit(?:Code\s*=\s*|\(\s*)([^);\n]*)")
+# A program that the script needs is missing: not its decision.
+_SHELL_NEEDS = re.compile(
+    r"^[ \t]*(?:command -v|which|type|hash)\b[^\n|]*\|\|[ \t]*exit[ \t]+\d+[ \t]*$", re.MULTILINE
+)
 _COMMENT_LINES = re.compile(r"^[ \t]*#.*$", re.MULTILINE)
 
 
@@ -181,7 +185,7 @@ def exit_codes(script: Script, language: str | None) -> frozenset[int] | None:
         return None
     match language:
         case "shell":
-            return _shell_exit_codes(_COMMENT_LINES.sub("", script.text))
+            return _shell_exit_codes(_SHELL_NEEDS.sub("", _COMMENT_LINES.sub("", script.text)))
         case "python":
             return _python_exit_codes(script.text)
         case "node":

@@ -17,6 +17,9 @@ PROGRAMS = (
 )
 FAILS = "so the hook fails at every run"
 NEVER = "and only exit code 2 blocks: this hook can never block"
+ON_STDOUT = (
+    "warning: exits with 2, but its reason goes to stdout, and only stderr is read: this hook can never block"
+)
 GATE_SH = """#!/usr/bin/env bash
 set -euo pipefail
 input=$(cat)
@@ -136,6 +139,20 @@ CORRECT: dict[str, Case] = {
     "tests in the background": Case(at("Stop", command("npm test", **{"async": True}))),
     "tests that are only shown": Case("pytest -q || true"),
     "condition": Case("if [ -f package.json ]; then npm test >&2 || exit 2; fi"),
+    "silent check with a message": Case("test -s CHANGELOG.md || { echo 'Write it.' >&2; exit 2; }"),
+    "condition with a message": Case("if ! grep -q x y; then echo 'Write it.' >&2; exit 2; fi"),
+    "output of the check is the reason": Case("npm test >&2 || { echo 'Fix the tests.'; exit 2; }"),
+    "condition with JSON": Case(
+        "scripts/x.sh",
+        {
+            "scripts/x.sh": """#!/bin/sh\necho checking >&2\nif ! test -s X; then\n"""
+            """  echo '{"decision": "block", "reason": "no"}'\nfi\n"""
+        },
+    ),
+    "condition of another command": Case("test -d web && make -C web"),
+    "silent checks of a script that goes on": Case(
+        "scripts/x.sh", {"scripts/x.sh": "#!/bin/sh\ntest -s PLAN.md\nmake >&2 || exit 2\n"}
+    ),
     "clean tree": Case('test -z "$(git status --porcelain)" || { echo "Commit first." >&2; exit 2; }'),
     "guarded script": Case("[ -f .claude/hooks/local.sh ] && bash .claude/hooks/local.sh"),
     "guarded program": Case("command -v osascript >/dev/null && osascript -e 'display notification' || true"),
@@ -145,7 +162,7 @@ CORRECT: dict[str, Case] = {
     "log": Case('"$CLAUDE_PROJECT_DIR"/.claude/hooks/log.sh', {".claude/hooks/log.sh": LOG_SH}),
     "append to a log": Case('echo "$(date) stop" >> ~/.claude/stops.log'),
     "notification": Case(at("Stop", command("notify-send done", timeout=5), matcher="")),
-    "script without a shebang": Case("sh scripts/gate.sh", {"-scripts/gate.sh": "grep -q x y || exit 2\n"}),
+    "script without a shebang": Case("sh scripts/gate.sh", {"-scripts/gate.sh": "grep x y >&2 || exit 2\n"}),
     "env -S": Case(
         "scripts/gate.py", {"scripts/gate.py": "#!/usr/bin/env -S uv run --script\nraise SystemExit(2)\n"}
     ),
@@ -461,6 +478,70 @@ DEFECT: dict[str, Case] = {
         found=(
             (
                 "warning: scripts/check.js ends with exit code 1 and never with 2, "
+                "and only exit code 2 blocks: it can never block"
+            ),
+        ),
+    ),
+    "silent check": Case("grep -q zzz CHANGELOG.md", found=(never("grep -q zzz CHANGELOG.md"),)),
+    "silent test": Case("test -s NOPE.md", found=(never("test -s NOPE.md"),)),
+    "silent test with exit 1": Case(
+        "test -s NOPE.md || exit 1",
+        found=(f"warning: ends with exit code 1 when test -s NOPE.md fails, {NEVER}",),
+    ),
+    "silent test with exit 1 in a group": Case(
+        "test -s NOPE.md || { echo no >&2; exit 1; }",
+        found=(f"warning: ends with exit code 1, {NEVER}",),
+    ),
+    "silent test without a reason": Case(
+        "test -s NOPE.md >&2 || exit 2",
+        found=(
+            (
+                "warning: test -s NOPE.md prints nothing, so exit code 2 comes without a reason: "
+                "this hook can never block"
+            ),
+        ),
+    ),
+    "reason on stdout": Case("echo 'no changelog'; exit 2", found=(ON_STDOUT,)),
+    "reason on stdout in a group": Case("test -s X || { echo 'no'; exit 2; }", found=(ON_STDOUT,)),
+    "reason on stdout after a condition": Case(
+        "if ! git diff --quiet; then echo 'commit first'; exit 2; fi", found=(ON_STDOUT,)
+    ),
+    "reason on stdout in a script": Case(
+        "scripts/x.sh",
+        {"scripts/x.sh": "#!/bin/sh\n# a gate\nif [ ! -s X ]; then\n  echo no\n  exit 2\nfi\nexit 0\n"},
+        found=(ON_STDOUT.replace("exits", "scripts/x.sh: exits"),),
+    ),
+    "exit 2 alone": Case(
+        "exit 2", found=("warning: exits with 2 without a reason on stderr: this hook can never block",)
+    ),
+    "text before JSON on a condition": Case(
+        "scripts/x.sh",
+        {
+            "scripts/x.sh": """#!/bin/sh\necho "Checking…"\nif [ ! -s X ]; then\n"""
+            """  echo '{"decision": "block", "reason": "no"}'\nfi\n"""
+        },
+        found=(
+            (
+                "warning: scripts/x.sh: the output of echo Checking… comes before the JSON, which is then not read: "
+                "this hook can never block"
+            ),
+        ),
+    ),
+    "text before JSON in a branch": Case(
+        """if [ ! -s X ]; then echo missing; echo '{"decision": "block", "reason": "no"}'; fi""",
+        found=(
+            (
+                "warning: the output of echo missing comes before the JSON, which is then not read: "
+                "this hook can never block"
+            ),
+        ),
+    ),
+    "script with exit 1 and any name": Case(
+        "scripts/changelog.sh",
+        {"scripts/changelog.sh": GATE_SH.replace("exit 2", "exit 1")},
+        found=(
+            (
+                "warning: scripts/changelog.sh ends with exit code 1 and never with 2, "
                 "and only exit code 2 blocks: it can never block"
             ),
         ),
