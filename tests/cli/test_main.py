@@ -34,6 +34,21 @@ def test_wrong_usage_is_64_one_line_and_never_2(words: list[str], capsys: pytest
     )
 
 
+@pytest.mark.parametrize(
+    ("words", "end"),
+    [
+        (["check", "foo"], "unrecognized arguments: foo; see `turngate check --help`"),
+        (["fier", "Stop"], "; did you mean fire?; see `turngate --help`"),
+        (["fire", "Stpo"], "; did you mean Stop?; see `turngate fire --help`"),
+    ],
+)
+def test_wrong_usage_points_to_the_command_or_to_the_closest_name(
+    words: list[str], end: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(words) == 64
+    assert capsys.readouterr().err.endswith(f"{end}\n")
+
+
 def test_without_a_command_the_help_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
     code = main([])
     assert (code, capsys.readouterr().err.splitlines()[0]) == (

@@ -386,14 +386,6 @@ def test_a_model_knows_its_name_and_its_size() -> None:
     [
         ("anthropic:x", "the model 'anthropic:x' cannot be used: set ANTHROPIC_API_KEY"),
         ("openai:x", "the model 'openai:x' cannot be used: set OPENAI_API_KEY"),
-        (
-            "claude",
-            "the model 'claude' is not of the form PROVIDER:NAME, such as anthropic:claude-sonnet-5-5",
-        ),
-        (
-            "anthropic:",
-            "the model 'anthropic:' is not of the form PROVIDER:NAME, such as anthropic:claude-sonnet-5-5",
-        ),
         ("nobody:x", "unknown provider 'nobody' in the model 'nobody:x'"),
         ("groq:x", "the model 'groq:x' needs a package: pip install 'pydantic-ai-slim[groq]'"),
     ],

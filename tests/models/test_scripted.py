@@ -162,7 +162,13 @@ def test_a_file_is_a_script_with_a_name(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "told"),
     [
-        ("", "the script {path} is not JSON: Expecting value: line 1 column 1 (char 0)"),
+        ("", "the script {path} is not JSON at line 1, column 1: expecting value"),
+        (
+            '{"main": "',
+            "the script {path} is not JSON at line 1, column 10: this string has no closing quote",
+        ),
+        ('{"Main": ["a"]}', "unknown key 'Main' in the script; did you mean 'main'?"),
+        ('{"answers": ["a"]}', "unknown key 'answers' in the script; expected main, sub, judge or context"),
         ('["a"]', 'the script {path} must be an object like {{"main": ["an answer"]}}'),
         ('{"main": "a"}', "the script's 'main' must be a list of replies"),
         ('{"sub": [1]}', "a reply in the script's 'sub' is neither a text nor an object: 1"),

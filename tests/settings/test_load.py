@@ -366,6 +366,10 @@ BROKEN = {
     "single quotes around a value": ("""{"a": 'x'}""", f"not JSON at line 1, column 7: {QUOTES}"),
     "two values": ("{}\n{}", "not JSON at line 2, column 1: there is more text after the JSON value"),
     "cut off": ('{"hooks": ', "not JSON at line 1, column 11: expecting value"),
+    "a string that does not end": (
+        '{"hooks',
+        "not JSON at line 1, column 2: this string has no closing quote",
+    ),
     "missing comma": ('{"a": 1\n "b": 2}', "not JSON at line 2, column 2: expecting ',' delimiter"),
     "no JSON at all": ("hooks: []", "not JSON at line 1, column 1: expecting value"),
     "NaN": ('{"a": NaN}', "not JSON: NaN is not a JSON value"),

@@ -427,10 +427,13 @@ def test_what_cannot_be_used_is_reported_and_nothing_is_left(value: Any, expecte
     assert found == layer(problems=found.problems)
 
 
+NOT_FIRED = "is an event that Turngate does not fire, so its hooks never run here"
+
+
 @pytest.mark.req("S0-03")
 @pytest.mark.parametrize("event", sorted(FOREIGN_EVENTS))
 def test_an_event_that_only_claude_code_fires_is_noted(event: str) -> None:
-    note = Problem(file=FILE, message="is an event that Turngate does not fire", severity="note", event=event)
+    note = Problem(file=FILE, message=NOT_FIRED, severity="note", event=event)
     assert read(at_stop(MAKE, event=event)) == layer(problems=(note,))
 
 
@@ -441,7 +444,7 @@ def test_other_and_unknown_events_leave_stop_alone() -> None:
     assert found.rules == (rule(CommandHook("Stop")), rule(CommandHook("PreToolUse"), event="PreToolUse"))
     assert said(found.problems) == [
         ("warning", "s.json: Foo: is not a known event, so its hooks never run", KNOWN_EVENTS),
-        ("note", "s.json: Notification: is an event that Turngate does not fire"),
+        ("note", f"s.json: Notification: {NOT_FIRED}"),
     ]
 
 
@@ -506,6 +509,19 @@ BAD_ENTRIES: Mapping[str, tuple[Any, list[UserMessage]]] = {
     ),
     "no command": dropped(
         {"type": "command"},
+        ("error", "s.json: Stop[0].hooks[0].command: is missing, expected a non-empty string"),
+    ),
+    "another name for the command": dropped(
+        {"type": "command", "cmd": "make"},
+        (
+            "error",
+            's.json: Stop[0].hooks[0].cmd: is not a key that Turngate knows, and "command" is missing: the hook is left out',
+            'did you mean "command"?',
+        ),
+    ),
+    "no command beside a key of another program": dropped(
+        {"type": "command", "colour": 5},
+        ("note", "s.json: Stop[0].hooks[0].colour: is not a key that Turngate knows: ignored"),
         ("error", "s.json: Stop[0].hooks[0].command: is missing, expected a non-empty string"),
     ),
     "no prompt": dropped(

@@ -20,6 +20,25 @@ class HelpFormatter(argparse.RawDescriptionHelpFormatter):
 
 
 class Parser(argparse.ArgumentParser):
+    def parse_args(self, args=None, namespace=None):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN201
+        """Name the command in the message about an argument that it does not have."""
+        options, unknown = self.parse_known_args(args, namespace)
+        if unknown:
+            where = f"{self.prog} {options.command}"
+            raise UsageError(f"unrecognized arguments: {' '.join(unknown)}; see `{where} --help`")
+        return options
+
+    def _check_value(self, action: argparse.Action, value: object) -> None:
+        """Add the closest choice to the message of argparse."""
+        try:
+            super()._check_value(action, value)
+        except argparse.ArgumentError as error:
+            from difflib import get_close_matches  # noqa: PLC0415 # lazy: only for a mistake
+
+            close = get_close_matches(str(value), map(str, action.choices or ()), 1)
+            error.message += f"; did you mean {close[0]}?" if close else ""
+            raise
+
     def error(self, message: str) -> None:  # type: ignore[override] # NoReturn needs typing, which loads slowly
         raise UsageError(f"{message}; see `{self.prog} --help`")
 

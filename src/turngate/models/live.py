@@ -24,6 +24,7 @@ from turngate.core.messages import (
 )
 from turngate.errors import ModelError, UsageError
 from turngate.extras import install_command
+from turngate.models.resolve import DEFAULT_MODELS
 
 try:
     from pydantic_ai import messages as wire
@@ -42,10 +43,6 @@ except ImportError:
     ) from None
 
 DEFAULT_CONTEXT_TOKENS = 200_000  # for a model whose context window pydantic-ai does not know
-DEFAULT_MODELS = (
-    ("ANTHROPIC_API_KEY", "anthropic:claude-sonnet-5-5"),
-    ("OPENAI_API_KEY", "openai:gpt-6.1-sol"),
-)
 
 
 def default_model(environ: Mapping[str, str], settings_model: str | None) -> str:
@@ -116,11 +113,7 @@ class LiveModel:
 
 
 def _open(name: str) -> Model:
-    provider, _, model = name.partition(":")
-    if not (provider and model):
-        raise UsageError(
-            f"the model {name!r} is not of the form PROVIDER:NAME, such as {DEFAULT_MODELS[0][1]}"
-        )
+    provider = name.partition(":")[0]
     try:
         infer_provider_class(provider)
     except ValueError:

@@ -8,6 +8,10 @@ from turngate.errors import UsageError
 from turngate.models.scripted import ScriptedModel
 from turngate.ports import Model
 
+DEFAULT_MODELS = (
+    ("ANTHROPIC_API_KEY", "anthropic:claude-sonnet-5-5"),
+    ("OPENAI_API_KEY", "openai:gpt-6.1-sol"),
+)
 # A small model of each provider, and the variable that points a provider to another address. A server at
 # another address may not have the small model.
 SMALL_MODELS = {"anthropic": "claude-haiku-5-5", "openai": "gpt-6-luna"}
@@ -20,6 +24,11 @@ def open_model(name: str) -> Model:
     """Return the model `scripted:FILE` or `PROVIDER:NAME`. Raises UsageError."""
     if name.startswith("scripted:"):
         return ScriptedModel.from_file(name.removeprefix("scripted:"))
+    if not all(name.partition(":")[::2]):
+        raise UsageError(
+            f"the model {name!r} is not of the form PROVIDER:NAME, such as {DEFAULT_MODELS[0][1]}; "
+            "scripted:FILE replays a script"
+        )
     from turngate.models.live import LiveModel  # noqa: PLC0415 - lazy: pydantic-ai is an extra, and slow to load
 
     return LiveModel(name)

@@ -1,6 +1,7 @@
 """ScriptedModel: replay a script without network and key, for tests and the demo."""
 
 import asyncio
+import difflib
 import itertools
 import json
 import os
@@ -8,11 +9,13 @@ import reprlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, get_args
 
+from turngate.core.json_syntax import describe_syntax_error
 from turngate.core.messages import ModelRequest, Reply, StopReason, Text, ToolUse, Usage
 from turngate.errors import ModelError, UsageError
 from turngate.state.files import open_regular_file
 
 MAX_SCRIPT_CHARS = 64 * 1024 * 1024  # a longer script is truncated, and so is not valid JSON
+AGENTS = ("main", "sub", "judge")
 MAX_NUMBER = 1_000_000  # of seconds, or of repetitions
 
 
@@ -25,12 +28,11 @@ class ScriptedModel:
             raise UsageError(
                 f'a script is an object like {{"main": ["an answer"]}}, not {reprlib.repr(value)}'
             )
+        _check_keys(script)
         self.name = name
         self.context = _check_field("the script's", "context", script.get("context", 200_000))
         self.requests: list[ModelRequest] = []  # all requests so far, for tests
-        self._replies = {
-            agent: _parse_replies(script.get(agent, []), agent) for agent in ("main", "sub", "judge")
-        }
+        self._replies = {agent: _parse_replies(script.get(agent, []), agent) for agent in AGENTS}
         self._counts = dict.fromkeys(self._replies, 0)
         self._ids = itertools.count(1)
 
@@ -39,9 +41,12 @@ class ScriptedModel:
         """Read the script from a JSON file."""
         try:
             with open(open_regular_file(path, os.O_RDONLY), encoding="utf-8") as file:
-                script = json.loads(file.read(MAX_SCRIPT_CHARS + 1))
+                text = file.read(MAX_SCRIPT_CHARS + 1)
+            script = json.loads(text)
         except OSError as error:
             raise UsageError(f"the script {path} cannot be read: {error.strerror}") from None
+        except json.JSONDecodeError as error:
+            raise UsageError(f"the script {path} is {describe_syntax_error(text, error)}") from None
         except (ValueError, RecursionError) as error:
             raise UsageError(f"the script {path} is not JSON: {error}") from None
         if not isinstance(script, dict):
@@ -84,6 +89,14 @@ class ScriptedModel:
             model=self.name,
             id=f"msg-{next(self._ids)}",
         )
+
+
+def _check_keys(script: Mapping[str, Any]) -> None:
+    for key in script:
+        if key not in (*AGENTS, "context"):
+            close = difflib.get_close_matches(str(key).lower(), (*AGENTS, "context"), 1)
+            hint = f"did you mean {close[0]!r}?" if close else f"expected {', '.join(AGENTS)} or context"
+            raise UsageError(f"unknown key {reprlib.repr(key)} in the script; {hint}")
 
 
 def _parse_replies(replies: Sequence[Any], agent: str) -> list[dict[str, Any]]:

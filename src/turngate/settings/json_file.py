@@ -5,6 +5,7 @@ import os
 from typing import Any, NamedTuple
 
 from turngate.core.constants import EVENTS
+from turngate.core.json_syntax import describe_syntax_error
 from turngate.settings.paths import FileTooLarge, NotARegularFile, read_bytes
 
 MAX_FILE_BYTES = 16 * 1024 * 1024
@@ -34,7 +35,7 @@ def parse_json(text: str) -> JsonFile:
         value = json.loads(text, parse_constant=_reject_constant) if text.strip() else {}
         return JsonFile(value, _duplicate_keys(text))
     except json.JSONDecodeError as error:
-        raise UnreadableFile(_describe_syntax_error(text, error)) from None
+        raise UnreadableFile(describe_syntax_error(text, error)) from None
     except RecursionError:
         raise UnreadableFile("not readable: it is nested too deeply") from None
     except ValueError as error:
@@ -81,22 +82,3 @@ def _duplicate_keys(text: str) -> list[str]:
     if text.strip():
         json.loads(text, object_pairs_hook=collect)
     return list(duplicates)
-
-
-def _describe_syntax_error(text: str, error: json.JSONDecodeError) -> str:
-    """Return line, column and cause, with better words for common mistakes than those of the json module."""
-    position, cause = error.pos, error.msg[0].lower() + error.msg[1:]
-    rest = text[position:].lstrip()
-    before = text[:position].rstrip()
-    if rest.startswith(("//", "/*", "#")):
-        cause = "comments are not allowed in JSON"
-    elif (rest[:1] in ("}", "]") and before.endswith(",")) or "trailing comma" in cause:
-        # Python 3.13 points at the comma, older versions behind it.
-        position = text.rindex(",", 0, position + 1)
-        cause = "a comma before the closing bracket is not allowed in JSON"
-    elif error.msg == "Extra data":
-        cause = "there is more text after the JSON value"
-    elif rest.startswith("'"):
-        cause = 'strings need double quotes (")'
-    line = text.count("\n", 0, position) + 1
-    return f"not JSON at line {line}, column {position - text.rfind(chr(10), 0, position)}: {cause}"

@@ -1,5 +1,6 @@
 """Reads the `hooks` object of one settings file into rules; an invalid part is left out and reported."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from turngate.core.constants import EVENTS, FOREIGN_EVENTS, JUDGED_EVENTS
@@ -47,7 +48,11 @@ class HooksParser:
 
     def _add_unknown_event(self, event: str) -> None:
         if event in FOREIGN_EVENTS:
-            return self.log.add("is an event that Turngate does not fire", severity="note", event=event)
+            return self.log.add(
+                "is an event that Turngate does not fire, so its hooks never run here",
+                severity="note",
+                event=event,
+            )
         hint = did_you_mean(keys.closest_event(event)) or f"known events: {', '.join(EVENTS)}"
         message = "is not a known event, so its hooks never run"
         return self.log.add(message, severity="warning", event=describe_name(event), hint=hint)
@@ -129,9 +134,17 @@ class HooksParser:
         """Return the hook, or None when it cannot be used."""
         fields, rejected = hook_from_json(entry, hook, keys.HOOK_KEYS)
         usable = True
+        misnamed = None if hook.body in entry else _misnamed_body(rejected, hook.body)
         for key in rejected:
+            if key is misnamed:
+                continue
             usable = self._keeps_hook(key, hook, event, index) and usable
-        if usable and hook.body not in fields:
+        if misnamed:
+            message = f'is not a key that Turngate knows, and "{hook.body}" is missing: the hook is left out'
+            field, hint = describe_name(misnamed.name), did_you_mean(hook.body)
+            self.log.add(message, event=event, index=index, field=field, hint=hint)
+            usable = False
+        elif usable and hook.body not in fields:
             message = f"is missing, expected {keys.HOOK_KEYS[hook.body].expected}"
             self.log.add(message, event=event, index=index, field=hook.body)
             usable = False
@@ -170,6 +183,13 @@ class HooksParser:
         message = f"is {seconds:g}, which is read as seconds"
         hint = f"write {seconds / 1000:g} for {seconds:g} milliseconds"
         self.log.add(message, severity="warning", event=event, index=index, field="timeout", hint=hint)
+
+
+def _misnamed_body(rejected: Sequence[RejectedKey], body: str) -> RejectedKey | None:
+    """Return the key that probably holds what belongs under `body`: `cmd` for `command`."""
+    unknown = [key for key in rejected if key.row is None and is_text(key.value)]
+    close = keys.closest_name(body, [key.name for key in unknown], 0.5)
+    return next((key for key in unknown if key.name == close), None)
 
 
 def _looks_like_milliseconds(seconds: float) -> bool:

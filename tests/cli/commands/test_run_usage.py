@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.paths import ROOT
 from tests.support.scripted_run import scripted, turngate
 from tests.support.sessions import lines
 from tests.support.timeouts import HANG_TIMEOUT_S
@@ -22,6 +23,24 @@ def refused(capfd: pytest.CaptureFixture[str], project: Path, *words: str) -> st
     code, out, err = turngate(capfd, project, "go", *words)
     assert (code, out, err.count("\n"), err.startswith("turngate: ")) == (64, "", 1, True)
     return err.removeprefix("turngate: ").removesuffix("\n")
+
+
+@pytest.mark.parametrize("name", ["foo", "anthropic:", ":x"])
+def test_a_model_without_a_provider_is_wrong_usage_with_and_without_the_extra(
+    project: Path, name: str
+) -> None:
+    """`-S` and an empty path for the packages: pydantic-ai cannot be imported."""
+    said = (
+        f"turngate: the model {name!r} is not of the form PROVIDER:NAME, such as anthropic:claude-sonnet-5-5; "
+        "scripted:FILE replays a script\n"
+    )
+    words = ["-m", "turngate", "run", "-p", "go", "--model", name, "--project", str(project)]
+    environ = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
+    for options in ([], ["-S"]):
+        done = subprocess.run(
+            [sys.executable, *options, *words], env=environ, capture_output=True, text=True, check=False
+        )
+        assert (done.returncode, done.stdout, done.stderr) == (64, "", said)
 
 
 # Scripts
