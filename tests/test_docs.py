@@ -56,7 +56,7 @@ def fences(page: Path) -> list[Fence]:
     return [Fence(*groups) for groups in FENCE.findall(page.read_text())]
 
 
-def run(command: list[str], folder: Path, *, check: bool = False) -> str:
+def run(command: list[str], folder: Path, *, check: bool = False, stderr: int = subprocess.STDOUT) -> str:
     """Return stdout and stderr as they came. The `turngate` of this environment is the first on PATH."""
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     completed = subprocess.run(
@@ -66,9 +66,9 @@ def run(command: list[str], folder: Path, *, check: bool = False) -> str:
         text=True,
         check=False,
         stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
+        stderr=stderr,
     )
-    assert completed.returncode == 0 or not check, completed.stdout
+    assert completed.returncode == 0 or not check, (completed.stdout, completed.stderr)
     return completed.stdout
 
 
@@ -95,7 +95,7 @@ def test_what_a_page_shows_is_what_happens(page: Path, project: Path) -> None:
             assert steady(session(block.body, project)) == steady(block.body)
         elif block.language == "python":
             (project / "snippet.py").write_text(block.body)
-            printed = run([sys.executable, "snippet.py"], project, check=True)
+            printed = run([sys.executable, "snippet.py"], project, check=True, stderr=subprocess.PIPE)
             assert printed == (after.body if after.language == "text" else "")
 
 

@@ -216,3 +216,23 @@ def test_an_example_of_a_hook_runs_offline_and_prints_the_answers_of_its_hooks(
 
 def test_every_example_of_a_hook_is_run() -> None:
     assert sorted(path.stem for path in (ROOT / "examples" / "hooks").glob("*.py")) == sorted(HOOKS)
+
+
+def test_the_example_of_an_http_hook_fails_without_its_extra(project: Path) -> None:
+    path = ROOT / "examples" / "hooks" / "http_hook.py"
+    code = (
+        f"import runpy, sys; sys.modules['httpx2'] = None; runpy.run_path({str(path)!r}, run_name='__main__')"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=project,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=HANG_TIMEOUT_S,
+    )
+    assert (done.returncode, done.stderr.splitlines()[-1]) == (
+        1,
+        "the hook was not enforced; does this Python have the extra `http`?",
+    )
+    assert "completed" not in done.stdout

@@ -125,8 +125,7 @@ def run_example(code: str) -> str:
             [sys.executable, "snippet.py"],
             cwd=project,
             env=environ,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
+            capture_output=True,  # stderr is not part of the page
             text=True,
             check=True,
         )
@@ -139,18 +138,28 @@ def _entry(name: str, value: Any) -> Iterator[str]:
         yield f"Another name for [`{value.__name__}`](#{value.__name__.lower()}).\n"
         return
     yield f"```py\n{_wrapped(signature(name, value))}\n```\n"
-    yield f"{inspect.getdoc(value)}\n"
+    yield f"{_without_ids(inspect.getdoc(value) or '')}\n"
     fields = list(commented_fields(value)) if is_dataclass(value) else []
     members = [_member(value, member) for member in MEMBERS.get(name, ())]
     if fields or members:
-        yield "\n".join([*(f"- `{field}`: {comment}" for field, comment in fields), *members]) + "\n"
+        yield (
+            "\n".join([*(f"- `{field}`: {_without_ids(comment)}" for field, comment in fields), *members])
+            + "\n"
+        )
+
+
+def _without_ids(text: str) -> str:
+    """Return the text without the ids of requirements, such as (C-01), which only the project uses."""
+    return re.sub(r" \([A-Z]\d?-\d+(?:, [A-Z]\d?-\d+)*\)", "", text)
 
 
 def commented_fields(value: Any) -> Iterator[tuple[str, str]]:
     """Yield the fields of a dataclass whose lines have a comment, those of its base classes last."""
     for each in value.__mro__:
         if "__dataclass_fields__" in vars(each):
-            yield from re.findall(r"^    ([a-z]\w*): .*?  # (.+)$", inspect.getsource(each), re.MULTILINE)
+            yield from re.findall(
+                r"^    ([a-z]\w*): (?!ClassVar).*?  # (.+)$", inspect.getsource(each), re.MULTILINE
+            )
 
 
 def _member(value: type, member: str) -> str:
@@ -163,7 +172,7 @@ def _member(value: type, member: str) -> str:
             function.__doc__,
             signature(member, function).replace("(self, ", "(").replace("(self)", "()"),
         )
-    return f"- `{shown}`: {inspect.cleandoc(text or '')}".replace("\n", "\n  ")
+    return f"- `{shown}`: {_without_ids(inspect.cleandoc(text or ''))}".replace("\n", "\n  ")
 
 
 def signature(name: str, value: Any) -> str:

@@ -20,7 +20,7 @@ ANSWERS = {
     "advises": Advise("Mention the open questions."),
     "blocks": Block("Two tests fail."),
     "halts": Halt("The budget is used up."),
-    "fails": Fault("the database is not reachable"),  # as if the hook had raised an exception
+    "fails": Fault("the database is not reachable"),  # as after an exception; it is logged too, on stderr
 }
 
 
@@ -32,4 +32,4 @@ async def decide(name: str) -> str:
 
 
 for answer in ANSWERS:
-    print(asyncio.run(decide(answer)), flush=True)
+    print(asyncio.run(decide(answer)))

@@ -1,6 +1,6 @@
 """HTTP hook: an endpoint receives the event and answers as a command would.
 
-Needs no network. Run it: python examples/hooks/http_hook.py
+Needs the extra `http` (pip install '.[http]' in a clone), but no network. Run it: python examples/hooks/http_hook.py
 """
 
 import asyncio
@@ -55,6 +55,8 @@ async def main() -> None:
     with tempfile.TemporaryDirectory() as project:
         async with Session(project, MODEL, OPTIONS.settings(), state=f"{project}/state") as session:
             result = await session.send("Add a discount to the prices.")
+    if result.unenforced:
+        raise SystemExit("the hook was not enforced; does this Python have the extra `http`?")
     for output in result.hook_outputs:
         print(f"{output.outcome}: {output.said}")
     print(f"{result.outcome}: {result.result}")

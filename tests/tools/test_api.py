@@ -17,6 +17,12 @@ def test_the_page_is_what_make_api_writes() -> None:
     assert PAGE.read_text() == render()
 
 
+def test_the_page_is_free_of_internals() -> None:
+    """No ids of requirements, no modules of ours, no class variables, and nothing that goes to stderr."""
+    internal = r"\(([A-Z]\d?-\d+)|settings/keys\.py|in_settings|asks_model|NOT enforced"
+    assert [line for line in PAGE.read_text().splitlines() if re.search(internal, line)] == []
+
+
 def test_every_public_name_has_one_entry() -> None:
     assert Counter(name for section in SECTIONS for name in section.names) == Counter(PUBLIC)
 

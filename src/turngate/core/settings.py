@@ -83,10 +83,12 @@ class Layer:
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """The configuration of one session. Every scalar field has a row in `settings/keys.py`.
+    """The configuration of one session.
 
     Fields with `child` or `children` in their name are about subagents.
     """
+
+    # Every scalar field has a row in `settings/keys.py`.
 
     rules: tuple[Rule, ...] = ()
     switched_off: Mapping[str, str] = field(default_factory=dict)  # family: the file that disables it
