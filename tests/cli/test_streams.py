@@ -89,4 +89,4 @@ def test_warnings_follow_what_was_printed_before_them(project: Path) -> None:
         timeout=HANG_TIMEOUT_S,
     ).stdout
     first_letters = [line[0] for line in printed.splitlines() if not line.startswith("waiting")]
-    assert first_letters == ["S", " ", " ", "!", "!", " "]
+    assert first_letters == ["S", " ", " ", "!", " ", "!"]

@@ -353,12 +353,27 @@ def test_a_callback_returns_a_decision_a_dict_or_none(value: Any, decision: Deci
     assert interpret(Returned(value), rule(), TURNGATE).decision == decision
 
 
-def test_an_interpreter_that_did_not_find_its_script_blocks_but_the_accident_is_named() -> None:
-    stderr = "python3: can't open file '/p/hook.py': [Errno 2] No such file or directory\n"
+@pytest.mark.parametrize(
+    "stderr",
+    [
+        "python3: can't open file '/p/hook.py': [Errno 2] No such file or directory\n",
+        "/bin/sh: 1: ruff: not found\n",
+        "bash: line 1: ruff: command not found\n",
+        "/usr/bin/python3: No module named pytest\n",
+        "cat: PLAN.md: No such file or directory\n",
+        "sh: 1: ./gate.sh: Permission denied\n",
+    ],
+)
+def test_a_missing_program_or_script_blocks_but_the_accident_is_named(stderr: str) -> None:
     assert interpret(Exited(2, "", stderr), rule(), TURNGATE).decision == Block(
         stderr.strip(),
         warnings=(f"its exit code 2 looks like a mistake in the hook, not like a block: {stderr.strip()}",),
     )
+
+
+@pytest.mark.parametrize("reason", ["the changelog entry was not found", "No such file: write PLAN.md"])
+def test_a_reason_that_only_sounds_like_an_accident_is_a_reason(reason: str) -> None:
+    assert interpret(Exited(2, "", reason), rule(), TURNGATE).decision == Block(reason)
 
 
 def test_half_a_surrogate_in_a_reason_can_still_be_written_anywhere() -> None:

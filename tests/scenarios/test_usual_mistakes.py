@@ -126,17 +126,23 @@ def test_a_missing_tool(project: Path) -> None:
             ".turngate/settings.json",
             (
                 "  error: Stop[0].hooks[0].command: the program pyttest is not in the PATH, "
-                "so the hook fails at every run"
+                "so the hook blocks at every run"
             ),
             "    → install pyttest",
         ],
+    )
+    assert fire(project)[-1].startswith(
+        '! hook "pyttest -q >&2 || exit 2": its exit code 2 looks like a mistake in the hook, not like a block: /bin/sh: '
     )
 
 
 def test_a_hook_that_hangs(project: Path) -> None:
     gate(project, stop_hooks("exec sleep 600", timeout=0.5))
     assert fire(project)[0] == "Stop: allowed, 1 gate NOT enforced"
-    assert fire(project)[-1] == '! hook "exec sleep 600" timed out after 0.5 s and was NOT enforced'
+    assert fire(project)[-2:] == [
+        '! hook "exec sleep 600" timed out after 0.5 s and was NOT enforced',
+        "  → raise its `timeout`, or find out how long it takes: time exec sleep 600",
+    ]
 
 
 def test_a_hook_that_never_ends_by_its_nature(project: Path) -> None:

@@ -406,7 +406,8 @@ def test_a_relative_path_is_reported_only_where_the_folder_may_differ(project: P
 )
 def test_a_program_that_is_not_there_is_reported(command: str, noted: bool, project: Path) -> None:
     (project / "sub").mkdir()
-    message = "the program pyttest is not in the PATH, so the hook fails at every run"
+    fails = "blocks" if command.endswith("|| exit 2") else "fails"
+    message = f"the program pyttest is not in the PATH, so the hook {fails} at every run"
     expected = [problem(message, hint="install pyttest", severity="error")]
     assert look(command, project) == (expected if noted else [])
 

@@ -27,10 +27,10 @@ class EventSink:
         if self.listener:
             self.listener(event)
 
-    def notice(self, text: str) -> None:
+    def notice(self, text: str, hint: str | None = None) -> None:
         if self.turn:
             self.turn.notices.append(text)
-        self.emit(Notice(text))
+        self.emit(Notice(text, hint))
 
     def watch_hook(self, rule: Rule, run: HookRun | None) -> None:
         """`World.watch`: called without a run when a hook starts, and with it when the hook has finished."""
@@ -49,7 +49,7 @@ class EventSink:
     def forward_from_subagent(self, event: SessionEvent) -> None:
         """Pass on the notices of a subagent's own session, and which of its gates were not enforced."""
         if isinstance(event, Notice):
-            self.notice(event.text)
+            self.notice(event.text, event.hint)
         elif isinstance(event, TurnEnd) and self.turn:
             self.turn.unenforced += event.result.unenforced
 

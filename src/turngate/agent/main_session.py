@@ -70,8 +70,10 @@ class MainSession(AgentSession):
     def _report_problems(self) -> None:
         if self.resources.world.in_hook and self.hooks.enabled:
             self.events.notice("this session was started from a hook, so no hooks run")
-        for problem in (*self.settings.not_loaded, *self._problems):
-            self.events.notice(str(problem))
+        for problem in self.settings.not_loaded:
+            self.events.notice(str(problem), problem.hint)
+        for text in self._problems:
+            self.events.notice(text)
 
     # Turns
 

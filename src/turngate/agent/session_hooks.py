@@ -14,7 +14,7 @@ from turngate.core.hook_input import effort_level
 from turngate.core.hook_run import HookRun
 from turngate.core.hooks import label
 from turngate.core.reports import Exited
-from turngate.core.verdict import Stop, Verdict, notices, warnings
+from turngate.core.verdict import Stop, Verdict, notices, warnings_with_hints
 from turngate.engine import ask_hooks
 from turngate.transcript.writer import Transcript
 
@@ -83,9 +83,9 @@ class SessionHooks:
             turn.unenforced += verdict.unenforced
         for text in notices(verdict.runs):
             self._events.notice(text)
-        for text in warnings(verdict.runs, self._settings.dialect):
+        for text, hint in warnings_with_hints(verdict.runs, self._settings.dialect):
             if turn is None or text not in turn.notices:  # once per turn, however often the hook runs
-                self._events.notice(text)
+                self._events.notice(text, hint)
         return verdict
 
     def keep_output(self, printed: Iterable[Mapping[str, str]], transcript: Transcript) -> None:

@@ -1,5 +1,6 @@
 """Report → decision: what a hook's exit code and output mean in a dialect."""
 
+import re
 from dataclasses import replace
 from typing import Any, NamedTuple, assert_never
 
@@ -196,14 +197,17 @@ def _is_missing_script(report: Exited, rule: Rule) -> bool:
 
 
 def _likely_mistake(report: Exited) -> tuple[str, ...]:
-    """A shell's syntax error and an interpreter without its script exit with 2 as well: they block, with a warning."""
+    """A shell's syntax error, a missing program or script also lead to exit code 2: they block, with a warning."""
     last_line = report.stderr.strip().rpartition("\n")[2]
-    if report.stdout or not any(words in last_line for words in _MISTAKES):
+    if report.stdout or not _MISTAKE.search(last_line):
         return ()
     return (f"its exit code 2 looks like a mistake in the hook, not like a block: {last_line}",)
 
 
-_MISTAKES = ("can't open file", "cannot open", "cannot create", "Syntax error", "syntax error")
+_MISTAKE = re.compile(
+    r"can't open file|cannot open|cannot create|[Ss]yntax error|No module named|No such file or directory$"
+    r"|sh: .*(?:not found|Permission denied)$"
+)
 
 
 # Endpoints, judges and callbacks

@@ -119,6 +119,7 @@ class Notice:
     """A message to the user, never to the model."""
 
     text: str
+    hint: str | None = None  # what to do about it
 
 
 @dataclass(frozen=True)
@@ -201,6 +202,8 @@ def event_json(event: SessionEvent) -> dict[str, Any]:
         case ToolFinished(use, result, seconds):
             fields = {"content": result.content, "is_error": result.is_error, "seconds": round(seconds, 4)}
             return {"type": name, "id": use.id, "name": use.name, **fields}
+        case Notice(text, hint):
+            return {"type": name, "text": text, **({"hint": hint} if hint else {})}
         case TurnEnd(result):
             return {"type": name, "outcome": result.outcome, "ended_by": result.ended_by}
         case _:

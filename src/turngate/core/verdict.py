@@ -7,6 +7,7 @@ from typing import assert_never
 from turngate.core.constants import OBSERVED_EVENTS, STOP_EVENTS
 from turngate.core.decisions import Advise, Allow, Block, Fault, Halt
 from turngate.core.dialect import Dialect
+from turngate.core.hints import run_hint
 from turngate.core.hook_run import HookOutput, HookRun, outputs
 from turngate.core.hooks import label
 from turngate.core.reports import TimedOut
@@ -184,15 +185,22 @@ def unenforced(runs: Iterable[HookRun], dialect: Dialect) -> tuple[HookRun, ...]
 
 def warnings(runs: Iterable[HookRun], dialect: Dialect) -> tuple[str, ...]:
     """Return the warnings of these runs for the hooks' authors, each with its hook's name."""
+    return tuple(text for text, _ in warnings_with_hints(runs, dialect))
+
+
+def warnings_with_hints(runs: Iterable[HookRun], dialect: Dialect) -> tuple[tuple[str, str | None], ...]:
+    """Return the warnings of these runs, each with what to do about it, if that is known."""
     runs = tuple(runs)
     not_enforced = unenforced(runs, dialect)
-    texts: list[str] = []
+    found: list[tuple[str, str | None]] = []
     for run in runs:
         name = f'hook "{label(run.rule.hook)}"'
         if isinstance(run.decision, Fault) and (run.rule.hook.kind, run.decision.kind) not in dialect.silent:
-            texts.append(f"{name} {_fault_warning(run, run.decision, is_enforced=run not in not_enforced)}")
-        texts += [f"{name}: {warning}" for warning in run.decision.warnings]
-    return tuple(texts)
+            is_enforced = run not in not_enforced
+            text = f"{name} {_fault_warning(run, run.decision, is_enforced=is_enforced)}"
+            found.append((text, None if is_enforced else run_hint(run)))
+        found += [(f"{name}: {warning}", None) for warning in run.decision.warnings]
+    return tuple(found)
 
 
 def unenforced_warnings(runs: Iterable[HookRun], dialect: Dialect) -> tuple[str, ...]:

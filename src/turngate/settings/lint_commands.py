@@ -9,7 +9,7 @@ from turngate.core.hooks import CommandHook
 from turngate.core.settings import Problem, Rule, Settings, Severity
 from turngate.settings.command_scope import Scope
 from turngate.settings.invocation import Invocation, read_invocation
-from turngate.settings.lint_gates import lint_gate
+from turngate.settings.lint_gates import is_gate, lint_gate
 from turngate.settings.lint_scripts import lint_script
 from turngate.settings.problem_log import rule_problem
 from turngate.settings.script_file import quote_path, read_script
@@ -113,6 +113,7 @@ def lint_commands(
                 settings,
                 is_tolerant=_is_tolerant(commands, number),
                 decides=_decides(commands, number),
+                blocks=_blocks(commands, number) and is_gate(rule, settings),
                 in_script=in_script,
             )
             yield from check.run(command)
@@ -153,6 +154,18 @@ def _decides(commands: CommandList, number: int) -> bool:
     """Whether the exit code of this command, if it fails, is that of the hook."""
     later = commands.commands[number + 1 :]
     return commands.is_complete and commands.end != "&" and all(command.operator == "&&" for command in later)
+
+
+def _blocks(commands: CommandList, number: int) -> bool:
+    """Whether the hook blocks if this command cannot be started: `COMMAND || exit 2`, with the shell's message."""
+    if any(operator.startswith("2>") for operator, _ in commands.commands[number].redirects):
+        return False
+    for command in commands.commands[number + 1 :]:
+        if command.operator == "||":
+            return [word.plain for word in command.words] == ["exit", "2"]
+        if command.operator != "&&":
+            return False
+    return False
 
 
 def _assign(scope: Scope, command: SimpleCommand) -> Scope:
@@ -202,12 +215,14 @@ class _CommandCheck:
         *,
         is_tolerant: bool = False,
         decides: bool = True,
+        blocks: bool = False,
         has_shell: bool = True,
         in_script: str | None = None,
     ) -> None:
         self.rule, self.scope, self.settings = rule, scope, settings
         self.is_tolerant, self.decides, self.has_shell = is_tolerant, decides, has_shell
         self.in_script = in_script
+        self.fails = "so the hook blocks at every run" if blocks else _FAILS
 
     def run(self, command: SimpleCommand) -> Iterator[Problem]:
         expansions = [self.scope.expand(word) for word in command.words]
@@ -247,7 +262,7 @@ class _CommandCheck:
         ):
             return
         where = f"{self.in_script}: " if self.in_script else ""
-        yield self._problem(f"{where}the program {name} is not in the PATH, {_FAILS}", f"install {name}")
+        yield self._problem(f"{where}the program {name} is not in the PATH, {self.fails}", f"install {name}")
 
     def _lint_file(self, word: Word, expansion: Expansion, language: str | None) -> Iterator[Problem]:
         """Check a file that is run itself or, with a language, passed to an interpreter."""
@@ -264,7 +279,7 @@ class _CommandCheck:
                 yield self._problem(f"{name} is a folder, expected a program, {_FAILS}")
         elif language is None and not os.access(path, os.X_OK):
             hint = f"chmod +x {quote_path(name)}"
-            yield self._problem(f"{name} is not executable, {_FAILS}", hint)
+            yield self._problem(f"{name} is not executable, {self.fails}", hint)
         else:
             yield from self._lint_relative(text)
             yield from self.lint_script(name, path, language)
@@ -304,7 +319,8 @@ class _CommandCheck:
             return self._problem(message, f'set it: "env": {{"{variable}": "…"}}')
         similar = _similar_file(path)
         hint = f"did you mean {os.path.join(os.path.dirname(name), similar)}?" if similar else None
-        return self._problem(f"{name} does not exist, {_FAILS}", hint)
+        fails = _FAILS if self.settings.dialect.missing_script_passes else self.fails
+        return self._problem(f"{name} does not exist, {fails}", hint)
 
     def _problem(self, message: str, hint: str | None = None, severity: Severity = "error") -> Problem:
         return rule_problem(self.rule, "command", message, hint, severity)

@@ -17,6 +17,7 @@ PROGRAMS = (
 )
 FAILS = "so the hook fails at every run"
 NEVER = "and only exit code 2 blocks: this hook can never block"
+BLOCKS = "error: the program {} is not in the PATH, so the hook blocks at every run"
 ON_STDOUT = (
     "warning: exits with 2, but its reason goes to stdout, and only stderr is read: this hook can never block"
 )
@@ -312,11 +313,18 @@ DEFECT: dict[str, Case] = {
         "python3.99 gate.py", {"gate.py": GATE_PY}, found=(no_program("python3.99"),)
     ),
     "program missing": Case("pnpx vitest run", found=(no_program("pnpx"),)),
-    "program of a gate missing": Case("bundle exec rake >&2 || exit 2", found=(no_program("bundle"),)),
+    "program of a gate missing": Case("bundle exec rake >&2 || exit 2", found=(BLOCKS.format("bundle"),)),
+    "script of a gate missing": Case(
+        "./gone.sh >&2 || exit 2",
+        found=("error: ./gone.sh does not exist, so the hook blocks at every run",),
+    ),
+    "program of a gate without its messages missing": Case(
+        "bundle exec rake > log 2>&1 || exit 2", found=(no_program("bundle"),)
+    ),
     "program in a script missing": Case(
         "scripts/x.sh",
         {"scripts/x.sh": "#!/bin/sh\nmise run check >&2 || exit 2\n"},
-        found=(f"error: scripts/x.sh: the program mise is not in the PATH, {FAILS}",),
+        found=(BLOCKS.format("mise").replace("the program", "scripts/x.sh: the program"),),
     ),
     "not executable": Case(
         '"$CLAUDE_PROJECT_DIR"/.claude/hooks/stop.sh',

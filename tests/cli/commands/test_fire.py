@@ -154,6 +154,40 @@ def test_a_hook_that_was_not_enforced_is_reported(project: Path, capfd: pytest.C
     )
 
 
+@pytest.mark.parametrize(
+    ("command", "hint"),
+    [
+        ("exit 2", "  → print the reason on stderr: echo 'REASON' >&2"),
+        ("echo no; exit 2", "  → its text is on stdout; print the reason on stderr: echo 'REASON' >&2"),
+    ],
+)
+def test_a_block_without_a_reason_has_a_hint(
+    project: Path, capfd: pytest.CaptureFixture[str], command: str, hint: str
+) -> None:
+    write_settings(project, "turngate", stop_hooks(command))
+    assert fire(capfd, project, "Stop")[2].splitlines() == [
+        (
+            f'! hook "{command}" failed and was NOT enforced: it exited with 2 but gave no reason on stderr, '
+            "so it does not block"
+        ),
+        hint,
+    ]
+
+
+def test_a_script_that_is_not_executable_has_a_hint(project: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    script(project / "gate.sh", "#!/bin/sh\n", 0o644)
+    write_settings(project, "turngate", stop_hooks("./gate.sh"))
+    assert fire(capfd, project, "Stop")[2].splitlines()[-1] == "  → chmod +x ./gate.sh"
+
+
+def test_a_failure_that_blocked_has_no_hint_how_to_block(
+    project: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    write_settings(project, "turngate", stop_hooks("exit 1", blocking=True))
+    code, _, err = fire(capfd, project, "Stop")
+    assert (code, err) == (10, '! hook "exit 1" failed: exit code 1, nothing on stderr\n')
+
+
 def shown_lines(out: str) -> list[str]:
     return [re.sub(r" +\d+\.\d\d s ", " 0.00 s ", line) for line in out.splitlines()]
 

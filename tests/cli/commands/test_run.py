@@ -49,7 +49,10 @@ def test_as_text_notices_are_on_stderr(project: Path, capfd: pytest.CaptureFixtu
     assert turngate(capfd, project, "go") == (
         0,
         "answer 1\n",
-        '! well done\n! hook "exit 1" failed and was NOT enforced: exit code 1, nothing on stderr\n',
+        (
+            '! well done\n! hook "exit 1" failed and was NOT enforced: exit code 1, nothing on stderr\n'
+            "  → to block, a hook exits with code 2 and prints the reason on stderr\n"
+        ),
     )
 
 
@@ -500,7 +503,10 @@ def test_a_hook_that_takes_long_is_named_on_stderr(project: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        ('{"hooks": {"Stopp": []}}', "Stopp: is not a known event, so its hooks never run"),
+        (
+            '{"hooks": {"Stopp": []}}',
+            'Stopp: is not a known event, so its hooks never run\n  → did you mean "Stop"?',
+        ),
         (
             "{",
             "not JSON at line 1, column 2: expecting property name enclosed in double quotes; none of its hooks run",

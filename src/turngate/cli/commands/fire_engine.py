@@ -20,16 +20,15 @@ from turngate.cli.terminal.format import (
     warning_style,
 )
 from turngate.core.constants import EVENTS, STOP_EVENTS
-from turngate.core.decisions import Fault
 from turngate.core.effects import context_of, permission_of
 from turngate.core.events import Event
 from turngate.core.hook_input import read_event
 from turngate.core.hook_run import HookRun, outcome, run_message
 from turngate.core.hooks import label
-from turngate.core.reports import Detached, Exited, Report
+from turngate.core.reports import Detached
 from turngate.core.settings import Problem, Rule, Settings
 from turngate.core.text import indent, one_line
-from turngate.core.verdict import Continue, Verdict, is_blocking, notices, warnings
+from turngate.core.verdict import Continue, Verdict, is_blocking, notices, warnings_with_hints
 from turngate.core.verdict_json import verdict_json
 from turngate.engine import ask_hooks
 from turngate.models.resolve import JudgeModels
@@ -39,8 +38,6 @@ from turngate.shells.local import LocalShell
 from turngate.single_stop import make_world
 from turngate.state.journal import Journal
 from turngate.state.paths import state_folder
-
-EXIT_CODE_HINT = "  → to block, a hook exits with code 2 and prints the reason on stderr"
 
 
 def fire(options: argparse.Namespace, project: str, fields: dict[str, Any]) -> int:
@@ -64,7 +61,8 @@ def fire(options: argparse.Namespace, project: str, fields: dict[str, Any]) -> i
         shown = {**verdict_json(verdict, event.name, settings, lines), "project": project}
         print(json.dumps(shown, ensure_ascii=True))
     else:
-        _print(verdict, event, settings, [*map(_with_hint, problems), *trouble])
+        hinted = [(str(problem), problem.hint) for problem in problems]
+        _print(verdict, event, settings, [*hinted, *((text, None) for text in trouble)])
     return _exit_code(
         verdict, event.name, strict=options.strict, not_loaded=has_unloaded_hooks(settings, event.name)
     )
@@ -122,7 +120,7 @@ def _asks(verdict: Verdict, event: str) -> bool:
     return permission is not None and permission.behavior in ("ask", "defer")
 
 
-def _print(verdict: Verdict, event: Event, settings: Settings, trouble: list[str]) -> None:
+def _print(verdict: Verdict, event: Event, settings: Settings, trouble: list[tuple[str, str | None]]) -> None:
     headline = _headline(verdict, event.name)
     print(paint(f"{event.name}: {headline}", headline_style(headline)))
     for run in verdict.runs:
@@ -137,14 +135,10 @@ def _print(verdict: Verdict, event: Event, settings: Settings, trouble: list[str
         print(indent(context))
     for notice in notices(verdict.runs):
         print(f"Hook message: {notice}")
-    for warning in (*trouble, *warnings(verdict.runs, settings.dialect)):
+    for warning, hint in (*trouble, *warnings_with_hints(verdict.runs, settings.dialect)):
         print(paint(f"! {warning}", warning_style(warning), sys.stderr), file=sys.stderr)
-    if any(isinstance(run.decision, Fault) and _exited_with_1(run.report) for run in verdict.runs):
-        print(EXIT_CODE_HINT, file=sys.stderr)
-
-
-def _exited_with_1(report: Report) -> bool:
-    return isinstance(report, Exited) and report.code == 1
+        if hint:
+            print(f"  → {hint}", file=sys.stderr)
 
 
 def _headline(verdict: Verdict, event: str) -> str:
@@ -175,7 +169,3 @@ def _row(run: HookRun, settings: Settings) -> str:
         reason = f": {lines[0]}" if lines and result not in ("block", "advise", "failed", "timeout") else ""
     painted = paint(f"{text:<{LABEL_WIDTH}}", label_style(text))
     return f"  {painted} {run.seconds:6.2f} s  {label(run.rule.hook)}{file}{reason}"
-
-
-def _with_hint(problem: Problem) -> str:
-    return f"{problem}\n  → {problem.hint}" if problem.hint else str(problem)

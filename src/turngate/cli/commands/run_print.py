@@ -122,6 +122,8 @@ class _Printer:
             print(json.dumps(event_json(event)), flush=True)
         elif self._format == "text" and isinstance(event, Notice):
             self._progress.print(f"! {strip_controls(event.text)}")
+            if event.hint:
+                self._progress.print(f"  → {strip_controls(event.hint)}")
 
     def _track(self, event: SessionEvent) -> None:
         match event:

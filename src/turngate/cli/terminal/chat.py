@@ -81,7 +81,7 @@ class Chat:
         for problem in settings.problems:
             # The session itself reports hooks that were not loaded.
             if problem.severity != "note" and problem not in settings.not_loaded:
-                self.ui.print(f"! {problem}", "notice")
+                self.ui.print(*fmt.format_notice(str(problem), problem.hint))
         if self.ui.is_interactive:
             count = f", {len(self.session.messages)} messages so far" if self.session.messages else ""
             self.ui.print(f"{self.session.model.name} in {self.session.project}{count}", "dim")
@@ -305,8 +305,8 @@ class Chat:
                 prefix = self.session.settings.dialect.prefix
                 self.ui.print(fmt.format_continuation(prompt, count, limit, prefix))
                 self._start(MODEL_REQUEST)
-            case Notice(text):
-                self.ui.print(*fmt.format_notice(text))
+            case Notice(text, hint):
+                self.ui.print(*fmt.format_notice(text, hint))
             case Compacted(_, summary):
                 self.ui.print(f"conversation summarized in {len(summary)} characters", "dim")
             case SubagentStarted(agent_id, agent_type, label):

@@ -198,9 +198,10 @@ def _count_of(count: int, limit: int | None) -> str:
     return str(count) if limit is None else f"{count} of {limit}"
 
 
-def format_notice(text: str) -> tuple[str, TextStyle]:
+def format_notice(text: str, hint: str | None = None) -> tuple[str, TextStyle]:
     """Format a notice; one about a hook that was not enforced is highlighted."""
-    return f"! {_indent_following(strip_controls(text))}", warning_style(text)
+    lines = f"{text}\n→ {hint}" if hint else text
+    return f"! {_indent_following(strip_controls(lines))}", warning_style(text)
 
 
 def format_hooks(

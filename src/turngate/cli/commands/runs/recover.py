@@ -69,7 +69,7 @@ def _new_host(
         plugin_dirs=[folder for launch in launches for folder in launch.get("plugin_dirs", ())],
     )
     for problem in settings.not_loaded:
-        print(f"! {problem}", file=sys.stderr)
+        print(f"! {problem}" + (f"\n  → {problem.hint}" if problem.hint else ""), file=sys.stderr)
     names = [options.model] if options.model else [str(launch.get("model", "")) for launch in launches]
     # All models are opened before any run is adopted, so a missing one changes nothing.
     models = [_open_model(name, settings.model) for name in dict.fromkeys(names)]
@@ -141,8 +141,8 @@ class _Progress:
 
     def on_event(self, event: SessionEvent) -> None:
         match event:
-            case Notice(text):
-                self.line.print(f"! {printable(text)}")
+            case Notice(text, hint):
+                self.line.print(f"! {printable(text)}" + (f"\n  → {printable(hint)}" if hint else ""))
             case SubagentRedirected(_, name, why, count, limit):
                 counted = f"{count} of {'any' if limit is None else limit}"
                 self.line.print(f"subagent {printable(name)} redirected ({counted}): {printable(why)}")
