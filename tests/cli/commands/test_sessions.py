@@ -11,6 +11,7 @@ import pytest
 from tests.support.builders import stop_hooks, write_settings
 from tests.support.scripted_run import turngate
 from tests.support.sessions import block_first
+from tests.support.terminal import Terminal
 from turngate.cli.main import main
 
 
@@ -141,3 +142,36 @@ def test_the_settings_say_how_long_sessions_are_kept(
     monkeypatch.chdir(project)
     assert main(["sessions", "prune"]) == 0
     assert sorted(path.name for path in (state / "sessions").iterdir()) == left
+
+
+def test_the_journal_of_fire_is_removed_but_is_not_a_session(
+    project: Path, state: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    write_settings(project, "turngate", stop_hooks("true"))
+    turngate(capfd, project, "go", "--session", "s-1")
+    main(["fire", "Stop", "--project", str(project)])
+    capfd.readouterr()
+    assert (main(["sessions", "prune", "--days", "0"]), capfd.readouterr().out) == (
+        0,
+        "removed 1 session older than 0 days, and 1 journal of hooks that ran without a conversation\n",
+    )
+    assert list((state / "sessions").iterdir()) == []
+
+
+IDS = ("3fa94f6e-0c5b-4b63-a8b2-5f7de6e6c0a1", "3fa94f6e-1c5b-4b63-a8b2-5f7de6e6c0a1")
+
+
+@pytest.mark.parametrize("columns", [80, 60, 200])
+def test_the_list_fits_the_terminal_and_its_ids_stay_unique(
+    project: Path, capfd: pytest.CaptureFixture[str], columns: int
+) -> None:
+    for name in IDS:
+        turngate(capfd, project, "Please rewrite the parser so that it reads dates.", "--session", name)
+    with Terminal("sessions", cwd=project, env={"COLUMNS": str(columns)}) as terminal:
+        terminal.process.wait()
+        terminal.expect("parser" if columns == 200 else "…")
+        terminal.close()
+        rows = [line.rstrip() for line in terminal.raw.decode().splitlines()]
+    ids = {row.split()[2] for row in rows[1:]}
+    assert (len(rows), max(map(len, rows)) <= columns) == (3, True)
+    assert ids == (set(IDS) if columns == 200 else {name[:10] for name in IDS})

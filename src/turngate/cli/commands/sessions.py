@@ -3,6 +3,8 @@
 import argparse
 import json
 import os
+import shutil
+import sys
 import time
 from collections.abc import Iterator, Sequence
 
@@ -17,6 +19,10 @@ from turngate.settings.load import load_settings
 from turngate.state.paths import state_folder
 from turngate.transcript.reader import message_of, read_records
 
+_Row = tuple[str, str, str, str]
+_HEADINGS: _Row = ("CHANGED", "ID", "PROJECT", "FIRST MESSAGE")
+MIN_ID_CHARS = 8
+MIN_CELL_CHARS = 8  # of a project or a message, in a very narrow terminal
 MAX_TOOL_CHARS = 200  # of the input and of the result of a tool
 
 
@@ -51,13 +57,38 @@ def _list(project: str | None, *, as_json: bool) -> None:
 
 
 def _table(sessions: Sequence[SessionSummary]) -> Iterator[str]:
-    rows = [("CHANGED", "ID", "PROJECT", "FIRST MESSAGE")]
+    rows = [_HEADINGS]
     for session in sessions:
         when = time.strftime("%Y-%m-%d %H:%M", time.localtime(session.changed))
         rows.append((when, session.session_id, printable(_below_home(session.project)), session.first))
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    if sys.stdout.isatty():
+        rows = _fit(rows, shutil.get_terminal_size().columns)
+    widths = _widths(rows)
     for row in rows:
         yield "  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip()
+
+
+def _widths(rows: Sequence[_Row]) -> list[int]:
+    return [max(map(len, column)) for column in zip(*rows, strict=True)]
+
+
+def _fit(rows: Sequence[_Row], columns: int) -> list[_Row]:
+    """Shorten ids to unique beginnings, then projects from the left and messages, so that each row is one line."""
+    changed, ids, projects, _ = _widths(rows)
+    if sum(_widths(rows)) + 6 <= columns:
+        return list(rows)
+    names = [row[1] for row in rows[1:]]
+    ids = next((n for n in range(MIN_ID_CHARS, ids) if len({name[:n] for name in names}) == len(names)), ids)
+    room = max(2 * MIN_CELL_CHARS, columns - changed - ids - 6)
+    projects = min(projects, room // 2)
+    return [
+        (when, name[:ids], _truncate_left(project, projects), truncate(first, room - projects))
+        for when, name, project, first in rows
+    ]
+
+
+def _truncate_left(text: str, limit: int) -> str:
+    return text if len(text) <= limit else "…" + text[len(text) - limit + 1 :]
 
 
 def _below_home(path: str) -> str:
@@ -69,8 +100,16 @@ def _prune(days: float | None) -> None:
     if days is None:
         days = load_settings(project_folder(None)).retention_days
     with show_if_slow("removing old sessions"):
+        listed = {session.session_id for session in list_sessions(state_folder())}
         removed = prune_sessions(state_folder(), days)
-    print(f"removed {len(removed)} session{'s' * (len(removed) != 1)} older than {days:g} days")
+    sessions = sum(name in listed for name in removed)
+    journals = len(removed) - sessions
+    rest = f", and {_count(journals, 'journal')} of hooks that ran without a conversation" if journals else ""
+    print(f"removed {_count(sessions, 'session')} older than {days:g} days{rest}")
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'s' * (number != 1)}"
 
 
 def _show(session_id: str | None) -> None:
