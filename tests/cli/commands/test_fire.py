@@ -531,7 +531,7 @@ def fire_slowly(project: Path, command: str, **fields: str) -> tuple[int, str]:
 
 
 def test_what_takes_long_says_what_is_waited_for(project: Path) -> None:
-    assert fire_slowly(project, UNTIL_PROGRESS, id="slow") == (0, "waiting for slow …\n")
+    assert fire_slowly(project, UNTIL_PROGRESS, id="slow") == (0, "waiting for slow (at most 60 s) …\n")
 
 
 def test_a_reader_that_goes_away_is_no_error(project: Path) -> None:
@@ -574,4 +574,4 @@ def test_a_duplicate_key_is_reported(project: Path, capfd: pytest.CaptureFixture
 
 def test_the_names_of_hooks_that_are_waited_for_change_no_terminal(project: Path) -> None:
     command = f"{UNTIL_PROGRESS} # \x1b[31mred\x1b]0;title\x07"
-    assert fire_slowly(project, command) == (0, f"waiting for {UNTIL_PROGRESS} # red …\n")
+    assert fire_slowly(project, command) == (0, f"waiting for {UNTIL_PROGRESS} # red (at most 60 s) …\n")

@@ -73,10 +73,11 @@ async def _ask(event: Event, settings: Settings, world: World, judges: JudgeMode
     running: list[str] = []
 
     def watch(rule: Rule, run: HookRun | None) -> None:
+        name = f"{label(rule.hook)} (at most {settings.timeout_of(rule):g} s)"
         if run is None:
-            running.append(label(rule.hook))
+            running.append(name)
         else:
-            running.remove(label(rule.hook))
+            running.remove(name)
 
     world.watch, world.logs = watch, False
     progress = asyncio.create_task(ProgressLine(lambda: running).run())
