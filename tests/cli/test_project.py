@@ -15,6 +15,7 @@ from turngate.cli.project import find_project
 from turngate.core.constants import FAMILIES
 
 ALL = FAMILIES["turngate"]
+NOT_USED = "! {0} belongs to another user, so {1} is not used as the project; to use it, add --project {1}\n"
 
 # What exists below a folder `top`, where the search starts, where home is, and the folder that is found.
 SEARCHES: dict[str, tuple[list[str], str, str, str]] = {
@@ -90,8 +91,33 @@ def test_settings_of_another_user_above_the_start_folder_are_not_used(
     found = find_project(start, ALL, home=str(tmp_path / "home"), owners=others)
     assert (found, capsys.readouterr().err) == (
         start,
-        f"! {tmp_path}/a/.turngate belongs to another user and is not used; to use it, add --project {tmp_path}/a\n",
+        NOT_USED.format(f"{tmp_path}/a/.turngate", f"{tmp_path}/a"),
     )
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file to another user")
+@pytest.mark.parametrize(
+    "name", ["", "settings.json", "settings.local.json", "stop", "subagent_stop", "hooks"]
+)
+def test_a_folder_above_with_one_file_of_another_user_is_not_the_project(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    make(tmp_path, ["a/.claude", "a/.mux", "a/.turngate", "a/b"])
+    foreign = tmp_path / "a/.turngate" / name
+    foreign.mkdir(exist_ok=True) if name in ("", "hooks") else foreign.touch()
+    os.lchown(foreign, 12345, -1)
+    found = find_project(str(tmp_path / "a/b"), ALL, home=str(tmp_path / "home"))
+    expected = (str(tmp_path / "a/b"), NOT_USED.format(foreign, f"{tmp_path}/a"))
+    assert (found, capsys.readouterr().err) == expected
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file to another user")
+def test_files_of_another_user_that_the_dialect_does_not_read_are_ignored(tmp_path: Path) -> None:
+    make(tmp_path, ["a/.claude", "a/.turngate", "a/b", "a/.claude/stop!"])
+    for name in ("a/.turngate", "a/.claude/stop"):
+        os.lchown(tmp_path / name, 12345, -1)
+    found = find_project(str(tmp_path / "a/b"), FAMILIES["claude"], home=str(tmp_path / "home"))
+    assert found == str(tmp_path / "a")
 
 
 def test_settings_of_another_user_in_the_start_folder_are_used(tmp_path: Path) -> None:

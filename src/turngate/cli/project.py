@@ -4,7 +4,7 @@ import os
 import sys
 from collections.abc import Collection
 
-from turngate.core.constants import FAMILIES
+from turngate.core.constants import FAMILIES, SCRIPT_FAMILIES, SCRIPTS
 from turngate.errors import UsageError
 
 
@@ -34,19 +34,23 @@ def find_project(
     """Return the nearest folder from `start` upwards that holds a settings folder, or `start` if there is none.
 
     The search ends at the git root, and below home: `~/.claude` holds the user's settings, which every project has.
-    A settings folder above `start` must belong to this user or to root. Otherwise, anyone who can write to /tmp could
-    add hooks to every project below it.
+    The settings folders above `start` and the files in them must belong to this user or to root. Otherwise, anyone
+    who can write to /tmp could add hooks to every project below it.
     """
     home = os.path.realpath(home or os.path.expanduser("~"))
     owners = (os.geteuid(), 0) if owners is None else owners
     folder = start
     while True:
-        found = _settings_folder(folder, families)
-        if found and (folder == start or os.lstat(found).st_uid in owners):
+        found = _settings_folders(folder, families)
+        foreign = None if folder == start else _foreign_path(found, owners)
+        if found and foreign is None:
             return folder
-        if found:
+        if foreign:
             hint = f"to use it, add --project {folder}"
-            print(f"! {found} belongs to another user and is not used; {hint}", file=sys.stderr)
+            print(
+                f"! {foreign} belongs to another user, so {folder} is not used as the project; {hint}",
+                file=sys.stderr,
+            )
         parent = os.path.dirname(folder)
         is_home_or_above = f"{home}/".startswith(f"{parent.rstrip('/')}/")
         if is_home_or_above or os.path.lexists(os.path.join(folder, ".git")):
@@ -54,11 +58,22 @@ def find_project(
         folder = parent
 
 
-def _settings_folder(folder: str, families: Collection[str]) -> str | None:
-    for family in families:
-        path = os.path.join(folder, f".{family}")
-        if os.path.isdir(path):
-            return path
+def _settings_folders(folder: str, families: Collection[str]) -> list[str]:
+    paths = (os.path.join(folder, f".{family}") for family in families)
+    return [path for path in paths if os.path.isdir(path)]
+
+
+def _foreign_path(folders: list[str], owners: Collection[int]) -> str | None:
+    """Return the first settings folder, or file in it, that belongs to another user."""
+    for folder in folders:
+        scripts = SCRIPTS.values() if os.path.basename(folder)[1:] in SCRIPT_FAMILIES else ()
+        names = ("settings.json", "settings.local.json", "hooks", *scripts)
+        for path in (folder, *(os.path.join(folder, name) for name in names)):
+            try:
+                if os.lstat(path).st_uid not in owners:
+                    return path
+            except OSError:  # it does not exist, or cannot be read
+                continue
     return None
 
 
