@@ -360,6 +360,7 @@ def test_a_verdict_as_json_has_exactly_these_fields() -> None:
             }
         ],
         "unenforced": [],
+        "not_loaded": False,
         "warnings": [],
     }
 

@@ -24,9 +24,14 @@ MAX_STREAM_CHARS = 8_000  # of stdout and of stderr that results and the journal
 
 
 def verdict_json(
-    verdict: Verdict, event: str, settings: Settings, extra_warnings: Sequence[str] = ()
+    verdict: Verdict,
+    event: str,
+    settings: Settings,
+    extra_warnings: Sequence[str] = (),
+    *,
+    not_loaded: bool = False,
 ) -> dict[str, Any]:
-    """Return the object that `turngate fire --json` prints."""
+    """Return the object that `turngate fire --json` prints. `not_loaded`: a part of the settings was not loaded."""
     stops = isinstance(verdict, Stop)
     permission = permission_of(event, verdict.runs)
     return {
@@ -39,6 +44,7 @@ def verdict_json(
         "context": context_of(event, verdict.runs),
         "runs": [run_json(run) for run in verdict.runs],
         "unenforced": unenforced_json(verdict.unenforced),
+        "not_loaded": not_loaded,
         "warnings": [*extra_warnings, *warnings(verdict.runs, settings.dialect)],
     }
 

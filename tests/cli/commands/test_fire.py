@@ -92,6 +92,7 @@ def test_as_json_it_is_one_object(project: Path, capfd: pytest.CaptureFixture[st
                 }
             ],
             "unenforced": [],
+            "not_loaded": False,
             "warnings": [],
             "project": str(project),
         },
@@ -172,6 +173,31 @@ def test_a_block_without_a_reason_has_a_hint(
         ),
         hint,
     ]
+
+
+@pytest.mark.parametrize(
+    ("content", "headline", "not_loaded"),
+    [
+        ("{ // a comment\n}", "Stop: allowed, settings NOT fully loaded", True),
+        (stop_hooks("true", event="OnStop"), "Stop: allowed, settings NOT fully loaded", True),
+        (stop_hooks("true", timeout="10s"), "Stop: allowed, settings NOT fully loaded", True),
+        (stop_hooks("true", event="PreToolUse", timeout="10s"), "Stop: allowed", False),
+        (stop_hooks("true"), "Stop: allowed", False),
+    ],
+    ids=["comment", "wrong event", "wrong value", "wrong value of another event", "good"],
+)
+def test_the_headline_says_that_settings_were_not_loaded(
+    project: Path, capfd: pytest.CaptureFixture[str], content: Any, headline: str, not_loaded: bool
+) -> None:
+    write_settings(project, "turngate", content)
+    assert fire(capfd, project, "Stop")[1].splitlines()[0] == headline
+    assert fire_json(capfd, project, "Stop")[1]["not_loaded"] is not_loaded
+
+
+def test_settings_in_the_wrong_file_are_not_loaded(project: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    write_settings(project, "turngate", stop_hooks("true"), name="hooks.json")
+    out = fire(capfd, project, "Stop")[1]
+    assert out.splitlines()[0] == "Stop: allowed, settings NOT fully loaded"
 
 
 def test_a_script_that_is_not_executable_has_a_hint(project: Path, capfd: pytest.CaptureFixture[str]) -> None:

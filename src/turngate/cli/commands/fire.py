@@ -26,6 +26,7 @@ NO_RUNS_JSON: dict[str, object] = {
     "context": "",
     "runs": [],
     "unenforced": [],
+    "not_loaded": False,
     "warnings": [],
 }
 

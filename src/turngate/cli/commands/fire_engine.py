@@ -14,6 +14,8 @@ from turngate.cli.signals import run_until_signal
 from turngate.cli.streams import paint
 from turngate.cli.terminal.format import (
     LABEL_WIDTH,
+    NOT_ENFORCED,
+    NOT_LOADED,
     headline_style,
     label_style,
     outcome_label,
@@ -56,16 +58,17 @@ def fire(options: argparse.Namespace, project: str, fields: dict[str, Any]) -> i
     verdict, killed = result
     problems = _problems_for(event.name, settings)
     trouble = _trouble(killed, journal)
+    not_loaded = has_unloaded_hooks(settings, event.name)
     if options.json:
         lines = [*map(str, problems), *trouble]
-        shown = {**verdict_json(verdict, event.name, settings, lines), "project": project}
-        print(json.dumps(shown, ensure_ascii=True))
+        shown = verdict_json(verdict, event.name, settings, lines, not_loaded=not_loaded)
+        print(json.dumps({**shown, "project": project}, ensure_ascii=True))
     else:
         hinted = [(str(problem), problem.hint) for problem in problems]
+        headline = _headline(verdict, event.name, not_loaded=not_loaded)
+        print(paint(f"{event.name}: {headline}", headline_style(headline)))
         _print(verdict, event, settings, [*hinted, *((text, None) for text in trouble)])
-    return _exit_code(
-        verdict, event.name, strict=options.strict, not_loaded=has_unloaded_hooks(settings, event.name)
-    )
+    return _exit_code(verdict, event.name, strict=options.strict, not_loaded=not_loaded)
 
 
 async def _ask(event: Event, settings: Settings, world: World, judges: JudgeModels) -> tuple[Verdict, int]:
@@ -122,8 +125,6 @@ def _asks(verdict: Verdict, event: str) -> bool:
 
 
 def _print(verdict: Verdict, event: Event, settings: Settings, trouble: list[tuple[str, str | None]]) -> None:
-    headline = _headline(verdict, event.name)
-    print(paint(f"{event.name}: {headline}", headline_style(headline)))
     for run in verdict.runs:
         print(_row(run, settings))
     if not verdict.runs:
@@ -142,7 +143,7 @@ def _print(verdict: Verdict, event: Event, settings: Settings, trouble: list[tup
             print(f"  → {hint}", file=sys.stderr)
 
 
-def _headline(verdict: Verdict, event: str) -> str:
+def _headline(verdict: Verdict, event: str, *, not_loaded: bool) -> str:
     if isinstance(verdict, Continue):
         return "blocked"
     if verdict.halted:
@@ -153,7 +154,9 @@ def _headline(verdict: Verdict, event: str) -> str:
     else:
         headline = "allowed"
     count = len(verdict.unenforced)
-    return f"{headline}, {count} gate{'s' * (count != 1)} NOT enforced" if count else headline
+    if count:
+        headline += f", {count} gate{'s' * (count != 1)} {NOT_ENFORCED}"
+    return f"{headline}, {NOT_LOADED}" if not_loaded else headline
 
 
 def _row(run: HookRun, settings: Settings) -> str:

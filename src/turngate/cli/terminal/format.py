@@ -18,6 +18,7 @@ from turngate.core.text import one_line, truncate
 MAX_TOOL_CHARS = 100
 MAX_TOOL_ERROR_CHARS = 200
 NOT_ENFORCED = "NOT enforced"  # the phrase of core.verdict.warnings
+NOT_LOADED = "settings NOT fully loaded"
 
 HELP = """\
 /help                    show this help
@@ -157,7 +158,7 @@ def outcome_label(outcome: str, *, blocking: bool = False) -> str:
 
 def headline_style(headline: str) -> str:
     """Return the style, for `paint`, of a verdict: `blocked`, `allowed, 1 gate NOT enforced` …"""
-    if NOT_ENFORCED in headline:
+    if NOT_ENFORCED in headline or NOT_LOADED in headline:
         return "alert"
     return {"allowed": "good", "blocked": "bad"}.get(headline.split(":", maxsplit=1)[0], "notice")
 
