@@ -118,7 +118,7 @@ def test_a_file_that_is_not_executable_is_no_hook_and_a_problem(project: Path) -
     problem = Problem(
         file=".mux/stop",
         event="Stop",
-        message="is not executable, so it never runs",
+        message=".mux/stop is not executable, so it never runs",
         hint="chmod +x .mux/stop",
     )
     found = load_settings(str(project), dialect="mux")

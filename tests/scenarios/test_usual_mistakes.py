@@ -88,6 +88,7 @@ def test_a_comment_in_the_json(project: Path) -> None:
         [
             ".turngate/settings.json",
             "  error: not JSON at line 2, column 3: comments are not allowed in JSON; none of its hooks run",
+            '    → remove it, or write it as a key that begins with _ or //: "_comment": "…"',
         ],
     )
 

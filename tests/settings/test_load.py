@@ -385,7 +385,12 @@ def test_a_broken_file_is_reported_with_its_position_and_does_not_affect_others(
     folders.write("project", "claude", stop_hooks("before"))
     folders.write("project", "mux", text)
     folders.write("local", "mux", stop_hooks("after"))
-    problem = Problem(file=".mux/settings.json", message=f"{message}; none of its hooks run")
+    hint = 'remove it, or write it as a key that begins with _ or //: "_comment": "…"'
+    problem = Problem(
+        file=".mux/settings.json",
+        message=f"{message}; none of its hooks run",
+        hint=hint if message.endswith(COMMENT) else None,
+    )
     rules = (written("project", "claude", "before"), written("local", "mux", "after"))
     assert folders.load() == Settings(rules=rules, hard_limit=10, problems=(problem,))
 

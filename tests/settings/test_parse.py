@@ -580,7 +580,14 @@ BAD_ENTRIES: Mapping[str, tuple[Any, list[UserMessage]]] = {
     "timeout 0": dropped({**MAKE, "timeout": 0}, ("error", f"{TIMEOUT}: is 0, {LEFT_OUT}")),
     "timeout -1": dropped({**MAKE, "timeout": -1}, ("error", f"{TIMEOUT}: is -1, {LEFT_OUT}")),
     "timeout a text": dropped(
-        {**MAKE, "timeout": "1"}, ("error", f'{TIMEOUT}: is "1", {LEFT_OUT}', 'write 30, not "30"')
+        {**MAKE, "timeout": "1"}, ("error", f'{TIMEOUT}: is "1", {LEFT_OUT}', 'write 1, not "1"')
+    ),
+    "timeout with a unit": dropped(
+        {**MAKE, "timeout": "10s"}, ("error", f'{TIMEOUT}: is "10s", {LEFT_OUT}', 'write 10, not "10s"')
+    ),
+    "timeout in words": dropped(
+        {**MAKE, "timeout": "soon"},
+        ("error", f'{TIMEOUT}: is "soon", {LEFT_OUT}', "write a number of seconds, such as 30"),
     ),
     "timeout true": dropped({**MAKE, "timeout": True}, ("error", f"{TIMEOUT}: is true, {LEFT_OUT}")),
     "timeout null": dropped({**MAKE, "timeout": None}, ("error", f"{TIMEOUT}: is null, {LEFT_OUT}")),

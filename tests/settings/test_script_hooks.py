@@ -117,7 +117,7 @@ def test_a_script_that_is_not_executable_is_reported(
     problem = Problem(
         file=f".mux/{name}",
         event=event,
-        message="is not executable, so it never runs",
+        message=f".mux/{name} is not executable, so it never runs",
         hint=f"chmod +x .mux/{name}",
     )
     expected = Settings(dialect=DIALECTS[dialect], hard_limit=10, problems=(problem,))
@@ -129,7 +129,7 @@ def no_script(project: Path) -> Settings:
     problem = Problem(
         file=".mux/stop",
         event="Stop",
-        message="is not an executable file, so it never runs",
+        message=".mux/stop is not an executable file, so it never runs",
         hint="make it an executable file, or remove it",
     )
     child = script(project / ".mux" / "subagent_stop", OK)
@@ -163,5 +163,5 @@ def test_an_invalid_script_does_not_affect_the_settings(project: Path) -> None:
     found = load_settings(str(project))
     assert [hook_text(rule.hook) for rule in found.rules] == ["make"]
     assert [str(problem) for problem in found.problems] == [
-        ".mux/stop: Stop: is not executable, so it never runs"
+        ".mux/stop: Stop: .mux/stop is not executable, so it never runs"
     ]

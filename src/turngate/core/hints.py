@@ -9,7 +9,7 @@ from turngate.core.reports import Exited, TimedOut
 
 MAX_COMMAND_CHARS = 60
 
-_NOT_EXECUTABLE = re.compile(r"([^\s:]+): Permission denied")
+_NOT_EXECUTABLE = re.compile(r"([^\s:]*[^\s:/]): Permission denied")
 
 
 def run_hint(run: HookRun) -> str | None:

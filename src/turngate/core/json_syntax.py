@@ -2,6 +2,8 @@
 
 import json
 
+COMMENT = "comments are not allowed in JSON"
+
 
 def describe_syntax_error(text: str, error: json.JSONDecodeError) -> str:
     """Return line, column and cause, with better words for common mistakes than those of the json module."""
@@ -9,7 +11,7 @@ def describe_syntax_error(text: str, error: json.JSONDecodeError) -> str:
     rest = text[position:].lstrip()
     before = text[:position].rstrip()
     if rest.startswith(("//", "/*", "#")):
-        cause = "comments are not allowed in JSON"
+        cause = COMMENT
     elif (rest[:1] in ("}", "]") and before.endswith(",")) or "trailing comma" in cause:
         # Python 3.13 points at the comma, older versions behind it.
         position = text.rindex(",", 0, position + 1)

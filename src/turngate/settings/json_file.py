@@ -5,7 +5,7 @@ import os
 from typing import Any, NamedTuple
 
 from turngate.core.constants import EVENTS
-from turngate.core.json_syntax import describe_syntax_error
+from turngate.core.json_syntax import COMMENT, describe_syntax_error
 from turngate.settings.paths import FileTooLarge, NotARegularFile, read_bytes
 
 MAX_FILE_BYTES = 16 * 1024 * 1024
@@ -14,6 +14,9 @@ MAX_FILE_BYTES = 16 * 1024 * 1024
 class JsonFile(NamedTuple):
     value: Any
     duplicates: list[str]  # the keys that occur twice in one object
+
+
+_COMMENT_HINT = 'remove it, or write it as a key that begins with _ or //: "_comment": "…"'
 
 
 class UnreadableFile(Exception):
@@ -35,7 +38,8 @@ def parse_json(text: str) -> JsonFile:
         value = json.loads(text, parse_constant=_reject_constant) if text.strip() else {}
         return JsonFile(value, _duplicate_keys(text))
     except json.JSONDecodeError as error:
-        raise UnreadableFile(describe_syntax_error(text, error)) from None
+        message = describe_syntax_error(text, error)
+        raise UnreadableFile(message, _COMMENT_HINT if message.endswith(COMMENT) else None) from None
     except RecursionError:
         raise UnreadableFile("not readable: it is nested too deeply") from None
     except ValueError as error:

@@ -1,5 +1,6 @@
 """Reads the `hooks` object of one settings file into rules; an invalid part is left out and reported."""
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -175,7 +176,7 @@ class HooksParser:
         if not row.drops_hook and (name != "shell" or self.dialect.honours_shell):
             self.log.add(f"{message}: ignored", severity="warning", event=event, index=index, field=field)
             return True
-        hint = 'write 30, not "30"' if name == "timeout" and isinstance(value, str) else None
+        hint = _number_hint(value) if name == "timeout" and isinstance(value, str) else None
         self.log.add(f"{message}: the hook is left out", event=event, index=index, field=field, hint=hint)
         return False
 
@@ -204,3 +205,9 @@ def _looks_like_milliseconds(seconds: float) -> bool:
 def _is_removal(entry: dict[str, Any]) -> bool:
     """Whether the entry is `{"id": …, "enabled": false}`, which removes an earlier hook with that id (C-09)."""
     return "type" not in entry and entry.get("enabled") is False and is_text(entry.get("id"))
+
+
+def _number_hint(text: str) -> str:
+    """Return how to write a text such as "10", "10s" or "1.5 s" as a number of seconds."""
+    number = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(?:s|sec|seconds?)?\s*", text)
+    return f'write {number[1]}, not "{text}"' if number else "write a number of seconds, such as 30"

@@ -20,10 +20,10 @@ def _layer(event: str, script: SettingsFile) -> Layer:
     name = script.display_name
     layer = Layer(file=name, level=script.level, family=script.family)
     if not os.path.isfile(script.path):
-        message = "is not an executable file, so it never runs"
+        message = f"{name} is not an executable file, so it never runs"
         return _with_problem(layer, event, message, "make it an executable file, or remove it")
     if not os.access(script.path, os.X_OK):
-        return _with_problem(layer, event, "is not executable, so it never runs", f"chmod +x {name}")
+        return _with_problem(layer, event, f"{name} is not executable, so it never runs", f"chmod +x {name}")
     hook = CommandHook(script.path, args=(), id=name)
     rule = Rule(event, hook, source="script", file=name, family=script.family)
     return replace(layer, rules=(rule,))

@@ -200,6 +200,26 @@ def test_settings_in_the_wrong_file_are_not_loaded(project: Path, capfd: pytest.
     assert out.splitlines()[0] == "Stop: allowed, settings NOT fully loaded"
 
 
+def test_an_event_without_a_tool_says_how_to_name_one(
+    project: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    content = {"PreToolUse": [{"matcher": "Edit|Write", "hooks": [{"type": "command", "command": "true"}]}]}
+    write_settings(project, "turngate", {"hooks": content})
+    out = fire(capfd, project, "PreToolUse")[1]
+    assert out.splitlines()[-1] == """  → to fire it for one: --input '{"tool_name": "Edit"}'"""
+    out = fire(capfd, project, "PreToolUse", "--input", '{"tool_name": "Edit"}')[1]
+    assert out.splitlines()[1].split()[0] == "passed"
+
+
+def test_a_misspelled_field_of_the_event_is_named(project: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    write_settings(project, "turngate", stop_hooks("true"))
+    err = fire(capfd, project, "Stop", "--input", '{"last_assistant_mesage": "x", "mine": 1}')[2]
+    assert err.splitlines() == [
+        "! --input: `last_assistant_mesage` is not a field that hooks know",
+        '  → did you mean "last_assistant_message"?',
+    ]
+
+
 def test_a_script_that_is_not_executable_has_a_hint(project: Path, capfd: pytest.CaptureFixture[str]) -> None:
     script(project / "gate.sh", "#!/bin/sh\n", 0o644)
     write_settings(project, "turngate", stop_hooks("./gate.sh"))

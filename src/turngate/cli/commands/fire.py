@@ -69,6 +69,8 @@ def _read_event(path: str | None) -> dict[str, object]:
 
 
 def _read_input(path: str) -> bytes:
+    if path.lstrip().startswith("{"):
+        return path.encode("utf-8", "surrogateescape")
     if path != "-":
         with open(path, "rb") as file:
             return file.read()
@@ -82,6 +84,8 @@ def _reject_constant(name: str) -> object:
 
 
 def _input_name(path: str | None) -> str:
+    if path is not None and path.lstrip().startswith("{"):
+        return "--input"
     return "the event on stdin" if path == "-" else str(path)
 
 

@@ -3,6 +3,7 @@
 import argparse
 import asyncio
 import json
+import re
 import signal
 import sys
 from typing import Any
@@ -23,11 +24,12 @@ from turngate.cli.terminal.format import (
 )
 from turngate.core.constants import EVENTS, STOP_EVENTS
 from turngate.core.effects import context_of, permission_of
+from turngate.core.event_fields import FIELDS
 from turngate.core.events import Event
 from turngate.core.hook_input import read_event
 from turngate.core.hook_run import HookRun, outcome, run_message
 from turngate.core.hooks import label
-from turngate.core.reports import Detached
+from turngate.core.reports import Detached, Skipped
 from turngate.core.settings import Problem, Rule, Settings
 from turngate.core.text import indent, one_line
 from turngate.core.verdict import Continue, Verdict, is_blocking, notices, warnings_with_hints
@@ -35,7 +37,9 @@ from turngate.core.verdict_json import verdict_json
 from turngate.engine import ask_hooks
 from turngate.models.resolve import JudgeModels
 from turngate.ports import World
+from turngate.settings.keys import closest_name
 from turngate.settings.load import has_unloaded_hooks, load_settings
+from turngate.settings.problem_log import did_you_mean
 from turngate.shells.local import LocalShell
 from turngate.single_stop import make_world
 from turngate.state.journal import Journal
@@ -67,7 +71,7 @@ def fire(options: argparse.Namespace, project: str, fields: dict[str, Any]) -> i
         hinted = [(str(problem), problem.hint) for problem in problems]
         headline = _headline(verdict, event.name, not_loaded=not_loaded)
         print(paint(f"{event.name}: {headline}", headline_style(headline)))
-        _print(verdict, event, settings, [*hinted, *((text, None) for text in trouble)])
+        _print(verdict, event, settings, [*_misspelled(fields), *hinted, *((text, None) for text in trouble)])
     return _exit_code(verdict, event.name, strict=options.strict, not_loaded=not_loaded)
 
 
@@ -129,6 +133,8 @@ def _print(verdict: Verdict, event: Event, settings: Settings, trouble: list[tup
         print(_row(run, settings))
     if not verdict.runs:
         print("  no hook ran")
+    if hint := _matcher_hint(verdict, event):
+        print(f"  → {hint}")
     if isinstance(verdict, Continue):
         print("Sent to the agent:" if event.name in STOP_EVENTS else "Reason:")
         print(indent(verdict.prompt))
@@ -141,6 +147,27 @@ def _print(verdict: Verdict, event: Event, settings: Settings, trouble: list[tup
         print(paint(f"! {warning}", warning_style(warning), sys.stderr), file=sys.stderr)
         if hint:
             print(f"  → {hint}", file=sys.stderr)
+
+
+def _matcher_hint(verdict: Verdict, event: Event) -> str | None:
+    """Return how to give the event the field that a matcher was applied to in vain."""
+    field = EVENTS[event.name]
+    skipped = [run.rule.matcher for run in verdict.runs if isinstance(run.report, Skipped)]
+    matcher = next(filter(None, skipped), None)
+    if field is None or event.subject or matcher is None:
+        return None
+    name = re.match(r"\w+", matcher)
+    return f"""to fire it for one: --input '{{"{field}": "{name[0] if name else "NAME"}"}}'"""
+
+
+def _misspelled(fields: dict[str, Any]) -> list[tuple[str, str | None]]:
+    """Return a warning for each unknown field of `--input` that is close to a known one."""
+    close = {name: closest_name(name, FIELDS) for name in fields if name not in FIELDS}
+    return [
+        (f"--input: `{name}` is not a field that hooks know", did_you_mean(known))
+        for name, known in close.items()
+        if known
+    ]
 
 
 def _headline(verdict: Verdict, event: str, *, not_loaded: bool) -> str:
