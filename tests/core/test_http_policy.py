@@ -257,6 +257,15 @@ def test_which_values_are_secrets(name: str, value: str, said: str, left: str) -
         ("https://a.example/*a*a", "https://a.example/a", False),
         ("https://a.example/*a*a", "https://a.example/aa", True),
         ("", "https://a.example/", False),
+        ("https://a.example/hooks/*", "https://a.example/hooks/../admin", False),
+        ("https://a.example/hooks/*", "https://a.example/hooks/%2e%2E/admin", False),
+        ("https://a.example/hooks/*", "https://a.example/hooks/%252e%252e/admin", False),
+        ("https://a.example/hooks/*", "https://a.example/hooks/..;/admin", False),
+        ("https://a.example/hooks/*", "https://a.example/hooks/x?to=../y", True),
+        ("https://a.example/*/team-a", "https://a.example/evil#/hooks/team-a", False),
+        ("https://a.example/*/team-a", "https://a.example/hooks/team-a#top", True),
+        ("*/team-a", "https://a.example/evil#/hooks/team-a", False),
+        ("*/hooks/*", "https://a.example/hooks/../admin", False),
     ],
 )
 def test_a_wildcard_stands_for_any_characters_but_stays_in_the_host(

@@ -567,6 +567,25 @@ def test_a_redirect_to_what_allowed_http_hook_urls_does_not_allow_is_not_followe
     assert (report, endpoint.paths) == (HookFailed(said), ["/a"])
 
 
+@pytest.mark.parametrize(
+    ("pattern", "path", "name"),
+    [("/hooks/*", "/hooks/../admin", "/admin"), ("/*/team-a", "/evil#/hooks/team-a", "/evil#/hooks/team-a")],
+)
+def test_allowed_http_hook_urls_are_compared_with_the_path_that_is_requested(
+    project: Path, pattern: str, path: str, name: str
+) -> None:
+    answer = {"status": 307, "headers": {"Location": path}}
+    with serve_answers(answer, {"body": BLOCK}) as endpoint:
+        allowed = (f"{endpoint.url}/start", f"{endpoint.url}{pattern}")
+        reports = [
+            under(project, settings(HttpHook(endpoint.url + first), http_hook_urls=allowed))[0]
+            for first in (path, "/start")
+        ]
+    said = "is not among the `allowedHttpHookUrls` of the settings"
+    expected = [HookFailed(f"{endpoint.url}{each} {said}") for each in (path, name)]
+    assert (reports, endpoint.paths) == (expected, ["/start"])
+
+
 @pytest.mark.parametrize(("dialect", "family"), DIALECT_FAMILIES)
 def test_a_variable_outside_of_http_hook_allowed_env_vars_is_sent_empty(
     project: Path, monkeypatch: pytest.MonkeyPatch, dialect: str, family: str

@@ -85,8 +85,12 @@ def wildcard_allows(pattern: str, url: str) -> bool:
     """Return whether a pattern of `allowedHttpHookUrls` matches this URL; `*` stands for any characters.
 
     In the host part `*` stays in the host part, so that `https://*.a.example/*` does not allow
-    `https://b.example/x.a.example/`. The host is compared without case.
+    `https://b.example/x.a.example/`. The host is compared without case. The fragment is never sent, and a path with
+    `..` is not the one that is requested.
     """
+    url = url.partition("#")[0]
+    if _has_dots(urlsplit(url).path):
+        return False
     scheme, separator, rest = pattern.partition("://")
     if not separator:
         return wildcard_matches(pattern, url)
@@ -116,14 +120,19 @@ def _is_below(folder: str, path: str) -> bool:
     base = folder.rstrip("/")
     if not base:
         return True
+    if _has_dots(path):
+        return False
+    return path in (folder, base) or path.startswith(base + "/")
+
+
+def _has_dots(path: str) -> bool:
+    """Return whether a path has a part `..` or `.`, also percent-encoded, or is encoded too often to tell."""
     plain = path
     for _ in range(MAX_PERCENT_ENCODINGS):
         plain = unquote(plain)
     # Some servers drop what follows a semicolon, and read `..;` as `..`.
-    climbs = any(part.partition(";")[0] in ("..", ".") for part in re.split(r"[/\\]", plain))
-    if climbs or unquote(plain) != plain:
-        return False
-    return path in (folder, base) or path.startswith(base + "/")
+    dots = any(part.partition(";")[0] in ("..", ".") for part in re.split(r"[/\\]", plain))
+    return dots or unquote(plain) != plain
 
 
 def redirect_target(url: str, location: str) -> str | None:
