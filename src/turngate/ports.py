@@ -69,6 +69,8 @@ class HookRunContext:
 
     def __init__(self, on_exit: Callable[[], None] = lambda: None) -> None:
         self.on_exit = on_exit  # called when the command has exited, before the rest of its output is read
+        # If set, it is called when the command has exited and left processes running; the run then lasts until they end.
+        self.on_left_running: Callable[[Exited], None] | None = None
         self.ended: Exited | None = None  # how the command ended, if it exited at the moment of its timeout
         self.warnings: list[str] = []  # for the hook's author
         self.redactor: Redactor | None = None  # of the secrets that an endpoint was sent

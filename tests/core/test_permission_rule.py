@@ -91,6 +91,112 @@ def test_a_command_matches_if_one_of_its_parts_does(text: str, command: str, mat
 
 
 @pytest.mark.parametrize(
+    "command",
+    [
+        # Blanks, quotes, assignments and redirections do not change which command it is.
+        "git  commit -m x",
+        "git\tcommit -m x",
+        "git \\\n  commit -m x",
+        'git "commit" -m x',
+        "g\\it 'commit'",
+        "A='b c' git commit",
+        'A="b c" B[1]=2 git commit',
+        "A+=1 git commit",
+        ">/dev/null git commit",
+        "2>&1 git commit",
+        "git commit>x",
+        "git commit 2>&1 | tail",
+        "ls # don't\ngit commit # don't",
+        "/usr/bin/git commit",
+        "git -C x commit",
+        "git -c a=b -C x commit -m x",
+        "! git commit",
+        "{ git commit; }",
+        "f() { git commit; }; f",
+        # Programs that run a command.
+        "timeout -s KILL 5 git commit x",
+        "/usr/bin/timeout 5 git commit x",
+        "time -p nice -n 5 git commit",
+        "timeout 5 sh -c 'git commit'",
+        "env git commit",
+        "/usr/bin/env -S 'git commit'",
+        "command git commit",
+        "exec git commit",
+        "sudo -u me git commit",
+        "echo commit | xargs git",
+        "sh -c 'git commit'",
+        "echo git commit | bash",
+        "eval git commit",
+        "find . -exec git commit ;",
+        # What is not parsed, or known only when the command runs.
+        "if true; then git commit; fi",
+        "for a in b; do git commit; done",
+        "while git commit; do ls; done",
+        "case a in a) git commit;; esac",
+        "function f { git commit; }; f",
+        "[[ a = b ]] || ls",
+        "$X commit",
+        "${X} commit",
+        '"$X" commit',
+        "git $X",
+        "/usr/bin/g?t commit",
+        "{git,commit}",
+        "$'git' commit",
+        "echo \"it's $(git commit) it's\"",
+        "ls;" * 50_000,
+        "timeout " * 1000 + "git commit",
+        "git" + " -c a=b" * 1000 + " commit",
+    ],
+)
+def test_a_command_that_cannot_be_told_apart_matches(command: str) -> None:
+    assert bash("Bash(git commit *)", command) is True
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "ls -l",
+        "npm test && ls",
+        "npm test 2>&1 | tee log",
+        "A='b c' npm test",
+        "timeout 5 npm test",
+        "git push",
+        "git -C x push",
+        "git log commit",
+        "echo git commit",
+        "echo $HOME",
+        "rm -f *.pyc",
+        "ls # git commit",
+        "ls > git",
+        "[ -f x ] && bash build.sh",
+        "find . -name '*.py'",
+        'echo "costs \\$(5)"',
+        "rm -f" + " x" * 100,
+    ],
+)
+def test_an_ordinary_other_command_does_not_match(command: str) -> None:
+    assert bash("Bash(git commit *)", command) is False
+
+
+@pytest.mark.parametrize("command", ['X="a b" touch RAN', "if true; then touch RAN; fi", "env touch RAN"])
+def test_a_rule_for_a_program_matches_where_the_program_runs(command: str) -> None:
+    assert bash("Bash(touch *)", command) is True
+
+
+@pytest.mark.parametrize(
+    ("text", "command"),
+    [
+        ('Bash(git commit -m "x" *)', 'git commit -m "x" a'),
+        ("Bash(* 2>&1)", "make 2>&1"),
+        ("Bash(echo $HOME)", "echo $HOME"),
+        ("Bash(./run.sh *)", "./run.sh a"),
+    ],
+)
+def test_a_rule_matches_a_command_as_it_is_written(text: str, command: str) -> None:
+    assert bash(text, command) is True
+
+
+@pytest.mark.parametrize(
     ("text", "tool", "path", "matches"),
     [
         ("Edit(src/**)", "Edit", "/p/src/a/b.py", True),

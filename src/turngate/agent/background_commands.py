@@ -62,15 +62,27 @@ class BackgroundCommand:
     output: RecentOutput = field(default_factory=RecentOutput)
     status: Status = "running"
     ending: str = ""  # how it ended, in words
+    leaves_processes: bool = False  # it has ended, and processes that it started are still running
     is_reported: bool = False  # the agent knows that it has ended
     task: "asyncio.Task[None] | None" = None
+
+    @property
+    def state(self) -> str:
+        if self.leaves_processes:
+            return f"{self.ending}, and processes that it started are still running; KillShell ends them"
+        return self.ending or "is running"
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether it runs, or processes that it left running."""
+        return self.status == "running" or self.leaves_processes
 
     def report(self) -> str:
         """Return the message that wakes the agent."""
         output = self.output.take_new().rstrip("\n")
         if len(output) > MAX_REPORT_CHARS:
             output = truncate_middle(output, MAX_REPORT_CHARS, None)
-        heading = f"[Background command] {self.id} ({one_line(self.command)[:200]}) {self.ending}."
+        heading = f"[Background command] {self.id} ({one_line(self.command)[:200]}) {self.state}."
         return f"{heading}\n\n{output}" if output else f"{heading} It printed nothing new."
 
 
@@ -87,11 +99,11 @@ class BackgroundCommands:
         self, command: str, description: str, run: Callable[[HookRunContext], Awaitable[Exited]]
     ) -> BackgroundCommand:
         """Start a command; `run` runs it to its end. Raises ToolFailed if too many are running."""
-        running = self.running
+        alive = self.alive
         if self._is_closed:
             raise ToolFailed("the session is ending")
-        if len(running) >= MAX_RUNNING:
-            names = ", ".join(each.id for each in running)
+        if len(alive) >= MAX_RUNNING:
+            names = ", ".join(each.id for each in alive)
             raise ToolFailed(f"{MAX_RUNNING} commands run in the background already ({names}): end one first")
         new = BackgroundCommand(f"bash_{next(self._numbers)}", command, description)
         self._forget_oldest()
@@ -104,6 +116,18 @@ class BackgroundCommands:
     ) -> None:
         live = HookRunContext()
         live.stdout = live.stderr = command.output
+
+        def end(exited: Exited) -> None:
+            command.status = "failed" if exited.code else "completed"
+            signal = f" (signal {exited.signal})" if exited.signal else ""
+            command.ending = f"ended with exit code {exited.code}{signal}"
+            self._on_end(command)
+
+        def leave(exited: Exited) -> None:
+            command.leaves_processes = True
+            end(exited)
+
+        live.on_left_running = leave
         try:
             exited = await run(live)
         except asyncio.CancelledError:
@@ -112,11 +136,12 @@ class BackgroundCommands:
         except OSError as error:
             command.status = "failed"
             command.ending = f"could not be started: {error.strerror or error}"
+            self._on_end(command)
         else:
-            command.status = "failed" if exited.code else "completed"
-            signal = f" (signal {exited.signal})" if exited.signal else ""
-            command.ending = f"ended with exit code {exited.code}{signal}"
-        self._on_end(command)
+            if not command.leaves_processes:
+                end(exited)
+        finally:
+            command.leaves_processes = False
 
     def get(self, identity: str) -> BackgroundCommand:
         if identity not in self._commands:
@@ -127,6 +152,11 @@ class BackgroundCommands:
     @property
     def running(self) -> list[BackgroundCommand]:
         return [each for each in self._commands.values() if each.status == "running"]
+
+    @property
+    def alive(self) -> list[BackgroundCommand]:
+        """The commands that run, and those that have left processes running."""
+        return [each for each in self._commands.values() if each.is_alive]
 
     @property
     def ended(self) -> list[BackgroundCommand]:
@@ -167,16 +197,16 @@ class BackgroundCommands:
 
     async def kill_since(self, started: float) -> None:
         """End the commands that were started at this time of the monotonic clock or later."""
-        await self.kill(each for each in self.running if each.started >= started)
+        await self.kill(each for each in self.alive if each.started >= started)
 
     async def close(self) -> list[str]:
-        """End all commands, and start no more. Return those that were still running."""
+        """End all commands, and start no more. Return those that were still running, or had left processes running."""
         self._is_closed = True
-        running = self.running
-        await self.kill(running)
-        return [one_line(each.command) for each in running]
+        alive = self.alive
+        await self.kill(alive)
+        return [one_line(each.command) for each in alive]
 
     def _forget_oldest(self) -> None:
-        ended = [each.id for each in self._commands.values() if each.status != "running" and each.is_reported]
+        ended = [each.id for each in self._commands.values() if not each.is_alive and each.is_reported]
         for identity in ended[: max(0, len(ended) - MAX_ENDED + 1)]:
             del self._commands[identity]

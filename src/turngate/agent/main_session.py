@@ -121,7 +121,7 @@ class MainSession(AgentSession):
             raise UsageError("this session is in the middle of a turn; `interrupt` ends it")
         await self.open()
         await self.subagents.kill_all(self.id, self._config.agent_id, "session-reset")
-        await self.background.kill(self.background.running)
+        await self.background.kill(self.background.alive)
         self.background.take_ended()
         await self.announcements.discard()
         await self._fire_session_end("clear")

@@ -4,11 +4,13 @@ A rule is a filter and not a boundary: where a call cannot be told apart for cer
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 from urllib.parse import urlsplit
+
+from turngate.core.command_forms import UNKNOWN, command_forms
 
 MAX_RULE_CHARS = 2_000
 
@@ -77,48 +79,24 @@ def wildcard_matches(pattern: str, text: str) -> bool:
 
 # Commands
 
-_SEPARATORS = re.compile(r"&&|\|\||[;|&\n]")
-_QUOTED = re.compile(r"'[^']*'|\"(?:[^\"\\]|\\.)*\"|\\.", re.DOTALL)
-_NOT_PARSED = re.compile(r"`|\$\(|[<>]\(|<<")  # commands inside of commands, and here-documents
-_PREFIX = re.compile(
-    r"(?:[A-Za-z_]\w*=\S*|(?:time|nice|nohup|stdbuf|timeout)(?:\s+-\S+|\s+[\d.]+[smhd]?)*)\s+"
-)
-
 
 def _command_matches(pattern: str, command: str) -> bool:
     """Return whether one of the commands that the shell would run matches; `git:*` is an old form of `git *`."""
-    commands = _split_command(command)
+    commands = command_forms(command)
     if commands is None:
         return True
     pattern = re.sub(r":\*$", " *", pattern)
     bare = pattern.removesuffix(" *") if pattern.count("*") == 1 else pattern
-    return any(wildcard_matches(pattern, each) or each == bare for each in commands)
+    return any(_may_match(pattern, each) or each == bare for each in commands)
 
 
-def _split_command(command: str) -> list[str] | None:
-    """Return the commands of a list or pipeline, or None if it holds what is not parsed here."""
-    if _NOT_PARSED.search(re.sub(r"'[^']*'", "", command)):
-        return None
-    blank = _QUOTED.sub(lambda quoted: "_" * len(quoted[0]), command)
-    if "'" in blank or '"' in blank:
-        return None
-    return [each for start, end in _parts(blank) if (each := _simplify(command[start:end]))]
-
-
-def _parts(blank: str) -> Iterator[tuple[int, int]]:
-    start = 0
-    for separator in _SEPARATORS.finditer(blank):
-        yield start, separator.start()
-        start = separator.end()
-    yield start, len(blank)
-
-
-def _simplify(command: str) -> str:
-    """Drop brackets, assignments, and programs that only run another program."""
-    command = command.strip(" \t\r(){}!")
-    while prefix := _PREFIX.match(command):
-        command = command[prefix.end() :]
-    return command
+def _may_match(pattern: str, command: str) -> bool:
+    """Return whether the command matches, or may match because a part of it is unknown."""
+    known, unknown, _ = command.partition(UNKNOWN)
+    if not unknown:
+        return wildcard_matches(pattern, command)
+    first = pattern.partition("*")[0]
+    return known.startswith(first) or first.startswith(known)
 
 
 # Paths and URLs

@@ -21,6 +21,7 @@ from turngate.shells.death_watch import DeathWatch
 
 OUTPUT_GRACE_S = 0.5  # reading continues this long after the exit, while another process holds the pipes
 KILL_GRACE_S = 0.5  # between TERM and KILL
+TREE_POLL_S = 0.1  # while processes that a command left running are waited for
 WATCH_DELAY_S = 0.004  # a process that ends sooner is read once, at its end: watching its pipes costs more
 READ_BYTES = 64 * 1024  # larger reads are slower, because each allocates its buffer anew
 MAX_PIPE_BYTES = 1024 * 1024  # Linux allows no larger pipe without privileges
@@ -60,7 +61,10 @@ async def run_process(
         if not child.all_read:
             live.on_exit()
             await child.read_rest()
-        return child.exited(held=not child.all_read)
+        exited = child.exited(held=not child.all_read)
+        if live.on_left_running is not None:
+            await _wait_for_rest(child, marker, exited, live.on_left_running)
+        return exited
     except asyncio.CancelledError:
         if child.exit.done():  # it ended in time, and our timer fired in the same turn of the loop
             live.ended = child.exited(held=not child.all_read)
@@ -70,6 +74,26 @@ async def run_process(
         if watch:
             watch.stop()
         child.close()
+
+
+async def _wait_for_rest(
+    child: "_Child", marker: str, exited: Exited, on_left_running: Callable[[Exited], None]
+) -> None:
+    """Wait for the processes that the child left running, and report them unless they end soon."""
+    try:
+        async with asyncio.timeout(0 if exited.held else OUTPUT_GRACE_S):
+            await _wait_for_tree(child, marker)
+    except TimeoutError:
+        on_left_running(exited)
+        await _wait_for_tree(child, marker)
+
+
+async def _wait_for_tree(child: "_Child", marker: str) -> None:
+    while (members := await run_in_thread(tree.find_members, child.pid, marker)) or not child.all_read:
+        if not members:  # another process has the pipes, or there is no /proc
+            await child.read_rest()
+        while tree.any_alive(members):
+            await asyncio.sleep(TREE_POLL_S)
 
 
 async def _end_tree(child: "_Child", marker: str) -> None:

@@ -106,14 +106,13 @@ async def read_output(args: Mapping[str, Any], context: ToolContext) -> ToolOutp
     command = _background_command(args["bash_id"], context)
     command.is_reported = command.status != "running"
     output = _limited(command.output.take_new().rstrip("\n"))
-    state = f" {command.ending}" if command.ending else " is running"
-    text = f"{command.id}{state}.\n{output or '(no new output)'}"
+    text = f"{command.id} {command.state}.\n{output or '(no new output)'}"
     return ToolOutput(text, {"shellId": command.id, "status": command.status, "stdout": output})
 
 
 async def kill_shell(args: Mapping[str, Any], context: ToolContext) -> ToolOutput:
     command = _background_command(args["shell_id"], context)
-    if command.status != "running" or context.background is None:
+    if not command.is_alive or context.background is None:
         raise ToolFailed(f"{command.id} is not running: it {command.ending}")
     await context.background.kill([command])
     return ToolOutput(f"{command.id} was killed.", {"shell_id": command.id, "message": "killed"})
