@@ -247,7 +247,9 @@ def _record_cost(rule: Rule, event: Event, settings: Settings, world: World, liv
 def _record_verdict(verdict: Verdict, event: Event, settings: Settings, world: World) -> None:
     if world.store:
         entry = verdict_json(verdict, event.name, settings)
-        del entry["context"], entry["permission"]  # the records of the hooks have them
+        del entry["context"]  # the records of the hooks have it
+        if entry["permission"] is None:
+            del entry["permission"]
         entry["runs"] = len(verdict.runs)
         if names := blocking_hooks(verdict, settings.dialect):
             entry["blocked_by"] = names

@@ -12,6 +12,7 @@ from turngate.agent.tools import ALIASES, Tool, ToolFailed, ToolOutput, UserQues
 from turngate.agent.turn import ToolDeferred, TurnHalted
 from turngate.aio.foreign import run_isolated
 from turngate.core.effects import (
+    Permission,
     added_context,
     block_reasons,
     permission_before_tool,
@@ -21,6 +22,7 @@ from turngate.core.effects import (
 from turngate.core.events import PermissionRequest, PostToolBatch, PostToolUse, PostToolUseFailure, PreToolUse
 from turngate.core.messages import ToolResult, ToolUse, UserMessage
 from turngate.core.session_events import ToolFinished, ToolStarted
+from turngate.core.text import one_line
 from turngate.core.tools import response_text
 from turngate.core.verdict import Continue, Stop, Verdict
 
@@ -159,7 +161,7 @@ async def _allowed_args(context: LoopContext, tool: Tool, use: ToolUse) -> tuple
     if answer.behavior in ("ask", "defer") or (
         answer.behavior != "allow" and context.permissions.is_needed_for(tool)
     ):
-        args = await _permitted_args(context, tool, use, args)
+        args = await _permitted_args(context, tool, use, args, asked=answer)
     return args, answer.context
 
 
@@ -172,9 +174,12 @@ def _defer(context: LoopContext, use: ToolUse, reason: str) -> None:
 
 
 async def _permitted_args(
-    context: LoopContext, tool: Tool, use: ToolUse, args: dict[str, Any]
+    context: LoopContext, tool: Tool, use: ToolUse, args: dict[str, Any], asked: Permission
 ) -> dict[str, Any]:
-    """Ask the PermissionRequest hooks, then the user. Raises ToolFailed without permission."""
+    """Ask the PermissionRequest hooks, then the user. Raises ToolFailed without permission.
+
+    `asked` is the answer of the PreToolUse hooks.
+    """
     event = PermissionRequest(**context.event_fields(), tool_name=use.name, tool_input=args)
     verdict = await _fire(context, event)
     answer = permission_for_user(verdict.runs)
@@ -189,10 +194,9 @@ async def _permitted_args(
         changed = answer.updated_input
         return args if changed is None else check_arguments(tool, changed, context.tool_context)
     if context.permissions.permit is None:
-        _report_denial(context, use, f"; start with --allow {use.name}")
-        raise ToolFailed(
-            f"{use.name} needs permission, and there is no user to ask; start with --allow {use.name}"
-        )
+        why = _advice_without_user(use, asked)
+        _report_denial(context, use, why)
+        raise ToolFailed(f"{use.name} needs permission, and there is no user to ask{why}")
     try:
         permitted = await run_isolated(context.permissions.permit(ToolUse(use.id, use.name, args), use.name))
     except asyncio.CancelledError:
@@ -202,6 +206,13 @@ async def _permitted_args(
     if not permitted:
         raise ToolFailed(f"the user did not permit {use.name}")
     return args
+
+
+def _advice_without_user(use: ToolUse, asked: Permission) -> str:
+    """Name the hook that wants the user to be asked: then no option permits the tool."""
+    if asked.behavior != "ask":
+        return f"; start with --allow {use.name}"
+    return ": a hook wants the user to be asked" + (f": {one_line(asked.reason)}" if asked.reason else "")
 
 
 def _report_denial(context: LoopContext, use: ToolUse, why: str) -> None:

@@ -67,6 +67,7 @@ def run_json(run: HookRun) -> dict[str, Any]:
         "stdout": keep_ends(stdout, half, half),
         "stderr": keep_ends(stderr, half, half),
         "notice": run.decision.notice,
+        **({"permission": run.answer.permission} if run.answer and run.answer.permission else {}),
         **({"evaluation": evaluation_json(run.evaluation)} if run.evaluation else {}),
     }
 

@@ -72,6 +72,18 @@ def test_the_verdict_names_every_hook_that_blocked_and_a_row_shows_a_line_with_w
     assert shown[3] == "#  Stop: blocked by tests, lint"
 
 
+@pytest.mark.parametrize("word", ["ask", "defer"])
+def test_the_log_shows_that_a_hook_leaves_a_tool_call_to_the_user(
+    project: Path, capfd: pytest.CaptureFixture[str], word: str
+) -> None:
+    answer = {"hookSpecificOutput": {"hookEventName": "PreToolUse", "permissionDecision": word}}
+    hook = {"type": "command", "command": say(answer), "id": "release"}
+    write_settings(project, "turngate", {"hooks": {"PreToolUse": [{"matcher": "Bash", "hooks": [hook]}]}})
+    call = {"tool": "Bash", "input": {"command": "true"}}
+    turngate(capfd, project, "go", "--session", "s-1", "--allow", "Bash", replies=(call, "done"))
+    assert log(capfd)[1:3] == [f"#    {word} #  release", f"#  PreToolUse: {word}"]
+
+
 def test_a_stop_that_only_advice_continued_shows_the_advice(
     project: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -21,6 +21,15 @@ DENY = say(
         }
     }
 )
+ASK = say(
+    {
+        "hookSpecificOutput": {
+            "hookEventName": "PreToolUse",
+            "permissionDecision": "ask",
+            "permissionDecisionReason": "it is a release branch",
+        }
+    }
+)
 
 
 def test_a_tool_that_was_not_permitted_is_named_on_stderr(
@@ -55,6 +64,20 @@ def test_a_denial_by_a_hook_is_in_the_notices_with_its_reason(
     write_settings(project, "turngate", {"hooks": {"PermissionRequest": groups}})
     result = as_json(capfd, project, "go", replies=(WRITE, "done"))
     assert result["notices"] == ["Write was not permitted by a hook: not on a Friday"]
+
+
+@pytest.mark.parametrize("words", [(), ("--allow", "Write"), ("--permission-mode", "bypassPermissions")])
+def test_a_hook_that_wants_the_user_to_be_asked_is_named_instead_of_an_option(
+    project: Path, capfd: pytest.CaptureFixture[str], words: tuple[str, ...]
+) -> None:
+    groups = [{"matcher": "Write", "hooks": [{"type": "command", "command": ASK}]}]
+    write_settings(project, "turngate", {"hooks": {"PreToolUse": groups}})
+    result = as_json(capfd, project, "go", *words, replies=(WRITE, "done"))
+    why = "a hook wants the user to be asked: it is a release branch"
+    assert result["notices"] == [f"Write was not permitted: {why}"]
+    assert f"Write needs permission, and there is no user to ask: {why}" in Path(
+        result["transcript_path"]
+    ).read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("words", [("--allow", "Write"), ("--permission-mode", "acceptEdits")])

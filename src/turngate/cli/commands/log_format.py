@@ -94,11 +94,17 @@ def _format_verdict(record: dict[str, Any]) -> str:
     if record.get("verdict") == "continue":
         verdict = f"blocked by {names}" if names else "blocked"
     else:
-        verdict = "halted by a hook" if record.get("ended_by") == "halted" else "allowed"
+        verdict = "halted by a hook" if record.get("ended_by") == "halted" else _question(record) or "allowed"
     if failed := ", ".join(str(run.get("hook")) for run in record.get("unenforced", ())):
         verdict += f" (not enforced: {failed})"
     lines = _lines_with_words(record.get("prompt") or record.get("stop_reason"))
     return f"{verdict}: {lines[-1]}" if lines and not names else verdict
+
+
+def _question(record: dict[str, Any]) -> str | None:
+    """Return `ask` or `defer` if a hook leaves a tool call to the user."""
+    permission = record.get("permission")
+    return permission if permission in ("ask", "defer") else None
 
 
 def _lines_with_words(text: str | None) -> list[str]:
@@ -110,7 +116,8 @@ def _format_run(record: dict[str, Any]) -> str:
     hook = record.get("hook", {})
     name = next((hook[key] for key in _NAME_KEYS if hook.get(key)), "")
     # The record of the verdict says which failures were not enforced.
-    label = outcome_label(record.get("outcome", ""), blocking=True)
+    result = record.get("outcome", "")
+    label = (_question(record) if result == "allow" else None) or outcome_label(result, blocking=True)
     reason = _lines_with_words(record.get("reason"))
     return (
         f"{label:<{LABEL_WIDTH}} {record.get('seconds', 0):6.2f} s  {one_line(name, MAX_HOOK_NAME_CHARS)}"
