@@ -132,6 +132,24 @@ def test_a_line_that_is_not_understood_is_named_and_no_hook_of_the_file_runs(
     )
 
 
+@pytest.mark.parametrize(
+    "hooks",
+    [
+        "  Stop: " + "[" * 40_000 + "\n",
+        *("  Stop: " + "[" * depth + "]" * depth + "\n" for depth in (60, 500, 950, 40_000)),
+        *("".join(" " * n + "Stop:\n" for n in range(2, depth)) for depth in (60, 420)),
+    ],
+    ids=["unfinished", "60", "500", "950", "40000", "60 keys", "420 keys"],
+)
+def test_hooks_that_are_nested_too_deeply_are_not_understood(project: Path, home: Path, hooks: str) -> None:
+    file = write_agent(home, hooks)
+    rules, [problem] = rules_of(project)
+    assert rules == ()
+    assert problem.startswith(f"{file}: hooks: has a line that is not understood: ")
+    assert problem.endswith("; none of its hooks run")
+    assert len(problem) < len(file) + 200
+
+
 # Who they run for
 
 
@@ -190,6 +208,7 @@ def test_settings_without_such_hooks_are_unchanged(project: Path) -> None:
         ("a: 1.5\nb: true\nc: null\nd: ~\ne: -3", {"a": 1.5, "b": True, "c": None, "d": None, "e": -3}),
         ("a: plain text: with colon", {"a": "plain text: with colon"}),
         ("a: text # a comment", {"a": "text"}),
+        ("a: " + "9" * 5000, {"a": "9" * 5000}),
         ("a: echo x#y", {"a": "echo x#y"}),
         ('a: "quoted \\n \\" text"', {"a": 'quoted \n " text'}),
         ("a: 'it''s # here'", {"a": "it's # here"}),

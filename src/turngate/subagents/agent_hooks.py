@@ -5,10 +5,13 @@ from dataclasses import replace
 
 from turngate.core.dialect import Dialect
 from turngate.core.settings import Problem, Rule, Settings
+from turngate.core.text import truncate
 from turngate.settings.parse_hooks import HooksParser
 from turngate.settings.problem_log import ProblemLog
 from turngate.subagents.agent_types import AgentType
 from turngate.subagents.nested_front_matter import NotUnderstood, parse_block
+
+MAX_LINE_CHARS = 100  # of a line in a message
 
 
 def agent_type_rules(
@@ -41,7 +44,8 @@ def _read_hooks(agent_type: AgentType, dialect: Dialect) -> tuple[Iterator[Rule]
     try:
         parser.parse(parse_block([first, *others]))
     except NotUnderstood as error:
-        log.add(f"has a line that is not understood: {error}; none of its hooks run", field="hooks")
+        line = truncate(str(error), MAX_LINE_CHARS)
+        log.add(f"has a line that is not understood: {line}; none of its hooks run", field="hooks")
     not_loaded = Settings(problems=tuple(log.problems)).not_loaded
     return (_of_subagent(rule, agent_type.name) for rule in parser.rules), not_loaded
 

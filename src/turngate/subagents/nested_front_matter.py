@@ -6,8 +6,11 @@ misread is worse than one that is reported.
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
+
+MAX_LEVELS = 20  # of mappings and sequences inside of each other
+_TOO_DEEP = f"more than {MAX_LEVELS} levels"
 
 
 class NotUnderstood(ValueError):
@@ -29,9 +32,24 @@ def parse_block(lines: Sequence[str]) -> Any:
     for line in lines:
         if "\t" in line[: len(line) - len(line.lstrip())]:
             raise NotUnderstood(repr(line))
-    if len(kept) == 1 and kept[0].text[0] in "{[":
-        return _scalar(kept[0].text)
-    return _parse_whole(kept)
+    try:
+        value = _scalar(kept[0].text) if len(kept) == 1 and kept[0].text[0] in "{[" else _parse_whole(kept)
+    except RecursionError:
+        raise NotUnderstood(_TOO_DEEP) from None
+    if _is_deep(value):
+        raise NotUnderstood(_TOO_DEEP)
+    return value
+
+
+def _is_deep(value: Any) -> bool:
+    level = [value]
+    for _ in range(MAX_LEVELS + 1):
+        level = [item for each in level for item in _items(each)]
+    return bool(level)
+
+
+def _items(value: Any) -> Iterable[Any]:
+    return value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
 
 
 _KEY = re.compile(r"""(?:"([^"]*)"|'([^']*)'|([^\s"'\[\]{}#&*!|>%@`,:][^\s:]*)):(?:\s+(.*))?""")
@@ -99,6 +117,7 @@ def _deeper(lines: list[_Line], indent: int, *, sequences: bool = False) -> list
 
 
 _WORDS = {"true": True, "false": False, "null": None, "~": None, "": None}
+MAX_NUMBER_CHARS = 100  # a longer one is a text
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
 
 
@@ -118,6 +137,6 @@ def _scalar(text: str) -> Any:
     text = re.split(r"\s#", text, maxsplit=1)[0].strip()
     if text in _WORDS:
         return _WORDS[text]
-    if _NUMBER.fullmatch(text):
+    if len(text) < MAX_NUMBER_CHARS and _NUMBER.fullmatch(text):
         return float(text) if "." in text else int(text)
     return text
