@@ -46,7 +46,8 @@ def write_agent(folder: Path, hooks: str = HOOKS, family: str = "claude", name: 
 
 def rules_of(project: Path, dialect: Dialect = CLAUDE, *, trusted: bool = False, plugins: Any = ()) -> Any:
     agent_types, _ = load_agent_types(str(project), plugins, known_tools={*TOOLS, *ALIASES})
-    return agent_type_rules(agent_types.values(), dialect, trusted=trusted)
+    rules, not_loaded, notices = agent_type_rules(agent_types.values(), dialect, trusted=trusted)
+    return rules, [*map(str, not_loaded), *notices]
 
 
 def turn(project: Path, dialect: str, kind: str = "coder", **options: Any) -> TurnResult:
@@ -183,6 +184,22 @@ def test_a_session_says_that_a_projects_hooks_are_not_run(project: Path) -> None
     assert not (project / "seen").exists()
     assert turn(project, "claude", trust=True).notices == ()
     assert (project / "seen").read_text() == "before\n"
+
+
+def test_hooks_that_are_not_understood_count_as_not_loaded(project: Path, home: Path) -> None:
+    file = write_agent(home, "  Stop: |\n    x\n")
+    notice = f"{file}: hooks: has a line that is not understood: |; none of its hooks run"
+    for strict in (True, False):
+        result = turn(project, "claude", strict=strict)
+        assert (result.success, result.notices) == (not strict, (notice,))
+
+
+def test_a_projects_hooks_that_are_not_trusted_do_not_count_as_not_loaded(project: Path) -> None:
+    file = write_agent(project, "  Stop: |\n    x\n")
+    result = turn(project, "claude", strict=True)
+    notice = f"{file} has hooks, which are not run; start with --trust to run them"
+    assert (result.success, result.notices) == (True, (notice,))
+    assert not turn(project, "claude", strict=True, trust=True).success
 
 
 def test_disable_all_hooks_reaches_them(project: Path, home: Path) -> None:

@@ -70,10 +70,12 @@ class Session:
         settings = settings or load_settings(project, dialect=dialect)
         known_tools = {*TOOLS, *ALIASES}
         agent_types, problems = load_agent_types(project, settings.plugin_dirs, known_tools=known_tools)
-        rules, not_run = agent_type_rules(agent_types.values(), settings.dialect, trusted=trust)
+        rules, not_loaded, not_run = agent_type_rules(agent_types.values(), settings.dialect, trusted=trust)
+        if rules or not_loaded:
+            settings = settings.with_rules(*rules, problems=not_loaded)
         resources = SessionResources.create(
             project,
-            settings.with_rules(*rules) if rules else settings,
+            settings,
             state or state_folder(),
             session_id=session_id,
             model=model,

@@ -121,9 +121,9 @@ class Settings:
     env: Mapping[str, str] = field(default_factory=dict)
     problems: tuple[Problem, ...] = ()
 
-    def with_rules(self, *rules: Rule) -> "Settings":
-        """Return these settings with additional rules."""
-        return replace(self, rules=self.rules + rules)
+    def with_rules(self, *rules: Rule, problems: tuple[Problem, ...] = ()) -> "Settings":
+        """Return these settings with additional rules, and with the problems of their files."""
+        return replace(self, rules=self.rules + rules, problems=self.problems + problems)
 
     @property
     def defers_to_user(self) -> bool:

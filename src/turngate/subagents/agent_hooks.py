@@ -16,25 +16,27 @@ MAX_LINE_CHARS = 100  # of a line in a message
 
 def agent_type_rules(
     agent_types: Iterable[AgentType], dialect: Dialect, *, trusted: bool
-) -> tuple[tuple[Rule, ...], list[str]]:
-    """Return the rules of all agent types, and what to tell the user about hooks that do not run.
+) -> tuple[tuple[Rule, ...], tuple[Problem, ...], list[str]]:
+    """Return the rules of all agent types, the problems of hooks that could not be loaded, and notices.
 
-    As in Claude Code, a project's hooks here run only if the project is trusted, and a plugin's never.
+    As in Claude Code, a project's hooks here run only if the project is trusted, and a plugin's never. Those are left out
+    on purpose: a notice says so.
     """
     rules: list[Rule] = []
-    problems: list[str] = []
+    not_loaded: list[Problem] = []
+    notices: list[str] = []
     for agent_type in agent_types:
         if agent_type.hook_lines is None or agent_type.family not in dialect.families:
             continue
         if agent_type.level == "plugin":
-            problems.append(f"{agent_type.file} has hooks, which are not run: a plugin's agent type has none")
+            notices.append(f"{agent_type.file} has hooks, which are not run: a plugin's agent type has none")
         elif agent_type.level == "project" and not trusted:
-            problems.append(f"{agent_type.file} has hooks, which are not run; start with --trust to run them")
+            notices.append(f"{agent_type.file} has hooks, which are not run; start with --trust to run them")
         else:
             found, wrong = _read_hooks(agent_type, dialect)
             rules += found
-            problems += map(str, wrong)
-    return tuple(rules), problems
+            not_loaded += wrong
+    return tuple(rules), tuple(not_loaded), notices
 
 
 def _read_hooks(agent_type: AgentType, dialect: Dialect) -> tuple[Iterator[Rule], Sequence[Problem]]:
