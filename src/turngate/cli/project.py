@@ -21,11 +21,20 @@ def project_folder(given: str | None, dialect: str = "turngate") -> str:
     return find_project(folder, FAMILIES[dialect]) if given is None else folder
 
 
+def describe_path(path: str) -> str:
+    """Return a path for a message, on one line and without terminal control characters."""
+    if path.isprintable():
+        return path
+    from turngate.core.text import printable  # noqa: PLC0415 # lazy: a fire without hooks does not load typing
+
+    return printable(path)
+
+
 def search_note(project: str, given: str | None) -> str | None:
     """Return what to tell the user about the project's folder, or None if it is the current one or the given one."""
     if given is not None or project == os.getcwd():
         return None
-    return f"project: {project} (found above the current folder)"
+    return f"project: {describe_path(project)} (found above the current folder)"
 
 
 def find_project(
@@ -46,11 +55,9 @@ def find_project(
         if found and foreign is None:
             return folder
         if foreign:
-            hint = f"to use it, add --project {folder}"
-            print(
-                f"! {foreign} belongs to another user, so {folder} is not used as the project; {hint}",
-                file=sys.stderr,
-            )
+            name = describe_path(folder)
+            hint = f"so {name} is not used as the project; to use it, add --project {name}"
+            print(f"! {describe_path(foreign)} belongs to another user, {hint}", file=sys.stderr)
         parent = os.path.dirname(folder)
         is_home_or_above = f"{home}/".startswith(f"{parent.rstrip('/')}/")
         if is_home_or_above or os.path.lexists(os.path.join(folder, ".git")):

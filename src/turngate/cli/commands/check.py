@@ -13,6 +13,7 @@ from turngate.cli.main import EXIT_PROBLEMS
 from turngate.cli.progress import show_if_slow
 from turngate.cli.project import plugin_folders, project_folder, search_note
 from turngate.cli.streams import paint
+from turngate.cli.terminal.format import flat
 from turngate.core.plan import switched_off_by
 from turngate.core.settings import Problem, Rule, Settings
 from turngate.errors import UsageError
@@ -121,14 +122,16 @@ def _print(
     files: list[str], hooks: int, problems: tuple[Problem, ...], project: str, *, strict: bool
 ) -> None:
     if not files:
-        print(f"no settings: looked for .claude, .mux and .turngate in {project} and in your home folder")
+        print(
+            f"no settings: looked for .claude, .mux and .turngate in {flat(project)} and in your home folder"
+        )
     for file in files:
-        print(paint(file, "bold"))
+        print(paint(flat(file), "bold"))
         for problem, positions in _group(problem for problem in problems if problem.file == file):
             severity = paint(f"{problem.severity}:", _STYLES[problem.severity])
-            print(f"  {severity} {': '.join(filter(None, (positions, problem.message)))}")
+            print(f"  {severity} {flat(': '.join(filter(None, (positions, problem.message))))}")
             if problem.hint:
-                print(f"    → {problem.hint}")
+                print(f"    → {flat(problem.hint)}")
     serious = sum(_counts(problem, strict=strict) for problem in problems)
     total = f"{hooks} hook{'s' * (hooks != 1)}, {serious or 'no'} problem{'s' * (serious != 1)}"
     print(paint(total, "alert" if serious else "good"))

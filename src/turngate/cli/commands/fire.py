@@ -8,7 +8,7 @@ import json
 import os
 import sys
 
-from turngate.cli.project import project_folder, search_note
+from turngate.cli.project import describe_path, project_folder, search_note
 from turngate.cli.streams import paint
 from turngate.core.constants import IN_HOOK
 from turngate.core.event_fields import check_fields
@@ -93,7 +93,7 @@ def _print_no_hooks(options: argparse.Namespace, project: str) -> None:
     if options.json:
         print(json.dumps({**NO_RUNS_JSON, "event": options.event, "project": project}))
     else:
-        print(f"{_allowed(options)}\n  no hook for {options.event} is configured in {project}")
+        print(f"{_allowed(options)}\n  no hook for {options.event} is configured in {describe_path(project)}")
 
 
 def _print_nested(options: argparse.Namespace, project: str) -> None:

@@ -17,9 +17,12 @@ from turngate.cli.terminal.format import (
     LABEL_WIDTH,
     NOT_ENFORCED,
     NOT_LOADED,
+    flat,
+    hanging,
     headline_style,
     label_style,
     outcome_label,
+    strip_controls,
     warning_style,
 )
 from turngate.core.constants import EVENTS, STOP_EVENTS
@@ -69,7 +72,7 @@ def fire(options: argparse.Namespace, project: str, fields: dict[str, Any]) -> i
         print(json.dumps({**shown, "project": project}, ensure_ascii=True))
     else:
         hinted = [(str(problem), problem.hint) for problem in problems]
-        headline = _headline(verdict, event.name, not_loaded=not_loaded)
+        headline = hanging(_headline(verdict, event.name, not_loaded=not_loaded))
         print(paint(f"{event.name}: {headline}", headline_style(headline)))
         _print(verdict, event, settings, [*_misspelled(fields), *hinted, *((text, None) for text in trouble)])
     return _exit_code(verdict, event.name, strict=options.strict, not_loaded=not_loaded)
@@ -134,19 +137,19 @@ def _print(verdict: Verdict, event: Event, settings: Settings, trouble: list[tup
     if not verdict.runs:
         print("  no hook ran")
     if hint := _matcher_hint(verdict, event):
-        print(f"  → {hint}")
+        print(f"  → {flat(hint)}")
     if isinstance(verdict, Continue):
         print("Sent to the agent:" if event.name in STOP_EVENTS else "Reason:")
-        print(indent(verdict.prompt))
+        print(indent(strip_controls(verdict.prompt)))
     if context := context_of(event.name, verdict.runs):
         print("Added as context:")
-        print(indent(context))
+        print(indent(strip_controls(context)))
     for notice in notices(verdict.runs):
-        print(f"Hook message: {notice}")
+        print(f"Hook message: {hanging(notice)}")
     for warning, hint in (*trouble, *warnings_with_hints(verdict.runs, settings.dialect)):
-        print(paint(f"! {warning}", warning_style(warning), sys.stderr), file=sys.stderr)
+        print(paint(f"! {hanging(warning)}", warning_style(warning), sys.stderr), file=sys.stderr)
         if hint:
-            print(f"  → {hint}", file=sys.stderr)
+            print(f"  → {flat(hint)}", file=sys.stderr)
 
 
 def _matcher_hint(verdict: Verdict, event: Event) -> str | None:
@@ -199,4 +202,4 @@ def _row(run: HookRun, settings: Settings) -> str:
         lines = (run_message(run) or "").strip().splitlines()
         reason = f": {lines[0]}" if lines and result not in ("block", "advise", "failed", "timeout") else ""
     painted = paint(f"{text:<{LABEL_WIDTH}}", label_style(text))
-    return f"  {painted} {run.seconds:6.2f} s  {label(run.rule.hook)}{file}{reason}"
+    return f"  {painted} {run.seconds:6.2f} s  {flat(label(run.rule.hook) + file + reason)}"

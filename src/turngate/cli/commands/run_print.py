@@ -143,11 +143,11 @@ class _Printer:
         if self._format != "text":
             return
         if answer := result.question or result.result:
-            print(answer, flush=True)
+            print(strip_controls(answer) if sys.stdout.isatty() else answer, flush=True)
         reason = result.stop_reason
         is_known = reason is not None and any(reason in notice for notice in result.notices)
         if result.outcome not in ("completed", "waiting") and not is_known:
-            why = f": {reason}" if reason else ""
+            why = f": {strip_controls(reason)}" if reason else ""
             print(f"! turn ended ({result.ended_by}){why}", file=sys.stderr, flush=True)
         if sys.stderr.isatty() and result.model_requests:
             print(format_totals(result), file=sys.stderr, flush=True)

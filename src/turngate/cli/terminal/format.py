@@ -75,6 +75,16 @@ def strip_controls(text: str) -> str:
     return _CONTROLS.sub("", text.replace("\r\n", "\n"))
 
 
+def hanging(text: str) -> str:
+    """Return a text without controls whose further lines are indented: none of them looks like one of Turngate."""
+    return _indent_following(strip_controls(text))
+
+
+def flat(text: str) -> str:
+    """Return a text without controls on one line, with its blanks as they are."""
+    return strip_controls(text).replace("\n", " ")
+
+
 def first_line(text: str, limit: int = MAX_TOOL_CHARS) -> str:
     lines = strip_controls(text).strip().splitlines()
     line = one_line(lines[0]) if lines else ""
