@@ -20,6 +20,7 @@ from tests.support.sessions import (
 )
 from tests.support.subagents import bash, parent, tasks
 from tests.support.timeouts import NEVER_S
+from turngate.core.dialect import DIALECTS, Dialect
 from turngate.core.hooks import CommandHook, PromptHook
 from turngate.core.messages import UserMessage
 from turngate.core.session_events import TurnResult
@@ -46,11 +47,14 @@ def sent(model: ScriptedModel) -> str:
 
 
 @pytest.mark.req("S2-16", "S2-29")
+@pytest.mark.parametrize("dialect", DIALECTS.values(), ids=DIALECTS)
 def test_a_prompt_hook_that_exceeds_its_limit_lets_the_agent_stop_and_the_user_is_warned(
-    project: Path,
+    project: Path, dialect: Dialect
 ) -> None:
     late = {"text": '{"ok": false, "reason": "no"}', "delay": NEVER_S}
-    agent = scripted_session(project, stop=PromptHook("?", timeout_ms=200, id="judge"), judge=[late])
+    agent = scripted_session(
+        project, stop=PromptHook("?", timeout_ms=200, id="judge"), judge=[late], dialect=dialect
+    )
     result = agent.play()
     assert (result.ended_by, result.continuations, result.notices) == (
         "allowed",

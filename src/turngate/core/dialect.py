@@ -44,7 +44,6 @@ class Dialect:
     failure_may_block: bool  # `"blocking": true` is honoured
     held_pipes_void_json: bool  # ignore JSON while a child process still holds the pipes
     advice: Literal["once", "never", "always"]  # whether additionalContext alone causes a continuation
-    silent: frozenset[tuple[HookKind, str]]  # hook kinds and faults that are recorded without a warning
     strict_judge: bool  # the judge must answer `{ok, reason, impossible}`, and is asked once
     judge_ends_turn: bool  # a judge that blocks another event than a stop ends the turn
 
@@ -95,7 +94,6 @@ TURNGATE = Dialect(
     failure_may_block=True,
     held_pipes_void_json=False,
     advice="once",
-    silent=frozenset(),
     strict_judge=False,
     judge_ends_turn=False,
     prefix="[Stop hook requested continuation]\n",
@@ -155,7 +153,6 @@ CLAUDE = Dialect(
     failure_may_block=False,
     held_pipes_void_json=True,
     advice="always",
-    silent=frozenset({("http", "timeout"), ("prompt", "timeout"), ("agent", "timeout"), ("agent", "failed")}),
     strict_judge=True,
     judge_ends_turn=True,
     prefix="Stop hook feedback:\n",

@@ -195,7 +195,7 @@ def warnings_with_hints(runs: Iterable[HookRun], dialect: Dialect) -> tuple[tupl
     found: list[tuple[str, str | None]] = []
     for run in runs:
         name = f'hook "{label(run.rule.hook)}"'
-        if isinstance(run.decision, Fault) and (run.rule.hook.kind, run.decision.kind) not in dialect.silent:
+        if isinstance(run.decision, Fault):
             is_enforced = run not in not_enforced
             text = f"{name} {_fault_warning(run, run.decision, is_enforced=is_enforced)}"
             found.append((text, None if is_enforced else run_hint(run)))
