@@ -102,6 +102,31 @@ def test_a_tool_of_a_subagent_that_was_not_permitted_is_in_the_notices(
     ]
 
 
+@pytest.mark.parametrize("form", ["json", "stream-json"])
+def test_with_json_on_stdout_a_tool_that_was_not_permitted_is_named_on_stderr_too(
+    project: Path, capfd: pytest.CaptureFixture[str], form: str
+) -> None:
+    code, out, err = turngate(capfd, project, "go", "--output-format", form, replies=(WRITE, "done"))
+    last = json.loads(out.splitlines()[-1])
+    text = "Write was not permitted; start with --allow Write"
+    assert (code, last["notices"], err) == (0, [text], f"! {text}\n")
+
+
+@pytest.mark.parametrize("form", ["json", "stream-json"])
+def test_with_json_on_stdout_only_what_went_wrong_with_a_gate_is_on_stderr(
+    project: Path, capfd: pytest.CaptureFixture[str], form: str
+) -> None:
+    hooks = [
+        {"type": "command", "command": say({"systemMessage": "hello"})},
+        {"type": "command", "command": "exit 1", "id": "tests"},
+    ]
+    write_settings(project, "turngate", {"hooks": {"Stop": [{"hooks": hooks}]}})
+    _, out, err = turngate(capfd, project, "go", "--output-format", form)
+    notices = json.loads(out.splitlines()[-1])["notices"]
+    failed = 'hook "tests" failed and was NOT enforced: exit code 1, nothing on stderr'
+    assert (notices, err.splitlines()[0]) == (["hello", failed], f"! {failed}")
+
+
 def test_in_stream_json_the_notice_is_an_event_too(project: Path, capfd: pytest.CaptureFixture[str]) -> None:
     _, out, _ = turngate(capfd, project, "go", "--output-format", "stream-json", replies=(WRITE, "done"))
     notices = [event["text"] for event in map(json.loads, out.splitlines()) if event["type"] == "notice"]

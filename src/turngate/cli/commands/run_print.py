@@ -21,7 +21,7 @@ from turngate.cli.main import (
 from turngate.cli.progress import ProgressLine
 from turngate.cli.signals import run_loop
 from turngate.cli.streams import report_stdout_error, stdout_error
-from turngate.cli.terminal.format import format_totals, strip_controls
+from turngate.cli.terminal.format import NOT_ENFORCED, NOT_PERMITTED, format_totals, strip_controls
 from turngate.core.session_events import (
     HookFinished,
     HookStarted,
@@ -104,7 +104,10 @@ async def _cancel(task: "asyncio.Task[None]") -> None:
 
 
 class _Printer:
-    """Print a turn. text: the answer on stdout, notices on stderr; json: one object; stream-json: one per event."""
+    """Print a turn. text: the answer on stdout, notices on stderr; json: one object; stream-json: one per event.
+
+    With JSON on stdout, stderr has only the notices about a tool without permission or a gate that was not enforced.
+    """
 
     def __init__(self, output_format: str) -> None:
         self._format = output_format
@@ -120,7 +123,7 @@ class _Printer:
         self._track(event)
         if self._format == "stream-json":
             print(json.dumps(event_json(event)), flush=True)
-        elif self._format == "text" and isinstance(event, Notice):
+        if isinstance(event, Notice) and (self._format == "text" or _is_important(event.text)):
             self._progress.print(f"! {strip_controls(event.text)}")
             if event.hint:
                 self._progress.print(f"  → {strip_controls(event.hint)}")
@@ -156,6 +159,10 @@ class _Printer:
         if self._format != "text":
             complete = replace(result, notices=(*result.notices, *self._late_notices))
             print(json.dumps(_result_json(complete, session)), flush=True)
+
+
+def _is_important(notice: str) -> bool:
+    return NOT_PERMITTED in notice or NOT_ENFORCED in notice
 
 
 def _result_json(result: TurnResult, session: Session) -> dict[str, Any]:

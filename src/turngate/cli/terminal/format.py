@@ -18,6 +18,7 @@ from turngate.core.text import one_line, truncate
 MAX_TOOL_CHARS = 100
 MAX_TOOL_ERROR_CHARS = 200
 NOT_ENFORCED = "NOT enforced"  # the phrase of core.verdict.warnings
+NOT_PERMITTED = "was not permitted"  # the phrase of agent.tool_calls
 NOT_LOADED = "settings NOT fully loaded"
 
 HELP = """\
