@@ -88,7 +88,7 @@ def _add_run(commands: "argparse._SubParsersAction[Parser]") -> None:
     _add_project_options(parser)
     _add_session_options(parser)
     _add_limit_options(parser)
-    _add_hook_options(parser)
+    _add_hook_options(parser, trust="also run the hooks of the project's agent types")
     add = parser.add_argument
     add("--no-hooks", action="store_true", help="run no hooks at all")
     add(
@@ -190,7 +190,7 @@ def _add_fire(commands: "argparse._SubParsersAction[Parser]") -> None:
     add("event", type=_event_name, choices=list(EVENTS), metavar="EVENT", help=", ".join(EVENTS))
     _add_project_options(parser)
     add("--input", metavar="FILE", help="the event as JSON, - reads stdin; missing fields get defaults")
-    _add_hook_options(parser)
+    _add_hook_options(parser, trust="no effect here: the hooks of agent types run only in `turngate run`")
     add("--json", action="store_true", help="print one JSON object")
 
 
@@ -330,13 +330,9 @@ def _add_project_options(parser: Parser) -> None:
     )
 
 
-def _add_hook_options(parser: Parser) -> None:
+def _add_hook_options(parser: Parser, *, trust: str) -> None:
     add = parser.add_argument
-    add(
-        "--trust",
-        action="store_true",
-        help="also run the hooks of the project's agent types",
-    )
+    add("--trust", action="store_true", help=trust)
     add(
         "--strict",
         action="store_true",
