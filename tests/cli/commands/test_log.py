@@ -400,3 +400,9 @@ def test_the_id_of_a_subagent_finds_its_session_and_its_transcript(
     capfd.readouterr()
     assert main(["sessions", "show", run.chain[:8]]) == 0
     assert capfd.readouterr().out.splitlines()[-1] == "agent: counted"
+
+
+@pytest.mark.parametrize("given", ["", " "])
+def test_an_empty_session_id_is_a_usage_error(capfd: pytest.CaptureFixture[str], given: str) -> None:
+    said = "turngate: --session is empty; give the beginning of an id: `turngate sessions` lists them\n"
+    assert (main(["log", "--session", given]), capfd.readouterr().err) == (64, said)

@@ -63,6 +63,8 @@ def _select(session: str | None, project: str | None) -> tuple[str, str | None]:
     Without a session and a project: the session of the current folder's project whose hooks ran last, if there is one.
     """
     given = project_folder(project) if project else None
+    if session is not None and not session.strip():
+        raise UsageError("--session is empty; give the beginning of an id: `turngate sessions` lists them")
     if session:
         return _session_folder(session), given
     folders = _by_last_change()
