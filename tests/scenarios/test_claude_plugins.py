@@ -602,3 +602,12 @@ def test_a_path_that_cannot_exist_is_reported(project: Path, tmp_path: Path, nam
         ("error", "hooks"),
         ("error", "turngate.pluginDirs"),
     ]
+
+
+def test_a_hooks_file_that_links_outside_of_the_plugin_is_not_read(project: Path) -> None:
+    (project / "other.json").write_text(json.dumps(stop_hooks("exit 2")))
+    (project / "gate/hooks").mkdir(parents=True)
+    (project / "gate/hooks/hooks.json").symlink_to(project / "other.json")
+    settings = load_settings(str(project), plugin_dirs=[str(project / "gate")])
+    said = "gate/hooks/hooks.json: leads outside of the plugin, so its hooks never run"
+    assert (settings.rules, [str(problem) for problem in settings.problems]) == ((), [said])

@@ -92,7 +92,7 @@ class _PluginLoader:
         if problems:
             yield self._layer(*problems)
         if self._exists(HOOKS_FILE):
-            yield self._load_file(HOOKS_FILE, manifest)
+            yield self._load_hooks_file(manifest)
         listed = manifest.get("hooks", [])
         for item in listed if isinstance(listed, list) else [listed]:
             layer = self._load_item(item, manifest)
@@ -145,13 +145,23 @@ class _PluginLoader:
             return self._layer(self._problem(MANIFEST, message, field="hooks"))
         root = real_path(self.folder.root)
         path = real_path(os.path.join(root, item))
-        if not path.startswith(f"{root.rstrip('/')}/"):
+        if self._is_outside(item):
             return self._lost_file(item, "leads outside of the plugin")
         if not os.path.lexists(path):
             return self._lost_file(item, "does not exist")
         name = os.path.relpath(path, root)
         is_loaded = path == real_path(os.path.join(root, HOOKS_FILE))
         return None if is_loaded else self._load_file(name, manifest)
+
+    def _load_hooks_file(self, manifest: dict[str, Any]) -> Layer:
+        if self._is_outside(HOOKS_FILE):
+            message = "leads outside of the plugin, so its hooks never run"
+            return self._layer(self._problem(HOOKS_FILE, message))
+        return self._load_file(HOOKS_FILE, manifest)
+
+    def _is_outside(self, name: str) -> bool:
+        root = real_path(self.folder.root)
+        return not real_path(os.path.join(root, name)).startswith(f"{root.rstrip('/')}/")
 
     def _lost_file(self, path: str, why: str) -> Layer:
         message = f"{_describe_path(path)} {why}, so its hooks never run"
