@@ -554,6 +554,24 @@ def test_a_very_long_command_is_linted_in_bounded_time(project: Path, start: str
     assert time.thread_time() - started < 10
 
 
+@pytest.mark.parametrize("part", ["a;", "a && ", "a | ", " ", "echo ", "if a;then fi;"])
+@pytest.mark.parametrize("start", ["", "echo x\n", "if "])
+def test_a_very_long_script_is_linted_in_bounded_time(project: Path, start: str, part: str) -> None:
+    path = script(project / "gate.sh", f"#!/bin/sh\n{start}" + part * (125_000 // len(part)))
+    started = time.thread_time()
+    look(str(path), project)
+    assert time.thread_time() - started < 20
+
+
+@pytest.mark.parametrize(
+    "text", ["n" * 100_000, "./" + "n" * 100_000, "exit " + "9" * 100_000, "cd " + "n" * 100_000]
+)
+def test_a_very_long_word_is_truncated(project: Path, text: str) -> None:
+    path = script(project / "gate.sh", f"#!/bin/sh\n{text}\n")
+    found = [*look(str(path), project), *look(text[:15_000], project)]
+    assert [p for p in found if len(p.message) > 1000 or len(p.hint or "") > 1000] == []
+
+
 def test_a_quotation_that_continues_beyond_the_limit_is_not_taken_for_syntax(project: Path) -> None:
     script = "print(1)\n[[ $CLAUDE_PROJECT_DIR ]]\n" * 1000
     assert look(f"python3 -c '{script}'", project) == []

@@ -24,6 +24,7 @@ def read(folder: Path, name: str, text: str, language: str | None = None) -> fro
         ("a", set()),
         ('exit "$code"', None),
         ("exit $?", None),
+        ("exit " + "9" * 5000, None),
         ("f() { return 2; }; f", None),
         ("exec python3 x.py", None),
         (". ./lib.sh\nexit 1", None),
@@ -51,6 +52,13 @@ def test_the_exit_codes_of_a_shell_script(tmp_path: Path, text: str, codes: set[
         ("import sys\nsys.exit(run(2))", None),
         ("print({'decision': 'block'})\nexit(1)", None),
         ("def (", None),
+        # What the parser gives up on is not judged.
+        ("-" * 120_000, None),
+        ("not " * 30_000, None),
+        ("lambda:" * 17_000, None),
+        ("f" + "()" * 50_000, None),
+        ("exit(" + "f" + "()" * 900 + ")", None),
+        ("exit(0x" + "f" * 5000 + ")", None),
     ],
 )
 def test_the_exit_codes_of_a_python_script(tmp_path: Path, text: str, codes: set[int] | None) -> None:
@@ -65,6 +73,7 @@ def test_the_exit_codes_of_a_python_script(tmp_path: Path, text: str, codes: set
         ("process.exitCode = 1;", {1}),
         ("process.exit(failed ? 2 : 0)", None),
         ("process.exit(code)", None),
+        ("process.exit(" + "9" * 5000 + ")", None),
     ],
 )
 def test_the_exit_codes_of_a_node_script(tmp_path: Path, text: str, codes: set[int] | None) -> None:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from turngate.settings.shell_syntax import CommandList, Expansion, Word, expand, read_commands
+from turngate.settings.shell_syntax import MAX_COMMANDS, CommandList, Expansion, Word, expand, read_commands
 
 HOME = "/home/me"
 VARIABLES = {"A": "one", "EMPTY": "", "RUN": None, "HOME": HOME}
@@ -146,3 +146,10 @@ def test_a_real_shell_agrees(tmp_path: Path, text: str) -> None:
     (command,) = read_commands(script).commands
     expansions = [expand(word, env, HOME) for word in command.words[2:]]
     assert [expansion.text for expansion in expansions if expansion] == done.stdout.splitlines()
+
+
+@pytest.mark.parametrize("part", ["a;", "a && ", "a | ", "a\n"])
+def test_only_so_many_commands_are_read(part: str) -> None:
+    found = read_commands(part * (MAX_COMMANDS + 1) + "a")
+    assert (len(found.commands), found.is_complete) == (MAX_COMMANDS, False)
+    assert read_commands(part * (MAX_COMMANDS - 1) + "a").is_complete

@@ -15,6 +15,7 @@ from turngate.settings.shell_syntax import CommandList, SimpleCommand, Word, rea
 
 GATED_EVENTS = (*STOP_EVENTS, "PreToolUse")
 MAX_COMMAND_CHARS = 100  # of a command in a hint
+MAX_BRANCH_CHARS = 4_000  # of a script with a condition; a longer one is not judged
 
 _ONLY_2 = "and only exit code 2 blocks"
 _NEVER = "this hook can never block"
@@ -280,7 +281,7 @@ _GROUP = re.compile(
     r"(?:[;\n]\s*exit\s+0\s*)?;?\s*",
     re.DOTALL,
 )
-_PRINTED_BLOCK = re.compile(r"(?:echo|printf)\s[^\n]*" + _BLOCK_JSON.pattern)
+_PRINTED_BLOCK = re.compile(r"(?:echo|printf)\s[^\n]{0,500}?" + _BLOCK_JSON.pattern)
 
 
 def _judge_branch(
@@ -290,7 +291,7 @@ def _judge_branch(
     printed = [step for step in steps if step.prints and step.outputs[0] == "stdout" and step.operator != "|"]
     if printed and steps[-1].prints and not printed[0].prints_block and _PRINTED_BLOCK.search(text):
         return _text_before_json(printed[0])
-    match = _IF.fullmatch(text) or _GROUP.fullmatch(text)
+    match = (_IF.fullmatch(text) or _GROUP.fullmatch(text)) if len(text) <= MAX_BRANCH_CHARS else None
     parts = [read_commands(match[name]) for name in ("before", "check", "body")] if match else []
     if not parts or not all(part.is_complete for part in parts):
         return None

@@ -1,13 +1,18 @@
 """Collects the problems of one settings file, or of options."""
 
 import json
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from turngate.core.settings import Layer, Problem, Rule, Severity
+from turngate.core.text import truncate
 from turngate.settings.keys import closest_name
 
 MAX_PROBLEMS = 200  # reported per file
+MAX_WORD_CHARS = 300  # of a word in a message about a command
+MAX_MESSAGE_CHARS = 2_000
+_LONG_WORD = re.compile(rf"\S{{{MAX_WORD_CHARS},}}")
 
 
 class ProblemLog:
@@ -65,10 +70,16 @@ def rule_problem(
         event=rule.event,
         index=rule.index,
         field=field,
-        message=message,
-        hint=hint,
+        message=_shorten(message),
+        hint=_shorten(hint) if hint else hint,
         severity=severity,
     )
+
+
+def _shorten(text: str) -> str:
+    """Truncate the words of a command or a script that are too long to show."""
+    words = _LONG_WORD.sub(lambda word: truncate(word[0], MAX_WORD_CHARS), text)
+    return truncate(words, MAX_MESSAGE_CHARS)
 
 
 def did_you_mean(name: str | None) -> str | None:

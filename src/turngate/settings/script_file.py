@@ -200,14 +200,17 @@ def _shell_exit_codes(text: str) -> frozenset[int] | None:
 
 def _numbers(words: Iterator[str] | list[str]) -> frozenset[int] | None:
     words = list(words)
-    return frozenset(map(int, words)) if all(word.isdecimal() for word in words) else None
+    return frozenset(map(int, words)) if all(re.fullmatch(r"\d{1,3}", word) for word in words) else None
 
 
 def _python_exit_codes(text: str) -> frozenset[int] | None:
     try:
-        tree = ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError):
+        return _codes_of_tree(ast.parse(text))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):  # the last two: nested too deeply
         return None
+
+
+def _codes_of_tree(tree: ast.AST) -> frozenset[int] | None:
     functions = {node.name: node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
     codes: set[int] = set()
     for value in _python_exit_values(tree):
@@ -245,5 +248,5 @@ def _constant_code(value: ast.expr | None) -> int | None:
     if not isinstance(value, ast.Constant):
         return None
     if isinstance(value.value, int):
-        return int(value.value)
+        return int(value.value) if value.value <= 255 else None
     return 0 if value.value is None else 1

@@ -4,6 +4,8 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
+MAX_COMMANDS = 200  # read from one text
+
 # A shell has more syntax than this. A token that does not match ends the reading.
 _TOKEN = re.compile(
     r"""
@@ -88,14 +90,14 @@ class CommandList(NamedTuple):
 
 
 def read_commands(text: str) -> CommandList:
-    """Return the commands up to the first that is not simple: a loop, a group, a here-document …"""
+    """Return the commands up to the first that is not simple: a loop, a group, a here-document …; at most MAX_COMMANDS."""
     commands: list[SimpleCommand] = []
     operator = ""
     for tokens, end in _split(text):
         if tokens is None:
             return CommandList(tuple(commands), operator, is_complete=False)
         command = _read_command(operator, tokens)
-        if command is None:
+        if command is None or len(commands) == MAX_COMMANDS:
             return CommandList(tuple(commands), operator, is_complete=False)
         if command.words or command.assignments or command.redirects:
             commands.append(command)
