@@ -342,6 +342,26 @@ RETURNED: list[tuple[Any, Decision]] = [
     (Advise("x"), Advise("x")),
     ({"decision": "block", "reason": "more"}, Block("more")),
     ({}, Allow()),
+    ({"async": True}, Allow()),
+    (
+        {"allow": False, "prompt": "p"},
+        Fault(
+            'it returned the unknown keys `allow`, `prompt`; to block, return {"decision": "block", "reason": "…"}'
+        ),
+    ),
+    (
+        {"block": True},
+        Fault('it returned the unknown key `block`; to block, return {"decision": "block", "reason": "…"}'),
+    ),
+    (
+        {"block": True, "reason": "r"},
+        Allow(
+            "r",
+            warnings=(
+                'it returned the unknown key `block`; to block, return {"decision": "block", "reason": "…"}',
+            ),
+        ),
+    ),
     (True, Fault("it returned bool; expected a decision, a dict or None")),
     ("block", Fault("it returned str; expected a decision, a dict or None")),
 ]
@@ -351,6 +371,11 @@ RETURNED: list[tuple[Any, Decision]] = [
 @pytest.mark.parametrize(("value", "decision"), RETURNED)
 def test_a_callback_returns_a_decision_a_dict_or_none(value: Any, decision: Decision) -> None:
     assert interpret(Returned(value), rule(), TURNGATE).decision == decision
+
+
+def test_where_a_block_has_no_effect_an_unknown_key_is_only_a_warning() -> None:
+    decision = interpret(Returned({"seen": 1}), rule(event="SessionEnd"), TURNGATE).decision
+    assert decision == Allow(warnings=("it returned the unknown key `seen`",))
 
 
 @pytest.mark.parametrize(

@@ -284,6 +284,7 @@ def test_what_is_not_known_is_none(project: Path) -> None:
 # What a handler may say
 
 STAYS = SubagentStoppingResult()
+EXPECTED = "the keys are allow, prompt, reason, extend_max_steers"
 NO_PROMPT = "returned allow=False without a prompt; it counts as allow"
 
 
@@ -323,6 +324,14 @@ NO_PROMPT = "returned allow=False without a prompt; it counts as allow"
         (redirect(" \n"), STAYS, NO_PROMPT),
         ({"allow": False, "prompt": 7}, STAYS, NO_PROMPT),
         ({"allow": False, "extendMaxSteers": 5}, SubagentStoppingResult(extend_max_steers=5), NO_PROMPT),
+        ({"alow": False, "prompt": "p"}, STAYS, f"returned the unknown key `alow`; {EXPECTED}"),
+        ({"decision": "block", "reason": "r"}, STAYS, f"returned the unknown key `decision`; {EXPECTED}"),
+        (
+            redirect("on", extra=1, more=2),
+            SubagentStoppingResult(allow=False, prompt="on"),
+            f"returned the unknown keys `extra`, `more`; {EXPECTED}",
+        ),
+        ({"allow": False, "promt": "p"}, STAYS, f"returned the unknown key `promt`; {EXPECTED}"),
         (False, STAYS, "returned bool, which is not a result"),
         ("no", STAYS, "returned str, which is not a result"),
         ([redirect("on")], STAYS, "returned list, which is not a result"),

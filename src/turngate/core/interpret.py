@@ -10,7 +10,7 @@ from turngate.core.dialect import Dialect
 from turngate.core.hook_output import Answer, InvalidAnswer, PlainText, read_answer, read_object
 from turngate.core.hooks import AgentHook, hook_text
 from turngate.core.judge import parse_judgement
-from turngate.core.lost_decision import BLANKS, lost_in_text
+from turngate.core.lost_decision import ANSWER_KEYS, BLANKS, lost_in_text
 from turngate.core.reports import (
     Detached,
     Exited,
@@ -239,9 +239,26 @@ def _interpret_return(value: Any, rule: Rule, dialect: Dialect) -> Interpretatio
     if isinstance(value, Decision):
         return Interpretation(_for_dialect(value, dialect))
     if isinstance(value, dict):
-        answer = read_object(value, rule.event, dialect)
-        return Interpretation(decide(answer, dialect), answer if isinstance(answer, Answer) else None)
+        return _interpret_returned_dict(value, rule, dialect)
     return Interpretation(Fault(f"it returned {type(value).__name__}; expected a decision, a dict or None"))
+
+
+def _interpret_returned_dict(value: dict[Any, Any], rule: Rule, dialect: Dialect) -> Interpretation:
+    """A dict with unknown keys alone is a failure, not consent; one beside known keys is a warning."""
+    answer = read_object(value, rule.event, dialect)
+    decision = decide(answer, dialect)
+    unknown = [f"`{key}`" for key in value if key not in _RETURNED_KEYS]
+    if unknown and not isinstance(decision, Fault):
+        problem = f"it returned the unknown {'keys' if len(unknown) > 1 else 'key'} {', '.join(unknown)}"
+        if rule.event not in OBSERVED_EVENTS and isinstance(decision, Allow):
+            problem += '; to block, return {"decision": "block", "reason": "…"}'
+            if len(unknown) == len(value):
+                return Interpretation(Fault(problem))
+        decision = replace(decision, warnings=(*decision.warnings, problem))
+    return Interpretation(decision, answer if isinstance(answer, Answer) else None)
+
+
+_RETURNED_KEYS = ANSWER_KEYS | {"async", "asyncTimeout"}
 
 
 def _for_dialect(decision: Decision, dialect: Dialect) -> Decision:

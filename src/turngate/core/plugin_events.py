@@ -1,7 +1,7 @@
 """What plugins receive about subagents, and what they may return."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from turngate.core.camel_case import CamelCaseAccess, snake_case
@@ -137,27 +137,39 @@ def ended_event(run: SubagentRun) -> SubagentEndedEvent:
 
 def stopping_result(returned: object) -> tuple[SubagentStoppingResult, str | None]:
     """Interpret a handler's return value. Return the problem with it too; an invalid value never redirects."""
+    unknown = None
     match returned:
         case None:
             return SubagentStoppingResult(), None
         case SubagentStoppingResult():
-            fields = vars(returned)
+            values = vars(returned)
         case Mapping():
-            fields = {snake_case(str(name)): value for name, value in returned.items()}
+            values = {snake_case(str(name)): value for name, value in returned.items()}
+            unknown = _unknown_keys(values)
         case _:
             return SubagentStoppingResult(), f"returned {type(returned).__name__}, which is not a result"
-    extend = fields.get("extend_max_steers")
+    extend = values.get("extend_max_steers")
     allowed = SubagentStoppingResult(extend_max_steers=extend if type(extend) is int else None)
-    if fields.get("allow") is not False:
-        return allowed, None
-    prompt, reason = fields.get("prompt"), fields.get("reason")
+    if values.get("allow") is not False:
+        return allowed, unknown
+    prompt, reason = values.get("prompt"), values.get("reason")
     if not isinstance(prompt, str) or not prompt.strip():
-        return allowed, "returned allow=False without a prompt; it counts as allow"
+        return allowed, unknown or "returned allow=False without a prompt; it counts as allow"
     if not _is_encodable(prompt):
         return allowed, "returned allow=False with a prompt that is not valid Unicode; it counts as allow"
     return replace(
         allowed, allow=False, prompt=prompt, reason=reason if isinstance(reason, str) else None
-    ), None
+    ), unknown
+
+
+def _unknown_keys(returned: Mapping[str, object]) -> str | None:
+    """A misspelled `allow` would count as consent in silence."""
+    known = [field.name for field in fields(SubagentStoppingResult)]
+    unknown = [f"`{name}`" for name in returned if name not in known]
+    if not unknown:
+        return None
+    keys = "keys" if len(unknown) > 1 else "key"
+    return f"returned the unknown {keys} {', '.join(unknown)}; the keys are {', '.join(known)}"
 
 
 def _is_encodable(text: str) -> bool:
