@@ -150,6 +150,7 @@ FAILS = {
     "exit 1": CommandHook("exit 1", on_failure="block"),
     "no such program": CommandHook("./nowhere", on_failure="block"),
     "too slow": CommandHook("sleep 60", timeout=0.2, on_failure="block"),
+    "a condition that is not a rule": CommandHook("true", condition="Bash((", on_failure="block"),
 }
 
 
@@ -164,6 +165,11 @@ def test_a_guard_that_fails_blocks_the_tool_where_it_says_so(
     assert given.is_error
     assert given.content.startswith("a hook blocked this: this check is broken and must work first: ")
     assert [outcome(run) for run in result.hook_runs] == ["timeout" if hook.timeout else "failed"]
+
+
+def test_a_blocking_guard_whose_condition_is_not_a_rule_blocks_the_tool(project: Path) -> None:
+    play(project, rule(CommandHook("true", condition="Bash((", blocking=True), "PreToolUse"))
+    assert not (project / "ran").exists()
 
 
 @ALL

@@ -16,7 +16,7 @@ from turngate.core.events import (
 from turngate.core.hooks import CommandHook
 from turngate.core.permission_rule import PermissionRule, read_rule, rule_matches
 from turngate.core.plan import plan
-from turngate.core.reports import Skipped
+from turngate.core.reports import HookFailed, Skipped
 from turngate.core.settings import Settings
 
 
@@ -248,11 +248,11 @@ def test_a_hook_with_a_condition_is_planned_for_a_call_that_matches(kind: Any, d
     assert [(each.ask, each.skip) for each in planned] == [(rules, ()), ((), ((rules[0], why),))]
 
 
-def test_a_condition_that_is_not_a_rule_is_a_mistake_and_its_hook_is_not_enforced() -> None:
+def test_a_hook_whose_condition_is_not_a_rule_failed() -> None:
     hook = CommandHook("x", condition="Bash(git")
     event = PreToolUse(session_id="s", tool_name="Bash", tool_input={"command": "git push"})
     [(_, why)] = plan(settings(hook, event="PreToolUse"), event).skip
-    assert why == Skipped("its `if` 'Bash(git' is not a permission rule such as 'Bash(git *)'")
+    assert why == HookFailed("its `if` 'Bash(git' is not a permission rule such as 'Bash(git *)'")
 
 
 def test_without_a_tool_a_condition_is_ignored_and_in_claude_the_hook_does_not_run() -> None:

@@ -10,6 +10,7 @@ from tests.support.builders import stop_event, stop_hooks, write_settings
 from turngate.core.dialect import DIALECTS
 from turngate.core.hooks import CallbackHook, hook_text
 from turngate.core.plan import plan
+from turngate.core.reports import Skipped
 from turngate.core.settings import Rule, Settings
 from turngate.settings import paths
 from turngate.settings.load import load_settings
@@ -30,7 +31,8 @@ def asked(settings: Settings) -> list[str]:
 
 
 def switched_off(settings: Settings) -> dict[str, str]:
-    return {hook_text(rule.hook): why.why for rule, why in plan(settings, stop_event()).skip}
+    skipped = plan(settings, stop_event()).skip
+    return {hook_text(rule.hook): why.why for rule, why in skipped if isinstance(why, Skipped)}
 
 
 def load(project: Path, dialect: str = "claude") -> Settings:

@@ -8,7 +8,7 @@ from turngate.core.events import Event, StopEvent, ToolEvent
 from turngate.core.hooks import identity
 from turngate.core.matcher import InvalidMatcher, read_matcher
 from turngate.core.permission_rule import TOOL_ALIASES, read_rule, rule_matches
-from turngate.core.reports import Skipped
+from turngate.core.reports import HookFailed, Skipped
 from turngate.core.settings import Rule, Settings
 from turngate.core.text import truncate
 
@@ -20,7 +20,7 @@ class Plan:
     """The rules to run, and the rules of the event that do not run, each with the reason."""
 
     ask: tuple[Rule, ...] = ()
-    skip: tuple[tuple[Rule, Skipped], ...] = ()
+    skip: tuple[tuple[Rule, Skipped | HookFailed], ...] = ()
 
 
 EMPTY_PLAN = Plan()
@@ -36,12 +36,12 @@ def plan(settings: Settings, event: Event) -> Plan:
         return EMPTY_PLAN
     matching = [rule for rule in of_event if matches(rule.matcher, event)]
     ask: list[Rule] = []
-    skip: list[tuple[Rule, Skipped]] = []
+    skip: list[tuple[Rule, Skipped | HookFailed]] = []
     switched_on = matching
     if settings.switched_off or settings.managed_only:
         switched_on = [rule for rule in matching if not _switched_off(rule, settings)]
         off = without_duplicates(rule for rule in matching if _switched_off(rule, settings))
-        skip = [(rule, why) for rule in off if (why := _switched_off(rule, settings))]
+        skip = [(rule, reason) for rule in off if (reason := _switched_off(rule, settings))]
     for rule in without_duplicates(switched_on) if len(switched_on) > 1 else switched_on:
         why = _why_skipped(rule, event, settings)
         if why is None:
@@ -90,7 +90,7 @@ def switched_off_by(rule: Rule, settings: Settings) -> str | None:
     return None
 
 
-def _why_skipped(rule: Rule, event: Event, settings: Settings) -> Skipped | None:
+def _why_skipped(rule: Rule, event: Event, settings: Settings) -> Skipped | HookFailed | None:
     hook = rule.hook
     if not hook.enabled:
         return Skipped("it is switched off by its own `enabled`", on_purpose=True)
@@ -101,15 +101,18 @@ def _why_skipped(rule: Rule, event: Event, settings: Settings) -> Skipped | None
     return None
 
 
-def _why_condition_skips(condition: str, event: Event, settings: Settings) -> Skipped | None:
-    """A condition is about a tool call. At other events it is ignored, or as in Claude Code the hook never runs."""
+def _why_condition_skips(condition: str, event: Event, settings: Settings) -> Skipped | HookFailed | None:
+    """A condition is about a tool call. At other events it is ignored, or as in Claude Code the hook never runs.
+
+    A condition that is not a rule is a failure, so that a hook whose failure blocks does.
+    """
     if not isinstance(event, ToolEvent):
         if settings.dialect.condition_skips_stop:
             return Skipped(f"a hook with `if` never runs on {event.name} in this dialect")
         return None
     rule = read_rule(condition)
     if rule is None:
-        return Skipped(f"its `if` {_describe(condition)} is not a permission rule such as 'Bash(git *)'")
+        return HookFailed(f"its `if` {_describe(condition)} is not a permission rule such as 'Bash(git *)'")
     if rule_matches(rule, event.tool_name, event.tool_input, event.cwd):
         return None
     return Skipped(
