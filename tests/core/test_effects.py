@@ -151,6 +151,7 @@ BEFORE: list[tuple[str, list[HookRun], Permission]] = [
         Permission(updated_input={"a": 2}),
     ),
     ("no object is no input", [before_tool(updatedInput="ls")], Permission()),
+    ("no object is no permission", [before_tool("allow", updatedInput="ls")], Permission()),
     (
         "context",
         [before_tool(additionalContext="slow"), before_tool(additionalContext="today")],

@@ -20,6 +20,11 @@ INVALID = "its output is not valid JSON"
 TRUNCATED = "its JSON is truncated"
 NOT_JSON = "it is not JSON"
 
+
+def permission(word: str) -> str:
+    return json.dumps({"hookSpecificOutput": {"hookEventName": "PreToolUse", "permissionDecision": word}})
+
+
 LOST = {
     "npm prints first": (f"> parser@1.0.0 test\n> jest\n\n{BLOCK}\n", BEFORE),
     "text before on the same line": (f"running ... {BLOCK}\n", BEFORE),
@@ -51,6 +56,51 @@ LOST = {
     "a shell expanded the braces": ("decision:block reason:x", NOT_JSON),
     "a list": (f"[{BLOCK}]", "it is inside a list"),
     "encoded twice": (json.dumps(BLOCK), "its JSON is a string"),
+    "a list in a list": (f"[[{BLOCK}]]", "it is inside a list"),
+    "defer after text": (f"x\n{permission('defer')}", BEFORE),
+    "a denial in upper case after text": (f"x\n{permission('DENY')}", BEFORE),
+    "an invalid denial after text": ('x\n{"hookSpecificOutput":{"permissionDecision":"deny",}}', NOT_JSON),
+    "a denial of Python after text": (
+        "x\n{'hookSpecificOutput': {'permissionDecision': 'deny'}}",
+        NOT_JSON,
+    ),
+    "a denial without quotes after text": ("x\n{hookSpecificOutput:{permissionDecision:deny}}", NOT_JSON),
+    "an invalid question": ('{"hookSpecificOutput":{"permissionDecision":"ask",}}', INVALID),
+    "an invalid object in lines after text": (
+        'x\n{\n  "decision": "block",\n  "reason": "x",\n}',
+        NOT_JSON,
+    ),
+    "an object of Python in lines after text": (
+        "x\n{\n  'reason': 'x',\n  'decision': 'block'\n}\nDone",
+        NOT_JSON,
+    ),
+    "an object without quotes in lines after text": (
+        "x\n{\n  decision: block,\n  reason: x\n}",
+        NOT_JSON,
+    ),
+    "an invalid denial in lines after text": (
+        'x\n{\n  "hookSpecificOutput": {\n    "permissionDecision": "deny",\n  }\n}',
+        NOT_JSON,
+    ),
+    "text on both sides": (f"Running...{BLOCK}\nDone.", BEFORE),
+    "a progress bar": (f"50%\r100%\r{BLOCK}\nDone", BEFORE),
+    "a progress bar before a block without a reason": ('50%\r{"decision": "block"}\nDone', BEFORE),
+    "quotes of a shell": (f"'{BLOCK}'", BEFORE),
+    "quotes around a block without a reason": ('\'{"decision": "block"}\'', BEFORE),
+    "text on both sides in the line": (f"log: {BLOCK} end", BEFORE),
+    "an expectation": (f"expected {BLOCK}", BEFORE),
+    "text around a denial": (f"log: {permission('deny')} end", BEFORE),
+    "a judge's answer as text after text": ('x\n{"ok": "false", "reason": "no"}', BEFORE),
+    "another key and text after": ('{"decision": "block", "extra": 1} x', AFTER),
+    "truncated in the decision, after another key": ('{"foo": 1, "decision": "bl', TRUNCATED),
+    "UTF-16": (BLOCK.encode("utf-16").decode("utf-8", "replace"), "its output is UTF-16"),
+    "UTF-16 without a mark": (BLOCK.encode("utf-16-le").decode("utf-8", "replace"), "its output is UTF-16"),
+    "UTF-16, big endian": (BLOCK.encode("utf-16-be").decode("utf-8", "replace"), "its output is UTF-16"),
+    "a redaction after text": (
+        'x\n{"hookSpecificOutput": {"hookEventName": "PostToolUse", "updatedToolOutput": "***"}}',
+        BEFORE,
+    ),
+    "only YAML": ("decision: block\nreason: |\n  two tests\n  fail\n", NOT_JSON),
     "denied inside the list": ('[{"hookSpecificOutput": {"permissionDecision": "deny"}}]', "inside a list"),
 }
 
@@ -74,6 +124,19 @@ ORDINARY = {
     "an approval before text": '{"decision": "approve"}\nx\n',
     "an approval that is truncated text": "The decision: ship it.",
     "a test report": '{"name": "adds", "ok": false, "ms": 2}\n{"name": "subs", "ok": true, "ms": 1}\n',
+    "a policy in YAML": "name: egress\ndecision: deny\nreason: default\n",
+    "a policy in YAML that begins with its decision": "decision: deny\nports: [22]\n",
+    "a health check": 'GET /health -> {"ok": false}',
+    "the tests of a hook, with a reason": f"tests/test_x.py::test_it[{BLOCK}] PASSED [100%]\n1 passed\n",
+    "a record about a hook": f'{{"level": "info", "answer": {BLOCK}, "ms": 2}}\nDone\n',
+    "a record about a hook after text": f'x\n{{"level": "info", "answer": {BLOCK}, "ms": 2}}\nDone\n',
+    "a fixture": f'cases:\n{{\n  "name": "it",\n  "expect": {BLOCK},\n  "ms": 2\n}}\nDone\n',
+    "a list of cases": f'[\n  {{"name": "it",\n   "expect": {BLOCK}}}\n]\n',
+    "a log that begins with decisions": '{"decision":"block","ip":"1.2.3.4"}\n{"decision":"allow"}\n',
+    "a function": 'function f()\n{\n  return { decision: "block" };\n}\n',
+    "a file that was printed, with a decision": '{\n  "name": "parser",\n  "decision": "appr',
+    "an approval in UTF-16": '{"decision": "approve"}'.encode("utf-16").decode("utf-8", "replace"),
+    "permission after text": f"x\n{permission('allow')}",
     "prose": "We made a decision: block the release until Friday? No.",
 }
 
@@ -104,6 +167,11 @@ def test_ordinary_output_is_nothing_lost_in_claude_either(stdout: str) -> None:
 
 MISPLACED = {
     "ok": ({"ok": False, "reason": "no"}, "`ok` is the answer of a prompt hook"),
+    "ok as a text": ({"ok": "false", "reason": "r"}, "`ok` is the answer of a prompt hook"),
+    "continue inside hookSpecificOutput": (
+        {"hookSpecificOutput": {"hookEventName": "Stop", "continue": False}},
+        "`continue` is inside `hookSpecificOutput`: move it to the top level",
+    ),
     "inside hookSpecificOutput": (
         {"hookSpecificOutput": {"hookEventName": "Stop", "decision": "block", "reason": "x"}},
         "`decision` is inside `hookSpecificOutput`: move it to the top level",
@@ -129,6 +197,72 @@ def test_a_decision_in_the_wrong_place_is_a_failure(
     decision = interpret(Exited(0, json.dumps(answer)), rule(), dialect).decision
     assert isinstance(decision, Fault)
     assert decision.error.startswith(why)
+
+
+MISPLACED_AT = {
+    "the case of a key": (
+        "PreToolUse",
+        {"hookSpecificOutput": {"hookEventName": "PreToolUse", "permissiondecision": "deny"}},
+        "`permissiondecision` is unknown: did you mean `permissionDecision`?",
+    ),
+    "behavior at the top": ("PermissionRequest", {"behavior": "deny"}, "`behavior` belongs into `decision`"),
+    "behavior without a decision": (
+        "PermissionRequest",
+        {"hookSpecificOutput": {"hookEventName": "PermissionRequest", "behavior": "deny"}},
+        "`behavior` belongs into `decision`",
+    ),
+    "a redaction at the top": (
+        "PostToolUse",
+        {"updatedToolOutput": "***"},
+        "`updatedToolOutput` belongs into `hookSpecificOutput`",
+    ),
+}
+
+
+@pytest.mark.parametrize("dialect", [TURNGATE, MUX, CLAUDE], ids=lambda dialect: dialect.name)
+@pytest.mark.parametrize(("event", "answer", "why"), MISPLACED_AT.values(), ids=MISPLACED_AT)
+def test_a_decision_in_the_wrong_place_of_a_tool_event_is_a_failure(
+    event: str, answer: dict[str, object], why: str, dialect: Dialect
+) -> None:
+    decision = interpret(Exited(0, json.dumps(answer)), rule(event=event), dialect).decision
+    assert isinstance(decision, Fault)
+    assert decision.error.startswith(why)
+
+
+WRONG_INPUT: dict[str, dict[str, object]] = {
+    "PreToolUse": {"permissionDecision": "allow", "updatedInput": "ls"},
+    "PermissionRequest": {"decision": {"behavior": "allow", "updatedInput": ["ls"]}},
+}
+
+
+@pytest.mark.parametrize("dialect", [TURNGATE, MUX, CLAUDE], ids=lambda dialect: dialect.name)
+@pytest.mark.parametrize("event", WRONG_INPUT)
+def test_permission_for_an_input_of_a_wrong_type_is_a_failure(event: str, dialect: Dialect) -> None:
+    stdout = json.dumps({"hookSpecificOutput": {"hookEventName": event, **WRONG_INPUT[event]}})
+    decision = interpret(Exited(0, stdout), rule(event=event), dialect).decision
+    assert isinstance(decision, Fault)
+    assert "`updatedInput` is " in decision.error
+
+
+def test_a_question_with_an_input_of_a_wrong_type_is_still_asked() -> None:
+    specific = {"hookEventName": "PreToolUse", "permissionDecision": "ask", "updatedInput": 5}
+    report = Exited(0, json.dumps({"hookSpecificOutput": specific}))
+    decision, answer = interpret(report, rule(event="PreToolUse"), TURNGATE)
+    assert decision == Allow(warnings=("`updatedInput` is 5, expected an object: ignored",))
+    assert answer is not None
+    assert answer.permission == "ask"
+
+
+def test_a_first_message_of_a_wrong_type_is_reported() -> None:
+    specific = {"hookEventName": "SessionStart", "initialUserMessage": 5}
+    report = Exited(0, json.dumps({"hookSpecificOutput": specific}))
+    decisions = [
+        interpret(report, rule(event="SessionStart"), dialect).decision for dialect in (TURNGATE, CLAUDE)
+    ]
+    assert decisions == [
+        Allow(warnings=("`initialUserMessage` is 5, expected a string: ignored",)),
+        Fault("its JSON is ignored: `initialUserMessage` must be a string"),
+    ]
 
 
 HARMLESS = [

@@ -148,9 +148,10 @@ def _strict_specific_problem(specific: Mapping[str, Any], event: str) -> str | N
         return "its JSON is ignored: `hookSpecificOutput` needs a `hookEventName`"
     if specific["hookEventName"] != event:
         return f"its `hookEventName` is {specific['hookEventName']!r}, expected {event!r}"
-    if not isinstance(specific.get("additionalContext"), str | None):
-        return "its JSON is ignored: `additionalContext` must be a string"
-    problem = _permission_problem(event, specific)
+    for key in ("additionalContext", *(("initialUserMessage",) if event == "SessionStart" else ())):
+        if not isinstance(specific.get(key), str | None):
+            return f"its JSON is ignored: `{key}` must be a string"
+    problem = _permission_problem(event, specific) or _input_problem(event, specific)
     return f"its JSON is ignored: {problem}" if problem else None
 
 
@@ -167,6 +168,7 @@ def _read_leniently(value: Mapping[str, Any], event: str, dialect: Dialect) -> A
     warnings += _misplaced_keys(value)
     if event == "PreToolUse" and (problem := _permission_problem(event, specific)):
         warnings.append(f"{problem}: the user is asked")
+    warnings += _ignored_fields(event, specific)
     word = _lenient_decision(value.get("decision"), dialect)
     decision, reason = _block_of_tool_event(event, specific, word, _text(value.get("reason")))
     lost = _lenient_problem(value, word) or (None if decision else _lost_in_object(value, specific, event))
@@ -203,7 +205,17 @@ def _lenient_problem(value: Mapping[str, Any], decision: BlockOrAllow | None) ->
 
 def _lost_in_object(value: Mapping[str, Any], specific: Mapping[str, Any], event: str) -> str | None:
     problem = _permission_problem(event, specific) if event == "PermissionRequest" else None
+    if not _asks(event, specific):  # permission for the changed input is not permission for the original one
+        problem = problem or _input_problem(event, specific)
     return problem or lost_in_object(value, event)
+
+
+def _ignored_fields(event: str, specific: Mapping[str, Any]) -> list[str]:
+    message = specific.get("initialUserMessage")
+    if event == "SessionStart" and not isinstance(message, str | None):
+        return [f"`initialUserMessage` is {describe_json(message)}, expected a string: ignored"]
+    problem = _input_problem(event, specific) if _asks(event, specific) else None
+    return [f"{problem}: ignored"] if problem else []
 
 
 def _lenient_specific(specific: Any, event: str, warnings: list[str]) -> Mapping[str, Any]:
@@ -258,6 +270,19 @@ def _permission_problem(event: str, specific: Mapping[str, Any]) -> str | None:
 
 
 _BEHAVIORS = ("allow", "deny", "ask", "defer")
+
+
+def _input_problem(event: str, specific: Mapping[str, Any]) -> str | None:
+    """Return why the changed input of a tool cannot be used, or None."""
+    holder = specific.get("decision") if event == "PermissionRequest" else specific
+    changed = holder.get("updatedInput") if isinstance(holder, Mapping) else None
+    if event not in ("PreToolUse", "PermissionRequest") or isinstance(changed, dict | None):
+        return None
+    return f"`updatedInput` is {describe_json(changed)}, expected an object"
+
+
+def _asks(event: str, specific: Mapping[str, Any]) -> bool:
+    return _tool_fields(event, specific).get("permission") in ("ask", "defer")
 
 
 def _tool_fields(event: str, specific: Mapping[str, Any]) -> dict[str, Any]:
