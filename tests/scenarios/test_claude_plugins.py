@@ -611,3 +611,17 @@ def test_a_hooks_file_that_links_outside_of_the_plugin_is_not_read(project: Path
     settings = load_settings(str(project), plugin_dirs=[str(project / "gate")])
     said = "gate/hooks/hooks.json: leads outside of the plugin, so its hooks never run"
     assert (settings.rules, [str(problem) for problem in settings.problems]) == ((), [said])
+
+
+def test_a_settings_file_names_at_most_100_plugin_folders(project: Path) -> None:
+    write_settings(
+        project, "turngate", {"turngate": {"pluginDirs": [f"p{number}" for number in range(20_000)]}}
+    )
+    for number in range(102):
+        (project / f"p{number}/hooks").mkdir(parents=True)
+        (project / f"p{number}/hooks/hooks.json").write_text(json.dumps(stop_hooks(f"echo {number}")))
+    settings = load_settings(str(project))
+    said = (
+        ".turngate/settings.json: turngate.pluginDirs: names 20,000 folders, and only the first 100 are read"
+    )
+    assert (len(settings.rules), [str(problem) for problem in settings.problems]) == (100, [said])

@@ -13,7 +13,7 @@ from turngate.settings.json_file import UnreadableFile, parse_json, read_json
 from turngate.settings.near_misses import near_misses
 from turngate.settings.parse import parse_layer
 from turngate.settings.paths import SettingsFile, settings_files
-from turngate.settings.plugin_folders import find_plugin_folders, plugin_layers
+from turngate.settings.plugin_folders import excess_problems, find_plugin_folders, plugin_layers
 from turngate.settings.problem_log import add_file_problems
 from turngate.settings.script_hooks import script_layers
 
@@ -64,7 +64,8 @@ def read_settings(
     settings = merge(layers, keys.MERGE_RULES, DIALECTS[dialect])
     roots = tuple(plugin.root for plugin in plugins)
     misses = near_misses(project, dialect, home, layers, {*roots, *([extra] if extra else [])})
-    return replace(settings, plugin_dirs=roots, problems=(*settings.problems, *misses))
+    problems = (*settings.problems, *excess_problems(layers), *misses)
+    return replace(settings, plugin_dirs=roots, problems=problems)
 
 
 def _load_extra(extra: str, dialect: Dialect) -> Layer:

@@ -20,6 +20,7 @@ HOOKS_FILE = os.path.join("hooks", "hooks.json")
 MANIFEST = os.path.join(".claude-plugin", "plugin.json")
 # A plugin without hooks has at least one of these.
 _OTHER_PARTS = ("agents", "commands", "skills", "output-styles", ".mcp.json", ".lsp.json")
+MAX_FOLDERS = 100  # of one settings file
 MAX_PATH_CHARS = 300  # of a path in a message
 _NOT_A_PLUGIN = f"holds neither {HOOKS_FILE} nor {MANIFEST}, so it is not a plugin"
 
@@ -39,7 +40,9 @@ def find_plugin_folders(
 ) -> list[PluginFolder]:
     """Return the folders that settings files name, then those that are given, each once."""
     named = [
-        (name, layer.level, layer.file) for layer in layers for name in layer.scalars.get("plugin_dirs", ())
+        (name, layer.level, layer.file)
+        for layer in layers
+        for name in layer.scalars.get("plugin_dirs", ())[:MAX_FOLDERS]
     ]
     folders: dict[str, PluginFolder] = {}
     for name, level, file in (*named, *((name, "user", None) for name in given)):
@@ -49,6 +52,15 @@ def find_plugin_folders(
         folder = PluginFolder(root, _display_name(root, project, home), name, level, file)
         folders.setdefault(real_path(root), folder)
     return list(folders.values())
+
+
+def excess_problems(layers: Iterable[Layer]) -> Iterator[Problem]:
+    """Report each settings file that names more folders than are read."""
+    for layer in layers:
+        count = len(layer.scalars.get("plugin_dirs", ()))
+        if count > MAX_FOLDERS:
+            message = f"names {count:,} folders, and only the first {MAX_FOLDERS} are read"
+            yield Problem(file=layer.file, field="turngate.pluginDirs", message=message)
 
 
 def _display_name(path: str, project: str, home: str) -> str:
