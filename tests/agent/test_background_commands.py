@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -320,6 +321,74 @@ def test_the_end_of_a_command_wakes_a_subagent_too(project: Path) -> None:
     assert results(agent) == ["it is built"]
 
 
+# Processes that a command leaves running
+
+LEFT_ON = ", and processes that it started are still running; KillShell ends them"
+LEAVES = f"sh -c '{hang()}' & until [ -s pid ]; do sleep 0.01; done; echo started"
+
+
+@pytest.mark.usefixtures("always_wait")
+@pytest.mark.parametrize(
+    "command",
+    [LEAVES, LEAVES.replace("&", ">/dev/null 2>&1 &", 1), f"setsid {LEAVES}"],
+    ids=["holds the output", "has closed the output", "has left the session"],
+)
+def test_what_a_command_left_running_is_reported_and_ends_with_the_session(
+    project: Path, command: str
+) -> None:
+    agent = session(project, background(command), "it starts", "it has started")
+    result = agent.play()
+    heading = f"[Background command] bash_1 ({command}) ended with exit code 0"
+    notice = f"background command killed because it was still running: {command}"
+    assert agent.heard()[-1] == f"{heading}{LEFT_ON}.\n\nstarted"
+    assert (result.result, survives(lines(project / "pid")[0])) == ("it has started", False)
+    assert [event.text for event in agent.of(Notice)] == [notice]
+
+
+@pytest.mark.usefixtures("always_wait")
+def test_what_a_command_left_running_can_still_be_read_and_killed(project: Path) -> None:
+    command = "{ until [ -e go ]; do sleep 0.01; done; echo late; touch said; sleep 3600; } & echo $! > pid"
+    say = {"tool": "Bash", "input": {"command": "touch go; until [ -e said ]; do sleep 0.01; done; sleep 1"}}
+    replies = (background(command), "it starts", read(), say, read(), kill(), read(), "done")
+    agent = session(project, *replies)
+    agent.play()
+    left_on = f"bash_1 ended with exit code 0{LEFT_ON}."
+    assert (results(agent)[1], *results(agent)[3:]) == (
+        f"{left_on}\n(no new output)",
+        f"{left_on}\nlate",
+        "bash_1 was killed.",
+        "bash_1 was killed.\n(no new output)",
+    )
+    assert not survives(lines(project / "pid")[0])
+
+
+@pytest.mark.usefixtures("always_wait")
+def test_what_a_command_of_a_subagent_left_running_ends_with_the_subagent(project: Path) -> None:
+    task = {"tool": "Task", "input": {"prompt": "look", "run_in_background": False}}
+    is_alive = "grep -q 'State:.[^Z]' /proc/$(cat pid)/status 2>/dev/null"
+    ended = {"tool": "Bash", "input": {"command": f"while {is_alive}; do sleep 0.01; done; echo gone"}}
+    agent = session(project, task, ended, "done", sub=[background(LEAVES), "it starts", "found it"])
+    agent.play()
+    assert results(agent) == ["found it", "gone"]
+
+
+@pytest.mark.usefixtures("always_wait")
+def test_what_a_command_left_running_may_end_by_itself(project: Path) -> None:
+    command = "{ until [ -e go ]; do sleep 0.01; done; } & echo started"
+    agent = session(project, background(command), "it starts", "it has started", permit=permit)
+
+    async def play() -> bool:
+        async with agent.session as running:
+            await running.send("go")
+            (project / "go").touch()
+            async with asyncio.timeout(300):
+                while running._main.background.alive:
+                    await asyncio.sleep(0.01)
+            return running._main.background.get("bash_1").leaves_processes
+
+    assert (asyncio.run(play()), agent.of(Notice)) == (False, [])
+
+
 SCRIPT = """
 import asyncio, sys
 from turngate import Session, ScriptedModel
@@ -337,6 +406,17 @@ def test_a_command_ends_when_its_session_is_killed(project: Path) -> None:
     pid = wait_for_file_sync(project / "pid")
     while not (project / "ready").exists():
         assert process.poll() is None
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    assert not survives(pid)
+
+
+def test_what_a_command_left_running_ends_when_its_session_is_killed(project: Path) -> None:
+    process = subprocess.Popen([sys.executable, "-c", SCRIPT, LEAVES], cwd=project, env=os.environ)
+    pid = wait_for_file_sync(project / "pid")
+    while not (project / "ready").exists():
+        assert process.poll() is None
+    time.sleep(1)  # the command itself has ended, or it ends with the session
     process.send_signal(signal.SIGKILL)
     process.wait()
     assert not survives(pid)

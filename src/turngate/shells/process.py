@@ -61,10 +61,7 @@ async def run_process(
         if not child.all_read:
             live.on_exit()
             await child.read_rest()
-        exited = child.exited(held=not child.all_read)
-        if live.on_left_running is not None:
-            await _wait_for_rest(child, marker, exited, live.on_left_running)
-        return exited
+        return await _finish(child, marker, live)
     except asyncio.CancelledError:
         if child.exit.done():  # it ended in time, and our timer fired in the same turn of the loop
             live.ended = child.exited(held=not child.all_read)
@@ -76,16 +73,18 @@ async def run_process(
         child.close()
 
 
-async def _wait_for_rest(
-    child: "_Child", marker: str, exited: Exited, on_left_running: Callable[[Exited], None]
-) -> None:
-    """Wait for the processes that the child left running, and report them unless they end soon."""
+async def _finish(child: "_Child", marker: str, live: HookRunContext) -> Exited:
+    """Return how the child ended. With `on_left_running`, wait for the processes that it left running."""
+    exited = child.exited(held=not child.all_read)
+    if live.on_left_running is None:
+        return exited
     try:
         async with asyncio.timeout(0 if exited.held else OUTPUT_GRACE_S):
             await _wait_for_tree(child, marker)
     except TimeoutError:
-        on_left_running(exited)
+        live.on_left_running(exited)
         await _wait_for_tree(child, marker)
+    return exited
 
 
 async def _wait_for_tree(child: "_Child", marker: str) -> None:
