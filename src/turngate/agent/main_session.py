@@ -154,7 +154,11 @@ class MainSession(AgentSession):
                 await finish_despite_cancel(self._close_all())
 
     async def _fire_session_end(self, reason: EndReason) -> None:
-        await self.hooks.fire(SessionEnd(**self.hooks.event_fields(), reason=reason))
+        """Add the hooks that were not enforced to the result of the last turn, which `strict` judges."""
+        verdict = await self.hooks.fire(SessionEnd(**self.hooks.event_fields(), reason=reason))
+        last = self.last_result
+        if last is not None and verdict.unenforced:
+            self.last_result = replace(last, unenforced=(*last.unenforced, *verdict.unenforced))
 
     async def _close_all(self) -> None:
         await self.subagents.close()

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.support.builders import stop_hooks, write_settings
-from tests.support.scripted_run import running, scripted
+from tests.support.scripted_run import running, scripted, turngate
 from tests.support.sessions import BLOCK_COMMAND, hang, survives, wait_for_file_sync
 from tests.support.timeouts import HANG_TIMEOUT_S
 
@@ -58,6 +58,15 @@ def test_what_is_noticed_while_the_session_closes_stands_in_the_result(project: 
         0,
         ["background hooks killed because they were still running: 1"],
     )
+
+
+@pytest.mark.parametrize(("words", "expected"), [((), 0), (("--strict",), 13)])
+def test_a_hook_at_the_end_of_the_session_that_was_not_enforced_counts_with_strict(
+    project: Path, capfd: pytest.CaptureFixture[str], words: tuple[str, ...], expected: int
+) -> None:
+    write_settings(project, "turngate", stop_hooks("exit 1", event="SessionEnd", id="backup"))
+    code, out, _ = turngate(capfd, project, "go", "--output-format", "json", *words)
+    assert (code, [run["hook"] for run in json.loads(out)["unenforced"]]) == (expected, ["backup"])
 
 
 def test_a_second_signal_does_not_disturb_the_cleaning_up(project: Path) -> None:

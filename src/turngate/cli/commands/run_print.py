@@ -48,6 +48,7 @@ def run_print(start_session: Callable[..., Session], prompt: str, output_format:
     session = start_session(on_event=printer.on_event)
     turn = _SingleTurn(session, printer)
     result = run_loop(turn.run(prompt), turn.on_signal)
+    result = session.last_result or result  # with what SessionEnd hooks added to it
     printer.print_result(result, session)
     code = 128 + turn.signal if turn.signal else _exit_code(result)
     error = stdout_error()
