@@ -2,6 +2,7 @@
 
 import compileall
 import os
+import signal
 import sys
 from pathlib import Path
 
@@ -26,6 +27,7 @@ hypothesis.settings.load_profile("any speed")
 
 def pytest_configure() -> None:
     """Compile what the command loads once, since tests start it hundreds of times."""
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # under nohup, processes inherit that it is ignored
     if "PYTEST_XDIST_WORKER" not in os.environ:
         for folder in (Path(turngate.__file__).parent, Path(__file__).parents[1] / "tests" / "support"):
             compileall.compile_dir(folder, quiet=2)

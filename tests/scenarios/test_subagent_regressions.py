@@ -149,6 +149,7 @@ def test_a_kill_of_a_chain_that_is_over_ends_no_later_one(state: Path, project: 
 def test_a_subagent_that_never_started_is_not_reported_as_stopped(project: Path) -> None:
     async def kill_the_second(scene: Parent) -> None:
         await wait_for_file(project / "pid")
+        await scene.until("registered", times=2)
         await scene.kill(number=1)
         await scene.kill(number=0)
 

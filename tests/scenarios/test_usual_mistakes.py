@@ -139,8 +139,9 @@ def test_a_missing_tool(project: Path) -> None:
 
 def test_a_hook_that_hangs(project: Path) -> None:
     gate(project, stop_hooks("exec sleep 600", timeout=0.5))
-    assert fire(project)[0] == "Stop: allowed, 1 gate NOT enforced"
-    assert fire(project)[-2:] == [
+    printed = fire(project)  # on a slow machine, a line "waiting for …" comes first
+    assert "Stop: allowed, 1 gate NOT enforced" in printed
+    assert printed[-2:] == [
         '! hook "exec sleep 600" timed out after 0.5 s and was NOT enforced',
         "  → raise its `timeout`, or find out how long it takes: time exec sleep 600",
     ]
