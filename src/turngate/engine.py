@@ -247,7 +247,7 @@ def _record_cost(rule: Rule, event: Event, settings: Settings, world: World, liv
 def _record_verdict(verdict: Verdict, event: Event, settings: Settings, world: World) -> None:
     if world.store:
         entry = verdict_json(verdict, event.name, settings)
-        del entry["context"]  # the records of the hooks have it
+        del entry["context"], entry["not_loaded"]  # the records of the hooks have the context
         if entry["permission"] is None:
             del entry["permission"]
         entry["runs"] = len(verdict.runs)
