@@ -27,7 +27,10 @@ hypothesis.settings.load_profile("any speed")
 
 def pytest_configure() -> None:
     """Compile what the command loads once, since tests start it hundreds of times."""
-    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # under nohup, processes inherit that it is ignored
+    # Under nohup, or in the background of a script, processes inherit that these are ignored.
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    signal.signal(signal.SIGQUIT, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     if "PYTEST_XDIST_WORKER" not in os.environ:
         for folder in (Path(turngate.__file__).parent, Path(__file__).parents[1] / "tests" / "support"):
             compileall.compile_dir(folder, quiet=2)
