@@ -361,8 +361,7 @@ def test_a_slow_one_is_ended_at_its_limit_and_the_turn_ends_with_it(project: Pat
         "timeout",
         "allowed",
     )
-    told = () if dialect is CLAUDE else ('hook "slow?" timed out after 0.3 s and was NOT enforced',)
-    assert result.notices == told
+    assert result.notices == ('hook "slow?" timed out after 0.3 s and was NOT enforced',)
     [line] = stage.journal("inspection")
     assert line["requests"] == 1
 
@@ -378,7 +377,7 @@ def test_no_answer_fails_open_and_is_recorded_as_failed(project: Path, dialect: 
         "allowed",
     )
     said = 'hook "Is everything in TODO done?" failed and was NOT enforced: the agent ended without an answer'
-    assert result.notices == (() if dialect is CLAUDE else (said,))
+    assert result.notices == (said,)
 
 
 class Stubborn:

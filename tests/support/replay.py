@@ -127,7 +127,7 @@ def replay_command(case: Case, stage: Stage, server: AnthropicServer) -> dict[st
     traces = _traces(case, stage, App(()))
     return {
         "exit_code": done.returncode,
-        "stderr": done.stderr,
+        "stderr": _unreported(done.stderr),
         **{key: printed[key] for key in ("outcome", "ended_by", "continuations", "model_requests")},
         "answer": _comparable_answer(printed["ended_by"], printed["result"]),
         "requests": server.agents.count("main"),
@@ -136,6 +136,12 @@ def replay_command(case: Case, stage: Stage, server: AnthropicServer) -> dict[st
         "hook_runs": traces["hook_runs"],
         "stop_hook_active": traces["stop_hook_active"],
     }
+
+
+def _unreported(stderr: str) -> str:
+    """Leave out what we report and the program only writes to a log: hooks that were not enforced, and hints."""
+    lines = stderr.splitlines(keepends=True)
+    return "".join(line for line in lines if "NOT enforced" not in line and not line.startswith("  → "))
 
 
 def recorded(case: Case, agent: str = "main") -> dict[str, Any]:
