@@ -10,6 +10,7 @@ import stat
 import subprocess
 import sys
 import tempfile
+import termios
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -240,6 +241,52 @@ def test_keys_that_leave_work_at_a_question_in_plain_lines(
     terminal.expect(shown)
     terminal.type(key)
     assert (terminal.end(), (project / "one").exists()) == (0, False)
+
+
+def test_one_key_answers_a_question_after_the_program_was_stopped(
+    talk: Callable[..., Terminal], project: Path
+) -> None:
+    def takes_lines() -> bool:
+        return bool(termios.tcgetattr(terminal.slave)[3] & termios.ICANON)
+
+    terminal = talk(bash("touch one"), "Fine: {n}.", "Next: {n}.", env={"TERM": "dumb"})
+    terminal.say("one")
+    terminal.expect("[n]o")
+    wait_until(lambda: not takes_lines(), lambda: "the terminal is still in line mode")
+    terminal.process.send_signal(signal.SIGSTOP)
+    termios.tcsetattr(terminal.slave, termios.TCSANOW, terminal.before)  # as the shell does
+    terminal.process.send_signal(signal.SIGCONT)
+    wait_until(lambda: not takes_lines(), lambda: "the terminal is still in line mode")
+    terminal.type("y")
+    terminal.expect("Fine: 2.")
+    terminal.say("two")
+    terminal.expect("Next: 3.")
+    terminal.type(CTRL_D)
+    assert (terminal.end(), (project / "one").exists()) == (0, True)
+
+
+CTRL_C_AFTER_MAIN = """
+import os, signal, sys
+from turngate.cli.main import main
+code = main()
+os.kill(os.getpid(), signal.SIGINT)
+sys.exit(code)
+"""
+
+
+def test_ctrl_c_while_the_program_ends_does_not_change_its_exit_code(project: Path, tmp_path: Path) -> None:
+    model = f"scripted:{script(tmp_path, 'Fine.')}"
+    command = [sys.executable, "-c", CTRL_C_AFTER_MAIN, "run", "--model", model]
+    ended = subprocess.run(
+        command,
+        cwd=project,
+        input="one\n",
+        capture_output=True,
+        text=True,
+        timeout=HANG_TIMEOUT_S,
+        check=False,
+    )
+    assert (ended.returncode, ended.stdout) == (0, "Fine.\n")
 
 
 def test_another_key_at_a_question_is_not_an_answer(talk: Callable[..., Terminal], project: Path) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from turngate.agent.session import Session
 from turngate.cli.main import EXIT_IO_ERROR
+from turngate.cli.signals import run_loop
 from turngate.cli.streams import report_stdout_error, stdout_error
 from turngate.cli.terminal.chat import Chat
 from turngate.cli.terminal.plain_ui import PlainUI
@@ -18,7 +19,8 @@ from turngate.state.paths import state_folder
 def run_interactive(start_session: Callable[..., Session], first: str | None, output_format: str) -> int:
     if output_format != "text":
         raise UsageError(f"--output-format {output_format} needs -p; a conversation prints only text")
-    code = asyncio.run(_run_chat(start_session, first))
+    # The handlers of the chat replace this one before it can be called.
+    code = run_loop(_run_chat(start_session, first), lambda _: None)
     error = stdout_error()
     if error is None:
         return code

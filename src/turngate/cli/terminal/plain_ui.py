@@ -6,6 +6,7 @@ Answers go to stdout and everything else to stderr, as with `-p`. No escape code
 import asyncio
 import contextlib
 import os
+import signal
 import sys
 import termios
 from collections.abc import AsyncIterator
@@ -120,15 +121,27 @@ class SingleKeys:
     def start(self) -> None:
         if self._before is None:
             with contextlib.suppress(OSError, termios.error):  # stdin is not a terminal after all
-                before, mode = termios.tcgetattr(STDIN), termios.tcgetattr(STDIN)
-                mode[LOCAL_FLAGS] &= ~termios.ICANON
+                before = termios.tcgetattr(STDIN)
                 # What was typed before the question is not an answer to it.
-                termios.tcsetattr(STDIN, termios.TCSAFLUSH, mode)
+                self._set_mode(termios.TCSAFLUSH)
                 self._before = before
+                # After Ctrl-Z and `fg` the terminal has the mode of the shell.
+                asyncio.get_running_loop().add_signal_handler(signal.SIGCONT, self._resume)
+
+    def _resume(self) -> None:
+        with contextlib.suppress(OSError, termios.error):  # the terminal is gone
+            self._set_mode(termios.TCSANOW)
+
+    @staticmethod
+    def _set_mode(when: int) -> None:
+        mode = termios.tcgetattr(STDIN)
+        mode[LOCAL_FLAGS] &= ~termios.ICANON
+        termios.tcsetattr(STDIN, when, mode)
 
     def stop(self) -> None:
         before, self._before = self._before, None
         if before is not None:
+            asyncio.get_running_loop().remove_signal_handler(signal.SIGCONT)
             with contextlib.suppress(OSError, termios.error):  # the terminal is gone
                 termios.tcsetattr(STDIN, termios.TCSADRAIN, before)
 
