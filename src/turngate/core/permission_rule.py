@@ -11,6 +11,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from turngate.core.command_forms import UNKNOWN, command_forms
+from turngate.core.text import wildcard_matches
 
 MAX_RULE_CHARS = 2_000
 
@@ -55,26 +56,6 @@ def rule_matches(rule: PermissionRule, tool: str, tool_input: Mapping[str, Any],
     if content.startswith("domain:") and isinstance(url := tool_input.get("url"), str):
         return _host_matches(content.removeprefix("domain:"), url)
     return tool in TOOL_ALIASES and wildcard_matches(content, str(tool_input.get("subagent_type", "")))
-
-
-def wildcard_matches(pattern: str, text: str) -> bool:
-    """Return whether the text matches; `*` stands for any characters.
-
-    The pieces are searched one after the other: a regular expression could take very long.
-    """
-    first, *others = pattern.split("*")
-    if not others:
-        return text == pattern
-    *middle, last = others
-    if not text.startswith(first) or len(text) < len(first) + len(last):
-        return False
-    place, end = len(first), len(text) - len(last)
-    for piece in middle:
-        found = text.find(piece, place, end)
-        if found < 0:
-            return False
-        place = found + len(piece)
-    return text.endswith(last)
 
 
 # Commands

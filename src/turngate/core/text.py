@@ -151,3 +151,23 @@ def indent(text: str) -> str:
 def replace_surrogates(text: str) -> str:
     """Replace lone surrogates: JSON and Python allow them in a string, UTF-8 does not."""
     return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def wildcard_matches(pattern: str, text: str) -> bool:
+    """Return whether the text matches; `*` stands for any characters.
+
+    The pieces are searched one after the other: a regular expression could take very long.
+    """
+    first, *others = pattern.split("*")
+    if not others:
+        return text == pattern
+    *middle, last = others
+    if not text.startswith(first) or len(text) < len(first) + len(last):
+        return False
+    place, end = len(first), len(text) - len(last)
+    for piece in middle:
+        found = text.find(piece, place, end)
+        if found < 0:
+            return False
+        place = found + len(piece)
+    return text.endswith(last)
