@@ -5,10 +5,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from urllib.parse import SplitResult, unquote, urljoin, urlsplit
 
-from turngate.core.permission_rule import wildcard_matches
 from turngate.core.redaction import Redactor, make_redactor
 from turngate.core.settings import AllowedUrls
-from turngate.core.text import describe, describe_name, describe_url
+from turngate.core.text import describe, describe_name, describe_url, wildcard_matches
 
 OWNER_LEVELS = (
     "user",
