@@ -6,7 +6,7 @@ from tests.support.builders import subagent_stop
 from turngate.core.hooks import CommandHook
 from turngate.core.matcher import MIN_SUBJECT_CHARS, InvalidMatcher, RegexMatcher, read_matcher
 from turngate.core.plan import Plan, matches, plan
-from turngate.core.reports import Skipped
+from turngate.core.reports import HookFailed
 from turngate.core.settings import Rule, Settings
 
 ENDLESS = [
@@ -85,7 +85,7 @@ def test_a_name_that_is_too_long_to_be_searched_matches() -> None:
         ("(((", "is not a valid regular expression"),
     ],
 )
-def test_a_hook_with_an_invalid_matcher_is_skipped_with_the_reason(matcher: str, why: str) -> None:
+def test_a_hook_with_an_invalid_matcher_fails_with_the_reason(matcher: str, why: str) -> None:
     rule = Rule("SubagentStop", CommandHook("check"), matcher)
     planned = plan(Settings(rules=(rule,)), subagent_stop("a" * 40))
-    assert planned == Plan(skip=((rule, Skipped(f"its matcher {matcher!r} {why}")),))
+    assert planned == Plan(skip=((rule, HookFailed(f"its matcher {matcher!r} {why}")),))

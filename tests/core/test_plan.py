@@ -3,11 +3,11 @@ from typing import Any
 import pytest
 
 from tests.support.builders import rule, settings, stop_event, subagent_stop
-from turngate.core.dialect import CLAUDE, TURNGATE
+from turngate.core.dialect import CLAUDE, MUX, TURNGATE, Dialect
 from turngate.core.events import Event, PreToolUse
 from turngate.core.hooks import AgentHook, CallbackHook, CommandHook, Hook, HttpHook, PromptHook
 from turngate.core.plan import Plan, matches, plan
-from turngate.core.reports import Skipped
+from turngate.core.reports import HookFailed, Skipped
 from turngate.core.settings import Rule, Settings
 
 
@@ -153,4 +153,33 @@ def test_everything_is_switched_off_where_turngates_own_file_says_so() -> None:
     said = Settings(rules=(rule(CallbackHook(print)),), switched_off={"python": ".turngate/settings.json"})
     assert [why for _, why in plan(said, stop_event()).skip] == [
         Skipped("disableAllHooks in .turngate/settings.json switches it off")
+    ]
+
+
+INVALID = "its matcher '(' is not a valid regular expression"
+
+
+@pytest.mark.parametrize(
+    ("dialect", "why"),
+    [(TURNGATE, HookFailed(INVALID)), (MUX, HookFailed(INVALID)), (CLAUDE, Skipped(INVALID))],
+)
+def test_an_invalid_matcher_is_a_failure_but_in_claude_it_never_matches(
+    dialect: Dialect, why: HookFailed | Skipped
+) -> None:
+    invalid = rule(CommandHook("x"), "SubagentStop", matcher="(")
+    said = Settings(rules=(invalid,), dialect=dialect)
+    assert plan(said, subagent_stop()) == Plan((), ((invalid, why),))
+
+
+def test_a_hook_with_an_invalid_matcher_is_left_out_for_the_usual_reasons() -> None:
+    rules = (
+        rule(CommandHook("off", enabled=False), "SubagentStop", matcher="("),
+        rule(CommandHook("family"), "SubagentStop", matcher="(", family="mux"),
+        rule(CommandHook("errors", outcomes=("error",)), "SubagentStop", matcher="("),
+    )
+    said = Settings(rules=rules, switched_off={"mux": "x.json"})
+    assert [why for _, why in plan(said, subagent_stop()).skip] == [
+        Skipped("it is switched off by its own `enabled`", on_purpose=True),
+        Skipped("disableAllHooks in x.json switches it off"),
+        Skipped("it does not run when a subagent ends with ok", on_purpose=True),
     ]

@@ -50,7 +50,7 @@ def plan(settings: Settings, event: Event) -> Plan:
             skip.append((rule, why))
     if len(matching) < len(of_event):
         ids = {id(rule) for rule in matching}
-        skip += [(rule, _no_match(rule, event)) for rule in of_event if id(rule) not in ids]
+        skip += [(rule, _no_match(rule, event, settings)) for rule in of_event if id(rule) not in ids]
     return Plan(tuple(ask), tuple(skip))
 
 
@@ -61,14 +61,23 @@ def _agent_type(event: Event) -> str | None:
     return event.agent_type or None
 
 
-def _no_match(rule: Rule, event: Event) -> Skipped:
-    """An invalid matcher is a mistake, and its hook is not enforced; one that does not match is on purpose."""
+def _no_match(rule: Rule, event: Event, settings: Settings) -> Skipped | HookFailed:
     matcher = read_matcher(rule.matcher or "")
     if isinstance(matcher, InvalidMatcher):
-        return Skipped(f"its matcher {_describe(rule.matcher)} {matcher.why}")
+        why = _switched_off(rule, settings) or _why_skipped(rule, event, settings)
+        return why or _invalid_matcher(rule, matcher, settings)
     return Skipped(
         f"its matcher {_describe(rule.matcher)} does not match {_describe(event.subject)}", on_purpose=True
     )
+
+
+def _invalid_matcher(rule: Rule, matcher: InvalidMatcher, settings: Settings) -> Skipped | HookFailed:
+    """A mistake is never on purpose: a failure, so that a hook whose failure blocks does.
+
+    Claude Code: "bad regex -> never matches (debug line)".
+    """
+    why = f"its matcher {_describe(rule.matcher)} {matcher.why}"
+    return HookFailed(why) if settings.dialect.failure_may_block else Skipped(why)
 
 
 def _describe(text: str | None) -> str:

@@ -264,6 +264,40 @@ def test_a_lost_block_is_not_consent(
     assert err == f'! hook "gate" failed and was NOT enforced: {lost["why"]}\n'
 
 
+UNMATCHABLE = "its matcher '(' is not a valid regular expression"
+
+
+@pytest.mark.parametrize("policy", [{"blocking": True}, {"onFailure": "block"}], ids=str)
+@pytest.mark.parametrize("dialect", ["turngate", "mux"])
+def test_an_invalid_matcher_blocks_where_a_failure_blocks(
+    dialect: str, policy: dict[str, object], project: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    hook = {"type": "command", "command": "true", "id": "gate", **policy}
+    write_settings(project, "mux", {"hooks": {"PreToolUse": [{"matcher": "(", "hooks": [hook]}]}})
+    code, out, err = fire(capfd, project, "PreToolUse", "--dialect", dialect)
+    assert (code, shown_lines(out), err.splitlines()[-1]) == (
+        10,
+        [
+            "PreToolUse: blocked",
+            "  failed 0.00 s  gate  (.mux/settings.json)",
+            "Reason:",
+            f"  this check is broken and must work first: {UNMATCHABLE}",
+        ],
+        f'! hook "gate" failed: {UNMATCHABLE}',
+    )
+
+
+@pytest.mark.parametrize("dialect", ["turngate", "mux", "claude"])
+def test_a_hook_with_an_invalid_matcher_is_not_enforced(
+    dialect: str, project: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    hook = {"type": "command", "command": "true"}
+    family = "claude" if dialect == "claude" else "mux"
+    write_settings(project, family, {"hooks": {"PreToolUse": [{"matcher": "(", "hooks": [hook]}]}})
+    code, shown = fire_json(capfd, project, "PreToolUse", "--strict", "--dialect", dialect)
+    assert (code, [lost["why"] for lost in shown["unenforced"]]) == (13, [UNMATCHABLE])
+
+
 def test_the_headline_counts_the_gates_that_were_not_enforced(
     project: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
