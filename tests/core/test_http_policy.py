@@ -266,6 +266,17 @@ def test_which_values_are_secrets(name: str, value: str, said: str, left: str) -
         ("https://a.example/*/team-a", "https://a.example/hooks/team-a#top", True),
         ("*/team-a", "https://a.example/evil#/hooks/team-a", False),
         ("*/hooks/*", "https://a.example/hooks/../admin", False),
+        ("https://a.example/*/team-a", "https://a.example/evil?/team-a", False),
+        ("https://a.example/*/team-a", "https://a.example/hooks/team-a?to=b", False),
+        ("https://a.example/hook", "https://a.example/hook?to=b", False),
+        ("https://a.example/*?team=a", "https://a.example/x/y?team=a", True),
+        ("https://a.example/*?team=a", "https://a.example/x?to=b?team=a", False),
+        ("https://a.example/*?team=a", "https://a.example/x", False),
+        ("https://a.example/hook?*", "https://a.example/hook?to=b?c", True),
+        ("https://a.example/hook?*", "https://a.example/hook", False),
+        ("https://a.example*", "https://a.example/x?to=b", True),
+        ("*/team-a", "https://a.example/evil?/team-a", False),
+        ("*", "https://a.example/x?to=b", True),
     ],
 )
 def test_a_wildcard_stands_for_any_characters_but_stays_in_the_host(

@@ -87,7 +87,22 @@ def wildcard_allows(pattern: str, url: str) -> bool:
     `https://b.example/x.a.example/`. The host is compared without case. The fragment is never sent, and a path with
     `..` is not the one that is requested.
     """
-    url = url.partition("#")[0]
+    path, query = _split_query(url.partition("#")[0])
+    path_pattern, query_pattern = _split_query(pattern)
+    # Only `*` at the end covers a query, so that `https://a.example/*/b` does not allow `https://a.example/?/b`.
+    if not query_pattern and pattern.endswith("*"):
+        query_pattern = "*"
+    return wildcard_matches(query_pattern, query) and _wildcard_allows_path(path_pattern, path)
+
+
+def _split_query(url: str) -> tuple[str, str]:
+    """Return what comes before the query, and the query with its question mark."""
+    path, mark, query = url.partition("?")
+    return path, mark + query
+
+
+def _wildcard_allows_path(pattern: str, url: str) -> bool:
+    """Compare a pattern and a URL, both without a query."""
     if _has_dots(urlsplit(url).path):
         return False
     scheme, separator, rest = pattern.partition("://")
