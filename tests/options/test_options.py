@@ -384,17 +384,21 @@ def test_json_that_is_no_object_is_a_mistake(told: str, said: str) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("", "line 1, column 1: Expecting value"),
-        ('{"hooks": {}}\n}', "line 2, column 1: Extra data"),
-        ("[" * 100_000, "it is nested too deeply"),
-        ('{"hooks":' + '{"a":' * 100_000, "it is nested too deeply"),
-        ('{"limit":' + "9" * 5000 + "}", "a number in it is too long"),
+        ("", " at line 1, column 1: expecting value"),
+        ('{"hooks": {}}\n}', " at line 2, column 1: there is more text after the JSON value"),
+        (
+            '{"hooks": {},}',
+            " at line 1, column 13: a comma before the closing bracket is not allowed in JSON",
+        ),
+        ("[" * 100_000, ": it is nested too deeply"),
+        ('{"hooks":' + '{"a":' * 100_000, ": it is nested too deeply"),
+        ('{"limit":' + "9" * 5000 + "}", ": a number in it is too long"),
     ],
 )
 def test_a_text_that_is_no_json_is_a_mistake(text: str, said: str) -> None:
     with pytest.raises(InvalidOptions) as raised:
         Options.from_json(text)
-    assert str(raised.value) == f"1 problem in the options\n  is not JSON: {said}"
+    assert str(raised.value) == f"1 problem in the options\n  is not JSON{said}"
 
 
 def test_json_that_holds_itself_is_a_mistake_like_any_other() -> None:

@@ -21,6 +21,7 @@ from turngate.core.dialect import CLAUDE
 from turngate.core.hook_input import read_event
 from turngate.core.hooks import CallbackHook, CommandHook, Hook, label
 from turngate.core.interpret import interpret
+from turngate.core.json_syntax import describe_syntax_error
 from turngate.core.reports import Returned
 from turngate.core.settings import Problem, Rule
 from turngate.core.text import describe, describe_exception
@@ -159,6 +160,8 @@ def _base_settings(base: ClaudeAgentOptions) -> dict[str, Any]:
         source, text = f"the base options' settings file {path}", _read_settings_file(path)
     try:
         settings: Any = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise UsageError(f"{source} is {describe_syntax_error(text, error)}") from None
     except (ValueError, RecursionError) as error:
         raise UsageError(f"{source} is not JSON: {error}") from None
     hooks = settings.get("hooks", {}) if isinstance(settings, dict) else None

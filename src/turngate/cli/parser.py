@@ -171,7 +171,7 @@ def _add_fire(commands: "argparse._SubParsersAction[Parser]") -> None:
         "provider whose key is in the environment.",
         examples=(
             "turngate fire Stop                      the hooks of this project",
-            "turngate fire Stop --input event.json   with your own event; - reads stdin",
+            "turngate fire Stop --input event.json   with your own event: a file, - for stdin, or JSON",
             "turngate fire SubagentStop --json       one JSON object for programs",
         ),
         exit_codes=(
@@ -189,7 +189,11 @@ def _add_fire(commands: "argparse._SubParsersAction[Parser]") -> None:
     add = parser.add_argument
     add("event", type=_event_name, choices=list(EVENTS), metavar="EVENT", help=", ".join(EVENTS))
     _add_project_options(parser)
-    add("--input", metavar="FILE", help="the event as JSON, - reads stdin; missing fields get defaults")
+    add(
+        "--input",
+        metavar="FILE|JSON",
+        help="the event: a file with JSON, - for stdin, or a JSON object in braces; missing fields get defaults",
+    )
     _add_hook_options(parser, trust="no effect here: the hooks of agent types run only in `turngate run`")
     add("--json", action="store_true", help="print one JSON object")
 

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from turngate.core.hooks import Hook
+from turngate.core.json_syntax import describe_syntax_error
 from turngate.core.settings import Problem
 from turngate.core.text import describe
 from turngate.options.config_forms import Config, HookGroup, hook_of
@@ -58,7 +59,7 @@ def parse_options_json(
     try:
         options: Any = json.loads(value) if isinstance(value, str) else value
     except json.JSONDecodeError as error:
-        return _invalid(f"is not JSON: line {error.lineno}, column {error.colno}: {error.msg}")
+        return _invalid(f"is {describe_syntax_error(error.doc, error)}")
     except ValueError:  # Python limits the digits of an integer
         return _invalid("is not JSON: a number in it is too long")
     except RecursionError:

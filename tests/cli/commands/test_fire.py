@@ -211,6 +211,21 @@ def test_an_event_without_a_tool_says_how_to_name_one(
     assert out.splitlines()[1].split()[0] == "passed"
 
 
+def test_an_object_in_braces_that_is_not_json_is_named_as_the_option(
+    project: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    said = "turngate: --input is not JSON at line 1, column 6: there is more text after the JSON value\n"
+    assert fire(capfd, project, "Stop", "--input", ' {}  "x"') == (64, "", said)
+
+
+def test_the_help_names_all_forms_of_the_event(capfd: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["fire", "--help"])
+    words = " ".join(capfd.readouterr().out.split())
+    said = "--input FILE|JSON the event: a file with JSON, - for stdin, or a JSON object in braces; missing fields"
+    assert said in words
+
+
 def test_a_misspelled_field_of_the_event_is_named(project: Path, capfd: pytest.CaptureFixture[str]) -> None:
     write_settings(project, "turngate", stop_hooks("true"))
     err = fire(capfd, project, "Stop", "--input", '{"last_assistant_mesage": "x", "mine": 1}')[2]
@@ -447,8 +462,16 @@ def test_a_folder_named_settings_json_is_reported(project: Path, capfd: pytest.C
 BAD_EVENTS: list[tuple[str, str]] = [
     (
         "{",
-        "turngate: {file} is not JSON: line 1, column 2: Expecting property name enclosed in double quotes\n",
+        "turngate: {file} is not JSON at line 1, column 2: expecting property name enclosed in double quotes\n",
     ),
+    (
+        '{"session_id": "a",\n}',
+        (
+            "turngate: {file} is not JSON at line 1, column 19: "
+            "a comma before the closing bracket is not allowed in JSON\n"
+        ),
+    ),
+    ("{'a': 1}", 'turngate: {file} is not JSON at line 1, column 2: strings need double quotes (")\n'),
     ("[]", "turngate: {file}: an event is a JSON object, not list\n"),
     ('{"session_id": 5}', "turngate: {file}: `session_id` must be a string, not '5'\n"),
 ]
@@ -468,7 +491,10 @@ def test_a_bad_event_is_wrong_usage(
     [
         (
             ["Stop", "--input", "/no/such/event.json"],
-            "turngate: /no/such/event.json cannot be read: No such file or directory\n",
+            (
+                "turngate: /no/such/event.json cannot be read: No such file or directory; "
+                "--input takes a file, - for stdin, or a JSON object in braces\n"
+            ),
         ),
         (
             ["Stop", "--project", "/no/such/folder"],
@@ -563,7 +589,7 @@ def test_an_event_on_stdin_that_is_not_json_is_one_clear_sentence(project: Path)
     assert (done.returncode, done.stdout, done.stderr) == (
         64,
         b"",
-        b"turngate: the event on stdin is not JSON: line 1, column 1: Expecting value\n",
+        b"turngate: the event on stdin is not JSON at line 1, column 1: expecting value\n",
     )
 
 

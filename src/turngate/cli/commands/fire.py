@@ -59,10 +59,12 @@ def _read_event(path: str | None) -> dict[str, object]:
     try:
         fields: dict[str, object] = json.loads(_read_input(path), parse_constant=_reject_constant)
     except OSError as error:
-        raise UsageError(f"{path} cannot be read: {error.strerror}") from None
+        forms = "--input takes a file, - for stdin, or a JSON object in braces"
+        raise UsageError(f"{path} cannot be read: {error.strerror}; {forms}") from None
     except json.JSONDecodeError as error:
-        where = f"line {error.lineno}, column {error.colno}"
-        raise UsageError(f"{_input_name(path)} is not JSON: {where}: {error.msg}") from None
+        from turngate.core.json_syntax import describe_syntax_error  # noqa: PLC0415 # lazy: only for an error
+
+        raise UsageError(f"{_input_name(path)} is {describe_syntax_error(error.doc, error)}") from None
     except (ValueError, RecursionError) as error:
         raise UsageError(f"{_input_name(path)} is not JSON: {error}") from None
     return fields
