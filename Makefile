@@ -1,6 +1,6 @@
 # make demo and make test set up everything they need in .venv, without root.
 
-.PHONY: demo test check fmt bench chaos mutants trace schemas api clean
+.PHONY: demo test check fmt bench chaos mutants properties trace schemas api clean
 .DEFAULT_GOAL := test
 
 PY := .venv/bin/python
@@ -34,6 +34,9 @@ chaos: .venv/ready
 
 mutants: .venv/ready
 	@$(PY) tools/mutants.py --workers $(WORKERS) --only '$(ONLY)'
+
+properties: .venv/ready
+	@$(PY) -m pytest -q -n $(WORKERS) -m hypothesis --hypothesis-profile thorough
 
 trace: .venv/ready
 	@$(PY) tests/trace.py $(if $(ISSUE),--issue $(ISSUE))

@@ -19,10 +19,10 @@ sys.dont_write_bytecode = False
 
 
 # How long an example takes says something about the machine only.
-hypothesis.settings.register_profile(
-    "any speed", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
-)
-hypothesis.settings.load_profile("any speed")
+ANY_SPEED = hypothesis.settings(deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
+hypothesis.settings.register_profile("quick", ANY_SPEED, max_examples=25)
+hypothesis.settings.register_profile("thorough", ANY_SPEED, max_examples=500)  # make properties
+hypothesis.settings.load_profile("quick")
 
 
 def pytest_configure() -> None:

@@ -582,7 +582,7 @@ def test_check_notes_that_hooks_of_installed_plugins_do_not_run(
 NAMES = st.text(max_size=6) | st.sampled_from(["a\0b", "\ud800", "x" * 5000, "~", "~/", "/", "..", ""])
 
 
-@examples(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(hooks=settings_values(), manifest=settings_values(), names=st.lists(NAMES, max_size=3))
 def test_no_content_of_a_plugin_or_of_plugin_dirs_raises(
     tmp_path: Path, hooks: Any, manifest: Any, names: list[str]

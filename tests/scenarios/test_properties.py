@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 from hypothesis import example, given
-from hypothesis import settings as examples
 from hypothesis import strategies as st
 
 from tests.support.builders import rule, run, settings, stop_event, subagent_stop
@@ -31,15 +30,12 @@ from turngate.settings.lint import lint
 from turngate.settings.load import load_settings
 from turngate.settings.parse import parse_layer
 
-many = examples(max_examples=200, deadline=None)
-some = examples(max_examples=100, deadline=None)
 dialects = st.sampled_from([*DIALECTS.values()])
 
 # Settings
 
 
 @given(value=settings_values(), dialect=dialects, level=st.sampled_from(LEVELS))
-@many
 def test_any_json_value_becomes_a_layer(value: Any, dialect: Dialect, level: str) -> None:
     layer = parse_layer(value, file="f", level=level, family=dialect.families[0], dialect=dialect)
     assert all(each.hook.timeout is None or 0 < each.hook.timeout < math.inf for each in layer.rules)
@@ -47,7 +43,6 @@ def test_any_json_value_becomes_a_layer(value: Any, dialect: Dialect, level: str
 
 
 @given(values=st.lists(settings_values(), max_size=4), dialect=dialects, data=st.data())
-@many
 def test_any_layers_become_settings_that_can_be_planned_and_looked_at(
     values: list[Any], dialect: Dialect, data: st.DataObject
 ) -> None:
@@ -69,7 +64,6 @@ def layer_of(value: Any, dialect: Dialect) -> st.SearchStrategy[Layer]:
 
 
 @given(value=settings_values() | st.binary(max_size=40), dialect=st.sampled_from([*DIALECTS]))
-@some
 def test_any_file_can_be_loaded(tmp_path_factory: pytest.TempPathFactory, value: Any, dialect: str) -> None:
     project = tmp_path_factory.mktemp("project")
     path = project / f".{FAMILIES[dialect][-1]}" / "settings.json"
@@ -169,7 +163,6 @@ def judged(report: Report, event: str, dialect: Dialect) -> tuple[HookRun, Verdi
 
 
 @given(report=reports, event=events, dialect=dialects)
-@many
 def test_whatever_a_command_prints_there_is_a_verdict_that_can_be_written_down(
     report: Exited, event: str, dialect: Dialect
 ) -> None:
@@ -193,7 +186,6 @@ DENIED = (
 
 @given(report=reports, event=events, dialect=st.sampled_from([TURNGATE, MUX]))
 @example(report=Exited(0, DENIED), event="Stop", dialect=TURNGATE)
-@examples(max_examples=400, deadline=None)
 def test_a_command_continues_the_turn_when_the_contract_says_so_and_never_else(
     report: Exited, event: str, dialect: Dialect
 ) -> None:
@@ -239,7 +231,6 @@ def blank(value: Any) -> bool:
 
 
 @given(report=reports, event=events, dialect=dialects)
-@many
 def test_a_hook_that_only_observes_never_continues_the_turn_and_never_ends_the_turn(
     report: Exited, event: str, dialect: Dialect
 ) -> None:
@@ -249,7 +240,6 @@ def test_a_hook_that_only_observes_never_continues_the_turn_and_never_ends_the_t
 
 
 @given(found=st.lists(reports, min_size=2, max_size=4), event=events, dialect=dialects)
-@some
 def test_several_hooks_together_say_no_more_and_no_less_than_each_by_itself(
     found: list[Exited], event: str, dialect: Dialect
 ) -> None:
@@ -277,7 +267,6 @@ returned = st.one_of(
 
 
 @given(value=returned, event=events, dialect=dialects)
-@many
 def test_whatever_a_callback_returns_there_is_a_verdict_that_can_be_written_down(
     value: Any, event: str, dialect: Dialect
 ) -> None:
@@ -299,7 +288,6 @@ decisions: st.SearchStrategy[Decision] = st.one_of(
 @given(decision=decisions, event=events, dialect=dialects)
 @example(decision=Advise("  "), event="Stop", dialect=TURNGATE)
 @example(decision=Block("\ud800"), event="Stop", dialect=TURNGATE)
-@many
 def test_whatever_a_callback_decides_there_is_a_verdict_that_can_be_written_down(
     decision: Decision, event: str, dialect: Dialect
 ) -> None:
@@ -350,7 +338,6 @@ def turn(guard: LoopGuard, steps: list[Verdict | str]) -> tuple[list[LoopGuard],
 
 @pytest.mark.req("C-18")
 @given(steps=steps, limit=limits, hard=limits, dialect=st.sampled_from([TURNGATE, MUX]))
-@many
 def test_a_turn_is_never_continued_more_often_than_its_limits_allow(
     steps: list[Verdict | str], limit: int | None, hard: int | None, dialect: Dialect
 ) -> None:
@@ -364,7 +351,6 @@ def test_a_turn_is_never_continued_more_often_than_its_limits_allow(
 
 @pytest.mark.req("C-18")
 @given(steps=steps, wanted=st.lists(st.integers(-5, 100), max_size=3), hard=st.integers(0, 30))
-@many
 def test_a_hook_that_asks_for_more_never_gets_above_the_hard_limit(
     steps: list[Verdict | str], wanted: list[int], hard: int
 ) -> None:
@@ -388,7 +374,6 @@ def test_a_hook_that_asks_for_more_never_gets_above_the_hard_limit(
     wanted=st.integers(0, 100),
     dialect=st.sampled_from([TURNGATE, MUX]),
 )
-@some
 def test_a_turn_that_is_always_blocked_ends_one_block_after_the_hard_limit_at_the_latest(
     refused: list[Verdict],
     between: list[bool],
@@ -409,7 +394,6 @@ def test_a_turn_that_is_always_blocked_ends_one_block_after_the_hard_limit_at_th
 
 
 @given(steps=steps)
-@many
 def test_claude_code_grants_eight_continuations_in_a_row_and_a_tool_call_begins_a_new_row(
     steps: list[Verdict | str],
 ) -> None:
@@ -427,7 +411,6 @@ def test_claude_code_grants_eight_continuations_in_a_row_and_a_tool_call_begins_
 
 
 @given(steps=steps, dialect=dialects)
-@many
 def test_a_stop_ends_every_turn_and_says_how(steps: list[Verdict | str], dialect: Dialect) -> None:
     _, end = turn(new_guard(Settings(dialect=dialect), {}), [*steps, Stop()])
     assert end is not None
@@ -444,7 +427,6 @@ chunks = st.lists(
 
 @pytest.mark.req("X-12")
 @given(chunks=chunks, limit=st.integers(0, 5_000))
-@some
 def test_output_keeps_its_head_and_its_tail_in_whatever_pieces_it_comes(
     chunks: list[bytes], limit: int
 ) -> None:
@@ -465,7 +447,6 @@ def test_output_keeps_its_head_and_its_tail_in_whatever_pieces_it_comes(
     letters=st.text(min_size=1, max_size=9),
     whole=st.none() | st.text(min_size=1, max_size=150),
 )
-@many
 def test_a_text_that_was_cut_in_the_middle_is_never_longer_than_allowed(
     limit: int, more: int, letters: str, whole: str | None
 ) -> None:

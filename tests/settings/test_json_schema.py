@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 from hypothesis import given
-from hypothesis import settings as examples
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
@@ -225,7 +224,6 @@ plain_values = settings_values(plain_junk, words=plain_text, numbers=plain_numbe
 
 
 @given(plain_values)
-@examples(max_examples=200, deadline=None)
 def test_a_file_without_a_mistake_validates(value: Any) -> None:
     if not any(_mistake(problem) for problem in read(value).problems):
         assert complaints(SETTINGS, value) == []
@@ -237,7 +235,6 @@ def _mistake(problem: Problem) -> bool:
 
 
 @given(plain_values)
-@examples(max_examples=200, deadline=None)
 def test_a_file_that_loses_a_hook_does_not_validate(value: Any) -> None:
     if any(_lost(problem) for problem in read(value).problems):
         assert not SETTINGS.is_valid(value)

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 from hypothesis import given
-from hypothesis import settings as examples
 from hypothesis import strategies as st
 
 from tests.support.builders import script, stop_hooks, write_settings
@@ -195,7 +194,6 @@ marked = contents.map(lambda data: codecs.BOM_UTF8 + data)
     event=st.sampled_from(["Stop", "SubagentStop", *EVENTS]),
     dialect=st.sampled_from([*DIALECTS]),
 )
-@examples(max_examples=200, deadline=None)
 def test_the_quick_check_never_misses_a_hook_or_a_problem(
     tmp_path_factory: pytest.TempPathFactory,
     files: dict[str, bytes],

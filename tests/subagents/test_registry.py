@@ -932,7 +932,5 @@ class Transitions(RuleBasedStateMachine):
         self.folder.cleanup()
 
 
-Transitions.TestCase.settings = settings(
-    max_examples=25, stateful_step_count=25, deadline=None, suppress_health_check=list(HealthCheck)
-)
+Transitions.TestCase.settings = settings(stateful_step_count=25, suppress_health_check=list(HealthCheck))
 TestWhateverHappens = pytest.mark.req("X-21", "X-22")(Transitions.TestCase)
