@@ -625,3 +625,47 @@ def test_a_settings_file_names_at_most_100_plugin_folders(project: Path) -> None
         ".turngate/settings.json: turngate.pluginDirs: names 20,000 folders, and only the first 100 are read"
     )
     assert (len(settings.rules), [str(problem) for problem in settings.problems]) == (100, [said])
+
+
+# The user configuration of a plugin, which Claude Code asks for and Turngate does not have
+
+
+USER_CONFIG = {
+    "command": {"type": "command", "command": 'echo "${user_config.url}" >&2; exit 2'},
+    "single quotes": {"type": "command", "command": "echo '${user_config.url}' >&2; exit 2"},
+    "args": {"type": "command", "command": "sh", "args": ["-c", "exit 2", "${user_config.url}"]},
+    "url": {"type": "http", "url": "http://127.0.0.1:9/${user_config.url}"},
+    "header": {"type": "http", "url": "http://127.0.0.1:9/", "headers": {"X-Key": "${user_config.url}"}},
+}
+
+
+@pytest.mark.parametrize("dialect", ["turngate", "claude"])
+@pytest.mark.parametrize("hook", USER_CONFIG.values(), ids=USER_CONFIG)
+def test_a_hook_that_needs_the_user_configuration_of_a_plugin_fails_and_never_blocks(
+    project: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str], hook: dict[str, Any], dialect: str
+) -> None:
+    root = plugin(tmp_path / "p", {"hooks": {"Stop": [{"hooks": [hook]}]}})
+    shown = fire(capfd, project, "--plugin-dir", str(root), "--dialect", dialect)
+    said = "it uses ${user_config.url}, which Turngate does not replace; write the value itself"
+    assert [(run["outcome"], run["why"]) for run in shown["unenforced"]] == [("failed", said)]
+
+
+@pytest.mark.parametrize(
+    ("hook", "field"),
+    [*zip(USER_CONFIG.values(), ["command", "command", "args", "url", "headers"], strict=True)],
+    ids=USER_CONFIG,
+)
+def test_check_names_the_user_configuration_of_a_plugin(
+    project: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str], hook: dict[str, Any], field: str
+) -> None:
+    root = plugin(tmp_path / "p", {"hooks": {"Stop": [{"hooks": [hook]}]}})
+    code, lines = check(capfd, project, "--plugin-dir", str(root))
+    uses = "uses ${user_config.url}, which Turngate does not replace, so the hook fails at every run"
+    assert (code, lines[1:]) == (
+        1,
+        [
+            f"  error: Stop[0].hooks[0].{field}: {uses}",
+            "    → write the value itself",
+            "1 hook, 1 problem",
+        ],
+    )

@@ -205,7 +205,7 @@ def _likely_mistake(report: Exited) -> tuple[str, ...]:
 
 
 _MISTAKE = re.compile(
-    r"can't open file|cannot open|cannot create|[Ss]yntax error|No module named|No such file or directory$"
+    r"can't open file|cannot open|cannot create|[Ss]yntax error|[Bb]ad substitution|No module named|No such file or directory$"
     r"|sh: .*(?:not found|Permission denied)$"
 )
 

@@ -4,7 +4,7 @@ import re
 from collections.abc import Container, Mapping
 from dataclasses import replace
 
-from turngate.core.hooks import CommandHook
+from turngate.core.hooks import CommandHook, HttpHook
 
 PLUGIN_ROOT = "CLAUDE_PLUGIN_ROOT"
 PLUGIN_DATA = "CLAUDE_PLUGIN_DATA"
@@ -51,3 +51,26 @@ def used_plugin_variable(hook: CommandHook) -> str | None:
     """Return the first variable of plugins in the command or its arguments, in any form that has no default value."""
     match = _ANY_FORM.search(" ".join((hook.command, *(hook.args or ()))))
     return (match[1] or match[2]) if match else None
+
+
+_USER_CONFIG = re.compile(r"\$\{user_config\.[\w.-]{1,100}\}")
+
+
+def used_user_config(hook: CommandHook | HttpHook) -> tuple[str, str] | None:
+    """Return the first value of a plugin's user configuration in a hook, and its key in JSON.
+
+    Claude Code asks the user for these values and replaces `${user_config.NAME}` wherever it occurs. Turngate does not
+    have them, and a shell would end with "Bad substitution" and exit code 2, which is a block.
+    """
+    texts: dict[str, str]
+    if isinstance(hook, CommandHook):
+        texts = {"command": hook.command, "args": " ".join(hook.args or ())}
+    else:
+        texts = {"url": hook.url, "headers": " ".join(hook.headers.values())}
+    return next(
+        ((match[0], key) for key, text in texts.items() if (match := _USER_CONFIG.search(text))), None
+    )
+
+
+def describe_user_config(written: str) -> str:
+    return f"uses {written}, which Turngate does not replace"

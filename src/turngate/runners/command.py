@@ -10,7 +10,13 @@ from turngate.aio.threads import run_in_thread
 from turngate.core.events import Event
 from turngate.core.hook_input import encode, environment
 from turngate.core.hooks import CommandHook
-from turngate.core.plugin_variables import PLUGIN_DATA, expand_plugin_variables, missing_plugin_variable
+from turngate.core.plugin_variables import (
+    PLUGIN_DATA,
+    describe_user_config,
+    expand_plugin_variables,
+    missing_plugin_variable,
+    used_user_config,
+)
 from turngate.core.reports import Exited, HookFailed, Report
 from turngate.core.settings import Settings
 from turngate.core.text import describe, describe_name, printable
@@ -30,6 +36,8 @@ async def run_command(
             f"its command uses ${{{missing}}}, which only hooks of a plugin have; "
             "load the plugin with --plugin-dir or `pluginDirs`"
         )
+    if found := used_user_config(hook):
+        return HookFailed(f"it {describe_user_config(found[0])}; write the value itself")
     await _make_data_folder(hook, live)
     of_event = {
         "PWD": world.project,

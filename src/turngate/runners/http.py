@@ -20,6 +20,7 @@ from turngate.core.http_policy import (
     same_origin,
     url_problem,
 )
+from turngate.core.plugin_variables import describe_user_config, used_user_config
 from turngate.core.reports import HookFailed, Replied, Report
 from turngate.core.settings import Settings
 from turngate.core.text import describe_url
@@ -40,6 +41,8 @@ async def run_http(
     source: str = "python",
 ) -> Report:
     """Send the event. `source` is the level of the hook: a project's hook may not send it unencrypted."""
+    if found := used_user_config(hook):
+        return HookFailed(f"it {describe_user_config(found[0])}; write the value itself")
     if problem := url_problem(hook.url, source, settings.allowed_urls, settings.http_hook_urls):
         return HookFailed(problem)
     try:

@@ -241,7 +241,6 @@ CORRECT: dict[str, Case] = {
             },
         )
     ),
-    "configuration of a plugin": Case(at("Stop", {"type": "http", "url": "${user_config.endpoint}/stop"})),
     "turngate's own file": Case(
         "scripts/stop.sh", {"scripts/stop.sh": GATE_SH}, file=".turngate/settings.json"
     ),
@@ -308,6 +307,10 @@ DEFECT: dict[str, Case] = {
     "plugin variable outside of a plugin": Case(
         '"${CLAUDE_PLUGIN_ROOT}/hooks/stop.sh"',
         found=(f"error: uses $CLAUDE_PLUGIN_ROOT, which only hooks of a plugin have, {FAILS}",),
+    ),
+    "configuration of a plugin": Case(
+        at("Stop", {"type": "http", "url": "${user_config.endpoint}/stop"}),
+        found=(f"error: uses ${{user_config.endpoint}}, which Turngate does not replace, {FAILS}",),
     ),
     "interpreter missing": Case(
         "python3.99 gate.py", {"gate.py": GATE_PY}, found=(no_program("python3.99"),)
@@ -629,7 +632,10 @@ PLUGIN: dict[str, Case] = {  # `files` are those of the plugin
     "data folder": Case(
         at("Stop", 'sh "$CLAUDE_PLUGIN_ROOT"/stop.sh --state "${CLAUDE_PLUGIN_DATA}"'), {"-stop.sh": GATE_SH}
     ),
-    "configuration": Case(at("Stop", "curl -d @- ${user_config.endpoint}"), {}),
+    "configuration": Case(
+        at("Stop", "curl -d @- ${user_config.endpoint}"),
+        found=(f"error: uses ${{user_config.endpoint}}, which Turngate does not replace, {FAILS}",),
+    ),
     "script missing": Case(
         at("Stop", "${CLAUDE_PLUGIN_ROOT}/hooks/stop.sh"), found=(gone("tools/plugin/hooks/stop.sh"),)
     ),
