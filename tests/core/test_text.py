@@ -11,6 +11,7 @@ from turngate.core.text import (
     keep_ends,
     one_line,
     printable,
+    quote_name,
     truncate,
     truncate_bytes,
     truncate_bytes_left,
@@ -69,3 +70,16 @@ def test_a_text_is_truncated_and_cleaned(result: str, expected: str) -> None:
 )
 def test_a_value_is_described(result: str, expected: str) -> None:
     assert result == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "quoted"),
+    [
+        ("tests", '"tests"'),
+        ("it's", '"it\'s"'),
+        ('"$DIR"/x.sh', "'\"$DIR\"/x.sh'"),
+        ("""sh -c 'echo "x"'""", r'''"sh -c 'echo \"x\"'"'''),
+    ],
+)
+def test_a_name_is_quoted_so_that_its_own_quotes_can_be_told_apart(name: str, quoted: str) -> None:
+    assert quote_name(name) == quoted

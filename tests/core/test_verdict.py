@@ -148,6 +148,7 @@ def test_warnings_of_all_hooks_say_which_gate_is_not_enforced() -> None:
         run(Fault("no slot", "timeout"), "slow"),
         run(Fault("off", "skipped"), "later"),
         run(Fault("no file"), CommandHook("strict", blocking=True)),
+        run(Fault("boom"), '"$DIR"/gate.sh'),
     )
     assert warnings(runs, TURNGATE) == (
         'hook "lint" failed and was NOT enforced: exit code 1: boom',
@@ -156,6 +157,7 @@ def test_warnings_of_all_hooks_say_which_gate_is_not_enforced() -> None:
         'hook "slow" timed out and was NOT enforced: no slot',
         'hook "later" was skipped and NOT enforced: off',
         'hook "strict" failed: no file',
+        "hook '\"$DIR\"/gate.sh' failed and was NOT enforced: boom",
     )
 
 

@@ -575,3 +575,101 @@ def test_a_very_long_word_is_truncated(project: Path, text: str) -> None:
 def test_a_quotation_that_continues_beyond_the_limit_is_not_taken_for_syntax(project: Path) -> None:
     script = "print(1)\n[[ $CLAUDE_PROJECT_DIR ]]\n" * 1000
     assert look(f"python3 -c '{script}'", project) == []
+
+
+# Failures that block
+
+
+ONLY_2 = "and only exit code 2 blocks: this hook can never block"
+EXIT_1 = problem(f"ends with exit code 1, {ONLY_2}", hint="write exit 2")
+
+
+def ignored(field: str, hint: str = "exit with 2 and print the reason on stderr", **fields: Any) -> Problem:
+    return problem("has no effect here: a failure of this hook does not block", field, hint=hint, **fields)
+
+
+@pytest.mark.parametrize("dialect", [TURNGATE, MUX])
+@pytest.mark.parametrize("option", [{"on_failure": "block"}, {"blocking": True}])
+def test_a_failure_that_blocks_needs_no_exit_code_2(
+    project: Path, dialect: Dialect, option: dict[str, Any]
+) -> None:
+    assert look("exit 1", project, dialect=dialect, **option) == []
+
+
+def test_the_claude_dialect_ignores_a_failure_that_should_block_a_stop(project: Path) -> None:
+    assert look("exit 1", project, dialect=CLAUDE, on_failure="block") == [ignored("onFailure"), EXIT_1]
+    assert look("exit 1", project, dialect=CLAUDE, blocking=True) == [ignored("blocking"), EXIT_1]
+
+
+def test_the_claude_dialect_has_on_failure_for_other_events(project: Path) -> None:
+    found = look("make", project, dialect=CLAUDE, event="PreToolUse", blocking=True)
+    assert found == [ignored("blocking", 'write "onFailure": "block"', event="PreToolUse")]
+    assert look("make", project, dialect=CLAUDE, event="PreToolUse", on_failure="block") == []
+    both = look("make", project, dialect=CLAUDE, event="PreToolUse", on_failure="block", blocking=True)
+    assert both == []
+
+
+# Events that cannot block
+
+
+def in_vain(what: str, event: str, meant: str = "Stop", field: str = "command") -> Problem:
+    message = f"{what}, but hooks of {event} cannot block"
+    return problem(message, field, event, hint=f'did you mean "{meant}"?')
+
+
+@pytest.mark.parametrize(
+    ("event", "meant"),
+    [
+        ("SessionEnd", "Stop"),
+        ("SessionStart", "Stop"),
+        ("StopFailure", "Stop"),
+        ("SubagentStart", "SubagentStop"),
+    ],
+)
+def test_a_gate_on_an_event_that_cannot_block_is_named(project: Path, event: str, meant: str) -> None:
+    exits = [in_vain("exits with 2", event, meant)]
+    assert look("make >&2 || exit 2", project, event=event) == exits
+    assert look("make >&2 || { echo no >&2; exit 2; }", project, event=event) == exits
+    assert look("if ! make; then echo no >&2; exit 2; fi", project, event=event) == exits
+    assert look("bash -c 'make || exit 2'", project, event=event) == exits
+    prints = [in_vain("prints a block", event, meant)]
+    assert look("""make || echo '{"decision": "block", "reason": "no"}'""", project, event=event) == prints
+    assert look("make", project, event=event, blocking=True) == [in_vain("is true", event, meant, "blocking")]
+    assert look("make", project, event=event, on_failure="block") == [
+        in_vain('is "block"', event, meant, "onFailure")
+    ]
+    assert look("make", project, event=event, mode="gate") == [in_vain('is "gate"', event, meant, "mode")]
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("gate.sh", "#!/bin/sh\nif [ -f TODO ]; then echo no >&2; exit 2; fi\n"),
+        ("gate.py", "#!/usr/bin/env python3\nimport sys\nsys.exit(2 if open('x').read() else 0)\n"),
+        ("gate.py", "#!/usr/bin/env python3\nimport sys\nsys.exit(2)\n"),
+        ("gate.js", "#!/usr/bin/env node\nprocess.exit(2)\n"),
+    ],
+)
+def test_a_script_that_blocks_at_an_event_that_cannot_block_is_named(
+    project: Path, name: str, text: str
+) -> None:
+    script(project / name, text)
+    found = look(f'"$CLAUDE_PROJECT_DIR"/{name}', project, event="SessionEnd")
+    assert found == [in_vain(f"{name} exits with 2", "SessionEnd")]
+
+
+def test_hooks_of_such_an_event_that_do_not_block_are_fine(project: Path) -> None:
+    assert look("make test", project, event="SessionEnd") == []
+    assert look("echo exit 2", project, event="SessionStart") == []
+    assert look("true # exit 2", project, event="SessionStart") == []
+    assert look("make || exit 2", project, event="SessionEnd", mode="observe") == []
+    assert look("make || exit 2", project, event="SessionEnd", detached=True) == []
+
+
+def test_a_script_of_several_events_may_block_at_some_of_them(project: Path) -> None:
+    knows_event = '#!/bin/sh\nif [ "$(jq -r .hook_event_name)" = Stop ]; then echo no >&2; exit 2; fi\n'
+    script(project / "each.sh", knows_event)
+    assert look('"$CLAUDE_PROJECT_DIR"/each.sh', project, event="SessionEnd") == []
+    by_argument = '#!/bin/sh\nif [ "$1" = stop ]; then echo no >&2; exit 2; fi\n'
+    script(project / "by_argument.sh", by_argument)
+    assert look('"$CLAUDE_PROJECT_DIR"/by_argument.sh end', project, event="SessionEnd") == []

@@ -24,7 +24,7 @@ from turngate.core.interpret import interpret
 from turngate.core.json_syntax import describe_syntax_error
 from turngate.core.reports import Returned
 from turngate.core.settings import Problem, Rule
-from turngate.core.text import describe, describe_exception
+from turngate.core.text import describe, describe_exception, quote_name
 from turngate.errors import TurngateError, UsageError
 from turngate.options import InvalidOptions, Options
 from turngate.options.sdk_callbacks import is_sdk_callback, without_trailing_underscores
@@ -236,7 +236,7 @@ def _report_observed(decision: Decision, hook: CallbackHook) -> dict[str, Any]:
 
 def _handle_failure(fault: Fault, rule: Rule) -> dict[str, Any]:
     if not (rule.hook.blocking and fault.may_block):
-        LOG.warning('hook "%s" failed and was NOT enforced: %s', label(rule.hook), fault.error)
+        LOG.warning("hook %s failed and was NOT enforced: %s", quote_name(label(rule.hook)), fault.error)
         raise HookFailed(fault.error)
     reason = f"this check is broken and must work before you may stop: {fault.error}"
     return _decision_json(Block(reason), rule.event)

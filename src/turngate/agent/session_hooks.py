@@ -14,6 +14,7 @@ from turngate.core.hook_input import effort_level
 from turngate.core.hook_run import HookRun
 from turngate.core.hooks import label
 from turngate.core.reports import Exited
+from turngate.core.text import quote_name
 from turngate.core.verdict import Stop, Verdict, notices, warnings_with_hints
 from turngate.engine import ask_hooks
 from turngate.transcript.writer import Transcript
@@ -94,7 +95,7 @@ class SessionHooks:
                 transcript.write_record(record)
             except OSError as error:
                 self._events.notice(
-                    f'the output of hook "{record["hook"]}" could not be written to the transcript: {error}'
+                    f"the output of hook {quote_name(record['hook'])} could not be written to the transcript: {error}"
                 )
 
     async def fire_session_start(self, source: Source, model: str) -> None:

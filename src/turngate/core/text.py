@@ -113,6 +113,13 @@ def describe_name(name: str) -> str:
     return truncate(name.encode("utf-8", "backslashreplace").decode("utf-8"), MAX_DESCRIPTION_CHARS)
 
 
+def quote_name(name: str) -> str:
+    """Return a name in quotes that it does not contain, as `repr` does, but double ones where possible."""
+    if '"' not in name:
+        return f'"{name}"'
+    return f"'{name}'" if "'" not in name else '"' + name.replace('"', '\\"') + '"'
+
+
 def describe_url(url: str) -> str:
     """Return a URL for a message: on one line, without a user name and a password."""
     if "@" in url:

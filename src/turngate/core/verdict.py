@@ -11,6 +11,8 @@ from turngate.core.hints import run_hint
 from turngate.core.hook_run import HookOutput, HookRun, outputs
 from turngate.core.hooks import label
 from turngate.core.reports import TimedOut
+from turngate.core.settings import Rule
+from turngate.core.text import quote_name
 
 
 @dataclass(frozen=True)
@@ -88,13 +90,21 @@ def is_blocking(run: HookRun, dialect: Dialect) -> bool:
 
 
 def _failure_blocks(run: HookRun, dialect: Dialect) -> bool:
-    """Claude Code has `onFailure` for this, which it ignores at a stop."""
-    if dialect.failure_may_block and run.rule.hook.blocking:
+    if honours_blocking(run.rule, dialect):
         return True
-    at_stop = run.rule.event in STOP_EVENTS
-    counts = dialect.failure_may_block or not at_stop
     skipped = isinstance(run.decision, Fault) and run.decision.kind == "skipped"
-    return counts and not skipped and getattr(run.rule.hook, "on_failure", None) == "block"
+    return not skipped and honours_on_failure(run.rule, dialect)
+
+
+def honours_blocking(rule: Rule, dialect: Dialect) -> bool:
+    """Return whether the hook has `"blocking": true`, and it counts."""
+    return dialect.failure_may_block and rule.hook.blocking
+
+
+def honours_on_failure(rule: Rule, dialect: Dialect) -> bool:
+    """Return whether the hook has `"onFailure": "block"`, and it counts. Claude Code ignores it at a stop."""
+    counts = dialect.failure_may_block or rule.event not in STOP_EVENTS
+    return counts and getattr(rule.hook, "on_failure", None) == "block"
 
 
 def stops_sequence(run: HookRun, dialect: Dialect) -> bool:
@@ -194,7 +204,7 @@ def warnings_with_hints(runs: Iterable[HookRun], dialect: Dialect) -> tuple[tupl
     not_enforced = unenforced(runs, dialect)
     found: list[tuple[str, str | None]] = []
     for run in runs:
-        name = f'hook "{label(run.rule.hook)}"'
+        name = f"hook {quote_name(label(run.rule.hook))}"
         if isinstance(run.decision, Fault):
             is_enforced = run not in not_enforced
             text = f"{name} {_fault_warning(run, run.decision, is_enforced=is_enforced)}"
@@ -206,7 +216,7 @@ def warnings_with_hints(runs: Iterable[HookRun], dialect: Dialect) -> tuple[tupl
 def unenforced_warnings(runs: Iterable[HookRun], dialect: Dialect) -> tuple[str, ...]:
     """Return one warning per gate that was not enforced, also where the dialect records it in silence."""
     return tuple(
-        f'hook "{label(run.rule.hook)}" {_fault_warning(run, run.decision, is_enforced=False)}'
+        f"hook {quote_name(label(run.rule.hook))} {_fault_warning(run, run.decision, is_enforced=False)}"
         for run in unenforced(runs, dialect)
         if isinstance(run.decision, Fault)
     )

@@ -4,15 +4,15 @@ import importlib.util
 import re
 from collections.abc import Iterator
 
-from turngate.core.constants import STOP_EVENTS
 from turngate.core.hooks import CommandHook, HttpHook
 from turngate.core.http_policy import unlisted_variables, url_problem
 from turngate.core.settings import Problem, Rule, Settings
 from turngate.extras import install_command
 from turngate.settings.command_scope import Scope, command_scope
 from turngate.settings.lint_commands import lint_arguments, lint_commands, lint_script_file
+from turngate.settings.lint_events import lint_options
 from turngate.settings.lint_gates import lint_gate
-from turngate.settings.lint_plugins import lint_plugin_variables
+from turngate.settings.lint_plugins import lint_plugin_variables, lint_user_config
 from turngate.settings.problem_log import rule_problem
 from turngate.settings.shell_syntax import read_commands
 
@@ -38,11 +38,16 @@ def _lint_rule(rule: Rule, settings: Settings, project: str) -> Iterator[Problem
     hook = rule.hook
     if not hook.enabled:
         return
-    yield from _lint_event_options(rule, settings)
-    if isinstance(hook, HttpHook):
+    yield from lint_options(rule, settings)
+    if isinstance(hook, CommandHook | HttpHook) and (needed := tuple(lint_user_config(rule, hook))):
+        yield from needed
+    elif isinstance(hook, HttpHook):
         yield from _lint_http(rule, hook, settings)
-    if not isinstance(hook, CommandHook):
-        return
+    elif isinstance(hook, CommandHook):
+        yield from _lint_command(rule, hook, settings, project)
+
+
+def _lint_command(rule: Rule, hook: CommandHook, settings: Settings, project: str) -> Iterator[Problem]:
     scope = command_scope(hook, settings, project)
     if rule.source == "script":
         yield from lint_script_file(rule, hook.command, scope, settings)
@@ -60,24 +65,10 @@ def _lint_rule(rule: Rule, settings: Settings, project: str) -> Iterator[Problem
         yield from lint_arguments(rule, hook, scope, settings)
 
 
-def _lint_event_options(rule: Rule, settings: Settings) -> Iterator[Problem]:
-    """Find options that have no effect on the rule's event."""
-    if rule.hook.condition is not None and rule.event in STOP_EVENTS:
-        skips = settings.dialect.condition_skips_stop
-        effect = "the hook never runs at a stop" if skips else "the hook runs at every stop"
-        message = f"has no effect on {rule.event}: {effect}"
-        yield rule_problem(rule, "if", message, "remove it", "warning")
-    if rule.hook.outcomes != ("ok",) and rule.event != "SubagentStop":
-        yield rule_problem(rule, "outcomes", f"has no effect on {rule.event}", "remove it", "warning")
-
-
-_USER_CONFIG = re.compile(r"\$\{user_config\.[\w.-]+\}")  # Claude Code: the configuration of a plugin
-
-
 def _lint_shell_command(rule: Rule, hook: CommandHook, settings: Settings, scope: Scope) -> Iterator[Problem]:
     bare = _without_quoted(hook.command)
     runs_bash = hook.shell == "bash" and settings.dialect.honours_shell
-    if _BASH_ONLY.search(_USER_CONFIG.sub("", bare)) and not runs_bash:
+    if _BASH_ONLY.search(bare) and not runs_bash:
         yield rule_problem(
             rule, "command", "uses bash syntax, but /bin/sh runs it", _bash_hint(settings), "warning"
         )
@@ -115,8 +106,6 @@ def _lint_http(rule: Rule, hook: HttpHook, settings: Settings) -> Iterator[Probl
     if importlib.util.find_spec("httpx2") is None:
         message = "needs a library that is not installed, so the hook fails at every run"
         yield rule_problem(rule, "type", message, install_command("http"))
-    if _USER_CONFIG.search(hook.url):
-        return
     not_allowed = url_problem(hook.url, rule.source, settings.allowed_urls, settings.http_hook_urls)
     if not_allowed:
         yield rule_problem(rule, "url", f"{not_allowed}; so the hook fails at every run")

@@ -8,9 +8,12 @@ from typing import NamedTuple
 from turngate.core.constants import STOP_EVENTS
 from turngate.core.settings import Problem, Rule, Settings
 from turngate.core.text import one_line, truncate
+from turngate.core.verdict import honours_blocking, honours_on_failure
 from turngate.settings.check_tools import check_tool, is_silent_check, never_ends, writes_to_stdout
 from turngate.settings.command_scope import Scope
+from turngate.settings.lint_events import lint_block
 from turngate.settings.problem_log import rule_problem
+from turngate.settings.script_file import BLOCK_JSON, PRINTED_BLOCK
 from turngate.settings.shell_syntax import CommandList, SimpleCommand, Word, read_commands
 
 GATED_EVENTS = (*STOP_EVENTS, "PreToolUse")
@@ -25,7 +28,6 @@ _NO_EFFECT = frozenset(
 _FILTERS = frozenset(
     ["tail", "head", "tee", "cat", "sed", "awk", "less", "sort", "uniq", "column", "tr", "cut"]
 )
-_BLOCK_JSON = re.compile(r"[\"']?decision[\"']?\s*:\s*[\"']?block")
 
 
 class _Step(NamedTuple):
@@ -81,18 +83,18 @@ class _Step(NamedTuple):
 
     @property
     def prints_block(self) -> bool:
-        return self.prints and any(_BLOCK_JSON.search(text or "") for text in self.texts)
+        return self.prints and any(BLOCK_JSON.search(text or "") for text in self.texts)
 
 
 def is_gate(rule: Rule, settings: Settings) -> bool:
     """Whether the rule's exit code decides something, and a failure does not block."""
-    hook = rule.hook
+    hook, dialect = rule.hook, settings.dialect
     return (
         rule.event in GATED_EVENTS
         and hook.enabled
         and not hook.detached
-        and not hook.blocking
-        and not (rule.event not in STOP_EVENTS and getattr(hook, "on_failure", None) == "block")
+        and not honours_blocking(rule, dialect)
+        and not honours_on_failure(rule, dialect)
         and settings.mode_of(rule) == "gate"
     )
 
@@ -101,6 +103,8 @@ def lint_gate(
     rule: Rule, text: str, commands: CommandList, scope: Scope, settings: Settings, script: str | None = None
 ) -> Iterator[Problem]:
     """Check commands that are the whole hook; `script` is the file that holds them."""
+    if script is None:
+        yield from lint_block(rule, text, settings)
     steps = _read_steps(commands, scope)
     where = f"{script}: " if script else ""
     endless = next((step for step in steps if step.operator != "&" and never_ends(step.texts)), None)
@@ -281,7 +285,6 @@ _GROUP = re.compile(
     r"(?:[;\n]\s*exit\s+0\s*)?;?\s*",
     re.DOTALL,
 )
-_PRINTED_BLOCK = re.compile(r"(?:echo|printf)\s[^\n]{0,500}?" + _BLOCK_JSON.pattern)
 
 
 def _judge_branch(
@@ -289,7 +292,7 @@ def _judge_branch(
 ) -> Finding | None:
     """`CHECK || { BODY; }` and `if ! CHECK; then BODY; fi`, and text before a JSON that is printed on a condition."""
     printed = [step for step in steps if step.prints and step.outputs[0] == "stdout" and step.operator != "|"]
-    if printed and steps[-1].prints and not printed[0].prints_block and _PRINTED_BLOCK.search(text):
+    if printed and steps[-1].prints and not printed[0].prints_block and PRINTED_BLOCK.search(text):
         return _text_before_json(printed[0])
     match = (_IF.fullmatch(text) or _GROUP.fullmatch(text)) if len(text) <= MAX_BRANCH_CHARS else None
     parts = [read_commands(match[name]) for name in ("before", "check", "body")] if match else []

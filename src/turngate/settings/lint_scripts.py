@@ -1,9 +1,14 @@
 """Finds what is wrong inside the script of a command hook."""
 
+import os
+import re
 from collections.abc import Iterator
 
+from turngate.core.constants import OBSERVED_EVENTS
+from turngate.core.hooks import hook_text
 from turngate.core.settings import Problem, Rule, Settings
 from turngate.settings.command_scope import Scope
+from turngate.settings.lint_events import lint_block
 from turngate.settings.lint_gates import is_gate, lint_gate
 from turngate.settings.problem_log import rule_problem
 from turngate.settings.script_file import Script, exit_codes, line_ending_defect, start_defect
@@ -37,7 +42,9 @@ def lint_script(
 def _lint_decisions(
     rule: Rule, name: str, script: Script, language: str | None, scope: Scope, settings: Settings
 ) -> Iterator[Problem]:
-    """Find a script that can never block, or always blocks."""
+    """Find a script that can never block, always blocks, or blocks where no hook can."""
+    if not _serves_several_events(script, settings):
+        yield from lint_block(rule, script.text, settings, name, language)
     if language == "shell":
         commands = read_commands(script.text)
         found = list(lint_gate(rule, script.text, commands, scope, settings, script=name))
@@ -53,3 +60,14 @@ def _lint_decisions(
     )
     hint = "to block, write the reason to stderr and exit with 2"
     yield rule_problem(rule, "command", message, hint, "warning")
+
+
+_READS_EVENT = re.compile(r"hook_event_name|\$[1@*]|\$\{[1@*]|\bargv\b|\bargparse\b|\bgetopts\b")
+
+
+def _serves_several_events(script: Script, settings: Settings) -> bool:
+    """Return whether the script also runs at events where it can block, as far as that can be seen."""
+    name = os.path.basename(script.path)
+    return bool(_READS_EVENT.search(script.text)) or any(
+        rule.event not in OBSERVED_EVENTS and name in hook_text(rule.hook) for rule in settings.rules
+    )

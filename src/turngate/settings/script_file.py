@@ -162,6 +162,8 @@ def quote_path(name: str) -> str:
 
 # Exit codes
 
+BLOCK_JSON = re.compile(r"[\"']?decision[\"']?\s*:\s*[\"']?block")
+PRINTED_BLOCK = re.compile(r"(?:echo|printf)\s[^\n]{0,500}?" + BLOCK_JSON.pattern)
 _BLOCKS_OTHERWISE = re.compile(r"decision|\bcontinue\b[\"']?\s*:|hookSpecificOutput|stopReason|\"ok\"")
 _SHELL_EXIT = re.compile(
     r"(?:^|[;&|{(]|\bthen\b|\belse\b|\bdo\b)[ \t]*exit[ \t]+(\S+?)[ \t]*(?=[;&|)}#\n]|$)", re.MULTILINE
@@ -192,6 +194,26 @@ def exit_codes(script: Script, language: str | None) -> frozenset[int] | None:
             return _numbers(code.strip() or "0" for code in _NODE_EXIT.findall(script.text))
         case _:
             return None
+
+
+def block_attempt(text: str, language: str | None = "shell") -> str | None:
+    """Return how a command or a script blocks, in words; None if it does not, as far as that can be seen."""
+    match language:
+        case "shell":
+            exits = "2" in _SHELL_EXIT.findall(_QUOTED.sub("''", _COMMENT_LINES.sub("", text)))
+        case "python":
+            exits = bool(_PYTHON_EXIT_2.search(_COMMENT_LINES.sub("", text)))
+        case "node":
+            exits = any(re.match(r"2\b", code) for code in _NODE_EXIT.findall(text))
+        case _:
+            exits = False
+    if exits:
+        return "exits with 2"
+    return "prints a block" if language == "shell" and PRINTED_BLOCK.search(text) else None
+
+
+_QUOTED = re.compile(r"'[^'\n]*'|\"(?:[^\"\\\n]|\\.)*\"")
+_PYTHON_EXIT_2 = re.compile(r"(?:exit|SystemExit)\(2\b")
 
 
 def _shell_exit_codes(text: str) -> frozenset[int] | None:
