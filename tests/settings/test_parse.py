@@ -10,7 +10,7 @@ from tests.support.builders import stop_hooks
 from turngate.core.constants import EVENTS, FOREIGN_EVENTS, JUDGED_EVENTS, STOP_EVENTS
 from turngate.core.dialect import CLAUDE, DIALECTS, MUX, TURNGATE, Dialect
 from turngate.core.hooks import AgentHook, CommandHook, Hook, HttpHook, PromptHook
-from turngate.core.settings import Layer, Problem, Rule
+from turngate.core.settings import Layer, Problem, Rule, Settings
 from turngate.settings import keys
 from turngate.settings.parse import parse_layer
 
@@ -435,6 +435,28 @@ NOT_FIRED = "is an event that Turngate does not fire, so its hooks never run her
 def test_an_event_that_only_claude_code_fires_is_noted(event: str) -> None:
     note = Problem(file=FILE, message=NOT_FIRED, severity="note", event=event)
     assert read(at_stop(MAKE, event=event)) == layer(problems=(note,))
+
+
+@pytest.mark.parametrize("command", ["make || exit 2", """echo '{"decision": "block"}'"""])
+def test_a_gate_on_an_event_of_claude_code_that_cannot_block_is_named(command: str) -> None:
+    message = f"{NOT_FIRED}, and they cannot block"
+    warning = Problem(
+        file=FILE, message=message, severity="warning", event="Notification", hint='did you mean "Stop"?'
+    )
+    found = read(at_stop(stop_hook(command), event="Notification"))
+    assert found == layer(problems=(warning,))
+    assert Settings(problems=found.problems).not_loaded == ()
+
+
+@pytest.mark.parametrize("groups", [5, [5], [{"hooks": 5}], [{"hooks": [5, {"command": 5}]}]])
+def test_what_an_event_of_claude_code_holds_need_not_be_valid(groups: Any) -> None:
+    note = Problem(file=FILE, message=NOT_FIRED, severity="note", event="Notification")
+    assert read({"hooks": {"Notification": groups}}) == layer(problems=(note,))
+
+
+def test_other_events_of_claude_code_can_block() -> None:
+    note = Problem(file=FILE, message=NOT_FIRED, severity="note", event="TaskCompleted")
+    assert read(at_stop(stop_hook("exit 2"), event="TaskCompleted")) == layer(problems=(note,))
 
 
 @pytest.mark.req("S0-03", "C-35")

@@ -48,6 +48,20 @@ FOREIGN_EVENTS = frozenset(
     }
 )
 
+# Those at which a block has no effect (Claude Code's documentation).
+FOREIGN_OBSERVED_EVENTS = frozenset(
+    {
+        "Notification",
+        "PermissionDenied",
+        "PostCompact",
+        "Setup",
+        "CwdChanged",
+        "FileChanged",
+        "WorktreeRemove",
+        "InstructionsLoaded",
+    }
+)
+
 # Executables that are hooks without a settings entry, in every family except Claude Code's.
 SCRIPTS = {"Stop": "stop", "SubagentStop": "subagent_stop"}
 SCRIPT_FAMILIES = ("mux", "turngate")

@@ -5,9 +5,10 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any, Literal, TypeVar, assert_never
 
-from turngate.core.constants import COMMAND_LINE, EVENTS, LEVELS, MANAGED
+from turngate.core.constants import COMMAND_LINE, EVENTS, FOREIGN_EVENTS, LEVELS, MANAGED
 from turngate.core.dialect import TURNGATE, Dialect
 from turngate.core.hooks import Hook, Mode
+from turngate.core.text import describe_name
 
 Order = Literal["parallel", "sequential", "first_block"]
 Payload = Literal["full", "strict"]
@@ -32,11 +33,13 @@ class Problem:
     index: str | None = None  # position in the event's list: "[0].hooks[1]"
     field: str | None = None
     hint: str | None = None
+    hook: str | None = None  # the hook's id
 
     @property
     def position(self) -> str:
-        """Where in the file: "Stop[0].hooks[1].command"."""
-        return ".".join(part for part in (f"{self.event or ''}{self.index or ''}", self.field) if part)
+        """Where in the file: "Stop[0].hooks[1].command", and in parentheses the hook's id."""
+        place = ".".join(part for part in (f"{self.event or ''}{self.index or ''}", self.field) if part)
+        return f"{place} ({describe_name(self.hook)})" if self.hook else place
 
     def __str__(self) -> str:
         return ": ".join(part for part in (self.file, self.position, self.message) if part)
@@ -160,7 +163,7 @@ class Settings:
             problem
             for problem in self.problems
             if problem.severity == "error"
-            or (problem.severity == "warning" and problem.event not in (None, *EVENTS))
+            or (problem.severity == "warning" and problem.event not in (None, *EVENTS, *FOREIGN_EVENTS))
         )
 
 

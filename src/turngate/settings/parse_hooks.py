@@ -1,10 +1,11 @@
 """Reads the `hooks` object of one settings file into rules; an invalid part is left out and reported."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
-from turngate.core.constants import EVENTS, FOREIGN_EVENTS, JUDGED_EVENTS
+from turngate.core.constants import EVENTS, FOREIGN_EVENTS, FOREIGN_OBSERVED_EVENTS, JUDGED_EVENTS
 from turngate.core.dialect import TURNGATE, Dialect
 from turngate.core.hooks import SETTINGS_KINDS, CommandHook, Hook
 from turngate.core.matcher import InvalidMatcher, read_matcher
@@ -13,6 +14,7 @@ from turngate.core.text import describe_json, describe_name
 from turngate.settings import keys
 from turngate.settings.hook_json import RejectedKey, describe_bad_type, hook_from_json
 from turngate.settings.problem_log import ProblemLog, did_you_mean
+from turngate.settings.script_file import block_attempt
 from turngate.settings.values import describe_invalid, is_text
 
 _TOOL_GUARDS = ("PreToolUse", "PermissionRequest")
@@ -40,20 +42,20 @@ class HooksParser:
     def _parse_event(self, event: str, groups: Any) -> None:
         if event not in EVENTS:
             if not keys.is_comment(event):
-                self._add_unknown_event(event)
+                self._add_unknown_event(event, groups)
         elif not isinstance(groups, list):
             self._lose(event, f"is {describe_json(groups)}, expected a list of groups", hint=_GROUP_HINT)
         else:
             for number, group in enumerate(groups):
                 self._parse_group(group, event, f"[{number}]")
 
-    def _add_unknown_event(self, event: str) -> None:
+    def _add_unknown_event(self, event: str, groups: Any) -> None:
         if event in FOREIGN_EVENTS:
-            return self.log.add(
-                "is an event that Turngate does not fire, so its hooks never run here",
-                severity="note",
-                event=event,
-            )
+            message = "is an event that Turngate does not fire, so its hooks never run here"
+            if event in FOREIGN_OBSERVED_EVENTS and any(map(block_attempt, _commands(groups))):
+                message, hint = f"{message}, and they cannot block", did_you_mean("Stop")
+                return self.log.add(message, severity="warning", event=event, hint=hint)
+            return self.log.add(message, severity="note", event=event)
         hint = did_you_mean(keys.closest_event(event)) or f"known events: {', '.join(EVENTS)}"
         message = "is not a known event, so its hooks never run"
         return self.log.add(message, severity="warning", event=describe_name(event), hint=hint)
@@ -107,6 +109,15 @@ class HooksParser:
     def _parse_entry(self, entry: Any, matcher: str | None, event: str, index: str) -> None:
         if type(entry) is not dict:
             return self._lose(event, f"is {describe_json(entry)}, expected an object", index=index)
+        first = len(self.log.problems)
+        self._parse_hook(entry, matcher, event, index)
+        if is_text(entry.get("id")):
+            self.log.problems[first:] = [
+                replace(problem, hook=entry["id"]) for problem in self.log.problems[first:]
+            ]
+        return None
+
+    def _parse_hook(self, entry: dict[str, Any], matcher: str | None, event: str, index: str) -> None:
         kind = entry.get("type")
         hook: Hook | None
         if type(kind) is str and kind in SETTINGS_KINDS:
@@ -191,6 +202,15 @@ def _misnamed_body(rejected: Sequence[RejectedKey], body: str) -> RejectedKey | 
     unknown = [key for key in rejected if key.row is None and is_text(key.value)]
     close = keys.closest_name(body, [key.name for key in unknown], 0.5)
     return next((key for key in unknown if key.name == close), None)
+
+
+def _commands(groups: Any) -> Iterator[str]:
+    """Yield the commands in a list of groups that may be invalid."""
+    for group in groups if isinstance(groups, list) else ():
+        entries = group.get("hooks") if isinstance(group, dict) else None
+        for entry in entries if isinstance(entries, list) else ():
+            if isinstance(entry, dict) and is_text(entry.get("command")):
+                yield entry["command"]
 
 
 def _looks_like_milliseconds(seconds: float) -> bool:

@@ -73,6 +73,7 @@ def rule_problem(
         message=_shorten(message),
         hint=_shorten(hint) if hint else hint,
         severity=severity,
+        hook=rule.hook.id,
     )
 
 

@@ -99,6 +99,7 @@ def test_as_json_it_is_one_object(project: Path, capsys: pytest.CaptureFixture[s
         "index": "[0].hooks[0]",
         "field": "timeout",
         "hint": None,
+        "hook": None,
     }
     assert (code, json.loads(out)) == (
         1,
@@ -216,3 +217,30 @@ def test_a_folder_that_is_not_there_is_wrong_usage(capsys: pytest.CaptureFixture
         64,
         "turngate: there is no folder /no/such; give the project's folder with --project\n",
     )
+
+
+def test_a_position_names_the_hook_that_has_an_id(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    hooks = [
+        {"type": "command", "command": "./gone.sh", "id": "lint"},
+        {"type": "command", "command": "true", "id": "tests", "timeout": 30000},
+        {"type": "command", "command": "true", "id": "off", "enabled": False},
+        {"type": "command", "id": "empty"},
+    ]
+    write_settings(project, "turngate", {"hooks": {"Stop": [{"hooks": hooks}]}})
+    assert check(capsys, project) == (
+        1,
+        """.turngate/settings.json
+  error: Stop[0].hooks[3].command (empty): is missing, expected a non-empty string
+  error: Stop[0].hooks[0].command (lint): ./gone.sh does not exist, so the hook fails at every run
+  warning: Stop[0].hooks[1].timeout (tests): is 30000, which is read as seconds
+    → write 30 for 30000 milliseconds
+  note: Stop[0].hooks[2] (off): its own `enabled` switches it off
+3 hooks, 3 problems
+""",
+    )
+
+
+def test_the_findings_in_json_name_the_hook(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_settings(project, "turngate", stop_hooks("./gone.sh", id="lint"))
+    _, out = check(capsys, project, "--json")
+    assert [problem["hook"] for problem in json.loads(out)["problems"]] == ["lint"]

@@ -22,6 +22,7 @@ from turngate.plugins.entry_points import installed_plugins
 from turngate.settings.lint import lint
 from turngate.settings.load import load_settings
 from turngate.settings.paths import script_files, settings_files
+from turngate.settings.problem_log import rule_problem
 
 _MAX_POSITIONS = 3  # of one finding
 _ORDER = {"error": 0, "warning": 1, "note": 2}
@@ -115,7 +116,7 @@ def _naming_file(plugin: str, project: str, dialect: str) -> str:
 
 
 def _note(rule: Rule, message: str) -> Problem:
-    return Problem(file=rule.file or "", message=message, severity="note", event=rule.event, index=rule.index)
+    return rule_problem(rule, None, message, severity="note")
 
 
 def _print(
