@@ -758,7 +758,7 @@ def test_the_same_id_twice_in_one_file_is_reported(folders: Folders) -> None:
     settings = folders.load()
     assert ([str(problem) for problem in settings.problems], len(settings.rules)) == (
         [
-            ".mux/settings.json: Stop[0].hooks[1].id: is 'q', which occurs twice in this file: the last one is used"
+            ".mux/settings.json: Stop[0].hooks[1].id (q): is 'q', which occurs twice in this file: the last one is used"
         ],
         1,
     )
