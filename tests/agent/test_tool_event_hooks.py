@@ -1,6 +1,7 @@
 """What guards a tool or a prompt: judges on events that are not a stop, failures that block, and `if`."""
 
 import asyncio
+import json
 from pathlib import Path
 from typing import Any
 
@@ -290,3 +291,39 @@ def test_a_condition_is_read_from_the_settings(project: Path) -> None:
 
     asyncio.run(turn())
     assert (project / "asked").read_text() == "touch\n"
+
+
+# Two names of one tool
+
+
+@pytest.mark.parametrize("name", ["Task", "Agent"])
+def test_a_guard_that_compares_the_name_of_a_tool_gets_its_own_one(project: Path, name: str) -> None:
+    guard = 'grep -q \'"tool_name":"Task"\' || exit 0; echo "no subagents" >&2; exit 2'
+    task = {"tool": name, "input": {"prompt": "Look around."}}
+    result, model = play(project, rule(CommandHook(guard), "PreToolUse"), main=(task, "done"))
+    assert [each.content for each in tool_results(model)] == ["a hook blocked this: no subagents"]
+    assert result.subagents == ()
+
+
+def test_every_tool_event_has_the_tools_own_name(project: Path) -> None:
+    events = ("PreToolUse", "PermissionRequest", "PostToolUse", "PostToolBatch")
+    answers = {
+        "PreToolUse": specific("PreToolUse", permissionDecision="ask"),
+        "PermissionRequest": specific("PermissionRequest", decision={"behavior": "allow"}),
+    }
+    rules = [
+        rule(CommandHook(f"cat >> seen; echo >> seen; {answers.get(event, 'true')}"), event)
+        for event in events
+    ]
+    model = ScriptedModel(
+        {"main": [{"tool": "Agent", "input": {"prompt": "Look."}}, "done"], "sub": ["seen"]}
+    )
+
+    async def turn() -> None:
+        async with Session(str(project), model, Settings(rules=tuple(rules))) as session:
+            await session.send("go")
+
+    asyncio.run(turn())
+    seen = [json.loads(line) for line in (project / "seen").read_text().split("\n") if line]
+    names = [call["tool_name"] for each in seen for call in each.get("tool_calls", [each])]
+    assert ([each["hook_event_name"] for each in seen], names) == ([*events], ["Task"] * 4)

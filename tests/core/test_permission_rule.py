@@ -225,8 +225,16 @@ def test_other_tools_match_by_name_a_host_or_an_agent_type() -> None:
     assert not matched("WebFetch(domain:example.com)", "WebFetch", url="https://example.org/a")
     assert matched("Task(Explore)", "Agent", subagent_type="Explore")
     assert not matched("Agent(Explore)", "Task", subagent_type="other")
+    assert not matched("Agent(Explore)", "Task", prompt="look")
     assert matched("mcp__memory__*", "mcp__memory__write")
     assert not matched("TodoWrite(x)", "TodoWrite", todos=[])
+
+
+@pytest.mark.parametrize("tool", ["Task", "Agent"])
+def test_a_rule_matches_the_agent_type_that_a_call_does_not_name(tool: str) -> None:
+    assert matched("Task(general-purpose)", tool, prompt="look")
+    assert matched("Task(general-purpose)", tool, prompt="look", subagent_type="")
+    assert matched("Task(Explore)", tool, prompt="look", resume="a1")  # it keeps its type, whatever that is
 
 
 EVENTS = (PreToolUse, PermissionRequest, PostToolUse, PostToolUseFailure)

@@ -9,11 +9,12 @@ import pytest
 from tests.support.builders import write_settings
 from tests.support.subagents import task
 from turngate.agent.session import Session
-from turngate.agent.tools import ALIASES, TOOLS
+from turngate.agent.tools import TOOLS
 from turngate.core.dialect import CLAUDE, MUX, TURNGATE, Dialect
 from turngate.core.hooks import CommandHook, hook_text
 from turngate.core.session_events import TurnResult
 from turngate.core.settings import Rule
+from turngate.core.tools import TOOL_ALIASES
 from turngate.models.scripted import ScriptedModel
 from turngate.settings.load import load_settings
 from turngate.subagents.agent_hooks import agent_type_rules
@@ -45,7 +46,7 @@ def write_agent(folder: Path, hooks: str = HOOKS, family: str = "claude", name: 
 
 
 def rules_of(project: Path, dialect: Dialect = CLAUDE, *, trusted: bool = False, plugins: Any = ()) -> Any:
-    agent_types, _ = load_agent_types(str(project), plugins, known_tools={*TOOLS, *ALIASES})
+    agent_types, _ = load_agent_types(str(project), plugins, known_tools={*TOOLS, *TOOL_ALIASES})
     rules, not_loaded, notices = agent_type_rules(agent_types.values(), dialect, trusted=trusted)
     return rules, [*map(str, not_loaded), *notices]
 

@@ -8,7 +8,8 @@ import pytest
 from tests.support.builders import rule, write_settings
 from tests.support.sessions import saved_inputs
 from tests.support.subagents import parent, task
-from turngate.agent.tools import ALIASES, TOOLS
+from turngate.agent.tools import TOOLS
+from turngate.core.tools import TOOL_ALIASES
 from turngate.models.scripted import ScriptedModel
 from turngate.subagents.agent_types import (
     BUILT_IN,
@@ -18,7 +19,7 @@ from turngate.subagents.agent_types import (
     load_agent_types,
 )
 
-KNOWN = {*TOOLS, *ALIASES}
+KNOWN = {*TOOLS, *TOOL_ALIASES}
 BUILT_IN_TYPES = {agent_type.name: agent_type for agent_type in BUILT_IN}
 
 

@@ -12,11 +12,12 @@ from turngate.agent.main_session import EndReason, MainSession
 from turngate.agent.permissions import PermissionMode, Permissions
 from turngate.agent.resources import SessionResources
 from turngate.agent.session_hooks import Source
-from turngate.agent.tools import ALIASES, TOOLS
+from turngate.agent.tools import TOOLS
 from turngate.aio.cancellation import finish_despite_cancel
 from turngate.core.messages import Message, ToolUse
 from turngate.core.session_events import SessionEvent, TurnResult
 from turngate.core.settings import Settings
+from turngate.core.tools import TOOL_ALIASES
 from turngate.errors import UsageError
 from turngate.models.resolve import open_model
 from turngate.plugins.handlers import Plugins
@@ -68,7 +69,7 @@ class Session:
         events, plugins = EventSink(on_event), plugins or Plugins()
         project = project_path(project)
         settings = settings or load_settings(project, dialect=dialect)
-        known_tools = {*TOOLS, *ALIASES}
+        known_tools = {*TOOLS, *TOOL_ALIASES}
         agent_types, problems = load_agent_types(project, settings.plugin_dirs, known_tools=known_tools)
         rules, not_loaded, not_run = agent_type_rules(agent_types.values(), settings.dialect, trusted=trust)
         if rules or not_loaded:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from turngate.agent.loop_context import LoopContext
-from turngate.agent.tools import ALIASES, Tool, ToolFailed, ToolOutput, UserQuestion, check_arguments
+from turngate.agent.tools import Tool, ToolFailed, ToolOutput, UserQuestion, check_arguments
 from turngate.agent.turn import ToolDeferred, TurnHalted
 from turngate.aio.foreign import run_isolated
 from turngate.core.effects import (
@@ -23,7 +23,7 @@ from turngate.core.events import PermissionRequest, PostToolBatch, PostToolUse, 
 from turngate.core.messages import ToolResult, ToolUse, UserMessage
 from turngate.core.session_events import ToolFinished, ToolStarted
 from turngate.core.text import one_line
-from turngate.core.tools import response_text
+from turngate.core.tools import resolve_tool, response_text
 from turngate.core.verdict import Continue, Stop, Verdict
 
 NOT_ANSWERED = "not run: the user interrupted the question for permission"
@@ -36,6 +36,7 @@ async def run_tools(context: LoopContext, uses: Sequence[ToolUse]) -> bool:
     Each result is kept as soon as it exists. Return True if a tool ended the turn.
     """
     context.conversation.start_tool_results()
+    uses = [_with_own_name(context, use) for use in uses]
     for group in _groups(context, uses):
         await asyncio.sleep(0)  # let a pending interrupt take effect first
         ended = await _run(context, group[0]) if len(group) == 1 else await _run_all(context, group)
@@ -45,6 +46,12 @@ async def run_tools(context: LoopContext, uses: Sequence[ToolUse]) -> bool:
     if context.turn.question is None:
         await _finish_batch(context, uses)
     return False
+
+
+def _with_own_name(context: LoopContext, use: ToolUse) -> ToolUse:
+    """Hooks and the user get the tool's own name, so that a hook that compares it cannot be bypassed."""
+    tool = _find_tool(context, use.name)
+    return use if tool is None else replace(use, name=tool.spec.name)
 
 
 async def _finish_batch(context: LoopContext, uses: Sequence[ToolUse]) -> None:
@@ -81,7 +88,7 @@ def _groups(context: LoopContext, uses: Sequence[ToolUse]) -> list[list[ToolUse]
 
 
 def _find_tool(context: LoopContext, name: str) -> Tool | None:
-    return context.tools.get(ALIASES.get(name, name))
+    return context.tools.get(resolve_tool(name))
 
 
 async def _run_all(context: LoopContext, uses: Sequence[ToolUse]) -> bool:

@@ -12,11 +12,9 @@ from urllib.parse import urlsplit
 
 from turngate.core.command_forms import UNKNOWN, command_forms
 from turngate.core.text import wildcard_matches
+from turngate.core.tools import DEFAULT_AGENT_TYPE, resolve_tool, tool_names
 
 MAX_RULE_CHARS = 2_000
-
-# Two names of the tool that starts a subagent.
-TOOL_ALIASES = {"Task": "Agent", "Agent": "Task"}
 
 
 @dataclass(frozen=True)
@@ -42,8 +40,7 @@ def read_rule(text: str) -> PermissionRule | None:
 
 def rule_matches(rule: PermissionRule, tool: str, tool_input: Mapping[str, Any], project: str) -> bool:
     """Return whether a call of the tool with this input matches the rule."""
-    names = (tool, TOOL_ALIASES.get(tool, tool))
-    if not any(wildcard_matches(rule.tool, name) for name in names):
+    if not any(wildcard_matches(rule.tool, name) for name in tool_names(tool)):
         return False
     content = rule.content
     if content is None:
@@ -55,7 +52,7 @@ def rule_matches(rule: PermissionRule, tool: str, tool_input: Mapping[str, Any],
             return _path_matches(content, path, project)
     if content.startswith("domain:") and isinstance(url := tool_input.get("url"), str):
         return _host_matches(content.removeprefix("domain:"), url)
-    return tool in TOOL_ALIASES and wildcard_matches(content, str(tool_input.get("subagent_type", "")))
+    return resolve_tool(tool) == "Task" and _agent_type_matches(content, tool_input)
 
 
 # Commands
@@ -80,7 +77,7 @@ def _may_match(pattern: str, command: str) -> bool:
     return known.startswith(first) or first.startswith(known)
 
 
-# Paths and URLs
+# Paths, agent types and URLs
 
 
 def _path_matches(pattern: str, path: str, project: str) -> bool:
@@ -95,6 +92,12 @@ def _path_matches(pattern: str, path: str, project: str) -> bool:
     pattern = pattern.removeprefix("./").removeprefix("/").replace("/**/", "/*")
     names = (inside,) if "/" in pattern else (inside, inside.rpartition("/")[2])
     return any(wildcard_matches(pattern, name) for name in names)
+
+
+def _agent_type_matches(pattern: str, tool_input: Mapping[str, Any]) -> bool:
+    """A subagent that is resumed keeps its type, which the call does not name."""
+    agent_type = tool_input.get("subagent_type") or DEFAULT_AGENT_TYPE
+    return bool(tool_input.get("resume")) or wildcard_matches(pattern, str(agent_type))
 
 
 def _host_matches(pattern: str, url: str) -> bool:

@@ -7,10 +7,11 @@ from turngate.core.constants import EVENTS, MANAGED
 from turngate.core.events import Event, StopEvent, ToolEvent
 from turngate.core.hooks import identity
 from turngate.core.matcher import InvalidMatcher, read_matcher
-from turngate.core.permission_rule import TOOL_ALIASES, read_rule, rule_matches
+from turngate.core.permission_rule import read_rule, rule_matches
 from turngate.core.reports import HookFailed, Skipped
 from turngate.core.settings import Rule, Settings
 from turngate.core.text import truncate
+from turngate.core.tools import tool_names
 
 MAX_MATCHER_CHARS = 200  # of a matcher, or of what it did not match, in a message
 
@@ -133,10 +134,9 @@ def matches(matcher: str | None, event: Event) -> bool:
     """Return whether the matcher matches the event's subject. Events without a subject ignore it."""
     if _matches_everything(matcher, event):
         return True
-    parsed, subject = read_matcher(matcher or ""), event.subject or ""
-    return parsed.matches(subject) or (
-        isinstance(event, ToolEvent) and subject in TOOL_ALIASES and parsed.matches(TOOL_ALIASES[subject])
-    )
+    subject = event.subject or ""
+    names = tool_names(subject) if isinstance(event, ToolEvent) else (subject,)
+    return any(map(read_matcher(matcher or "").matches, names))
 
 
 def _matches_everything(matcher: str | None, event: Event) -> bool:

@@ -1,4 +1,4 @@
-"""The specification of a tool for a model, and the output of a tool."""
+"""The names of a tool, its specification for a model, and its output."""
 
 import json
 from collections.abc import Mapping
@@ -6,6 +6,21 @@ from dataclasses import dataclass
 from typing import Any
 
 from turngate.core.messages import ToolSpec
+
+# Other names under which a model may call a tool, and under which hooks, rules and lists may name it.
+TOOL_ALIASES: Mapping[str, str] = {"Agent": "Task"}
+DEFAULT_AGENT_TYPE = "general-purpose"  # of a Task call that names none
+
+
+def resolve_tool(name: str) -> str:
+    """Return the tool's own name."""
+    return TOOL_ALIASES.get(name, name)
+
+
+def tool_names(name: str) -> tuple[str, ...]:
+    """Return all names of a tool, its own one first."""
+    own = resolve_tool(name)
+    return (own, *(alias for alias, tool in TOOL_ALIASES.items() if tool == own))
 
 
 @dataclass(frozen=True)

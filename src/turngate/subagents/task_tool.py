@@ -9,15 +9,13 @@ from typing import Any
 from turngate.aio.cancellation import finish_despite_cancel
 from turngate.core.messages import ToolSpec
 from turngate.core.subagent_run import SubagentRun
-from turngate.core.tools import ToolFailed, ToolOutput, tool_spec
+from turngate.core.tools import DEFAULT_AGENT_TYPE, ToolFailed, ToolOutput, tool_spec
 from turngate.errors import TurngateError
 from turngate.subagents.agent_types import AgentType, describe_types
 from turngate.subagents.host import subagent_transcript_path
 from turngate.subagents.manager import SubagentManager
 from turngate.subagents.supervisor import Supervisor
 from turngate.transcript.reader import read_records
-
-DEFAULT_AGENT_TYPE = "general-purpose"
 
 TASK = tool_spec(
     "Task",

@@ -7,11 +7,10 @@ from typing import Any
 from turngate.agent.tools import ask_user, bash, files, search_tools, todo_write
 from turngate.agent.tools.arguments import check_arguments
 from turngate.agent.tools.base import Tool, ToolContext, UserQuestion
-from turngate.core.tools import ToolFailed, ToolOutput
+from turngate.core.tools import ToolFailed, ToolOutput, resolve_tool
 from turngate.subagents.agent_types import AgentType
 from turngate.subagents.task_tool import TASK, task_spec
 
-ALIASES = {"Agent": "Task"}
 WITH_BASH = ("BashOutput", "KillShell")  # an agent that has Bash has these as well
 MAIN_AGENT_ONLY = ("AskUser",)  # a subagent has no user
 
@@ -55,14 +54,13 @@ def tools_of_subagent(*limits: Collection[str] | None) -> dict[str, Tool]:
     tools = {name: tool for name, tool in TOOLS.items() if name not in MAIN_AGENT_ONLY}
     for names in limits:
         if names is not None:
-            allowed = {ALIASES.get(name, name) for name in names}
+            allowed = {resolve_tool(name) for name in names}
             allowed |= set(WITH_BASH) if "Bash" in allowed else set()
             tools = {name: tool for name, tool in tools.items() if name in allowed}
     return tools
 
 
 __all__ = [
-    "ALIASES",
     "TOOLS",
     "Tool",
     "ToolContext",

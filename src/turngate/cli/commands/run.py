@@ -16,6 +16,7 @@ from turngate.cli.project import plugin_folders, project_folder, search_note
 from turngate.cli.session_ids import find_session
 from turngate.cli.stdin import read_prompt_from_stdin
 from turngate.core.settings import Settings
+from turngate.core.tools import TOOL_ALIASES
 from turngate.errors import UsageError
 from turngate.models import resolve
 from turngate.plugins.entry_points import load_plugins
@@ -67,7 +68,7 @@ def _session_factory(options: argparse.Namespace, project: str, settings: Settin
 
 
 def _check_tools(names: list[str]) -> None:
-    tools = dict.fromkeys((*TOOLS, "Task", "Agent"))
+    tools = dict.fromkeys((*TOOLS, *TOOL_ALIASES))
     for name in names:
         if name not in tools:
             raise UsageError(f"--allow {name}: there is no such tool; the tools are {', '.join(tools)}")
