@@ -1,5 +1,7 @@
 """What a model is asked about a stop, and what its answer means."""
 
+import tracemalloc
+
 import pytest
 
 from tests.support.builders import rule
@@ -7,8 +9,15 @@ from turngate.core.decisions import Allow, Block, Decision, Fault, Halt
 from turngate.core.dialect import CLAUDE, MUX, TURNGATE, Dialect
 from turngate.core.hooks import PromptHook
 from turngate.core.interpret import interpret
-from turngate.core.judge import INSTRUCTIONS, SCHEMA, build_question, expand_arguments, retry_prompt
-from turngate.core.reports import JudgeReplied
+from turngate.core.judge import (
+    INSTRUCTIONS,
+    MAX_PROMPT_CHARS,
+    SCHEMA,
+    build_question,
+    expand_arguments,
+    retry_prompt,
+)
+from turngate.core.reports import HookFailed, JudgeReplied
 
 CHECK = "Are the tests green? $ARGUMENTS"
 
@@ -40,6 +49,21 @@ def test_claude_code_names_the_input_that_it_adds() -> None:
         "Is it done?\n\nARGUMENTS: {}",
         "See {}",
     ]
+
+
+def test_a_prompt_with_its_input_has_a_limit_and_takes_no_memory_beyond_it() -> None:
+    tracemalloc.start()
+    failed = expand_arguments("$ARGUMENTS " * 20_000, "x" * 100_000, TURNGATE)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert failed == HookFailed(
+        "its prompt with the input 20,000 times has 2,000,020,000 characters, the limit is 1,048,576"
+    )
+    assert peak < 2 * MAX_PROMPT_CHARS
+    assert expand_arguments("$ARGUMENTS", "x" * MAX_PROMPT_CHARS, TURNGATE) == "x" * MAX_PROMPT_CHARS
+    assert expand_arguments("Is it done?", "x" * MAX_PROMPT_CHARS, TURNGATE) == HookFailed(
+        "its prompt with the input has 1,048,589 characters, the limit is 1,048,576"
+    )
 
 
 def test_an_input_that_names_the_placeholder_is_not_expanded_again() -> None:

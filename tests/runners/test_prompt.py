@@ -31,7 +31,7 @@ from turngate.core.events import PreToolUse, StopHookInput
 from turngate.core.hook_input import encode
 from turngate.core.hook_run import HookRun, outcome
 from turngate.core.hooks import AgentHook, CallbackHook, Hook, PromptHook
-from turngate.core.judge import INSTRUCTIONS, SCHEMA, expand_arguments
+from turngate.core.judge import INSTRUCTIONS, SCHEMA
 from turngate.core.messages import Evaluation, ModelRequest, Reply, Usage, UserMessage
 from turngate.core.reports import HookFailed, JudgeReplied, Skipped, TimedOut
 from turngate.core.session_events import Continuation, SessionEvent, TurnResult
@@ -150,7 +150,7 @@ def test_by_default_the_judge_gets_the_hooks_input_and_nothing_of_the_transcript
     (request,) = played.judged
     assert request == ModelRequest(
         messages=(
-            UserMessage(expand_arguments(CHECK, json.dumps(played.told[0], separators=(",", ":")), TURNGATE)),
+            UserMessage(CHECK.replace("$ARGUMENTS", json.dumps(played.told[0], separators=(",", ":")))),
         ),
         system=INSTRUCTIONS,
         agent="judge",
@@ -466,6 +466,18 @@ def test_a_last_answer_that_would_fill_the_model_is_cut_in_its_middle(project: P
     (told,) = (each["last_assistant_message"] for each in played.told)
     most = int(played.model.context * 3 * 0.7) // 4
     assert (len(told), told[0], told[-1], "left out; the whole text is in " in told) == (most, "a", "b", True)
+
+
+@pytest.mark.parametrize("kind", [PromptHook, AgentHook])
+def test_an_input_that_is_named_too_often_fails_the_hook_before_a_model_is_asked(
+    kind: type[PromptHook | AgentHook], project: Path
+) -> None:
+    played = play(project, [YES], kind("$ARGUMENTS" * 20_000), main=["x" * 100_000])
+    (output,) = played.result.unenforced
+    assert re.sub(r"[\d,]{10,}", "N", output.said or "") == (
+        "its prompt with the input 20,000 times has N characters, the limit is 1,048,576"
+    )
+    assert (output.outcome, played.judged) == ("failed", [])
 
 
 def test_half_a_surrogate_pair_in_a_foreign_transcript_reaches_no_provider(project: Path) -> None:

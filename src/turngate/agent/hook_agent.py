@@ -147,7 +147,10 @@ class HookAgentRun:
     async def report(self) -> Report:
         dialect = self._settings.dialect
         payload = encode(self._event, dialect, self._settings.payload).decode("utf-8").rstrip("\n")
-        self._conversation.append(UserMessage(expand_arguments(self._hook.prompt, payload, dialect)))
+        prompt = expand_arguments(self._hook.prompt, payload, dialect)
+        if isinstance(prompt, HookFailed):
+            return prompt
+        self._conversation.append(UserMessage(prompt))
         end, reply = await self._work()
         if end is None and reply is None:
             self._conversation.append(UserMessage(self._nudge(), "context"))

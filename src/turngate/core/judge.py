@@ -10,6 +10,7 @@ from typing import Any, Literal
 from turngate.core.constants import STOP_EVENTS
 from turngate.core.dialect import Dialect
 from turngate.core.hook_output import Answer, InvalidAnswer, read_object
+from turngate.core.reports import HookFailed
 from turngate.core.text import one_line, replace_surrogates
 
 # The question
@@ -59,13 +60,24 @@ SCHEMA: Mapping[str, Any] = {
 }
 
 ARGUMENTS = "$ARGUMENTS"
+MAX_PROMPT_CHARS = 1_048_576  # of a prompt with its input; more than the context of most models
 
 
-def expand_arguments(prompt: str, payload: str, dialect: Dialect) -> str:
-    """Replace every `$ARGUMENTS` with the hook's input; without one, append the input (C-13)."""
-    if ARGUMENTS in prompt:
-        return prompt.replace(ARGUMENTS, payload)
-    return f"{prompt}\n\n{dialect.arguments_heading}{payload}"
+def expand_arguments(prompt: str, payload: str, dialect: Dialect) -> str | HookFailed:
+    """Replace every `$ARGUMENTS` with the hook's input; without one, append the input (C-13).
+
+    The length is known before the text is built: an input that is named often must not fill the memory.
+    """
+    if ARGUMENTS not in prompt:
+        prompt = f"{prompt}\n\n{dialect.arguments_heading}{ARGUMENTS}"
+    count = prompt.count(ARGUMENTS)
+    length = len(prompt) + count * (len(payload) - len(ARGUMENTS))
+    if length > MAX_PROMPT_CHARS:
+        times = f" {count:,} times" if count > 1 else ""
+        return HookFailed(
+            f"its prompt with the input{times} has {length:,} characters, the limit is {MAX_PROMPT_CHARS:,}"
+        )
+    return prompt.replace(ARGUMENTS, payload)
 
 
 def build_question(check: str, record: str = "", heading: str = "") -> str:

@@ -45,6 +45,8 @@ async def run_prompt(
     try:
         judge = await run_in_thread(world.judge or own, hook.model)  # imports are slow
         prompt = await _judge_prompt(hook, event, settings, judge)
+        if isinstance(prompt, HookFailed):
+            return prompt
         return await _ask_judge(judge, prompt, hook, event, settings.dialect, live)
     except UsageError as error:
         return HookFailed(f"it is unavailable: {error}")
@@ -95,9 +97,11 @@ def _ignore(_: str) -> None:
     """A judge's reply is not streamed to the user."""
 
 
-async def _judge_prompt(hook: PromptHook, event: Event, settings: Settings, judge: Model) -> str:
+async def _judge_prompt(hook: PromptHook, event: Event, settings: Settings, judge: Model) -> str | HookFailed:
     limit = int(judge.context * MIN_BYTES_PER_TOKEN * CONVERSATION_FRACTION)
     check = expand_arguments(hook.prompt, _payload(event, settings, limit // 4), settings.dialect)
+    if isinstance(check, HookFailed):
+        return check
     source = _record_source(hook, settings.dialect, limit)
     if source is None:
         return replace_surrogates(check)
