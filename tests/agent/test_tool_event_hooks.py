@@ -296,16 +296,22 @@ def test_a_condition_is_read_from_the_settings(project: Path) -> None:
 # Two names of one tool
 
 
+@ALL
 @pytest.mark.parametrize("name", ["Task", "Agent"])
-def test_a_guard_that_compares_the_name_of_a_tool_gets_its_own_one(project: Path, name: str) -> None:
-    guard = 'grep -q \'"tool_name":"Task"\' || exit 0; echo "no subagents" >&2; exit 2'
+def test_a_guard_that_compares_the_name_of_a_tool_gets_one_name(
+    project: Path, name: str, dialect: Dialect
+) -> None:
+    own = "Agent" if dialect is CLAUDE else "Task"
+    guard = f'grep -q \'"tool_name":"{own}"\' || exit 0; echo "no subagents" >&2; exit 2'
     task = {"tool": name, "input": {"prompt": "Look around."}}
-    result, model = play(project, rule(CommandHook(guard), "PreToolUse"), main=(task, "done"))
-    assert [each.content for each in tool_results(model)] == ["a hook blocked this: no subagents"]
+    hook = CommandHook(guard)
+    result, model = play(project, rule(hook, "PreToolUse"), main=(task, "done"), dialect=dialect)
+    (blocked,) = tool_results(model)
+    assert blocked.content.startswith("a hook blocked this: ")
     assert result.subagents == ()
 
 
-def test_every_tool_event_has_the_tools_own_name(project: Path) -> None:
+def test_every_tool_event_has_the_same_name_of_a_tool(project: Path) -> None:
     events = ("PreToolUse", "PermissionRequest", "PostToolUse", "PostToolBatch")
     answers = {
         "PreToolUse": specific("PreToolUse", permissionDecision="ask"),

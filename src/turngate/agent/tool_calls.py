@@ -36,7 +36,7 @@ async def run_tools(context: LoopContext, uses: Sequence[ToolUse]) -> bool:
     Each result is kept as soon as it exists. Return True if a tool ended the turn.
     """
     context.conversation.start_tool_results()
-    uses = [_with_own_name(context, use) for use in uses]
+    uses = [_with_one_name(context, use) for use in uses]
     for group in _groups(context, uses):
         await asyncio.sleep(0)  # let a pending interrupt take effect first
         ended = await _run(context, group[0]) if len(group) == 1 else await _run_all(context, group)
@@ -48,10 +48,10 @@ async def run_tools(context: LoopContext, uses: Sequence[ToolUse]) -> bool:
     return False
 
 
-def _with_own_name(context: LoopContext, use: ToolUse) -> ToolUse:
-    """Hooks and the user get the tool's own name, so that a hook that compares it cannot be bypassed."""
-    tool = _find_tool(context, use.name)
-    return use if tool is None else replace(use, name=tool.spec.name)
+def _with_one_name(context: LoopContext, use: ToolUse) -> ToolUse:
+    """Hooks get one name for a tool, so that a hook that compares it cannot be bypassed."""
+    is_task = resolve_tool(use.name) == "Task"
+    return replace(use, name=context.dialect.task_tool) if is_task else use
 
 
 async def _finish_batch(context: LoopContext, uses: Sequence[ToolUse]) -> None:

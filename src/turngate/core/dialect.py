@@ -58,6 +58,7 @@ class Dialect:
     # What a hook gets
     # Whose session id and paths a SubagentStop hook gets.
     subagent_identity: Literal["parent", "task", "claude"]
+    task_tool: str  # the `tool_name` of a Task call
     last_text_block_only: bool  # of the last assistant message
     is_claude_code: bool  # hooks get the environment variables of Claude Code
     default_effort: str  # of the model, unless the environment names one
@@ -103,6 +104,7 @@ TURNGATE = Dialect(
     reason_limit=10_000,
     advice_limit=10_000,
     subagent_identity="parent",
+    task_tool="Task",
     last_text_block_only=False,
     is_claude_code=False,
     default_effort="",
@@ -162,6 +164,7 @@ CLAUDE = Dialect(
     reason_limit=None,
     advice_limit=10_000,
     subagent_identity="claude",
+    task_tool="Agent",
     last_text_block_only=True,
     is_claude_code=True,
     default_effort="medium",
