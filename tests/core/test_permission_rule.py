@@ -187,6 +187,7 @@ def test_a_rule_for_a_program_matches_where_the_program_runs(command: str) -> No
     ("text", "command"),
     [
         ('Bash(git commit -m "x" *)', 'git commit -m "x" a'),
+        ('Bash(git commit -m "x")', 'git commit -m "x" # a comment'),
         ("Bash(* 2>&1)", "make 2>&1"),
         ("Bash(echo $HOME)", "echo $HOME"),
         ("Bash(./run.sh *)", "./run.sh a"),

@@ -3,52 +3,18 @@
 import re
 from collections.abc import Iterator, Sequence
 
+from turngate.core.shell_syntax import Part, SimpleCommand, is_keyword, read_commands
+from turngate.core.text import wildcard_matches
+
 MAX_COMMAND_CHARS = 100_000  # a longer command is not parsed
 MAX_WORDS = 30  # of a command whose words are left out one after the other
 
 UNKNOWN = "\0"  # in a form: what only the shell knows, such as the value of a variable
 
-_TOKEN = re.compile(
-    r"""
-    (?P<blank>[ \t\r]+)
-    |(?P<continuation>\\\n)
-    |(?P<unparsed>`|\$[('"]|[<>]\(|<<)
-    |(?P<redirect>&>>?|\d*(?:<>|>>|>\||[<>]&?))
-    |(?P<separator>[;|&\n()])
-    |(?P<single>'[^']*')
-    |(?P<double>"[^"\\]*(?:\\.[^"\\]*)*")
-    |(?P<escape>\\.)
-    |(?P<bare>\$|[^ \t\r\n'"\\;&|<>()`$]+)
-    """,
-    re.VERBOSE | re.DOTALL,
-)
-_IN_DOUBLE_QUOTES = re.compile(r"\\([$`\"\\])|\\\n|(`|\$\()|\$")
-_EXPANDED = re.compile(r"[$*?\[{~]")
-_ASSIGNMENT = re.compile(r"[A-Za-z_]\w*(?:\[[^]]*\])?\+?=")
-_LEADING = frozenset(["!", "{", "}"])
-_KEYWORDS = frozenset(
-    [
-        "if",
-        "then",
-        "else",
-        "elif",
-        "fi",
-        "for",
-        "while",
-        "until",
-        "do",
-        "done",
-        "case",
-        "esac",
-        "select",
-        "function",
-        "coproc",
-        "[[",
-    ]
-)
-_PREFIXES = frozenset(
-    ["time", "nice", "nohup", "stdbuf", "timeout"]
-)  # programs that run their last arguments
+_EXPANDED = re.compile(r"(?!^[\[{]$)[$*?\[{~]")  # `[` alone is a program, `{` a keyword
+_IN_DOUBLE_QUOTES = re.compile(r"\\([$`\"\\])|\\\n|\$")
+# Programs that run their last arguments.
+_PREFIXES = frozenset(["time", "nice", "nohup", "stdbuf", "timeout"])
 # Programs that may take the command that they run from an option, a string or a file.
 _WRAPPERS = frozenset(
     [
@@ -84,21 +50,62 @@ _WRAPPERS = frozenset(
 _SHELLS = frozenset(["sh", "bash", "dash", "zsh", "ksh", "fish"])
 
 
+def command_matches(pattern: str, text: str) -> bool:
+    """Return whether one of the commands that the shell would run matches; `git:*` is an old form of `git *`."""
+    forms = command_forms(text)
+    if forms is None:
+        return True
+    pattern = re.sub(r":\*$", " *", pattern)
+    bare = pattern.removesuffix(" *") if pattern.count("*") == 1 else pattern
+    return any(_may_match(pattern, form) or form == bare for form in forms)
+
+
+def _may_match(pattern: str, form: str) -> bool:
+    """Return whether the form matches, or may match because a part of it is unknown."""
+    known, unknown, _ = form.partition(UNKNOWN)
+    if not unknown:
+        return wildcard_matches(pattern, form)
+    first = pattern.partition("*")[0]
+    return known.startswith(first) or first.startswith(known)
+
+
 def command_forms(text: str) -> list[str] | None:
-    """Return each command of a list or pipeline in all its forms; None if it holds what is not parsed here."""
-    reader = _Reader(text)
-    if len(text) > MAX_COMMAND_CHARS or not reader.read():
+    """Return each command of a list, pipeline or group in all its forms; None if not all of them are known."""
+    read = read_commands(text, with_groups=True) if len(text) <= MAX_COMMAND_CHARS else None
+    if read is None or not read.is_complete:
         return None
     forms: list[str] = []
-    for written, words in reader.commands:
-        if any(_is_wrapper(words[n:]) for n in range(len(words) if _name(words) in _PREFIXES else 1)):
+    for command in read.commands:
+        words = ["".join(map(_text, word.parts)) for word in command.words]
+        if _has_substitution(command) or _runs_another(words):
             return None
-        forms += [written, *_forms(words)]
+        if words:
+            forms += [text[slice(*command.span)], *_forms(words)]
     return forms
+
+
+def _has_substitution(command: SimpleCommand) -> bool:
+    targets = (word for _, word in command.redirects)
+    return any(word.has_substitution for word in (*command.words, *command.assignments, *targets))
+
+
+def _text(part: Part) -> str:
+    """Return a part of a word as the shell expands it; what only the shell knows is UNKNOWN."""
+    if part.quoting == "single":
+        return part.text
+    if part.quoting == "double":
+        return _IN_DOUBLE_QUOTES.sub(lambda found: UNKNOWN if found[0] == "$" else found[1] or "", part.text)
+    return _EXPANDED.sub(UNKNOWN, part.text)
 
 
 def _name(words: Sequence[str]) -> str:
     return words[0].rpartition("/")[2]
+
+
+def _runs_another(words: Sequence[str]) -> bool:
+    """Return whether the command runs another that is not known, also after a prefix such as `timeout 5`."""
+    starts = range(len(words)) if words and _name(words) in _PREFIXES else range(min(len(words), 1))
+    return any(_is_wrapper(words[start:]) for start in starts)
 
 
 def _is_wrapper(words: Sequence[str]) -> bool:
@@ -107,7 +114,7 @@ def _is_wrapper(words: Sequence[str]) -> bool:
     if name in _SHELLS:  # with a script it is a command like any other
         return len(words) == 1 or words[1].startswith(("-", UNKNOWN))
     runs_found = name == "find" and any(word.startswith(("-exec", "-ok")) for word in words)
-    return name in _WRAPPERS or words[0] in _KEYWORDS or runs_found
+    return name in _WRAPPERS or is_keyword(words[0]) or runs_found
 
 
 def _forms(words: Sequence[str]) -> Iterator[str]:
@@ -129,76 +136,3 @@ def _forms_without_options(words: Sequence[str]) -> Iterator[str]:
             yield " ".join([name, *words[start:]])
         if len(words) > MAX_WORDS:
             yield f"{name} {UNKNOWN}"
-
-
-class _Reader:
-    """Splits a text into commands: each as it is written, and its words without quotes."""
-
-    def __init__(self, text: str) -> None:
-        self.text = text
-        self.commands: list[tuple[str, list[str]]] = []
-        self._words: list[str] = []
-        self._parts: list[str] = []  # of a word
-        self._position = self._word_start = self._command_start = 0
-        self._is_target = False  # the next word is the file of a redirection
-
-    def read(self) -> bool:
-        """Return whether the whole text was understood."""
-        while self._position < len(self.text):
-            token = _TOKEN.match(self.text, self._position)
-            if token is None or not self._add(token.lastgroup or "", token[0]):
-                return False
-        self._end_command()
-        return True
-
-    def _add(self, kind: str, token: str) -> bool:
-        if kind == "bare" and token.startswith("#") and not self._parts:
-            end = self.text.find("\n", self._position)
-            token = self.text[self._position : end if end >= 0 else None]
-        elif kind == "separator":
-            self._end_command()
-        elif kind in ("blank", "redirect"):
-            self._end_word()
-            self._is_target = self._is_target or kind == "redirect"
-        elif kind != "continuation":
-            part = self._read_part(kind, token)
-            if part is None:
-                return False
-            self._parts.append(part)
-        self._position += len(token)
-        return True
-
-    def _read_part(self, kind: str, token: str) -> str | None:
-        """Return a part of a word without quotes; None for a command inside of it."""
-        if not self._parts:
-            self._word_start = self._position
-        if kind == "double":
-            if any(found[2] for found in _IN_DOUBLE_QUOTES.finditer(token)):
-                return None
-            return _IN_DOUBLE_QUOTES.sub(_replace_in_double_quotes, token[1:-1])
-        if kind in ("single", "escape"):
-            return token[1:-1] if kind == "single" else token[1:]
-        if kind != "bare":
-            return None
-        return token if token in ("[", "{") else _EXPANDED.sub(UNKNOWN, token)
-
-    def _end_word(self) -> None:
-        if not self._parts:
-            return
-        written = self.text[self._word_start : self._position]
-        leads = not self._words and (written in _LEADING or _ASSIGNMENT.match(written))
-        if not self._is_target and not leads:
-            self._command_start = self._command_start if self._words else self._word_start
-            self._words.append("".join(self._parts))
-        self._parts, self._is_target = [], False
-
-    def _end_command(self) -> None:
-        self._end_word()
-        if self._words:
-            written = self.text[self._command_start : self._position].strip()
-            self.commands.append((written, self._words))
-        self._words, self._is_target = [], False
-
-
-def _replace_in_double_quotes(found: re.Match[str]) -> str:
-    return found[1] or ("" if found[0] == "\\\n" else UNKNOWN)

@@ -10,7 +10,6 @@ from functools import lru_cache
 from typing import Any
 from urllib.parse import urlsplit
 
-from turngate.core.command_forms import UNKNOWN, command_forms
 from turngate.core.text import wildcard_matches
 from turngate.core.tools import DEFAULT_AGENT_TYPE, resolve_tool, tool_names
 
@@ -46,35 +45,15 @@ def rule_matches(rule: PermissionRule, tool: str, tool_input: Mapping[str, Any],
     if content is None:
         return True
     if isinstance(command := tool_input.get("command"), str):
-        return _command_matches(content, command)
+        from turngate.core.command_forms import command_matches  # noqa: PLC0415  # few hooks have an `if`
+
+        return command_matches(content, command)
     for key in ("file_path", "notebook_path", "path"):
         if isinstance(path := tool_input.get(key), str):
             return _path_matches(content, path, project)
     if content.startswith("domain:") and isinstance(url := tool_input.get("url"), str):
         return _host_matches(content.removeprefix("domain:"), url)
     return resolve_tool(tool) == "Task" and _agent_type_matches(content, tool_input)
-
-
-# Commands
-
-
-def _command_matches(pattern: str, command: str) -> bool:
-    """Return whether one of the commands that the shell would run matches; `git:*` is an old form of `git *`."""
-    commands = command_forms(command)
-    if commands is None:
-        return True
-    pattern = re.sub(r":\*$", " *", pattern)
-    bare = pattern.removesuffix(" *") if pattern.count("*") == 1 else pattern
-    return any(_may_match(pattern, each) or each == bare for each in commands)
-
-
-def _may_match(pattern: str, command: str) -> bool:
-    """Return whether the command matches, or may match because a part of it is unknown."""
-    known, unknown, _ = command.partition(UNKNOWN)
-    if not unknown:
-        return wildcard_matches(pattern, command)
-    first = pattern.partition("*")[0]
-    return known.startswith(first) or first.startswith(known)
 
 
 # Paths, agent types and URLs

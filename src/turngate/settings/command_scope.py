@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from turngate.core.hooks import CommandHook
 from turngate.core.settings import Settings
-from turngate.settings.shell_syntax import Expansion, Word, expand
+from turngate.core.shell_syntax import Expansion, Word, expand
 
 PROJECT_VARIABLES = ("CLAUDE_PROJECT_DIR", "MUX_PROJECT_DIR", "TURNGATE_PROJECT_DIR")
 

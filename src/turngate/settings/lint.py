@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from turngate.core.hooks import CommandHook, HttpHook
 from turngate.core.http_policy import unlisted_variables, url_problem
 from turngate.core.settings import Problem, Rule, Settings
+from turngate.core.shell_syntax import read_commands
 from turngate.extras import install_command
 from turngate.settings.command_scope import Scope, command_scope
 from turngate.settings.lint_commands import lint_arguments, lint_commands, lint_script_file
@@ -14,7 +15,6 @@ from turngate.settings.lint_events import lint_options
 from turngate.settings.lint_gates import lint_gate
 from turngate.settings.lint_plugins import lint_plugin_variables, lint_user_config
 from turngate.settings.problem_log import rule_problem
-from turngate.settings.shell_syntax import read_commands
 
 MAX_LINTED_CHARS = 4_000  # of a command; the rest is not checked
 

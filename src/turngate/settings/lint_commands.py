@@ -7,13 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from turngate.core.hooks import CommandHook
 from turngate.core.settings import Problem, Rule, Settings, Severity
-from turngate.settings.command_scope import Scope
-from turngate.settings.invocation import Invocation, read_invocation
-from turngate.settings.lint_gates import is_gate, lint_gate
-from turngate.settings.lint_scripts import lint_script
-from turngate.settings.problem_log import rule_problem
-from turngate.settings.script_file import quote_path, read_script
-from turngate.settings.shell_syntax import (
+from turngate.core.shell_syntax import (
     CommandList,
     Expansion,
     Part,
@@ -21,6 +15,12 @@ from turngate.settings.shell_syntax import (
     Word,
     read_commands,
 )
+from turngate.settings.command_scope import Scope
+from turngate.settings.invocation import Invocation, read_invocation
+from turngate.settings.lint_gates import is_gate, lint_gate
+from turngate.settings.lint_scripts import lint_script
+from turngate.settings.problem_log import rule_problem
+from turngate.settings.script_file import quote_path, read_script
 
 _BUILTINS = frozenset(
     [
@@ -86,7 +86,7 @@ _BUILTINS = frozenset(
 )
 _GUARDS = frozenset(("[", "test", "which", "type", "hash"))  # and `command -v`
 _ENDS_THE_READING = frozenset((".", "source", "eval", "alias", "exit", "return", "pushd", "popd"))
-_ASSIGNMENT = re.compile(r"([A-Za-z_]\w*)=")
+_ASSIGNMENT = re.compile(r"([A-Za-z_]\w*)(\[.*\]\+?|\+)?=")  # of a whole variable, or a part of it
 _NOT_A_FILE = re.compile(r"[A-Za-z][\w+.-]*:|/dev/|/proc/|-$|.*\\", re.DOTALL)  # https:…, npm:…, C:\…
 _FAILS = "so the hook fails at every run"
 MAX_SIMILAR_FILES = 500
@@ -175,7 +175,7 @@ def _assign(scope: Scope, command: SimpleCommand) -> Scope:
         if match:
             rest = first._replace(text=first.text[match.end() :])
             parts = (rest, *word.parts[1:]) if rest.text else word.parts[1:] or (Part("", "single"),)
-            expansion = scope.expand(Word(parts))
+            expansion = scope.expand(Word(parts)) if match[2] is None else None
             scope = scope.assign(match[1], expansion.text if expansion else None)
     return scope
 

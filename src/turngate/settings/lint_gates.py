@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from turngate.core.constants import STOP_EVENTS
 from turngate.core.settings import Problem, Rule, Settings
+from turngate.core.shell_syntax import CommandList, SimpleCommand, Word, read_commands
 from turngate.core.text import one_line, truncate
 from turngate.core.verdict import honours_blocking, honours_on_failure
 from turngate.settings.check_tools import check_tool, is_silent_check, never_ends, writes_to_stdout
@@ -14,7 +15,6 @@ from turngate.settings.command_scope import Scope
 from turngate.settings.lint_events import lint_block
 from turngate.settings.problem_log import rule_problem
 from turngate.settings.script_file import BLOCK_JSON, PRINTED_BLOCK
-from turngate.settings.shell_syntax import CommandList, SimpleCommand, Word, read_commands
 
 GATED_EVENTS = (*STOP_EVENTS, "PreToolUse")
 MAX_COMMAND_CHARS = 100  # of a command in a hint

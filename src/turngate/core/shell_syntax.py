@@ -6,50 +6,36 @@ from typing import NamedTuple
 
 MAX_COMMANDS = 200  # read from one text
 
-# A shell has more syntax than this. A token that does not match ends the reading.
-_TOKEN = re.compile(
+# A shell has more syntax than this. A piece that does not match ends the reading.
+_PIECE = re.compile(
     r"""
-    (?P<blank>[ \t]+|\\\n)
-    |(?P<redirect>\d*(?:>>|>\||>&|<&|>(?!\()|<(?![<(])))
-    |(?P<operator>&&|\|\||&(?![>&])|\|(?![|&])|;(?!;)|\n)
+    (?P<blank>[ \t]+)
+    |(?P<continuation>\\\n)
+    |(?P<redirect>&>>?|\d*(?:>>|>\||>&|<&|<>|>(?!\()|<(?![<(])))
+    |(?P<operator>&&|\|\||\|&|;;|[;&|\n()])
     |(?P<single>'[^']*')
-    |(?P<double>"(?:[^"\\`$]|\\.|\$(?!\()|\$\([^()'"`]*\))*")
+    |(?P<double>"(?:[^"\\`$]|\\.|\$(?!\())*")
     |(?P<escape>\\.)
-    |(?P<substitution>\$\([^()'"`]*\))
-    |(?P<bare>(?:[^\s'"\\;&|<>()`$]|\$\{[^{}'"\\`]*\}|\$(?![({]))+)
+    |(?P<substitution>\$\([^()'"`]*\)|\$\{[^{}()'"\\`]*\([^{}'"\\`]*\})
+    |(?P<quoted_substitution>"(?:[^"\\`$]|\\.|\$(?!\()|\$\([^()'"`]*\))*")
+    |(?P<bare>(?:[^\s'"\\;&|<>()`$]|\\\n|\$\{[^{}()'"\\`]*\}|\$(?![({'"]|\\\n))+)
     """,
     re.VERBOSE | re.DOTALL,
 )
-_KEYWORDS = frozenset(
-    [
-        "if",
-        "then",
-        "else",
-        "elif",
-        "fi",
-        "for",
-        "while",
-        "until",
-        "do",
-        "done",
-        "case",
-        "esac",
-        "function",
-        "select",
-        "in",
-        "{",
-        "}",
-        "!",
-        "[[",
-        "((",
-        "coproc",
-    ]
-)
-_ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=", re.ASCII)
+_PARTS = frozenset(["single", "double", "escape", "substitution", "quoted_substitution", "bare"])  # of a word
+_COMMENT = re.compile(r"#[^\n]*")
+_ASSIGNMENT = re.compile(r"[A-Za-z_]\w*(?:\[.*\])?\+?=", re.ASCII | re.DOTALL)
+_KEYWORD = re.compile(r"if|then|else|elif|fi|for|while|until|do|done|case|esac|select|function|coproc|\[\[")
+# Read only with groups: operators and redirections, and words in front of a command.
+_GROUPING = frozenset(["(", ")", ";;", "|&", "&>", "&>>"])
+_LEADING = frozenset(["!", "{", "}"])
 
 
 class Part(NamedTuple):
-    """A piece of a word: its text without the quotes, and how it is quoted (`single`, `double`, `bare` …)."""
+    """A piece of a word: its text without the quotes, and how it is quoted.
+
+    `bare`, `double`, `single` (or escaped), or `substitution` (with and without double quotes).
+    """
 
     text: str
     quoting: str
@@ -59,12 +45,12 @@ class Word(NamedTuple):
     parts: tuple[Part, ...]
 
     @property
-    def is_assignment(self) -> bool:
-        return self.parts[0].quoting == "bare" and bool(_ASSIGNMENT.match(self.parts[0].text))
-
-    @property
     def has_variable(self) -> bool:
         return any("$" in part.text for part in self.parts if part.quoting in ("bare", "double"))
+
+    @property
+    def has_substitution(self) -> bool:
+        return any(part.quoting == "substitution" for part in self.parts)
 
     @property
     def plain(self) -> str | None:
@@ -80,6 +66,7 @@ class SimpleCommand(NamedTuple):
     words: tuple[Word, ...]
     assignments: tuple[Word, ...] = ()
     redirects: tuple[tuple[str, Word], ...] = ()
+    span: tuple[int, int] = (0, 0)  # in the text: from the first of the words to the last word or redirection
 
 
 class CommandList(NamedTuple):
@@ -89,94 +76,112 @@ class CommandList(NamedTuple):
     is_complete: bool
 
 
-def read_commands(text: str) -> CommandList:
-    """Return the commands up to the first that is not simple: a loop, a group, a here-document …; at most MAX_COMMANDS."""
+def is_keyword(text: str) -> bool:
+    return _KEYWORD.fullmatch(text) is not None
+
+
+def read_commands(text: str, *, with_groups: bool = False) -> CommandList:
+    """Return the commands up to the first that is not simple: a loop, a group, a here-document …; at most MAX_COMMANDS.
+
+    With groups, the commands in `(…)` and `{ …; }` and after `!` are read too, and `&>` and `|&` of Bash.
+    """
     commands: list[SimpleCommand] = []
     operator = ""
-    for tokens, end in _split(text):
-        if tokens is None:
-            return CommandList(tuple(commands), operator, is_complete=False)
-        command = _read_command(operator, tokens)
+    for tokens, end in _split(text, with_groups):
+        command = _read_command(operator, tokens) if end.kind == "operator" else None
         if command is None or len(commands) == MAX_COMMANDS:
             return CommandList(tuple(commands), operator, is_complete=False)
-        if command.words or command.assignments or command.redirects:
+        if tokens:
             commands.append(command)
-            operator = end
-        elif end not in (";", ""):  # only an empty line, or a semicolon at the end, needs no command
+            operator = end.written.replace("\n", ";")
+        elif end.written not in (";", "\n", "") and not with_groups:  # only these need no command before them
             return CommandList(tuple(commands), operator, is_complete=False)
     return CommandList(tuple(commands), operator, is_complete=True)
 
 
 class _Token(NamedTuple):
-    kind: str  # "word" or "redirect"
-    word: Word
+    kind: str  # "word", "redirect", "operator" or "unreadable"
+    written: str
+    start: int
+    word: Word = Word(())
 
 
-def _split(text: str) -> Iterator[tuple[list[_Token] | None, str]]:
-    """Yield the tokens of each command and the operator after it; None for a command that cannot be read."""
+def _split(text: str, with_groups: bool) -> Iterator[tuple[list[_Token], _Token]]:
+    """Yield the words and redirections of each command, and what ends it: an operator, or what is unreadable."""
     tokens: list[_Token] = []
-    parts: list[Part] = []
-
-    def end_word() -> None:
-        if parts:
-            tokens.append(_Token("word", Word(tuple(parts))))
-            parts.clear()
-
-    position = 0
-    while position < len(text):
-        match = _TOKEN.match(text, position)
-        if match is None:
-            yield None, ""
+    for token in _read_tokens(text):
+        if token.written in _GROUPING and not with_groups:
+            yield tokens, token._replace(kind="unreadable")
             return
-        kind, piece = match.lastgroup or "", match[0]
-        position = match.end()
-        if kind == "bare" and not parts and piece.startswith("#"):
-            position = _line_end(text, match.start())
-        elif kind in ("blank", "redirect", "operator"):
-            end_word()
-            if kind == "redirect":
-                tokens.append(_Token("redirect", Word((Part(piece, "bare"),))))
-            elif kind == "operator":
-                yield tokens, ";" if piece == "\n" else piece
-                tokens = []
-        else:
+        if token.kind not in ("word", "redirect"):
+            yield tokens, token
+            tokens = []
+        elif tokens or not with_groups or token.written not in _LEADING:
+            tokens.append(token)
+
+
+def _read_tokens(text: str) -> Iterator[_Token]:
+    parts: list[Part] = []
+    start = 0
+    for kind, piece, position in _read_pieces(text):
+        if kind in _PARTS:
+            start = start if parts else position
             parts.append(_part(kind, piece))
-    end_word()
-    yield tokens, ""
+            continue
+        if parts:
+            yield _Token("word", text[start:position], start, Word(tuple(parts)))
+            parts = []
+        if kind != "blank":
+            yield _Token(kind, piece, position)
 
 
-def _line_end(text: str, start: int) -> int:
-    end = text.find("\n", start)
-    return len(text) if end < 0 else end
+def _read_pieces(text: str) -> Iterator[tuple[str, str, int]]:
+    """Yield the kind, the text and the position of each piece. The end of the text is an empty operator."""
+    position, in_word = 0, False
+    while position < len(text):
+        match = (None if in_word else _COMMENT.match(text, position)) or _PIECE.match(text, position)
+        if match is None:
+            yield "unreadable", "", position
+            return
+        kind = match.lastgroup or "blank"  # a comment
+        if kind != "continuation":
+            in_word = kind in _PARTS
+            yield kind, match[0], position
+        position = match.end()
+    yield "operator", "", position
 
 
 def _part(kind: str, piece: str) -> Part:
-    if kind == "single":
-        return Part(piece[1:-1], "single")
     if kind == "escape":
         return Part(piece[1:], "single")
-    return Part(piece[1:-1] if kind == "double" else piece, kind)
+    if kind in ("bare", "substitution"):
+        return Part(piece.replace("\\\n", ""), kind)
+    return Part(piece[1:-1], kind.removeprefix("quoted_"))
 
 
 def _read_command(operator: str, tokens: list[_Token]) -> SimpleCommand | None:
     """Return the command, or None if it begins with a keyword or its redirection has no target."""
-    words: list[Word] = []
+    words: list[_Token] = []
     assignments: list[Word] = []
     redirects: list[tuple[str, Word]] = []
     pending = iter(tokens)
-    for kind, word in pending:
-        if kind == "redirect":
+    for token in pending:
+        if token.kind == "redirect":
             target = next(pending, None)
             if target is None or target.kind != "word":
                 return None
-            redirects.append((word.parts[0].text, target.word))
-        elif not words and word.is_assignment:
-            assignments.append(word)
+            redirects.append((token.written, target.word))
+        elif not words and _ASSIGNMENT.match(token.written):
+            assignments.append(token.word)
         else:
-            words.append(word)
-    if words and words[0].plain in _KEYWORDS:
+            words.append(token)
+    name = words[0].word.plain if words else None
+    if name is not None and (is_keyword(name) or name in _LEADING):
         return None
-    return SimpleCommand(operator, tuple(words), tuple(assignments), tuple(redirects))
+    span = (words[0].start, tokens[-1].start + len(tokens[-1].written)) if words else (0, 0)
+    return SimpleCommand(
+        operator, tuple(word.word for word in words), tuple(assignments), tuple(redirects), span
+    )
 
 
 # Expansion
@@ -187,7 +192,7 @@ _VARIABLE = re.compile(
 _BRACED = re.compile(r"\$\{[^}]*\}")
 _GLOB = re.compile(r"[*?\[{]")
 _BLANK = re.compile(r"\s")
-_ESCAPED = re.compile(r"\\([\"\\$`\n])")
+_ESCAPED = re.compile(r"\\(?:([\"\\$`])|\n)")
 
 
 class Expansion(NamedTuple):

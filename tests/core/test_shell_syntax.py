@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from turngate.settings.shell_syntax import MAX_COMMANDS, CommandList, Expansion, Word, expand, read_commands
+from turngate.core.shell_syntax import MAX_COMMANDS, CommandList, Expansion, Word, expand, read_commands
 
 HOME = "/home/me"
 VARIABLES = {"A": "one", "EMPTY": "", "RUN": None, "HOME": HOME}
@@ -35,8 +35,12 @@ def words(commands: CommandList) -> list[tuple[str, list[str]]]:
         ("echo a#b", [("", ["echo", "a#b"])]),
         ("\n\n# first\na;\n\nb\n", [("", ["a"]), (";", ["b"])]),
         ("a \\\n  b", [("", ["a", "b"])]),
+        ("a\\\nb c\\\n d", [("", ["ab", "c", "d"])]),
         ("a >&2 2>/dev/null <in 2>&1 b", [("", ["a", "b"])]),
         ("X=1 Y='2 3' a Z=4", [("", ["a", "Z=4"])]),
+        ("X+=1 Y[1]=2 Y['b c']+=3 a", [("", ["a"])]),
+        ("a <> b", [("", ["a"])]),
+        ("a ! { b }", [("", ["a", "!", "{", "b", "}"])]),
         ('a "$(date +%s)" $(pwd)', [("", ["a", "$(date +%s)", "$(pwd)"])]),
         ("a file2>x", [("", ["a", "file2"])]),
         ("a 2>x", [("", ["a"])]),
@@ -67,11 +71,36 @@ def test_simple_commands_are_read(text: str, expected: list[tuple[str, list[str]
         ("a; 'b", 1, ";"),
         ("a; case x in y) b;; esac", 1, ";"),
         ("a >", 0, ""),
+        ("a; b $'c\\'d'", 1, ";"),
+        ("i\\\nf true; then a; fi", 0, ""),
+        ("a |& b", 0, ""),
+        ("a; && b", 1, ";"),
     ],
 )
 def test_what_only_a_shell_can_read_ends_the_reading(text: str, read: int, end: str) -> None:
     commands = read_commands(text)
     assert (len(commands.commands), commands.end, commands.is_complete) == (read, end, False)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("(a && b) || c", ["a", "b", "c"]),
+        ("a || { b c; ! d; }", ["a", "b c", "d"]),
+        ("f() { a; }; f", ["f", "a", "f"]),
+        ("X=1 a &> log |& >x b 2>&1 # c", ["a &> log", "b 2>&1"]),
+        ("X=1; a", ["", "a"]),
+    ],
+)
+def test_with_groups_the_commands_in_them_are_read(text: str, expected: list[str]) -> None:
+    commands = read_commands(text, with_groups=True)
+    written = [text[slice(*command.span)] for command in commands.commands]
+    assert (written, commands.is_complete) == (expected, True)
+
+
+@pytest.mark.parametrize("text", ["if a; then b; fi", "(for x in y; do a; done)", "{ a `b`; }", "(a >)"])
+def test_with_groups_a_keyword_still_ends_the_reading(text: str) -> None:
+    assert not read_commands(text, with_groups=True).is_complete
 
 
 def one(text: str) -> Word:
@@ -137,6 +166,7 @@ def test_no_text_is_too_strange(text: str) -> None:
         "x~ '~' \"~\"",
         "a#b",
         '"\\a"',
+        '"a\\\nb" c\\\nd',
     ],
 )
 def test_a_real_shell_agrees(tmp_path: Path, text: str) -> None:
