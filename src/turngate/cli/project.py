@@ -6,6 +6,7 @@ from collections.abc import Collection
 
 from turngate.core.constants import FAMILIES, SCRIPT_FAMILIES, SCRIPTS
 from turngate.errors import UsageError
+from turngate.filesystem.real_path import real_path
 
 
 def project_folder(given: str | None, dialect: str = "turngate") -> str:
@@ -46,7 +47,7 @@ def find_project(
     The settings folders above `start` and the files in them must belong to this user or to root. Otherwise, anyone
     who can write to /tmp could add hooks to every project below it.
     """
-    home = os.path.realpath(home or os.path.expanduser("~"))
+    home = real_path(home or os.path.expanduser("~"))
     owners = (os.geteuid(), 0) if owners is None else owners
     folder = start
     while True:

@@ -30,7 +30,8 @@ _TOP_FILES = {
 class MisplacedFile:
     """A file that is not read: its path, and what was expected in its place.
 
-    kind: `settings` in the folder of a family; `top` at the top of the project; `script`, which has an event; `plugin`.
+    kind: `settings` in the folder of a family; `link` for such a folder that is a link to nothing; `top` at the top of
+    the project; `script`, which has an event; `plugin`.
     """
 
     def __init__(
@@ -66,6 +67,8 @@ def _in_family(base: str, folder: str, family: str) -> list[MisplacedFile]:
         names = sorted(os.listdir(path))
     except NotADirectoryError:
         return [MisplacedFile("settings", path, folder, f"{folder}/settings.json")]
+    except FileNotFoundError:
+        return [MisplacedFile("link", path, folder)] if os.path.islink(path) else []
     except OSError:
         return []
     found = []

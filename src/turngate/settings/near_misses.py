@@ -8,6 +8,7 @@ from shlex import quote
 from turngate.core.constants import EVENTS, FAMILIES
 from turngate.core.hooks import hook_text
 from turngate.core.settings import Layer, Problem, Severity
+from turngate.filesystem.real_path import real_path
 from turngate.settings.keys import closest_name
 from turngate.settings.misplaced_files import MisplacedFile, misplaced_files
 from turngate.settings.paths import FileTooLarge, NotARegularFile, read_bytes
@@ -31,12 +32,15 @@ def near_misses(
     if not files:
         return []
     problems: list[Problem | None] = []
-    used = {os.path.realpath(path) for path in used}
-    is_loaded = os.path.realpath(project) in used
+    used = {real_path(path) for path in used}
+    is_loaded = real_path(project) in used
     for file in files:
-        if os.path.realpath(file.path) in used:
+        if real_path(file.path) in used:
             continue
-        if file.kind == "script":
+        if file.kind == "link":
+            message = "is a link to a folder that does not exist; no settings are read from it"
+            problems.append(_problem(file, message, "error", "repair the link, or remove it"))
+        elif file.kind == "script":
             problems.append(_script_problem(file, layers))
         elif file.kind != "plugin":
             problems.append(_settings_problem(file, layers))

@@ -5,6 +5,7 @@ import stat
 import sys
 
 from turngate.core.constants import FAMILIES, MANAGED, SCRIPT_FAMILIES, SCRIPTS
+from turngate.filesystem.real_path import real_path
 
 # Where an administrator configures Claude Code. No environment variable changes it: a project could set that too.
 MANAGED_FOLDER = "/Library/Application Support/ClaudeCode" if sys.platform == "darwin" else "/etc/claude-code"
@@ -33,7 +34,7 @@ def settings_files(project: str, dialect: str, home: str | None = None) -> list[
         for family in FAMILIES[dialect]:
             path = os.path.join(folder, f".{family}", name)
             display_name = f"{'~/' if level == 'user' else ''}.{family}/{name}"
-            target = os.path.realpath(path)
+            target = real_path(path)
             if target not in managed:
                 files.setdefault(target, SettingsFile(path, display_name, level, family))
     return [*files.values(), *managed.values()]
@@ -52,7 +53,7 @@ def _managed_files() -> dict[str, SettingsFile]:
         os.path.join(MANAGED_FOLDER, "managed-settings.json"),
         *(os.path.join(folder, name) for name in names),
     ]
-    return {os.path.realpath(path): SettingsFile(path, path, MANAGED, "claude") for path in paths}
+    return {real_path(path): SettingsFile(path, path, MANAGED, "claude") for path in paths}
 
 
 def script_files(project: str, dialect: str) -> list[tuple[str, SettingsFile]]:

@@ -11,6 +11,7 @@ from turngate.core.hooks import CommandHook
 from turngate.core.plugin_variables import PLUGIN_DATA, PLUGIN_ROOT
 from turngate.core.settings import Layer, Problem, Rule, Severity
 from turngate.core.text import describe_json, truncate
+from turngate.filesystem.real_path import is_inside, real_path
 from turngate.settings.json_file import UnreadableFile, read_json
 from turngate.settings.parse import parse_layer
 from turngate.settings.problem_log import add_file_problems
@@ -73,14 +74,6 @@ def _display_name(path: str, project: str, home: str) -> str:
     return path
 
 
-def real_path(path: str) -> str:
-    """Return the path without links; a path that no file can have is returned as it is."""
-    try:
-        return os.path.realpath(path)
-    except ValueError:  # it holds a null character or a lone surrogate
-        return path
-
-
 def _describe_path(path: str) -> str:
     return truncate(path.encode("utf-8", "backslashreplace").decode("utf-8"), MAX_PATH_CHARS)
 
@@ -131,10 +124,16 @@ class _PluginLoader:
                 return f"move {name} to {expected}"
         if self._exists(os.path.join(".claude-plugin", "marketplace.json")):
             return "it is a marketplace: name the folder of one of its plugins"
-        for name in sorted(os.listdir(self.folder.root)):
+        for name in self._names():
             if any(self._exists(os.path.join(name, file)) for file in (HOOKS_FILE, MANIFEST)):
                 return f"its subfolder {name} is a plugin: name that one"
         return None
+
+    def _names(self) -> list[str]:
+        try:
+            return sorted(os.listdir(self.folder.root))
+        except OSError:  # it may not be listed
+            return []
 
     def _read_manifest(self) -> tuple[dict[str, Any], list[Problem]]:
         """Return the manifest, which is optional, and what is wrong with it."""
@@ -172,8 +171,10 @@ class _PluginLoader:
         return self._load_file(HOOKS_FILE, manifest)
 
     def _is_outside(self, name: str) -> bool:
+        """Return whether a file is outside of the plugin, as far as it can be resolved."""
         root = real_path(self.folder.root)
-        return not real_path(os.path.join(root, name)).startswith(f"{root.rstrip('/')}/")
+        path = os.path.normpath(real_path(os.path.join(root, name)))
+        return path == root or not is_inside(path, root)
 
     def _lost_file(self, path: str, why: str) -> Layer:
         message = f"{_describe_path(path)} {why}, so its hooks never run"

@@ -5,9 +5,11 @@ import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from turngate.settings.paths import FileTooLarge, NotARegularFile, read_bytes
 from turngate.subagents.front_matter import as_names, as_text, nested_lines, split_front_matter
 
 MAX_FILE_CHARS = 100_000
+MAX_FILE_BYTES = 4 * MAX_FILE_CHARS  # UTF-8 has at most four bytes per character
 READ_ONLY = ("Read", "Glob", "Grep")
 
 
@@ -74,16 +76,19 @@ def _files(project: str, plugin_dirs: Sequence[str], home: str) -> Iterator[tupl
 
 
 def _load_file(path: str, known_tools: Collection[str]) -> tuple[AgentType | None, str | None]:
-    if not os.path.isfile(path):  # opening a pipe or a device could block
-        return None, f"{path} is not a regular file; this agent type is not loaded"
     try:
-        with open(path, encoding="utf-8", errors="replace") as file:
-            text = file.read(MAX_FILE_CHARS + 1)
+        text = read_bytes(path, MAX_FILE_BYTES).decode("utf-8", "replace")
+    except (NotARegularFile, FileNotFoundError):
+        return None, f"{path} is not a regular file; this agent type is not loaded"
     except OSError as error:
         return None, f"{path} cannot be read: {error.strerror}; this agent type is not loaded"
-    if len(text) > MAX_FILE_CHARS:
-        return None, f"{path} is longer than {MAX_FILE_CHARS} characters; this agent type is not loaded"
-    return _parse(path, text, known_tools)
+    except FileTooLarge:
+        return None, _too_long(path)
+    return _parse(path, text, known_tools) if len(text) <= MAX_FILE_CHARS else (None, _too_long(path))
+
+
+def _too_long(path: str) -> str:
+    return f"{path} is longer than {MAX_FILE_CHARS} characters; this agent type is not loaded"
 
 
 def _parse(path: str, text: str, known_tools: Collection[str]) -> tuple[AgentType, str | None]:

@@ -1,0 +1,1 @@
+"""Paths and files that other processes may replace by links at any time."""
