@@ -583,9 +583,9 @@ def test_an_interrupted_write_is_whole_when_the_interrupt_is_through(
 ) -> None:
     replace, released = os.replace, threading.Event()
 
-    def slow(source: str, target: str) -> None:
+    def slow(source: str, target: str, **folders: int) -> None:
         released.wait()
-        replace(source, target)
+        replace(source, target, **folders)
 
     def begun() -> bool:
         if not os.listdir(project):

@@ -3,7 +3,8 @@
 import os
 from collections.abc import Sequence
 
-from turngate.state.files import open_regular_file
+from turngate.filesystem.descent import open_parent, open_regular
+from turngate.filesystem.real_path import is_inside, resolve
 
 GUIDES = ("AGENTS.md", "CLAUDE.md")
 
@@ -33,12 +34,12 @@ def _guide(project: str, name: str) -> str:
     path = os.path.join(project, name)
     if not os.path.lexists(path):
         return ""
-    path, root = os.path.realpath(path), os.path.realpath(project)
-    if os.path.commonpath((path, root)) != root:
-        return ""
     try:
-        with open(open_regular_file(path, os.O_RDONLY), encoding="utf-8", errors="replace") as file:
-            text = file.read(MAX_GUIDE_CHARS).strip()
+        path = resolve(path)
+        if not is_inside(path, resolve(project)):
+            return ""
+        with open_parent(path) as (folder, file_name), open_regular(file_name, folder) as file:
+            text = file.read(4 * MAX_GUIDE_CHARS).decode("utf-8", "replace")[:MAX_GUIDE_CHARS].strip()
     except OSError:
         return ""
     return f"The project's {name}:\n{text}" if text else ""

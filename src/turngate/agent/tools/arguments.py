@@ -1,6 +1,5 @@
 """Checks the arguments of a tool call, and makes its paths absolute."""
 
-import errno
 import os
 from collections.abc import Mapping
 from typing import Any
@@ -8,6 +7,7 @@ from typing import Any
 from turngate.agent.tools.base import Tool, ToolContext
 from turngate.core.text import describe_json
 from turngate.core.tools import ToolFailed
+from turngate.filesystem.real_path import is_inside, resolve
 
 
 def check_arguments(tool: Tool, args: Mapping[str, Any], context: ToolContext) -> dict[str, Any]:
@@ -22,21 +22,13 @@ def check_arguments(tool: Tool, args: Mapping[str, Any], context: ToolContext) -
 
 def resolve_path(path: str, context: ToolContext) -> str:
     """Return the path with all links resolved. Raises ToolFailed if it is outside of the allowed folders."""
-    _check_links(path)
-    resolved = os.path.realpath(path)
-    folders = [os.path.realpath(_absolute(folder, context)) for folder in ("", *context.extra_paths)]
-    if any(os.path.commonpath((resolved, folder)) == folder for folder in folders):
+    try:
+        resolved = resolve(path)
+    except OSError as error:
+        raise ToolFailed(f"{path} cannot be used: {error.strerror}") from None
+    if any(is_inside(resolved, folder) for folder in context.allowed_folders):
         return resolved
     raise ToolFailed(f"{path} is not allowed: it is outside of the project {context.project}")
-
-
-def _check_links(path: str) -> None:
-    """Reject what the system does not follow. `realpath` follows more links; how many depends on Python."""
-    try:
-        os.stat(path)
-    except OSError as error:
-        if error.errno == errno.ELOOP:
-            raise ToolFailed(f"{path} cannot be used: {error.strerror}") from None
 
 
 def _absolute(path: str, context: ToolContext) -> str:

@@ -1,5 +1,6 @@
 """Tool, and ToolContext, which every tool gets."""
 
+import os
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -7,6 +8,7 @@ from typing import Any
 from turngate.agent.background_commands import BackgroundCommands
 from turngate.core.messages import ToolSpec
 from turngate.core.tools import ToolOutput
+from turngate.filesystem.real_path import real_path
 
 
 @dataclass
@@ -20,6 +22,14 @@ class ToolContext:
     start_subagent: Callable[[Mapping[str, Any]], Awaitable[ToolOutput]] | None = None
     todos: list[dict[str, Any]] = field(default_factory=list)
     read_files: dict[str, float] = field(default_factory=dict)  # path and modification time when it was read
+    # The project and the extra paths, resolved once: a command of the agent could replace them by links.
+    allowed_folders: tuple[str, ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.allowed_folders = tuple(
+            real_path(os.path.join(self.project, os.path.expanduser(folder)))
+            for folder in ("", *self.extra_paths)
+        )
 
 
 @dataclass(frozen=True)

@@ -10,11 +10,12 @@ from typing import Any, TypeVar
 
 from turngate.agent.tools.arguments import resolve_path
 from turngate.agent.tools.base import ToolContext
-from turngate.agent.tools.search_process import is_binary, lines, open_regular
+from turngate.agent.tools.search_process import is_binary, lines
 from turngate.aio.cancellation import finish_despite_cancel
 from turngate.aio.threads import run_in_thread
 from turngate.core.text import truncate
 from turngate.core.tools import ToolFailed, ToolOutput, tool_spec
+from turngate.filesystem.descent import PathChanged, open_parent, open_regular
 
 MAX_LINES = 2000
 MAX_LINE_CHARS = 2000
@@ -119,7 +120,7 @@ async def _in_thread(function: Callable[..., T], *arguments: object) -> T:
 
 def _read(path: str, first: int, count: int) -> tuple[str, list[str], float]:
     """Return the numbered lines for the model, the lines themselves, and the modification time."""
-    with open_regular(path) as file:
+    with open_parent(path) as (folder, name), open_regular(name, folder) as file:
         mtime = os.fstat(file.fileno()).st_mtime
         if is_binary(file):
             raise ToolFailed(f"{path} is a binary file")
@@ -144,32 +145,35 @@ def _read(path: str, first: int, count: int) -> tuple[str, list[str], float]:
 
 def _write(path: str, data: bytes, seen: float | None) -> tuple[bool, float]:
     """Return whether the file is new, and its modification time."""
-    before = _stat_if_current(path, seen)
-    os.makedirs(os.path.dirname(path), exist_ok=True)
-    mtime = _replace(path, data, before)
+    with open_parent(path, create=True) as (folder, name):
+        before = _stat_if_current(path, name, folder, seen)
+        mtime = _replace(name, folder, data, before)
     return before is None, mtime
 
 
 def _edit(path: str, old: str, new: str, replace_all: bool, seen: float | None) -> tuple[int, float]:
     """Return in how many places the file changed, and its modification time."""
-    before = _stat_if_current(path, seen)
-    with open_regular(path) as file:
-        if is_binary(file):
-            raise ToolFailed(f"{path} is a binary file")
-        data = file.read(MAX_EDIT_BYTES + 1)
-    if len(data) > MAX_EDIT_BYTES:
-        raise ToolFailed(f"{path} is too large to be edited: use Bash")
-    text, count = _replace_text(path, data.decode("utf-8", "surrogateescape"), old, new, replace_all)
-    mtime = _replace(path, text.encode("utf-8", "surrogateescape"), before)
+    with open_parent(path) as (folder, name):
+        before = _stat_if_current(path, name, folder, seen)
+        with open_regular(name, folder) as file:
+            if is_binary(file):
+                raise ToolFailed(f"{path} is a binary file")
+            data = file.read(MAX_EDIT_BYTES + 1)
+        if len(data) > MAX_EDIT_BYTES:
+            raise ToolFailed(f"{path} is too large to be edited: use Bash")
+        text, count = _replace_text(path, data.decode("utf-8", "surrogateescape"), old, new, replace_all)
+        mtime = _replace(name, folder, text.encode("utf-8", "surrogateescape"), before)
     return count, mtime
 
 
-def _stat_if_current(path: str, seen: float | None) -> os.stat_result | None:
+def _stat_if_current(path: str, name: str, folder: int, seen: float | None) -> os.stat_result | None:
     """Return the file's stat, or None if there is no file. Raises ToolFailed unless the agent has read it as it is."""
     try:
-        info = os.stat(path)
+        info = os.stat(name, dir_fd=folder, follow_symlinks=False)
     except FileNotFoundError:
         return None
+    if stat.S_ISLNK(info.st_mode):
+        raise PathChanged(path)
     if stat.S_ISDIR(info.st_mode):
         raise ToolFailed(f"{path} is a folder")
     if not stat.S_ISREG(info.st_mode):
@@ -178,7 +182,7 @@ def _stat_if_current(path: str, seen: float | None) -> os.stat_result | None:
         raise ToolFailed(f"{path} exists and was not read yet: read it first")
     if seen != info.st_mtime:
         raise ToolFailed(f"{path} has changed since it was read: read it again")
-    if not os.access(path, os.W_OK):  # os.replace does not check
+    if not os.access(name, os.W_OK, dir_fd=folder):  # os.replace does not check
         raise ToolFailed(f"{path} is write-protected")
     return info
 
@@ -202,10 +206,11 @@ def _replace_text(path: str, text: str, old: str, new: str, replace_all: bool) -
     return text.replace(old, new), count
 
 
-def _replace(path: str, data: bytes, before: os.stat_result | None) -> float:
+def _replace(name: str, folder: int, data: bytes, before: os.stat_result | None) -> float:
     """Replace the file atomically. The mode stays, and the owner where the process may set it."""
-    temporary = os.path.join(os.path.dirname(path), f".turngate-{os.urandom(6).hex()}")
-    fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+    temporary = f".turngate-{os.urandom(6).hex()}"
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+    fd = os.open(temporary, flags, 0o666, dir_fd=folder)
     try:
         with open(fd, "wb") as file:
             file.write(data)
@@ -215,9 +220,9 @@ def _replace(path: str, data: bytes, before: os.stat_result | None) -> float:
                 os.fchmod(fd, stat.S_IMODE(before.st_mode))
             file.flush()
             mtime = os.fstat(fd).st_mtime
-        os.replace(temporary, path)
+        os.replace(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
     except BaseException:
         with contextlib.suppress(OSError):
-            os.unlink(temporary)
+            os.unlink(temporary, dir_fd=folder)
         raise
     return mtime

@@ -1,10 +1,9 @@
 """The search of Glob and Grep, as a program of its own: only killing its process ends a bad regular expression.
 
-In a thread `re` would hold the interpreter lock while it matches. The program imports nothing of this package, so
-that it starts quickly.
+In a thread `re` would hold the interpreter lock while it matches. Of this package, the program imports only
+`filesystem`, so that it starts quickly.
 """
 
-import errno
 import json
 import math
 import os
@@ -13,10 +12,16 @@ import stat
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from fnmatch import fnmatchcase
 from io import BufferedReader
 from itertools import islice
-from typing import Any
+from typing import Any, NamedTuple
+
+if __name__ == "__main__":  # started without the paths of packages
+    sys.path.append(os.path.abspath(os.path.join(os.path.dirname(__file__), *[os.pardir] * 3)))
+
+from turngate.filesystem.descent import open_folder, open_parent, open_regular
 
 MAX_FILES = 100  # that Glob lists
 DEFAULT_LINES = 250  # of Grep's output
@@ -30,24 +35,35 @@ def main() -> int:
     query = json.load(sys.stdin)
     try:
         output = "\n".join(_TOOLS[query["tool"]](query))
-    except FileNotFoundError as error:
-        sys.stderr.write(f"{error.filename} does not exist")
+    except FileNotFoundError:
+        sys.stderr.write(f"{query['path']} does not exist")
         return 1
-    except (OSError, ValueError) as error:
+    except OSError as error:
+        sys.stderr.write(f"{query['path']} cannot be used: {error.strerror}")
+        return 1
+    except ValueError as error:
         sys.stderr.write(str(error))
         return 1
     sys.stdout.buffer.write(output.encode("utf-8", "replace"))  # a file name may be any bytes
     return 0
 
 
+class _File(NamedTuple):
+    """A file that was found: the descriptor of its folder, and its name in it."""
+
+    folder: int
+    name: str
+    parts: tuple[str, ...]  # of its path below the searched folder
+    path: str  # in the output
+
+
 def _glob(query: Mapping[str, Any]) -> Iterator[str]:
-    root = query["path"]
-    if not stat.S_ISDIR(os.stat(root).st_mode):
-        raise ValueError(f"{root} is not a folder")
     matches = _pattern(query["pattern"])
-    files = [
-        (_mtime(path), path) for path in _files(root, (".git",), links=True) if matches(_parts(path, root))
-    ]
+    with _open_root(query) as (_, _, root):
+        if root is None:
+            raise ValueError(f"{query['path']} is not a folder")
+        found = _files(query["path"], root, (".git",), links=True)
+        files = [(_mtime(file), file.path) for file in found if matches(file.parts)]
     files.sort(key=lambda file: (-file[0], file[1]))
     yield from (path for _, path in files[:MAX_FILES])
     if len(files) > MAX_FILES:
@@ -67,8 +83,8 @@ _TOOLS: Mapping[str, Callable[[Mapping[str, Any]], Iterator[str]]] = {"Glob": _g
 
 def _grep_output(query: Mapping[str, Any]) -> Iterator[str]:
     expression = _compile(query["pattern"], re.IGNORECASE if query.get("-i") else 0)
-    for path in _searched_files(query["path"], query.get("glob")):
-        matches = _matching_lines(path, expression)
+    for file in _searched_files(query):
+        path, matches = file.path, _matching_lines(file, expression)
         match query.get("output_mode", "files_with_matches"):
             case "content":
                 for number, line in matches:
@@ -93,17 +109,33 @@ def _compile(pattern: str, flags: int) -> re.Pattern[str]:
         raise ValueError(f"`pattern` is not a regular expression: {error}") from None
 
 
-def _searched_files(root: str, glob: str | None) -> Iterator[str]:
-    if not stat.S_ISDIR(os.stat(root).st_mode):
-        yield root
-        return
-    matches = _pattern(glob if "/" in glob else f"**/{glob}") if glob else lambda _: True
-    yield from (path for path in _files(root, NOT_SEARCHED, links=False) if matches(_parts(path, root)))
+def _searched_files(query: Mapping[str, Any]) -> Iterator[_File]:
+    path, glob = query["path"], query.get("glob")
+    with _open_root(query) as (folder, name, root):
+        if root is None:
+            yield _File(folder, name, (), path)
+            return
+        matches = _pattern(glob if "/" in glob else f"**/{glob}") if glob else lambda _: True
+        yield from (file for file in _files(path, root, NOT_SEARCHED, links=False) if matches(file.parts))
 
 
-def _matching_lines(path: str, expression: re.Pattern[str]) -> Iterator[tuple[int, str]]:
+@contextmanager
+def _open_root(query: Mapping[str, Any]) -> Iterator[tuple[int, str, int | None]]:
+    """Open what is searched: its folder, its name in it, and itself; the last is None unless it is a folder."""
+    with open_parent(query["resolved"]) as (folder, name):
+        if not stat.S_ISDIR(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode):
+            yield folder, name, None
+            return
+        root = open_folder((name,), folder)
+        try:
+            yield folder, name, root
+        finally:
+            os.close(root)
+
+
+def _matching_lines(searched: _File, expression: re.Pattern[str]) -> Iterator[tuple[int, str]]:
     try:
-        with open_regular(path) as file:
+        with open_regular(searched.name, searched.folder) as file:
             if is_binary(file):
                 return
             for number, line in enumerate(lines(file, MAX_LINE_BYTES), 1):
@@ -114,18 +146,34 @@ def _matching_lines(path: str, expression: re.Pattern[str]) -> Iterator[tuple[in
         return
 
 
-def _files(root: str, skipped: tuple[str, ...], *, links: bool) -> Iterator[str]:
+def _files(path: str, root: int, skipped: tuple[str, ...], *, links: bool) -> Iterator[_File]:
     """Yield all files below a folder, by name; links to folders are not followed."""
-    folders = [root]
+    folders: list[tuple[str, ...]] = [()]
     while folders:
+        parts = folders.pop()
         try:
-            with os.scandir(folders.pop()) as scan:
-                entries = sorted(scan, key=lambda entry: entry.name)
-        except OSError:
+            fd = _open_to_list(parts, root)
+        except OSError:  # removed meanwhile, replaced by a link, or not readable
             continue
-        inner = [e.path for e in entries if e.is_dir(follow_symlinks=False) and e.name not in skipped]
-        folders += reversed(inner)
-        yield from (e.path for e in entries if _is_file(e, links=links))
+        try:
+            with os.scandir(fd) as scan:
+                entries = sorted(scan, key=lambda entry: entry.name)
+            inner = [e.name for e in entries if e.is_dir(follow_symlinks=False) and e.name not in skipped]
+            folders += [(*parts, name) for name in reversed(inner)]
+            for entry in entries:
+                if _is_file(entry, links=links):
+                    place = (*parts, entry.name)
+                    yield _File(fd, entry.name, place, os.path.join(path, *place))
+        finally:
+            os.close(fd)
+
+
+def _open_to_list(parts: tuple[str, ...], root: int) -> int:
+    folder = open_folder(parts, root)
+    try:
+        return os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=folder)
+    finally:
+        os.close(folder)
 
 
 def _is_file(entry: "os.DirEntry[str]", *, links: bool) -> bool:
@@ -135,15 +183,11 @@ def _is_file(entry: "os.DirEntry[str]", *, links: bool) -> bool:
         return False
 
 
-def _mtime(path: str) -> float:
+def _mtime(file: _File) -> float:
     try:
-        return os.stat(path).st_mtime
+        return os.stat(file.name, dir_fd=file.folder).st_mtime
     except OSError:
         return 0.0
-
-
-def _parts(path: str, root: str) -> tuple[str, ...]:
-    return tuple(path[len(root) :].strip("/").split("/"))
 
 
 def _pattern(glob: str) -> Callable[[tuple[str, ...]], bool]:
@@ -176,18 +220,6 @@ def _matches(parts: tuple[str, ...], pattern: tuple[str, ...]) -> bool:
 
 
 # Read and Edit use these as well
-
-
-def open_regular(path: str) -> BufferedReader:
-    """Open a regular file, never a pipe, device or folder, and never wait for a writer."""
-    fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    mode = os.fstat(fd).st_mode
-    if stat.S_ISREG(mode):
-        return open(fd, "rb")
-    os.close(fd)
-    if stat.S_ISDIR(mode):
-        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
-    raise OSError(errno.EINVAL, "it is not a regular file", path)
 
 
 def is_binary(file: BufferedReader) -> bool:

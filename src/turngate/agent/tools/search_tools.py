@@ -80,7 +80,7 @@ def _files(found: str) -> dict[str, Any]:
 
 async def _search(args: Mapping[str, Any], context: ToolContext) -> str:
     query = {"path": context.project, **args}
-    resolve_path(query["path"], context)
+    query["resolved"] = resolve_path(query["path"], context)
     argv = (sys.executable, "-I", "-S", "-W", "ignore", "-X", "utf8", search_process.__file__)
     env = sanitize_env(dict(context.environ))
     try:
