@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,14 @@ from turngate.core.session_events import BackgroundCommandFinished, Notice
 from turngate.core.text import omission_note
 
 ALL = pytest.mark.parametrize("dialect", [TURNGATE, MUX, CLAUDE], ids=lambda dialect: dialect.name)
+
+
+async def release(project: Path, is_unfinished: Callable[[], object]) -> None:
+    """Let the command continue that waits for the file `go`, and wait until it has ended."""
+    (project / "go").touch()
+    async with asyncio.timeout(300):
+        while is_unfinished():
+            await asyncio.sleep(0.01)
 
 
 def background(command: str, **more: Any) -> dict[str, Any]:
@@ -112,10 +121,7 @@ def test_a_command_that_ends_between_two_turns_is_reported_with_the_next_prompt(
     async def turns() -> None:
         async with agent.session as running:
             await running.send("first")
-            (project / "go").touch()
-            async with asyncio.timeout(300):
-                while running._main.background.running:
-                    await asyncio.sleep(0.01)
+            await release(project, lambda: running._main.background.running)
             await running.send("second")
 
     asyncio.run(turns())
@@ -138,10 +144,7 @@ def test_the_end_of_a_command_can_begin_a_turn_of_its_own(project: Path) -> None
         async with agent.session as running:
             await running.send("first")
             nothing = await running.answer_background()
-            (project / "go").touch()
-            async with asyncio.timeout(300):
-                while running._main.background.running:
-                    await asyncio.sleep(0.01)
+            await release(project, lambda: running._main.background.running)
             return nothing, await running.answer_background()
 
     nothing, woken = asyncio.run(turns())
@@ -380,10 +383,7 @@ def test_what_a_command_left_running_may_end_by_itself(project: Path) -> None:
     async def play() -> bool:
         async with agent.session as running:
             await running.send("go")
-            (project / "go").touch()
-            async with asyncio.timeout(300):
-                while running._main.background.alive:
-                    await asyncio.sleep(0.01)
+            await release(project, lambda: running._main.background.alive)
             return running._main.background.get("bash_1").leaves_processes
 
     assert (asyncio.run(play()), agent.of(Notice)) == (False, [])

@@ -20,15 +20,20 @@ from turngate.settings.load import load_settings
 RECORD = 'printf "%s\\n" "$CLAUDE_PLUGIN_ROOT" "$CLAUDE_PLUGIN_DATA" "$PWD" > record'
 
 
-def plugin(root: Path, hooks: Any = None, manifest: Any = None, name: str = "hooks/hooks.json") -> Path:
-    """Write a plugin with `hooks/hooks.json` and `.claude-plugin/plugin.json`."""
-    for file, content in ((name, hooks), (".claude-plugin/plugin.json", manifest)):
+def write_files(root: Path, files: dict[str, Any]) -> Path:
+    """Write text as it is and any other value as JSON; None is not written."""
+    root.mkdir(parents=True, exist_ok=True)
+    for name, content in files.items():
         if content is not None:
-            path = root / file
+            path = root / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(content if isinstance(content, str) else json.dumps(content))
-    root.mkdir(parents=True, exist_ok=True)
     return root
+
+
+def plugin(root: Path, hooks: Any = None, manifest: Any = None, name: str = "hooks/hooks.json") -> Path:
+    """Write a plugin with `hooks/hooks.json` and `.claude-plugin/plugin.json`."""
+    return write_files(root, {name: hooks, ".claude-plugin/plugin.json": manifest})
 
 
 def fire(
@@ -365,36 +370,37 @@ def test_check_accepts_a_variable_with_a_default(
 # Folders that are not plugins
 
 
+NOT_A_PLUGIN = "  error: holds neither hooks/hooks.json nor .claude-plugin/plugin.json, so it is not a plugin"
 BROKEN: dict[str, tuple[dict[str, str], list[str]]] = {
     "an empty folder": (
         {},
-        ["  error: holds neither hooks/hooks.json nor .claude-plugin/plugin.json, so it is not a plugin"],
+        [NOT_A_PLUGIN],
     ),
     "hooks.json at its top": (
         {"hooks.json": "{}"},
         [
-            "  error: holds neither hooks/hooks.json nor .claude-plugin/plugin.json, so it is not a plugin",
+            NOT_A_PLUGIN,
             "    → move hooks.json to hooks/hooks.json",
         ],
     ),
     "plugin.json at its top": (
         {"plugin.json": "{}"},
         [
-            "  error: holds neither hooks/hooks.json nor .claude-plugin/plugin.json, so it is not a plugin",
+            NOT_A_PLUGIN,
             "    → move plugin.json to .claude-plugin/plugin.json",
         ],
     ),
     "a marketplace": (
         {".claude-plugin/marketplace.json": "{}"},
         [
-            "  error: holds neither hooks/hooks.json nor .claude-plugin/plugin.json, so it is not a plugin",
+            NOT_A_PLUGIN,
             "    → it is a marketplace: name the folder of one of its plugins",
         ],
     ),
     "a folder of plugins": (
         {"gate/hooks/hooks.json": "{}"},
         [
-            "  error: holds neither hooks/hooks.json nor .claude-plugin/plugin.json, so it is not a plugin",
+            NOT_A_PLUGIN,
             "    → its subfolder gate is a plugin: name that one",
         ],
     ),
@@ -405,12 +411,7 @@ BROKEN: dict[str, tuple[dict[str, str], list[str]]] = {
 def test_a_folder_that_is_not_a_plugin_is_reported_in_one_sentence(
     project: Path, capfd: pytest.CaptureFixture[str], files: dict[str, str], expected: list[str]
 ) -> None:
-    (project / "gate").mkdir()
-    for name, content in files.items():
-        path = project / "gate" / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(content)
-    words = ("--plugin-dir", str(project / "gate"))
+    words = ("--plugin-dir", str(write_files(project / "gate", files)))
     assert check(capfd, project, *words) == (1, ["gate", *expected, "0 hooks, 1 problem"])
 
 
@@ -473,11 +474,7 @@ BROKEN_FILES: dict[str, tuple[dict[str, str], list[str]]] = {
 def test_a_broken_file_of_a_plugin_is_reported_in_one_sentence(
     project: Path, capfd: pytest.CaptureFixture[str], files: dict[str, str], expected: list[str]
 ) -> None:
-    for name, content in files.items():
-        path = project / "gate" / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(content)
-    words = ("--plugin-dir", str(project / "gate"))
+    words = ("--plugin-dir", str(write_files(project / "gate", files)))
     assert check(capfd, project, *words) == (1, [*expected, "0 hooks, 1 problem"])
 
 

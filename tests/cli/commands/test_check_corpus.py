@@ -263,6 +263,27 @@ def never(text: str) -> str:
     return f"warning: {text} does not end with exit code 2 when it fails, {NEVER}"
 
 
+def silent(text: str) -> str:
+    return (
+        f"warning: the output of {text} does not go to stderr, so exit code 2 comes without a reason "
+        "and does not block"
+    )
+
+
+def unread_json(text: str, where: str = "") -> str:
+    return (
+        f"warning: {where}the output of {text} comes before the JSON, which is then not read: "
+        "this hook can never block"
+    )
+
+
+def exits_with_1(script: str) -> str:
+    return (
+        f"warning: {script} ends with exit code 1 and never with 2, "
+        "and only exit code 2 blocks: it can never block"
+    )
+
+
 DEFECT: dict[str, Case] = {
     "relative script missing": Case(".claude/hooks/stop.sh", found=(gone(".claude/hooks/stop.sh"),)),
     "project script missing": Case(
@@ -419,79 +440,39 @@ DEFECT: dict[str, Case] = {
     ),
     "exit 2 without a reason": Case(
         "pytest -q || exit 2",
-        found=(
-            (
-                "warning: the output of pytest -q does not go to stderr, so exit code 2 comes without a reason and does not "
-                "block"
-            ),
-        ),
+        found=(silent("pytest -q"),),
     ),
     "redirections in the wrong order": Case(
         "npm test 2>&1 >&2 || exit 2",
-        found=(
-            (
-                "warning: the output of npm test does not go to stderr, so exit code 2 comes without a reason and does not "
-                "block"
-            ),
-        ),
+        found=(silent("npm test"),),
     ),
     "output thrown away": Case(
         "cargo test > /dev/null 2>&1 || exit 2",
-        found=(
-            (
-                "warning: the output of cargo test does not go to stderr, so exit code 2 comes without a reason and does "
-                "not block"
-            ),
-        ),
+        found=(silent("cargo test"),),
     ),
     "text before JSON": Case(
         """npm test 2>&1 || echo '{"decision": "block", "reason": "tests fail"}'""",
-        found=(
-            (
-                "warning: the output of npm test comes before the JSON, which is then not read: "
-                "this hook can never block"
-            ),
-        ),
+        found=(unread_json("npm test"),),
     ),
     "text before JSON in a script": Case(
         "scripts/x.sh",
         {"scripts/x.sh": """#!/bin/sh\necho checking\necho '{"decision": "block", "reason": "no"}'\n"""},
-        found=(
-            (
-                "warning: scripts/x.sh: the output of echo checking comes before the JSON, which is then not read: "
-                "this hook can never block"
-            ),
-        ),
+        found=(unread_json("echo checking", "scripts/x.sh: "),),
     ),
     "shell script with exit 1": Case(
         "scripts/quality-gate.sh",
         {"scripts/quality-gate.sh": GATE_SH.replace("exit 2", "exit 1")},
-        found=(
-            (
-                "warning: scripts/quality-gate.sh ends with exit code 1 and never with 2, "
-                "and only exit code 2 blocks: it can never block"
-            ),
-        ),
+        found=(exits_with_1("scripts/quality-gate.sh"),),
     ),
     "Python script with exit 1": Case(
         "python3 scripts/validate_plan.py",
         {"-scripts/validate_plan.py": GATE_PY.replace("return 2", "return 1")},
-        found=(
-            (
-                "warning: scripts/validate_plan.py ends with exit code 1 and never with 2, "
-                "and only exit code 2 blocks: it can never block"
-            ),
-        ),
+        found=(exits_with_1("scripts/validate_plan.py"),),
     ),
     "Node script with exit 1": Case(
         "node scripts/check.js",
         {"-scripts/check.js": "if (process.env.X) process.exit(1);\nprocess.exit(0);\n"},
-        found=(
-            (
-                "warning: scripts/check.js ends with exit code 1 and never with 2, "
-                "and only exit code 2 blocks: it can never block"
-            ),
-        ),
+        found=(exits_with_1("scripts/check.js"),),
     ),
     "silent check": Case("grep -q zzz CHANGELOG.md", found=(never("grep -q zzz CHANGELOG.md"),)),
     "silent test": Case("test -s NOPE.md", found=(never("test -s NOPE.md"),)),
@@ -531,31 +512,16 @@ DEFECT: dict[str, Case] = {
             "scripts/x.sh": """#!/bin/sh\necho "Checking…"\nif [ ! -s X ]; then\n"""
             """  echo '{"decision": "block", "reason": "no"}'\nfi\n"""
         },
-        found=(
-            (
-                "warning: scripts/x.sh: the output of echo Checking… comes before the JSON, which is then not read: "
-                "this hook can never block"
-            ),
-        ),
+        found=(unread_json("echo Checking…", "scripts/x.sh: "),),
     ),
     "text before JSON in a branch": Case(
         """if [ ! -s X ]; then echo missing; echo '{"decision": "block", "reason": "no"}'; fi""",
-        found=(
-            (
-                "warning: the output of echo missing comes before the JSON, which is then not read: "
-                "this hook can never block"
-            ),
-        ),
+        found=(unread_json("echo missing"),),
     ),
     "script with exit 1 and any name": Case(
         "scripts/changelog.sh",
         {"scripts/changelog.sh": GATE_SH.replace("exit 2", "exit 1")},
-        found=(
-            (
-                "warning: scripts/changelog.sh ends with exit code 1 and never with 2, "
-                "and only exit code 2 blocks: it can never block"
-            ),
-        ),
+        found=(exits_with_1("scripts/changelog.sh"),),
     ),
     "blocks every time": Case(
         "echo 'keep going' >&2; exit 2",

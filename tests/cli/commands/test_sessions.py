@@ -99,6 +99,15 @@ def test_a_session_is_shown_as_a_conversation(project: Path, capfd: pytest.Captu
     )
 
 
+def save_old_and_new(capfd: pytest.CaptureFixture[str], project: Path, state: Path) -> None:
+    """Save a session of 31 days ago and one of today."""
+    for name in ("old", "new"):
+        turngate(capfd, project, "go", "--session", name)
+    then = time.time() - 31 * 86400
+    for path in (state / "sessions" / "old").iterdir():
+        os.utime(path, (then, then))
+
+
 @pytest.mark.parametrize(
     ("words", "said", "left"),
     [
@@ -115,11 +124,7 @@ def test_old_sessions_are_pruned(
     said: str,
     left: list[str],
 ) -> None:
-    for name in ("old", "new"):
-        turngate(capfd, project, "go", "--session", name)
-    then = time.time() - 31 * 86400
-    for path in (state / "sessions" / "old").iterdir():
-        os.utime(path, (then, then))
+    save_old_and_new(capfd, project, state)
     assert (main(["sessions", "prune", *words]), capfd.readouterr().out) == (0, said)
     assert sorted(path.name for path in (state / "sessions").iterdir()) == left
 
@@ -133,11 +138,7 @@ def test_the_settings_say_how_long_sessions_are_kept(
     days: int,
     left: list[str],
 ) -> None:
-    for name in ("old", "new"):
-        turngate(capfd, project, "go", "--session", name)
-    then = time.time() - 31 * 86400
-    for path in (state / "sessions" / "old").iterdir():
-        os.utime(path, (then, then))
+    save_old_and_new(capfd, project, state)
     write_settings(project, "turngate", {"turngate": {"retentionDays": days}})
     monkeypatch.chdir(project)
     assert main(["sessions", "prune"]) == 0
