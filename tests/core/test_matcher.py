@@ -1,6 +1,8 @@
 import time
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from tests.support.builders import subagent_stop
 from turngate.core.hooks import CommandHook
@@ -28,6 +30,10 @@ ENDLESS = [
     "(x)?((?(1)a|aa))*$",
     "(?>(a|ab))*$",
     "(?:[ab]x|bx)*$",
+    "(?i)(?:sa|ſa)+!",
+    "(?i)(?:[s]a|[ſ]a)+!",
+    ".*.*.*(?:" + "|".join(chr(0x4E00 + number) for number in range(400)) + ")!",
+    "a*a*a*" + "[ab]" * 100 + "!",
 ]
 
 
@@ -55,6 +61,9 @@ FINE = [
     "(a{3}b)+",
     "(?!Bash).*",
     "[^_]+__[^_]+__[^_]+",
+    "[一-龥]+",
+    "(?i)größe.*",
+    "^(?:" + "|".join(f"mcp__server_{number}__.*" for number in range(40)) + ")$",
 ]
 
 
@@ -73,6 +82,43 @@ def test_an_ordinary_expression_is_searched_in_bounded_time(matcher: str) -> Non
     assert meaning.max_chars >= MIN_SUBJECT_CHARS
 
 
+_PARTS = st.sampled_from(
+    ["a", "b", ".", "[ab]", "[^b]", "s", "ſ", r"\w", "a*", ".*?", "a+", "b?", "[ab]{2,5}", "^", "$"]
+)
+_PATTERNS = st.recursive(
+    _PARTS,
+    lambda inner: st.one_of(
+        st.lists(inner, min_size=2, max_size=6).map("".join),
+        st.lists(inner, min_size=2, max_size=6).map(lambda parts: f"(?:{'|'.join(parts)})"),
+        st.tuples(inner, st.sampled_from(["*", "+", "?", "{3}", "{0,4}"])).map(
+            lambda part: f"(?:{part[0]}){part[1]}"
+        ),
+        inner.map(lambda part: f"(?={part})"),
+        inner.map(lambda part: f"({part})\\1"),
+        inner.map(lambda part: f"(?i:{part})"),
+    ),
+    max_leaves=20,
+)
+
+
+@settings(deadline=None)
+@given(_PATTERNS, st.sampled_from(["a", "ab", "sſ", "aab"]))
+def test_an_expression_that_is_accepted_is_searched_in_bounded_time(pattern: str, text: str) -> None:
+    meaning = read_matcher(pattern + "!")
+    if isinstance(meaning, RegexMatcher):
+        subject = text * (meaning.max_chars // len(text))
+        started = time.thread_time()
+        meaning.matches(subject)
+        assert time.thread_time() - started < 10.0  # the bound is a fraction of a second
+
+
+def test_an_expression_of_over_a_thousand_characters_is_invalid() -> None:
+    assert (type(read_matcher("x." * 500)), read_matcher("x." * 500 + "x")) == (
+        RegexMatcher,
+        InvalidMatcher("is longer than 1,000 characters"),
+    )
+
+
 def test_a_name_that_is_too_long_to_be_searched_matches() -> None:
     event = subagent_stop("x" * 100_000)
     assert (matches("^y.*", event), matches("^y.*", subagent_stop("x" * 1000))) == (True, False)
@@ -83,6 +129,8 @@ def test_a_name_that_is_too_long_to_be_searched_matches() -> None:
     [
         ("(a+)+$", "can backtrack without bound (it repeats a part that itself repeats or is ambiguous)"),
         ("(((", "is not a valid regular expression"),
+        ("(?i)[Ā-\uffff]", "ignores case in a range of over 1,000 characters"),
+        ("(?i:x[^Ā-\uffff]*)", "ignores case in a range of over 1,000 characters"),
     ],
 )
 def test_a_hook_with_an_invalid_matcher_fails_with_the_reason(matcher: str, why: str) -> None:

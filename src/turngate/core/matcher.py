@@ -3,16 +3,19 @@
 import math
 import re
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib import import_module
-from typing import Any
+from itertools import zip_longest
+from typing import Any, NamedTuple
 
-MAX_PATTERN_CHARS = 5_000
+MAX_PATTERN_CHARS = 1_000
 MAX_SUBJECT_CHARS = 1_000  # names of tools and agent types are far shorter
 MIN_SUBJECT_CHARS = 64  # a pattern that cannot search a name of this length in time is invalid
-MAX_SEARCH_STEPS = 12_000_000  # in the worst case: a fraction of a second
+MAX_SEARCH_STEPS = 30_000_000  # in the worst case: a fraction of a second
+MAX_POWER = 24  # of the length of a name, in the number of steps
+MAX_RANGE_CHARS = 1_000  # in a set, where case is ignored: the compiler then visits each of its characters
 
 _parser: Any = import_module("re._parser")  # no type stubs
 
@@ -64,10 +67,13 @@ def read_matcher(matcher: str) -> NameMatcher | RegexMatcher | InvalidMatcher:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # a pattern that causes a FutureWarning is still valid
-            max_chars = _searchable_chars(_count_sequence(_parser.parse(matcher)))
-            if max_chars < MIN_SUBJECT_CHARS:
-                return InvalidMatcher(_UNBOUNDED)
+            parsed = _parser.parse(matcher)
+            max_chars = _searchable_chars(_count_sequence(parsed).steps)
+            if _IGNORES_CASE.search(matcher) and max(_range_widths(parsed), default=0) > MAX_RANGE_CHARS:
+                return InvalidMatcher(f"ignores case in a range of over {MAX_RANGE_CHARS:,} characters")
             return RegexMatcher(re.compile(matcher), max_chars)
+    except _UnboundedSearch:
+        return InvalidMatcher(_UNBOUNDED)
     except (re.error, RecursionError, OverflowError):
         return InvalidMatcher("is not a valid regular expression")
 
@@ -75,47 +81,71 @@ def read_matcher(matcher: str) -> NameMatcher | RegexMatcher | InvalidMatcher:
 _UNBOUNDED = "can backtrack without bound (it repeats a part that itself repeats or is ambiguous)"
 
 
-@dataclass(frozen=True)
-class _PathCount:
-    """Upper bound of the number of ways in which a part can match: `times` × n**`power` for a name of length n."""
+_IGNORES_CASE = re.compile(r"\(\?[a-zA-Z]*i")
+
+
+def _range_widths(part: Any) -> Iterator[int]:
+    """Yield the number of characters of each range in a set."""
+    match part:
+        case (operation, (int(first), int(last))) if str(operation) == "RANGE":
+            yield last - first + 1
+        case tuple() | list() | _parser.SubPattern():
+            for inner in part:
+                yield from _range_widths(inner)
+
+
+class _UnboundedSearch(Exception):
+    """Raised for a pattern whose search has no acceptable bound."""
+
+
+class _Cost(NamedTuple):
+    """Upper bounds for one part of a pattern and a name of length n.
+
+    The part can match in `times` × n**`power` ways. To try all of them takes `steps`, the coefficients of a polynomial
+    in n. Each power of n stands for a position in the name, and positions in a match never decrease, so n**power is
+    at most the number of combinations with repetition.
+    """
 
     power: int = 0
     times: float = 1
+    steps: tuple[float, ...] = (1,)
 
     @property
-    def is_one(self) -> bool:
+    def matches_in_one_way(self) -> bool:
         return self.power == 0 and self.times == 1
 
-    def then(self, other: "_PathCount") -> "_PathCount":
-        return _PathCount(self.power + other.power, _cap(self.times * other.times))
 
-
-def _cap(times: float) -> float:
-    """Replace a count above the limit by infinity, which keeps the numbers small."""
-    return times if times <= MAX_SEARCH_STEPS else math.inf
-
-
-_ONE, _ENDLESS = _PathCount(), _PathCount(0, math.inf)
-
-
-def _searchable_chars(paths: _PathCount) -> int:
+def _searchable_chars(steps: Sequence[float]) -> int:
     """Return how long a name may be. A search starts anew at each of its characters."""
-    power = paths.power + 1
-    if power > MAX_SEARCH_STEPS.bit_length() or paths.times > MAX_SEARCH_STEPS:
-        return 0
-    lengths = (MAX_SUBJECT_CHARS, 500, 250, 125, MIN_SUBJECT_CHARS)
-    return next((n for n in lengths if math.comb(n + power, power) * paths.times <= MAX_SEARCH_STEPS), 0)
+    for chars in (MAX_SUBJECT_CHARS, 500, 250, 125, MIN_SUBJECT_CHARS):
+        total = sum(times * math.comb(chars + power, power) for power, times in enumerate(steps, 1))
+        if total <= MAX_SEARCH_STEPS:
+            return chars
+    raise _UnboundedSearch
 
 
-def _count_sequence(parts: Iterable[tuple[Any, Any]]) -> _PathCount:
-    """Multiply the counts: each path of one part combines with each path of the next."""
-    paths = _ONE
+def _repeat_steps(steps: Sequence[float], power: int, times: float) -> tuple[float, ...]:
+    """Return the steps of a part that is tried `times` × n**`power` times."""
+    if power + len(steps) > MAX_POWER or times > MAX_SEARCH_STEPS:
+        raise _UnboundedSearch
+    return (0,) * power + tuple(times * step for step in steps)
+
+
+def _add_steps(*parts: Sequence[float]) -> tuple[float, ...]:
+    return tuple(map(sum, zip_longest(*parts, fillvalue=0)))
+
+
+def _count_sequence(parts: Iterable[tuple[Any, Any]]) -> _Cost:
+    """Combine the parts: each way to match one of them is followed by all ways to match the next."""
+    power, times, steps = _Cost(steps=())
     for operation, value in parts:
-        paths = paths.then(_count_operation(str(operation), value))
-    return paths
+        part = _count_operation(str(operation), value)
+        steps = _add_steps(steps, _repeat_steps(part.steps, power, times))
+        power, times = power + part.power, times * part.times
+    return _Cost(power, times, steps)
 
 
-def _count_operation(operation: str, value: Any) -> _PathCount:
+def _count_operation(operation: str, value: Any) -> _Cost:
     match operation:
         case "MAX_REPEAT" | "MIN_REPEAT" | "POSSESSIVE_REPEAT":
             return _count_repeat(*value)
@@ -129,40 +159,52 @@ def _count_operation(operation: str, value: Any) -> _PathCount:
             return _count_sequence(value[1])
         case "GROUPREF_EXISTS":
             return _count_branches(value[1:])
+        case "GROUPREF":
+            return _Cost(steps=(0, 1))
+        case "IN":
+            return _Cost(steps=(len(value),))
         case _:
-            return _ONE
+            return _Cost()
 
 
-def _count_repeat(minimum: int, maximum: int, body: Any) -> _PathCount:
+def _count_repeat(minimum: int, maximum: int, body: Any) -> _Cost:
     inner = _count_sequence(body)
     if maximum <= 1:
-        return _PathCount(inner.power, inner.times + (minimum < maximum))
+        return inner._replace(times=inner.times + (minimum < maximum))
     if body.getwidth()[0] == 0:
-        return _ENDLESS
-    if inner.is_one:
-        return _ONE if minimum == maximum else _PathCount(power=1)
-    if maximum > MIN_SUBJECT_CHARS:
-        return _ENDLESS
-    return _PathCount(inner.power * maximum, _cap((inner.times + (minimum < maximum)) ** maximum))
+        raise _UnboundedSearch
+    if inner.matches_in_one_way and minimum == maximum:
+        return _Cost(steps=_repeat_steps(inner.steps, 0, min(maximum, MAX_SUBJECT_CHARS)))
+    if inner.matches_in_one_way:
+        return _Cost(power=1, steps=_repeat_steps(inner.steps, 1, 1))
+    if maximum > MIN_SUBJECT_CHARS or inner.power * maximum > MAX_POWER:
+        raise _UnboundedSearch
+    times = (inner.times + (minimum < maximum)) ** maximum
+    power = inner.power * maximum
+    return _Cost(power, times, _repeat_steps(inner.steps, power, times * maximum))
 
 
-def _count_branches(branches: Iterable[Any]) -> _PathCount:
+def _count_branches(branches: Sequence[Any]) -> _Cost:
     """Branches that start with different characters count once: only one of them gets past its first character."""
-    counts = [_count_sequence(branch or ()) for branch in branches]
+    costs = [_count_sequence(branch or ()) for branch in branches]
     starts = [_first_characters(branch or ()) for branch in branches]
     plain = [start for start in starts if start is not None]
     disjoint = len(plain) == len(starts) and len(frozenset().union(*plain)) == sum(map(len, plain))
-    times = [count.times for count in counts]
-    return _PathCount(max(count.power for count in counts), max(times) if disjoint else sum(times))
+    times = [cost.times for cost in costs]
+    steps = _add_steps((len(costs),), *(cost.steps for cost in costs))
+    return _Cost(max(cost.power for cost in costs), max(times) if disjoint else sum(times), steps)
 
 
 def _first_characters(parts: Iterable[tuple[Any, Any]]) -> frozenset[str] | None:
-    """Return the characters that a branch can start with, or None where they are not a few literals."""
+    """Return the characters that a branch can start with, or None where they are not a few ASCII literals.
+
+    Among ASCII characters, `lower` is how a search ignores case. Beyond ASCII it is not: "s" finds "ſ".
+    """
     for operation, value in parts:
         match str(operation), value:
-            case "LITERAL", code:
+            case "LITERAL", code if code < 128:
                 return frozenset(chr(code).lower())
-            case "IN", [*members] if all(str(kind) == "LITERAL" for kind, _ in members):
+            case "IN", [*members] if all(str(kind) == "LITERAL" and code < 128 for kind, code in members):
                 return frozenset(chr(code).lower() for _, code in members)
             case "SUBPATTERN", (_, _, _, inner):
                 return _first_characters(inner)
