@@ -1,3 +1,4 @@
+import string
 import time
 
 import pytest
@@ -34,6 +35,7 @@ ENDLESS = [
     "(?i)(?:[s]a|[ſ]a)+!",
     ".*.*.*(?:" + "|".join(chr(0x4E00 + number) for number in range(400)) + ")!",
     "a*a*a*" + "[ab]" * 100 + "!",
+    ".*.*.*(?:" + "|".join(2 * letter for letter in string.ascii_lowercase) + ")!",
 ]
 
 

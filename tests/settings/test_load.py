@@ -23,6 +23,7 @@ from turngate.core.settings import AllowedUrls, Problem, Rule, Settings
 from turngate.errors import UsageError
 from turngate.settings.load import load_settings
 from turngate.settings.paths import FileTooLarge, read_bytes
+from turngate.settings.problem_log import ProblemLog
 
 FAMILIES = ("claude", "mux", "turngate")
 NINE = [(level, family) for level in LEVELS for family in FAMILIES]  # weakest first
@@ -493,6 +494,46 @@ def test_of_very_many_problems_the_first_are_reported_and_the_others_counted(fol
     assert (len(told), told[-1]) == (201, last)
 
 
+def test_problems_beyond_the_first_are_counted_with_the_severity_of_the_worst() -> None:
+    log = ProblemLog("f")
+    for number in range(203):
+        log.add("odd", severity="warning" if number == 201 else "note")
+    first = Problem(file="f", message="odd", severity="note")
+    last = Problem(file="f", message="and 3 more", severity="warning")
+    assert (log.count, log.is_full, log.problems) == (203, True, (first,) * 200 + (last,))
+
+
+@pytest.mark.parametrize("groups", [1, 2500], ids=["hooks", "groups"])
+def test_of_very_many_hooks_the_first_are_loaded_and_the_limit_is_reported(
+    folders: Folders, groups: int
+) -> None:
+    hooks = [{"type": "command", "command": "make"}] * (2500 // groups)
+    folders.write("project", "turngate", {"hooks": {"Stop": [{"hooks": hooks}] * groups}})
+    settings = folders.load()
+    assert (len(settings.rules), [str(problem) for problem in settings.problems]) == (
+        2000,
+        [".turngate/settings.json: hooks: has over 2,000 hooks or groups: the others are left out"],
+    )
+
+
+def test_the_regular_expressions_of_a_file_are_bounded(folders: Folders) -> None:
+    expressions = [f"{number:03}." + "x" * 994 for number in range(102)]
+    groups = [
+        {"matcher": matcher, "hooks": [{"type": "command", "command": matcher[:3]}]}
+        for matcher in (*expressions, expressions[0], "Read|Write")
+    ]
+    folders.write("project", "turngate", {"hooks": {"PreToolUse": groups}})
+    settings = folders.load()
+    left_out = "brings the regular expressions of this file to over 100,000 characters: the group is left out"
+    assert (
+        [hook_text(each.hook) for each in settings.rules][-2:],
+        [str(problem) for problem in settings.problems],
+    ) == (
+        ["099", "Rea"],
+        [f".turngate/settings.json: PreToolUse[{index}].matcher: {left_out}" for index in (100, 101, 102)],
+    )
+
+
 def test_a_link_to_itself_is_reported(folders: Folders, path: Path) -> None:
     path.symlink_to(path.name)
     expected = no_file(folders, f"cannot be read: {os.strerror(errno.ELOOP)}", "check its permissions")
@@ -510,8 +551,8 @@ def test_a_file_without_permission_is_reported(folders: Folders, path: Path) -> 
 
 def test_a_file_beyond_all_measure_is_reported_and_not_read(folders: Folders, path: Path) -> None:
     path.touch()
-    os.truncate(path, 16 * 1024 * 1024 + 1)
-    assert folders.load() == no_file(folders, "is larger than 16 MiB")
+    os.truncate(path, 4 * 1024 * 1024 + 1)
+    assert folders.load() == no_file(folders, "is larger than 4 MiB")
 
 
 def test_a_plain_file_in_the_place_of_a_familys_folder_holds_no_settings(folders: Folders) -> None:

@@ -58,9 +58,14 @@ class InvalidMatcher:
 _NAMES_ONLY = re.compile(r"[A-Za-z0-9_\- ,|]+")
 
 
+def is_name_list(matcher: str) -> bool:
+    """Return whether a matcher is a list of names, not a regular expression."""
+    return _NAMES_ONLY.fullmatch(matcher) is not None
+
+
 @lru_cache(maxsize=4096)
 def read_matcher(matcher: str) -> NameMatcher | RegexMatcher | InvalidMatcher:
-    if _NAMES_ONLY.fullmatch(matcher):
+    if is_name_list(matcher):
         return NameMatcher(tuple(name.strip() for name in re.split(r"[,|]", matcher) if name.strip()))
     if len(matcher) > MAX_PATTERN_CHARS:
         return InvalidMatcher(f"is longer than {MAX_PATTERN_CHARS:,} characters")
@@ -92,6 +97,8 @@ def _range_widths(part: Any) -> Iterator[int]:
         case tuple() | list() | _parser.SubPattern():
             for inner in part:
                 yield from _range_widths(inner)
+        case _:
+            return
 
 
 class _UnboundedSearch(Exception):

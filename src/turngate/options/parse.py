@@ -41,7 +41,7 @@ def parse_options(hooks: Any, own: Mapping[str, Any]) -> tuple[dict[str, tuple[C
     for name, value in own.items():
         if value is not None and not OWN[name].is_valid(value):
             parser.log.add(_describe_invalid(value, OWN[name]), field=name)
-    return valid, parser.log.problems
+    return valid, list(parser.log.problems)
 
 
 def _describe_invalid(value: Any, row: ValueType | keys.Key) -> str:
@@ -174,7 +174,7 @@ class _OptionsParser:
         return self.parse_group(matcher, converted, event, index)
 
     def parse_hook(self, config: Any, event: str, index: str) -> Hook | None:
-        before = len(self.log.problems)
+        before = self.log.count
         hook: Hook | None = None
         if isinstance(config, Hook):
             hook = self.check_instance(config, event, index)
@@ -186,9 +186,9 @@ class _OptionsParser:
         if hook is not None and hook.asks_model and event not in JUDGED_EVENTS:
             message = f'is "{hook.kind}", but {hook.kind} hooks run only on {", ".join(JUDGED_EVENTS)}'
             self.log.add(message, event, index, "type")
-        if isinstance(hook, HttpHook) and len(self.log.problems) == before:
+        if isinstance(hook, HttpHook) and self.log.count == before:
             self.check_url(hook.url, event, index)
-        return hook if len(self.log.problems) == before else None
+        return hook if self.log.count == before else None
 
     def check_url(self, url: str, event: str, index: str) -> None:
         message = url_problem(url, "python", ())

@@ -8,7 +8,7 @@ from turngate.core.constants import EVENTS
 from turngate.core.json_syntax import COMMENT, describe_syntax_error
 from turngate.settings.paths import FileTooLarge, NotARegularFile, read_bytes
 
-MAX_FILE_BYTES = 16 * 1024 * 1024
+MAX_FILE_BYTES = 4 * 1024 * 1024
 
 
 class JsonFile(NamedTuple):

@@ -14,7 +14,7 @@ from turngate.settings.near_misses import near_misses
 from turngate.settings.parse import parse_layer
 from turngate.settings.paths import SettingsFile, settings_files
 from turngate.settings.plugin_folders import excess_problems, find_plugin_folders, plugin_layers
-from turngate.settings.problem_log import add_file_problems
+from turngate.settings.problem_log import add_duplicate_keys
 from turngate.settings.script_hooks import script_layers
 
 
@@ -80,7 +80,7 @@ def _load_extra(extra: str, dialect: Dialect) -> Layer:
     except UnreadableFile as error:
         raise UsageError(f"{name if name == '--settings' else f'--settings {name}'}: {error}") from None
     layer = parse_layer(value, file=name, level=COMMAND_LINE, family=dialect.families[-1], dialect=dialect)
-    return add_file_problems(layer, duplicates)
+    return add_duplicate_keys(layer, duplicates)
 
 
 def has_unloaded_hooks(settings: Settings, *events: str) -> bool:
@@ -100,7 +100,7 @@ def _load_file(file: SettingsFile, dialect: Dialect) -> Layer | None:
     except UnreadableFile as error:
         return _unusable(file, str(error), error.hint)
     layer = parse_layer(value, file=file.display_name, level=file.level, family=file.family, dialect=dialect)
-    return add_file_problems(layer, duplicates)
+    return add_duplicate_keys(layer, duplicates)
 
 
 def _unusable(file: SettingsFile, message: str, hint: str | None = None) -> Layer:

@@ -50,7 +50,7 @@ def parse_layer(value: Any, *, file: str, level: str, family: str, dialect: Dial
         managed_only=_parse_managed_only(value.get("allowManagedHooksOnly"), level, log),
         env=env,
         scalars=scalars,
-        problems=tuple(log.problems),
+        problems=log.problems,
     )
 
 
@@ -179,7 +179,7 @@ def _check_claude_key(name: str, value: Any, log: ProblemLog) -> None:
 
 def _add_unknown_file_key(name: str, family: str, log: ProblemLog) -> None:
     field = describe_name(name)
-    if keys.closest_name(name, keys.FILE_KEYS) == "hooks":
+    if not log.is_full and keys.closest_name(name, keys.FILE_KEYS) == "hooks":
         message = "is not a key that Turngate knows, so its hooks never run"
         return log.add(message, field=field, hint='did you mean "hooks"?')
     misplaced = family == "turngate" and name in keys.TURNGATE_KEYS

@@ -2,13 +2,13 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from itertools import islice
 from typing import Any
 
 from turngate.core.constants import EVENTS, FOREIGN_EVENTS, FOREIGN_OBSERVED_EVENTS, JUDGED_EVENTS
 from turngate.core.dialect import TURNGATE, Dialect
 from turngate.core.hooks import SETTINGS_KINDS, CommandHook, Hook
-from turngate.core.matcher import InvalidMatcher, read_matcher
+from turngate.core.matcher import MAX_PATTERN_CHARS, InvalidMatcher, is_name_list, read_matcher
 from turngate.core.settings import Rule
 from turngate.core.text import describe_json, describe_name
 from turngate.settings import keys
@@ -17,10 +17,17 @@ from turngate.settings.problem_log import ProblemLog, did_you_mean
 from turngate.settings.script_file import block_attempt
 from turngate.settings.values import describe_invalid, is_text
 
+MAX_HOOKS = 2_000  # of one file; as many groups
+MAX_COMPARED_KEYS = 50  # of a hook without a body, with the name that was probably meant
+MAX_REGEX_CHARS = 100_000  # of all regular expressions of one file: each is compiled
 _TOOL_GUARDS = ("PreToolUse", "PermissionRequest")
 _GROUP_HINT = 'a group looks like {"hooks": [{"type": "command", "command": "…"}]}'
 _LIKELY_MILLISECONDS = 1000  # a timeout from here on is probably not meant in seconds
 _LONG_TIMEOUT_S = 7200  # up to here, whole tens of minutes are taken for seconds; above it, whole hours
+
+
+class _TooManyHooks(Exception):
+    """Raised when the limit for one file is reached; the rest of the file is not read."""
 
 
 class HooksParser:
@@ -31,11 +38,18 @@ class HooksParser:
         self.rules: list[Rule] = []
         self.guard_lost = False
         self._ids: set[tuple[str, str]] = set()
+        self._groups = self._hooks = 0
+        self._regexes: set[str] = set()
+        self._regex_chars = 0
 
     def parse(self, hooks: Any) -> None:
         if isinstance(hooks, dict):
-            for event, groups in hooks.items():
-                self._parse_event(event, groups)
+            try:
+                for event, groups in hooks.items():
+                    self._parse_event(event, groups)
+            except _TooManyHooks:
+                message = f"has over {MAX_HOOKS:,} hooks or groups: the others are left out"
+                self.log.add(message, field="hooks")
         elif hooks is not None:
             self.log.add(f"is {describe_json(hooks)}, expected an object of events", field="hooks")
 
@@ -52,11 +66,14 @@ class HooksParser:
     def _add_unknown_event(self, event: str, groups: Any) -> None:
         if event in FOREIGN_EVENTS:
             message = "is an event that Turngate does not fire, so its hooks never run here"
-            if event in FOREIGN_OBSERVED_EVENTS and any(map(block_attempt, _commands(groups))):
+            if event in FOREIGN_OBSERVED_EVENTS and any(
+                map(block_attempt, islice(_commands(groups), MAX_HOOKS))
+            ):
                 message, hint = f"{message}, and they cannot block", did_you_mean("Stop")
                 return self.log.add(message, severity="warning", event=event, hint=hint)
             return self.log.add(message, severity="note", event=event)
-        hint = did_you_mean(keys.closest_event(event)) or f"known events: {', '.join(EVENTS)}"
+        closest = None if self.log.is_full else keys.closest_event(event)
+        hint = did_you_mean(closest) or f"known events: {', '.join(EVENTS)}"
         message = "is not a known event, so its hooks never run"
         return self.log.add(message, severity="warning", event=describe_name(event), hint=hint)
 
@@ -74,6 +91,9 @@ class HooksParser:
         self.log.add(message, event=event, index=index, field=field, hint=hint)
 
     def _parse_group(self, group: Any, event: str, index: str) -> None:
+        self._groups += 1
+        if self._groups > MAX_HOOKS:
+            raise _TooManyHooks
         if not isinstance(group, dict):
             message = f"is {describe_json(group)}, expected an object"
             return self._lose(event, message, index=index, hint=_GROUP_HINT)
@@ -83,8 +103,8 @@ class HooksParser:
         if not isinstance(matcher, str | None):
             message = f"is {describe_json(matcher)}, expected a string: the group is left out"
             return self._lose(event, message, index=index, field="matcher")
-        if matcher and matcher not in ("*", ".*"):
-            self._check_matcher(matcher, event, index)
+        if matcher and matcher not in ("*", ".*") and not self._can_use_matcher(matcher, event, index):
+            return None
         for number, entry in enumerate(entries):
             self._parse_entry(entry, matcher, event, f"{index}.hooks[{number}]")
         return None
@@ -97,24 +117,38 @@ class HooksParser:
         message = f"is {value}, expected a list of hooks"
         return self._lose(event, message, index=index, field="hooks", hint=_GROUP_HINT)
 
-    def _check_matcher(self, matcher: str, event: str, index: str) -> None:
+    def _can_use_matcher(self, matcher: str, event: str, index: str) -> bool:
+        """Report a matcher that has no effect or never matches; return False if its group is left out."""
         if EVENTS[event] is None:
             message = f"is {matcher!r}, which has no effect on {event}: the hooks run at every {event}"
             hint = "remove the matcher"
             self.log.add(message, severity="warning", event=event, index=index, field="matcher", hint=hint)
+        elif self._exceeds_regex_chars(matcher):
+            message = f"brings the regular expressions of this file to over {MAX_REGEX_CHARS:,} characters"
+            self._lose(event, f"{message}: the group is left out", index=index, field="matcher")
+            return False
         elif isinstance(parsed := read_matcher(matcher), InvalidMatcher):
             message = f"is {describe_name(repr(matcher))}, which {parsed.why}, so it never matches"
             self.log.add(message, event=event, index=index, field="matcher")
+        return True
+
+    def _exceeds_regex_chars(self, matcher: str) -> bool:
+        if is_name_list(matcher) or len(matcher) > MAX_PATTERN_CHARS:  # not compiled
+            return False
+        if matcher not in self._regexes:
+            self._regexes.add(matcher)
+            self._regex_chars += len(matcher)
+        return self._regex_chars > MAX_REGEX_CHARS
 
     def _parse_entry(self, entry: Any, matcher: str | None, event: str, index: str) -> None:
+        self._hooks += 1
+        if self._hooks > MAX_HOOKS:
+            raise _TooManyHooks
         if type(entry) is not dict:
             return self._lose(event, f"is {describe_json(entry)}, expected an object", index=index)
-        first = len(self.log.problems)
+        self.log.hook = entry["id"] if is_text(entry.get("id")) else None
         self._parse_hook(entry, matcher, event, index)
-        if is_text(entry.get("id")):
-            self.log.problems[first:] = [
-                replace(problem, hook=entry["id"]) for problem in self.log.problems[first:]
-            ]
+        self.log.hook = None
         return None
 
     def _parse_hook(self, entry: dict[str, Any], matcher: str | None, event: str, index: str) -> None:
@@ -199,7 +233,7 @@ class HooksParser:
 
 def _misnamed_body(rejected: Sequence[RejectedKey], body: str) -> RejectedKey | None:
     """Return the key that probably holds what belongs under `body`: `cmd` for `command`."""
-    unknown = [key for key in rejected if key.row is None and is_text(key.value)]
+    unknown = [key for key in rejected[:MAX_COMPARED_KEYS] if key.row is None and is_text(key.value)]
     close = keys.closest_name(body, [key.name for key in unknown], 0.5)
     return next((key for key in unknown if key.name == close), None)
 

@@ -14,7 +14,7 @@ from turngate.core.text import describe_json, truncate
 from turngate.filesystem.real_path import is_inside, real_path
 from turngate.settings.json_file import UnreadableFile, read_json
 from turngate.settings.parse import parse_layer
-from turngate.settings.problem_log import add_file_problems
+from turngate.settings.problem_log import add_duplicate_keys
 from turngate.state.paths import plugin_data_folder, state_folder
 
 HOOKS_FILE = os.path.join("hooks", "hooks.json")
@@ -187,7 +187,7 @@ class _PluginLoader:
             return self._lost_file(name, "does not exist")
         except UnreadableFile as error:
             return self._layer(self._problem(name, f"{error}; none of its hooks run", hint=error.hint))
-        return add_file_problems(self._parse(value, name, manifest), duplicates)
+        return add_duplicate_keys(self._parse(value, name, manifest), duplicates)
 
     def _parse(self, value: Any, name: str, manifest: dict[str, Any]) -> Layer:
         """Read `{"hooks": {…}}` or the bare `{…}`. A plugin sets hooks and nothing else."""

@@ -1,26 +1,45 @@
 """Collects the problems of one settings file, or of options."""
 
-import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import replace
 
 from turngate.core.settings import Layer, Problem, Rule, Severity
-from turngate.core.text import truncate
+from turngate.core.text import describe_json, truncate
 from turngate.settings.keys import closest_name
 
 MAX_PROBLEMS = 200  # reported per file
 MAX_WORD_CHARS = 300  # of a word in a message about a command
 MAX_MESSAGE_CHARS = 2_000
+_SEVERITIES: tuple[Severity, ...] = ("error", "warning", "note")
 _LONG_WORD = re.compile(rf"\S{{{MAX_WORD_CHARS},}}")
 
 
 class ProblemLog:
-    """The problems of one file, or of options (then `file` is empty), in the order in which they were found."""
+    """The problems of one file, or of options (then `file` is empty), in the order in which they were found.
+
+    Only the first are kept; the others are counted, with the severity of the worst.
+    """
 
     def __init__(self, file: str) -> None:
         self.file = file
-        self.problems: list[Problem] = []
+        self.count = 0
+        self.hook: str | None = None  # the id of the hook that the next problems are about
+        self._first: list[Problem] = []
+        self._severity_of_others: Severity = "note"
+
+    @property
+    def is_full(self) -> bool:
+        """Whether further problems are only counted, so that a hint for them is not needed."""
+        return self.count >= MAX_PROBLEMS
+
+    @property
+    def problems(self) -> tuple[Problem, ...]:
+        others = self.count - len(self._first)
+        if not others:
+            return tuple(self._first)
+        message = f"and {others:,} more"
+        return (*self._first, Problem(file=self.file, message=message, severity=self._severity_of_others))
 
     def add(
         self,
@@ -32,13 +51,18 @@ class ProblemLog:
         *,
         severity: Severity = "error",
     ) -> None:
-        self.problems.append(
+        self.count += 1
+        if self.count > MAX_PROBLEMS:
+            self._severity_of_others = min(self._severity_of_others, severity, key=_SEVERITIES.index)
+            return
+        self._first.append(
             Problem(
                 file=self.file,
                 message=message,
                 severity=severity,
                 event=event,
                 index=index,
+                hook=self.hook,
                 field=field,
                 hint=hint,
             )
@@ -55,7 +79,7 @@ class ProblemLog:
         hint: str | None = None,
     ) -> None:
         """Note a key of another program; warn where the name is close to a known one."""
-        hint = hint or did_you_mean(closest_name(name, names))
+        hint = hint or (None if self.is_full else did_you_mean(closest_name(name, names)))
         message = "is not a key that Turngate knows: ignored"
         severity: Severity = "warning" if hint else "note"
         self.add(message, event, index, field, hint, severity=severity)
@@ -87,21 +111,10 @@ def did_you_mean(name: str | None) -> str | None:
     return f'did you mean "{name}"?' if name else None
 
 
-def add_file_problems(layer: Layer, duplicates: Iterable[str]) -> Layer:
-    """Return the layer of a file with a problem for each key that occurs twice, and with a bounded number of them."""
-    twice = "occurs twice in one object: only the last one is used"
-    added = [
-        Problem(file=layer.file, message=f"the key {json.dumps(key)} {twice}", hint="merge the two values")
-        for key in duplicates
-    ]
-    return replace(layer, problems=_limit_problems((*layer.problems, *added)))
-
-
-def _limit_problems(problems: Sequence[Problem]) -> tuple[Problem, ...]:
-    """Return the first problems, and one that counts the others with the severity of the worst."""
-    rest = problems[MAX_PROBLEMS:]
-    if not rest:
-        return tuple(problems)
-    worst = min((problem.severity for problem in rest), key=("error", "warning", "note").index)
-    more = Problem(file=rest[0].file, message=f"and {len(rest):,} more", severity=worst)
-    return (*problems[:MAX_PROBLEMS], more)
+def add_duplicate_keys(layer: Layer, duplicates: Iterable[str]) -> Layer:
+    """Return the layer of a file with a problem for each key that occurs twice."""
+    log = ProblemLog(layer.file)
+    for key in duplicates:
+        message = f"the key {describe_json(key)} occurs twice in one object: only the last one is used"
+        log.add(message, hint="merge the two values")
+    return replace(layer, problems=(*layer.problems, *log.problems))

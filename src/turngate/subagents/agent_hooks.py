@@ -48,7 +48,7 @@ def _read_hooks(agent_type: AgentType, dialect: Dialect) -> tuple[Iterator[Rule]
     except NotUnderstood as error:
         line = truncate(str(error), MAX_LINE_CHARS)
         log.add(f"has a line that is not understood: {line}; none of its hooks run", field="hooks")
-    not_loaded = Settings(problems=tuple(log.problems)).not_loaded
+    not_loaded = Settings(problems=log.problems).not_loaded
     return (_of_subagent(rule, agent_type.name) for rule in parser.rules), not_loaded
 
 
