@@ -677,3 +677,16 @@ def test_a_script_of_several_events_may_block_at_some_of_them(project: Path) -> 
     by_argument = '#!/bin/sh\nif [ "$1" = stop ]; then echo no >&2; exit 2; fi\n'
     script(project / "by_argument.sh", by_argument)
     assert look('"$CLAUDE_PROJECT_DIR"/by_argument.sh end', project, event="SessionEnd") == []
+
+
+@pytest.mark.parametrize("command", ["|| { echo; }", "if ! ; then echo; fi", "a || { ; }"])
+def test_a_branch_without_a_check_is_not_judged(project: Path, command: str) -> None:
+    script(project.parent / "bin" / "a", "")
+    assert look(command, project) == []
+
+
+def test_a_branch_with_an_exit_but_without_a_check_has_no_missing_program(project: Path) -> None:
+    found = [
+        each.message for text in ("|| { exit 2; }", "if ! ; then exit 2; fi") for each in look(text, project)
+    ]
+    assert found == ["exits with 2 without a reason on stderr: this hook can never block"] * 2

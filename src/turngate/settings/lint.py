@@ -75,7 +75,7 @@ def _lint_shell_command(rule: Rule, hook: CommandHook, settings: Settings, scope
     yield from _lint_quoting(rule, bare, scope)
     command = hook.command[:MAX_LINTED_CHARS]
     commands = read_commands(command)
-    yield from lint_commands(rule, commands, scope, settings)
+    yield from lint_commands(rule, command, scope, settings)
     if command == hook.command:
         yield from lint_gate(rule, command, commands, scope, settings)
 

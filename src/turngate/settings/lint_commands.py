@@ -3,7 +3,7 @@
 import difflib
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from turngate.core.hooks import CommandHook
 from turngate.core.settings import Problem, Rule, Settings, Severity
@@ -90,15 +90,17 @@ _ASSIGNMENT = re.compile(r"([A-Za-z_]\w*)(\[.*\]\+?|\+)?=")  # of a whole variab
 _NOT_A_FILE = re.compile(r"[A-Za-z][\w+.-]*:|/dev/|/proc/|-$|.*\\", re.DOTALL)  # https:…, npm:…, C:\…
 _FAILS = "so the hook fails at every run"
 MAX_SIMILAR_FILES = 500
+MAX_BRANCH_POSITION = 20_000  # a branch beyond it is not looked for
 
 
 def lint_commands(
-    rule: Rule, commands: CommandList, scope: Scope, settings: Settings, *, in_script: str | None = None
+    rule: Rule, text: str, scope: Scope, settings: Settings, *, in_script: str | None = None
 ) -> Iterator[Problem]:
     """Check the commands in order. `in_script`: they are read from this script, so only programs are checked."""
+    commands = _read_with_branch(text)
     guarded = any(_is_guard(command) for command in commands.commands)
     for number, command in enumerate(commands.commands):
-        name = command.words[0].plain if command.words else None
+        name = _program_name(command)
         if name in _ENDS_THE_READING:
             return
         if not command.words or name in ("export", "readonly", "declare", "local"):
@@ -117,6 +119,42 @@ def lint_commands(
                 in_script=in_script,
             )
             yield from check.run(command)
+
+
+# What runs when a check fails: `CHECK || { BODY; }` and `if ! CHECK; then BODY; fi`, without a group in BODY.
+_BRANCHES = (
+    re.compile(r"\|\|\s*\{\s(?P<body>[^{}]{0,1000}?)[;\n]\s*\}"),
+    re.compile(r"\bif\s+!\s(?P<check>[^\n;{}]{0,500})[;\n]\s*then\s(?P<body>[^{}]{0,1000}?)[;\n]\s*fi\b"),
+)
+
+
+def _read_with_branch(text: str) -> CommandList:
+    """Return the commands up to the first that is not simple; if that is a branch, its check and its exit."""
+    commands = read_commands(text)
+    if commands.is_complete:
+        return commands
+    for pattern in _BRANCHES:
+        branch = pattern.search(text, 0, MAX_BRANCH_POSITION)
+        before = read_commands(text[: branch.start()]) if branch else None
+        if branch and before and before.is_complete and len(before.commands) == len(commands.commands):
+            return _add_branch(commands, branch.groupdict())
+    return commands
+
+
+def _add_branch(commands: CommandList, branch: Mapping[str, str]) -> CommandList:
+    check, body = (read_commands(branch.get(name, "")) for name in ("check", "body"))
+    last = body.commands[-1] if body.is_complete and body.commands else None
+    checks = (*commands.commands, *check.commands)
+    if last is None or not checks or not check.is_complete or _program_name(last) != "exit":
+        return commands
+    # The body gives the reason, so it does not matter where the output of the check goes.
+    failing = checks[-1]._replace(redirects=())
+    added = (*checks[:-1], failing, last._replace(operator="||"))
+    return CommandList(added, "", is_complete=False)
+
+
+def _program_name(command: SimpleCommand) -> str | None:
+    return command.words[0].plain if command.words else None
 
 
 def lint_arguments(rule: Rule, hook: CommandHook, scope: Scope, settings: Settings) -> Iterator[Problem]:
@@ -245,11 +283,10 @@ class _CommandCheck:
         self, words: Sequence[Word], expansions: Sequence[Expansion | None], invocation: Invocation
     ) -> Iterator[Problem]:
         if invocation.shell_command is not None:
-            commands = read_commands(invocation.shell_command)
-            yield from lint_commands(self.rule, commands, self.scope, self.settings)
+            text = invocation.shell_command
+            yield from lint_commands(self.rule, text, self.scope, self.settings)
             if self.decides:
-                text = invocation.shell_command
-                yield from lint_gate(self.rule, text, commands, self.scope, self.settings)
+                yield from lint_gate(self.rule, text, read_commands(text), self.scope, self.settings)
         elif invocation.script is not None and (script := expansions[invocation.script]) is not None:
             yield from self._lint_file(words[invocation.script], script, invocation.language)
 
@@ -295,8 +332,7 @@ class _CommandCheck:
         )
         yield from found
         if not found and (language or script.language) == "shell":
-            commands = read_commands(script.text)
-            yield from lint_commands(self.rule, commands, self.scope, self.settings, in_script=name)
+            yield from lint_commands(self.rule, script.text, self.scope, self.settings, in_script=name)
 
     def _is_in_path(self, text: str, language: str | None) -> bool:
         """A shell searches for its script in the PATH too."""

@@ -246,6 +246,11 @@ CORRECT: dict[str, Case] = {
     ),
     "local file": Case("scripts/stop.sh", {"scripts/stop.sh": GATE_SH}, file=".mux/settings.local.json"),
     "here-document": Case("cat <<'EOF' >&2\nRun the tests first.\nEOF\n[ -f .tests-passed ] || exit 2"),
+    "optional program": Case("bundle x || { echo 'bundle is missing' >&2; exit 0; }"),
+    "optional program on a condition": Case("if ! bundle x; then echo 'no bundle' >&2; fi"),
+    "program that is looked for": Case(
+        "command -v bundle > /dev/null || exit 0; bundle x || { echo no >&2; exit 2; }"
+    ),
     "optional script": Case("bash ~/.claude/hooks/mine.sh 2>/dev/null || true"),
     "timeout in front": Case("timeout 60 bash scripts/stop.sh", {"scripts/stop.sh": GATE_SH}),
 }
@@ -344,6 +349,21 @@ DEFECT: dict[str, Case] = {
     ),
     "program of a gate without its messages missing": Case(
         "bundle exec rake > log 2>&1 || exit 2", found=(no_program("bundle"),)
+    ),
+    "program of a gate with a message missing": Case(
+        "bundle x || { echo no >&2; exit 2; }", found=(BLOCKS.format("bundle"),)
+    ),
+    "program of a gate on several lines missing": Case(
+        "cat > /dev/null\nbundle x > /dev/null 2>&1 || {\n  echo no >&2\n  exit 2\n}\nexit 0",
+        found=(BLOCKS.format("bundle"),),
+    ),
+    "program of a condition missing": Case(
+        "if ! bundle x; then echo no >&2; exit 2; fi", found=(BLOCKS.format("bundle"),)
+    ),
+    "program of a gate with a message in a script missing": Case(
+        "scripts/x.sh",
+        {"scripts/x.sh": "#!/bin/sh\nmise run check || {\n  echo no >&2\n  exit 2\n}\nmake\n"},
+        found=(BLOCKS.format("mise").replace("the program", "scripts/x.sh: the program"),),
     ),
     "program in a script missing": Case(
         "scripts/x.sh",
