@@ -55,6 +55,18 @@ MISPLACED: list[tuple[str, str, str, str]] = [
     (".claude/hook.json", HOOKS, ".claude/settings.json", "move its hooks to"),
     (".claude/setting.local.json", HOOKS, ".claude/settings.local.json", "move its hooks to"),
     (".mux/hooks.json", HOOKS, ".mux/settings.json", "move its hooks to"),
+    (".turngate/config.json", HOOKS, ".turngate/settings.json", "move its hooks to"),
+    (".turngate/config.local.json", HOOKS, ".turngate/settings.local.json", "move its hooks to"),
+    (".turngate/config.yaml", YAML, ".turngate/settings.json", "write its hooks as JSON to"),
+    (".turngate/settings.local.jsn", HOOKS, ".turngate/settings.local.json", "move its hooks to"),
+    (".turngate/settings.jsno", HOOKS, ".turngate/settings.json", "move its hooks to"),
+    (".turngate/settings-local.json", HOOKS, ".turngate/settings.local.json", "move its hooks to"),
+    (".claude/settings.josn", HOOKS, ".claude/settings.json", "move its hooks to"),
+    (".claude/settings", HOOKS, ".claude/settings.json", "move its hooks to"),
+    (".claude/settings.local", HOOKS, ".claude/settings.local.json", "move its hooks to"),
+    (".mux/settings.txt", HOOKS, ".mux/settings.json", "move its hooks to"),
+    (".claude/hooks/hooks.json", HOOKS, ".claude/settings.json", "move its hooks to"),
+    (".turngate/hooks/hooks.json", HOOKS, ".turngate/settings.json", "move its hooks to"),
     ("turngate.json", HOOKS, ".turngate/settings.json", "move its hooks to"),
     (".turngate.json", HOOKS, ".turngate/settings.json", "move its hooks to"),
     ("turngate.yaml", YAML, ".turngate/settings.json", "write its hooks as JSON to"),
@@ -104,7 +116,9 @@ def test_in_the_claude_dialect_the_claude_file_is_expected(project: Path) -> Non
     )
 
 
-@pytest.mark.parametrize("name", [".turngate/settings.yaml", ".mux/setting.json", "turngate.toml"])
+@pytest.mark.parametrize(
+    "name", [".turngate/settings.yaml", ".mux/setting.json", ".turngate/config.json", "turngate.toml"]
+)
 def test_a_file_without_hooks_is_a_warning(project: Path, name: str) -> None:
     write(project, name, "limit: 5")
     family = "mux" if "mux" in name else "turngate"
@@ -120,6 +134,11 @@ FINE: list[str] = [
     ".turngate/agents/hooks.md",
     ".turngate/schema.json",
     ".claude/setup.json",
+    ".claude/config.json",
+    ".mux/config.json",
+    ".turngate/settings/x.json",
+    ".claude/hooks/hooks.json",
+    ".claude/settings.md",
     ".claude/hooks.json",
     "settings.json",
     "hooks.json",
@@ -228,6 +247,12 @@ def test_a_plugin_with_both_files_is_named_once(project: Path) -> None:
 def test_a_plugin_that_is_loaded_is_not_mentioned(project: Path) -> None:
     write(project, "hooks/hooks.json", HOOKS)
     settings = load_settings(str(project), plugin_dirs=[str(project)])
+    assert (settings.problems, len(settings.rules)) == ((), 1)
+
+
+def test_the_hooks_of_a_plugin_in_the_folder_of_a_family_are_read(project: Path) -> None:
+    write(project, ".claude/hooks/hooks.json", HOOKS)
+    settings = load_settings(str(project), plugin_dirs=[str(project / ".claude")])
     assert (settings.problems, len(settings.rules)) == ((), 1)
 
 

@@ -6,7 +6,9 @@ from turngate.core.constants import FAMILIES, SCRIPT_FAMILIES, SCRIPTS
 
 _READ = ("settings.json", "settings.local.json")
 _SUFFIXES = ("json", "jsonc", "json5", "yaml", "yml", "toml")
+_MISSPELT_SUFFIXES = ("jsn", "josn", "jso", "jsno", "jason", "jsonn", "txt", "local", "")  # of settings
 _BEGINNINGS = ("set", "hook", "turngate")
+_OWN_BEGINNINGS = (*_BEGINNINGS, "config")  # in Turngate's folder; other programs have a file of that name
 _SCRIPT_SUFFIXES = ("", "sh", "bash", "py", "js", "mjs", "ts", "rb", "pl")
 _SCRIPT_NAMES = {"stop": "Stop", "subagentstop": "SubagentStop"}
 PLUGIN_FILES = ("hooks/hooks.json", ".claude-plugin/plugin.json")
@@ -72,9 +74,9 @@ def _in_family(base: str, folder: str, family: str) -> list[MisplacedFile]:
     except OSError:
         return []
     found = []
-    for name in names:
-        stem, _, suffix = name.lower().rpartition(".")
-        if name not in _READ and suffix in _SUFFIXES and stem.startswith(_BEGINNINGS):
+    for entry in names:
+        name = "hooks/hooks.json" if entry == "hooks" else entry  # the place of a plugin's hooks
+        if name not in _READ and _looks_like_settings(name, path, family):
             expected = _expected(folder, name)
             found.append(MisplacedFile("settings", os.path.join(path, name), f"{folder}/{name}", expected))
         elif family in SCRIPT_FAMILIES and not folder.startswith("~") and (event := _script_event(name)):
@@ -83,6 +85,18 @@ def _in_family(base: str, folder: str, family: str) -> list[MisplacedFile]:
                 MisplacedFile("script", os.path.join(path, name), f"{folder}/{name}", expected, event)
             )
     return found
+
+
+def _looks_like_settings(name: str, folder: str, family: str) -> bool:
+    lower = name.lower()
+    stem, _, suffix = lower.rpartition(".") if "." in name else (lower, "", "")
+    if suffix in _SUFFIXES:
+        is_close = stem.startswith(_OWN_BEGINNINGS if family == "turngate" else _BEGINNINGS)
+    else:
+        is_close = suffix in _MISSPELT_SUFFIXES and stem.startswith("setting")
+    # A folder is not a mistake, and most projects have no hooks/hooks.json.
+    needs_file = suffix not in _SUFFIXES or "/" in name
+    return is_close and (not needs_file or os.path.isfile(os.path.join(folder, name)))
 
 
 def _expected(folder: str, name: str) -> str:

@@ -18,7 +18,7 @@ MAX_SEARCHED_BYTES = 1024 * 1024
 _HOOKS = re.compile(rf"(?:^|[\s\"'.{{])(?:{'|'.join(EVENTS)})[\"']?\s*(?:[:=]\s*(?:\[|\n)|\])")
 _JSON = (".json", ".jsonc", ".json5")
 _PROJECT_SOURCES = ("project", "local", "script")
-_STEMS = ("settings", "settings.local", "setting", "hooks", "hook", "turngate")
+_STEMS = ("settings", "settings.local", "setting", "hooks", "hook", "turngate", "config", "config.local")
 
 
 def near_misses(
@@ -35,7 +35,8 @@ def near_misses(
     used = {real_path(path) for path in used}
     is_loaded = real_path(project) in used
     for file in files:
-        if real_path(file.path) in used:
+        path = real_path(file.path)
+        if path in used or path.removesuffix("/hooks/hooks.json") in used:
             continue
         if file.kind == "link":
             message = "is a link to a folder that does not exist; no settings are read from it"
@@ -54,7 +55,8 @@ def _settings_problem(file: MisplacedFile, layers: Sequence[Layer]) -> Problem |
     text = _read(file.path)
     stem = os.path.basename(file.path).rpartition(".")[0].lstrip(".")
     if _HOOKS.search(text) and (not stem or closest_name(stem, _STEMS)):
-        verb = "move its hooks to" if file.path.endswith(_JSON) or not stem else "write its hooks as JSON to"
+        is_json = file.path.endswith(_JSON) or text.lstrip().startswith("{")
+        verb = "move its hooks to" if is_json else "write its hooks as JSON to"
         message = f"is not read, so its hooks never run; expected {file.expected}"
         severity: Severity = "warning" if _is_beside_settings(file, layers) else "error"
         return _problem(file, message, severity, f"{verb} {file.expected}")
