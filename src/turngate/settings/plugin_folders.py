@@ -50,7 +50,7 @@ def find_plugin_folders(
         base = home if level == "user" and file else project
         path = os.path.join(home, name[2:]) if name.startswith("~/") else os.path.join(base, name)
         root = os.path.normpath(path)
-        folder = PluginFolder(root, _display_name(root, project, home), name, level, file)
+        folder = PluginFolder(root, display_name(root, project, home), name, level, file)
         folders.setdefault(real_path(root), folder)
     return list(folders.values())
 
@@ -64,7 +64,7 @@ def excess_problems(layers: Iterable[Layer]) -> Iterator[Problem]:
             yield Problem(file=layer.file, field="turngate.pluginDirs", message=message)
 
 
-def _display_name(path: str, project: str, home: str) -> str:
+def display_name(path: str, project: str, home: str) -> str:
     """Return the path relative to the project, or with `~`, where it is below one of them."""
     for folder, prefix in ((project, ""), (home, "~/")):
         if path == folder:

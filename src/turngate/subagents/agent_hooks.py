@@ -1,6 +1,6 @@
 """Hooks in the front matter of agent types: they run only for subagents of their type."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable
 from dataclasses import replace
 
 from turngate.core.dialect import Dialect
@@ -33,13 +33,14 @@ def agent_type_rules(
         elif agent_type.level == "project" and not trusted:
             notices.append(f"{agent_type.file} has hooks, which are not run; start with --trust to run them")
         else:
-            found, wrong = _read_hooks(agent_type, dialect)
-            rules += found
-            not_loaded += wrong
+            found, problems = parse_hooks(agent_type, dialect)
+            rules += (_of_subagent(rule, agent_type.name) for rule in found)
+            not_loaded += Settings(problems=problems).not_loaded
     return tuple(rules), tuple(not_loaded), notices
 
 
-def _read_hooks(agent_type: AgentType, dialect: Dialect) -> tuple[Iterator[Rule], Sequence[Problem]]:
+def parse_hooks(agent_type: AgentType, dialect: Dialect) -> tuple[list[Rule], tuple[Problem, ...]]:
+    """Return the hooks as they are written, and all problems."""
     log = ProblemLog(agent_type.file)
     parser = HooksParser(log, agent_type.level, agent_type.family, dialect)
     first, *others = agent_type.hook_lines or ("",)
@@ -48,8 +49,7 @@ def _read_hooks(agent_type: AgentType, dialect: Dialect) -> tuple[Iterator[Rule]
     except NotUnderstood as error:
         line = truncate(str(error), MAX_LINE_CHARS)
         log.add(f"has a line that is not understood: {line}; none of its hooks run", field="hooks")
-    not_loaded = Settings(problems=log.problems).not_loaded
-    return (_of_subagent(rule, agent_type.name) for rule in parser.rules), not_loaded
+    return parser.rules, log.problems
 
 
 def _of_subagent(rule: Rule, agent_type: str) -> Rule:

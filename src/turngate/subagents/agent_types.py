@@ -6,7 +6,13 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from turngate.settings.paths import FileTooLarge, NotARegularFile, read_bytes
-from turngate.subagents.front_matter import as_names, as_text, nested_lines, split_front_matter
+from turngate.subagents.front_matter import (
+    as_names,
+    as_text,
+    is_unclosed,
+    nested_lines,
+    split_front_matter,
+)
 
 MAX_FILE_CHARS = 100_000
 MAX_FILE_BYTES = 4 * MAX_FILE_CHARS  # UTF-8 has at most four bytes per character
@@ -25,6 +31,7 @@ class AgentType:
     file: str = ""
     level: str = field(default="", compare=False)  # user, project or plugin
     family: str = field(default="", compare=False)  # of the folder: claude or turngate
+    is_unclosed: bool = field(default=False, compare=False)  # the front matter has no end, so it is not read
     # `hooks` of the front matter; `agent_hooks.py` reads them.
     hook_lines: tuple[str, ...] | None = field(default=None, compare=False, repr=False)
 
@@ -52,9 +59,9 @@ def load_agent_types(
     """Return the agent types by name, and the problems of their files. Files closer to the project win."""
     agent_types = {agent_type.name: agent_type for agent_type in BUILT_IN}
     problems: list[str] = []
-    places = _files(project, plugin_dirs, home if home is not None else os.path.expanduser("~"))
+    places = agent_files(project, plugin_dirs, home if home is not None else os.path.expanduser("~"))
     for level, family, path in places:
-        agent_type, problem = _load_file(path, known_tools)
+        agent_type, problem = read_agent_file(path, known_tools)
         if problem:
             problems.append(problem)
         if agent_type:
@@ -62,7 +69,7 @@ def load_agent_types(
     return agent_types, problems
 
 
-def _files(project: str, plugin_dirs: Sequence[str], home: str) -> Iterator[tuple[str, str, str]]:
+def agent_files(project: str, plugin_dirs: Sequence[str], home: str) -> Iterator[tuple[str, str, str]]:
     """Return level, family and path of each file, weakest first."""
     for folder in plugin_dirs:
         root = glob.escape(os.path.join(project, os.path.expanduser(folder)))
@@ -75,20 +82,29 @@ def _files(project: str, plugin_dirs: Sequence[str], home: str) -> Iterator[tupl
                 yield level, family, path
 
 
-def _load_file(path: str, known_tools: Collection[str]) -> tuple[AgentType | None, str | None]:
+def read_agent_file(path: str, known_tools: Collection[str]) -> tuple[AgentType | None, str | None]:
+    """Return the agent type of a file, and what is wrong with the file."""
+    text, problem = read_text(path)
+    if text is None:
+        return None, f"{problem}; this agent type is not loaded"
+    return _parse(path, text, known_tools)
+
+
+def read_text(path: str) -> tuple[str | None, str | None]:
+    """Return the content of a file, or why it cannot be read."""
     try:
         text = read_bytes(path, MAX_FILE_BYTES).decode("utf-8", "replace")
     except (NotARegularFile, FileNotFoundError):
-        return None, f"{path} is not a regular file; this agent type is not loaded"
+        return None, f"{path} is not a regular file"
     except OSError as error:
-        return None, f"{path} cannot be read: {error.strerror}; this agent type is not loaded"
+        return None, f"{path} cannot be read: {error.strerror}"
     except FileTooLarge:
         return None, _too_long(path)
-    return _parse(path, text, known_tools) if len(text) <= MAX_FILE_CHARS else (None, _too_long(path))
+    return (text, None) if len(text) <= MAX_FILE_CHARS else (None, _too_long(path))
 
 
 def _too_long(path: str) -> str:
-    return f"{path} is longer than {MAX_FILE_CHARS} characters; this agent type is not loaded"
+    return f"{path} is longer than {MAX_FILE_CHARS} characters"
 
 
 def _parse(path: str, text: str, known_tools: Collection[str]) -> tuple[AgentType, str | None]:
@@ -104,6 +120,7 @@ def _parse(path: str, text: str, known_tools: Collection[str]) -> tuple[AgentTyp
         if ":" in model
         else None,  # short names of other programs, such as "sonnet", are not models here
         path,
+        is_unclosed=is_unclosed(text),
         hook_lines=None if (lines := nested_lines(text, "hooks")) is None else tuple(lines),
     )
     if not fields:

@@ -17,6 +17,12 @@ def split_front_matter(text: str) -> tuple[dict[str, Value], str]:
     return _parse_fields(lines[1:end]), "\n".join(lines[end + 1 :])
 
 
+def is_unclosed(text: str) -> bool:
+    """Return whether the text begins with a front matter that has no end."""
+    lines = text.lstrip("\ufeff").splitlines()
+    return lines[:1] == ["---"] and all(line.strip() != "---" for line in lines[1:])
+
+
 def nested_lines(text: str, key: str) -> list[str] | None:
     """Return the lines of one key of the front matter, its own value first, or None if the key is missing."""
     lines = text.lstrip("\ufeff").splitlines()

@@ -23,6 +23,7 @@ from turngate.settings.lint import lint
 from turngate.settings.load import load_settings
 from turngate.settings.paths import script_files, settings_files
 from turngate.settings.problem_log import rule_problem
+from turngate.subagents.agent_files import check_agent_files
 
 _MAX_POSITIONS = 3  # of one finding
 _ORDER = {"error": 0, "warning": 1, "note": 2}
@@ -36,6 +37,8 @@ def run(options: argparse.Namespace) -> int:
         settings = load_settings(
             project, dialect=options.dialect, plugin_dirs=plugins, extra=options.settings
         )
+        in_agents, agent_problems = check_agent_files(settings, project)
+        settings = settings.with_rules(*in_agents, problems=agent_problems)
         problems = (
             *settings.problems,
             *lint(settings, project),
@@ -65,12 +68,14 @@ def _counts(problem: Problem, *, strict: bool) -> bool:
 
 
 def _settings_files(project: str, settings: Settings, problems: Iterable[Problem]) -> list[str]:
-    """Return the existing settings files and hook scripts, then files of plugins and further files with problems."""
+    """Return the existing settings files and hook scripts, then files of plugins and agent types, and of problems."""
     dialect = settings.dialect.name
     candidates = settings_files(project, dialect) + [file for _, file in script_files(project, dialect)]
     files = [file.display_name for file in candidates if os.path.lexists(file.path)]
-    plugins = [rule.file for rule in settings.rules if rule.source == "plugin" and rule.file]
-    return files + sorted({*plugins, *(problem.file for problem in problems)} - set(files))
+    others = [
+        rule.file for rule in settings.rules if rule.file and (rule.source == "plugin" or rule.agent_type)
+    ]
+    return files + sorted({*others, *(problem.file for problem in problems)} - set(files))
 
 
 def _switched_off(settings: Settings) -> Iterator[Problem]:
