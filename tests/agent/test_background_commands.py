@@ -309,9 +309,12 @@ def test_a_reset_ends_the_commands(project: Path) -> None:
 @pytest.mark.usefixtures("never_wait")
 def test_the_commands_of_a_subagent_end_with_it(project: Path) -> None:
     task = {"tool": "Task", "input": {"prompt": "look", "run_in_background": False}}
-    agent = session(project, task, "done", sub=[background(hang()), wait_for("pid"), "found it"])
-    result = agent.play()
-    assert (result.result, survives(lines(project / "pid")[0])) == ("done", False)
+    # The main agent waits for its end, because the end of the session would end it too.
+    look = "n=0; while kill -0 $(cat pid) && [ $n -lt 600 ]; do sleep 0.1; n=$((n + 1)); done"
+    wait = {"tool": "Bash", "input": {"command": f"({look}; kill -0 $(cat pid) || echo gone) 2>/dev/null"}}
+    agent = session(project, task, wait, "done", sub=[background(hang()), wait_for("pid"), "found it"])
+    agent.play()
+    assert results(agent) == ["found it", "gone"]
 
 
 @pytest.mark.usefixtures("always_wait")
