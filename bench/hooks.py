@@ -11,6 +11,7 @@ from typing import Any
 
 from bench.measure import Row, interleaved
 from turngate import CallbackHook, CommandHook, LocalShell, Rule, Settings, StopEvent, World, ask_hooks
+from turngate.core.verdict import Verdict
 from turngate.shells.process import KILL_GRACE_S
 
 PROGRAM = "/bin/cat"  # 1 KB in, 1 KB out
@@ -99,14 +100,14 @@ def _compare(
     return loop.run_until_complete(turns())
 
 
-WORLD = World(LocalShell(), "/tmp")
+WORLD = World(LocalShell(), "/tmp", logs=False)  # one benchmark is about a hook that times out
 
 
 def _settings(*hooks: CommandHook | CallbackHook) -> Settings:
     return Settings(rules=tuple(Rule("Stop", hook) for hook in hooks))
 
 
-def _ask(settings: Settings) -> Coroutine[Any, Any, object]:
+def _ask(settings: Settings) -> Coroutine[Any, Any, Verdict]:
     return ask_hooks(EVENT, settings, WORLD)
 
 
