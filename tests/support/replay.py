@@ -669,12 +669,13 @@ PART_OF_THE_HOOK: dict[str, dict[str, Any]] = {
     }
 }
 
-# What the program tells its hooks and a session does not: its transcript lies elsewhere, it knows no effort, and
-# it does not number its prompts. It also has no rules that a permission could add to.
-NOT_TOLD = frozenset({"transcript_path", "effort", "prompt_id", "permission_suggestions"})
+# What the program tells its hooks and a session does not: its transcript lies elsewhere, and it has no rules that a
+# permission could add to.
+NOT_TOLD = frozenset({"transcript_path", "permission_suggestions"})
 
 # Different each time.
 UNIQUE = {"tool_use_id": "<TOOL_USE>", "duration_ms": "<MS>"}
+UUID = re.compile(r"<UUID\d>|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 # Of two children that start at once either may ask the model first.
 EITHER_FIRST = frozenset({"sub_two_parallel"})
@@ -685,6 +686,8 @@ def _told_here(told: list[tuple[str, Any]], case: Case) -> list[tuple[str, Any]]
     known = dict(told)
     child = known.get("agent_id", "")
     own = {**UNIQUE, **({"agent_id": "<AGENT>"} if re.fullmatch(r"a[0-9a-f]{16}", child) else {})}
+    if UUID.fullmatch(known.get("prompt_id", "")):
+        own["prompt_id"] = "<UUID>"
     path = known.get("agent_transcript_path", "").replace("/agent-", "/")
     if path.endswith(f"/subagents/{child}.jsonl"):
         own["agent_transcript_path"] = "subagents/<AGENT>.jsonl"
@@ -702,6 +705,8 @@ AFTER_AN_ERROR: dict[str, dict[str, Any]] = {
         "first_stdin": [
             ("session_id", "<SESSION>"),
             ("cwd", "<PROJ>"),
+            ("prompt_id", "<UUID>"),
+            ("effort", {"level": "medium"}),
             ("hook_event_name", "StopFailure"),
             ("error", "invalid"),
             ("last_assistant_message", "anthropic answered 400: scripted 400"),
