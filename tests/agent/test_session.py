@@ -350,12 +350,12 @@ def test_the_answer_is_shown_before_its_hooks_and_the_turn_ends_last(project: Pa
     assert told == [
         TextDelta("one"),
         StreamEnd(replies[0], stop_hook_active=False),
-        HookStarted("Stop", "tests"),
+        HookStarted("Stop", "tests", 60),
         ("Stop", "tests", "block"),
         Continuation(TOLD, 1, 3),
         TextDelta("two"),
         StreamEnd(replies[1], stop_hook_active=True),
-        HookStarted("Stop", "tests"),
+        HookStarted("Stop", "tests", 60),
         ("Stop", "tests", "allow"),
         TurnEnd(result),
     ]

@@ -15,7 +15,7 @@ from turngate.core.session_events import (
     SubagentFinished,
     TurnEnd,
 )
-from turngate.core.settings import Rule
+from turngate.core.settings import Rule, Settings
 
 
 class EventSink:
@@ -32,11 +32,11 @@ class EventSink:
             self.turn.notices.append(text)
         self.emit(Notice(text, hint))
 
-    def watch_hook(self, rule: Rule, run: HookRun | None) -> None:
+    def watch_hook(self, settings: Settings, rule: Rule, run: HookRun | None) -> None:
         """`World.watch`: called without a run when a hook starts, and with it when the hook has finished."""
         name = label(rule.hook)
         if run is None:
-            self.emit(HookStarted(rule.event, name))
+            self.emit(HookStarted(rule.event, name, settings.timeout_of(rule)))
         else:
             self.emit(HookFinished(rule.event, name, outcome(run), run.seconds, run_message(run)))
 

@@ -3,6 +3,7 @@
 import os
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
+from functools import partial
 from typing import Self
 
 from turngate.agent.agent_config import AgentConfig
@@ -82,7 +83,7 @@ class Session:
             model=model,
             models=models,
             shell=shell or LocalShell(),
-            watch=events.watch_hook,
+            watch=partial(events.watch_hook, settings),
             notice=events.notice,
         )
         resources.world.logs = on_event is None

@@ -94,6 +94,7 @@ class ToolFinished:
 class HookStarted:
     event: str
     hook: str
+    timeout: float | None = None  # seconds that it may take
 
 
 @dataclass(frozen=True)

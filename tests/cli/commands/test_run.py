@@ -490,14 +490,16 @@ def test_a_plugin_that_cannot_be_loaded_is_named(
     assert ("telemetry_b" in err, "internal error" in err, code == 70) == (True, False, False)
 
 
-def test_a_hook_that_takes_long_is_named_on_stderr(project: Path) -> None:
-    write_settings(project, "turngate", stop_hooks("until [ -s err ]; do sleep 0.05; done", id="slow"))
+@pytest.mark.parametrize("event", ["Stop", "SessionEnd"])
+def test_a_hook_that_takes_long_is_named_on_stderr(project: Path, event: str) -> None:
+    command = "until [ -s err ]; do sleep 0.05; done"
+    write_settings(project, "turngate", stop_hooks(command, event=event, id="slow", timeout=60))
     words = [sys.executable, "-m", "turngate", "run", "-p", "go", "--model", scripted(project, "done")]
     with (project / "err").open("w") as err:
         done = subprocess.run(
             words, cwd=project, stdout=subprocess.PIPE, stderr=err, check=False, timeout=HANG_TIMEOUT_S
         )
-    assert (done.stdout, (project / "err").read_text()) == (b"done\n", "waiting for slow …\n")
+    assert (done.stdout, (project / "err").read_text()) == (b"done\n", "waiting for slow (at most 60 s) …\n")
 
 
 @pytest.mark.parametrize(

@@ -124,9 +124,21 @@ def test_the_answer_is_shown_before_the_hooks_are_asked(talk: Callable[..., Term
     terminal = talk("Here it is.")
     terminal.say("do it")
     terminal.expect("Here it is.")
-    terminal.expect("hook patience · ")
+    terminal.expect("waiting for hook patience (at most 60 s) · ")
     (project / "seen").touch()
     terminal.expect("hook patience: passed")
+
+
+def test_in_plain_lines_a_hook_that_takes_long_is_named_once(
+    talk: Callable[..., Terminal], project: Path
+) -> None:
+    hook(project, "while [ ! -e seen ]; do sleep 0.05; done", id="patience")
+    terminal = talk("Here it is.", env={"TERM": "dumb"})
+    terminal.say("do it")
+    terminal.expect("waiting for hook patience (at most 60 s) …")
+    (project / "seen").touch()
+    terminal.expect("hook patience: passed")
+    assert terminal.text.count("waiting for hook") == 1
 
 
 def test_a_hook_that_is_not_enforced_is_reported_prominently(
@@ -243,20 +255,37 @@ def test_keys_that_leave_work_at_a_question_in_plain_lines(
     assert (terminal.end(), (project / "one").exists()) == (0, False)
 
 
-def test_one_key_answers_a_question_after_the_program_was_stopped(
-    talk: Callable[..., Terminal], project: Path
+@pytest.mark.parametrize(("key", "made"), [("y", True), ("n", False), ("x", False), ("yes\n", True)])
+def test_the_end_of_the_input_right_after_a_key_is_not_lost(
+    talk: Callable[..., Terminal], project: Path, key: str, made: bool
 ) -> None:
+    terminal = talk(bash("touch one"), "Fine.", env={"TERM": "dumb"})
+    terminal.say("one")
+    terminal.expect("[n]o")
+    wait_for_key_mode(terminal)
+    terminal.type(key + CTRL_D)
+    terminal.expect("Fine.")
+    assert (terminal.end(), (project / "one").exists()) == (0, made)
+
+
+def wait_for_key_mode(terminal: Terminal) -> None:
     def takes_lines() -> bool:
         return bool(termios.tcgetattr(terminal.slave)[3] & termios.ICANON)
 
+    wait_until(lambda: not takes_lines(), lambda: "the terminal is still in line mode")
+
+
+def test_one_key_answers_a_question_after_the_program_was_stopped(
+    talk: Callable[..., Terminal], project: Path
+) -> None:
     terminal = talk(bash("touch one"), "Fine: {n}.", "Next: {n}.", env={"TERM": "dumb"})
     terminal.say("one")
     terminal.expect("[n]o")
-    wait_until(lambda: not takes_lines(), lambda: "the terminal is still in line mode")
+    wait_for_key_mode(terminal)
     terminal.process.send_signal(signal.SIGSTOP)
     termios.tcsetattr(terminal.slave, termios.TCSANOW, terminal.before)  # as the shell does
     terminal.process.send_signal(signal.SIGCONT)
-    wait_until(lambda: not takes_lines(), lambda: "the terminal is still in line mode")
+    wait_for_key_mode(terminal)
     terminal.type("y")
     terminal.expect("Fine: 2.")
     terminal.say("two")
@@ -461,7 +490,7 @@ def test_a_hook_is_interrupted(talk: Callable[..., Terminal], project: Path) -> 
     for key in (ESCAPE, CTRL_C):
         terminal.say("do it")
         wait_for(project / "started")
-        terminal.expect("hook slow · ")
+        terminal.expect("waiting for hook slow (at most 60 s) · ")
         interrupt(terminal, key)
         terminal.expect("while running: hook slow")
         assert not runs()

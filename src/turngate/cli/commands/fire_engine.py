@@ -18,6 +18,7 @@ from turngate.cli.terminal.format import (
     NOT_ENFORCED,
     NOT_LOADED,
     flat,
+    format_limit,
     hanging,
     headline_style,
     label_style,
@@ -83,7 +84,7 @@ async def _ask(event: Event, settings: Settings, world: World, judges: JudgeMode
     running: list[str] = []
 
     def watch(rule: Rule, run: HookRun | None) -> None:
-        name = f"{label(rule.hook)} (at most {settings.timeout_of(rule):g} s)"
+        name = label(rule.hook) + format_limit(settings.timeout_of(rule))
         if run is None:
             running.append(name)
         else:

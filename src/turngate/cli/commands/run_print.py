@@ -3,7 +3,8 @@
 import asyncio
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -21,7 +22,13 @@ from turngate.cli.main import (
 from turngate.cli.progress import ProgressLine
 from turngate.cli.signals import run_loop
 from turngate.cli.streams import report_stdout_error, stdout_error
-from turngate.cli.terminal.format import NOT_ENFORCED, NOT_PERMITTED, format_totals, strip_controls
+from turngate.cli.terminal.format import (
+    NOT_ENFORCED,
+    NOT_PERMITTED,
+    format_limit,
+    format_totals,
+    strip_controls,
+)
 from turngate.core.session_events import (
     HookFinished,
     HookStarted,
@@ -75,15 +82,23 @@ class _SingleTurn:
         self.signal = 0  # the first one
 
     async def run(self, prompt: str) -> TurnResult:
-        progress = asyncio.create_task(self._printer.show_progress())
         try:
-            result = await self._session.send(prompt)
-            await _cancel(progress)
+            async with self._progress("the agent is working"):
+                result = await self._session.send(prompt)
             self._printer.print_answer(result)
         finally:
-            await _cancel(progress)
-            await self._close()
+            async with self._progress():
+                await self._close()
         return result
+
+    @asynccontextmanager
+    async def _progress(self, idle: str = "") -> AsyncIterator[None]:
+        task = asyncio.create_task(self._printer.show_progress(idle))
+        try:
+            yield
+        finally:
+            task.cancel()
+            await asyncio.wait({task})
 
     def on_signal(self, number: int) -> None:
         self.signal = self.signal or number
@@ -99,11 +114,6 @@ class _SingleTurn:
             self._closing.result()  # raises what went wrong
 
 
-async def _cancel(task: "asyncio.Task[None]") -> None:
-    task.cancel()
-    await asyncio.wait({task})
-
-
 class _Printer:
     """Print a turn. text: the answer on stdout, notices on stderr; json: one object; stream-json: one per event.
 
@@ -113,12 +123,16 @@ class _Printer:
     def __init__(self, output_format: str) -> None:
         self._format = output_format
         self._late_notices: list[str] = []  # those after the end of the turn
-        self._running_hooks: list[str] = []
-        self._progress = ProgressLine(lambda: self._running_hooks, idle="the agent is working")
+        self._running_hooks: list[HookStarted] = []
+        self._progress = ProgressLine(self._waiting_for)
 
-    async def show_progress(self) -> None:
+    async def show_progress(self, idle: str = "") -> None:
+        self._progress = ProgressLine(self._waiting_for, idle=idle)
         if self._format == "text":
             await self._progress.run()
+
+    def _waiting_for(self) -> list[str]:
+        return [started.hook + format_limit(started.timeout) for started in self._running_hooks]
 
     def on_event(self, event: SessionEvent) -> None:
         self._track(event)
@@ -131,10 +145,14 @@ class _Printer:
 
     def _track(self, event: SessionEvent) -> None:
         match event:
-            case HookStarted(_, hook):
-                self._running_hooks.append(hook)
-            case HookFinished(_, hook) if hook in self._running_hooks:
-                self._running_hooks.remove(hook)
+            case HookStarted():
+                self._running_hooks.append(event)
+            case HookFinished(name, hook):
+                started = next(
+                    (each for each in self._running_hooks if (each.event, each.hook) == (name, hook)), None
+                )
+                if started:
+                    self._running_hooks.remove(started)
             case TurnEnd():
                 self._late_notices = []
             case Notice(text):

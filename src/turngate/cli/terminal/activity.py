@@ -1,18 +1,25 @@
 """Keep track of what runs: the model, a tool, hooks or subagents."""
 
 import time
+from typing import NamedTuple
 
-from turngate.cli.terminal.format import strip_controls
+from turngate.cli.terminal.format import format_limit, strip_controls
 from turngate.cli.terminal.ui import Activity
 
 MODEL_REQUEST = "waiting for the model"
 MODEL_REPLY = "the model is answering"
 
 
+class _RunningHook(NamedTuple):
+    name: str
+    since: float  # time.monotonic()
+    timeout: float | None
+
+
 class ActivityTracker:
     def __init__(self) -> None:
         self._step: Activity | None = None  # the model, a tool, or a command of the user
-        self._hooks: list[tuple[str, float]] = []  # running hooks and their start
+        self._hooks: list[_RunningHook] = []
         self._subagents: dict[str, str] = {}  # running subagents and their labels
 
     @property
@@ -20,14 +27,22 @@ class ActivityTracker:
         """Return what to show: running hooks before the step that they belong to."""
         if not self._hooks:
             return self._step
-        names = ", ".join(strip_controls(hook) for hook, _ in self._hooks)
-        return Activity(f"hook{'s' * (len(self._hooks) > 1)} {names}", self._hooks[0][1])
+        timeouts = [hook.timeout for hook in self._hooks if hook.timeout is not None]
+        limit = format_limit(max(timeouts, default=None))
+        return Activity(f"waiting for {self._hook_names}", self._hooks[0].since, limit=limit)
+
+    @property
+    def _hook_names(self) -> str:
+        names = ", ".join(strip_controls(hook.name) for hook in self._hooks)
+        return f"hook{'s' * (len(self._hooks) > 1)} {names}"
 
     @property
     def interruptible(self) -> str | None:
         """Return the tool or hook that an interrupt would end, or None if it is the model."""
-        current = self.current
-        return current.label if current and current.label not in (MODEL_REQUEST, MODEL_REPLY) else None
+        if self._hooks:
+            return self._hook_names
+        label = self._step.label if self._step else None
+        return None if label in (MODEL_REQUEST, MODEL_REPLY) else label
 
     def start(self, label: str) -> None:
         """Set the step; one that already runs keeps its start."""
@@ -40,11 +55,11 @@ class ActivityTracker:
     def clear(self) -> None:
         self._step, self._hooks = None, []
 
-    def start_hook(self, hook: str) -> None:
-        self._hooks.append((hook, time.monotonic()))
+    def start_hook(self, hook: str, timeout: float | None) -> None:
+        self._hooks.append(_RunningHook(hook, time.monotonic(), timeout))
 
     def end_hook(self, hook: str) -> None:
-        self._hooks = [running for running in self._hooks if running[0] != hook]
+        self._hooks = [running for running in self._hooks if running.name != hook]
 
     def start_subagent(self, agent_id: str, label: str) -> None:
         self._subagents[agent_id] = label

@@ -293,8 +293,8 @@ class Chat:
                 line = fmt.format_tool_end(use, result, seconds - self._answer_s, self.session.project)
                 self.ui.print(line, "notice" if result.is_error else "dim")
                 self._start(MODEL_REQUEST)
-            case HookStarted(_, hook):
-                self._activity.start_hook(hook)
+            case HookStarted(_, hook, timeout):
+                self._activity.start_hook(hook, timeout)
                 self._show_activity()
             case HookFinished(name, hook):
                 self._activity.end_hook(hook)

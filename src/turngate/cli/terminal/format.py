@@ -37,6 +37,12 @@ y, a, n                  answer a permission question: yes, always, no
 Messages that you type while the agent works are answered afterwards. A message
 that begins with a space is never read as a command and not kept in the history."""
 
+
+def format_limit(seconds: float | None) -> str:
+    """Return how long a hook may take, to follow its name; empty if that is not known."""
+    return "" if seconds is None else f" (at most {seconds:g} s)"
+
+
 # Input
 
 Permission = Literal["yes", "always", "no"]

@@ -18,7 +18,8 @@ from turngate.cli.terminal.ui import Activity, InputHandler, TextStyle
 
 STDIN = 0
 READ_BYTES = 65536
-CTRL_D = b"\x04"  # without line mode it does not end the input
+HOOK_WAIT_S = 1.0  # before it is printed which hooks are running
+CTRL_D = b"\x04"  # typed without line mode, it is a character and does not end the input
 LOCAL_FLAGS = 3  # index in the list of termios
 
 
@@ -28,6 +29,8 @@ class PlainUI:
         self._line_is_open = False  # the answer has not ended its line
         self._input_expected = asyncio.Event()
         self._keys = SingleKeys()
+        self._waiting_for = ""  # hooks
+        self._timer: asyncio.TimerHandle | None = None  # until `_waiting_for` is printed
 
     def print(self, text: str, style: TextStyle = "plain") -> None:  # noqa: ARG002 # plain text has no styles
         self.end_stream()
@@ -44,7 +47,16 @@ class PlainUI:
             print(flush=True)
 
     def set_activity(self, activity: Activity | None) -> None:
-        pass
+        """Print at a terminal which hooks take more than a second, once per wait."""
+        self._waiting_for = f"{activity.label}{activity.limit} …" if activity and activity.limit else ""
+        if self._waiting_for and self._timer is None and self.is_interactive:
+            self._timer = asyncio.get_running_loop().call_later(HOOK_WAIT_S, self._print_wait)
+        elif not self._waiting_for and self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _print_wait(self) -> None:
+        self.print(self._waiting_for)
 
     def ask(self, question: str | None) -> None:
         if question is None:
@@ -82,17 +94,14 @@ class PlainUI:
 
         While a question waits for a single key, that key is a line.
         """
-        rest, word = b"", ""
-        while True:
-            try:
-                data = await run_in_thread(os.read, STDIN, READ_BYTES)
-            except OSError:  # stdin is closed, or its terminal is gone
-                data = b""
-            if self._keys.active and data:
-                key = data.decode("utf-8", "replace").strip()[:1]
-                if data.startswith(CTRL_D):
-                    return
-                if key:
+        rest, word, ended = b"", "", False
+        while not ended:
+            data = await _read_input()
+            ended = not data
+            if self.is_interactive and CTRL_D in data:
+                data, ended = data.partition(CTRL_D)[0], True
+            if self._keys.active:
+                if key := data.decode("utf-8", "replace").strip()[:1]:
                     print(file=sys.stderr, flush=True)  # the terminal has printed the key
                     word = (parse_permission(key) or " ")[1:]
                     yield key
@@ -102,10 +111,15 @@ class PlainUI:
                 if line.strip() != word or not word:  # `es` after `y` belongs to the answer
                     yield line
                 word = ""
-            if not data:
-                if rest:
-                    yield _decode(rest)
-                return
+        if rest:
+            yield _decode(rest)
+
+
+async def _read_input() -> bytes:
+    try:
+        return await run_in_thread(os.read, STDIN, READ_BYTES)
+    except OSError:  # stdin is closed, or its terminal is gone
+        return b""
 
 
 class SingleKeys:

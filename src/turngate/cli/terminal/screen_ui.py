@@ -192,9 +192,11 @@ class ScreenUI:
         now = time.monotonic()
         frame = self._spinner[int(now / REDRAW_INTERVAL_S) % len(self._spinner)]
         queued = f" · {self._activity.queued} queued" if self._activity.queued else ""
-        label = truncate(self._activity.label, max(11, self._output.get_size().columns - STATUS_MARGIN + 1))
+        limit = self._activity.limit
+        room = self._output.get_size().columns - STATUS_MARGIN + 1 - len(limit)
+        label = truncate(self._activity.label, max(11, room))
         return [
-            ("ansicyan", f"{frame} {label} · {now - self._activity.since:.0f} s"),
+            ("ansicyan", f"{frame} {label}{limit} · {now - self._activity.since:.0f} s"),
             ("", f"{queued} · Esc interrupts"),
         ]
 

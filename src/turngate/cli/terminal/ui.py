@@ -13,6 +13,7 @@ class Activity:
     label: str
     since: float  # time.monotonic()
     queued: int = 0  # messages typed while the agent works
+    limit: str = ""  # of hooks: how long they may take
 
 
 class InputHandler(Protocol):
