@@ -961,6 +961,67 @@ def test_the_end_of_a_session_waits_for_a_background_hook_with_async_rewake(
     assert (result.ended_by, result.model_requests, (project / "ended").exists()) == ("allowed", 1, True)
 
 
+async def answer_wakes(agent: ScriptedSession) -> list[TurnResult | None]:
+    """Take a turn for a prompt, then one whenever a hook in the background wakes the agent."""
+    async with agent.session:
+        results: list[TurnResult | None] = [await agent.session.send("go")]
+        await wait_for_background(agent.session)
+        while agent.session.has_background_results:
+            results.append(await agent.session.answer_background())
+            await wait_for_background(agent.session)
+    return results
+
+
+@pytest.mark.parametrize("dialect", [TURNGATE, CLAUDE], ids=lambda dialect: dialect.name)
+def test_exit_code_2_of_a_background_hook_with_async_rewake_starts_a_turn(
+    project: Path, dialect: Dialect
+) -> None:
+    command = "mkdir once || exit 0; echo two tests fail >&2; exit 2"
+    hook = CommandHook(command, id="tests", detached=True, rewake=True)
+    agent = scripted_session(project, "done", "fixed", stop=hook, dialect=dialect)
+    _, woken = asyncio.run(answer_wakes(agent))
+    assert woken is not None
+    assert (woken.result, agent.heard()) == (
+        "fixed",
+        ["go", "agent: done", 'Stop hook blocking error from command "Stop": two tests fail'],
+    )
+    assert [notice.text for notice in agent.of(Notice)] == ['hook "tests" in the background wakes the agent']
+
+
+def test_a_background_hook_wakes_the_agent_only_as_often_as_a_hook_can_block(project: Path) -> None:
+    hook = CommandHook("echo no >&2; exit 2", id="tests", detached=True, rewake=True)
+    agent = scripted_session(project, "done", stop=hook, limit=2)
+    results = asyncio.run(answer_wakes(agent))
+    limit = 'hook "tests" in the background does not wake the agent again: 2 times is the limit'
+    assert (len(results), agent.of(Notice)[-1].text) == (3, limit)
+
+
+@pytest.mark.parametrize(
+    ("command", "rewake"),
+    [("echo no >&2; exit 2", False), ("echo no >&2; exit 1", True), (say({"decision": "block"}), True)],
+    ids=["without asyncRewake", "another exit code", "a decision in JSON"],
+)
+def test_other_ends_of_a_background_hook_start_no_turn(project: Path, command: str, rewake: bool) -> None:
+    hook = CommandHook(command, detached=True, rewake=rewake)
+    agent = scripted_session(project, "done", stop=hook, dialect=CLAUDE)
+    assert len(asyncio.run(answer_wakes(agent))) == 1
+
+
+def test_a_user_who_is_faster_than_a_woken_agent_is_answered_after_it(project: Path) -> None:
+    command = "mkdir once || exit 0; echo two tests fail >&2; exit 2"
+    agent = scripted_session(project, "done", stop=CommandHook(command, detached=True, rewake=True))
+
+    async def two_prompts() -> None:
+        async with agent.session:
+            await agent.session.send("go")
+            await wait_for_background(agent.session)
+            await agent.session.send("on")
+
+    asyncio.run(two_prompts())
+    woken = 'Stop hook blocking error from command "Stop": two tests fail'
+    assert agent.heard() == ["go", "agent: done", woken, "agent: done", "on"]
+
+
 def test_the_wait_for_a_background_hook_ends_with_its_timeout(project: Path) -> None:
     hook = CommandHook(hang(), detached=True, rewake=True, timeout=1.0)
     agent = scripted_session(project, "done", stop=hook, dialect=CLAUDE)

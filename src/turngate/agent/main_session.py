@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Literal
 
 from turngate.agent.agent_session import AgentSession, SessionParts
+from turngate.agent.background_commands import MAX_REPORT_CHARS
 from turngate.agent.compaction import compact
 from turngate.agent.event_sink import EventSink
 from turngate.agent.session_hooks import Source
@@ -17,6 +18,7 @@ from turngate.core.events import SessionEnd
 from turngate.core.inbox import InboxEntry
 from turngate.core.session_events import SessionEvent, TurnResult
 from turngate.core.subagent_run import SubagentRun
+from turngate.core.text import keep_ends
 from turngate.errors import UsageError
 from turngate.plugins.handlers import PluginContext, Plugins
 from turngate.state.paths import session_folder
@@ -45,6 +47,9 @@ class MainSession(AgentSession):
         self.folder = session_folder(self.state, self.id)
         self._lock = SessionLock(os.path.join(self.folder, "lock"))
         plugins.bind(PluginContext(self.id, self.project, self.state, self.settings))
+        self.wakes: list[InboxEntry] = []  # messages of hooks in the background that start a turn
+        self._wake_count = 0  # since the user's last message
+        resources.late_context.on_wake = self._add_wake
 
     def _for_subagent(self, run: SubagentRun, role: SubagentRole) -> AgentSession:
         model = self.resources.model_named(str(run.launch.get("model", "")), self.model)
@@ -79,10 +84,13 @@ class MainSession(AgentSession):
 
     async def send(self, prompt: str, *, skip_stop_hook: bool = False) -> TurnResult:
         """Run one turn: from the user's message until control returns to the user."""
+        self._wake_count = 0
+        self.inbox.put_all(self._take_wakes())
         return await self.run_turn(InboxEntry(prompt), skip_stop_hook=skip_stop_hook)
 
     def queue(self, prompt: str) -> None:
         """Add a message while a turn runs; it is answered after the one that is being answered."""
+        self._wake_count = 0
         self.inbox.put(InboxEntry(prompt, waited=True))
         self.announcements.wake()
 
@@ -98,12 +106,27 @@ class MainSession(AgentSession):
         return self.events.stream(lambda: self.send(prompt))
 
     async def answer_background(self) -> TurnResult | None:
-        """Run a turn with the results of commands in the background, if there are any."""
-        entries = self.background.take_ended()
+        """Run a turn with the results of commands and the blocks of hooks in the background, if there are any."""
+        entries = [*self.background.take_ended(), *self._take_wakes()]
         if not entries:
             return None
         self.inbox.put_all(entries[1:])
         return await self.run_turn(entries[0])
+
+    def _add_wake(self, hook: str, text: str) -> None:
+        """Keep the block of a hook in the background for the next turn, unless it has started too many already."""
+        name, limit = f'hook "{hook}" in the background', self._new_guard().limit
+        if limit is not None and self._wake_count >= limit:
+            self.events.notice(f"{name} does not wake the agent again: {limit} times is the limit")
+            return
+        self._wake_count += 1
+        bounded = keep_ends(text, MAX_REPORT_CHARS // 2, MAX_REPORT_CHARS // 2)
+        self.wakes.append(InboxEntry(bounded, "background", waited=True))
+        self.events.notice(f"{name} wakes the agent")
+
+    def _take_wakes(self) -> list[InboxEntry]:
+        entries, self.wakes = self.wakes, []
+        return entries
 
     def interrupt(self) -> None:
         """End the turn, whatever it is doing; nothing of it runs afterwards."""
@@ -123,6 +146,7 @@ class MainSession(AgentSession):
         await self.subagents.kill_all(self.id, self._config.agent_id, "session-reset")
         await self.background.kill(self.background.alive)
         self.background.take_ended()
+        self._take_wakes()
         await self.announcements.discard()
         await self._fire_session_end("clear")
         self.conversation.clear()
@@ -132,6 +156,7 @@ class MainSession(AgentSession):
 
     async def close(self, reason: EndReason = "other") -> None:
         """Fire SessionEnd and release the session; hooks in the background get `background_grace` seconds."""
+        self.resources.late_context.on_wake = None
         await self._turns.stop()
         for command in await self.background.close():
             self.events.notice(f"background command killed because it was still running: {command}")

@@ -10,9 +10,10 @@ from turngate.agent.env_file import env_file
 from turngate.agent.hook_agent import HookAgentRunner
 from turngate.aio.foreign import run_isolated
 from turngate.aio.threads import run_in_thread
-from turngate.core.effects import late_context
+from turngate.core.effects import late_context, wake_message
 from turngate.core.events import Event, StopEvent
 from turngate.core.hook_run import HookRun
+from turngate.core.hooks import label
 from turngate.core.settings import Settings
 from turngate.models.resolve import JudgeModels
 from turngate.ports import Model, Shell, World
@@ -24,11 +25,15 @@ MODEL_CLOSE_TIMEOUT_S = 5.0
 
 
 class LateContext:
-    """What hooks in the background add to the conversations of a session, until the next request takes it."""
+    """What hooks in the background add to the conversations of a session, until the next request takes it.
+
+    A hook with `asyncRewake` that blocks the main agent wakes it: `on_wake` gets its name and its message.
+    """
 
     def __init__(self, settings: Settings, notice: Callable[[str], None]) -> None:
         self._settings, self._notice = settings, notice
         self._texts: dict[str, list[str]] = {}  # by agent id
+        self.on_wake: Callable[[str, str], None] | None = None
 
     def add(self, event: Event, run: HookRun) -> None:
         if run.decision.notice:
@@ -36,6 +41,9 @@ class LateContext:
         if text := late_context(run, self._settings.dialect):
             agent_id = "" if isinstance(event, StopEvent) else event.agent_id
             self._texts.setdefault(agent_id, []).append(text)
+        is_main = event.subagent is None if isinstance(event, StopEvent) else not event.agent_id
+        if is_main and self.on_wake and (message := wake_message(run)):
+            self.on_wake(label(run.rule.hook), message)
 
     def take(self, agent_id: str) -> list[str]:
         return self._texts.pop(agent_id, [])

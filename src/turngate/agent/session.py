@@ -180,11 +180,11 @@ class Session:
 
     @property
     def has_background_results(self) -> bool:
-        """Whether a command in the background has ended and the agent does not know it yet."""
-        return bool(self._main.background.ended)
+        """Whether a command in the background has ended, or a hook there has blocked, and the agent does not know it."""
+        return bool(self._main.background.ended or self._main.wakes)
 
     async def answer_background(self) -> TurnResult | None:
-        """Run a turn with the results of commands in the background, if there are any: their end wakes the agent."""
+        """Run a turn with the results of commands, and the blocks of hooks, in the background, if there are any."""
         return await self._main.answer_background()
 
     def interrupt(self) -> None:

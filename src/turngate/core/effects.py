@@ -61,6 +61,18 @@ def late_context(run: HookRun, dialect: Dialect) -> str:
     return context_reminder(event, advice) if dialect.prefix_each else f"Feedback of a {event} hook: {advice}"
 
 
+def wake_message(run: HookRun) -> str:
+    """Return the message with which a hook that ran in the background wakes the agent; empty if it does not.
+
+    Claude Code: "exit 2 starts a new turn (`Stop hook blocking error from command "Stop": <stderr>`)" (measured).
+    """
+    is_block = run.mode == "gate" and isinstance(run.decision, Block)
+    if not (run.rule.hook.rewake and is_block and isinstance(run.report, Exited) and run.report.code == 2):
+        return ""
+    event, stderr = run.rule.event, run.report.stderr.strip() or "No stderr output"
+    return f'{event} hook blocking error from command "{event}": {stderr}'
+
+
 def _context(run: HookRun, *, plain: bool) -> str:
     if run.answer:
         return (run.answer.advice or "").strip() if _counts(run) else ""

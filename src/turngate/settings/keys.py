@@ -184,7 +184,7 @@ HOOK_KEYS: Mapping[str, Key] = {
     "asyncRewake": row(
         "rewake",
         FLAG,
-        "true: with `async`, the end of the session waits for the hook.",
+        "true: with `async`, the end of the session waits for the hook, and its exit code 2 wakes the agent.",
     ),
     "if": row(
         "condition",

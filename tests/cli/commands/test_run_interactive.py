@@ -141,6 +141,22 @@ def test_in_plain_lines_a_hook_that_takes_long_is_named_once(
     assert terminal.text.count("waiting for hook") == 1
 
 
+@pytest.mark.parametrize("term", ["xterm-256color", "dumb"])
+def test_a_hook_in_the_background_wakes_the_agent(
+    talk: Callable[..., Terminal], project: Path, term: str
+) -> None:
+    command = "until [ -e seen ]; do sleep 0.05; done; mkdir once || exit 0; echo two tests fail >&2; exit 2"
+    fields: dict[str, Any] = {"async": True, "asyncRewake": True}
+    hook(project, command, id="tests", **fields)
+    terminal = talk("Done {n}.", "Done {n}.", env={"TERM": term})
+    terminal.say("do it")
+    terminal.expect("Done 1.")
+    terminal.expect("1 model request")
+    (project / "seen").touch()
+    terminal.expect('hook "tests" in the background wakes the agent')
+    terminal.expect("Done 2.")
+
+
 def test_a_hook_that_is_not_enforced_is_reported_prominently(
     talk: Callable[..., Terminal], project: Path
 ) -> None:

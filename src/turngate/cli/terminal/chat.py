@@ -307,6 +307,8 @@ class Chat:
                 self._start(MODEL_REQUEST)
             case Notice(text, hint):
                 self.ui.print(*fmt.format_notice(text, hint))
+                if self.session.has_background_results:
+                    self._wake.set()
             case Compacted(_, summary):
                 self.ui.print(f"conversation summarized in {len(summary)} characters", "dim")
             case SubagentStarted(agent_id, agent_type, label):
