@@ -46,6 +46,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         others = [item for item in items if wanted not in marked(item)]
         config.hook.pytest_deselected(items=others)
         items[:] = [item for item in items if wanted in marked(item)]
+    # The longest tests first: the last one would run alone.
+    items.sort(key=lambda item: not item.nodeid.startswith(("tests/test_docs.py", "tests/tools/")))
 
 
 @pytest.fixture(autouse=True)

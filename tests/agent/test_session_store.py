@@ -5,7 +5,6 @@ import json
 import os
 import shutil
 import signal
-import subprocess
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -31,6 +30,7 @@ from tests.support.sessions import (
 )
 from tests.support.subagents import parent
 from tests.support.timeouts import HANG_TIMEOUT_S
+from tests.support.warm_cli import Program
 from turngate.agent.session_store import SessionLock, SessionSummary, list_sessions, prune_sessions
 from turngate.core.messages import Message, Reply, Text, ToolResult, ToolResults, ToolUse, UserMessage
 from turngate.errors import SessionBusy, UsageError
@@ -49,7 +49,7 @@ def command(project: Path, prompt: str, replies: list[Any]) -> list[str]:
     return ["run", "-p", prompt, *named, "--allow", "Bash", "--output-format", "json"]
 
 
-def running(project: Path, prompt: str, replies: list[Any]) -> AbstractContextManager[subprocess.Popen[str]]:
+def running(project: Path, prompt: str, replies: list[Any]) -> AbstractContextManager[Program]:
     """The same as a process of its own."""
     return start_in_project(project, *command(project, prompt, replies))
 

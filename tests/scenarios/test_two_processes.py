@@ -1,7 +1,7 @@
 """Two commands in two projects at the same time, with one state folder between them."""
 
 import json
-import subprocess
+import signal
 from contextlib import AbstractContextManager
 from pathlib import Path
 
@@ -11,9 +11,10 @@ from tests.support.builders import stop_hooks, write_settings
 from tests.support.cli import start_in_project
 from tests.support.sessions import block_first, hang, is_running, survives, wait_for_file_sync
 from tests.support.timeouts import HANG_TIMEOUT_S
+from tests.support.warm_cli import Program
 
 
-def held(project: Path, hook: str) -> AbstractContextManager[subprocess.Popen[str]]:
+def held(project: Path, hook: str) -> AbstractContextManager[Program]:
     """`turngate run -p` under this stop hook."""
     project.mkdir()
     write_settings(project, "turngate", stop_hooks(hook))
@@ -39,7 +40,7 @@ def test_a_command_whose_hook_hangs_does_not_hold_up_another_command(tmp_path: P
             2,
         )
         assert (stuck.poll(), is_running(pid)) == (None, True)
-        stuck.terminate()
+        stuck.send_signal(signal.SIGTERM)
         out, err = stuck.communicate(timeout=HANG_TIMEOUT_S)
     assert (stuck.returncode, err, json.loads(out)["outcome"], survives(pid)) == (
         143,

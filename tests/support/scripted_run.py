@@ -12,6 +12,7 @@ import pytest
 
 from tests.support.cli import start_in_project
 from tests.support.timeouts import HANG_TIMEOUT_S
+from tests.support.warm_cli import Program
 from turngate.cli.main import main
 
 
@@ -41,9 +42,7 @@ def as_json(
     return result
 
 
-def running(
-    project: Path, *words: str, replies: tuple[Any, ...]
-) -> AbstractContextManager[subprocess.Popen[str]]:
+def running(project: Path, *words: str, replies: tuple[Any, ...]) -> AbstractContextManager[Program]:
     """Start the command as a process of its own."""
     return start_in_project(project, "run", "-p", "go", "--model", scripted(project, *replies), *words)
 

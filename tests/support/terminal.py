@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Self
 
 from tests.support.timeouts import HANG_TIMEOUT_S, POLL_INTERVAL_S
+from tests.support.warm_cli import Process
 
 ESCAPE, CTRL_C, CTRL_D, ENTER, UP = "\x1b", "\x03", "\x04", "\r", "\x1b[A"
 
@@ -38,17 +39,25 @@ class Terminal:
         self.before = termios.tcgetattr(self.slave)
         self.raw = b""
         self.seen = 0  # how much of the text earlier expectations have used up
-        self.process = subprocess.Popen(
+        self.process = self._start(command, cwd, env or {})
+        self.closed = False
+        self.reader = threading.Thread(target=self._read, daemon=True)
+        self.reader.start()
+
+    def _start(
+        self, command: tuple[str, ...], cwd: Path, env: dict[str, str]
+    ) -> "Process | subprocess.Popen[bytes]":
+        environ = {**os.environ, "TERM": "xterm-256color", **env}
+        if "PYTHONPATH" not in environ:
+            return Process(command, cwd, [self.slave] * 3, env=environ, terminal=True)
+        return subprocess.Popen(  # with other modules than those that are loaded
             [sys.executable, "-c", OWN_TERMINAL, *command],
             stdin=self.slave,
             stdout=self.slave,
             stderr=self.slave,
             cwd=cwd,
-            env={**os.environ, "TERM": "xterm-256color", **(env or {})},
+            env=environ,
         )
-        self.closed = False
-        self.reader = threading.Thread(target=self._read, daemon=True)
-        self.reader.start()
 
     def _read(self) -> None:
         while not self.closed:

@@ -1,11 +1,13 @@
 """Starts `turngate` as a process that has its libraries loaded already; loading them takes seconds.
 
 A server loads them once and forks for each program. Each program is a real process with its own arguments, folder,
-environment and streams, and it ends as Python ends. Use it for tests that ask a model over a connection; tests of
-the start of the command use `tests.support.cli`.
+environment, streams and ignored signals, and it ends as Python ends. Tests of the start of the command, and of what it
+loads, start `tests.support.cli.TURNGATE` themselves.
 """
 
 import atexit
+import contextlib
+import fcntl
 import functools
 import gc
 import json
@@ -16,52 +18,53 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
+import termios
+import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from tests.support.paths import ROOT
 from tests.support.timeouts import HANG_TIMEOUT_S
 
 LOADED = (
     "turngate.cli.commands.run",
+    "turngate.cli.commands.run_interactive",
+    "turngate.cli.commands.runs.recover",
+    "turngate.cli.terminal.screen_ui",
     "turngate.models.live",
     "pydantic_ai.models.anthropic",
     "pydantic_ai.providers.anthropic",
 )
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 SERVER = "import sys; from tests.support.warm_cli import serve; serve(int(sys.argv[1]))"
 
 
-class Program:
-    """The part of `subprocess.Popen` that tests use, with pipes for stdout and stderr."""
+class Process:
+    """A program that the server started; the part of `subprocess.Popen` that tests use, without streams."""
 
-    def __init__(
-        self, words: Sequence[str], cwd: Path | None = None, *, start_new_session: bool = False
-    ) -> None:
+    def __init__(self, words: Sequence[str], cwd: Path | None, streams: Sequence[int], **more: Any) -> None:
         self.args = ["turngate", *words]
         self.returncode: int | None = None
-        out, err = os.pipe(), os.pipe()
-        self.stdout, self.stderr = open(out[0], encoding="utf-8"), open(err[0], encoding="utf-8")  # noqa: SIM115
         request = {
             "words": list(words),
             "cwd": str(cwd or Path.cwd()),
             "env": dict(os.environ),
-            "session": start_new_session,
+            "ignored": [number for number in SIGNALS if signal.getsignal(number) is signal.SIG_IGN],
+            **more,
         }
         self._keeper, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        with theirs, open(os.devnull, "rb") as nothing:
-            streams = [nothing.fileno(), out[1], err[1], theirs.fileno()]
-            socket.send_fds(_server(), [json.dumps(request).encode()], streams)
-        os.close(out[1])
-        os.close(err[1])
+        with theirs:
+            socket.send_fds(_server(), [json.dumps(request).encode()], [*streams, theirs.fileno()])
         self.pid = int(self._keeper.recv(20))
 
     def poll(self) -> int | None:
         return self._ended(0)
 
-    def wait(self, timeout: float) -> int:
+    def wait(self, timeout: float = HANG_TIMEOUT_S) -> int:
         code = self._ended(timeout)
         if code is None:
             raise subprocess.TimeoutExpired(self.args, timeout)
@@ -73,6 +76,32 @@ class Program:
 
     def kill(self) -> None:
         self.send_signal(signal.SIGKILL)
+
+    def _ended(self, timeout: float) -> int | None:
+        """Return the exit code, or None. The pid is not reused before the code has been read."""
+        if self.returncode is None and select.select([self._keeper], [], [], timeout)[0]:
+            self.returncode = int(self._keeper.recv(20))
+            self._keeper.close()
+        return self.returncode
+
+
+class Program(Process):
+    """A program with pipes for stdout and stderr."""
+
+    def __init__(
+        self,
+        words: Sequence[str],
+        cwd: Path | None = None,
+        *,
+        stdin: str = "",
+        start_new_session: bool = False,
+    ) -> None:
+        out, err = os.pipe(), os.pipe()
+        self.stdout, self.stderr = open(out[0], encoding="utf-8"), open(err[0], encoding="utf-8")  # noqa: SIM115
+        with _readable(stdin) as given:
+            super().__init__(words, cwd, [given.fileno(), out[1], err[1]], session=start_new_session)
+        os.close(out[1])
+        os.close(err[1])
 
     def communicate(self, timeout: float = HANG_TIMEOUT_S) -> tuple[str, str]:
         """Read the rest of both streams and wait for the end."""
@@ -86,12 +115,15 @@ class Program:
         self.wait(timeout)
         return output
 
-    def _ended(self, timeout: float) -> int | None:
-        """Return the exit code, or None. The pid is not reused before the code has been read."""
-        if self.returncode is None and select.select([self._keeper], [], [], timeout)[0]:
-            self.returncode = int(self._keeper.recv(20))
-            self._keeper.close()
-        return self.returncode
+
+def _readable(text: str) -> BinaryIO:
+    """Return a pipe that holds a short text, or /dev/null without one."""
+    if not text:
+        return open(os.devnull, "rb")
+    read, write = os.pipe()
+    with open(write, "w", encoding="utf-8") as pipe:
+        pipe.write(text)
+    return open(read, "rb")
 
 
 def _rest(stream: Any) -> str:
@@ -137,10 +169,10 @@ def serve(number: int) -> None:
         import_module(name)
     gc.collect()
     gc.freeze()
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the exit codes of keepers are not read
     requests = socket.socket(fileno=number)
     while True:
         data, streams, _, _ = socket.recv_fds(requests, 1 << 20, 4)
+        _reap_keepers()
         if not data:
             return
         if os.fork() == 0:
@@ -148,10 +180,16 @@ def serve(number: int) -> None:
         for stream in streams:
             os.close(stream)
     requests.close()
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     *streams, report = streams
     _keep(streams, socket.socket(fileno=report))
     _become(json.loads(data), streams)
+
+
+def _reap_keepers() -> None:
+    """Collect the keepers that have ended, so that the CPU time of the programs is counted as ours."""
+    with contextlib.suppress(ChildProcessError):
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
 
 
 def _keep(streams: Sequence[int], report: socket.socket) -> None:
@@ -168,6 +206,7 @@ def _keep(streams: Sequence[int], report: socket.socket) -> None:
     code = ended.si_status if ended.si_code == os.CLD_EXITED else -ended.si_status
     report.send(b"%d" % code)
     report.recv(1)  # until it was read
+    os.waitpid(pid, 0)
     os._exit(0)
 
 
@@ -175,11 +214,17 @@ def _become(request: dict[str, Any], streams: Sequence[int]) -> None:
     for number, stream in enumerate(streams):
         os.dup2(stream, number)
         os.close(stream)
-    if request["session"]:
+    if request.get("session") or request.get("terminal"):
         os.setsid()
+    if request.get("terminal"):  # it becomes the one that controls the program, as in a real window
+        fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+    for number in request["ignored"]:
+        signal.signal(number, signal.SIG_IGN)
     os.chdir(request["cwd"])
     os.environ.clear()
     os.environ.update(request["env"])
+    time.tzset()
+    tempfile.tempdir = None
     sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115
     sys.stdout = open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
     sys.stderr = open(2, "w", encoding="utf-8", errors="backslashreplace", buffering=1, closefd=False)  # noqa: SIM115

@@ -94,7 +94,7 @@ def ended_at(moment: str, number: int) -> tuple[int, bool, bool]:
                 break
         os.kill(process.pid, number)
         out, err = process.communicate(timeout=HANG_TIMEOUT_S)
-    return process.returncode, "Traceback" in err, "Turn completed" in out
+    return process.wait(), "Traceback" in err, "Turn completed" in out
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])

@@ -5,7 +5,6 @@ import os
 import re
 import shutil
 import signal
-import subprocess
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -19,6 +18,7 @@ from tests.support.builders import stop_hooks, write_settings
 from tests.support.cli import start_in_project, start_turngate, turngate
 from tests.support.sessions import SAVE_INPUT, block_first, hang, saved_inputs, wait_for_file_sync
 from tests.support.timeouts import HANG_TIMEOUT_S
+from tests.support.warm_cli import Program
 from turngate.cli.commands.runs.format import format_details, format_table
 from turngate.cli.commands.runs.subagent_summary import SubagentSummary
 from turngate.core.messages import Usage
@@ -47,9 +47,7 @@ def listed() -> list[dict[str, Any]]:
     return found
 
 
-def session(
-    project: Path, main: list[Any], sub: list[Any], *words: str
-) -> AbstractContextManager[subprocess.Popen[str]]:
+def session(project: Path, main: list[Any], sub: list[Any], *words: str) -> AbstractContextManager[Program]:
     """`turngate run -p` in a process of its own."""
     model = scripted(project, main, sub)
     named = ("--model", model, "--session", "s-1")
@@ -87,7 +85,7 @@ def left_behind(project: Path, state: Path, *sub: Any) -> dict[str, Any]:
     return child
 
 
-def result(process: subprocess.Popen[str]) -> dict[str, Any]:
+def result(process: Program) -> dict[str, Any]:
     out, err = process.communicate(timeout=HANG_TIMEOUT_S)
     assert (process.returncode, err) == (0, "")
     said = json.loads(out)

@@ -94,4 +94,6 @@ def plain(replies: Replies) -> list[Json]:
 
 
 def pieces(text: str) -> list[str]:
-    return [text[place : place + 10] for place in range(0, len(text), 10)]
+    """Split a text into pieces of ten characters, a long one into about a hundred."""
+    size = max(10, len(text) // 100)
+    return [text[place : place + size] for place in range(0, len(text), size)]
