@@ -10,7 +10,7 @@ from turngate.agent.agent_config import AgentConfig
 from turngate.agent.background_commands import BackgroundCommand, BackgroundCommands
 from turngate.agent.continuation_loop import ContinuationLoop
 from turngate.agent.conversation import Conversation
-from turngate.agent.env_file import env_file, read_exports
+from turngate.agent.env_file import UnusableEnvFile, env_file, read_exports
 from turngate.agent.event_sink import EventSink
 from turngate.agent.loop_context import LoopContext
 from turngate.agent.resources import SessionResources, close_models
@@ -19,6 +19,7 @@ from turngate.agent.system_prompt import system_prompt
 from turngate.agent.tools import TOOLS, Tool, ToolContext, tools_of_subagent, with_task
 from turngate.agent.turn import Turn
 from turngate.agent.turn_runner import TurnRunner
+from turngate.aio.threads import run_in_thread
 from turngate.core.constants import EVENTS
 from turngate.core.inbox import Inbox, InboxEntry
 from turngate.core.loop_guard import LoopGuard, new_guard
@@ -134,7 +135,10 @@ class AgentSession:
     async def _fire_session_start(self, source: Source) -> None:
         await self.hooks.fire_session_start(source, self.model.name)
         environ = self.tool_context.environ
-        environ.update(read_exports(env_file(self.state, self.id), environ))
+        try:
+            environ.update(await run_in_thread(read_exports, env_file(self.state, self.id), dict(environ)))
+        except UnusableEnvFile as error:
+            self.events.notice(str(error))
 
     # Turns
 

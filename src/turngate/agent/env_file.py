@@ -2,11 +2,14 @@
 
 import os
 import re
-import shlex
 from collections.abc import Iterator, Mapping
+from io import StringIO
 from string import Template
 
+from turngate.settings.paths import FileTooLarge, NotARegularFile, read_bytes
 from turngate.state.paths import session_folder
+
+MAX_BYTES = 1024 * 1024  # of the file, and of what is inserted by `$NAME`
 
 
 def env_file(state: str, session_id: str) -> str:
@@ -15,33 +18,99 @@ def env_file(state: str, session_id: str) -> str:
 
 
 _EXPORT = re.compile(r"\s*(?:export\s+)?([A-Za-z_]\w*=.*)", re.ASCII)
-
-
 _ASSIGNMENT = re.compile(r"([A-Za-z_]\w*)=(.*)", re.ASCII | re.DOTALL)
 
 
+class UnusableEnvFile(Exception):
+    """Raised for a file from which no variables are set; the message is for the user."""
+
+    def __init__(self, path: str, why: str) -> None:
+        super().__init__(
+            f"the environment file {path} {why}, so no variables are set from it; check the SessionStart hooks"
+        )
+
+
 def read_exports(path: str, environ: Mapping[str, str]) -> dict[str, str]:
-    """Read the lines `export K=V …` that SessionStart hooks appended to their file, and expand `$NAME` in them."""
+    """Read the lines `export K=V …` that SessionStart hooks appended to their file, and expand `$NAME` in them.
+
+    Raises UnusableEnvFile.
+    """
     exports: dict[str, str] = {}
+    variables = _Variables(environ)
     try:
-        with open(path, encoding="utf-8", errors="replace") as file:
-            for line in file:
-                match = _EXPORT.match(line)
-                for name, value in _assignments(match[1]) if match else ():
-                    exports[name] = Template(value).safe_substitute({**environ, **exports})
-    except OSError:
-        return {}
+        for line in StringIO(_read(path), newline=None):
+            match = _EXPORT.match(line)
+            for name, value in _assignments(match[1]) if match else ():
+                exports[name] = variables[name] = Template(value).safe_substitute(variables)
+    except _ExpandsTooFar:
+        raise UnusableEnvFile(path, f"expands to more than {MAX_BYTES // 1024**2} MiB") from None
     return exports
+
+
+def _read(path: str) -> str:
+    try:
+        return read_bytes(path, MAX_BYTES).decode("utf-8", "replace")
+    except FileNotFoundError:
+        return ""
+    except FileTooLarge:
+        raise UnusableEnvFile(path, f"is larger than {MAX_BYTES // 1024**2} MiB") from None
+    except NotARegularFile as error:
+        raise UnusableEnvFile(path, str(error)) from None
+    except OSError as error:
+        raise UnusableEnvFile(path, f"cannot be read: {error.strerror}") from None
+
+
+class _ExpandsTooFar(Exception):
+    """Raised when a file inserts too many characters by `$NAME`."""
+
+
+class _Variables(dict[str, str]):
+    """Counts what is inserted into all lines: twelve lines such as `A=$A$A` would fill the memory."""
+
+    room = MAX_BYTES
+
+    def __getitem__(self, name: str) -> str:
+        value = super().__getitem__(name)
+        self.room -= len(value)
+        if self.room < 0:
+            raise _ExpandsTooFar
+        return value
 
 
 def _assignments(text: str) -> Iterator[tuple[str, str]]:
     """Yield the assignments of `A=1 B='x y'` up to the first word that is none, such as a comment."""
-    try:
-        words = shlex.split(text)
-    except ValueError:  # an unclosed quote
-        words = [text.strip()]
-    for word in words:
+    for word in _words(text) or [text.strip()]:
         match = _ASSIGNMENT.fullmatch(word)
         if match is None:
             return
         yield match[1], match[2]
+
+
+_PIECE = re.compile(
+    r"""
+    (?P<space>[ \t\r\n]+) | (?P<plain>[^ \t\r\n'"\\]+) | '(?P<single>[^']*)'
+    | "(?P<double>[^"\\]*(?:\\.[^"\\]*)*)" | \\(?P<escaped>.)
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+
+
+def _words(text: str) -> list[str]:
+    """Split as `shlex.split` does, which takes minutes for a word of 1 MiB; return nothing for an unclosed quote."""
+    words: list[list[str]] = [[]]
+    position = 0
+    while position < len(text):
+        piece = _PIECE.match(text, position)
+        if piece is None:
+            return []
+        position = piece.end()
+        if piece.lastgroup == "space":
+            words.append([])
+        else:
+            words[-1].append(_unquoted(piece))
+    return ["".join(word) for word in words if word]
+
+
+def _unquoted(piece: re.Match[str]) -> str:
+    content = piece[piece.lastgroup or 0]
+    return re.sub(r'\\(["\\])', r"\1", content) if piece.lastgroup == "double" else content

@@ -268,6 +268,8 @@ EXPORTS: list[tuple[str, dict[str, str]]] = [
     ("export A= B=x=y", {"A": "", "B": "x=y"}),
     ("export A='open", {"A": "'open"}),
     ("echo A=1", {}),
+    ("export A=1\r\nexport B=2\r\n", {"A": "1", "B": "2"}),
+    ("export A='x\x0by\u2028z'", {"A": "x\x0by\u2028z"}),
 ]
 
 

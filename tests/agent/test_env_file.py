@@ -1,0 +1,122 @@
+"""The file in which SessionStart hooks set variables, when a hook makes something else of it."""
+
+import os
+import shlex
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.support.builders import rule
+from tests.support.sessions import ScriptedSession, scripted_session
+from tests.support.subagents import bash
+from turngate.agent import env_file
+from turngate.agent.env_file import MAX_BYTES, UnusableEnvFile, read_exports
+from turngate.core.messages import ToolResults
+from turngate.core.session_events import Notice
+
+WORDS = "so no variables are set from it; check the SessionStart hooks"
+
+
+def said(path: Path, environ: dict[str, str] | None = None) -> dict[str, str] | str:
+    """Return the variables, or why there are none."""
+    try:
+        return read_exports(str(path), environ or {})
+    except UnusableEnvFile as error:
+        return str(error).replace(str(path), "FILE").replace(WORDS, "WORDS")
+
+
+def printed(agent: ScriptedSession) -> list[str]:
+    """Return what the agent's tools gave."""
+    messages = agent.model.requests[-1].messages
+    return [r.content for m in messages if isinstance(m, ToolResults) for r in m.results]
+
+
+HOSTILE = {
+    "a pipe": ('rm -f "$CLAUDE_ENV_FILE"; mkfifo "$CLAUDE_ENV_FILE"', "is not a regular file"),
+    "a device": ('ln -sf /dev/zero "$CLAUDE_ENV_FILE"', "is not a regular file"),
+    "a folder": ('rm -f "$CLAUDE_ENV_FILE"; mkdir "$CLAUDE_ENV_FILE"', "is a folder, expected a file"),
+    "a link to itself": (
+        'ln -sf "$CLAUDE_ENV_FILE" "$CLAUDE_ENV_FILE"',
+        "cannot be read: Too many levels of symbolic links",
+    ),
+    "huge": ('truncate -s 100G "$CLAUDE_ENV_FILE"', "is larger than 1 MiB"),
+    "doubling": (
+        """printf 'A=%01000d\\n' 0 > "$CLAUDE_ENV_FILE"
+        for n in 1 2 3 4 5 6 7 8 9 10 11 12; do echo 'A=$A$A$A$A$A$A$A$A' >> "$CLAUDE_ENV_FILE"; done""",
+        "expands to more than 1 MiB",
+    ),
+}
+
+
+@pytest.mark.parametrize("hostile", HOSTILE)
+def test_a_file_that_cannot_be_used_is_a_notice_and_the_turn_goes_on(
+    hostile: str, project: Path, state: Path
+) -> None:
+    command, why = HOSTILE[hostile]
+    hook = rule(command, "SessionStart")
+    agent = scripted_session(project, bash("echo ${A-unset}"), "done", rules=[hook], allow=["Bash"])
+    result = agent.play()
+    [path] = (folder / "env" for folder in state.rglob("*") if os.path.lexists(folder / "env"))
+    notices = [event.text for event in agent.events if isinstance(event, Notice)]
+    assert (result.outcome, printed(agent), notices) == (
+        "completed",
+        ["unset"],
+        [f"the environment file {path} {why}, {WORDS}"],
+    )
+
+
+def test_without_a_file_there_are_no_variables(tmp_path: Path) -> None:
+    assert said(tmp_path / "env") == {}
+
+
+@pytest.mark.parametrize(("size", "expected"), [(MAX_BYTES, MAX_BYTES - 3), (MAX_BYTES + 1, None)])
+def test_a_file_of_one_mib_is_read(tmp_path: Path, size: int, expected: int | None) -> None:
+    path = tmp_path / "env"
+    path.write_text("A=" + "x" * (size - 3) + "\n")
+    assert said(path) == (
+        {"A": "x" * expected} if expected else "the environment file FILE is larger than 1 MiB, WORDS"
+    )
+
+
+def test_what_is_inserted_is_limited_for_the_whole_file(tmp_path: Path) -> None:
+    path, half = tmp_path / "env", {"HALF": "x" * (MAX_BYTES // 2)}
+    path.write_text("A=$HALF\nB=${HALF}\n")
+    assert said(path, half) == {"A": half["HALF"], "B": half["HALF"]}
+    path.write_text("A=$HALF\nB=$HALF\nC=$HALF\n")
+    assert said(path, half) == "the environment file FILE expands to more than 1 MiB, WORDS"
+
+
+@given(st.text(alphabet="ab=$ \t\n'\"\\\\#", max_size=30))
+def test_a_line_is_split_as_shlex_splits_it(text: str) -> None:
+    try:
+        expected = shlex.split(text)
+    except ValueError:  # an unclosed quote
+        expected = []
+    assert env_file._words(text) == expected
+
+
+def test_a_file_of_very_many_variables_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "env"
+    names = [f"v{number}" for number in range(100_000)]
+    path.write_text("".join(f"{name}=1\n" for name in names))
+    assert said(path) == dict.fromkeys(names, "1")
+
+
+def test_the_file_is_not_read_on_the_event_loop(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    threads = []
+    system_open = os.open
+
+    def recorded(path: Any, *args: Any, **named: Any) -> int:
+        if str(path).endswith("/env"):
+            threads.append(threading.current_thread() is threading.main_thread())
+        return system_open(path, *args, **named)
+
+    monkeypatch.setattr(os, "open", recorded)
+    hook = rule('echo A=1 >> "$CLAUDE_ENV_FILE"', "SessionStart")
+    agent = scripted_session(project, bash("echo $A"), "done", rules=[hook], allow=["Bash"])
+    agent.play()
+    assert (printed(agent), threads) == (["1"], [False])
