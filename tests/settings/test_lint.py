@@ -589,7 +589,12 @@ EXIT_1 = problem(f"ends with exit code 1, {ONLY_2}", hint="write exit 2")
 
 
 def ignored(field: str, hint: str = "exit with 2 and print the reason on stderr", **fields: Any) -> Problem:
-    return problem("has no effect here: a failure of this hook does not block", field, hint=hint, **fields)
+    return problem(
+        "has no effect in the dialect claude: a failure of this hook does not block",
+        field,
+        hint=hint,
+        **fields,
+    )
 
 
 @pytest.mark.parametrize("dialect", [TURNGATE, MUX])

@@ -82,13 +82,14 @@ def test_a_defect_in_a_front_matter_is_named(
     assert (code, lines[0], [line for line in lines[1:-1] if TRUST not in line]) == (1, name, found)
 
 
+@pytest.mark.parametrize("start", ["---\n", "\ufeff--- \n"])
 @pytest.mark.parametrize("hooks", ["", at("Stop", "'true'")])
 def test_a_front_matter_without_an_end_is_named(
-    project: Path, capfd: pytest.CaptureFixture[str], hooks: str
+    project: Path, capfd: pytest.CaptureFixture[str], hooks: str, start: str
 ) -> None:
     write_agent(project, hooks)
     path = project / ".claude/agents/coder.md"
-    path.write_text(path.read_text().replace("---\nYou", "You"))
+    path.write_text(path.read_text().replace("---\nYou", "You").replace("---\n", start))
     assert check(capfd, project) == (
         1,
         [

@@ -39,7 +39,7 @@ def _lint_ignored_failure(rule: Rule, settings: Settings) -> Iterator[Problem]:
     has_on_failure = getattr(rule.hook, "on_failure", None) == "block"
     if settings.dialect.failure_may_block or honours_on_failure(rule, settings.dialect):
         return
-    message = "has no effect here: a failure of this hook does not block"
+    message = f"has no effect in the dialect {settings.dialect.name}: a failure of this hook does not block"
     if rule.event in STOP_EVENTS or not hasattr(rule.hook, "on_failure"):
         hint = "exit with 2 and print the reason on stderr" if rule.hook.kind == "command" else None
     else:

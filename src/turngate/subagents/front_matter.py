@@ -20,7 +20,7 @@ def split_front_matter(text: str) -> tuple[dict[str, Value], str]:
 def is_unclosed(text: str) -> bool:
     """Return whether the text begins with a front matter that has no end."""
     lines = text.lstrip("\ufeff").splitlines()
-    return lines[:1] == ["---"] and all(line.strip() != "---" for line in lines[1:])
+    return bool(lines) and lines[0].strip() == "---" and all(line.strip() != "---" for line in lines[1:])
 
 
 def nested_lines(text: str, key: str) -> list[str] | None:
