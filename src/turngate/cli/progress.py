@@ -89,6 +89,11 @@ def show_if_slow(text: str) -> Iterator[None]:
         thread.join()
 
 
+def print_above_progress(text: str) -> None:
+    """Print a line on stderr; the line of `show_if_slow`, if there is one, is written again below it."""
+    print((CLEAR_LINE if _can_rewrite_lines() else "") + text, file=sys.stderr, flush=True)
+
+
 def _count_seconds(text: str, done: threading.Event) -> None:
     seconds = 0
     while not done.wait(UPDATE_INTERVAL_S):

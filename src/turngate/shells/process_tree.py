@@ -92,6 +92,11 @@ def find_members(root: int, marker: str, earlier: Collection[Member] = ()) -> se
     return {Member(pid, table[pid].started) for pid in pids if not table[pid].ended}
 
 
+def this_process() -> Member:
+    stat = _read_stat(os.getpid())
+    return Member(os.getpid(), stat.started if stat else "")
+
+
 def any_alive(members: Collection[Member]) -> bool:
     return any(_is_alive(member) for member in members)
 

@@ -1,32 +1,48 @@
-"""Open the registry's SQLite file: check it, upgrade it, and set a damaged one aside."""
+"""Open the registry's SQLite file: check it, migrate it, and set a damaged one aside."""
 
 import contextlib
 import fcntl
+import json
 import os
 import sqlite3
 import time
 import urllib.parse
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from turngate.errors import RegistryError
 from turngate.state.files import make_private_dir
-from turngate.subagents.registry.schema import COLUMNS, INDEXES, TABLE, column_definition
+from turngate.subagents.registry.schema import (
+    COLUMNS,
+    INDEXES,
+    OLDEST_COLUMNS,
+    SCHEMA_VERSION,
+    TABLE,
+    column_definition,
+)
 from turngate.subagents.registry.statements import OWNERS_OF_PROJECT
 
 REGISTRY_FILE = "registry.db"
-BUSY_TIMEOUT_S = 10.0
+LOCK_TIMEOUT_S = 10.0  # for other processes that open the registry
+LOCK_NOTICE_S = 1.0  # a longer wait for them is reported
+LOCK_POLL_S = 0.02
+OPEN_TIMEOUT_S = 10.0  # for other processes that write
+BUSY_POLL_MS = 50  # that SQLite itself waits for another writer
 READ_ONLY_BUSY_TIMEOUT_S = 1.0
 MAX_CHECKED_BYTES = 64 * 1024 * 1024  # a larger file is not checked when it is opened
+ADVICE = "or set TURNGATE_STATE to another folder"
 
 
-def open_database(path: str) -> tuple[sqlite3.Connection, str | None]:
+def open_database(
+    path: str, on_wait: Callable[[str], None] | None = None
+) -> tuple[sqlite3.Connection, str | None]:
     """Return a connection, and a notice if a damaged file was set aside; the file is never deleted.
 
-    One process at a time does this.
+    One process at a time does this. `on_wait` is called with a sentence if another process takes long.
+    Raises RegistryError, also for a file that a later version or another program wrote.
     """
     notice = None
     try:
-        with _lock_file(path + ".lock"):
+        with _lock_file(path, on_wait):
             try:
                 return _connect(path), None
             except sqlite3.OperationalError:
@@ -43,15 +59,15 @@ def _connect(path: str) -> sqlite3.Connection:
     # it would drop the locks that another connection of this process holds on it.
     with contextlib.suppress(FileExistsError):
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
-    db = sqlite3.connect(path, timeout=BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False)
+    db = sqlite3.connect(path, timeout=OPEN_TIMEOUT_S, isolation_level=None, check_same_thread=False)
     try:
         db.row_factory = sqlite3.Row
+        _check(db, path)
+        _check_schema(db, path)
         db.execute("PRAGMA journal_mode = WAL")
         db.execute("PRAGMA synchronous = FULL")
-        _check(db, path)
-        db.execute(TABLE)
-        _add_missing_columns(db)
-        db.executescript(INDEXES)
+        _migrate(db)
+        db.execute(f"PRAGMA busy_timeout = {BUSY_POLL_MS}")
     except BaseException:
         db.close()
         raise
@@ -65,12 +81,48 @@ def _check(db: sqlite3.Connection, path: str) -> None:
             raise sqlite3.DatabaseError(result)
 
 
-def _add_missing_columns(db: sqlite3.Connection) -> None:
-    """Add the columns that a file of an earlier version lacks."""
-    existing = {row["name"] for row in db.execute("PRAGMA table_info(runs)")}
+def _check_schema(db: sqlite3.Connection, path: str) -> None:
+    """Raise RegistryError for a file that this version would misread; it stays as it is."""
+    version = _user_version(db)
+    if not 0 <= version <= SCHEMA_VERSION:
+        raise RegistryError(
+            f"the registry {path} has schema version {version}, and this version of Turngate knows {SCHEMA_VERSION}: "
+            f"a later version wrote it; update Turngate, {ADVICE}"
+        )
+    why = _why_foreign(db)
+    if why:
+        raise RegistryError(f"the registry {path} is not one of Turngate: {why}; move it away, {ADVICE}")
+
+
+def _user_version(db: sqlite3.Connection) -> int:
+    return int(db.execute("PRAGMA user_version").fetchone()[0])
+
+
+def _why_foreign(db: sqlite3.Connection) -> str | None:
+    """Return why the content is not a table of runs of any version, or None; an empty file is one."""
+    kinds = {name: kind for kind, name in db.execute("SELECT type, name FROM sqlite_schema")}
+    if not kinds:
+        return None
+    if kinds.get("runs") != "table":
+        return "it has no table `runs`"
+    missing = [name for name in OLDEST_COLUMNS if name not in _existing_columns(db)]
+    return f"its table `runs` has no column {', '.join(missing)}" if missing else None
+
+
+def _migrate(db: sqlite3.Connection) -> None:
+    """Create the table, or add the columns that a file of an earlier version lacks."""
+    db.execute(TABLE)
+    existing = _existing_columns(db)
     for name in COLUMNS:
         if name not in existing:
             db.execute(f"ALTER TABLE runs ADD COLUMN {column_definition(name)}")
+    db.executescript(INDEXES)
+    if _user_version(db) != SCHEMA_VERSION:
+        db.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+
+
+def _existing_columns(db: sqlite3.Connection) -> set[str]:
+    return {name for _, name, *_ in db.execute("PRAGMA table_info(runs)")}
 
 
 def _set_aside(path: str, why: str) -> str:
@@ -82,21 +134,46 @@ def _set_aside(path: str, why: str) -> str:
 
 
 @contextlib.contextmanager
-def _lock_file(path: str) -> Iterator[None]:
+def _lock_file(path: str, on_wait: Callable[[str], None] | None) -> Iterator[None]:
     make_private_dir(os.path.dirname(path))
-    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    lock = path + ".lock"
+    fd = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
-        fcntl.flock(fd, fcntl.LOCK_EX)
+        _wait_for_lock(fd, path, on_wait)
         yield
     finally:
         os.close(fd)
 
 
-def owners_with_open_runs(state: str, project: str) -> list[str]:
-    """Return the owners of a project's open runs, read-only; an unreadable registry has none."""
+def _wait_for_lock(fd: int, path: str, on_wait: Callable[[str], None] | None) -> None:
+    started = time.monotonic()
+    while True:
+        with contextlib.suppress(BlockingIOError):
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        waited = time.monotonic() - started
+        if waited > LOCK_TIMEOUT_S:
+            raise RegistryError(
+                f"the registry {path} cannot be opened: another process has held {path}.lock for {LOCK_TIMEOUT_S:g} s; "
+                f"end that process (`fuser {path}.lock` prints its PID), {ADVICE}"
+            )
+        if on_wait and waited > LOCK_NOTICE_S:
+            on_wait(f"waiting for the registry: another process holds {path}.lock")
+            on_wait = None
+        time.sleep(LOCK_POLL_S)
+
+
+def owners_with_open_runs(state: str, project: str, left: Iterable[str] = ()) -> list[str]:
+    """Return the owners of a project's open runs, read-only; a registry that cannot be read has none.
+
+    Chains in `left` do not count while they have no result: this session may not continue them.
+    """
     uri = f"file:{urllib.parse.quote(os.path.join(state, REGISTRY_FILE))}?mode=ro"
     try:
         with contextlib.closing(sqlite3.connect(uri, uri=True, timeout=READ_ONLY_BUSY_TIMEOUT_S)) as db:
-            return [str(owner) for (owner,) in db.execute(OWNERS_OF_PROJECT, {"project": project})]
+            if _user_version(db) != SCHEMA_VERSION:  # `open_database` migrates or rejects it
+                return []
+            values = {"project": project, "left": json.dumps(list(left))}
+            return [str(owner) for (owner,) in db.execute(OWNERS_OF_PROJECT, values)]
     except sqlite3.Error:
         return []

@@ -8,16 +8,23 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from turngate.errors import RegistryError
+from turngate.shells.process_tree import Member, any_alive, this_process
 from turngate.state.files import make_private_dir
 from turngate.subagents.registry.rows import new_id
 
 OWNERS_FOLDER = "owners"  # folder of the lock files in the state folder
 
 
+def _new_owner_id() -> str:
+    """Return an id that names the process too, because a lock file can be deleted."""
+    process = this_process()
+    return f"{new_id()}-{process.pid}-{process.started}"
+
+
 @dataclass
 class Owner:
     folder: str
-    id: str = field(default_factory=new_id)
+    id: str = field(default_factory=_new_owner_id)
     _fd: int = -1
 
     def acquire(self) -> None:
@@ -32,23 +39,33 @@ class Owner:
             os.write(self._fd, str(os.getpid()).encode())
 
     def release(self) -> None:
+        """Unlock and remove the file."""
         if self._fd >= 0:
             with contextlib.suppress(OSError):
                 os.unlink(os.path.join(self.folder, self.id))
+            self.unlock()
+
+    def unlock(self) -> None:
+        if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1
 
 
 @contextlib.contextmanager
 def owner_status(folder: str, owner: str) -> Iterator[Literal["died", "left"] | None]:
-    """Yield how an owner ended, or None while it lives. An owner that left removed its lock file.
+    """Yield how an owner ended, or None while it lives. One that left in order has given up its runs: its id is "".
 
-    A dead owner's lock is held inside the `with` block, so only one process sees "died" at a time.
+    A dead owner's lock is held inside the `with` block, so only one process sees "died" at a time, unless its lock
+    file is missing. Then its process decides; in an id of an earlier version none is named, and it left in order.
     """
+    if not owner:
+        yield "left"
+        return
     try:
         fd = os.open(os.path.join(folder, owner), os.O_RDWR | os.O_CLOEXEC)
     except FileNotFoundError:
-        yield "left"
+        process = _process_of(owner)
+        yield "left" if process is None else None if any_alive([process]) else "died"
         return
     except OSError:
         yield None
@@ -61,6 +78,12 @@ def owner_status(folder: str, owner: str) -> Iterator[Literal["died", "left"] | 
         yield "died"
     finally:
         os.close(fd)
+
+
+def _process_of(owner: str) -> Member | None:
+    _, _, process = owner.partition("-")
+    pid, _, started = process.partition("-")
+    return Member(int(pid), started) if pid.isdigit() else None
 
 
 def owner_is_gone(state: str, owner: str) -> bool:

@@ -5,11 +5,12 @@ leads out of, so a second try, a late result or another process changes nothing 
 """
 
 import contextlib
+import json
 import os
 import sqlite3
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from turngate.core.messages import Usage
@@ -27,6 +28,7 @@ from turngate.subagents.registry.rows import (
     truncate_result,
 )
 
+BUSY_TIMEOUT_S = 10.0  # for another process that writes
 RAPID_RECOVERY_S = 120.0  # recoveries closer together than this count as rapid
 GIVEN_UP_RETENTION_S = 7 * 86400.0
 FINISHED_RETENTION_S = 300.0
@@ -35,13 +37,13 @@ FINISHED_RETENTION_S = 300.0
 class Registry:
     """`Registry(state)`; every method may be called from any thread."""
 
-    def __init__(self, state: str) -> None:
+    def __init__(self, state: str, on_wait: Callable[[str], None] | None = None) -> None:
         self.state = os.path.abspath(state)
         self.path = os.path.join(self.state, REGISTRY_FILE)
         self.owners = os.path.join(self.state, OWNERS_FOLDER)
         self.commits = 0
         self._lock = threading.Lock()
-        self._db, self.notice = open_database(self.path)  # the fault is a notice for the user
+        self._db, self.notice = open_database(self.path, on_wait)  # the fault is a notice for the user
 
     def close(self) -> None:
         with self._lock:
@@ -205,25 +207,32 @@ class Registry:
 
     # Owners
 
-    def other_owners(self, owner: str) -> list[str]:
-        """Return the other owners that have open runs."""
+    def other_owners(self, owner: str | None) -> list[str]:
+        """Return the other owners that have open runs; None: all of them."""
         return [row["owner"] for row in self._rows(sql.OTHER_OWNERS, owner=owner)]
 
-    def adopt(self, dead: str, owner: str, project: str | None) -> list[SubagentRun]:
-        """Take over the open runs of an owner that is gone, of one project or of all.
+    def adopt(
+        self,
+        dead: str,
+        owner: str,
+        project: str | None,
+        may_adopt: Callable[[SubagentRun], bool] = lambda _: True,
+    ) -> list[SubagentRun]:
+        """Take over the open runs of an owner that is gone, of one project or of all; only those that it may.
 
         Returns nothing while that owner lives. An adoption counts as a recovery only if the owner died; an
-        owner that closed normally has removed its lock file.
+        owner that ended in order has given up its runs.
         """
         with owner_status(self.owners, dead) as status:
             if status is None:
                 return []
+            runs = [run.id for run in self._runs(sql.ADOPTABLE, dead=dead, project=project) if may_adopt(run)]
             adopted = self._runs(
                 sql.ADOPT,
                 owner=owner,
                 dead=dead,
                 now=time.time(),
-                project=project,
+                runs=json.dumps(runs),
                 rapid_s=RAPID_RECOVERY_S,
                 died=status == "died",
             )
@@ -232,9 +241,13 @@ class Registry:
                     os.unlink(os.path.join(self.owners, dead))
             return adopted
 
+    def leave(self, owner: str) -> int:
+        """Give up the open runs of an owner that ends in order; return how many."""
+        return len(self._rows(sql.LEAVE, owner=owner))
+
     def release_slots_of_dead(self) -> None:
         """Return the running runs of dead owners to `waiting`, so that they hold no slot of the machine."""
-        for owner in self.other_owners(""):
+        for owner in self.other_owners(None):
             with owner_status(self.owners, owner) as status:
                 if status is not None:
                     self._rows(sql.RELEASE_SLOTS, owner=owner)
@@ -294,9 +307,26 @@ class Registry:
     def _rows(self, statement: str, **values: object) -> list[sqlite3.Row]:
         with self._lock:
             try:
-                rows = self._db.execute(statement, values).fetchall()
+                rows = self._execute(statement, values)
             except sqlite3.Error as error:
                 raise RegistryError(f"the registry {self.path} cannot be used: {error}") from error
             if rows and not statement.startswith(("SELECT", "PRAGMA")):
                 self.commits += 1
             return rows
+
+    def _execute(self, statement: str, values: Mapping[str, object]) -> list[sqlite3.Row]:
+        """Execute a statement; wait for another process that writes only if there is something to change."""
+        end = time.monotonic() + BUSY_TIMEOUT_S
+        while True:
+            try:
+                return self._db.execute(statement, values).fetchall()
+            except sqlite3.OperationalError as error:
+                if not _is_busy(error) or time.monotonic() > end:
+                    raise
+                query = sql.rows_to_change(statement)
+                if query and not self._db.execute(query, values).fetchall():
+                    return []
+
+
+def _is_busy(error: sqlite3.OperationalError) -> bool:
+    return error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY  # without the bits of extended codes

@@ -4,17 +4,21 @@ import json
 import sqlite3
 import uuid
 from dataclasses import fields, replace
-from typing import Any
+from typing import Any, get_args
 
 from turngate.core.messages import Usage
-from turngate.core.subagent_run import SubagentRun
-from turngate.core.text import replace_surrogates, truncate
-from turngate.subagents.registry.schema import COLUMNS
+from turngate.core.subagent_run import RunState, SubagentRun
+from turngate.core.text import describe, replace_surrogates, truncate
 
 MAX_RESULT_CHARS = 100_000
 
 _JSON_COLUMNS = ("usage", "spent", "tools", "earlier_tools", "guard", "launch")
-_KNOWN_COLUMNS = frozenset(COLUMNS)
+_NUMBERS = (int, float)
+_TYPES: dict[str, tuple[type, ...]] = {
+    field.name: _NUMBERS if field.type in (bool, int, float, int | None, float | None) else (str,)
+    for field in fields(SubagentRun)
+}
+_STATES = frozenset(get_args(RunState))
 _USAGE_FIELDS = frozenset(field.name for field in fields(Usage))
 _NO_USAGE = Usage()
 
@@ -35,12 +39,19 @@ def encode_json(value: Any) -> str | None:
 
 
 def row_to_run(row: sqlite3.Row) -> SubagentRun:
-    """Read a row that any version wrote: unknown columns are ignored, NULL means the field's default."""
-    values: dict[str, Any] = {
-        name: value
-        for name, value in zip(row.keys(), row, strict=True)
-        if value is not None and name in _KNOWN_COLUMNS
-    }
+    """Read a row that any version wrote: unknown columns are ignored, NULL means the field's default.
+
+    Raises ValueError, TypeError or AttributeError for a value that no version writes.
+    """
+    values: dict[str, Any] = {}
+    for name, value in zip(row.keys(), row, strict=True):
+        if value is not None and name in _TYPES:
+            if type(value) not in _TYPES[name]:
+                expected = "number" if _TYPES[name] is _NUMBERS else "text"
+                raise ValueError(f"{name} is {describe(value)}, not a {expected}")
+            values[name] = value
+    if values.get("state", "waiting") not in _STATES:
+        raise ValueError(f"state is {describe(values['state'])}")
     for name in _JSON_COLUMNS:
         if name in values:
             values[name] = _decode_json(name, values[name])
@@ -55,6 +66,8 @@ def _decode_json(name: str, text: str) -> Any:
         return tuple(value)
     if name in ("usage", "spent"):
         return Usage(**{key: count for key, count in value.items() if key in _USAGE_FIELDS})
+    if not isinstance(value, dict):
+        raise ValueError(f"{name} is {describe(value)}, not an object")
     return value
 
 

@@ -4,6 +4,10 @@ from dataclasses import MISSING, fields
 
 from turngate.core.subagent_run import SubagentRun
 
+# In `PRAGMA user_version`; files without one have 0. Raise it for a change that an earlier version would misread.
+SCHEMA_VERSION = 1
+OLDEST_COLUMNS = ("id", "agent_id", "state", "owner")  # that every version had
+
 COLUMNS = tuple(field.name for field in fields(SubagentRun))
 _DEFAULTS = {field.name: None if field.default is MISSING else field.default for field in fields(SubagentRun)}
 

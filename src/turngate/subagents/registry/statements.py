@@ -10,6 +10,14 @@ def quote(states: Sequence[str]) -> str:
     return ", ".join(f"'{state}'" for state in states)
 
 
+def rows_to_change(statement: str) -> str | None:
+    """Return a query for a row that an UPDATE or DELETE would change; None for other statements."""
+    if not statement.startswith(("UPDATE", "DELETE")):
+        return None
+    condition = statement.partition("WHERE ")[2].rpartition("RETURNING ")[0]
+    return f"SELECT 1 FROM runs WHERE {condition} LIMIT 1"
+
+
 def _parameters(names: Sequence[str]) -> str:
     return ", ".join(f":{name}" for name in names)
 
@@ -98,15 +106,21 @@ UPDATE runs SET parent_agent = '' WHERE parent_agent = :agent AND {IS_UNDELIVERE
 
 # Owners
 
-OTHER_OWNERS = f"SELECT DISTINCT owner FROM runs WHERE state IN ({_OPEN}) AND {IS_OPEN} AND owner != :owner"
+OTHER_OWNERS = f"""\
+SELECT DISTINCT owner FROM runs WHERE state IN ({_OPEN}) AND {IS_OPEN} AND owner IS NOT :owner"""
 OWNERS_OF_PROJECT = f"""\
-SELECT DISTINCT owner FROM runs WHERE {IS_OPEN} AND json_extract(launch, '$.project') = :project"""
+SELECT DISTINCT owner FROM runs WHERE {IS_OPEN} AND json_extract(launch, '$.project') = :project
+AND NOT (state IN ({_LIVING}) AND chain IN (SELECT value FROM json_each(:left)))"""
+ADOPTABLE = f"""\
+SELECT * FROM runs WHERE owner = :dead AND state IN ({_OPEN}) AND {IS_OPEN}
+AND (:project IS NULL OR json_extract(launch, '$.project') = :project)"""
 ADOPT = f"""\
 UPDATE runs SET owner = :owner, recoveries = recoveries + :died,
 recovered = CASE WHEN :died THEN :now ELSE recovered END, rapid = CASE WHEN NOT :died THEN rapid
 WHEN :now - coalesce(recovered, 0) < :rapid_s THEN rapid + 1 ELSE 1 END
 WHERE owner = :dead AND state IN ({_OPEN}) AND {IS_OPEN}
-AND (:project IS NULL OR json_extract(launch, '$.project') = :project) RETURNING *"""
+AND id IN (SELECT value FROM json_each(:runs)) RETURNING *"""
+LEAVE = f"UPDATE runs SET owner = '' WHERE owner = :owner AND state IN ({_OPEN}) AND {IS_OPEN} RETURNING id"
 HAS_OPEN_RUNS = f"SELECT 1 FROM runs WHERE owner = :owner AND {IS_OPEN} LIMIT 1"
 RELEASE_SLOTS = f"""\
 UPDATE runs SET state = 'waiting' WHERE owner = :owner AND state = 'running' AND {IS_OPEN} RETURNING id"""

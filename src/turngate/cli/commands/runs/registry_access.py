@@ -5,10 +5,11 @@ import os
 import sys
 from collections.abc import Iterator
 
+from turngate.cli.progress import print_above_progress
 from turngate.errors import RegistryError, UsageError
 from turngate.state.files import os_errors_as_usage_errors
 from turngate.state.paths import state_folder
-from turngate.subagents.registry import REGISTRY_FILE, Registry
+from turngate.subagents.registry import ADVICE, REGISTRY_FILE, Registry
 
 NO_SUBAGENTS = "there are no subagents; a session starts one with the Task tool"
 
@@ -21,13 +22,14 @@ def open_registry() -> Iterator[Registry | None]:
         return
     try:
         with os_errors_as_usage_errors(state_folder()):
-            registry = Registry(state_folder())
+            registry = Registry(state_folder(), on_wait=print_above_progress)
         with contextlib.closing(registry):
             if registry.notice:
                 print(f"! {registry.notice}", file=sys.stderr)
             yield registry
     except RegistryError as error:
-        raise UsageError(f"{error}; repair it, or set TURNGATE_STATE to another folder") from None
+        has_advice = ADVICE in str(error)
+        raise UsageError(str(error) if has_advice else f"{error}; repair it, {ADVICE}") from None
 
 
 @contextlib.contextmanager
