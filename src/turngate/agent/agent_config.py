@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from turngate.agent.permissions import Permissions
+from turngate.agent.permissions import Permissions, stricter_mode
 from turngate.ports import Model
 from turngate.subagents.agent_types import AgentType
 from turngate.subagents.host import SubagentRole
@@ -52,10 +52,11 @@ class AgentConfig:
     ) -> "AgentConfig":
         """Return the configuration of a subagent of this agent.
 
-        In the same session it shares the set of allowed tools, so that a later permission holds for both.
+        In the same session it shares the set of allowed tools, so that a later permission holds for both. After a
+        crash this session may have another permission mode than the one that started it: the stricter one counts.
         """
         allowed = self.permissions.allowed if same_session else set(launch.get("allow", ()))
-        mode = launch.get("permission_mode", "default")
+        mode = stricter_mode(self.permissions.mode, launch.get("permission_mode"))
         return replace(
             self,
             model=model,

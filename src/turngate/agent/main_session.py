@@ -41,7 +41,15 @@ class MainSession(AgentSession):
         problems: Sequence[str],
     ) -> None:
         resources, self._problems = parts.resources, problems
-        host = SessionHost(resources, plugins, parts.hooks, parts.events, agent_types, self._for_subagent)
+        host = SessionHost(
+            resources,
+            plugins,
+            parts.hooks,
+            parts.events,
+            agent_types,
+            parts.config.permissions,
+            self._for_subagent,
+        )
         manager = SubagentManager(host, parts.id, resources.state, agent_types, children)
         super().__init__(parts, manager, plugins)
         self.folder = session_folder(self.state, self.id)

@@ -8,6 +8,13 @@ from turngate.agent.tools import Tool
 from turngate.core.messages import ToolUse
 
 PermissionMode = Literal["default", "acceptEdits", "plan", "bypassPermissions"]
+_STRICTEST_FIRST: tuple[PermissionMode, ...] = ("plan", "default", "acceptEdits", "bypassPermissions")
+
+
+def stricter_mode(mode: PermissionMode, other: object) -> PermissionMode:
+    """Return the stricter of two modes; `other` comes from a row, and one that is unknown counts as "default"."""
+    known: PermissionMode = next((each for each in _STRICTEST_FIRST if each == other), "default")
+    return min(mode, known, key=_STRICTEST_FIRST.index)
 
 
 @dataclass

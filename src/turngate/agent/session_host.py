@@ -4,6 +4,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from turngate.agent.event_sink import EventSink
+from turngate.agent.permissions import PermissionMode, Permissions, stricter_mode
 from turngate.agent.resources import SessionResources
 from turngate.agent.session_hooks import SessionHooks, hook_output_records
 from turngate.agent.tools import TOOLS
@@ -30,6 +31,7 @@ class SessionHost:
     hooks: SessionHooks
     events: EventSink
     agent_types: Mapping[str, AgentType]
+    permissions: Permissions
     create_session: Callable[[SubagentRun, SubagentRole], SubagentSession]
 
     @property
@@ -43,6 +45,13 @@ class SessionHost:
     @property
     def world(self) -> World:
         return self.resources.world
+
+    @property
+    def hooks_run(self) -> bool:
+        return self.hooks.enabled and not self.world.in_hook
+
+    def permission_mode(self, run: SubagentRun) -> PermissionMode:
+        return stricter_mode(self.permissions.mode, run.launch.get("permission_mode"))
 
     def new_session(self, run: SubagentRun) -> SubagentSession:
         name, tools = str(run.launch.get("kind") or run.agent_type), run.launch.get("tools")

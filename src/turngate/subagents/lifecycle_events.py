@@ -34,7 +34,7 @@ async def notify_start(host: SubagentHost, run: SubagentRun) -> str:
         session_id=run.parent,
         transcript_path=host.parent_transcript_path(run),
         cwd=host.project,
-        permission_mode=str(run.launch.get("permission_mode") or "default"),
+        permission_mode=host.permission_mode(run),
         prompt_id=str(run.launch.get("prompt_id") or ""),
         effort=effort_level(host.settings, host.world.environ),
         agent_id=run.agent_id,

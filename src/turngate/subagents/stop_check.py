@@ -117,7 +117,7 @@ def _redirect_is_too_late(host: SubagentHost, run: SubagentRun, prompt: str) -> 
 def _permission_mode(host: SubagentHost, run: SubagentRun) -> str:
     """Return "default", as in document 000; Claude Code sends the mode of the subagent."""
     in_claude = host.settings.dialect.subagent_identity == "claude"
-    return str(run.launch.get("permission_mode") or "default") if in_claude else "default"
+    return host.permission_mode(run) if in_claude else "default"
 
 
 def _stop_event(host: SubagentHost, run: SubagentRun, answer: tuple[str, ...]) -> events.StopEvent:
