@@ -112,6 +112,7 @@ def _add_recover(actions: "argparse._SubParsersAction[Parser]") -> None:
         summary="continue the subagents of processes that died",
         description="Take over the project's subagents whose process died, each where it was, and run them to their end.\n"
         "Their results wait for the session that started them; `turngate run --resume` delivers them.\n"
+        "A subagent continues only where its gates are asked; if the settings have changed, it is left alone.\n"
         "Ctrl-C stops the work; what is not finished can be recovered later.",
         exit_codes=(
             "0   every subagent has ended, in whatever way",
@@ -124,6 +125,13 @@ def _add_recover(actions: "argparse._SubParsersAction[Parser]") -> None:
     add = parser.add_argument
     add("--project", metavar="DIR", help=PROJECT_HELP)
     add("--model", metavar="M", help="PROVIDER:NAME or scripted:FILE (default: the model each subagent had)")
+    add("--settings", metavar="S", help="further settings, as given to `turngate run`: a file, or JSON")
+    add("--trust", action="store_true", help="also run the hooks of the project's agent types")
+    add(
+        "--current-gates",
+        action="store_true",
+        help="also continue subagents whose gates have changed, under the gates of now",
+    )
 
 
 def _add_list_options(parser: Parser, *, default: object) -> None:

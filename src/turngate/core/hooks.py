@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import InitVar, dataclass, field
+from functools import partial
 from typing import Any, ClassVar, Literal, assert_never, get_args
 
 from turngate.core.text import describe, describe_url, one_line
@@ -151,6 +152,14 @@ def hook_text(hook: Hook) -> str:
             return name or getattr(callback, "__qualname__", None) or repr(callback)
         case _:
             assert_never(hook)
+
+
+def qualified_name(function: Callable[..., Any]) -> str:
+    """Return the module and the name of a function, or of the class of an object that can be called."""
+    while isinstance(function, partial):
+        function = function.func
+    named: Any = function if hasattr(function, "__qualname__") else type(function)
+    return f"{named.__module__}.{named.__qualname__}"
 
 
 def label(hook: Hook) -> str:

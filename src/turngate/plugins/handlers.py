@@ -14,6 +14,7 @@ from functools import partial
 from typing import Any, Literal, get_args
 
 from turngate.aio.foreign import CallbackCancelledItself, call_callback
+from turngate.core.hooks import qualified_name
 from turngate.core.plugin_events import (
     SubagentStoppingContext,
     SubagentStoppingEvent,
@@ -103,6 +104,10 @@ class Plugins:
 
     def has_handlers(self, name: str) -> bool:
         return any(registered.name == name for registered in self._all)
+
+    def handler_names(self, name: str) -> list[str]:
+        """Return the qualified names of the handlers of a plugin hook, in the order in which they are called."""
+        return [qualified_name(registered.handler) for registered in self._in_order(name)]
 
     async def notify(self, name: str, payload: object, *context: object) -> None:
         """Call every handler with a copy of the payload, whatever the others do; ignore what they return."""

@@ -30,6 +30,7 @@ class SubagentOptions:
     limits: SubagentLimits | None = None  # None: the limits of the settings
     announcer: Callable[[SubagentRun], Awaitable[None]] | None = None  # called with every result
     on_step: Callable[[str, SubagentRun], None] | None = None  # called at every step of every run
+    any_gates: bool = False  # continue runs of dead processes also if they live under other gates
 
 
 class SubagentManager:
@@ -49,6 +50,7 @@ class SubagentManager:
         self.listeners = ChangeListeners()
         self.running_supervisor: Supervisor | None = None
         self._host, self._session_id, self._options = host, session_id, options
+        self.left: set[str] = set()  # chains of dead processes that were reported as left alone
         self._starting = asyncio.Lock()
         self._watch: asyncio.Task[None] | None = None
 
@@ -73,7 +75,7 @@ class SubagentManager:
     async def supervisor(self) -> Supervisor:
         async with self._starting:  # two tasks may ask at once
             if self.running_supervisor is None:
-                registry = await run_in_thread(Registry, self.state)
+                registry = await run_in_thread(Registry, self.state, self._notice_from_thread())
                 try:
                     self.running_supervisor = self._new_supervisor(registry)
                 except BaseException:  # such as: its lock file cannot be made
@@ -81,6 +83,14 @@ class SubagentManager:
                     raise
                 self.running_supervisor.watch()
         return self.running_supervisor
+
+    def _notice_from_thread(self) -> Callable[[str], None]:
+        loop, notice = asyncio.get_running_loop(), self._host.notice
+
+        def show(text: str) -> None:
+            loop.call_soon_threadsafe(notice, text)
+
+        return show
 
     def _new_supervisor(self, registry: Registry) -> Supervisor:
         return Supervisor(
@@ -90,6 +100,8 @@ class SubagentManager:
             listeners=self.listeners,
             announcer=self._options.announcer,
             on_step=self._options.on_step,
+            left=self.left,
+            any_gates=self._options.any_gates,
         )
 
     async def close(self) -> None:
@@ -153,7 +165,7 @@ class SubagentManager:
     def _owners(self) -> list[str]:
         if not self._has_registry():
             return []
-        return owners_with_open_runs(self.state, self._host.project)
+        return owners_with_open_runs(self.state, self._host.project, self.left)
 
 
 def limits_from(settings: Settings) -> SubagentLimits:

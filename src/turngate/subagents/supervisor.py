@@ -12,6 +12,7 @@ from turngate.aio.cancellation import finish_despite_cancel
 from turngate.core.loop_guard import new_guard
 from turngate.core.subagent_run import SubagentRun
 from turngate.errors import RegistryError, TurngateError, UsageError
+from turngate.subagents.gates import gates_of, left_notice, why_left
 from turngate.subagents.host import SubagentHost
 from turngate.subagents.lifecycle import LifecycleContext, RunLifecycle
 from turngate.subagents.limits import SubagentLimits
@@ -38,6 +39,8 @@ class Supervisor:
         listeners: ChangeListeners | None = None,
         announcer: Callable[[SubagentRun], Awaitable[None]] | None = None,
         on_step: Callable[[str, SubagentRun], None] | None = None,
+        left: set[str] | None = None,
+        any_gates: bool = False,
     ) -> None:
         self.host = host
         self.registry = registry
@@ -48,6 +51,8 @@ class Supervisor:
         self._slots = ConcurrencySlots(self.limits.at_once)
         self._worker = RegistryWorker(registry)
         self._on_step = on_step
+        self._left = set[str]() if left is None else left  # chains that were reported as left alone
+        self._any_gates = any_gates
         self._lifecycles: dict[str, RunLifecycle] = {}  # by chain
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._watcher: asyncio.Task[None] | None = None
@@ -108,7 +113,11 @@ class Supervisor:
             created=now,
             begun=now,
             max_steers=new_guard(self.host.settings, self.host.world.environ, child=True).limit,
-            launch={**(launch or {}), "project": self.host.project},
+            launch={
+                **(launch or {}),
+                "project": self.host.project,
+                "gates": gates_of(self.host, agent_type).as_json(),
+            },
         )
         return await self._register_or_kill(replace(run, transcript=self.host.transcript_path(run)))
 
@@ -219,12 +228,33 @@ class Supervisor:
         return adopted
 
     async def _adopt(self, owner: str) -> list[SubagentRun]:
+        left: list[SubagentRun] = []
+
+        def may_adopt(run: SubagentRun) -> bool:
+            if self.why_left(run):
+                left.append(run)
+            return run not in left
+
         async with self._worker.lock:
-            adopted = await self._worker.call(self.registry.adopt, owner, self.id, self.host.project)
+            adopted = await self._worker.call(
+                self.registry.adopt, owner, self.id, self.host.project, may_adopt
+            )
+        for run in left:
+            self._report_left(run)
         for run in adopted:
             self.trace("recovered", run)
             self._start_lifecycle(run)
         return adopted
+
+    def why_left(self, run: SubagentRun) -> str:
+        """Return why this process may not continue a run of another one, or "" if it may."""
+        return "" if self._any_gates else why_left(run, self.host)
+
+    def _report_left(self, run: SubagentRun) -> None:
+        """Tell the user once that a run is left alone; the journal of its session has it as well."""
+        if run.chain not in self._left:
+            self._left.add(run.chain)
+            self.host.warn(run, left_notice(run, self.why_left(run)))
 
     async def recover_and_notify(self) -> list[SubagentRun]:
         """Like `recover`, and notify the user.
@@ -237,8 +267,14 @@ class Supervisor:
         if adopted:
             names = ", ".join(run.name for run in adopted[:5]) + (", …" if len(adopted) > 5 else "")
             count = "1 subagent" if len(adopted) == 1 else f"{len(adopted)} subagents"
-            self.host.notice(f"continuing {count} of a process that died: {names}")
+            modes = sorted({self.host.permission_mode(run) for run in adopted if self._is_restricted(run)})
+            mode = f" (permission mode: {', '.join(modes)})" if modes else ""
+            self.host.notice(f"continuing {count} of a process that died: {names}{mode}")
         return adopted
+
+    def _is_restricted(self, run: SubagentRun) -> bool:
+        mode = self.host.permission_mode(run)
+        return run.launch.get("permission_mode", mode) != mode
 
     async def _resume_own(self) -> None:
         """Restart the lifecycles of this process's runs that ended early, such as by a full disk or an interrupt."""
@@ -309,7 +345,15 @@ class Supervisor:
             task.cancel()
         if tasks:
             await finish_despite_cancel(asyncio.wait(tasks))
-        await finish_despite_cancel(self._worker.close())
+        await finish_despite_cancel(self._leave())
+
+    async def _leave(self) -> None:
+        """Give up the open runs. If that fails, the lock file stays, and the owner counts as dead."""
+        try:
+            await self._worker.call(self.registry.leave, self.id)
+        except RegistryError:
+            self.owner.unlock()
+        await self._worker.close()
         self.owner.release()
 
     async def _wait_for(self, chains: Iterable[str], seconds: float | None = None) -> None:

@@ -6,16 +6,15 @@ import re
 import shutil
 import signal
 import time
-from collections.abc import Callable
-from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import pytest
 
 from tests.support.builders import stop_hooks, write_settings
-from tests.support.cli import start_in_project, start_turngate, turngate
+from tests.support.cli import start_turngate, turngate
+from tests.support.left_behind import STUCK, asked, left_behind, listed, scripted, session, task, until
 from tests.support.sessions import SAVE_INPUT, block_first, hang, saved_inputs, wait_for_file_sync
 from tests.support.timeouts import HANG_TIMEOUT_S
 from tests.support.warm_cli import Program
@@ -25,64 +24,8 @@ from turngate.core.messages import Usage
 from turngate.core.subagent_run import SubagentRun
 from turngate.subagents.registry import Registry
 
-T = TypeVar("T")
 NOON = time.mktime((2026, 11, 15, 12, 0, 0, 0, 0, -1))
-STUCK = {"text": "never said", "delay": 3600}
 NO_SUBAGENTS = "there are no subagents; a session starts one with the Task tool"
-
-
-def task(label: str, prompt: str = "Count the files.", **more: Any) -> dict[str, Any]:
-    return {"tool": "Task", "input": {"description": label, "prompt": prompt, **more}}
-
-
-def scripted(project: Path, main: list[Any], sub: list[Any], name: str = "script") -> str:
-    path = project.parent / f"{name}.json"
-    path.write_text(json.dumps({"main": main, "sub": sub}))
-    return f"scripted:{path}"
-
-
-def listed() -> list[dict[str, Any]]:
-    found = json.loads(turngate("runs", "--json")[1])
-    assert isinstance(found, list)
-    return found
-
-
-def session(project: Path, main: list[Any], sub: list[Any], *words: str) -> AbstractContextManager[Program]:
-    """`turngate run -p` in a process of its own."""
-    model = scripted(project, main, sub)
-    named = ("--model", model, "--session", "s-1")
-    return start_in_project(project, "run", "-p", "go", *named, "--output-format", "json", *words)
-
-
-def until(wanted: Callable[[], T]) -> T:
-    """What it gives, as soon as it gives something."""
-    end = time.monotonic() + HANG_TIMEOUT_S
-    while time.monotonic() < end:
-        if found := wanted():
-            return found
-        time.sleep(0.05)
-    raise AssertionError("it never came")
-
-
-def asked(state: Path, count: int = 1) -> list[dict[str, Any]]:
-    """So many children have heard their prompts, and the model has been asked."""
-
-    def heard() -> bool:
-        found = list(state.glob("sessions/*/subagents/*.jsonl"))
-        return len(found) >= count and all('"role":"user"' in path.read_text() for path in found)
-
-    until(heard)
-    return until(lambda: [each for each in listed() if each["state"] == "running"])
-
-
-def left_behind(project: Path, state: Path, *sub: Any) -> dict[str, Any]:
-    """A child whose session was killed while it worked."""
-    with session(project, [task("count files"), "all done"], list(sub or (STUCK,))) as process:
-        asked(state)
-        process.send_signal(signal.SIGKILL)
-        process.wait()
-    [child] = [each for each in listed() if each["open"]]
-    return child
 
 
 def result(process: Program) -> dict[str, Any]:
@@ -656,13 +599,14 @@ def test_a_plugin_that_is_gone_is_named_when_it_recovers(project: Path, state: P
 
 
 def test_a_subagent_whose_hooks_were_being_asked_is_asked_about_again(project: Path, state: Path) -> None:
-    write_settings(project, "turngate", stop_hooks(hang(), event="SubagentStop"))
+    write_settings(project, "turngate", stop_hooks(". ./gate", event="SubagentStop"))
+    (project / "gate").write_text(hang())
     with session(project, [task("count files"), "all done"], ["three files"]) as process:
         wait_for_file_sync(project / "pid")
         [child] = listed()
         process.send_signal(signal.SIGKILL)
         process.wait()
-    write_settings(project, "turngate", stop_hooks(SAVE_INPUT, event="SubagentStop"))
+    (project / "gate").write_text(SAVE_INPUT)
     said = turngate("runs", "recover", "--project", str(project))
     assert (child["state"], said[0], said[1].splitlines()[0]) == (
         "ended",

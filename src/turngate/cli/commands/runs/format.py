@@ -12,8 +12,9 @@ from turngate.cli.commands.runs.subagent_summary import (
     state_label,
     unique_prefix_length,
 )
-from turngate.core.subagent_run import SubagentRun
+from turngate.core.subagent_run import LIVING_STATES, SubagentRun
 from turngate.core.text import printable, truncate
+from turngate.subagents.gates import describe_gates, recorded_gates
 
 MAX_LINE_CHARS = 100
 STEERED = "steered by hand"  # as subagents/steering.py stores it
@@ -73,7 +74,9 @@ def _notes(summary: SubagentSummary) -> Iterator[str]:
 
 def _status(summary: SubagentSummary) -> str:
     if summary.left:
-        return "its process died; `turngate runs recover` continues it"
+        gates = describe_gates(recorded_gates(summary.last)) if summary.last.state in LIVING_STATES else ""
+        where = f" where its gates are asked: {gates}" if gates else ""
+        return f"its process died; `turngate runs recover` continues it{where}"
     return "its report waits until that session is resumed" if summary.has_unread_report else ""
 
 
@@ -120,7 +123,7 @@ def _fields(fields: dict[str, str]) -> Iterator[str]:
 
 
 def _subagent_fields(summary: SubagentSummary, now: float) -> dict[str, str]:
-    last = summary.last
+    last, gates = summary.last, recorded_gates(summary.last)
     return {
         "id": summary.id,
         "subagent": last.agent_id,
@@ -128,6 +131,7 @@ def _subagent_fields(summary: SubagentSummary, now: float) -> dict[str, str]:
         "parent": last.parent_agent,
         "project": summary.project,
         "model": str(last.launch.get("model", "")),
+        "gates": describe_gates(gates) if gates.hooks or gates.names else "none: started without hooks",
         "started": time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(summary.created)),
         "time": _format_seconds(summary.seconds(now)),
         "redirects": _format_redirects(last) if last.steer_count else "",
@@ -177,6 +181,7 @@ def summary_json(summary: SubagentSummary, *, with_runs: bool) -> dict[str, Any]
         "session": last.parent,
         "parent_agent": last.parent_agent,
         "project": summary.project,
+        "gates": _gates_json(last),
         "background": last.background,
         "depth": last.depth,
         "created": summary.created,
@@ -187,6 +192,11 @@ def summary_json(summary: SubagentSummary, *, with_runs: bool) -> dict[str, Any]
         "transcript_path": last.transcript,
         **({"runs": [_run_json(run) for run in summary.runs]} if with_runs else {}),
     }
+
+
+def _gates_json(run: SubagentRun) -> dict[str, Any]:
+    gates = recorded_gates(run)
+    return {"dialect": gates.dialect or None, "hooks": gates.hooks, "names": list(gates.names)}
 
 
 def _run_json(run: SubagentRun) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 import argparse
 import asyncio
+import itertools
 import os
 import signal
 import sys
@@ -25,6 +26,8 @@ from turngate.errors import UsageError
 from turngate.plugins.entry_points import load_plugins
 from turngate.ports import Model
 from turngate.settings.load import load_settings
+from turngate.subagents.gates import recorded_gates
+from turngate.subagents.manager import SubagentOptions
 from turngate.subagents.supervisor import Supervisor
 
 EXIT_UNFINISHED = 20
@@ -43,7 +46,14 @@ def recover(options: argparse.Namespace) -> int:
         raise UsageError("subagents cannot be recovered inside a hook, where no hooks run for them")
     if ours:
         progress = _Progress(ours)
-        caught = run_until_signal(_recover(_new_host(options, project, ours, progress), progress))
+        groups = {
+            dialect: list(group) for dialect, group in itertools.groupby(sorted(ours, key=_dialect), _dialect)
+        }
+        # All models are opened before any run is adopted, so a missing one changes nothing.
+        hosts = [_new_host(options, project, dialect, group, progress) for dialect, group in groups.items()]
+        for host, group in zip(hosts, groups.values(), strict=True):
+            host.subagents.left.update(summary.id for summary in ours if summary not in group)
+        caught = run_until_signal(_recover(hosts, progress))
         unfinished = _print_results(ours)
     else:
         print(f"no subagent was left behind in {project}")
@@ -58,26 +68,37 @@ def _left_behind() -> list[SubagentSummary]:
         return [summary for summary in summarize(registry) if summary.left] if registry else []
 
 
+def _dialect(summary: SubagentSummary) -> str:
+    return recorded_gates(summary.last).dialect or "turngate"
+
+
 def _new_host(
-    options: argparse.Namespace, project: str, ours: Sequence[SubagentSummary], progress: "_Progress"
+    options: argparse.Namespace,
+    project: str,
+    dialect: str,
+    group: Sequence[SubagentSummary],
+    progress: "_Progress",
 ) -> MainSession:
     """Return a session that is never opened: it only has the settings, models and plugins of subagents."""
-    launches = [summary.last.launch for summary in ours]
+    launches = [summary.last.launch for summary in group]
     settings = load_settings(
         project,
-        dialect=str(launches[0].get("dialect") or "turngate"),
+        dialect=dialect,
         plugin_dirs=[folder for launch in launches for folder in launch.get("plugin_dirs", ())],
+        extra=options.settings,
     )
     for problem in settings.not_loaded:
         print(f"! {problem}" + (f"\n  → {problem.hint}" if problem.hint else ""), file=sys.stderr)
     names = [options.model] if options.model else [str(launch.get("model", "")) for launch in launches]
-    # All models are opened before any run is adopted, so a missing one changes nothing.
     models = [_open_model(name, settings.model) for name in dict.fromkeys(names)]
     session = Session(
         project,
         models[0],
         settings,
         on_event=progress.on_event,
+        permission_mode="bypassPermissions",  # so that each subagent keeps its own, which is not laxer
+        trust=options.trust,
+        children=SubagentOptions(any_gates=options.current_gates),
         plugins=load_plugins(settings.plugins),
         models=None if options.model else lambda name: find_model(name, settings.model),
     )
@@ -91,14 +112,16 @@ def _open_model(name: str, configured: str | None) -> Model:
         raise UsageError(f"{error}; choose another model with --model") from None
 
 
-async def _recover(host: MainSession, progress: "_Progress") -> None:
+async def _recover(hosts: Sequence[MainSession], progress: "_Progress") -> None:
     printing = asyncio.create_task(progress.line.run())
     try:
-        await _recover_until_finished(await host.subagents.supervisor(), host.project)
+        for host in hosts:
+            await _recover_until_finished(await host.subagents.supervisor(), host.project)
     finally:
         printing.cancel()
         await asyncio.wait({printing})
-        await finish_despite_cancel(_close(host))
+        for host in hosts:
+            await finish_despite_cancel(_close(host))
 
 
 async def _recover_until_finished(supervisor: Supervisor, project: str) -> None:
@@ -111,6 +134,7 @@ async def _recover_until_finished(supervisor: Supervisor, project: str) -> None:
             summary.is_open
             and summary.project == project
             and (summary.left or summary.last.owner == supervisor.owner.id)
+            and not supervisor.why_left(summary.last)
             for summary in summaries
         ):
             return

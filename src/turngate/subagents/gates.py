@@ -1,0 +1,129 @@
+"""The gates that a subagent lives under, as its row holds them: only a process that asks them may continue it."""
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+from turngate.core.hooks import CallbackHook, label, qualified_name
+from turngate.core.plan import switched_off_by
+from turngate.core.settings import Rule, Settings
+from turngate.core.subagent_run import LIVING_STATES, SubagentRun
+from turngate.core.text import printable
+from turngate.subagents.host import SubagentHost
+
+GATE_EVENTS = ("SubagentStop", "PreToolUse", "PermissionRequest")  # a block holds a subagent back
+MAX_NAMES = 5  # of gates in a row
+FINGERPRINT_CHARS = 16
+_NOT_IN_FINGERPRINT = ("callback", "name", "status_message", "timeout")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Gates:
+    """What holds a subagent back. `names` is for readers; equal gates have equal fingerprints in every process."""
+
+    dialect: str
+    hooks: bool = True  # False: started with --no-hooks, or from a hook
+    names: tuple[str, ...] = ()  # each with its file, or "Python"; the first MAX_NAMES
+    fingerprints: tuple[str, ...] = ()
+
+    def as_json(self) -> dict[str, Any]:
+        return {**vars(self), "names": list(self.names), "fingerprints": list(self.fingerprints)}
+
+
+def gates_of(host: SubagentHost, agent_type: str) -> Gates:
+    """Return the gates that a session asks for subagents of this type."""
+    found = dict(_handler_gates(host))
+    if host.hooks_run:
+        found |= dict(_hook_gates(host.settings, agent_type))
+    return Gates(
+        dialect=host.settings.dialect.name,
+        hooks=host.hooks_run,
+        names=tuple(dict.fromkeys(found.values()))[:MAX_NAMES],
+        fingerprints=tuple(found),
+    )
+
+
+def recorded_gates(run: SubagentRun) -> Gates:
+    """Return the gates in a run's row. A row of an earlier version has no more than the dialect."""
+    stored = run.launch.get("gates")
+    values: Mapping[str, Any] = stored if isinstance(stored, Mapping) else {}
+    return Gates(
+        dialect=str(values.get("dialect") or run.launch.get("dialect") or ""),
+        hooks=bool(values.get("hooks", True)),
+        names=_texts(values.get("names")),
+        fingerprints=_texts(values.get("fingerprints")),
+    )
+
+
+def _texts(value: Any) -> tuple[str, ...]:
+    return tuple(map(str, value)) if isinstance(value, list) else ()
+
+
+def why_left(run: SubagentRun, host: SubagentHost) -> str:
+    """Return why a session may not continue a run of another process, or "" if it may.
+
+    It may if it asks at least the gates that the run lives under. One that has its result needs no gate any more.
+    """
+    if run.state not in LIVING_STATES:
+        return ""
+    wanted, asked = recorded_gates(run), gates_of(host, run.agent_type)
+    if wanted.dialect not in ("", asked.dialect):
+        return f"it runs in the dialect {wanted.dialect}, not in {asked.dialect}"
+    if wanted.hooks and not asked.hooks:
+        return "no hooks run here"
+    if set(wanted.fingerprints) <= set(asked.fingerprints):
+        return ""
+    return f"not all of its gates are asked here: {describe_gates(wanted)}"
+
+
+def left_notice(run: SubagentRun, why: str) -> str:
+    name, chain = printable(run.name), run.chain[:8]
+    return (
+        f"subagent {name} ({chain}) of a process that died is left alone: {why}; "
+        "continue it with `turngate runs recover` (--current-gates: under the gates of now), "
+        f"or end it with `turngate runs kill {chain}`"
+    )
+
+
+def describe_gates(gates: Gates) -> str:
+    more = ", …" if len(gates.fingerprints) > len(gates.names) else ""
+    return printable(", ".join(gates.names)) + more
+
+
+# Fingerprints
+
+
+def _hook_gates(settings: Settings, agent_type: str) -> Iterator[tuple[str, str]]:
+    for rule in settings.rules:
+        if (
+            rule.event in GATE_EVENTS
+            and rule.agent_type in (None, agent_type)
+            and rule.hook.enabled
+            and not rule.hook.detached
+            and settings.mode_of(rule) == "gate"
+            and not switched_off_by(rule, settings)
+        ):
+            yield _fingerprint(_content(rule, settings)), f"{label(rule.hook)} ({rule.file or 'Python'})"
+
+
+def _content(rule: Rule, settings: Settings) -> list[Any]:
+    """Return what decides how a hook behaves. Of a callback only its name is known, not what it does."""
+    hook = rule.hook
+    values = {
+        each.name: getattr(hook, each.name) for each in fields(hook) if each.name not in _NOT_IN_FINGERPRINT
+    }
+    if isinstance(hook, CallbackHook):
+        values["callback"] = qualified_name(hook.callback)
+    return [rule.event, rule.matcher, rule.agent_type, hook.kind, values, settings.timeout_of(rule)]
+
+
+def _handler_gates(host: SubagentHost) -> Iterator[tuple[str, str]]:
+    for name in host.plugins.handler_names("subagent_stopping"):
+        yield _fingerprint(["subagent_stopping", name]), f"{name} (plugin)"
+
+
+def _fingerprint(content: list[Any]) -> str:
+    text = json.dumps(content, sort_keys=True, default=repr)
+    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:FINGERPRINT_CHARS]

@@ -1,0 +1,412 @@
+"""Subagents of killed sessions: who may continue them, under which gates and in which permission mode."""
+
+import asyncio
+import functools
+import json
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.builders import rule, stop_hooks, write_settings
+from tests.support.cli import turngate
+from tests.support.left_behind import STUCK, asked, listed, scripted, session, task
+from tests.support.sessions import SAVE_INPUT, block_first, saved_inputs
+from tests.support.subagents import Gate, Parent, parent, write
+from tests.support.timeouts import HANG_TIMEOUT_S
+from turngate.core.hooks import CallbackHook, CommandHook, HttpHook
+from turngate.core.settings import Rule
+from turngate.core.subagent_run import SubagentRun
+from turngate.plugins.handlers import Plugins
+from turngate.subagents.gates import GATE_EVENTS, Gates, gates_of, recorded_gates, why_left
+from turngate.subagents.registry import Registry
+
+GATE = stop_hooks(SAVE_INPUT, event="SubagentStop", id="counted")
+NAME = "counted (.turngate/settings.json)"
+
+
+def killed(project: Path, state: Path, *words: str) -> dict[str, Any]:
+    """Return a subagent in the background whose session was killed with SIGKILL while it worked."""
+    start = task("count files", run_in_background=True)
+    with session(project, [start, "all done"], [STUCK], *words) as process:
+        asked(state)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    [child] = [each for each in listed() if each["open"]]
+    return child
+
+
+def again(project: Path, *words: str, sub: tuple[Any, ...] = ("three files",)) -> tuple[int, str, str]:
+    """Run another session of the project to its end; the subagent's model reads the same script."""
+    model = scripted(project, ["hello", "thank you"], list(sub))
+    return turngate("run", "-p", "go on", "--project", str(project), "--model", model, *words)
+
+
+def recover(project: Path, *words: str, sub: tuple[Any, ...] = ("three files",)) -> tuple[int, str, str]:
+    model = scripted(project, [], list(sub), "second")
+    return turngate("runs", "recover", "--project", str(project), "--model", model, *words)
+
+
+def left_alone(child: dict[str, Any], why: str) -> str:
+    chain = child["id"][:8]
+    return (
+        f"subagent count files ({chain}) of a process that died is left alone: {why}; continue it with "
+        f"`turngate runs recover` (--current-gates: under the gates of now), or end it with `turngate runs kill {chain}`"
+    )
+
+
+CONTINUED = "continuing 1 subagent of a process that died: count files"
+SAME_SESSION = ("--resume", "--session", "s-1")
+
+
+# Other gates
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (("--no-hooks",), "no hooks run here"),
+        (("--no-hooks", *SAME_SESSION), "no hooks run here"),
+        (("--dialect", "claude"), "it runs in the dialect turngate, not in claude"),
+        (("--settings", '{"disableAllHooks": true}'), f"not all of its gates are asked here: {NAME}"),
+        (
+            ("--settings", '{"turngate": {"mode": {"SubagentStop": "observe"}}}'),
+            f"not all of its gates are asked here: {NAME}",
+        ),
+    ],
+    ids=["no hooks", "the same session without hooks", "dialect", "switched off", "observed"],
+)
+def test_a_session_that_does_not_ask_its_gates_leaves_a_subagent_and_says_so(
+    project: Path, state: Path, words: tuple[str, ...], why: str
+) -> None:
+    write_settings(project, "turngate", GATE)
+    child = killed(project, state)
+    sentence = left_alone(child, why)
+    assert again(project, *words) == (0, "hello\n", f"! {sentence}\n")
+    assert [(each["id"], each["state"], each["left"]) for each in listed()] == [
+        (child["id"], "running", True)
+    ]
+    assert not (project / "seen").exists()
+    assert sentence in turngate("log", "--session", "s-1")[1]
+    code, out, err = again(project, *SAME_SESSION)
+    assert (code, out, err) == (0, "thank you\n", f"! {CONTINUED}\n")
+    assert [each["last_assistant_message"] for each in saved_inputs(project)] == ["three files"]
+
+
+def test_a_session_with_options_of_its_own_leaves_a_subagent_and_says_it_once(
+    project: Path, state: Path
+) -> None:
+    write_settings(project, "turngate", GATE)
+    child = killed(project, state)
+    scene = parent(project, "three files", main=["hello", "and again"])
+    scene.play("go", "go on")
+    sentence = left_alone(child, f"not all of its gates are asked here: {NAME}")
+    assert (scene.notices, [each["state"] for each in listed()]) == ([sentence], ["running"])
+
+
+def of_dead_process(state: Path, project: Path, gates: Gates) -> None:
+    """Write a run of a process that died."""
+    registry = Registry(str(state))
+    launch = {"project": str(project), "kind": "general-purpose", "gates": gates.as_json()}
+    run = SubagentRun(id="r", chain="r", agent_id="a", owner="dead", parent="s", prompt="go", launch=launch)
+    registry.register(run, may_run=True, max_running=9)
+    (state / "owners").mkdir(exist_ok=True)
+    (state / "owners" / "dead").touch()
+    registry.close()
+
+
+def test_a_session_that_is_open_reports_a_subagent_that_it_leaves_once(project: Path, state: Path) -> None:
+    scene = parent(project, "done", main=["hi"])
+    wanted = Gates(dialect="turngate", names=("counted (Python)",), fingerprints=("0123",))
+
+    async def idle() -> None:
+        async with scene.session, asyncio.timeout(HANG_TIMEOUT_S):
+            await scene.session.send("hello")
+            of_dead_process(state, project, wanted)
+            while not scene.notices:
+                await asyncio.sleep(0.01)
+            manager = scene.session._main.subagents
+            assert await (await scene.supervisor()).recover() == []
+            assert manager._owners() == []  # nothing here that this session could do
+            registry = Registry(str(state))
+            registry.kill("r", "killed")
+            registry.close()
+            await scene.until("done")
+
+    asyncio.run(idle())
+    [sentence, continued] = scene.notices
+    assert sentence.startswith(
+        "subagent a (r) of a process that died is left alone: not all of its gates are asked"
+    )
+    assert continued == "continuing 1 subagent of a process that died: a"
+
+
+def test_what_a_closed_session_leaves_is_continued_in_the_same_process(project: Path) -> None:
+    first = parent(project, STUCK, main=[task("count files", run_in_background=True), "home"])
+    second = parent(project, "three files", main=["hello"])
+
+    async def both() -> None:
+        async with asyncio.timeout(HANG_TIMEOUT_S):
+            async with first.session:
+                turn = asyncio.create_task(first.session.send("go"))
+                await first.until("registered")
+                await first.session._main.subagents._stop()  # as at the end of the process, without a kill
+                turn.cancel()
+            async with second.session:
+                await second.session.send("go")
+                await second.until("done")
+
+    asyncio.run(both())
+    [run] = {run.id: run for name, run in second.steps if name == "done"}.values()
+    assert (run.result, run.recoveries) == ("three files", 0)
+
+
+def test_the_list_and_the_details_say_which_gates_a_subagent_needs(project: Path, state: Path) -> None:
+    write_settings(project, "turngate", GATE)
+    child = killed(project, state)
+    status = f"its process died; `turngate runs recover` continues it where its gates are asked: {NAME}"
+    assert status in [line.strip().replace("…", "") for line in turngate("runs")[1].splitlines()] or (
+        status[:80] in turngate("runs")[1]
+    )
+    shown = turngate("runs", "show", child["id"])[1].splitlines()
+    assert (f"  gates         {NAME}" in shown, shown[-1]) == (True, f"{status[0].upper()}{status[1:]}.")
+    assert child["gates"] == {"dialect": "turngate", "hooks": True, "names": [NAME]}
+
+
+def test_more_gates_than_its_own_are_no_obstacle(project: Path, state: Path) -> None:
+    killed(project, state, "--no-hooks")
+    write_settings(project, "turngate", GATE)
+    code, out, err = again(project, *SAME_SESSION)
+    assert (code, out, err) == (0, "thank you\n", f"! {CONTINUED}\n")
+    assert [each["last_assistant_message"] for each in saved_inputs(project)] == ["three files"]
+
+
+def test_a_result_that_was_on_its_way_needs_no_gate(project: Path, state: Path) -> None:
+    write_settings(project, "turngate", GATE)
+    child = killed(project, state)
+    turngate("runs", "kill", child["id"])
+    assert again(project, "--no-hooks")[:2] == (0, "hello\n")
+    assert [each["state"] for each in listed()] == ["done"]
+
+
+# Settings that have changed
+
+
+def test_after_a_change_of_its_gates_a_subagent_is_left_until_a_person_decides(
+    project: Path, state: Path
+) -> None:
+    write_settings(project, "turngate", GATE)
+    child = killed(project, state)
+    write_settings(project, "turngate", stop_hooks(block_first(1), event="SubagentStop", id="counted"))
+    sentence = left_alone(child, f"not all of its gates are asked here: {NAME}")
+    title = f"{child['id'][:8]}  count files (general-purpose)\n"
+    assert recover(project) == (20, f"left behind     {title}", f"! {sentence}\n")
+    assert recover(project, "--current-gates", sub=("three", "three files")) == (
+        0,
+        f"done            {title}1 report waits for the parent session: turngate run --resume --session s-1\n",
+        "subagent count files redirected (1 of 3): run the tests\n",
+    )
+    assert [each["result"] for each in listed()] == ["three files"]
+
+
+def test_a_person_can_end_a_subagent_that_no_session_may_continue(project: Path, state: Path) -> None:
+    write_settings(project, "turngate", GATE)
+    child = killed(project, state)
+    write_settings(project, "turngate", "{}")
+    code, out, _ = turngate("runs", "kill", child["id"])
+    assert (code, out.splitlines()[0]) == (0, f"killed  {child['id'][:8]}  count files (general-purpose)")
+    assert recover(project)[0] == 0
+    assert [(each["state"], each["outcome"]) for each in listed()] == [("done", "killed")]
+
+
+def test_the_settings_of_the_command_line_are_gates_too(project: Path, state: Path) -> None:
+    given = ("--settings", json.dumps(GATE))
+    child = killed(project, state, *given)
+    sentence = left_alone(child, "not all of its gates are asked here: counted (--settings)")
+    assert (recover(project)[0], recover(project)[2]) == (20, f"! {sentence}\n")
+    assert recover(project, *given)[0] == 0
+    assert [each["last_assistant_message"] for each in saved_inputs(project)] == ["three files"]
+
+
+def test_subagents_of_several_dialects_are_recovered_each_in_its_own(project: Path, state: Path) -> None:
+    write_settings(project, "turngate", GATE)
+    write_settings(project, "claude", stop_hooks("cat >> claude-seen", event="SubagentStop"))
+    killed(project, state, "--dialect", "claude")
+    start = task("count lines", run_in_background=True)
+    model = scripted(project, [start, "all done"], [STUCK], "another")
+    with session(project, [], [], "--model", model, "--session", "s-2", "--no-hooks") as process:
+        asked(state, 2)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    assert [each["gates"]["dialect"] for each in listed()] == ["claude", "turngate"]
+    code, _, err = recover(project)
+    assert (code, err, [each["state"] for each in listed()]) == (0, "", ["done", "done"])
+    assert (
+        len((project / "claude-seen").read_text().splitlines()) == 2
+    )  # its files are those of both dialects
+    assert len(saved_inputs(project)) == 1
+
+
+# What a gate is
+
+
+def host(tmp_path: Path, *rules: Rule, plugins: Plugins | None = None, **options: Any) -> Any:
+    scene: Parent = parent(tmp_path, rules=rules, plugins=plugins, **options)
+    return scene.session._main.subagents._host
+
+
+def gates(tmp_path: Path, *rules: Rule, agent_type: str = "tester", **options: Any) -> Gates:
+    return gates_of(host(tmp_path, *rules, **options), agent_type)
+
+
+STOP = functools.partial(rule, event="SubagentStop")
+
+
+def check(_: object) -> None: ...
+
+
+class Check:
+    def __call__(self, _: object) -> None: ...
+
+
+def test_hooks_that_cannot_hold_a_subagent_back_are_not_gates(tmp_path: Path) -> None:
+    rules = (
+        STOP("make test"),
+        rule("make lint", event="PreToolUse"),
+        rule("ask", event="PermissionRequest"),
+        rule("make test", event="Stop"),
+        rule("log", event="PostToolUse"),
+        STOP(CommandHook("watch", mode="observe")),
+        STOP(CommandHook("late", detached=True)),
+        STOP(CommandHook("off", enabled=False)),
+        STOP("another type", agent_type="coder"),
+        STOP("this type", agent_type="tester"),
+    )
+    names = ("make test (Python)", "make lint (Python)", "ask (Python)", "this type (Python)")
+    assert gates(tmp_path, *rules).names == names
+    assert gates(tmp_path, *rules, hooks=False) == Gates(dialect="turngate", hooks=False)
+    assert GATE_EVENTS == ("SubagentStop", "PreToolUse", "PermissionRequest")
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        STOP("make tests"),
+        STOP("make test", matcher="tester"),
+        STOP(CommandHook("make test", timeout=1)),
+        STOP(CommandHook("make test", outcomes=("error",))),
+        STOP(CommandHook("make test", env={"X": "1"})),
+        STOP(CommandHook("make test", on_failure="block")),
+        rule("make test", event="PreToolUse"),
+    ],
+)
+def test_a_gate_that_behaves_differently_is_another_gate(tmp_path: Path, other: Rule) -> None:
+    [mine] = gates(tmp_path, STOP("make test")).fingerprints
+    assert gates(tmp_path, other).fingerprints != (mine,)
+
+
+def test_the_place_and_the_message_of_a_gate_do_not_matter(tmp_path: Path) -> None:
+    moved = STOP(
+        CommandHook("make test", status_message="testing"), file="x.json", source="user", index="[3]"
+    )
+    assert gates(tmp_path, moved).fingerprints == gates(tmp_path, STOP("make test")).fingerprints
+
+
+@pytest.mark.parametrize(
+    ("function", "same", "other"),
+    [
+        (check, functools.partial(check), Check()),
+        (Check(), Check(), check),
+    ],
+)
+def test_a_callback_is_known_by_its_qualified_name(
+    tmp_path: Path, function: Callable[..., Any], same: Callable[..., Any], other: Callable[..., Any]
+) -> None:
+    prints = [gates(tmp_path, STOP(CallbackHook(each))).fingerprints for each in (function, same, other)]
+    assert (prints[0] == prints[1], prints[0] == prints[2]) == (True, False)
+
+
+def test_a_handler_of_a_plugin_that_can_redirect_is_a_gate(tmp_path: Path) -> None:
+    plugins = Plugins()
+    plugins.on("subagent_stopping", Gate(None))
+    plugins.on("subagent_stop", check)
+    found = gates(tmp_path, plugins=plugins, hooks=False)
+    assert (found.names, len(found.fingerprints)) == (("tests.support.subagents.Gate (plugin)",), 1)
+
+
+def test_a_secret_in_a_header_is_not_in_the_row(tmp_path: Path) -> None:
+    hook = HttpHook("https://user:secret@example.com/", headers={"Authorization": "secret"})
+    assert "secret" not in json.dumps(gates(tmp_path, STOP(hook)).as_json())
+
+
+def test_a_row_keeps_the_names_of_a_few_gates_and_the_fingerprints_of_all(tmp_path: Path) -> None:
+    many = [STOP(f"check {n}") for n in range(7)]
+    found = gates(tmp_path, *many)
+    run = SubagentRun(id="r", chain="r", agent_id="a", agent_type="tester", launch={"gates": found.as_json()})
+    assert (len(found.names), len(found.fingerprints), recorded_gates(run)) == (5, 7, found)
+    assert why_left(run, host(tmp_path, *many)) == ""
+    assert why_left(run, host(tmp_path, *many[1:])) == (
+        "not all of its gates are asked here: check 0 (Python), check 1 (Python), check 2 (Python), "
+        "check 3 (Python), check 4 (Python), …"
+    )
+
+
+@pytest.mark.parametrize(
+    ("launch", "why"),
+    [
+        ({}, "no hooks run here"),
+        ({"dialect": "claude"}, "it runs in the dialect claude, not in turngate"),
+        ({"gates": "nonsense"}, "no hooks run here"),
+        ({"gates": {"hooks": False, "fingerprints": 5}}, ""),
+    ],
+)
+def test_a_row_of_an_earlier_version_counts_as_one_whose_hooks_run(
+    tmp_path: Path, launch: dict[str, Any], why: str
+) -> None:
+    run = SubagentRun(id="r", chain="r", agent_id="a", launch=launch)
+    assert why_left(run, host(tmp_path, hooks=False)) == why
+
+
+# Permission modes
+
+
+@pytest.mark.parametrize(
+    ("mode", "written", "notice"),
+    [
+        ("plan", False, f"{CONTINUED} (permission mode: plan)"),
+        ("default", False, f"{CONTINUED} (permission mode: default)"),
+        ("acceptEdits", True, f"{CONTINUED} (permission mode: acceptEdits)"),
+        ("bypassPermissions", True, CONTINUED),
+    ],
+)
+def test_the_stricter_permission_mode_counts_for_a_subagent_that_is_continued(
+    project: Path, state: Path, mode: str, written: bool, notice: str
+) -> None:
+    killed(project, state, "--permission-mode", "bypassPermissions")
+    words = ("--permission-mode", mode, *SAME_SESSION)
+    code, out, err = again(project, *words, sub=(write("made"), "done"))
+    assert (code, out, err.splitlines()[0]) == (0, "thank you\n", f"! {notice}")
+    assert (project / "made").exists() is written
+
+
+def test_a_session_of_the_strict_mode_is_not_loosened_by_the_one_that_resumes_it(
+    project: Path, state: Path
+) -> None:
+    killed(project, state, "--permission-mode", "plan")
+    again(project, "--permission-mode", "bypassPermissions", *SAME_SESSION, sub=(write("made"), "done"))
+    assert not (project / "made").exists()
+
+
+def test_hooks_get_the_permission_mode_that_counts(project: Path, state: Path) -> None:
+    write_settings(project, "claude", GATE)
+    killed(project, state, "--dialect", "claude", "--permission-mode", "bypassPermissions")
+    again(project, "--dialect", "claude", "--permission-mode", "plan", *SAME_SESSION)
+    assert saved_inputs(project, "permission_mode") == ["plan"]
+
+
+def test_a_recovery_keeps_the_permission_mode_of_each_subagent(project: Path, state: Path) -> None:
+    killed(project, state, "--permission-mode", "acceptEdits")
+    assert recover(project, sub=(write("made"), "done"))[0] == 0
+    assert (project / "made").exists()
