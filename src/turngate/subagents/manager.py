@@ -51,6 +51,7 @@ class SubagentManager:
         self.running_supervisor: Supervisor | None = None
         self._host, self._session_id, self._options = host, session_id, options
         self.left: set[str] = set()  # chains of dead processes that were reported as left alone
+        self._waits: set[str] = set()  # for the registry, that were reported
         self._starting = asyncio.Lock()
         self._watch: asyncio.Task[None] | None = None
 
@@ -85,10 +86,14 @@ class SubagentManager:
         return self.running_supervisor
 
     def _notice_from_thread(self) -> Callable[[str], None]:
-        loop, notice = asyncio.get_running_loop(), self._host.notice
+        """Return a function for another thread that gives the user a notice, the same one only once."""
+        loop = asyncio.get_running_loop()
 
         def show(text: str) -> None:
-            loop.call_soon_threadsafe(notice, text)
+            if text not in self._waits:
+                self._waits.add(text)
+                with contextlib.suppress(RuntimeError):  # the loop is closed
+                    loop.call_soon_threadsafe(self._host.notice, text)
 
         return show
 

@@ -274,7 +274,7 @@ class Supervisor:
 
     def _is_restricted(self, run: SubagentRun) -> bool:
         mode = self.host.permission_mode(run)
-        return run.launch.get("permission_mode", mode) != mode
+        return bool(run.launch.get("permission_mode", mode) != mode)
 
     async def _resume_own(self) -> None:
         """Restart the lifecycles of this process's runs that ended early, such as by a full disk or an interrupt."""
