@@ -404,6 +404,20 @@ def test_sessions_are_listed_newest_first_with_what_was_asked(project: Path, sta
     ]
 
 
+def test_a_transcript_of_a_hundred_gigabytes_does_not_prevent_the_list(project: Path, state: Path) -> None:
+    scripted_session(project, "done", session_id="small").play("hello")
+    huge = Path(main_transcript_path(str(state), "huge"))
+    huge.parent.mkdir(parents=True)
+    huge.touch()
+    prompt = json.dumps({"type": "user", "message": {"role": "user", "content": "late"}})
+    huge.write_text("x\n" * 600_000 + prompt + "\n")
+    os.truncate(huge, 100 * 1024**3)
+    assert {session.session_id: session.first for session in list_sessions(str(state))} == {
+        "small": "hello",
+        "huge": "",
+    }
+
+
 def test_without_any_session_the_list_is_empty(state: Path) -> None:
     assert (list_sessions(str(state)), prune_sessions(str(state), 30)) == ([], [])
 

@@ -1,10 +1,15 @@
 """A conversation that is continued: every tool call has one result, right after it."""
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from turngate.core.messages import Reply, ToolResult, ToolResults, ToolUse, UserMessage
+from turngate.errors import UsageError
+from turngate.transcript.reader import MAX_LINE_BYTES
 from turngate.transcript.resume import read_conversation
 
 
@@ -36,4 +41,39 @@ def test_a_second_call_with_the_same_id_is_left_out(tmp_path: Path) -> None:
     assert conversation(tmp_path, asked, {"role": "user", "content": [result]}) == [
         (ToolUse("t1", "Bash", {}),),
         ToolResults((ToolResult("t1", "done"),)),
+    ]
+
+
+def test_a_line_that_is_too_long_is_skipped_and_the_next_one_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "chat.jsonl"
+    first, end_of_long_line, second = (
+        json.dumps({"type": "user", "message": {"role": "user", "content": text}}) + "\n"
+        for text in ("first", "lost", "second")
+    )
+    path.write_text(first)
+    os.truncate(path, len(first) + MAX_LINE_BYTES)  # a block of zeros, as a crash can leave it
+    with path.open("a") as file:
+        file.write(end_of_long_line + second)
+    assert read_conversation(str(path)).messages == (UserMessage("first"), UserMessage("second"))
+
+
+def test_a_transcript_that_is_too_large_is_not_resumed(tmp_path: Path) -> None:
+    path = tmp_path / "chat.jsonl"
+    path.touch()
+    os.truncate(path, 100 * 1024**3)
+    wrong = f"{path} is larger than 4 GiB, so it cannot be resumed; start another session"
+    with pytest.raises(UsageError) as error:
+        read_conversation(str(path))
+    assert str(error.value) == wrong
+
+
+def test_of_two_results_of_one_call_the_first_counts_in_any_number_of_records(tmp_path: Path) -> None:
+    results = [
+        {"type": "tool_result", "tool_use_id": name, "content": text}
+        for name, text in (("t2", "b"), ("t1", "a"), ("t2", "again"))
+    ]
+    asked = {"role": "assistant", "content": [call("t1", "Bash"), call("t2", "Read")]}
+    assert conversation(tmp_path, asked, *({"role": "user", "content": [each]} for each in results)) == [
+        (ToolUse("t1", "Bash", {}), ToolUse("t2", "Read", {})),
+        ToolResults((ToolResult("t1", "a"), ToolResult("t2", "b"))),
     ]

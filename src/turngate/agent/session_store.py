@@ -16,6 +16,7 @@ from turngate.state.paths import TRANSCRIPT_FILE
 from turngate.transcript.reader import message_of, read_records
 
 MAX_TITLE_CHARS = 80
+MAX_TITLE_BYTES = 1024 * 1024
 MAX_TITLE_RECORDS = 20  # in which the user's first message is searched
 SECONDS_PER_DAY = 86400
 
@@ -91,7 +92,7 @@ def _folders(state: str) -> Iterator[str]:
 def _title_and_project(path: str) -> tuple[str, str]:
     """Return the start of the user's first message, and the project."""
     project = ""
-    for number, record in enumerate(read_records(path)):
+    for number, record in enumerate(read_records(path, MAX_TITLE_BYTES)):
         message = message_of(record)
         project = project or str(record.get("cwd", ""))
         if isinstance(message, UserMessage) and message.origin == "user":

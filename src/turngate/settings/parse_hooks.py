@@ -14,7 +14,6 @@ from turngate.core.text import describe_json, describe_name
 from turngate.settings import keys
 from turngate.settings.hook_json import RejectedKey, describe_bad_type, hook_from_json
 from turngate.settings.problem_log import ProblemLog, did_you_mean
-from turngate.settings.script_file import block_attempt
 from turngate.settings.values import describe_invalid, is_text
 
 MAX_HOOKS = 2_000  # of one file; as many groups
@@ -66,9 +65,7 @@ class HooksParser:
     def _add_unknown_event(self, event: str, groups: Any) -> None:
         if event in FOREIGN_EVENTS:
             message = "is an event that Turngate does not fire, so its hooks never run here"
-            if event in FOREIGN_OBSERVED_EVENTS and any(
-                map(block_attempt, islice(_commands(groups), MAX_HOOKS))
-            ):
+            if event in FOREIGN_OBSERVED_EVENTS and _has_gate(groups):
                 message, hint = f"{message}, and they cannot block", did_you_mean("Stop")
                 return self.log.add(message, severity="warning", event=event, hint=hint)
             return self.log.add(message, severity="note", event=event)
@@ -245,6 +242,19 @@ def _commands(groups: Any) -> Iterator[str]:
         for entry in entries if isinstance(entries, list) else ():
             if isinstance(entry, dict) and is_text(entry.get("command")):
                 yield entry["command"]
+
+
+def _has_gate(groups: Any) -> bool:
+    """Return whether a command of these groups tries to block."""
+    commands = [
+        text for text in islice(_commands(groups), MAX_HOOKS) if "exit 2" in text or "decision" in text
+    ]
+    if not commands:
+        return False
+    # lazy: `turngate fire` does not need it
+    from turngate.settings.script_file import block_attempt  # noqa: PLC0415
+
+    return any(map(block_attempt, commands))
 
 
 def _looks_like_milliseconds(seconds: float) -> bool:

@@ -3,7 +3,7 @@
 import json
 import os
 from collections.abc import Iterator, Mapping
-from typing import Any, get_args
+from typing import Any, BinaryIO, get_args
 
 from turngate.core.messages import (
     Message,
@@ -19,12 +19,14 @@ from turngate.core.messages import (
 )
 from turngate.state.files import open_regular_file
 
+MAX_LINE_BYTES = 64 * 1024 * 1024  # of one record
 
-def read_records(path: str) -> Iterator[dict[str, Any]]:
-    """Yield every record; skip half lines and lines that are not JSON objects."""
+
+def read_records(path: str, max_bytes: int | None = None) -> Iterator[dict[str, Any]]:
+    """Yield the records that begin in the first `max_bytes`, by default all; skip lines that are not JSON objects."""
     try:
-        with open(open_regular_file(path, os.O_RDONLY), encoding="utf-8", errors="replace") as file:
-            for line in file:
+        with open(open_regular_file(path, os.O_RDONLY), "rb") as file:
+            for line in _lines(file, max_bytes):
                 record = _parse(line)
                 if record is not None:
                     yield record
@@ -32,12 +34,28 @@ def read_records(path: str) -> Iterator[dict[str, Any]]:
         return
 
 
-def _parse(line: str) -> dict[str, Any] | None:
+def _lines(file: BinaryIO, max_bytes: int | None) -> Iterator[bytes]:
+    """Yield the lines. Of one that is too long, such as a block of zeros after a crash, every part is skipped."""
+    part = b"\n"
+    while max_bytes is None or file.tell() < max_bytes:
+        begins_line = part.endswith(b"\n")
+        part = file.readline(MAX_LINE_BYTES)
+        if not part:
+            return
+        if begins_line and (part.endswith(b"\n") or len(part) < MAX_LINE_BYTES):
+            yield part
+
+
+def _parse(line: bytes) -> dict[str, Any] | None:
     try:
-        record = json.loads(line)
+        record = json.loads(line.decode("utf-8", "replace"))
     except (ValueError, RecursionError):
         return None
     return record if isinstance(record, dict) else None
+
+
+_ORIGINS: tuple[object, ...] = get_args(Origin)
+_STOP_REASONS: tuple[object, ...] = get_args(StopReason)
 
 
 def message_of(record: Mapping[str, Any]) -> Message | None:
@@ -56,9 +74,9 @@ def message_of(record: Mapping[str, Any]) -> Message | None:
 
 def _read_origin(record: Mapping[str, Any]) -> Origin:
     """Treat an unknown origin as injected context if the record is marked isMeta, otherwise as user input."""
-    origins: tuple[Origin, ...] = get_args(Origin)
+    origin: Any = record.get("origin")
     fallback: Origin = "context" if record.get("isMeta") is True else "user"
-    return next((origin for origin in origins if origin == record.get("origin")), fallback)
+    return origin if origin in _ORIGINS else fallback
 
 
 def _read_results(blocks: list[Any]) -> Iterator[ToolResult]:
@@ -81,8 +99,8 @@ def _read_reply(message: Mapping[str, Any], content: list[Any]) -> Reply:
         if isinstance(counts, dict)
         else {}
     )
-    reasons: tuple[StopReason, ...] = get_args(StopReason)
-    stop = next((reason for reason in reasons if reason == message.get("stop_reason")), reasons[0])
+    reason: Any = message.get("stop_reason")
+    stop: StopReason = reason if reason in _STOP_REASONS else "end_turn"
     return Reply(
         blocks, stop, Usage(**usage), _text_or_empty(message.get("model")), _text_or_empty(message.get("id"))
     )
@@ -124,7 +142,7 @@ def read_last_assistant_message(path: str, lines: int = LAST_LINES) -> str | Non
 def read_last_texts(path: str, lines: int = LAST_LINES) -> tuple[str, ...]:
     """Return the text blocks of the last assistant message in the last lines."""
     for line in _last_lines(path, lines):
-        record = _parse(line.decode("utf-8", "replace"))
+        record = _parse(line)
         message = record.get("message") if record else None
         if isinstance(message, dict) and message.get("role") == "assistant":
             texts = _texts_of(message.get("content"))

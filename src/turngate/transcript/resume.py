@@ -1,13 +1,16 @@
 """Read a conversation back from its transcript, so that a session can resume."""
 
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 from turngate.core.messages import Message, Reply, ToolResult, ToolResults, ToolUse, UserMessage
+from turngate.errors import UsageError
 from turngate.state.files import os_errors_as_usage_errors
 from turngate.transcript.reader import message_of, read_records
 
+MAX_RESUMED_BYTES = 4 * 1024**3
 MAX_CONTINUATIONS = 1_000_000  # larger counts in a transcript are treated as corrupt
 
 
@@ -49,6 +52,9 @@ def read_conversation(path: str) -> StoredConversation:
 
 def _records(path: str) -> Iterator[dict[str, Any]]:
     with os_errors_as_usage_errors(path):
+        if os.path.exists(path) and os.path.getsize(path) > MAX_RESUMED_BYTES:
+            limit = f"{MAX_RESUMED_BYTES // 1024**3} GiB"
+            raise UsageError(f"{path} is larger than {limit}, so it cannot be resumed; start another session")
         yield from read_records(path)
 
 
@@ -66,10 +72,11 @@ def _with_results(messages: list[Message]) -> Iterator[Message]:
         if reply is not None:
             yield reply
         if reply is not None and reply.tool_uses:
-            results = [
-                result for message in rest if isinstance(message, ToolResults) for result in message.results
-            ]
-            yield ToolResults(tuple(_result(use, results) for use in reply.tool_uses))
+            results: dict[str, ToolResult] = {}
+            for message in rest:
+                for result in message.results if isinstance(message, ToolResults) else ():
+                    results.setdefault(result.tool_use_id, result)
+            yield ToolResults(tuple(results.get(use.id) or _lost_result(use) for use in reply.tool_uses))
         yield from (message for message in rest if isinstance(message, UserMessage))
 
 
@@ -86,6 +93,5 @@ def _by_reply(messages: list[Message]) -> Iterator[tuple[Reply | None, list[Mess
     yield reply, rest
 
 
-def _result(use: ToolUse, results: list[ToolResult]) -> ToolResult:
-    lost = ToolResult(use.id, "the session ended before this tool did", is_error=True)
-    return next((result for result in results if result.tool_use_id == use.id), lost)
+def _lost_result(use: ToolUse) -> ToolResult:
+    return ToolResult(use.id, "the session ended before this tool did", is_error=True)
