@@ -35,18 +35,24 @@ LOADED = (
     "turngate.cli.commands.run_interactive",
     "turngate.cli.commands.runs.recover",
     "turngate.cli.terminal.screen_ui",
+)
+# For a program that asks a live model. To fork and to end with these takes long too.
+LOADED_LIVE = (
+    *LOADED,
     "turngate.models.live",
     "pydantic_ai.models.anthropic",
     "pydantic_ai.providers.anthropic",
 )
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
-SERVER = "import sys; from tests.support.warm_cli import serve; serve(int(sys.argv[1]))"
+SERVER = "import sys; from tests.support.warm_cli import serve; serve(int(sys.argv[1]), sys.argv[2:])"
 
 
 class Process:
     """A program that the server started; the part of `subprocess.Popen` that tests use, without streams."""
 
-    def __init__(self, words: Sequence[str], cwd: Path | None, streams: Sequence[int], **more: Any) -> None:
+    def __init__(
+        self, words: Sequence[str], cwd: Path | None, streams: Sequence[int], *, live: bool, **more: Any
+    ) -> None:
         self.args = ["turngate", *words]
         self.returncode: int | None = None
         request = {
@@ -58,7 +64,7 @@ class Process:
         }
         self._keeper, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
-            socket.send_fds(_server(), [json.dumps(request).encode()], [*streams, theirs.fileno()])
+            socket.send_fds(_server(live=live), [json.dumps(request).encode()], [*streams, theirs.fileno()])
         self.pid = int(self._keeper.recv(20))
 
     def poll(self) -> int | None:
@@ -95,11 +101,13 @@ class Program(Process):
         *,
         stdin: str = "",
         start_new_session: bool = False,
+        live: bool = True,
     ) -> None:
         out, err = os.pipe(), os.pipe()
         self.stdout, self.stderr = open(out[0], encoding="utf-8"), open(err[0], encoding="utf-8")  # noqa: SIM115
         with _readable(stdin) as given:
-            super().__init__(words, cwd, [given.fileno(), out[1], err[1]], session=start_new_session)
+            streams = [given.fileno(), out[1], err[1]]
+            super().__init__(words, cwd, streams, live=live, session=start_new_session)
         os.close(out[1])
         os.close(err[1])
 
@@ -142,14 +150,17 @@ def run(
 
 
 @functools.cache
-def _server() -> socket.socket:
-    """Start the server. It ends with this process."""
+def _server(*, live: bool) -> socket.socket:
+    """Start a server. It ends with this process."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 20)
     with theirs:
         number = theirs.fileno()
         process = subprocess.Popen(
-            [sys.executable, "-c", SERVER, str(number)], cwd=ROOT, pass_fds=[number], stdin=subprocess.DEVNULL
+            [sys.executable, "-c", SERVER, str(number), *(LOADED_LIVE if live else LOADED)],
+            cwd=ROOT,
+            pass_fds=[number],
+            stdin=subprocess.DEVNULL,
         )
 
     def end() -> None:
@@ -163,9 +174,9 @@ def _server() -> socket.socket:
 # The server process
 
 
-def serve(number: int) -> None:
+def serve(number: int, names: Sequence[str]) -> None:
     """Fork for each request; return only in the forked program, when it ends."""
-    for name in LOADED:
+    for name in names:
         import_module(name)
     gc.collect()
     gc.freeze()
