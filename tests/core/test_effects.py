@@ -6,18 +6,20 @@ from typing import Any
 import pytest
 
 from tests.support.builders import rule, run
+from turngate.core.constants import PERMISSION_EVENTS
 from turngate.core.decisions import Allow, Block, Fault
-from turngate.core.dialect import CLAUDE, TURNGATE, Dialect
+from turngate.core.dialect import CLAUDE, MUX, TURNGATE, Dialect
 from turngate.core.effects import (
     Permission,
     added_context,
     block_reasons,
     permission_before_tool,
     permission_for_user,
+    permission_of,
 )
 from turngate.core.hook_run import HookRun
 from turngate.core.interpret import interpret
-from turngate.core.reports import Exited, HookFailed, Report, Returned, TimedOut
+from turngate.core.reports import Exited, HookFailed, JudgeReplied, Replied, Report, Returned, TimedOut
 
 
 def ran(event: str, report: Report, dialect: Dialect = TURNGATE, **fields: Any) -> HookRun:
@@ -30,7 +32,7 @@ def printed(event: str, answer: Any, code: int = 0, **fields: Any) -> HookRun:
     return ran(event, Exited(code, json.dumps(answer)), **fields)
 
 
-def before_tool(word: str | None = None, reason: str | None = None, **fields: Any) -> HookRun:
+def before_tool(word: Any = None, reason: str | None = None, **fields: Any) -> HookRun:
     said = {"permissionDecision": word, "permissionDecisionReason": reason}
     shown = {key: value for key, value in said.items() if value is not None}
     mode = fields.pop("mode", "gate")
@@ -112,7 +114,14 @@ def test_blocks_are_joined_and_those_of_observers_do_not_count() -> None:
 
 DENIED = Permission(behavior="deny", reason="no")
 
+NO_INPUT = Permission(behavior="ask", reason='`updatedInput` is "ls", expected an object')
 LETS = {"hookSpecificOutput": {"hookEventName": "PreToolUse", "permissionDecision": "allow"}}
+ASKS = {"hookSpecificOutput": {"hookEventName": "PreToolUse", "permissionDecision": "ask"}}
+
+
+def unknown(word: str) -> str:
+    return f'`permissionDecision` is "{word}", expected "allow", "deny", "ask" or "defer"'
+
 
 BEFORE: list[tuple[str, list[HookRun], Permission]] = [
     ("nobody", [], Permission()),
@@ -137,9 +146,27 @@ BEFORE: list[tuple[str, list[HookRun], Permission]] = [
         [before_tool("denyy", "no")],
         Permission(
             behavior="ask",
-            reason='`permissionDecision` is "denyy", expected "allow" or "ask" or "deny"; did you mean "deny"?',
+            reason='`permissionDecision` is "denyy", expected "allow", "deny", "ask" or "defer"; did you mean "deny"?',
         ),
     ),
+    (
+        "an unknown word beats a permission",
+        [before_tool("allow", "fine"), before_tool("denied", "no")],
+        Permission(behavior="ask", reason=f"{unknown('denied')}\n\nfine"),
+    ),
+    ("a denial beats an unknown word", [before_tool("denied"), before_tool("deny", "no")], DENIED),
+    ("an observer's unknown word", [before_tool("denied", mode="observe")], Permission()),
+    (
+        "a question that exits with 1",
+        [printed("PreToolUse", ASKS, code=1)],
+        Permission(behavior="ask", reason="exit code 1, nothing on stderr"),
+    ),
+    (
+        "a denial before a timeout",
+        [ran("PreToolUse", TimedOut(1.0, f"x\n{json.dumps(ASKS)}"))],
+        Permission(behavior="ask", reason="timed out after 1 s"),
+    ),
+    ("a timeout", [ran("PreToolUse", TimedOut(1.0, "x"))], Permission()),
     (
         "input",
         [before_tool("allow", updatedInput={"command": "ls"})],
@@ -150,8 +177,8 @@ BEFORE: list[tuple[str, list[HookRun], Permission]] = [
         [before_tool(updatedInput={"a": 1}), before_tool(updatedInput={"a": 2})],
         Permission(updated_input={"a": 2}),
     ),
-    ("no object is no input", [before_tool(updatedInput="ls")], Permission()),
-    ("no object is no permission", [before_tool("allow", updatedInput="ls")], Permission()),
+    ("no object is no input", [before_tool(updatedInput="ls")], NO_INPUT),
+    ("no object is no permission", [before_tool("allow", updatedInput="ls")], NO_INPUT),
     (
         "context",
         [before_tool(additionalContext="slow"), before_tool(additionalContext="today")],
@@ -206,6 +233,15 @@ def test_in_claude_an_answer_counts_whatever_the_exit_code() -> None:
 
 
 ALLOWS = {"hookSpecificOutput": {"hookEventName": "PermissionRequest", "decision": {"behavior": "allow"}}}
+DENIES = {
+    "hookSpecificOutput": {
+        "hookEventName": "PermissionRequest",
+        "decision": {"behavior": "deny", "message": "no"},
+    }
+}
+EXIT_2 = Permission(
+    behavior="ask", reason="exit code 2 alone changes nothing at a PermissionRequest: answer with JSON"
+)
 
 FOR_USER: list[tuple[str, list[HookRun], Permission]] = [
     ("nobody", [], Permission()),
@@ -228,15 +264,32 @@ FOR_USER: list[tuple[str, list[HookRun], Permission]] = [
     ),
     ("only true interrupts", [for_user(behavior="deny", message="no", interrupt="yes")], DENIED),
     ("deny beats allow", [for_user(behavior="allow"), for_user(behavior="deny", message="no")], DENIED),
-    ("exit 2 changes nothing", [ran("PermissionRequest", Exited(2, "", "no"))], Permission()),
-    ("exit 2 voids what was printed", [printed("PermissionRequest", ALLOWS, code=2)], Permission()),
+    ("exit 2 asks the user", [ran("PermissionRequest", Exited(2, "", "no"))], EXIT_2),
+    ("exit 2 voids a permission", [printed("PermissionRequest", ALLOWS, code=2)], EXIT_2),
+    ("exit 2 keeps a denial", [printed("PermissionRequest", DENIES, code=2)], DENIED),
     ("so does exit 1", [printed("PermissionRequest", ALLOWS, code=1)], Permission()),
-    ("an unknown word", [for_user(behavior="perhaps")], Permission()),
+    (
+        "an unknown word",
+        [for_user(behavior="perhaps")],
+        Permission(behavior="ask", reason='`behavior` is "perhaps", expected "allow" or "deny"'),
+    ),
+    (
+        "an unknown word beats a permission",
+        [for_user(behavior="allow"), for_user(behavior=5)],
+        Permission(behavior="ask", reason='`behavior` is 5, expected "allow" or "deny"'),
+    ),
+    (
+        "a denial beats an unknown word",
+        [for_user(behavior=5), for_user(behavior="deny", message="no")],
+        DENIED,
+    ),
     ("a block", [printed("PermissionRequest", {"decision": "block", "reason": "no"})], DENIED),
     (
         "no object",
         [printed("PermissionRequest", {"hookSpecificOutput": {"decision": "allow"}})],
-        Permission(),
+        Permission(
+            behavior="ask", reason='`decision` of `hookSpecificOutput` is "allow", expected an object'
+        ),
     ),
     ("an observer", [for_user(mode="observe", behavior="allow")], Permission()),
 ]
@@ -264,7 +317,8 @@ def test_who_does_not_allow_changes_no_input() -> None:
         for_user(behavior="ask", updatedInput={"command": "evil"}),
         for_user(updatedInput={"command": "evil"}),
     )
-    assert permission_for_user(runs) == Permission(behavior="allow", updated_input={"command": "safe"})
+    assert permission_for_user(runs[:1]).updated_input == {"command": "safe"}
+    assert permission_for_user(runs).updated_input is None
 
 
 @pytest.mark.parametrize(
@@ -277,7 +331,89 @@ def test_who_does_not_allow_changes_no_input() -> None:
 def test_an_answer_for_the_user_that_cannot_be_read_is_a_failure(decision: object, why: str) -> None:
     output = {"hookEventName": "PermissionRequest", "decision": decision}
     unreadable = printed("PermissionRequest", {"hookSpecificOutput": output})
-    assert unreadable.decision == Fault(why)
+    assert unreadable.decision == Fault(why, asks_user=True)
+
+
+WORDS: dict[str, tuple[object, str]] = {
+    "upper case": ("DENY", "deny"),
+    "a capital letter": ("Deny", "deny"),
+    "blanks": (" deny\n", "deny"),
+    "the word of another key": ("Block", "deny"),
+    "a question": ("ASK", "ask"),
+    "a deferral": ("Defer", "defer"),
+    "a permission": ("Allow", "allow"),
+    "a participle": ("denied", "ask"),
+    "a word that resembles a permission": ("approved", "ask"),
+    "a number": (5, "ask"),
+    "a flag": (False, "ask"),
+    "a list": (["deny"], "ask"),
+    "nothing": ("", "ask"),
+}
+
+
+@pytest.mark.parametrize(("word", "behavior"), WORDS.values(), ids=WORDS)
+def test_known_words_count_in_any_case_and_what_is_not_understood_asks(word: Any, behavior: str) -> None:
+    asked = before_tool(word)
+    assert permission_before_tool([asked]).behavior == behavior
+    is_understood = _known(word)
+    assert isinstance(asked.decision, Fault) is not is_understood
+    if behavior in ("allow", "deny"):
+        assert permission_for_user([for_user(behavior=word)]).behavior == behavior
+
+
+def _known(word: object) -> bool:
+    return isinstance(word, str) and word.strip().lower() in ("allow", "deny", "block", "ask", "defer")
+
+
+WITHOUT_REASON: dict[str, HookRun] = {
+    "deny with a blank reason": before_tool("deny", "  \n"),
+    "deny with a number": before_tool("deny", permissionDecisionReason=5),
+    "block": printed("PreToolUse", {"decision": "block", "reason": " "}),
+    "exit 2": ran("PreToolUse", Exited(2)),
+    "a callback": ran("PreToolUse", Returned(Block(""))),
+    "a judge": ran("PreToolUse", JudgeReplied('{"ok": false}')),
+    "a judge's word": ran("PreToolUse", JudgeReplied("Block.")),
+}
+
+
+@pytest.mark.parametrize("denied", WITHOUT_REASON.values(), ids=WITHOUT_REASON)
+def test_a_denial_needs_no_reason(denied: HookRun) -> None:
+    assert denied.decision == Block("denied by a hook")
+    assert permission_before_tool([denied]).behavior == "deny"
+
+
+def test_a_denial_of_a_request_needs_no_reason_either() -> None:
+    runs = [
+        for_user(behavior="deny", message=" "),
+        printed("PermissionRequest", {"decision": "block", "reason": " "}),
+    ]
+    assert [permission_for_user([each]) for each in runs] == [
+        Permission(behavior="deny", reason="denied by a hook")
+    ] * 2
+
+
+UNREADABLE: dict[str, Report] = {
+    "text before a denial": Exited(0, 'x\n{"hookSpecificOutput": {"permissionDecision": "deny"}}'),
+    "a truncated output": Exited(0, "x" * 100, truncated=True),
+    "an endpoint that replies with text": Replied("denied"),
+    "a judge that does not answer": JudgeReplied("Well, it depends."),
+    "a callback that returns a word": Returned("deny"),
+    "a callback that returns unknown keys": Returned({"verdict": "deny"}),
+}
+
+
+@pytest.mark.parametrize("event", PERMISSION_EVENTS)
+@pytest.mark.parametrize("report", UNREADABLE.values(), ids=UNREADABLE)
+def test_an_answer_of_any_hook_that_cannot_be_understood_asks_the_user(report: Report, event: str) -> None:
+    for dialect in (TURNGATE, MUX):
+        unreadable = ran(event, report, dialect)
+        assert isinstance(unreadable.decision, Fault)
+        permission = permission_of(event, [unreadable])
+        assert permission is not None
+        assert permission.behavior == "ask"
+    decided_by_program = permission_of(event, [ran(event, report, CLAUDE)])
+    assert decided_by_program is not None
+    assert decided_by_program.behavior is None
 
 
 @pytest.mark.parametrize("word", ["dney", 5])

@@ -192,7 +192,9 @@ def test_mux_ignores_advice_beside_a_block_and_from_a_callback_too() -> None:
 def test_exit_2_alone_changes_nothing_at_a_permission_request() -> None:
     decision = interpret(Exited(2, "", "no"), rule(event="PermissionRequest"), TURNGATE).decision
     assert decision == Fault(
-        "exit code 2 alone changes nothing at a PermissionRequest: answer with JSON", may_block=False
+        "exit code 2 alone changes nothing at a PermissionRequest: answer with JSON",
+        may_block=False,
+        asks_user=True,
     )
 
 

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from tests.support.builders import rule
-from turngate.core.decisions import Allow, Fault
+from turngate.core.decisions import Allow, Block, Fault
 from turngate.core.dialect import CLAUDE, MUX, TURNGATE, Dialect
 from turngate.core.interpret import interpret
 from turngate.core.lost_decision import lost_in_text
@@ -101,6 +101,35 @@ LOST = {
         BEFORE,
     ),
     "only YAML": ("decision: block\nreason: |\n  two tests\n  fail\n", NOT_JSON),
+    "a nested denial in lines after text in the line": (
+        f"answer: {json.dumps(json.loads(permission('deny')), indent=2)}\nDone",
+        BEFORE,
+    ),
+    "a denial that is a number after text": ('x\n{"hookSpecificOutput": {"permissionDecision": 5}}', BEFORE),
+    "a participle after text": ('x\n{"decision": "denied"}', BEFORE),
+    "a request after text": ('x\n{"behavior": "deny", "message": "no"}', BEFORE),
+    "a block beside a huge number after text": (
+        'x\n{"decision": "block", "reason": "r", "n": ' + "1" * 5000 + "}",
+        BEFORE,
+    ),
+    "a block beside deep nesting after text": (
+        'x\n{"decision": "block", "x": ' + "[" * 100_000 + "]" * 100_000 + "}",
+        BEFORE,
+    ),
+    "a block before many other decisions": (f"x\n{BLOCK}\n" + "The decision is open.\n" * 100, BEFORE),
+    "a block after braces in its line": (f"[a] {{b}} {BLOCK} end", BEFORE),
+    "a dict of Python before much text": (f"x\n{json.loads(BLOCK)}\n" + "y\n" * 50_000, NOT_JSON),
+    "invalid JSON with a block in its middle": (
+        '{"a": "' + "x" * 30_000 + '"", "decision": "block", "b": "' + "x" * 30_000 + '"}',
+        INVALID,
+    ),
+    "a denial of Python in upper case": (
+        "x\n{'hookSpecificOutput': {'permissionDecision': 'Deny'}}",
+        NOT_JSON,
+    ),
+    "a permission in YAML": ("permissionDecision: deny\n", NOT_JSON),
+    "one word": ("DENY\n", NOT_JSON),
+    "one word and a reason": ("Block: two tests fail\n", NOT_JSON),
     "denied inside the list": ('[{"hookSpecificOutput": {"permissionDecision": "deny"}}]', "inside a list"),
 }
 
@@ -137,6 +166,10 @@ ORDINARY = {
     "a file that was printed, with a decision": '{\n  "name": "parser",\n  "decision": "appr',
     "an approval in UTF-16": '{"decision": "approve"}'.encode("utf-16").decode("utf-8", "replace"),
     "permission after text": f"x\n{permission('allow')}",
+    "a sentence that begins with a word": "Block devices: sda, sdb",
+    "a word in a list": "allow\ndeny\n",
+    "a reply with a message": 'x\n{"ok": true, "message": "denied"}\n',
+    "many braces that are not JSON": 'x {"a {"b ' * 2_000,
     "prose": "We made a decision: block the release until Friday? No.",
 }
 
@@ -205,6 +238,22 @@ MISPLACED_AT = {
         {"hookSpecificOutput": {"hookEventName": "PreToolUse", "permissiondecision": "deny"}},
         "`permissiondecision` is unknown: did you mean `permissionDecision`?",
     ),
+    "a request at the top": ("PreToolUse", {"behavior": "Deny"}, "`behavior` belongs into `decision`"),
+    "the words of another language": (
+        "PreToolUse",
+        {"hook_specific_output": {"permission_decision": "deny"}},
+        "`hook_specific_output` is unknown: did you mean `hookSpecificOutput`?",
+    ),
+    "a denial under another key": (
+        "PreToolUse",
+        {"action": "deny"},
+        "`action` is unknown: a denial is `permissionDecision` or `decision`",
+    ),
+    "behavior in upper case": (
+        "PermissionRequest",
+        {"behavior": "DENY"},
+        "`behavior` belongs into `decision`",
+    ),
     "behavior at the top": ("PermissionRequest", {"behavior": "deny"}, "`behavior` belongs into `decision`"),
     "behavior without a decision": (
         "PermissionRequest",
@@ -253,6 +302,51 @@ def test_a_question_with_an_input_of_a_wrong_type_is_still_asked() -> None:
     assert answer.permission == "ask"
 
 
+@pytest.mark.parametrize("dialect", [TURNGATE, MUX], ids=lambda dialect: dialect.name)
+@pytest.mark.parametrize("value", ["deny", ["deny"], 5, False])
+def test_specific_output_of_a_wrong_type_is_a_failure(value: object, dialect: Dialect) -> None:
+    stdout = json.dumps({"hookSpecificOutput": value})
+    decision = interpret(Exited(0, stdout), rule(event="PreToolUse"), dialect).decision
+    assert isinstance(decision, Fault)
+    assert decision.error.startswith("`hookSpecificOutput` is ")
+
+
+TWICE = {
+    "decision": '{"decision": "block", "reason": "r", "decision": "approve"}',
+    "permissionDecision": '{"hookSpecificOutput": {"permissionDecision": "deny", "permissionDecision": "allow"}}',
+    "hookSpecificOutput": '{"hookSpecificOutput": {"permissionDecision": "deny"}, "hookSpecificOutput": {}}',
+}
+
+
+@pytest.mark.parametrize("key", TWICE)
+def test_a_decision_that_is_there_twice_is_a_failure(key: str) -> None:
+    decision = interpret(Exited(0, TWICE[key]), rule(event="PreToolUse"), TURNGATE).decision
+    assert decision == Fault(f"`{key}` is there twice, with different values", asks_user=True)
+
+
+def test_in_claude_the_last_of_two_decisions_counts_and_is_reported() -> None:
+    decision = interpret(Exited(0, TWICE["decision"]), rule(event="PreToolUse"), CLAUDE).decision
+    problem = "`decision` is there twice, with different values; this part of its answer is NOT enforced"
+    assert decision == Allow("r", warnings=(problem,))
+
+
+@pytest.mark.parametrize("word", ["ask", "deny"])
+def test_a_huge_number_beside_a_permission_changes_nothing(word: str) -> None:
+    stdout = permission(word)[:-1] + ', "n": ' + "1" * 5000 + ', "m": 7}'
+    for dialect in (TURNGATE, MUX, CLAUDE):
+        decision, answer = interpret(Exited(0, stdout), rule(event="PreToolUse"), dialect)
+        assert answer is not None
+        assert (answer.permission, type(decision)) == (word, Block if word == "deny" else Allow)
+
+
+def test_a_huge_number_does_not_change_the_numbers_of_an_input() -> None:
+    specific = '"permissionDecision": "allow", "updatedInput": {"limit": 7}, "n": ' + "1" * 5000
+    stdout = f'{{"hookSpecificOutput": {{"hookEventName": "PreToolUse", {specific}}}}}'
+    _, answer = interpret(Exited(0, stdout), rule(event="PreToolUse"), TURNGATE)
+    assert answer is not None
+    assert json.dumps(answer.updated_input) == '{"limit": 7}'
+
+
 def test_a_first_message_of_a_wrong_type_is_reported() -> None:
     specific = {"hookEventName": "SessionStart", "initialUserMessage": 5}
     report = Exited(0, json.dumps({"hookSpecificOutput": specific}))
@@ -272,6 +366,7 @@ HARMLESS = [
     {"decisions": ["block"]},
     {"status": "block"},
     {"decision": None},
+    {"action": "deny"},
     {"hookSpecificOutput": {"hookEventName": "Stop", "decision": "approve"}},
 ]
 

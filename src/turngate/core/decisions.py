@@ -102,6 +102,8 @@ class Fault(_Notes):
     kind: FaultKind = "failed"
     # False for a block without a reason, which does not block even if the hook is `blocking` (C-11).
     may_block: bool = True
+    # The hook answered about a tool call, and its answer cannot be understood: the user decides.
+    asks_user: bool = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -110,6 +112,7 @@ class Fault(_Notes):
             kinds = ", ".join(get_args(FaultKind))
             raise ValueError(f"Fault.kind must be one of {kinds}, not {describe(self.kind)}")
         self._check_flag("may_block", self.may_block)
+        self._check_flag("asks_user", self.asks_user)
 
 
 Decision = Allow | Block | Advise | Halt | Fault

@@ -37,6 +37,7 @@ class Dialect:
     block_on_any_exit: bool  # a block with a reason counts on any exit code; other JSON only on exit code 0
     missing_script_passes: bool  # exit code 2 of an interpreter that did not find its script is not a block
     strict_json: bool  # a wrong type anywhere makes the whole output invalid
+    unreadable_asks: bool  # the user decides about a tool call if the answer of a hook cannot be understood
     block_words: frozenset[str]
     allow_words: frozenset[str]
     default_reason: str | None  # for a block without a reason; None: not a block
@@ -88,6 +89,7 @@ TURNGATE = Dialect(
     block_on_any_exit=True,
     missing_script_passes=False,
     strict_json=False,
+    unreadable_asks=True,
     block_words=frozenset({"block", "deny"}),
     allow_words=frozenset({"approve", "allow"}),
     default_reason=None,
@@ -148,6 +150,7 @@ CLAUDE = Dialect(
     block_on_any_exit=True,
     missing_script_passes=True,
     strict_json=True,
+    unreadable_asks=False,
     block_words=frozenset({"block"}),
     allow_words=frozenset({"approve"}),
     default_reason="Blocked by hook",

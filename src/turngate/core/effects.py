@@ -7,7 +7,7 @@ from typing import Any
 from turngate.core.constants import STOP_EVENTS
 from turngate.core.decisions import Block, Fault
 from turngate.core.dialect import Dialect
-from turngate.core.hook_output import Answer, Behavior
+from turngate.core.hook_output import DENIED, Answer, Behavior
 from turngate.core.hook_run import HookRun, run_message
 from turngate.core.lost_decision import BLANKS
 from turngate.core.reports import Exited
@@ -93,11 +93,14 @@ def permission_before_tool(runs: Iterable[HookRun]) -> Permission:
     if blocked is not None:
         return Permission(behavior="deny", reason=blocked, updated_input=updated_input, context=context)
     order: tuple[Behavior, ...] = ("defer", "ask", "allow")
-    permits = [answer for answer in answers if answer.permission in order]
-    behaviors = {answer.permission for answer in permits}
+    permits: list[tuple[Behavior | None, str]] = [("ask", why) for why in _not_understood(runs)]
+    permits += [
+        (answer.permission, answer.permission_reason) for answer in answers if answer.permission in order
+    ]
+    behaviors = {behavior for behavior, _ in permits}
     return Permission(
         behavior=next((behavior for behavior in order if behavior in behaviors), None),
-        reason="\n\n".join(answer.permission_reason for answer in permits if answer.permission_reason),
+        reason="\n\n".join(reason for _, reason in permits if reason),
         updated_input=updated_input,
         context=context,
     )
@@ -110,12 +113,14 @@ def permission_for_user(runs: Iterable[HookRun]) -> Permission:
     denied = [answer for answer in answers if answer.permission == "deny"]
     allowed = [answer for answer in answers if answer.permission == "allow"]
     if denied:
-        reason = denied[0].permission_reason or "denied by a hook"
+        reason = denied[0].permission_reason if denied[0].permission_reason.strip() else DENIED
         interrupt = any(answer.interrupt for answer in denied)
         return Permission(behavior="deny", reason=reason, interrupt=interrupt)
     blocked = block_reasons(runs)
     if blocked is not None:  # `decision: block`, as at other events
         return Permission(behavior="deny", reason=blocked)
+    if why := _not_understood(runs):  # it may have been a denial
+        return Permission(behavior="ask", reason="\n\n".join(why))
     if allowed:
         return Permission(behavior="allow", updated_input=_last_input(allowed))
     return Permission()
@@ -135,6 +140,12 @@ def first_messages(runs: Iterable[HookRun]) -> list[str]:
 
 def _answers(runs: Iterable[HookRun]) -> list[Answer]:
     return [run.answer for run in runs if run.answer and _counts(run)]
+
+
+def _not_understood(runs: Iterable[HookRun]) -> list[str]:
+    """Return why answers about a tool call cannot be understood, where the user decides then."""
+    faults = (run.decision for run in runs if run.mode == "gate" and isinstance(run.decision, Fault))
+    return [fault.error for fault in faults if fault.asks_user]
 
 
 def _counts(run: HookRun) -> bool:

@@ -2,16 +2,30 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from dataclasses import dataclass, replace
+from typing import Any, Literal
 
-from turngate.core.constants import OBSERVED_EVENTS
+from turngate.core.constants import OBSERVED_EVENTS, PERMISSION_EVENTS
 from turngate.core.dialect import Dialect
-from turngate.core.lost_decision import BLANKS, json_problem, lost_in_object, lost_in_text, unknown_word
+from turngate.core.lost_decision import (
+    BLANKS,
+    MAX_SEARCHED_CHARS,
+    ONLY_JSON,
+    is_event_name,
+    json_problem,
+    lost_in_object,
+    lost_in_text,
+    unknown_word,
+)
 from turngate.core.text import describe_json, replace_surrogates
 
 Behavior = Literal["allow", "deny", "ask", "defer"]
 BlockOrAllow = Literal["block", "allow"]
+# The words of `permissionDecision` and `behavior`. A block is a denial; other words are not understood, also those
+# that resemble a permission. The words of `decision` are in the dialect.
+PERMISSIONS: tuple[Behavior, ...] = ("allow", "deny", "ask", "defer")
+BEHAVIORS: tuple[Behavior, ...] = ("allow", "deny")
+SYNONYMS = {"block": "deny"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,12 +72,21 @@ def read_answer(text: str, event: str, dialect: Dialect) -> Answer | PlainText |
         value = parse_json(body)
     except (json.JSONDecodeError, RecursionError) as error:
         return _read_invalid_json(body, error, event, dialect)
-    return read_object(value, event, dialect)
+    answer = read_object(value, event, dialect)
+    if event in OBSERVED_EVENTS or not (key := _repeated_key(body)):
+        return answer
+    problem = f"`{key}` is there twice, with different values"
+    if dialect.strict_json:  # Claude Code takes the last one
+        return replace(answer, lost=answer.lost or problem) if isinstance(answer, Answer) else answer
+    return InvalidAnswer(problem)
 
 
 def _lost(body: str, event: str) -> str | None:
-    """Where a block has no effect, none can be lost."""
-    return None if event in OBSERVED_EVENTS else lost_in_text(body)
+    """Where a block has no effect, none can be lost. About a tool call, what is too long may hold a denial."""
+    lost = None if event in OBSERVED_EVENTS else lost_in_text(body)
+    if lost is None and event in PERMISSION_EVENTS and len(body) > MAX_SEARCHED_CHARS:
+        return f"its output is not JSON and too long to be searched for a decision: {ONLY_JSON}"
+    return lost
 
 
 def parse_json(body: str) -> Any:
@@ -72,7 +95,33 @@ def parse_json(body: str) -> Any:
     except json.JSONDecodeError:
         raise
     except ValueError:  # an integer with more digits than Python converts must not make the decision invalid
-        return json.loads(body, parse_int=float)
+        return json.loads(body, parse_int=_read_number)
+
+
+def _read_number(digits: str) -> int | float:
+    try:
+        return int(digits)
+    except ValueError:
+        return float(digits)
+
+
+_REPEATABLE = ("decision", "permissionDecision", "behavior", "continue", "hookSpecificOutput")
+
+
+def _repeated_key(body: str) -> str | None:
+    """Return a decisive key that an object has twice with different values: a block may be the one that is lost."""
+    if all(body.count(f'"{key}"') < 2 for key in _REPEATABLE):
+        return None
+    repeated: list[str] = []
+
+    def note(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        value = dict(pairs)
+        if len(value) < len(pairs):
+            repeated.extend(key for key, each in pairs if key in _REPEATABLE and each != value[key])
+        return value
+
+    json.loads(body, object_pairs_hook=note, parse_int=float)
+    return next(iter(repeated), None)
 
 
 def _read_invalid_json(
@@ -166,12 +215,12 @@ def _read_leniently(value: Mapping[str, Any], event: str, dialect: Dialect) -> A
     ]
     specific = _lenient_specific(value.get("hookSpecificOutput"), event, warnings)
     warnings += _misplaced_keys(value)
-    if event == "PreToolUse" and (problem := _permission_problem(event, specific)):
-        warnings.append(f"{problem}: the user is asked")
     warnings += _ignored_fields(event, specific)
     word = _lenient_decision(value.get("decision"), dialect)
     decision, reason = _block_of_tool_event(event, specific, word, _text(value.get("reason")))
-    lost = _lenient_problem(value, word) or (None if decision else _lost_in_object(value, specific, event))
+    lost = _lenient_problem(value, word)
+    if decision != "block":
+        lost = lost or _lost_in_object(value, specific, event)
     if lost and event in OBSERVED_EVENTS:
         lost, warnings = None, [*warnings, f"{lost}: ignored"]
     return Answer(
@@ -200,11 +249,13 @@ def _lenient_problem(value: Mapping[str, Any], decision: BlockOrAllow | None) ->
         return unknown_word("decision", value["decision"], "block", "approve")
     if not isinstance(value.get("continue"), bool | None):
         return f"`continue` is {describe_json(value['continue'])}, expected true or false"
+    if not isinstance(value.get("hookSpecificOutput"), dict | None):
+        return f"`hookSpecificOutput` is {describe_json(value['hookSpecificOutput'])}, expected an object"
     return None
 
 
 def _lost_in_object(value: Mapping[str, Any], specific: Mapping[str, Any], event: str) -> str | None:
-    problem = _permission_problem(event, specific) if event == "PermissionRequest" else None
+    problem = _permission_problem(event, specific)
     if not _asks(event, specific):  # permission for the changed input is not permission for the original one
         problem = problem or _input_problem(event, specific)
     return problem or lost_in_object(value, event)
@@ -219,16 +270,30 @@ def _ignored_fields(event: str, specific: Mapping[str, Any]) -> list[str]:
 
 
 def _lenient_specific(specific: Any, event: str, warnings: list[str]) -> Mapping[str, Any]:
-    if specific is None:
-        return {}
     if not isinstance(specific, dict):
-        warnings.append(f"`hookSpecificOutput` is {describe_json(specific)}, expected an object: ignored")
         return {}
     name = specific.get("hookEventName", event)
-    if name != event:
+    if not is_event_name(name, event):
         warnings.append(f'`hookEventName` is {describe_json(name)}, expected "{event}": ignored')
         return {}
-    return specific
+    return _with_known_words(specific)
+
+
+def _with_known_words(specific: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the object with the words of a permission as the contract spells them."""
+    known = dict(specific)
+    if word := _known_word(specific.get("permissionDecision"), PERMISSIONS):
+        known["permissionDecision"] = word
+    request = specific.get("decision")
+    if isinstance(request, dict) and (word := _known_word(request.get("behavior"), BEHAVIORS)):
+        known["decision"] = {**request, "behavior": word}
+    return known
+
+
+def _known_word(word: object, words: tuple[Behavior, ...]) -> Behavior | None:
+    """Return what a word means: in any case, with blanks around it, or as a synonym."""
+    folded = word.strip().lower() if isinstance(word, str) else ""
+    return next((known for known in words if known == SYNONYMS.get(folded, folded)), None)
 
 
 def _misplaced_keys(value: Mapping[str, Any]) -> list[str]:
@@ -250,26 +315,28 @@ def _block_of_tool_event(
     """PreToolUse and PermissionRequest have a block of their own, with its own reason."""
     request = specific.get("decision")
     if event == "PreToolUse" and specific.get("permissionDecision") == "deny":
-        return "block", _text(specific.get("permissionDecisionReason")) or reason or "denied by a hook"
-    if event == "PermissionRequest" and isinstance(request, dict) and request.get("behavior") == "deny":
-        return "block", _text(request.get("message")) or reason or "denied by a hook"
-    return decision, reason
+        own = _text(specific.get("permissionDecisionReason"))
+    elif event == "PermissionRequest" and isinstance(request, dict) and request.get("behavior") == "deny":
+        own = _text(request.get("message"))
+    else:
+        return decision, reason
+    return "block", next((text for text in (own, reason) if text and text.strip()), DENIED)
+
+
+DENIED = "denied by a hook"
 
 
 def _permission_problem(event: str, specific: Mapping[str, Any]) -> str | None:
     """Return why the permission of a tool event cannot be read, or None."""
     request = specific.get("decision")
-    if event == "PreToolUse" and specific.get("permissionDecision") not in (*_BEHAVIORS, None):
-        return unknown_word("permissionDecision", specific["permissionDecision"], "allow", "ask", "deny")
+    if event == "PreToolUse" and specific.get("permissionDecision") not in (*PERMISSIONS, None):
+        return unknown_word("permissionDecision", specific["permissionDecision"], *PERMISSIONS)
     if event == "PermissionRequest" and request is not None:
         if not isinstance(request, dict):
             return f"`decision` of `hookSpecificOutput` is {describe_json(request)}, expected an object"
-        if request.get("behavior") not in ("allow", "deny"):
-            return unknown_word("behavior", request.get("behavior"), "allow", "deny")
+        if request.get("behavior") not in BEHAVIORS:
+            return unknown_word("behavior", request.get("behavior"), *BEHAVIORS)
     return None
-
-
-_BEHAVIORS = ("allow", "deny", "ask", "defer")
 
 
 def _input_problem(event: str, specific: Mapping[str, Any]) -> str | None:
@@ -293,8 +360,6 @@ def _tool_fields(event: str, specific: Mapping[str, Any]) -> dict[str, Any]:
         return {"first_message": _text(specific.get("initialUserMessage"))}
     if event == "PreToolUse":
         word, reason = specific.get("permissionDecision"), specific.get("permissionDecisionReason")
-        if problem := _permission_problem(event, specific):  # the user decides what the hook meant
-            word, reason = "ask", problem
         updated_input, interrupt = specific.get("updatedInput"), False
     elif event == "PermissionRequest" and isinstance(request, dict):
         word, reason = request.get("behavior"), request.get("message")
@@ -302,7 +367,7 @@ def _tool_fields(event: str, specific: Mapping[str, Any]) -> dict[str, Any]:
     else:
         return {}
     return {
-        "permission": word if word in get_args(Behavior) else None,
+        "permission": word if word in PERMISSIONS else None,
         "permission_reason": _text(reason) or "",
         "updated_input": updated_input if isinstance(updated_input, dict) else None,
         "interrupt": interrupt,

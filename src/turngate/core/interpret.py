@@ -4,10 +4,10 @@ import re
 from dataclasses import replace
 from typing import Any, NamedTuple, assert_never
 
-from turngate.core.constants import OBSERVED_EVENTS, STOP_EVENTS
+from turngate.core.constants import OBSERVED_EVENTS, PERMISSION_EVENTS, STOP_EVENTS
 from turngate.core.decisions import Advise, Allow, Block, Decision, Fault, Halt
 from turngate.core.dialect import Dialect
-from turngate.core.hook_output import Answer, InvalidAnswer, PlainText, read_answer, read_object
+from turngate.core.hook_output import DENIED, Answer, InvalidAnswer, PlainText, read_answer, read_object
 from turngate.core.hooks import AgentHook, hook_text
 from turngate.core.judge import parse_judgement
 from turngate.core.lost_decision import ANSWER_KEYS, BLANKS, lost_in_text
@@ -40,7 +40,36 @@ def interpret(report: Report, rule: Rule, dialect: Dialect) -> Interpretation:
     interpretation = _interpret(report, rule, dialect)
     if isinstance(interpretation.decision, Block) and rule.event in OBSERVED_EVENTS:
         return _without_block(interpretation.decision, interpretation.answer, rule.event)
+    fault = interpretation.decision
+    if isinstance(fault, Fault) and dialect.unreadable_asks and _has_unreadable_answer(report, rule, dialect):
+        return interpretation._replace(decision=replace(fault, asks_user=True))
     return interpretation
+
+
+def _has_unreadable_answer(report: Report, rule: Rule, dialect: Dialect) -> bool:
+    """Return whether a hook that failed has answered about a tool call: it may have been a denial."""
+    if rule.event not in PERMISSION_EVENTS:
+        return False
+    match report:
+        case Exited(code=0) | Exited(code=2) | Replied() | JudgeReplied() | Returned():
+            return True
+        case Exited(stdout=stdout) | TimedOut(stdout=stdout):
+            return _restricts(read_answer(stdout, rule.event, dialect))
+        case _:
+            return False
+
+
+def _restricts(answer: Answer | PlainText | InvalidAnswer) -> bool:
+    match answer:
+        case Answer():
+            denies = answer.decision == "block" or answer.permission in ("deny", "ask", "defer")
+            return denies or answer.continue_turn is False or answer.lost is not None
+        case PlainText(lost):
+            return lost is not None
+        case InvalidAnswer():
+            return True
+        case _:
+            assert_never(answer)
 
 
 def _without_block(block: Block, answer: Answer | None, event: str) -> Interpretation:
@@ -61,6 +90,8 @@ def _interpret(report: Report, rule: Rule, dialect: Dialect) -> Interpretation:
     match report:
         case Returned(value):
             return _interpret_return(value, rule, dialect)
+        case Exited(code=2) if rule.event == "PermissionRequest":
+            return _exited_with_2_at_request(report, rule, dialect)
         case Exited(code=2):
             return Interpretation(_exited_with_2(report, rule, dialect))
         case Exited():
@@ -86,8 +117,11 @@ def _interpret(report: Report, rule: Rule, dialect: Dialect) -> Interpretation:
 
 def _interpret_exit(report: Exited, rule: Rule, dialect: Dialect) -> Interpretation:
     """Exit 0: the answer is on stdout. Any other code but 2: the hook failed, unless the dialect reads JSON."""
-    if report.code == 0 and report.truncated and report.stdout.lstrip(BLANKS).startswith("{"):
-        return Interpretation(Fault("its JSON output is longer than the limit, so it was not parsed"))
+    if report.code == 0 and report.truncated:
+        if report.stdout.lstrip(BLANKS).startswith("{"):
+            return Interpretation(Fault("its JSON output is longer than the limit, so it was not parsed"))
+        if rule.event in PERMISSION_EVENTS:
+            return Interpretation(Fault("its output is longer than the limit, so its end was not read"))
     answer = _read_stdout(report, rule, dialect)
     if report.code == 0 or (isinstance(answer, Answer) and _counts_on_any_exit(answer, dialect)):
         decision = _interpret_success(report, answer, rule, dialect)
@@ -97,7 +131,8 @@ def _interpret_exit(report: Exited, rule: Rule, dialect: Dialect) -> Interpretat
 
 
 def _read_stdout(report: Exited, rule: Rule, dialect: Dialect) -> Answer | PlainText | InvalidAnswer:
-    return PlainText() if report.truncated else read_answer(report.stdout, rule.event, dialect)
+    answer = read_answer(report.stdout, rule.event, dialect)
+    return PlainText() if report.truncated and not isinstance(answer, PlainText) else answer
 
 
 def _counts_on_any_exit(answer: Answer, dialect: Dialect) -> bool:
@@ -112,9 +147,9 @@ def _interpret_success(
     if report.held and dialect.held_pipes_void_json and isinstance(answer, Answer):
         # Claude Code: "stdio went quiet before end-of-stream … refusing to honor the suspect capture".
         if answer.continue_turn is False or not (answer.decision or answer.advice):
-            return decide(answer, dialect)
+            return decide(answer, rule.event, dialect)
         return Fault("a child process still held its output when it exited, so its JSON was ignored")
-    decision = decide(answer, dialect)
+    decision = decide(answer, rule.event, dialect)
     if isinstance(decision, Allow) and rule.event not in OBSERVED_EVENTS and _says_nothing(answer):
         return Fault(LOST_ON_STDERR) if lost_in_text(report.stderr) else decision
     return decision
@@ -144,6 +179,10 @@ def _lost_answer(
             return (
                 f"it printed `continue: false` but exited with {report.code}, so the turn is NOT ended: exit with 0",
             )
+        case Answer(permission="ask" | "defer"):
+            return (
+                f"it printed `{answer.permission}` but exited with {report.code}, so it is NOT enforced: exit with 0",
+            )
         case Answer(lost=lost):
             return (lost,) if lost else ()
         case _:
@@ -159,27 +198,35 @@ def _exit_error(report: Exited) -> str:
 
 def _exited_with_2(report: Exited, rule: Rule, dialect: Dialect) -> Decision:
     """Exit 2 blocks; the reason is on stderr."""
-    if rule.event == "PermissionRequest":
-        return Fault(
-            "exit code 2 alone changes nothing at a PermissionRequest: answer with JSON", may_block=False
-        )
     if dialect.missing_script_passes and _is_missing_script(report, rule):
         return Fault(f"its script appears to be missing, so it does not block: {_exit_error(report)}")
     answer = _read_stdout(report, rule, dialect) if dialect.json_on_any_exit else PlainText()
     if isinstance(answer, Answer):
         trusted = not (report.held and dialect.held_pipes_void_json)
         if answer.continue_turn is False or (answer.decision == "block" and trusted):
-            return decide(answer, dialect)
+            return decide(answer, rule.event, dialect)
         return _with_notes(Block(_stderr_reason(report, rule, dialect) or "", answer.advice), answer)
     reason = _stderr_reason(report, rule, dialect)
     if reason is None and dialect.block_on_any_exit:
         printed = _read_stdout(report, rule, dialect)
         if isinstance(printed, Answer) and _counts_on_any_exit(printed, dialect):
-            return decide(printed, dialect)
+            return decide(printed, rule.event, dialect)
+    if reason is None and rule.event in PERMISSION_EVENTS:
+        reason = DENIED
     if reason is None:
         return Fault("it exited with 2 but gave no reason on stderr, so it does not block", may_block=False)
     invalid = (answer.error,) if isinstance(answer, InvalidAnswer) else ()
     return Block(reason, warnings=(*invalid, *_likely_mistake(report)))
+
+
+def _exited_with_2_at_request(report: Exited, rule: Rule, dialect: Dialect) -> Interpretation:
+    """Exit 2 alone changes nothing here, but the JSON counts as with other exit codes."""
+    answer = _read_stdout(report, rule, dialect)
+    if isinstance(answer, Answer) and _counts_on_any_exit(answer, dialect):
+        return Interpretation(decide(answer, rule.event, dialect), answer)
+    return Interpretation(
+        Fault("exit code 2 alone changes nothing at a PermissionRequest: answer with JSON", may_block=False)
+    )
 
 
 def _stderr_reason(report: Exited, rule: Rule, dialect: Dialect) -> str | None:
@@ -219,13 +266,15 @@ def _interpret_reply(text: str, rule: Rule, dialect: Dialect) -> Interpretation:
     if isinstance(answer, PlainText) and text.strip("\ufeff \t\r\n"):
         lost = (answer.lost,) if answer.lost else ()
         return Interpretation(Fault("its reply is not a JSON object", warnings=(*lost, *answer.warnings)))
-    return Interpretation(decide(answer, dialect), answer if isinstance(answer, Answer) else None)
+    return Interpretation(decide(answer, rule.event, dialect), answer if isinstance(answer, Answer) else None)
 
 
 def _interpret_judgement(text: str, rule: Rule, dialect: Dialect) -> Interpretation:
     # Claude Code: "ok:false -> `Agent hook condition was not met: <reason>`".
     heading = "Agent hook condition was not met" if isinstance(rule.hook, AgentHook) else None
-    decision = decide(parse_judgement(text, hook_text(rule.hook), rule.event, dialect, heading), dialect)
+    decision = decide(
+        parse_judgement(text, hook_text(rule.hook), rule.event, dialect, heading), rule.event, dialect
+    )
     ends_turn = dialect.judge_ends_turn and not rule.hook.continue_on_block and rule.event not in STOP_EVENTS
     if ends_turn and isinstance(decision, Block):
         # Claude Code: "on UserPromptSubmit `{"ok": false, "reason": "no"}` ends the turn with" these words.
@@ -237,7 +286,7 @@ def _interpret_return(value: Any, rule: Rule, dialect: Dialect) -> Interpretatio
     if value is None:
         return PASSED
     if isinstance(value, Decision):
-        return Interpretation(_for_dialect(value, dialect))
+        return Interpretation(_for_dialect(value, rule.event, dialect))
     if isinstance(value, dict):
         return _interpret_returned_dict(value, rule, dialect)
     return Interpretation(Fault(f"it returned {type(value).__name__}; expected a decision, a dict or None"))
@@ -246,7 +295,7 @@ def _interpret_return(value: Any, rule: Rule, dialect: Dialect) -> Interpretatio
 def _interpret_returned_dict(value: dict[Any, Any], rule: Rule, dialect: Dialect) -> Interpretation:
     """A dict with unknown keys alone is a failure, not consent; one beside known keys is a warning."""
     answer = read_object(value, rule.event, dialect)
-    decision = decide(answer, dialect)
+    decision = decide(answer, rule.event, dialect)
     unknown = [f"`{key}`" for key in value if key not in _RETURNED_KEYS]
     if unknown and not isinstance(decision, Fault):
         problem = f"it returned the unknown {'keys' if len(unknown) > 1 else 'key'} {', '.join(unknown)}"
@@ -261,11 +310,11 @@ def _interpret_returned_dict(value: dict[Any, Any], rule: Rule, dialect: Dialect
 _RETURNED_KEYS = ANSWER_KEYS | {"async", "asyncTimeout"}
 
 
-def _for_dialect(decision: Decision, dialect: Dialect) -> Decision:
+def _for_dialect(decision: Decision, event: str, dialect: Dialect) -> Decision:
     """Apply the dialect's rules for blocks without a reason and for advice to a callback's decision."""
     match decision:
         case Block(reason) if not reason.strip():
-            return Block(dialect.default_reason) if dialect.default_reason else NO_REASON
+            return _block_without_reason(event, dialect)
         case Advise() if dialect.advice == "never":
             return Allow(notice=decision.notice)
         case Advise(advice) if not advice.strip():
@@ -277,7 +326,7 @@ def _for_dialect(decision: Decision, dialect: Dialect) -> Decision:
 # The JSON contract
 
 
-def decide(answer: Answer | PlainText | InvalidAnswer, dialect: Dialect) -> Decision:
+def decide(answer: Answer | PlainText | InvalidAnswer, event: str, dialect: Dialect) -> Decision:
     """Return what an answer in the JSON contract means."""
     match answer:
         case PlainText(lost, warnings):
@@ -285,24 +334,31 @@ def decide(answer: Answer | PlainText | InvalidAnswer, dialect: Dialect) -> Deci
         case InvalidAnswer(error):
             return Fault(error)
         case Answer():
-            return _with_notes(_decision_of(answer, dialect), answer)
+            return _with_notes(_decision_of(answer, event, dialect), answer)
         case _:
             assert_never(answer)
 
 
-def _decision_of(answer: Answer, dialect: Dialect) -> Decision:
+def _decision_of(answer: Answer, event: str, dialect: Dialect) -> Decision:
     if answer.continue_turn is False:
         both = answer.decision == "block" and not dialect.strict_json
         return Halt(answer.stop_reason, warnings=(_HALT_AND_BLOCK,) if both else ())
     if answer.decision == "block":
-        reason = answer.reason if answer.reason and answer.reason.strip() else dialect.default_reason
         advice = answer.advice if dialect.advice != "never" else None
-        return Block(reason, advice) if reason else NO_REASON
+        if answer.reason and answer.reason.strip():
+            return Block(answer.reason, advice)
+        return _block_without_reason(event, dialect, advice)
     if answer.lost and not (dialect.strict_json and _has_effect(answer)):
         return Fault(answer.lost)
     if answer.advice and answer.advice.strip() and dialect.advice != "never":
         return Advise(answer.advice)
     return Allow(answer.reason)
+
+
+def _block_without_reason(event: str, dialect: Dialect, advice: str | None = None) -> Decision:
+    """At a stop the reason is the next prompt, so there is no block without one; a denial needs none (C-11)."""
+    reason = dialect.default_reason or (DENIED if event in PERMISSION_EVENTS else None)
+    return Block(reason, advice) if reason else NO_REASON
 
 
 def _has_effect(answer: Answer) -> bool:

@@ -5,10 +5,14 @@ Ordinary output must never be mistaken for a decision: logs in JSON, test report
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from bisect import bisect
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from itertools import islice
+from string import ascii_lowercase, ascii_uppercase
 from typing import Any
 
+from turngate.core.constants import PERMISSION_EVENTS
 from turngate.core.text import describe_json
 
 BLANKS = "\ufeff \t\r\n"
@@ -34,6 +38,11 @@ ANSWER_KEYS = frozenset(
     }
 )
 BLOCKS = ("block", "deny")
+ALLOWS = ("approve", "allow")
+# Words that are not those of the contract, but mean a block to everyone.
+DENIALS = frozenset(
+    {*BLOCKS, "blocked", "denied", "reject", "rejected", "refuse", "refused", "forbid", "forbidden"}
+)
 CHANGES = ("updatedInput", "updatedToolOutput")  # lost, the original command runs or a secret is shown
 ONLY_JSON = "print only the JSON on stdout, and everything else on stderr"
 
@@ -49,28 +58,49 @@ def lost_in_text(text: str) -> str | None:
     body = text.strip(BLANKS)
     if body.startswith("{"):
         return _lost_after_brace(body)
-    if not any(key in body for key in _KEYS):
+    if _WORD.fullmatch(body[:_MAX_LINE_CHARS]):
+        return NOT_JSON
+    if body[:1] in ("[", '"') and (value := _parse(body)) is not None:
+        return _lost_in_value(value)
+    body = _shorten(body)
+    folded = _fold(body)
+    if not any(key in folded for key in _KEYS):
         return None
-    if body[0] in '["' and _is_json(body):
-        return _lost_in_value(json.loads(body))
-    if _has_answer(body):
+    objects = list(_objects(body))
+    if _has_answer(body, objects):
         return f"its decision was not read, because there is text before its JSON: {ONLY_JSON}"
-    if _has_invalid_decision(body):
-        return 'its decision was not read, because it is not JSON: print {"decision": "block", "reason": "…"}'
-    return None
+    return NOT_JSON if _has_invalid_decision(body, objects) else None
 
 
-_KEYS = ("decision", "Decision", '"ok"', '"continue"', *(f'"{key}"' for key in CHANGES))
-_DECODER = json.JSONDecoder(strict=False)
-_MAX_PLACES = 20  # of each key that are examined, from the end
+def _shorten(body: str) -> str:
+    """Keep both ends of a long text, so that the time of a search is bounded."""
+    is_long = len(body) > MAX_SEARCHED_CHARS
+    return f"{body[: MAX_SEARCHED_CHARS // 2]}\n{body[-MAX_SEARCHED_CHARS // 2 :]}" if is_long else body
 
 
-def _is_json(body: str) -> bool:
+def _fold(text: str) -> str:
+    """Return the text in lower case; each character keeps its place."""
+    return text.lower() if text.isascii() else text.translate(_LOWER)
+
+
+_LOWER = str.maketrans(ascii_uppercase, ascii_lowercase)
+MAX_SEARCHED_CHARS = 2_000_000
+
+
+NOT_JSON = 'its decision was not read, because it is not JSON: print {"decision": "block", "reason": "…"}'
+_KEYS = ("decision", "behavior", '"ok"', '"continue"', *(f'"{key.lower()}"' for key in CHANGES))
+# An output that is one word, or begins with it: `deny`, `Block: no tests`.
+_WORD = re.compile(
+    r"""["'`*]*(?:(?:block(?:ed)?|den(?:y|ied))\b(?:["'`*.!]*|[ \t]*:.*)|ask|defer)""", re.IGNORECASE
+)
+_DECODER = json.JSONDecoder(strict=False, parse_int=float)
+
+
+def _parse(body: str) -> object:
     try:
-        json.loads(body)
+        return _DECODER.decode(body)
     except (ValueError, RecursionError):
-        return False
-    return True
+        return None
 
 
 def _lost_in_value(value: object) -> str | None:
@@ -78,7 +108,7 @@ def _lost_in_value(value: object) -> str | None:
         value = value[0]
     if isinstance(value, list) and any(isinstance(each, dict) and wants_to_block(each) for each in value):
         return "its decision was not read, because it is inside a list: print the object alone"
-    if isinstance(value, str) and value.lstrip(BLANKS).startswith("{") and _is_answer(value, value.find("{")):
+    if isinstance(value, str) and value.lstrip(BLANKS).startswith("{") and _has_decision(value):
         return "its decision was not read, because its JSON is a string: print the object, not a quoted copy"
     return None
 
@@ -91,11 +121,11 @@ def _lost_after_brace(body: str) -> str | None:
         problem = json_problem(error)
         if is_truncated(body, error) and (_begins_like_answer(body) or _TRUNCATED.search(body[-100:])):
             return f"its decision was not read, because its JSON is truncated ({problem})"
-        if _KEY.search(body[:_MAX_CHARS]) or _KEY.search(body[-_MAX_CHARS:]) or _has_answer(body):
+        if _KEY.search(_fold(_shorten(body))) or _has_decision(body):
             return f"its decision was not read, because its output is not valid JSON ({problem})"
         return None
     is_record = next(iter(value), None) != "decision" or body[end:].lstrip(BLANKS).startswith("{")
-    if wants_to_block(value) or (not is_record and _is_block(value["decision"])) or _has_answer(body):
+    if wants_to_block(value) or (not is_record and _is_block(value["decision"])) or _has_decision(body):
         return f"its decision was not read, because there is text after its JSON: {ONLY_JSON}"
     return None
 
@@ -122,44 +152,62 @@ def _begins_like_answer(body: str) -> bool:
     return key in ANSWER_KEYS if is_complete else any(name.startswith(key) for name in ANSWER_KEYS)
 
 
-def _has_answer(body: str) -> bool:
-    return any(_is_answer(body, place) for place in set(_brace_places(body)))
+_Object = tuple[int, int, Mapping[str, Any] | None]
 
 
-def _brace_places(body: str) -> Iterator[int]:
-    """Yield where an object with a decision may begin: near the last places of each key."""
-    for key in _KEYS:
-        place = len(body)
-        for _ in range(_MAX_PLACES):
-            place = body.rfind(key, 0, place)
-            if place < 0:
-                break
-            near = max(0, place - _MAX_OBJECT_CHARS)
-            line = body.rfind("\n", near, place) + 1
-            yield from (body.find("{", line, place), body.rfind("{", near, place))
-            yield body.rfind("\n{", near, place) + 1
+def _has_decision(body: str) -> bool:
+    body = _shorten(body)
+    objects = list(_objects(body))
+    return _has_answer(body, objects) or _has_invalid_decision(body, objects)
 
 
-_MAX_OBJECT_CHARS = 200_000  # between the beginning of an object and its decision
+def _has_answer(body: str, objects: Sequence[_Object]) -> bool:
+    """Return whether an object in a text is an answer that blocks; one that cannot be parsed counts by its key."""
+    return any(
+        _KEY.search(_fold(body), place) is not None if value is None else _is_answer(body, place, end, value)
+        for place, end, value in objects
+    )
 
 
-def _is_answer(body: str, place: int) -> bool:
-    """Return whether an object that blocks begins at this place, on its own.
+def _objects(body: str) -> Iterator[_Object]:
+    """Yield the place, the end and the value of each JSON object in a text, without those inside another one.
 
-    It begins a line, or it ends the output, or it is complete and the only object in its line: a reported test is
+    The value is None where an object is nested too deeply, and at the end of the budget.
+    """
+    budget = _MAX_WORK
+    place = body.find("{")
+    while place >= 0:
+        try:
+            value, end = _DECODER.raw_decode(body, place)
+        except json.JSONDecodeError as error:
+            end = place + 1
+            budget -= error.pos + _FAILED_PARSE  # the lines before an error are counted
+            if budget < 0:
+                yield place, len(body), None
+                return
+        except RecursionError:
+            yield place, place + 1, None
+            return
+        else:
+            yield place, end, value
+        place = body.find("{", end)
+
+
+_MAX_WORK = 100_000_000  # characters that are looked at in objects that are not JSON: a fraction of a second
+_FAILED_PARSE = 5_000  # the cost of a brace that does not begin an object, in characters
+
+
+def _is_answer(body: str, place: int, end: int, value: Mapping[str, Any]) -> bool:
+    """Return whether an object blocks, and stands on its own.
+
+    It begins a line, or it ends the output, or it is complete and not inside another object: a reported test is
     safer than a lost block.
     """
-    if place < 0 or body[place : place + 1] != "{":
-        return False
-    try:
-        value, end = _DECODER.raw_decode(body, place)
-    except (ValueError, RecursionError):
-        return False
     if not wants_to_block(value) or _begins_line(body, place):
         return wants_to_block(value)
-    if not body[end:].strip(BLANKS + "\"'`"):
+    if not body[end : end + _MAX_LINE_CHARS].strip(BLANKS + "\"'`"):
         return set(value) != {"ok"}  # the reply of a health check
-    return ("reason" in value or "hookSpecificOutput" in value) and _is_first_in_line(body, place)
+    return ("reason" in value or "hookSpecificOutput" in value) and not _is_inside(body, place)
 
 
 def _begins_line(body: str, place: int) -> bool:
@@ -167,10 +215,10 @@ def _begins_line(body: str, place: int) -> bool:
     return before.endswith(("\n", "\r")) or (not before and place <= _MAX_LINE_CHARS)
 
 
-def _is_first_in_line(body: str, place: int) -> bool:
-    """Return whether no object begins before this one, and it is neither a member nor the name of a test."""
+def _is_inside(body: str, place: int) -> bool:
+    """Return whether an object is part of another one in its line, a member, or in the name of a test."""
     line = re.split(r"[\r\n]", body[max(0, place - _MAX_LINE_CHARS) : place])[-1]
-    return "{" not in line and not re.search(r'(?:\w\[|"[ \t]*:[ \t]*)$', line)
+    return line.count("{") > line.count("}") or bool(re.search(r'(?:\w\[|"[ \t]*:[ \t]*)$', line))
 
 
 _MAX_LINE_CHARS = 1000  # before an object that are examined
@@ -178,39 +226,60 @@ _MAX_LINE_CHARS = 1000  # before an object that are examined
 
 # `{'decision': 'block'}` of Python, `{decision:block}` of a shell that removed the quotes, on one line or with a key
 # on each line; without braces only where the output has nothing else.
-_BLOCK = (
-    r"""decision["']?\s*:\s*["']?(?:block|deny)\b|permissionDecision["']?\s*:\s*["']?(?:deny|ask|defer)\b"""
-)
-_OBJECT = re.compile(
-    r"""^[ \t]*(\{)(?:(?:.*["'{, \t])?|.*\n(?:[ \t]*["']?\w+["']?[ \t]*:.*\n)*?[ \t]*)["']?(?:"""
-    + _BLOCK
-    + ")",
-    re.MULTILINE,
-)
-_KEY = re.compile(_BLOCK, re.IGNORECASE)
+_KEY = re.compile(
+    r"""(?:permission)?(?:decision|behavior)["']?\s*:\s*["']?(?:block(?:ed)?|den(?:y|ied)|ask|defer)\b"""
+)  # in lower case
 _TRUNCATED = re.compile(r""""decision"\s*:?\s*(?:"(?:b|bl|blo|bloc|d|de|den)?)?$""")
-_YAML_LINE = re.compile(
-    r"""["']?(?:decision|reason|continue|stopReason|systemMessage)["']?[ \t]*:|[ \t]|---|$"""
+_YAML_LINE = re.compile(  # in lower case
+    r"""["']?(?:decision|reason|continue|stopreason|systemmessage|hookspecificoutput|hookeventname"""
+    r"""|permissiondecision|permissiondecisionreason|behavior|message)["']?[ \t]*:|[ \t]|---|$"""
 )
-_MAX_CHARS = 20_000  # of a text that are searched for a decision that is not JSON
+_MAX_CHARS = 20_000  # of a policy without braces, and before a decision in braces that is not JSON
+_MAX_LINES = 50  # between a brace and a decision that is not JSON
+_MAX_KEYS = 5_000  # that are looked at; with more of them, a decision may be among them
 
 
-def _has_invalid_decision(body: str) -> bool:
+def _has_invalid_decision(body: str, objects: Sequence[_Object]) -> bool:
     """Return whether an object is meant as a block and is not JSON; `_is_answer` has judged those that are."""
-    text = body[-_MAX_CHARS:].replace("\r", "\n")
-    if any(not _begins_json(text, found.start(1)) for found in islice(_OBJECT.finditer(text), _MAX_PLACES)):
+    text = _fold(body).replace("\r", "\n")
+    keys = list(islice(_keys_outside(text, objects), _MAX_KEYS + 1))
+    if len(keys) > _MAX_KEYS or any(_begins_in_brace(text, key) for key in keys):
         return True
-    lines = text.split("\n")
+    lines = text.split("\n") if len(text) <= _MAX_CHARS else []
     has_block = any(_KEY.match(line.lstrip("\"'")) for line in lines)
-    return has_block and len(body) <= _MAX_CHARS and all(_YAML_LINE.match(line) for line in lines)
+    return has_block and all(_YAML_LINE.match(line) for line in lines)
 
 
-def _begins_json(text: str, place: int) -> bool:
-    try:
-        _DECODER.raw_decode(text, place)
-    except (ValueError, RecursionError):
+def _keys_outside(text: str, objects: Sequence[_Object]) -> Iterator[int]:
+    """Yield where there is a key with a block outside of all JSON objects."""
+    ends = [end for _, end, _ in objects]
+    for found in _KEY.finditer(text):
+        after = bisect(ends, found.start())  # the first object that ends behind the key
+        if after == len(objects) or objects[after][0] > found.start():
+            yield found.start()
+
+
+def _begins_in_brace(text: str, place: int) -> bool:
+    """Return whether the line of a key begins with a brace, or an earlier one does and only keys are between."""
+    first = max(0, place - _MAX_CHARS)
+    start = text.rfind("\n", first, place) + 1 or first
+    if _FIRST_BRACE.match(text, start, place):
+        return True
+    if text[start:place].strip(" \t\"'"):
         return False
-    return True
+    for _ in range(_MAX_LINES):
+        if start == first:
+            return False
+        end, start = start - 1, text.rfind("\n", first, start - 1) + 1 or first
+        if _FIRST_BRACE.match(text, start, end):
+            return True
+        if not _KEY_LINE.match(text, start, end):
+            return False
+    return False
+
+
+_FIRST_BRACE = re.compile(r"[ \t]*\{")
+_KEY_LINE = re.compile(r"""[ \t]*["']?\w+["']?[ \t]*:""")
 
 
 # Objects
@@ -227,18 +296,26 @@ def wants_to_block(value: object) -> bool:
         return True
     if value.keys() <= ANSWER_KEYS:
         halts = _is_false(value.get("ok")) or _is_false(value.get("continue"))
-        return halts or _is_block(value.get("decision")) or _denies(value)
+        return halts or _restricts(value.get("decision")) or _denies(value)
+    if value.keys() <= _REQUEST_KEYS and _restricts(value.get("behavior")):
+        return True
     return _is_block(value.get("decision")) and "reason" in value  # a record in a log may have a decision too
 
 
 def _denies(value: Mapping[str, Any]) -> bool:
     request = value.get("decision")
     behavior = request.get("behavior") if isinstance(request, Mapping) else None
-    return _is_block(behavior) or _restricts(value.get("permissionDecision"))
+    return _restricts(behavior) or _restricts(value.get("permissionDecision"))
 
 
-def _restricts(permission: object) -> bool:
-    return isinstance(permission, str) and permission.strip().lower() != "allow"
+_REQUEST_KEYS = frozenset({"behavior", "message", "interrupt", "updatedInput"})
+
+
+def _restricts(word: object) -> bool:
+    """Return whether a decision is there and is not an approval; what is not understood may be a block."""
+    if isinstance(word, Mapping):
+        return _restricts(word.get("behavior"))
+    return word is not None and not (isinstance(word, str) and word.strip().lower() in ALLOWS)
 
 
 def _changes(value: Mapping[str, Any]) -> bool:
@@ -251,10 +328,11 @@ def _is_false(value: object) -> bool:
 
 def _is_block(word: object) -> bool:
     return isinstance(word, str) and (
-        word.strip().lower() in BLOCKS or closest_word(word, BLOCKS) is not None
+        word.strip().lower() in DENIALS or closest_word(word, BLOCKS) is not None
     )
 
 
+@lru_cache(maxsize=4096)
 def closest_word(word: str, known: tuple[str, ...]) -> str | None:
     """Return the known word that this one is probably meant to be."""
     from difflib import get_close_matches  # noqa: PLC0415 # lazy: few hooks misspell their decision
@@ -268,14 +346,15 @@ def lost_in_object(value: Mapping[str, Any], event: str) -> str | None:
     specific = specific if isinstance(specific, Mapping) else {}
     if _is_false(value.get("ok")):
         return '`ok` is the answer of a prompt hook: print {"decision": "block", "reason": "…"} instead'
-    if "permissionDecision" in value and value["permissionDecision"] != "allow":
+    if _restricts(value.get("permissionDecision")):
         return "`permissionDecision` belongs into `hookSpecificOutput`"
-    if event == "PermissionRequest" and "deny" in (value.get("behavior"), specific.get("behavior")):
+    behaviors = (value.get("behavior"), specific.get("behavior"))
+    if event in PERMISSION_EVENTS and any(map(_restricts, behaviors)):
         return "`behavior` belongs into `decision` of `hookSpecificOutput`"
     if event == "PostToolUse" and value.get("updatedToolOutput") is not None:
         return "`updatedToolOutput` belongs into `hookSpecificOutput`"
     name = specific.get("hookEventName", event)
-    if name != event and (_denies(specific) or _changes(specific)):
+    if not is_event_name(name, event) and (_denies(specific) or _changes(specific)):
         return f'`hookEventName` is {describe_json(name)}, expected "{event}"'
     inner = specific.get("decision")
     if event != "PermissionRequest" and inner not in (None, "approve", "allow"):
@@ -284,21 +363,31 @@ def lost_in_object(value: Mapping[str, Any], event: str) -> str | None:
         return "`continue` is inside `hookSpecificOutput`: move it to the top level"
     if event != "PreToolUse" and _restricts(specific.get("permissionDecision")):
         return f'`permissionDecision` has no effect at {event}: write "decision": "block" at the top level'
-    return _misspelled_key(value) or _misspelled_key(specific)
+    return _misspelled_key(value, event) or _misspelled_key(specific, event)
 
 
-def _misspelled_key(value: Mapping[str, Any]) -> str | None:
+def is_event_name(name: object, event: str) -> bool:
+    return isinstance(name, str) and name.strip().lower() == event.lower()
+
+
+def _misspelled_key(value: Mapping[str, Any], event: str) -> str | None:
+    """Return the message about an unknown key that may hold a decision; about a tool call every denial may be one."""
     for key, word in value.items():
-        if key in ANSWER_KEYS or not (_is_block(word) or word in ("ask", "defer")):
+        is_answer = isinstance(word, Mapping) and (wants_to_block(word) or _misspelled_key(word, event))
+        known: tuple[str, ...] = ("hookSpecificOutput",) if is_answer else ("decision", "permissionDecision")
+        if key in ANSWER_KEYS or not (is_answer or _is_block(word) or word in ("ask", "defer")):
             continue
-        if meant := closest_word(str(key), ("decision", "permissionDecision")):
-            return f"`{describe_json(str(key))[1:-1]}` is unknown: did you mean `{meant}`?"
+        meant = closest_word(str(key), known)
+        if meant or event in PERMISSION_EVENTS:
+            hint = f"did you mean `{meant}`?" if meant else "a denial is `permissionDecision` or `decision`"
+            return f"`{describe_json(str(key))[1:-1]}` is unknown: {hint}"
     return None
 
 
 def unknown_word(key: str, word: object, *expected: str) -> str:
     """Return the message about a word of the contract that is not one."""
-    words = " or ".join(f'"{each}"' for each in expected)
+    *others, last = (f'"{each}"' for each in expected)
+    words = f"{', '.join(others)} or {last}"
     message = f"`{key}` is {describe_json(word)}, expected {words}"
     meant = closest_word(word, expected) if isinstance(word, str) else None
     return f'{message}; did you mean "{meant}"?' if meant else message
