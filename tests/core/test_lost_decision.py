@@ -8,7 +8,7 @@ from tests.support.builders import rule
 from turngate.core.decisions import Allow, Block, Fault
 from turngate.core.dialect import CLAUDE, MUX, TURNGATE, Dialect
 from turngate.core.interpret import interpret
-from turngate.core.lost_decision import lost_in_text
+from turngate.core.lost_decision import MAX_SEARCHED_CHARS, ONLY_JSON, lost_in_text
 from turngate.core.reports import Exited
 
 BLOCK = '{"decision": "block", "reason": "two tests fail"}'
@@ -374,6 +374,18 @@ HARMLESS = [
 @pytest.mark.parametrize("answer", HARMLESS, ids=json.dumps)
 def test_an_object_without_a_lost_block_passes(answer: dict[str, object]) -> None:
     assert isinstance(interpret(Exited(0, json.dumps(answer)), rule(), TURNGATE).decision, Allow)
+
+
+def test_a_long_output_is_searched_at_both_ends_and_before_a_tool_call_asks() -> None:
+    text = "x\n" * MAX_SEARCHED_CHARS
+    found = [lost_in_text(each) is not None for each in (f"{text}{BLOCK}", f"x\n{BLOCK}\n{text}", text)]
+    assert found == [True, True, False]
+    assert lost_in_text(f"{text}{BLOCK}\n{text}") is None
+    decisions = [
+        interpret(Exited(0, text), rule(event=event), TURNGATE).decision for event in ("Stop", "PreToolUse")
+    ]
+    why = f"its output is not JSON and too long to be searched for a decision: {ONLY_JSON}"
+    assert decisions == [Allow(), Fault(why, asks_user=True)]
 
 
 def test_sixteen_megabytes_of_near_decisions_are_judged_in_bounded_work() -> None:

@@ -355,13 +355,28 @@ def test_a_hook_before_a_tool_that_asks_is_shown(project: Path, capfd: pytest.Ca
 def test_a_permission_that_cannot_be_read_asks(project: Path, capfd: pytest.CaptureFixture[str]) -> None:
     command = f"echo '{json.dumps({'hookSpecificOutput': {**ASK, 'permissionDecision': 'dney'}})}'"
     write_settings(project, "turngate", stop_hooks(command, event="PreToolUse", id="careful"))
-    why = '`permissionDecision` is "dney", expected "allow" or "ask" or "deny"; did you mean "deny"?'
+    why = '`permissionDecision` is "dney", expected "allow", "deny", "ask" or "defer"; did you mean "deny"?'
     code, out, err = fire(capfd, project, "PreToolUse")
     assert (code, out.splitlines()[0], err) == (
         12,
-        f"PreToolUse: ask: {why}",
-        f'! hook "careful": {why}: the user is asked\n',
+        f"PreToolUse: ask: {why}, 1 gate NOT enforced",
+        f'! hook "careful" failed and was NOT enforced: {why}\n',
     )
+    assert fire(capfd, project, "PreToolUse", "--strict")[0] == 13
+
+
+@pytest.mark.parametrize(
+    ("dialect", "family", "codes"), [("turngate", "turngate", (12, 13)), ("claude", "claude", (0, 13))]
+)
+def test_an_answer_for_the_user_that_cannot_be_read_is_not_consent(
+    dialect: str, family: str, codes: tuple[int, int], project: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    decision = {"behavior": "denied", "message": "no"}
+    answer = {"hookSpecificOutput": {"hookEventName": "PermissionRequest", "decision": decision}}
+    command = f"echo '{json.dumps(answer)}'"
+    write_settings(project, family, stop_hooks(command, event="PermissionRequest"))
+    words = ("PermissionRequest", "--dialect", dialect)
+    assert (fire(capfd, project, *words)[0], fire(capfd, project, *words, "--strict")[0]) == codes
 
 
 @pytest.mark.parametrize(

@@ -131,3 +131,38 @@ def test_in_stream_json_the_notice_is_an_event_too(project: Path, capfd: pytest.
     _, out, _ = turngate(capfd, project, "go", "--output-format", "stream-json", replies=(WRITE, "done"))
     notices = [event["text"] for event in map(json.loads, out.splitlines()) if event["type"] == "notice"]
     assert notices == ["Write was not permitted; start with --allow Write"]
+
+
+LOST = {
+    "a participle": ("PreToolUse", {"permissionDecision": "denied"}, ""),
+    "a number": ("PreToolUse", {"permissionDecision": 5}, ""),
+    "text before it": ("PreToolUse", {"permissionDecision": "deny"}, "checking\n"),
+    "an answer for the user": ("PermissionRequest", {"decision": {"behavior": "denied"}}, ""),
+}
+
+
+@pytest.mark.parametrize(("event", "answer", "before"), LOST.values(), ids=LOST)
+def test_a_denial_that_cannot_be_read_keeps_the_tool_from_running_and_is_not_enforced(
+    event: str, answer: dict[str, Any], before: str, project: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    text = before + json.dumps({"hookSpecificOutput": {"hookEventName": event, **answer}}, indent=2)
+    (project / "answer").write_text(text)
+    allow = say({"hookSpecificOutput": {"hookEventName": event, "decision": {"behavior": "allow"}}})
+    commands = ["cat answer"] + ([allow] if event == "PermissionRequest" else [])
+    hooks = [{"type": "command", "command": command} for command in commands]
+    write_settings(project, "turngate", {"hooks": {event: [{"matcher": "Write", "hooks": hooks}]}})
+    words = () if event == "PermissionRequest" else ("--allow", "Write")
+    code, _, err = turngate(capfd, project, "go", "--strict", *words, replies=(WRITE, "done"))
+    assert (code, (project / "a.txt").exists()) == (13, False)
+    assert 'hook "cat answer" failed and was NOT enforced' in err
+
+
+@pytest.mark.parametrize("word", ["Deny", "DENY", "block"])
+def test_a_denial_in_any_case_keeps_the_tool_from_running(
+    word: str, project: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    specific = {"hookEventName": "PreToolUse", "permissionDecision": word, "permissionDecisionReason": " "}
+    groups = [{"hooks": [{"type": "command", "command": say({"hookSpecificOutput": specific})}]}]
+    write_settings(project, "turngate", {"hooks": {"PreToolUse": groups}})
+    code, _, err = turngate(capfd, project, "go", "--strict", "--allow", "Write", replies=(WRITE, "done"))
+    assert (code, err, (project / "a.txt").exists()) == (0, "", False)
