@@ -159,6 +159,7 @@ ORDINARY = {
     "the tests of a hook, with a reason": f"tests/test_x.py::test_it[{BLOCK}] PASSED [100%]\n1 passed\n",
     "a record about a hook": f'{{"level": "info", "answer": {BLOCK}, "ms": 2}}\nDone\n',
     "a record about a hook after text": f'x\n{{"level": "info", "answer": {BLOCK}, "ms": 2}}\nDone\n',
+    "a record about a hook that is not JSON": f"x {{level: info, answer: {BLOCK}, ms: 2}} end\nDone\n",
     "a fixture": f'cases:\n{{\n  "name": "it",\n  "expect": {BLOCK},\n  "ms": 2\n}}\nDone\n',
     "a list of cases": f'[\n  {{"name": "it",\n   "expect": {BLOCK}}}\n]\n',
     "a log that begins with decisions": '{"decision":"block","ip":"1.2.3.4"}\n{"decision":"allow"}\n',
