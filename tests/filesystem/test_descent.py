@@ -174,6 +174,15 @@ def test_links_within_the_allowed_folders_are_followed(project: Path, tmp_path: 
     }
 
 
+def test_an_extra_path_is_relative_to_the_project_as_it_is_given(project: Path, tmp_path: Path) -> None:
+    for name in ("links/more/a", "more/a"):
+        (tmp_path / name).parent.mkdir(parents=True)
+        (tmp_path / name).write_text(name)
+    (tmp_path / "links" / "project").symlink_to(project)
+    context = ToolContext(str(tmp_path / "links" / "project"), {}, extra_paths=("../more",))
+    assert asyncio.run(use(context, "Read", file_path="../more/a")) == "     1\tlinks/more/a"
+
+
 def test_a_folder_that_may_only_be_passed_through_is_passed_through(project: Path) -> None:
     (project / "closed" / "open").mkdir(parents=True)
     (project / "closed" / "open" / "a").write_text("a")

@@ -13,6 +13,8 @@ from tests.support.scripted_run import scripted, turngate
 from turngate.agent.system_prompt import system_prompt
 from turngate.agent.tools import TOOLS, ToolContext, ToolFailed, check_arguments
 from turngate.cli.main import main
+from turngate.errors import UsageError
+from turngate.settings.load import load_settings
 
 DEEP = "a/" * 1990
 LOOP = "Too many levels of symbolic links"
@@ -203,6 +205,30 @@ def test_settings_behind_a_link_that_leads_nowhere_are_a_problem(
     problems = json.loads(capfd.readouterr().out)["problems"]
     assert said in [problem["message"] for problem in problems]
     assert {problem["severity"] for problem in problems} == {"error"}
+
+
+def test_check_does_not_wait_for_a_pipe_when_it_looks_for_the_name_of_a_plugin(
+    project: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (project / ".turngate").mkdir()
+    (project / ".turngate" / "settings.json").write_text('{"turngate": {"plugins": ["slack"]}}')
+    os.mkfifo(project / ".turngate" / "settings.local.json")
+    assert main(["check", "--project", str(project), "--json"]) == 1
+    problems = json.loads(capfd.readouterr().out)["problems"]
+    assert sorted((problem["file"], problem["message"]) for problem in problems) == [
+        (
+            ".turngate/settings.json",
+            "enables the plugin 'slack', which is not installed, so `turngate run` does not start",
+        ),
+        (".turngate/settings.local.json", "is not a regular file; none of its hooks run"),
+    ]
+
+
+@pytest.mark.parametrize("path", ["a\0b", "a\ud800"])
+def test_a_path_that_no_file_can_have_is_a_usage_error(path: str, project: Path) -> None:
+    with pytest.raises(UsageError) as raised:
+        load_settings(str(project), extra=path)
+    assert str(raised.value) == f"--settings {path}: cannot be read: Invalid argument"
 
 
 @pytest.mark.parametrize("name", ["AGENTS.md", "CLAUDE.md"])

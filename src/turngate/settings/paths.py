@@ -1,5 +1,6 @@
 """Paths of settings files and script hooks. Imports little: the fast path of `turngate fire` needs it."""
 
+import errno
 import os
 import stat
 import sys
@@ -82,8 +83,15 @@ class FileTooLarge(Exception):
 
 
 def read_bytes(path: str, max_bytes: int) -> bytes:
-    """Return the content of a regular file without ever blocking, even for files such as /proc/kmsg."""
-    _check(os.stat(path), max_bytes)
+    """Return the content of a regular file without ever blocking, even for files such as /proc/kmsg.
+
+    Raises OSError, NotARegularFile or FileTooLarge.
+    """
+    try:
+        info = os.stat(path)
+    except ValueError:  # it holds a null character or a lone surrogate
+        raise OSError(errno.EINVAL, os.strerror(errno.EINVAL), path) from None
+    _check(info, max_bytes)
     fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
         _check(os.fstat(fd), max_bytes)

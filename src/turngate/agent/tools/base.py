@@ -27,7 +27,7 @@ class ToolContext:
 
     def __post_init__(self) -> None:
         self.allowed_folders = tuple(
-            real_path(os.path.join(self.project, os.path.expanduser(folder)))
+            real_path(os.path.normpath(os.path.join(self.project, os.path.expanduser(folder))))
             for folder in ("", *self.extra_paths)
         )
 

@@ -6,7 +6,6 @@ import json
 import os
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict
-from pathlib import Path
 
 from turngate.cli.git_ignore import unignored_local_settings
 from turngate.cli.main import EXIT_PROBLEMS
@@ -19,9 +18,10 @@ from turngate.core.settings import Problem, Rule, Settings
 from turngate.errors import UsageError
 from turngate.models.resolve import JudgeModels
 from turngate.plugins.entry_points import installed_plugins
+from turngate.settings.json_file import MAX_FILE_BYTES
 from turngate.settings.lint import lint
 from turngate.settings.load import load_settings
-from turngate.settings.paths import script_files, settings_files
+from turngate.settings.paths import FileTooLarge, NotARegularFile, read_bytes, script_files, settings_files
 from turngate.settings.problem_log import rule_problem
 from turngate.subagents.agent_files import check_agent_files
 
@@ -114,8 +114,8 @@ def _missing_plugins(settings: Settings, project: str, dialect: str) -> Iterator
 def _naming_file(plugin: str, project: str, dialect: str) -> str:
     """Return the file that enables a plugin: the last one that names it, since the last list counts."""
     for file in reversed(settings_files(project, dialect)):
-        with contextlib.suppress(OSError, ValueError):
-            if json.dumps(plugin) in Path(file.path).read_text("utf-8"):
+        with contextlib.suppress(OSError, NotARegularFile, FileTooLarge):
+            if json.dumps(plugin).encode() in read_bytes(file.path, MAX_FILE_BYTES):
                 return file.display_name
     return ""
 
