@@ -1,9 +1,11 @@
 """Subagents of killed sessions: who may continue them, under which gates and in which permission mode."""
 
 import asyncio
+import contextlib
 import functools
 import json
 import signal
+import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -21,7 +23,8 @@ from turngate.core.settings import Rule
 from turngate.core.subagent_run import SubagentRun
 from turngate.plugins.handlers import Plugins
 from turngate.subagents.gates import GATE_EVENTS, Gates, gates_of, recorded_gates, why_left
-from turngate.subagents.registry import Registry
+from turngate.subagents.registry import Owner, Registry
+from turngate.subagents.supervisor import REGISTRY_POLL_S
 
 GATE = stop_hooks(SAVE_INPUT, event="SubagentStop", id="counted")
 NAME = "counted (.turngate/settings.json)"
@@ -106,11 +109,11 @@ def test_a_session_with_options_of_its_own_leaves_a_subagent_and_says_it_once(
     assert (scene.notices, [each["state"] for each in listed()]) == ([sentence], ["running"])
 
 
-def of_dead_process(state: Path, project: Path, gates: Gates) -> None:
-    """Write a run of a process that died."""
+def of_dead_process(state: Path, project: Path, gates: Gates, owner: str = "dead") -> None:
+    """Write a run of a process that died, or of another owner."""
     registry = Registry(str(state))
     launch = {"project": str(project), "kind": "general-purpose", "gates": gates.as_json()}
-    run = SubagentRun(id="r", chain="r", agent_id="a", owner="dead", parent="s", prompt="go", launch=launch)
+    run = SubagentRun(id="r", chain="r", agent_id="a", owner=owner, parent="s", prompt="go", launch=launch)
     registry.register(run, may_run=True, max_running=9)
     (state / "owners").mkdir(exist_ok=True)
     (state / "owners" / "dead").touch()
@@ -141,6 +144,36 @@ def test_a_session_that_is_open_reports_a_subagent_that_it_leaves_once(project: 
         "subagent a (r) of a process that died is left alone: not all of its gates are asked"
     )
     assert continued == "continuing 1 subagent of a process that died: a"
+
+
+def test_a_row_that_cannot_be_read_is_reported_once_and_continued_when_it_is_repaired(
+    project: Path, state: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("turngate.subagents.supervisor.REGISTRY_ERROR_PAUSE_S", 0.0)
+    scene = parent(project, "done", main=["hi"])
+
+    def change(created: str) -> None:
+        with contextlib.closing(sqlite3.connect(state / "registry.db", isolation_level=None)) as db:
+            db.execute("UPDATE runs SET owner = 'dead', created = ?", (created,))
+
+    async def idle() -> None:
+        async with scene.session, asyncio.timeout(HANG_TIMEOUT_S):
+            await scene.session.send("hello")
+            of_dead_process(state, project, Gates(dialect="turngate"), owner=Owner("").id)
+            change("yesterday")
+            while not scene.notices:
+                await asyncio.sleep(0.01)
+            for _ in range(3):  # each takes as long as a poll of the watch
+                await asyncio.sleep(REGISTRY_POLL_S)
+            change("5")
+            await scene.until("done")
+
+    asyncio.run(idle())
+    path, why = state / "registry.db", "created is 'yesterday', not a number"
+    assert scene.notices == [
+        f"subagents of other processes cannot be watched: the registry {path} is damaged: {why}",
+        "continuing 1 subagent of a process that died: a",
+    ]
 
 
 def test_what_a_closed_session_leaves_is_continued_in_the_same_process(project: Path) -> None:

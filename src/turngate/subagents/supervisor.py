@@ -296,7 +296,7 @@ class Supervisor:
         return self._watcher is not None and not self._watcher.done()
 
     async def _watch(self) -> None:
-        version, check_owners = -1, False
+        version, check_owners, reported = -1, False, ""
         deleted_at, resumed_at = float("-inf"), time.monotonic()
         while True:
             try:
@@ -316,7 +316,9 @@ class Supervisor:
                     deleted_at = time.monotonic()
                     await self._worker.call(self.registry.delete_finished)
             except (RegistryError, OSError, RuntimeError) as error:
-                self.host.notice(f"subagents of other processes cannot be watched: {error}")
+                if str(error) != reported:
+                    reported = str(error)
+                    self.host.notice(f"subagents of other processes cannot be watched: {error}")
                 await asyncio.sleep(REGISTRY_ERROR_PAUSE_S)
             await asyncio.sleep(REGISTRY_POLL_S)
 

@@ -29,6 +29,7 @@ from turngate.subagents.registry.rows import (
 )
 
 BUSY_TIMEOUT_S = 10.0  # for another process that writes
+BUSY_PAUSE_S = 0.005
 RAPID_RECOVERY_S = 120.0  # recoveries closer together than this count as rapid
 GIVEN_UP_RETENTION_S = 7 * 86400.0
 FINISHED_RETENTION_S = 300.0
@@ -326,6 +327,7 @@ class Registry:
                 query = sql.rows_to_change(statement)
                 if query and not self._db.execute(query, values).fetchall():
                     return []
+                time.sleep(BUSY_PAUSE_S)  # SQLite does not wait for every kind of lock itself
 
 
 def _is_busy(error: sqlite3.OperationalError) -> bool:
