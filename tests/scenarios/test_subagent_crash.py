@@ -23,7 +23,7 @@ from tests.support.crash.totals import Totals
 from tests.support.crash.two_processes import Takeover
 from tests.support.crash.workers import resume_parent, run_subagents
 from tests.support.paths import ROOT
-from tests.support.sessions import records
+from tests.support.sessions import records, say
 from tests.support.subagents import Parent, parent, redirect, task
 from tests.support.timeouts import HANG_TIMEOUT_S
 from turngate.core.subagent_run import SubagentRun
@@ -458,7 +458,8 @@ def test_a_halted_subagent_stays_halted_although_its_process_dies_before_the_sto
 ) -> None:
     died = subprocess.run([sys.executable, "-c", HALTED, str(project)], cwd=ROOT, check=False)
     again = rule("touch asked; echo again >&2; exit 2", "SubagentStop")
-    scene = parent(project, "more", main=["home"], rules=[again], session_id="s")
+    halt = rule(say({"continue": False}), "PreToolUse", matcher="Bash")  # its gate: others leave it alone
+    scene = parent(project, "more", main=["home"], rules=[halt, again], session_id="s")
 
     async def end(scene: Parent) -> None:
         await scene.until("done")

@@ -10,26 +10,15 @@ import signal
 import threading
 import time
 from collections.abc import Collection, Mapping
-from typing import NamedTuple
 
+from turngate.state.process_stat import ProcessId, ProcessStat, is_alive, read_stat
+
+Member = ProcessId  # of a run
 VARIABLE = "TURNGATE_RUN"  # markers of all runs that a process descends from, outermost first
 TERM = signal.SIGTERM
 KILL = signal.SIGKILL
 KILL_TIMEOUT_S = 2.0  # then kill_tree gives up on processes that keep forking
 EMPTY_SCANS = 3  # scans in a row without a member, until the tree counts as gone
-
-
-class Member(NamedTuple):
-    pid: int
-    started: str  # tells a process from a later one with the same PID
-
-
-class _Stat(NamedTuple):
-    ended: bool
-    parent: int
-    group: int
-    session: int
-    started: str
 
 
 def new_run_marker() -> str:
@@ -61,7 +50,7 @@ def kill_tree(root: int, marker: str, earlier: Collection[Member]) -> None:
     All are stopped before one is killed, so that none can fork after the scan. One empty scan proves little:
     a process that forks and exits repeatedly may have been between a fork and an exit.
     """
-    earlier = {member for member in earlier if _is_alive(member)}
+    earlier = {member for member in earlier if is_alive(member)}
     deadline = time.monotonic() + KILL_TIMEOUT_S
     empty = 0
     try:
@@ -92,22 +81,12 @@ def find_members(root: int, marker: str, earlier: Collection[Member] = ()) -> se
     return {Member(pid, table[pid].started) for pid in pids if not table[pid].ended}
 
 
-def this_process() -> Member:
-    stat = _read_stat(os.getpid())
-    return Member(os.getpid(), stat.started if stat else "")
-
-
 def any_alive(members: Collection[Member]) -> bool:
-    return any(_is_alive(member) for member in members)
-
-
-def _is_alive(member: Member) -> bool:
-    stat = _read_stat(member.pid)
-    return stat is not None and stat.started == member.started and not stat.ended
+    return any(is_alive(member) for member in members)
 
 
 def _send(member: Member, number: signal.Signals) -> None:
-    if _is_alive(member):
+    if is_alive(member):
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.kill(member.pid, number)
 
@@ -123,10 +102,10 @@ def _send_to_group(root: int, number: signal.Signals) -> None:
 
 
 _scan_lock = threading.Lock()
-_last_scan: tuple[float, dict[int, _Stat], dict[int, bytes]] = (-1.0, {}, {})
+_last_scan: tuple[float, dict[int, ProcessStat], dict[int, bytes]] = (-1.0, {}, {})
 
 
-def _scan() -> tuple[dict[int, _Stat], dict[int, bytes]]:
+def _scan() -> tuple[dict[int, ProcessStat], dict[int, bytes]]:
     """Return all processes, with their initial environments.
 
     Many runs may end together: a caller that waited for the lock takes the scan that began after its call.
@@ -141,25 +120,13 @@ def _scan() -> tuple[dict[int, _Stat], dict[int, bytes]]:
         return _last_scan[1], _last_scan[2]
 
 
-def _process_table() -> dict[int, _Stat]:
+def _process_table() -> dict[int, ProcessStat]:
     try:
         names = os.listdir("/proc")
     except OSError:  # no /proc, or no descriptor left to read it: only the group is known
         return {}
-    stats = ((int(name), _read_stat(int(name))) for name in names if name.isdigit())
+    stats = ((int(name), read_stat(int(name))) for name in names if name.isdigit())
     return {pid: stat for pid, stat in stats if stat is not None}
-
-
-def _read_stat(pid: int) -> _Stat | None:
-    try:
-        with open(f"/proc/{pid}/stat", "rb") as file:
-            line = file.read()
-        # The program's name is in parentheses and may itself contain spaces and parentheses.
-        words = line[line.rindex(b")") + 2 :].decode("ascii", "replace").split()
-        ended = words[0] in "ZX" and int(words[17]) <= 1  # the first thread may be gone while others run
-        return _Stat(ended, int(words[1]), int(words[2]), int(words[3]), words[19])
-    except (OSError, ValueError, IndexError):
-        return None
 
 
 def _environment(pid: int) -> bytes:

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from turngate.errors import RegistryError
-from turngate.shells.process_tree import Member, any_alive, this_process
 from turngate.state.files import make_private_dir
+from turngate.state.process_stat import ProcessId, is_alive, this_process
 from turngate.subagents.registry.rows import new_id
 
 OWNERS_FOLDER = "owners"  # folder of the lock files in the state folder
@@ -65,7 +65,7 @@ def owner_status(folder: str, owner: str) -> Iterator[Literal["died", "left"] | 
         fd = os.open(os.path.join(folder, owner), os.O_RDWR | os.O_CLOEXEC)
     except FileNotFoundError:
         process = _process_of(owner)
-        yield "left" if process is None else None if any_alive([process]) else "died"
+        yield "left" if process is None else None if is_alive(process) else "died"
         return
     except OSError:
         yield None
@@ -80,10 +80,10 @@ def owner_status(folder: str, owner: str) -> Iterator[Literal["died", "left"] | 
         os.close(fd)
 
 
-def _process_of(owner: str) -> Member | None:
+def _process_of(owner: str) -> ProcessId | None:
     _, _, process = owner.partition("-")
     pid, _, started = process.partition("-")
-    return Member(int(pid), started) if pid.isdigit() else None
+    return ProcessId(int(pid), started) if pid.isdigit() else None
 
 
 def owner_is_gone(state: str, owner: str) -> bool:
