@@ -533,7 +533,7 @@ def test_a_block_is_queued_as_one_entry_that_carries_the_flag(project: Path, dia
         entry = session._main.inbox.pop()
         assert entry is not None
         queued.append(entry)
-        session._main.inbox.put_back(entry)
+        session._main.inbox.put_first(entry)
 
     block = say({"decision": "block", "reason": "run the tests"})
     stop = f"[ -e once ] || {{ touch once; {block}; }}"

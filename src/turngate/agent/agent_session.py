@@ -73,7 +73,8 @@ class AgentSession:
         self._turns = TurnRunner(self.events, self.inbox, plugins, None if config.role else self._record)
         self._opening = asyncio.Lock()
         self._start_source: Source | None = None  # of a SessionStart whose hooks have not run to their end
-        self._continuations = 0  # of a turn that an earlier process did not finish
+        self._guard = self._new_guard()  # since the user's last message, whichever turn or process it was in
+        self._unfinished = 0  # continuations of a turn that an earlier process did not finish
         self.conversation.on_result_delivered = subagents.result_delivered
         self.announcements = Announcements(
             subagents, self.id, config.agent_id, self.conversation.has_delivered, self.events.notice
@@ -123,12 +124,14 @@ class AgentSession:
             raise
 
     async def _read_conversation(self, source: Source | None) -> None:
-        continuations = await self.conversation.open()
+        stored = await self.conversation.open()
+        self._guard = self._new_guard(stored.continuations)
+        self._unfinished = stored.continuations if stored.is_unfinished else 0
         self._start_source = source or ("resume" if self.messages else "startup")
-        if await self._has_results(continuations):
+        if await self._has_results():
             self.announcements.on_change()
 
-    async def _has_results(self, _continuations: int) -> bool:
+    async def _has_results(self) -> bool:
         """Return whether results of subagents may wait: those of a resumed agent may have finished meanwhile."""
         return bool(self.messages)
 
@@ -152,8 +155,11 @@ class AgentSession:
         notify_stop = not (skip_stop_hook or self._config.skip_stop_hook)
         strict = self._config.strict and self.hooks.enabled
         not_loaded = strict and has_unloaded_hooks(self.settings, *EVENTS)
-        loop = self._turn_loop(Turn(self._new_guard(), strict=strict, not_loaded=not_loaded))
-        return await self._turns.run(loop, entry, notify_stop=notify_stop)
+        turn = Turn(self._guard, strict=strict, not_loaded=not_loaded)
+        try:
+            return await self._turns.run(self._turn_loop(turn), entry, notify_stop=notify_stop)
+        finally:
+            self._guard = turn.guard
 
     def _turn_loop(self, turn: Turn) -> ContinuationLoop:
         return ContinuationLoop(
@@ -163,7 +169,7 @@ class AgentSession:
             background=self.background,
             command_wait=0.0 if self.permissions.permit else COMMAND_WAIT_S,
             settings=self.settings,
-            new_guard=self._new_guard,
+            new_guard=self._guard_for_prompt,
             prepare=self._prepare_turn,
             end_subagents=self._end_subagents,
             take_first_message=self.hooks.take_first_message,
@@ -194,8 +200,7 @@ class AgentSession:
     async def _prepare_turn(self, turn: Turn) -> None:
         await self.open()
         self.hooks.raise_if_halted()
-        continuations, self._continuations = self._continuations, 0
-        turn.guard, turn.continuations = self._new_guard(continuations), continuations
+        turn.guard, turn.continuations = self._guard.after_report(), self._unfinished
 
     async def _on_compacted(self) -> None:
         await self._fire_session_start("compact")
@@ -249,6 +254,11 @@ class AgentSession:
     def _system_prompt(self) -> str:
         instructions = self.role.agent_type.instructions if self.role else ""
         return system_prompt(self.project, self.hooks.start_context, instructions)
+
+    def _guard_for_prompt(self) -> LoopGuard:
+        """Count anew for a message of the user, unless it continues a turn that an earlier process did not finish."""
+        continuations, self._unfinished = self._unfinished, 0
+        return self._new_guard(continuations)
 
     def _new_guard(self, continuations: int = 0) -> LoopGuard:
         guard = new_guard(self.settings, self.resources.world.environ, limit=self._config.limit)

@@ -117,7 +117,7 @@ def _restart(context: LoopContext, summary: str, *, keep_prompt: bool) -> None:
     if prompt is None:
         context.conversation.restart((first, {}))
     else:
-        meta = {"continuation": context.turn.continuations}
+        meta = {"continuation": context.turn.guard.continuations}
         context.conversation.restart((first, {}), (prompt, meta))
 
 

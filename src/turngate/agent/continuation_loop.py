@@ -1,9 +1,15 @@
-"""The loop of one turn: answer a message, ask the stop hooks, continue while a hook blocks or a message is waiting."""
+"""The loop of one turn: answer a message, ask the stop hooks, continue while a hook blocks or a message is waiting.
+
+A turn in which the agent asks its user something ends as waiting, and the question stays open until the user answers:
+the first message of the next turn. Everything else, such as the report of a subagent or a message that the user typed
+before, waits behind the answer. Continuations are dropped, because the hooks are asked again at the next stop. Only
+in the `claude` dialect the hooks are asked at once, and a block then takes the question back.
+"""
 
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from turngate.agent.background_commands import BackgroundCommands
 from turngate.agent.loop_context import LoopContext
@@ -24,7 +30,7 @@ from turngate.subagents.announcements import Announcements
 from turngate.transcript.writer import TranscriptError
 
 # A message that waits in the inbox is still answered if the turn would end in one of these ways.
-CONTINUABLE_ENDS = ("allowed", "capped", "stalled", "question")
+CONTINUABLE_ENDS = ("allowed", "capped", "stalled")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,7 +41,7 @@ class ContinuationLoop:
     background: BackgroundCommands
     command_wait: float  # seconds that a turn that may end waits for commands in the background
     settings: Settings
-    new_guard: Callable[[], LoopGuard]
+    new_guard: Callable[[], LoopGuard]  # for a message of the user
     prepare: Callable[[Turn], Awaitable[None]]  # opens the session
     end_subagents: Callable[[bool], Awaitable[None]]  # True: the turn was interrupted
     take_first_message: Callable[[], str | None]  # of a SessionStart hook
@@ -45,11 +51,7 @@ class ContinuationLoop:
         """Run the turn that begins with this message, and return how it ended."""
         try:
             await self.prepare(self.context.turn)
-            await self._take_announcements()
-            if end := await self._answer_first_messages():
-                return end
-            self.inbox.put(entry)
-            return await self._answer_all()
+            return await self._answer_from(entry)
         except ToolDeferred as deferred:
             return EndTurn("tool_deferred", stop_reason=deferred.reason)
         except TurnHalted as halted:
@@ -61,12 +63,24 @@ class ContinuationLoop:
         except OSError as error:
             return EndTurn("error", stop_reason=f"the turn failed: {describe_exception(error)}")
 
+    async def _answer_from(self, entry: InboxEntry) -> EndTurn:
+        """Answer everything that waits, and this message: first if a question is open, otherwise last."""
+        if self.context.conversation.question is not None:
+            self.inbox.put_first(entry)
+            end = await self._answer_all()
+            return end if end.ended_by not in CONTINUABLE_ENDS else await self._answer_first_messages() or end
+        await self._take_announcements()
+        end_before = await self._answer_first_messages()
+        if end_before is None or end_before.ended_by == "question":
+            self.inbox.put(replace(entry, waited=end_before is not None))
+        return end_before or await self._answer_all()
+
     async def _answer_first_messages(self) -> EndTurn | None:
         """Answer what SessionStart hooks say first, each up to its stop. Return how that ended the turn, if it did."""
         while (text := self.take_first_message()) is not None:
-            self.inbox.put(InboxEntry(text))
+            self.inbox.put(InboxEntry(text, by_hook=True))
             end = await self._answer_all()
-            if end.ended_by not in ("allowed", "capped", "stalled"):
+            if end.ended_by not in CONTINUABLE_ENDS:
                 return end
         return None
 
@@ -82,6 +96,8 @@ class ContinuationLoop:
         while True:
             end = await self._answer_one()
             if end is not None and not (end.ended_by in CONTINUABLE_ENDS and await self._has_more_input()):
+                if end.notice:
+                    self.context.notice(end.notice)
                 return end
 
     async def _answer_one(self) -> EndTurn | None:
@@ -91,6 +107,9 @@ class ContinuationLoop:
         entry = self.inbox.pop()
         if entry is not None and await self._accept_or_requeue(entry):
             end = await run_model_loop(self.context)
+            if self.context.conversation.question is not None:
+                self.inbox.drop_continuations()
+                return end or await self._ask_despite_question()
             if end is not None:
                 return end
         if len(self.inbox) and self.settings.defers_to_user:
@@ -131,7 +150,7 @@ class ContinuationLoop:
         if self._waits_for_subagents():
             return self.announcements.max_wait
         turn = self.context.turn
-        if not commands or turn.question is not None or not self.background.running:
+        if not commands or not self.background.running:
             return 0.0
         if turn.waits_until is None:
             turn.waits_until = time.monotonic() + self.command_wait
@@ -143,14 +162,14 @@ class ContinuationLoop:
             return await self._accept(entry)
         except (asyncio.CancelledError, OSError):
             if entry.waited or (entry.key and not self.context.conversation.has_delivered(entry.key)):
-                self.inbox.put_back(entry)
+                self.inbox.put_first(entry)
             raise
 
     async def _accept(self, entry: InboxEntry) -> bool:
         """Append the message to the conversation, unless UserPromptSubmit hooks block it."""
         turn, conversation = self.context.turn, self.context.conversation
-        turn.question = None
         if entry.guard is not None:
+            conversation.question = None  # open only if the dialect asks the hooks despite a question
             turn.guard = entry.guard
             meta = {"continuation": entry.guard.continuations, "stopHookActive": True}
             conversation.append(UserMessage(entry.text, entry.origin), **meta)
@@ -158,21 +177,24 @@ class ContinuationLoop:
                 conversation.append(UserMessage(text, "context"), **meta)
             return True
         if entry.origin == "background":
-            turn.start_count(self.new_guard())
+            turn.receive_report()
             turn.waits_until = None
             conversation.append(UserMessage(entry.text, entry.origin))
             return True
         if entry.key:
             conversation.append_once(entry)
             if entry.origin == "subagent":
-                turn.start_count(self.new_guard())
+                turn.receive_report()
                 await run_in_thread(conversation.sync)
                 await self.announcements.acknowledge(entry.key)
             return True
-        return await self._accept_prompt(entry.text)
+        return await self._accept_prompt(entry.text, by_hook=entry.by_hook)
 
-    async def _accept_prompt(self, prompt: str) -> bool:
-        """A turn whose first prompt is blocked is over; a later prompt that is blocked is only dropped."""
+    async def _accept_prompt(self, prompt: str, *, by_hook: bool) -> bool:
+        """A user's message starts a new count and answers an open question.
+
+        A turn whose first prompt is blocked is over; a later prompt that is blocked is only dropped.
+        """
         turn, conversation = self.context.turn, self.context.conversation
         earlier = turn.prompt_id
         if turn.requests:  # a further message of the user
@@ -185,18 +207,26 @@ class ContinuationLoop:
         if isinstance(verdict, Continue):  # a block, or a hook whose failure blocks has failed
             turn.prompt_id = earlier
             self.context.notice(f"a hook blocked the prompt: {verdict.prompt}")
-            if not turn.requests and not len(self.inbox):
+            if conversation.question is not None or not (turn.requests or len(self.inbox)):
                 raise TurnHalted(verdict.prompt)
             return False
-        if turn.requests:  # C-16: it starts its own count
+        if not by_hook:  # C-16
             turn.guard = self.new_guard()
         meta = {"continuation": turn.guard.continuations} if turn.guard.continuations else {}
         conversation.append(UserMessage(prompt), **meta)
+        conversation.question = None
         if added := added_context(verdict.runs, plain=True):
             conversation.append(UserMessage(added, "context"), **meta)
         return True
 
     # The stop
+
+    async def _ask_despite_question(self) -> EndTurn | None:
+        """Ask the stop hooks although a question is open; unless they continue the turn, it waits for the answer."""
+        end = await self._ask_to_stop()
+        return (
+            end if end is None or end.ended_by not in CONTINUABLE_ENDS else replace(end, ended_by="question")
+        )
 
     async def _ask_to_stop(self) -> EndTurn | None:
         """The agent would stop: ask the stop hooks. Return None if the turn continues."""
@@ -205,9 +235,7 @@ class ContinuationLoop:
         verdict = await self.context.hooks.fire(self._stop_event())
         step = turn.guard.after(verdict)
         match step:
-            case EndTurn(notice=notice):
-                if notice:
-                    self.context.notice(notice)
+            case EndTurn():
                 return step
             case ContinueTurn() if self.context.requests_exhausted:
                 return self.context.end_at_limit()
@@ -216,7 +244,9 @@ class ContinuationLoop:
             case ContinueTurn(prompt, guard, messages):
                 turn.guard, turn.continuations = guard, turn.continuations + 1
                 first, *context = messages or (prompt,)
-                self.inbox.put(InboxEntry(first, "stop_hook", guard, context=tuple(context)))
+                entry = InboxEntry(first, "stop_hook", guard, context=tuple(context))
+                put = self.inbox.put if self.context.conversation.question is None else self.inbox.put_first
+                put(entry)
                 self.context.emit(Continuation(prompt, guard.continuations, guard.limit))
                 return None
 

@@ -8,12 +8,16 @@ from turngate.aio.threads import run_in_thread
 from turngate.core.inbox import InboxEntry
 from turngate.core.messages import Message, Reply, ToolResult, ToolResults, ToolUse, UserMessage
 from turngate.errors import UsageError
-from turngate.transcript.resume import read_conversation
+from turngate.transcript.resume import StoredConversation, read_conversation
 from turngate.transcript.writer import Transcript
 
 
 class Conversation:
-    """What the model sees is written to the transcript before the model sees it."""
+    """What the model sees is written to the transcript before the model sees it.
+
+    `question` is what the agent has asked and the user has not answered, also in an earlier process. While it is
+    open, nothing but the user's answer is appended as a prompt, so that nothing can be mistaken for the answer.
+    """
 
     def __init__(
         self,
@@ -25,6 +29,7 @@ class Conversation:
     ) -> None:
         self.path = path
         self.messages: list[Message] = []
+        self.question: str | None = None
         self.compact_again_at = 0  # messages; below this length no further automatic compaction is tried
         self.session_id, self._project, self._subagent = session_id, project, subagent
         self.on_result_delivered: Callable[[str], None] = lambda _: None
@@ -32,15 +37,16 @@ class Conversation:
         self._delivered: set[str] = set()
         self.tool_results: list[ToolResult] = []  # of the reply whose tools are running
 
-    async def open(self) -> int:
-        """Read what an earlier process wrote. Return the continuations of a turn that it did not finish."""
+    async def open(self) -> StoredConversation:
+        """Read what an earlier process wrote, and return it."""
         if os.path.exists(self.path):  # noqa: ASYNC240 - as fast as starting a thread
             stored = await run_in_thread(read_conversation, self.path)
         else:
             stored = read_conversation(self.path)
         self.messages, self._delivered = list(stored.messages), set(stored.keys)
+        self.question = stored.question
         self.create(parent=stored.last)
-        return stored.continuations
+        return stored
 
     def create(self, *, parent: str | None = None) -> None:
         """Open the transcript without reading it; `parent` is the id of its last message."""
@@ -90,20 +96,22 @@ class Conversation:
 
     def clear(self) -> None:
         self.transcript.write_record({"type": "cleared"})  # the disk first: a full one must not lose messages
-        self.messages = []
+        self.messages, self.question = [], None
 
     # Results of tools
 
     def start_tool_results(self) -> None:
         self.tool_results = []
 
-    def add_tool_result(self, result: ToolResult, key: str = "") -> None:
+    def add_tool_result(self, result: ToolResult, key: str = "", *, question: str | None = None) -> None:
         """Write one result at once, so it survives whatever happens to the tools beside it.
 
         A result with a key is a subagent's, which is delivered exactly once: it is on disk before the
-        subagent's run is marked as announced.
+        subagent's run is marked as announced. The result of a question opens it.
         """
-        self.transcript.write_message(ToolResults((result,)), **({"key": key} if key else {}))
+        meta = {"key": key} if key else {"question": question} if question is not None else {}
+        self.transcript.write_message(ToolResults((result,)), **meta)
+        self.question = question if question is not None else self.question
         self.tool_results.append(result)
         if key:
             self._delivered.add(key)

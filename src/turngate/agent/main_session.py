@@ -1,5 +1,6 @@
 """MainSession: the session of the main agent, with the lock of its conversation and the sessions of its subagents."""
 
+import contextlib
 import os
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import replace
@@ -16,6 +17,7 @@ from turngate.agent.turn import Turn
 from turngate.aio.cancellation import finish_despite_cancel
 from turngate.core.events import SessionEnd
 from turngate.core.inbox import InboxEntry
+from turngate.core.messages import UserMessage
 from turngate.core.session_events import SessionEvent, TurnResult
 from turngate.core.subagent_run import SubagentRun
 from turngate.core.text import keep_ends
@@ -75,8 +77,7 @@ class MainSession(AgentSession):
             self._lock.acquire()
         await super()._open(source)
 
-    async def _has_results(self, continuations: int) -> bool:
-        self._continuations = continuations
+    async def _has_results(self) -> bool:
         self._report_problems()
         return await self.subagents.open()
 
@@ -104,17 +105,19 @@ class MainSession(AgentSession):
 
     def take_queued(self) -> list[str]:
         """Remove the messages that wait, and return them."""
-        messages = []
-        while entry := self.inbox.pop():
-            messages.append(entry.text)
-        return messages
+        return [entry.text for entry in self.inbox.take("user")]
 
     def stream(self, prompt: str) -> AsyncIterator[SessionEvent]:
         """Run one turn and yield its events; the last one is its `TurnEnd`."""
         return self.events.stream(lambda: self.send(prompt))
 
     async def answer_background(self) -> TurnResult | None:
-        """Run a turn with the results of commands and the blocks of hooks in the background, if there are any."""
+        """Run a turn with the results of commands and the blocks of hooks in the background, if there are any.
+
+        While a question is open, they wait for its answer.
+        """
+        if self.conversation.question is not None:
+            return None
         entries = [*self.background.take_ended(), *self._take_wakes()]
         if not entries:
             return None
@@ -159,7 +162,7 @@ class MainSession(AgentSession):
         await self._fire_session_end("clear")
         self.conversation.clear()
         self.inbox.clear()
-        self._continuations = 0
+        self._guard, self._unfinished = self._new_guard(), 0
         await self._fire_session_start("clear")
 
     async def close(self, reason: EndReason = "other") -> None:
@@ -169,9 +172,16 @@ class MainSession(AgentSession):
         for command in await self.background.close():
             self.events.notice(f"background command killed because it was still running: {command}")
         if self.conversation.is_open:
+            self._keep_reports()
             await self._end(reason)
         else:
             await finish_despite_cancel(self._close_all())
+
+    def _keep_reports(self) -> None:
+        """Write the reports of commands that wait for an answer to the transcript: the next process cannot ask them."""
+        for entry in (*self.inbox.take("background"), *self.background.take_ended()):
+            with contextlib.suppress(OSError):  # a full disk must not keep the session open
+                self.conversation.append(UserMessage(entry.text, entry.origin))
 
     async def _end(self, reason: EndReason) -> None:
         try:

@@ -142,6 +142,11 @@ class Session:
         return self._main.last_result
 
     @property
+    def question(self) -> str | None:
+        """What the agent has asked; your next message answers it, also in a session that continues this one."""
+        return self._main.conversation.question
+
+    @property
     def is_running(self) -> bool:
         """Whether a turn is running."""
         return self._main.turn is not None
@@ -180,8 +185,8 @@ class Session:
 
     @property
     def has_background_results(self) -> bool:
-        """Whether a command in the background has ended, or a hook there has blocked, and the agent does not know it."""
-        return bool(self._main.background.ended or self._main.wakes)
+        """Whether a command in the background has ended, or a hook there has blocked, and `answer_background` tells it."""
+        return bool(self._main.background.ended or self._main.wakes) and self.question is None
 
     async def answer_background(self) -> TurnResult | None:
         """Run a turn with the results of commands, and the blocks of hooks, in the background, if there are any."""
@@ -198,7 +203,7 @@ class Session:
     @property
     def queued(self) -> int:
         """How many messages wait for an answer."""
-        return len(self._main.inbox)
+        return self._main.inbox.count("user")
 
     def take_queued(self) -> list[str]:
         """Remove the messages that wait, and return them."""

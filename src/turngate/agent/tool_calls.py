@@ -27,6 +27,7 @@ from turngate.core.tools import resolve_tool, response_text
 from turngate.core.verdict import Continue, Stop, Verdict
 
 NOT_ANSWERED = "not run: the user interrupted the question for permission"
+USER_ASKED = "The user was asked; the answer comes with the next message."
 DEFERRED = "not run: a hook deferred this call; make it again when the user asks you to continue"
 
 
@@ -43,7 +44,7 @@ async def run_tools(context: LoopContext, uses: Sequence[ToolUse]) -> bool:
         if ended:
             return True
     context.conversation.finish_tool_results(uses)
-    if context.turn.question is None:
+    if context.conversation.question is None:
         await _finish_batch(context, uses)
     return False
 
@@ -103,7 +104,7 @@ async def _run_all(context: LoopContext, uses: Sequence[ToolUse]) -> bool:
 
 async def _run(context: LoopContext, use: ToolUse) -> bool:
     turn, conversation = context.turn, context.conversation
-    if turn.question is not None:
+    if conversation.question is not None:
         conversation.add_tool_result(ToolResult(use.id, "not run: the user was asked first", is_error=True))
         return False
     turn.tool_calls += 1
@@ -122,7 +123,7 @@ async def _run(context: LoopContext, use: ToolUse) -> bool:
     if output.ends_turn:  # no model reads its result
         return True
     result = ToolResult(use.id, output.text, output.is_error)
-    conversation.add_tool_result(result, output.key)
+    conversation.add_tool_result(result, output.key, question=output.question)
     context.emit(ToolFinished(use, result, time.monotonic() - started))
     if halted is not None:
         raise halted
@@ -140,8 +141,7 @@ async def _attempt(context: LoopContext, use: ToolUse) -> tuple[ToolOutput, Turn
         output = await tool.run(args, context.tool_context)
     except UserQuestion as question:
         options = "".join(f"\n- {option}" for option in question.options)
-        context.turn.question = question.question + options
-        return ToolOutput("The user was asked; the answer comes with the next message."), None
+        return ToolOutput(USER_ASKED, question=question.question + options), None
     except ToolFailed as failed:
         output = ToolOutput(str(failed), is_error=True)
     if output.ends_turn:

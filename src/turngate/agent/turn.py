@@ -42,7 +42,6 @@ class Turn:
     notices: list[str] = field(default_factory=list)
     answer: str = ""  # the last answer that was not blank
     continuations: int = 0
-    question: str | None = None
     deferred: ToolUse | None = None  # the call that a hook deferred
     waited_too_long: bool = False  # the turn no longer waits for subagents in the background
     waits_until: float | None = (
@@ -60,18 +59,20 @@ class Turn:
         self.usage += reply.usage
         self.cost = None if self.cost is None or reply.cost is None else self.cost + reply.cost
 
-    def start_count(self, guard: LoopGuard) -> None:
-        """Count continuations anew: the result of work in the background has arrived."""
-        self.guard, self.prompt_id = guard, new_prompt_id()
+    def receive_report(self) -> None:
+        """The result of work in the background has arrived: for hooks, a prompt of its own."""
+        self.guard, self.prompt_id = self.guard.after_report(), new_prompt_id()
 
-    def result(self, end: EndTurn, *, session_id: str, transcript_path: str, model: str) -> TurnResult:
+    def result(
+        self, end: EndTurn, *, session_id: str, transcript_path: str, model: str, question: str | None
+    ) -> TurnResult:
         return TurnResult(
             ended_by=end.ended_by,
             session_id=session_id,
             transcript_path=transcript_path,
             result=self.answer,
             stop_reason=end.stop_reason or end.notice,
-            question=self.question,
+            question=question,
             deferred_tool_use=self.deferred,
             continuations=self.continuations,
             model_requests=self.requests,

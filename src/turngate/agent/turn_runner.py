@@ -79,6 +79,7 @@ class TurnRunner:
                 session_id=conversation.session_id,
                 transcript_path=conversation.path,
                 model=loop.context.model.name,
+                question=conversation.question,
             )
             for error in await self._notifier.notify(
                 result, conversation.messages, turn.elapsed, notify_stop=notify_stop

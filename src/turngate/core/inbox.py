@@ -16,6 +16,7 @@ class InboxEntry:
     origin: Origin = "user"
     guard: LoopGuard | None = None  # of a continuation: the loop guard that counts it
     waited: bool = False  # the user typed it while a turn ran
+    by_hook: bool = False  # a SessionStart hook speaks for the user; it starts no new count
     context: tuple[str, ...] = ()  # of a continuation: messages that follow it
     key: str = ""  # a message with a key reaches the conversation once, however often it is sent
 
@@ -30,23 +31,32 @@ class Inbox:
     def put_all(self, entries: Iterable[InboxEntry]) -> None:
         self._waiting.extend(entries)
 
-    def put_back(self, entry: InboxEntry) -> None:
-        """Make an entry the next one again: it was popped and did not reach the conversation."""
+    def put_first(self, entry: InboxEntry) -> None:
+        """Make an entry the next one: it answers a question, or was popped and did not reach the conversation."""
         self._waiting.appendleft(entry)
 
     def pop(self) -> InboxEntry | None:
         return self._waiting.popleft() if self._waiting else None
+
+    def take(self, origin: Origin) -> list[InboxEntry]:
+        """Remove the entries of this origin, and return them."""
+        taken = [entry for entry in self._waiting if entry.origin == origin]
+        self._waiting = deque(entry for entry in self._waiting if entry.origin != origin)
+        return taken
+
+    def count(self, origin: Origin) -> int:
+        return sum(entry.origin == origin for entry in self._waiting)
 
     def clear(self) -> None:
         self._waiting.clear()
 
     @property
     def has_continuation(self) -> bool:
-        return any(entry.origin == "stop_hook" for entry in self._waiting)
+        return self.count("stop_hook") > 0
 
     def drop_continuations(self) -> None:
-        """After an interrupt the agent does not continue; messages of the user and of subagents stay."""
-        self._waiting = deque(entry for entry in self._waiting if entry.origin != "stop_hook")
+        """After an interrupt or a question the agent does not continue; messages of the user and of subagents stay."""
+        self.take("stop_hook")
 
     def __len__(self) -> int:
         return len(self._waiting)

@@ -2,6 +2,10 @@
 
 A turn lasts from a user's message until control returns to the user. Hooks may continue it a bounded number of
 times, and every way in which it can end has a name.
+
+Between two messages of the user there are never more continuations than the limits allow, whatever wakes the agent:
+a block, the report of a subagent or of a command in the background, or a process that resumes the conversation.
+Only a user's message makes a new guard; everything else hands on the one that there is.
 """
 
 from collections.abc import Mapping
@@ -58,20 +62,24 @@ class LoopGuard:
     hard_limit: int | None = None
     count: int = 0  # continuations that count toward the limit
     continuations: int = 0  # of the whole turn
-    resumed: int = 0  # those before the user's message, in a turn that a killed process began
+    resumed: int = 0  # those before the last message that is not a continuation: a user's, or a report
     advised: bool = False
     last_refusal: tuple[tuple[str, str], ...] = ()
     repeats: int = 0  # continuations in a row with the last block and without a tool call
 
     @property
     def active(self) -> bool:
-        """`stop_hook_active`: a stop hook has continued this turn since the user's last message (C-16)."""
+        """`stop_hook_active`: a stop hook has continued this turn since the user's last message, or a report (C-16)."""
         return self.continuations > self.resumed
 
     @property
     def below_limit(self) -> bool:
-        """Return whether a hook may still continue the turn."""
-        return self.limit is None or self.count < self.limit
+        """Return whether a hook may continue the turn; the hard limit holds also where tool calls reset the count."""
+        return self._below(self.limit, self.count) and self._below(self.hard_limit, self.continuations)
+
+    @staticmethod
+    def _below(limit: int | None, count: int) -> bool:
+        return limit is None or count < limit
 
     def after(self, verdict: Verdict) -> ContinueTurn | EndTurn:
         """Return the next step of the turn after this verdict."""
@@ -106,6 +114,10 @@ class LoopGuard:
             self, repeats=0, last_refusal=(), count=0 if self.dialect.tool_call_resets else self.count
         )
 
+    def after_report(self) -> "LoopGuard":
+        """Work in the background has ended and wakes the agent: not a continuation, and no new count either."""
+        return replace(self, resumed=self.continuations, repeats=0, last_refusal=())
+
     def redirected(self) -> "LoopGuard":
         """Count a redirect by a plugin: one more continuation, without a block that could repeat."""
         return self._count_continuation((), advised=self.advised)
@@ -133,7 +145,8 @@ class LoopGuard:
         return after is not None and blocks == self.last_refusal and self.repeats >= after
 
     def _capped_notice(self, verdict: Continue) -> str:
-        times = "1 continuation" if self.limit == 1 else f"{self.limit} continuations"
+        limit = self.hard_limit if self._below(self.limit, self.count) else self.limit
+        times = "1 continuation" if limit == 1 else f"{limit} continuations"
         return f"Turn ended after {times} (the limit). Still blocked by: {self._list_blocking(verdict)}."
 
     def _stalled_notice(self, verdict: Continue) -> str:
@@ -156,7 +169,9 @@ def new_guard(
     if dialect.limit_variable:
         value = {**environ, **settings.env}.get(dialect.limit_variable)
         if value is not None:
-            return LoopGuard(dialect=dialect, limit=_limit_from_variable(value, dialect.limit))
+            return LoopGuard(
+                dialect=dialect, limit=_limit_from_variable(value, dialect.limit), hard_limit=hard
+            )
     configured = settings.child_limit if child and settings.child_limit is not None else settings.limit
     soft = dialect.limit if configured is None else configured
     return LoopGuard(dialect=dialect, limit=soft if hard is None else min(soft, hard), hard_limit=hard)

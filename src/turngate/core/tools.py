@@ -32,6 +32,7 @@ class ToolOutput:
     key: str = ""  # the chain of the subagent whose result this is; it is delivered once
     is_error: bool = False
     ends_turn: bool = False  # the agent has nothing more to do
+    question: str | None = None  # which the user answers with the next message
 
 
 def response_text(response: Any) -> str:

@@ -19,7 +19,9 @@ class StoredConversation:
     """The state of a conversation as its transcript records it."""
 
     messages: tuple[Message, ...] = ()
-    continuations: int = 0  # of the last turn if it did not end, otherwise 0
+    continuations: int = 0  # since the user's last message
+    is_unfinished: bool = False  # the last turn did not end
+    question: str | None = None  # of the agent, which the user has not answered
     last: str | None = field(default=None, compare=False)  # id of the last message
     keys: frozenset[str] = frozenset()  # of messages that must be delivered only once
 
@@ -27,15 +29,16 @@ class StoredConversation:
 def read_conversation(path: str) -> StoredConversation:
     """Read the conversation up to its last complete message. Tool calls without a result get an error result."""
     messages: list[Message] = []
-    continuations = 0
+    continuations, unfinished = 0, False
+    question: str | None = None
     last: str | None = None
     keys: set[str] = set()
     for record in _records(path):
         kind = record.get("type")
         if kind == "cleared":
-            messages, continuations = [], 0
+            messages, continuations, question = [], 0, None
         elif kind == "turn_end":
-            continuations = 0
+            unfinished = False
         message = message_of(record)
         if message is None:
             continue
@@ -45,9 +48,18 @@ def read_conversation(path: str) -> StoredConversation:
         if isinstance(message, UserMessage):
             if message.origin == "summary":
                 messages = []
-            continuations = _count(record.get("continuation"))
+            if message.origin in ("user", "stop_hook"):
+                question, unfinished = None, True
+            if message.origin == "user" or "continuation" in record:  # a report starts no new count
+                continuations = _count(record.get("continuation"))
+        elif isinstance(message, Reply):
+            unfinished = True
+        elif isinstance(record.get("question"), str):
+            question = record["question"]
         messages.append(message)
-    return StoredConversation(tuple(_with_results(messages)), continuations, last, frozenset(keys))
+    return StoredConversation(
+        tuple(_with_results(messages)), continuations, unfinished, question, last, frozenset(keys)
+    )
 
 
 def _records(path: str) -> Iterator[dict[str, Any]]:

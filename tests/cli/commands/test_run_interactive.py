@@ -382,6 +382,39 @@ def test_the_agents_own_question_is_answered_by_the_next_line(talk: Callable[...
     terminal.expect("Red it is.")
 
 
+def test_a_question_is_shown_again_when_its_conversation_is_continued(talk: Callable[..., Terminal]) -> None:
+    terminal = talk({"tool": "AskUser", "input": {"question": "Red or blue?"}}, words=("--session", "s"))
+    terminal.say("paint it")
+    terminal.expect("the agent asks: Red or blue?")
+    terminal.type(CTRL_D)
+    assert terminal.end() == 0
+    terminal = talk("Red it is.", words=("--session", "s"))
+    terminal.expect("the agent asks: Red or blue?")
+    terminal.say("red")
+    terminal.expect("Red it is.")
+
+
+def test_what_ends_or_was_typed_before_the_answer_to_a_question_waits_for_it(
+    talk: Callable[..., Terminal], project: Path
+) -> None:
+    command = "until [ -e go ]; do sleep 0.01; done"
+    start = {"tool": "Bash", "input": {"command": command, "run_in_background": True}}
+    ask = {"tool": "AskUser", "input": {"question": "Red or blue?"}, "delay": 1}
+    words = ("--permission-mode", "bypassPermissions")
+    terminal = talk(start, ask, "Red it is.", "Then it is dry.", "It has ended.", words=words)
+    terminal.say("paint it")
+    terminal.expect("Bash: until")
+    terminal.say("and dry it")
+    terminal.expect("the agent asks: Red or blue?")
+    terminal.expect("1 message is still queued, to be answered after your answer")
+    (project / "go").touch()
+    terminal.expect("background command bash_1: completed")
+    terminal.say("red")
+    terminal.expect("Red it is.")
+    terminal.expect("Then it is dry.")
+    terminal.expect("It has ended.")
+
+
 def test_messages_of_several_lines_and_the_history(
     talk: Callable[..., Terminal], project: Path, state: Path
 ) -> None:

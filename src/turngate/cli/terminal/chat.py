@@ -86,6 +86,8 @@ class Chat:
             count = f", {len(self.session.messages)} messages so far" if self.session.messages else ""
             self.ui.print(f"{self.session.model.name} in {self.session.project}{count}", "dim")
             self.ui.print("/help shows the commands and keys", "dim")
+        if self.session.question is not None:
+            self.ui.print(*fmt.format_question(self.session.question))
 
     async def _next_job(self) -> str | None:
         """Wait for the next job; return None when the conversation ends."""
@@ -158,12 +160,14 @@ class Chat:
     def _take_queued_messages(self, result: TurnResult) -> None:
         """Run the messages that came during the last hooks: none is lost or answered twice (X-34).
 
-        After an interrupt they stay in the inbox and are answered before the user's next message (C-33).
+        After an interrupt they stay in the inbox and are answered before the user's next message (C-33), after a
+        question behind its answer.
         """
-        if result.outcome in ("interrupted", "error"):
+        if result.outcome in ("interrupted", "error") or self.session.question is not None:
             if count := self.session.queued:
                 are = "message is" if count == 1 else "messages are"
-                self.ui.print(f"{count} {are} still queued, to be answered before your next one", "notice")
+                when = "before your next one" if self.session.question is None else "after your answer"
+                self.ui.print(f"{count} {are} still queued, to be answered {when}", "notice")
             return
         self._jobs.extendleft(reversed(self.session.take_queued()))
 

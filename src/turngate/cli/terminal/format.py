@@ -271,10 +271,14 @@ def format_turn_end(
             f"turn ended ({result.ended_by}): {_indent_following(strip_controls(result.stop_reason))}",
             "notice",
         )
-    if result.question:
-        yield f"the agent asks: {_indent_following(strip_controls(result.question))}", "notice"
+    if result.question is not None:
+        yield format_question(result.question)
     if result.tool_calls or result.continuations or (totals and result.model_requests):
         yield format_totals(result), "dim"
+
+
+def format_question(question: str) -> tuple[str, TextStyle]:
+    return f"the agent asks: {_indent_following(strip_controls(question))}", "notice"
 
 
 def format_totals(result: TurnResult) -> str:
