@@ -72,18 +72,19 @@ SECTIONS = (
 MEMBERS = {
     "Continue": ("hook_outputs",),
     "Journal": ("close", "keep", "record"),
-    "LoopGuard": ("active", "after", "after_tool_call", "below_limit"),
+    "LoopGuard": ("active", "after", "after_report", "after_tool_call", "below_limit"),
     "Options": ("for_claude", "from_json", "settings", "to_json"),
     "Plugins": ("add", "on"),
     "ScriptedModel": ("from_file",),
     "Session": (
         *("allow", "answer_background", "close", "compact", "has_background_results", "hooks_enabled", "id"),
         *("interrupt", "is_running", "last_result"),
-        *("messages", "model", "open", "project", "queue", "queued", "reset", "send", "settings", "stream"),
-        *("take_queued", "transcript_path"),
+        *("messages", "model", "open", "project", "question", "queue", "queued", "reset", "send", "settings"),
+        *("stream", "take_queued", "transcript_path"),
     ),
     "Stop": ("hook_outputs",),
     "StopHookInput": ("event",),
+    "TurnResult": ("blocked_subagents",),
     "World": ("close",),
 }
 

@@ -174,7 +174,7 @@ PASTS: list[tuple[str, list[Message | dict[str, Any]], StoredConversation]] = [
     (
         "a finished turn",
         [UserMessage("a"), ANSWER, CONTINUED, ANSWER, OVER],
-        StoredConversation((UserMessage("a"), ANSWER, CONTINUED, ANSWER), 0),
+        StoredConversation((UserMessage("a"), ANSWER, CONTINUED, ANSWER), 2),
     ),
     (
         "an open turn",
@@ -284,7 +284,7 @@ def test_an_impossible_count_is_none(tmp_path: Path, count: Any) -> None:
     path = tmp_path / "chat.jsonl"
     record = {"type": "user", "continuation": count, "message": {"role": "user", "content": "hi"}}
     path.write_text(json.dumps(record) + "\n")
-    assert read_conversation(str(path)) == StoredConversation((UserMessage("hi"),), 0)
+    assert read_conversation(str(path)) == StoredConversation((UserMessage("hi"),), 0, is_unfinished=True)
 
 
 ANYTHING = st.recursive(

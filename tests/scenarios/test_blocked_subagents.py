@@ -27,8 +27,8 @@ def blocked(result: TurnResult) -> list[tuple[str, str, tuple[str, ...]]]:
 
 
 def under(project: Path, hook: CommandHook, *sub: Any, event: str = "SubagentStop", **options: Any) -> Parent:
-    main = options.pop("main", [task(description="lines"), "home"])
-    return parent(project, *sub, main=main, rules=[rule(hook, event)], **options)
+    main, matcher = options.pop("main", [task(description="lines"), "home"]), options.pop("matcher", None)
+    return parent(project, *sub, main=main, rules=[rule(hook, event, matcher=matcher)], **options)
 
 
 CASES: dict[str, tuple[CommandHook, dict[str, Any], tuple[str, tuple[str, ...]]]] = {
@@ -56,9 +56,8 @@ def test_the_result_names_a_subagent_that_ended_while_a_gate_blocks(
 
 
 def test_a_subagent_that_a_hook_halted_in_the_middle_of_its_work_is_named(project: Path) -> None:
-    scene = under(
-        project, HALT, bash("true"), event="PreToolUse", main=[BACK, "waiting", "home"], strict=True
-    )
+    options: dict[str, Any] = {"event": "PreToolUse", "matcher": "Bash", "strict": True}
+    scene = under(project, HALT, bash("true"), main=[BACK, "waiting", "home"], **options)
     result = scene.play()
     assert (result.success, blocked(result)) == (False, [("lines", "halted", ())])
 

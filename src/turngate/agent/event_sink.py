@@ -43,7 +43,7 @@ class EventSink:
     def add_lifecycle_event(self, event: SessionEvent) -> None:
         """Emit an event about the lifecycle of a subagent, and add its end to the result of the turn."""
         if isinstance(event, SubagentFinished) and self.turn:
-            self.turn.subagents.append(event)
+            self.turn.add_subagent(event)
         self.emit(event)
 
     def forward_from_subagent(self, event: SessionEvent) -> None:

@@ -59,6 +59,11 @@ class Turn:
         self.usage += reply.usage
         self.cost = None if self.cost is None or reply.cost is None else self.cost + reply.cost
 
+    def add_subagent(self, finished: SubagentFinished) -> None:
+        """Add a subagent once, whether its end or its result comes first."""
+        if all(each.run_id != finished.run_id for each in self.subagents):
+            self.subagents.append(finished)
+
     def receive_report(self) -> None:
         """The result of work in the background has arrived: for hooks, a prompt of its own."""
         self.guard, self.prompt_id = self.guard.after_report(), new_prompt_id()

@@ -7,11 +7,10 @@ from typing import Any
 from turngate.agent.continuation_loop import ContinuationLoop
 from turngate.agent.event_sink import EventSink
 from turngate.agent.plugin_notifier import PluginNotifier
-from turngate.agent.turn import Turn
 from turngate.aio.cancellation import current_task_cancelled, finish_despite_cancel
 from turngate.core.inbox import Inbox, InboxEntry
 from turngate.core.loop_guard import EndTurn
-from turngate.core.session_events import Notice, TurnEnd, TurnResult
+from turngate.core.session_events import Notice, TurnEnd, TurnResult, blocked_subagents_json
 from turngate.errors import UsageError
 from turngate.plugins.handlers import Plugins
 
@@ -73,7 +72,6 @@ class TurnRunner:
         try:
             self._inbox.drop_continuations()
             self._write_end(loop, end)
-            self._record_end(turn, end)
             result = self.last_result = turn.result(
                 end,
                 session_id=conversation.session_id,
@@ -81,6 +79,7 @@ class TurnRunner:
                 model=loop.context.model.name,
                 question=conversation.question,
             )
+            self._record_end(result, end)
             for error in await self._notifier.notify(
                 result, conversation.messages, turn.elapsed, notify_stop=notify_stop
             ):
@@ -91,10 +90,13 @@ class TurnRunner:
         self._events.emit(TurnEnd(result))
         return result
 
-    def _record_end(self, turn: Turn, end: EndTurn) -> None:
-        if turn.hook_runs:  # without hooks there is nothing to look up in the journal
-            fields = {"ended_by": end.ended_by, "continuations": turn.continuations}
-            self._record({"kind": "turn_end", **fields, "reason": end.notice or end.stop_reason})
+    def _record_end(self, result: TurnResult, end: EndTurn) -> None:
+        blocked = blocked_subagents_json(result)
+        if result.hook_runs or blocked:  # without hooks there is nothing to look up in the journal
+            fields = {"ended_by": end.ended_by, "continuations": result.continuations}
+            reason = end.notice or end.stop_reason
+            more = {"blocked_subagents": blocked} if blocked else {}
+            self._record({"kind": "turn_end", **fields, "reason": reason, **more})
 
     def _write_end(self, loop: ContinuationLoop, end: EndTurn) -> None:
         conversation = loop.context.conversation

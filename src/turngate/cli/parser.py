@@ -76,7 +76,7 @@ def _add_run(commands: "argparse._SubParsersAction[Parser]") -> None:
             "10  a hook still blocks: the limit is reached, or nothing changed (capped, stalled)",
             "11  halted by a hook",
             "12  the agent waits for the user",
-            "13  with --strict: the agent stopped, but a hook was not enforced or could not be loaded",
+            "13  with --strict: the agent stopped, but a hook was not enforced, could not be loaded or blocks a subagent",
             "20  the agent or the model failed, or the turn reached its request limit",
             "64  wrong usage",
             EXIT_INTERNAL,
@@ -340,7 +340,7 @@ def _add_hook_options(parser: Parser, *, trust: str) -> None:
     add(
         "--strict",
         action="store_true",
-        help="exit with 13 if a hook was not enforced or could not be loaded",
+        help="exit with 13 if a hook was not enforced or could not be loaded, or if one still blocks a subagent",
     )
 
 

@@ -44,10 +44,11 @@ class TurnResult:
     model: str = ""
     hook_runs: tuple[HookRun, ...] = ()
     unenforced: tuple[HookOutput, ...] = ()  # gates that gave no decision although they should have
-    strict: bool = False  # a turn with such a gate, or with a hook that could not be loaded, is not a success
+    # A turn with such a gate, with a blocked subagent, or with a hook that could not be loaded is not a success.
+    strict: bool = False
     not_loaded: bool = False  # a hook could not be loaded from the settings
     tools: tuple[str, ...] = ()  # names, in the order of first use
-    subagents: tuple["SubagentFinished", ...] = ()
+    subagents: tuple["SubagentFinished", ...] = ()  # that ended in this turn, or whose result arrived in it
     notices: tuple[str, ...] = ()
 
     @property
@@ -60,9 +61,15 @@ class TurnResult:
         return OUTCOMES[self.ended_by]
 
     @property
+    def blocked_subagents(self) -> tuple["SubagentFinished", ...]:
+        """The subagents that ended although a gate still blocks, at a limit or because a hook halted them."""
+        return tuple(each for each in self.subagents if each.is_blocked)
+
+    @property
     def success(self) -> bool:
-        """The turn completed; in a strict session, every gate was enforced as well."""
-        return self.outcome == "completed" and not (self.strict and (self.unenforced or self.not_loaded))
+        """The turn completed; in a strict session, every gate was enforced as well, also those of subagents."""
+        missed = self.unenforced or self.not_loaded or self.blocked_subagents
+        return self.outcome == "completed" and not (self.strict and missed)
 
 
 @dataclass(frozen=True)
@@ -147,6 +154,9 @@ class SubagentRedirected:
     limit: int | None
 
 
+BLOCKED_REASONS = ("capped", "stalled", "halted")
+
+
 @dataclass(frozen=True)
 class SubagentFinished:
     agent_id: str
@@ -156,6 +166,13 @@ class SubagentFinished:
     seconds: float
     agent_type: str = ""
     reason: str = ""  # complete; capped, stalled or halted by hooks; or why it was killed
+    blocked_by: tuple[str, ...] = ()  # names of the hooks because of which it is capped, stalled or halted
+    run_id: str = ""  # of its first run
+
+    @property
+    def is_blocked(self) -> bool:
+        """Whether it ended although a gate still blocks."""
+        return self.reason in BLOCKED_REASONS
 
 
 @dataclass(frozen=True)
@@ -190,6 +207,12 @@ SessionEvent = (
     | BackgroundCommandFinished
     | TurnEnd
 )
+
+
+def blocked_subagents_json(result: TurnResult) -> list[dict[str, Any]]:
+    """Return the blocked subagents of a turn, for the JSON output and the journal."""
+    keys = ("agent_id", "agent_type", "label", "reason", "blocked_by")
+    return [{key: getattr(each, key) for key in keys} for each in result.blocked_subagents]
 
 
 def event_json(event: SessionEvent) -> dict[str, Any]:

@@ -100,6 +100,11 @@ class SubagentRun:
         return self.outcome == "ok"
 
     @property
+    def blocked_by(self) -> tuple[str, ...]:
+        """Return the names of the hooks because of which the subagent ended as capped, stalled or halted."""
+        return tuple(map(str, self.guard.get("blocked_by", ())))
+
+    @property
     def total_seconds(self) -> float:
         """Return the wall-clock seconds of the chain up to the end of this run."""
         return max(0.0, (self.ended or self.created) - (self.begun or self.created))

@@ -124,6 +124,12 @@ def blocking_hooks(verdict: Verdict, dialect: Dialect) -> list[str]:
     return [label(run.rule.hook) for run in _blocking_gates(verdict, dialect)]
 
 
+def halting_hooks(verdict: Verdict) -> list[str]:
+    """Return the names of the hooks that end the turn, in configured order."""
+    halts = (run for run in verdict.runs if run.mode == "gate" and isinstance(run.decision, Halt))
+    return [label(run.rule.hook) for run in halts]
+
+
 def _blocking_gates(verdict: Continue, dialect: Dialect) -> list[HookRun]:
     return [run for run in verdict.runs if run.mode == "gate" and is_blocking(run, dialect)]
 

@@ -6,8 +6,10 @@ from typing import Any
 
 from turngate.aio.threads import run_in_thread
 from turngate.core.inbox import InboxEntry
+from turngate.core.session_events import SubagentFinished
 from turngate.core.subagent_run import SubagentRun
 from turngate.errors import TurngateError
+from turngate.subagents.lifecycle_events import finished_event
 from turngate.subagents.manager import SubagentManager
 
 
@@ -67,15 +69,18 @@ class Announcements:
                 unread.append(run)
         return unread
 
-    async def acknowledge(self, key: str) -> None:
-        """Mark a result as delivered. This may fail: the transcript has the key as well."""
+    async def acknowledge(self, key: str) -> SubagentFinished | None:
+        """Mark a result as delivered, and return whose it is. This may fail: the transcript has the key as well."""
         self._queued.discard(key)
         supervisor = await self._manager.supervisor()
         try:
-            for run in await supervisor.transition(supervisor.registry.chain, key):
+            runs = await supervisor.transition(supervisor.registry.chain, key)
+            for run in runs:
                 await supervisor.transition(supervisor.registry.mark_delivered, run.id)
         except TurngateError as error:
             self._notice(str(error))
+            return None
+        return finished_event(runs[-1]) if runs else None
 
     async def discard(self) -> None:
         """Drop results for a conversation that was reset."""

@@ -64,7 +64,7 @@ class RunLifecycle:
         self._task: asyncio.Task[SubagentRun] | None = None
         self._has_slot = False
         self._step_failed = False
-        self._skip_stop_check = False
+        self._undelivered: StopCheckResult | None = None  # the redirect of a hook that could not be delivered
         self._update_slot(run)
 
     @property
@@ -207,10 +207,10 @@ class RunLifecycle:
     async def _check_stop(self) -> SubagentRun:
         """The subagent wants to stop: ask hooks and plugins, then finish the run or request a redirect."""
         run = self.current
-        check = StopCheckResult(max_steers=run.max_steers, reason=run.reason)
+        check = self._undelivered or StopCheckResult(max_steers=run.max_steers, reason=run.reason)
         self._context.trace("checking", run)
         halted = run.reason == "halted"  # C-06: by `continue: false` of a hook in the middle of the run
-        if not self._skip_stop_check and not halted and has_stop_checks(self._host):
+        if not self._undelivered and not halted and has_stop_checks(self._host):
             run = await self._reload()
             if run.state != "ended":
                 return run  # killed or steered in the meantime
@@ -227,6 +227,7 @@ class RunLifecycle:
             reason=check.reason,
             announcement=announcement(run),
             max_steers=check.max_steers,
+            guard={**run.guard, "blocked_by": check.blocked_by} if check.blocked_by else None,
         )
 
     async def _redirect(self, run: SubagentRun, check: StopCheckResult) -> SubagentRun:
@@ -255,10 +256,13 @@ class RunLifecycle:
         try:
             await self._session.deliver_next_prompt(run)
             return await self._transition("replaced", self._registry.replace, run)
-        except Exception as error:  # noqa: BLE001 - any failure ends the subagent as if no redirect was requested
+        except Exception as error:  # noqa: BLE001 - any failure ends the subagent, as blocked if a hook redirects it
             failure = f"the new prompt could not be delivered: {error}"
             self._host.warn(run, f"subagent {run.name} stops with its last answer: {failure}")
-            self._skip_stop_check = True
+            if run.next_by_hook:  # a person's steer that fails leaves the decision to the hooks
+                blocking = tuple(hook for hook, _ in run.guard.get("last_refusal", ()))
+                limit = run.max_steers
+                self._undelivered = StopCheckResult(max_steers=limit, reason="capped", blocked_by=blocking)
             return await self._transition(
                 "redirect_cancelled",
                 self._registry.cancel_redirect,

@@ -25,6 +25,8 @@ def finished_event(run: SubagentRun) -> SubagentFinished:
         seconds=run.total_seconds,
         agent_type=run.agent_type,
         reason=run.reason,
+        blocked_by=run.blocked_by,
+        run_id=run.chain,
     )
 
 

@@ -10,20 +10,21 @@ from turngate.core.hook_input import effort_level
 from turngate.core.loop_guard import ContinueTurn, EndTurn, LoopGuard, new_guard
 from turngate.core.plugin_events import stopping_context, stopping_event
 from turngate.core.subagent_run import SubagentRun, guard_state
-from turngate.core.verdict import Continue
+from turngate.core.verdict import Continue, blocking_hooks, halting_hooks
 from turngate.subagents.host import SubagentHost
 from turngate.transcript.reader import read_last_texts
 
 
 @dataclass(frozen=True, kw_only=True)
 class StopCheckResult:
-    """`prompt` redirects the subagent; without one it may stop."""
+    """`prompt` redirects the subagent; without one it stops, although the hooks `blocked_by` block, if there are any."""
 
     max_steers: int | None
     reason: str
     prompt: str | None = None
     why: str = ""
     guard: Mapping[str, Any] | None = None
+    blocked_by: tuple[str, ...] = ()
 
 
 def has_stop_checks(host: SubagentHost) -> bool:
@@ -37,8 +38,9 @@ async def check_stop(host: SubagentHost, run: SubagentRun) -> StopCheckResult:
     texts = await run_in_thread(read_last_texts, host.transcript_path(run))
     guard = _restore_guard(host, run)
     verdict = await host.ask_hooks(_stop_event(host, run, texts), run)
+    blocked_by = (*blocking_hooks(verdict, host.settings.dialect), *halting_hooks(verdict))
     if isinstance(verdict, Continue) and _redirect_is_too_late(host, run, verdict.prompt):
-        return StopCheckResult(max_steers=run.max_steers, reason="capped")
+        return StopCheckResult(max_steers=run.max_steers, reason="capped", blocked_by=blocked_by)
     match guard.after(verdict):
         case ContinueTurn(prompt, next_guard):
             why = verdict.prompt if isinstance(verdict, Continue) else ""
@@ -49,7 +51,7 @@ async def check_stop(host: SubagentHost, run: SubagentRun) -> StopCheckResult:
             if ended_by == "capped":
                 _warn_plugins_skipped(host, run, guard)
             if ended_by != "allowed":
-                return StopCheckResult(max_steers=guard.limit, reason=ended_by)
+                return StopCheckResult(max_steers=guard.limit, reason=ended_by, blocked_by=blocked_by)
     return await _ask_plugins(host, run, guard, "\n".join(texts) if texts else None)
 
 

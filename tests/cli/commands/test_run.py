@@ -109,6 +109,7 @@ def test_as_json_it_is_one_object_with_exactly_these_fields(
         "unenforced": [],
         "notices": [],
         "subagents": [],
+        "blocked_subagents": [],
     }
 
 
@@ -134,6 +135,7 @@ def test_as_json_the_fields_come_in_the_documented_order(
         "unenforced",
         "notices",
         "subagents",
+        "blocked_subagents",
     ]
 
 

@@ -8,6 +8,7 @@ from typing import Any
 from turngate.cli.streams import paint
 from turngate.cli.terminal.format import (
     LABEL_WIDTH,
+    format_blocked_subagents,
     format_dollars,
     headline_style,
     outcome_label,
@@ -75,6 +76,8 @@ def _style(record: dict[str, Any], line: str) -> str:
 def _format_turn_end(record: dict[str, Any]) -> str | None:
     """Name an end that the verdict above it does not: `turn ended (capped) after 3 continuations (the limit). …`."""
     ended_by = record.get("ended_by")
+    if blocked := record.get("blocked_subagents"):
+        return one_line(f"turn ended ({ended_by}): {format_blocked_subagents(blocked)}")
     if ended_by == "allowed":
         return None
     reason = record.get("reason") or ""

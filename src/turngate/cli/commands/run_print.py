@@ -25,6 +25,7 @@ from turngate.cli.streams import report_stdout_error, stdout_error
 from turngate.cli.terminal.format import (
     NOT_ENFORCED,
     NOT_PERMITTED,
+    format_blocked_subagents,
     format_limit,
     format_totals,
     strip_controls,
@@ -36,6 +37,7 @@ from turngate.core.session_events import (
     SessionEvent,
     TurnEnd,
     TurnResult,
+    blocked_subagents_json,
     event_json,
 )
 from turngate.core.verdict_json import run_json, unenforced_json
@@ -171,6 +173,8 @@ class _Printer:
         if result.outcome not in ("completed", "waiting") and not is_known:
             why = f": {strip_controls(reason)}" if reason else ""
             print(f"! turn ended ({result.ended_by}){why}", file=sys.stderr, flush=True)
+        if blocked := blocked_subagents_json(result):
+            print(f"! {format_blocked_subagents(blocked)}", file=sys.stderr, flush=True)
         if sys.stderr.isatty() and result.model_requests:
             print(format_totals(result), file=sys.stderr, flush=True)
 
@@ -207,6 +211,7 @@ def _result_json(result: TurnResult, session: Session) -> dict[str, Any]:
         "subagents": [
             {**vars(subagent), "seconds": round(subagent.seconds, 4)} for subagent in result.subagents
         ],
+        "blocked_subagents": blocked_subagents_json(result),
         **({"question": result.question} if result.question else {}),
         **({"deferred_tool_use": vars(result.deferred_tool_use)} if result.deferred_tool_use else {}),
     }

@@ -3,15 +3,15 @@
 import json
 import os
 import re
-from collections.abc import Iterable, Iterator
-from typing import Literal, cast
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Literal, cast
 
 from turngate.cli.terminal.ui import TextStyle
 from turngate.core.hook_run import OUTCOME_LABELS, HookOutcome
 from turngate.core.hooks import label
 from turngate.core.messages import ToolResult, ToolUse
 from turngate.core.plan import switched_off_by
-from turngate.core.session_events import HookFinished, TurnResult
+from turngate.core.session_events import HookFinished, TurnResult, blocked_subagents_json
 from turngate.core.settings import Problem, Rule, Settings
 from turngate.core.text import one_line, truncate
 
@@ -273,8 +273,20 @@ def format_turn_end(
         )
     if result.question is not None:
         yield format_question(result.question)
+    if blocked := blocked_subagents_json(result):
+        yield f"! {format_blocked_subagents(blocked)}", "alert"
     if result.tool_calls or result.continuations or (totals and result.model_requests):
         yield format_totals(result), "dim"
+
+
+def format_blocked_subagents(subagents: Sequence[Mapping[str, Any]]) -> str:
+    """Format `blocked_subagents` of a turn: `1 subagent ended although a gate still blocks: NAME (capped: HOOK)`."""
+    names = []
+    for each in subagents:
+        hooks = ", ".join(one_line(str(hook)) for hook in each["blocked_by"])
+        names.append(f"{one_line(str(each['label']))} ({each['reason']}{f': {hooks}' if hooks else ''})")
+    count = f"{len(names)} subagent{'s' * (len(names) != 1)}"
+    return strip_controls(f"{count} ended although a gate still blocks: {', '.join(names)}")
 
 
 def format_question(question: str) -> tuple[str, TextStyle]:

@@ -140,7 +140,14 @@ class Registry:
         return self._run(sql.REPLACE, **run_to_row(successor_of(run, time.time())))
 
     def finish(
-        self, run: str, *, result: str, reason: str, announcement: str, max_steers: int | None
+        self,
+        run: str,
+        *,
+        result: str,
+        reason: str,
+        announcement: str,
+        max_steers: int | None,
+        guard: Mapping[str, Any] | None = None,
     ) -> SubagentRun | None:
         """Store the final result for the parent."""
         return self._run(
@@ -150,6 +157,7 @@ class Registry:
             reason=reason,
             announcement=truncate_result(announcement),
             max_steers=max_steers,
+            guard=encode_json(guard),
         )
 
     def finish_lost(self, run: str, owner: str, *, error: str, announcement: str) -> SubagentRun | None:

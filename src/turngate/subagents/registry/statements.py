@@ -64,7 +64,7 @@ INSERT INTO runs ({", ".join(COLUMNS)}) SELECT {_parameters(COLUMNS)}
 WHERE EXISTS (SELECT 1 FROM runs WHERE id = :replaces AND state = 'steering') RETURNING *"""
 FINISH = """\
 UPDATE runs SET state = 'final', result = :result, reason = :reason, announcement = :announcement,
-max_steers = :max_steers WHERE id = :id AND state = 'ended' RETURNING *"""
+max_steers = :max_steers, guard = coalesce(:guard, guard) WHERE id = :id AND state = 'ended' RETURNING *"""
 FINISH_LOST = f"""\
 UPDATE runs SET state = 'final', outcome = 'error', reason = 'lost', error = :error, result = '',
 announcement = :announcement, ended = coalesce(ended, :now)
