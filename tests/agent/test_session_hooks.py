@@ -992,7 +992,7 @@ def test_a_background_hook_wakes_the_agent_only_as_often_as_a_hook_can_block(pro
     hook = CommandHook("echo no >&2; exit 2", id="tests", detached=True, rewake=True)
     agent = scripted_session(project, "done", stop=hook, limit=2)
     results = asyncio.run(answer_wakes(agent))
-    limit = 'hook "tests" in the background does not wake the agent again: 2 times is the limit'
+    limit = 'hook "tests" in the background does not wake the agent: 2 continuations are the limit'
     assert (len(results), agent.of(Notice)[-1].text) == (3, limit)
 
 

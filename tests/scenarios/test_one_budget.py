@@ -18,6 +18,7 @@ from turngate.agent import agent_session
 from turngate.agent.session import Session
 from turngate.core.decisions import Advise, Block
 from turngate.core.dialect import CLAUDE, DIALECTS, MUX, TURNGATE, Dialect
+from turngate.core.hooks import CommandHook
 from turngate.core.loop_guard import ContinueTurn, LoopGuard, new_guard
 from turngate.core.messages import UserMessage
 from turngate.core.session_events import Continuation
@@ -202,6 +203,36 @@ def test_turns_that_the_end_of_commands_begins_share_the_count_of_the_users_mess
 
     assert set(asyncio.run(turns())) == {"capped"}
     assert counts(agent) == [1]
+
+
+@ALL
+@pytest.mark.parametrize("limit", [1, 2, 3])
+def test_hooks_in_the_background_and_stop_hooks_share_the_count(
+    project: Path, dialect: Dialect, limit: int
+) -> None:
+    """Each stop is blocked every other time, and each time by a hook in the background that wakes the agent."""
+    wake = CommandHook("echo later >&2; exit 2", id="wake", detached=True, rewake=True)
+    other = (
+        "n=$(cat n 2>/dev/null || echo 0); echo $((n+1)) > n; [ $((n % 2)) = 1 ] || { echo now >&2; exit 2; }"
+    )
+    model = ScriptedModel({"main": ["done"]})
+    rules = (rule(other), rule(wake))
+    events: list[Any] = []
+    settings = Settings(rules=rules, dialect=dialect, limit=limit, hard_limit=limit)
+    agent = ScriptedSession(Session(str(project), model, settings, on_event=events.append), model, events)
+
+    async def turns() -> None:
+        async with asyncio.timeout(HANG_TIMEOUT_S), agent.session as running:
+            await running.send("go")
+            while running._main.resources.world.background or running.has_background_results:
+                await running.answer_background()
+                await asyncio.sleep(0.01)
+
+    asyncio.run(turns())
+    stored = read_conversation(agent.session.transcript_path)
+    origins = [message.origin for message in stored.messages if isinstance(message, UserMessage)]
+    continued = origins.count("stop_hook") + origins.count("background")
+    assert 0 < continued == stored.continuations <= limit
 
 
 def transcript(tmp_path: Path, *messages: tuple[str, str, dict[str, Any]], ends: bool = False) -> str:

@@ -177,10 +177,7 @@ class ContinuationLoop:
                 conversation.append(UserMessage(text, "context"), **meta)
             return True
         if entry.origin == "background":
-            turn.receive_report()
-            turn.waits_until = None
-            conversation.append(UserMessage(entry.text, entry.origin))
-            return True
+            return self._accept_report(entry)
         if entry.key:
             conversation.append_once(entry)
             if entry.origin == "subagent":
@@ -190,6 +187,17 @@ class ContinuationLoop:
                     turn.add_subagent(finished)
             return True
         return await self._accept_prompt(entry.text, by_hook=entry.by_hook)
+
+    def _accept_report(self, entry: InboxEntry) -> bool:
+        """Append what a command or a hook in the background reports, unless it would exceed the limit of hooks."""
+        turn = self.context.turn
+        if entry.counts and not turn.guard.below_limit:
+            return False
+        turn.receive_report(counts=entry.counts)
+        turn.waits_until = None
+        meta = {"continuation": turn.guard.continuations} if entry.counts else {}
+        self.context.conversation.append(UserMessage(entry.text, entry.origin), **meta)
+        return True
 
     async def _accept_prompt(self, prompt: str, *, by_hook: bool) -> bool:
         """A user's message starts a new count and answers an open question.

@@ -94,7 +94,8 @@ class MainSession(AgentSession):
     async def send(self, prompt: str, *, skip_stop_hook: bool = False) -> TurnResult:
         """Run one turn: from the user's message until control returns to the user."""
         self._wake_count = 0
-        self.inbox.put_all(self._take_wakes())
+        # The user's message runs the agent anyway, so these do not count.
+        self.inbox.put_all(replace(entry, counts=False) for entry in self._take_wakes())
         return await self.run_turn(InboxEntry(prompt), skip_stop_hook=skip_stop_hook)
 
     def queue(self, prompt: str) -> None:
@@ -118,21 +119,27 @@ class MainSession(AgentSession):
         """
         if self.conversation.question is not None:
             return None
-        entries = [*self.background.take_ended(), *self._take_wakes()]
+        wakes = self._take_wakes()  # if the limit was reached meanwhile, they are dropped
+        entries = [*self.background.take_ended(), *(wakes if self._guard.below_limit else ())]
         if not entries:
             return None
         self.inbox.put_all(entries[1:])
         return await self.run_turn(entries[0])
 
     def _add_wake(self, hook: str, text: str) -> None:
-        """Keep the block of a hook in the background for the next turn, unless it has started too many already."""
-        name, limit = f'hook "{hook}" in the background', self._new_guard().limit
-        if limit is not None and self._wake_count >= limit:
-            self.events.notice(f"{name} does not wake the agent again: {limit} times is the limit")
+        """Keep the block of a hook in the background for the next turn, within the limit of continuations.
+
+        Tool calls may reset the count of continuations, but never the count of wakes.
+        """
+        name, guard = f'hook "{hook}" in the background', self.turn.guard if self.turn else self._guard
+        for _ in self.wakes:
+            guard = guard.redirected()
+        if not guard.below_limit or (guard.limit is not None and self._wake_count >= guard.limit):
+            self.events.notice(f"{name} does not wake the agent: {guard.limit} continuations are the limit")
             return
         self._wake_count += 1
         bounded = keep_ends(text, MAX_REPORT_CHARS // 2, MAX_REPORT_CHARS // 2)
-        self.wakes.append(InboxEntry(bounded, "background", waited=True))
+        self.wakes.append(InboxEntry(bounded, "background", waited=True, counts=True))
         self.events.notice(f"{name} wakes the agent")
 
     def _take_wakes(self) -> list[InboxEntry]:

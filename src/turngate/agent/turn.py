@@ -64,9 +64,10 @@ class Turn:
         if all(each.run_id != finished.run_id for each in self.subagents):
             self.subagents.append(finished)
 
-    def receive_report(self) -> None:
+    def receive_report(self, *, counts: bool = False) -> None:
         """The result of work in the background has arrived: for hooks, a prompt of its own."""
-        self.guard, self.prompt_id = self.guard.after_report(), new_prompt_id()
+        guard = self.guard.redirected() if counts else self.guard
+        self.guard, self.prompt_id = guard.after_report(), new_prompt_id()
 
     def result(
         self, end: EndTurn, *, session_id: str, transcript_path: str, model: str, question: str | None

@@ -17,6 +17,7 @@ class InboxEntry:
     guard: LoopGuard | None = None  # of a continuation: the loop guard that counts it
     waited: bool = False  # the user typed it while a turn ran
     by_hook: bool = False  # a SessionStart hook speaks for the user; it starts no new count
+    counts: bool = False  # a hook in the background wakes the agent with it: it counts as a continuation
     context: tuple[str, ...] = ()  # of a continuation: messages that follow it
     key: str = ""  # a message with a key reaches the conversation once, however often it is sent
 
