@@ -196,6 +196,25 @@ def test_what_a_closed_session_leaves_is_continued_in_the_same_process(project: 
     assert (run.result, run.recoveries) == ("three files", 0)
 
 
+def test_a_subagent_of_a_live_session_is_left_to_it_although_the_lock_file_is_deleted(
+    project: Path, state: Path
+) -> None:
+    start = task("count files", run_in_background=True)
+    with session(project, [start, "all done"], [STUCK]) as process:
+        [child] = asked(state)
+        for lock in (state / "owners").iterdir():
+            lock.unlink()
+        assert again(project) == (0, "hello\n", "")
+        assert recover(project) == (0, f"no subagent was left behind in {project}\n", "")
+        assert [(each["id"], each["left"], each["state"]) for each in listed()] == [
+            (child["id"], False, "running")
+        ]
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    assert recover(project)[0] == 0
+    assert [each["result"] for each in listed()] == ["three files"]
+
+
 def test_the_list_and_the_details_say_which_gates_a_subagent_needs(project: Path, state: Path) -> None:
     write_settings(project, "turngate", GATE)
     child = killed(project, state)
