@@ -177,16 +177,14 @@ def test_a_row_that_cannot_be_read_is_reported_once_and_continued_when_it_is_rep
 
 
 def test_what_a_closed_session_leaves_is_continued_in_the_same_process(project: Path) -> None:
-    first = parent(project, STUCK, main=[task("count files", run_in_background=True), "home"])
+    first = parent(project, STUCK)
     second = parent(project, "three files", main=["hello"])
 
     async def both() -> None:
         async with asyncio.timeout(HANG_TIMEOUT_S):
             async with first.session:
-                turn = asyncio.create_task(first.session.send("go"))
-                await first.until("registered")
-                await first.session._main.subagents._stop()  # as at the end of the process, without a kill
-                turn.cancel()
+                await first.session.open()
+                await first.session._main.task_tool.start({"prompt": "go", "run_in_background": True})
             async with second.session:
                 await second.session.send("go")
                 await second.until("done")

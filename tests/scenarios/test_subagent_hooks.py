@@ -16,6 +16,7 @@ from turngate.core.hook_run import outcome
 from turngate.core.hooks import CommandHook, label
 from turngate.core.messages import ModelRequest, Reply, Text, UserMessage
 from turngate.core.session_events import Continuation, SubagentFinished
+from turngate.core.text import quote_name
 from turngate.models.scripted import ScriptedModel
 from turngate.settings.load import load_settings
 from turngate.subagents.limits import SubagentLimits
@@ -50,7 +51,7 @@ def test_a_subagents_hook_decides_by_document_000s_table_for_stop(project: Path,
     sent_on = [] if expected.should_stop else ["agent: answer 1", expected.continue_reason]
     assert scene.heard("sub") == [PROMPT, *sent_on]
     assert handed(scene) == f"tool: answer {1 if expected.should_stop else 2}"
-    warned = [warning.replace("HOOK", label(hook)) for warning in expected.warnings]
+    warned = [warning.replace('"HOOK"', quote_name(label(hook))) for warning in expected.warnings]
     ended = [f"subagent general-purpose: {expected.stop_reason}"] if expected.stop_reason else []
     assert scene.notices == [*warned, *ended]
     assert (result.outcome, result.result, scene.of(Continuation)) == ("completed", "home", [])
