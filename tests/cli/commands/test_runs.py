@@ -379,6 +379,8 @@ def test_the_beginning_of_any_id_of_a_subagent_is_enough(project: Path, state: P
         "seconds": True,
         "agent_type": "general-purpose",
         "reason": "complete",
+        "blocked_by": [],
+        "run_id": first["id"],
     }
 
 
