@@ -92,15 +92,17 @@ def test_the_name_of_the_project_adds_no_line(
     (folder / "src").mkdir()
     monkeypatch.chdir(folder / "src")
     out = turngate(*words)[1]
-    assert out.splitlines()[0] == f"project: {project}/p [31m Stop: halted (found above the current folder)"
+    assert out.splitlines()[0] == f"project: {project}/p Stop: halted (found above the current folder)"
     assert ("\x1b" in out, "\nStop: halted" in out) == (False, False)
 
 
-def test_run_prints_the_answer_without_escape_sequences_at_a_terminal_only(project: Path) -> None:
+def test_run_prints_the_answer_without_escape_sequences_and_json_has_it_whole(project: Path) -> None:
     path = project / "script.json"
     path.write_text(json.dumps({"main": [f"{RED}fine{TITLE}."]}))
     words = ("run", "-p", "go", "--model", f"scripted:{path}")
-    assert turngate(*words, "--project", str(project))[1] == f"{RED}fine{TITLE}.\n"
+    assert turngate(*words, "--project", str(project))[1] == "fine.\n"
+    out = turngate(*words, "--output-format", "json", "--project", str(project))[1]
+    assert json.loads(out)["result"] == f"{RED}fine{TITLE}."
     with Terminal(*words, cwd=project) as terminal:
         terminal.expect("fine.\n")
         assert terminal.end() == 0

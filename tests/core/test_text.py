@@ -39,7 +39,7 @@ class Unreadable(Exception):
         (truncate_bytes_middle("a" * 12, 12), "a" * 12),
         (one_line(" a\n b\tc "), "a b c"),
         (one_line("a b c", 4), "a b…"),
-        (printable("a\x1b[2Jb\nc"), "a [2Jb c"),
+        (printable("a\x1b[2Jb\nc"), "ab c"),
     ],
 )
 def test_a_text_is_truncated_and_cleaned(result: str, expected: str) -> None:

@@ -8,7 +8,8 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 
-from turngate.cli.terminal.format import strip_controls
+from turngate.cli.streams import own_sequence
+from turngate.core.text import strip_controls
 
 CLEAR_LINE = "\r\033[K"
 UPDATE_INTERVAL_S = 1.0
@@ -59,14 +60,14 @@ class ProgressLine:
 
     def clear(self) -> None:
         if self._visible:
-            print(CLEAR_LINE, end="", file=sys.stderr, flush=True)
+            _clear_line()
             self._visible = False
 
     def _rewrite(self, text: str, seconds: int) -> None:
         self.clear()
         if text:
             line = f"{text} … {seconds} s{self._hint}"
-            print(CLEAR_LINE + line[-_columns() :], end="", file=sys.stderr, flush=True)
+            _rewrite_line(line)
             self._visible = True
 
     def _is_due(self, seconds: int) -> bool:
@@ -98,9 +99,18 @@ def _count_seconds(text: str, done: threading.Event) -> None:
     seconds = 0
     while not done.wait(UPDATE_INTERVAL_S):
         seconds += 1
-        print(f"{CLEAR_LINE}{text} … {seconds} s"[-_columns() :], end="", file=sys.stderr, flush=True)
+        _rewrite_line(f"{text} … {seconds} s")
     if seconds:
-        print(CLEAR_LINE, end="", file=sys.stderr, flush=True)
+        _clear_line()
+
+
+def _rewrite_line(text: str) -> None:
+    cleared = own_sequence(CLEAR_LINE, sys.stderr)
+    print(cleared + text[-_columns() :], end="", file=sys.stderr, flush=True)
+
+
+def _clear_line() -> None:
+    print(own_sequence(CLEAR_LINE, sys.stderr), end="", file=sys.stderr, flush=True)
 
 
 def _can_rewrite_lines() -> bool:

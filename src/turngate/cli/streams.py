@@ -1,11 +1,17 @@
-"""Standard streams that may be closed, full or unable to encode a character, and colour at a terminal."""
+"""Standard streams: printing never raises, and no foreign text commands the terminal. Colour at a terminal."""
 
 import os
 import sys
 
+# Encloses the sequences that Turngate itself prints. It is random, so no foreign text contains it.
+_OWN_MARK = f"\x1b{os.urandom(8).hex()}\x1b"
+
 
 class SafeStream:
-    """Wrap a text stream so that printing never raises.
+    """Wrap a text stream so that printing never raises and no text commands the terminal.
+
+    All output of the command line passes `write`. It removes control characters and marks that reverse the order of
+    characters from everything except the sequences of `own_sequence`. JSON has them as escapes.
 
     After a flush, `error` says why some output was not written, or is None. A write first flushes the stream `after`,
     so that lines appear in the order in which they were printed where both streams end up in one place.
@@ -19,10 +25,14 @@ class SafeStream:
         self.reader_is_gone = False  # the error is that of a pipe without a reader
 
     def write(self, text: str) -> int:
+        self.write_raw(_clean(text))
+        return len(text)
+
+    def write_raw(self, text: str) -> None:
+        """Write a text with its control characters."""
         if self.after:
             self.after.flush()
         self._call("write", text.encode(self.encoding, "replace").decode(self.encoding))
-        return len(text)
 
     def flush(self) -> None:
         self._call("flush")
@@ -61,6 +71,31 @@ class SafeStream:
             self.stream = None
 
 
+class RawStream:
+    """A SafeStream for a program that draws a screen: it writes control characters, and cleans texts itself."""
+
+    def __init__(self, stream: object) -> None:
+        self._stream = stream
+        self.write = getattr(stream, "write_raw", None) or stream.write  # type: ignore[attr-defined]
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._stream, name)
+
+
+def own_sequence(text: str, stream: object) -> str:
+    """Return a control sequence in the form in which the stream lets it pass."""
+    return f"{_OWN_MARK}{text}{_OWN_MARK}" if isinstance(stream, SafeStream) else text
+
+
+def _clean(text: str) -> str:
+    if text.isprintable() or text.replace("\n", "").isprintable():
+        return text
+    from turngate.core.text import strip_controls  # noqa: PLC0415 # lazy: a fire without hooks does not load typing
+
+    parts = text.split(_OWN_MARK)
+    return "".join(part if index % 2 else strip_controls(part) for index, part in enumerate(parts))
+
+
 def stdout_error() -> str | None:
     """Flush stdout and return why some output was not written, or None."""
     sys.stdout.flush()
@@ -96,5 +131,7 @@ def has_colour(stream: object) -> bool:
 
 def paint(text: str, style: str, stream: object = None) -> str:
     """Return the text in a colour if the stream (stdout) has colour."""
-    code = _SGR_CODES[style]
-    return f"\033[{code}m{text}\033[0m" if code and has_colour(stream or sys.stdout) else text
+    code, stream = _SGR_CODES[style], stream or sys.stdout
+    if not code or not has_colour(stream):
+        return text
+    return own_sequence(f"\033[{code}m", stream) + text + own_sequence("\033[0m", stream)

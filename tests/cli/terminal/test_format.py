@@ -12,11 +12,11 @@ from turngate.cli.terminal.format import (
     format_turn_end,
     outcome_label,
     parse_command,
-    strip_controls,
 )
 from turngate.core.hooks import CommandHook
 from turngate.core.messages import ToolUse, Usage
 from turngate.core.session_events import HookFinished, TurnResult
+from turngate.core.text import strip_controls
 
 
 @pytest.mark.parametrize(

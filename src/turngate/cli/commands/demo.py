@@ -15,6 +15,7 @@ import tempfile
 from turngate.agent.session import Session
 from turngate.cli.main import EXIT_PROBLEMS
 from turngate.cli.signals import run_until_signal
+from turngate.cli.streams import paint
 from turngate.cli.terminal.format import outcome_label
 from turngate.core.session_events import (
     Continuation,
@@ -162,8 +163,7 @@ def _print_event(event: SessionEvent) -> None:
 
 
 def _print_heading(text: str) -> None:
-    bold, reset = ("\033[1m", "\033[0m") if sys.stdout.isatty() else ("", "")
-    print(f"\n{bold}{text}{reset}")
+    print(f"\n{paint(text, 'bold')}")
 
 
 def _print_indented(text: str) -> None:

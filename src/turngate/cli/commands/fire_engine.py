@@ -23,7 +23,6 @@ from turngate.cli.terminal.format import (
     headline_style,
     label_style,
     outcome_label,
-    strip_controls,
     warning_style,
 )
 from turngate.core.constants import EVENTS, STOP_EVENTS
@@ -141,10 +140,10 @@ def _print(verdict: Verdict, event: Event, settings: Settings, trouble: list[tup
         print(f"  → {flat(hint)}")
     if isinstance(verdict, Continue):
         print("Sent to the agent:" if event.name in STOP_EVENTS else "Reason:")
-        print(indent(strip_controls(verdict.prompt)))
+        print(indent(verdict.prompt))
     if context := context_of(event.name, verdict.runs):
         print("Added as context:")
-        print(indent(strip_controls(context)))
+        print(indent(context))
     for notice in notices(verdict.runs):
         print(f"Hook message: {hanging(notice)}")
     for warning, hint in (*trouble, *warnings_with_hints(verdict.runs, settings.dialect)):

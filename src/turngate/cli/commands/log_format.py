@@ -12,10 +12,9 @@ from turngate.cli.terminal.format import (
     format_dollars,
     headline_style,
     outcome_label,
-    strip_controls,
 )
 from turngate.core.hooks import KINDS
-from turngate.core.text import one_line
+from turngate.core.text import one_line, strip_controls
 
 MAX_HOOK_NAME_CHARS = 80
 # The first of these keys that a record has is the name of its hook; `name` is that of a callback.
@@ -24,7 +23,7 @@ _NAME_KEYS = ("id", "name", *(hook.body for hook in KINDS.values()), "type")
 
 class JsonLines:
     def format(self, record: dict[str, Any]) -> Iterator[str]:
-        yield json.dumps(record, ensure_ascii=False)
+        yield json.dumps(record)
 
 
 class TextLines:

@@ -28,7 +28,6 @@ from turngate.cli.terminal.format import (
     format_blocked_subagents,
     format_limit,
     format_totals,
-    strip_controls,
 )
 from turngate.core.session_events import (
     HookFinished,
@@ -40,6 +39,7 @@ from turngate.core.session_events import (
     blocked_subagents_json,
     event_json,
 )
+from turngate.core.text import strip_controls
 from turngate.core.verdict_json import run_json, unenforced_json
 
 EXIT_CODES = {
@@ -167,7 +167,7 @@ class _Printer:
         if self._format != "text":
             return
         if answer := result.question or result.result:
-            print(strip_controls(answer) if sys.stdout.isatty() else answer, flush=True)
+            print(answer, flush=True)
         reason = result.stop_reason
         is_known = reason is not None and any(reason in notice for notice in result.notices)
         if result.outcome not in ("completed", "waiting") and not is_known:

@@ -3,8 +3,9 @@
 import time
 from typing import NamedTuple
 
-from turngate.cli.terminal.format import format_limit, strip_controls
+from turngate.cli.terminal.format import format_limit
 from turngate.cli.terminal.ui import Activity
+from turngate.core.text import strip_controls
 
 MODEL_REQUEST = "waiting for the model"
 MODEL_REPLY = "the model is answering"

@@ -32,7 +32,7 @@ from turngate.core.session_events import (
     TurnEnd,
     TurnResult,
 )
-from turngate.core.text import one_line
+from turngate.core.text import one_line, strip_controls
 from turngate.errors import ModelError
 from turngate.settings.lint import lint
 
@@ -317,14 +317,14 @@ class Chat:
                 self.ui.print(f"conversation summarized in {len(summary)} characters", "dim")
             case SubagentStarted(agent_id, agent_type, label):
                 self._activity.start_subagent(agent_id, label or agent_type)
-                self.ui.print(f"subagent {fmt.strip_controls(label or agent_type)} started", "dim")
+                self.ui.print(f"subagent {strip_controls(label or agent_type)} started", "dim")
             case SubagentRedirected(_, label, why, count, limit):
                 self.ui.print(fmt.format_redirect(label, why, count, limit))
             case SubagentFinished(agent_id, label, outcome, _, seconds):
                 self._activity.end_subagent(agent_id)
-                self.ui.print(f"subagent {fmt.strip_controls(label)}: {outcome} ({seconds:.1f} s)", "dim")
+                self.ui.print(f"subagent {strip_controls(label)}: {outcome} ({seconds:.1f} s)", "dim")
             case BackgroundCommandFinished(name, command, status):
-                line = f"background command {name}: {status} ({fmt.strip_controls(one_line(command, 60))})"
+                line = f"background command {name}: {status} ({strip_controls(one_line(command, 60))})"
                 self.ui.print(line, "dim")
                 self._wake.set()
             case TurnEnd():

@@ -13,7 +13,7 @@ from turngate.core.messages import ToolResult, ToolUse
 from turngate.core.plan import switched_off_by
 from turngate.core.session_events import HookFinished, TurnResult, blocked_subagents_json
 from turngate.core.settings import Problem, Rule, Settings
-from turngate.core.text import one_line, truncate
+from turngate.core.text import one_line, strip_controls, truncate
 
 MAX_TOOL_CHARS = 100
 MAX_TOOL_ERROR_CHARS = 200
@@ -70,16 +70,6 @@ def parse_permission(text: str) -> Permission | None:
 
 
 # Text
-
-_CONTROLS = re.compile(
-    r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)"
-    r"|[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]"
-)
-
-
-def strip_controls(text: str) -> str:
-    """Remove what moves the cursor, changes the terminal's state or reverses the order of characters."""
-    return _CONTROLS.sub("", text.replace("\r\n", "\n"))
 
 
 def hanging(text: str) -> str:

@@ -13,8 +13,9 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 from turngate.aio.threads import run_in_thread
-from turngate.cli.terminal.format import parse_permission, strip_controls
+from turngate.cli.terminal.format import parse_permission
 from turngate.cli.terminal.ui import Activity, InputHandler, TextStyle
+from turngate.core.text import strip_controls
 
 STDIN = 0
 READ_BYTES = 65536

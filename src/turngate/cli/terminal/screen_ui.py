@@ -7,6 +7,7 @@ import os
 import sys
 import time
 from collections.abc import Iterable
+from typing import TextIO, cast
 
 from prompt_toolkit.application import Application
 from prompt_toolkit.buffer import Buffer
@@ -29,9 +30,10 @@ from prompt_toolkit.output.vt100 import Vt100_Output
 from prompt_toolkit.utils import get_cwidth
 from prompt_toolkit.widgets import SearchToolbar
 
-from turngate.cli.terminal.format import parse_permission, strip_controls
+from turngate.cli.streams import RawStream
+from turngate.cli.terminal.format import parse_permission
 from turngate.cli.terminal.ui import Activity, InputHandler, TextStyle
-from turngate.core.text import truncate
+from turngate.core.text import strip_controls, truncate
 
 REDRAW_INTERVAL_S = 0.15
 ESCAPE_TIMEOUT_S = 0.1  # after it an Escape is the key itself and not the start of a sequence
@@ -48,8 +50,11 @@ class ScreenUI:
     is_interactive = True
 
     def __init__(self, history_path: str) -> None:
+        # Every text is cleaned here; prompt_toolkit adds the sequences that draw the screen.
         self._output = Vt100_Output.from_pty(
-            sys.stdout, term=os.environ.get("TERM"), default_color_depth=ColorDepth.from_env()
+            cast("TextIO", RawStream(sys.stdout)),
+            term=os.environ.get("TERM"),
+            default_color_depth=ColorDepth.from_env(),
         )
         # Never ask for the cursor position: a late reply would end up in the user's shell.
         self._output.enable_cpr = False
@@ -194,7 +199,7 @@ class ScreenUI:
         queued = f" · {self._activity.queued} queued" if self._activity.queued else ""
         limit = self._activity.limit
         room = self._output.get_size().columns - STATUS_MARGIN + 1 - len(limit)
-        label = truncate(self._activity.label, max(11, room))
+        label = truncate(strip_controls(self._activity.label), max(11, room))
         return [
             ("ansicyan", f"{frame} {label}{limit} · {now - self._activity.since:.0f} s"),
             ("", f"{queued} · Esc interrupts"),

@@ -1,5 +1,6 @@
 """The output of `turngate runs`: a table, the details of one subagent, and both as JSON."""
 
+import sys
 import textwrap
 import time
 from collections.abc import Iterator, Sequence
@@ -12,8 +13,9 @@ from turngate.cli.commands.runs.subagent_summary import (
     state_label,
     unique_prefix_length,
 )
+from turngate.cli.streams import own_sequence
 from turngate.core.subagent_run import LIVING_STATES, SubagentRun
-from turngate.core.text import printable, truncate
+from turngate.core.text import printable, strip_controls, truncate
 from turngate.subagents.gates import describe_gates, recorded_gates
 
 MAX_LINE_CHARS = 100
@@ -32,10 +34,11 @@ def format_table(
     widths = {**_COLUMNS, "SUBAGENT": _COLUMNS["SUBAGENT"] - (id_chars - MIN_ID_CHARS)}
     yield "  " + _format_row("ID", id_chars, list(widths), widths)
     for summary in summaries:
-        dim, reset = (_DIM, _RESET) if colour and not summary.is_open else ("", "")
+        sequences = (_DIM, _RESET) if colour and not summary.is_open else ("", "")
+        dim, reset = (own_sequence(each, sys.stdout) if each else "" for each in sequences)
         marker = "* " if summary.is_open else "  "
         cells = _cells(summary, now)
-        yield dim + marker + _format_row(summary.id[:id_chars], id_chars, cells, widths) + reset
+        yield dim + marker + _format_row(printable(summary.id)[:id_chars], id_chars, cells, widths) + reset
         for note in (*_notes(summary), *(_run_lines(summary) if with_runs else ())):
             yield dim + truncate(f"  {'':<{id_chars}}  {note}", MAX_LINE_CHARS) + reset
     yield ""
@@ -63,7 +66,7 @@ def _cells(summary: SubagentSummary, now: float) -> list[str]:
 def _notes(summary: SubagentSummary) -> Iterator[str]:
     last = summary.last
     if last.parent_agent:
-        yield f"started by subagent {last.parent_agent}"
+        yield f"started by subagent {printable(last.parent_agent)}"
     if why := _redirect_reason(last):
         yield why if why == STEERED else f"redirected: {why}"
     if last.error and last.outcome != "ok":
@@ -119,7 +122,7 @@ def _run_details(number: int, run: SubagentRun, task: str) -> Iterator[str]:
 
 
 def _fields(fields: dict[str, str]) -> Iterator[str]:
-    return (f"  {name:<14}{value}" for name, value in fields.items() if value)
+    return (f"  {name:<14}{printable(value)}" for name, value in fields.items() if value)
 
 
 def _subagent_fields(summary: SubagentSummary, now: float) -> dict[str, str]:
@@ -147,7 +150,7 @@ def _run_fields(run: SubagentRun) -> dict[str, str]:
     return {
         "outcome": run.outcome or "",
         "reason": run.reason,
-        "error": printable(run.error),
+        "error": run.error,
         "tokens": f"{usage.input_tokens} in, {usage.output_tokens} out" if has_tokens else "",
         "tools": ", ".join(run.tools),
     }
@@ -155,8 +158,7 @@ def _run_fields(run: SubagentRun) -> dict[str, str]:
 
 def _text(name: str, text: str, indent: str = "  ") -> Iterator[str]:
     yield f"{name}:"
-    safe = "".join(letter if letter.isprintable() or letter in "\n\t" else " " for letter in text)
-    yield textwrap.indent(safe.rstrip() or "(nothing)", indent)
+    yield textwrap.indent(strip_controls(text).rstrip() or "(nothing)", indent)
 
 
 # JSON
