@@ -1,7 +1,22 @@
-"""Run the command line: `python -m turngate`."""
+"""The program: `turngate` and `python -m turngate`."""
 
 import sys
 
-from turngate.cli.main import main
+from turngate.cli.startup import EXIT_INTERRUPTED, exit_on_interrupt, ignore_interrupts
 
-sys.exit(main())
+
+def main() -> int:
+    """Run the command line; Ctrl-C at any moment ends it without a traceback."""
+    exit_on_interrupt()
+    from turngate.cli.main import main as run  # noqa: PLC0415 # lazy: loading it takes most of the start
+
+    try:
+        return run()
+    except KeyboardInterrupt:
+        return EXIT_INTERRUPTED
+    finally:
+        ignore_interrupts()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

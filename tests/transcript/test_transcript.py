@@ -3,9 +3,10 @@
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -419,3 +420,43 @@ def test_the_reader_finds_what_a_session_wrote(project: Path) -> None:
         project, RAN, {"texts": ["so,", "all done"]}, permission_mode="bypassPermissions"
     ).play()
     assert read_last_assistant_message(result.transcript_path) == "so,\nall done"
+
+
+# A file that another process deletes
+
+
+@pytest.mark.parametrize("end", [Transcript.sync, Transcript.close])
+def test_a_deleted_transcript_is_written_again(tmp_path: Path, end: Callable[[Transcript], None]) -> None:
+    path = tmp_path / "session" / "chat.jsonl"
+    transcript = Transcript(str(path), "s-1", "/p")
+    transcript.write_record({"n": 1})
+    shutil.rmtree(path.parent)
+    transcript.write_record({"n": 2})
+    end(transcript)
+    transcript.close()
+    assert (records(str(path)), transcript.restored) == ([{"n": 1}, {"n": 2}], 1)
+
+
+def test_a_transcript_that_was_replaced_is_continued(tmp_path: Path) -> None:
+    path = tmp_path / "chat.jsonl"
+    transcript = Transcript(str(path), "s-1", "/p")
+    transcript.write_record({"n": 1})
+    path.unlink()
+    path.write_text('{"n": "edited"}')
+    transcript.sync()
+    transcript.write_record({"n": 2})
+    transcript.close()
+    assert records(str(path)) == [{"n": "edited"}, {"n": 2}]
+
+
+def test_the_user_learns_that_the_transcript_was_deleted_and_hooks_read_it_whole(project: Path) -> None:
+    delete = {"tool": "Bash", "input": {"command": "rm -r $TURNGATE_STATE/sessions/s-1/chat.jsonl"}}
+    hook = "grep -c '\"role\":' $TURNGATE_STATE/sessions/s-1/chat.jsonl > seen"
+    agent = scripted_session(
+        project, delete, "done", stop=hook, session_id="s-1", permission_mode="bypassPermissions"
+    )
+    result = agent.play()
+    assert (project / "seen").read_text() == "4\n"
+    said = "the transcript was deleted or replaced while the session used it; it continues in "
+    assert [notice for notice in result.notices if "transcript" in notice] == [said + result.transcript_path]
+    assert len(records(result.transcript_path)) == 6

@@ -241,6 +241,8 @@ class ContinuationLoop:
         """The agent would stop: ask the stop hooks. Return None if the turn continues."""
         turn = self.context.turn
         await run_in_thread(self.context.conversation.sync)  # the hooks read the transcript
+        if notice := self.context.conversation.take_notice():
+            self.context.notice(notice)
         verdict = await self.context.hooks.fire(self._stop_event())
         step = turn.guard.after(verdict)
         match step:

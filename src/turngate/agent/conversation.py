@@ -148,6 +148,15 @@ class Conversation:
         if self._transcript is not None:
             self._transcript.sync()
 
+    def take_notice(self) -> str | None:
+        """Return what the user should know about the file since the last call."""
+        if self._transcript is None or not self._transcript.restored:
+            return None
+        self._transcript.restored = 0
+        return (
+            f"the transcript was deleted or replaced while the session used it; it continues in {self.path}"
+        )
+
     def close(self) -> None:
         if self._transcript is not None:
             self._transcript.close()

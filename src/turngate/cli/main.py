@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from importlib import import_module
 
 from turngate.cli.parser import build_parser
+from turngate.cli.startup import EXIT_INTERRUPTED, raise_on_interrupt
 from turngate.cli.streams import SafeStream
 from turngate.errors import UsageError
 
@@ -19,7 +20,6 @@ EXIT_FAILED = 20
 EXIT_USAGE = 64  # EX_USAGE of sysexits.h
 EXIT_INTERNAL_ERROR = 70  # EX_SOFTWARE
 EXIT_IO_ERROR = 74  # EX_IOERR
-EXIT_INTERRUPTED = 130  # 128 + SIGINT
 EXIT_READER_GONE = 141  # 128 + SIGPIPE, as of other programs in a pipe
 
 
@@ -70,7 +70,9 @@ def _run_command(argv: Sequence[str]) -> int:
             return EXIT_USAGE
         options = build_parser(argv).parse_args(argv)
         # Only the module of this command is loaded: every stop of an agent pays for the start-up time.
-        code: int = import_module(f"turngate.cli.commands.{options.command}").run(options)
+        command = import_module(f"turngate.cli.commands.{options.command}")
+        raise_on_interrupt()
+        code: int = command.run(options)
     except UsageError as error:
         print(f"turngate: {error}", file=sys.stderr)
         return EXIT_USAGE

@@ -10,7 +10,10 @@ STEERABLE_STATES = ("running", "ended")
 
 
 def check_steer(run: SubagentRun, prompt: str, *, by: str, since: float = float("inf")) -> None:
-    """Raise UsageError unless `by` may steer the run now. `since`: seconds since the last steer."""
+    """Raise UsageError unless `by` may steer the run now.
+
+    `since`: seconds since the last steer; negative if the clock was set back meanwhile, so that they are not known.
+    """
     if by == run.agent_id:
         raise UsageError("a subagent cannot steer itself")
     if by not in ("user", run.parent, run.parent_agent) or not by:
@@ -27,7 +30,7 @@ def check_steer(run: SubagentRun, prompt: str, *, by: str, since: float = float(
         raise UsageError(f"run {run.id} is being restarted with another prompt; steer it again once it runs")
     if run.state not in STEERABLE_STATES:
         raise UsageError(f"run {run.id} is already finished ({run.outcome or run.state})")
-    if since < STEER_INTERVAL_S:
+    if 0 <= since < STEER_INTERVAL_S:
         raise UsageError(
             f"this subagent was steered {since:.1f} s ago; wait {STEER_INTERVAL_S:g} s between two steers"
         )

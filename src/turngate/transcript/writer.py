@@ -1,7 +1,9 @@
 """Write a transcript: the conversation on disk, append-only, one JSON record per line."""
 
+import contextlib
 import json
 import os
+import threading
 import uuid
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -18,11 +20,14 @@ from turngate.core.messages import (
     UserMessage,
 )
 from turngate.state.files import (
+    is_same_file,
     make_private_dir,
     open_regular_file,
     os_errors_as_usage_errors,
     write_all,
 )
+
+COPY_BYTES = 1024 * 1024
 
 
 class TranscriptError(OSError):
@@ -30,7 +35,10 @@ class TranscriptError(OSError):
 
 
 class Transcript:
-    """Append records. A record is written when `write_record` returns, and on disk when `sync` returns."""
+    """Append records. A record is written when `write_record` returns, and on disk when `sync` returns.
+
+    If another process deletes the file, `sync` and `close` write all records again to a new one.
+    """
 
     def __init__(
         self,
@@ -50,6 +58,8 @@ class Transcript:
         }
         self._parent = parent
         self._partial = False  # the last line is not complete
+        self._lock = threading.Lock()  # `sync` runs in a thread
+        self.restored = 0  # times the file was deleted and written again
         with os_errors_as_usage_errors(path):
             make_private_dir(os.path.dirname(path))
             self._fd = open_regular_file(path, os.O_RDWR | os.O_CREAT | os.O_APPEND)
@@ -77,32 +87,61 @@ class Transcript:
 
     def write_record(self, record: Mapping[str, Any]) -> None:
         line = json.dumps(record, ensure_ascii=False, separators=(",", ":"), default=str) + "\n"
-        try:
-            if self._partial:
-                self._end_last_line()
-            self._partial = True  # until all of it is written
-            write_all(self._fd, line.encode("utf-8", "replace"))
-        except OSError as error:
-            raise TranscriptError(error.errno, error.strerror) from error
-        self._partial = False
+        with self._lock:
+            try:
+                if self._partial:
+                    self._end_last_line()
+                self._partial = True  # until all of it is written
+                write_all(self._fd, line.encode("utf-8", "replace"))
+            except OSError as error:
+                raise TranscriptError(error.errno, error.strerror) from error
+            self._partial = False
 
     def sync(self) -> None:
         """Return when every record is on disk."""
         try:
+            self._restore_if_deleted()
             os.fdatasync(self._fd)
         except OSError as error:
             raise TranscriptError(error.errno, error.strerror) from error
 
     def close(self) -> None:
         if self._fd >= 0:
+            with contextlib.suppress(OSError):  # the session ends, and has reported earlier errors
+                self._restore_if_deleted()
             os.close(self._fd)
             self._fd = -1
+
+    def _restore_if_deleted(self) -> None:
+        """Continue in the file at the path if that is another one now; copy the records if it is empty."""
+        if is_same_file(self.path, self._fd):
+            return
+        with self._lock:
+            make_private_dir(os.path.dirname(self.path))
+            new = open_regular_file(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND)
+            try:
+                if os.fstat(new).st_size == 0:
+                    _copy(self._fd, new)
+            except OSError:
+                os.ftruncate(new, 0)
+                os.close(new)
+                raise
+            os.close(self._fd)
+            self._fd, self.restored = new, self.restored + 1
+            self._end_last_line()
 
     def _end_last_line(self) -> None:
         """End the half line that a killed process may have left, so that the next record starts a new one."""
         size = os.fstat(self._fd).st_size
         if size and os.pread(self._fd, 1, size - 1) != b"\n":
             os.write(self._fd, b"\n")
+
+
+def _copy(source: int, target: int) -> None:
+    position = 0
+    while data := os.pread(source, COPY_BYTES, position):
+        write_all(target, data)
+        position += len(data)
 
 
 def _now() -> str:

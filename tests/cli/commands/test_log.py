@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -406,3 +407,63 @@ def test_the_id_of_a_subagent_finds_its_session_and_its_transcript(
 def test_an_empty_session_id_is_a_usage_error(capfd: pytest.CaptureFixture[str], given: str) -> None:
     said = "turngate: --session is empty; give the beginning of an id: `turngate sessions` lists them\n"
     assert (main(["log", "--session", given]), capfd.readouterr().err) == (64, said)
+
+
+GOOD = {"kind": "verdict", "event": "Stop", "verdict": "stop", "time": 1.0, "session_id": "s-1"}
+BAD_LINES = [
+    "no JSON",
+    "[]",
+    "[" * 100_000,
+    *(
+        json.dumps({**GOOD, **fields})
+        for fields in (
+            {"time": "noon"},
+            {"time": 1e300},
+            {"time": float("nan")},
+            {"time": float("-inf")},
+            {"unenforced": 5},
+            {"blocked_by": [[]], "unenforced": ["x"]},
+            {"kind": "run", "hook": "x"},
+            {"kind": "run", "hook": {"id": 5}},
+            {"kind": "run", "hook": {}, "outcome": []},
+            {"kind": "run", "hook": {}, "outcome": "allow", "seconds": "x"},
+            {"kind": "run", "hook": {}, "outcome": "allow", "evaluation": {"input_tokens": "x"}},
+            {"kind": "notice", "text": 5},
+            {"kind": "turn_end", "reason": 5},
+            {"project": 5},
+        )
+    ),
+]
+
+
+def test_lines_that_cannot_be_read_are_counted_and_skipped(
+    state: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    journal = state / "sessions/s-1/journal.jsonl"
+    journal.parent.mkdir(parents=True)
+    lines = [json.dumps(GOOD), *BAD_LINES, "", json.dumps({**GOOD, "time": 2.0})]
+    journal.write_text("\n".join(lines) + "\n")
+    assert main(["log", "--session", "s-1"]) == 0
+    out, err = capfd.readouterr()
+    assert [line.partition("  ")[2] for line in out.splitlines()] == ["session s-1", *["Stop: allowed"] * 2]
+    assert err == f"! {len(BAD_LINES)} lines of the journal could not be read: {journal}\n"
+
+
+def test_a_line_without_an_end_takes_bounded_memory(
+    state: Path, project: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    journal = state / "sessions/s-1/journal.jsonl"
+    journal.parent.mkdir(parents=True)
+    with journal.open("wb") as file:
+        file.truncate(200 * 1024 * 1024)  # zeros that take no room on the disk
+        file.seek(0, os.SEEK_END)
+        record = json.dumps({**GOOD, "project": str(project)}, separators=(",", ":"))
+        file.write(f"\n{record}\n".encode())
+    command = [sys.executable, "-m", "turngate", "log", "--project", str(project)]
+    limited = f"ulimit -v {1024 * 1024}; exec {shlex.join(command)}"
+    done = subprocess.run(["/bin/sh", "-c", limited], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout.splitlines()[1:], done.stderr) == (
+        0,
+        [f"{done.stdout.splitlines()[1][:8]}  Stop: allowed"],
+        f"! 1 line of the journal could not be read: {journal}\n",
+    )

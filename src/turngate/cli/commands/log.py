@@ -17,10 +17,12 @@ from turngate.cli.session_ids import find_session, session_of_subagent
 from turngate.cli.streams import stdout_error
 from turngate.errors import UsageError
 from turngate.state.files import is_same_file, open_regular_file, os_errors_as_usage_errors
-from turngate.state.journal import JOURNAL_FILE, OLDER_JOURNAL_FILE
+from turngate.state.journal import JOURNAL_FILE, MAX_JOURNAL_BYTES, OLDER_JOURNAL_FILE
 from turngate.state.paths import session_folder, state_folder
 
 FOLLOW_INTERVAL_S = 0.2
+READ_BYTES = 1024 * 1024
+MAX_LINE_BYTES = 4 * MAX_JOURNAL_BYTES
 
 
 def run(options: argparse.Namespace) -> int:
@@ -40,13 +42,24 @@ def run(options: argparse.Namespace) -> int:
             for record in tail.new_records():
                 if project in (None, record.get("project")):
                     is_empty = False
-                    for line in lines.format(record):
-                        print(line)
+                    tail.skipped += not _print_record(record, lines)
+            tail.report_skipped()
             if is_empty and not (options.follow or options.json):
                 print(_no_records(os.path.basename(folder), project))
             if stdout_error() or not options.follow:
                 return 0
             time.sleep(FOLLOW_INTERVAL_S)
+
+
+def _print_record(record: dict[str, Any], lines: JsonLines | TextLines) -> bool:
+    """Print the lines of a record. Return False if it is not one that a journal holds."""
+    try:
+        texts = list(lines.format(record))
+    except (TypeError, ValueError, AttributeError, LookupError, ArithmeticError, OSError):
+        return False
+    for text in texts:
+        print(text)
+    return True
 
 
 def _no_records(session: str, project: str | None) -> str:
@@ -121,8 +134,18 @@ def _mentions(folder: str, project: str) -> bool:
             contextlib.suppress(OSError),
             open(open_regular_file(os.path.join(folder, name), os.O_RDONLY), "rb") as file,
         ):
-            if field in file.read():
+            if _contains(file, field):
                 return True
+    return False
+
+
+def _contains(file: BinaryIO, wanted: bytes) -> bool:
+    """Search a file of any size in bounded memory."""
+    data = b""
+    while chunk := file.read(READ_BYTES):
+        data = data[-len(wanted) :] + chunk
+        if wanted in data:
+            return True
     return False
 
 
@@ -142,7 +165,10 @@ def _newer_without_hooks(folder: str, project: str | None) -> str | None:
 
 
 class JournalTail:
-    """Read a journal as it grows: every complete line once, across rotations of the file."""
+    """Read a journal as it grows: every complete line once, across rotations of the file.
+
+    A line that is too long or not a JSON object is counted in `skipped`.
+    """
 
     def __init__(self, folder: str) -> None:
         self._older, self._newest = (
@@ -150,6 +176,15 @@ class JournalTail:
         )
         self._file: BinaryIO | None = None
         self._partial = b""
+        self._is_too_long = False  # the partial line, whose beginning is dropped
+        self.skipped = 0
+
+    def report_skipped(self) -> None:
+        """Print how many lines were skipped since the last report."""
+        if self.skipped:
+            lines = "1 line" if self.skipped == 1 else f"{self.skipped} lines"
+            print(f"! {lines} of the journal could not be read: {self._newest}", file=sys.stderr)
+            self.skipped = 0
 
     def new_records(self) -> Iterator[dict[str, Any]]:
         """Yield the records that were written since the last call."""
@@ -164,14 +199,26 @@ class JournalTail:
         return os.path.exists(self._newest) and not self._is_open(self._newest)
 
     def _read_records(self) -> Iterator[dict[str, Any]]:
-        *lines, self._partial = (self._partial + (self._file.read() if self._file else b"")).split(b"\n")
-        for line in lines:
+        for line in self._read_lines():
             try:
                 record = json.loads(line)
-            except (ValueError, RecursionError):  # the partial line of a process that was killed
-                continue
+            except (ValueError, RecursionError):  # such as the partial line of a process that was killed
+                record = None
             if isinstance(record, dict):
                 yield record
+            else:
+                self.skipped += bool(line.strip())
+
+    def _read_lines(self) -> Iterator[bytes]:
+        """Yield the complete lines, at most MAX_LINE_BYTES of them in memory."""
+        while self._file and (part := self._file.readline(MAX_LINE_BYTES)):
+            self._partial += part
+            self._is_too_long |= len(self._partial) > MAX_LINE_BYTES
+            if part.endswith(b"\n"):
+                yield b"-" if self._is_too_long else self._partial
+                self._partial, self._is_too_long = b"", False
+            elif self._is_too_long:
+                self._partial = b""
 
     def _open_next(self) -> bool:
         """Open the older file unless it is the one that is open, otherwise the newest."""
@@ -180,7 +227,7 @@ class JournalTail:
                 if not self._is_open(path):
                     file = open(open_regular_file(path, os.O_RDONLY), "rb")  # noqa: SIM115 # stays open
                     self.close()
-                    self._file, self._partial = file, b""
+                    self._file, self._partial, self._is_too_long = file, b"", False
                     return True
         return False
 

@@ -14,13 +14,13 @@ from turngate.cli.main import (
     EXIT_BLOCKED,
     EXIT_FAILED,
     EXIT_HALTED,
-    EXIT_INTERRUPTED,
     EXIT_IO_ERROR,
     EXIT_NOT_ENFORCED,
     EXIT_WAITING,
 )
 from turngate.cli.progress import ProgressLine
 from turngate.cli.signals import run_loop
+from turngate.cli.startup import EXIT_INTERRUPTED
 from turngate.cli.streams import report_stdout_error, stdout_error
 from turngate.cli.terminal.format import (
     NOT_ENFORCED,

@@ -1,5 +1,6 @@
 """The output of `turngate runs`: a table, the details of one subagent, and both as JSON."""
 
+import math
 import sys
 import textwrap
 import time
@@ -19,6 +20,8 @@ from turngate.core.text import printable, strip_controls, truncate
 from turngate.subagents.gates import describe_gates, recorded_gates
 
 MAX_LINE_CHARS = 100
+MAX_SECONDS = 100 * 365 * 86400.0  # a longer time is a mistake
+UNKNOWN = "?"
 STEERED = "steered by hand"  # as subagents/steering.py stores it
 _COLUMNS = {"SUBAGENT": 30, "STATE": 13, "STARTED": 8, "TIME": 10, "REDIRECTS": 9, "SESSION": 8}
 _DIM, _RESET = "\033[2m", "\033[0m"
@@ -135,7 +138,7 @@ def _subagent_fields(summary: SubagentSummary, now: float) -> dict[str, str]:
         "project": summary.project,
         "model": str(last.launch.get("model", "")),
         "gates": describe_gates(gates) if gates.hooks or gates.names else "none: started without hooks",
-        "started": time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(summary.created)),
+        "started": _format_time("%Y-%m-%d %H:%M:%S", summary.created),
         "time": _format_seconds(summary.seconds(now)),
         "redirects": _format_redirects(last) if last.steer_count else "",
         "last reason": _redirect_reason(last),
@@ -186,8 +189,8 @@ def summary_json(summary: SubagentSummary, *, with_runs: bool) -> dict[str, Any]
         "gates": _gates_json(last),
         "background": last.background,
         "depth": last.depth,
-        "created": summary.created,
-        "ended": None if summary.is_open else last.ended,
+        "created": _finite(summary.created),
+        "ended": None if summary.is_open else _finite(last.ended),
         "task": last.task,
         "result": last.result,
         "report": "unread" if summary.has_unread_report else "read" if last.taken is not None else None,
@@ -207,8 +210,8 @@ def _run_json(run: SubagentRun) -> dict[str, Any]:
         "state": run.state,
         "prompt": run.prompt,
         "by_hook": run.by_hook,
-        "created": run.created,
-        "seconds": run.seconds,
+        "created": _finite(run.created),
+        "seconds": _finite(run.seconds),
         "outcome": run.outcome,
         "reason": run.reason,
         "error": run.error,
@@ -216,6 +219,11 @@ def _run_json(run: SubagentRun) -> dict[str, Any]:
         "usage": asdict(run.usage),
         "tools": list(run.tools),
     }
+
+
+def _finite(number: float | None) -> float | None:
+    """Return a number that JSON has, or None."""
+    return number if number is not None and math.isfinite(number) else None
 
 
 # Values
@@ -238,11 +246,21 @@ def _format_duration(run: SubagentRun) -> str:
 
 
 def _format_clock(then: float, now: float) -> str:
-    day, today = time.localtime(then)[:3], time.localtime(now)[:3]
-    return time.strftime("%H:%M:%S" if day == today else "%b %d", time.localtime(then))
+    is_today = _format_time("%Y-%m-%d", then) == _format_time("%Y-%m-%d", now)
+    return _format_time("%H:%M:%S" if is_today else "%b %d", then)
+
+
+def _format_time(form: str, then: float) -> str:
+    """Return a time that any program may have written to the registry, or UNKNOWN if it is not one."""
+    try:
+        return time.strftime(form, time.localtime(then)) if then > 0 else UNKNOWN
+    except (OverflowError, ValueError, OSError):
+        return UNKNOWN
 
 
 def _format_seconds(seconds: float) -> str:
+    if not 0 <= seconds < MAX_SECONDS:
+        return UNKNOWN
     if seconds < 10:
         return f"{seconds:.1f} s"
     if seconds < 60:
