@@ -996,6 +996,14 @@ def test_a_background_hook_wakes_the_agent_only_as_often_as_a_hook_can_block(pro
     assert (len(results), agent.of(Notice)[-1].text) == (3, limit)
 
 
+def test_a_tool_call_does_not_let_a_background_hook_wake_the_agent_more_often(project: Path) -> None:
+    hook = CommandHook("echo no >&2; exit 2", id="tests", detached=True, rewake=True)
+    call = {"tool": "Bash", "input": {"command": "true"}}
+    replies = [call, "done"] * 8
+    agent = scripted_session(project, *replies, stop=hook, limit=2, dialect=CLAUDE, allow=["Bash"])
+    assert len(asyncio.run(answer_wakes(agent))) == 3
+
+
 @pytest.mark.parametrize(
     ("command", "rewake"),
     [("echo no >&2; exit 2", False), ("echo no >&2; exit 1", True), (say({"decision": "block"}), True)],

@@ -190,18 +190,19 @@ async def permit(*_: object) -> bool:
 
 
 def test_turns_that_the_end_of_commands_begins_share_the_count_of_the_users_message(project: Path) -> None:
-    agent = session(project, background(), "one", background(), "two", "three", "four", permit=permit)
+    wait = "until [ -e go ]; do sleep 0.01; done"
+    agent = session(project, background(wait), "one", "two", "three", "four", permit=permit)
 
     async def turns() -> list[str]:
         async with agent.session as running:
-            results = [await running.send("go")]
-            for _ in range(2):
-                await commands_end(running)
-                if woken := await running.answer_background():
-                    results.append(woken)
-            return [result.ended_by for result in results]
+            first = await running.send("go")
+            (project / "go").touch()
+            await commands_end(running)
+            woken = await running.answer_background()
+            assert woken is not None
+            return [first.ended_by, woken.ended_by]
 
-    assert set(asyncio.run(turns())) == {"capped"}
+    assert asyncio.run(turns()) == ["capped", "capped"]
     assert counts(agent) == [1]
 
 

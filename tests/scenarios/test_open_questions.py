@@ -198,6 +198,16 @@ def test_a_continuation_queued_behind_a_message_does_not_run_past_the_question_o
     assert agent.heard()[-4:] == ["second", "agent: AskUser", ASKED, "no"]
 
 
+def test_in_claude_a_block_of_the_question_replaces_a_continuation_from_before_it(project: Path) -> None:
+    count = "n=$(cat n 2>/dev/null || echo 1); echo $((n+1)) > n"
+    stop = f"{count}; [ $n -gt 2 ] || {{ echo reason $n >&2; exit 2; }}"
+    listen = on_first(HookStarted, write_second)
+    agent = scripted_session(project, "one", ASK, "kept", stop=stop, listen=listen, dialect=CLAUDE)
+    result = agent.play("first")
+    told = f"Stop hook feedback:\n[{stop}]: reason 2\n"
+    assert (ended(result), agent.heard()[-4:]) == (COMPLETED, ["second", "agent: AskUser", ASKED, told])
+
+
 @ALL
 def test_a_question_that_no_gate_objects_to_leaves_the_turn_waiting(project: Path, dialect: Dialect) -> None:
     agent = scripted_session(project, ASK, stop=SAVE_INPUT, dialect=dialect)
