@@ -13,6 +13,7 @@ from tests.support.scripted_run import scripted, turngate
 from turngate.agent.system_prompt import system_prompt
 from turngate.agent.tools import TOOLS, ToolContext, ToolFailed, check_arguments
 from turngate.cli.main import main
+from turngate.core.text import truncate
 from turngate.errors import UsageError
 from turngate.settings.load import load_settings
 
@@ -107,8 +108,8 @@ def test_a_path_of_almost_2000_folders_is_a_path(name: str, said: str, project: 
 @pytest.mark.parametrize("name", INPUTS)
 @pytest.mark.parametrize("path", [DEEP + "b" * 200, DEEP * 100], ids=["1990 folders", "199000 folders"])
 def test_a_path_that_is_too_long_is_a_failed_call(name: str, path: str, project: Path) -> None:
-    said = use(name, path, project)
-    assert said == f"FAILED: {os.path.normpath(project / path)} cannot be used: File name too long"
+    full = truncate(f"{project}/{path}".rstrip("/"), 4096)
+    assert use(name, path, project) == f"FAILED: {full} cannot be used: File name too long"
     assert os.listdir(project) == []
 
 
@@ -125,13 +126,16 @@ def test_a_turn_ends_in_the_usual_way_after_such_calls(
 # Settings
 
 
-def proc_link(name: str) -> Callable[[Path], None]:
-    def make(project: Path) -> None:
-        path = project / name
-        path.parent.mkdir(exist_ok=True)
-        path.symlink_to("/proc/2/exe")  # a link that nothing can follow
+def link_to(target: str) -> Callable[[str], Callable[[Path], None]]:
+    def named(name: str) -> Callable[[Path], None]:
+        def make(project: Path) -> None:
+            path = project / name
+            path.parent.mkdir(exist_ok=True)
+            path.symlink_to(target)
 
-    return make
+        return make
+
+    return named
 
 
 def long_chain(name: str) -> Callable[[Path], None]:
@@ -159,7 +163,11 @@ HOSTILE = {
         "settings.json",
         ".git",
     )
-    for kind, make in (("a link into /proc", proc_link), ("a chain of links", long_chain))
+    for kind, make in (
+        ("a link into /proc", link_to("/proc/2/exe")),  # of a thread of the kernel: it cannot be read
+        ("a link to nothing", link_to("gone")),
+        ("a chain of links", long_chain),
+    )
 }
 
 
@@ -186,13 +194,13 @@ def errors(capfd: pytest.CaptureFixture[str]) -> list[str]:
     ("hostile", "said"),
     [
         (
-            ".turngate is a link into /proc",
+            ".turngate is a link to nothing",
             "is a link to a folder that does not exist; no settings are read from it",
         ),
         (".turngate is a chain of links", f"cannot be read: {LOOP}; none of its hooks run"),
         (".turngate/settings.json is a chain of links", f"cannot be read: {LOOP}; none of its hooks run"),
         (
-            ".turngate/settings.json is a link into /proc",
+            ".turngate/settings.json is a link to nothing",
             "is a link to a file that does not exist; none of its hooks run",
         ),
     ],

@@ -5,9 +5,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from turngate.agent.tools.base import Tool, ToolContext
-from turngate.core.text import describe_json
+from turngate.core.text import describe_json, truncate
 from turngate.core.tools import ToolFailed
 from turngate.filesystem.real_path import is_inside, resolve
+
+MAX_PATH_CHARS = 4096  # of a path in a message; Linux takes no longer ones
 
 
 def check_arguments(tool: Tool, args: Mapping[str, Any], context: ToolContext) -> dict[str, Any]:
@@ -25,7 +27,7 @@ def resolve_path(path: str, context: ToolContext) -> str:
     try:
         resolved = resolve(path)
     except OSError as error:
-        raise ToolFailed(f"{path} cannot be used: {error.strerror}") from None
+        raise ToolFailed(f"{truncate(path, MAX_PATH_CHARS)} cannot be used: {error.strerror}") from None
     if any(is_inside(resolved, folder) for folder in context.allowed_folders):
         return resolved
     raise ToolFailed(f"{path} is not allowed: it is outside of the project {context.project}")
@@ -33,7 +35,7 @@ def resolve_path(path: str, context: ToolContext) -> str:
 
 def _absolute(path: str, context: ToolContext) -> str:
     if "\0" in path:
-        raise ToolFailed(f"{path!r} is not a path: it has a NUL character")
+        raise ToolFailed(f"{truncate(path, MAX_PATH_CHARS)!r} is not a path: it has a NUL character")
     absolute = os.path.normpath(os.path.join(context.project, os.path.expanduser(path)))
     return "/" + absolute.lstrip("/")  # normpath keeps a second slash
 
