@@ -120,3 +120,10 @@ def test_the_file_is_not_read_on_the_event_loop(project: Path, monkeypatch: pyte
     agent = scripted_session(project, bash("echo $A"), "done", rules=[hook], allow=["Bash"])
     agent.play()
     assert (printed(agent), threads) == (["1"], [False])
+
+
+def test_a_nul_character_is_left_out_as_a_shell_does(tmp_path: Path) -> None:
+    """No process can be started with one in its environment."""
+    path = tmp_path / "env"
+    path.write_bytes(b"export A=x\0y\nB=\0\n")
+    assert said(path) == {"A": "xy", "B": ""}

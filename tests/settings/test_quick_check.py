@@ -17,6 +17,7 @@ from turngate.core.constants import EVENTS
 from turngate.core.dialect import DIALECTS
 from turngate.core.hook_input import read_event
 from turngate.core.plan import Plan, plan
+from turngate.settings import keys
 from turngate.settings.load import load_settings
 from turngate.settings.quick_check import has_no_hooks
 
@@ -116,6 +117,12 @@ def test_hooks_and_problems_are_left_to_load_settings(project: Path, content: An
 def test_a_type_that_voids_a_claude_file_is_left_to_load_settings(project: Path, dialect: str) -> None:
     write_settings(project, "claude", {"cleanupPeriodDays": "30"})
     assert not has_no_hooks(str(project), "Stop", dialect)
+
+
+@pytest.mark.parametrize("key", keys.RESTRICTIONS)
+def test_a_restriction_of_http_hooks_is_left_to_load_settings(project: Path, key: str) -> None:
+    write_settings(project, "claude", {"hooks": {}, key: [3]})
+    assert not has_no_hooks(str(project), "Stop", "claude")
 
 
 def test_a_file_that_an_invalid_guard_voids_is_left_to_load_settings(project: Path) -> None:

@@ -373,8 +373,8 @@ def test_the_last_answer_is_found(tmp_path: Path, content: list[str], found: str
 def test_a_missing_file_a_folder_and_garbage_are_not_errors(tmp_path: Path) -> None:
     garbage = tmp_path / "garbage"
     garbage.write_bytes(os.urandom(200_000))
-    paths = [tmp_path / "absent", tmp_path, garbage, tmp_path / "absent" / "below"]
-    assert [read_last_assistant_message(str(path)) for path in paths] == [None] * 4
+    paths = [tmp_path / "absent", tmp_path, garbage, tmp_path / "absent" / "below", "a\0b", "\ud800"]
+    assert [read_last_assistant_message(str(path)) for path in paths] == [None] * 6
 
 
 @pytest.mark.req("S4-41")

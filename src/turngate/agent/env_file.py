@@ -49,7 +49,8 @@ def read_exports(path: str, environ: Mapping[str, str]) -> dict[str, str]:
 
 def _read(path: str) -> str:
     try:
-        return read_bytes(path, MAX_BYTES).decode("utf-8", "replace")
+        # No process can be started with a NUL character in its environment. A shell leaves it out too.
+        return read_bytes(path, MAX_BYTES).decode("utf-8", "replace").replace("\0", "")
     except FileNotFoundError:
         return ""
     except FileTooLarge:

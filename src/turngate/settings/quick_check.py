@@ -65,6 +65,13 @@ def _has_no_hooks(value: dict[str, object], event: str, dialect: str) -> bool:
     return dialect != "claude" or hooks == {}
 
 
+_REPORTED_KEYS = (
+    "agents",
+    "allowedHttpHookUrls",
+    "httpHookAllowedEnvVars",
+)  # load_settings checks their values
+
+
 def _has_no_problems(value: dict[str, object], family: str) -> bool:
     """Return whether load_settings has nothing to report. Files of Claude Code may hold any other key."""
     plain_keys = {"hooks", "disableAllHooks", "env", "$schema"}
@@ -72,7 +79,7 @@ def _has_no_problems(value: dict[str, object], family: str) -> bool:
         return False
     if (
         value.get("turngate", {}) != {}
-        or "agents" in value
+        or not value.keys().isdisjoint(_REPORTED_KEYS)
         or not isinstance(value.get("disableAllHooks"), bool | None)
     ):
         return False

@@ -25,7 +25,10 @@ def write_all(fd: int, data: bytes) -> None:
 
 def open_regular_file(path: str, flags: int) -> int:
     """Open a regular file and nothing else: a pipe would block forever, and a device keeps nothing."""
-    fd = os.open(path, flags | os.O_NONBLOCK | os.O_NOCTTY, 0o600)
+    try:
+        fd = os.open(path, flags | os.O_NONBLOCK | os.O_NOCTTY, 0o600)
+    except ValueError:  # a NUL character or a lone surrogate
+        raise OSError(errno.EINVAL, "it is not a path", path) from None
     if not stat.S_ISREG(os.fstat(fd).st_mode):
         os.close(fd)
         raise OSError(errno.EINVAL, "it is not a regular file", path)
