@@ -1,6 +1,6 @@
 # make demo and make test set up everything they need in .venv, without root.
 
-.PHONY: demo test check fmt bench chaos mutants properties trace schemas api clean
+.PHONY: demo test check fmt bench chaos fuzz mutants properties trace schemas api clean
 .DEFAULT_GOAL := test
 
 PY := .venv/bin/python
@@ -9,6 +9,7 @@ STEP := sh tools/step.sh
 WORKERS ?= $(shell echo $$((2 * $$(nproc 2>/dev/null || echo 2))))
 ISSUE ?=
 RUNS ?= 10000
+SECONDS ?= 600
 ONLY ?=
 
 demo: .venv/installed
@@ -31,6 +32,9 @@ bench: .venv/ready
 
 chaos: .venv/ready
 	@$(PY) -m bench.chaos --runs $(RUNS) --write bench/chaos.md
+
+fuzz: .venv/ready
+	@$(PY) -m bench.fuzz --seconds $(SECONDS) $(if $(ONLY),--only '$(ONLY)')
 
 mutants: .venv/ready
 	@$(PY) tools/mutants.py --workers $(WORKERS) --only '$(ONLY)'
