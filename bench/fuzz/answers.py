@@ -60,14 +60,14 @@ def judged(report: Report, event: str, dialect: Dialect) -> tuple[HookRun, Verdi
 
 
 def assert_sound(value: HookAnswer) -> HookRun:
-    """It has something to say if the agent goes on, and it can be written as JSON in UTF-8."""
+    """It has something to say if the agent goes on, and it can be written as JSON."""
     report, event, dialect = value.report, value.event, DIALECTS[value.dialect]
     run, verdict = judged(report, event, dialect)
     if isinstance(verdict, Continue):
         prefix = dialect.subagent_prefix if event == "SubagentStop" else dialect.prefix
         assert verdict.prompt.removeprefix(prefix).strip(), "it continues with nothing to say"
     shown = verdict_json(verdict, event, Settings(dialect=dialect), ["a warning"])
-    json.dumps(shown, ensure_ascii=False, allow_nan=False).encode()
+    json.dumps(shown, allow_nan=False)
     context_of(event, (run,)).encode()
     return run
 

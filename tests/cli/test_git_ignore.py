@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.builders import stop_hooks, write_settings
+from tests.support.builders import script, stop_hooks, write_settings
 from turngate.cli.main import main
 
 
@@ -65,3 +65,20 @@ def test_without_git_nothing_is_noted(
     git(project, "init")
     monkeypatch.setenv("PATH", "/nonexistent")
     assert [file for severity, file, _ in notes(project, capsys)[1] if severity == "note"] == []
+
+
+def test_check_runs_no_program_that_the_repository_configures(project: Path) -> None:
+    """`core.fsmonitor` names a program that git starts when it reads its index."""
+    monitor = script(project / "monitor", "#!/bin/sh\necho > started\n")
+    write_settings(project, "turngate", {}, "settings.local.json")
+    for words in (["init", "-q"], ["add", "monitor"], ["config", "core.fsmonitor", str(monitor)]):
+        subprocess.run(["git", *words], cwd=project, check=True)
+    assert main(["check", "--project", str(project)]) == 0
+    assert not (project / "started").exists()
+
+
+def test_check_runs_no_hook(project: Path) -> None:
+    write_settings(project, "turngate", stop_hooks("echo > started"))
+    script(project / ".turngate" / "stop", "#!/bin/sh\necho > started\n")
+    main(["check", "--project", str(project)])
+    assert not (project / "started").exists()

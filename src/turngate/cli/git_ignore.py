@@ -29,7 +29,8 @@ def unignored_local_settings(project: str, dialect: str) -> Iterator[Problem]:
 def _check_ignore(git: str, project: str, path: str) -> int | None:
     try:
         done = subprocess.run(  # noqa: S603 - git, with a path of ours
-            [git, "-C", project, "check-ignore", "--quiet", "--", path],
+            # A repository may configure a program that git starts when it reads its index.
+            [git, "-C", project, "-c", "core.fsmonitor=false", "check-ignore", "--quiet", "--", path],
             stdin=subprocess.DEVNULL,
             capture_output=True,
             check=False,
