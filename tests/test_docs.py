@@ -148,6 +148,20 @@ def test_the_architecture_page_lists_every_module() -> None:
     assert listed == {name for name in modules if not name.endswith("/__init__.py")}
 
 
+def test_every_promise_of_the_security_page_names_tests_that_exist() -> None:
+    page = (ROOT / "docs" / "security.md").read_text()
+    promises = page.partition("## Promises and their tests")[2]
+    rows = [line for line in promises.splitlines() if re.match(r"\| (?!promise )[^-]", line)]
+    names = [re.findall(r"`(tests/[\w/]+\.py)::(test_\w+)`", row) for row in rows]
+    assert [row for row, found in zip(rows, names, strict=True) if not found] == []
+    missing = [
+        f"{file}::{name}"
+        for file, name in itertools.chain.from_iterable(names)
+        if not re.search(rf"^(?:async )?def {name}\(", (ROOT / file).read_text(), re.MULTILINE)
+    ]
+    assert (len(rows) > 30, missing) == (True, [])
+
+
 def test_the_demo_tells_the_whole_story() -> None:
     done = subprocess.run(
         [sys.executable, "-m", "turngate", "demo"], cwd=ROOT, capture_output=True, text=True, check=False

@@ -5,10 +5,10 @@ from bench.fuzz.__main__ import TARGETS, fuzz, report
 from bench.fuzz.target import Result, Target, run_input
 
 INPUTS = 5
-QUICK = [target for target in TARGETS if target.name != "processes"]
+QUICK = [pytest.param(target, id=target.name) for target in TARGETS if target.name != "processes"]
 
 
-@pytest.mark.parametrize("target", QUICK, ids=lambda target: target.name)
+@pytest.mark.parametrize("target", QUICK)
 def test_every_target_holds_for_a_few_inputs(target: Target) -> None:
     result = Result()
     for seed in range(INPUTS):

@@ -65,11 +65,8 @@ def _has_no_hooks(value: dict[str, object], event: str, dialect: str) -> bool:
     return dialect != "claude" or hooks == {}
 
 
-_REPORTED_KEYS = (
-    "agents",
-    "allowedHttpHookUrls",
-    "httpHookAllowedEnvVars",
-)  # load_settings checks their values
+# load_settings checks the values of these keys.
+_REPORTED_KEYS = ("agents", "allowedHttpHookUrls", "httpHookAllowedEnvVars")
 
 
 def _has_no_problems(value: dict[str, object], family: str) -> bool:
