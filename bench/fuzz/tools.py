@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import subprocess
 from collections.abc import Mapping
 from functools import cache
 from random import Random
@@ -103,6 +104,7 @@ def _argument(random: Random, key: str, schema: Mapping[str, Any]) -> Any:
 
 def check_call(value: Call) -> None:
     """It fails with a sentence, or it works; nothing outside of the project is read or written."""
+    _remove_new_files()
     context = ToolContext(project(), {"PATH": os.environ["PATH"]})
     context.read_files[_fill()] = os.stat(_fill()).st_mtime
     said = _output(value, context)
@@ -125,6 +127,15 @@ def _output(value: Call, context: ToolContext) -> str:
 
 async def _run(tool: Tool, args: Mapping[str, Any], context: ToolContext) -> ToolOutput:
     return await tool.run(args, context)
+
+
+def _remove_new_files() -> None:
+    """Remove what earlier calls wrote, so that a failure is repeated by its seed alone."""
+    kept = {"b", "out", "loop", "self", "dangling", "fifo"}
+    new = [os.path.join(project(), name) for name in os.listdir(project()) if name not in kept]
+    new += [os.path.join(project(), "b", name) for name in os.listdir(os.path.join(project(), "b"))]
+    if new:
+        subprocess.run(["rm", "-rf", "--", *new], check=True)  # shutil.rmtree recurses, and folders are deep
 
 
 def _fill() -> str:

@@ -751,6 +751,21 @@ def test_glob_and_grep_follow_no_link_out_of_the_project(
     assert use(place, "Grep", pattern="needle", output_mode="content") == "No matches found"
 
 
+def test_glob_and_grep_search_two_hundred_levels_and_say_what_is_left_out(
+    place: ToolContext, project: Path
+) -> None:
+    folder = project
+    for level in range(202):
+        if level in (200, 201):
+            (folder / "x.txt").write_text("needle")
+        folder = folder / "d"
+        folder.mkdir()
+    found = f"{project}/{'d/' * 200}x.txt"
+    left_out = "… [folders of more than 200 levels were not searched]"
+    assert use(place, "Glob", pattern="**/x.txt") == f"{found}\n{left_out}"
+    assert use(place, "Grep", pattern="needle") == f"{found}\n{left_out}"
+
+
 def test_glob_gives_the_hundred_newest(place: ToolContext, project: Path) -> None:
     for number in range(120):
         file(project / f"{number}.txt", age=number)
