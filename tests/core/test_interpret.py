@@ -337,6 +337,8 @@ def test_a_report_means_in_claude(report: Report, decision: Decision) -> None:
     assert interpret(report, rule(), CLAUDE).decision == decision
 
 
+UNKNOWN_FLAG = '`{}` is unknown: a block is {{"decision": "block", "reason": "…"}}'
+
 RETURNED: list[tuple[Any, Decision]] = [
     (None, Allow()),
     (Block("more"), Block("more")),
@@ -345,22 +347,21 @@ RETURNED: list[tuple[Any, Decision]] = [
     ({"decision": "block", "reason": "more"}, Block("more")),
     ({}, Allow()),
     ({"async": True}, Allow()),
+    ({"allow": False, "prompt": "p"}, Fault(UNKNOWN_FLAG.format("allow"))),
+    ({"block": True}, Fault(UNKNOWN_FLAG.format("block"))),
+    ({"block": True, "reason": "r"}, Fault(UNKNOWN_FLAG.format("block"))),
     (
-        {"allow": False, "prompt": "p"},
+        {"stop": True, "prompt": "p"},
         Fault(
-            'it returned the unknown keys `allow`, `prompt`; to block, return {"decision": "block", "reason": "…"}'
+            'it returned the unknown keys `stop`, `prompt`; to block, return {"decision": "block", "reason": "…"}'
         ),
     ),
     (
-        {"block": True},
-        Fault('it returned the unknown key `block`; to block, return {"decision": "block", "reason": "…"}'),
-    ),
-    (
-        {"block": True, "reason": "r"},
+        {"stop": True, "reason": "r"},
         Allow(
             "r",
             warnings=(
-                'it returned the unknown key `block`; to block, return {"decision": "block", "reason": "…"}',
+                'it returned the unknown key `stop`; to block, return {"decision": "block", "reason": "…"}',
             ),
         ),
     ),

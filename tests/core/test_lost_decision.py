@@ -40,6 +40,7 @@ LOST = {
     "a misspelled word after text": ('x\n{"decision": "blok", "reason": "no"}\n', BEFORE),
     "halt after text": ('x\n{"continue": false}\n', BEFORE),
     "a judge's answer after text": ('x\n{"ok": false, "reason": "no"}\n', BEFORE),
+    "a flag after text": ('x\n{"block": true, "reason": "no"}\n', BEFORE),
     "text after": (f"{BLOCK}\nDone in 3 s.\n", AFTER),
     "two objects": (f'{{"systemMessage": "hi"}}\n{BLOCK}\n', AFTER),
     "truncated in the reason": ('{"decision": "block", "reason": "two te', TRUNCATED),
@@ -171,6 +172,7 @@ ORDINARY = {
     "a word in a list": "allow\ndeny\n",
     "a reply with a message": 'x\n{"ok": true, "message": "denied"}\n',
     "many braces that are not JSON": 'x {"a {"b ' * 2_000,
+    "a log of a firewall": 'x\n{"ip": "1.2.3.4", "blocked": true}\n{"blocked": true}\n{"allowed": false, "reason": "x", "n": 1}\n',
     "prose": "We made a decision: block the release until Friday? No.",
 }
 
@@ -202,6 +204,11 @@ def test_ordinary_output_is_nothing_lost_in_claude_either(stdout: str) -> None:
 MISPLACED = {
     "ok": ({"ok": False, "reason": "no"}, "`ok` is the answer of a prompt hook"),
     "ok as a text": ({"ok": "false", "reason": "r"}, "`ok` is the answer of a prompt hook"),
+    "a flag that blocks": ({"block": True, "reason": "x"}, "`block` is unknown: a block is"),
+    "a flag without a reason": ({"blocked": True}, "`blocked` is unknown: a block is"),
+    "a flag as a text": ({"deny": "true", "message": "x"}, "`deny` is unknown: a block is"),
+    "no approval": ({"approve": False, "reason": "x"}, "`approve` is unknown: a block is"),
+    "no permission": ({"allow": False, "reason": "x"}, "`allow` is unknown: a block is"),
     "continue inside hookSpecificOutput": (
         {"hookSpecificOutput": {"hookEventName": "Stop", "continue": False}},
         "`continue` is inside `hookSpecificOutput`: move it to the top level",
@@ -366,6 +373,12 @@ HARMLESS = [
     {"reason": "x"},
     {"decisions": ["block"]},
     {"status": "block"},
+    {"status": "fail"},
+    {"block": False, "reason": "x"},
+    {"approve": True},
+    {"block": 4096},
+    {"allow": ["Bash"], "deny": []},
+    {"result": {"block": True}},
     {"decision": None},
     {"action": "deny"},
     {"hookSpecificOutput": {"hookEventName": "Stop", "decision": "approve"}},

@@ -11,11 +11,11 @@ from turngate.core.lost_decision import (
     BLANKS,
     MAX_SEARCHED_CHARS,
     ONLY_JSON,
+    closest_word,
     is_event_name,
     json_problem,
     lost_in_object,
     lost_in_text,
-    unknown_word,
 )
 from turngate.core.text import describe_json, replace_surrogates
 
@@ -252,6 +252,15 @@ def _lenient_problem(value: Mapping[str, Any], decision: BlockOrAllow | None) ->
     if not isinstance(value.get("hookSpecificOutput"), dict | None):
         return f"`hookSpecificOutput` is {describe_json(value['hookSpecificOutput'])}, expected an object"
     return None
+
+
+def unknown_word(key: str, word: object, *expected: str) -> str:
+    """Return the message about a word of the contract that is not one."""
+    *others, last = (f'"{each}"' for each in expected)
+    words = f"{', '.join(others)} or {last}"
+    message = f"`{key}` is {describe_json(word)}, expected {words}"
+    meant = closest_word(word, expected) if isinstance(word, str) else None
+    return f'{message}; did you mean "{meant}"?' if meant else message
 
 
 def _lost_in_object(value: Mapping[str, Any], specific: Mapping[str, Any], event: str) -> str | None:

@@ -43,6 +43,9 @@ ALLOWS = ("approve", "allow")
 DENIALS = frozenset(
     {*BLOCKS, "blocked", "denied", "reject", "rejected", "refuse", "refused", "forbid", "forbidden"}
 )
+# Keys that are not those of the contract, but say a decision with true or false.
+FLAGS = {"block": True, "blocked": True, "deny": True, "denied": True, "reject": True, "rejected": True}
+FLAGS |= {"approve": False, "approved": False, "allow": False, "allowed": False}
 CHANGES = ("updatedInput", "updatedToolOutput")  # lost, the original command runs or a secret is shown
 ONLY_JSON = "print only the JSON on stdout, and everything else on stderr"
 
@@ -88,7 +91,7 @@ MAX_SEARCHED_CHARS = 2_000_000
 
 
 NOT_JSON = 'its decision was not read, because it is not JSON: print {"decision": "block", "reason": "…"}'
-_KEYS = ("decision", "behavior", '"ok"', '"continue"', *(f'"{key.lower()}"' for key in CHANGES))
+_KEYS = ("decision", "behavior", *(f'"{key.lower()}"' for key in ("ok", "continue", *CHANGES, *FLAGS)))
 # An output that is one word, or begins with it: `deny`, `Block: no tests`.
 _WORD = re.compile(
     r"""["'`*]*(?:(?:block(?:ed)?|den(?:y|ied))\b(?:["'`*.!]*|[ \t]*:.*)|ask|defer)""", re.IGNORECASE
@@ -299,6 +302,8 @@ def wants_to_block(value: object) -> bool:
         return halts or _restricts(value.get("decision")) or _denies(value)
     if value.keys() <= _REQUEST_KEYS and _restricts(value.get("behavior")):
         return True
+    if value.keys() <= ANSWER_KEYS | FLAGS.keys() and "reason" in value and _restricting_flag(value):
+        return True
     return _is_block(value.get("decision")) and "reason" in value  # a record in a log may have a decision too
 
 
@@ -326,6 +331,14 @@ def _is_false(value: object) -> bool:
     return value is False or (isinstance(value, str) and value.strip().lower() == "false")
 
 
+def _restricting_flag(value: Mapping[str, Any]) -> str | None:
+    """Return the key of `{"block": true}` or `{"approve": false}`."""
+    flags = (
+        (key, value[key], str(FLAGS[key]).lower()) for key in FLAGS if isinstance(value.get(key), bool | str)
+    )
+    return next((key for key, flag, word in flags if str(flag).strip().lower() == word), None)
+
+
 def _is_block(word: object) -> bool:
     return isinstance(word, str) and (
         word.strip().lower() in DENIALS or closest_word(word, BLOCKS) is not None
@@ -346,6 +359,8 @@ def lost_in_object(value: Mapping[str, Any], event: str) -> str | None:
     specific = specific if isinstance(specific, Mapping) else {}
     if _is_false(value.get("ok")):
         return '`ok` is the answer of a prompt hook: print {"decision": "block", "reason": "…"} instead'
+    if key := _restricting_flag(value):
+        return f'`{key}` is unknown: a block is {{"decision": "block", "reason": "…"}}'
     if _restricts(value.get("permissionDecision")):
         return "`permissionDecision` belongs into `hookSpecificOutput`"
     behaviors = (value.get("behavior"), specific.get("behavior"))
@@ -382,12 +397,3 @@ def _misspelled_key(value: Mapping[str, Any], event: str) -> str | None:
             hint = f"did you mean `{meant}`?" if meant else "a denial is `permissionDecision` or `decision`"
             return f"`{describe_json(str(key))[1:-1]}` is unknown: {hint}"
     return None
-
-
-def unknown_word(key: str, word: object, *expected: str) -> str:
-    """Return the message about a word of the contract that is not one."""
-    *others, last = (f'"{each}"' for each in expected)
-    words = f"{', '.join(others)} or {last}"
-    message = f"`{key}` is {describe_json(word)}, expected {words}"
-    meant = closest_word(word, expected) if isinstance(word, str) else None
-    return f'{message}; did you mean "{meant}"?' if meant else message

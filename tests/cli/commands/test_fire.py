@@ -107,6 +107,7 @@ CODES: list[tuple[str, list[str], int]] = [
     ("exit 1", ["--strict"], 13),
     ("/no/such/program", ["--strict"], 13),
     ("true", ["--strict"], 0),
+    ("""echo '{"block": true, "reason": "x"}'""", ["--strict"], 13),
     (REFUSE, ["--strict"], 10),
 ]
 
