@@ -13,6 +13,7 @@ from turngate.core.verdict import honours_blocking, honours_on_failure
 from turngate.settings.check_tools import check_tool, is_silent_check, never_ends, writes_to_stdout
 from turngate.settings.command_scope import Scope
 from turngate.settings.lint_events import lint_block
+from turngate.settings.printed_block import blocks, printed_text
 from turngate.settings.problem_log import rule_problem
 from turngate.settings.script_file import BLOCK_JSON, PRINTED_BLOCK
 
@@ -85,6 +86,14 @@ class _Step(NamedTuple):
     def prints_block(self) -> bool:
         return self.prints and any(BLOCK_JSON.search(text or "") for text in self.texts)
 
+    def blocks(self, rule: Rule, settings: Settings) -> bool | None:
+        """Whether the block that the command prints has an effect; None: that is not known before a run."""
+        if self.outputs[0] != "stdout":
+            return False
+        is_known = not any(word.has_variable for word in self.command.words)
+        text = printed_text(self.texts) if is_known else None
+        return None if text is None else blocks(text, rule.event, settings.dialect)
+
 
 def is_gate(rule: Rule, settings: Settings) -> bool:
     """Whether the rule's exit code decides something, and a failure does not block."""
@@ -109,7 +118,7 @@ def lint_gate(
     where = f"{script}: " if script else ""
     endless = next((step for step in steps if step.operator != "&" and never_ends(step.texts)), None)
     if not commands.is_complete:
-        found = _judge_branch(text, steps, scope, settings, script) if is_gate(rule, settings) else None
+        found = _judge_branch(text, steps, scope, rule, settings, script) if is_gate(rule, settings) else None
     elif not steps or commands.end == "&":
         return
     elif endless:
@@ -146,11 +155,13 @@ def _judge(steps: list[_Step], text: str, rule: Rule, settings: Settings) -> Fin
     *before, last = steps
     if last.exit_code is not None and all(step.name in _NO_EFFECT for step in before):
         return _judge_constant(before, last.exit_code, rule, settings)
+    if last.exit_code == "2" and _always_reaches(before, last):
+        return _always_blocks(rule)
     if last.operator == "||":
-        return _judge_alternative(before, last, text, settings)
+        return _judge_alternative(before, last, text, rule, settings)
     if last.prints_block and all(step.name in _NO_EFFECT for step in before):
         text_before = [step for step in before if step.prints and step.outputs[0] == "stdout"]
-        return _text_before_json(text_before[0]) if text_before else _always_blocks(rule)
+        return _text_before_json(text_before[0]) if text_before else _judge_printed(last, rule, settings)
     if any(step.operator == "||" for step in steps):
         return None
     if last.operator == "|":
@@ -158,18 +169,49 @@ def _judge(steps: list[_Step], text: str, rule: Rule, settings: Settings) -> Fin
     return _judge_chain(steps, text)
 
 
+def _always_reaches(before: list[_Step], last: _Step) -> bool:
+    """`CHECK >&2; exit 2`: the result of the check has no effect, and its output is the reason."""
+    is_sequence = all(step.operator in ("", ";") for step in (*before, last))
+    is_known = all(step.tool or step.name in _NO_EFFECT - {"set"} for step in before)
+    return is_sequence and is_known and any(step.tool and step.outputs[0] == "stderr" for step in before)
+
+
 def _judge_constant(before: list[_Step], code: str, rule: Rule, settings: Settings) -> Finding | None:
-    if code == "2":
-        return _judge_reason(before, settings) or _always_blocks(rule)
     if code in ("", "0"):
         return None
+    printed = [step.blocks(rule, settings) for step in before if step.prints_block]
+    if code == "2":
+        reason = _judge_reason(before, rule, settings)
+        is_known = None not in printed or any(step.outputs[0] == "stderr" for step in before)
+        return reason or (_always_blocks(rule) if is_known else None)
+    if settings.dialect.block_on_any_exit and printed and printed != [False]:
+        return _always_blocks(rule) if printed == [True] else None
     return f"ends with exit code {code}, {_ONLY_2}: {_NEVER}", "write exit 2"
 
 
-def _judge_reason(before: list[_Step], settings: Settings) -> Finding | None:
+def _judge_printed(step: _Step, rule: Rule, settings: Settings) -> Finding | None:
+    """A block that is printed every time."""
+    return _always_blocks(rule) if step.blocks(rule, settings) else _judge_lost(step, rule, settings)
+
+
+def _judge_lost(step: _Step, rule: Rule, settings: Settings) -> Finding | None:
+    if step.blocks(rule, settings) is not False:
+        return None
+    if step.outputs[0] == "stderr":
+        return f"prints its block to stderr, and JSON is only read from stdout: {_NEVER}", "remove >&2"
+    if step.outputs[0] != "stdout":
+        return None
+    hint = 'print only {"decision": "block", "reason": "REASON"} on stdout'
+    return f"prints a block that cannot be read or has no reason: {_NEVER}", hint
+
+
+def _judge_reason(before: list[_Step], rule: Rule, settings: Settings) -> Finding | None:
     """Exit code 2 after commands that only print: it needs a reason on stderr."""
-    printed = [step for step in before if step.prints]
-    has_reason = any(step.outputs[0] == "stderr" or step.prints_block for step in printed)
+    printed = [step for step in before if step.prints or step.name == "date"]
+    has_reason = any(
+        step.outputs[0] == "stderr" or (step.prints_block and step.blocks(rule, settings) is not False)
+        for step in printed
+    )
     if has_reason or settings.dialect.default_stderr is not None:
         return None
     on_stdout = [step for step in printed if step.outputs[0] == "stdout"]
@@ -192,7 +234,9 @@ def _always_blocks(rule: Rule) -> Finding | None:
     return message, "block on a condition: CHECK || { echo 'REASON' >&2; exit 2; }"
 
 
-def _judge_alternative(before: list[_Step], last: _Step, text: str, settings: Settings) -> Finding | None:
+def _judge_alternative(
+    before: list[_Step], last: _Step, text: str, rule: Rule, settings: Settings
+) -> Finding | None:
     """`CHECK || exit N` and `CHECK || echo JSON`."""
     tools = _checks(before)
     if not tools or any(step.operator in ("||", "|") for step in before):
@@ -203,8 +247,8 @@ def _judge_alternative(before: list[_Step], last: _Step, text: str, settings: Se
         check = text.rpartition("||")[0].strip()
         return message, f"write {_blocking(check, tools)}" if check else "write exit 2"
     loud = [step for step in tools if step.outputs[0] == "stdout" and not step.is_silent]
-    if last.prints_block and loud:
-        return _text_before_json(loud[0])
+    if last.prints_block:
+        return _text_before_json(loud[0]) if loud else _judge_lost(last, rule, settings)
     silent = [step for step in tools if not step.gives_reason]
     if last.exit_code == "2" and silent and settings.dialect.default_stderr is None:
         return _no_output(silent[0])
@@ -288,7 +332,7 @@ _GROUP = re.compile(
 
 
 def _judge_branch(
-    text: str, steps: list[_Step], scope: Scope, settings: Settings, script: str | None
+    text: str, steps: list[_Step], scope: Scope, rule: Rule, settings: Settings, script: str | None
 ) -> Finding | None:
     """`CHECK || { BODY; }` and `if ! CHECK; then BODY; fi`, and text before a JSON that is printed on a condition."""
     printed = [step for step in steps if step.prints and step.outputs[0] == "stdout" and step.operator != "|"]
@@ -302,20 +346,23 @@ def _judge_branch(
     known = all(step.name in _NO_EFFECT for step in before) and _checks(check) == check
     if not body or not known or any(step.name not in (*_NO_EFFECT, "exit") for step in body):
         return None
-    return _judge_body([*before, *check, *body[:-1]], body[-1], settings, script)
+    return _judge_body([*before, *check, *body[:-1]], body[-1], rule, settings, script)
 
 
-def _judge_body(before: list[_Step], last: _Step, settings: Settings, script: str | None) -> Finding | None:
+def _judge_body(
+    before: list[_Step], last: _Step, rule: Rule, settings: Settings, script: str | None
+) -> Finding | None:
     loud = [step for step in before if step.outputs[0] == "stdout" and (step.prints or step.tool)]
     if last.prints_block:
-        return _text_before_json(loud[0]) if loud else None
+        return _text_before_json(loud[0]) if loud else _judge_lost(last, rule, settings)
     if last.exit_code == "2":
         return (
             None
             if any(step.tool and step.gives_reason for step in before)
-            else _judge_reason(before, settings)
+            else _judge_reason(before, rule, settings)
         )
-    if last.exit_code in (None, "", "0") or script:
+    prints_block = settings.dialect.block_on_any_exit and any(step.prints_block for step in before)
+    if last.exit_code in (None, "", "0") or script or prints_block:
         return None
     return f"ends with exit code {last.exit_code}, {_ONLY_2}: {_NEVER}", "write exit 2"
 

@@ -246,6 +246,17 @@ CORRECT: dict[str, Case] = {
     ),
     "local file": Case("scripts/stop.sh", {"scripts/stop.sh": GATE_SH}, file=".mux/settings.local.json"),
     "here-document": Case("cat <<'EOF' >&2\nRun the tests first.\nEOF\n[ -f .tests-passed ] || exit 2"),
+    "block with a reason of a run": Case(
+        "scripts/x.sh",
+        {
+            "scripts/x.sh": """#!/bin/sh\nout=$(pytest -q)\n"""
+            """echo "{\\"decision\\":\\"block\\",\\"reason\\":\\"$out\\"}"\n"""
+        },
+    ),
+    "block with exit 1 on a condition": Case(
+        """test -s X || { echo '{"decision": "block", "reason": "no"}'; exit 1; }"""
+    ),
+    "exit 2 after a check that exits": Case("pytest -q >&2 && exit 0; exit 2"),
     "optional program": Case("bundle x || { echo 'bundle is missing' >&2; exit 0; }"),
     "optional program on a condition": Case("if ! bundle x; then echo 'no bundle' >&2; fi"),
     "program that is looked for": Case(
@@ -253,6 +264,26 @@ CORRECT: dict[str, Case] = {
     ),
     "optional script": Case("bash ~/.claude/hooks/mine.sh 2>/dev/null || true"),
     "timeout in front": Case("timeout 60 bash scripts/stop.sh", {"scripts/stop.sh": GATE_SH}),
+}
+
+
+BLOCK = '{"decision": "block", "reason": "no"}'
+EVERY_TIME = (
+    "warning: blocks every time, whatever the agent did, so the agent is sent back until the limit is reached"
+)
+LOST = "warning: prints a block that cannot be read or has no reason: this hook can never block"
+# A hook that prints this at every stop does not block.
+LOST_BLOCKS = {
+    "block after text in its line": f"echo 'result: {BLOCK}'",
+    "block in a code fence": f"printf '```json\\n%s\\n```\\n' '{BLOCK}'",
+    "block after an escape sequence": f"printf '\\033[0m%s' '{BLOCK}'",
+    "block without a reason": """echo '{"decision": "block"}'""",
+    "block with an empty reason": """echo '{"decision": "block", "reason": ""}'""",
+    "block in single quotes": """echo "{'decision': 'block', 'reason': 'x'}\"""",
+    "block of a specific output": (
+        """echo '{"hookSpecificOutput": {"hookEventName": "Stop", "decision": "block", "reason": "x"}}'"""
+    ),
+    "block after text on a condition": f"test -s X || echo 'result: {BLOCK}'",
 }
 
 
@@ -543,12 +574,19 @@ DEFECT: dict[str, Case] = {
         {"scripts/changelog.sh": GATE_SH.replace("exit 2", "exit 1")},
         found=(exits_with_1("scripts/changelog.sh"),),
     ),
-    "blocks every time": Case(
-        "echo 'keep going' >&2; exit 2",
+    "blocks every time": Case("echo 'keep going' >&2; exit 2", found=(EVERY_TIME,)),
+    "blocks every time with JSON": Case(f"echo '{BLOCK}'", found=(EVERY_TIME,)),
+    "blocks every time with JSON of printf": Case(f"printf '%s\\n' '{BLOCK}'", found=(EVERY_TIME,)),
+    "blocks every time with JSON and exit 1": Case(f"echo '{BLOCK}'; exit 1", found=(EVERY_TIME,)),
+    "blocks every time with the output of a program": Case("date >&2; exit 2", found=(EVERY_TIME,)),
+    "blocks every time after a check": Case("pytest -q >&2; exit 2", found=(EVERY_TIME,)),
+    "block on stderr": Case(
+        f"echo '{BLOCK}' >&2",
         found=(
-            "warning: blocks every time, whatever the agent did, so the agent is sent back until the limit is reached",
+            "warning: prints its block to stderr, and JSON is only read from stdout: this hook can never block",
         ),
     ),
+    **{name: Case(text, found=(LOST,)) for name, text in LOST_BLOCKS.items()},
     "never ends": Case(
         "npm run dev", found=("warning: npm run dev never ends, so the hook times out at every run",)
     ),
