@@ -168,7 +168,8 @@ def test_fire_as_json_names_the_project(
 def test_fire_without_a_hook_names_the_project(
     project: Path, subfolder: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    said = f"SubagentStop: allowed\n  no hook for SubagentStop is configured in {project}\n"
+    where = f"no hook for SubagentStop is configured in {project}; there are hooks for Stop"
+    said = f"SubagentStop: allowed\n  {where}\n"
     assert turngate(capfd, "fire", "SubagentStop") == (0, FOUND.format(project) + said, "")
 
 

@@ -147,3 +147,11 @@ def test_a_name_that_is_nearly_an_event_is_recognized() -> None:
         None,
     ]
     assert all(keys.closest_event(event) == event for event in EVENTS)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["PostStop", "PreStop", "SessionStop", "AgentStop", "TurnEnd", "turn_end", "Finish", "Done", "End"],
+)
+def test_usual_wrong_names_of_stop_mean_stop(name: str) -> None:
+    assert keys.closest_event(name) == "Stop"

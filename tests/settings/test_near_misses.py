@@ -192,7 +192,7 @@ def test_a_script_with_another_name_is_named(project: Path, name: str, event: st
     script(project / name, "#!/bin/sh\nexit 2\n")
     message = f"is not run, because a script hook has the name {expected}"
     hint = f"mv {name} {expected}"
-    problem = Problem(file=name, event=event, message=message, severity="warning", hint=hint)
+    problem = Problem(file=name, event=event, message=message, severity="error", hint=hint)
     assert load_settings(str(project)).problems == (problem,)
     other = "Stop" if event == "SubagentStop" else "SubagentStop"
     assert (has_no_hooks(str(project), event, "turngate"), has_no_hooks(str(project), other, "turngate")) == (

@@ -356,5 +356,13 @@ def closest_name(word: str, names: Iterable[str], similarity: float = 0.8) -> st
     return by_letters[matches[0]] if matches else None
 
 
+# Names that other programs, or a guess, give to the end of a turn.
+_NAMES_OF_STOP = frozenset(
+    {"poststop", "prestop", "sessionstop", "agentstop", "turnend", "finish", "done", "end"}
+)
+
+
 def closest_event(word: str) -> str | None:
+    if word.lower().replace("_", "").replace("-", "") in _NAMES_OF_STOP:
+        return "Stop"
     return closest_name(word, EVENTS, 0.75)  # two swapped letters in a short name

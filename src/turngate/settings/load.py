@@ -4,7 +4,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import replace
 
-from turngate.core.constants import COMMAND_LINE
+from turngate.core.constants import COMMAND_LINE, EVENTS
 from turngate.core.dialect import DIALECTS, Dialect
 from turngate.core.settings import Layer, Problem, Settings, merge
 from turngate.errors import UsageError
@@ -84,11 +84,12 @@ def _load_extra(extra: str, dialect: Dialect) -> Layer:
 
 
 def has_unloaded_hooks(settings: Settings, *events: str) -> bool:
-    """Return whether a hook that was meant for one of these events was not loaded."""
-    return any(
-        problem.event is None or problem.event in events or keys.closest_event(problem.event) in events
-        for problem in settings.not_loaded
+    """Return whether a hook that may have been meant for one of these events was not loaded."""
+    meant = (
+        name if name in EVENTS else name and keys.closest_event(name)
+        for name in (problem.event for problem in settings.not_loaded)
     )
+    return any(event is None or event in events for event in meant)
 
 
 def _load_file(file: SettingsFile, dialect: Dialect) -> Layer | None:

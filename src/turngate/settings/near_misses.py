@@ -79,7 +79,9 @@ def _script_problem(file: MisplacedFile, layers: Sequence[Layer]) -> Problem | N
     if any(name in hook_text(rule.hook) for layer in layers for rule in layer.rules):
         return None
     message = f"is not run, because a script hook has the name {file.expected}"
-    return _problem(file, message, "warning", f"mv {quote(file.display_name)} {file.expected}")
+    has_gate = any(rule.event == file.event for layer in layers for rule in layer.rules)
+    severity: Severity = "warning" if has_gate else "error"  # a gate of the event may start it indirectly
+    return _problem(file, message, severity, f"mv {quote(file.display_name)} {file.expected}")
 
 
 def _has_plugin_hooks(file: MisplacedFile) -> bool:

@@ -57,6 +57,17 @@ def _managed_files() -> dict[str, SettingsFile]:
     return {real_path(path): SettingsFile(path, path, MANAGED, "claude") for path in paths}
 
 
+def unread_files(project: str, dialect: str) -> str | None:
+    """Return a sentence about the settings of a project that only other dialects read, or None if there are none."""
+    for family in sorted({*FAMILIES["turngate"]} - {*FAMILIES[dialect]}, reverse=True):
+        for name in ("settings.json", "settings.local.json"):
+            if os.path.isfile(os.path.join(project, f".{family}", name)):
+                readers = [reader for reader, families in FAMILIES.items() if family in families]
+                verb = "dialect reads" if len(readers) == 1 else "dialects read"
+                return f"there is .{family}/{name}, which the {' and '.join(readers)} {verb}"
+    return None
+
+
 def script_files(project: str, dialect: str) -> list[tuple[str, SettingsFile]]:
     """Return every path whose executable is a hook by its name alone, with its event."""
     return [

@@ -27,6 +27,16 @@ def has_no_hooks(project: str, event: str, dialect: str, home: str | None = None
     return not any(file.event in (None, event) for file in misplaced)
 
 
+def other_events(project: str, event: str, dialect: str, home: str | None = None) -> list[str]:
+    """Return the other events that have hooks, where `has_no_hooks` found none for this one."""
+    found = {name for name, script in script_files(project, dialect) if not _is_absent(script)}
+    for file in settings_files(project, dialect, home):
+        value = {} if _is_absent(file) else _read(file)
+        hooks = value.get("hooks") if isinstance(value, dict) else None
+        found |= {name for name, groups in hooks.items() if groups} if isinstance(hooks, dict) else set()
+    return [name for name in EVENTS if name in found and name != event]
+
+
 def _is_absent(file: SettingsFile) -> bool:
     try:
         os.lstat(file.path)
@@ -41,20 +51,23 @@ def _has_none(file: SettingsFile, event: str, dialect: str) -> bool:
     """Return whether the file does not exist, or is valid and has no hook for the event."""
     if _is_absent(file):
         return True
-    try:
-        text = read_bytes(file.path, MAX_QUICK_BYTES).decode("utf-8-sig")
-        value = (
-            json.loads(text, parse_constant=_reject_constant, object_pairs_hook=_reject_duplicates)
-            if text.strip()
-            else {}
-        )
-    except (OSError, NotARegularFile, FileTooLarge, ValueError, RecursionError):
-        return False
+    value = _read(file)
     return (
         isinstance(value, dict)
         and _has_no_hooks(value, event, dialect)
         and _has_no_problems(value, file.family)
     )
+
+
+def _read(file: SettingsFile) -> object:
+    """Return the value of a file, or None if it is not valid."""
+    try:
+        text = read_bytes(file.path, MAX_QUICK_BYTES).decode("utf-8-sig")
+        if not text.strip():
+            return {}
+        return json.loads(text, parse_constant=_reject_constant, object_pairs_hook=_reject_duplicates)
+    except (OSError, NotARegularFile, FileTooLarge, ValueError, RecursionError):
+        return None
 
 
 def _has_no_hooks(value: dict[str, object], event: str, dialect: str) -> bool:

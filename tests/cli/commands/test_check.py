@@ -26,6 +26,27 @@ def test_a_project_without_settings_is_clean_and_says_where_it_looked(
     )
 
 
+@pytest.mark.parametrize(
+    ("dialect", "file", "readers"),
+    [
+        ("claude", "turngate", "turngate dialect reads"),
+        ("mux", "turngate", "turngate dialect reads"),
+        ("claude", "mux", "turngate and mux dialects read"),
+        ("mux", "claude", "turngate and claude dialects read"),
+    ],
+)
+def test_settings_that_only_another_dialect_reads_are_named(
+    dialect: str, file: str, readers: str, project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_settings(project, file, stop_hooks("make test"))
+    where = f"it reads .{dialect} in {project} and in your home folder"
+    there = f"there is .{file}/settings.json, which the {readers}"
+    assert check(capsys, project, "--dialect", dialect) == (
+        0,
+        f"no settings for the {dialect} dialect: {where}; {there}\n0 hooks, no problems\n",
+    )
+
+
 def test_a_clean_project_is_clean(project: Path, home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write_settings(home, "claude", stop_hooks("make test"))
     script(project / ".mux" / "stop", "#!/bin/sh\n")

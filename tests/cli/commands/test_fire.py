@@ -421,12 +421,65 @@ def test_exit_2_at_session_start_is_not_shown_as_a_block(
     assert (code, shown["verdict"], shown["runs"][0]["outcome"]) == (13, "stop", "failed")
 
 
-@pytest.mark.parametrize(("event", "code"), [("Stopp", 13), ("Later", 0)])
+@pytest.mark.parametrize(
+    ("event", "code"),
+    [
+        ("Stopp", 13),
+        ("PostStop", 13),
+        ("SessionStop", 13),
+        ("Later", 13),
+        ("PreToolUze", 0),
+        ("Notification", 0),
+    ],
+)
 def test_a_mistyped_event_is_a_gate_that_strict_misses(
     event: str, code: int, project: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     write_settings(project, "turngate", {"hooks": {event: stop_hooks("exit 2")["hooks"]["Stop"]}})
     assert fire(capfd, project, "Stop", "--strict")[0] == code
+
+
+def test_a_script_with_almost_the_name_of_a_script_hook_is_a_gate_that_strict_misses(
+    project: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    script(project / ".turngate/stop.sh", "#!/bin/sh\nexit 2\n")
+    assert fire(capfd, project, "Stop", "--strict") == (
+        13,
+        "Stop: allowed, settings NOT fully loaded\n  no hook ran\n",
+        (
+            "! .turngate/stop.sh: Stop: is not run, because a script hook has the name .turngate/stop\n"
+            "  → mv .turngate/stop.sh .turngate/stop\n"
+        ),
+    )
+    assert fire(capfd, project, "SubagentStop", "--strict")[0] == 0
+
+
+def test_beside_another_gate_such_a_script_may_be_a_part_of_it(
+    project: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    write_settings(project, "turngate", stop_hooks("true"))
+    script(project / ".turngate/stop.sh", "#!/bin/sh\nexit 2\n")
+    assert fire(capfd, project, "Stop", "--strict")[0] == 0
+
+
+@pytest.mark.parametrize("event", ["PreToolUse", "SubagentStop"])
+@pytest.mark.parametrize(("dialect", "where"), [("turngate", " in {}"), ("mux", " in {}"), ("claude", "")])
+def test_where_only_other_events_have_hooks_they_are_named(
+    event: str, dialect: str, where: str, project: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    family = "mux" if dialect == "mux" else "claude"
+    write_settings(project, family, stop_hooks("true", event=event))
+    said = f"no hook for Stop is configured{where.format(project)}; there are hooks for {event}"
+    assert fire(capfd, project, "Stop", "--dialect", dialect) == (0, f"Stop: allowed\n  {said}\n", "")
+
+
+def test_settings_that_only_another_dialect_reads_are_named(
+    project: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    write_settings(project, "turngate", stop_hooks("exit 2"))
+    said = "there is .turngate/settings.json, which the turngate dialect reads"
+    expected = f"Stop: allowed\n  no hook for Stop is configured in {project}; {said}\n"
+    assert fire(capfd, project, "Stop", "--dialect", "claude") == (0, expected, "")
 
 
 def test_disabled_hooks_are_reported_and_strict_fails(

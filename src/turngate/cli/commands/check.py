@@ -13,6 +13,7 @@ from turngate.cli.progress import show_if_slow
 from turngate.cli.project import plugin_folders, project_folder, search_note
 from turngate.cli.streams import paint
 from turngate.cli.terminal.format import flat
+from turngate.core.constants import FAMILIES
 from turngate.core.plan import switched_off_by
 from turngate.core.settings import Problem, Rule, Settings
 from turngate.errors import UsageError
@@ -21,7 +22,14 @@ from turngate.plugins.entry_points import installed_plugins
 from turngate.settings.json_file import MAX_FILE_BYTES
 from turngate.settings.lint import lint
 from turngate.settings.load import load_settings
-from turngate.settings.paths import FileTooLarge, NotARegularFile, read_bytes, script_files, settings_files
+from turngate.settings.paths import (
+    FileTooLarge,
+    NotARegularFile,
+    read_bytes,
+    script_files,
+    settings_files,
+    unread_files,
+)
 from turngate.settings.problem_log import rule_problem
 from turngate.subagents.agent_files import check_agent_files
 
@@ -59,7 +67,7 @@ def run(options: argparse.Namespace) -> int:
     else:
         if note := search_note(project, options.project):
             print(note)
-        _print(files, len(settings.rules), problems, project, strict=options.strict)
+        _print(files, len(settings.rules), problems, project, options.dialect, strict=options.strict)
     return EXIT_PROBLEMS if any(_counts(problem, strict=options.strict) for problem in problems) else 0
 
 
@@ -124,13 +132,25 @@ def _note(rule: Rule, message: str) -> Problem:
     return rule_problem(rule, None, message, severity="note")
 
 
+def _no_settings(project: str, dialect: str) -> str:
+    where = f"in {flat(project)} and in your home folder"
+    if dialect == "turngate":
+        return f"no settings: looked for .claude, .mux and .turngate {where}"
+    text = f"no settings for the {dialect} dialect: it reads .{FAMILIES[dialect][0]} {where}"
+    return "; ".join(filter(None, (text, unread_files(project, dialect))))
+
+
 def _print(
-    files: list[str], hooks: int, problems: tuple[Problem, ...], project: str, *, strict: bool
+    files: list[str],
+    hooks: int,
+    problems: tuple[Problem, ...],
+    project: str,
+    dialect: str,
+    *,
+    strict: bool,
 ) -> None:
     if not files:
-        print(
-            f"no settings: looked for .claude, .mux and .turngate in {flat(project)} and in your home folder"
-        )
+        print(_no_settings(project, dialect))
     for file in files:
         print(paint(flat(file), "bold"))
         for problem, positions in _group(problem for problem in problems if problem.file == file):

@@ -13,7 +13,8 @@ from turngate.cli.streams import paint
 from turngate.core.constants import IN_HOOK
 from turngate.core.event_fields import check_fields
 from turngate.errors import UsageError
-from turngate.settings.quick_check import has_no_hooks
+from turngate.settings.paths import unread_files
+from turngate.settings.quick_check import has_no_hooks, other_events
 
 # The JSON output of a verdict without hook runs. A test compares it with the engine's.
 NO_RUNS_JSON: dict[str, object] = {
@@ -95,7 +96,11 @@ def _print_no_hooks(options: argparse.Namespace, project: str) -> None:
     if options.json:
         print(json.dumps({**NO_RUNS_JSON, "event": options.event, "project": project}))
     else:
-        print(f"{_allowed(options)}\n  no hook for {options.event} is configured in {describe_path(project)}")
+        text = f"no hook for {options.event} is configured in {describe_path(project)}"
+        events = other_events(project, options.event, options.dialect)
+        elsewhere = f"there are hooks for {', '.join(events)}" if events else None
+        elsewhere = elsewhere or unread_files(project, options.dialect)
+        print(f"{_allowed(options)}\n  {text}{f'; {elsewhere}' if elsewhere else ''}")
 
 
 def _print_nested(options: argparse.Namespace, project: str) -> None:

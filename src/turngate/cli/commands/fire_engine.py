@@ -135,7 +135,7 @@ def _print(verdict: Verdict, event: Event, settings: Settings, trouble: list[tup
     for run in verdict.runs:
         print(_row(run, settings))
     if not verdict.runs:
-        print("  no hook ran")
+        print(f"  {_why_none_ran(event.name, settings)}")
     if hint := _matcher_hint(verdict, event):
         print(f"  → {flat(hint)}")
     if isinstance(verdict, Continue):
@@ -150,6 +150,14 @@ def _print(verdict: Verdict, event: Event, settings: Settings, trouble: list[tup
         print(paint(f"! {hanging(warning)}", warning_style(warning), sys.stderr), file=sys.stderr)
         if hint:
             print(f"  → {flat(hint)}", file=sys.stderr)
+
+
+def _why_none_ran(event: str, settings: Settings) -> str:
+    events = {rule.event for rule in settings.rules}
+    if event in events or not events:
+        return "no hook ran"
+    others = ", ".join(name for name in EVENTS if name in events)
+    return f"no hook for {event} is configured; there are hooks for {others}"
 
 
 def _matcher_hint(verdict: Verdict, event: Event) -> str | None:
