@@ -129,7 +129,7 @@ def test_a_missing_tool(project: Path) -> None:
                 "  error: Stop[0].hooks[0].command: the program pyttest is not in the PATH, "
                 "so the hook blocks at every run"
             ),
-            "    → install pyttest",
+            '    → install pyttest, or correct the name; did you mean "pytest"?',
         ],
     )
     assert fire(project)[-1].startswith(

@@ -309,7 +309,7 @@ def test_without_a_shell_syntax_means_nothing(project: Path, command: str) -> No
 @pytest.mark.parametrize("command", ["[[", "source"])
 def test_without_a_shell_there_are_no_builtins(project: Path, command: str) -> None:
     message = f"the program {command} is not in the PATH, so the hook fails at every run"
-    expected = problem(message, hint=f"install {command}", severity="error")
+    expected = problem(message, hint=f"install {command}, or correct the name", severity="error")
     assert look(command, project, args=("x",)) == [expected]
 
 
@@ -363,6 +363,26 @@ def test_an_absolute_script_that_exists_has_no_problem(project: Path) -> None:
     assert look(f"python3 -B {path}", project) == look(f"python3 {path}", project) == []
 
 
+@pytest.mark.parametrize(
+    ("command", "hint"),
+    [
+        ("gate.sh", "did you mean .turngate/gate.sh?"),
+        ("cd .turngate && gate.sh", "did you mean ./gate.sh?"),
+        ("pytets -q", 'install pytets, or correct the name; did you mean "pytest"?'),
+        ("own-chekc", 'install own-chekc, or correct the name; did you mean "own-check"?'),
+        ("zzqqxx", "install zzqqxx, or correct the name"),
+        ("cd .turngate && ./gate.sh", "chmod +x .turngate/gate.sh"),
+    ],
+)
+def test_a_program_that_cannot_be_started_has_a_hint_that_helps(
+    command: str, hint: str, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script(project / ".turngate" / "gate.sh", "#!/bin/sh\nexit 0\n", 0o644)
+    script(project / "own" / "own-check", "")
+    monkeypatch.setenv("PATH", str(project / "own"))
+    assert [found.hint for found in look(command, project)] == [hint]
+
+
 @pytest.mark.parametrize("form", ['"$CLAUDE_PROJECT_DIR"/{name}', "{path}"])
 def test_a_script_that_is_not_executable_is_reported(form: str, project: Path) -> None:
     (project / "gate.sh").write_text("grep x y >&2 || exit 2\n")
@@ -412,7 +432,8 @@ def test_a_program_that_is_not_there_is_reported(command: str, noted: bool, proj
     (project / "sub").mkdir()
     fails = "blocks" if command.endswith("|| exit 2") else "fails"
     message = f"the program pyttest is not in the PATH, so the hook {fails} at every run"
-    expected = [problem(message, hint="install pyttest", severity="error")]
+    hint = 'install pyttest, or correct the name; did you mean "pytest"?'
+    expected = [problem(message, hint=hint, severity="error")]
     assert look(command, project) == (expected if noted else [])
 
 

@@ -1,6 +1,5 @@
 """Finds programs and scripts of a command hook that are missing or cannot be started."""
 
-import difflib
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,85 +15,31 @@ from turngate.core.shell_syntax import (
     read_commands,
 )
 from turngate.settings.command_scope import Scope
-from turngate.settings.invocation import Invocation, read_invocation
+from turngate.settings.invocation import SHELL_BUILTINS, Invocation, read_invocation
 from turngate.settings.lint_gates import is_gate, lint_gate
 from turngate.settings.lint_scripts import lint_script
 from turngate.settings.problem_log import rule_problem
-from turngate.settings.script_file import quote_path, read_script
+from turngate.settings.script_file import FAILS_OR_BLOCKS as _EITHER
+from turngate.settings.script_file import block_attempt, quote_path, read_script
+from turngate.settings.similar_programs import missing_program_hint, similar_file
 
-_BUILTINS = frozenset(
-    [
-        ":",
-        ".",
-        "[",
-        "alias",
-        "bg",
-        "break",
-        "builtin",
-        "caller",
-        "cd",
-        "command",
-        "compgen",
-        "continue",
-        "declare",
-        "dirs",
-        "disown",
-        "echo",
-        "enable",
-        "eval",
-        "exec",
-        "exit",
-        "export",
-        "false",
-        "fc",
-        "fg",
-        "getopts",
-        "hash",
-        "help",
-        "history",
-        "jobs",
-        "kill",
-        "let",
-        "local",
-        "logout",
-        "mapfile",
-        "popd",
-        "printf",
-        "pushd",
-        "pwd",
-        "read",
-        "readarray",
-        "readonly",
-        "return",
-        "set",
-        "shift",
-        "shopt",
-        "source",
-        "suspend",
-        "test",
-        "times",
-        "trap",
-        "true",
-        "type",
-        "typeset",
-        "ulimit",
-        "umask",
-        "unalias",
-        "unset",
-        "wait",
-    ]
-)
 _GUARDS = frozenset(("[", "test", "which", "type", "hash"))  # and `command -v`
 _ENDS_THE_READING = frozenset((".", "source", "eval", "alias", "exit", "return", "pushd", "popd"))
 _ASSIGNMENT = re.compile(r"([A-Za-z_]\w*)(\[.*\]\+?|\+)?=")  # of a whole variable, or a part of it
 _NOT_A_FILE = re.compile(r"[A-Za-z][\w+.-]*:|/dev/|/proc/|-$|.*\\", re.DOTALL)  # https:…, npm:…, C:\…
 _FAILS = "so the hook fails at every run"
-MAX_SIMILAR_FILES = 500
+_BLOCKS = "so the hook blocks at every run"
 MAX_BRANCH_POSITION = 20_000  # a branch beyond it is not looked for
 
 
 def lint_commands(
-    rule: Rule, text: str, scope: Scope, settings: Settings, *, in_script: str | None = None
+    rule: Rule,
+    text: str,
+    scope: Scope,
+    settings: Settings,
+    *,
+    in_script: str | None = None,
+    fails: str = _FAILS,
 ) -> Iterator[Problem]:
     """Check the commands in order. `in_script`: they are read from this script, so only programs are checked."""
     commands = _read_with_branch(text)
@@ -106,7 +51,12 @@ def lint_commands(
         if not command.words or name in ("export", "readonly", "declare", "local"):
             scope = _assign(scope, command)
         elif name == "cd":
-            yield from _lint_folder(rule, command, scope, tolerant=guarded or _is_tolerant(commands, number))
+            if not guarded and not _is_tolerant(commands, number):
+                # Exit code 1 in Bash, 2 in other shells.
+                consequence = (
+                    (_BLOCKS if _blocks(commands, number) else _EITHER) if is_gate(rule, settings) else _FAILS
+                )
+                yield from _lint_folder(rule, command, scope, consequence)
             scope = _change_folder(scope, command)
         elif not guarded and command.operator != "||":
             check = _CommandCheck(
@@ -115,7 +65,9 @@ def lint_commands(
                 settings,
                 is_tolerant=_is_tolerant(commands, number),
                 decides=_decides(commands, number),
-                blocks=_blocks(commands, number) and is_gate(rule, settings),
+                fails=_consequence(commands, number, text, fails, settings)
+                if is_gate(rule, settings)
+                else _FAILS,
                 in_script=in_script,
             )
             yield from check.run(command)
@@ -200,10 +152,25 @@ def _blocks(commands: CommandList, number: int) -> bool:
         return False
     for command in commands.commands[number + 1 :]:
         if command.operator == "||":
-            return [word.plain for word in command.words] == ["exit", "2"]
+            return _is_exit_2(command)
         if command.operator != "&&":
             return False
     return False
+
+
+def _consequence(commands: CommandList, number: int, text: str, fails: str, settings: Settings) -> str:
+    """Return what happens if this command cannot be started; `fails`: what happens if the whole text fails."""
+    if _blocks(commands, number):
+        return _BLOCKS
+    if _decides(commands, number):
+        return fails
+    later = commands.commands[number + 1 :]
+    is_silent = settings.dialect.default_stderr is None and later and _is_exit_2(later[0])
+    return _EITHER if block_attempt(text) and not is_silent else _FAILS
+
+
+def _is_exit_2(command: SimpleCommand) -> bool:
+    return command.operator == "||" and [word.plain for word in command.words] == ["exit", "2"]
 
 
 def _assign(scope: Scope, command: SimpleCommand) -> Scope:
@@ -224,17 +191,17 @@ def _change_folder(scope: Scope, command: SimpleCommand) -> Scope:
     return scope if scope.cwd and os.path.isdir(scope.cwd) else scope.change_folder(None)
 
 
-def _lint_folder(rule: Rule, command: SimpleCommand, scope: Scope, *, tolerant: bool) -> Iterator[Problem]:
+def _lint_folder(rule: Rule, command: SimpleCommand, scope: Scope, fails: str) -> Iterator[Problem]:
     expansion = scope.expand(command.words[1]) if len(command.words) == 2 else None
     path = scope.resolve(expansion.text) if expansion and not expansion.unset else None
-    if path is None or tolerant or os.path.isdir(path) or path.endswith("/-"):
+    if path is None or os.path.isdir(path) or path.endswith("/-"):
         return
     name = (
         scope.display(path if os.path.isabs(expansion.text) else expansion.text, command.words[1])
         if expansion
         else ""
     )
-    yield rule_problem(rule, "command", f"the folder {name} does not exist, {_FAILS}")
+    yield rule_problem(rule, "command", f"the folder {name} does not exist, {fails}")
 
 
 def lint_script_file(rule: Rule, path: str, scope: Scope, settings: Settings) -> Iterator[Problem]:
@@ -253,14 +220,13 @@ class _CommandCheck:
         *,
         is_tolerant: bool = False,
         decides: bool = True,
-        blocks: bool = False,
+        fails: str = _FAILS,
         has_shell: bool = True,
         in_script: str | None = None,
     ) -> None:
         self.rule, self.scope, self.settings = rule, scope, settings
         self.is_tolerant, self.decides, self.has_shell = is_tolerant, decides, has_shell
-        self.in_script = in_script
-        self.fails = "so the hook blocks at every run" if blocks else _FAILS
+        self.in_script, self.fails = in_script, fails
 
     def run(self, command: SimpleCommand) -> Iterator[Problem]:
         expansions = [self.scope.expand(word) for word in command.words]
@@ -284,7 +250,7 @@ class _CommandCheck:
     ) -> Iterator[Problem]:
         if invocation.shell_command is not None:
             text = invocation.shell_command
-            yield from lint_commands(self.rule, text, self.scope, self.settings)
+            yield from lint_commands(self.rule, text, self.scope, self.settings, fails=self.fails)
             if self.decides:
                 yield from lint_gate(self.rule, text, read_commands(text), self.scope, self.settings)
         elif invocation.script is not None and (script := expansions[invocation.script]) is not None:
@@ -293,13 +259,17 @@ class _CommandCheck:
     def _lint_program(self, name: str) -> Iterator[Problem]:
         if (
             self.is_tolerant
-            or (self.has_shell and name in _BUILTINS)
+            or (self.has_shell and name in SHELL_BUILTINS)
             or self.scope.variables.get("PATH", "") is None
             or self.scope.has_program(name)
         ):
             return
         where = f"{self.in_script}: " if self.in_script else ""
-        yield self._problem(f"{where}the program {name} is not in the PATH, {self.fails}", f"install {name}")
+        if os.path.isdir(self.scope.resolve(name) or ""):
+            yield self._problem(f"{where}{name} is a folder, expected a program, {self.fails}")
+            return
+        message = f"{where}the program {name} is not in the PATH, {self.fails}"
+        yield self._problem(message, missing_program_hint(name, self.scope))
 
     def _lint_file(self, word: Word, expansion: Expansion, language: str | None) -> Iterator[Problem]:
         """Check a file that is run itself or, with a language, passed to an interpreter."""
@@ -313,13 +283,20 @@ class _CommandCheck:
                 yield self._report_missing(name, path, expansion)
         elif os.path.isdir(path):
             if language in (None, "shell"):
-                yield self._problem(f"{name} is a folder, expected a program, {_FAILS}")
+                yield self._problem(f"{name} is a folder, expected a program, {self.fails}")
         elif language is None and not os.access(path, os.X_OK):
-            hint = f"chmod +x {quote_path(name)}"
+            hint = f"chmod +x {quote_path(self._from_project(name, path))}"
             yield self._problem(f"{name} is not executable, {self.fails}", hint)
         else:
             yield from self._lint_relative(text)
-            yield from self.lint_script(name, path, language)
+            yield from self.lint_script(self._from_project(name, path), path, language)
+
+    def _from_project(self, name: str, path: str) -> str:
+        """Return the path as it is written; after a `cd`, the one from the project's folder."""
+        if os.path.isabs(name) or name.startswith("~") or self.scope.cwd == self.scope.project:
+            return name
+        relative = os.path.relpath(path, self.scope.project)
+        return os.path.abspath(path) if relative.startswith("..") else relative
 
     def lint_script(self, name: str, path: str, language: str | None) -> Iterator[Problem]:
         script = read_script(path)
@@ -332,7 +309,9 @@ class _CommandCheck:
         )
         yield from found
         if not found and (language or script.language) == "shell":
-            yield from lint_commands(self.rule, script.text, self.scope, self.settings, in_script=name)
+            yield from lint_commands(
+                self.rule, script.text, self.scope, self.settings, in_script=name, fails=self.fails
+            )
 
     def _is_in_path(self, text: str, language: str | None) -> bool:
         """A shell searches for its script in the PATH too."""
@@ -353,7 +332,7 @@ class _CommandCheck:
             variable = expansion.unset[0]
             message = f"${variable} is not set, so {name} does not exist and the hook fails at every run"
             return self._problem(message, f'set it: "env": {{"{variable}": "…"}}')
-        similar = _similar_file(path)
+        similar = similar_file(path)
         hint = f"did you mean {os.path.join(os.path.dirname(name), similar)}?" if similar else None
         fails = _FAILS if self.settings.dialect.missing_script_passes else self.fails
         return self._problem(f"{name} does not exist, {fails}", hint)
@@ -365,11 +344,3 @@ class _CommandCheck:
 def _may_have_suffix(text: str, language: str | None) -> bool:
     """Node finds `check.js` and `check/index.js` under the name `check`."""
     return language == "node" and not os.path.splitext(text)[1]
-
-
-def _similar_file(path: str) -> str | None:
-    try:
-        names = sorted(os.listdir(os.path.dirname(path)))[:MAX_SIMILAR_FILES]
-    except (OSError, ValueError):
-        return None
-    return next(iter(difflib.get_close_matches(os.path.basename(path), names, 1, 0.7)), None)

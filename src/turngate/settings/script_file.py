@@ -85,12 +85,15 @@ class Defect(NamedTuple):
     severity: Severity = "error"
 
 
-def line_ending_defect(script: Script, name: str) -> Defect | None:
+FAILS_OR_BLOCKS = "so the hook fails or blocks at every run"
+
+
+def line_ending_defect(script: Script, name: str, fails: str = FAILS_OR_BLOCKS) -> Defect | None:
     """A shell takes the carriage return for a part of the command, and the kernel for a part of the interpreter."""
     if "\r\n" not in script.text:
         return None
     hint = f"sed -i 's/\\r$//' {quote_path(name)}"
-    return Defect("has Windows line endings (CRLF), so the hook fails at every run", hint)
+    return Defect(f"has Windows line endings (CRLF), {fails}", hint)
 
 
 def start_defect(script: Script, name: str, has_program: Callable[[str], bool]) -> Defect | None:
@@ -98,7 +101,7 @@ def start_defect(script: Script, name: str, has_program: Callable[[str], bool]) 
     if script.shebang is None:
         return _missing_shebang(script)
     if script.shebang.endswith("\r"):
-        return line_ending_defect(script, name)
+        return line_ending_defect(script, name, _FAILS)
     program, rest = script.interpreter
     if os.path.basename(program) == "env":
         return _env_defect(rest, has_program)
@@ -121,6 +124,9 @@ def _missing_shebang(script: Script) -> Defect | None:
         return Defect(
             "has a byte order mark before its #! line, so it is read as a shell script", "save it without BOM"
         )
+    if first[:1].isspace() and first.lstrip().startswith("#!"):
+        message = f"has a blank before {first.strip()}: #! must be the first two characters of the file"
+        return Defect(message, "remove the blank", "warning")
     if _NEAR_SHEBANG.match(first):
         path = first[first.index("/") :]
         return Defect(f"begins with {first.strip()}, which is not a #! line", f"write #!{path}", "warning")

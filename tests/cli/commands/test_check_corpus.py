@@ -16,6 +16,7 @@ PROGRAMS = (
     "prettier pytest python python3 ruff sed sh tail tee timeout touch tsc uv wc xargs yarn"
 )
 FAILS = "so the hook fails at every run"
+EITHER = "so the hook fails or blocks at every run"
 NEVER = "and only exit code 2 blocks: this hook can never block"
 BLOCKS = "error: the program {} is not in the PATH, so the hook blocks at every run"
 ON_STDOUT = (
@@ -356,7 +357,33 @@ DEFECT: dict[str, Case] = {
     "script after a cd missing": Case(
         "cd web && bash check.sh", {"web/package.json": "{}"}, found=(gone("check.sh"),)
     ),
-    "folder missing": Case("cd web && make", found=(f"error: the folder web does not exist, {FAILS}",)),
+    "folder missing": Case("cd web && make", found=(f"error: the folder web does not exist, {EITHER}",)),
+    "folder of a gate missing": Case(
+        "cd web && make >&2 || exit 2",
+        found=("error: the folder web does not exist, so the hook blocks at every run",),
+    ),
+    "program before a condition missing": Case(
+        "scripts/x.sh",
+        {"scripts/x.sh": "#!/bin/sh\nbundle x >&2\nif [ $? -ne 0 ]; then echo no >&2; exit 2; fi\n"},
+        found=(f"error: scripts/x.sh: the program bundle is not in the PATH, {EITHER}",),
+    ),
+    "program of a pipeline missing": Case(
+        "bundle x | grep -q x || { echo no >&2; exit 2; }",
+        found=(f"error: the program bundle is not in the PATH, {EITHER}",),
+    ),
+    "program of bash -c in a gate missing": Case(
+        "bash -lc 'bundle x' >&2 || exit 2", found=(BLOCKS.format("bundle"),)
+    ),
+    "folder instead of a program": Case(
+        ".claude", found=(f"error: .claude is a folder, expected a program, {FAILS}",)
+    ),
+    "blank before the shebang": Case(
+        "scripts/x.sh",
+        {"scripts/x.sh": " #!/bin/sh\ngrep -q x y || exit 2\n"},
+        found=(
+            "warning: scripts/x.sh has a blank before #!/bin/sh: #! must be the first two characters of the file",
+        ),
+    ),
     "script behind timeout and env missing": Case(
         "timeout 60 env CI=1 node scripts/gate.js", found=(gone("scripts/gate.js"),)
     ),
@@ -461,7 +488,7 @@ DEFECT: dict[str, Case] = {
     "Windows lines in a script of sh": Case(
         "sh scripts/x.sh",
         {"-scripts/x.sh": "grep -q x y ||\r\n  exit 2\r\n"},
-        found=(f"error: scripts/x.sh has Windows line endings (CRLF), {FAILS}",),
+        found=(f"error: scripts/x.sh has Windows line endings (CRLF), {EITHER}",),
     ),
     "pytest": Case("pytest -q", found=(never("pytest -q"),)),
     "npm chain": Case("npm test && npm run lint", found=(never("npm test"),)),
