@@ -276,6 +276,19 @@ def test_a_check_that_can_never_be_met_lets_the_agent_stop_with_a_note(text: str
     assert judged(text) == meaning
 
 
+@pytest.mark.parametrize(
+    ("dialect", "decision"),
+    [(TURNGATE, Block("no")), (MUX, Block("no")), (CLAUDE, Halt("Operation stopped by hook: no"))],
+    ids=["turngate", "mux", "claude"],
+)
+def test_a_denied_tool_call_is_denied_even_if_it_can_never_be_allowed(
+    dialect: Dialect, decision: Decision
+) -> None:
+    text = '{"ok": false, "reason": "no", "impossible": true}'
+    guard = rule(PromptHook(CHECK), "PreToolUse")
+    assert interpret(JudgeReplied(text), guard, dialect).decision == decision
+
+
 def test_half_a_surrogate_pair_in_a_reason_can_be_written_down() -> None:
     assert judged('{"ok": false, "reason": "caf\\udce9"}') == Block("caf?")
 

@@ -1,3 +1,4 @@
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -65,6 +66,27 @@ def test_the_same_command_runs_once_in_its_first_place_with_its_last_definition(
     first, other = CommandHook("make test", timeout=1), CommandHook("make lint")
     last = CommandHook("make test", timeout=30, shell="bash")
     assert [r.hook for r in plan(written(first, other, last), stop_event()).ask] == [last, other]
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda **when: CommandHook("check", **when),
+        lambda **when: PromptHook("Is it done?", **when),
+        lambda **when: AgentHook("Is it done?", **when),
+        lambda **when: HttpHook("https://example.com/", **when),
+    ],
+    ids=["command", "prompt", "agent", "http"],
+)
+def test_another_condition_or_outcome_makes_another_hook(make: Callable[..., Hook]) -> None:
+    hooks = [
+        make(),
+        make(condition="Bash(git *)"),
+        make(condition="Bash(npm *)"),
+        make(outcomes=("ok", "error")),
+        make(),
+    ]
+    assert [r.hook for r in plan(written(*hooks), stop_event()).ask] == [hooks[4], *hooks[1:4]]
 
 
 def test_other_arguments_make_another_hook_and_callbacks_are_never_the_same() -> None:

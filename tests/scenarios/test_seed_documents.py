@@ -28,6 +28,7 @@ from turngate.core.hook_run import HookRun, outcome
 from turngate.core.hooks import CommandHook, label
 from turngate.core.reports import Exited, Report, TimedOut
 from turngate.core.settings import Problem, Rule, Settings
+from turngate.core.text import quote_name
 from turngate.core.verdict import Continue, Stop, Verdict, unenforced, warnings
 from turngate.engine import ask_hooks
 from turngate.settings.load import load_settings
@@ -356,7 +357,9 @@ def test_the_subagent_check_looks_at_the_subagent_and_not_at_its_parent(
 )
 def test_the_executor_does_what_its_document_tests(project: Path, case: ExecutorCase, way: Way) -> None:
     hook = install(project, way, case.body, timeout=case.timeout)
-    named = [warning.replace("HOOK", label(hook.rule.hook)) for warning in case.expected.warnings]
+    named = [
+        warning.replace('"HOOK"', quote_name(label(hook.rule.hook))) for warning in case.expected.warnings
+    ]
     assert run(project) == replace(case.expected, warnings=named)
 
 
@@ -624,7 +627,9 @@ def test_the_loop_prevention_script_is_reported_as_not_enforced_when_npm_prints_
     verdict = hook.ask()
     assert verdict == hook.allows(Exited(0, "> parser@1.0.0 test\n" + FAILED), Fault(BURIED))
     name = label(hook.rule.hook)
-    assert warnings(verdict.runs, TURNGATE) == (f'hook "{name}" failed and was NOT enforced: {BURIED}',)
+    assert warnings(verdict.runs, TURNGATE) == (
+        f"hook {quote_name(name)} failed and was NOT enforced: {BURIED}",
+    )
     assert [(each.hook, each.outcome, each.said) for each in verdict.unenforced] == [(name, "failed", BURIED)]
 
 

@@ -259,13 +259,15 @@ def test_a_subagent_whose_conversation_cannot_be_kept_is_reported_once(project: 
 
 
 def _fill_disk(path: str) -> None:
-    """What is written to this file from now on meets a full disk."""
+    """What is written to this file from now on meets a full disk, also if the file is opened again."""
     for fd in os.listdir("/proc/self/fd"):
         with contextlib.suppress(OSError):
             if os.readlink(f"/proc/self/fd/{fd}") == path:
                 full = os.open("/dev/full", os.O_WRONLY)
                 os.dup2(full, int(fd))
                 os.close(full)
+    os.rename(path, f"{path}.full")
+    os.symlink("/dev/full", path)
 
 
 @pytest.mark.req("S4-36")

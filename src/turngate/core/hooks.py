@@ -171,18 +171,20 @@ def identity(hook: Hook) -> tuple[object, ...]:
     """Return a key that is equal for hooks of several files that count as one hook.
 
     Claude Code (measured): the same command string runs once, regardless of timeout, message and shell, and the same
-    prompt is asked once; callbacks are never merged. A different id makes a different hook.
+    prompt is asked once; callbacks are never merged. A different id makes a different hook, and so does another
+    condition or another outcome: each says when the hook runs.
     """
+    when = (hook.condition, hook.outcomes, hook.id)
     match hook:
         case CommandHook(command, args):
-            return ("command", command, args, tuple(hook.env.items()), hook.outcomes, hook.id)
+            return ("command", command, args, tuple(hook.env.items()), when)
         case CallbackHook():
             return ("callback", object())
         case HttpHook(url, headers):
-            return ("http", url, tuple(headers.items()), hook.id)
+            return ("http", url, tuple(headers.items()), when)
         case PromptHook(prompt, model, transcript):
-            return ("prompt", prompt, model, transcript, hook.id)
+            return ("prompt", prompt, model, transcript, when)
         case AgentHook(prompt, model):
-            return ("agent", prompt, model, hook.id)
+            return ("agent", prompt, model, when)
         case _:
             assert_never(hook)

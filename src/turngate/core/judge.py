@@ -110,7 +110,7 @@ def parse_judgement(
     if len(text) > MAX_JUDGEMENT_CHARS:
         return InvalidAnswer(f"its answer has {len(text):,} characters, the limit is {MAX_JUDGEMENT_CHARS:,}")
     if dialect.strict_judge:
-        return _read_strictly(text, f"{heading or f'[{check}]'}: " if event in STOP_EVENTS else "")
+        return _read_strictly(text, event, f"{heading or f'[{check}]'}: " if event in STOP_EVENTS else "")
     answers = [_parse_object(value, event, dialect) for value in _objects(text) if _is_verdict(value)]
     if not answers:
         return _parse_words(text, dialect)
@@ -149,9 +149,9 @@ def judgement_problem(answer: Answer | InvalidAnswer, dialect: Dialect) -> str |
     return None
 
 
-def _parse_ok(value: Mapping[str, Any]) -> Answer:
+def _parse_ok(value: Mapping[str, Any], event: str) -> Answer:
     reason = replace_surrogates(value["reason"]) if isinstance(value.get("reason"), str) else None
-    if value.get("impossible") is True:
+    if value.get("impossible") is True and event in STOP_EVENTS:
         return Answer(decision="allow", reason=reason, notice=_impossible(reason))
     if value["ok"]:
         return Answer(decision="allow", reason=reason)
@@ -168,13 +168,16 @@ def _parse_decision(value: Mapping[str, Any], event: str, dialect: Dialect) -> A
         answer = replace(answer, lost=None)  # a judge may answer in any of these forms
     if isinstance(answer, Answer) and answer.decision is None and answer.continue_turn is not False:
         return InvalidAnswer('its answer has a `decision` that is neither "approve" nor "block"')
-    if isinstance(answer, Answer) and value.get("impossible") is True:
+    if isinstance(answer, Answer) and value.get("impossible") is True and event in STOP_EVENTS:
         return replace(answer, decision="allow", notice=_impossible(answer.reason))
     return answer
 
 
 def _impossible(reason: str | None) -> str:
-    """Claude Code 2.1.292: `impossible: true` lets the agent stop, since the condition can never be met (X-38)."""
+    """Claude Code 2.1.292: `impossible: true` lets the agent stop, since the condition can never be met (X-38).
+
+    At other events it changes nothing: a tool call that must not be made is no less forbidden.
+    """
     notice = "a check cannot be met, so the agent may stop without it"
     return f"{notice}: {reason}" if reason and reason.strip() else notice
 
@@ -235,7 +238,7 @@ DEEP_NESTING_CHARS = 5_000  # about what is parsed of an object that is nested t
 _FENCE = re.compile(r"```(?:json)?[ \t]*\n(.*?)\n?[ \t]*```", re.DOTALL)
 
 
-def _read_strictly(text: str, heading: str) -> Answer | InvalidAnswer:
+def _read_strictly(text: str, event: str, heading: str) -> Answer | InvalidAnswer:
     body = text.strip()
     fenced = _FENCE.fullmatch(body)
     try:
@@ -248,7 +251,7 @@ def _read_strictly(text: str, heading: str) -> Answer | InvalidAnswer:
         return InvalidAnswer(
             f"Schema validation failed: `reason` or `impossible` has a wrong type: {_describe(text)}"
         )
-    answer = _parse_ok(value)
+    answer = _parse_ok(value, event)
     if answer.decision == "allow":
         return answer
     # Claude Code: "[<raw prompt text, $ARGUMENTS unexpanded>]: <reason>; missing reason -> …: undefined".

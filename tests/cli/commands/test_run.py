@@ -1,6 +1,7 @@
 """`turngate run -p`, as a person and as a program would call it."""
 
 import json
+import shlex
 import signal
 import subprocess
 import sys
@@ -274,6 +275,20 @@ def test_why_a_turn_ended_is_reported(project: Path, capfd: pytest.CaptureFixtur
     assert turngate(capfd, project, "go", "--max-turns", "0")[1:] == (
         "",
         "! turn ended (max_turns): the limit of 0 model requests is reached\n",
+    )
+
+
+def test_a_turn_that_ends_because_a_call_is_deferred_says_so(
+    project: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    answer = {"permissionDecision": "defer", "permissionDecisionReason": "later"}
+    output = json.dumps({"hookSpecificOutput": {"hookEventName": "PreToolUse", **answer}})
+    write_settings(project, "turngate", stop_hooks(f"echo {shlex.quote(output)}", event="PreToolUse"))
+    replies = ({"tool": "Bash", "input": {"command": "true"}}, "done")
+    assert turngate(capfd, project, "go", "--allow", "Bash", replies=replies) == (
+        12,
+        "",
+        "! turn ended (tool_deferred): a hook deferred Bash: later\n",
     )
 
 

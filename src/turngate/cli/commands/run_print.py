@@ -170,7 +170,8 @@ class _Printer:
             print(answer, flush=True)
         reason = result.stop_reason
         is_known = reason is not None and any(reason in notice for notice in result.notices)
-        if result.outcome not in ("completed", "waiting") and not is_known:
+        is_question = result.outcome == "waiting" and result.question is not None  # printed above
+        if result.outcome != "completed" and not is_question and not is_known:
             why = f": {strip_controls(reason)}" if reason else ""
             print(f"! turn ended ({result.ended_by}){why}", file=sys.stderr, flush=True)
         if blocked := blocked_subagents_json(result):
