@@ -120,6 +120,8 @@ async def _run(
             _record_cost(rule, event, settings, world, live)
             raise
     ended = time.monotonic()
+    if isinstance(report, TimedOut) and limit < settings.timeout_of(rule):
+        report = replace(report, of_budget=True)
     run = _hook_run(rule, report, settings, live, seconds=ended - started, timeout=limit)
     if texts := oversized_texts(run.decision, settings.dialect):
         run = await _truncate_texts(run, texts, event, settings, world)

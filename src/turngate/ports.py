@@ -86,6 +86,13 @@ class HookRunContext:
         return BoundedOutput(MAX_STDERR_BYTES)
 
 
+class NotStarted(OSError):
+    """The program could not be started; nothing of it ran."""
+
+    def __str__(self) -> str:
+        return f"could not be started: {self.filename}: {self.strerror}"
+
+
 class Shell(Protocol):
     """Where commands run: this machine, or another one.
 

@@ -237,7 +237,7 @@ def circular(event: StopEvent) -> dict[str, Any]:
             CallbackHook(lambda _: {"decision": "block", "reason": "\ud800"}, blocking=True),
             {
                 "decision": "block",
-                "reason": "this check is broken and must work before you may stop: its result cannot be written as "
+                "reason": "this check failed and must pass before you may stop: its result cannot be written as "
                 "JSON: UnicodeEncodeError: 'utf-8' codec can't encode character '\\ud800' in position 33: "
                 "surrogates not allowed",
             },
@@ -248,7 +248,7 @@ def circular(event: StopEvent) -> dict[str, Any]:
             CallbackHook(broken, blocking=True),
             {
                 "decision": "block",
-                "reason": "this check is broken and must work before you may stop: LookupError: no such check",
+                "reason": "this check failed and must pass before you may stop: LookupError: no such check",
             },
         ),
         (

@@ -780,7 +780,7 @@ def test_a_session_logs_a_gate_that_was_not_enforced_unless_a_listener_shows_it(
 def test_a_broken_hook_that_must_work_is_named_as_broken_and_bounded_by_the_limit(project: Path) -> None:
     agent = scripted_session(project, "answer {n}", stop=CommandHook("exit 1", blocking=True, id="gate"))
     result = agent.play()
-    said = "this check is broken and must work before you may stop: exit code 1, nothing on stderr"
+    said = "this check failed and must pass before you may stop: exit code 1, nothing on stderr"
     assert agent.heard()[-1] == f"[Stop hook requested continuation]\n{said}"
     assert (result.outcome, result.continuations) == ("capped", 3)
 

@@ -164,7 +164,7 @@ def test_a_guard_that_fails_blocks_the_tool_where_it_says_so(
     assert not (project / "ran").exists()
     [given] = tool_results(model)
     assert given.is_error
-    assert given.content.startswith("a hook blocked this: this check is broken and must work first: ")
+    assert given.content.startswith("a hook blocked this: this check failed and must pass first: ")
     assert [outcome(run) for run in result.hook_runs] == ["timeout" if hook.timeout else "failed"]
 
 
@@ -179,7 +179,7 @@ def test_a_prompt_or_a_permission_is_blocked_as_well(project: Path, event: str, 
     hook = CommandHook("exit 1", on_failure="block")
     result, _ = play(project, rule(hook, event), dialect=dialect, allow=())
     assert not (project / "ran").exists()
-    said = "this check is broken and must work first: exit code 1, nothing on stderr"
+    said = "this check failed and must pass first: exit code 1, nothing on stderr"
     if event == "UserPromptSubmit":
         assert ending(result) == ("halted", said)
     else:
@@ -192,7 +192,7 @@ def test_a_failed_guard_of_a_permission_overrides_a_hook_that_allows(project: Pa
     rules = [rule(hook, "PermissionRequest") for hook in (CommandHook("exit 1", on_failure="block"), allows)]
     _, model = play(project, *rules, dialect=dialect, allow=())
     assert not (project / "ran").exists()
-    said = "a hook blocked this: this check is broken and must work first: exit code 1, nothing on stderr"
+    said = "a hook blocked this: this check failed and must pass first: exit code 1, nothing on stderr"
     assert [each.content for each in tool_results(model)] == [said]
 
 
@@ -202,7 +202,7 @@ def test_a_check_of_a_tools_result_that_fails_is_feedback_where_it_says_so(
 ) -> None:
     _, model = play(project, rule(CommandHook("exit 1", on_failure="block"), "PostToolUse"), dialect=dialect)
     [given] = tool_results(model)
-    assert "this check is broken and must work first: exit code 1, nothing on stderr" in given.content
+    assert "this check failed and must pass first: exit code 1, nothing on stderr" in given.content
 
 
 @ALL
@@ -222,7 +222,7 @@ def test_a_check_before_a_compaction_that_fails_blocks_it_where_it_says_so(
             return await session.compact()
 
     assert asyncio.run(compact()) is False
-    assert any("a hook blocked the compaction: this check is broken" in text for text in notices)
+    assert any("a hook blocked the compaction: this check failed and must pass" in text for text in notices)
 
 
 @ALL

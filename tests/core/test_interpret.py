@@ -479,3 +479,26 @@ def test_context_beside_a_block_is_kept_where_no_hook_can_block() -> None:
     assert interpret(both, rule(event="SessionStart"), TURNGATE).decision == Advise(
         "notes", warnings=("a hook cannot block at SessionStart: no",)
     )
+
+
+@pytest.mark.parametrize(
+    ("stderr", "said"),
+    [
+        ("/bin/sh: 1: jq: not found\n", "jq: not found"),
+        ("a\n./gate.sh: line 3: jq: command not found\nb\n", "jq: command not found"),
+        ("sh: jq: not found", "jq: not found"),
+    ],
+)
+def test_a_hook_that_passes_without_its_program_has_a_warning(stderr: str, said: str) -> None:
+    warning = f'passed, but its stderr says "{said}": the gate may not have checked anything'
+    assert interpret(Exited(0, "", stderr), rule(), TURNGATE).decision == Allow(warnings=(warning,))
+
+
+@pytest.mark.parametrize("stderr", ["jq was not found\n", "not found\n", "GET /x: 404 not found\n"])
+def test_other_words_about_what_is_not_found_are_ordinary(stderr: str) -> None:
+    assert interpret(Exited(0, "", stderr), rule(), TURNGATE).decision == Allow()
+
+
+def test_the_last_lines_of_stdout_say_why_a_hook_without_stderr_failed() -> None:
+    decision = interpret(Exited(1, "x" * 500 + "\n1 failed\n"), rule(), TURNGATE).decision
+    assert decision == Fault(f"exit code 1, nothing on stderr; on stdout: … {'x' * 291} 1 failed")

@@ -74,7 +74,7 @@ def test_a_broken_hook_that_is_blocking_blocks_with_its_error() -> None:
     runs = (run(Fault("exit code 1: boom"), CommandHook("check", blocking=True)),)
     assert conclude(runs, TURNGATE) == Continue(
         runs,
-        "[Stop hook requested continuation]\nthis check is broken and must work before you may stop: exit code 1: boom",
+        "[Stop hook requested continuation]\nthis check failed and must pass before you may stop: exit code 1: boom",
     )
 
 

@@ -692,7 +692,7 @@ def test_a_judge_that_cannot_be_reached_blocks_where_the_hook_insists(project: P
     )
     mains = [request for request in played.model.requests if request.agent == "main"]
     assert message_text(mains[-1].messages[-1]) == (
-        TELL + "this check is broken and must work before you may stop: its model did not answer: Overloaded"
+        TELL + "this check failed and must pass before you may stop: its model did not answer: Overloaded"
     )
 
 

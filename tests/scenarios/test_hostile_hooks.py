@@ -254,13 +254,14 @@ TABLE = (
         "./hook",
         "exit code 127: /bin/sh: 1: ./hook: not found",
         script="#!/no/such/interpreter\n",
+        warnings=("its first line names the interpreter /no/such/interpreter, which does not exist",),
     ),
     blocks("names no interpreter", "./hook", "go on", script="echo 'go on' >&2\nexit 2\n"),
     fails("a NUL in its command", "echo \0", "ValueError: embedded null byte"),
     fails(
         "a command longer than the kernel takes",
         ": " + "x" * 200_000,
-        "NotStarted: [Errno 7] Argument list too long: '/bin/sh'",
+        "could not be started: /bin/sh: Argument list too long",
     ),
     blocks(
         "leaves without a word to its interpreter",
@@ -360,7 +361,7 @@ def test_a_normal_exit_kills_nothing_although_its_time_runs_out_while_we_read_on
 def test_a_project_that_is_gone_fails_its_hooks_and_stops_the_agent(tmp_path: Path) -> None:
     gone = tmp_path / "gone"
     verdict = asyncio.run(ask(gone, CommandHook("/bin/true"), CommandHook("exit 0")))
-    why = f"NotStarted: [Errno 2] No such file or directory: '{gone}'"
+    why = f"could not be started: {gone}: No such file or directory"
     assert (type(verdict), [run_message(run) for run in verdict.runs]) == (Stop, [why, why])
 
 

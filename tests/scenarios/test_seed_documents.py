@@ -717,7 +717,7 @@ def test_the_quality_gate_holds_when_its_failure_is_made_to_block(
     verdict = ask(project, stop_event(cwd=str(project)), "turngate")
     assert isinstance(verdict, Continue)
     assert verdict.prompt == (
-        f"{PREFIX}this check is broken and must work before you may stop: exit code 1: 3 problems"
+        f"{PREFIX}this check failed and must pass before you may stop: exit code 1: 3 problems"
     )
 
 

@@ -143,8 +143,27 @@ def test_a_hook_that_hangs(project: Path) -> None:
     assert "Stop: allowed, 1 gate NOT enforced" in printed
     assert printed[-2:] == [
         '! hook "exec sleep 600" timed out after 0.5 s and was NOT enforced',
-        "  → raise its `timeout`, or find out how long it takes: time exec sleep 600",
+        "  → raise its `timeout`",
     ]
+
+
+def test_a_stop_budget_that_is_too_short(project: Path) -> None:
+    gate(project, {**stop_hooks("exec sleep 600"), "turngate": {"stopBudget": 0.5}})
+    assert fire(project)[-1] == "  → raise `stopBudget`, the time that all hooks of a stop have together"
+
+
+def test_a_missing_tool_inside_a_substitution(project: Path, gate_script: Path) -> None:
+    gate_script.write_text('#!/bin/sh\nactive=$(cat | jqq -r .x)\ntest -z "$active" || exit 2\n')
+    gate(project, stop_hooks("./gate.sh"))
+    assert fire(project)[-1] == (
+        '! hook "./gate.sh": passed, but its stderr says "jqq: not found": the gate may not have checked anything'
+    )
+
+
+def test_a_test_runner_with_blocking_gives_its_output_to_the_agent(project: Path) -> None:
+    gate(project, stop_hooks("echo FAILED test_discount; echo 1 failed; exit 1", blocking=True))
+    why = "exit code 1, nothing on stderr; on stdout: FAILED test_discount 1 failed"
+    assert f"  this check failed and must pass before you may stop: {why}" in fire(project)
 
 
 def test_a_hook_that_never_ends_by_its_nature(project: Path) -> None:

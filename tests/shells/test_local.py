@@ -250,18 +250,41 @@ def test_args_start_a_script_that_names_no_interpreter(project: Path) -> None:
     assert run("./no_shebang.sh", project, args=("one two",)) == Exited(5, "./no_shebang.sh 1 one two\n")
 
 
+CRLF = "its first line ends with CR LF: save the file with LF line endings"
+NO_INTERPRETER = "its first line names the interpreter /bin/bsah, which does not exist"
+
+
 @pytest.mark.parametrize(
     ("command", "why"),
     [
-        ("./missing.sh", "NotStarted: [Errno 2] No such file or directory: './missing.sh'"),
-        ("./plain.sh", "NotStarted: [Errno 13] Permission denied: './plain.sh'"),
-        ("./folder", "NotStarted: [Errno 13] Permission denied: './folder'"),
+        ("./missing.sh", "could not be started: ./missing.sh: No such file or directory"),
+        ("./plain.sh", "could not be started: ./plain.sh: Permission denied"),
+        ("./folder", "could not be started: ./folder: Permission denied"),
+        ("pytets", "could not be started: pytets: No such file or directory"),
+        ("./crlf.sh", f"could not be started: ./crlf.sh: {CRLF}"),
+        ("./typo.sh", f"could not be started: ./typo.sh: {NO_INTERPRETER}"),
     ],
 )
 def test_args_whose_program_cannot_be_started_fail(command: str, why: str, project: Path) -> None:
     scripts(project)
+    write_scripts_without_interpreter(project)
     verdict = asyncio.run(ask(project, CommandHook(command, args=())))
     assert (type(verdict), [run_message(r) for r in verdict.runs]) == (Stop, [why])
+
+
+def write_scripts_without_interpreter(project: Path) -> None:
+    for name, first in (("crlf.sh", b"#!/bin/sh\r\n"), ("typo.sh", b"#!/bin/bsah -e\n")):
+        (project / name).write_bytes(first + b"exit 2\n")
+        (project / name).chmod(0o755)
+
+
+@pytest.mark.parametrize(("command", "why"), [("./crlf.sh", CRLF), ("./typo.sh", NO_INTERPRETER)])
+def test_a_shell_that_does_not_find_the_interpreter_is_explained(
+    command: str, why: str, project: Path
+) -> None:
+    write_scripts_without_interpreter(project)
+    verdict = asyncio.run(ask(project, command))
+    assert [(outcome(r), r.decision.warnings) for r in verdict.runs] == [("failed", (why,))]
 
 
 # The folder and the environment of a command

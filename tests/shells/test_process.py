@@ -30,10 +30,11 @@ from turngate.ports import (
     OUTPUT_TAIL_BYTES,
     BoundedOutput,
     HookRunContext,
+    NotStarted,
 )
 from turngate.shells import process
 from turngate.shells import process_tree as tree
-from turngate.shells.process import NotStarted, run_process
+from turngate.shells.process import run_process
 
 LOST = "ChildProcessError: its exit code is lost: other code in this process waited for the child process"
 

@@ -238,7 +238,7 @@ def _handle_failure(fault: Fault, rule: Rule) -> dict[str, Any]:
     if not (rule.hook.blocking and fault.may_block):
         LOG.warning("hook %s failed and was NOT enforced: %s", quote_name(label(rule.hook)), fault.error)
         raise HookFailed(fault.error)
-    reason = f"this check is broken and must work before you may stop: {fault.error}"
+    reason = f"this check failed and must pass before you may stop: {fault.error}"
     return _decision_json(Block(reason), rule.event)
 
 

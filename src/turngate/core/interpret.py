@@ -151,8 +151,21 @@ def _interpret_success(
         return Fault("a child process still held its output when it exited, so its JSON was ignored")
     decision = decide(answer, rule.event, dialect)
     if isinstance(decision, Allow) and rule.event not in OBSERVED_EVENTS and _says_nothing(answer):
-        return Fault(LOST_ON_STDERR) if lost_in_text(report.stderr) else decision
+        return (
+            Fault(LOST_ON_STDERR) if lost_in_text(report.stderr) else _with_missing_program(report, decision)
+        )
     return decision
+
+
+def _with_missing_program(report: Exited, decision: Decision) -> Decision:
+    """A shell goes on after `x=$(cat | jq …)` without jq: the hook passes, with a warning."""
+    if report.code != 0 or not (found := _MISSING_PROGRAM.search(report.stderr)):
+        return decision
+    problem = f'passed, but its stderr says "{found[0]}": the gate may not have checked anything'
+    return replace(decision, warnings=(*decision.warnings, problem))
+
+
+_MISSING_PROGRAM = re.compile(r"(?<=: )[^\s:]{1,100}: (?:command )?not found(?=\r?$)", re.MULTILINE)
 
 
 LOST_ON_STDERR = "its decision is on stderr, where it is not read: print it on stdout, or exit with 2"
@@ -193,7 +206,11 @@ def _exit_error(report: Exited) -> str:
     """Return on one line why a command failed."""
     how = f"exit code {report.code}" if report.signal is None else f"killed by signal {report.signal}"
     stderr = keep_ends(one_line(report.stderr), 100, 200, " … ")
-    return f"{how}: {stderr}" if stderr else f"{how}, nothing on stderr"
+    if stderr:
+        return f"{how}: {stderr}"
+    stdout = keep_ends(one_line(report.stdout[-10_000:]), 0, 300, "… ")
+    is_text = stdout and not report.stdout.lstrip(BLANKS).startswith("{")  # a warning is about an answer
+    return f"{how}, nothing on stderr; on stdout: {stdout}" if is_text else f"{how}, nothing on stderr"
 
 
 def _exited_with_2(report: Exited, rule: Rule, dialect: Dialect) -> Decision:

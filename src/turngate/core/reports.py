@@ -47,6 +47,7 @@ class TimedOut:
     seconds: float
     stdout: str = ""
     stderr: str = ""
+    of_budget: bool = False  # the stop budget had less time left than its timeout
 
 
 @dataclass(frozen=True)

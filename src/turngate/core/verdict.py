@@ -172,9 +172,9 @@ def _reason(run: HookRun) -> str:
         case Block(reason):
             return reason
         case Fault(error) if run.rule.event in STOP_EVENTS:
-            return f"this check is broken and must work before you may stop: {error}"
+            return f"this check failed and must pass before you may stop: {error}"
         case Fault(error):
-            return f"this check is broken and must work first: {error}"
+            return f"this check failed and must pass first: {error}"
         case _:
             return ""
 

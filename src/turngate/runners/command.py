@@ -20,7 +20,7 @@ from turngate.core.plugin_variables import (
 from turngate.core.reports import Exited, HookFailed, Report
 from turngate.core.settings import Settings
 from turngate.core.text import describe, describe_name, printable
-from turngate.ports import HookRunContext, World
+from turngate.ports import HookRunContext, NotStarted, World
 from turngate.state.files import make_private_dir
 
 MAX_VARIABLE_BYTES = 100_000  # the kernel allows 128 KiB
@@ -48,15 +48,14 @@ async def run_command(
     if len(env) < len(complete):
         missing = _list_names(complete.keys() - env.keys())
         live.warnings.append(f"{missing} was not passed to it: too long, or not a valid text")
-    report: object = await raise_if_cancelled(
-        world.shell.run(
-            _prepare_hook(hook, world.project, honours_shell=settings.dialect.honours_shell),
-            cwd=world.project,
-            env=env,
-            stdin=encode(event, settings.dialect, settings.payload),
-            live=live,
+    prepared = _prepare_hook(hook, world.project, honours_shell=settings.dialect.honours_shell)
+    stdin = encode(event, settings.dialect, settings.payload)
+    try:
+        report: object = await raise_if_cancelled(
+            world.shell.run(prepared, cwd=world.project, env=env, stdin=stdin, live=live)
         )
-    )
+    except NotStarted as error:
+        return HookFailed(str(error))
     if not isinstance(report, Exited):
         raise TypeError(f"the shell returned {describe(report)}, expected Exited")
     return report

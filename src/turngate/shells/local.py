@@ -8,8 +8,8 @@ from collections.abc import Mapping
 
 from turngate.core.hooks import CommandHook
 from turngate.core.reports import Exited
-from turngate.ports import HookRunContext
-from turngate.shells.process import NotStarted, run_process
+from turngate.ports import HookRunContext, NotStarted
+from turngate.shells.process import interpreter_problem, run_process
 from turngate.shells.process_slots import process_slot
 
 # A program with a path and plain words, which a shell would pass on unchanged. `~`, globs, quotes,
@@ -50,8 +50,12 @@ class LocalShell:
         if hook.shell is None and _is_plain(hook.command):
             # On failure the shell below gives the reason with its own exit code (126, 127), and runs
             # a script that has no shebang line.
-            with contextlib.suppress(NotStarted):
-                return await start(*hook.command.split())
+            words = hook.command.split()
+            try:
+                return await start(*words)
+            except NotStarted as error:
+                if error.errno == errno.ENOENT and (why := interpreter_problem(cwd, words[0])):
+                    live.warnings.append(why)
         return await start(hook.shell or "/bin/sh", "-c", "--", hook.command)
 
 

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from turngate.aio.cancellation import finish_despite_cancel
 from turngate.aio.threads import run_in_thread
 from turngate.core.reports import Exited
-from turngate.ports import BoundedOutput, HookRunContext
+from turngate.ports import BoundedOutput, HookRunContext, NotStarted
 from turngate.shells import process_tree as tree
 from turngate.shells.death_watch import DeathWatch
 
@@ -25,10 +25,6 @@ TREE_POLL_S = 0.1  # while processes that a command left running are waited for
 WATCH_DELAY_S = 0.004  # a process that ends sooner is read once, at its end: watching its pipes costs more
 READ_BYTES = 64 * 1024  # larger reads are slower, because each allocates its buffer anew
 MAX_PIPE_BYTES = 1024 * 1024  # Linux allows no larger pipe without privileges
-
-
-class NotStarted(OSError):
-    """The program could not be started; nothing of it ran."""
 
 
 async def run_process(
@@ -294,13 +290,31 @@ def _start(
             os.close(fd)
         # If the pipes exist, the error means that the program could not be started.
         if len(fds) == 6 and isinstance(error, OSError):
-            raise NotStarted(error.errno, error.strerror, error.filename) from None
+            why = interpreter_problem(cwd, argv[0]) if error.filename == argv[0] else None
+            raise NotStarted(error.errno, why or error.strerror, error.filename) from None
         raise
     for fd in (in_r, out_w, err_w):
         os.close(fd)
     for fd in (in_w, out_r, err_r):
         os.set_blocking(fd, False)
     return popen, in_w, out_r, err_r
+
+
+def interpreter_problem(cwd: str, program: str) -> str | None:
+    """Return what is wrong with the `#!` line of a script that could not be started, or None."""
+    path = os.path.join(cwd, program)
+    if "/" not in program or not os.path.isfile(path):
+        return None
+    try:
+        with open(path, "rb") as file:
+            line = os.fsdecode(file.readline(256))
+    except OSError:
+        return None
+    if line.startswith("#!") and line.endswith("\r\n"):
+        return "its first line ends with CR LF: save the file with LF line endings"
+    interpreter = next(iter(line.removeprefix("#!").split()), "") if line.startswith("#!") else ""
+    is_missing = interpreter and not os.path.exists(os.path.join(cwd, interpreter))
+    return f"its first line names the interpreter {interpreter}, which does not exist" if is_missing else None
 
 
 def _watch_exit(loop: asyncio.AbstractEventLoop, pid: int, on_exit: Callable[[], None]) -> int | None:

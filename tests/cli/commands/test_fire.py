@@ -297,7 +297,7 @@ def test_an_invalid_matcher_blocks_where_a_failure_blocks(
             "PreToolUse: blocked",
             "  failed 0.00 s  gate  (.mux/settings.json)",
             "Reason:",
-            f"  this check is broken and must work first: {UNMATCHABLE}",
+            f"  this check failed and must pass first: {UNMATCHABLE}",
         ],
         f'! hook "gate" failed: {UNMATCHABLE}',
     )
