@@ -76,6 +76,15 @@ MISPLACED: list[tuple[str, str, str, str]] = [
     ("turngate/settings.json", HOOKS, ".turngate/settings.json", "move its hooks to"),
     ("claude/settings.json", HOOKS, ".claude/settings.json", "move its hooks to"),
     (".turngate", HOOKS, ".turngate/settings.json", "move its hooks to"),
+    (".turngate/settings.json.txt", HOOKS, ".turngate/settings.json", "move its hooks to"),
+    (".turngate/hooks/settings.json", HOOKS, ".turngate/settings.json", "move its hooks to"),
+    (".claude/hooks/settings.json", HOOKS, ".claude/settings.json", "move its hooks to"),
+    (".claude/config.json", HOOKS, ".claude/settings.json", "move its hooks to"),
+    (".turngte/settings.json", HOOKS, ".turngate/settings.json", "move its hooks to"),
+    (".turngates/settings.local.json", HOOKS, ".turngate/settings.local.json", "move its hooks to"),
+    (".Turngate/settings.json", HOOKS, ".turngate/settings.json", "move its hooks to"),
+    (".cluade/settings.json", HOOKS, ".claude/settings.json", "move its hooks to"),
+    (".MUX/settings.json", HOOKS, ".mux/settings.json", "move its hooks to"),
 ]
 IDS = [f"{file} {number}" for number, (file, *_) in enumerate(MISPLACED)]
 
@@ -230,6 +239,39 @@ def test_a_plugin_in_place_of_settings_is_named(project: Path, file: str, conten
     write(project, file, content)
     assert load_settings(str(project)).problems == (plugin_problem(project, file),)
     assert not has_no_hooks(str(project), "Stop", "turngate")
+
+
+@pytest.mark.parametrize(
+    "folder", [".tox", ".max", ".mix", ".cloud", ".clouds", ".turn", ".gate", "turngte", ".claude.bak"]
+)
+def test_a_folder_of_another_program_is_not_a_misspelt_one(project: Path, folder: str) -> None:
+    write(project, f"{folder}/settings.json", HOOKS)
+    assert load_settings(str(project)).problems == ()
+    assert has_no_hooks(str(project), "Stop", "turngate")
+
+
+def test_a_link_to_the_settings_folder_is_not_a_misspelt_one(project: Path) -> None:
+    write_settings(project, "turngate", stop_hooks("true"))
+    (project / ".Turngate").symlink_to(".turngate")
+    assert load_settings(str(project)).problems == ()
+
+
+def test_each_plugin_in_the_project_is_named_with_its_folder(project: Path) -> None:
+    for name in ("one", "two"):
+        write(project, f"plugins/{name}/hooks/hooks.json", HOOKS)
+    expected = plugin_problem(project / "plugins/two", "plugins/two/hooks/hooks.json")
+    settings = load_settings(str(project), plugin_dirs=[str(project / "plugins/one")])
+    assert (settings.problems, len(settings.rules)) == ((expected,), 1)
+    assert not has_no_hooks(str(project), "Stop", "turngate")
+
+
+@pytest.mark.parametrize(("folder", "file"), [("hooks", "hooks.json"), (".claude-plugin", "plugin.json")])
+def test_a_folder_inside_of_a_plugin_is_not_the_plugin(project: Path, folder: str, file: str) -> None:
+    write(project, f"gate/{folder}/{file}", HOOKS)
+    settings = load_settings(str(project), plugin_dirs=[str(project / "gate" / folder)])
+    message = "holds neither hooks/hooks.json nor .claude-plugin/plugin.json, so it is not a plugin"
+    hint = f"the folder above it is a plugin: name {project}/gate"
+    assert settings.problems == (Problem(file=f"gate/{folder}", message=message, hint=hint),)
 
 
 def test_a_plugin_beside_hooks_of_the_project_is_a_note(project: Path) -> None:

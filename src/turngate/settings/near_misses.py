@@ -18,7 +18,18 @@ MAX_SEARCHED_BYTES = 1024 * 1024
 _HOOKS = re.compile(rf"(?:^|[\s\"'.{{])(?:{'|'.join(EVENTS)})[\"']?\s*(?:[:=]\s*(?:\[|\n)|\])")
 _JSON = (".json", ".jsonc", ".json5")
 _PROJECT_SOURCES = ("project", "local", "script")
-_STEMS = ("settings", "settings.local", "setting", "hooks", "hook", "turngate", "config", "config.local")
+_STEMS = (
+    "settings.json",
+    "settings.local.json",
+    "settings",
+    "settings.local",
+    "setting",
+    "hooks",
+    "hook",
+    "turngate",
+    "config",
+    "config.local",
+)
 
 
 def near_misses(
@@ -33,7 +44,7 @@ def near_misses(
         return []
     problems: list[Problem | None] = []
     used = {real_path(path) for path in used}
-    is_loaded = real_path(project) in used
+    seen = {*used}  # one problem is enough for the two files of a plugin
     for file in files:
         path = real_path(file.path)
         if path in used or path.removesuffix("/hooks/hooks.json") in used:
@@ -45,9 +56,11 @@ def near_misses(
             problems.append(_script_problem(file, layers))
         elif file.kind != "plugin":
             problems.append(_settings_problem(file, layers))
-        elif not is_loaded and _has_plugin_hooks(file):
-            is_loaded = True  # one problem is enough for the two files of a plugin
-            problems.append(_plugin_problem(file, project, dialect, layers))
+        elif (
+            root := real_path(os.path.dirname(os.path.dirname(file.path)))
+        ) not in seen and _has_plugin_hooks(file):
+            seen.add(root)
+            problems.append(_plugin_problem(file, dialect, layers))
     return [problem for problem in problems if problem]
 
 
@@ -89,10 +102,11 @@ def _has_plugin_hooks(file: MisplacedFile) -> bool:
     return bool(_HOOKS.search(text)) or (file.path.endswith("plugin.json") and '"hooks"' in text)
 
 
-def _plugin_problem(file: MisplacedFile, project: str, dialect: str, layers: Sequence[Layer]) -> Problem:
+def _plugin_problem(file: MisplacedFile, dialect: str, layers: Sequence[Layer]) -> Problem:
     message = "belongs to a Claude Code plugin, whose hooks do not run by themselves"
     settings = f".{FAMILIES[dialect][-1]}/settings.json"
-    hint = f"to run them, add --plugin-dir {quote(project)}; hooks of the project belong in {settings}"
+    root = os.path.dirname(os.path.dirname(file.path))
+    hint = f"to run them, add --plugin-dir {quote(root)}; hooks of the project belong in {settings}"
     return _problem(file, message, "note" if _has_project_hooks(layers) else "warning", hint)
 
 

@@ -119,6 +119,12 @@ class _PluginLoader:
         return Problem(file=self.folder.display_name, message=_NOT_A_PLUGIN, hint=self._hint())
 
     def _hint(self) -> str | None:
+        parent, name = os.path.split(self.folder.root)
+        if any(
+            name == os.path.dirname(file) and self._exists(os.path.basename(file))
+            for file in (HOOKS_FILE, MANIFEST)
+        ):
+            return f"the folder above it is a plugin: name {_describe_path(parent)}"
         for name, expected in (("hooks.json", HOOKS_FILE), ("plugin.json", MANIFEST)):
             if self._exists(name):
                 return f"move {name} to {expected}"
