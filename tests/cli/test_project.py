@@ -23,6 +23,30 @@ SEARCHES: dict[str, tuple[list[str], str, str, str]] = {
     "the parent": (["a/.turngate", "a/b"], "a/b", "home", "a"),
     "two levels up": (["a/.mux", "a/b/c"], "a/b/c", "home", "a"),
     "the nearest of two": (["a/.turngate", "a/b/.claude", "a/b/c"], "a/b/c", "home", "a/b"),
+    "not a settings folder without settings below one with them": (
+        ["a/.turngate", "a/.turngate/settings.json!", "a/b/.claude", "a/b/c"],
+        "a/b/c",
+        "home",
+        "a",
+    ),
+    "not the start folder if its settings folder has no settings": (
+        ["a/.mux", "a/.mux/stop!", "a/b/.claude", "a/b/.claude/notes.md!"],
+        "a/b",
+        "home",
+        "a",
+    ),
+    "the nearest with local settings": (
+        ["a/.turngate", "a/.turngate/settings.json!", "a/b/.claude", "a/b/.claude/settings.local.json!"],
+        "a/b",
+        "home",
+        "a/b",
+    ),
+    "a script in the folder of Claude Code is not a hook": (
+        ["a/.turngate", "a/.turngate/settings.json!", "a/b/.claude", "a/b/.claude/stop!"],
+        "a/b",
+        "home",
+        "a",
+    ),
     "from inside the settings folder": (["a/.claude/hooks"], "a/.claude/hooks", "home", "a"),
     "the git root itself": (["a/.claude", "a/.git", "a/b"], "a/b", "home", "a"),
     "not above the git root": (["a/.claude", "a/b/.git", "a/b/c"], "a/b/c", "home", "a/b/c"),
@@ -64,6 +88,15 @@ def test_a_work_tree_whose_git_is_a_file_is_a_git_root(tmp_path: Path) -> None:
     make(tmp_path, ["a/.claude", "a/b/.git!", "a/b/c"])
     start = str(tmp_path / "a/b/c")
     assert find_project(start, ALL, home=str(tmp_path / "home")) == start
+
+
+def test_a_settings_folder_that_is_given_as_the_project_is_named(
+    project: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    write_settings(project, "turngate", stop_hooks("exit 2"))
+    assert main(["fire", "Stop", "--strict", "--project", str(project / ".turngate")]) == 13
+    said = f"is the settings folder of a project, not a project; did you mean --project {project}?"
+    assert capfd.readouterr().err.splitlines()[0] == f"! --project: .turngate {said}"
 
 
 def test_home_is_recognised_through_a_link(tmp_path: Path) -> None:

@@ -19,7 +19,24 @@ def project_folder(given: str | None, dialect: str = "turngate") -> str:
         ) from None
     if not os.path.isdir(folder):
         raise UsageError(f"there is no folder {given}; give the project's folder with --project")
+    if given is not None:
+        _warn_of_settings_folder(folder, FAMILIES[dialect])
     return find_project(folder, FAMILIES[dialect]) if given is None else folder
+
+
+def _warn_of_settings_folder(folder: str, families: Collection[str]) -> None:
+    """Warn if `--project` names the settings folder of a project: its settings would not be read."""
+    parent, name = os.path.split(folder)
+    if (
+        name[1:] in families
+        and name[0] == "."
+        and _holds_settings(folder)
+        and not _settings_folders(folder, families)
+    ):
+        hint = f"did you mean --project {describe_path(parent)}?"
+        print(
+            f"! --project: {name} is the settings folder of a project, not a project; {hint}", file=sys.stderr
+        )
 
 
 def describe_path(path: str) -> str:
@@ -41,20 +58,23 @@ def search_note(project: str, given: str | None) -> str | None:
 def find_project(
     start: str, families: Collection[str], *, home: str | None = None, owners: Collection[int] | None = None
 ) -> str:
-    """Return the nearest folder from `start` upwards that holds a settings folder, or `start` if there is none.
+    """Return the nearest folder from `start` upwards that holds settings or a script hook.
 
+    If there is none, it is the nearest one with a settings folder; without such a folder, it is `start`.
     The search ends at the git root, and below home: `~/.claude` holds the user's settings, which every project has.
     The settings folders above `start` and the files in them must belong to this user or to root. Otherwise, anyone
     who can write to /tmp could add hooks to every project below it.
     """
     home = real_path(home or os.path.expanduser("~"))
     owners = (os.geteuid(), 0) if owners is None else owners
-    folder = start
+    folder, nearest = start, None
     while True:
         found = _settings_folders(folder, families)
         foreign = None if folder == start else _foreign_path(found, owners)
         if found and foreign is None:
-            return folder
+            if any(map(_holds_settings, found)):
+                return folder
+            nearest = nearest or folder
         if foreign:
             name = describe_path(folder)
             hint = f"so {name} is not used as the project; to use it, add --project {name}"
@@ -62,7 +82,7 @@ def find_project(
         parent = os.path.dirname(folder)
         is_home_or_above = f"{home}/".startswith(f"{parent.rstrip('/')}/")
         if is_home_or_above or os.path.lexists(os.path.join(folder, ".git")):
-            return start
+            return nearest or start
         folder = parent
 
 
@@ -71,12 +91,19 @@ def _settings_folders(folder: str, families: Collection[str]) -> list[str]:
     return [path for path in paths if os.path.isdir(path)]
 
 
+def _files_that_are_read(folder: str) -> list[str]:
+    scripts = SCRIPTS.values() if os.path.basename(folder)[1:] in SCRIPT_FAMILIES else ()
+    return [os.path.join(folder, name) for name in ("settings.json", "settings.local.json", *scripts)]
+
+
+def _holds_settings(folder: str) -> bool:
+    return any(map(os.path.lexists, _files_that_are_read(folder)))
+
+
 def _foreign_path(folders: list[str], owners: Collection[int]) -> str | None:
     """Return the first settings folder, or file in it, that belongs to another user."""
     for folder in folders:
-        scripts = SCRIPTS.values() if os.path.basename(folder)[1:] in SCRIPT_FAMILIES else ()
-        names = ("settings.json", "settings.local.json", "hooks", *scripts)
-        for path in (folder, *(os.path.join(folder, name) for name in names)):
+        for path in (folder, os.path.join(folder, "hooks"), *_files_that_are_read(folder)):
             try:
                 if os.lstat(path).st_uid not in owners:
                     return path
