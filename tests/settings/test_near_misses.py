@@ -280,6 +280,12 @@ def test_a_plugin_beside_hooks_of_the_project_is_a_note(project: Path) -> None:
     assert load_settings(str(project)).problems == (plugin_problem(project, "hooks/hooks.json", "note"),)
 
 
+def test_the_plugins_of_a_project_with_hooks_are_not_mentioned(project: Path) -> None:
+    write_settings(project, "claude", stop_hooks("true"))
+    write(project, "plugins/one/hooks/hooks.json", HOOKS)
+    assert load_settings(str(project)).problems == ()
+
+
 def test_a_plugin_with_both_files_is_named_once(project: Path) -> None:
     for file, content in PLUGINS.items():
         write(project, file, content)

@@ -60,6 +60,8 @@ def near_misses(
             root := real_path(os.path.dirname(os.path.dirname(file.path)))
         ) not in seen and _has_plugin_hooks(file):
             seen.add(root)
+            if file.display_name.startswith("plugins/") and _has_project_hooks(layers):
+                continue  # a project with hooks may develop plugins
             problems.append(_plugin_problem(file, dialect, layers))
     return [problem for problem in problems if problem]
 
