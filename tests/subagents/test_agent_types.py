@@ -60,6 +60,7 @@ def test_two_agent_types_are_built_in_and_one_of_them_is_read_only(project: Path
         ("name: k\ntools: []", "", (), None),
         ("name: k\nmodel: openai:gpt", "", None, "openai:gpt"),
         ("name: k\nmodel: inherit", "", None, None),
+        ("name: k\ndescription: one\n  two\ndescription: three\n  four", "three four", None, None),
         ("# a word\nname: k\ndescription: >\n  one\n  two\n\ncolor: red", "one two", None, None),
     ],
 )

@@ -268,6 +268,14 @@ def test_a_value_that_no_version_writes_is_reported_as_damage(state: Path, damag
 
 # Owners
 
+
+def test_an_owner_that_is_not_a_text_is_not_asked_for(state: Path) -> None:
+    with opened(state) as registry:
+        registered(registry, "me")
+        registry._db.execute("UPDATE runs SET owner = x'00ff'")
+        assert registry.other_owners(None) == []
+
+
 OWNER = """
 import sys, time
 from turngate.core.subagent_run import SubagentRun

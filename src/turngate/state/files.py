@@ -37,10 +37,13 @@ def open_regular_file(path: str, flags: int) -> int:
 
 def make_private_dir(folder: str) -> None:
     """Make a folder and its parents with mode 0700; os.makedirs applies the mode only to the last one."""
-    if not os.path.isdir(folder):
-        make_private_dir(os.path.dirname(folder))
+    missing = []
+    while not os.path.isdir(folder):
+        missing.append(folder)
+        folder = os.path.dirname(folder)
+    for path in reversed(missing):
         with contextlib.suppress(FileExistsError):
-            os.mkdir(folder, 0o700)
+            os.mkdir(path, 0o700)
 
 
 @contextlib.contextmanager

@@ -41,6 +41,7 @@ def nested_lines(text: str, key: str) -> list[str] | None:
 def _parse_fields(lines: Sequence[str]) -> dict[str, Value]:
     """Parse the part of YAML that agent files use."""
     fields: dict[str, Value] = {}
+    continued: dict[str, list[str]] = {}  # texts of several lines
     key = ""
     for line in lines:
         if line.strip() == "" or line.lstrip().startswith("#"):
@@ -49,13 +50,18 @@ def _parse_fields(lines: Sequence[str]) -> dict[str, Value]:
             key, _, value = line.partition(":")
             key = key.strip()
             fields[key] = "" if value.strip() in _BLOCK_MARKERS else _unquote(value)
+            continued.pop(key, None)
         elif key and line.lstrip().startswith("- "):
             earlier = fields[key]
             item = _unquote(line.lstrip()[2:])
-            fields[key] = [*earlier, item] if isinstance(earlier, list) else [item]
-        elif key and isinstance(fields[key], str):
-            fields[key] = f"{fields[key]} {line.strip()}".strip()
-    return fields
+            if isinstance(earlier, list):
+                earlier.append(item)
+            else:
+                fields[key] = [item]
+        elif key and isinstance(text := fields[key], str):
+            continued.setdefault(key, [text]).append(line.strip())
+    texts = {key: " ".join(parts).strip() for key, parts in continued.items() if isinstance(fields[key], str)}
+    return {**fields, **texts}
 
 
 def as_text(value: Value | None) -> str:

@@ -565,6 +565,7 @@ def test_a_bad_event_is_wrong_usage(
                 "--input takes a file, - for stdin, or a JSON object in braces\n"
             ),
         ),
+        (["Stop", "--input", "/dev/zero"], "turngate: /dev/zero is larger than 64 MiB\n"),
         (
             ["Stop", "--project", "/no/such/folder"],
             "turngate: there is no folder /no/such/folder; give the project's folder with --project\n",

@@ -344,6 +344,22 @@ def test_without_a_model_one_clear_sentence_says_how_to_give_one(
     )
 
 
+def test_a_prompt_on_stdin_has_a_limit(project: Path) -> None:
+    words = ["run", "-p", "-", "--project", str(project), "--model", scripted(project, "done")]
+    with open("/dev/zero", "rb") as zeros:
+        done = subprocess.run(
+            [sys.executable, "-m", "turngate", *words],
+            stdin=zeros,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    assert (done.returncode, done.stderr) == (
+        64,
+        "turngate: the prompt on stdin has over 10,000,000 characters; write it to a file, and name that\n",
+    )
+
+
 def test_the_settings_may_name_a_script_as_the_model(
     project: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -16,6 +16,8 @@ from turngate.errors import UsageError
 from turngate.settings.paths import unread_files
 from turngate.settings.quick_check import has_no_hooks, other_events
 
+MAX_INPUT_BYTES = 64 * 1024 * 1024  # of `--input`
+
 # The JSON output of a verdict without hook runs. A test compares it with the engine's.
 NO_RUNS_JSON: dict[str, object] = {
     "event": "",
@@ -76,10 +78,16 @@ def _read_input(path: str) -> bytes:
         return path.encode("utf-8", "surrogateescape")
     if path != "-":
         with open(path, "rb") as file:
-            return file.read()
+            return _check_size(file.read(MAX_INPUT_BYTES + 1), path)
     if sys.stdin is None:
         raise UsageError("--input - reads the event from stdin, which is closed; give a file instead")
-    return sys.stdin.buffer.read()
+    return _check_size(sys.stdin.buffer.read(MAX_INPUT_BYTES + 1), path)
+
+
+def _check_size(data: bytes, path: str) -> bytes:
+    if len(data) > MAX_INPUT_BYTES:
+        raise UsageError(f"{_input_name(path)} is larger than {MAX_INPUT_BYTES // 1024**2} MiB")
+    return data
 
 
 def _reject_constant(name: str) -> object:

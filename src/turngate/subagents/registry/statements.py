@@ -106,10 +106,11 @@ UPDATE runs SET parent_agent = '' WHERE parent_agent = :agent AND {IS_UNDELIVERE
 
 # Owners
 
+_IS_OWNER = "typeof(owner) IN ('text', 'null')"  # a damaged row has none that could be asked for
 OTHER_OWNERS = f"""\
-SELECT DISTINCT owner FROM runs WHERE state IN ({_OPEN}) AND {IS_OPEN} AND owner IS NOT :owner"""
+SELECT DISTINCT owner FROM runs WHERE state IN ({_OPEN}) AND {IS_OPEN} AND owner IS NOT :owner AND {_IS_OWNER}"""
 OWNERS_OF_PROJECT = f"""\
-SELECT DISTINCT owner FROM runs WHERE {IS_OPEN} AND json_extract(launch, '$.project') = :project
+SELECT DISTINCT owner FROM runs WHERE {IS_OPEN} AND {_IS_OWNER} AND json_extract(launch, '$.project') = :project
 AND NOT (state IN ({_LIVING}) AND chain IN (SELECT value FROM json_each(:left)))"""
 ADOPTABLE = f"""\
 SELECT * FROM runs WHERE owner = :dead AND state IN ({_OPEN}) AND {IS_OPEN}
