@@ -127,6 +127,17 @@ def lint_gate(
         found = _judge(steps, _rewritable(text, script), rule, settings) if is_gate(rule, settings) else None
     if found:
         yield rule_problem(rule, "command", where + found[0], found[1], "warning")
+    elif commands.is_complete and is_gate(rule, settings) and (ignored := _ignored_check(steps)):
+        message = f"{where}`|| true` hides the result of {_show(ignored.texts)}: {_NEVER}"
+        yield rule_problem(rule, "command", message, severity="note")
+
+
+def _ignored_check(steps: list[_Step]) -> _Step | None:
+    """`CHECK || true`: return the check."""
+    *before, last = steps
+    is_hidden = last.operator == "||" and last.name in ("true", ":")
+    is_known = all(step.tool or step.name in _NO_EFFECT for step in before)
+    return next((step for step in before if step.tool), None) if is_hidden and is_known else None
 
 
 def _read_steps(commands: CommandList, scope: Scope) -> list[_Step]:

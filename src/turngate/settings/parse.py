@@ -8,7 +8,7 @@ from turngate.core.dialect import Dialect
 from turngate.core.settings import Layer
 from turngate.core.text import describe_json, describe_name
 from turngate.settings import keys
-from turngate.settings.parse_hooks import HooksParser
+from turngate.settings.parse_hooks import HooksParser, describe_milliseconds, looks_like_milliseconds
 from turngate.settings.problem_log import ProblemLog
 from turngate.settings.values import (
     MAX_VARIABLE_CHARS,
@@ -102,12 +102,24 @@ def _parse_section(section: Any, log: ProblemLog) -> dict[str, Any]:
                 scalars[row.field] = by_event
         elif row.is_valid(value):
             scalars[row.field] = value if row.convert is None else row.convert(value)
+            if row.field in ("stop_budget", "timeouts"):
+                _check_seconds(value, field, log)
         else:
             message = (
                 f"is {describe_invalid(value, row.is_valid, row.expected)}, expected {row.expected}: ignored"
             )
             log.add(message, field=field)
     return scalars
+
+
+def _check_seconds(value: Any, field: str, log: ProblemLog) -> None:
+    """Warn of seconds, or seconds in an object, that look like milliseconds."""
+    if isinstance(value, dict):
+        for name, each in value.items():
+            _check_seconds(each, f"{field}.{name}", log)
+    elif looks_like_milliseconds(value):
+        message, hint = describe_milliseconds(value)
+        log.add(message, field=field, hint=hint, severity="warning")
 
 
 def _parse_per_event(

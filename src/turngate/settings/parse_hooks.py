@@ -7,7 +7,7 @@ from typing import Any
 
 from turngate.core.constants import EVENTS, FOREIGN_EVENTS, FOREIGN_OBSERVED_EVENTS, JUDGED_EVENTS
 from turngate.core.dialect import TURNGATE, Dialect
-from turngate.core.hooks import SETTINGS_KINDS, CommandHook, Hook
+from turngate.core.hooks import MAX_TIMEOUT_S, SETTINGS_KINDS, CommandHook, Hook
 from turngate.core.matcher import MAX_PATTERN_CHARS, InvalidMatcher, is_name_list, read_matcher
 from turngate.core.settings import Rule
 from turngate.core.text import describe_json, describe_name
@@ -20,6 +20,7 @@ MAX_HOOKS = 2_000  # of one file; as many groups
 MAX_COMPARED_KEYS = 50  # of a hook without a body, with the name that was probably meant
 MAX_REGEX_CHARS = 100_000  # of all regular expressions of one file: each is compiled
 _TOOL_GUARDS = ("PreToolUse", "PermissionRequest")
+_GROUP_KEYS = ("matcher", "hooks")
 _GROUP_HINT = 'a group looks like {"hooks": [{"type": "command", "command": "…"}]}'
 _LIKELY_MILLISECONDS = 1000  # a timeout from here on is probably not meant in seconds
 _LONG_TIMEOUT_S = 7200  # up to here, whole tens of minutes are taken for seconds; above it, whole hours
@@ -102,9 +103,24 @@ class HooksParser:
             return self._lose(event, message, index=index, field="matcher")
         if matcher and matcher not in ("*", ".*") and not self._can_use_matcher(matcher, event, index):
             return None
+        self._check_group_keys(group, event, index)
         for number, entry in enumerate(entries):
             self._parse_entry(entry, matcher, event, f"{index}.hooks[{number}]")
         return None
+
+    def _check_group_keys(self, group: dict[str, Any], event: str, index: str) -> None:
+        for name in group:
+            if name in _GROUP_KEYS or name in keys.FOREIGN_HOOK_KEYS or keys.is_comment(name):
+                continue
+            field = describe_name(name)
+            if name in keys.HOOK_KEYS:
+                message, hint = (
+                    "is a key of a hook, not of a group: ignored",
+                    "move it into the hooks of the group",
+                )
+                self.log.add(message, event, index, field, hint, severity="warning")
+            else:
+                self.log.add_unknown_key(name, _GROUP_KEYS, event=event, index=index, field=field)
 
     def _lose_group(self, group: dict[str, Any], event: str, index: str) -> None:
         if "hooks" not in group and "type" in group:
@@ -197,7 +213,7 @@ class HooksParser:
             usable = False
         elif not usable:
             self.guard_lost |= event in _TOOL_GUARDS
-        if "timeout" in fields and _looks_like_milliseconds(fields["timeout"]):
+        if "timeout" in fields and looks_like_milliseconds(fields["timeout"]):
             self._warn_of_milliseconds(fields["timeout"], event, index)
         return hook(**fields) if usable else None
 
@@ -213,7 +229,9 @@ class HooksParser:
             message = f"has no effect on {hook.kind} hooks: ignored"
             self.log.add(message, severity="warning", event=event, index=index, field=field)
             return True
-        message = f"is {describe_invalid(value, row.is_valid, row.expected)}, expected {row.expected}"
+        is_large = name == "timeout" and type(value) in (int, float) and value > MAX_TIMEOUT_S
+        expected = f"at most {MAX_TIMEOUT_S:,} seconds" if is_large else row.expected
+        message = f"is {describe_invalid(value, row.is_valid, row.expected)}, expected {expected}"
         # Claude Code drops a hook whose shell it does not know (measured).
         if not row.drops_hook and (name != "shell" or self.dialect.honours_shell):
             self.log.add(f"{message}: ignored", severity="warning", event=event, index=index, field=field)
@@ -223,8 +241,7 @@ class HooksParser:
         return False
 
     def _warn_of_milliseconds(self, seconds: float, event: str, index: str) -> None:
-        message = f"is {seconds:g}, which is read as seconds"
-        hint = f"write {seconds / 1000:g} for {seconds:g} milliseconds"
+        message, hint = describe_milliseconds(seconds)
         self.log.add(message, severity="warning", event=event, index=index, field="timeout", hint=hint)
 
 
@@ -257,13 +274,21 @@ def _has_gate(groups: Any) -> bool:
     return any(map(block_attempt, commands))
 
 
-def _looks_like_milliseconds(seconds: float) -> bool:
+def looks_like_milliseconds(seconds: float) -> bool:
     """1800 and 3600 are minutes and hours in seconds; 5000 and 30000 are thousands, as in milliseconds."""
     if seconds < _LIKELY_MILLISECONDS:
         return False
     if seconds <= _LONG_TIMEOUT_S:
         return seconds % 600 != 0
     return seconds % 3600 != 0 or seconds % 1000 == 0
+
+
+def describe_milliseconds(seconds: float) -> tuple[str, str]:
+    """Return the message and the hint about seconds that look like milliseconds."""
+    return (
+        f"is {seconds:g}, which is read as seconds",
+        f"write {seconds / 1000:g} for {seconds:g} milliseconds",
+    )
 
 
 def _is_removal(entry: dict[str, Any]) -> bool:

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from turngate.core.constants import EVENTS
 from turngate.core.hooks import EXPECTED_SECONDS, KINDS, MAX_TIMEOUT_S, is_seconds
-from turngate.core.text import describe_json
+from turngate.core.text import describe_json, describe_name
 
 MAX_VARIABLE_CHARS = 8_000
 MAX_VARIABLES = 200
@@ -29,7 +29,9 @@ def describe_invalid(
     expected: str,
     describe: Callable[[Any], str] = describe_json,
 ) -> str:
-    """Return an invalid value in the words of a message; where a list is expected, with the item that is wrong."""
+    """Return an invalid value in the words of a message; of a list or of timeouts, with the item that is wrong."""
+    if is_valid is _is_default_timeouts and type(value) is dict:
+        return _describe_default_timeouts(value)
     if type(value) is not list or not expected.startswith("a list of"):
         return describe(value)
     if not value:
@@ -191,6 +193,21 @@ def _is_default_timeouts(value: Any) -> bool:
         if name in KINDS
         else name in EVENTS and (is_seconds(limit) or _is_timeout_by_kind(limit))
         for name, limit in value.items()
+    )
+
+
+def _describe_default_timeouts(value: Mapping[str, Any]) -> str:
+    name, wrong = next(item for item in value.items() if not _is_default_timeouts(dict([item])))
+    if name in EVENTS and type(wrong) is dict:
+        kind, wrong = next(item for item in wrong.items() if not _is_timeout_by_kind(dict([item])))
+        is_known, name = kind in KINDS, f"{name}.{describe_name(kind)}"
+    else:
+        is_known = name in KINDS or name in EVENTS
+        name = describe_name(name)
+    return (
+        f"an object with {describe_json(wrong)} for `{name}`"
+        if is_known
+        else f"an object with the unknown key `{name}`"
     )
 
 

@@ -620,6 +620,27 @@ DEFECT: dict[str, Case] = {
     "milliseconds": Case(
         at("Stop", command("make", timeout=30000)), found=("warning: is 30000, which is read as seconds",)
     ),
+    "milliseconds of the section": Case(
+        {},
+        settings={"turngate": {"stopBudget": 60000, "defaults": {"command": 5000, "Stop": {"http": 30000}}}},
+        found=(
+            "warning: is 60000, which is read as seconds",
+            "warning: is 5000, which is read as seconds",
+            "warning: is 30000, which is read as seconds",
+        ),
+    ),
+    "timeout beyond every clock": Case(
+        at("Stop", command("make", timeout=1e12)),
+        found=("error: is 1000000000000.0, expected at most 1,000,000,000 seconds: the hook is left out",),
+    ),
+    "keys of a hook in its group": Case(
+        at("Stop", "make", timeout=30, mode="observe", blocking=True),
+        found=("warning: is a key of a hook, not of a group: ignored",) * 3,
+    ),
+    "matcher with a typing error": Case(
+        at("PreToolUse", "make", macher="Bash"),
+        found=("warning: is not a key that Turngate knows: ignored",),
+    ),
     "timeout as text": Case(
         at("Stop", command("make", timeout="30")),
         found=('error: is "30", expected a number of seconds above 0: the hook is left out',),
@@ -756,6 +777,25 @@ def test_the_hooks_of_a_plugin_are_checked(
     problems = json.loads(capsys.readouterr().out)["problems"]
     found = [f"{p['severity']}: {p['message']}" for p in problems if p["severity"] != "note"]
     assert (code, found) == (int(bool(case.found)), [*case.found])
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "is empty, so it has no hooks"),
+        (
+            json.dumps({"hooks": at("Stop", "pytest -q || true")}),
+            "`|| true` hides the result of pytest -q: this hook can never block",
+        ),
+    ],
+)
+def test_what_may_be_meant_is_a_note(
+    text: str, message: str, project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    script(project / ".turngate" / "settings.json", text, 0o644)
+    code = main(["check", "--json", "--project", str(project)])
+    problems = json.loads(capsys.readouterr().out)["problems"]
+    assert (code, [(p["severity"], p["message"]) for p in problems]) == (0, [("note", message)])
 
 
 def test_the_corpus_is_large_and_balanced() -> None:

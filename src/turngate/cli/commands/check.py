@@ -33,6 +33,7 @@ from turngate.settings.paths import (
 from turngate.settings.problem_log import rule_problem
 from turngate.subagents.agent_files import check_agent_files
 
+_MAX_BLANK_BYTES = 100  # a larger file is not taken for an empty one
 _MAX_POSITIONS = 3  # of one finding
 _ORDER = {"error": 0, "warning": 1, "note": 2}
 _STYLES = {"error": "alert", "warning": "notice", "note": "dim"}
@@ -50,6 +51,7 @@ def run(options: argparse.Namespace) -> int:
         problems = (
             *settings.problems,
             *lint(settings, project),
+            *_empty_files(project, options.dialect),
             *_switched_off(settings),
             *_without_model(settings),
             *_missing_plugins(settings, project, options.dialect),
@@ -84,6 +86,14 @@ def _settings_files(project: str, settings: Settings, problems: Iterable[Problem
         rule.file for rule in settings.rules if rule.file and (rule.source == "plugin" or rule.agent_type)
     ]
     return files + sorted({*others, *(problem.file for problem in problems)} - set(files))
+
+
+def _empty_files(project: str, dialect: str) -> Iterator[Problem]:
+    for file in settings_files(project, dialect):
+        with contextlib.suppress(OSError, NotARegularFile, FileTooLarge):
+            if not read_bytes(file.path, _MAX_BLANK_BYTES).strip():
+                message = "is empty, so it has no hooks"
+                yield Problem(file=file.display_name, message=message, severity="note")
 
 
 def _switched_off(settings: Settings) -> Iterator[Problem]:
