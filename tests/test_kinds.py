@@ -116,16 +116,14 @@ HOW_IT_RUNS = {
     "blocking",
     "detached",
     "rewake",
-    "condition",
     "status_message",
     "continue_on_block",
 }
 NOT_IN_IDENTITY: Mapping[str, set[str]] = {
     "command": HOW_IT_RUNS | {"shell", "on_failure"},  # Claude Code (measured): the shell does not count
-    "prompt": HOW_IT_RUNS | {"outcomes"},  # only commands for other outcomes are other hooks
-    "agent": HOW_IT_RUNS | {"outcomes"},
-    "http": HOW_IT_RUNS
-    | {"outcomes", "allowed_env_vars", "on_failure"},  # the headers that use the variables count
+    "prompt": HOW_IT_RUNS,
+    "agent": HOW_IT_RUNS,
+    "http": HOW_IT_RUNS | {"allowed_env_vars", "on_failure"},  # the headers that use the variables count
     "callback": set(),  # callbacks are never merged
 }
 # A value of each field that is neither its default nor text; one of a field of text is TEXTS[1].
