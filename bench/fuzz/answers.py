@@ -16,31 +16,13 @@ from turngate.core.hooks import CommandHook, PromptHook
 from turngate.core.interpret import interpret
 from turngate.core.judge import parse_judgement
 from turngate.core.loop_guard import EndTurn, new_guard
+from turngate.core.lost_decision import ANSWER_KEYS
 from turngate.core.reports import Exited, JudgeReplied, Replied, Report
 from turngate.core.settings import Rule, Settings
 from turngate.core.verdict import Continue, Stop, Verdict, conclude
 from turngate.core.verdict_json import verdict_json
 
-NAMES = [
-    "decision",
-    "reason",
-    "continue",
-    "stopReason",
-    "suppressOutput",
-    "systemMessage",
-    "hookSpecificOutput",
-    "hookEventName",
-    "additionalContext",
-    "permissionDecision",
-    "permissionDecisionReason",
-    "updatedInput",
-    "behavior",
-    "message",
-    "interrupt",
-    "ok",
-    "impossible",
-    "async",
-]
+NAMES = [*sorted(ANSWER_KEYS), "behavior", "message", "interrupt", "async"]
 WORDS = ["block", "deny", "approve", "allow", "ask", "defer", "BLOCK", "Deny", *EVENTS, "go on", "", " \n"]
 
 

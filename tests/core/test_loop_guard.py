@@ -82,6 +82,14 @@ def test_at_the_limit_the_hooks_are_asked_once_more_and_agreement_completes_the_
     assert guard(count=3, continuations=3).after(Stop()) == EndTurn("allowed")
 
 
+def test_a_continuation_that_waited_behind_others_keeps_what_they_counted_and_is_active() -> None:
+    waiting = go_on(guard())
+    woken = waiting.after_report().redirected().after_report()
+    resumed = woken.resume_continuation(waiting)
+    assert (resumed.count, resumed.continuations, resumed.active) == (2, 2, True)
+    assert guard().resume_continuation(waiting) == waiting
+
+
 def test_limit_zero_means_no_continuation() -> None:
     step = guard(limit=0).after(refuse())
     assert isinstance(step, EndTurn)

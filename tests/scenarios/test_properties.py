@@ -17,7 +17,7 @@ from turngate.core.hook_run import HookRun
 from turngate.core.hooks import CallbackHook
 from turngate.core.interpret import interpret
 from turngate.core.loop_guard import ContinueTurn, EndTurn, LoopGuard, new_guard
-from turngate.core.lost_decision import lost_in_object
+from turngate.core.lost_decision import ANSWER_KEYS, lost_in_object
 from turngate.core.plan import plan
 from turngate.core.reports import Exited, Report, Returned
 from turngate.core.settings import Layer, Settings, merge
@@ -75,22 +75,7 @@ def test_any_file_can_be_loaded(tmp_path_factory: pytest.TempPathFactory, value:
 
 # What a command says
 
-ANSWER = [
-    "decision",
-    "reason",
-    "continue",
-    "stopReason",
-    "suppressOutput",
-    "systemMessage",
-    "hookSpecificOutput",
-    "hookEventName",
-    "additionalContext",
-    "permissionDecision",
-    "permissionDecisionReason",
-    "behavior",
-    "message",
-    "async",
-]
+ANSWER = [*sorted(ANSWER_KEYS), "behavior", "message", "async"]
 SAID = [
     "block",
     "deny",

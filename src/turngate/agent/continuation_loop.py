@@ -170,8 +170,8 @@ class ContinuationLoop:
         turn, conversation = self.context.turn, self.context.conversation
         if entry.guard is not None:
             conversation.question = None  # open only if the dialect asks the hooks despite a question
-            turn.guard = entry.guard
-            meta = {"continuation": entry.guard.continuations, "stopHookActive": True}
+            turn.guard = turn.guard.resume_continuation(entry.guard)
+            meta = {"continuation": turn.guard.continuations, "stopHookActive": True}
             conversation.append(UserMessage(entry.text, entry.origin), **meta)
             for text in entry.context:
                 conversation.append(UserMessage(text, "context"), **meta)

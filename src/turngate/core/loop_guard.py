@@ -118,6 +118,14 @@ class LoopGuard:
         """Work in the background has ended and wakes the agent: not a continuation, and no new count either."""
         return replace(self, resumed=self.continuations, repeats=0, last_refusal=())
 
+    def resume_continuation(self, waiting: "LoopGuard") -> "LoopGuard":
+        """Return the guard for a continuation that waited in the inbox under its own; what was counted since stays."""
+        return replace(
+            waiting,
+            count=max(self.count, waiting.count),
+            continuations=max(self.continuations, waiting.continuations),
+        )
+
     def redirected(self) -> "LoopGuard":
         """Count a redirect by a plugin: one more continuation, without a block that could repeat."""
         return self._count_continuation((), advised=self.advised)
