@@ -16,7 +16,8 @@ from turngate.core.decisions import Fault
 from turngate.core.events import Event
 from turngate.core.hook_run import HookRun
 from turngate.core.hooks import CommandHook, label
-from turngate.core.interpret import Interpretation, interpret
+from turngate.core.interpret import interpret
+from turngate.core.interpret_answer import Interpretation
 from turngate.core.plan import plan
 from turngate.core.reports import Detached, HookFailed, Report, Skipped, TimedOut
 from turngate.core.settings import Rule, Settings

@@ -8,7 +8,7 @@ from tests.support.builders import rule
 from turngate.core.decisions import Allow, Block, Fault
 from turngate.core.dialect import CLAUDE, MUX, TURNGATE, Dialect
 from turngate.core.interpret import interpret
-from turngate.core.lost_decision import MAX_SEARCHED_CHARS, ONLY_JSON, lost_in_text
+from turngate.core.lost_in_text import MAX_SEARCHED_CHARS, ONLY_JSON, lost_in_text
 from turngate.core.reports import Exited
 
 BLOCK = '{"decision": "block", "reason": "two tests fail"}'

@@ -9,7 +9,7 @@ from turngate.core.decisions import Block, Fault
 from turngate.core.dialect import Dialect
 from turngate.core.hook_output import DENIED, Answer, Behavior
 from turngate.core.hook_run import HookRun, run_message
-from turngate.core.lost_decision import BLANKS
+from turngate.core.json_syntax import BLANKS
 from turngate.core.reports import Exited
 from turngate.core.verdict import context_reminder
 

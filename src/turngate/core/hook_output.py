@@ -7,16 +7,8 @@ from typing import Any, Literal
 
 from turngate.core.constants import OBSERVED_EVENTS, PERMISSION_EVENTS
 from turngate.core.dialect import Dialect
-from turngate.core.lost_decision import (
-    BLANKS,
-    MAX_SEARCHED_CHARS,
-    ONLY_JSON,
-    closest_word,
-    is_event_name,
-    json_problem,
-    lost_in_object,
-    lost_in_text,
-)
+from turngate.core.json_syntax import BLANKS, json_problem
+from turngate.core.lost_decision import closest_word, is_event_name, lost_in_object
 from turngate.core.text import describe_json, replace_surrogates
 
 Behavior = Literal["allow", "deny", "ask", "defer"]
@@ -83,7 +75,15 @@ def read_answer(text: str, event: str, dialect: Dialect) -> Answer | PlainText |
 
 def _lost(body: str, event: str) -> str | None:
     """Where a block has no effect, none can be lost. About a tool call, what is too long may hold a denial."""
-    lost = None if event in OBSERVED_EVENTS else lost_in_text(body)
+    if event in OBSERVED_EVENTS:
+        return None
+    from turngate.core.lost_in_text import (  # noqa: PLC0415  # most hooks print an answer, or nothing
+        MAX_SEARCHED_CHARS,
+        ONLY_JSON,
+        lost_in_text,
+    )
+
+    lost = lost_in_text(body)
     if lost is None and event in PERMISSION_EVENTS and len(body) > MAX_SEARCHED_CHARS:
         return f"its output is not JSON and too long to be searched for a decision: {ONLY_JSON}"
     return lost

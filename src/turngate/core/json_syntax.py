@@ -2,6 +2,7 @@
 
 import json
 
+BLANKS = "\ufeff \t\r\n"  # around JSON
 COMMENT = "comments are not allowed in JSON"
 
 
@@ -24,3 +25,16 @@ def describe_syntax_error(text: str, error: json.JSONDecodeError) -> str:
         cause = 'strings need double quotes (")'
     line = text.count("\n", 0, position) + 1
     return f"not JSON at line {line}, column {position - text.rfind(chr(10), 0, position)}: {cause}"
+
+
+def json_problem(error: Exception) -> str:
+    if isinstance(error, json.JSONDecodeError):
+        return f"line {error.lineno}, column {error.colno}: {error.msg}"
+    return "nested too deeply"
+
+
+def is_truncated(body: str, error: Exception) -> bool:
+    """Return whether the JSON is valid up to the end of the text."""
+    if not isinstance(error, json.JSONDecodeError):
+        return False
+    return error.pos >= len(body) or error.msg.startswith("Unterminated string")

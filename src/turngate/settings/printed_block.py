@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from turngate.core.decisions import Block, Fault
 from turngate.core.dialect import Dialect
 from turngate.core.hook_output import read_answer
-from turngate.core.interpret import decide
+from turngate.core.interpret_answer import decide
 
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "\\": "\\", '"': '"', "033": "\033"}
 _CONVERSION = re.compile(r"\\(n|t|r|\\|\"|033)|%([%s])|([\\%])")
