@@ -7,6 +7,7 @@ import json
 import signal
 import sqlite3
 from collections.abc import Callable
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +20,18 @@ from tests.support.sessions import SAVE_INPUT, block_first, saved_inputs
 from tests.support.subagents import Gate, Parent, parent, write
 from tests.support.timeouts import HANG_TIMEOUT_S
 from turngate.core.hooks import CallbackHook, CommandHook, HttpHook
-from turngate.core.settings import Rule
+from turngate.core.settings import Rule, Settings
 from turngate.core.subagent_run import SubagentRun
 from turngate.plugins.handlers import Plugins
-from turngate.subagents.gates import GATE_EVENTS, Gates, gates_of, recorded_gates, why_left
+from turngate.subagents.gates import (
+    GATE_EVENTS,
+    NOT_ABOUT_GATES,
+    Gates,
+    compared_settings,
+    gates_of,
+    recorded_gates,
+    why_left,
+)
 from turngate.subagents.registry import Owner, Registry
 from turngate.subagents.supervisor import REGISTRY_POLL_S
 
@@ -299,6 +308,89 @@ def test_subagents_of_several_dialects_are_recovered_each_in_its_own(project: Pa
     assert len(saved_inputs(project)) == 1
 
 
+# Settings that decide how gates are asked
+
+
+@pytest.mark.parametrize(
+    ("given", "name"),
+    [
+        ({"env": {"SKIP": "1"}}, "env"),
+        ({"allowedHttpHookUrls": []}, "allowedHttpHookUrls"),
+        ({"httpHookAllowedEnvVars": []}, "httpHookAllowedEnvVars"),
+        ({"turngate": {"payload": "strict"}}, "payload"),
+        ({"turngate": {"stopBudget": 0.001}}, "stopBudget"),
+        ({"turngate": {"childSeconds": 0.5}}, "childSeconds"),
+        ({"turngate": {"hardLimit": 0}}, "hardLimit"),
+        ({"turngate": {"order": "first_block"}}, "order"),
+        ({"turngate": {"judge": "openai:weak"}}, "judge"),
+        ({"turngate": {"noReviseAfterSideEffects": True}}, "noReviseAfterSideEffects"),
+        ({"turngate": {"allowedUrls": []}}, "allowedUrls"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_a_session_that_asks_the_same_gates_under_other_settings_leaves_a_subagent(
+    tmp_path: Path, given: dict[str, Any], name: str
+) -> None:
+    write_settings(tmp_path, "turngate", GATE)
+    wanted = gates(tmp_path, files=True)
+    run = SubagentRun(
+        id="r", chain="r", agent_id="a", agent_type="tester", launch={"gates": wanted.as_json()}
+    )
+    assert why_left(run, host(tmp_path, files=True)) == ""
+    write_settings(tmp_path, "turngate", {**GATE, **given})
+    assert (
+        why_left(run, host(tmp_path, files=True)) == f"its gates are asked under other settings here: {name}"
+    )
+
+
+def test_a_session_that_changes_what_a_gate_sees_leaves_a_subagent_and_says_so(
+    project: Path, state: Path
+) -> None:
+    write_settings(project, "turngate", GATE)
+    child = killed(project, state)
+    words = ("--settings", '{"env": {"SKIP": "1"}, "turngate": {"stopBudget": 0.001}}')
+    sentence = left_alone(child, "its gates are asked under other settings here: env, stopBudget")
+    assert again(project, *words, "--strict") == (0, "hello\n", f"! {sentence}\n")
+    assert again(project, *SAME_SESSION) == (0, "thank you\n", f"! {CONTINUED}\n")
+    assert [each["last_assistant_message"] for each in saved_inputs(project)] == ["three files"]
+
+
+def test_every_setting_is_compared_unless_it_is_known_not_to_matter() -> None:
+    changed: dict[str, Any] = {
+        each.name: object() for each in fields(Settings) if each.name not in NOT_ABOUT_GATES
+    }
+    assert set(compared_settings(Settings(**changed))) == set(changed)
+    assert {each.name for each in fields(Settings)} >= NOT_ABOUT_GATES
+
+
+def test_settings_that_gates_do_not_see_are_no_obstacle(tmp_path: Path) -> None:
+    write_settings(tmp_path, "turngate", GATE)
+    stored = gates(tmp_path, files=True).as_json()
+    more = {
+        "limit": 1,
+        "childrenAtOnce": 1,
+        "announceChildren": False,
+        "model": "openai:m",
+        "retentionDays": 1,
+    }
+    write_settings(tmp_path, "turngate", {**GATE, "turngate": more})
+    run = SubagentRun(id="r", chain="r", agent_id="a", agent_type="tester", launch={"gates": stored})
+    assert why_left(run, host(tmp_path, files=True)) == ""
+
+
+def test_a_subagent_without_gates_continues_under_any_settings(tmp_path: Path) -> None:
+    stored = gates(tmp_path).as_json()
+    run = SubagentRun(id="r", chain="r", agent_id="a", agent_type="tester", launch={"gates": stored})
+    assert why_left(run, host(tmp_path, said={"payload": "strict"})) == ""
+
+
+def test_a_row_of_an_earlier_version_has_no_settings_to_compare(tmp_path: Path) -> None:
+    stored = gates(tmp_path, STOP("make test"), said={"payload": "strict"}).as_json()
+    del stored["settings"]
+    run = SubagentRun(id="r", chain="r", agent_id="a", agent_type="tester", launch={"gates": stored})
+    assert why_left(run, host(tmp_path, STOP("make test"))) == ""
+
+
 # What a gate is
 
 
@@ -336,7 +428,7 @@ def test_hooks_that_cannot_hold_a_subagent_back_are_not_gates(tmp_path: Path) ->
     )
     names = ("make test (Python)", "make lint (Python)", "ask (Python)", "this type (Python)")
     assert gates(tmp_path, *rules).names == names
-    assert gates(tmp_path, *rules, hooks=False) == Gates(dialect="turngate", hooks=False)
+    assert gates(tmp_path, *rules, hooks=False) == Gates(dialect="turngate", hooks=False, settings={})
     assert GATE_EVENTS == ("SubagentStop", "PreToolUse", "PermissionRequest")
 
 

@@ -11,12 +11,25 @@ from turngate.core.plan import switched_off_by
 from turngate.core.settings import Rule, Settings
 from turngate.core.subagent_run import LIVING_STATES, SubagentRun
 from turngate.core.text import printable
+from turngate.settings.keys import RESTRICTIONS, TURNGATE_KEYS
 from turngate.subagents.host import SubagentHost
 
 GATE_EVENTS = ("SubagentStop", "PreToolUse", "PermissionRequest")  # a block holds a subagent back
 MAX_NAMES = 5  # of gates in a row
 FINGERPRINT_CHARS = 16
 _NOT_IN_FINGERPRINT = ("callback", "name", "status_message", "timeout")
+# The other fields of `Settings` decide what a gate sees, whether it can run, or whether its block counts. One that is
+# added is compared unless it is listed here.
+NOT_ABOUT_GATES = frozenset(
+    {
+        *("rules", "switched_off", "managed_only", "mode", "timeouts"),  # in the fingerprints
+        "dialect",  # by its name
+        *("limit", "child_limit"),  # the row has the limit of redirects
+        "announce_children",  # the row has it
+        *("children_at_once", "children_depth", "model", "plugins", "plugin_dirs"),
+        *("when_user_pending", "retention_days", "problems"),
+    }
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,6 +40,8 @@ class Gates:
     hooks: bool = True  # False: started with --no-hooks, or from a hook
     names: tuple[str, ...] = ()  # each with its file, or "Python"; the first MAX_NAMES
     fingerprints: tuple[str, ...] = ()
+    # Fingerprints of the settings under which they are asked, without defaults; None in a row of an earlier version.
+    settings: Mapping[str, str] | None = None
 
     def as_json(self) -> dict[str, Any]:
         return {**vars(self), "names": list(self.names), "fingerprints": list(self.fingerprints)}
@@ -42,6 +57,7 @@ def gates_of(host: SubagentHost, agent_type: str) -> Gates:
         hooks=host.hooks_run,
         names=tuple(dict.fromkeys(found.values()))[:MAX_NAMES],
         fingerprints=tuple(found),
+        settings=compared_settings(host.settings),
     )
 
 
@@ -54,6 +70,7 @@ def recorded_gates(run: SubagentRun) -> Gates:
         hooks=bool(values.get("hooks", True)),
         names=_texts(values.get("names")),
         fingerprints=_texts(values.get("fingerprints")),
+        settings=settings if isinstance(settings := values.get("settings"), Mapping) else None,
     )
 
 
@@ -64,7 +81,8 @@ def _texts(value: Any) -> tuple[str, ...]:
 def why_left(run: SubagentRun, host: SubagentHost) -> str:
     """Return why a session may not continue a run of another process, or "" if it may.
 
-    It may if it asks at least the gates that the run lives under. One that has its result needs no gate any more.
+    It may if it asks at least the gates that the run lives under, under the same settings. One that has its result
+    needs no gate any more.
     """
     if run.state not in LIVING_STATES:
         return ""
@@ -73,9 +91,20 @@ def why_left(run: SubagentRun, host: SubagentHost) -> str:
         return f"it runs in the dialect {wanted.dialect}, not in {asked.dialect}"
     if wanted.hooks and not asked.hooks:
         return "no hooks run here"
-    if set(wanted.fingerprints) <= set(asked.fingerprints):
-        return ""
-    return f"not all of its gates are asked here: {describe_gates(wanted)}"
+    if not set(wanted.fingerprints) <= set(asked.fingerprints):
+        return f"not all of its gates are asked here: {describe_gates(wanted)}"
+    if wanted.fingerprints and (names := _different(wanted.settings, asked.settings)):
+        return f"its gates are asked under other settings here: {', '.join(names)}"
+    return ""
+
+
+def _different(wanted: Mapping[str, str] | None, asked: Mapping[str, str] | None) -> list[str]:
+    """Return the settings that differ, by their keys in a file."""
+    if wanted is None or asked is None:
+        return []
+    keys = {key.field: name for name, key in (*TURNGATE_KEYS.items(), *RESTRICTIONS.items())}
+    names = sorted(wanted.keys() | asked.keys())
+    return [printable(keys.get(name, name)) for name in names if wanted.get(name) != asked.get(name)]
 
 
 def left_notice(run: SubagentRun, why: str) -> str:
@@ -93,6 +122,17 @@ def describe_gates(gates: Gates) -> str:
 
 
 # Fingerprints
+
+
+def compared_settings(settings: Settings) -> dict[str, str]:
+    """Return a fingerprint of each setting that decides how gates are asked, if it is not the default."""
+    default = Settings()
+    values = {each.name: getattr(settings, each.name) for each in fields(Settings)}
+    return {
+        name: _fingerprint([value])
+        for name, value in values.items()
+        if name not in NOT_ABOUT_GATES and value != getattr(default, name)
+    }
 
 
 def _hook_gates(settings: Settings, agent_type: str) -> Iterator[tuple[str, str]]:
