@@ -17,8 +17,9 @@ from tests.support.builders import rule, stop_hooks, write_settings
 from tests.support.cli import turngate
 from tests.support.left_behind import STUCK, asked, listed, scripted, session, task
 from tests.support.sessions import SAVE_INPUT, block_first, saved_inputs
-from tests.support.subagents import Gate, Parent, parent, write
+from tests.support.subagents import Gate, Parent, bash, parent, write
 from tests.support.timeouts import HANG_TIMEOUT_S
+from turngate.agent.agent_config import common_folders
 from turngate.core.hooks import CallbackHook, CommandHook, HttpHook
 from turngate.core.settings import Rule, Settings
 from turngate.core.subagent_run import SubagentRun
@@ -39,9 +40,9 @@ GATE = stop_hooks(SAVE_INPUT, event="SubagentStop", id="counted")
 NAME = "counted (.turngate/settings.json)"
 
 
-def killed(project: Path, state: Path, *words: str) -> dict[str, Any]:
+def killed(project: Path, state: Path, *words: str, **more: Any) -> dict[str, Any]:
     """Return a subagent in the background whose session was killed with SIGKILL while it worked."""
-    start = task("count files", run_in_background=True)
+    start = task("count files", run_in_background=True, **more)
     with session(project, [start, "all done"], [STUCK], *words) as process:
         asked(state)
         process.send_signal(signal.SIGKILL)
@@ -552,3 +553,93 @@ def test_a_recovery_keeps_the_permission_mode_of_each_subagent(project: Path, st
     killed(project, state, "--permission-mode", "acceptEdits")
     assert recover(project, sub=(write("made"), "done"))[0] == 0
     assert (project / "made").exists()
+
+
+# Tools, allowed tools and folders
+
+
+AGENT_FILE = "---\nname: reader\ntools: Read\n---\nYou only read.\n"
+
+
+@pytest.mark.parametrize("now", [None, AGENT_FILE.replace("Read", "Read, Write")], ids=["missing", "wider"])
+def test_a_subagent_that_is_continued_has_no_more_tools_than_at_its_start(
+    project: Path, state: Path, now: str | None
+) -> None:
+    file = project / ".turngate/agents/reader.md"
+    file.parent.mkdir(parents=True)
+    file.write_text(AGENT_FILE)
+    killed(project, state, "--permission-mode", "bypassPermissions", subagent_type="reader")
+    if now is None:
+        file.unlink()
+    else:
+        file.write_text(now)
+    code, _, err = recover(project, sub=(write("made"), "done"))
+    lost = "subagent count files continues without the instructions of its agent type reader, which is not known here"
+    assert (code, err) == (0, f"! {lost}\n" if now is None else "")
+    [transcript] = state.glob("sessions/s-1/subagents/*.jsonl")
+    assert "unknown tool 'Write', expected one of Read" in transcript.read_text()
+    assert not (project / "made").exists()
+
+
+@pytest.mark.parametrize(
+    ("at_start", "now", "written"),
+    [
+        (("--allow", "Write"), ("--allow", "Write"), True),
+        (("--allow", "Write"), (), False),
+        ((), ("--allow", "Write"), False),
+    ],
+    ids=["both", "only at the start", "only now"],
+)
+@pytest.mark.parametrize("session_words", [SAME_SESSION, ("--session", "s-2")], ids=["resumed", "another"])
+def test_a_subagent_that_is_continued_uses_without_asking_what_both_sessions_allow(
+    project: Path,
+    state: Path,
+    at_start: tuple[str, ...],
+    now: tuple[str, ...],
+    written: bool,
+    session_words: tuple[str, ...],
+) -> None:
+    killed(project, state, *at_start)
+    wait = f"until grep -q tool_result {state}/sessions/s-1/subagents/*.jsonl; do sleep 0.1; done"
+    model = scripted(project, [bash(wait), "hello", "thank you"], [write("made"), "done"])
+    words = ("--model", model, "--allow", "Bash", *now, *session_words)
+    assert turngate("run", "-p", "go on", "--project", str(project), *words)[0] == 0
+    assert (project / "made").exists() is written
+
+
+def test_a_recovery_keeps_what_each_subagent_may_use_and_where(project: Path, state: Path) -> None:
+    (more := project.parent / "more").mkdir()
+    killed(project, state, "--allow", "Write", "--add-dir", str(more))
+    assert recover(project, sub=(write(str(more / "made")), "done"))[0] == 0
+    assert (more / "made").exists()
+
+
+@pytest.mark.parametrize(
+    ("at_start", "now", "both"),
+    [
+        (["/a"], ["/a"], ["/a"]),
+        (["/a", "/b"], ["/b"], ["/b"]),
+        (["/a/b"], ["/a"], ["/a/b"]),
+        (["/a"], ["/a/b", "/c"], ["/a/b"]),
+        (["/a"], ["/ab"], []),
+        (["/a"], ["/"], ["/a"]),
+        (["/a"], [], []),
+    ],
+)
+def test_a_subagent_that_is_continued_reaches_the_folders_that_both_sessions_allow(
+    at_start: list[str], now: list[str], both: list[str]
+) -> None:
+    assert common_folders(at_start, now) == both
+
+
+# Reports
+
+
+def test_the_session_that_started_a_subagent_decides_whether_its_report_is_announced(
+    project: Path, state: Path
+) -> None:
+    killed(project, state)
+    assert recover(project, "--settings", '{"turngate": {"announceChildren": false}}')[0] == 0
+    again(project, *SAME_SESSION)
+    chat = (state / "sessions/s-1/chat.jsonl").read_text()
+    assert chat.count("[Subagent result]") == 1

@@ -164,6 +164,44 @@ def test_a_subagent_has_the_instructions_and_the_tools_of_its_type(project: Path
     assert (scene.stops[0].agent_type, scene.ended[0].agent_type) == ("k", "k")
 
 
+@pytest.mark.parametrize(
+    ("head", "missing", "problem"),
+    [
+        ("disallowedTools: Bash, Write", {"Bash", "BashOutput", "KillShell", "Write"}, ""),
+        ("disallowedTools: [Agent]", {"Task"}, ""),
+        ("disallowedTools:\n  - write\n  - 'Ed*'", {"Write", "Edit"}, ""),
+        ("disallowedTools: Write(/etc/*)", {"Write"}, ""),
+        ("disallowedTools: Wirte, Edit", {"Edit"}, "Wirte"),
+        ("disallowedTools: mcp__github", set(), "mcp__github"),
+        ("disallowedTools:", set(), ""),
+    ],
+)
+def test_a_subagent_has_not_the_tools_that_its_type_disallows(
+    project: Path, head: str, missing: set[str], problem: str
+) -> None:
+    file = wrote(project / ".claude/agents/k.md", f"---\nname: k\n{head}\n---\nWork.")
+    scene = parent(project, main=[task(subagent_type="k"), "home"])
+    scene.play()
+    main, child, _ = ({tool.name for tool in request.tools} for request in scene.model.requests)
+    assert main - child == {"AskUser", *missing}
+    expected = f"{file} disallows unknown tools: {problem}; this has no effect"
+    assert scene.notices == ([expected] if problem else [])
+
+
+def test_a_tool_that_is_listed_and_disallowed_is_not_there_and_neither_is_any_with_an_asterisk(
+    project: Path,
+) -> None:
+    wrote(
+        project / ".claude/agents/k.md",
+        "---\nname: k\ntools: Read, Bash, Glob\ndisallowedTools: Bash\n---\nWork.",
+    )
+    wrote(project / ".claude/agents/none.md", "---\nname: none\ndisallowedTools: '*'\n---\nWork.")
+    scene = parent(project, main=[task(subagent_type="k"), task(subagent_type="none"), "home"])
+    scene.play()
+    _, few, _, none, _ = ([tool.name for tool in request.tools] for request in scene.model.requests)
+    assert (few, none) == (["Read", "Glob"], [])
+
+
 def test_explore_cannot_change_anything_and_no_subagent_asks_the_user(project: Path) -> None:
     scene = parent(project, main=[task(subagent_type="Explore"), task(), "home"])
     scene.play()

@@ -1,7 +1,9 @@
 """AgentConfig: how one agent of a session is set up, also as the JSON that starts a subagent."""
 
+import os
+import uuid
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from turngate.agent.permissions import Permissions, stricter_mode
@@ -17,6 +19,8 @@ class AgentConfig:
     model: Model
     owns_model: bool = True  # False: a subagent uses the model of its session
     permissions: Permissions
+    # Its subagents with the same value share the set of allowed tools; "" for one that was continued after a crash.
+    grants: str = field(default_factory=lambda: uuid.uuid4().hex)
     environ: Mapping[str, str]  # for Bash
     extra_paths: Sequence[str]
     hooks_enabled: bool
@@ -42,30 +46,44 @@ class AgentConfig:
             "kind": agent_type.name,
             "permission_mode": self.permissions.mode,
             "allow": sorted(self.permissions.allowed),
+            "grants": self.grants,
             "extra_paths": list(self.extra_paths),
             "tools": list(tools),
             **fields,
         }
 
-    def from_launch(
-        self, launch: Mapping[str, Any], role: SubagentRole, *, same_session: bool, model: Model
-    ) -> "AgentConfig":
+    def from_launch(self, launch: Mapping[str, Any], role: SubagentRole, *, model: Model) -> "AgentConfig":
         """Return the configuration of a subagent of this agent.
 
-        In the same session it shares the set of allowed tools, so that a later permission holds for both. After a
-        crash this session may have another permission mode than the one that started it: the stricter one counts.
+        It shares the set of allowed tools, so that a later permission holds for both. After a crash this session may
+        allow other tools, folders or another permission mode than the one that started it: the stricter ones count.
         """
-        allowed = self.permissions.allowed if same_session else set(launch.get("allow", ()))
+        shares = launch.get("grants") == self.grants
+        allowed = self.permissions.allowed & set(launch.get("allow", ()))
         mode = stricter_mode(self.permissions.mode, launch.get("permission_mode"))
         return replace(
             self,
             model=model,
             owns_model=model is not self.model,
-            permissions=Permissions(mode, allowed, self.permissions.permit),
-            extra_paths=launch.get("extra_paths", ()),
+            permissions=Permissions(
+                mode, self.permissions.allowed if shares else allowed, self.permissions.permit
+            ),
+            grants=self.grants if shares else "",
+            extra_paths=common_folders(launch.get("extra_paths", ()), self.extra_paths),
             limit=None,
             strict=False,
             skip_stop_hook=False,
             role=role,
             prompt_id=str(launch.get("prompt_id") or ""),
         )
+
+
+def common_folders(folders: Iterable[str], others: Iterable[str]) -> list[str]:
+    """Return the folders of each list that are, or are inside of, a folder of the other one."""
+    first, second = ([os.path.normpath(each) for each in given] for given in (folders, others))
+    inside = [each for each in first if _is_inside(each, second)]
+    return list(dict.fromkeys([*inside, *(each for each in second if _is_inside(each, first))]))
+
+
+def _is_inside(path: str, folders: Iterable[str]) -> bool:
+    return any(path == each or path.startswith(os.path.join(each, "")) for each in folders)

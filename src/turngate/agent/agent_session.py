@@ -100,7 +100,7 @@ class AgentSession:
     def _select_tools(self) -> dict[str, Tool]:
         """Return the agent's tools, among them Task unless the agent is at the depth limit."""
         manager, role = self.subagents, self.role
-        tools = tools_of_subagent(role.agent_type.tools, role.tools) if role else TOOLS
+        tools = tools_of_subagent(role.agent_type, role.tools) if role else TOOLS
         return with_task(tools, manager.agent_types if self._config.depth < manager.limits.depth else None)
 
     # Open
@@ -267,7 +267,7 @@ class AgentSession:
     def _launch(self, agent_type: AgentType) -> dict[str, Any]:
         return self._config.launch(
             agent_type,
-            self.tools,
+            tools_of_subagent(agent_type, self.tools),
             model=agent_type.model if agent_type.model and self.resources.models else self.model.name,
             dialect=self.settings.dialect.name,
             plugin_dirs=list(self.settings.plugin_dirs),

@@ -65,7 +65,7 @@ class MainSession(AgentSession):
         model = self.resources.model_named(str(run.launch.get("model", "")), self.model)
         environ, enabled = self.tool_context.environ, self.hooks.enabled
         config = replace(self._config, model=self.model, environ=environ, hooks_enabled=enabled)
-        config = config.from_launch(run.launch, role, same_session=run.parent == self.id, model=model)
+        config = config.from_launch(run.launch, role, model=model)
         events = EventSink(self.events.forward_from_subagent)
         parts = SessionParts.create(run.parent, self.resources, config, events)
         return AgentSession(parts, self.subagents, Plugins())

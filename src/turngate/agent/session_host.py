@@ -54,16 +54,24 @@ class SessionHost:
         return stricter_mode(self.permissions.mode, run.launch.get("permission_mode"))
 
     def new_session(self, run: SubagentRun) -> SubagentSession:
-        name, tools = str(run.launch.get("kind") or run.agent_type), run.launch.get("tools")
+        tools = run.launch.get("tools")
         role = SubagentRole(
             agent_id=run.agent_id,
-            agent_type=self.agent_types.get(name) or AgentType(run.agent_type),
+            agent_type=self._agent_type(run),
             depth=run.depth,
             transcript=self.transcript_path(run),
             parent_transcript=self.parent_transcript_path(run),
             tools=tuple(map(str, tools)) if isinstance(tools, list) else None,
         )
         return self.create_session(run, role)
+
+    def _agent_type(self, run: SubagentRun) -> AgentType:
+        """Return the agent type of a run; if it is missing, the row still has the tools."""
+        name = str(run.launch.get("kind") or run.agent_type)
+        if name and name not in self.agent_types:
+            lost = f"the instructions of its agent type {name}, which is not known here"
+            self.notice(f"subagent {run.name} continues without {lost}")
+        return self.agent_types.get(name) or AgentType(run.agent_type)
 
     def transcript_path(self, run: SubagentRun) -> str:
         return subagent_transcript_path(self.resources.state, run.parent, run.agent_id)

@@ -2,9 +2,11 @@
 
 import glob
 import os
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
 
+from turngate.core.tools import tool_names
 from turngate.settings.paths import FileTooLarge, NotARegularFile, read_bytes
 from turngate.subagents.front_matter import (
     as_names,
@@ -29,6 +31,7 @@ class AgentType:
     tools: tuple[str, ...] | None = None
     model: str | None = None
     file: str = ""
+    disallowed_tools: tuple[str, ...] = ()  # names or patterns; removed from the tools
     level: str = field(default="", compare=False)  # user, project or plugin
     family: str = field(default="", compare=False)  # of the folder: claude or turngate
     is_unclosed: bool = field(default=False, compare=False)  # the front matter has no end, so it is not read
@@ -120,16 +123,37 @@ def _parse(path: str, text: str, known_tools: Collection[str]) -> tuple[AgentTyp
         if ":" in model
         else None,  # short names of other programs, such as "sonnet", are not models here
         path,
+        disallowed_tools=(disallowed := _disallowed(fields.get("disallowedTools"))),
         is_unclosed=is_unclosed(text),
         hook_lines=None if (lines := nested_lines(text, "hooks")) is None else tuple(lines),
     )
     if not fields:
         return agent_type, f"{path} has no front matter; the agent type is named after the file"
     unknown = [name for name in tools or () if name not in known_tools]
-    return agent_type, _problem(path, model, unknown)
+    without_effect = [
+        name for name in disallowed if not any(is_disallowed(each, [name]) for each in known_tools)
+    ]
+    return agent_type, _problem(path, model, unknown, without_effect)
 
 
-def _problem(path: str, model: str, unknown: Sequence[str]) -> str | None:
+def _disallowed(value: str | list[str] | None) -> tuple[str, ...]:
+    """Claude Code: "Tools to deny, removed from inherited or specified list". `Bash(git *)` removes Bash as a whole."""
+    names = ("*",) if value in ("*", ["*"]) else as_names(value) or ()
+    return tuple(name for each in names if (name := each.partition("(")[0].strip()))
+
+
+def is_disallowed(tool: str, disallowed: Iterable[str]) -> bool:
+    """Return whether one of these names or patterns is a name of the tool; upper case does not matter."""
+    return any(
+        fnmatchcase(name.casefold(), pattern.casefold())
+        for pattern in disallowed
+        for name in tool_names(tool)
+    )
+
+
+def _problem(path: str, model: str, unknown: Sequence[str], without_effect: Sequence[str]) -> str | None:
+    if without_effect:
+        return f"{path} disallows unknown tools: {', '.join(without_effect)}; this has no effect"
     if unknown:
         return f"{path} names unknown tools: {', '.join(unknown)}; this agent type works without them"
     if model and model != "inherit" and ":" not in model:

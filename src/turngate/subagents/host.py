@@ -30,7 +30,7 @@ class SubagentRole:
     depth: int
     transcript: str
     parent_transcript: str
-    tools: tuple[str, ...] | None = None  # the tools of its parent; None: all
+    tools: tuple[str, ...] | None = None  # the tools that it was started with; None: all
 
     @property
     def record_fields(self) -> dict[str, str]:

@@ -277,7 +277,8 @@ class RunLifecycle:
         """Notify plugins, then give the result to the parent: to its waiting tool call, or as a message."""
         await notify_stop(self._host, self.current)
         self._context.trace("stop_notified", self.current)
-        taken = not self._host.settings.announce_children  # then the result stays in the registry
+        # Of the session that started it, not of this one. If False, the result stays in the registry.
+        taken = not self.current.launch.get("announce", self._host.settings.announce_children)
         if self.waiters:
             taken = await self._wait_for_delivery()
         elif not taken and (error := await self._announce()):

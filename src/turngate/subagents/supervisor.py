@@ -116,6 +116,7 @@ class Supervisor:
             launch={
                 **(launch or {}),
                 "project": self.host.project,
+                "announce": self.host.settings.announce_children,
                 "gates": gates_of(self.host, agent_type).as_json(),
             },
         )

@@ -8,7 +8,7 @@ from turngate.agent.tools import ask_user, bash, files, search_tools, todo_write
 from turngate.agent.tools.arguments import check_arguments
 from turngate.agent.tools.base import Tool, ToolContext, UserQuestion
 from turngate.core.tools import ToolFailed, ToolOutput, resolve_tool
-from turngate.subagents.agent_types import AgentType
+from turngate.subagents.agent_types import AgentType, is_disallowed
 from turngate.subagents.task_tool import TASK, task_spec
 
 WITH_BASH = ("BashOutput", "KillShell")  # an agent that has Bash has these as well
@@ -49,15 +49,17 @@ def with_task(tools: Mapping[str, Tool], agent_types: Mapping[str, AgentType] | 
     }
 
 
-def tools_of_subagent(*limits: Collection[str] | None) -> dict[str, Tool]:
-    """Return the tools that every limit allows: those of its agent type, and those of its parent."""
+def tools_of_subagent(agent_type: AgentType, limit: Collection[str] | None) -> dict[str, Tool]:
+    """Return the tools that its agent type and the limit allow: the tools of its parent, or of its start."""
     tools = {name: tool for name, tool in TOOLS.items() if name not in MAIN_AGENT_ONLY}
-    for names in limits:
+    for names in (agent_type.tools, limit):
         if names is not None:
             allowed = {resolve_tool(name) for name in names}
             allowed |= set(WITH_BASH) if "Bash" in allowed else set()
             tools = {name: tool for name, tool in tools.items() if name in allowed}
-    return tools
+    disallowed = {name for name in tools if is_disallowed(name, agent_type.disallowed_tools)}
+    disallowed |= set(WITH_BASH) if "Bash" in disallowed else set()
+    return {name: tool for name, tool in tools.items() if name not in disallowed}
 
 
 __all__ = [

@@ -96,7 +96,10 @@ def _new_host(
         models[0],
         settings,
         on_event=progress.on_event,
-        permission_mode="bypassPermissions",  # so that each subagent keeps its own, which is not laxer
+        # Each subagent keeps its own permissions, which are not laxer.
+        permission_mode="bypassPermissions",
+        allow={tool for launch in launches for tool in launch.get("allow", ())},
+        extra_paths=[folder for launch in launches for folder in launch.get("extra_paths", ())],
         trust=options.trust,
         children=SubagentOptions(any_gates=options.current_gates),
         plugins=load_plugins(settings.plugins),
