@@ -178,7 +178,7 @@ def _read_strictly(value: Mapping[str, Any], event: str) -> Answer | InvalidAnsw
         stop_reason=_text(value.get("stopReason")),
         notice=_text(value.get("systemMessage")) or None,
         advice=_text(specific.get("additionalContext")) or None,
-        lost=None if decision or event in OBSERVED_EVENTS else lost_in_object(value, event),
+        lost=None if decision == "block" or event in OBSERVED_EVENTS else lost_in_object(value, event),
         **_tool_fields(event, specific),
     )
 

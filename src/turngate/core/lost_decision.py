@@ -1,6 +1,6 @@
 """Check an object for a decision that is not where, or not how, the JSON contract has it: a lost block is not consent."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Any
 
@@ -45,10 +45,12 @@ def wants_to_block(value: object) -> bool:
     if not isinstance(value, Mapping):
         return False
     specific = value.get("hookSpecificOutput")
-    if isinstance(specific, Mapping) and (
-        wants_to_block(specific) or _denies(specific) or _changes(specific)
-    ):
+    if isinstance(specific, Mapping) and (_blocks(specific) or _denies(specific) or _changes(specific)):
         return True
+    return _blocks(value)
+
+
+def _blocks(value: Mapping[str, Any]) -> bool:
     if value.keys() <= ANSWER_KEYS:
         halts = _is_false(value.get("ok")) or _is_false(value.get("continue"))
         return halts or _restricts(value.get("decision")) or _denies(value)
@@ -118,8 +120,8 @@ def lost_in_object(value: Mapping[str, Any], event: str) -> str | None:
     behaviors = (value.get("behavior"), specific.get("behavior"))
     if event in PERMISSION_EVENTS and any(map(_restricts, behaviors)):
         return "`behavior` belongs into `decision` of `hookSpecificOutput`"
-    if event == "PostToolUse" and value.get("updatedToolOutput") is not None:
-        return "`updatedToolOutput` belongs into `hookSpecificOutput`"
+    if problem := _misplaced_change(value, specific, event):
+        return problem
     name = specific.get("hookEventName", event)
     if not is_event_name(name, event) and (_denies(specific) or _changes(specific)):
         return f'`hookEventName` is {describe_json(name)}, expected "{event}"'
@@ -130,22 +132,93 @@ def lost_in_object(value: Mapping[str, Any], event: str) -> str | None:
         return "`continue` is inside `hookSpecificOutput`: move it to the top level"
     if event != "PreToolUse" and _restricts(specific.get("permissionDecision")):
         return f'`permissionDecision` has no effect at {event}: write "decision": "block" at the top level'
-    return _misspelled_key(value, event) or _misspelled_key(specific, event)
+    return _unknown_key(value, event) or _unknown_key(specific, event)
+
+
+def _misplaced_change(value: Mapping[str, Any], specific: Mapping[str, Any], event: str) -> str | None:
+    """Return the message about a changed input or output that has no effect where it is, or as it is spelled."""
+    expected = _CHANGED_AT.get(event)
+    request = specific.get("decision")
+    holders = [value, specific]
+    place = "`hookSpecificOutput`"
+    if event == "PermissionRequest":
+        holders.append(request if isinstance(request, Mapping) else {})
+        place = f"`decision` of {place}"
+    for holder in holders if expected else ():
+        for key in holder:
+            if holder[key] is None or str(key).replace("_", "").lower() != str(expected).lower():
+                continue
+            if key != expected:
+                return f"`{describe_json(str(key))[1:-1]}` is unknown: did you mean `{expected}`?"
+            if holder is not holders[-1]:
+                return f"`{expected}` belongs into {place}"
+    return None
+
+
+_CHANGED_AT = {
+    "PreToolUse": "updatedInput",
+    "PermissionRequest": "updatedInput",
+    "PostToolUse": "updatedToolOutput",
+}
 
 
 def is_event_name(name: object, event: str) -> bool:
     return isinstance(name, str) and name.strip().lower() == event.lower()
 
 
-def _misspelled_key(value: Mapping[str, Any], event: str) -> str | None:
-    """Return the message about an unknown key that may hold a decision; about a tool call every denial may be one."""
-    for key, word in value.items():
-        is_answer = isinstance(word, Mapping) and (wants_to_block(word) or _misspelled_key(word, event))
-        known: tuple[str, ...] = ("hookSpecificOutput",) if is_answer else ("decision", "permissionDecision")
-        if key in ANSWER_KEYS or not (is_answer or is_block(word) or word in ("ask", "defer")):
+def _unknown_key(value: Mapping[str, Any], event: str) -> str | None:
+    """Return the message about an unknown key with a decision in it, also inside of lists and other objects."""
+    budget = iter(range(_MAX_PARTS))
+    for key, member in value.items():
+        if key in ANSWER_KEYS:
             continue
-        meant = closest_word(str(key), known)
-        if meant or event in PERMISSION_EVENTS:
-            hint = f"did you mean `{meant}`?" if meant else "a denial is `permissionDecision` or `decision`"
-            return f"`{describe_json(str(key))[1:-1]}` is unknown: {hint}"
-    return None
+        for name, part in _parts(key, member, budget):
+            if _may_block(name, part, event):
+                return f"`{describe_json(str(key))[1:-1]}` is unknown: {_hint(key, member, event)}"
+    return _TOO_LARGE if next(budget, None) is None and event in PERMISSION_EVENTS else None
+
+
+_MAX_PARTS = 200_000
+_TOO_LARGE = "its answer is too large to be searched for a decision"
+
+
+def _parts(key: str, member: object, budget: Iterator[int]) -> Iterator[tuple[str, object]]:
+    """Yield a member of an object and all that is inside of it, each with its key."""
+    rest: list[tuple[str, object]] = [(key, member)]
+    for _ in budget:
+        name, part = rest.pop()
+        yield name, part
+        if isinstance(part, Mapping):
+            rest += part.items()
+        elif isinstance(part, list | tuple):
+            rest += ((name, each) for each in part)
+        if not rest:
+            return
+
+
+def _may_block(key: str, part: object, event: str) -> bool:
+    """Return whether an unknown key holds a block. About a tool call, every denial may be one."""
+    guards_tool = event in PERMISSION_EVENTS
+    if isinstance(part, Mapping):
+        decision = part.get("decision")
+        is_known = not isinstance(decision, str) or is_block(decision)
+        return (is_known and wants_to_block(part)) or (guards_tool and _restricting_flag(part) is not None)
+    if not isinstance(part, str) or len(part) > _MAX_WORD_CHARS:
+        return False
+    is_denial = part.strip().lower() in (*DENIALS, "ask", "defer")
+    if guards_tool and is_denial:
+        return True
+    return (is_denial or is_block(part)) and closest_word(str(key), _DECISIONS) is not None
+
+
+_MAX_WORD_CHARS = 40
+_DECISIONS = ("decision", "permissionDecision")
+
+
+def _hint(key: str, member: object, event: str) -> str:
+    known = ("hookSpecificOutput",) if isinstance(member, Mapping) else _DECISIONS
+    if meant := closest_word(str(key), known):
+        return f"did you mean `{meant}`?"
+    if event in PERMISSION_EVENTS:
+        return "a denial is `permissionDecision` or `decision`"
+    return 'a block is {"decision": "block", "reason": "…"}'
