@@ -324,7 +324,8 @@ def test_with_p_a_question_beside_a_subagent_is_printed_and_exits_with_12(
     script = project.parent / "script.json"
 
     def run(prompt: str, *main: Any) -> tuple[int, str, str]:
-        script.write_text(json.dumps({"main": main, "sub": ["counted"]}))
+        late = {"text": "counted", "delay": 0 if prompt == "no" else 3600}
+        script.write_text(json.dumps({"main": main, "sub": [late]}))
         code = turngate_main(
             [
                 "run",
@@ -340,6 +341,7 @@ def test_with_p_a_question_beside_a_subagent_is_printed_and_exits_with_12(
         )
         return code, *capfd.readouterr()
 
-    assert run("clean up", BACK, ASK, "I deleted it.") == (12, f"{QUESTION}\n", "")
+    left = "! 1 subagent has not finished: lines; continue with `turngate run --resume --session s`\n"
+    assert run("clean up", BACK, ASK, "I deleted it.") == (12, f"{QUESTION}\n", left)
     assert run("no", "I keep it.", "Counted.")[:2] == (0, "Counted.\n")
     assert saved_inputs(project, "last_assistant_message") == ["Counted."]

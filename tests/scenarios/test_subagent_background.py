@@ -128,7 +128,11 @@ def test_a_subagent_that_never_ends_is_waited_for_once(project: Path) -> None:
         project, {"text": "late", "delay": 60}, main=[BACK, "waiting"], children=SubagentLimits(wait=0.2)
     )
     scene.play()
-    assert scene.notices == ["stopped waiting for subagents in the background"]
+    again = f"continue with `turngate run --resume --session {scene.session.id}`"
+    assert scene.notices == [
+        "stopped waiting for subagents in the background",
+        f"1 subagent has not finished: lines; {again}",
+    ]
 
 
 @pytest.mark.req("X-17")

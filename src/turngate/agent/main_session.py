@@ -19,7 +19,7 @@ from turngate.core.events import SessionEnd
 from turngate.core.inbox import InboxEntry
 from turngate.core.messages import UserMessage
 from turngate.core.session_events import SessionEvent, TurnResult
-from turngate.core.subagent_run import SubagentRun
+from turngate.core.subagent_run import SubagentRun, names_of
 from turngate.core.text import keep_ends
 from turngate.errors import UsageError
 from turngate.plugins.handlers import PluginContext, Plugins
@@ -211,11 +211,19 @@ class MainSession(AgentSession):
             self.last_result = replace(last, unenforced=(*last.unenforced, *verdict.unenforced))
 
     async def _close_all(self) -> None:
+        self._report_unfinished()
         await self.subagents.close()
         self._release()
         await self.resources.close(self.model, notice=self.events.notice)
         if self.resources.journal.fault:
             self.events.notice(self.resources.journal.fault)
+
+    def _report_unfinished(self) -> None:
+        if runs := self.announcements.running_in_background():
+            count = "1 subagent has" if len(runs) == 1 else f"{len(runs)} subagents have"
+            self.events.notice(
+                f"{count} not finished: {names_of(runs)}; continue with `turngate run --resume --session {self.id}`"
+            )
 
     def _release(self) -> None:
         super()._release()

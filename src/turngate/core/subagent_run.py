@@ -1,6 +1,6 @@
 """One run of a subagent and its states, as a row of the registry holds it."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -112,6 +112,11 @@ class SubagentRun:
     @property
     def name(self) -> str:
         return self.label or self.agent_type or self.agent_id
+
+
+def names_of(runs: Sequence[SubagentRun]) -> str:
+    """Return the names of the first few runs, for a notice."""
+    return ", ".join(run.name for run in runs[:5]) + (", …" if len(runs) > 5 else "")
 
 
 def guard_state(guard: LoopGuard) -> dict[str, Any]:

@@ -94,7 +94,7 @@ class Announcements:
         supervisor = self._manager.running_supervisor
         if supervisor is None:
             return []
-        return supervisor.running(self._session_id, self._agent_id, background=True)
+        return supervisor.running_in_background(self._session_id, self._agent_id)
 
     def background_tasks(self) -> list[dict[str, Any]]:
         """Return the field `background_tasks` of a stop event."""

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from turngate.aio.cancellation import finish_despite_cancel
 from turngate.core.loop_guard import new_guard
-from turngate.core.subagent_run import SubagentRun
+from turngate.core.subagent_run import SubagentRun, names_of
 from turngate.errors import RegistryError, TurngateError, UsageError
 from turngate.subagents.gates import gates_of, left_notice, why_left
 from turngate.subagents.host import SubagentHost
@@ -170,15 +170,16 @@ class Supervisor:
             if lifecycle.parent_key == (parent, parent_agent):
                 lifecycle.release_waiters()
 
-    def running(
-        self, parent: str, parent_agent: str = "", *, background: bool | None = None
-    ) -> list[SubagentRun]:
-        """Return the subagents of one agent that have no result yet."""
+    def running_in_background(self, parent: str, parent_agent: str = "") -> list[SubagentRun]:
+        """Return the subagents of one agent that have no result yet and for which no tool call waits.
+
+        The call of one that was adopted, or whose lifecycle was restarted, is gone, whatever it asked for.
+        """
         return [
             lifecycle.current
             for lifecycle in self._lifecycles.values()
             if lifecycle.parent_key == (parent, parent_agent)
-            and background in (None, lifecycle.current.background)
+            and not lifecycle.waiters
             and not lifecycle.result.done()
         ]
 
@@ -266,11 +267,10 @@ class Supervisor:
             return []
         adopted = await self.recover()
         if adopted:
-            names = ", ".join(run.name for run in adopted[:5]) + (", …" if len(adopted) > 5 else "")
             count = "1 subagent" if len(adopted) == 1 else f"{len(adopted)} subagents"
             modes = sorted({self.host.permission_mode(run) for run in adopted if self._is_restricted(run)})
             mode = f" (permission mode: {', '.join(modes)})" if modes else ""
-            self.host.notice(f"continuing {count} of a process that died: {names}{mode}")
+            self.host.notice(f"continuing {count} of a process that died: {names_of(adopted)}{mode}")
         return adopted
 
     def _is_restricted(self, run: SubagentRun) -> bool:
