@@ -26,22 +26,22 @@ from tests.support.paths import ROOT
 from tests.support.sessions import records, say
 from tests.support.subagents import Parent, parent, redirect, task
 from tests.support.timeouts import HANG_TIMEOUT_S
+from tests.support.warm_cli import Program
 from turngate.core.subagent_run import SubagentRun
 from turngate.subagents.announcer import announcement
 from turngate.subagents.limits import SubagentLimits
 from turngate.subagents.registry import Registry
 
-CRASH = [sys.executable, "-m", "tests.support.crash"]
+CRASH = "tests.support.crash"
 TIMEOUT_S = 4 * HANG_TIMEOUT_S  # an experiment has several workers, each with a limit of its own
 
 
 def experiment(*arguments: str) -> Any:
     """Run one experiment of `tests.support.crash` and return its JSON."""
-    done = subprocess.run(
-        [*CRASH, *arguments], cwd=ROOT, capture_output=True, text=True, timeout=TIMEOUT_S, check=False
-    )
-    assert done.stderr == ""
-    return json.loads(done.stdout)
+    program = Program(arguments, ROOT, module=CRASH, live=False)
+    out, err = program.communicate(TIMEOUT_S)
+    assert err == ""
+    return json.loads(out)
 
 
 def assert_announced_once(result: dict[str, Any], runs: int) -> Totals:
@@ -210,9 +210,9 @@ def test_two_processes_share_a_registry_and_one_finishes_what_the_other_leaves()
 
 def die_at(folder: Path, step: str) -> None:
     """Let a worker with the default limits work until the step, and be killed there."""
-    command = [*CRASH, "die", str(folder), step]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, timeout=TIMEOUT_S, check=False)
-    assert (done.returncode, done.stderr) == (-signal.SIGKILL, b"")
+    program = Program(["die", str(folder), step], ROOT, module=CRASH, live=False)
+    _, err = program.communicate(TIMEOUT_S)
+    assert (program.wait(), err) == (-signal.SIGKILL, "")
 
 
 def reports(spec: ParentSpec) -> list[str]:

@@ -1,4 +1,4 @@
-"""Starts `turngate` as a process that has its libraries loaded already; loading them takes seconds.
+"""Starts `turngate`, or another module, as a process that has its libraries loaded already; loading takes seconds.
 
 A server loads them once and forks for each program. Each program is a real process with its own arguments, folder,
 environment, streams and ignored signals, and it ends as Python ends. Tests of the start of the command, and of what it
@@ -35,6 +35,8 @@ LOADED = (
     "turngate.cli.commands.run_interactive",
     "turngate.cli.commands.runs.recover",
     "turngate.cli.terminal.screen_ui",
+    "tests.support.crash.random_kills",
+    "tests.support.crash.scenes",
 )
 # For a program that asks a live model. To fork and to end with these takes long too.
 LOADED_LIVE = (
@@ -102,12 +104,13 @@ class Program(Process):
         stdin: str = "",
         start_new_session: bool = False,
         live: bool = True,
+        module: str = "turngate",
     ) -> None:
         out, err = os.pipe(), os.pipe()
         self.stdout, self.stderr = open(out[0], encoding="utf-8"), open(err[0], encoding="utf-8")  # noqa: SIM115
         with _readable(stdin) as given:
             streams = [given.fileno(), out[1], err[1]]
-            super().__init__(words, cwd, streams, live=live, session=start_new_session)
+            super().__init__(words, cwd, streams, live=live, session=start_new_session, module=module)
         os.close(out[1])
         os.close(err[1])
 
@@ -241,4 +244,4 @@ def _become(request: dict[str, Any], streams: Sequence[int]) -> None:
     sys.stderr = open(2, "w", encoding="utf-8", errors="backslashreplace", buffering=1, closefd=False)  # noqa: SIM115
     sys.argv = ["turngate", *request["words"]]
     sys.path[0] = request["cwd"]
-    runpy.run_module("turngate", run_name="__main__", alter_sys=True)
+    runpy.run_module(request.get("module", "turngate"), run_name="__main__", alter_sys=True)
