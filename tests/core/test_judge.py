@@ -238,6 +238,101 @@ def test_what_cannot_be_read_lets_the_agent_stop_and_says_why(text: str, error: 
     assert judged(text) == Fault(error)
 
 
+CONTRADICTIONS = {
+    '{"ok": true, "permissionDecision": "deny"}': 'it approves, but `permissionDecision` is "deny"',
+    '{"ok": true, "hookSpecificOutput": {"permissionDecision": "ask"}}': 'it approves, but `permissionDecision` is "ask"',
+    '{"decision": "approve", "behavior": "deny"}': 'it approves, but `behavior` is "deny"',
+    '{"ok": true, "verdict": "Block"}': 'it approves, but `verdict` is "Block"',
+    '{"ok": true, "block": true}': "it approves, but `block` is true",
+    '{"ok": true, "continue": "false"}': 'it approves, but `continue` is "false"',
+    '{"ok": "false", "reason": "x", "decision": "approve"}': 'it approves, but `ok` is "false"',
+    '{"ok": 0, "reason": "x", "decision": "allow"}': "it approves, but `ok` is 0.0",
+    '{"OK": false, "ok": true, "reason": "x"}': "it approves, but `OK` is false",
+    '{"checks": [{"ok": false, "reason": "a"}], "decision": "approve"}': "it approves, but `ok` is false",
+    '{"ok": true} {"ok": "false", "reason": "x"}': 'it approves, but `ok` is "false"',
+    'approve {"ok": "false"}': 'it approves, but `ok` is "false"',
+    '{"ok": false, "reason": "x", "ok": true}': "`ok` is there twice, with different values",
+    '{"ok": true, "reason": "x", "ok": false}': "`ok` is there twice, with different values",
+    '{"ok": true, "x": {"decision": "block", "decision": "approve"}}': "`decision` is there twice, with different values",
+    '{"ok": true}\n{"ok": false, "reason": "x"': "it approves, but its text says '{\"ok\": false'",
+    '{"ok": true, "reason": "fine"}\nBLOCK: the tests fail': "it approves, but its text says 'BLOCK:'",
+    'Block. {"ok": true}': "it approves, but its text says 'Block.'",
+    '**Deny**\n\n{"ok": true}': "it approves, but its text says 'Deny'",
+    'My verdict is: blocked.\n{"ok": true}': "it approves, but its text says 'verdict is: blocked.'",
+    'Decision: BLOCK\n```json\n{"ok": true}\n```': "it approves, but its text says 'Decision: BLOCK'",
+}
+
+
+@pytest.mark.parametrize("event", ["Stop", "PreToolUse"])
+@pytest.mark.parametrize("dialect", [TURNGATE, MUX], ids=lambda dialect: dialect.name)
+@pytest.mark.parametrize(("text", "problem"), CONTRADICTIONS.items())
+def test_an_answer_that_contradicts_itself_is_a_failure(
+    text: str, problem: str, dialect: Dialect, event: str
+) -> None:
+    decision = interpret(JudgeReplied(text), rule(PromptHook(CHECK), event), dialect).decision
+    assert decision == Fault(f"its answer contradicts itself: {problem}", asks_user=event == "PreToolUse")
+
+
+@pytest.mark.parametrize("text", ["Allow? No.", 'allow? {"result": false}', "Approve: no, this is rejected"])
+def test_an_approval_in_words_that_may_be_none_is_a_failure(text: str) -> None:
+    assert judged(text) == Fault(
+        f"its answer is neither JSON with `ok` or `decision` nor approve or block: {text!r}"
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ('{"ok": true, "reason": "no reason to block"}', "no reason to block"),
+        ('{"ok": true, "reason": "block: not needed"}', "block: not needed"),
+        ('There is no reason to block this.\n\n{"ok": true}', None),
+        ('I looked at whether to deny it. Nothing is missing. {"ok": true}', None),
+        ('Block? No, the tests ran.\n{"ok": true}', None),
+        ('Block devices are not touched.\n{"ok": true}', None),
+        ('If a test failed, the decision would be block, but none did.\n{"ok": true}', None),
+        ('Blocked: none\nPassed: 12\n{"ok": true}', None),
+        ('{"ok": true}\n\nThe hook denied one call, as it should.', None),
+        ('The log has {"action": "deny"} as wanted. {"ok": true}', None),
+        ('{"ok": true, "ok": true}', None),
+        ('{"ok": null, "decision": "approve"}', None),
+        ('{"ok": true, "blocked": false, "checks": [{"ok": true}], "missing": []}', None),
+    ],
+)
+def test_an_honest_approval_stays_one(text: str, reason: str | None) -> None:
+    assert [judged(text, dialect) for dialect in (TURNGATE, MUX)] == [Allow(reason), Allow(reason)]
+
+
+def test_prose_around_an_approval_is_searched_in_bounded_work() -> None:
+    pieces = (
+        "decision ",
+        "decision is",
+        " ",
+        "\t:",
+        "*_",
+        "{ok ",
+        "{ ok :",
+        "the ",
+        "block ",
+        "\n> ",
+        '{"ok" ',
+    )
+    for piece in pieces:
+        text = piece * (190_000 // len(piece))
+        for answer in (text + '{"ok": true}', "decision" + text + '{"ok": true}', '{"ok": true}\n' + text):
+            assert isinstance(judged(answer), Allow | Fault)
+
+
+def test_claude_code_takes_an_approval_that_contradicts_itself_and_it_is_reported() -> None:
+    texts = ('{"ok": true, "permissionDecision": "deny"}', '{"ok": false, "ok": true}')
+    problems = (
+        'its answer contradicts itself: it approves, but `permissionDecision` is "deny"',
+        "its answer contradicts itself: `ok` is there twice, with different values",
+    )
+    assert [judged(text, CLAUDE) for text in texts] == [
+        Allow(warnings=(f"{problem}; this part of its answer is NOT enforced",)) for problem in problems
+    ]
+
+
 def test_a_reason_of_the_wrong_kind_is_named() -> None:
     assert judged('{"ok": false, "reason": ["a", "b"]}') == Fault(
         "it blocked without a reason, so it does not block",

@@ -181,6 +181,18 @@ def test_an_answer_that_cannot_be_read_is_asked_for_once_more(project: Path) -> 
     assert played.runs == [("block", "run the tests"), ("allow", "they ran")]
 
 
+def test_an_answer_that_contradicts_itself_is_asked_for_once_more(project: Path) -> None:
+    both = '{"ok": true, "permissionDecision": "deny"}'
+    played = play(project, [both, NO, YES])
+    again = (
+        'Its answer contradicts itself: it approves, but `permissionDecision` is "deny". '
+        'Answer with one JSON object like {"ok": false, "reason": "…"} and nothing else.'
+    )
+    assert [message_text(message) for message in played.judged[1].messages][1:] == [f"agent: {both}", again]
+    assert played.runs == [("block", "run the tests"), ("allow", "they ran")]
+    assert play(project, [both]).runs == [("failed", again[0].lower() + again.partition(". ")[0][1:])]
+
+
 @pytest.mark.parametrize("bare", ["block", '{"ok": false}', '{"decision": "Block"}', "Deny."])
 def test_a_block_that_does_not_say_why_is_asked_for_its_reason(bare: str, project: Path) -> None:
     played = play(project, [bare, NO, YES])

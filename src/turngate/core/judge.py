@@ -3,13 +3,21 @@
 import hashlib
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
 from turngate.core.constants import STOP_EVENTS
+from turngate.core.contradiction import (
+    FoundObject,
+    contradicting_part,
+    contradiction,
+    describe_repeated,
+    repeated_key,
+)
 from turngate.core.dialect import Dialect
 from turngate.core.hook_output import Answer, InvalidAnswer, read_object
+from turngate.core.lost_decision import DENIALS
 from turngate.core.reports import HookFailed
 from turngate.core.text import one_line, replace_surrogates
 
@@ -111,13 +119,33 @@ def parse_judgement(
         return InvalidAnswer(f"its answer has {len(text):,} characters, the limit is {MAX_JUDGEMENT_CHARS:,}")
     if dialect.strict_judge:
         return _read_strictly(text, event, f"{heading or f'[{check}]'}: " if event in STOP_EVENTS else "")
-    answers = [_parse_object(value, event, dialect) for value in _objects(text) if _is_verdict(value)]
+    repeated: list[str] = []
+    objects = list(_objects(text, repeated))
+    if repeated:
+        return InvalidAnswer(describe_repeated(repeated[0]))
+    answer = _combine(text, objects, event, dialect)
+    if isinstance(answer, InvalidAnswer) or answer.decision != "allow" or _ends_turn(answer, objects, event):
+        return answer
+    problem = contradiction(text, objects)
+    return InvalidAnswer(problem) if problem else answer
+
+
+def _combine(
+    text: str, objects: Sequence[FoundObject], event: str, dialect: Dialect
+) -> Answer | InvalidAnswer:
+    answers = [_parse_object(found.value, event, dialect) for found in objects if found.is_verdict]
     if not answers:
         return _parse_words(text, dialect)
     first, *others = answers
     if any(_side(other) != _side(first) for other in others):  # one of them may be quoted from the record
         return InvalidAnswer("its answer holds verdicts that contradict each other")
     return first
+
+
+def _ends_turn(answer: Answer, objects: Sequence[FoundObject], event: str) -> bool:
+    """Return whether the agent stops although the check is not met: then a block beside it is no contradiction."""
+    is_impossible = any(found.is_verdict and found.value.get("impossible") is True for found in objects)
+    return answer.continue_turn is False or (is_impossible and event in STOP_EVENTS)
 
 
 def _is_verdict(value: Mapping[str, Any]) -> bool:
@@ -184,7 +212,7 @@ def _impossible(reason: str | None) -> str:
 
 _MARKS = " \t\r\n*_`\"'#>"
 _FIRST_WORD = re.compile(r"([A-Za-z]+)[*_`\"']*(?![\w-]\w|\w)")
-_BY_ITSELF = re.compile(r"[ \t]*(?:$|\n|[^\w\s,])")  # after a word that is not part of a sentence
+_BY_ITSELF = re.compile(r"[ \t]*(?:$|\n|[^\w\s,?])")  # after a word that is not part of a sentence
 
 
 def _parse_words(text: str, dialect: Dialect) -> Answer | InvalidAnswer:
@@ -199,7 +227,7 @@ def _parse_words(text: str, dialect: Dialect) -> Answer | InvalidAnswer:
     if word in dialect.block_words:
         decision = "block"
     elif word in dialect.allow_words and _BY_ITSELF.match(rest):
-        decision = "allow" if dialect.block_words.isdisjoint(re.findall(r"[a-z]+", rest.lower())) else None
+        decision = "allow" if DENIALS.isdisjoint(re.findall(r"[a-z]+", rest.lower())) else None
     if decision is None:
         return InvalidAnswer(
             f"its answer is neither JSON with `ok` or `decision` nor approve or block: {_describe(text)}"
@@ -210,12 +238,16 @@ def _parse_words(text: str, dialect: Dialect) -> Answer | InvalidAnswer:
     )
 
 
-def _objects(text: str) -> Iterator[dict[str, Any]]:
-    """Yield the JSON objects in a text, from left to right, without those inside another one."""
+def _objects(text: str, repeated: list[str]) -> Iterator[FoundObject]:
+    """Yield the JSON objects in a text, from left to right, without those inside another one.
+
+    Decisive keys that an object has twice with different values are added to `repeated`.
+    """
+    decoder = _decoder(repeated)
     place, budget = text.find("{"), 2 * MAX_JUDGEMENT_CHARS  # characters that may be parsed without a result
     while place >= 0 and budget > 0:
         try:
-            value, end = _DECODER.raw_decode(text, place)
+            value, end = decoder.raw_decode(text, place)
         except json.JSONDecodeError as error:
             budget -= error.pos - place + FAILED_PARSE_CHARS
             end = place + 1
@@ -224,11 +256,21 @@ def _objects(text: str) -> Iterator[dict[str, Any]]:
             end = place + 1
         else:
             if isinstance(value, dict):
-                yield value
+                yield FoundObject(place, end, value, _is_verdict(value))
         place = text.find("{", end)
 
 
-_DECODER = json.JSONDecoder(parse_int=float, strict=False)  # accepts line breaks in a string
+def _decoder(repeated: list[str], *, strict: bool = False) -> json.JSONDecoder:
+    """Return a decoder that notes repeated keys; unless it is strict, it accepts line breaks in a string."""
+
+    def note(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        if key := repeated_key(pairs):
+            repeated.append(key)
+        return dict(pairs)
+
+    return json.JSONDecoder(parse_int=float, strict=strict, object_pairs_hook=note)
+
+
 MAX_JUDGEMENT_CHARS = 200_000
 FAILED_PARSE_CHARS = 1_000  # the cost of a brace that does not begin an object, in characters
 DEEP_NESTING_CHARS = 5_000  # about what is parsed of an object that is nested too deeply
@@ -241,8 +283,9 @@ _FENCE = re.compile(r"```(?:json)?[ \t]*\n(.*?)\n?[ \t]*```", re.DOTALL)
 def _read_strictly(text: str, event: str, heading: str) -> Answer | InvalidAnswer:
     body = text.strip()
     fenced = _FENCE.fullmatch(body)
+    repeated: list[str] = []
     try:
-        value = json.loads(fenced[1] if fenced else body)
+        value = _decoder(repeated, strict=True).decode(fenced[1] if fenced else body)
     except (ValueError, RecursionError):
         return InvalidAnswer(f"JSON validation failed: {_describe(text)}")
     if not isinstance(value, dict) or not isinstance(value.get("ok"), bool):
@@ -252,8 +295,10 @@ def _read_strictly(text: str, event: str, heading: str) -> Answer | InvalidAnswe
             f"Schema validation failed: `reason` or `impossible` has a wrong type: {_describe(text)}"
         )
     answer = _parse_ok(value, event)
-    if answer.decision == "allow":
-        return answer
+    if answer.decision == "allow":  # Claude Code takes it, whatever is beside it
+        is_impossible = answer.notice is not None
+        lost = describe_repeated(repeated[0]) if repeated else contradicting_part(value)
+        return answer if is_impossible else replace(answer, lost=lost)
     # Claude Code: "[<raw prompt text, $ARGUMENTS unexpanded>]: <reason>; missing reason -> …: undefined".
     return Answer(
         decision="block", reason=f"{heading}{'undefined' if answer.reason is None else answer.reason}"

@@ -172,7 +172,7 @@ def _unknown_key(value: Mapping[str, Any], event: str) -> str | None:
     for key, member in value.items():
         if key in ANSWER_KEYS:
             continue
-        for name, part in _parts(key, member, budget):
+        for name, part in parts_of(key, member, budget):
             if _may_block(name, part, event):
                 return f"`{describe_json(str(key))[1:-1]}` is unknown: {_hint(key, member, event)}"
     return _TOO_LARGE if next(budget, None) is None and event in PERMISSION_EVENTS else None
@@ -182,7 +182,7 @@ _MAX_PARTS = 200_000
 _TOO_LARGE = "its answer is too large to be searched for a decision"
 
 
-def _parts(key: str, member: object, budget: Iterator[int]) -> Iterator[tuple[str, object]]:
+def parts_of(key: str, member: object, budget: Iterator[int]) -> Iterator[tuple[str, object]]:
     """Yield a member of an object and all that is inside of it, each with its key."""
     rest: list[tuple[str, object]] = [(key, member)]
     for _ in budget:

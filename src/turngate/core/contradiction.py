@@ -1,0 +1,90 @@
+"""Find what contradicts the approval of a judge: it may quote an approval, or mean a block."""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from turngate.core.lost_decision import ALLOWS, DENIALS, FLAGS, parts_of
+from turngate.core.text import describe_json, one_line, replace_surrogates
+
+
+class FoundObject(NamedTuple):
+    """A JSON object in a text."""
+
+    start: int
+    end: int
+    value: Mapping[str, Any]
+    is_verdict: bool
+
+
+_DECISIVE = frozenset({"ok", "decision", "permissiondecision", "behavior", "continue", "hookspecificoutput"})
+
+
+def repeated_key(pairs: Sequence[tuple[str, Any]]) -> str | None:
+    """Return a decisive key that an object has twice with different values."""
+    value = dict(pairs)
+    if len(value) == len(pairs):
+        return None
+    return next((key for key, each in pairs if key.lower() in _DECISIVE and each != value[key]), None)
+
+
+def describe_repeated(key: str) -> str:
+    return f"its answer contradicts itself: `{key}` is there twice, with different values"
+
+
+def contradiction(text: str, objects: Iterable[FoundObject]) -> str | None:
+    """Return what in the answer of a judge contradicts that it approves, or None."""
+    prose, place = "", 0
+    for start, end, value, is_verdict in objects:
+        if found := contradicting_part(value, is_verdict=is_verdict):
+            return found
+        prose, place = f"{prose}{text[place:start]}\n", end
+    said = _BLOCK_IN_PROSE.search(prose + text[place:])
+    if said is None:
+        return None
+    words = one_line(replace_surrogates(said["open"] or said["said"]), 80)
+    return f"its answer contradicts itself: it approves, but its text says {words!r}"
+
+
+def contradicting_part(value: Mapping[str, Any], *, is_verdict: bool = True) -> str | None:
+    """Return which part of an object that approves restricts; in an object that is quoted, only a decision does."""
+    budget = iter(range(_MAX_PARTS))
+    for key, part in (pair for name, member in value.items() for pair in parts_of(name, member, budget)):
+        if _is_restriction(key.replace("_", "").lower(), part, is_verdict=is_verdict):
+            name = describe_json(key)[1:-1]
+            return f"its answer contradicts itself: it approves, but `{name}` is {describe_json(part)}"
+    return None
+
+
+_MAX_PARTS = 200_000  # as many as characters
+
+
+def _is_restriction(key: str, part: object, *, is_verdict: bool) -> bool:
+    if part is None or isinstance(part, Mapping | list):
+        return False
+    word = str(part).strip().lower()
+    if key == "ok":
+        return part != 1 and word not in ("true", "yes")
+    if key == "continue":
+        return word == "false"
+    if key in ("decision", "permissiondecision", "behavior"):
+        return word not in ALLOWS
+    return is_verdict and (word in DENIALS or word == str(FLAGS.get(key)).lower())
+
+
+# A line or a sentence that is a block and nothing else, and an object with a block that cannot be parsed.
+_WORDS = "|".join(sorted(DENIALS))
+_BLOCK_IN_PROSE = re.compile(
+    rf"""
+    (?P<open> \{{ [^{{}}]{{0,1000}}? ["']? \b(?:
+        ok ["']? \s*:\s* ["']? (?:false|no)
+      | (?:permission)?(?:decision|behavior) ["']? \s*:\s* ["']? (?:{_WORDS})
+    )\b )
+    | ^ [ \t*_`"'\#>]* (?:(?:my|the|final)[ ]+)*
+    (?P<said>
+        (?:(?:decision|verdict|answer|judge?ment|conclusion|result) [*_`"']{0, 3} [ \t]{0, 3} (?:is\b)? [ \t]{0, 3} [:=]? [ \t*_`"']{1, 9})?
+        (?: (?:block|deny) (?=[*_`"']*[ \t]*[:\u2013\u2014-]) : | (?:{_WORDS}) (?=[*_`"']*[ \t]*(?:$|[.!](?:\s|$))) [.!]? )
+    )
+    """,
+    re.IGNORECASE | re.MULTILINE | re.VERBOSE,
+)
