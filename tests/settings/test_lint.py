@@ -5,6 +5,7 @@ import sys
 import time
 from collections.abc import Mapping
 from importlib.machinery import ModuleSpec
+from itertools import pairwise
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -17,6 +18,8 @@ from turngate.core.hooks import AgentHook, CommandHook, Hook, HttpHook, PromptHo
 from turngate.core.settings import Problem, Rule, Settings
 from turngate.extras import install_command
 from turngate.settings.lint import lint
+from turngate.settings.lint_budget import MAX_COMMAND_CHARS, LintBudget
+from turngate.settings.script_file import MAX_SCRIPT_BYTES
 
 FILE, INDEX = ".claude/settings.json", "[0].hooks[0]"
 
@@ -597,9 +600,90 @@ def test_a_very_long_word_is_truncated(project: Path, text: str) -> None:
     assert [p for p in found if len(p.message) > 1000 or len(p.hint or "") > 1000] == []
 
 
-def test_a_quotation_that_continues_beyond_the_limit_is_not_taken_for_syntax(project: Path) -> None:
-    script = "print(1)\n[[ $CLAUDE_PROJECT_DIR ]]\n" * 1000
-    assert look(f"python3 -c '{script}'", project) == []
+@pytest.mark.parametrize("event", ["Stop", "SessionEnd"])
+@pytest.mark.parametrize(
+    "part", ["\n", ";if a;then b;fi", "|| {\n", "grep -qqqqqqqqqqqq ", "npm run -test\n", '\\"']
+)
+def test_many_long_commands_are_linted_in_bounded_time(project: Path, part: str, event: str) -> None:
+    texts = [f"echo {number}{part * (3_980 // len(part))}!" for number in range(1_000)]
+    rules = [Rule(event, CommandHook(text), None, "project", FILE, "claude", INDEX) for text in texts]
+    started = time.thread_time()
+    lint(Settings(rules=tuple(rules)), str(project))
+    assert time.thread_time() - started < 30
+
+
+@pytest.mark.parametrize("event", ["Stop", "SessionEnd"])
+@pytest.mark.parametrize(
+    ("shebang", "part"),
+    [
+        ("#!/bin/sh\n", '\\"'),
+        ("#!/bin/sh\n", "'"),
+        ("#!/usr/bin/env python3\n", "a" + "()" * 150 + "\n"),
+        ("#!/usr/bin/env python3\ndef f():\n" + "    a()\n" * 7_000, "exit(f())\n"),
+    ],
+)
+def test_a_hostile_script_is_linted_in_bounded_time(
+    project: Path, shebang: str, part: str, event: str
+) -> None:
+    path = script(project / "gate", shebang + part * ((125_000 - len(shebang)) // len(part)))
+    started = time.thread_time()
+    look(str(path), project, event=event)
+    assert time.thread_time() - started < 10
+
+
+def test_variables_that_double_in_each_command_do_not_take_all_memory(project: Path) -> None:
+    doubling = ";".join(f"{name}=${before}${before}" for before, name in pairwise("abcdefghijklmnopqrstu"))
+    assert look(f"a=xxxxxxxxxxxxxxxx;{doubling};$u", project) == []
+
+
+def test_a_long_path_variable_is_searched_only_within_the_budget(project: Path) -> None:
+    rule = Rule("Stop", CommandHook("gone"), None, "project", FILE, "claude", INDEX)
+    hooks = Settings(rules=(rule,), env={"PATH": "x:" * 5_000_000})
+    assert [p.message for p in lint(hooks, str(project))] == [NOT_WHOLLY]
+
+
+def test_the_work_on_similar_names_is_bounded(project: Path) -> None:
+    for number in range(500):
+        (project / f"{'a' * 150}{number}.sh").touch()
+    budget = LintBudget()
+    rules = [
+        Rule("Stop", CommandHook(f"./{'a' * 100}{number}"), None, "project", FILE, "claude", INDEX)
+        for number in range(100)
+    ]
+    messages = [p.message for p in lint(Settings(rules=tuple(rules)), str(project), budget)]
+    assert (messages[-1], len(messages) < 10, budget.left < 0) == (NOT_WHOLLY, True, True)
+
+
+NOT_WHOLLY = (
+    "is not wholly checked, nor are the hooks after it: all commands and scripts together are more than about "
+    "500,000 characters"
+)
+
+
+def test_a_command_over_the_limit_is_not_checked_and_a_note_says_so(project: Path) -> None:
+    long = "[[ " + "x" * MAX_COMMAND_CHARS
+    said = "is longer than 10,000 characters, so it is not checked"
+    note = problem(said, severity="note", hint="move it into a script")
+    assert look(long, project) == look("make", project, args=(long,)) == [note]
+
+
+def test_a_script_over_the_limit_is_not_checked_and_a_note_says_so(project: Path) -> None:
+    large = script(project / "large.sh", "exit 1\n" + "#" * MAX_SCRIPT_BYTES)
+    binary = script(project / "program", "\0" * (MAX_SCRIPT_BYTES + 1))
+    said = f"{large} is larger than 128 KiB, so it is not checked"
+    assert (look(str(large), project), look(str(binary), project)) == ([problem(said, severity="note")], [])
+
+
+def test_the_hooks_beyond_the_budget_are_not_checked_and_one_note_says_so(project: Path) -> None:
+    rules = [
+        Rule("Stop", CommandHook(text), None, "project", FILE, "claude", f"[{number}].hooks[0]")
+        for number, text in enumerate(("exit 1", ": " + "x" * 900, "exit 1", "exit 1"))
+    ]
+    found = lint(Settings(rules=tuple(rules)), str(project), LintBudget(1_000))
+    assert [(p.index, p.severity, p.message) for p in found] == [
+        ("[0].hooks[0]", "warning", EXIT_1.message),
+        ("[1].hooks[0]", "note", NOT_WHOLLY),
+    ]
 
 
 # Failures that block

@@ -1,12 +1,15 @@
 """`turngate check` reads the hooks in the front matter of agent types as it reads those of settings files."""
 
 import json
+import time
 from pathlib import Path
 
 import pytest
 
 from tests.support.builders import script, stop_hooks, write_settings
 from turngate.cli.main import main
+from turngate.subagents.agent_types import MAX_FILES
+from turngate.subagents.nested_front_matter import parse_block
 
 TRUST = "run only if the project is trusted (--trust)"
 
@@ -129,6 +132,22 @@ def test_hooks_of_a_skill_are_not_run(project: Path, capfd: pytest.CaptureFixtur
         0,
         [name, "  note: hooks: are not run: Turngate does not run hooks of skills", "0 hooks, no problems"],
     )
+
+
+@pytest.mark.parametrize("name", [".claude/agents/a{}.md", ".claude/skills/a{}/SKILL.md"])
+def test_only_so_many_files_are_checked(project: Path, capfd: pytest.CaptureFixture[str], name: str) -> None:
+    for number in range(MAX_FILES + 2):
+        write_agent(project, "", name.format(f"{number:03}"))
+    said = "  note: is not read, nor are 1 more: at most 500 files with 4 MiB are"
+    assert check(capfd, project) == (0, [name.format("500"), said, "0 hooks, no problems"])
+
+
+@pytest.mark.parametrize("line", ["-", "- a", "- a: b"])
+def test_a_long_list_of_hooks_is_read_in_bounded_time(line: str) -> None:
+    lines = [line] * (95_000 // len(f"{line}\n"))
+    started = time.thread_time()
+    assert len(parse_block(lines)) == len(lines)
+    assert time.thread_time() - started < 3
 
 
 def test_files_of_another_dialect_and_files_without_hooks_are_not_mentioned(

@@ -14,6 +14,8 @@ from turngate.models.scripted import ScriptedModel
 from turngate.subagents.agent_types import (
     BUILT_IN,
     MAX_FILE_CHARS,
+    MAX_FILES,
+    MAX_TOTAL_BYTES,
     AgentType,
     describe_types,
     load_agent_types,
@@ -79,6 +81,39 @@ def test_an_unknown_tool_or_model_is_reported(project: Path) -> None:
         f"{one} names unknown tools: Raed; this agent type works without them",
         f"{two} names the model 'sonnet', expected PROVIDER:NAME; the parent's model is used",
     ]
+
+
+def test_only_the_first_unknown_tools_are_named(project: Path) -> None:
+    tools = "".join(f"- {name}\n" for name in ("a", "a", "b", "c", "d" * 200, "e", "f", "g"))
+    file = wrote(project / ".turngate/agents/file.md", f"---\nname: k\ntools:\n{tools}---\nWork.")
+    shown = f"a, b, c, {'d' * 99}…, e and 2 more"
+    assert found(project)[1] == [f"{file} names unknown tools: {shown}; this agent type works without them"]
+
+
+@pytest.mark.parametrize("key", ["tools", "disallowedTools"])
+@pytest.mark.parametrize("names", ["a, " * 201, "a" * 10_001])
+def test_an_agent_type_with_very_many_tools_is_not_loaded(project: Path, key: str, names: str) -> None:
+    file = wrote(project / ".turngate/agents/file.md", f"---\nname: k\n{key}: {names}\n---\nWork.")
+    said = (
+        f"{file} lists more than 200 tools or 10,000 characters of their names; this agent type is not loaded"
+    )
+    assert found(project) == ({}, [said])
+
+
+def test_only_so_many_files_are_read(project: Path) -> None:
+    for number in range(MAX_FILES + 3):
+        file = wrote(project / f".turngate/agents/a{number:03}.md", f"---\nname: k{number}\n---\nWork.")
+    agent_types, problems = found(project)
+    first = file.replace("a502", "a500")
+    said = f"{first} is not read, nor are 2 more: at most 500 files with 4 MiB are"
+    assert (len(agent_types), problems) == (MAX_FILES, [said])
+
+
+def test_only_so_many_bytes_are_read(project: Path) -> None:
+    for number in range(50):
+        wrote(project / f".turngate/agents/a{number}.md", f"---\nname: k{number}\n---\n" + "x" * 99_900)
+    agent_types, problems = found(project)
+    assert (len(agent_types), len(problems)) == (MAX_TOTAL_BYTES // 99_900, 1)
 
 
 def test_a_byte_order_mark_and_windows_line_ends_do_no_harm(project: Path) -> None:

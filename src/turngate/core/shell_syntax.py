@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 MAX_COMMANDS = 200  # read from one text
+MAX_EXPANDED_CHARS = 10_000  # of a word; what a longer one means is not known
 
 # A shell has more syntax than this. A piece that does not match ends the reading.
 _PIECE = re.compile(
@@ -206,9 +207,11 @@ def expand(word: Word, variables: Mapping[str, str | None], home: str) -> Expans
     A variable that is None has a value that only a run of the hook knows.
     """
     expansions: list[Expansion] = []
+    length = 0
     for number, part in enumerate(word.parts):
         expansion = _expand_part(part, variables, home if number == 0 else None)
-        if expansion is None:
+        length += len(expansion.text) if expansion else 0
+        if expansion is None or length > MAX_EXPANDED_CHARS:
             return None
         expansions.append(expansion)
     unset = tuple(name for expansion in expansions for name in expansion.unset)
@@ -237,14 +240,15 @@ def _expand_variables(text: str, variables: Mapping[str, str | None]) -> Expansi
     """Expand `$NAME`, `${NAME}` and `${NAME:-default}`; None for any other use of `$`."""
     pieces: list[str] = []
     unset: list[str] = []
-    position = 0
+    position = length = 0
     while (dollar := text.find("$", position)) >= 0:
         match = _VARIABLE.match(text, dollar)
         if match is None or text[dollar - 1 : dollar] == "\\":
             return None
         name, default = match["name"] or match["braced"], match["default"]
         value = variables.get(name, "")
-        if value is None:
+        length += len(value or "")
+        if value is None or length > MAX_EXPANDED_CHARS:
             return None
         if name not in variables and default is None:
             unset.append(name)

@@ -53,7 +53,8 @@ _SUBCOMMANDS = {
 }
 _PACKAGE_MANAGERS = frozenset(("npm", "pnpm", "yarn", "bun"))
 _PACKAGE_SCRIPT = re.compile(
-    r"(?!.*(?:type|tsc))(?:.*[:_-])?(?:test|lint|check|format|build|verify|ci|qa)(?:[:_-].*)?"
+    r"(?!.*(?:type|tsc))(?:.*[:_-])?(?:test|lint|check|format|build|verify|ci|qa)(?:[:_-].*)?",
+    re.DOTALL,
 )
 # They run another program, after these words.
 _RUNNERS = {
@@ -123,7 +124,7 @@ def is_silent_check(texts: Texts) -> bool:
         case "test" | "[":
             return True
         case "grep" | "egrep" | "fgrep":
-            return any(re.fullmatch(r"-[a-zA-Z]*q[a-zA-Z]*|--quiet|--silent", word) for word in options)
+            return any(re.fullmatch(r"-[a-pr-zA-Z]*q[a-zA-Z]*|--quiet|--silent", word) for word in options)
         case "git":
             return options[:1] == ["diff"] and "--quiet" in options
         case "cmp":

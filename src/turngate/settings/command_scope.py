@@ -9,8 +9,11 @@ from typing import NamedTuple
 from turngate.core.hooks import CommandHook
 from turngate.core.settings import Settings
 from turngate.core.shell_syntax import Expansion, Word, expand
+from turngate.settings.lint_budget import LintBudget
 
 PROJECT_VARIABLES = ("CLAUDE_PROJECT_DIR", "MUX_PROJECT_DIR", "TURNGATE_PROJECT_DIR")
+
+_SEARCH_WORK = 20  # in characters that could be read meanwhile
 
 # Set for each run by Turngate or by the program that starts it.
 _SET_BY_THE_RUN = re.compile(r"\b(?:CLAUDE|MUX|TURNGATE)_\w+|\bCLAUDECODE\b")
@@ -23,10 +26,13 @@ class Scope(NamedTuple):
     home: str
     variables: Mapping[str, str | None]  # None: set, with a value that only a run of the hook knows
     cwd: str | None
+    budget: LintBudget
     has_moved: bool = False  # the command itself chose its folder
 
     def expand(self, word: Word) -> Expansion | None:
-        return expand(word, self.variables, self.home)
+        expansion = expand(word, self.variables, self.home)
+        self.budget.spend(1 + len(expansion.text) if expansion else 1)
+        return expansion
 
     def resolve(self, path: str) -> str | None:
         """Return the absolute path, or None if it depends on a folder that is not known."""
@@ -35,9 +41,12 @@ class Scope(NamedTuple):
         return os.path.join(self.cwd, path) if self.cwd else None
 
     def has_program(self, name: str) -> bool:
-        return shutil.which(name, path=self.variables.get("PATH")) is not None
+        path = self.variables.get("PATH")
+        self.budget.spend(_SEARCH_WORK + len(path or "") // 10)
+        return shutil.which(name, path=path) is not None
 
     def assign(self, name: str, value: str | None) -> "Scope":
+        self.budget.spend(len(self.variables) // 10)
         return self._replace(variables={**self.variables, name: value})
 
     def change_folder(self, path: str | None) -> "Scope":
@@ -51,11 +60,12 @@ class Scope(NamedTuple):
         return word.plain if word.plain and word.plain.startswith("~/") else path
 
 
-def command_scope(hook: CommandHook, settings: Settings, project: str) -> Scope:
+def command_scope(hook: CommandHook, settings: Settings, project: str, budget: LintBudget) -> Scope:
     """Return the scope of a hook's command. A plugin's folder is in the `env` of its hooks."""
+    budget.spend((len(settings.env) + len(hook.env) + len(os.environ)) // 10)
     names = _SET_BY_THE_RUN.findall(hook.command)
     variables: dict[str, str | None] = {name: None for name in names}
     variables |= {**os.environ, "PWD": project, **settings.env, **hook.env}
     variables |= {name: project for name in PROJECT_VARIABLES}
     home = variables.get("HOME") or os.path.expanduser("~")
-    return Scope(project, home, variables, project)
+    return Scope(project, home, variables, project, budget)

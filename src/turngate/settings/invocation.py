@@ -84,7 +84,9 @@ class _Interpreter(NamedTuple):
 
 
 _SHELL = _Interpreter(
-    "shell", re.compile(r"-[a-z]*s[a-z]*|--version"), frozenset({"-o", "+o", "-O", "--rcfile", "--init-file"})
+    "shell",
+    re.compile(r"-[a-rt-z]*s[a-z]*|--version"),
+    frozenset({"-o", "+o", "-O", "--rcfile", "--init-file"}),
 )
 _PYTHON = _Interpreter(
     "python", re.compile(r"-[A-Za-z]*[mc]|-|-V|--version|-h|--help"), frozenset({"-W", "-X"})
@@ -94,7 +96,9 @@ _NODE = _Interpreter(
     re.compile(r"-e|--eval|-p|--print|-pe|-|-v|--version|--test|-i"),
     frozenset({"-r", "--require", "--import", "--loader", "--experimental-loader", "-C", "--conditions"}),
 )
-_OTHER = _Interpreter("other", re.compile(r"-\w*[er].*|-|-v|--version"), frozenset({"-I", "-M", "-d"}))
+_OTHER = _Interpreter(
+    "other", re.compile(r"-(?:(?![er])\w)*[er].*|-|-v|--version"), frozenset({"-I", "-M", "-d"})
+)
 _INTERPRETERS = {
     **dict.fromkeys(("sh", "bash", "dash", "zsh", "ksh"), _SHELL),
     **dict.fromkeys(("node", "nodejs", "tsx", "ts-node"), _NODE),
@@ -170,7 +174,7 @@ def _read_interpreter(texts: Texts, program: int, interpreter: _Interpreter) -> 
     position = program + 1
     is_shell = interpreter is _SHELL
     while position < len(texts) and (option := texts[position]) is not None and option[:1] in ("-", "+"):
-        if is_shell and re.fullmatch(r"-[a-z]*c[a-z]*", option):
+        if is_shell and re.fullmatch(r"-[abd-z]*c[a-z]*", option):
             position = _skip_shell_options(texts, position + 1)
             return Invocation(program, shell_command=texts[position] if position < len(texts) else None)
         if interpreter.without_script.fullmatch(option):

@@ -10,17 +10,15 @@ from turngate.core.settings import Problem, Rule, Settings
 from turngate.core.shell_syntax import read_commands
 from turngate.extras import install_command
 from turngate.settings.command_scope import Scope, command_scope
+from turngate.settings.lint_budget import MAX_COMMAND_CHARS, MAX_WORK, BudgetSpentError, LintBudget
 from turngate.settings.lint_commands import lint_arguments, lint_commands, lint_script_file
 from turngate.settings.lint_events import lint_options
 from turngate.settings.lint_gates import lint_gate
 from turngate.settings.lint_plugins import lint_plugin_variables, lint_user_config
 from turngate.settings.problem_log import rule_problem
 
-MAX_LINTED_CHARS = 4_000  # of a command; the rest is not checked
-
-_QUOTED = re.compile(r"'[^']*'|\"(?:[^\"\\]|\\.)*\"")
-_STRAY = re.compile(r"\"|(?<!')'(?!')")
-_START = r"(?:^|[;&|({\n]|\b(?:then|do|else)\b)\s*"  # of a command
+_QUOTED = re.compile(r"'[^']*(?:'|\Z)|\"(?:[^\"\\]|\\.?)*(?:\"|\Z)", re.DOTALL)
+_START = r"(?:^|[;&|({\n]|\b(?:then|do|else)\b)[^\S\n]*"  # of a command
 _BASH_ONLY = re.compile(
     rf"(?<![\w\[])\[\[\s|[<>]\(|&>|\|&|<<<|\bfor\s*\(\(|\{{\d+\.\.\d+\}}|\$\{{\w+\[|\$\{{\w+(?:\^|,|//)|(?:^|\s)\w+=\("
     rf"|{_START}(?:source|function|shopt|declare|pushd|popd)\s|{_START}set\s+-\w*o?\s*pipefail"
@@ -30,11 +28,28 @@ _ASSIGNMENT = re.compile(rf"({_START})(?:[A-Za-z_]\w*=\S*(?:\s+|$))+")
 _VARIABLE = re.compile(r"\$\{?(?:CLAUDE|MUX|TURNGATE)_(?:PROJECT_DIR|TRANSCRIPT_PATH|PLUGIN_ROOT)\b")
 
 
-def lint(settings: Settings, project: str) -> tuple[Problem, ...]:
-    return tuple(problem for rule in settings.rules for problem in _lint_rule(rule, settings, project))
+_PROBLEM_WORK = 100
 
 
-def _lint_rule(rule: Rule, settings: Settings, project: str) -> Iterator[Problem]:
+def lint(settings: Settings, project: str, budget: LintBudget | None = None) -> tuple[Problem, ...]:
+    """Return the problems of all hooks; a note if the budget does not suffice for all of them."""
+    budget = budget or LintBudget()
+    problems: list[Problem] = []
+    for rule in settings.rules:
+        try:
+            for problem in _lint_rule(rule, settings, project, budget):
+                budget.spend(_PROBLEM_WORK)
+                problems.append(problem)
+        except BudgetSpentError:
+            message = f"is not wholly checked, nor are the hooks after it: {_TOO_MUCH}"
+            return (*problems, rule_problem(rule, None, message, severity="note"))
+    return tuple(problems)
+
+
+_TOO_MUCH = f"all commands and scripts together are more than about {MAX_WORK:,} characters"
+
+
+def _lint_rule(rule: Rule, settings: Settings, project: str, budget: LintBudget) -> Iterator[Problem]:
     hook = rule.hook
     if not hook.enabled:
         return
@@ -44,11 +59,17 @@ def _lint_rule(rule: Rule, settings: Settings, project: str) -> Iterator[Problem
     elif isinstance(hook, HttpHook):
         yield from _lint_http(rule, hook, settings)
     elif isinstance(hook, CommandHook):
-        yield from _lint_command(rule, hook, settings, project)
+        yield from _lint_command(rule, hook, settings, project, budget)
 
 
-def _lint_command(rule: Rule, hook: CommandHook, settings: Settings, project: str) -> Iterator[Problem]:
-    scope = command_scope(hook, settings, project)
+def _lint_command(
+    rule: Rule, hook: CommandHook, settings: Settings, project: str, budget: LintBudget
+) -> Iterator[Problem]:
+    if sum(map(len, (hook.command, *(hook.args or ())))) > MAX_COMMAND_CHARS:
+        message = f"is longer than {MAX_COMMAND_CHARS:,} characters, so it is not checked"
+        yield rule_problem(rule, "command", message, "move it into a script", "note")
+        return
+    scope = command_scope(hook, settings, project, budget)
     if rule.source == "script":
         yield from lint_script_file(rule, hook.command, scope, settings)
     elif outside := tuple(lint_plugin_variables(rule, hook, settings)):
@@ -66,18 +87,16 @@ def _lint_command(rule: Rule, hook: CommandHook, settings: Settings, project: st
 
 
 def _lint_shell_command(rule: Rule, hook: CommandHook, settings: Settings, scope: Scope) -> Iterator[Problem]:
-    bare = _without_quoted(hook.command)
+    scope.budget.spend(len(hook.command))
+    bare = _QUOTED.sub("''", hook.command)
     runs_bash = hook.shell == "bash" and settings.dialect.honours_shell
     if _BASH_ONLY.search(bare) and not runs_bash:
         yield rule_problem(
             rule, "command", "uses bash syntax, but /bin/sh runs it", _bash_hint(settings), "warning"
         )
     yield from _lint_quoting(rule, bare, scope)
-    command = hook.command[:MAX_LINTED_CHARS]
-    commands = read_commands(command)
-    yield from lint_commands(rule, command, scope, settings)
-    if command == hook.command:
-        yield from lint_gate(rule, command, commands, scope, settings)
+    yield from lint_commands(rule, hook.command, scope, settings)
+    yield from lint_gate(rule, hook.command, read_commands(hook.command), scope, settings)
 
 
 def _bash_hint(settings: Settings) -> str:
@@ -112,10 +131,3 @@ def _lint_http(rule: Rule, hook: HttpHook, settings: Settings) -> Iterator[Probl
     for name in unlisted_variables(hook.headers, hook.allowed_env_vars):
         message = f"${name} is not among `allowedEnvVars`, so it is replaced by an empty string"
         yield rule_problem(rule, "headers", message, f'add "{name}" to `allowedEnvVars`', "warning")
-
-
-def _without_quoted(command: str) -> str:
-    bare = _QUOTED.sub("''", command[:MAX_LINTED_CHARS])
-    if len(command) <= MAX_LINTED_CHARS:
-        return bare
-    return _STRAY.split(bare, maxsplit=1)[0]  # the command may have been truncated inside a quotation

@@ -20,7 +20,13 @@ from turngate.settings.lint_gates import is_gate, lint_gate
 from turngate.settings.lint_scripts import lint_script
 from turngate.settings.problem_log import rule_problem
 from turngate.settings.script_file import FAILS_OR_BLOCKS as _EITHER
-from turngate.settings.script_file import block_attempt, quote_path, read_script
+from turngate.settings.script_file import (
+    MAX_SCRIPT_BYTES,
+    block_attempt,
+    is_large_text,
+    quote_path,
+    read_script,
+)
 from turngate.settings.similar_programs import missing_program_hint, similar_file
 
 _GUARDS = frozenset(("[", "test", "which", "type", "hash"))  # and `command -v`
@@ -42,6 +48,7 @@ def lint_commands(
     fails: str = _FAILS,
 ) -> Iterator[Problem]:
     """Check the commands in order. `in_script`: they are read from this script, so only programs are checked."""
+    scope.budget.spend(len(text))
     commands = _read_with_branch(text)
     guarded = any(_is_guard(command) for command in commands.commands)
     for number, command in enumerate(commands.commands):
@@ -75,8 +82,10 @@ def lint_commands(
 
 # What runs when a check fails: `CHECK || { BODY; }` and `if ! CHECK; then BODY; fi`, without a group in BODY.
 _BRANCHES = (
-    re.compile(r"\|\|\s*\{\s(?P<body>[^{}]{0,1000}?)[;\n]\s*\}"),
-    re.compile(r"\bif\s+!\s(?P<check>[^\n;{}]{0,500})[;\n]\s*then\s(?P<body>[^{}]{0,1000}?)[;\n]\s*fi\b"),
+    re.compile(r"\|\|\s*\{\s(?P<body>[^{}]{0,1000}?)[;\n][^\S\n]*\}"),
+    re.compile(
+        r"(?:^|[;\n])[^\S\n]*if\s+!\s(?P<check>[^\n;{}]{0,500})[;\n]\s*then\s(?P<body>[^{}]{0,1000}?)[;\n][^\S\n]*fi\b"
+    ),
 )
 
 
@@ -301,7 +310,9 @@ class _CommandCheck:
     def lint_script(self, name: str, path: str, language: str | None) -> Iterator[Problem]:
         script = read_script(path)
         if script is None:
+            yield from self._report_large(name, path)
             return
+        self.scope.budget.spend(len(script.text))
         found = tuple(
             lint_script(
                 self.rule, name, script, self.scope, self.settings, language=language, decides=self.decides
@@ -312,6 +323,11 @@ class _CommandCheck:
             yield from lint_commands(
                 self.rule, script.text, self.scope, self.settings, in_script=name, fails=self.fails
             )
+
+    def _report_large(self, name: str, path: str) -> Iterator[Problem]:
+        if is_large_text(path):
+            message = f"{name} is larger than {MAX_SCRIPT_BYTES // 1024} KiB, so it is not checked"
+            yield self._problem(message, severity="note")
 
     def _is_in_path(self, text: str, language: str | None) -> bool:
         """A shell searches for its script in the PATH too."""
@@ -332,7 +348,7 @@ class _CommandCheck:
             variable = expansion.unset[0]
             message = f"${variable} is not set, so {name} does not exist and the hook fails at every run"
             return self._problem(message, f'set it: "env": {{"{variable}": "…"}}')
-        similar = similar_file(path)
+        similar = similar_file(path, self.scope.budget)
         hint = f"did you mean {os.path.join(os.path.dirname(name), similar)}?" if similar else None
         fails = _FAILS if self.settings.dialect.missing_script_passes else self.fails
         return self._problem(f"{name} does not exist, {fails}", hint)

@@ -10,6 +10,7 @@ from turngate.core.settings import Problem, Rule, Settings
 from turngate.core.shell_syntax import CommandList, SimpleCommand, Word, read_commands
 from turngate.core.text import one_line, truncate
 from turngate.core.verdict import honours_blocking, honours_on_failure
+from turngate.settings.branches import split_branch
 from turngate.settings.check_tools import check_tool, is_silent_check, never_ends, writes_to_stdout
 from turngate.settings.command_scope import Scope
 from turngate.settings.lint_events import lint_block
@@ -19,7 +20,6 @@ from turngate.settings.script_file import BLOCK_JSON, PRINTED_BLOCK
 
 GATED_EVENTS = (*STOP_EVENTS, "PreToolUse")
 MAX_COMMAND_CHARS = 100  # of a command in a hint
-MAX_BRANCH_CHARS = 4_000  # of a script with a condition; a longer one is not judged
 
 _ONLY_2 = "and only exit code 2 blocks"
 _NEVER = "this hook can never block"
@@ -330,18 +330,6 @@ def _judge_chain(steps: list[_Step], text: str) -> Finding | None:
 # Conditions
 
 
-_IF = re.compile(
-    r"(?P<before>(?:.*[;\n])?)\s*if\s+(?:!\s+)?(?P<check>[^\n]*?)\s*[;\n]\s*then\s(?P<body>.*?)[;\n]\s*fi\s*"
-    r"(?:[;\n]\s*exit\s+0\s*)?;?\s*",
-    re.DOTALL,
-)
-_GROUP = re.compile(
-    r"(?P<before>(?:.*[;\n])?)(?P<check>[^;\n]*?)\s*(?:\|\||&&)\s*\{\s(?P<body>.*?)[;\n]\s*\}\s*"
-    r"(?:[;\n]\s*exit\s+0\s*)?;?\s*",
-    re.DOTALL,
-)
-
-
 def _judge_branch(
     text: str, steps: list[_Step], scope: Scope, rule: Rule, settings: Settings, script: str | None
 ) -> Finding | None:
@@ -349,8 +337,7 @@ def _judge_branch(
     printed = [step for step in steps if step.prints and step.outputs[0] == "stdout" and step.operator != "|"]
     if printed and steps[-1].prints and not printed[0].prints_block and PRINTED_BLOCK.search(text):
         return _text_before_json(printed[0])
-    match = (_IF.fullmatch(text) or _GROUP.fullmatch(text)) if len(text) <= MAX_BRANCH_CHARS else None
-    parts = [read_commands(match[name]) for name in ("before", "check", "body")] if match else []
+    parts = [read_commands(part) for part in split_branch(text)]
     if not parts or not all(part.is_complete for part in parts):
         return None
     before, check, body = (_read_steps(part, scope) for part in parts)

@@ -43,7 +43,7 @@ def _lint_decisions(
     rule: Rule, name: str, script: Script, language: str | None, scope: Scope, settings: Settings
 ) -> Iterator[Problem]:
     """Find a script that can never block, always blocks, or blocks where no hook can."""
-    if not _serves_several_events(script, settings):
+    if not _serves_several_events(script, scope, settings):
         yield from lint_block(rule, script.text, settings, name, language)
     if language == "shell":
         commands = read_commands(script.text)
@@ -65,9 +65,10 @@ def _lint_decisions(
 _READS_EVENT = re.compile(r"hook_event_name|\$[1@*]|\$\{[1@*]|\bargv\b|\bargparse\b|\bgetopts\b")
 
 
-def _serves_several_events(script: Script, settings: Settings) -> bool:
+def _serves_several_events(script: Script, scope: Scope, settings: Settings) -> bool:
     """Return whether the script also runs at events where it can block, as far as that can be seen."""
     name = os.path.basename(script.path)
+    scope.budget.spend(sum(1 + len(hook_text(rule.hook)) // 100 for rule in settings.rules))
     return bool(_READS_EVENT.search(script.text)) or any(
         rule.event not in OBSERVED_EVENTS and name in hook_text(rule.hook) for rule in settings.rules
     )

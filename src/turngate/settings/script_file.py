@@ -1,6 +1,8 @@
 """Reads the script of a hook: its language, why it cannot be started, and the exit codes that it ends with."""
 
 import ast
+import contextlib
+import functools
 import os
 import re
 import shlex
@@ -11,6 +13,7 @@ from turngate.core.settings import Severity
 from turngate.settings.paths import FileTooLarge, NotARegularFile, read_bytes
 
 MAX_SCRIPT_BYTES = 128 * 1024  # a larger script is not read
+_HEAD_BYTES = 4096  # in which a binary has a null character
 
 _LANGUAGES = {  # by the name of the interpreter
     "shell": re.compile(r"(?:ba|da|z|k)?sh"),
@@ -66,6 +69,18 @@ def read_script(path: str) -> Script | None:
     text = data.decode("utf-8", "replace")
     first = text.split("\n", 1)[0]
     return Script(path, text, first[2:] if first.startswith("#!") else None)
+
+
+def is_large_text(path: str) -> bool:
+    """Return whether `read_script` does not read the file because of its size alone."""
+    try:
+        read_bytes(path, MAX_SCRIPT_BYTES)
+    except FileTooLarge:
+        with contextlib.suppress(OSError), open(path, "rb") as file:
+            return b"\0" not in file.read(_HEAD_BYTES)
+    except (OSError, NotARegularFile):
+        pass
+    return False
 
 
 def env_program(arguments: str) -> str | None:
@@ -202,11 +217,12 @@ def exit_codes(script: Script, language: str | None) -> frozenset[int] | None:
             return None
 
 
+@functools.lru_cache(maxsize=4)  # asked for each command of a script
 def block_attempt(text: str, language: str | None = "shell") -> str | None:
     """Return how a command or a script blocks, in words; None if it does not, as far as that can be seen."""
     match language:
         case "shell":
-            exits = "2" in _SHELL_EXIT.findall(_QUOTED.sub("''", _COMMENT_LINES.sub("", text)))
+            exits = "2" in _SHELL_EXIT.findall(_QUOTED.sub(_without_quoted, _COMMENT_LINES.sub("", text)))
         case "python":
             exits = bool(_PYTHON_EXIT_2.search(_COMMENT_LINES.sub("", text)))
         case "node":
@@ -218,7 +234,14 @@ def block_attempt(text: str, language: str | None = "shell") -> str | None:
     return "prints a block" if language == "shell" and PRINTED_BLOCK.search(text) else None
 
 
-_QUOTED = re.compile(r"'[^'\n]*'|\"(?:[^\"\\\n]|\\.)*\"")
+# On one line; one that is not closed there is found too, so that each character is read once.
+_QUOTED = re.compile(r"'[^'\n]*('?)|\"(?:[^\"\\\n]|\\.?)*(\"?)")
+
+
+def _without_quoted(match: re.Match[str]) -> str:
+    return "''" if match[1] or match[2] else match[0]
+
+
 _PYTHON_EXIT_2 = re.compile(r"(?:exit|SystemExit)\(2\b")
 
 
@@ -240,29 +263,33 @@ def _python_exit_codes(text: str) -> frozenset[int] | None:
 
 def _codes_of_tree(tree: ast.AST) -> frozenset[int] | None:
     functions = {node.name: node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
-    codes: set[int] = set()
+    called: set[str] = set()
+    values: list[ast.expr | None] = []
     for value in _python_exit_values(tree):
         if isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and value.func.id in functions:
-            returned = _returned(functions[value.func.id])
+            called.add(value.func.id)
         else:
-            returned = [value]
-        for code in map(_constant_code, returned):
-            if code is None:
-                return None
-            codes.add(code)
-    return frozenset(codes)
+            values.append(value)
+    values += [value for name in called for value in _returned(functions[name])]
+    codes = {_constant_code(value) for value in values}
+    return frozenset(code for code in codes if code is not None) if None not in codes else None
 
 
 def _python_exit_values(tree: ast.AST) -> Iterator[ast.expr | None]:
     """Yield the argument of each exit()."""
     for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and ast.unparse(node.func) in (
-            "sys.exit",
-            "exit",
-            "os._exit",
-            "SystemExit",
-        ):
+        if isinstance(node, ast.Call) and _is_exit(node.func):
             yield node.args[0] if node.args else None
+
+
+def _is_exit(function: ast.expr) -> bool:
+    match function:
+        case ast.Name("exit" | "SystemExit"):
+            return True
+        case ast.Attribute(ast.Name("sys"), "exit") | ast.Attribute(ast.Name("os"), "_exit"):
+            return True
+        case _:
+            return False
 
 
 def _returned(function: ast.FunctionDef) -> list[ast.expr | None]:

@@ -5,9 +5,11 @@ import os
 from itertools import islice
 
 from turngate.settings.command_scope import Scope
+from turngate.settings.lint_budget import LintBudget
 
 MAX_SIMILAR_FILES = 500
 MAX_PROGRAMS = 5_000  # of one folder of the PATH
+_FOLDER_WORK = 100  # in characters that could be read meanwhile
 
 _WELL_KNOWN = [
     "bash",
@@ -91,7 +93,9 @@ def missing_program_hint(name: str, scope: Scope) -> str:
         if os.path.isfile(os.path.join(scope.project, folder, name)):
             return f"did you mean {folder}/{name}?"
     hint = f"install {name}, or correct the name"
-    similar = _closest(name, _WELL_KNOWN, 0.8) or _closest(name, _programs(scope, name[:1]), 0.85)
+    similar = _closest(name, _WELL_KNOWN, 0.8, scope.budget) or _closest(
+        name, _programs(scope, name[:1]), 0.85, scope.budget
+    )
     return f'{hint}; did you mean "{similar}"?' if similar else hint
 
 
@@ -99,6 +103,7 @@ def _programs(scope: Scope, first: str) -> list[str]:
     """Return the names in the PATH that begin with a letter."""
     names: set[str] = set()
     for folder in (scope.variables.get("PATH") or "").split(os.pathsep):
+        scope.budget.spend(_FOLDER_WORK)
         try:
             with os.scandir(folder or ".") as entries:
                 names.update(entry.name for entry in islice(entries, MAX_PROGRAMS) if entry.name[:1] == first)
@@ -107,14 +112,16 @@ def _programs(scope: Scope, first: str) -> list[str]:
     return sorted(names)
 
 
-def similar_file(path: str) -> str | None:
+def similar_file(path: str, budget: LintBudget) -> str | None:
     """Return the name of a file in the same folder that is close to that of a missing one."""
     try:
         names = sorted(os.listdir(os.path.dirname(path)))[:MAX_SIMILAR_FILES]
     except (OSError, ValueError):
         return None
-    return _closest(os.path.basename(path), names, 0.7)
+    return _closest(os.path.basename(path), names, 0.7, budget)
 
 
-def _closest(name: str, names: list[str], similarity: float) -> str | None:
-    return next(iter(difflib.get_close_matches(name[:100], names, 1, similarity)), None)
+def _closest(name: str, names: list[str], similarity: float, budget: LintBudget) -> str | None:
+    name = name[:100]
+    budget.spend(len(name) * sum(map(len, names)) // 20)
+    return next(iter(difflib.get_close_matches(name, names, 1, similarity)), None)

@@ -2,14 +2,21 @@
 
 import glob
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from turngate.core.settings import Problem, Rule, Settings
 from turngate.filesystem.real_path import real_path
 from turngate.settings.plugin_folders import display_name
 from turngate.subagents.agent_hooks import parse_hooks
-from turngate.subagents.agent_types import AgentType, agent_files, read_agent_file, read_text
+from turngate.subagents.agent_types import (
+    AgentType,
+    agent_files,
+    count_readable,
+    describe_unread,
+    read_agent_file,
+    read_text,
+)
 from turngate.subagents.front_matter import nested_lines
 
 
@@ -19,13 +26,15 @@ def check_agent_files(settings: Settings, project: str) -> tuple[tuple[Rule, ...
     rules: list[Rule] = []
     problems: list[Problem] = []
     seen: set[str] = set()
-    for level, family, path in agent_files(project, settings.plugin_dirs, home):
+    places, unread = agent_files(project, settings.plugin_dirs, home)
+    for level, family, path in places:
         real = real_path(path)
         if family in settings.dialect.families and real not in seen:
             seen.add(real)
             found, wrong = _check_file(level, family, path, settings, display_name(path, project, home))
             rules += found
             problems += wrong
+    problems += _unread_problems(unread, project, home)
     if "claude" in settings.dialect.families:
         problems += _skill_problems(project, settings, home)
     return tuple(rules), tuple(problems)
@@ -59,12 +68,21 @@ def _parse(agent_type: AgentType, settings: Settings) -> tuple[list[Rule], list[
 
 def _skill_problems(project: str, settings: Settings, home: str) -> Iterator[Problem]:
     roots = [os.path.join(base, ".claude") for base in dict.fromkeys((home, project))]
-    for root in (*settings.plugin_dirs, *roots):
-        for path in sorted(glob.glob(os.path.join(glob.escape(root), "skills", "*", "SKILL.md"))):
-            text, _ = read_text(path)
-            if text is not None and nested_lines(text, "hooks") is not None:
-                message = "are not run: Turngate does not run hooks of skills"
-                yield _note(display_name(path, project, home), message)
+    folders = [os.path.join(glob.escape(root), "skills", "*") for root in (*settings.plugin_dirs, *roots)]
+    paths = [path for folder in folders for path in sorted(glob.glob(os.path.join(folder, "SKILL.md")))]
+    count = count_readable(paths)
+    for path in paths[:count]:
+        text, _ = read_text(path)
+        if text is not None and nested_lines(text, "hooks") is not None:
+            message = "are not run: Turngate does not run hooks of skills"
+            yield _note(display_name(path, project, home), message)
+    yield from _unread_problems(paths[count:], project, home)
+
+
+def _unread_problems(unread: Sequence[str], project: str, home: str) -> Iterator[Problem]:
+    if unread:
+        file = display_name(unread[0], project, home)
+        yield Problem(file=file, message=describe_unread(len(unread)), severity="note")
 
 
 def _note(file: str, message: str) -> Problem:

@@ -5,7 +5,9 @@ import os
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
+from itertools import accumulate, islice, takewhile
 
+from turngate.core.text import truncate
 from turngate.core.tools import tool_names
 from turngate.settings.paths import FileTooLarge, NotARegularFile, read_bytes
 from turngate.subagents.front_matter import (
@@ -18,6 +20,12 @@ from turngate.subagents.front_matter import (
 
 MAX_FILE_CHARS = 100_000
 MAX_FILE_BYTES = 4 * MAX_FILE_CHARS  # UTF-8 has at most four bytes per character
+MAX_FILES = 500  # of all agent types; the others are not read
+MAX_TOTAL_BYTES = 4 * 1024 * 1024  # of these files
+MAX_TOOLS = 200  # that one file may name, and as many that it disallows
+MAX_TOOLS_CHARS = 10_000  # of all their names
+MAX_SHOWN_TOOLS = 5  # of those that a file names and that are not known
+MAX_TOOL_CHARS = 100  # of the name of one
 READ_ONLY = ("Read", "Glob", "Grep")
 
 
@@ -62,7 +70,9 @@ def load_agent_types(
     """Return the agent types by name, and the problems of their files. Files closer to the project win."""
     agent_types = {agent_type.name: agent_type for agent_type in BUILT_IN}
     problems: list[str] = []
-    places = agent_files(project, plugin_dirs, home if home is not None else os.path.expanduser("~"))
+    places, unread = agent_files(project, plugin_dirs, home if home is not None else os.path.expanduser("~"))
+    if unread:
+        problems.append(f"{unread[0]} {describe_unread(len(unread))}")
     for level, family, path in places:
         agent_type, problem = read_agent_file(path, known_tools)
         if problem:
@@ -72,8 +82,39 @@ def load_agent_types(
     return agent_types, problems
 
 
-def agent_files(project: str, plugin_dirs: Sequence[str], home: str) -> Iterator[tuple[str, str, str]]:
-    """Return level, family and path of each file, weakest first."""
+Place = tuple[str, str, str]  # level, family and path of a file
+
+
+def agent_files(project: str, plugin_dirs: Sequence[str], home: str) -> tuple[list[Place], list[str]]:
+    """Return the files that are read, weakest first, and the paths of the others."""
+    places = list(_agent_files(project, plugin_dirs, home))
+    paths = [path for *_, path in places]
+    count = count_readable(paths)
+    return places[:count], paths[count:]
+
+
+def count_readable(paths: Iterable[str]) -> int:
+    """Return how many of these files may be read, from the first one on."""
+    sizes = accumulate(map(_size, islice(paths, MAX_FILES)))
+    return sum(1 for _ in takewhile(lambda total: total <= MAX_TOTAL_BYTES, sizes))
+
+
+def describe_unread(count: int) -> str:
+    """Return a message that follows the path of the first of these files."""
+    others = f", nor are {count - 1:,} more" if count > 1 else ""
+    return f"is not read{others}: at most {MAX_FILES} files with {MAX_TOTAL_BYTES // 1024**2} MiB are"
+
+
+def _size(path: str) -> int:
+    """Return how much of a file is read: nothing of one that is too large."""
+    try:
+        size = os.stat(path).st_size
+    except (OSError, ValueError):
+        return 0
+    return size if size <= MAX_FILE_BYTES else 0
+
+
+def _agent_files(project: str, plugin_dirs: Sequence[str], home: str) -> Iterator[Place]:
     for folder in plugin_dirs:
         root = glob.escape(os.path.join(project, os.path.expanduser(folder)))
         for path in sorted(glob.glob(os.path.join(root, "agents", "*", "AGENT.md"))):
@@ -110,9 +151,12 @@ def _too_long(path: str) -> str:
     return f"{path} is longer than {MAX_FILE_CHARS} characters"
 
 
-def _parse(path: str, text: str, known_tools: Collection[str]) -> tuple[AgentType, str | None]:
+def _parse(path: str, text: str, known_tools: Collection[str]) -> tuple[AgentType | None, str | None]:
     fields, body = split_front_matter(text)
-    tools = as_names(fields.get("tools"))
+    tools, disallowed = as_names(fields.get("tools")), _disallowed(fields.get("disallowedTools"))
+    if _are_too_many(tools or ()) or _are_too_many(disallowed):
+        limits = f"{MAX_TOOLS} tools or {MAX_TOOLS_CHARS:,} characters of their names"
+        return None, f"{path} lists more than {limits}; this agent type is not loaded"
     model = as_text(fields.get("model"))
     agent_type = AgentType(
         as_text(fields.get("name")) or _name_from(path),
@@ -123,17 +167,23 @@ def _parse(path: str, text: str, known_tools: Collection[str]) -> tuple[AgentTyp
         if ":" in model
         else None,  # short names of other programs, such as "sonnet", are not models here
         path,
-        disallowed_tools=(disallowed := _disallowed(fields.get("disallowedTools"))),
+        disallowed_tools=disallowed,
         is_unclosed=is_unclosed(text),
         hook_lines=None if (lines := nested_lines(text, "hooks")) is None else tuple(lines),
     )
     if not fields:
         return agent_type, f"{path} has no front matter; the agent type is named after the file"
-    unknown = [name for name in tools or () if name not in known_tools]
+    unknown = [name for name in dict.fromkeys(tools or ()) if name not in known_tools]
     without_effect = [
-        name for name in disallowed if not any(is_disallowed(each, [name]) for each in known_tools)
+        name
+        for name in dict.fromkeys(disallowed)
+        if not any(is_disallowed(each, [name]) for each in known_tools)
     ]
     return agent_type, _problem(path, model, unknown, without_effect)
+
+
+def _are_too_many(tools: Sequence[str]) -> bool:
+    return len(tools) > MAX_TOOLS or sum(map(len, tools)) > MAX_TOOLS_CHARS
 
 
 def _disallowed(value: str | list[str] | None) -> tuple[str, ...]:
@@ -153,12 +203,17 @@ def is_disallowed(tool: str, disallowed: Iterable[str]) -> bool:
 
 def _problem(path: str, model: str, unknown: Sequence[str], without_effect: Sequence[str]) -> str | None:
     if without_effect:
-        return f"{path} disallows unknown tools: {', '.join(without_effect)}; this has no effect"
+        return f"{path} disallows unknown tools: {_list_names(without_effect)}; this has no effect"
     if unknown:
-        return f"{path} names unknown tools: {', '.join(unknown)}; this agent type works without them"
+        return f"{path} names unknown tools: {_list_names(unknown)}; this agent type works without them"
     if model and model != "inherit" and ":" not in model:
         return f"{path} names the model {model!r}, expected PROVIDER:NAME; the parent's model is used"
     return None
+
+
+def _list_names(names: Sequence[str]) -> str:
+    shown = ", ".join(truncate(name, MAX_TOOL_CHARS) for name in names[:MAX_SHOWN_TOOLS])
+    return f"{shown} and {len(names) - MAX_SHOWN_TOOLS:,} more" if len(names) > MAX_SHOWN_TOOLS else shown
 
 
 def _name_from(path: str) -> str:

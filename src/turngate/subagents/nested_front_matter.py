@@ -6,6 +6,7 @@ misread is worse than one that is reported.
 
 import json
 import re
+from collections import deque
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
@@ -24,11 +25,11 @@ class _Line(NamedTuple):
 
 def parse_block(lines: Sequence[str]) -> Any:
     """Return the value of an indented block. Raises NotUnderstood."""
-    kept = [
+    kept = deque(
         _Line(len(line) - len(line.lstrip(" ")), line.strip())
         for line in lines
         if line.strip() and not line.lstrip().startswith("#")
-    ]
+    )
     for line in lines:
         if "\t" in line[: len(line) - len(line.lstrip())]:
             raise NotUnderstood(repr(line))
@@ -55,64 +56,59 @@ def _items(value: Any) -> Iterable[Any]:
 _KEY = re.compile(r"""(?:"([^"]*)"|'([^']*)'|([^\s"'\[\]{}#&*!|>%@`,:][^\s:]*)):(?:\s+(.*))?""")
 
 
-def _parse_value(lines: list[_Line]) -> tuple[Any, list[_Line]]:
+# Each function takes its lines from the front of the deque, so that every line is read once on each level.
+
+
+def _parse_whole(lines: deque[_Line]) -> Any:
     if not lines:
-        return None, []
-    return _parse_sequence(lines) if lines[0].text.startswith("-") else _parse_mapping(lines)
-
-
-def _parse_sequence(lines: list[_Line]) -> tuple[list[Any], list[_Line]]:
-    indent, items = lines[0].indent, list[Any]()
-    while lines and lines[0].indent == indent and re.match(r"-(?:\s|$)", lines[0].text):
-        first, rest = lines[0].text[1:].strip(), lines[1:]
-        inner = indent + len(lines[0].text) - len(lines[0].text[1:].lstrip())
-        if not first:
-            body = _deeper(rest, indent)
-            items.append(_parse_whole(body))
-            lines = rest[len(body) :]
-        elif _KEY.fullmatch(first):
-            body = [_Line(inner, first), *_deeper(rest, indent)]
-            items.append(_parse_whole(body))
-            lines = rest[len(body) - 1 :]
-        else:
-            items.append(_scalar(first))
-            lines = rest
-    return items, lines
-
-
-def _parse_mapping(lines: list[_Line]) -> tuple[dict[str, Any], list[_Line]]:
-    indent, values = lines[0].indent, dict[str, Any]()
-    while lines and lines[0].indent == indent:
-        match = _KEY.fullmatch(lines[0].text)
-        if match is None:
-            raise NotUnderstood(lines[0].text)
-        key, rest = match[1] or match[2] or match[3] or "", lines[1:]
-        if key in values:
-            raise NotUnderstood(lines[0].text)
-        if match[4] and not match[4].startswith("#"):
-            values[key], lines = _scalar(match[4]), rest
-            continue
-        body = _deeper(rest, indent, sequences=True)
-        values[key] = _parse_whole(body)
-        lines = rest[len(body) :]
-    return values, lines
-
-
-def _parse_whole(lines: list[_Line]) -> Any:
-    value, rest = _parse_value(lines)
-    if rest:
-        raise NotUnderstood(rest[0].text)
+        return None
+    value = _parse_sequence(lines) if lines[0].text.startswith("-") else _parse_mapping(lines)
+    if lines:
+        raise NotUnderstood(lines[0].text)
     return value
 
 
-def _deeper(lines: list[_Line], indent: int, *, sequences: bool = False) -> list[_Line]:
-    """Return the leading lines below `indent`; a sequence may begin at the indent of its key."""
-    body: list[_Line] = []
-    for line in lines:
-        same = sequences and line.indent == indent and line.text.startswith("-")
-        if line.indent <= indent and not same:
+def _parse_sequence(lines: deque[_Line]) -> list[Any]:
+    indent, items = lines[0].indent, list[Any]()
+    while lines and lines[0].indent == indent and re.match(r"-(?:\s|$)", lines[0].text):
+        text = lines.popleft().text
+        first = text[1:].strip()
+        if not first:
+            items.append(_parse_whole(_take_deeper(lines, indent)))
+        elif _KEY.fullmatch(first):
+            body = _take_deeper(lines, indent)
+            body.appendleft(_Line(indent + len(text) - len(text[1:].lstrip()), first))
+            items.append(_parse_whole(body))
+        else:
+            items.append(_scalar(first))
+    return items
+
+
+def _parse_mapping(lines: deque[_Line]) -> dict[str, Any]:
+    indent, values = lines[0].indent, dict[str, Any]()
+    while lines and lines[0].indent == indent:
+        text = lines.popleft().text
+        match = _KEY.fullmatch(text)
+        if match is None:
+            raise NotUnderstood(text)
+        key = match[1] or match[2] or match[3] or ""
+        if key in values:
+            raise NotUnderstood(text)
+        if match[4] and not match[4].startswith("#"):
+            values[key] = _scalar(match[4])
+        else:
+            values[key] = _parse_whole(_take_deeper(lines, indent, sequences=True))
+    return values
+
+
+def _take_deeper(lines: deque[_Line], indent: int, *, sequences: bool = False) -> deque[_Line]:
+    """Take the leading lines below `indent`; a sequence may begin at the indent of its key."""
+    body: deque[_Line] = deque()
+    while lines:
+        is_item = sequences and lines[0].indent == indent and lines[0].text.startswith("-")
+        if lines[0].indent <= indent and not is_item:
             break
-        body.append(line)
+        body.append(lines.popleft())
     return body
 
 
