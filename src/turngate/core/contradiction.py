@@ -82,8 +82,8 @@ _BLOCK_IN_PROSE = re.compile(
     )\b )
     | ^ [ \t*_`"'\#>]* (?:(?:my|the|final)[ ]+)*
     (?P<said>
-        (?:(?:decision|verdict|answer|judge?ment|conclusion|result) [*_`"']{0, 3} [ \t]{0, 3} (?:is\b)? [ \t]{0, 3} [:=]? [ \t*_`"']{1, 9})?
-        (?: (?:block|deny) (?=[*_`"']*[ \t]*[:\u2013\u2014-]) : | (?:{_WORDS}) (?=[*_`"']*[ \t]*(?:$|[.!](?:\s|$))) [.!]? )
+        (?:(?:decision|verdict|answer|judge?ment|conclusion|result) [*_`"']{{0,3}} [ \t]{{0,3}} (?:is\b)? [ \t]{{0,3}} [:=]? [ \t*_`"']{{1,9}})?
+        (?: (?:block|deny) [*_`"']* [ \t]* (?: : | [\u2013\u2014-](?!\w)) | (?:{_WORDS}) (?=[*_`"']*[ \t]*(?:$|[.!](?:\s|$))) [.!]? )
     )
     """,
     re.IGNORECASE | re.MULTILINE | re.VERBOSE,
