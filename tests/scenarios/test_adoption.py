@@ -18,9 +18,11 @@ from tests.support.cli import turngate
 from tests.support.left_behind import STUCK, asked, listed, scripted, session, task
 from tests.support.sessions import SAVE_INPUT, block_first, saved_inputs
 from tests.support.subagents import Gate, Parent, bash, parent, write
+from tests.support.subagents import task as subagent_task
 from tests.support.timeouts import HANG_TIMEOUT_S
 from turngate.agent.agent_config import common_folders
 from turngate.core.hooks import CallbackHook, CommandHook, HttpHook
+from turngate.core.session_events import TurnResult
 from turngate.core.settings import Rule, Settings
 from turngate.core.subagent_run import SubagentRun
 from turngate.plugins.handlers import Plugins
@@ -643,3 +645,74 @@ def test_the_session_that_started_a_subagent_decides_whether_its_report_is_annou
     again(project, *SAME_SESSION)
     chat = (state / "sessions/s-1/chat.jsonl").read_text()
     assert chat.count("[Subagent result]") == 1
+
+
+# Gates that are not enforced
+
+
+def adopt(project: Path, first: Parent, second: Parent) -> TurnResult:
+    """Start a subagent in the first session, close it, and let the second one finish the subagent during its turn."""
+
+    async def both() -> TurnResult:
+        async with asyncio.timeout(HANG_TIMEOUT_S):
+            async with first.session:
+                await first.session.open()
+                start = {"prompt": "go", "description": "kid", "run_in_background": True}
+                await first.session._main.task_tool.start(start)
+            async with second.session:
+                turn = asyncio.create_task(second.session.send("go"))
+                while not any(name == "done" and run.label == "kid" for name, run in second.steps):
+                    await asyncio.sleep(0.01)
+                (project / "finished").touch()
+                return await turn
+
+    return asyncio.run(both())
+
+
+WAIT = bash("until [ -e finished ]; do sleep 0.05; done")
+
+
+def counted(result: TurnResult) -> tuple[bool, list[tuple[str, str]]]:
+    return result.success, [(each.event, each.hook) for each in result.unenforced]
+
+
+def test_a_gate_of_a_subagent_that_is_not_enforced_counts_for_the_session_that_started_it(
+    project: Path,
+) -> None:
+    rules = [STOP("exit 1")]
+    first = parent(project, STUCK, rules=rules)
+    second = parent(project, "three files", main=[WAIT, "hello"], rules=rules, strict=True, allow=["Bash"])
+    result = adopt(project, first, second)
+    assert (counted(result), result.subagents) == ((True, []), ())
+    resumed = parent(project, main=["thanks", "bye"], rules=rules, strict=True, session_id=first.session.id)
+    assert counted(resumed.play()) == (False, [("SubagentStop", "exit 1")])
+    assert 'hook "exit 1" of subagent kid was NOT enforced: exit code 1' in resumed.notices[0]
+
+
+def test_the_gates_of_its_own_subagents_are_carried_with_its_report(project: Path) -> None:
+    rules = [STOP("exit 1", matcher="Explore"), rule("exit 3", event="PreToolUse", matcher="Glob")]
+    first = parent(project, STUCK, rules=rules)
+    glob = {"tool": "Glob", "input": {"pattern": "*"}}
+    sub = [subagent_task(subagent_type="Explore"), glob, "found", "three files"]
+    second = parent(project, *sub, main=[WAIT, "hello"], rules=rules, strict=True, allow=["Bash"])
+    assert counted(adopt(project, first, second)) == (True, [])
+    resumed = parent(project, main=["thanks", "bye"], rules=rules, strict=True, session_id=first.session.id)
+    assert counted(resumed.play()) == (False, [("PreToolUse", "exit 3"), ("SubagentStop", "exit 1")])
+
+
+def test_in_its_own_session_a_gate_of_a_subagent_counts_once(project: Path) -> None:
+    rules = [STOP("exit 1", matcher="Explore")]
+    sub = [subagent_task(subagent_type="Explore"), "found", "three files"]
+    scene = parent(project, *sub, main=[subagent_task(), "home"], rules=rules, strict=True)
+    assert counted(scene.play()) == (False, [("SubagentStop", "exit 1")])
+
+
+def test_a_redirect_keeps_which_gates_were_not_enforced(project: Path) -> None:
+    fails_once = "test -e once && exit 0; touch once; exit 1"
+    rules = [STOP(fails_once), STOP(block_first(1))]
+    scene = parent(project, "one", "two", rules=rules, strict=True)
+    result = scene.play()
+    assert ([each.redirects for each in result.subagents], counted(result)) == (
+        [1],
+        (False, [("SubagentStop", fails_once)]),
+    )

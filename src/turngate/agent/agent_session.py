@@ -24,7 +24,7 @@ from turngate.core.constants import EVENTS
 from turngate.core.inbox import Inbox, InboxEntry
 from turngate.core.loop_guard import LoopGuard, new_guard
 from turngate.core.messages import Message
-from turngate.core.session_events import BackgroundCommandFinished, TurnResult
+from turngate.core.session_events import BackgroundCommandFinished, SubagentFinished, TurnResult
 from turngate.plugins.handlers import Plugins
 from turngate.settings.load import has_unloaded_hooks
 from turngate.subagents.agent_types import AgentType
@@ -95,7 +95,12 @@ class AgentSession:
             depth=self._config.depth,
             in_background=self.settings.dialect.subagents_in_background,
             launch=self._launch,
+            on_result=self._add_subagent,
         )
+
+    def _add_subagent(self, finished: SubagentFinished) -> None:
+        if self.turn is not None:
+            self.turn.add_subagent(finished)
 
     def _select_tools(self) -> dict[str, Tool]:
         """Return the agent's tools, among them Task unless the agent is at the depth limit."""

@@ -13,7 +13,6 @@ from turngate.core.session_events import (
     Notice,
     SessionEvent,
     SubagentFinished,
-    TurnEnd,
 )
 from turngate.core.settings import Rule, Settings
 
@@ -47,11 +46,9 @@ class EventSink:
         self.emit(event)
 
     def forward_from_subagent(self, event: SessionEvent) -> None:
-        """Pass on the notices of a subagent's own session, and which of its gates were not enforced."""
+        """Pass on the notices of a subagent's own session; its gates that were not enforced are in its row."""
         if isinstance(event, Notice):
             self.notice(event.text, event.hint)
-        elif isinstance(event, TurnEnd) and self.turn:
-            self.turn.unenforced += event.result.unenforced
 
     async def stream(self, work: Callable[[], Coroutine[Any, Any, object]]) -> AsyncIterator[SessionEvent]:
         """Yield the events that occur while `work` runs, instead of passing them to the listener."""

@@ -44,6 +44,7 @@ class MainSession(AgentSession):
     ) -> None:
         resources, self._problems = parts.resources, problems
         host = SessionHost(
+            parts.id,
             resources,
             plugins,
             parts.hooks,

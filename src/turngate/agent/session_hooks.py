@@ -73,15 +73,18 @@ class SessionHooks:
             self.keep_output(printed, self._conversation.transcript)
         return verdict
 
-    async def ask_hooks(self, event: Event) -> Verdict:
-        """Run the hooks of one event; their notices and warnings reach the user whatever they decide."""
+    async def ask_hooks(self, event: Event, *, counts: bool = True) -> Verdict:
+        """Run the hooks of one event; their notices and warnings reach the user whatever they decide.
+
+        `counts`: a gate that is not enforced counts for the turn of this session; that of a subagent is in its row.
+        """
         if not self.enabled or (self._role and event.name not in SUBAGENT_EVENTS):
             return Stop()
         verdict = await ask_hooks(event, self._settings, self._world)
         turn = self._events.turn
         if turn is not None:
             turn.hook_runs += verdict.runs
-            turn.unenforced += verdict.unenforced
+            turn.unenforced += verdict.unenforced if counts else ()
         for text in notices(verdict.runs):
             self._events.notice(text)
         for text, hint in warnings_with_hints(verdict.runs, self._settings.dialect):

@@ -26,6 +26,7 @@ from turngate.transcript.writer import Transcript
 class SessionHost:
     """Implements `SubagentHost`. Runs of another session, which this process recovered, are hosted as well."""
 
+    session_id: str
     resources: SessionResources
     plugins: Plugins
     hooks: SessionHooks
@@ -83,7 +84,7 @@ class SessionHost:
         return [name for name, tool in TOOLS.items() if tool.changes]
 
     async def ask_hooks(self, event: Event, run: SubagentRun) -> Verdict:
-        verdict = await self.hooks.ask_hooks(event)
+        verdict = await self.hooks.ask_hooks(event, counts=False)
         if printed := hook_output_records(verdict.runs):
             self._keep_output(printed, self.transcript_path(run), run.parent)
         return verdict
@@ -101,8 +102,11 @@ class SessionHost:
         finally:
             transcript.close()
 
-    def emit(self, event: SessionEvent) -> None:
-        self.events.add_lifecycle_event(event)
+    def emit(self, event: SessionEvent, run: SubagentRun) -> None:
+        if run.parent == self.session_id:
+            self.events.add_lifecycle_event(event)
+        else:  # its own session counts it, when it gets the report
+            self.events.emit(event)
 
     def notice(self, text: str) -> None:
         self.events.notice(text)

@@ -2,6 +2,7 @@
 
 import time
 import uuid
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from turngate.core.hook_run import HookOutput, HookRun
@@ -64,6 +65,10 @@ class Turn:
         if all(each.run_id != finished.run_id for each in self.subagents):
             self.subagents.append(finished)
 
+    def _unenforced_in_subagents(self) -> Iterable[HookOutput]:
+        """Return the gates of subagents, each once: a subagent also has those of its own subagents."""
+        return dict.fromkeys(hook for each in self.subagents for hook in each.unenforced)
+
     def receive_report(self, *, counts: bool = False) -> None:
         """The result of work in the background has arrived: for hooks, a prompt of its own."""
         guard = self.guard.redirected() if counts else self.guard
@@ -88,7 +93,7 @@ class Turn:
             duration_ms=int(self.elapsed * 1000),
             model=model,
             hook_runs=tuple(self.hook_runs),
-            unenforced=tuple(self.unenforced),
+            unenforced=(*self.unenforced, *self._unenforced_in_subagents()),
             strict=self.strict,
             not_loaded=self.not_loaded,
             tools=tuple(self.tools_used),

@@ -7,6 +7,7 @@ from typing import Any, Literal
 from turngate.core.hook_run import HookOutput, HookRun, outputs
 from turngate.core.loop_guard import EndedBy
 from turngate.core.messages import Reply, ToolResult, ToolUse, Usage
+from turngate.core.verdict_json import unenforced_json
 
 TurnOutcome = Literal["completed", "capped", "halted", "waiting", "interrupted", "error"]
 
@@ -168,6 +169,7 @@ class SubagentFinished:
     reason: str = ""  # complete; capped, stalled or halted by hooks; or why it was killed
     blocked_by: tuple[str, ...] = ()  # names of the hooks because of which it is capped, stalled or halted
     run_id: str = ""  # of its first run
+    unenforced: tuple[HookOutput, ...] = ()  # its gates that gave no decision although they should have
 
     @property
     def is_blocked(self) -> bool:
@@ -215,6 +217,10 @@ def blocked_subagents_json(result: TurnResult) -> list[dict[str, Any]]:
     return [{key: getattr(each, key) for key in keys} for each in result.blocked_subagents]
 
 
+def subagent_json(finished: SubagentFinished) -> dict[str, Any]:
+    return {**vars(finished), "unenforced": unenforced_json(finished.unenforced)}
+
+
 def event_json(event: SessionEvent) -> dict[str, Any]:
     """Return one line of `stream-json`; the result of the turn is a further object that `cli` prints."""
     name = "".join(f"_{c.lower()}" if c.isupper() else c for c in type(event).__name__).lstrip("_")
@@ -228,6 +234,8 @@ def event_json(event: SessionEvent) -> dict[str, Any]:
             return {"type": name, "id": use.id, "name": use.name, **fields}
         case Notice(text, hint):
             return {"type": name, "text": text, **({"hint": hint} if hint else {})}
+        case SubagentFinished():
+            return {"type": name, **subagent_json(event)}
         case TurnEnd(result):
             return {"type": name, "outcome": result.outcome, "ended_by": result.ended_by}
         case _:

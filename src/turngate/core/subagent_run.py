@@ -1,9 +1,10 @@
 """One run of a subagent and its states, as a row of the registry holds it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from turngate.core.hook_run import HookOutput
 from turngate.core.loop_guard import LoopGuard
 from turngate.core.messages import Usage
 
@@ -31,6 +32,9 @@ OPEN_STATES: tuple[RunState, ...] = (
     "killed",
 )
 LIVING_STATES: tuple[RunState, ...] = ("waiting", "running", "ended", "steering")  # can still be killed
+
+MAX_UNENFORCED = 20  # gates in one row
+_UNENFORCED_KEYS = ("event", "hook", "kind", "outcome", "said")
 
 EndedOutcome = Literal["ok", "error", "timeout", "killed"]
 
@@ -105,6 +109,12 @@ class SubagentRun:
         return tuple(map(str, self.guard.get("blocked_by", ())))
 
     @property
+    def unenforced(self) -> tuple[HookOutput, ...]:
+        """Return the gates of the chain that were not enforced, in whichever process."""
+        stored = self.guard.get("unenforced", ())
+        return tuple(HookOutput(**{key: each.get(key) for key in _UNENFORCED_KEYS}) for each in stored)
+
+    @property
     def total_seconds(self) -> float:
         """Return the wall-clock seconds of the chain up to the end of this run."""
         return max(0.0, (self.ended or self.created) - (self.begun or self.created))
@@ -117,6 +127,25 @@ class SubagentRun:
 def names_of(runs: Sequence[SubagentRun]) -> str:
     """Return the names of the first few runs, for a notice."""
     return ", ".join(run.name for run in runs[:5]) + (", …" if len(runs) > 5 else "")
+
+
+def with_unenforced(guard: Mapping[str, Any], hooks: Iterable[HookOutput]) -> dict[str, Any]:
+    """Return a guard's state with further gates that were not enforced, each of them once."""
+    stored = list(guard.get("unenforced", ()))
+    for hook in hooks:
+        entry = {key: getattr(hook, key) for key in _UNENFORCED_KEYS}
+        if entry not in stored and len(stored) < MAX_UNENFORCED:
+            stored.append(entry)
+    return {**guard, "unenforced": stored} if stored else dict(guard)
+
+
+def changed_guard(
+    run: SubagentRun, unenforced: Iterable[HookOutput], blocked_by: tuple[str, ...] = ()
+) -> dict[str, Any] | None:
+    """Return the guard's state with what the parent is to know, or None if there is nothing new."""
+    guard = with_unenforced(run.guard, unenforced)
+    guard |= {"blocked_by": blocked_by} if blocked_by else {}
+    return guard if guard != run.guard else None
 
 
 def guard_state(guard: LoopGuard) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from turngate.aio.threads import run_in_thread
 from turngate.core.inbox import InboxEntry
 from turngate.core.session_events import SubagentFinished
 from turngate.core.subagent_run import SubagentRun
+from turngate.core.text import quote_name
 from turngate.errors import TurngateError
 from turngate.subagents.lifecycle_events import finished_event
 from turngate.subagents.manager import SubagentManager
@@ -80,7 +81,14 @@ class Announcements:
         except TurngateError as error:
             self._notice(str(error))
             return None
-        return finished_event(runs[-1]) if runs else None
+        if not runs:
+            return None
+        finished = finished_event(runs[-1])
+        if runs[-1].owner != supervisor.id:  # then another process reported them
+            for hook in finished.unenforced:
+                name = f"hook {quote_name(hook.hook)} of subagent {finished.label}"
+                self._notice(f"{name} was NOT enforced: {hook.said}")
+        return finished
 
     async def discard(self) -> None:
         """Drop results for a conversation that was reset."""

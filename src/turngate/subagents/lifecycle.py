@@ -13,7 +13,7 @@ from typing import Any
 from turngate.aio.cancellation import current_task_cancelled, finish_despite_cancel
 from turngate.core.messages import Usage
 from turngate.core.session_events import SubagentRedirected
-from turngate.core.subagent_run import LIVING_STATES, SubagentRun
+from turngate.core.subagent_run import LIVING_STATES, SubagentRun, changed_guard, with_unenforced
 from turngate.errors import RegistryError, UsageError
 from turngate.subagents.announcer import announcement, deliver_announcement
 from turngate.subagents.host import SubagentHost
@@ -191,6 +191,7 @@ class RunLifecycle:
             usage=turn.usage if turn else Usage(),
             tool_calls=turn.tool_calls if turn else 0,
             tools=turn.tools if turn else (),
+            guard=changed_guard(self.current, self._session.take_unenforced()),
         )
 
     def _sync_and_end(self, *arguments: Any, **keywords: Any) -> SubagentRun | None:
@@ -227,11 +228,13 @@ class RunLifecycle:
             reason=check.reason,
             announcement=announcement(run),
             max_steers=check.max_steers,
-            guard={**run.guard, "blocked_by": check.blocked_by} if check.blocked_by else None,
+            guard=changed_guard(run, check.unenforced, check.blocked_by),
         )
 
     async def _redirect(self, run: SubagentRun, check: StopCheckResult) -> SubagentRun:
-        previous_guard = {name: value for name, value in run.guard.items() if name != "before"}
+        previous = with_unenforced(run.guard, check.unenforced)
+        previous.pop("before", None)
+        kept = {name: value for name, value in previous.items() if name == "unenforced"}
         steering = await self._transition(
             "redirect_requested",
             self._registry.request_redirect,
@@ -240,13 +243,14 @@ class RunLifecycle:
             why=check.why,
             counts=True,
             max_steers=check.max_steers,
-            guard={**(check.guard or {}), "before": previous_guard},
+            guard={**(check.guard or {}), **kept, "before": previous},
         )
         if steering.state == "steering" and steering.next_by_hook:
             self._host.emit(
                 SubagentRedirected(
                     run.agent_id, run.name, check.why, steering.steer_count, steering.max_steers
-                )
+                ),
+                run,
             )
         return steering
 
@@ -344,7 +348,8 @@ class RunLifecycle:
     async def _notify_ended(self, run: SubagentRun) -> None:
         await notify_ended(self._host, run)
         self._context.trace("end_notified", run)
-        self._host.emit(finished_event(run))
+        unenforced = (*run.unenforced, *self._session.take_unenforced())  # the latter if it was killed
+        self._host.emit(replace(finished_event(run), unenforced=unenforced), run)
 
     # State
 

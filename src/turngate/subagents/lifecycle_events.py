@@ -2,13 +2,13 @@
 
 from dataclasses import replace
 
-from turngate.core.effects import added_context
 from turngate.core.events import SubagentStart
 from turngate.core.hook_input import effort_level
 from turngate.core.messages import Usage
 from turngate.core.plugin_events import SubagentStopPayload, ended_event, stopping_context
 from turngate.core.session_events import SubagentFinished, SubagentStarted
 from turngate.core.subagent_run import SubagentRun
+from turngate.core.verdict import Verdict
 from turngate.subagents.host import SubagentHost
 
 
@@ -27,11 +27,12 @@ def finished_event(run: SubagentRun) -> SubagentFinished:
         reason=run.reason,
         blocked_by=run.blocked_by,
         run_id=run.chain,
+        unenforced=run.unenforced,
     )
 
 
-async def notify_start(host: SubagentHost, run: SubagentRun) -> str:
-    """Fire SubagentStart and return the context that its hooks add."""
+async def notify_start(host: SubagentHost, run: SubagentRun) -> Verdict:
+    """Fire SubagentStart."""
     event = SubagentStart(
         session_id=run.parent,
         transcript_path=host.parent_transcript_path(run),
@@ -42,7 +43,7 @@ async def notify_start(host: SubagentHost, run: SubagentRun) -> str:
         agent_id=run.agent_id,
         agent_type=run.agent_type,
     )
-    return added_context((await host.ask_hooks(event, run)).runs, plain=False)
+    return await host.ask_hooks(event, run)
 
 
 async def notify_stop(host: SubagentHost, run: SubagentRun) -> None:

@@ -5,6 +5,8 @@ from collections.abc import Callable
 from typing import Literal
 
 from turngate.aio.threads import run_in_thread
+from turngate.core.effects import added_context
+from turngate.core.hook_run import HookOutput
 from turngate.core.inbox import InboxEntry
 from turngate.core.messages import Reply, UserMessage
 from turngate.core.session_events import TurnResult
@@ -22,6 +24,7 @@ class RunSession:
         self._limits = limits
         self._trace = trace
         self._session: SubagentSession | None = None
+        self._unenforced: list[HookOutput] = []
 
     async def attempt(self, run: SubagentRun) -> tuple[Literal["ok", "error", "timeout"], str]:
         """Run one turn. Return its outcome and the error, whatever the session raises."""
@@ -45,15 +48,20 @@ class RunSession:
         last = messages[-1] if messages else None
         if isinstance(last, Reply) and not last.tool_uses:
             return ""  # the turn was complete when its process died
-        result = await session.run_turn(_inbox_entry(run.prompt, run.id, by_hook=run.by_hook))
+        try:
+            result = await session.run_turn(_inbox_entry(run.prompt, run.id, by_hook=run.by_hook))
+        finally:
+            self._unenforced += session.last_result.unenforced if session.last_result else ()
         return (result.stop_reason or "it failed") if result.outcome == "error" else ""
 
     async def _deliver_prompt(self, session: SubagentSession, run: SubagentRun) -> None:
         """Add the prompt to the conversation; fire SubagentStart before the first prompt of a chain."""
         conversation = session.conversation
         if run.id == run.chain and not conversation.has_delivered(run.id):
-            self._host.emit(started_event(run))
-            if context := await notify_start(self._host, run):
+            self._host.emit(started_event(run), run)
+            verdict = await notify_start(self._host, run)
+            self._unenforced += verdict.unenforced
+            if context := added_context(verdict.runs, plain=False):
                 conversation.append(UserMessage(context, "context"))
         conversation.append_once(_inbox_entry(run.prompt, run.id, by_hook=run.by_hook))
 
@@ -75,6 +83,11 @@ class RunSession:
     @property
     def last_result(self) -> TurnResult | None:
         return self._session.last_result if self._session else None
+
+    def take_unenforced(self) -> tuple[HookOutput, ...]:
+        """Return the gates that were not enforced since the last call."""
+        taken, self._unenforced = self._unenforced, []
+        return tuple(taken)
 
     def last_answer(self) -> str:
         """Return the last answer; if it is blank, the last one that is not, marked as earlier."""

@@ -7,10 +7,11 @@ from typing import Any
 from turngate.aio.threads import run_in_thread
 from turngate.core import events
 from turngate.core.hook_input import effort_level
+from turngate.core.hook_run import HookOutput
 from turngate.core.loop_guard import ContinueTurn, EndTurn, LoopGuard, new_guard
 from turngate.core.plugin_events import stopping_context, stopping_event
 from turngate.core.subagent_run import SubagentRun, guard_state
-from turngate.core.verdict import Continue, blocking_hooks, halting_hooks
+from turngate.core.verdict import Continue, Verdict, blocking_hooks, halting_hooks
 from turngate.subagents.host import SubagentHost
 from turngate.transcript.reader import read_last_texts
 
@@ -25,6 +26,7 @@ class StopCheckResult:
     why: str = ""
     guard: Mapping[str, Any] | None = None
     blocked_by: tuple[str, ...] = ()
+    unenforced: tuple[HookOutput, ...] = ()
 
 
 def has_stop_checks(host: SubagentHost) -> bool:
@@ -38,6 +40,13 @@ async def check_stop(host: SubagentHost, run: SubagentRun) -> StopCheckResult:
     texts = await run_in_thread(read_last_texts, host.transcript_path(run))
     guard = _restore_guard(host, run)
     verdict = await host.ask_hooks(_stop_event(host, run, texts), run)
+    result = await _after_verdict(host, run, guard, verdict, "\n".join(texts) if texts else None)
+    return replace(result, unenforced=verdict.unenforced)
+
+
+async def _after_verdict(
+    host: SubagentHost, run: SubagentRun, guard: LoopGuard, verdict: Verdict, answer: str | None
+) -> StopCheckResult:
     blocked_by = (*blocking_hooks(verdict, host.settings.dialect), *halting_hooks(verdict))
     if isinstance(verdict, Continue) and _redirect_is_too_late(host, run, verdict.prompt):
         return StopCheckResult(max_steers=run.max_steers, reason="capped", blocked_by=blocked_by)
@@ -52,7 +61,7 @@ async def check_stop(host: SubagentHost, run: SubagentRun) -> StopCheckResult:
                 _warn_plugins_skipped(host, run, guard)
             if ended_by != "allowed":
                 return StopCheckResult(max_steers=guard.limit, reason=ended_by, blocked_by=blocked_by)
-    return await _ask_plugins(host, run, guard, "\n".join(texts) if texts else None)
+    return await _ask_plugins(host, run, guard, answer)
 
 
 async def _ask_plugins(

@@ -8,11 +8,13 @@ from typing import Any
 
 from turngate.aio.cancellation import finish_despite_cancel
 from turngate.core.messages import ToolSpec
+from turngate.core.session_events import SubagentFinished
 from turngate.core.subagent_run import SubagentRun
 from turngate.core.tools import DEFAULT_AGENT_TYPE, ToolFailed, ToolOutput, tool_spec
 from turngate.errors import TurngateError
 from turngate.subagents.agent_types import AgentType, describe_types
 from turngate.subagents.host import subagent_transcript_path
+from turngate.subagents.lifecycle_events import finished_event
 from turngate.subagents.manager import SubagentManager
 from turngate.subagents.supervisor import Supervisor
 from turngate.transcript.reader import read_records
@@ -47,6 +49,7 @@ class TaskTool:
     depth: int  # of the agent, not of its subagents
     in_background: bool  # unless the call says otherwise
     launch: Callable[[AgentType], Mapping[str, Any]]  # what a session for the subagent is made from
+    on_result: Callable[[SubagentFinished], None]  # called with each result that a call waited for
 
     async def start(self, args: Mapping[str, Any]) -> ToolOutput:
         """Start a subagent. Return its result, or at once if it works in the background."""
@@ -105,6 +108,7 @@ class TaskTool:
             raise ToolFailed(str(error)) from None
         if ended.outcome == "killed":
             return ToolOutput(f"The subagent was killed: {ended.reason}.", is_error=True)
+        self.on_result(finished_event(ended))
         if ended.outcome != "ok":
             answer = f"\n\nIts last answer was:\n{ended.result}" if ended.result else ""
             text = f"The subagent failed ({ended.outcome}): {ended.error}{answer}"

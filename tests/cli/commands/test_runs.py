@@ -381,6 +381,7 @@ def test_the_beginning_of_any_id_of_a_subagent_is_enough(project: Path, state: P
         "reason": "complete",
         "blocked_by": [],
         "run_id": first["id"],
+        "unenforced": [],
     }
 
 

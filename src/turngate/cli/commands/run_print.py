@@ -38,6 +38,7 @@ from turngate.core.session_events import (
     TurnResult,
     blocked_subagents_json,
     event_json,
+    subagent_json,
 )
 from turngate.core.text import strip_controls
 from turngate.core.verdict_json import run_json, unenforced_json
@@ -210,7 +211,8 @@ def _result_json(result: TurnResult, session: Session) -> dict[str, Any]:
         "unenforced": unenforced_json(result.unenforced),
         "notices": list(result.notices),
         "subagents": [
-            {**vars(subagent), "seconds": round(subagent.seconds, 4)} for subagent in result.subagents
+            {**subagent_json(subagent), "seconds": round(subagent.seconds, 4)}
+            for subagent in result.subagents
         ],
         "blocked_subagents": blocked_subagents_json(result),
         **({"question": result.question} if result.question else {}),

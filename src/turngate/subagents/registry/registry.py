@@ -77,6 +77,7 @@ class Registry:
         usage: Usage | None = None,
         tool_calls: int = 0,
         tools: Sequence[str] = (),
+        guard: Mapping[str, Any] | None = None,
     ) -> SubagentRun | None:
         """Return None if the run is already killed, steered or ended."""
         return self._run(
@@ -91,6 +92,7 @@ class Registry:
             usage=encode_json(usage),
             tool_calls=tool_calls,
             tools=encode_json(list(tools)),
+            guard=encode_json(guard),
         )
 
     def record_usage(

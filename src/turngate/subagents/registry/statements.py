@@ -44,8 +44,8 @@ UPDATE runs SET state = 'running', started = :now
 WHERE id = :id AND owner = :owner AND state = 'waiting' AND {_HAS_SLOT} RETURNING *"""
 END = """\
 UPDATE runs SET state = 'ended', ended = :now, outcome = :outcome, reason = :reason, error = :error,
-result = :answer, usage = :usage, tool_calls = tool_calls + :tool_calls, tools = :tools
-WHERE id = :id AND owner = :owner AND state = 'running' RETURNING *"""
+result = :answer, usage = :usage, tool_calls = tool_calls + :tool_calls, tools = :tools,
+guard = coalesce(:guard, guard) WHERE id = :id AND owner = :owner AND state = 'running' RETURNING *"""
 RECORD_USAGE = """\
 UPDATE runs SET usage = :usage, tool_calls = tool_calls + :tool_calls, tools = :tools WHERE id = :id RETURNING *"""
 REQUEST_REDIRECT = """\
