@@ -433,6 +433,44 @@ def test_without_an_answer_of_the_hook_the_user_is_asked(project: Path, hook: st
     assert (one_result(agent), asked) == ((False, "ran"), ["Bash"])
 
 
+@pytest.mark.parametrize(
+    ("answer", "told"),
+    [(True, (False, "ran")), (False, (True, "the user did not permit Bash")), (None, (True, "no user"))],
+)
+@pytest.mark.parametrize("changed", [{}, {"updatedInput": {"command": "echo changed"}}])
+def test_a_hook_does_not_answer_for_the_user_what_another_hook_left_open_by_mistake(
+    project: Path, changed: dict[str, Any], answer: bool | None, told: tuple[bool, str]
+) -> None:
+    asked: list[str] = []
+
+    async def permit(_use: ToolUse, name: str) -> bool:
+        asked.append(name)
+        return answer is True
+
+    unreadable = specific("PreToolUse", permissionDecision="denied")
+    rules = [
+        rule(unreadable, "PreToolUse"),
+        rule(decision(behavior="allow", **changed), "PermissionRequest"),
+    ]
+    agent = scripted_session(
+        project, bash("echo ran"), "done", rules=rules, permit=permit if answer is not None else None
+    )
+    agent.play()
+    is_error, text = one_result(agent)
+    assert (is_error, told[1] in text, asked) == (told[0], True, ["Bash"] if answer is not None else [])
+
+
+def test_a_hook_still_denies_for_the_user_what_another_hook_left_open_by_mistake(project: Path) -> None:
+    unreadable = specific("PreToolUse", permissionDecision="denied")
+    rules = [
+        rule(unreadable, "PreToolUse"),
+        rule(decision(behavior="deny", message="no"), "PermissionRequest"),
+    ]
+    agent = scripted_session(project, bash("echo ran"), "done", rules=rules, permit=never)
+    agent.play()
+    assert one_result(agent) == (True, "permission was denied: no")
+
+
 def test_a_denial_may_interrupt_the_turn(project: Path) -> None:
     hook = decision(behavior="deny", message="stop it", interrupt=True)
     agent = scripted_session(

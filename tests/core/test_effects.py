@@ -114,7 +114,7 @@ def test_blocks_are_joined_and_those_of_observers_do_not_count() -> None:
 
 DENIED = Permission(behavior="deny", reason="no")
 
-NO_INPUT = Permission(behavior="ask", reason='`updatedInput` is "ls", expected an object')
+NO_INPUT = Permission(behavior="ask", reason='`updatedInput` is "ls", expected an object', user_only=True)
 LETS = {"hookSpecificOutput": {"hookEventName": "PreToolUse", "permissionDecision": "allow"}}
 ASKS = {"hookSpecificOutput": {"hookEventName": "PreToolUse", "permissionDecision": "ask"}}
 
@@ -146,25 +146,26 @@ BEFORE: list[tuple[str, list[HookRun], Permission]] = [
         [before_tool("denyy", "no")],
         Permission(
             behavior="ask",
+            user_only=True,
             reason='`permissionDecision` is "denyy", expected "allow", "deny", "ask" or "defer"; did you mean "deny"?',
         ),
     ),
     (
         "an unknown word beats a permission",
         [before_tool("allow", "fine"), before_tool("denied", "no")],
-        Permission(behavior="ask", reason=f"{unknown('denied')}\n\nfine"),
+        Permission(behavior="ask", reason=f"{unknown('denied')}\n\nfine", user_only=True),
     ),
     ("a denial beats an unknown word", [before_tool("denied"), before_tool("deny", "no")], DENIED),
     ("an observer's unknown word", [before_tool("denied", mode="observe")], Permission()),
     (
         "a question that exits with 1",
         [printed("PreToolUse", ASKS, code=1)],
-        Permission(behavior="ask", reason="exit code 1, nothing on stderr"),
+        Permission(behavior="ask", reason="exit code 1, nothing on stderr", user_only=True),
     ),
     (
         "a denial before a timeout",
         [ran("PreToolUse", TimedOut(1.0, f"x\n{json.dumps(ASKS)}"))],
-        Permission(behavior="ask", reason="timed out after 1 s"),
+        Permission(behavior="ask", reason="timed out after 1 s", user_only=True),
     ),
     ("a timeout", [ran("PreToolUse", TimedOut(1.0, "x"))], Permission()),
     (

@@ -185,7 +185,8 @@ async def _permitted_args(
 ) -> dict[str, Any]:
     """Ask the PermissionRequest hooks, then the user. Raises ToolFailed without permission.
 
-    `asked` is the answer of the PreToolUse hooks.
+    `asked` is the answer of the PreToolUse hooks. Where one of them was not understood, it may have been a denial:
+    a PermissionRequest hook can deny the call then, and only the user can permit it.
     """
     event = PermissionRequest(**context.event_fields(), tool_name=use.name, tool_input=args)
     verdict = await _fire(context, event)
@@ -197,7 +198,7 @@ async def _permitted_args(
         raise ToolFailed(f"permission was denied: {answer.reason}")
     if isinstance(verdict, Continue):  # a hook whose failure blocks has failed
         raise ToolFailed(f"a hook blocked this: {verdict.prompt}")
-    if answer.behavior == "allow":
+    if answer.behavior == "allow" and not asked.user_only:
         changed = answer.updated_input
         return args if changed is None else check_arguments(tool, changed, context.tool_context)
     if context.permissions.permit is None:

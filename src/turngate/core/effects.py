@@ -23,6 +23,9 @@ class Permission:
     updated_input: Mapping[str, Any] | None = None
     context: str = ""
     interrupt: bool = False
+    user_only: bool = (
+        False  # an answer was not understood, so a hook cannot permit the call in place of the user
+    )
 
 
 # Here plain stdout is context too.
@@ -93,7 +96,8 @@ def permission_before_tool(runs: Iterable[HookRun]) -> Permission:
     if blocked is not None:
         return Permission(behavior="deny", reason=blocked, updated_input=updated_input, context=context)
     order: tuple[Behavior, ...] = ("defer", "ask", "allow")
-    permits: list[tuple[Behavior | None, str]] = [("ask", why) for why in _not_understood(runs)]
+    not_understood = _not_understood(runs)
+    permits: list[tuple[Behavior | None, str]] = [("ask", why) for why in not_understood]
     permits += [
         (answer.permission, answer.permission_reason) for answer in answers if answer.permission in order
     ]
@@ -103,6 +107,7 @@ def permission_before_tool(runs: Iterable[HookRun]) -> Permission:
         reason="\n\n".join(reason for _, reason in permits if reason),
         updated_input=updated_input,
         context=context,
+        user_only=bool(not_understood),
     )
 
 
