@@ -536,8 +536,13 @@ def test_the_regular_expressions_of_a_file_are_bounded(folders: Folders) -> None
 
 def test_a_link_to_itself_is_reported(folders: Folders, path: Path) -> None:
     path.symlink_to(path.name)
-    expected = no_file(folders, f"cannot be read: {os.strerror(errno.ELOOP)}", "check its permissions")
+    expected = no_file(folders, "is a link that leads back to itself", "repair the link, or remove it")
     assert folders.load() == expected
+
+
+def test_a_name_that_is_too_long_is_not_a_question_of_permissions(folders: Folders, path: Path) -> None:
+    path.symlink_to("x" * 300)
+    assert folders.load() == no_file(folders, f"cannot be read: {os.strerror(errno.ENAMETOOLONG)}", None)
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read every file")

@@ -237,7 +237,7 @@ PLUGINS = {
 @pytest.mark.parametrize(("file", "content"), PLUGINS.items(), ids=PLUGINS)
 def test_a_plugin_in_place_of_settings_is_named(project: Path, file: str, content: str) -> None:
     write(project, file, content)
-    assert load_settings(str(project)).problems == (plugin_problem(project, file),)
+    assert load_settings(str(project)).problems == (plugin_problem(project, file, "error"),)
     assert not has_no_hooks(str(project), "Stop", "turngate")
 
 
@@ -289,7 +289,7 @@ def test_the_plugins_of_a_project_with_hooks_are_not_mentioned(project: Path) ->
 def test_a_plugin_with_both_files_is_named_once(project: Path) -> None:
     for file, content in PLUGINS.items():
         write(project, file, content)
-    assert load_settings(str(project)).problems == (plugin_problem(project, "hooks/hooks.json"),)
+    assert load_settings(str(project)).problems == (plugin_problem(project, "hooks/hooks.json", "error"),)
 
 
 def test_a_plugin_that_is_loaded_is_not_mentioned(project: Path) -> None:

@@ -1303,6 +1303,19 @@ def test_an_invalid_guard_voids_the_file_only_in_the_claude_dialect(event: str, 
         assert (len(found.rules), lost) == ((0, True) if dialect is CLAUDE else (1, False))
 
 
+@pytest.mark.parametrize(
+    ("event", "rules"),
+    [("SubagentStop", 1), ("UserPromptSubmit", 1), ("PreToolUse", 0), ("PermissionRequest", 0)],
+)
+@pytest.mark.parametrize("wrong", [{"onFailure": "explode"}, {"shell": "zsh"}], ids=str)
+def test_a_wrong_value_drops_the_hook_and_in_a_guard_the_file_in_the_claude_dialect(
+    event: str, rules: int, wrong: dict[str, str]
+) -> None:
+    value = {"hooks": {"Stop": [{"hooks": [MAKE]}], event: [{"hooks": [{**MAKE, **wrong}]}]}}
+    found = read(value, family="claude", dialect=CLAUDE)
+    assert (len(found.rules), LOST in said(found.problems)) == (rules, not rules)
+
+
 @pytest.mark.req("S3-34")
 @pytest.mark.parametrize("dialect", [TURNGATE, MUX, CLAUDE], ids=lambda dialect: dialect.name)
 def test_a_prompt_hook_before_a_tool_does_not_affect_the_stop_hooks(dialect: Dialect) -> None:

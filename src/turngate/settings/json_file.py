@@ -1,5 +1,6 @@
 """Reads one JSON file of settings or of a plugin, and describes why it cannot be read."""
 
+import errno
 import json
 import os
 from typing import Any, NamedTuple
@@ -60,7 +61,14 @@ def _read(path: str) -> str:
             raise UnreadableFile("is a link to a file that does not exist") from None
         raise FileNotFoundError from None
     except OSError as error:
-        raise UnreadableFile(f"cannot be read: {error.strerror}", "check its permissions") from None
+        raise _describe_os_error(error) from None
+
+
+def _describe_os_error(error: OSError) -> UnreadableFile:
+    if error.errno == errno.ELOOP:
+        return UnreadableFile("is a link that leads back to itself", "repair the link, or remove it")
+    hint = "check its permissions" if isinstance(error, PermissionError) else None
+    return UnreadableFile(f"cannot be read: {error.strerror}", hint)
 
 
 def _reject_constant(name: str) -> Any:

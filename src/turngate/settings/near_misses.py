@@ -109,7 +109,14 @@ def _plugin_problem(file: MisplacedFile, dialect: str, layers: Sequence[Layer]) 
     settings = f".{FAMILIES[dialect][-1]}/settings.json"
     root = os.path.dirname(os.path.dirname(file.path))
     hint = f"to run them, add --plugin-dir {quote(root)}; hooks of the project belong in {settings}"
-    return _problem(file, message, "note" if _has_project_hooks(layers) else "warning", hint)
+    return _problem(file, message, _plugin_severity(file, layers), hint)
+
+
+def _plugin_severity(file: MisplacedFile, layers: Sequence[Layer]) -> Severity:
+    """A project that is a plugin has gates that were meant; one that only contains plugins may develop them."""
+    if _has_project_hooks(layers):
+        return "note"
+    return "warning" if file.display_name.startswith("plugins/") else "error"
 
 
 def _has_project_hooks(layers: Sequence[Layer]) -> bool:

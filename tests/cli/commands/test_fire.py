@@ -439,6 +439,20 @@ def test_a_mistyped_event_is_a_gate_that_strict_misses(
     assert fire(capfd, project, "Stop", "--strict")[0] == code
 
 
+@pytest.mark.parametrize(
+    ("folder", "code"), [("", 13), ("plugins/one/", 0)], ids=["the project", "below plugins"]
+)
+def test_the_gates_of_a_plugin_that_is_taken_for_a_project_are_missed_by_strict(
+    capfd: pytest.CaptureFixture[str], project: Path, folder: str, code: int
+) -> None:
+    file = project / folder / "hooks/hooks.json"
+    file.parent.mkdir(parents=True)
+    file.write_text(json.dumps(stop_hooks(REFUSE)))
+    assert [fire(capfd, project, "Stop", *words)[0] for words in ([], ["--strict"])] == [0, code]
+    loaded = ("--plugin-dir", str(project / folder), "--strict")
+    assert fire(capfd, project, "Stop", *loaded)[0] == 10
+
+
 def test_a_script_with_almost_the_name_of_a_script_hook_is_a_gate_that_strict_misses(
     project: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
