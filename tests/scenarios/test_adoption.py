@@ -707,6 +707,11 @@ def test_in_its_own_session_a_gate_of_a_subagent_counts_once(project: Path) -> N
     assert counted(scene.play()) == (False, [("SubagentStop", "exit 1")])
 
 
+@pytest.mark.parametrize("stored", [None, 5, "x", [5, None], {"hook": "x"}])
+def test_a_damaged_list_of_gates_in_a_row_counts_as_empty(stored: Any) -> None:
+    assert SubagentRun(id="r", chain="r", agent_id="a", guard={"unenforced": stored}).unenforced == ()
+
+
 def test_a_redirect_keeps_which_gates_were_not_enforced(project: Path) -> None:
     fails_once = "test -e once && exit 0; touch once; exit 1"
     rules = [STOP(fails_once), STOP(block_first(1))]

@@ -111,8 +111,7 @@ class SubagentRun:
     @property
     def unenforced(self) -> tuple[HookOutput, ...]:
         """Return the gates of the chain that were not enforced, in whichever process."""
-        stored = self.guard.get("unenforced", ())
-        return tuple(HookOutput(**{key: each.get(key) for key in _UNENFORCED_KEYS}) for each in stored)
+        return tuple(HookOutput(**each) for each in _unenforced_entries(self.guard))
 
     @property
     def total_seconds(self) -> float:
@@ -131,12 +130,18 @@ def names_of(runs: Sequence[SubagentRun]) -> str:
 
 def with_unenforced(guard: Mapping[str, Any], hooks: Iterable[HookOutput]) -> dict[str, Any]:
     """Return a guard's state with further gates that were not enforced, each of them once."""
-    stored = list(guard.get("unenforced", ()))
+    stored = _unenforced_entries(guard)
     for hook in hooks:
         entry = {key: getattr(hook, key) for key in _UNENFORCED_KEYS}
         if entry not in stored and len(stored) < MAX_UNENFORCED:
             stored.append(entry)
     return {**guard, "unenforced": stored} if stored else dict(guard)
+
+
+def _unenforced_entries(guard: Mapping[str, Any]) -> list[dict[str, Any]]:
+    stored = guard.get("unenforced")
+    entries = (each for each in stored if isinstance(each, Mapping)) if isinstance(stored, list) else ()
+    return [{key: each.get(key, "") for key in _UNENFORCED_KEYS} for each in entries]
 
 
 def changed_guard(
