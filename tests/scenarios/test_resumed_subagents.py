@@ -1,13 +1,20 @@
 """A session that is resumed after a crash: its subagents, their reports, and the gates that were missed before it."""
 
+import asyncio
+import contextlib
 import json
+import signal
+import sqlite3
 from pathlib import Path
 from typing import Any
 
 from tests.support.builders import stop_hooks, write_settings
 from tests.support.cli import turngate
-from tests.support.left_behind import STUCK, left_behind, listed, scripted
+from tests.support.left_behind import STUCK, asked, left_behind, listed, scripted, session, task, until
 from tests.support.sessions import BLOCK_COMMAND, SAVE_INPUT, saved_inputs
+from turngate.agent.session import Session
+from turngate.core.session_events import TurnResult
+from turngate.models.scripted import ScriptedModel
 
 CONTINUED = "continuing 1 subagent of a process that died: count files"
 LIMITED = {"turngate": {"limit": 1}}
@@ -58,3 +65,112 @@ def test_a_session_that_ends_before_its_subagents_names_them(project: Path, stat
     left = "1 subagent has not finished: count files; continue with `turngate run --resume --session s-1`"
     assert (code, result["ended_by"], result["notices"]) == (12, "question", [CONTINUED, left])
     assert [each["state"] for each in listed()] == ["running"]
+
+
+# Gates that the turn before the crash has missed
+
+GATE = {**stop_hooks(BLOCK_COMMAND, event="SubagentStop", id="tests"), **LIMITED}
+BLOCKED = [("count files", "capped", ["tests"])]
+
+
+def transcript(state: Path) -> Path:
+    return state / "sessions" / "s-1" / "chat.jsonl"
+
+
+def written(state: Path, text: str) -> bool:
+    return transcript(state).exists() and text in transcript(state).read_text()
+
+
+def killed_when(project: Path, state: Path, text: str, *main: Any, sub: tuple[Any, ...] = ("three",)) -> None:
+    """Kill a session as soon as its transcript has this text and all of its subagents are done."""
+    with session(project, [*main, STUCK], list(sub), "--strict", "--allow", "Bash") as process:
+        until(lambda: written(state, text) and all(each["state"] == "done" for each in listed()))
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+
+
+def test_a_blocked_subagent_whose_result_arrived_before_a_crash_is_named_by_the_resumed_turn(
+    project: Path, state: Path
+) -> None:
+    write_settings(project, "turngate", GATE)
+    killed_when(project, state, "tool_result", task("count files"))
+    code, result = resume(project, "--strict", main=("all done",))
+    assert (code, result["result"], names(result)) == (13, "all done", BLOCKED)
+    code, result = resume(project, "--strict", main=("all done",))  # the turn before has named it
+    assert (code, names(result)) == (0, [])
+
+
+def test_a_blocked_subagent_whose_report_arrived_before_a_crash_is_named_by_the_resumed_turn(
+    project: Path, state: Path
+) -> None:
+    write_settings(project, "turngate", GATE)
+    start = task("count files", run_in_background=True)
+    killed_when(project, state, "[Subagent result]", start, "waiting")
+    assert names(resume(project, main=("all done",))[1]) == BLOCKED
+
+
+def test_a_blocked_subagent_is_named_if_the_crash_came_before_its_report_was_acknowledged(
+    project: Path, state: Path
+) -> None:
+    write_settings(project, "turngate", GATE)
+    killed_when(project, state, "[Subagent result]", task("count files", run_in_background=True), "waiting")
+    kept = transcript(state).read_text().splitlines(keepends=True)
+    transcript(state).write_text("".join(line for line in kept if '"missed_gates"' not in line))
+    with contextlib.closing(sqlite3.connect(state / "registry.db", isolation_level=None)) as db:
+        db.execute("UPDATE runs SET taken = NULL")
+    code, result = resume(project, "--strict", main=("all done",))
+    assert (code, result["model_requests"], names(result)) == (13, 1, BLOCKED)
+
+
+def test_a_blocked_subagent_of_a_subagent_is_named_after_a_crash(project: Path, state: Path) -> None:
+    write_settings(project, "turngate", {**GATE, "turngate": {"limit": 0}})
+    inner = task("inner", "Count the lines.")
+    killed_when(project, state, "tool_result", task("outer"), sub=(inner, "counted"))
+    both = [("inner", "capped", ["tests"]), ("outer", "capped", ["tests"])]
+    assert names(resume(project, main=("all done",))[1]) == both
+
+
+PRE: Any = stop_hooks("exit 1", event="PreToolUse", id="pre")
+PRE["hooks"]["PreToolUse"][0]["matcher"] = "Bash"
+MISSED = [{"hook": "pre", "outcome": "failed", "why": "exit code 1, nothing on stderr"}]
+MISSED_NOTICE = 'hook "pre" was NOT enforced before the process died: exit code 1, nothing on stderr'
+
+
+def test_a_gate_that_was_not_enforced_before_a_crash_is_named_by_the_resumed_turn(
+    project: Path, state: Path
+) -> None:
+    write_settings(project, "turngate", PRE)
+    killed_when(project, state, "tool_result", {"tool": "Bash", "input": {"command": "true"}})
+    code, result = resume(project, "--strict", main=("all done",))
+    assert (code, result["unenforced"], result["notices"]) == (13, MISSED, [MISSED_NOTICE])
+    code, result = resume(project, "--strict", main=("all done",))
+    assert (code, result["unenforced"], result["notices"]) == (0, [], [])
+
+
+def test_a_gate_of_a_subagent_that_was_not_enforced_before_a_crash_is_named_by_the_resumed_turn(
+    project: Path, state: Path
+) -> None:
+    write_settings(project, "turngate", PRE)
+    bash = {"tool": "Bash", "input": {"command": "touch ran"}}
+    with session(project, [task("count files")], [bash, STUCK], "--allow", "Bash") as process:
+        asked(state)
+        until((project / "ran").exists)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    code, result = resume(project, "--strict", main=("waiting", "all done"), sub=("three files",))
+    assert (code, result["result"], result["unenforced"]) == (13, "all done", MISSED)
+
+
+def test_a_reset_forgets_what_was_missed_before_a_crash(project: Path, state: Path) -> None:
+    write_settings(project, "turngate", PRE)
+    killed_when(project, state, "tool_result", {"tool": "Bash", "input": {"command": "true"}})
+    model = ScriptedModel({"main": ["all done"]})
+
+    async def reset() -> TurnResult:
+        async with Session(str(project), model, session_id="s-1", strict=True) as resumed:
+            await resumed.open()
+            await resumed.reset()
+            return await resumed.send("go on")
+
+    result = asyncio.run(reset())
+    assert (result.success, result.unenforced) == (True, ())

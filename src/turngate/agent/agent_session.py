@@ -24,7 +24,7 @@ from turngate.core.constants import EVENTS
 from turngate.core.inbox import Inbox, InboxEntry
 from turngate.core.loop_guard import LoopGuard, new_guard
 from turngate.core.messages import Message
-from turngate.core.session_events import BackgroundCommandFinished, SubagentFinished, TurnResult
+from turngate.core.session_events import BackgroundCommandFinished, TurnResult
 from turngate.plugins.handlers import Plugins
 from turngate.settings.load import has_unloaded_hooks
 from turngate.subagents.agent_types import AgentType
@@ -76,8 +76,14 @@ class AgentSession:
         self._guard = self._new_guard()  # since the user's last message, whichever turn or process it was in
         self._unfinished = 0  # continuations of a turn that an earlier process did not finish
         self.conversation.on_result_delivered = subagents.result_delivered
+        self.events.on_missed = self.conversation.keep_missed
         self.announcements = Announcements(
-            subagents, self.id, config.agent_id, self.conversation.has_delivered, self.events.notice
+            subagents,
+            self.id,
+            config.agent_id,
+            self.conversation.has_delivered,
+            self.events.notice,
+            self.events.add_subagent,
         )
         self.task_tool = self._create_task_tool()
         environ = {**config.environ, **self.settings.env}
@@ -95,12 +101,8 @@ class AgentSession:
             depth=self._config.depth,
             in_background=self.settings.dialect.subagents_in_background,
             launch=self._launch,
-            on_result=self._add_subagent,
+            on_result=self.events.add_subagent,
         )
-
-    def _add_subagent(self, finished: SubagentFinished) -> None:
-        if self.turn is not None:
-            self.turn.add_subagent(finished)
 
     def _select_tools(self) -> dict[str, Tool]:
         """Return the agent's tools, among them Task unless the agent is at the depth limit."""
@@ -132,6 +134,9 @@ class AgentSession:
         stored = await self.conversation.open()
         self._guard = self._new_guard(stored.continuations)
         self._unfinished = stored.continuations if stored.is_unfinished else 0
+        self.events.restore_missed(stored.missed)
+        for notice in stored.missed.notices():
+            self.events.notice(notice)
         self._start_source = source or ("resume" if self.messages else "startup")
         if await self._has_results():
             self.announcements.on_change()

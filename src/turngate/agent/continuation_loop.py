@@ -183,8 +183,7 @@ class ContinuationLoop:
             if entry.origin == "subagent":
                 turn.receive_report()
                 await run_in_thread(conversation.sync)
-                if finished := await self.announcements.acknowledge(entry.key):
-                    turn.add_subagent(finished)
+                await self.announcements.acknowledge(entry.key)
             return True
         return await self._accept_prompt(entry.text, by_hook=entry.by_hook)
 

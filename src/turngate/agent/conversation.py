@@ -1,5 +1,6 @@
 """The conversation of one agent: messages in memory, the transcript on disk, and the keys that were delivered."""
 
+import contextlib
 import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -7,6 +8,7 @@ from typing import Any
 from turngate.aio.threads import run_in_thread
 from turngate.core.inbox import InboxEntry
 from turngate.core.messages import Message, Reply, ToolResult, ToolResults, ToolUse, UserMessage
+from turngate.core.missed_gates import MissedGates
 from turngate.errors import UsageError
 from turngate.transcript.resume import StoredConversation, read_conversation
 from turngate.transcript.writer import Transcript
@@ -35,6 +37,7 @@ class Conversation:
         self.on_result_delivered: Callable[[str], None] = lambda _: None
         self._transcript: Transcript | None = None
         self._delivered: set[str] = set()
+        self._kept_missed: list[MissedGates] = []  # of this turn
         self.tool_results: list[ToolResult] = []  # of the reply whose tools are running
 
     async def open(self) -> StoredConversation:
@@ -96,7 +99,7 @@ class Conversation:
 
     def clear(self) -> None:
         self.transcript.write_record({"type": "cleared"})  # the disk first: a full one must not lose messages
-        self.messages, self.question = [], None
+        self.messages, self.question, self._kept_missed = [], None, []
 
     # Results of tools
 
@@ -123,9 +126,17 @@ class Conversation:
         results = {result.tool_use_id: result for result in self.tool_results}
         self.messages.append(ToolResults(tuple(results[use.id] for use in uses)))
 
+    def keep_missed(self, missed: MissedGates) -> None:
+        """Write what the turn has missed, each once; it counts until the end of the turn is written."""
+        if self._transcript is not None and missed not in self._kept_missed:
+            self._kept_missed.append(missed)
+            with contextlib.suppress(OSError):  # the next message reports a full disk
+                self._transcript.write_record(missed.as_record())
+
     def end_turn(self, ended_by: str, reason: str | None) -> None:
         self._fill_missing_results(f"no result: the turn ended ({ended_by}) before this call finished")
         self.transcript.write_record({"type": "turn_end", "ended_by": ended_by, "notice": reason})
+        self._kept_missed = []
 
     def _fill_missing_results(self, text: str) -> None:
         """Give every open tool call an error result, because providers reject a call without one."""

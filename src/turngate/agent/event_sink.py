@@ -7,6 +7,7 @@ from typing import Any
 from turngate.agent.turn import Turn
 from turngate.core.hook_run import HookRun, outcome, run_message
 from turngate.core.hooks import label
+from turngate.core.missed_gates import MissedGates, merge_missed
 from turngate.core.session_events import (
     HookFinished,
     HookStarted,
@@ -18,9 +19,21 @@ from turngate.core.settings import Rule, Settings
 
 
 class EventSink:
+    """`on_missed` gets each gate that was missed; what is missed between two turns counts for the next one."""
+
     def __init__(self, listener: Callable[[SessionEvent], None] | None) -> None:
         self.listener = listener
+        self.on_missed: Callable[[MissedGates], None] = lambda _: None
         self.turn: Turn | None = None
+        self._missed_before = MissedGates()  # the next turn
+
+    def begin_turn(self, turn: Turn) -> None:
+        self.turn = turn
+        turn.add_missed(self._missed_before)
+        self.forget_missed()
+
+    def forget_missed(self) -> None:
+        self._missed_before = MissedGates()
 
     def emit(self, event: SessionEvent) -> None:
         if self.listener:
@@ -39,10 +52,28 @@ class EventSink:
         else:
             self.emit(HookFinished(rule.event, name, outcome(run), run.seconds, run_message(run)))
 
+    def add_missed(self, missed: MissedGates) -> None:
+        self.on_missed(missed)  # first: a crash must not forget it
+        self.restore_missed(missed)
+
+    def restore_missed(self, missed: MissedGates) -> None:
+        """Add gates that this turn has missed, or the one that an earlier process did not finish."""
+        if self.turn is not None:
+            self.turn.add_missed(missed)
+        else:
+            self._missed_before = merge_missed((self._missed_before, missed))
+
+    def add_subagent(self, finished: SubagentFinished) -> None:
+        """Add the end of a subagent to the result of the turn."""
+        if finished.is_blocked or finished.unenforced:
+            self.add_missed(MissedGates(subagents=(finished,)))
+        elif self.turn is not None:
+            self.turn.add_subagent(finished)
+
     def add_lifecycle_event(self, event: SessionEvent) -> None:
         """Emit an event about the lifecycle of a subagent, and add its end to the result of the turn."""
-        if isinstance(event, SubagentFinished) and self.turn:
-            self.turn.add_subagent(event)
+        if isinstance(event, SubagentFinished):
+            self.add_subagent(event)
         self.emit(event)
 
     def forward_from_subagent(self, event: SessionEvent) -> None:

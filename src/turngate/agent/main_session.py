@@ -169,6 +169,7 @@ class MainSession(AgentSession):
         await self.announcements.discard()
         await self._fire_session_end("clear")
         self.conversation.clear()
+        self.events.forget_missed()
         self.inbox.clear()
         self._guard, self._unfinished = self._new_guard(), 0
         await self._fire_session_start("clear")

@@ -13,6 +13,7 @@ from turngate.core.events import Event, SessionStart
 from turngate.core.hook_input import effort_level
 from turngate.core.hook_run import HookRun
 from turngate.core.hooks import label
+from turngate.core.missed_gates import MissedGates
 from turngate.core.reports import Exited
 from turngate.core.text import quote_name
 from turngate.core.verdict import Stop, Verdict, notices, warnings_with_hints
@@ -84,7 +85,8 @@ class SessionHooks:
         turn = self._events.turn
         if turn is not None:
             turn.hook_runs += verdict.runs
-            turn.unenforced += verdict.unenforced if counts else ()
+            if verdict.unenforced and counts:
+                self._events.add_missed(MissedGates(unenforced=verdict.unenforced))
         for text in notices(verdict.runs):
             self._events.notice(text)
         for text, hint in warnings_with_hints(verdict.runs, self._settings.dialect):

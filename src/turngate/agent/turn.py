@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from turngate.core.hook_run import HookOutput, HookRun
 from turngate.core.loop_guard import EndTurn, LoopGuard
 from turngate.core.messages import Reply, ToolUse, Usage
+from turngate.core.missed_gates import MissedGates
 from turngate.core.session_events import SubagentFinished, TurnResult
 
 
@@ -68,6 +69,11 @@ class Turn:
     def _unenforced_in_subagents(self) -> Iterable[HookOutput]:
         """Return the gates of subagents, each once: a subagent also has those of its own subagents."""
         return dict.fromkeys(hook for each in self.subagents for hook in each.unenforced)
+
+    def add_missed(self, missed: MissedGates) -> None:
+        self.unenforced += missed.unenforced
+        for finished in missed.subagents:
+            self.add_subagent(finished)
 
     def receive_report(self, *, counts: bool = False) -> None:
         """The result of work in the background has arrived: for hooks, a prompt of its own."""

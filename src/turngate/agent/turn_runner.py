@@ -40,7 +40,7 @@ class TurnRunner:
     async def run(self, loop: ContinuationLoop, entry: InboxEntry, *, notify_stop: bool) -> TurnResult:
         if self._events.turn is not None:
             raise UsageError("this session is in the middle of a turn; `queue` adds a message to it")
-        self._events.turn = loop.context.turn
+        self._events.begin_turn(loop.context.turn)
         self._over = over = asyncio.get_running_loop().create_future()
         try:
             return await self._run(loop, entry, notify_stop=notify_stop)

@@ -24,10 +24,11 @@ class Announcements:
         agent_id: str,
         has_delivered: Callable[[str], bool],
         notice: Callable[[str], None],
+        on_finished: Callable[[SubagentFinished], None],
     ) -> None:
         self._manager = manager
         self._session_id, self._agent_id = session_id, agent_id
-        self._has_delivered, self._notice = has_delivered, notice
+        self._has_delivered, self._notice, self._on_finished = has_delivered, notice, on_finished
         self._changed = False
         self._wake = asyncio.Event()
         self._queued: set[str] = set()  # keys of entries that are in the inbox, not yet in the conversation
@@ -65,30 +66,33 @@ class Announcements:
         unread = []
         for run in await run_in_thread(supervisor.registry.inbox, self._session_id, self._agent_id):
             if self._has_delivered(run.chain):
+                self._report(run, supervisor.id)
                 await supervisor.transition(supervisor.registry.mark_delivered, run.id)
             else:
                 unread.append(run)
         return unread
 
-    async def acknowledge(self, key: str) -> SubagentFinished | None:
-        """Mark a result as delivered, and return whose it is. This may fail: the transcript has the key as well."""
+    async def acknowledge(self, key: str) -> None:
+        """Report whose result it is, then mark it as delivered. This may fail: the transcript has the key as well."""
         self._queued.discard(key)
         supervisor = await self._manager.supervisor()
         try:
             runs = await supervisor.transition(supervisor.registry.chain, key)
+            if runs:
+                self._report(runs[-1], supervisor.id)
             for run in runs:
                 await supervisor.transition(supervisor.registry.mark_delivered, run.id)
         except TurngateError as error:
             self._notice(str(error))
-            return None
-        if not runs:
-            return None
-        finished = finished_event(runs[-1])
-        if runs[-1].owner != supervisor.id:  # then another process reported them
+
+    def _report(self, run: SubagentRun, owner: str) -> None:
+        """Report whose result has arrived; before it is marked as delivered, because a crash may come in between."""
+        finished = finished_event(run)
+        self._on_finished(finished)
+        if run.owner != owner:  # then another process reported them
             for hook in finished.unenforced:
                 name = f"hook {quote_name(hook.hook)} of subagent {finished.label}"
                 self._notice(f"{name} was NOT enforced: {hook.said}")
-        return finished
 
     async def discard(self) -> None:
         """Drop results for a conversation that was reset."""

@@ -49,7 +49,7 @@ class TaskTool:
     depth: int  # of the agent, not of its subagents
     in_background: bool  # unless the call says otherwise
     launch: Callable[[AgentType], Mapping[str, Any]]  # what a session for the subagent is made from
-    on_result: Callable[[SubagentFinished], None]  # called with each result that a call waited for
+    on_result: Callable[[SubagentFinished], None]  # called before the result is in the conversation
 
     async def start(self, args: Mapping[str, Any]) -> ToolOutput:
         """Start a subagent. Return its result, or at once if it works in the background."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from turngate.core.messages import Message, Reply, ToolResult, ToolResults, ToolUse, UserMessage
+from turngate.core.missed_gates import RECORD_TYPE, MissedGates, merge_missed, missed_gates_of
 from turngate.errors import UsageError
 from turngate.state.files import os_errors_as_usage_errors
 from turngate.transcript.reader import message_of, read_records
@@ -24,6 +25,7 @@ class StoredConversation:
     question: str | None = None  # of the agent, which the user has not answered
     last: str | None = field(default=None, compare=False)  # id of the last message
     keys: frozenset[str] = frozenset()  # of messages that must be delivered only once
+    missed: MissedGates = field(default_factory=MissedGates)  # since the last turn that ended
 
 
 def read_conversation(path: str) -> StoredConversation:
@@ -33,12 +35,15 @@ def read_conversation(path: str) -> StoredConversation:
     question: str | None = None
     last: str | None = None
     keys: set[str] = set()
+    missed: list[MissedGates] = []
     for record in _records(path):
         kind = record.get("type")
         if kind == "cleared":
-            messages, continuations, question = [], 0, None
+            messages, continuations, question, missed = [], 0, None, []
         elif kind == "turn_end":
-            unfinished = False
+            unfinished, missed = False, []
+        elif kind == RECORD_TYPE:
+            missed.append(missed_gates_of(record))
         message = message_of(record)
         if message is None:
             continue
@@ -58,7 +63,13 @@ def read_conversation(path: str) -> StoredConversation:
             question = record["question"]
         messages.append(message)
     return StoredConversation(
-        tuple(_with_results(messages)), continuations, unfinished, question, last, frozenset(keys)
+        tuple(_with_results(messages)),
+        continuations,
+        unfinished,
+        question,
+        last,
+        frozenset(keys),
+        merge_missed(missed),
     )
 
 
