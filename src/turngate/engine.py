@@ -31,6 +31,7 @@ from turngate.core.verdict import (
     unenforced_warnings,
 )
 from turngate.core.verdict_json import run_json, verdict_json
+from turngate.filesystem.real_path import locate
 from turngate.ports import HookRunContext, World
 from turngate.runners import run_hook
 
@@ -40,7 +41,7 @@ IN_HOOK_REASON = "turngate was started from a hook, so no hooks run"
 
 async def ask_hooks(event: Event, settings: Settings, world: World) -> Verdict:
     """Run every hook that is configured for this event once, and return the verdict."""
-    planned = plan(settings, event)
+    planned = plan(settings, event, locate)
     if not planned.ask and not planned.skip:
         return Stop()
     if world.in_hook:

@@ -4,7 +4,7 @@ A rule is a filter and not a boundary: where a call cannot be told apart for cer
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -37,40 +37,34 @@ def read_rule(text: str) -> PermissionRule | None:
     return PermissionRule(match[1], None if content in ("", "*") else content)
 
 
-def rule_matches(rule: PermissionRule, tool: str, tool_input: Mapping[str, Any], project: str) -> bool:
-    """Return whether a call of the tool with this input matches the rule."""
-    if not any(wildcard_matches(rule.tool, name) for name in tool_names(tool)):
-        return False
+def rule_matches(
+    rule: PermissionRule,
+    tool: str,
+    tool_input: Mapping[str, Any],
+    project: str,
+    locate: Callable[[str], str] | None = None,
+) -> bool:
+    """Return whether a call of the tool with this input matches the rule; `locate` is that of `path_rule`."""
     content = rule.content
+    names = tool_names(tool)
     if content is None:
-        return True
+        return any(wildcard_matches(rule.tool, name) for name in names)
+    from turngate.core.path_rule import covered_by, reaches_path  # noqa: PLC0415  # few hooks have an `if`
+
+    if not any(wildcard_matches(rule.tool, name) for name in (*names, *covered_by(tool))):
+        return False
     if isinstance(command := tool_input.get("command"), str):
-        from turngate.core.command_forms import command_matches  # noqa: PLC0415  # few hooks have an `if`
+        from turngate.core.command_forms import command_matches  # noqa: PLC0415  # as above
 
         return command_matches(content, command)
-    for key in ("file_path", "notebook_path", "path"):
-        if isinstance(path := tool_input.get(key), str):
-            return _path_matches(content, path, project)
+    if reaches_path(content, tool, tool_input, project, locate):
+        return True
     if content.startswith("domain:") and isinstance(url := tool_input.get("url"), str):
         return _host_matches(content.removeprefix("domain:"), url)
     return resolve_tool(tool) == "Task" and _agent_type_matches(content, tool_input)
 
 
-# Paths, agent types and URLs
-
-
-def _path_matches(pattern: str, path: str, project: str) -> bool:
-    """Compare the path as it is, below the project, and for a pattern without a slash the name alone."""
-    inside = path.removeprefix(project.rstrip("/") + "/")
-    if pattern.startswith("//"):
-        return wildcard_matches(pattern[1:], path)
-    if pattern.startswith("~/"):
-        return wildcard_matches(f"*{pattern[1:]}", path)
-    if wildcard_matches(pattern, path):
-        return True
-    pattern = pattern.removeprefix("./").removeprefix("/").replace("/**/", "/*")
-    names = (inside,) if "/" in pattern else (inside, inside.rpartition("/")[2])
-    return any(wildcard_matches(pattern, name) for name in names)
+# Agent types and URLs
 
 
 def _agent_type_matches(pattern: str, tool_input: Mapping[str, Any]) -> bool:

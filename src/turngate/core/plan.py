@@ -1,6 +1,6 @@
 """Decides which rules run for an event: match, skip, remove duplicates, keep the order."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from turngate.core.constants import EVENTS, MANAGED
@@ -25,9 +25,11 @@ class Plan:
 
 
 EMPTY_PLAN = Plan()
+Locate = Callable[[str], str]  # as in `path_rule`
 
 
-def plan(settings: Settings, event: Event) -> Plan:
+def plan(settings: Settings, event: Event, locate: Locate | None = None) -> Plan:
+    """Return which rules run for an event. `locate` resolves links in the paths of tool calls and conditions."""
     of_event = [
         rule
         for rule in settings.rules
@@ -44,14 +46,14 @@ def plan(settings: Settings, event: Event) -> Plan:
         off = without_duplicates(rule for rule in matching if _switched_off(rule, settings))
         skip = [(rule, reason) for rule in off if (reason := _switched_off(rule, settings))]
     for rule in without_duplicates(switched_on) if len(switched_on) > 1 else switched_on:
-        why = _why_skipped(rule, event, settings)
+        why = _why_skipped(rule, event, settings, locate)
         if why is None:
             ask.append(rule)
         else:
             skip.append((rule, why))
     if len(matching) < len(of_event):
         ids = {id(rule) for rule in matching}
-        skip += [(rule, _no_match(rule, event, settings)) for rule in of_event if id(rule) not in ids]
+        skip += [(rule, _no_match(rule, event, settings, locate)) for rule in of_event if id(rule) not in ids]
     return Plan(tuple(ask), tuple(skip))
 
 
@@ -62,10 +64,10 @@ def _agent_type(event: Event) -> str | None:
     return event.agent_type or None
 
 
-def _no_match(rule: Rule, event: Event, settings: Settings) -> Skipped | HookFailed:
+def _no_match(rule: Rule, event: Event, settings: Settings, locate: Locate | None) -> Skipped | HookFailed:
     matcher = read_matcher(rule.matcher or "")
     if isinstance(matcher, InvalidMatcher):
-        why = _switched_off(rule, settings) or _why_skipped(rule, event, settings)
+        why = _switched_off(rule, settings) or _why_skipped(rule, event, settings, locate)
         return why or _invalid_matcher(rule, matcher, settings)
     return Skipped(
         f"its matcher {_describe(rule.matcher)} does not match {_describe(event.subject)}", on_purpose=True
@@ -100,18 +102,22 @@ def switched_off_by(rule: Rule, settings: Settings) -> str | None:
     return None
 
 
-def _why_skipped(rule: Rule, event: Event, settings: Settings) -> Skipped | HookFailed | None:
+def _why_skipped(
+    rule: Rule, event: Event, settings: Settings, locate: Locate | None
+) -> Skipped | HookFailed | None:
     hook = rule.hook
     if not hook.enabled:
         return Skipped("it is switched off by its own `enabled`", on_purpose=True)
-    if hook.condition is not None and (why := _why_condition_skips(hook.condition, event, settings)):
+    if hook.condition is not None and (why := _why_condition_skips(hook.condition, event, settings, locate)):
         return why
     if isinstance(event, StopEvent) and event.subagent and event.subagent.outcome not in hook.outcomes:
         return Skipped(f"it does not run when a subagent ends with {event.subagent.outcome}", on_purpose=True)
     return None
 
 
-def _why_condition_skips(condition: str, event: Event, settings: Settings) -> Skipped | HookFailed | None:
+def _why_condition_skips(
+    condition: str, event: Event, settings: Settings, locate: Locate | None
+) -> Skipped | HookFailed | None:
     """A condition is about a tool call. At other events it is ignored, or as in Claude Code the hook never runs.
 
     A condition that is not a rule is a failure, so that a hook whose failure blocks does.
@@ -123,7 +129,7 @@ def _why_condition_skips(condition: str, event: Event, settings: Settings) -> Sk
     rule = read_rule(condition)
     if rule is None:
         return HookFailed(f"its `if` {_describe(condition)} is not a permission rule such as 'Bash(git *)'")
-    if rule_matches(rule, event.tool_name, event.tool_input, event.cwd):
+    if rule_matches(rule, event.tool_name, event.tool_input, event.cwd, locate):
         return None
     return Skipped(
         f"its `if` {_describe(condition)} does not match this call of {event.tool_name}", on_purpose=True

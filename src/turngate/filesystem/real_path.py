@@ -54,6 +54,12 @@ def real_path(path: str) -> str:
         return path
 
 
+def locate(path: str) -> str:
+    """Return the absolute path without links, with a slash at the end if it is a folder; `~/` is the home folder."""
+    real = real_path(os.path.expanduser(path))
+    return f"{real.rstrip('/')}/" if os.path.isdir(real) else real
+
+
 def is_inside(path: str, folder: str) -> bool:
     """Return whether a resolved path is a resolved folder or below it."""
     return path == folder or path.startswith(f"{folder.rstrip('/')}/")

@@ -157,6 +157,35 @@ def test_a_denial_that_cannot_be_read_keeps_the_tool_from_running_and_is_not_enf
     assert 'hook "cat answer" failed and was NOT enforced' in err
 
 
+def test_a_guard_of_a_folder_cannot_be_bypassed_by_a_link_another_tool_or_a_search_above(
+    project: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (project / "src").mkdir()
+    (project / "src" / "x").write_text("KEY=1")
+    (project / "ln").symlink_to("src")
+    guards = [
+        {"type": "command", "if": f"{tool}(src/**)", "command": "echo frozen >&2; exit 2"}
+        for tool in ("Edit", "Read")
+    ]
+    write_settings(project, "turngate", {"hooks": {"PreToolUse": [{"hooks": guards}]}})
+    calls = (
+        {"tool": "Write", "input": {"file_path": "src/y", "content": "a"}},
+        {"tool": "Write", "input": {"file_path": "ln/y", "content": "a"}},
+        {"tool": "Edit", "input": {"file_path": "ln/x", "old_string": "1", "new_string": "2"}},
+        {"tool": "Grep", "input": {"pattern": "KEY=", "output_mode": "content"}},
+        {"tool": "Read", "input": {"file_path": "ln/x"}},
+        {"tool": "Write", "input": {"file_path": "a.txt", "content": "a"}},
+    )
+    result = as_json(capfd, project, "go", "--permission-mode", "acceptEdits", replies=(*calls, "done"))
+    transcript = Path(result["transcript_path"]).read_text()
+    assert transcript.count("a hook blocked this: frozen") == 5
+    assert ([path.name for path in (project / "src").iterdir()], (project / "src" / "x").read_text()) == (
+        ["x"],
+        "KEY=1",
+    )
+    assert (project / "a.txt").read_text() == "a"
+
+
 @pytest.mark.parametrize("word", ["Deny", "DENY", "block"])
 def test_a_denial_in_any_case_keeps_the_tool_from_running(
     word: str, project: Path, capfd: pytest.CaptureFixture[str]
