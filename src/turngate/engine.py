@@ -192,7 +192,7 @@ def _detach(rule: Rule, event: Event, settings: Settings, world: World, limit: f
             entry = {"kind": "background", "event": event.name, **run_json(run)}
             world.store.record(event.session_id, entry)
 
-    task = asyncio.create_task(run_detached())
+    task = asyncio.create_task(run_detached(), name=label(rule.hook))
     for tasks in (world.background, world.awaited) if rule.hook.rewake else (world.background,):
         tasks.add(task)
         task.add_done_callback(tasks.discard)

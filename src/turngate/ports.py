@@ -18,7 +18,7 @@ from turngate.core.messages import Evaluation, ModelRequest, Reply
 from turngate.core.redaction import Redactor
 from turngate.core.reports import Exited, Report
 from turngate.core.settings import Rule
-from turngate.core.text import omission_note
+from turngate.core.text import omission_note, quote_name
 
 
 class CallbackScope:
@@ -31,6 +31,7 @@ in_callback: ContextVar[CallbackScope | None] = ContextVar("in_callback", defaul
 
 MAX_STDOUT_BYTES = 16 * 1024 * 1024
 MAX_STDERR_BYTES = 8 * 1024 * 1024
+MAX_NAMED_HOOKS = 10  # in one notice
 OUTPUT_TAIL_BYTES = 64 * 1024  # kept of what exceeds the limit
 
 
@@ -163,6 +164,7 @@ class World:
     def __post_init__(self) -> None:
         self.project = os.path.abspath(self.project)
         self._made_in_callback = in_callback.get() is not None
+        self.killed: list[str] = []  # the names of the hooks that `close` has cancelled
 
     @property
     def in_hook(self) -> bool:
@@ -188,8 +190,17 @@ class World:
             late = [task for task in waiting if not task.done()]
             for task in late:
                 task.cancel()
+            self.killed = [task.get_name() for task in late]
             await finish_despite_cancel(asyncio.gather(*late, return_exceptions=True))
         return len(late)
+
+
+def describe_killed(world: World) -> str:
+    """Return a notice that names the hooks that `World.close` has cancelled."""
+    names = list(dict.fromkeys(world.killed))
+    listed = ", ".join(map(quote_name, names[:MAX_NAMED_HOOKS]))
+    more = f" and {len(names) - MAX_NAMED_HOOKS} more" if len(names) > MAX_NAMED_HOOKS else ""
+    return f"background hooks killed because they were still running: {listed}{more}"
 
 
 Workspace = World  # a public alias: editors call it a workspace

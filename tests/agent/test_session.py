@@ -57,6 +57,7 @@ from turngate.core.session_events import (
     TurnResult,
 )
 from turngate.core.settings import Settings
+from turngate.core.text import quote_name
 from turngate.errors import UsageError
 from turngate.models.scripted import ScriptedModel
 
@@ -143,7 +144,7 @@ def test_a_hook_that_always_blocks_gets_three_continuations_and_then_a_notice(pr
     write_settings(project, "mux", stop_hooks(BLOCK_COMMAND))
     agent = configured_session(project, "answer {n}")
     result = agent.play("build it")
-    notice = f"Turn ended after 3 continuations (the limit). Still blocked by: {BLOCK_COMMAND}."
+    notice = f"Turn ended after 3 continuations (the limit). Still blocked by: {quote_name(BLOCK_COMMAND)}."
     assert (ended(result), result.continuations, result.model_requests, len(agent.model.requests)) == (
         ("capped", "capped", notice),
         3,
@@ -151,7 +152,10 @@ def test_a_hook_that_always_blocks_gets_three_continuations_and_then_a_notice(pr
         4,
     )
     assert [outcome(run) for run in result.hook_runs] == ["block"] * 4
-    assert (result.notices, agent.of(Notice)) == ((notice,), [Notice(notice)])
+    assert (result.notices, agent.of(Notice)) == (
+        (notice,),
+        [Notice(notice, "the last reason: run the tests")],
+    )
     assert records(result.transcript_path)[-1] == {
         "type": "turn_end",
         "ended_by": "capped",
@@ -185,7 +189,7 @@ def test_without_a_continuation_in_the_limit_the_first_block_caps(project: Path)
 def test_the_same_block_three_times_without_a_tool_call_is_a_stall(project: Path) -> None:
     agent = scripted_session(project, "answer {n}", stop=BLOCK_COMMAND, limit=8)
     result = agent.play()
-    said = f"Turn ended: nothing changed in 3 continuations. Still blocked by: {BLOCK_COMMAND}."
+    said = f"Turn ended: nothing changed in 3 continuations. Still blocked by: {quote_name(BLOCK_COMMAND)}."
     assert (ended(result), result.continuations) == (("capped", "stalled", said), 3)
 
 

@@ -999,6 +999,13 @@ def test_the_end_of_a_session_waits_for_a_background_hook_with_async_rewake(
     assert (result.ended_by, result.model_requests, (project / "ended").exists()) == ("allowed", 1, True)
 
 
+async def permit_all(*_: object) -> bool:
+    return True
+
+
+USER = {"permit": permit_all}  # with a user, a turn does not wait for hooks in the background
+
+
 async def answer_wakes(agent: ScriptedSession) -> list[TurnResult | None]:
     """Take a turn for a prompt, then one whenever a hook in the background wakes the agent."""
     async with agent.session:
@@ -1016,7 +1023,7 @@ def test_exit_code_2_of_a_background_hook_with_async_rewake_starts_a_turn(
 ) -> None:
     command = "mkdir once || exit 0; echo two tests fail >&2; exit 2"
     hook = CommandHook(command, id="tests", detached=True, rewake=True)
-    agent = scripted_session(project, "done", "fixed", stop=hook, dialect=dialect)
+    agent = scripted_session(project, "done", "fixed", stop=hook, dialect=dialect, **USER)
     _, woken = asyncio.run(answer_wakes(agent))
     assert woken is not None
     assert (woken.result, agent.heard()) == (
@@ -1028,7 +1035,7 @@ def test_exit_code_2_of_a_background_hook_with_async_rewake_starts_a_turn(
 
 def test_a_background_hook_wakes_the_agent_only_as_often_as_a_hook_can_block(project: Path) -> None:
     hook = CommandHook("echo no >&2; exit 2", id="tests", detached=True, rewake=True)
-    agent = scripted_session(project, "done", stop=hook, limit=2)
+    agent = scripted_session(project, "done", stop=hook, limit=2, **USER)
     results = asyncio.run(answer_wakes(agent))
     limit = 'hook "tests" in the background does not wake the agent: 2 continuations are the limit'
     assert (len(results), agent.of(Notice)[-1].text) == (3, limit)
@@ -1038,7 +1045,7 @@ def test_a_tool_call_does_not_let_a_background_hook_wake_the_agent_more_often(pr
     hook = CommandHook("echo no >&2; exit 2", id="tests", detached=True, rewake=True)
     call = {"tool": "Bash", "input": {"command": "true"}}
     replies = [call, "done"] * 8
-    agent = scripted_session(project, *replies, stop=hook, limit=2, dialect=CLAUDE, allow=["Bash"])
+    agent = scripted_session(project, *replies, stop=hook, limit=2, dialect=CLAUDE, allow=["Bash"], **USER)
     assert len(asyncio.run(answer_wakes(agent))) == 3
 
 
@@ -1049,13 +1056,13 @@ def test_a_tool_call_does_not_let_a_background_hook_wake_the_agent_more_often(pr
 )
 def test_other_ends_of_a_background_hook_start_no_turn(project: Path, command: str, rewake: bool) -> None:
     hook = CommandHook(command, detached=True, rewake=rewake)
-    agent = scripted_session(project, "done", stop=hook, dialect=CLAUDE)
+    agent = scripted_session(project, "done", stop=hook, dialect=CLAUDE, **USER)
     assert len(asyncio.run(answer_wakes(agent))) == 1
 
 
 def test_a_user_who_is_faster_than_a_woken_agent_is_answered_after_it(project: Path) -> None:
     command = "mkdir once || exit 0; echo two tests fail >&2; exit 2"
-    agent = scripted_session(project, "done", stop=CommandHook(command, detached=True, rewake=True))
+    agent = scripted_session(project, "done", stop=CommandHook(command, detached=True, rewake=True), **USER)
 
     async def two_prompts() -> None:
         async with agent.session:
@@ -1066,6 +1073,16 @@ def test_a_user_who_is_faster_than_a_woken_agent_is_answered_after_it(project: P
     asyncio.run(two_prompts())
     woken = 'Stop hook blocking error from command "Stop": two tests fail'
     assert agent.heard() == ["go", "agent: done", woken, "agent: done", "on"]
+
+
+def test_a_block_of_a_subagent_by_a_background_hook_is_named(project: Path) -> None:
+    hook = CommandHook("echo two tests fail >&2; exit 2", id="tests", detached=True, rewake=True)
+    task = {"tool": "Task", "input": {"description": "look", "prompt": "look", "subagent_type": "Explore"}}
+    agent = scripted_session(project, task, "done", sub=["seen"], rules=[rule(hook, "SubagentStop")])
+    agent.play()
+    assert [notice.text for notice in agent.of(Notice)] == [
+        'hook "tests" in the background blocked a subagent, which it does not wake: two tests fail'
+    ]
 
 
 def test_the_wait_for_a_background_hook_ends_with_its_timeout(project: Path) -> None:

@@ -38,8 +38,8 @@ def test_fire_prints_no_escape_sequence_of_a_hook(project: Path) -> None:
         10,
         [
             "Stop: blocked",
-            "  blocked 0.00 s  gate  (.turngate/settings.json)",
-            "  failed (not enforced) 0.00 s  echo 'bad' >&2; exit 1  (.turngate/settings.json)",
+            '  blocked 0.00 s  "gate"  (.turngate/settings.json)',
+            "  failed (not enforced) 0.00 s  \"echo 'bad' >&2; exit 1\"  (.turngate/settings.json)",
             "Sent to the agent:",
             "  [Stop hook requested continuation]",
             "  red",
@@ -72,7 +72,7 @@ def test_the_folder_name_of_a_plugin_adds_no_line(project: Path) -> None:
     words = ("--project", str(project), "--plugin-dir", str(plugin))
     assert without_times(turngate("fire", "Stop", *words)[1]) == [
         "Stop: allowed",
-        "  passed 0.00 s  true  (p Stop: allowed/hooks/hooks.json)",
+        '  passed 0.00 s  "true"  (p Stop: allowed/hooks/hooks.json)',
     ]
     assert turngate("check", *words)[1].splitlines()[0] == "p Stop: allowed/hooks/hooks.json"
 

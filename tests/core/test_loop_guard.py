@@ -72,7 +72,8 @@ def test_three_continuations_and_the_fourth_block_caps(dialect: Dialect) -> None
         False,
         EndTurn(
             "capped",
-            notice="Turn ended after 3 continuations (the limit). Still blocked by: make test.",
+            notice='Turn ended after 3 continuations (the limit). Still blocked by: "make test".',
+            last_reason="reason 4",
         ),
     )
 
@@ -103,7 +104,8 @@ def test_the_same_block_after_three_idle_continuations_stalls_the_turn() -> None
         state = go_on(state)
     assert state.after(refuse()) == EndTurn(
         "stalled",
-        notice="Turn ended: nothing changed in 3 continuations. Still blocked by: make test.",
+        notice='Turn ended: nothing changed in 3 continuations. Still blocked by: "make test".',
+        last_reason="more",
     )
 
 

@@ -124,6 +124,48 @@ def test_a_handler_that_cannot_be_called_is_rejected(handler: Any, what: str) ->
     assert (str(raised.value), plugins.has_handlers("stop")) == (said, False)
 
 
+@pytest.mark.parametrize(
+    ("name", "handler", "takes", "expected"),
+    [
+        ("subagent_stopping", lambda event: event, "(event)", "the event and the context"),
+        ("subagent_ended", lambda: None, "()", "the event and the context"),
+        ("subagentStop", lambda payload, context: (payload, context), "(payload, context)", "the payload"),
+        ("stop", lambda payload, *, mode: (payload, mode), "(payload, *, mode)", "the payload"),
+    ],
+)
+def test_a_handler_that_cannot_take_its_arguments_is_rejected(
+    name: Any, handler: Any, takes: str, expected: str
+) -> None:
+    plugins = Plugins()
+    with pytest.raises(UsageError) as raised:
+        plugins.on(name, handler)
+    said = f"the handler of the plugin hook {name!r} takes {takes}; expected a function that takes {expected}"
+    assert (str(raised.value), plugins.has_handlers(ALIASES.get(name, name))) == (said, False)
+
+
+class WithoutSignature:
+    __signature__ = "unknown"
+
+    def __call__(self, *_: object) -> None:
+        pass
+
+
+@pytest.mark.parametrize(
+    "handler",
+    [
+        WithoutSignature(),
+        lambda *_: None,
+        lambda event, context, ctx: (event, context, ctx),
+        lambda event, context, more=1: (event, context, more),
+    ],
+    ids=["no signature", "any", "with ctx", "with a default"],
+)
+def test_a_handler_that_may_take_its_arguments_is_registered(handler: Any) -> None:
+    plugins = Plugins()
+    plugins.on("subagent_stopping", handler)
+    assert plugins.has_handlers("subagent_stopping")
+
+
 def test_the_names_of_plugin_hooks_are_known_to_the_type_checker() -> None:
     assert {*get_args(PluginHook)} == {*HANDLER_NAMES, *ALIASES}
     assert get_type_hints(Plugins.on)["name"] == PluginHook

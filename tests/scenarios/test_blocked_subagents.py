@@ -146,7 +146,7 @@ def test_the_end_of_the_turn_names_it_and_strict_exits_with_13(
     out, err = capfd.readouterr()
     assert (out, err.splitlines()[-1]) == (
         "home\n",
-        "! 1 subagent ended although a gate still blocks: lines (capped: tests)",
+        '! 1 subagent ended although a gate still blocks: lines (capped: "tests")',
     )
 
 
@@ -176,5 +176,5 @@ def test_the_log_names_it(project: Path, capfd: pytest.CaptureFixture[str]) -> N
     assert turngate(["log", "--project", str(project)]) == 0
     last = capfd.readouterr().out.splitlines()[-1]
     assert last.partition("  ")[2] == (
-        "turn ended (allowed): 1 subagent ended although a gate still blocks: lines (capped: tests)"
+        'turn ended (allowed): 1 subagent ended although a gate still blocks: lines (capped: "tests")'
     )

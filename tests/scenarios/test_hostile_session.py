@@ -181,7 +181,9 @@ def test_an_interrupt_counts_although_the_permission_callback_hides_it(
         async with agent.session:
             return await interrupted(agent.session, begun)
 
-    assert (asyncio.run(play()).outcome, os.listdir(project)) == ("interrupted", [])
+    result = asyncio.run(play())
+    assert (result.outcome, os.listdir(project)) == ("interrupted", [])
+    assert (result.tool_calls, result.tools) == (0, ())
     assert said(agent.session) == [
         "go",
         "agent: Bash",

@@ -23,6 +23,7 @@ from turngate.core.loop_guard import ContinueTurn, LoopGuard, new_guard
 from turngate.core.messages import UserMessage
 from turngate.core.session_events import Continuation
 from turngate.core.settings import Settings
+from turngate.core.text import quote_name
 from turngate.core.verdict import Continue, Stop, Verdict
 from turngate.models.scripted import ScriptedModel
 from turngate.transcript.resume import read_conversation
@@ -109,8 +110,9 @@ def test_the_hard_limit_holds_where_tool_calls_reset_the_count_and_a_variable_se
     end = step.guard.after_tool_call().after(VERDICTS[BLOCKED])
     assert vars(end) == {
         "ended_by": "capped",
-        "notice": "Turn ended after 1 continuation (the limit). Still blocked by: check.",
+        "notice": 'Turn ended after 1 continuation (the limit). Still blocked by: "check".',
         "stop_reason": None,
+        "last_reason": "fix it",
     }
 
 
@@ -126,7 +128,7 @@ def test_the_end_of_a_command_in_the_background_does_not_start_a_new_count(
     agent = session(project, *replies, dialect=dialect)
     result = agent.play()
     assert (counts(agent), result.ended_by, result.continuations) == ([1], "capped", 1)
-    limit = "Turn ended after 1 continuation (the limit). Still blocked by: " + BLOCK + "."
+    limit = "Turn ended after 1 continuation (the limit). Still blocked by: " + quote_name(BLOCK) + "."
     assert result.notices == (limit,)  # once, at the end of the turn
 
 

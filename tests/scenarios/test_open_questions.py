@@ -27,6 +27,7 @@ from turngate.cli.main import main as turngate_main
 from turngate.core.dialect import CLAUDE, MUX, TURNGATE, Dialect
 from turngate.core.session_events import HookStarted, ToolStarted, TurnResult
 from turngate.core.subagent_run import SubagentRun
+from turngate.core.text import quote_name
 from turngate.transcript.resume import read_conversation
 
 ALL = pytest.mark.parametrize("dialect", [TURNGATE, MUX, CLAUDE], ids=lambda dialect: dialect.name)
@@ -217,7 +218,7 @@ def test_a_question_that_no_gate_objects_to_leaves_the_turn_waiting(project: Pat
 def test_in_claude_a_gate_at_its_limit_leaves_the_question_open(project: Path) -> None:
     agent = scripted_session(project, ASK, stop=BLOCK_COMMAND, dialect=CLAUDE, limit=0)
     result = agent.play()
-    notice = f"Turn ended after 0 continuations (the limit). Still blocked by: {BLOCK_COMMAND}."
+    notice = f"Turn ended after 0 continuations (the limit). Still blocked by: {quote_name(BLOCK_COMMAND)}."
     assert (ended(result), result.notices) == (WAITING, (notice,))
 
 

@@ -489,7 +489,7 @@ def test_at_the_limit_the_settings_hooks_are_asked_and_overridden_and_both_are_r
     assert (project / "asked").read_text() == "2\n"
     assert gate.counts == []
     assert scene.notices == [
-        ("subagent general-purpose: Turn ended after 1 continuation (the limit). Still blocked by: ./no."),
+        'subagent general-purpose: Turn ended after 1 continuation (the limit). Still blocked by: "./no".',
         f"subagent_stopping hook skipped: steerCount=1 >= maxSteers=1 runId={last.id} childKey={last.agent_id}",
     ]
     assert [event.reason for event in scene.ended] == ["capped"]

@@ -19,6 +19,7 @@ from turngate.agent.system_prompt import system_prompt
 from turngate.agent.tools import TOOLS, Tool, ToolContext, tools_of_subagent, with_task
 from turngate.agent.turn import Turn
 from turngate.agent.turn_runner import TurnRunner
+from turngate.agent.wakes import Wakes
 from turngate.aio.threads import run_in_thread
 from turngate.core.constants import EVENTS
 from turngate.core.inbox import Inbox, InboxEntry
@@ -178,6 +179,7 @@ class AgentSession:
             announcements=self.announcements,
             background=self.background,
             command_wait=0.0 if self.permissions.permit else COMMAND_WAIT_S,
+            wakes=self._awaited_wakes(),
             settings=self.settings,
             new_guard=self._guard_for_prompt,
             prepare=self._prepare_turn,
@@ -185,6 +187,10 @@ class AgentSession:
             take_first_message=self.hooks.take_first_message,
             is_subagent=self.role is not None,
         )
+
+    def _awaited_wakes(self) -> Wakes | None:
+        """Return what a turn waits for: nothing, unless it is the turn of a main agent without a user."""
+        return None
 
     def _loop_context(self, turn: Turn) -> LoopContext:
         return LoopContext(

@@ -7,6 +7,7 @@ in the `claude` dialect the hooks are asked at once, and a block then takes the 
 """
 
 import asyncio
+import math
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
@@ -15,6 +16,7 @@ from turngate.agent.background_commands import BackgroundCommands
 from turngate.agent.loop_context import LoopContext
 from turngate.agent.model_loop import run_model_loop
 from turngate.agent.turn import ToolDeferred, Turn, TurnHalted, new_prompt_id
+from turngate.agent.wakes import Wakes
 from turngate.aio.threads import run_in_thread
 from turngate.core.effects import added_context
 from turngate.core.events import StopEvent, StopFailure, UserPromptSubmit
@@ -23,7 +25,7 @@ from turngate.core.loop_guard import ContinueTurn, EndTurn, LoopGuard
 from turngate.core.messages import UserMessage
 from turngate.core.session_events import Continuation
 from turngate.core.settings import Settings
-from turngate.core.text import describe_exception
+from turngate.core.text import describe_exception, first_lines, one_line
 from turngate.core.verdict import Continue, Stop
 from turngate.errors import ModelError
 from turngate.subagents.announcements import Announcements
@@ -31,6 +33,7 @@ from turngate.transcript.writer import TranscriptError
 
 # A message that waits in the inbox is still answered if the turn would end in one of these ways.
 CONTINUABLE_ENDS = ("allowed", "capped", "stalled")
+MAX_REASON_LINES = 10  # of the last reason of a turn that ends at the limit
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,6 +43,7 @@ class ContinuationLoop:
     announcements: Announcements
     background: BackgroundCommands
     command_wait: float  # seconds that a turn that may end waits for commands in the background
+    wakes: Wakes | None  # None: the turn does not wait for hooks in the background
     settings: Settings
     new_guard: Callable[[], LoopGuard]  # for a message of the user
     prepare: Callable[[Turn], Awaitable[None]]  # opens the session
@@ -96,8 +100,9 @@ class ContinuationLoop:
         while True:
             end = await self._answer_one()
             if end is not None and not (end.ended_by in CONTINUABLE_ENDS and await self._has_more_input()):
+                end = end if self.wakes is None else self.wakes.end_turn(end)
                 if end.notice:
-                    self.context.notice(end.notice)
+                    self.context.notice(end.notice, _describe_last_reason(end))
                 return end
 
     async def _answer_one(self) -> EndTurn | None:
@@ -126,12 +131,14 @@ class ContinuationLoop:
     async def _take_announcements(self) -> None:
         self.inbox.put_all(await self.announcements.take_new())
         self.inbox.put_all(self.background.take_ended())
+        if self.wakes is not None:
+            self.inbox.put_all(self.wakes.take())
 
     async def _has_more_input(self) -> bool:
         return bool(len(self.inbox)) or await self._wait_for_announcement(commands=True)
 
     async def _wait_for_announcement(self, *, commands: bool = False) -> bool:
-        """Wait for subagents, and commands too, in the background. Return True if a message arrived."""
+        """Wait for subagents, and for commands and hooks too, in the background. Return True if a message arrived."""
         while not len(self.inbox):
             await self._take_announcements()
             seconds = self._waiting_time(commands=commands)
@@ -149,6 +156,8 @@ class ContinuationLoop:
         """Return how many seconds the turn waits for a message from the background."""
         if self._waits_for_subagents():
             return self.announcements.max_wait
+        if commands and self.wakes is not None and self.wakes.watch_running():
+            return math.inf  # each hook ends with its own timeout
         turn = self.context.turn
         if not commands or not self.background.running:
             return 0.0
@@ -191,6 +200,9 @@ class ContinuationLoop:
         """Append what a command or a hook in the background reports, unless it would exceed the limit of hooks."""
         turn = self.context.turn
         if entry.counts and not turn.guard.below_limit:
+            self.context.notice(
+                f"not answered, because of the limit of continuations: {one_line(entry.text, 200)}"
+            )
             return False
         turn.receive_report(counts=entry.counts)
         turn.waits_until = None
@@ -273,3 +285,11 @@ class ContinuationLoop:
             tool_calls=turn.tool_calls,
             background_tasks=[*self.announcements.background_tasks(), *self.background.background_tasks()],
         )
+
+
+def _describe_last_reason(end: EndTurn) -> str | None:
+    """Return the last reason for the user, who saw only the earlier ones: no continuation shows it."""
+    if not end.last_reason:
+        return None
+    first, *more = first_lines(end.last_reason, MAX_REASON_LINES, "`turngate log --json` shows all of it")
+    return "the last reason: " + "\n".join([first, *(f"  {line}" for line in more)])

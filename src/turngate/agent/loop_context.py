@@ -49,7 +49,7 @@ class LoopContext:
     max_requests: int
     retries: Sequence[float]  # seconds between requests to a provider that is overloaded
     emit: Callable[[SessionEvent], None]
-    notice: Callable[[str], None]
+    notice: Callable[..., None]  # a text for the user, and what to do about it
     take_late_context: Callable[[], Sequence[str]] = tuple  # what hooks in the background have added
     on_reply: Callable[[Reply], None] = lambda _: None
     on_compacted: Callable[[], Awaitable[None]]

@@ -7,22 +7,25 @@ from dataclasses import replace
 from typing import Literal
 
 from turngate.agent.agent_session import AgentSession, SessionParts
-from turngate.agent.background_commands import MAX_REPORT_CHARS
 from turngate.agent.compaction import compact
 from turngate.agent.event_sink import EventSink
 from turngate.agent.session_hooks import Source
 from turngate.agent.session_host import SessionHost
 from turngate.agent.session_store import SessionLock
 from turngate.agent.turn import Turn
+from turngate.agent.wakes import Wakes
 from turngate.aio.cancellation import finish_despite_cancel
 from turngate.core.events import SessionEnd
+from turngate.core.hook_run import HookOutput, HookRun, outputs
 from turngate.core.inbox import InboxEntry
+from turngate.core.loop_guard import LoopGuard
 from turngate.core.messages import UserMessage
 from turngate.core.session_events import SessionEvent, TurnResult
 from turngate.core.subagent_run import SubagentRun, names_of
-from turngate.core.text import keep_ends
+from turngate.core.verdict import unenforced, warnings_with_hints
 from turngate.errors import UsageError
 from turngate.plugins.handlers import PluginContext, Plugins
+from turngate.ports import describe_killed
 from turngate.state.paths import session_folder
 from turngate.subagents.agent_types import AgentType
 from turngate.subagents.host import SubagentRole
@@ -58,9 +61,9 @@ class MainSession(AgentSession):
         self.folder = session_folder(self.state, self.id)
         self._lock = SessionLock(os.path.join(self.folder, "lock"))
         plugins.bind(PluginContext(self.id, self.project, self.state, self.settings))
-        self.wakes: list[InboxEntry] = []  # messages of hooks in the background that start a turn
-        self._wake_count = 0  # since the user's last message
-        resources.late_context.on_wake = self._add_wake
+        running, wake = resources.world.awaited, self.announcements.wake
+        self.wakes = Wakes(running, self._current_guard, self.inbox, self.events.notice, wake)
+        resources.late_context.on_rewake_end = self._on_rewake_end
 
     def _for_subagent(self, run: SubagentRun, role: SubagentRole) -> AgentSession:
         model = self.resources.model_named(str(run.launch.get("model", "")), self.model)
@@ -94,14 +97,14 @@ class MainSession(AgentSession):
 
     async def send(self, prompt: str, *, skip_stop_hook: bool = False) -> TurnResult:
         """Run one turn: from the user's message until control returns to the user."""
-        self._wake_count = 0
+        self.wakes.count_anew()
         # The user's message runs the agent anyway, so these do not count.
-        self.inbox.put_all(replace(entry, counts=False) for entry in self._take_wakes())
+        self.inbox.put_all(replace(entry, counts=False) for entry in self.wakes.take())
         return await self.run_turn(InboxEntry(prompt), skip_stop_hook=skip_stop_hook)
 
     def queue(self, prompt: str) -> None:
         """Add a message while a turn runs; it is answered after the one that is being answered."""
-        self._wake_count = 0
+        self.wakes.count_anew()
         self.inbox.put(InboxEntry(prompt, waited=True))
         self.announcements.wake()
 
@@ -120,32 +123,27 @@ class MainSession(AgentSession):
         """
         if self.conversation.question is not None:
             return None
-        wakes = self._take_wakes()  # if the limit was reached meanwhile, they are dropped
+        wakes = self.wakes.take()  # if the limit was reached meanwhile, they are dropped
         entries = [*self.background.take_ended(), *(wakes if self._guard.below_limit else ())]
         if not entries:
             return None
         self.inbox.put_all(entries[1:])
         return await self.run_turn(entries[0])
 
-    def _add_wake(self, hook: str, text: str) -> None:
-        """Keep the block of a hook in the background for the next turn, within the limit of continuations.
+    def _current_guard(self) -> LoopGuard:
+        return self.turn.guard if self.turn else self._guard
 
-        Tool calls may reset the count of continuations, but never the count of wakes.
-        """
-        name, guard = f'hook "{hook}" in the background', self.turn.guard if self.turn else self._guard
-        for _ in self.wakes:
-            guard = guard.redirected()
-        if not guard.below_limit or (guard.limit is not None and self._wake_count >= guard.limit):
-            self.events.notice(f"{name} does not wake the agent: {guard.limit} continuations are the limit")
-            return
-        self._wake_count += 1
-        bounded = keep_ends(text, MAX_REPORT_CHARS // 2, MAX_REPORT_CHARS // 2)
-        self.wakes.append(InboxEntry(bounded, "background", waited=True, counts=True))
-        self.events.notice(f"{name} wakes the agent")
+    def _awaited_wakes(self) -> Wakes | None:
+        has_user = self.permissions.permit is not None
+        return None if has_user or not self.settings.dialect.wakes_without_user else self.wakes
 
-    def _take_wakes(self) -> list[InboxEntry]:
-        entries, self.wakes = self.wakes, []
-        return entries
+    def _on_rewake_end(self, run: HookRun) -> None:
+        """A hook with `asyncRewake` has ended: its block wakes the agent, its failure is reported."""
+        self.wakes.add(run)
+        if not_enforced := outputs(unenforced((run,), self.settings.dialect)):
+            self._add_unenforced(not_enforced)
+            for text, hint in warnings_with_hints((run,), self.settings.dialect):
+                self.events.notice(text, hint)
 
     def interrupt(self) -> None:
         """End the turn, whatever it is doing; nothing of it runs afterwards."""
@@ -165,7 +163,7 @@ class MainSession(AgentSession):
         await self.subagents.kill_all(self.id, self._config.agent_id, "session-reset")
         await self.background.kill(self.background.alive)
         self.background.take_ended()
-        self._take_wakes()
+        self.wakes.take()
         await self.announcements.discard()
         await self._fire_session_end("clear")
         self.conversation.clear()
@@ -176,8 +174,8 @@ class MainSession(AgentSession):
 
     async def close(self, reason: EndReason = "other") -> None:
         """Fire SessionEnd and release the session; hooks in the background get `background_grace` seconds."""
-        self.resources.late_context.on_wake = None
         await self._turns.stop()
+        self.wakes.close()
         for command in await self.background.close():
             self.events.notice(f"background command killed because it was still running: {command}")
         if self.conversation.is_open:
@@ -199,18 +197,29 @@ class MainSession(AgentSession):
             await self._fire_session_end(reason)
         finally:
             try:
-                ended = await self.resources.world.close(self.settings.dialect.background_grace)
-                if ended:
-                    self.events.notice(f"background hooks killed because they were still running: {ended}")
+                await self._end_background_hooks()
             finally:
                 await finish_despite_cancel(self._close_all())
 
     async def _fire_session_end(self, reason: EndReason) -> None:
-        """Add the hooks that were not enforced to the result of the last turn, which `strict` judges."""
+        """Fire SessionEnd; a hook that was not enforced counts for `strict`, which judges the last turn."""
         verdict = await self.hooks.fire(SessionEnd(**self.hooks.event_fields(), reason=reason))
-        last = self.last_result
-        if last is not None and verdict.unenforced:
-            self.last_result = replace(last, unenforced=(*last.unenforced, *verdict.unenforced))
+        self._add_unenforced(verdict.unenforced)
+
+    def _add_unenforced(self, hooks: Sequence[HookOutput]) -> None:
+        """Add hooks that were not enforced to the result of the turn, or of the last one."""
+        if self.turn is not None:
+            self.turn.unenforced += hooks
+        elif self.last_result is not None and hooks:
+            last = self.last_result
+            self.last_result = replace(last, unenforced=(*last.unenforced, *hooks))
+
+    async def _end_background_hooks(self) -> None:
+        world, last = self.resources.world, self.last_result
+        if last is not None and last.ended_by == "interrupt":
+            world.awaited.clear()  # the user does not wait for hooks with `asyncRewake` either
+        if await world.close(self.settings.dialect.background_grace):
+            self.events.notice(describe_killed(world))
 
     async def _close_all(self) -> None:
         self._report_unfinished()

@@ -8,12 +8,12 @@ from typing import Self
 
 from turngate.agent.env_file import env_file
 from turngate.agent.hook_agent import HookAgentRunner
+from turngate.agent.wakes import describe_lost_block
 from turngate.aio.foreign import run_isolated
 from turngate.aio.threads import run_in_thread
 from turngate.core.effects import late_context, wake_message
 from turngate.core.events import Event, StopEvent
 from turngate.core.hook_run import HookRun
-from turngate.core.hooks import label
 from turngate.core.settings import Settings
 from turngate.models.resolve import JudgeModels
 from turngate.ports import Model, Shell, World
@@ -27,13 +27,13 @@ MODEL_CLOSE_TIMEOUT_S = 5.0
 class LateContext:
     """What hooks in the background add to the conversations of a session, until the next request takes it.
 
-    A hook with `asyncRewake` that blocks the main agent wakes it: `on_wake` gets its name and its message.
+    A hook with `asyncRewake` that blocks the main agent wakes it: `on_rewake_end` gets every run of such a hook.
     """
 
     def __init__(self, settings: Settings, notice: Callable[[str], None]) -> None:
         self._settings, self._notice = settings, notice
         self._texts: dict[str, list[str]] = {}  # by agent id
-        self.on_wake: Callable[[str, str], None] | None = None
+        self.on_rewake_end: Callable[[HookRun], None] | None = None
 
     def add(self, event: Event, run: HookRun) -> None:
         if run.decision.notice:
@@ -42,8 +42,10 @@ class LateContext:
             agent_id = "" if isinstance(event, StopEvent) else event.agent_id
             self._texts.setdefault(agent_id, []).append(text)
         is_main = event.subagent is None if isinstance(event, StopEvent) else not event.agent_id
-        if is_main and self.on_wake and (message := wake_message(run)):
-            self.on_wake(label(run.rule.hook), message)
+        if is_main and run.rule.hook.rewake and self.on_rewake_end:
+            self.on_rewake_end(run)
+        elif wake_message(run):
+            self._notice(describe_lost_block(run, "blocked a subagent, which it does not wake"))
 
     def take(self, agent_id: str) -> list[str]:
         return self._texts.pop(agent_id, [])

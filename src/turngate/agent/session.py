@@ -186,7 +186,7 @@ class Session:
     @property
     def has_background_results(self) -> bool:
         """Whether a command in the background has ended, or a hook there has blocked, and `answer_background` tells it."""
-        return bool(self._main.background.ended or self._main.wakes) and self.question is None
+        return bool(self._main.background.ended or self._main.wakes.waiting) and self.question is None
 
     async def answer_background(self) -> TurnResult | None:
         """Run a turn with the results of commands, and the blocks of hooks, in the background, if there are any."""

@@ -12,6 +12,7 @@ from turngate.core.events import Event
 from turngate.core.session_events import SessionEvent
 from turngate.core.settings import Settings
 from turngate.core.subagent_run import SubagentRun
+from turngate.core.text import quote_name
 from turngate.core.verdict import Verdict
 from turngate.errors import UsageError
 from turngate.plugins.handlers import Plugins
@@ -94,7 +95,7 @@ class SessionHost:
         try:
             transcript = Transcript(path, session_id, self.project)
         except UsageError as error:
-            names = ", ".join(record["hook"] for record in printed)
+            names = ", ".join(quote_name(record["hook"]) for record in printed)
             self.notice(f"the output of hook {names} could not be written to the transcript: {error}")
             return
         try:

@@ -107,8 +107,7 @@ async def _run(context: LoopContext, use: ToolUse) -> bool:
     if conversation.question is not None:
         conversation.add_tool_result(ToolResult(use.id, "not run: the user was asked first", is_error=True))
         return False
-    turn.tool_calls += 1
-    turn.tools_used[use.name] = None
+    turn.count_tool_call(use.name)
     context.emit(ToolStarted(use))
     started = time.monotonic()
     halted = None
@@ -208,6 +207,7 @@ async def _permitted_args(
     try:
         permitted = await run_isolated(context.permissions.permit(ToolUse(use.id, use.name, args), use.name))
     except asyncio.CancelledError:
+        context.turn.count_tool_call(use.name, -1)
         with contextlib.suppress(OSError):  # a full disk must not replace the interrupt
             context.conversation.add_tool_result(ToolResult(use.id, NOT_ANSWERED, is_error=True))
         raise

@@ -34,7 +34,7 @@ class Turn:
     started: float = field(default_factory=time.monotonic)
     requests: int = 0
     tool_calls: int = 0
-    tools_used: dict[str, None] = field(default_factory=dict)  # in the order of first use
+    tools_used: dict[str, int] = field(default_factory=dict)  # how often, in the order of first use
     usage: Usage = field(default_factory=Usage)
     cost: float | None = 0.0  # US dollars; None if the price of a request is unknown
     hook_runs: list[HookRun] = field(default_factory=list)
@@ -55,6 +55,11 @@ class Turn:
     @property
     def elapsed(self) -> float:
         return time.monotonic() - self.started
+
+    def count_tool_call(self, name: str, change: int = 1) -> None:
+        """Count a tool call, or take one back whose permission question was interrupted."""
+        self.tool_calls += change
+        self.tools_used[name] = self.tools_used.get(name, 0) + change
 
     def add_reply(self, reply: Reply) -> None:
         """Count what one reply of the model used."""
@@ -78,6 +83,7 @@ class Turn:
     def receive_report(self, *, counts: bool = False) -> None:
         """The result of work in the background has arrived: for hooks, a prompt of its own."""
         guard = self.guard.redirected() if counts else self.guard
+        self.continuations += counts
         self.guard, self.prompt_id = guard.after_report(), new_prompt_id()
 
     def result(
@@ -102,7 +108,7 @@ class Turn:
             unenforced=(*self.unenforced, *self._unenforced_in_subagents()),
             strict=self.strict,
             not_loaded=self.not_loaded,
-            tools=tuple(self.tools_used),
+            tools=tuple(name for name, count in self.tools_used.items() if count),
             subagents=tuple(self.subagents),
             notices=tuple(self.notices),
         )

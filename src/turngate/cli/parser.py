@@ -248,7 +248,7 @@ def _add_sessions(commands: "argparse._SubParsersAction[Parser]") -> None:
         summary="list, show or remove earlier conversations",
         description="List, show or remove earlier conversations, also those with -p. Each is a folder below ~/.local/state/turngate\n"
         "(or TURNGATE_STATE) with the transcript and the journal of its hooks. `turngate run --resume --session ID`\n"
-        "continues one, `turngate log --session ID` shows what its hooks did.",
+        "continues one, `turngate log ID` shows what its hooks did.",
         examples=(
             "turngate sessions                   all of them, the newest first",
             "turngate sessions --project .       those of this project",
@@ -281,9 +281,10 @@ def _add_log(commands: "argparse._SubParsersAction[Parser]") -> None:
         "names the date, the project and the session of the lines below it.",
         examples=(
             "turngate log                     this project's session whose hooks ran last",
-            "turngate log --session 3fa9      another session; the beginning of its id is enough",
+            "turngate log 3fa9                another session; the beginning of its id is enough",
             "turngate log --project ../api    another project",
             "turngate log --follow            print new lines until Ctrl-C",
+            "turngate log -v                  with every line of every reason",
             "turngate log --json              one JSON object per line, with all that is known of a run",
         ),
         exit_codes=(
@@ -295,13 +296,21 @@ def _add_log(commands: "argparse._SubParsersAction[Parser]") -> None:
     )
     add = parser.add_argument
     add(
-        "--session",
+        "id",
+        nargs="?",
         metavar="ID",
         help="the beginning of the id of a session, or of a subagent in it (default: the session whose hooks ran last,\n"
         "in this project or, if none ran in it, in any)",
     )
+    add("--session", metavar="ID", help="the same as ID")
     add("--project", metavar="DIR", help="show only what the hooks of this project did")
     add("--follow", action="store_true", help="wait for new lines")
+    add(
+        "-v",
+        "--verbose",
+        action="store_true",
+        help="show every line of every reason, not only the first ones",
+    )
     add("--json", action="store_true", help="print one JSON object per line")
 
 

@@ -31,6 +31,9 @@ class Dialect:
     defers_to_user: bool  # answer a pending user message before the hooks run
     stall_after: int | None  # end the turn after this many equal blocks without a tool call between them
     subagents_in_background: bool  # the default of the Task tool
+    wakes_without_user: (
+        bool  # a turn without a user waits for hooks with `asyncRewake`, and continues if they block
+    )
 
     # How output of a hook is read
     json_on_any_exit: bool
@@ -85,6 +88,7 @@ TURNGATE = Dialect(
     defers_to_user=True,
     stall_after=3,
     subagents_in_background=False,
+    wakes_without_user=True,
     json_on_any_exit=False,
     block_on_any_exit=True,
     missing_script_passes=False,
@@ -146,6 +150,7 @@ CLAUDE = Dialect(
     defers_to_user=True,
     stall_after=None,
     subagents_in_background=True,
+    wakes_without_user=False,
     json_on_any_exit=True,
     block_on_any_exit=True,
     missing_script_passes=True,

@@ -52,6 +52,11 @@ class Inbox:
         self._waiting.clear()
 
     @property
+    def wakes(self) -> int:
+        """How many entries are blocks of hooks in the background."""
+        return sum(entry.counts for entry in self._waiting)
+
+    @property
     def has_continuation(self) -> bool:
         return self.count("stop_hook") > 0
 

@@ -8,12 +8,13 @@ a block, the report of a subagent or of a command in the background, or a proces
 Only a user's message makes a new guard; everything else hands on the one that there is.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, assert_never
 
 from turngate.core.dialect import Dialect
 from turngate.core.settings import Settings
+from turngate.core.text import quote_name
 from turngate.core.verdict import Continue, Stop, Verdict, block_signature, blocking_hooks
 
 EndedBy = Literal[
@@ -46,6 +47,7 @@ class EndTurn:
     ended_by: EndedBy
     notice: str | None = None  # for the user
     stop_reason: str | None = None
+    last_reason: str | None = None  # of the hooks that still block
 
 
 # Deprecated aliases, removed in 0.2.
@@ -100,9 +102,11 @@ class LoopGuard:
             case Continue(prompt=prompt):
                 blocks = block_signature(verdict, self.dialect)
                 if not self.below_limit:
-                    return EndTurn("capped", notice=self._capped_notice(verdict))
+                    return self.capped(
+                        blocking_hooks(verdict, self.dialect), _last_reason(verdict, self.dialect)
+                    )
                 if self._is_stalled(blocks):
-                    return EndTurn("stalled", notice=self._stalled_notice(verdict))
+                    return self._stalled(verdict)
                 guard = self._count_continuation(blocks, advised=self.advised)
                 return ContinueTurn(prompt, guard, verdict.messages)
             case _:
@@ -152,17 +156,26 @@ class LoopGuard:
         after = self.dialect.stall_after
         return after is not None and blocks == self.last_refusal and self.repeats >= after
 
-    def _capped_notice(self, verdict: Continue) -> str:
+    def capped(self, hooks: Sequence[str], reason: str) -> EndTurn:
+        """End the turn at the limit although these hooks still block."""
         limit = self.hard_limit if self._below(self.limit, self.count) else self.limit
         times = "1 continuation" if limit == 1 else f"{limit} continuations"
-        return f"Turn ended after {times} (the limit). Still blocked by: {self._list_blocking(verdict)}."
+        notice = f"Turn ended after {times} (the limit). {_still_blocked_by(hooks)}"
+        return EndTurn("capped", notice, last_reason=reason)
 
-    def _stalled_notice(self, verdict: Continue) -> str:
-        blocking = self._list_blocking(verdict)
-        return f"Turn ended: nothing changed in {self.repeats} continuations. Still blocked by: {blocking}."
+    def _stalled(self, verdict: Continue) -> EndTurn:
+        hooks = _still_blocked_by(blocking_hooks(verdict, self.dialect))
+        notice = f"Turn ended: nothing changed in {self.repeats} continuations. {hooks}"
+        return EndTurn("stalled", notice, last_reason=_last_reason(verdict, self.dialect))
 
-    def _list_blocking(self, verdict: Continue) -> str:
-        return ", ".join(blocking_hooks(verdict, self.dialect))
+
+def _still_blocked_by(hooks: Sequence[str]) -> str:
+    return f"Still blocked by: {', '.join(map(quote_name, hooks))}."
+
+
+def _last_reason(verdict: Continue, dialect: Dialect) -> str:
+    """Return the prompt with which the turn would have continued, without its prefixes."""
+    return verdict.prompt.replace(dialect.prefix, "").strip()
 
 
 def new_guard(

@@ -8,6 +8,7 @@ from typing import Any
 MAX_DESCRIPTION_CHARS = 60
 MAX_URL_CHARS = 300
 MAX_ERROR_CHARS = 1000
+MAX_SHOWN_LINE_CHARS = 300
 
 # Truncate
 
@@ -143,6 +144,14 @@ def one_line(text: str, limit: int | None = None) -> str:
     """Return a text with each run of white space as one blank, truncated to `limit` characters."""
     line = " ".join(text.split())
     return line if limit is None else truncate(line, limit)
+
+
+def first_lines(text: str, limit: int, rest: str) -> list[str]:
+    """Return at most `limit` lines of a text without controls, then how many were left out; `rest`: where they are."""
+    lines = strip_controls(text).strip().splitlines() or [""]
+    shown = [truncate(line, MAX_SHOWN_LINE_CHARS) for line in lines[:limit]]
+    left_out = len(lines) - limit
+    return [*shown, f"… {left_out} more lines; {rest}"] if left_out > 0 else shown
 
 
 # Sequences first, then single characters: controls except newline and tab, marks that change the direction of the

@@ -30,6 +30,7 @@ PluginHook = Literal[
 ALIASES = {"subagentStop": "subagent_stop"}
 HANDLER_NAMES = tuple(name for name in get_args(PluginHook) if name not in ALIASES)
 
+CONTEXT_HOOKS = ("subagent_stopping", "subagent_ended")  # their handlers take the context too
 HANDLER_TIMEOUT_S = 30.0
 
 
@@ -75,11 +76,15 @@ class Plugins:
     _numbers: "itertools.count[int]" = field(default_factory=itertools.count)
 
     def on(self, name: PluginHook, handler: Handler, *, priority: int = 0, plugin: str | None = None) -> None:
-        """Register a handler. Higher priorities run first, equal ones in order of registration."""
+        """Register a handler. Higher priorities run first, equal ones in order of registration.
+
+        Raises UsageError if it cannot take the arguments of this hook.
+        """
         known = ALIASES.get(name, name)
         if known not in HANDLER_NAMES:
             raise UsageError(f"unknown plugin hook {name!r}: {_name_hint(str(name))}")
         _check_callable(name, handler)
+        _check_signature(name, handler, 2 if known in CONTEXT_HOOKS else 1)
         plugin_name = plugin or str(getattr(handler, "__qualname__", handler))
         self._all.append(_Registered(known, handler, priority, next(self._numbers), plugin_name))
 
@@ -211,6 +216,21 @@ def _check_callable(name: str, handler: object) -> None:
     if not callable(handler):
         wrong = f"the handler of the plugin hook {name!r} is {describe(handler)}"
         raise UsageError(f"{wrong}; expected a function that takes the payload")
+
+
+def _check_signature(name: str, handler: Handler, arguments: int) -> None:
+    """Reject a handler that every call would fail for; one without a signature may be right."""
+    try:
+        signature = inspect.signature(handler)
+    except (TypeError, ValueError):
+        return
+    context = {"ctx": None} if _takes_context(handler, arguments) else {}
+    try:
+        signature.bind(*range(arguments), **context)
+    except TypeError:
+        expected = "the event and the context" if arguments > 1 else "the payload"
+        wrong = f"the handler of the plugin hook {name!r} takes {signature}"
+        raise UsageError(f"{wrong}; expected a function that takes {expected}") from None
 
 
 def _name_hint(name: str) -> str:

@@ -16,6 +16,7 @@ from tests.support.builders import script, settings, stop_hooks, write_settings
 from tests.support.timeouts import HANG_TIMEOUT_S
 from turngate.cli.commands.fire import NO_RUNS_JSON
 from turngate.cli.main import main
+from turngate.core.text import quote_name
 from turngate.core.verdict import Stop
 from turngate.core.verdict_json import verdict_json
 
@@ -53,8 +54,8 @@ def test_a_block_is_shown_with_the_text_for_the_agent(
         10,
         [
             "Stop: blocked",
-            f"  blocked 0.00 s  {REFUSE}  (.turngate/settings.json)",
-            "  passed 0.00 s  true  (.turngate/settings.json)",
+            f"  blocked 0.00 s  {quote_name(REFUSE)}  (.turngate/settings.json)",
+            '  passed 0.00 s  "true"  (.turngate/settings.json)',
             "Sent to the agent:",
             "  [Stop hook requested continuation]",
             "  run the tests",
@@ -295,7 +296,7 @@ def test_an_invalid_matcher_blocks_where_a_failure_blocks(
         10,
         [
             "PreToolUse: blocked",
-            "  failed 0.00 s  gate  (.mux/settings.json)",
+            '  failed 0.00 s  "gate"  (.mux/settings.json)',
             "Reason:",
             f"  this check failed and must pass first: {UNMATCHABLE}",
         ],
@@ -346,7 +347,7 @@ def test_a_hook_before_a_tool_that_asks_is_shown(project: Path, capfd: pytest.Ca
     code, out, err = fire(capfd, project, "PreToolUse")
     assert (code, shown_lines(out), err) == (
         12,
-        ["PreToolUse: ask: really?", "  ask 0.00 s  careful  (.turngate/settings.json)"],
+        ["PreToolUse: ask: really?", '  ask 0.00 s  "careful"  (.turngate/settings.json)'],
         "",
     )
     code, shown = fire_json(capfd, project, "PreToolUse")
@@ -413,7 +414,7 @@ def test_exit_2_at_session_start_is_not_shown_as_a_block(
         0,
         [
             "SessionStart: allowed, 1 gate NOT enforced",
-            "  failed (not enforced) 0.00 s  start  (.turngate/settings.json)",
+            '  failed (not enforced) 0.00 s  "start"  (.turngate/settings.json)',
         ],
         '! hook "start" failed and was NOT enforced: a hook cannot block at SessionStart: run the tests\n',
     )
@@ -654,7 +655,7 @@ def test_a_hook_in_the_background_that_hangs_is_ended_and_reported(
         {"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "sleep 60", "async": True}]}]}},
     )
     code, _, err = fire(capfd, project, "Stop", "--dialect", "claude")
-    assert (code, err) == (0, "! background hooks killed because they were still running: 1\n")
+    assert (code, err) == (0, '! background hooks killed because they were still running: "sleep 60"\n')
 
 
 # As a process of its own
@@ -721,7 +722,10 @@ def fire_slowly(project: Path, command: str, **fields: str) -> tuple[int, str]:
 
 
 def test_what_takes_long_says_what_is_waited_for(project: Path) -> None:
-    assert fire_slowly(project, UNTIL_PROGRESS, id="slow") == (0, "waiting for slow (at most 60 s) …\n")
+    assert fire_slowly(project, UNTIL_PROGRESS, id="slow") == (
+        0,
+        'waiting for hook "slow" (at most 60 s) …\n',
+    )
 
 
 def test_a_reader_that_goes_away_is_no_error(project: Path) -> None:
@@ -764,4 +768,7 @@ def test_a_duplicate_key_is_reported(project: Path, capfd: pytest.CaptureFixture
 
 def test_the_names_of_hooks_that_are_waited_for_change_no_terminal(project: Path) -> None:
     command = f"{UNTIL_PROGRESS} # \x1b[31mred\x1b]0;title\x07"
-    assert fire_slowly(project, command) == (0, f"waiting for {UNTIL_PROGRESS} # red (at most 60 s) …\n")
+    assert fire_slowly(project, command) == (
+        0,
+        f"waiting for hook {quote_name(UNTIL_PROGRESS + ' # red')} (at most 60 s) …\n",
+    )

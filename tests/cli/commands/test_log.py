@@ -36,12 +36,35 @@ def test_the_log_shows_every_run_and_every_verdict(project: Path, capfd: pytest.
     turngate(capfd, project, "go", "--session", "s-1")
     assert log(capfd) == [
         f"#  {project}  session s-1",
-        "#    blocked #  tests  run the tests",
-        "#  Stop: blocked by tests",
-        "#    passed #  tests",
+        '#    blocked #  "tests"  run the tests',
+        '#  Stop: blocked by "tests"',
+        '#    passed #  "tests"',
         "#  Stop: allowed",
     ]
-    assert log(capfd, "--session", "s-1") == log(capfd)
+    assert log(capfd, "--session", "s-1") == log(capfd, "s-1") == log(capfd)
+
+
+NUMBERS = "seq 12 >&2; exit 2"
+
+
+@pytest.mark.parametrize(
+    ("command", "words", "below"),
+    [
+        ("printf '=====\\nFAIL: a\\n-----\\nFAILED\\n' >&2; exit 2", (), ["FAILED"]),
+        (NUMBERS, (), [*map(str, range(2, 11)), "… 2 more lines: turngate log -v"]),
+        (NUMBERS, ("-v",), list(map(str, range(1, 13)))),
+        ("echo one; exit 2", ("-v",), []),
+    ],
+    ids=["rulers", "bounded", "verbose", "one line"],
+)
+def test_the_log_shows_the_further_lines_of_a_reason(
+    project: Path, capfd: pytest.CaptureFixture[str], command: str, words: tuple[str, ...], below: list[str]
+) -> None:
+    write_settings(project, "turngate", stop_hooks(command, id="tests"))
+    turngate(capfd, project, "go", "--session", "s-1", "--limit", "0")
+    shown = log(capfd, *words)
+    verdict = next(number for number, line in enumerate(shown) if line.startswith("#  Stop:"))
+    assert shown[2:verdict] == [f"{'':14}{line}" for line in below]
 
 
 def test_the_log_says_that_a_turn_was_ended_at_the_limit(
@@ -50,8 +73,8 @@ def test_the_log_says_that_a_turn_was_ended_at_the_limit(
     write_settings(project, "turngate", stop_hooks(BLOCK_COMMAND, id="tests"))
     turngate(capfd, project, "go", "--session", "s-1", "--limit", "1")
     assert log(capfd)[-2:] == [
-        "#  Stop: blocked by tests",
-        "#  turn ended (capped) after 1 continuation (the limit). Still blocked by: tests.",
+        '#  Stop: blocked by "tests"',
+        '#  turn ended (capped) after 1 continuation (the limit). Still blocked by: "tests".',
     ]
 
 
@@ -66,11 +89,12 @@ def test_the_verdict_names_every_hook_that_blocked_and_a_row_shows_a_line_with_w
     write_settings(project, "turngate", {"hooks": {"Stop": [{"hooks": [tests, lint]}]}})
     turngate(capfd, project, "go", "--session", "s-1", "--limit", "0")
     shown = log(capfd)
-    assert sorted(shown[1:3]) == [
-        "#    blocked #  lint  3 problems",
-        "#    blocked #  tests  FAIL: test_total",
+    assert sorted(shown[1:4]) == [
+        "              FAILED (failures=1)",
+        '#    blocked #  "lint"  3 problems',
+        '#    blocked #  "tests"  FAIL: test_total',
     ]
-    assert shown[3] == "#  Stop: blocked by tests, lint"
+    assert shown[4] == '#  Stop: blocked by "tests", "lint"'
 
 
 @pytest.mark.parametrize("word", ["ask", "defer"])
@@ -82,7 +106,7 @@ def test_the_log_shows_that_a_hook_leaves_a_tool_call_to_the_user(
     write_settings(project, "turngate", {"hooks": {"PreToolUse": [{"matcher": "Bash", "hooks": [hook]}]}})
     call = {"tool": "Bash", "input": {"command": "true"}}
     turngate(capfd, project, "go", "--session", "s-1", "--allow", "Bash", replies=(call, "done"))
-    assert log(capfd)[1:3] == [f"#    {word} #  release", f"#  PreToolUse: {word}"]
+    assert log(capfd)[1:3] == [f'#    {word} #  "release"', f"#  PreToolUse: {word}"]
 
 
 def test_a_stop_that_only_advice_continued_shows_the_advice(
@@ -131,7 +155,7 @@ def test_a_heading_names_each_project_and_one_of_them_can_be_selected(
         main(["fire", "Stop", "--project", str(folder)])
     capfd.readouterr()
     here, there = (
-        [f"#  {folder}  session fire", f"#    passed #  {folder.name}", "#  Stop: allowed"]
+        [f"#  {folder}  session fire", f'#    passed #  "{folder.name}"', "#  Stop: allowed"]
         for folder in (project, other)
     )
     monkeypatch.chdir(tmp_path)
@@ -183,7 +207,7 @@ def three_sessions(project: Path, capfd: pytest.CaptureFixture[str]) -> None:
 def test_the_beginning_of_an_id_is_enough(
     project: Path, capfd: pytest.CaptureFixture[str], given: str, found: str
 ) -> None:
-    assert log(capfd, "--session", given)[0] == f"#  {project}  session {found}"
+    assert log(capfd, given)[0] == log(capfd, "--session", given)[0] == f"#  {project}  session {found}"
     assert main(["sessions", "show", given]) == 0
     assert capfd.readouterr().out == f"you: say {found}\nagent: this is {found}\n"
     code, out, _ = turngate(capfd, project, "and?", "--resume", "--session", given, replies=("more",))
@@ -196,6 +220,7 @@ def test_the_beginning_of_an_id_is_enough(
 @pytest.mark.parametrize(
     "words",
     [
+        ["log", "3f"],
         ["log", "--session", "3f"],
         ["sessions", "show", "3f"],
         ["run", "-p", "x", "--resume", "--session", "3f"],
@@ -211,7 +236,7 @@ def test_an_ambiguous_beginning_lists_the_sessions(
 
 
 @pytest.mark.usefixtures("three_sessions")
-@pytest.mark.parametrize("words", [["log", "--session", "x"], ["sessions", "show", "x"]])
+@pytest.mark.parametrize("words", [["log", "x"], ["log", "--session", "x"], ["sessions", "show", "x"]])
 def test_an_id_that_nothing_has_is_an_error(capfd: pytest.CaptureFixture[str], words: list[str]) -> None:
     assert main(words) == 64
     assert capfd.readouterr().err == "turngate: there is no session x; `turngate sessions` lists them\n"
@@ -232,7 +257,7 @@ def test_the_log_shows_a_question_and_what_its_answer_took(
     )
     capfd.readouterr()
     _, first, _ = log(capfd)
-    assert re.sub(r"[\d,]+ tokens", "N tokens", first) == ("#    passed #  Was it tested?  yes  (N tokens)")
+    assert re.sub(r"[\d,]+ tokens", "N tokens", first) == '#    passed #  "Was it tested?"  yes  (N tokens)'
 
 
 def test_the_log_is_of_the_newest_session_unless_one_is_named(
@@ -330,9 +355,9 @@ def test_the_verdict_names_the_hooks_that_were_not_enforced(
     capfd.readouterr()
     _, *runs, verdict = log(capfd)
     assert sorted(runs) == [
-        f"#    failed #  {name}  exit code 1, nothing on stderr" for name in ("lint", "must")
+        f'#    failed #  "{name}"  exit code 1, nothing on stderr' for name in ("lint", "must")
     ]
-    assert verdict.startswith("#  Stop: blocked by must (not enforced: lint)")
+    assert verdict.startswith('#  Stop: blocked by "must" (not enforced: "lint")')
 
 
 # Warnings about plugins and subagents
@@ -370,7 +395,7 @@ def test_the_log_has_an_override_at_the_limit_and_names_the_run(
         warnings(capfd, scene)
         == scene.notices
         == [
-            "subagent general-purpose: Turn ended after 1 continuation (the limit). Still blocked by: gate.",
+            'subagent general-purpose: Turn ended after 1 continuation (the limit). Still blocked by: "gate".',
             f"subagent_stopping hook skipped: steerCount=1 >= maxSteers=1 {names}",
         ]
     )
@@ -397,7 +422,11 @@ def test_the_id_of_a_subagent_finds_its_session_and_its_transcript(
     scene = parent(project, "counted", rules=[rule("true", "SubagentStop")])
     scene.play()
     run = scene.runs()[-1]
-    assert log(capfd, "--session", run.chain[:8])[0] == f"#  {project}  session {scene.session.id}"
+    assert (
+        log(capfd, run.id[:8])[0]
+        == log(capfd, "--session", run.chain[:8])[0]
+        == f"#  {project}  session {scene.session.id}"
+    )
     capfd.readouterr()
     assert main(["sessions", "show", run.chain[:8]]) == 0
     assert capfd.readouterr().out.splitlines()[-1] == "agent: counted"
@@ -405,8 +434,14 @@ def test_the_id_of_a_subagent_finds_its_session_and_its_transcript(
 
 @pytest.mark.parametrize("given", ["", " "])
 def test_an_empty_session_id_is_a_usage_error(capfd: pytest.CaptureFixture[str], given: str) -> None:
-    said = "turngate: --session is empty; give the beginning of an id: `turngate sessions` lists them\n"
+    said = "turngate: the id is empty; give the beginning of an id: `turngate sessions` lists them\n"
     assert (main(["log", "--session", given]), capfd.readouterr().err) == (64, said)
+    assert (main(["log", given]), capfd.readouterr().err) == (64, said)
+
+
+def test_two_ids_for_one_log_are_a_usage_error(capfd: pytest.CaptureFixture[str]) -> None:
+    said = "turngate: two sessions are given, a and --session b; give one of them\n"
+    assert (main(["log", "a", "--session", "b"]), capfd.readouterr().err) == (64, said)
 
 
 GOOD = {"kind": "verdict", "event": "Stop", "verdict": "stop", "time": 1.0, "session_id": "s-1"}

@@ -29,6 +29,7 @@ from tests.support.terminal import Terminal
 from tests.support.timeouts import HANG_TIMEOUT_S
 from tests.support.warm_cli import run as warm_run
 from turngate.cli.main import main
+from turngate.core.text import quote_name
 
 TOLD = "[Stop hook requested continuation]\nrun the tests"
 HALT = say({"continue": False, "stopReason": "enough"})
@@ -532,7 +533,10 @@ def test_a_hook_that_takes_long_is_named_on_stderr(project: Path, event: str) ->
         done = subprocess.run(
             words, cwd=project, stdout=subprocess.PIPE, stderr=err, check=False, timeout=HANG_TIMEOUT_S
         )
-    assert (done.stdout, (project / "err").read_text()) == (b"done\n", "waiting for slow (at most 60 s) …\n")
+    assert (done.stdout, (project / "err").read_text()) == (
+        b"done\n",
+        'waiting for hook "slow" (at most 60 s) …\n',
+    )
 
 
 @pytest.mark.parametrize(
@@ -604,7 +608,7 @@ def test_hooks_in_the_background_are_ended_with_the_run(project: Path) -> None:
     assert (process.returncode, out, err) == (
         0,
         "done\n",
-        "! background hooks killed because they were still running: 1\n",
+        f"! background hooks killed because they were still running: {quote_name(hang())}\n",
     )
     assert not (project / "pid").exists() or not survives((project / "pid").read_text().strip())
 

@@ -14,6 +14,7 @@ from tests.support.builders import stop_hooks, write_settings
 from tests.support.scripted_run import running, scripted, turngate
 from tests.support.sessions import BLOCK_COMMAND, hang, survives, wait_for_file_sync
 from tests.support.timeouts import HANG_TIMEOUT_S
+from turngate.core.text import quote_name
 
 SLOW_END: dict[str, Any] = stop_hooks(hang(), event="SessionEnd")
 
@@ -56,7 +57,7 @@ def test_what_is_noticed_while_the_session_closes_stands_in_the_result(project: 
         out, _ = process.communicate(timeout=HANG_TIMEOUT_S)
     assert (process.returncode, json.loads(out)["notices"]) == (
         0,
-        ["background hooks killed because they were still running: 1"],
+        [f"background hooks killed because they were still running: {quote_name(hang())}"],
     )
 
 

@@ -110,10 +110,10 @@ def test_a_hook_that_blocks_is_shown_as_a_continuation_and_not_as_an_error(
     terminal = talk("I am done.", "Now I am really done.")
     terminal.say("do it")
     terminal.expect("I am done.")
-    terminal.expect("hook tests: blocked")
+    terminal.expect('hook "tests": blocked')
     terminal.expect("hook blocked the stop (continuation 1 of 3): run the tests")
     terminal.expect("Now I am really done.")
-    terminal.expect("hook tests: passed")
+    terminal.expect('hook "tests": passed')
     terminal.expect("2 model requests, 1 continuation")
     assert not re.search("error|fail", terminal.text, re.IGNORECASE)
 
@@ -124,9 +124,9 @@ def test_the_answer_is_shown_before_the_hooks_are_asked(talk: Callable[..., Term
     terminal = talk("Here it is.")
     terminal.say("do it")
     terminal.expect("Here it is.")
-    terminal.expect("waiting for hook patience (at most 60 s) · ")
+    terminal.expect('waiting for hook "patience" (at most 60 s) · ')
     (project / "seen").touch()
-    terminal.expect("hook patience: passed")
+    terminal.expect('hook "patience": passed')
 
 
 def test_in_plain_lines_a_hook_that_takes_long_is_named_once(
@@ -135,9 +135,9 @@ def test_in_plain_lines_a_hook_that_takes_long_is_named_once(
     hook(project, "while [ ! -e seen ]; do sleep 0.05; done", id="patience")
     terminal = talk("Here it is.", env={"TERM": "dumb"})
     terminal.say("do it")
-    terminal.expect("waiting for hook patience (at most 60 s) …")
+    terminal.expect('waiting for hook "patience" (at most 60 s) …')
     (project / "seen").touch()
-    terminal.expect("hook patience: passed")
+    terminal.expect('hook "patience": passed')
     assert terminal.text.count("waiting for hook") == 1
 
 
@@ -173,7 +173,7 @@ def test_the_commands(talk: Callable[..., Terminal], project: Path) -> None:
     terminal = talk("First.", "a summary", "Second.")
     for said, shown in [
         ("/help", "/compact [INSTRUCTIONS]"),
-        ("/hooks", "  quick  (.turngate/settings.json, timeout 60 s)"),
+        ("/hooks", '  "quick"  (.turngate/settings.json, timeout 60 s)'),
         ("", "! .turngate/settings.json: Foo: is not a known event"),
         ("/compact", "there is nothing to summarize yet"),
         ("/nonsense", "there is no command /nonsense"),
@@ -539,7 +539,7 @@ def test_a_hook_is_interrupted(talk: Callable[..., Terminal], project: Path) -> 
     for key in (ESCAPE, CTRL_C):
         terminal.say("do it")
         wait_for(project / "started")
-        terminal.expect("waiting for hook slow (at most 60 s) · ")
+        terminal.expect('waiting for hook "slow" (at most 60 s) · ')
         interrupt(terminal, key)
         terminal.expect("while running: hook slow")
         assert not runs()
@@ -577,6 +577,7 @@ def test_a_tool_whose_permission_question_is_interrupted_did_not_run(
     terminal.say("something else")
     terminal.expect("Fine.")
     assert ("while running" in terminal.text, (project / "one").exists()) == (False, False)
+    assert "tool call" not in terminal.text
     _, out, _ = turngate("sessions", "show", "s-1")
     assert "  failed: not run: the user interrupted the question for permission\n" in out
 
@@ -768,7 +769,7 @@ def test_the_whole_story_in_tmux(project: Path, tmp_path: Path) -> None:
         tmux.expect("Bash: touch made — allow? [y]es, [a]lways for this session, [n]o")
         tmux.say("y")
         tmux.expect("Tested.")
-        tmux.expect("hook tests: passed")
+        tmux.expect('hook "tests": passed')
         tmux.say("/compact")
         tmux.expect("conversation summarized in 9 characters")
         tmux.say("now run it")

@@ -94,7 +94,7 @@ def test_every_outcome_has_one_label() -> None:
 
 @pytest.mark.parametrize(
     ("blocking", "line"),
-    [(False, "  hook tests: failed (not enforced) (0.2 s)"), (True, "  hook tests: failed (0.2 s)")],
+    [(False, '  hook "tests": failed (not enforced) (0.2 s)'), (True, '  hook "tests": failed (0.2 s)')],
 )
 def test_a_failure_that_may_block_is_not_called_not_enforced(blocking: bool, line: str) -> None:
     configured = settings(CommandHook("make test", id="tests", blocking=blocking))

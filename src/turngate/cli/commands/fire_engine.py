@@ -18,7 +18,7 @@ from turngate.cli.terminal.format import (
     NOT_ENFORCED,
     NOT_LOADED,
     flat,
-    format_limit,
+    format_waiting,
     hanging,
     headline_style,
     label_style,
@@ -34,12 +34,12 @@ from turngate.core.hook_run import HookRun, outcome, run_message
 from turngate.core.hooks import label
 from turngate.core.reports import Detached, Skipped
 from turngate.core.settings import Problem, Rule, Settings
-from turngate.core.text import indent, one_line
+from turngate.core.text import indent, one_line, quote_name
 from turngate.core.verdict import Continue, Verdict, is_blocking, notices, warnings_with_hints
 from turngate.core.verdict_json import verdict_json
 from turngate.engine import ask_hooks
 from turngate.models.resolve import JudgeModels
-from turngate.ports import World
+from turngate.ports import World, describe_killed
 from turngate.settings.keys import closest_name
 from turngate.settings.load import has_unloaded_hooks, load_settings
 from turngate.settings.problem_log import did_you_mean
@@ -62,9 +62,9 @@ def fire(options: argparse.Namespace, project: str, fields: dict[str, Any]) -> i
     if isinstance(result, signal.Signals):
         print(f"turngate: ended by {result.name} before a verdict; no hook is left running", file=sys.stderr)
         return 128 + result
-    verdict, killed = result
+    verdict = result
     problems = _problems_for(event.name, settings)
-    trouble = _trouble(killed, journal)
+    trouble = _trouble(world, journal)
     not_loaded = has_unloaded_hooks(settings, event.name)
     if options.json:
         lines = [*map(str, problems), *trouble]
@@ -78,12 +78,11 @@ def fire(options: argparse.Namespace, project: str, fields: dict[str, Any]) -> i
     return _exit_code(verdict, event.name, strict=options.strict, not_loaded=not_loaded)
 
 
-async def _ask(event: Event, settings: Settings, world: World, judges: JudgeModels) -> tuple[Verdict, int]:
-    """Return the verdict, and how many background hooks had to be killed."""
+async def _ask(event: Event, settings: Settings, world: World, judges: JudgeModels) -> Verdict:
     running: list[str] = []
 
     def watch(rule: Rule, run: HookRun | None) -> None:
-        name = label(rule.hook) + format_limit(settings.timeout_of(rule))
+        name = format_waiting(label(rule.hook), settings.timeout_of(rule))
         if run is None:
             running.append(name)
         else:
@@ -96,9 +95,9 @@ async def _ask(event: Event, settings: Settings, world: World, judges: JudgeMode
     finally:
         progress.cancel()
         await asyncio.gather(progress, return_exceptions=True)
-    killed = await world.close(settings.dialect.background_grace)
+    await world.close(settings.dialect.background_grace)
     await judges.close()
-    return verdict, killed
+    return verdict
 
 
 def _problems_for(event: str, settings: Settings) -> list[Problem]:
@@ -110,8 +109,8 @@ def _problems_for(event: str, settings: Settings) -> list[Problem]:
     ]
 
 
-def _trouble(killed: int, journal: Journal) -> list[str]:
-    lines = [f"background hooks killed because they were still running: {killed}"] if killed else []
+def _trouble(world: World, journal: Journal) -> list[str]:
+    lines = [describe_killed(world)] if world.killed else []
     return [*lines, journal.fault] if journal.fault else lines
 
 
@@ -210,4 +209,4 @@ def _row(run: HookRun, settings: Settings) -> str:
         lines = (run_message(run) or "").strip().splitlines()
         reason = f": {lines[0]}" if lines and result not in ("block", "advise", "failed", "timeout") else ""
     painted = paint(f"{text:<{LABEL_WIDTH}}", label_style(text))
-    return f"  {painted} {run.seconds:6.2f} s  {flat(label(run.rule.hook) + file + reason)}"
+    return f"  {painted} {run.seconds:6.2f} s  {flat(quote_name(label(run.rule.hook)) + file + reason)}"

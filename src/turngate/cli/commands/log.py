@@ -26,16 +26,17 @@ MAX_LINE_BYTES = 4 * MAX_JOURNAL_BYTES
 
 
 def run(options: argparse.Namespace) -> int:
+    given = _given_id(options.id, options.session)
     with show_if_slow("searching the journals"):
-        folder, project = _select(options.session, options.project)
-        newer = None if options.session else _newer_without_hooks(folder, project)
+        folder, project = _select(given, options.project)
+        newer = None if given else _newer_without_hooks(folder, project)
     if newer:
         print(
             f"no hook ran in the newest session, {newer}; this is the session whose hooks ran last "
             "(`turngate check` reports what is configured)",
             file=sys.stderr,
         )
-    lines = JsonLines() if options.json else TextLines()
+    lines = JsonLines() if options.json else TextLines(verbose=options.verbose)
     with contextlib.closing(JournalTail(folder)) as tail:
         is_empty = True
         while True:
@@ -70,6 +71,12 @@ def _no_records(session: str, project: str | None) -> str:
 # Which session
 
 
+def _given_id(argument: str | None, option: str | None) -> str | None:
+    if None not in (argument, option) and argument != option:
+        raise UsageError(f"two sessions are given, {argument} and --session {option}; give one of them")
+    return option if argument is None else argument
+
+
 def _select(session: str | None, project: str | None) -> tuple[str, str | None]:
     """Return the folder of a session, and the project whose records are shown; None: of every project.
 
@@ -77,7 +84,7 @@ def _select(session: str | None, project: str | None) -> tuple[str, str | None]:
     """
     given = project_folder(project) if project else None
     if session is not None and not session.strip():
-        raise UsageError("--session is empty; give the beginning of an id: `turngate sessions` lists them")
+        raise UsageError("the id is empty; give the beginning of an id: `turngate sessions` lists them")
     if session:
         return _session_folder(session), given
     folders = _by_last_change()

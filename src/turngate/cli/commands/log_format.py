@@ -1,4 +1,4 @@
-"""The lines of `turngate log`: one per record, with headings for the date, the project and the session."""
+"""The lines of `turngate log`: one per record, further ones for a long reason, with headings for the date, the project and the session."""
 
 import json
 import time
@@ -14,9 +14,11 @@ from turngate.cli.terminal.format import (
     outcome_label,
 )
 from turngate.core.hooks import KINDS
-from turngate.core.text import one_line, strip_controls
+from turngate.core.text import MAX_SHOWN_LINE_CHARS, one_line, quote_name, strip_controls, truncate
 
 MAX_HOOK_NAME_CHARS = 80
+MAX_REASON_LINES = 10
+REASON_INDENT = " " * 14
 # The first of these keys that a record has is the name of its hook; `name` is that of a callback.
 _NAME_KEYS = ("id", "name", *(hook.body for hook in KINDS.values()), "type")
 
@@ -27,11 +29,13 @@ class JsonLines:
 
 
 class TextLines:
-    def __init__(self) -> None:
-        self._heading = ""
+    """`verbose`: show reasons whole."""
+
+    def __init__(self, *, verbose: bool = False) -> None:
+        self._heading, self._verbose = "", verbose
 
     def format(self, record: dict[str, Any]) -> Iterator[str]:
-        """Yield the record's line, below a heading if the date, the project or the session has changed."""
+        """Yield the record's lines, below a heading if the date, the project or the session has changed."""
         line = _format(record)
         if line is None:
             return
@@ -47,6 +51,20 @@ class TextLines:
             self._heading = heading
             yield paint(strip_controls(heading), "bold")
         yield f"{time.strftime('%H:%M:%S', when)}  {paint(strip_controls(line), style)}"
+        if record.get("kind") not in ("verdict", "turn_end", "notice"):
+            yield from (
+                f"{REASON_INDENT}{text}".rstrip() for text in self._further_lines(record.get("reason"))
+            )
+
+    def _further_lines(self, reason: str | None) -> list[str]:
+        """Return the lines of a reason below the first, which is in the line of the run."""
+        if self._verbose:
+            lines = strip_controls(reason or "").strip().splitlines()
+            return lines if len(lines) > 1 else []
+        lines = _lines_with_words(strip_controls(reason or ""))
+        more = len(lines) - MAX_REASON_LINES
+        shown = [truncate(line, MAX_SHOWN_LINE_CHARS) for line in lines[1:MAX_REASON_LINES]]
+        return [*shown, f"… {more} more line{'s' * (more > 1)}: turngate log -v"] if more > 0 else shown
 
 
 def _format(record: dict[str, Any]) -> str | None:
@@ -92,15 +110,19 @@ def _format_turn_end(record: dict[str, Any]) -> str | None:
 
 def _format_verdict(record: dict[str, Any]) -> str:
     """Name the verdict as `fire` does, with the hooks that blocked, or else the last line of the prompt or reason."""
-    names = ", ".join(one_line(str(name), MAX_HOOK_NAME_CHARS) for name in record.get("blocked_by", ()))
+    names = ", ".join(_quote(str(name)) for name in record.get("blocked_by", ()))
     if record.get("verdict") == "continue":
         verdict = f"blocked by {names}" if names else "blocked"
     else:
         verdict = "halted by a hook" if record.get("ended_by") == "halted" else _question(record) or "allowed"
-    if failed := ", ".join(str(run.get("hook")) for run in record.get("unenforced", ())):
+    if failed := ", ".join(_quote(str(run.get("hook"))) for run in record.get("unenforced", ())):
         verdict += f" (not enforced: {failed})"
     lines = _lines_with_words(record.get("prompt") or record.get("stop_reason"))
     return f"{verdict}: {lines[-1]}" if lines and not names else verdict
+
+
+def _quote(name: str) -> str:
+    return quote_name(one_line(name, MAX_HOOK_NAME_CHARS))
 
 
 def _question(record: dict[str, Any]) -> str | None:
@@ -122,8 +144,8 @@ def _format_run(record: dict[str, Any]) -> str:
     label = (_question(record) if result == "allow" else None) or outcome_label(result, blocking=True)
     reason = _lines_with_words(record.get("reason"))
     return (
-        f"{label:<{LABEL_WIDTH}} {record.get('seconds', 0):6.2f} s  {one_line(name, MAX_HOOK_NAME_CHARS)}"
-        + (f"  {reason[0]}" if reason else "")
+        f"{label:<{LABEL_WIDTH}} {record.get('seconds', 0):6.2f} s  {_quote(name)}"
+        + (f"  {truncate(reason[0], MAX_SHOWN_LINE_CHARS)}" if reason else "")
         + (
             _format_cost(record["evaluation"])
             if "evaluation" in record and hook.get("type") != "agent"

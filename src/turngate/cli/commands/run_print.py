@@ -26,8 +26,8 @@ from turngate.cli.terminal.format import (
     NOT_ENFORCED,
     NOT_PERMITTED,
     format_blocked_subagents,
-    format_limit,
     format_totals,
+    format_waiting,
 )
 from turngate.core.session_events import (
     HookFinished,
@@ -135,7 +135,7 @@ class _Printer:
             await self._progress.run()
 
     def _waiting_for(self) -> list[str]:
-        return [started.hook + format_limit(started.timeout) for started in self._running_hooks]
+        return [format_waiting(started.hook, started.timeout) for started in self._running_hooks]
 
     def on_event(self, event: SessionEvent) -> None:
         self._track(event)

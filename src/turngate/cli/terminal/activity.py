@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from turngate.cli.terminal.format import format_limit
 from turngate.cli.terminal.ui import Activity
-from turngate.core.text import strip_controls
+from turngate.core.text import quote_name, strip_controls
 
 MODEL_REQUEST = "waiting for the model"
 MODEL_REPLY = "the model is answering"
@@ -34,7 +34,7 @@ class ActivityTracker:
 
     @property
     def _hook_names(self) -> str:
-        names = ", ".join(strip_controls(hook.name) for hook in self._hooks)
+        names = ", ".join(strip_controls(quote_name(hook.name)) for hook in self._hooks)
         return f"hook{'s' * (len(self._hooks) > 1)} {names}"
 
     @property

@@ -13,7 +13,7 @@ from turngate.core.messages import ToolResult, ToolUse
 from turngate.core.plan import switched_off_by
 from turngate.core.session_events import HookFinished, TurnResult, blocked_subagents_json
 from turngate.core.settings import Problem, Rule, Settings
-from turngate.core.text import one_line, strip_controls, truncate
+from turngate.core.text import one_line, quote_name, strip_controls, truncate
 
 MAX_TOOL_CHARS = 100
 MAX_TOOL_ERROR_CHARS = 200
@@ -36,6 +36,11 @@ y, a, n                  answer a permission question: yes, always, no
 
 Messages that you type while the agent works are answered afterwards. A message
 that begins with a space is never read as a command and not kept in the history."""
+
+
+def format_waiting(hook: str, seconds: float | None) -> str:
+    """Name a hook that is running, to follow `waiting for`: `hook "tests" (at most 60 s)`."""
+    return f"hook {quote_name(hook)}{format_limit(seconds)}"
 
 
 def format_limit(seconds: float | None) -> str:
@@ -189,7 +194,7 @@ def format_hook_end(event: HookFinished, settings: Settings) -> str:
         if rule.event == event.event and label(rule.hook) == event.hook
     )
     text = outcome_label(event.outcome, blocking=blocking)
-    return f"  hook {strip_controls(event.hook)}: {text} ({event.seconds:.1f} s)"
+    return f"  hook {strip_controls(quote_name(event.hook))}: {text} ({event.seconds:.1f} s)"
 
 
 def format_continuation(prompt: str, count: int, limit: int | None, prefix: str) -> str:
@@ -239,7 +244,7 @@ def _format_hook(rule: Rule, settings: Settings) -> str:
         "observes only" if settings.mode_of(rule) == "observe" else "",
         "switched off" if not rule.hook.enabled else f"switched off by {switch}" if switch else "",
     )
-    return f"  {strip_controls(label(rule.hook))}  ({', '.join(fact for fact in facts if fact)})"
+    return f"  {strip_controls(quote_name(label(rule.hook)))}  ({', '.join(fact for fact in facts if fact)})"
 
 
 # The end of a turn
@@ -270,10 +275,10 @@ def format_turn_end(
 
 
 def format_blocked_subagents(subagents: Sequence[Mapping[str, Any]]) -> str:
-    """Format `blocked_subagents` of a turn: `1 subagent ended although a gate still blocks: NAME (capped: HOOK)`."""
+    """Format `blocked_subagents` of a turn: `1 subagent ended although a gate still blocks: NAME (capped: "HOOK")`."""
     names = []
     for each in subagents:
-        hooks = ", ".join(one_line(str(hook)) for hook in each["blocked_by"])
+        hooks = ", ".join(quote_name(one_line(str(hook))) for hook in each["blocked_by"])
         names.append(f"{one_line(str(each['label']))} ({each['reason']}{f': {hooks}' if hooks else ''})")
     count = f"{len(names)} subagent{'s' * (len(names) != 1)}"
     return strip_controls(f"{count} ended although a gate still blocks: {', '.join(names)}")
