@@ -533,13 +533,14 @@ def test_everything_open_is_taken_over_and_nothing_that_is_finished(registry: Re
     }
 
 
-def test_recoveries_in_quick_succession_are_counted_apart(registry: Registry) -> None:
+@pytest.mark.parametrize("seconds", [121, -3600], ids=["later", "after the clock was set back"])
+def test_recoveries_in_quick_succession_are_counted_apart(registry: Registry, seconds: int) -> None:
     registered(registry, owner="one")
     for dead, heir in (("one", "two"), ("two", "three")):
         died(registry, dead)
         registry.adopt(dead, heir, None)
     assert (kept(registry).recoveries, kept(registry).rapid) == (2, 2)
-    registry._db.execute("UPDATE runs SET recovered = recovered - 121")
+    registry._db.execute("UPDATE runs SET recovered = recovered - ?", (seconds,))
     died(registry, "three")
     registry.adopt("three", "four", None)
     assert (kept(registry).recoveries, kept(registry).rapid) == (3, 1)

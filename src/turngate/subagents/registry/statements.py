@@ -118,7 +118,7 @@ AND (:project IS NULL OR json_extract(launch, '$.project') = :project)"""
 ADOPT = f"""\
 UPDATE runs SET owner = :owner, recoveries = recoveries + :died,
 recovered = CASE WHEN :died THEN :now ELSE recovered END, rapid = CASE WHEN NOT :died THEN rapid
-WHEN :now - coalesce(recovered, 0) < :rapid_s THEN rapid + 1 ELSE 1 END
+WHEN abs(:now - coalesce(recovered, 0)) < :rapid_s THEN rapid + 1 ELSE 1 END
 WHERE owner = :dead AND state IN ({_OPEN}) AND {IS_OPEN}
 AND id IN (SELECT value FROM json_each(:runs)) RETURNING *"""
 LEAVE = f"UPDATE runs SET owner = '' WHERE owner = :owner AND state IN ({_OPEN}) AND {IS_OPEN} RETURNING id"
