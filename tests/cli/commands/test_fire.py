@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from tests.support.builders import script, settings, stop_hooks, write_settings
+from tests.support.scripted_run import next_line
 from tests.support.timeouts import HANG_TIMEOUT_S
 from turngate.cli.commands.fire import NO_RUNS_JSON
 from turngate.cli.main import main
@@ -719,6 +720,29 @@ def fire_slowly(project: Path, command: str, **fields: str) -> tuple[int, str]:
             timeout=HANG_TIMEOUT_S,
         )
     return done.returncode, (project / "err").read_text()
+
+
+@pytest.mark.parametrize("given", ["a pipe", "stdin"])
+def test_an_event_that_does_not_come_is_waited_for_with_a_line(project: Path, given: str) -> None:
+    pipe = project / "event"
+    os.mkfifo(pipe)
+    words = ["--input", "-" if given == "stdin" else str(pipe)]
+    process = subprocess.Popen(
+        [*TURNGATE, "fire", "Stop", *words],
+        cwd=project,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+    )
+    try:
+        said = next_line(process).decode()
+        if said and given == "a pipe":
+            pipe.write_text("{}")
+        out, _ = process.communicate(b"{}", timeout=HANG_TIMEOUT_S)
+    finally:
+        process.kill()
+    name = "the event on stdin" if given == "stdin" else str(pipe)
+    assert (said, out.splitlines()[0], process.returncode) == (f"waiting for {name} …\n", b"Stop: allowed", 0)
 
 
 def test_what_takes_long_says_what_is_waited_for(project: Path) -> None:

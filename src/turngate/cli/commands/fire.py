@@ -6,6 +6,7 @@ This module answers without the engine where no hook can run, which is most stop
 import argparse
 import json
 import os
+import stat
 import sys
 
 from turngate.cli.project import describe_path, project_folder, search_note
@@ -16,6 +17,7 @@ from turngate.errors import UsageError
 from turngate.settings.paths import unread_files
 from turngate.settings.quick_check import has_no_hooks, other_events
 
+PROGRESS_AFTER_S = 1.0
 MAX_INPUT_BYTES = 64 * 1024 * 1024  # of `--input`
 
 # The JSON output of a verdict without hook runs. A test compares it with the engine's.
@@ -77,11 +79,31 @@ def _read_input(path: str) -> bytes:
     if path.lstrip().startswith("{"):
         return path.encode("utf-8", "surrogateescape")
     if path != "-":
-        with open(path, "rb") as file:
+        with open(path, "rb", opener=_open_without_waiting) as file:
+            _wait_for_data(file.fileno(), path)
+            os.set_blocking(file.fileno(), True)
             return _check_size(file.read(MAX_INPUT_BYTES + 1), path)
     if sys.stdin is None:
         raise UsageError("--input - reads the event from stdin, which is closed; give a file instead")
+    _wait_for_data(sys.stdin.fileno(), path)
     return _check_size(sys.stdin.buffer.read(MAX_INPUT_BYTES + 1), path)
+
+
+def _open_without_waiting(path: str, flags: int) -> int:
+    return os.open(
+        path, flags | os.O_NONBLOCK
+    )  # otherwise, to open a pipe waits until a process writes to it
+
+
+def _wait_for_data(fd: int, path: str) -> None:
+    """Wait until a pipe, a terminal or another device can be read; after a second, say so."""
+    if stat.S_ISREG(os.fstat(fd).st_mode):
+        return
+    import select  # noqa: PLC0415 # lazy: not needed for a file
+
+    if not select.select([fd], [], [], PROGRESS_AFTER_S)[0]:
+        print(f"waiting for {_input_name(path)} …", file=sys.stderr, flush=True)
+        select.select([fd], [], [])
 
 
 def _check_size(data: bytes, path: str) -> bytes:
