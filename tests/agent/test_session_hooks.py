@@ -1003,7 +1003,7 @@ async def permit_all(*_: object) -> bool:
     return True
 
 
-USER = {"permit": permit_all}  # with a user, a turn does not wait for hooks in the background
+USER: dict[str, Any] = {"permit": permit_all}  # with a user, a turn does not wait for hooks in the background
 
 
 async def answer_wakes(agent: ScriptedSession) -> list[TurnResult | None]:
