@@ -177,7 +177,7 @@ def _detach(rule: Rule, event: Event, settings: Settings, world: World, limit: f
     is_command = isinstance(rule.hook, CommandHook)
 
     async def run_detached() -> None:
-        live, ended = HookRunContext(), True
+        live, ended, started = HookRunContext(), True, time.monotonic()
         try:
             async with world.shell.slot(background=True) if is_command else nullcontext():
                 report = await _report(rule, event, settings, world, limit, live)
@@ -185,7 +185,7 @@ def _detach(rule: Rule, event: Event, settings: Settings, world: World, limit: f
             ended, report = False, Skipped("it was still running in the background and was ended")
         except Exception as error:  # noqa: BLE001 - a user's shell is foreign code
             report = HookFailed(f"the shell gave it no slot: {describe_exception(error)}")
-        run = _hook_run(rule, report, settings, live, timeout=limit)
+        run = _hook_run(rule, report, settings, live, seconds=time.monotonic() - started, timeout=limit)
         if ended and world.on_background_end:
             world.on_background_end(event, run)
         if world.store:

@@ -72,7 +72,7 @@ def test_what_did_not_go_well_stands_out_in_the_log(project: Path) -> None:
     assert [(code, text) for code, text in shown if not text.startswith("20")] == [
         (GREEN, "Stop: allowed"),
         (ALERT, ""),
-        (ALERT, "Stop: allowed (not enforced: b)"),
+        (ALERT, 'Stop: allowed (not enforced: "b")'),
     ]
     assert shown[0][0] == BOLD
 

@@ -83,7 +83,8 @@ def run_message(run: HookRun) -> str | None:
     if isinstance(run.report, Skipped):
         return run.report.why
     if isinstance(run.report, Detached):
-        return "started in the background: its decision is ignored"
+        effect = "exit code 2 wakes the agent" if run.rule.hook.rewake else "its decision is ignored"
+        return f"started in the background: {effect}"
     match run.decision:
         case Allow(reason) | Halt(reason):
             return reason

@@ -11,6 +11,7 @@ from tests.support.builders import stop_hooks, write_settings
 from tests.support.scripted_run import as_json, running, turngate
 from tests.support.sessions import hang, survives, wait_for_file_sync
 from tests.support.timeouts import HANG_TIMEOUT_S
+from turngate.cli.main import main
 
 WAKING: dict[str, Any] = {"async": True, "asyncRewake": True}
 BLOCK_ONCE = "mkdir once || exit 0; sleep 0.7; echo two tests fail >&2; exit 2"
@@ -29,6 +30,24 @@ def test_a_hook_in_the_background_that_blocks_while_the_turn_ends_continues_it(
         "fixed",
         1,
         ['hook "tests" in the background wakes the agent'],
+    )
+
+
+def test_the_log_has_the_time_and_the_block_of_a_hook_in_the_background(
+    project: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    write_settings(project, "turngate", stop_hooks(BLOCK_ONCE, id="tests", **WAKING))
+    turngate(capfd, project, "go")
+    assert main(["log", "--json"]) == 0
+    records = [json.loads(line) for line in capfd.readouterr().out.splitlines()]
+    first, later = (
+        next(each for each in records if each["kind"] == kind) for kind in ("hook", "background")
+    )
+    assert (first["reason"], later["outcome"], later["reason"], later["seconds"] >= 0.7) == (
+        "started in the background: exit code 2 wakes the agent",
+        "block",
+        "two tests fail",
+        True,
     )
 
 

@@ -541,7 +541,7 @@ def test_a_hook_is_interrupted(talk: Callable[..., Terminal], project: Path) -> 
         wait_for(project / "started")
         terminal.expect('waiting for hook "slow" (at most 60 s) · ')
         interrupt(terminal, key)
-        terminal.expect("while running: hook slow")
+        terminal.expect('while running: hook "slow"')
         assert not runs()
         (project / "started").unlink()
     terminal.say("/exit")
