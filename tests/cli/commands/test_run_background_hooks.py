@@ -40,9 +40,7 @@ def test_the_log_has_the_time_and_the_block_of_a_hook_in_the_background(
     turngate(capfd, project, "go")
     assert main(["log", "--json"]) == 0
     records = [json.loads(line) for line in capfd.readouterr().out.splitlines()]
-    first, later = (
-        next(each for each in records if each["kind"] == kind) for kind in ("hook", "background")
-    )
+    first, later = (next(each for each in records if each["kind"] == kind) for kind in ("hook", "background"))
     assert (first["reason"], later["outcome"], later["reason"], later["seconds"] >= 0.7) == (
         "started in the background: exit code 2 wakes the agent",
         "block",
