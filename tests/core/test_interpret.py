@@ -502,3 +502,17 @@ def test_other_words_about_what_is_not_found_are_ordinary(stderr: str) -> None:
 def test_the_last_lines_of_stdout_say_why_a_hook_without_stderr_failed() -> None:
     decision = interpret(Exited(1, "x" * 500 + "\n1 failed\n"), rule(), TURNGATE).decision
     assert decision == Fault(f"exit code 1, nothing on stderr; on stdout: … {'x' * 291} 1 failed")
+
+
+@pytest.mark.parametrize("event", ["Stop", "PreToolUse"])
+def test_a_hook_that_says_nothing_while_a_process_holds_its_output_passes_with_a_warning(event: str) -> None:
+    warning = (
+        "passed, but a process that it started still held its output half a second after its exit: "
+        "wait for that process, or redirect its output"
+    )
+    silent = Exited(0, "", held=True)
+    reports = (silent, Exited(0, '{"decision": "approve"}', held=True), Exited(0))
+    decisions = [interpret(report, rule(event=event), TURNGATE).decision for report in reports]
+    assert decisions == [Allow(warnings=(warning,)), Allow(), Allow()]
+    assert interpret(silent, rule(event=event), CLAUDE).decision == Allow()  # as in Claude Code
+    assert interpret(silent, rule(event="SessionStart"), TURNGATE).decision == Allow()

@@ -52,8 +52,16 @@ def _interpret_success(
         return Fault("a child process still held its output when it exited, so its JSON was ignored")
     decision = decide(answer, rule.event, dialect)
     if isinstance(decision, Allow) and rule.event not in OBSERVED_EVENTS and _says_nothing(answer):
-        return _interpret_stderr(report, decision)
+        decision = _interpret_stderr(report, decision)
+        if report.held and isinstance(decision, Allow) and not dialect.held_pipes_void_json:
+            return replace(decision, warnings=(*decision.warnings, LATE_OUTPUT))
     return decision
+
+
+LATE_OUTPUT = (
+    "passed, but a process that it started still held its output half a second after its exit: "
+    "wait for that process, or redirect its output"
+)
 
 
 def _interpret_stderr(report: Exited, decision: Decision) -> Decision:
