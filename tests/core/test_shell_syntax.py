@@ -7,7 +7,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from turngate.core.shell_syntax import MAX_COMMANDS, CommandList, Expansion, Word, expand, read_commands
+from turngate.core.shell_syntax import (
+    MAX_COMMANDS,
+    CommandList,
+    Expansion,
+    Word,
+    expand,
+    read_commands,
+    substituted_commands,
+)
 
 HOME = "/home/me"
 VARIABLES = {"A": "one", "EMPTY": "", "RUN": None, "HOME": HOME}
@@ -42,6 +50,7 @@ def words(commands: CommandList) -> list[tuple[str, list[str]]]:
         ("a <> b", [("", ["a"])]),
         ("a ! { b }", [("", ["a", "!", "{", "b", "}"])]),
         ('a "$(date +%s)" $(pwd)', [("", ["a", "$(date +%s)", "$(pwd)"])]),
+        ('a "$(b "c d")" $(e \'f\') `g h` "`i`"', [("", ["a", '$(b "c d")', "$(e 'f')", "`g h`", "`i`"])]),
         ("a file2>x", [("", ["a", "file2"])]),
         ("a 2>x", [("", ["a"])]),
     ],
@@ -63,9 +72,10 @@ def test_simple_commands_are_read(text: str, expected: list[tuple[str, list[str]
         ("[[ -f x ]] && a", 0, ""),
         ("cat <<EOF\nx\nEOF", 0, ""),
         ("a <<< b", 0, ""),
-        ("a; b `c`", 1, ";"),
+        ("a; b `c", 1, ";"),
+        ("a; b `c 'd'`", 1, ";"),
         ("a; x=$((1 + 2))", 1, ";"),
-        ('a; b "$(c "d")"', 1, ";"),
+        ('a; b "$(c "$(d)")"', 1, ";"),
         ("a &> log", 0, ""),
         ("a; f() { b; }", 1, ";"),
         ("a; 'b", 1, ";"),
@@ -98,9 +108,23 @@ def test_with_groups_the_commands_in_them_are_read(text: str, expected: list[str
     assert (written, commands.is_complete) == (expected, True)
 
 
-@pytest.mark.parametrize("text", ["if a; then b; fi", "(for x in y; do a; done)", "{ a `b`; }", "(a >)"])
+@pytest.mark.parametrize("text", ["if a; then b; fi", "(for x in y; do a; done)", "{ a `b; }", "(a >)"])
 def test_with_groups_a_keyword_still_ends_the_reading(text: str) -> None:
     assert not read_commands(text, with_groups=True).is_complete
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("a b", []),
+        ('X=$(a b) $(c) "d $(e "f") `g`" >`h i`', ["a b", "c", 'e "f"', "g", "h i"]),
+        ("a '$(b)' \\$c \"\\$(b) $(c)\"", ["c"]),
+        ("a ${b:-(c)}", []),
+    ],
+)
+def test_the_commands_in_substitutions_are_found(text: str, expected: list[str]) -> None:
+    (command,) = read_commands(text).commands
+    assert list(substituted_commands(command)) == expected
 
 
 def one(text: str) -> Word:

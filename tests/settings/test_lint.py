@@ -66,8 +66,9 @@ def relative(path: str, project_path: str) -> Problem:
     return problem(message, hint=hint, severity="note")
 
 
-def missing(path: str) -> Problem:
-    return problem(f"{path} does not exist, so the hook fails at every run", severity="error")
+def missing(path: str, consequence: str = "fails", event: str = "Stop") -> Problem:
+    said = f"{path} does not exist, so the hook {consequence} at every run"
+    return problem(said, severity="error", event=event)
 
 
 def unquoted(name: str) -> Problem:
@@ -240,9 +241,89 @@ def test_a_relative_path_works_from_one_folder_only(
     project: Path, command: str, paths: tuple[str, str]
 ) -> None:
     path, from_project = paths
-    assert look(command, project) == [missing(path)]
+    assert look(command, project, event="PostToolUse") == [missing(path, event="PostToolUse")]
     script(project / path, "#!/bin/sh\n")
     assert look(command, project) == [relative(path, from_project)]
+
+
+@pytest.mark.parametrize(
+    ("command", "consequence"),
+    [
+        ("python3 gone", "blocks"),
+        ("env python gone", "blocks"),
+        ("perl gone", "blocks"),
+        ("cd . && python3 gone", "blocks"),
+        ("sh gone", "fails or blocks"),
+        ("uv run --script gone", "fails or blocks"),
+        ("bash gone", "fails"),
+        ("ruby gone", "fails"),
+        ("python3 gone 2>/dev/null", "fails"),
+        ("python3 gone; true", "fails"),
+        ("./gone", "fails"),
+    ],
+)
+def test_an_interpreter_that_ends_with_2_without_its_script_blocks(
+    project: Path, tmp_path: Path, command: str, consequence: str
+) -> None:
+    for name in ("perl", "ruby"):
+        script(tmp_path / "bin" / name, "")
+    path = "./gone" if command.startswith("./") else "gone"
+    assert look(command, project) == [missing(path, consequence)]
+    assert look(command, project, blocking=True) == [missing(path)]
+    assert look(command, project, dialect=CLAUDE) == [missing(path)]
+
+
+def test_a_hook_with_arguments_blocks_without_its_script(project: Path) -> None:
+    assert look("python3", project, args=("gone",)) == [missing("gone", "blocks")]
+
+
+EMPTY = "so what the hook reads from it is empty at every run"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "test -z $(gti status)",
+        'test -z "$(gti status --short "src dir")" || exit 1',
+        "echo `gti status` >&2",
+        'cat >"`gti path`"',
+        "X=$(gti status)",
+        "X=$(cat x | gti status) make",
+        'if [ -n "$(gti status)" ]; then echo dirty >&2; exit 2; fi',
+        "exit $(gti status)",
+    ],
+)
+def test_a_missing_program_in_a_substitution_is_reported(project: Path, command: str) -> None:
+    said = f"the program gti is not in the PATH, {EMPTY}"
+    hint = "install gti, or correct the name"
+    path = script(project / "gate.sh", f"#!/bin/sh\n{command}\n")
+    for text, where in ((command, ""), (str(path), f"{path}: ")):
+        expected = problem(where + said, hint=hint, severity="error")
+        assert [p for p in look(text, project) if p.severity == "error"] == [expected]
+
+
+def test_a_missing_script_in_a_substitution_is_reported(project: Path) -> None:
+    expected = problem(f"./gone.sh does not exist, {EMPTY}", severity="error")
+    assert look("echo $(./gone.sh --all) >&2", project) == [expected]
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "echo '$(gti)' \"\\$(gti)\"",
+        "echo $(git status) `git diff`",
+        "X=$(gti status) || true",
+        "X=$(gti status || true)",
+        "X=$(gti status 2>/dev/null)",
+        "command -v gti && X=$(gti status)",
+        "X=$(command -v gti)",
+        "f() { :; }; X=$(f)",
+        "echo $((1 + 2)) $(cd src && ./x) $(<file)",
+        'if command -v gti; then X="$(gti)"; fi',
+    ],
+)
+def test_a_substitution_that_may_be_empty_is_not_reported(project: Path, command: str) -> None:
+    assert [p for p in look(command, project) if p.severity == "error"] == []
 
 
 def test_a_command_of_powershell_is_not_read_and_needs_powershell(project: Path, tmp_path: Path) -> None:
@@ -426,7 +507,7 @@ def test_a_relative_path_is_reported_only_where_the_folder_may_differ(project: P
         ("command -v pyttest && pyttest", False),
         ("[ -x /usr/bin/pyttest ] && pyttest", False),
         ("PATH=/opt/bin:$PATH pyttest", False),
-        ("export PATH=/opt/bin:$(x); pyttest", False),
+        ("export PATH=/opt/bin:$(cat x); pyttest", False),
         (". ./env.sh; pyttest", False),
         ("if true; then pyttest; fi", False),
     ],

@@ -7,9 +7,11 @@ from typing import NamedTuple
 MAX_COMMANDS = 200  # read from one text
 MAX_EXPANDED_CHARS = 10_000  # of a word; what a longer one means is not known
 
+# `$(…)` and backticks with plain quotations in them, but nothing nested.
+_SUBSTITUTION = r"""\$\((?:[^()'"`\\]|\\.|'[^'()]*'|"(?:[^"()`\\]|\\.)*")*\)|`[^'"`\\]*`"""
 # A shell has more syntax than this. A piece that does not match ends the reading.
 _PIECE = re.compile(
-    r"""
+    rf"""
     (?P<blank>[ \t]+)
     |(?P<continuation>\\\n)
     |(?P<redirect>&>>?|\d*(?:>>|>\||>&|<&|<>|>(?!\()|<(?![<(])))
@@ -17,9 +19,9 @@ _PIECE = re.compile(
     |(?P<single>'[^']*')
     |(?P<double>"(?:[^"\\`$]|\\.|\$(?!\())*")
     |(?P<escape>\\.)
-    |(?P<substitution>\$\([^()'"`]*\)|\$\{[^{}()'"\\`]*\([^{}'"\\`]*\})
-    |(?P<quoted_substitution>"(?:[^"\\`$]|\\.|\$(?!\()|\$\([^()'"`]*\))*")
-    |(?P<bare>(?:[^\s'"\\;&|<>()`$]|\\\n|\$\{[^{}()'"\\`]*\}|\$(?![({'"]|\\\n))+)
+    |(?P<substitution>{_SUBSTITUTION}|\$\{{[^{{}}()'"\\`]*\([^{{}}'"\\`]*\}})
+    |(?P<quoted_substitution>"(?:[^"\\`$]|\\.|\$(?!\()|{_SUBSTITUTION})*")
+    |(?P<bare>(?:[^\s'"\\;&|<>()`$]|\\\n|\$\{{[^{{}}()'"\\`]*\}}|\$(?![({{'"]|\\\n))+)
     """,
     re.VERBOSE | re.DOTALL,
 )
@@ -98,6 +100,19 @@ def read_commands(text: str, *, with_groups: bool = False) -> CommandList:
         elif end.written not in (";", "\n", "") and not with_groups:  # only these need no command before them
             return CommandList(tuple(commands), operator, is_complete=False)
     return CommandList(tuple(commands), operator, is_complete=True)
+
+
+_SUBSTITUTED = re.compile(rf"\\.|({_SUBSTITUTION})", re.DOTALL)
+
+
+def substituted_commands(command: SimpleCommand) -> Iterator[str]:
+    """Yield the texts in the `$(…)` and backticks of a command's words, assignments and redirections."""
+    targets = (word for _, word in command.redirects)
+    for word in (*command.assignments, *command.words, *targets):
+        for part in word.parts:
+            if part.quoting == "substitution":
+                found = (match[1] for match in _SUBSTITUTED.finditer(part.text) if match[1])
+                yield from (text[2:-1] if text[0] == "$" else text[1:-1] for text in found)
 
 
 class _Token(NamedTuple):

@@ -1,6 +1,11 @@
-"""Splits a command with a condition into its parts, each character of it being read once or twice."""
+"""Reads commands with a condition, in a time that is proportional to their length."""
 
 import re
+from collections.abc import Mapping
+
+from turngate.core.shell_syntax import CommandList, SimpleCommand, read_commands
+
+MAX_BRANCH_POSITION = 20_000  # a branch beyond it is not looked for
 
 Parts = tuple[str, str, str]  # the commands before the check, the check, and what it decides about
 
@@ -44,3 +49,41 @@ def _split_group(text: str) -> Parts | None:
 
 def _ends_there(rest: str) -> bool:
     return rest.replace(";", " ").split() in ([], ["exit", "0"])
+
+
+# What runs when a check fails: `CHECK || { BODY; }` and `if ! CHECK; then BODY; fi`, without a group in BODY.
+_BRANCHES = (
+    re.compile(r"\|\|\s*\{\s(?P<body>[^{}]{0,1000}?)[;\n][^\S\n]*\}"),
+    re.compile(
+        r"(?:^|[;\n])[^\S\n]*if\s+!\s(?P<check>[^\n;{}]{0,500})[;\n]\s*then\s(?P<body>[^{}]{0,1000}?)[;\n][^\S\n]*fi\b"
+    ),
+)
+
+
+def read_with_branch(text: str) -> CommandList:
+    """Return the commands up to the first that is not simple; if that is a branch, its check and its exit."""
+    commands = read_commands(text)
+    if commands.is_complete:
+        return commands
+    for pattern in _BRANCHES:
+        branch = pattern.search(text, 0, MAX_BRANCH_POSITION)
+        before = read_commands(text[: branch.start()]) if branch else None
+        if branch and before and before.is_complete and len(before.commands) == len(commands.commands):
+            return _add_branch(commands, branch.groupdict())
+    return commands
+
+
+def _add_branch(commands: CommandList, branch: Mapping[str, str]) -> CommandList:
+    check, body = (read_commands(branch.get(name, "")) for name in ("check", "body"))
+    last = body.commands[-1] if body.is_complete and body.commands else None
+    checks = (*commands.commands, *check.commands)
+    if last is None or not checks or not check.is_complete or program_name(last) != "exit":
+        return commands
+    # The body gives the reason, so it does not matter where the output of the check goes.
+    failing = checks[-1]._replace(redirects=())
+    added = (*checks[:-1], failing, last._replace(operator="||"))
+    return CommandList(added, "", is_complete=False)
+
+
+def program_name(command: SimpleCommand) -> str | None:
+    return command.words[0].plain if command.words else None

@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 from turngate.core.hooks import CommandHook
 from turngate.core.settings import Problem, Rule, Settings, Severity
@@ -13,7 +13,9 @@ from turngate.core.shell_syntax import (
     SimpleCommand,
     Word,
     read_commands,
+    substituted_commands,
 )
+from turngate.settings.branches import program_name, read_with_branch, split_branch
 from turngate.settings.command_scope import Scope
 from turngate.settings.invocation import SHELL_BUILTINS, Invocation, read_invocation
 from turngate.settings.lint_gates import is_gate, lint_gate
@@ -33,9 +35,11 @@ _GUARDS = frozenset(("[", "test", "which", "type", "hash"))  # and `command -v`
 _ENDS_THE_READING = frozenset((".", "source", "eval", "alias", "exit", "return", "pushd", "popd"))
 _ASSIGNMENT = re.compile(r"([A-Za-z_]\w*)(\[.*\]\+?|\+)?=")  # of a whole variable, or a part of it
 _NOT_A_FILE = re.compile(r"[A-Za-z][\w+.-]*:|/dev/|/proc/|-$|.*\\", re.DOTALL)  # https:…, npm:…, C:\…
+_ENDS_WITH_2 = re.compile(r"python(?:\d(?:\.\d+)?)?|pypy3?|perl")  # without their script
+_MAY_END_WITH_2 = frozenset(("sh", "dash", "uv"))  # dash does, bash as `sh` does not
 _FAILS = "so the hook fails at every run"
 _BLOCKS = "so the hook blocks at every run"
-MAX_BRANCH_POSITION = 20_000  # a branch beyond it is not looked for
+_EMPTY = "so what the hook reads from it is empty at every run"
 
 
 def lint_commands(
@@ -49,10 +53,13 @@ def lint_commands(
 ) -> Iterator[Problem]:
     """Check the commands in order. `in_script`: they are read from this script, so only programs are checked."""
     scope.budget.spend(len(text))
-    commands = _read_with_branch(text)
+    commands = read_with_branch(text)
     guarded = any(_is_guard(command) for command in commands.commands)
+    substitutions = _SubstitutionCheck(rule, settings, in_script)
     for number, command in enumerate(commands.commands):
-        name = _program_name(command)
+        name = program_name(command)
+        if not _is_tolerant(commands, number):
+            yield from substitutions.run(command, scope)
         if name in _ENDS_THE_READING:
             return
         if not command.words or name in ("export", "readonly", "declare", "local"):
@@ -78,44 +85,34 @@ def lint_commands(
                 in_script=in_script,
             )
             yield from check.run(command)
+    for part in split_branch(text)[1:2] if not commands.is_complete else ():
+        for command in read_commands(part).commands:
+            yield from substitutions.run(command, scope)
 
 
-# What runs when a check fails: `CHECK || { BODY; }` and `if ! CHECK; then BODY; fi`, without a group in BODY.
-_BRANCHES = (
-    re.compile(r"\|\|\s*\{\s(?P<body>[^{}]{0,1000}?)[;\n][^\S\n]*\}"),
-    re.compile(
-        r"(?:^|[;\n])[^\S\n]*if\s+!\s(?P<check>[^\n;{}]{0,500})[;\n]\s*then\s(?P<body>[^{}]{0,1000}?)[;\n][^\S\n]*fi\b"
-    ),
-)
+class _SubstitutionCheck:
+    """Checks the programs in `$(…)` and backticks, up to a command after which they may be missing."""
 
+    def __init__(self, rule: Rule, settings: Settings, in_script: str | None) -> None:
+        self.rule, self.settings, self.in_script = rule, settings, in_script
+        self.is_guarded = False
 
-def _read_with_branch(text: str) -> CommandList:
-    """Return the commands up to the first that is not simple; if that is a branch, its check and its exit."""
-    commands = read_commands(text)
-    if commands.is_complete:
-        return commands
-    for pattern in _BRANCHES:
-        branch = pattern.search(text, 0, MAX_BRANCH_POSITION)
-        before = read_commands(text[: branch.start()]) if branch else None
-        if branch and before and before.is_complete and len(before.commands) == len(commands.commands):
-            return _add_branch(commands, branch.groupdict())
-    return commands
+    def run(self, command: SimpleCommand, scope: Scope) -> Iterator[Problem]:
+        for text in () if self.is_guarded or command.operator == "||" else substituted_commands(command):
+            yield from self._lint(read_commands(text), scope)
+        self.is_guarded |= _is_guard(command)
 
-
-def _add_branch(commands: CommandList, branch: Mapping[str, str]) -> CommandList:
-    check, body = (read_commands(branch.get(name, "")) for name in ("check", "body"))
-    last = body.commands[-1] if body.is_complete and body.commands else None
-    checks = (*commands.commands, *check.commands)
-    if last is None or not checks or not check.is_complete or _program_name(last) != "exit":
-        return commands
-    # The body gives the reason, so it does not matter where the output of the check goes.
-    failing = checks[-1]._replace(redirects=())
-    added = (*checks[:-1], failing, last._replace(operator="||"))
-    return CommandList(added, "", is_complete=False)
-
-
-def _program_name(command: SimpleCommand) -> str | None:
-    return command.words[0].plain if command.words else None
+    def _lint(self, commands: CommandList, scope: Scope) -> Iterator[Problem]:
+        for number, command in enumerate(commands.commands):
+            if program_name(command) in (*_ENDS_THE_READING, "cd") or _is_guard(command):
+                return
+            hides_error = any(operator.startswith("2>") for operator, _ in command.redirects)
+            if command.operator == "||" or _is_tolerant(commands, number) or hides_error:
+                continue
+            check = _CommandCheck(
+                self.rule, scope, self.settings, decides=False, fails=_EMPTY, in_script=self.in_script
+            )
+            yield from check.run(command)
 
 
 def lint_arguments(rule: Rule, hook: CommandHook, scope: Scope, settings: Settings) -> Iterator[Problem]:
@@ -252,10 +249,10 @@ class _CommandCheck:
         elif self.in_script is None:
             yield from self._lint_file(command.words[invocation.program], program, None)
         if self.in_script is None:
-            yield from self._lint_interpreted(command.words, expansions, invocation)
+            yield from self._lint_interpreted(command, expansions, invocation)
 
     def _lint_interpreted(
-        self, words: Sequence[Word], expansions: Sequence[Expansion | None], invocation: Invocation
+        self, command: SimpleCommand, expansions: Sequence[Expansion | None], invocation: Invocation
     ) -> Iterator[Problem]:
         if invocation.shell_command is not None:
             text = invocation.shell_command
@@ -263,7 +260,19 @@ class _CommandCheck:
             if self.decides:
                 yield from lint_gate(self.rule, text, read_commands(text), self.scope, self.settings)
         elif invocation.script is not None and (script := expansions[invocation.script]) is not None:
-            yield from self._lint_file(words[invocation.script], script, invocation.language)
+            without_script = self._without_script(command, expansions[invocation.program])
+            word = command.words[invocation.script]
+            yield from self._lint_file(word, script, invocation.language, without_script)
+
+    def _without_script(self, command: SimpleCommand, interpreter: Expansion | None) -> str:
+        """Return what happens if the interpreter does not find its script; some end with 2 then."""
+        has_reason = not any(operator.startswith("2>") for operator, _ in command.redirects)
+        if not self.decides or not has_reason or not is_gate(self.rule, self.settings):
+            return self.fails
+        name = os.path.basename(interpreter.text if interpreter else "")
+        if _ENDS_WITH_2.fullmatch(name):
+            return _BLOCKS
+        return _EITHER if name in _MAY_END_WITH_2 else self.fails
 
     def _lint_program(self, name: str) -> Iterator[Problem]:
         if (
@@ -280,7 +289,9 @@ class _CommandCheck:
         message = f"{where}the program {name} is not in the PATH, {self.fails}"
         yield self._problem(message, missing_program_hint(name, self.scope))
 
-    def _lint_file(self, word: Word, expansion: Expansion, language: str | None) -> Iterator[Problem]:
+    def _lint_file(
+        self, word: Word, expansion: Expansion, language: str | None, without_script: str | None = None
+    ) -> Iterator[Problem]:
         """Check a file that is run itself or, with a language, passed to an interpreter."""
         text = expansion.text
         path = self.scope.resolve(text)
@@ -289,7 +300,7 @@ class _CommandCheck:
         name = self.scope.display(text, word)
         if not os.path.exists(path):
             if not _may_have_suffix(text, language) and not self._is_in_path(text, language):
-                yield self._report_missing(name, path, expansion)
+                yield self._report_missing(name, path, expansion, without_script or self.fails)
         elif os.path.isdir(path):
             if language in (None, "shell"):
                 yield self._problem(f"{name} is a folder, expected a program, {self.fails}")
@@ -341,16 +352,16 @@ class _CommandCheck:
         message = f"{text} is a relative path: Turngate runs hooks in the project's folder, Claude Code in its current one"
         yield self._problem(message, f'write "$CLAUDE_PROJECT_DIR"/{path}', "note")
 
-    def _report_missing(self, name: str, path: str, expansion: Expansion) -> Problem:
+    def _report_missing(self, name: str, path: str, expansion: Expansion, fails: str) -> Problem:
         if self.is_tolerant:
             return self._problem(f"{name} does not exist; the `||` after it hides that", None, "note")
+        fails = _FAILS if self.settings.dialect.missing_script_passes and fails != _EMPTY else fails
         if expansion.unset:
             variable = expansion.unset[0]
-            message = f"${variable} is not set, so {name} does not exist and the hook fails at every run"
+            message = f"${variable} is not set, so {name} does not exist and {fails.removeprefix('so ')}"
             return self._problem(message, f'set it: "env": {{"{variable}": "…"}}')
         similar = similar_file(path, self.scope.budget)
         hint = f"did you mean {os.path.join(os.path.dirname(name), similar)}?" if similar else None
-        fails = _FAILS if self.settings.dialect.missing_script_passes else self.fails
         return self._problem(f"{name} does not exist, {fails}", hint)
 
     def _problem(self, message: str, hint: str | None = None, severity: Severity = "error") -> Problem:
