@@ -330,7 +330,8 @@ class _CommandCheck:
             )
         )
         yield from found
-        if not found and (language or script.language) == "shell":
+        is_started = all(problem.severity != "error" for problem in found)
+        if is_started and (language or script.language) == "shell":
             yield from lint_commands(
                 self.rule, script.text, self.scope, self.settings, in_script=name, fails=self.fails
             )
