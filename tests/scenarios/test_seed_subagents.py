@@ -28,6 +28,7 @@ from turngate.core.session_events import (
     Continuation,
     HookFinished,
     HookStarted,
+    Notice,
     SubagentFinished,
     SubagentStarted,
     ToolFinished,
@@ -300,7 +301,8 @@ def test_a_hook_that_always_blocks_a_subagent_redirects_it_three_times(project: 
     assert [(each.outcome, each.redirects) for each in scene.of(SubagentFinished)] == [("ok", 3)]
     hook = "tee -a seen > /dev/null; echo 'run the tests' >&2; exit 2"
     limit = "Turn ended after 3 continuations (the limit). Still blocked by:"
-    assert scene.notices == [f'subagent general-purpose: {limit} "{hook}".']
+    notice = Notice(f'subagent general-purpose: {limit} "{hook}".', "the last reason: run the tests")
+    assert scene.of(Notice) == [notice]
 
 
 @pytest.mark.req("S0-78", "X-20")

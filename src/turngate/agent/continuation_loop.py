@@ -21,11 +21,11 @@ from turngate.aio.threads import run_in_thread
 from turngate.core.effects import added_context
 from turngate.core.events import StopEvent, StopFailure, UserPromptSubmit
 from turngate.core.inbox import Inbox, InboxEntry
-from turngate.core.loop_guard import ContinueTurn, EndTurn, LoopGuard
+from turngate.core.loop_guard import ContinueTurn, EndTurn, LoopGuard, describe_last_reason
 from turngate.core.messages import UserMessage
 from turngate.core.session_events import Continuation
 from turngate.core.settings import Settings
-from turngate.core.text import describe_exception, first_lines, one_line
+from turngate.core.text import describe_exception, one_line
 from turngate.core.verdict import Continue, Stop
 from turngate.errors import ModelError
 from turngate.subagents.announcements import Announcements
@@ -33,7 +33,6 @@ from turngate.transcript.writer import TranscriptError
 
 # A message that waits in the inbox is still answered if the turn would end in one of these ways.
 CONTINUABLE_ENDS = ("allowed", "capped", "stalled")
-MAX_REASON_LINES = 10  # of the last reason of a turn that ends at the limit
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,7 +101,7 @@ class ContinuationLoop:
             if end is not None and not (end.ended_by in CONTINUABLE_ENDS and await self._has_more_input()):
                 end = end if self.wakes is None else self.wakes.end_turn(end)
                 if end.notice:
-                    self.context.notice(end.notice, _describe_last_reason(end))
+                    self.context.notice(end.notice, describe_last_reason(end))
                 return end
 
     async def _answer_one(self) -> EndTurn | None:
@@ -285,11 +284,3 @@ class ContinuationLoop:
             tool_calls=turn.tool_calls,
             background_tasks=[*self.announcements.background_tasks(), *self.background.background_tasks()],
         )
-
-
-def _describe_last_reason(end: EndTurn) -> str | None:
-    """Return the last reason for the user, who saw only the earlier ones: no continuation shows it."""
-    if not end.last_reason:
-        return None
-    first, *more = first_lines(end.last_reason, MAX_REASON_LINES, "`turngate log --json` shows all of it")
-    return "the last reason: " + "\n".join([first, *(f"  {line}" for line in more)])

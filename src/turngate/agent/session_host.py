@@ -112,7 +112,7 @@ class SessionHost:
     def notice(self, text: str) -> None:
         self.events.notice(text)
 
-    def warn(self, run: SubagentRun, text: str) -> None:
+    def warn(self, run: SubagentRun, text: str, hint: str | None = None) -> None:
         entry = {"kind": "notice", "event": "SubagentStop", "agent_id": run.agent_id, "run_id": run.id}
         self.resources.journal.record(run.parent, {**entry, "text": text})
-        self.events.notice(text)
+        self.events.notice(text, hint)

@@ -14,8 +14,10 @@ from typing import Literal, assert_never
 
 from turngate.core.dialect import Dialect
 from turngate.core.settings import Settings
-from turngate.core.text import quote_name
+from turngate.core.text import first_lines, quote_name
 from turngate.core.verdict import Continue, Stop, Verdict, block_signature, blocking_hooks
+
+MAX_REASON_LINES = 10  # of the last reason, for the user
 
 EndedBy = Literal[
     "allowed",  # no hook blocks
@@ -176,6 +178,14 @@ def _still_blocked_by(hooks: Sequence[str]) -> str:
 def _last_reason(verdict: Continue, dialect: Dialect) -> str:
     """Return the prompt with which the turn would have continued, without its prefixes."""
     return verdict.prompt.replace(dialect.prefix, "").strip()
+
+
+def describe_last_reason(end: EndTurn) -> str | None:
+    """Return the last reason for the user, who saw only the earlier ones: no continuation shows it."""
+    if not end.last_reason:
+        return None
+    first, *more = first_lines(end.last_reason, MAX_REASON_LINES, "`turngate log -v` shows all of it")
+    return "the last reason: " + "\n".join([first, *(f"  {line}" for line in more)])
 
 
 def new_guard(

@@ -8,7 +8,7 @@ from turngate.aio.threads import run_in_thread
 from turngate.core import events
 from turngate.core.hook_input import effort_level
 from turngate.core.hook_run import HookOutput
-from turngate.core.loop_guard import ContinueTurn, EndTurn, LoopGuard, new_guard
+from turngate.core.loop_guard import ContinueTurn, EndTurn, LoopGuard, describe_last_reason, new_guard
 from turngate.core.plugin_events import stopping_context, stopping_event
 from turngate.core.subagent_run import SubagentRun, guard_state
 from turngate.core.verdict import Continue, Verdict, blocking_hooks, halting_hooks
@@ -54,9 +54,9 @@ async def _after_verdict(
         case ContinueTurn(prompt, next_guard):
             why = verdict.prompt if isinstance(verdict, Continue) else ""
             return _redirect(next_guard, prompt, why)
-        case EndTurn(ended_by, notice, stop_reason):
+        case EndTurn(ended_by, notice, stop_reason) as end:
             if text := notice or stop_reason:
-                host.warn(run, f"subagent {run.name}: {text}")
+                host.warn(run, f"subagent {run.name}: {text}", describe_last_reason(end))
             if ended_by == "capped":
                 _warn_plugins_skipped(host, run, guard)
             if ended_by != "allowed":

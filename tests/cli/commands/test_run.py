@@ -58,6 +58,21 @@ def test_as_text_notices_are_on_stderr(project: Path, capfd: pytest.CaptureFixtu
     )
 
 
+def test_as_text_the_last_reason_at_the_limit_is_shown_and_bounded(
+    project: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    write_settings(project, "turngate", stop_hooks("seq 12 >&2; exit 2", id="tests"))
+    numbers = "\n".join(f"    {number}" for number in range(2, 11))
+    assert turngate(capfd, project, "go", "--limit", "0") == (
+        10,
+        "answer 1\n",
+        (
+            '! Turn ended after 0 continuations (the limit). Still blocked by: "tests".\n'
+            f"  → the last reason: 1\n{numbers}\n    … 2 more lines; `turngate log -v` shows all of it\n"
+        ),
+    )
+
+
 def test_as_text_a_question_is_printed(project: Path, capfd: pytest.CaptureFixture[str]) -> None:
     assert turngate(capfd, project, "go", replies=(QUESTION,)) == (12, "red or blue?\n", "")
 

@@ -28,6 +28,7 @@ from turngate.cli.terminal.format import (
     format_blocked_subagents,
     format_totals,
     format_waiting,
+    hanging,
 )
 from turngate.core.session_events import (
     HookFinished,
@@ -144,7 +145,7 @@ class _Printer:
         if isinstance(event, Notice) and (self._format == "text" or _is_important(event.text)):
             self._progress.print(f"! {strip_controls(event.text)}")
             if event.hint:
-                self._progress.print(f"  → {strip_controls(event.hint)}")
+                self._progress.print(f"  → {hanging(event.hint)}")
 
     def _track(self, event: SessionEvent) -> None:
         match event:
