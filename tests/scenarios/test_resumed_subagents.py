@@ -5,13 +5,17 @@ import contextlib
 import json
 import signal
 import sqlite3
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
 from tests.support.builders import stop_hooks, write_settings
 from tests.support.cli import turngate
 from tests.support.left_behind import STUCK, asked, left_behind, listed, scripted, session, task, until
-from tests.support.sessions import BLOCK_COMMAND, SAVE_INPUT, saved_inputs
+from tests.support.sessions import BLOCK_COMMAND, SAVE_INPUT, message_text, saved_inputs
+from tests.support.timeouts import HANG_TIMEOUT_S
+from tests.support.warm_cli import Program
 from turngate.agent.session import Session
 from turngate.core.session_events import TurnResult
 from turngate.models.scripted import ScriptedModel
@@ -174,3 +178,97 @@ def test_a_reset_forgets_what_was_missed_before_a_crash(project: Path, state: Pa
 
     result = asyncio.run(reset())
     assert (result.success, result.unenforced) == (True, ())
+
+
+# A subagent that another process continues
+
+START = task("count files", run_in_background=True)
+UNTIL_GO = {"tool": "Bash", "input": {"command": "until [ -e go ]; do sleep 0.01; done"}}
+BOTH_ALLOW = ("--allow", "Bash")
+
+
+@contextlib.contextmanager
+def other_process(project: Path, state: Path) -> Iterator[Program]:
+    """Kill a session; yield the process of another session that has adopted its subagent, which waits for `go`."""
+    with session(project, [START, "all done"], [STUCK], *BOTH_ALLOW) as process:
+        asked(state)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    with session(project, [STUCK], [UNTIL_GO, "three files"], *BOTH_ALLOW, "--session", "z") as other:
+        until(lambda: not listed()[0]["left"])
+        yield other
+
+
+def continued_by(other: Program) -> str:
+    return f"1 subagent of this session is continued by process {other.pid}: count files; its result arrives here"
+
+
+def resumed_process(project: Path, *words: str) -> AbstractContextManager[Program]:
+    main = ["waiting", "thank you"]
+    return session(project, main, ["three files"], "--resume", "--strict", *BOTH_ALLOW, *words)
+
+
+def ended(process: Program) -> tuple[int, Any]:
+    out, _ = process.communicate(timeout=HANG_TIMEOUT_S)
+    return process.wait(), json.loads(out)
+
+
+def test_a_resumed_session_waits_for_a_subagent_that_another_process_continues(
+    project: Path, state: Path
+) -> None:
+    write_settings(project, "turngate", {**GATE, "turngate": {"limit": 0}})
+    with other_process(project, state) as other, resumed_process(project) as process:
+        until(lambda: written(state, '"waiting"'))
+        (project / "go").touch()
+        code, result = ended(process)
+    assert (code, result["result"], result["notices"], names(result)) == (
+        13,
+        "thank you",
+        [continued_by(other)],
+        BLOCKED,
+    )
+    assert transcript(state).read_text().count("[Subagent result]") == 1
+
+
+def test_a_session_takes_over_when_the_process_that_continues_its_subagent_dies(
+    project: Path, state: Path
+) -> None:
+    with other_process(project, state) as other, resumed_process(project) as process:
+        until(lambda: written(state, '"waiting"'))
+        other.send_signal(signal.SIGKILL)
+        other.wait()
+        code, result = ended(process)
+    assert (code, result["result"], result["notices"]) == (
+        0,
+        "thank you",
+        [continued_by(other), CONTINUED],
+    )
+    assert transcript(state).read_text().count("[Subagent result]") == 1
+
+
+def reset_and_ask(project: Path, **options: Any) -> list[str]:
+    """Resume the session, reset it, and return what its model gets afterwards."""
+    model = ScriptedModel({"main": ["hello"]})
+
+    async def reset() -> None:
+        async with Session(str(project), model, session_id="s-1", **options) as resumed:
+            await resumed.open()
+            await resumed.reset()
+            await resumed.send("new topic")
+
+    asyncio.run(reset())
+    return [message_text(message) for message in model.requests[-1].messages]
+
+
+def test_a_reset_ends_a_subagent_that_another_process_continues(project: Path, state: Path) -> None:
+    with other_process(project, state):
+        assert reset_and_ask(project) == ["new topic"]
+        [child] = until(lambda: [each for each in listed() if each["state"] == "done"])
+        assert (child["outcome"], child["reason"]) == ("killed", "session-reset")
+
+
+def test_a_reset_ends_a_subagent_that_the_session_may_not_continue(project: Path, state: Path) -> None:
+    write_settings(project, "turngate", GATE)
+    left_behind(project, state)
+    assert reset_and_ask(project, hooks=False) == ["new topic"]
+    assert [(each["outcome"], each["reason"]) for each in listed()] == [("killed", "session-reset")]

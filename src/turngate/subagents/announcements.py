@@ -103,10 +103,13 @@ class Announcements:
     # Subagents in the background
 
     def running_in_background(self) -> list[SubagentRun]:
+        """Return the subagents whose results will arrive as messages, also those that another process runs."""
         supervisor = self._manager.running_supervisor
         if supervisor is None:
             return []
-        return supervisor.running_in_background(self._session_id, self._agent_id)
+        here = supervisor.running_in_background(self._session_id, self._agent_id)
+        elsewhere = self._manager.elsewhere.of(self._session_id, self._agent_id)
+        return list({run.chain: run for run in (*elsewhere, *here)}.values())
 
     def background_tasks(self) -> list[dict[str, Any]]:
         """Return the field `background_tasks` of a stop event."""

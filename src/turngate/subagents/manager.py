@@ -8,12 +8,14 @@ import contextlib
 import os
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 
 from turngate.aio.threads import run_in_thread
 from turngate.core.settings import Settings
 from turngate.core.subagent_run import SubagentRun
 from turngate.errors import TurngateError
 from turngate.subagents.agent_types import AgentType
+from turngate.subagents.elsewhere import RunsElsewhere
 from turngate.subagents.host import SubagentHost
 from turngate.subagents.limits import SubagentLimits
 from turngate.subagents.listeners import ChangeListeners
@@ -51,6 +53,7 @@ class SubagentManager:
         self.running_supervisor: Supervisor | None = None
         self._host, self._session_id, self._options = host, session_id, options
         self.left: set[str] = set()  # chains of dead processes that were reported as left alone
+        self.elsewhere = RunsElsewhere(session_id, state, self.listeners, host.notice)
         self._waits: set[str] = set()  # for the registry, that were reported
         self._starting = asyncio.Lock()
         self._watch: asyncio.Task[None] | None = None
@@ -66,7 +69,10 @@ class SubagentManager:
         try:
             supervisor = await self.supervisor()
             waiting = await run_in_thread(supervisor.registry.inbox, self._session_id)
-            if not await supervisor.recover_and_notify() and not waiting:
+            adopted = await supervisor.recover_and_notify()
+            if adopted or waiting or await self._has_unfinished(supervisor):
+                await self._look_elsewhere(supervisor)
+            else:
                 await self._stop()  # there are no subagents to look after
         except (TurngateError, OSError) as error:  # a session works without a registry
             self._host.notice(str(error))
@@ -97,6 +103,25 @@ class SubagentManager:
 
         return show
 
+    async def _has_unfinished(self, supervisor: Supervisor) -> bool:
+        """Return whether there are subagents of this session, also if no process may continue them: a reset ends them."""
+        return bool(await supervisor.transition(supervisor.registry.unfinished, self._session_id))
+
+    async def _look_elsewhere(self, supervisor: Supervisor) -> None:
+        """Adopt the runs of a process that ended before its subagents count as ended, so that the turn waits on."""
+        read = partial(self.elsewhere.read, supervisor.registry, supervisor.id)
+        runs = await supervisor.transition(read)
+        if self.elsewhere.has_others_than(runs):
+            await supervisor.recover_and_notify()
+            runs = await supervisor.transition(read)
+        self.elsewhere.update(runs)
+
+    async def _poll_elsewhere(self, changed: bool) -> bool:
+        """Return whether this session waits for results of other processes."""
+        if self.running_supervisor and (changed or self.elsewhere):
+            await self._look_elsewhere(self.running_supervisor)
+        return bool(self.elsewhere)
+
     def _new_supervisor(self, registry: Registry) -> Supervisor:
         return Supervisor(
             self._host,
@@ -107,6 +132,7 @@ class SubagentManager:
             on_step=self._options.on_step,
             left=self.left,
             any_gates=self._options.any_gates,
+            on_poll=self._poll_elsewhere,
         )
 
     async def close(self) -> None:

@@ -41,6 +41,7 @@ class Supervisor:
         on_step: Callable[[str, SubagentRun], None] | None = None,
         left: set[str] | None = None,
         any_gates: bool = False,
+        on_poll: Callable[[bool], Awaitable[bool]] | None = None,
     ) -> None:
         self.host = host
         self.registry = registry
@@ -53,6 +54,7 @@ class Supervisor:
         self._on_step = on_step
         self._left = set[str]() if left is None else left  # chains that were reported as left alone
         self._any_gates = any_gates
+        self._on_poll = on_poll  # gets whether another process wrote; returns whether to go on with polling
         self._lifecycles: dict[str, RunLifecycle] = {}  # by chain
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._watcher: asyncio.Task[None] | None = None
@@ -301,12 +303,13 @@ class Supervisor:
         deleted_at, resumed_at = float("-inf"), time.monotonic()
         while True:
             try:
-                if not self._lifecycles and await self._worker.call(self.registry.is_empty):
+                previous, version = version, await self._worker.call(self.registry.version)
+                waits = self._on_poll is not None and await self._on_poll(version != previous)
+                if not waits and not self._lifecycles and await self._worker.call(self.registry.is_empty):
                     return
                 if time.monotonic() - resumed_at > RESUME_INTERVAL_S:
                     resumed_at = time.monotonic()
                     await self._resume_own()
-                previous, version = version, await self._worker.call(self.registry.version)
                 if version != previous:
                     self._notify_lifecycles(await self._worker.call(self.registry.changed_by_others, self.id))
                     check_owners = True

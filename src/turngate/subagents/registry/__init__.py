@@ -1,7 +1,7 @@
 """The registry of runs: a SQLite file that several processes share."""
 
 from turngate.subagents.registry.database import ADVICE, REGISTRY_FILE, owners_with_open_runs
-from turngate.subagents.registry.owners import Owner, owner_is_gone
+from turngate.subagents.registry.owners import Owner, owner_is_gone, process_of
 from turngate.subagents.registry.registry import Registry
 from turngate.subagents.registry.rows import MAX_RESULT_CHARS, new_id, truncate_result
 from turngate.subagents.registry.worker import RegistryWorker
@@ -16,5 +16,6 @@ __all__ = [
     "new_id",
     "owner_is_gone",
     "owners_with_open_runs",
+    "process_of",
     "truncate_result",
 ]

@@ -64,7 +64,7 @@ def owner_status(folder: str, owner: str) -> Iterator[Literal["died", "left"] | 
     try:
         fd = os.open(os.path.join(folder, owner), os.O_RDWR | os.O_CLOEXEC)
     except FileNotFoundError:
-        process = _process_of(owner)
+        process = process_of(owner)
         yield "left" if process is None else None if is_alive(process) else "died"
         return
     except OSError:
@@ -80,7 +80,8 @@ def owner_status(folder: str, owner: str) -> Iterator[Literal["died", "left"] | 
         os.close(fd)
 
 
-def _process_of(owner: str) -> ProcessId | None:
+def process_of(owner: str) -> ProcessId | None:
+    """Return the process that an owner's id names; an id of an earlier version names none."""
     _, _, process = owner.partition("-")
     pid, _, started = process.partition("-")
     return ProcessId(int(pid), started) if pid.isdigit() else None

@@ -282,6 +282,10 @@ class Registry:
         """Return the open runs of an owner."""
         return self._runs(sql.OWNED, owner=owner)
 
+    def unfinished(self, parent: str) -> list[SubagentRun]:
+        """Return the runs of a session that have no announced result yet, whichever process owns them."""
+        return self._runs(sql.UNFINISHED, parent=parent)
+
     def changed_by_others(self, owner: str) -> list[SubagentRun]:
         """Return the runs of an owner that another process may have killed or steered."""
         return self._runs(sql.CHANGED_BY_OTHERS, owner=owner)

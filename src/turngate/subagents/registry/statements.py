@@ -133,6 +133,9 @@ LAST = "SELECT * FROM runs WHERE chain = :chain AND state != 'replaced' ORDER BY
 CHAIN = "SELECT * FROM runs WHERE chain = :chain ORDER BY created, steer_count"
 ALL = "SELECT * FROM runs ORDER BY created, id"
 OWNED = f"SELECT * FROM runs WHERE owner = :owner AND state IN ({_OPEN}) AND {IS_OPEN}"
+UNFINISHED = f"""\
+SELECT * FROM runs WHERE parent = :parent AND (state IN ({_LIVING}) OR state = 'final') AND {IS_OPEN}
+ORDER BY created, id"""
 CHANGED_BY_OTHERS = (
     f"SELECT * FROM runs WHERE owner = :owner AND state IN ('killed', 'steering') AND {IS_OPEN}"
 )
