@@ -224,6 +224,24 @@ def test_a_prompt_hook_whose_model_is_not_there_is_noted(
         )
 
 
+def test_only_so_many_models_of_hooks_are_opened(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    models = [f"scripted:{name}.json" for name in ("m0", *(f"m{number}" for number in range(23)))]
+    hooks = [{"type": "prompt", "prompt": "?", "model": model} for model in models]
+    write_settings(project, "turngate", {"hooks": {"Stop": [{"hooks": hooks}]}})
+    code, out = check(capsys, project)
+    assert (code, out.count("has no model outside of a session"), out.splitlines()[-2:]) == (
+        0,
+        20,
+        [
+            (
+                "  note: Stop[0].hooks[21], Stop[0].hooks[22], Stop[0].hooks[23]: "
+                "names another model than the first 20, so its model is not checked"
+            ),
+            "24 hooks, no problems",
+        ],
+    )
+
+
 def test_claude_code_would_ignore_a_file_that_we_do_not(
     project: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

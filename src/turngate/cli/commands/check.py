@@ -35,6 +35,7 @@ from turngate.subagents.agent_files import check_agent_files
 
 _MAX_BLANK_BYTES = 100  # a larger file is not taken for an empty one
 _MAX_POSITIONS = 3  # of one finding
+_MAX_MODELS = 20  # of hooks; each takes a while to open
 _ORDER = {"error": 0, "warning": 1, "note": 2}
 _STYLES = {"error": "alert", "warning": "notice", "note": "dim"}
 
@@ -107,12 +108,28 @@ def _switched_off(settings: Settings) -> Iterator[Problem]:
 def _without_model(settings: Settings) -> Iterator[Problem]:
     """Note hooks that ask a model and have none unless a session brings one."""
     judges = JudgeModels(settings.judge)
+    why: dict[str | None, str | None] = {}
     for rule in settings.rules:
-        if rule.hook.asks_model and rule.hook.enabled:
-            try:
-                judges(getattr(rule.hook, "model", None))
-            except UsageError as error:
-                yield _note(rule, f"has no model outside of a session: {error}")
+        if not rule.hook.asks_model or not rule.hook.enabled:
+            continue
+        model = getattr(rule.hook, "model", None)
+        if model not in why and len(why) == _MAX_MODELS:
+            yield _note(
+                rule, f"names another model than the first {_MAX_MODELS}, so its model is not checked"
+            )
+            continue
+        if model not in why:
+            why[model] = _unusable(model, judges)
+        if why[model]:
+            yield _note(rule, f"has no model outside of a session: {why[model]}")
+
+
+def _unusable(model: str | None, judges: JudgeModels) -> str | None:
+    try:
+        judges(model)
+    except UsageError as error:
+        return str(error)
+    return None
 
 
 def _missing_plugins(settings: Settings, project: str, dialect: str) -> Iterator[Problem]:
