@@ -204,7 +204,7 @@ def test_a_transcript_that_cannot_be_opened_loses_the_output_and_nothing_else(pr
     scene = parent(project, "counted", rules=[rule(CommandHook(spoil, id="spoil"), "SubagentStop")])
     result = scene.play()
     [notice] = scene.notices
-    assert notice.startswith("the output of hook spoil could not be written to the transcript: ")
+    assert notice.startswith('the output of hook "spoil" could not be written to the transcript: ')
     assert (handed(scene), result.outcome) == ("tool: counted", "completed")
 
 
