@@ -130,6 +130,10 @@ LOST = {
     ),
     "a permission in YAML": ("permissionDecision: deny\n", NOT_JSON),
     "one word": ("DENY\n", NOT_JSON),
+    "one word that asks": ("ask\n", NOT_JSON),
+    "one word in UTF-16": ("deny".encode("utf-16").decode("utf-8", "replace"), "its output is UTF-16"),
+    "an indented block without a reason": ('x\n  {"decision": "block"}\nDone', BEFORE),
+    "a judge's answer after invalid JSON": ('{level: info}\n{"ok": false, "reason": "no"}\nDone', INVALID),
     "one word and a reason": ("Block: two tests fail\n", NOT_JSON),
     "denied inside the list": ('[{"hookSpecificOutput": {"permissionDecision": "deny"}}]', "inside a list"),
 }
@@ -162,6 +166,8 @@ ORDINARY = {
     "a record about a hook after text": f'x\n{{"level": "info", "answer": {BLOCK}, "ms": 2}}\nDone\n',
     "a record about a hook that is not JSON": f"x {{level: info, answer: {BLOCK}, ms: 2}} end\nDone\n",
     "a fixture": f'cases:\n{{\n  "name": "it",\n  "expect": {BLOCK},\n  "ms": 2\n}}\nDone\n',
+    "a fixture that is not JSON": f'const c = {{\n  "expect": {BLOCK},\n}};\nDone\n',
+    "a policy in YAML after a template": "# policy\n{{ header }}\n\nports: [22]\n  - 1\ndecision: deny\n",
     "a list of cases": f'[\n  {{"name": "it",\n   "expect": {BLOCK}}}\n]\n',
     "a log that begins with decisions": '{"decision":"block","ip":"1.2.3.4"}\n{"decision":"allow"}\n',
     "a function": 'function f()\n{\n  return { decision: "block" };\n}\n',
@@ -490,6 +496,8 @@ def test_a_long_output_is_searched_at_both_ends_and_before_a_tool_call_asks() ->
     found = [lost_in_text(each) is not None for each in (f"{text}{BLOCK}", f"x\n{BLOCK}\n{text}", text)]
     assert found == [True, True, False]
     assert lost_in_text(f"{text}{BLOCK}\n{text}") is None
+    many = "Our decision: block the release.\n"
+    assert [lost_in_text(many * count) is not None for count in (10, 6_000)] == [False, True]
     decisions = [
         interpret(Exited(0, text), rule(event=event), TURNGATE).decision for event in ("Stop", "PreToolUse")
     ]

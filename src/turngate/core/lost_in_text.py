@@ -166,7 +166,7 @@ def _is_answer(body: str, place: int, end: int, value: Mapping[str, Any]) -> boo
 
 def _begins_line(body: str, place: int) -> bool:
     before = body[max(0, place - _MAX_LINE_CHARS) : place].rstrip(" \t\ufeff")
-    return before.endswith(("\n", "\r")) or (not before and place <= _MAX_LINE_CHARS)
+    return before.endswith(("\n", "\r"))
 
 
 def _is_inside(body: str, place: int) -> bool:
