@@ -19,6 +19,7 @@ from turngate.settings.load import load_settings
 
 DEEP = "a/" * 1990
 LOOP = "Too many levels of symbolic links"
+LOOP_OF_SETTINGS = "leads back to itself, or through too many links"
 INPUTS: dict[str, dict[str, Any]] = {
     "Read": {},
     "Write": {"content": "x"},
@@ -197,8 +198,11 @@ def errors(capfd: pytest.CaptureFixture[str]) -> list[str]:
             ".turngate is a link to nothing",
             "is a link to a folder that does not exist; no settings are read from it",
         ),
-        (".turngate is a chain of links", f"cannot be read: {LOOP}; none of its hooks run"),
-        (".turngate/settings.json is a chain of links", f"cannot be read: {LOOP}; none of its hooks run"),
+        (".turngate is a chain of links", f"is a link that {LOOP_OF_SETTINGS}; none of its hooks run"),
+        (
+            ".turngate/settings.json is a chain of links",
+            f"is a link that {LOOP_OF_SETTINGS}; none of its hooks run",
+        ),
         (
             ".turngate/settings.json is a link to nothing",
             "is a link to a file that does not exist; none of its hooks run",

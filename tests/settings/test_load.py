@@ -536,7 +536,8 @@ def test_the_regular_expressions_of_a_file_are_bounded(folders: Folders) -> None
 
 def test_a_link_to_itself_is_reported(folders: Folders, path: Path) -> None:
     path.symlink_to(path.name)
-    expected = no_file(folders, "is a link that leads back to itself", "repair the link, or remove it")
+    what = "is a link that leads back to itself, or through too many links"
+    expected = no_file(folders, what, "repair the link, or remove it")
     assert folders.load() == expected
 
 

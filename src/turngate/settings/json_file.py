@@ -66,7 +66,9 @@ def _read(path: str) -> str:
 
 def _describe_os_error(error: OSError) -> UnreadableFile:
     if error.errno == errno.ELOOP:
-        return UnreadableFile("is a link that leads back to itself", "repair the link, or remove it")
+        return UnreadableFile(
+            "is a link that leads back to itself, or through too many links", "repair the link, or remove it"
+        )
     hint = "check its permissions" if isinstance(error, PermissionError) else None
     return UnreadableFile(f"cannot be read: {error.strerror}", hint)
 
