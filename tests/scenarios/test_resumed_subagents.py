@@ -272,3 +272,20 @@ def test_a_reset_ends_a_subagent_that_the_session_may_not_continue(project: Path
     left_behind(project, state)
     assert reset_and_ask(project, hooks=False) == ["new topic"]
     assert [(each["outcome"], each["reason"]) for each in listed()] == [("killed", "session-reset")]
+
+
+def test_a_result_waits_for_the_conversation_that_asked_for_it_although_another_dialect_uses_its_id(
+    project: Path, state: Path
+) -> None:
+    with session(project, [START, "all done"], [STUCK]) as process:
+        asked(state)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    model = scripted(project, [], ["three files"])
+    assert turngate("runs", "recover", "--project", str(project), "--model", model)[0] == 0
+    with session(project, ["hello", "thank you"], [], "--dialect", "mux") as process:
+        code, result = ended(process)
+    assert (code, result["result"], result["subagents"]) == (0, "hello", [])
+    code, result = resume(project, main=("hello", "thank you"))
+    assert (code, result["result"]) == (0, "thank you")
+    assert [each["label"] for each in result["subagents"]] == ["count files"]

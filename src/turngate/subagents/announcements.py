@@ -65,6 +65,8 @@ class Announcements:
         supervisor = await self._manager.supervisor()
         unread = []
         for run in await run_in_thread(supervisor.registry.inbox, self._session_id, self._agent_id):
+            if not self._manager.is_own(run):
+                continue
             if self._has_delivered(run.chain):
                 self._report(run, supervisor.id)
                 await supervisor.transition(supervisor.registry.mark_delivered, run.id)

@@ -32,9 +32,11 @@ class RunsElsewhere:
             run for run in self._runs.values() if (run.parent, run.parent_agent) == (parent, parent_agent)
         ]
 
-    def read(self, registry: Registry, owner: str) -> list[SubagentRun]:
+    def read(
+        self, registry: Registry, owner: str, is_own: Callable[[SubagentRun], bool]
+    ) -> list[SubagentRun]:
         """Return the runs that a live process other than the owner runs. This blocks."""
-        others = [run for run in registry.unfinished(self._session_id) if run.owner != owner]
+        others = [run for run in registry.unfinished(self._session_id) if run.owner != owner and is_own(run)]
         gone = {each: owner_is_gone(self._state, each) for each in {run.owner for run in others}}
         return [run for run in others if not gone[run.owner]]
 

@@ -14,6 +14,7 @@ from turngate.aio.threads import run_in_thread
 from turngate.core.settings import Settings
 from turngate.core.subagent_run import SubagentRun
 from turngate.errors import TurngateError
+from turngate.state.paths import main_transcript_path
 from turngate.subagents.agent_types import AgentType
 from turngate.subagents.elsewhere import RunsElsewhere
 from turngate.subagents.host import SubagentHost
@@ -109,7 +110,7 @@ class SubagentManager:
 
     async def _look_elsewhere(self, supervisor: Supervisor) -> None:
         """Adopt the runs of a process that ended before its subagents count as ended, so that the turn waits on."""
-        read = partial(self.elsewhere.read, supervisor.registry, supervisor.id)
+        read = partial(self.elsewhere.read, supervisor.registry, supervisor.id, self.is_own)
         runs = await supervisor.transition(read)
         if self.elsewhere.has_others_than(runs):
             await supervisor.recover_and_notify()
@@ -145,6 +146,12 @@ class SubagentManager:
         if self.running_supervisor:
             supervisor, self.running_supervisor = self.running_supervisor, None
             await supervisor.close()
+
+    def is_own(self, run: SubagentRun) -> bool:
+        """Return False for a run of a session with the same id whose dialect keeps another conversation for it."""
+        dialect = str(run.launch.get("dialect") or self._host.settings.dialect.name)
+        own = self._host.parent_transcript_path(run)
+        return main_transcript_path(self.state, run.parent, dialect) == own
 
     # The turns of its agents
 
