@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 from typing import Any, NamedTuple
 
 from turngate.core.lost_decision import ALLOWS, DENIALS, FLAGS, parts_of
@@ -39,7 +40,7 @@ def contradiction(text: str, objects: Iterable[FoundObject]) -> str | None:
         if found := contradicting_part(value, is_verdict=is_verdict):
             return found
         prose, place = f"{prose}{text[place:start]}\n", end
-    said = _BLOCK_IN_PROSE.search(prose + text[place:])
+    said = _block_in_prose().search(prose + text[place:])
     if said is None:
         return None
     words = one_line(replace_surrogates(said["open"] or said["said"]), 80)
@@ -72,10 +73,14 @@ def _is_restriction(key: str, part: object, *, is_verdict: bool) -> bool:
     return is_verdict and (word in DENIALS or word == str(FLAGS.get(key)).lower())
 
 
-# A line or a sentence that is a block and nothing else, and an object with a block that cannot be parsed.
+@cache  # compiled for the first approval of a judge
+def _block_in_prose() -> re.Pattern[str]:
+    """Find a line or a sentence that is a block and nothing else, and an object with a block that cannot be parsed."""
+    return re.compile(_BLOCK_IN_PROSE, re.IGNORECASE | re.MULTILINE | re.VERBOSE)
+
+
 _WORDS = "|".join(sorted(DENIALS))
-_BLOCK_IN_PROSE = re.compile(
-    rf"""
+_BLOCK_IN_PROSE = rf"""
     (?P<open> \{{ [^{{}}]{{0,1000}}? ["']? \b(?:
         ok ["']? \s*:\s* ["']? (?:false|no)
       | (?:permission)?(?:decision|behavior) ["']? \s*:\s* ["']? (?:{_WORDS})
@@ -85,6 +90,4 @@ _BLOCK_IN_PROSE = re.compile(
         (?:(?:decision|verdict|answer|judge?ment|conclusion|result) [*_`"']{{0,3}} [ \t]{{0,3}} (?:is\b)? [ \t]{{0,3}} [:=]? [ \t*_`"']{{1,9}})?
         (?: (?:block|deny) [*_`"']* [ \t]* (?: : | [\u2013\u2014-](?!\w)) | (?:{_WORDS}) (?=[*_`"']*[ \t]*(?:$|[.!](?:\s|$))) [.!]? )
     )
-    """,
-    re.IGNORECASE | re.MULTILINE | re.VERBOSE,
-)
+    """
