@@ -26,8 +26,9 @@ from turngate.core.messages import (
 )
 from turngate.errors import UsageError
 from turngate.extras import install_command
-from turngate.models.live import LiveModel, default_model
-from turngate.models.live_errors import model_error
+from turngate.models.live import LiveModel
+from turngate.models.pydantic_ai_errors import model_error
+from turngate.models.resolve import default_model
 from turngate.ports import Model
 
 NAME = "anthropic:claude-sonnet-5-5"

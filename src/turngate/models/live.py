@@ -1,272 +1,193 @@
-"""LiveModel: ask a provider's model through pydantic-ai, one streamed request at a time.
-
-Only this module and live_errors.py import pydantic-ai.
-"""
+"""LiveModel: ask a provider's model over HTTP, one streamed request at a time."""
 
 import asyncio
+import json
+import os
 import re
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from contextlib import aclosing
-from typing import assert_never
+from collections.abc import Callable, Mapping
+from urllib.parse import urlsplit
 
-from turngate.aio.threads import run_in_thread
-from turngate.core.messages import (
-    Message,
-    ModelRequest,
-    Reply,
-    StopReason,
-    Text,
-    ToolResult,
-    ToolResults,
-    ToolUse,
-    Usage,
-    UserMessage,
-)
+from turngate.core.messages import ModelRequest, Reply
 from turngate.errors import ModelError, UsageError
 from turngate.extras import install_command
-from turngate.models.resolve import DEFAULT_MODELS
+from turngate.models.known_models import known_model
+from turngate.models.provider_errors import status_error, stream_error
+from turngate.models.providers import (
+    Provider,
+    base_url,
+    describe_providers,
+    find_key,
+    find_provider,
+)
+from turngate.models.wire.base import AnswerReader, StreamError, Unreadable, WireFormat
 
 try:
-    from pydantic_ai import messages as wire
-    from pydantic_ai.direct import model_request_stream
-    from pydantic_ai.models import Model, ModelRequestParameters, infer_model
-    from pydantic_ai.output import OutputObjectDefinition
-    from pydantic_ai.providers import infer_provider_class
-    from pydantic_ai.settings import ModelSettings
-    from pydantic_ai.tools import ToolDefinition
-
-    from turngate.models.live_errors import model_error, safe_line
+    from turngate.http.client import HttpClient, Response, Timeouts
+    from turngate.http.errors import HttpError, HttpTimeout
+    from turngate.http.event_stream import EventDecoder
 except ImportError:
     raise UsageError(
-        f"live models are an extra, `anthropic` or `openai`: {install_command('anthropic')}; "
+        f"live models need a library that is not installed: {install_command('agent')}; "
         "--model scripted:FILE needs none"
     ) from None
 
-DEFAULT_CONTEXT_TOKENS = 200_000  # for a model whose context window pydantic-ai does not know
-
-
-def default_model(environ: Mapping[str, str], settings_model: str | None) -> str:
-    """Return the model of the settings, or else one of the first provider whose key is in the environment."""
-    name = settings_model or next((model for key, model in DEFAULT_MODELS if environ.get(key)), None)
-    if name is None:
-        raise UsageError(
-            "no model given: pass --model PROVIDER:NAME or --model scripted:FILE, or set ANTHROPIC_API_KEY"
-        )
-    return name
+MAX_ANSWER_BYTES = 64 * 1024 * 1024
+MAX_ERROR_BYTES = 64 * 1024
+_KEY = re.compile(r"[!-~]+")
 
 
 class LiveModel:
     """`LiveModel("anthropic:claude-…")`. It keeps its connection for the next request, until `close`."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(
+        self, name: str, environ: Mapping[str, str] = os.environ, timeouts: Timeouts | None = None
+    ) -> None:
+        """Keys and addresses come from `environ`. Raises UsageError."""
         self.name = name
-        self._model: Model | None = _open(name)
+        self._provider_name, _, self._model = name.partition(":")
+        provider = find_provider(self._provider_name)
+        if provider is None:
+            raise UsageError(
+                f"unknown provider {self._provider_name!r} in the model {name!r}; "
+                f"the providers are {describe_providers()}"
+            )
+        self._provider = provider
+        self._key_variable, self._key = find_key(name, provider, environ)
+        self._url = base_url(provider, environ)
+        self._wire = _wire_format(provider)
+        self._environ, self._timeouts = dict(environ), timeouts
+        self._client = self._new_client()
         self._loop: asyncio.AbstractEventLoop | None = None
-        self.context = self._model.context_window or DEFAULT_CONTEXT_TOKENS
+        self._known = known_model(provider.known_as, self._model)
+        self.context = self._known.context
+
+    def prepare(self) -> None:
+        """Begin to open a connection, in the running event loop, for the first request."""
+        self._connect().prepare()
 
     async def ask(self, request: ModelRequest, tell: Callable[[str], None]) -> Reply:
-        async with aclosing(self._stream(request)) as pieces:
-            async for piece in pieces:
-                if isinstance(piece, Reply):
-                    return piece
-                tell(piece)
-        raise ModelError("network", f"{self._provider} ended the stream in the middle of its answer")
+        if self._key and not _KEY.fullmatch(self._key):
+            raise ModelError("auth", f"the key for {self._provider_name} contains a space or a line break")
+        body = json.dumps(self._wire.body(self._model, request)).encode()
+        path = urlsplit(self._url).path + self._wire.path
+        reader = self._wire.reader()
+        try:
+            async with self._connect().post(path, self._headers(), body) as response:
+                await self._read(response, reader, tell)
+        except HttpTimeout as error:
+            raise ModelError("network", f"{self._provider_name} did not answer in time: {error}") from None
+        except HttpError as error:
+            raise ModelError("network", f"the connection to {self._provider_name} failed: {error}") from None
+        except StreamError as error:
+            raise stream_error(self._provider_name, error.error, self._key) from None
+        except Unreadable as error:
+            raise self._unreadable(str(error)) from None
+        return self._finished(reader)
 
     async def close(self) -> None:
         """Close the connection; the next request opens a new one."""
-        model, self._model = self._model, None
-        if model is not None and self._loop is asyncio.get_running_loop():
-            async with model:  # its exit closes the connections
-                pass
+        if self._loop is asyncio.get_running_loop():
+            self._client.close()
+            await asyncio.sleep(0)  # let the event loop close the sockets
 
-    async def _stream(self, request: ModelRequest) -> AsyncGenerator[str | Reply, None]:
-        """Yield each piece of text, then the whole reply if the stream reached its end."""
-        try:
-            model = self._connect()
-            async with model_request_stream(
-                model,
-                _history(request.messages),
-                model_settings=_settings(request, model),
-                model_request_parameters=_parameters(request, model),
-            ) as stream:
-                async for event in stream:
-                    if piece := _piece(event):
-                        yield piece
-                response = stream.get()
-        except Exception as error:  # noqa: BLE001 - providers' SDKs raise anything
-            raise model_error(error, self._provider) from None  # its chain may contain a key
-        if response.finish_reason or (response.provider_details or {}).get("finish_reason"):
-            # In a thread, because the first price loads a table of all models.
-            yield _reply(response, await run_in_thread(_cost, response))
-
-    def _connect(self) -> Model:
-        """Return the model with a connection of this event loop; a connection works only in the loop that opened it."""
+    def _connect(self) -> HttpClient:
+        """Return the client of this event loop; a connection works only in the loop that opened it."""
         loop = asyncio.get_running_loop()
-        if self._model is None or self._loop not in (None, loop):
-            self._model = _open(self.name)
+        if self._loop not in (None, loop):
+            self._client = self._new_client()
         self._loop = loop
-        return self._model
+        return self._client
+
+    def _new_client(self) -> HttpClient:
+        try:
+            return HttpClient(self._url, self._environ, self._timeouts)
+        except ValueError as error:
+            raise UsageError(
+                f"the model {self.name!r} cannot be used: {self._provider.url_variable} is not a valid address: {error}"
+            ) from None
+
+    def _headers(self) -> dict[str, str]:
+        headers = {
+            "Content-Type": "application/json",
+            "Accept": "text/event-stream",
+            "Accept-Encoding": "identity",
+            "User-Agent": "turngate",
+        }
+        if self._provider.wire == "anthropic":
+            from turngate.models.wire.anthropic import VERSION  # noqa: PLC0415 - loaded already for this provider
+
+            headers["anthropic-version"] = VERSION
+        if self._key_variable == "ANTHROPIC_API_KEY":
+            headers["x-api-key"] = self._key
+        elif self._key:
+            headers["Authorization"] = f"Bearer {self._key}"
+        return headers
+
+    async def _read(self, response: Response, reader: AnswerReader, tell: Callable[[str], None]) -> None:
+        if response.status != 200:
+            raise await self._failure(response)
+        kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
+        if kind != "text/event-stream":
+            raise Unreadable(f"its type is {kind or 'not named'}, expected text/event-stream")
+        decoder, size = EventDecoder(), 0
+        async for piece in response:
+            size += len(piece)
+            if size > MAX_ANSWER_BYTES:
+                raise Unreadable(f"it is larger than {MAX_ANSWER_BYTES // 2**20} MiB")
+            for event in decoder.feed(piece):
+                if text := reader.take(event):
+                    tell(text)
+
+    async def _failure(self, response: Response) -> ModelError:
+        body = await response.read(MAX_ERROR_BYTES)
+        error = status_error(self._provider_name, response.status, response.headers, body, self._key)
+        if response.status in (404, 405) and b"model" not in body:
+            return ModelError(error.kind, f"{error}; {self._hint()}")
+        return error
+
+    def _unreadable(self, why: str) -> ModelError:
+        text = f"{self._provider_name} sent an answer that cannot be read: {why}"
+        if "API" in why or "its type" in why:
+            return ModelError("invalid", f"{text}; {self._hint()}")
+        return ModelError("network", text)
+
+    def _hint(self) -> str:
+        """Return what to do about a server that does not seem to have this API."""
+        variable = self._provider.url_variable
+        if self._provider.wire == "responses":
+            return (
+                f"{self._wire.title} was asked at {self._host}; "
+                f"use --model openai-chat:{self._model} for a server with chat completions alone"
+            )
+        return f"{self._wire.title} was asked at {self._host}; check {variable}"
 
     @property
-    def _provider(self) -> str:
-        return self.name.partition(":")[0]
+    def _host(self) -> str:
+        return self._client.server.name
+
+    def _finished(self, reader: AnswerReader) -> Reply:
+        try:
+            reply = reader.reply
+        except Unreadable as error:
+            raise self._unreadable(str(error)) from None
+        if reply is None:
+            raise ModelError("network", f"{self._provider_name} ended the stream in the middle of its answer")
+        cost = self._known.cost(reply.usage)
+        return Reply(reply.blocks, reply.stop_reason, reply.usage, reply.model, reply.id, cost)
 
 
-def _open(name: str) -> Model:
-    provider = name.partition(":")[0]
-    try:
-        infer_provider_class(provider)
-    except ValueError:
-        raise UsageError(f"unknown provider {provider!r} in the model {name!r}") from None
-    except ImportError as error:
-        raise UsageError(f"the model {name!r} needs a package: {_install(error)}") from None
-    try:
-        return infer_model(name)
-    except Exception as error:  # noqa: BLE001 - as above
-        raise UsageError(f"the model {name!r} cannot be used: {_describe_setup_error(error)}") from None
+def _wire_format(provider: Provider) -> WireFormat:
+    """Return the wire format; only the one that is used is loaded."""
+    match provider.wire:
+        case "anthropic":
+            from turngate.models.wire.anthropic import AnthropicMessages  # noqa: PLC0415 - lazy: see above
 
+            return AnthropicMessages()
+        case "chat":
+            from turngate.models.wire.openai_chat import ChatCompletions  # noqa: PLC0415
 
-def _install(error: ImportError) -> str:
-    """Return the pip command; pydantic-ai names its own extra, and Turngate has two of the same name."""
-    extra = re.search(r"pydantic-ai-slim\[([\w-]+)\]", str(error))
-    if extra is None:
-        return safe_line(str(error))
-    if extra[1] in ("anthropic", "openai"):
-        return install_command(extra[1])
-    return f"pip install 'pydantic-ai-slim[{extra[1]}]'"
+            return ChatCompletions()
+        case "responses":
+            from turngate.models.wire.openai_responses import Responses  # noqa: PLC0415
 
-
-def _describe_setup_error(error: Exception) -> str:
-    """Return which variable to set; the rest of pydantic-ai's message is about its own Python arguments."""
-    variable = re.search(r"Set the `([A-Z0-9_]+)` environment variable", str(error))
-    return f"set {variable[1]}" if variable else safe_line(str(error))
-
-
-def _settings(request: ModelRequest, model: Model) -> ModelSettings:
-    repeated = request.agent != "judge" or bool(request.tools)  # the next request sends the same prefix
-    settings = ModelSettings(cache=repeated)
-    if "max_retries" not in model.unsupported_settings:
-        settings["max_retries"] = 0  # the session retries, and notifies the user
-    return settings
-
-
-def _parameters(request: ModelRequest, model: Model) -> ModelRequestParameters:
-    parameters = _plain_parameters(request)
-    # A model without schema support follows the form that every prompt describes in words.
-    if request.schema is not None and model.profile.get("supports_json_schema_output", False):
-        parameters.output_mode = "native"
-        parameters.output_object = OutputObjectDefinition(dict(request.schema), name="judgement")
-    return parameters
-
-
-def _plain_parameters(request: ModelRequest) -> ModelRequestParameters:
-    return ModelRequestParameters(
-        function_tools=[
-            ToolDefinition(
-                name=tool.name, description=tool.description, parameters_json_schema=dict(tool.schema)
-            )
-            for tool in request.tools
-        ],
-        instruction_parts=[wire.InstructionPart(request.system)] if request.system else [],
-    )
-
-
-def _history(messages: Sequence[Message]) -> list[wire.ModelMessage]:
-    names = {
-        use.id: use.name for message in messages if isinstance(message, Reply) for use in message.tool_uses
-    }
-    return [_message(message, names) for message in messages]
-
-
-def _message(message: Message, names: Mapping[str, str]) -> wire.ModelMessage:
-    match message:
-        case UserMessage(text):
-            return wire.ModelRequest([wire.UserPromptPart(text)])
-        case Reply(blocks):
-            # Providers reject a blank text, even in their own reply.
-            nonblank = [b for b in blocks if not isinstance(b, Text) or b.text.strip()]
-            return wire.ModelResponse([_part(block) for block in nonblank])
-        case ToolResults(results):
-            return wire.ModelRequest([_tool_return(result, names) for result in results])
-        case _:
-            assert_never(message)
-
-
-def _tool_return(result: ToolResult, names: Mapping[str, str]) -> wire.ToolReturnPart:
-    return wire.ToolReturnPart(
-        names.get(result.tool_use_id, "unknown"),
-        result.content if result.content.strip() else "(no output)",  # providers reject a blank text
-        result.tool_use_id,
-        outcome="failed" if result.is_error else "success",
-    )
-
-
-def _part(block: Text | ToolUse) -> wire.TextPart | wire.ToolCallPart:
-    if isinstance(block, Text):
-        return wire.TextPart(block.text)
-    return wire.ToolCallPart(block.name, dict(block.input), block.id)
-
-
-def _piece(event: wire.ModelResponseStreamEvent) -> str:
-    match event:
-        case wire.PartStartEvent(part=wire.TextPart(content=text)):
-            return text
-        case wire.PartDeltaEvent(delta=wire.TextPartDelta(content_delta=text)):
-            return text
-        case _:
-            return ""
-
-
-def _reply(response: wire.ModelResponse, cost: float | None) -> Reply:
-    blocks = tuple(block for part in response.parts if (block := _block(part)))
-    return Reply(
-        blocks or _refusal(response),
-        _stop_reason(response),
-        _usage(response),
-        model=response.model_name or "",
-        id=response.provider_response_id or "",
-        cost=cost,
-    )
-
-
-def _cost(response: wire.ModelResponse) -> float | None:
-    """Return the price in US dollars, or None if pydantic-ai does not know it."""
-    try:
-        return float(response.cost().total_price)
-    except (LookupError, ValueError, AssertionError):
-        return None
-
-
-def _block(part: wire.ModelResponsePart) -> Text | ToolUse | None:
-    match part:
-        case wire.TextPart(content=text):
-            return Text(text)
-        case wire.ToolCallPart(tool_name=name, tool_call_id=call):
-            return ToolUse(call, name, part.args_as_dict())
-        case _:
-            return None
-
-
-def _refusal(response: wire.ModelResponse) -> tuple[Text, ...]:
-    """Return the text of a refusal that the provider sends apart from the answer."""
-    text = (response.provider_details or {}).get("refusal")
-    return (Text(text),) if isinstance(text, str) and text else ()
-
-
-def _stop_reason(response: wire.ModelResponse) -> StopReason:
-    if response.finish_reason == "length":
-        return "max_tokens"
-    if response.finish_reason == "content_filter":
-        return "refusal"
-    return "tool_use" if response.tool_calls else "end_turn"
-
-
-def _usage(response: wire.ModelResponse) -> Usage:
-    """Count as Anthropic does: cached tokens are not part of `input_tokens`."""
-    used = response.usage
-    return Usage(
-        input_tokens=used.input_tokens - used.cache_write_tokens - used.cache_read_tokens,
-        output_tokens=used.output_tokens,
-        cache_creation_input_tokens=used.cache_write_tokens,
-        cache_read_input_tokens=used.cache_read_tokens,
-    )
+            return Responses()

@@ -5,9 +5,11 @@ import threading
 from collections.abc import Callable, Mapping
 
 from turngate.errors import UsageError
+from turngate.models.providers import PYDANTIC_AI
 from turngate.models.scripted import ScriptedModel
 from turngate.ports import Model
 
+# The model of the first provider whose key is in the environment.
 DEFAULT_MODELS = (
     ("ANTHROPIC_API_KEY", "anthropic:claude-sonnet-5-5"),
     ("OPENAI_API_KEY", "openai:gpt-6.1-sol"),
@@ -29,9 +31,23 @@ def open_model(name: str) -> Model:
             f"the model {name!r} is not of the form PROVIDER:NAME, such as {DEFAULT_MODELS[0][1]}; "
             "scripted:FILE replays a script"
         )
-    from turngate.models.live import LiveModel  # noqa: PLC0415 - lazy: pydantic-ai is an extra, and slow to load
+    if name.startswith(f"{PYDANTIC_AI}:"):
+        from turngate.models.pydantic_ai_model import PydanticAiModel  # noqa: PLC0415 - lazy: an extra, and slow to load
+
+        return PydanticAiModel(name)
+    from turngate.models.live import LiveModel  # noqa: PLC0415 - lazy: not for a scripted model
 
     return LiveModel(name)
+
+
+def default_model(environ: Mapping[str, str], settings_model: str | None) -> str:
+    """Return the model of the settings, or else one of the first provider whose key is in the environment."""
+    name = settings_model or next((model for key, model in DEFAULT_MODELS if environ.get(key)), None)
+    if name is None:
+        raise UsageError(
+            "no model given: pass --model PROVIDER:NAME or --model scripted:FILE, or set ANTHROPIC_API_KEY"
+        )
+    return name
 
 
 class JudgeModels:
@@ -107,8 +123,6 @@ class JudgeModels:
 def _default_name(environ: Mapping[str, str]) -> str:
     """Return a model of the first provider whose key is in the environment, for hooks without a session."""
     try:
-        from turngate.models.live import default_model  # noqa: PLC0415 - lazy: as above
-
         return default_model(environ, None)
     except UsageError:
         raise UsageError(

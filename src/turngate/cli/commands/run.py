@@ -85,9 +85,7 @@ def find_model(name: str | None, configured: str | None) -> Model:
     """Open the model of the command line, of the settings, or of the provider whose key is in the environment."""
     name = name or configured
     if name is None:
-        from turngate.models.live import default_model  # noqa: PLC0415 # lazy: loads pydantic-ai
-
-        name = default_model(os.environ, None)
+        name = resolve.default_model(os.environ, None)
     return resolve.open_model(name)
 
 

@@ -1,14 +1,11 @@
 """Translate what pydantic-ai and the providers' SDKs raise into ModelError."""
 
-import os
 import re
 
 from pydantic_ai import exceptions
 
-from turngate.core.text import one_line, truncate
 from turngate.errors import ModelError
-
-MAX_MESSAGE_CHARS = 200
+from turngate.models.safe_text import safe_line
 
 
 def model_error(error: Exception, provider: str) -> ModelError:
@@ -79,12 +76,3 @@ def _cause(error: BaseException) -> str:
         text = str(cause) or text
         cause = cause.__cause__ or cause.__context__
     return safe_line(text)
-
-
-def safe_line(text: str) -> str:
-    """Return one short line without keys."""
-    for name, value in os.environ.items():
-        if len(value) > 7 and re.search(r"KEY|TOKEN|SECRET|PASSWORD", name):
-            text = text.replace(value, "…")
-    text = re.sub(r"\b((sk|pk|gsk|xai)[-_]|AIza)[\w*-]{6,}", "…", text)
-    return truncate(one_line(text).rstrip("."), MAX_MESSAGE_CHARS)

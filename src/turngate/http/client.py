@@ -1,0 +1,198 @@
+"""HttpClient: send POST requests to one server and read the responses as they arrive.
+
+A connection is kept for the next request. h11 reads and writes the protocol.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+import h11
+
+from turngate.http.connection import Server, Streams, connect, describe_os_error
+from turngate.http.errors import HttpError, HttpTimeout
+
+READ_BYTES = 64 * 1024
+MAX_HEAD_BYTES = 64 * 1024
+FIRST_BYTE_TIMEOUT_S = 600.0  # until the server begins to respond
+SILENCE_TIMEOUT_S = 300.0  # between two pieces of a response
+
+
+@dataclass(frozen=True)
+class Timeouts:
+    """Seconds."""
+
+    first_byte: float = FIRST_BYTE_TIMEOUT_S
+    silence: float = SILENCE_TIMEOUT_S
+
+
+class Connection:
+    """One connection and the state of its protocol."""
+
+    def __init__(self, streams: Streams, server: Server, timeouts: Timeouts) -> None:
+        self.streams, self.server, self.timeouts = streams, server, timeouts
+        self.protocol = h11.Connection(h11.CLIENT, max_incomplete_event_size=MAX_HEAD_BYTES)
+        self.used = False  # by an earlier request
+        self.has_response = False  # a byte of the response to this request has arrived
+
+    @property
+    def is_open(self) -> bool:
+        return not (self.streams.reader.at_eof() or self.streams.writer.is_closing())
+
+    async def send(self, request: h11.Request, body: bytes) -> None:
+        self.has_response = False
+        parts = (request, h11.Data(body), h11.EndOfMessage())
+        try:
+            self.streams.writer.write(b"".join(self.protocol.send(part) or b"" for part in parts))
+            await self.streams.writer.drain()
+        except OSError as error:
+            raise HttpError(describe_os_error(error, self.server)) from None
+
+    async def next_event(self) -> h11.Event:
+        try:
+            while not isinstance(event := self.protocol.next_event(), h11.Event):
+                self.protocol.receive_data(await self._read())
+        except h11.RemoteProtocolError as error:
+            raise HttpError(f"the response broke off or cannot be read ({error})") from None
+        except OSError as error:
+            raise HttpError(describe_os_error(error, self.server)) from None
+        return event
+
+    async def _read(self) -> bytes:
+        seconds = self.timeouts.silence if self.has_response else self.timeouts.first_byte
+        try:
+            async with asyncio.timeout(seconds):
+                data = await self.streams.reader.read(READ_BYTES)
+        except TimeoutError:
+            where = "in the middle of its answer" if self.has_response else "after the request"
+            raise HttpTimeout(f"nothing came for {seconds:g} s {where}") from None
+        self.has_response = self.has_response or bool(data)
+        return data
+
+    def finish(self) -> bool:
+        """Prepare for the next request. Return False if the connection cannot be used again."""
+        if self.protocol.our_state is not h11.DONE or self.protocol.their_state is not h11.DONE:
+            return False
+        self.protocol.start_next_cycle()
+        self.used = True
+        return self.is_open
+
+    def close(self) -> None:
+        self.streams.writer.transport.abort()
+
+
+class Response:
+    """The head of a response, and its body as an asynchronous iterator of bytes."""
+
+    def __init__(self, connection: Connection, head: h11.Response) -> None:
+        self._connection = connection
+        self.status = head.status_code
+        self.headers = {name.decode("ascii").lower(): value.decode("latin-1") for name, value in head.headers}
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        while True:
+            event = await self._connection.next_event()
+            if isinstance(event, h11.Data):
+                yield bytes(event.data)
+            elif isinstance(event, h11.EndOfMessage):
+                return
+
+    async def read(self, limit: int) -> bytes:
+        """Return the beginning of the body, at most `limit` bytes."""
+        body = bytearray()
+        async for piece in self:
+            body += piece
+            if len(body) >= limit:
+                break
+        return bytes(body[:limit])
+
+
+class HttpClient:
+    """Requests to one server. It belongs to the event loop in which it was first used."""
+
+    def __init__(self, url: str, environ: Mapping[str, str], timeouts: Timeouts | None = None) -> None:
+        """Raises ValueError if the URL names no server."""
+        self.server = Server.of(url)
+        self._environ = environ
+        self._timeouts = timeouts or Timeouts()
+        self._idle: list[Connection] = []
+        self._opening: asyncio.Task[Connection] | None = None
+
+    def prepare(self) -> None:
+        """Begin to open a connection for the first request."""
+        if self._opening is None and not self._idle:
+            self._opening = asyncio.create_task(self._open())
+            self._opening.add_done_callback(_ignore_failure)
+
+    @asynccontextmanager
+    async def post(self, path: str, headers: Mapping[str, str], body: bytes) -> AsyncIterator[Response]:
+        """Send a request; yield its response. Raises HttpError, also while the body is read."""
+        connection = await self._take()
+        try:
+            head, connection = await self._exchange(connection, path, headers, body)
+            yield Response(connection, head)
+            if connection.finish():
+                self._idle.append(connection)
+                return
+            connection.close()
+        except BaseException:
+            connection.close()
+            raise
+
+    def close(self) -> None:
+        """Close idle connections; the next request opens a new one."""
+        if self._opening is not None:
+            self._opening.cancel()
+            self._opening = None
+        while self._idle:
+            self._idle.pop().close()
+
+    async def _take(self) -> Connection:
+        while self._idle:
+            connection = self._idle.pop()
+            if connection.is_open:
+                return connection
+            connection.close()
+        opening, self._opening = self._opening, None
+        return await (opening or self._open())
+
+    async def _open(self) -> Connection:
+        return Connection(await connect(self.server, self._environ), self.server, self._timeouts)
+
+    async def _exchange(
+        self, connection: Connection, path: str, headers: Mapping[str, str], body: bytes
+    ) -> tuple[h11.Response, Connection]:
+        """Send the request and return the head of its response.
+
+        A kept connection may have been closed by the server meanwhile; then a new one is opened, once.
+        """
+        try:
+            return await self._try(connection, path, headers, body), connection
+        except HttpError as error:
+            if isinstance(error, HttpTimeout) or not connection.used or connection.has_response:
+                raise
+        connection.close()
+        connection = await self._open()
+        return await self._try(connection, path, headers, body), connection
+
+    async def _try(
+        self, connection: Connection, path: str, headers: Mapping[str, str], body: bytes
+    ) -> h11.Response:
+        target = (
+            f"{self.server.scheme}://{self.server.name}{path}" if connection.streams.through_proxy else path
+        )
+        fields = {"Host": self.server.name, "Content-Length": str(len(body)), **headers}
+        await connection.send(h11.Request(method="POST", target=target, headers=list(fields.items())), body)
+        while True:
+            event = await connection.next_event()
+            if isinstance(event, h11.Response):
+                return event
+            if not isinstance(event, h11.InformationalResponse):
+                raise HttpError("the server closed the connection without a response")
+
+
+def _ignore_failure(task: "asyncio.Task[Connection]") -> None:
+    """A connection that could not be prepared is reported by the request that wants to use it."""
+    if not task.cancelled():
+        task.exception()

@@ -1,0 +1,155 @@
+"""One connection to a server: opened directly or through a proxy, encrypted for https."""
+
+import asyncio
+import os
+import socket
+import ssl
+from collections.abc import Mapping
+from typing import NamedTuple
+from urllib.parse import urlsplit
+
+from turngate.aio.threads import run_in_thread
+from turngate.http.errors import HttpError, HttpTimeout
+from turngate.http.proxy import Proxy, proxy_for
+
+CONNECT_TIMEOUT_S = 30.0
+NEXT_ADDRESS_S = 0.25  # when the next address of a host is tried as well (RFC 8305)
+MAX_PROXY_REPLY_BYTES = 16 * 1024
+
+
+class Server(NamedTuple):
+    """Where requests are sent."""
+
+    scheme: str
+    host: str
+    port: int
+
+    @classmethod
+    def of(cls, url: str) -> "Server":
+        """Raises ValueError if the URL names no server."""
+        parts = urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise ValueError("expected http://HOST or https://HOST")
+        return cls(parts.scheme, parts.hostname, parts.port or (443 if parts.scheme == "https" else 80))
+
+    @property
+    def name(self) -> str:
+        """The host for messages and the Host header, with the port if it is not the usual one."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return host if self.port == (443 if self.scheme == "https" else 80) else f"{host}:{self.port}"
+
+
+class Streams(NamedTuple):
+    reader: asyncio.StreamReader
+    writer: asyncio.StreamWriter
+    through_proxy: bool  # without a tunnel: the request line names the whole URL
+
+
+async def connect(
+    server: Server, environ: Mapping[str, str], *, seconds: float = CONNECT_TIMEOUT_S
+) -> Streams:
+    """Open a connection. Raises HttpError."""
+    try:
+        async with asyncio.timeout(seconds):
+            return await _connect(server, proxy_for(server.scheme, server.host, server.port, environ))
+    except TimeoutError:
+        raise HttpTimeout(f"no connection to {server.name} within {seconds:g} s") from None
+    except OSError as error:
+        raise HttpError(describe_os_error(error, server)) from None
+
+
+async def _connect(server: Server, proxy: Proxy | None) -> Streams:
+    # Loading this machine's certificates is slow, and plain http does not need them.
+    loading = (
+        asyncio.ensure_future(run_in_thread(ssl.create_default_context)) if server.scheme == "https" else None
+    )
+    try:
+        reader, writer = (
+            await _open(proxy.host, proxy.port) if proxy else await _open(server.host, server.port)
+        )
+    except BaseException:
+        if loading:
+            loading.cancel()
+        raise
+    try:
+        if loading:
+            if proxy:
+                await _request_tunnel(reader, writer, server, proxy)
+            await writer.start_tls(await loading, server_hostname=server.host)
+    except BaseException:
+        writer.transport.abort()
+        raise
+    return Streams(reader, writer, through_proxy=bool(proxy) and not loading)
+
+
+async def _open(host: str, port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """Connect to the first address of a host that accepts; the next one is tried while the first is still silent."""
+    addresses = await _resolve(host, port)
+    if len(addresses) == 1:
+        return await asyncio.open_connection(addresses[0], port)
+    waiting: set[asyncio.Task[tuple[asyncio.StreamReader, asyncio.StreamWriter]]] = set()
+    failure: Exception = OSError(f"{host} has no address")
+    try:
+        while addresses or waiting:
+            if addresses:
+                waiting.add(asyncio.create_task(asyncio.open_connection(addresses.pop(0), port)))
+            done, waiting = await asyncio.wait(
+                waiting, timeout=NEXT_ADDRESS_S if addresses else None, return_when=asyncio.FIRST_COMPLETED
+            )
+            for task in done:
+                error = task.exception()
+                if error is None:
+                    return task.result()
+                if not isinstance(error, OSError):
+                    raise error
+                failure = error
+        raise failure
+    finally:
+        for task in waiting:
+            task.cancel()
+
+
+async def _resolve(host: str, port: int) -> list[str]:
+    """Return the addresses of a host. The event loop's own resolver thread would delay the program's exit."""
+    try:
+        socket.inet_pton(socket.AF_INET6 if ":" in host else socket.AF_INET, host)
+    except OSError:
+        found = await run_in_thread(lambda: socket.getaddrinfo(host, port, type=socket.SOCK_STREAM))
+        return list(dict.fromkeys(str(address[0]) for *_, address in found))
+    return [host]
+
+
+async def _request_tunnel(
+    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, server: Server, proxy: Proxy
+) -> None:
+    target = f"[{server.host}]:{server.port}" if ":" in server.host else f"{server.host}:{server.port}"
+    login = f"Proxy-Authorization: {proxy.authorization}\r\n" if proxy.authorization else ""
+    writer.write(f"CONNECT {target} HTTP/1.1\r\nHost: {target}\r\n{login}\r\n".encode())
+    reply = b""
+    while b"\r\n\r\n" not in reply:
+        piece = await reader.read(1024)
+        reply += piece
+        if not piece or len(reply) > MAX_PROXY_REPLY_BYTES:
+            raise HttpError(f"the proxy {proxy.host} gave no answer that can be read")
+    status = reply.split(b" ", 2)[1:2]
+    if status != [b"200"]:
+        code = status[0][:3].decode("ascii", "replace") if status else "nothing"
+        raise HttpError(
+            f"the proxy {proxy.host} answered {code} to the request for a connection to {server.name}"
+        )
+
+
+def describe_os_error(error: OSError, server: Server) -> str:
+    """Return one sentence; the library's own text may contain what was sent."""
+    match error:
+        case ssl.SSLCertVerificationError():
+            return (
+                f"the certificate of {server.name} is not trusted ({error.verify_message}); "
+                "SSL_CERT_FILE names a file with further certificates"
+            )
+        case ssl.SSLError():
+            return f"no encrypted connection to {server.name}: {(error.reason or 'TLS failed').lower().replace('_', ' ')}"
+        case socket.gaierror():
+            return f"the host {server.host} cannot be resolved: {error.strerror}"
+        case _:
+            return f"{server.name}: {os.strerror(error.errno) if error.errno else 'no connection'}"

@@ -1,0 +1,261 @@
+"""PydanticAiModel: ask a model of any provider that pydantic-ai knows.
+
+Only this module and pydantic_ai_errors.py import pydantic-ai, which takes a second to load.
+"""
+
+import asyncio
+import re
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import aclosing
+from typing import assert_never
+
+from turngate.aio.threads import run_in_thread
+from turngate.core.messages import (
+    Message,
+    ModelRequest,
+    Reply,
+    StopReason,
+    Text,
+    ToolResult,
+    ToolResults,
+    ToolUse,
+    Usage,
+    UserMessage,
+)
+from turngate.errors import ModelError, UsageError
+from turngate.extras import install_command
+from turngate.models.known_models import DEFAULT_CONTEXT_TOKENS
+from turngate.models.providers import PYDANTIC_AI
+from turngate.models.safe_text import safe_line
+
+try:
+    from pydantic_ai import messages as wire
+    from pydantic_ai.direct import model_request_stream
+    from pydantic_ai.models import Model, ModelRequestParameters, infer_model
+    from pydantic_ai.output import OutputObjectDefinition
+    from pydantic_ai.providers import infer_provider_class
+    from pydantic_ai.settings import ModelSettings
+    from pydantic_ai.tools import ToolDefinition
+
+    from turngate.models.pydantic_ai_errors import model_error
+except ImportError:
+    raise UsageError(
+        f"models of the form {PYDANTIC_AI}:PROVIDER:NAME need a library that is not installed: "
+        f"{install_command(PYDANTIC_AI)}"
+    ) from None
+
+
+class PydanticAiModel:
+    """`PydanticAiModel("pydantic-ai:groq:…")`. It keeps its connection for the next request, until `close`."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._library_name = name.removeprefix(f"{PYDANTIC_AI}:")
+        self._model: Model | None = _open(self._library_name)
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self.context = self._model.context_window or DEFAULT_CONTEXT_TOKENS
+
+    async def ask(self, request: ModelRequest, tell: Callable[[str], None]) -> Reply:
+        async with aclosing(self._stream(request)) as pieces:
+            async for piece in pieces:
+                if isinstance(piece, Reply):
+                    return piece
+                tell(piece)
+        raise ModelError("network", f"{self._provider} ended the stream in the middle of its answer")
+
+    async def close(self) -> None:
+        """Close the connection; the next request opens a new one."""
+        model, self._model = self._model, None
+        if model is not None and self._loop is asyncio.get_running_loop():
+            async with model:  # its exit closes the connections
+                pass
+
+    async def _stream(self, request: ModelRequest) -> AsyncGenerator[str | Reply, None]:
+        """Yield each piece of text, then the whole reply if the stream reached its end."""
+        try:
+            model = self._connect()
+            async with model_request_stream(
+                model,
+                _history(request.messages),
+                model_settings=_settings(request, model),
+                model_request_parameters=_parameters(request, model),
+            ) as stream:
+                async for event in stream:
+                    if piece := _piece(event):
+                        yield piece
+                response = stream.get()
+        except Exception as error:  # noqa: BLE001 - providers' SDKs raise anything
+            raise model_error(error, self._provider) from None  # its chain may contain a key
+        if response.finish_reason or (response.provider_details or {}).get("finish_reason"):
+            # In a thread, because the first price loads a table of all models.
+            yield _reply(response, await run_in_thread(_cost, response))
+
+    def _connect(self) -> Model:
+        """Return the model with a connection of this event loop; a connection works only in the loop that opened it."""
+        loop = asyncio.get_running_loop()
+        if self._model is None or self._loop not in (None, loop):
+            self._model = _open(self._library_name)
+        self._loop = loop
+        return self._model
+
+    @property
+    def _provider(self) -> str:
+        return self._library_name.partition(":")[0]
+
+
+def _open(name: str) -> Model:
+    provider = name.partition(":")[0]
+    try:
+        infer_provider_class(provider)
+    except ValueError:
+        raise UsageError(f"unknown provider {provider!r} in the model {name!r}") from None
+    except ImportError as error:
+        raise UsageError(f"the model {name!r} needs a package: {_install(error)}") from None
+    try:
+        return infer_model(name)
+    except Exception as error:  # noqa: BLE001 - as above
+        raise UsageError(f"the model {name!r} cannot be used: {_describe_setup_error(error)}") from None
+
+
+def _install(error: ImportError) -> str:
+    """Return the pip command; pydantic-ai names its own extra."""
+    extra = re.search(r"pydantic-ai-slim\[([\w-]+)\]", str(error))
+    if extra is None:
+        return safe_line(str(error))
+    return f"pip install 'pydantic-ai-slim[{extra[1]}]'"
+
+
+def _describe_setup_error(error: Exception) -> str:
+    """Return which variable to set; the rest of pydantic-ai's message is about its own Python arguments."""
+    variable = re.search(r"Set the `([A-Z0-9_]+)` environment variable", str(error))
+    return f"set {variable[1]}" if variable else safe_line(str(error))
+
+
+def _settings(request: ModelRequest, model: Model) -> ModelSettings:
+    repeated = request.agent != "judge" or bool(request.tools)  # the next request sends the same prefix
+    settings = ModelSettings(cache=repeated)
+    if "max_retries" not in model.unsupported_settings:
+        settings["max_retries"] = 0  # the session retries, and notifies the user
+    return settings
+
+
+def _parameters(request: ModelRequest, model: Model) -> ModelRequestParameters:
+    parameters = _plain_parameters(request)
+    # A model without schema support follows the form that every prompt describes in words.
+    if request.schema is not None and model.profile.get("supports_json_schema_output", False):
+        parameters.output_mode = "native"
+        parameters.output_object = OutputObjectDefinition(dict(request.schema), name="judgement")
+    return parameters
+
+
+def _plain_parameters(request: ModelRequest) -> ModelRequestParameters:
+    return ModelRequestParameters(
+        function_tools=[
+            ToolDefinition(
+                name=tool.name, description=tool.description, parameters_json_schema=dict(tool.schema)
+            )
+            for tool in request.tools
+        ],
+        instruction_parts=[wire.InstructionPart(request.system)] if request.system else [],
+    )
+
+
+def _history(messages: Sequence[Message]) -> list[wire.ModelMessage]:
+    names = {
+        use.id: use.name for message in messages if isinstance(message, Reply) for use in message.tool_uses
+    }
+    return [_message(message, names) for message in messages]
+
+
+def _message(message: Message, names: Mapping[str, str]) -> wire.ModelMessage:
+    match message:
+        case UserMessage(text):
+            return wire.ModelRequest([wire.UserPromptPart(text)])
+        case Reply(blocks):
+            # Providers reject a blank text, even in their own reply.
+            nonblank = [b for b in blocks if not isinstance(b, Text) or b.text.strip()]
+            return wire.ModelResponse([_part(block) for block in nonblank])
+        case ToolResults(results):
+            return wire.ModelRequest([_tool_return(result, names) for result in results])
+        case _:
+            assert_never(message)
+
+
+def _tool_return(result: ToolResult, names: Mapping[str, str]) -> wire.ToolReturnPart:
+    return wire.ToolReturnPart(
+        names.get(result.tool_use_id, "unknown"),
+        result.content if result.content.strip() else "(no output)",  # providers reject a blank text
+        result.tool_use_id,
+        outcome="failed" if result.is_error else "success",
+    )
+
+
+def _part(block: Text | ToolUse) -> wire.TextPart | wire.ToolCallPart:
+    if isinstance(block, Text):
+        return wire.TextPart(block.text)
+    return wire.ToolCallPart(block.name, dict(block.input), block.id)
+
+
+def _piece(event: wire.ModelResponseStreamEvent) -> str:
+    match event:
+        case wire.PartStartEvent(part=wire.TextPart(content=text)):
+            return text
+        case wire.PartDeltaEvent(delta=wire.TextPartDelta(content_delta=text)):
+            return text
+        case _:
+            return ""
+
+
+def _reply(response: wire.ModelResponse, cost: float | None) -> Reply:
+    blocks = tuple(block for part in response.parts if (block := _block(part)))
+    return Reply(
+        blocks or _refusal(response),
+        _stop_reason(response),
+        _usage(response),
+        model=response.model_name or "",
+        id=response.provider_response_id or "",
+        cost=cost,
+    )
+
+
+def _cost(response: wire.ModelResponse) -> float | None:
+    """Return the price in US dollars, or None if pydantic-ai does not know it."""
+    try:
+        return float(response.cost().total_price)
+    except (LookupError, ValueError, AssertionError):
+        return None
+
+
+def _block(part: wire.ModelResponsePart) -> Text | ToolUse | None:
+    match part:
+        case wire.TextPart(content=text):
+            return Text(text)
+        case wire.ToolCallPart(tool_name=name, tool_call_id=call):
+            return ToolUse(call, name, part.args_as_dict())
+        case _:
+            return None
+
+
+def _refusal(response: wire.ModelResponse) -> tuple[Text, ...]:
+    """Return the text of a refusal that the provider sends apart from the answer."""
+    text = (response.provider_details or {}).get("refusal")
+    return (Text(text),) if isinstance(text, str) and text else ()
+
+
+def _stop_reason(response: wire.ModelResponse) -> StopReason:
+    if response.finish_reason == "length":
+        return "max_tokens"
+    if response.finish_reason == "content_filter":
+        return "refusal"
+    return "tool_use" if response.tool_calls else "end_turn"
+
+
+def _usage(response: wire.ModelResponse) -> Usage:
+    """Count as Anthropic does: cached tokens are not part of `input_tokens`."""
+    used = response.usage
+    return Usage(
+        input_tokens=used.input_tokens - used.cache_write_tokens - used.cache_read_tokens,
+        output_tokens=used.output_tokens,
+        cache_creation_input_tokens=used.cache_write_tokens,
+        cache_read_input_tokens=used.cache_read_tokens,
+    )

@@ -1,0 +1,18 @@
+"""Text from a provider for a message: one short line without keys."""
+
+import os
+import re
+
+from turngate.core.text import one_line, truncate
+
+MAX_MESSAGE_CHARS = 200
+
+
+def safe_line(text: str, *secrets: str) -> str:
+    """Return one short line without these secrets, those of the environment, and what looks like a key."""
+    values = [value for name, value in os.environ.items() if re.search(r"KEY|TOKEN|SECRET|PASSWORD", name)]
+    for value in (*secrets, *values):
+        if len(value) > 7:
+            text = text.replace(value, "…")
+    text = re.sub(r"\b((sk|pk|gsk|xai)[-_]|AIza)[\w*-]{6,}", "…", text)
+    return truncate(one_line(text).rstrip("."), MAX_MESSAGE_CHARS)

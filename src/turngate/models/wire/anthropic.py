@@ -1,0 +1,189 @@
+"""Anthropic's Messages API."""
+
+from typing import Any, assert_never
+
+from turngate.core.messages import (
+    Message,
+    ModelRequest,
+    Reply,
+    StopReason,
+    Text,
+    ToolResults,
+    ToolUse,
+    Usage,
+    UserMessage,
+)
+from turngate.http.event_stream import Event
+from turngate.models.known_models import known_model
+from turngate.models.wire.base import (
+    Json,
+    StreamError,
+    closed_schema,
+    content_of,
+    count_of,
+    is_repeated,
+    nonblank,
+    object_of,
+    parse_event,
+    parse_tool_input,
+    text_of,
+)
+
+VERSION = "2023-06-01"
+DEFAULT_MAX_TOKENS = 16_384  # for a model whose largest answer is not known
+_CACHE = {"type": "ephemeral", "ttl": "5m"}
+_STOP_REASONS: dict[str, StopReason] = {
+    "max_tokens": "max_tokens",
+    "model_context_window_exceeded": "max_tokens",
+    "refusal": "refusal",
+}
+
+
+class AnthropicMessages:
+    title = "the Messages API"
+    path = "/v1/messages"
+
+    def body(self, model: str, request: ModelRequest) -> Json:
+        known = known_model("anthropic", model)
+        cached = is_repeated(request)
+        body: Json = {
+            "model": model,
+            "max_tokens": known.max_output or DEFAULT_MAX_TOKENS,
+            "messages": [message for each in request.messages if (message := _message(each))],
+            "stream": True,
+        }
+        if request.system:
+            body["system"] = [_cached({"type": "text", "text": request.system}, cached)]
+        if request.tools:
+            body["tools"] = [
+                {"name": tool.name, "description": tool.description, "input_schema": dict(tool.schema)}
+                for tool in request.tools
+            ]
+            body["tools"][-1] = _cached(body["tools"][-1], cached)
+        if cached:
+            body["cache_control"] = _CACHE
+        if request.schema is not None and known.has_schemas:
+            body["output_config"] = {
+                "format": {"type": "json_schema", "schema": closed_schema(request.schema)}
+            }
+        return body
+
+    def reader(self) -> "_Reader":
+        return _Reader()
+
+
+def _cached(block: Json, cached: bool) -> Json:
+    return {**block, "cache_control": _CACHE} if cached else block
+
+
+def _message(message: Message) -> Json | None:
+    match message:
+        case UserMessage(text):
+            return {"role": "user", "content": [_text(text)]}
+        case Reply(blocks):
+            content = [_block(block) for block in nonblank(blocks)]
+            return {"role": "assistant", "content": content} if content else None
+        case ToolResults(results):
+            return {
+                "role": "user",
+                "content": [
+                    {
+                        "type": "tool_result",
+                        "tool_use_id": result.tool_use_id,
+                        "content": [_text(content_of(result))],
+                        "is_error": result.is_error,
+                    }
+                    for result in results
+                ],
+            }
+        case _:
+            assert_never(message)
+
+
+def _text(text: str) -> Json:
+    return {"type": "text", "text": text}
+
+
+def _block(block: Text | ToolUse) -> Json:
+    if isinstance(block, Text):
+        return _text(block.text)
+    return {"type": "tool_use", "id": block.id, "name": block.name, "input": dict(block.input)}
+
+
+class _Reader:
+    """Events: message_start, then for each block its start, deltas and stop, then message_delta and message_stop."""
+
+    def __init__(self) -> None:
+        self._message: Json = {}
+        self._usage: Json = {}
+        self._blocks: dict[int, Json] = {}
+        self._pieces: dict[int, list[str]] = {}
+        self._stop_reason = ""
+
+    def take(self, event: Event) -> str:
+        data = parse_event(event)
+        match data.get("type"):
+            case "message_start":
+                self._message = object_of(data.get("message"))
+                self._usage.update(object_of(self._message.get("usage")))
+            case "content_block_start":
+                return self._start(count_of(data, "index"), object_of(data.get("content_block")))
+            case "content_block_delta":
+                return self._extend(count_of(data, "index"), object_of(data.get("delta")))
+            case "message_delta":
+                self._stop_reason = text_of(object_of(data.get("delta")).get("stop_reason"))
+                self._usage.update(object_of(data.get("usage")))
+            case "error":
+                raise StreamError(object_of(data.get("error")))
+        return ""
+
+    def _start(self, index: int, block: Json) -> str:
+        self._blocks[index] = block
+        text = text_of(block.get("text")) if block.get("type") == "text" else ""
+        self._pieces[index] = [text]
+        return text
+
+    def _extend(self, index: int, delta: Json) -> str:
+        text = text_of(delta.get("text"))
+        self._pieces.setdefault(index, []).append(text or text_of(delta.get("partial_json")))
+        return text
+
+    @property
+    def reply(self) -> Reply | None:
+        if not self._stop_reason:
+            return None
+        stop_reason = _STOP_REASONS.get(self._stop_reason, "end_turn")
+        blocks = [
+            block
+            for index in sorted(self._blocks)
+            if (block := self._block(self._blocks[index], "".join(self._pieces[index]), stop_reason))
+        ]
+        if stop_reason == "end_turn" and any(isinstance(block, ToolUse) for block in blocks):
+            stop_reason = "tool_use"
+        return Reply(
+            tuple(blocks),
+            stop_reason,
+            _usage(self._usage),
+            model=text_of(self._message.get("model")),
+            id=text_of(self._message.get("id")),
+        )
+
+    def _block(self, start: Json, pieces: str, stop_reason: StopReason) -> Text | ToolUse | None:
+        match start.get("type"):
+            case "text":
+                return Text(pieces)
+            case "tool_use":
+                name, given = text_of(start.get("name")), object_of(start.get("input"))
+                parsed = parse_tool_input(name, pieces, stop_reason) if pieces else given
+                return None if parsed is None else ToolUse(text_of(start.get("id")), name, parsed)
+            case _:
+                return None
+
+
+def _usage(used: dict[str, Any]) -> Usage:
+    return Usage(
+        input_tokens=count_of(used, "input_tokens"),
+        output_tokens=count_of(used, "output_tokens"),
+        cache_creation_input_tokens=count_of(used, "cache_creation_input_tokens"),
+        cache_read_input_tokens=count_of(used, "cache_read_input_tokens"),
+    )

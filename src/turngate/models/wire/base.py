@@ -1,0 +1,101 @@
+"""What the wire formats have in common."""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+from turngate.core.messages import ModelRequest, Reply, StopReason, Text, ToolResult, ToolUse
+from turngate.http.event_stream import Event
+
+Json = dict[str, Any]
+
+
+class AnswerReader(Protocol):
+    """Reads the events of one answer."""
+
+    def take(self, event: Event) -> str:
+        """Return the text that an event adds to the answer, or "". Raises StreamError or Unreadable."""
+
+    @property
+    def reply(self) -> Reply | None:
+        """The whole answer, or None if the stream ended in the middle of it."""
+
+
+class Unreadable(Exception):
+    """An answer does not have the form of its wire format."""
+
+
+class StreamError(Exception):
+    """The provider reports an error inside of a stream."""
+
+    def __init__(self, error: Mapping[str, Any]) -> None:
+        super().__init__()
+        self.error = error
+
+
+class WireFormat(Protocol):
+    title: str  # for messages
+    path: str  # after the base URL
+
+    def body(self, model: str, request: ModelRequest) -> Json: ...
+
+    def reader(self) -> AnswerReader: ...
+
+
+def parse_event(event: Event) -> Json:
+    try:
+        data = json.loads(event.data)
+    except (ValueError, RecursionError):
+        raise Unreadable("an event is not JSON") from None
+    if not isinstance(data, dict):
+        raise Unreadable("an event is not a JSON object")
+    return data
+
+
+def parse_tool_input(name: str, text: str, stop_reason: StopReason) -> Json | None:
+    """Return the input of a tool call; None if the answer was truncated in the middle of it."""
+    try:
+        value = json.loads(text or "{}")
+    except (ValueError, RecursionError):
+        if stop_reason == "max_tokens":
+            return None
+        raise Unreadable(f"the input of a call of {name or 'a tool'} is not JSON") from None
+    if not isinstance(value, dict):
+        raise Unreadable(f"the input of a call of {name or 'a tool'} is not a JSON object")
+    return value
+
+
+def text_of(value: object) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def count_of(values: Mapping[str, Any], name: str) -> int:
+    value = values.get(name)
+    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0
+
+
+def object_of(value: object) -> Json:
+    return value if isinstance(value, dict) else {}
+
+
+def list_of(value: object) -> list[Json]:
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+
+
+def nonblank(blocks: Sequence[Text | ToolUse]) -> list[Text | ToolUse]:
+    """Return the blocks without blank texts, which providers reject even in their own reply."""
+    return [block for block in blocks if not isinstance(block, Text) or block.text.strip()]
+
+
+def content_of(result: ToolResult) -> str:
+    return result.content if result.content.strip() else "(no output)"  # providers reject a blank text
+
+
+def is_repeated(request: ModelRequest) -> bool:
+    """Return whether the next request will begin with the same messages, so that a cache is worth its price."""
+    return request.agent != "judge" or bool(request.tools)
+
+
+def closed_schema(schema: Mapping[str, Any]) -> Json:
+    """Return the schema of an answer in the form that providers demand: no other properties."""
+    return {**schema, "additionalProperties": False}

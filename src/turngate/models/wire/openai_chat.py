@@ -1,0 +1,186 @@
+"""OpenAI's chat completions, which most other providers and local servers understand as well."""
+
+import json
+from typing import Any, assert_never
+
+from turngate.core.messages import (
+    Message,
+    ModelRequest,
+    Reply,
+    StopReason,
+    Text,
+    ToolResults,
+    ToolUse,
+    Usage,
+    UserMessage,
+)
+from turngate.http.event_stream import Event
+from turngate.models.wire.base import (
+    Json,
+    StreamError,
+    closed_schema,
+    content_of,
+    count_of,
+    list_of,
+    nonblank,
+    object_of,
+    parse_event,
+    parse_tool_input,
+    text_of,
+)
+
+_STOP_REASONS: dict[str, StopReason] = {"length": "max_tokens", "content_filter": "refusal"}
+
+
+class ChatCompletions:
+    title = "chat completions"
+    path = "/chat/completions"
+
+    def body(self, model: str, request: ModelRequest) -> Json:
+        system = [{"role": "system", "content": request.system}] if request.system else []
+        body: Json = {
+            "model": model,
+            "messages": [*system, *(item for message in request.messages for item in _items(message))],
+            "stream": True,
+            "stream_options": {"include_usage": True},
+        }
+        if request.tools:
+            body["tools"] = [
+                {
+                    "type": "function",
+                    "function": {
+                        "name": tool.name,
+                        "description": tool.description,
+                        "parameters": dict(tool.schema),
+                    },
+                }
+                for tool in request.tools
+            ]
+        if request.schema is not None:
+            schema = {"name": "judgement", "schema": closed_schema(request.schema), "strict": False}
+            body["response_format"] = {"type": "json_schema", "json_schema": schema}
+        return body
+
+    def reader(self) -> "_Reader":
+        return _Reader()
+
+
+def _items(message: Message) -> list[Json]:
+    match message:
+        case UserMessage(text):
+            return [{"role": "user", "content": text}]
+        case Reply(blocks):
+            return _reply_items(nonblank(blocks))
+        case ToolResults(results):
+            return [
+                {"role": "tool", "tool_call_id": result.tool_use_id, "content": content_of(result)}
+                for result in results
+            ]
+        case _:
+            assert_never(message)
+
+
+def _reply_items(blocks: list[Text | ToolUse]) -> list[Json]:
+    text = "\n".join(block.text for block in blocks if isinstance(block, Text))
+    calls = [
+        {
+            "id": block.id,
+            "type": "function",
+            "function": {"name": block.name, "arguments": json.dumps(dict(block.input))},
+        }
+        for block in blocks
+        if isinstance(block, ToolUse)
+    ]
+    if not text and not calls:
+        return []
+    return [{"role": "assistant", "content": text or None, **({"tool_calls": calls} if calls else {})}]
+
+
+class _Call:
+    """One call of a tool, whose parts arrive in pieces."""
+
+    def __init__(self) -> None:
+        self.id = ""
+        self.name = ""
+        self.arguments: list[str] = []
+
+
+class _Reader:
+    """Events: chunks with a delta of the answer; the last ones have a finish reason and the usage."""
+
+    def __init__(self) -> None:
+        self._head: Json = {}
+        self._usage: Json = {}
+        self._text: list[str] = []
+        self._refusal: list[str] = []
+        self._calls: dict[int, _Call] = {}
+        self._finish_reason = ""
+
+    def take(self, event: Event) -> str:
+        if event.data.strip() == "[DONE]":
+            return ""
+        chunk = parse_event(event)
+        if "error" in chunk or event.name == "error":
+            raise StreamError(object_of(chunk.get("error")) or chunk)
+        self._head = self._head or chunk
+        self._usage = object_of(chunk.get("usage")) or self._usage
+        added = [
+            self._add(choice) for choice in list_of(chunk.get("choices")) if not count_of(choice, "index")
+        ]
+        return "".join(added)
+
+    def _add(self, choice: Json) -> str:
+        delta = object_of(choice.get("delta"))
+        text = text_of(delta.get("content"))
+        self._text.append(text)
+        self._refusal.append(text_of(delta.get("refusal")))
+        for call in list_of(delta.get("tool_calls")):
+            self._add_call(call)
+        self._finish_reason = text_of(choice.get("finish_reason")) or self._finish_reason
+        return text
+
+    def _add_call(self, piece: Json) -> None:
+        """Some servers leave out the index: then a piece with an id begins the next call."""
+        index = piece.get("index")
+        if not isinstance(index, int):
+            index = len(self._calls) - (0 if piece.get("id") or not self._calls else 1)
+        call = self._calls.setdefault(index, _Call())
+        function = object_of(piece.get("function"))
+        call.id = call.id or text_of(piece.get("id"))
+        call.name = call.name or text_of(function.get("name"))
+        call.arguments.append(text_of(function.get("arguments")))
+
+    @property
+    def reply(self) -> Reply | None:
+        if not self._finish_reason:
+            return None
+        stop_reason = _STOP_REASONS.get(self._finish_reason, "end_turn")
+        calls = [
+            ToolUse(call.id, call.name, given)
+            for _, call in sorted(self._calls.items())
+            if (given := parse_tool_input(call.name, "".join(call.arguments), stop_reason)) is not None
+        ]
+        refusal, text = "".join(self._refusal), "".join(self._text)
+        if calls and stop_reason == "end_turn":
+            stop_reason = "tool_use"
+        if refusal and not text and stop_reason == "end_turn":
+            text, stop_reason = refusal, "refusal"
+        return Reply(
+            ((Text(text),) if text else ()) + tuple(calls),
+            stop_reason,
+            _usage(self._usage),
+            model=text_of(self._head.get("model")),
+            id=text_of(self._head.get("id")),
+        )
+
+
+def _usage(used: dict[str, Any]) -> Usage:
+    """Count as Anthropic does: cached tokens are not part of `input_tokens`."""
+    details = object_of(used.get("prompt_tokens_details"))
+    cached, written = count_of(details, "cached_tokens"), count_of(details, "cache_write_tokens")
+    return Usage(
+        input_tokens=max(0, count_of(used, "prompt_tokens") - cached - written),
+        output_tokens=count_of(used, "completion_tokens"),
+        cache_creation_input_tokens=written,
+        cache_read_input_tokens=cached,
+    )
