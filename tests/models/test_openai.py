@@ -1,4 +1,4 @@
-"""LiveModel with OpenAI's Responses API, against a server on loopback."""
+"""Models behind OpenAI's Responses API, against a server on loopback, directly and through pydantic-ai."""
 
 import asyncio
 import json
@@ -27,19 +27,19 @@ from turngate.core.messages import (
 )
 from turngate.core.session_events import TurnResult
 from turngate.core.settings import Settings
-from turngate.models.live import LiveModel
+from turngate.models.resolve import open_model
 
 NAME = "openai:gpt-6.1-sol"
 USED = Usage(input_tokens=10, output_tokens=5)
 SHELL = {"type": "object", "properties": {"command": {"type": "string"}}, "required": ["command"]}
 
 OPENAI = Provider(NAME, "OPENAI", serve_replies)
-ask_once, fail_once = OPENAI.ask_once, OPENAI.fail_once
 
 
-@pytest.fixture(autouse=True)
-def provider(monkeypatch: pytest.MonkeyPatch) -> Provider:
-    return OPENAI.block_real_provider(monkeypatch)
+@pytest.fixture(autouse=True, params=[OPENAI, OPENAI.through_pydantic_ai()], ids=["direct", "pydantic-ai"])
+def provider(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Provider:
+    chosen: Provider = request.param
+    return chosen.block_real_provider(monkeypatch)
 
 
 def reply(*blocks: Text | ToolUse, **fields: Any) -> Reply:
@@ -199,8 +199,11 @@ def test_an_answer_without_an_end_is_a_network_error(failure: Callable[..., tupl
     )
 
 
-def test_a_refused_connection_is_a_network_error() -> None:
-    assert without_details(asyncio.run(fail_once())) == ("network", "the connection to openai failed")
+def test_a_refused_connection_is_a_network_error(provider: Provider) -> None:
+    assert without_details(asyncio.run(provider.fail_once())) == (
+        "network",
+        "the connection to openai failed",
+    )
 
 
 @pytest.mark.parametrize("said", [f"{KEY} is wrong", "sk-proj-abcdefgh is wrong"])
@@ -208,9 +211,9 @@ def test_no_error_message_contains_a_key(failure: Callable[..., tuple[str, str]]
     assert failure({"error": 401, "message": said}) == ("auth", "openai answered 401: … is wrong")
 
 
-def test_a_cancelled_request_hangs_up(point: Point) -> None:
+def test_a_cancelled_request_hangs_up(point: Point, provider: Provider) -> None:
     async def scene(server: OpenAIServer) -> None:
-        asking = asyncio.create_task(ask_once())
+        asking = asyncio.create_task(provider.ask_once())
         while not server.requests:
             await asyncio.sleep(0.01)
         asking.cancel()
@@ -226,12 +229,12 @@ def test_a_cancelled_request_hangs_up(point: Point) -> None:
 # In a session
 
 
-def turn(project: Path, *rules: str) -> TurnResult:
+def turn(project: Path, model: str, *rules: str) -> TurnResult:
     settings = Settings(rules=tuple(rule(command) for command in rules))
 
     async def play() -> TurnResult:
         async with Session(
-            str(project), LiveModel(NAME), settings, allow=["Bash"], retries=(0.01, 0.01)
+            str(project), open_model(model), settings, allow=["Bash"], retries=(0.01, 0.01)
         ) as session:
             return await session.send("where is it?")
 
@@ -239,12 +242,12 @@ def turn(project: Path, *rules: str) -> TurnResult:
 
 
 def test_a_whole_turn_calls_a_tool_is_blocked_continues_and_adds_up_its_usage(
-    point: Point, project: Path
+    point: Point, project: Path, provider: Provider
 ) -> None:
     call = {"text": "looking", "tools": [{"name": "Bash", "input": {"command": "echo here"}}]}
     with serve_replies(call, "It is here.", "The tests pass.") as server:
         point(server.url)
-        result = turn(project, block_first(1))
+        result = turn(project, provider.model, block_first(1))
     assert (result.outcome, result.result, result.continuations, result.model_requests, result.usage) == (
         "completed",
         "The tests pass.",
@@ -272,11 +275,11 @@ def test_a_whole_turn_calls_a_tool_is_blocked_continues_and_adds_up_its_usage(
     ids=["429", "503", "cut"],
 )
 def test_a_transient_error_is_retried_and_leaves_nothing_behind(
-    point: Point, project: Path, trouble: Json
+    point: Point, project: Path, provider: Provider, trouble: Json
 ) -> None:
     with serve_replies(trouble, "It is here.") as server:
         point(server.url)
-        result = turn(project)
+        result = turn(project, provider.model)
     assert (result.outcome, result.result, result.model_requests, len(result.notices)) == (
         "completed",
         "It is here.",
@@ -286,10 +289,12 @@ def test_a_transient_error_is_retried_and_leaves_nothing_behind(
     assert [conversation(body) for body in server.requests] == [[("user", "where is it?")]] * 2
 
 
-def test_a_wrong_key_is_not_retried_and_runs_no_stop_hook(point: Point, project: Path) -> None:
+def test_a_wrong_key_is_not_retried_and_runs_no_stop_hook(
+    point: Point, project: Path, provider: Provider
+) -> None:
     with serve_replies({"error": 401, "message": "wrong key"}, "never") as server:
         point(server.url)
-        result = turn(project, "touch asked")
+        result = turn(project, provider.model, "touch asked")
     assert (result.outcome, result.stop_reason, len(server.requests), (project / "asked").exists()) == (
         "error",
         "the model failed (auth): openai answered 401: wrong key",

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
@@ -10,7 +10,7 @@ import pytest
 from tests.support.servers.model import Json, ModelServer
 from turngate.core.messages import ModelRequest, Reply, UserMessage
 from turngate.errors import ModelError
-from turngate.models.live import LiveModel
+from turngate.models.resolve import open_model
 
 KEY = "test-key"
 REQUEST = ModelRequest(messages=(UserMessage("hello"),))
@@ -47,7 +47,7 @@ class Provider:
     async def ask_once(
         self, request: ModelRequest = REQUEST, tell: Callable[[str], None] = lambda _: None
     ) -> Reply:
-        model = LiveModel(self.model)
+        model = open_model(self.model)
         try:
             return await model.ask(request, tell)
         finally:
@@ -57,6 +57,9 @@ class Provider:
         with pytest.raises(ModelError) as caught:
             await self.ask_once()
         return caught.value.kind, str(caught.value)
+
+    def through_pydantic_ai(self) -> "Provider":
+        return replace(self, model=f"pydantic-ai:{self.model}")
 
 
 @dataclass(frozen=True)

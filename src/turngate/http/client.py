@@ -6,25 +6,15 @@ A connection is kept for the next request. h11 reads and writes the protocol.
 import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 
 import h11
 
 from turngate.http.connection import Server, Streams, connect, describe_os_error
 from turngate.http.errors import HttpError, HttpTimeout
+from turngate.http.timeouts import Timeouts
 
 READ_BYTES = 64 * 1024
 MAX_HEAD_BYTES = 64 * 1024
-FIRST_BYTE_TIMEOUT_S = 600.0  # until the server begins to respond
-SILENCE_TIMEOUT_S = 300.0  # between two pieces of a response
-
-
-@dataclass(frozen=True)
-class Timeouts:
-    """Seconds."""
-
-    first_byte: float = FIRST_BYTE_TIMEOUT_S
-    silence: float = SILENCE_TIMEOUT_S
 
 
 class Connection:
@@ -50,14 +40,24 @@ class Connection:
             raise HttpError(describe_os_error(error, self.server)) from None
 
     async def next_event(self) -> h11.Event:
+        data = None
         try:
             while not isinstance(event := self.protocol.next_event(), h11.Event):
-                self.protocol.receive_data(await self._read())
-        except h11.RemoteProtocolError as error:
-            raise HttpError(f"the response broke off or cannot be read ({error})") from None
+                data = await self._read()
+                self.protocol.receive_data(data)
+        except h11.RemoteProtocolError:
+            raise HttpError(self._describe_end(data)) from None
         except OSError as error:
             raise HttpError(describe_os_error(error, self.server)) from None
         return event
+
+    def _describe_end(self, data: bytes | None) -> str:
+        """Return why a response is not complete; without data the server closed the connection."""
+        if data:
+            return f"{self.server.name} does not speak HTTP"
+        if self.has_response:
+            return f"{self.server.name} closed the connection in the middle of its answer"
+        return f"{self.server.name} closed the connection without an answer"
 
     async def _read(self) -> bytes:
         seconds = self.timeouts.silence if self.has_response else self.timeouts.first_byte
@@ -189,7 +189,7 @@ class HttpClient:
             if isinstance(event, h11.Response):
                 return event
             if not isinstance(event, h11.InformationalResponse):
-                raise HttpError("the server closed the connection without a response")
+                raise HttpError(f"{self.server.name} closed the connection without an answer")
 
 
 def _ignore_failure(task: "asyncio.Task[Connection]") -> None:

@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 from turngate.core.messages import ModelRequest, Reply
 from turngate.errors import ModelError, UsageError
 from turngate.extras import install_command
+from turngate.http.timeouts import Timeouts
 from turngate.models.known_models import known_model
 from turngate.models.provider_errors import status_error, stream_error
 from turngate.models.providers import (
@@ -22,7 +23,7 @@ from turngate.models.providers import (
 from turngate.models.wire.base import AnswerReader, StreamError, Unreadable, WireFormat
 
 try:
-    from turngate.http.client import HttpClient, Response, Timeouts
+    from turngate.http.client import HttpClient, Response
     from turngate.http.errors import HttpError, HttpTimeout
     from turngate.http.event_stream import EventDecoder
 except ImportError:
@@ -129,6 +130,8 @@ class LiveModel:
         kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
         if kind != "text/event-stream":
             raise Unreadable(f"its type is {kind or 'not named'}, expected text/event-stream")
+        if response.headers.get("content-encoding", "identity").lower() != "identity":
+            raise Unreadable("it is compressed, which was not requested")
         decoder, size = EventDecoder(), 0
         async for piece in response:
             size += len(piece)
@@ -141,7 +144,7 @@ class LiveModel:
     async def _failure(self, response: Response) -> ModelError:
         body = await response.read(MAX_ERROR_BYTES)
         error = status_error(self._provider_name, response.status, response.headers, body, self._key)
-        if response.status in (404, 405) and b"model" not in body:
+        if response.status < 400 or (response.status in (404, 405) and b"model" not in body):
             return ModelError(error.kind, f"{error}; {self._hint()}")
         return error
 

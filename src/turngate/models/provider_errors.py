@@ -37,7 +37,11 @@ def status_error(
     error = _error_object(body)
     text = safe_line(_message(error) or body.decode("utf-8", "replace").strip() or "no message", *secrets)
     if status < 400:
-        text = "the answer is not a reply of the model"
+        text = (
+            "it redirects to another address, and no request follows"
+            if status >= 300
+            else "it has no content"
+        )
     return _model_error(provider, status, error, text, _retry_after(headers))
 
 

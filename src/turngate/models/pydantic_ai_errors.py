@@ -57,7 +57,7 @@ def _retry_after(error: Exception) -> float | None:
 def _kind(status: int) -> str:
     if status == 429 or status >= 500:
         return "overloaded"
-    return {401: "auth", 402: "quota", 403: "auth", 408: "network"}.get(status, "invalid")
+    return {401: "auth", 402: "quota", 403: "auth", 408: "network", 413: "context"}.get(status, "invalid")
 
 
 def _message(error: exceptions.ModelAPIError) -> str:

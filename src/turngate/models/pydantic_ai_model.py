@@ -24,6 +24,7 @@ from turngate.core.messages import (
 )
 from turngate.errors import ModelError, UsageError
 from turngate.extras import install_command
+from turngate.http.timeouts import Timeouts
 from turngate.models.known_models import DEFAULT_CONTEXT_TOKENS
 from turngate.models.providers import PYDANTIC_AI
 from turngate.models.safe_text import safe_line
@@ -48,20 +49,34 @@ except ImportError:
 class PydanticAiModel:
     """`PydanticAiModel("pydantic-ai:groq:…")`. It keeps its connection for the next request, until `close`."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, timeouts: Timeouts | None = None) -> None:
         self.name = name
+        self._timeouts = timeouts or Timeouts()
         self._library_name = name.removeprefix(f"{PYDANTIC_AI}:")
         self._model: Model | None = _open(self._library_name)
         self._loop: asyncio.AbstractEventLoop | None = None
         self.context = self._model.context_window or DEFAULT_CONTEXT_TOKENS
 
     async def ask(self, request: ModelRequest, tell: Callable[[str], None]) -> Reply:
+        seconds = self._timeouts.first_byte
         async with aclosing(self._stream(request)) as pieces:
-            async for piece in pieces:
+            while (piece := await self._next(pieces, seconds)) is not None:
                 if isinstance(piece, Reply):
                     return piece
-                tell(piece)
+                if piece:
+                    tell(piece)
+                seconds = self._timeouts.silence
         raise ModelError("network", f"{self._provider} ended the stream in the middle of its answer")
+
+    async def _next(self, pieces: AsyncGenerator[str | Reply, None], seconds: float) -> str | Reply | None:
+        """Return the next piece, or None at the end. The libraries themselves wait for ten minutes and more."""
+        try:
+            async with asyncio.timeout(seconds):
+                return await anext(pieces, None)
+        except TimeoutError:
+            raise ModelError(
+                "network", f"{self._provider} did not answer in time: nothing came for {seconds:g} s"
+            ) from None
 
     async def close(self) -> None:
         """Close the connection; the next request opens a new one."""
@@ -71,7 +86,7 @@ class PydanticAiModel:
                 pass
 
     async def _stream(self, request: ModelRequest) -> AsyncGenerator[str | Reply, None]:
-        """Yield each piece of text, then the whole reply if the stream reached its end."""
+        """Yield the text of each event, often "", then the whole reply if the stream reached its end."""
         try:
             model = self._connect()
             async with model_request_stream(
@@ -81,8 +96,7 @@ class PydanticAiModel:
                 model_request_parameters=_parameters(request, model),
             ) as stream:
                 async for event in stream:
-                    if piece := _piece(event):
-                        yield piece
+                    yield _piece(event)
                 response = stream.get()
         except Exception as error:  # noqa: BLE001 - providers' SDKs raise anything
             raise model_error(error, self._provider) from None  # its chain may contain a key

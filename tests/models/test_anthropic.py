@@ -1,13 +1,12 @@
+"""Models behind Anthropic's Messages API, against a server on loopback, directly and through pydantic-ai."""
+
 import asyncio
 import json
-import subprocess
-import sys
 import urllib.request
 from collections.abc import Callable
 from typing import Any
 
 import pytest
-from pydantic_ai import exceptions
 
 from tests.support.providers import KEY, REQUEST, Exchange, Point, Provider, without_details
 from tests.support.servers.anthropic import AnthropicServer, Script, serve_script
@@ -24,23 +23,20 @@ from turngate.core.messages import (
     Usage,
     UserMessage,
 )
-from turngate.errors import UsageError
-from turngate.extras import install_command
-from turngate.models.live import LiveModel
-from turngate.models.pydantic_ai_errors import model_error
-from turngate.models.resolve import default_model
-from turngate.ports import Model
+from turngate.models.resolve import open_model
 
 NAME = "anthropic:claude-sonnet-5-5"
 USED = Usage(input_tokens=10, output_tokens=5)
 
 ANTHROPIC = Provider(NAME, "ANTHROPIC", lambda reply: serve_script({"main": [reply]}))
-ask_once, fail_once = ANTHROPIC.ask_once, ANTHROPIC.fail_once
 
 
-@pytest.fixture(autouse=True)
-def provider(monkeypatch: pytest.MonkeyPatch) -> Provider:
-    return ANTHROPIC.block_real_provider(monkeypatch)
+@pytest.fixture(
+    autouse=True, params=[ANTHROPIC, ANTHROPIC.through_pydantic_ai()], ids=["direct", "pydantic-ai"]
+)
+def provider(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Provider:
+    chosen: Provider = request.param
+    return chosen.block_real_provider(monkeypatch)
 
 
 def reply(*blocks: Text | ToolUse, id: str = "msg_1", **fields: Any) -> Reply:  # noqa: A002
@@ -53,10 +49,10 @@ def test_a_plain_text_is_streamed_in_pieces_and_returned_whole(exchange: Callabl
     assert found.pieces == ["an answer ", "in several", " pieces"]
 
 
-def test_pieces_arrive_while_the_model_still_answers(point: Point) -> None:
+def test_pieces_arrive_while_the_model_still_answers(point: Point, provider: Provider) -> None:
     async def scene() -> list[tuple[str, bool]]:
         told: list[tuple[str, bool]] = []
-        task = asyncio.create_task(ask_once(tell=lambda piece: told.append((piece, task.done()))))
+        task = asyncio.create_task(provider.ask_once(tell=lambda piece: told.append((piece, task.done()))))
         while not told:
             await asyncio.sleep(0.005)
         assert not task.done()
@@ -263,8 +259,11 @@ def test_an_answer_without_an_end_is_no_answer(failure: Callable[..., tuple[str,
     )
 
 
-def test_a_refused_connection_is_a_network_error() -> None:
-    assert without_details(asyncio.run(fail_once())) == ("network", "the connection to anthropic failed")
+def test_a_refused_connection_is_a_network_error(provider: Provider) -> None:
+    assert without_details(asyncio.run(provider.fail_once())) == (
+        "network",
+        "the connection to anthropic failed",
+    )
 
 
 @pytest.mark.parametrize("said", [f"{KEY} is wrong", "sk-ant-abcdefgh is wrong", "AIzaSyAbcdefg is wrong"])
@@ -274,12 +273,15 @@ def test_no_error_message_contains_a_key(failure: Callable[..., tuple[str, str]]
 
 
 def test_a_key_that_no_header_can_hold_is_not_in_the_message_either(
-    point: Point, monkeypatch: pytest.MonkeyPatch
+    point: Point, provider: Provider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("ANTHROPIC_API_KEY", f"{KEY}\n")
     with serve_script() as server:
         point(server.url)
-        assert asyncio.run(fail_once()) == ("auth", "the key for anthropic contains a space or a line break")
+        assert asyncio.run(provider.fail_once()) == (
+            "auth",
+            "the key for anthropic contains a space or a line break",
+        )
 
 
 def test_a_long_error_becomes_one_short_line(failure: Callable[..., tuple[str, str]]) -> None:
@@ -288,32 +290,11 @@ def test_a_long_error_becomes_one_short_line(failure: Callable[..., tuple[str, s
 
 
 @pytest.mark.parametrize(
-    ("error", "kind", "told"),
-    [
-        (exceptions.ModelTimeoutError("m", "slow"), "network", "anthropic did not answer in time"),
-        (exceptions.ModelRequestTimeout("m", 5), "network", "anthropic did not answer in time"),
-        (exceptions.ModelRateLimitError("m", "slow down."), "overloaded", "anthropic reports: slow down"),
-        (exceptions.ContentFilterError("not this."), "refusal", "anthropic refused the request: not this"),
-        (
-            exceptions.UnexpectedModelBehavior("noise"),
-            "network",
-            "anthropic sent an answer that cannot be read: noise",
-        ),
-        (exceptions.UserError("not so"), "invalid", "the request to anthropic failed: not so"),
-        (ValueError("odd"), "invalid", "the request to anthropic failed: odd"),
-    ],
-)
-def test_what_no_loopback_can_show_has_its_kind_too(error: Exception, kind: str, told: str) -> None:
-    found = model_error(error, "anthropic")
-    assert (found.kind, str(found)) == (kind, told)
-
-
-@pytest.mark.parametrize(
     "slow", [{"text": "x" * 10_000, "chunk_delay": 0.01}, {"text": "x" * 10_000, "delay": NEVER_S}]
 )
-def test_a_cancelled_request_hangs_up(point: Point, slow: Json) -> None:
+def test_a_cancelled_request_hangs_up(point: Point, provider: Provider, slow: Json) -> None:
     async def scene(server: AnthropicServer) -> bool:
-        model = LiveModel(NAME)
+        model = open_model(provider.model)
         task = asyncio.create_task(model.ask(REQUEST, lambda _: None))
         while not server.requests:
             await asyncio.sleep(0.005)
@@ -332,18 +313,20 @@ def test_a_cancelled_request_hangs_up(point: Point, slow: Json) -> None:
         assert asyncio.run(scene(server))
 
 
-def test_an_exception_of_the_listener_is_not_a_model_error(point: Point) -> None:
+def test_an_exception_of_the_listener_is_not_a_model_error(point: Point, provider: Provider) -> None:
     def refuse(_piece: str) -> None:
         raise RuntimeError("the screen is gone")
 
     with serve_script({"main": [{"text": "x" * 10_000, "chunk_delay": 0.01}]}) as server:
         point(server.url)
         with pytest.raises(RuntimeError, match="the screen is gone"):
-            asyncio.run(ask_once(tell=refuse))
+            asyncio.run(provider.ask_once(tell=refuse))
         assert server.broken.wait(HANG_TIMEOUT_S)
 
 
-def test_a_model_keeps_its_connection_and_survives_its_loop_and_its_close(point: Point) -> None:
+def test_a_model_keeps_its_connection_and_survives_its_loop_and_its_close(
+    point: Point, provider: Provider
+) -> None:
     async def scene(times: int) -> list[str]:
         texts = [(await model.ask(REQUEST, lambda _: None)).text for _ in range(times)]
         await model.close()
@@ -351,15 +334,15 @@ def test_a_model_keeps_its_connection_and_survives_its_loop_and_its_close(point:
 
     with serve_script() as server:
         point(server.url)
-        model = LiveModel(NAME)
+        model = open_model(provider.model)
         texts = [asyncio.run(scene(3)), asyncio.run(scene(2))]
         assert texts == [["answer 1", "answer 2", "answer 3"], ["answer 4", "answer 5"]]
         assert server.connections == 2
 
 
-def test_requests_of_one_model_may_overlap(point: Point) -> None:
+def test_requests_of_one_model_may_overlap(point: Point, provider: Provider) -> None:
     async def scene() -> list[str]:
-        model = LiveModel(NAME)
+        model = open_model(provider.model)
         asked = [model.ask(ModelRequest(messages=(UserMessage(str(n)),)), lambda _: None) for n in range(20)]
         try:
             return sorted([found.text for found in await asyncio.gather(*asked)])
@@ -371,106 +354,16 @@ def test_requests_of_one_model_may_overlap(point: Point) -> None:
         assert asyncio.run(scene()) == sorted(f"answer {n}" for n in range(1, 21))
 
 
-def test_a_model_knows_its_name_and_its_size() -> None:
-    models: list[Model] = [
-        LiveModel("anthropic:claude-sonnet-5-5"),
-        LiveModel("anthropic:claude-of-tomorrow"),
-    ]
-    assert [(model.name, model.context) for model in models] == [
-        ("anthropic:claude-sonnet-5-5", 1_000_000),
-        ("anthropic:claude-of-tomorrow", 200_000),
-    ]
-
-
-@pytest.mark.parametrize(
-    ("name", "told"),
-    [
-        ("anthropic:x", "the model 'anthropic:x' cannot be used: set ANTHROPIC_API_KEY"),
-        ("openai:x", "the model 'openai:x' cannot be used: set OPENAI_API_KEY"),
-        ("nobody:x", "unknown provider 'nobody' in the model 'nobody:x'"),
-        ("groq:x", "the model 'groq:x' needs a package: pip install 'pydantic-ai-slim[groq]'"),
-    ],
-)
-def test_a_model_that_cannot_be_opened_is_explained(
-    monkeypatch: pytest.MonkeyPatch, name: str, told: str
-) -> None:
-    monkeypatch.delenv("ANTHROPIC_API_KEY")
-    with pytest.raises(UsageError) as caught:
-        LiveModel(name)
-    assert str(caught.value) == told
-
-
-def test_an_invalid_address_is_explained(point: Point) -> None:
-    point("http://[::bad")
-    with pytest.raises(UsageError, match="the model 'anthropic:x' cannot be used: Invalid port"):
-        LiveModel("anthropic:x")
-
-
-@pytest.mark.parametrize("provider", ["anthropic", "openai"])
-def test_a_missing_sdk_names_our_extra(monkeypatch: pytest.MonkeyPatch, provider: str) -> None:
-    monkeypatch.setitem(sys.modules, provider, None)
-    monkeypatch.delitem(sys.modules, f"pydantic_ai.providers.{provider}", raising=False)
-    with pytest.raises(UsageError) as caught:
-        LiveModel(f"{provider}:x")
-    assert str(caught.value) == f"the model '{provider}:x' needs a package: {install_command(provider)}"
-
-
-def test_without_pydantic_ai_the_extra_is_named() -> None:
-    told = python(
-        "import sys; sys.modules['pydantic_ai'] = None\n"
-        "from turngate.errors import UsageError\n"
-        "try: import turngate.models.live\n"
-        "except UsageError as error: print(error)"
-    )
-    assert told == (
-        f"live models are an extra, `anthropic` or `openai`: {install_command('anthropic')}; "
-        "--model scripted:FILE needs none\n"
-    )
-
-
-def test_a_scripted_model_needs_no_pydantic_ai() -> None:
-    code = "import sys, turngate.models.scripted; print('pydantic_ai' in sys.modules)"
-    assert python(code) == "False\n"
-
-
-def python(code: str) -> str:
-    return subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout
-
-
-BOTH = {"ANTHROPIC_API_KEY": "a", "OPENAI_API_KEY": "o"}
-
-
-@pytest.mark.parametrize(
-    ("environ", "given", "found"),
-    [
-        (BOTH, "openai:mine", "openai:mine"),
-        (BOTH, None, "anthropic:claude-sonnet-5-5"),
-        ({"ANTHROPIC_API_KEY": "", "OPENAI_API_KEY": "o"}, None, "openai:gpt-6.1-sol"),
-        ({}, "scripted:a.json", "scripted:a.json"),
-    ],
-)
-def test_the_settings_choose_the_model_else_the_first_key_does(
-    environ: dict[str, str], given: str | None, found: str
-) -> None:
-    assert default_model(environ, given) == found
-
-
-def test_without_a_model_and_a_key_the_message_explains_how_to_give_one() -> None:
-    with pytest.raises(UsageError) as caught:
-        default_model({"PATH": "/bin"}, None)
-    assert str(caught.value) == (
-        "no model given: pass --model PROVIDER:NAME or --model scripted:FILE, or set ANTHROPIC_API_KEY"
-    )
-
-
-def test_the_server_tells_agents_apart(point: Point) -> None:
+def test_the_server_tells_agents_apart(point: Point, provider: Provider) -> None:
     script: Script = {"main": ["main {n}", {"text": "again {n}", "repeat": 2}], "sub": ["sub {n}"]}
     with serve_script(
         script, who=lambda body: "sub" if "SUB" in json.dumps(body["messages"]) else "main"
     ) as server:
         point(server.url)
         said = ["a", "SUB", "b", "SUB", "c", "d"]
-        texts = [asyncio.run(ask_once(ModelRequest(messages=(UserMessage(text),)))).text for text in said]
+        texts = [
+            asyncio.run(provider.ask_once(ModelRequest(messages=(UserMessage(text),)))).text for text in said
+        ]
         assert texts == ["main 1", "sub 1", "again 2", "sub 2", "again 3", "again 4"]
         assert server.agents == ["main", "sub", "main", "sub", "main", "main"]
 

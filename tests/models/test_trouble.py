@@ -1,0 +1,293 @@
+"""What a user reads when a provider does not answer as it should: one table, directly and through pydantic-ai."""
+
+import asyncio
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from tests.support.providers import KEY, OTHER_VARIABLES, REQUEST
+from tests.support.servers.raw import Step, response, serve_raw, stream
+from turngate.errors import ModelError
+from turngate.http.timeouts import Timeouts
+from turngate.models.live import LiveModel
+from turngate.models.pydantic_ai_model import PydanticAiModel
+
+# Short only for the server that is silent, so that a slow machine changes nothing.
+TIMEOUTS = {
+    "a slow first byte": Timeouts(first_byte=0.2),
+    "a stall in the middle": Timeouts(silence=0.2),
+}
+
+
+@pytest.fixture(autouse=True)
+def keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in OTHER_VARIABLES:
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("ANTHROPIC_API_KEY", KEY)
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+
+
+def event(kind: str, **fields: Any) -> str:
+    return f"event: {kind}\ndata: {json.dumps({'type': kind, **fields})}\n\n"
+
+
+BEGUN = {
+    "id": "m",
+    "type": "message",
+    "role": "assistant",
+    "model": "x",
+    "content": [],
+    "stop_reason": None,
+    "stop_sequence": None,
+    "usage": {"input_tokens": 1, "output_tokens": 1},
+}
+HALF = (
+    event("message_start", message=BEGUN),
+    event("content_block_start", index=0, content_block={"type": "text", "text": ""}),
+    event("content_block_delta", index=0, delta={"type": "text_delta", "text": "half"}),
+)
+OVERLOADED = event("error", error={"type": "overloaded_error", "message": "Overloaded"})
+NO_ANSWER = "the connection to anthropic failed: "
+UNREADABLE = "anthropic sent an answer that cannot be read: "
+LATE = "anthropic did not answer in time: nothing came for 0.2 s"
+ASKED = "; the Messages API was asked at HOST; check ANTHROPIC_BASE_URL"
+CHUNKS = "peer closed connection without sending complete message body (incomplete chunked read)"
+NOTHING = f"{UNREADABLE}Streamed response ended without content or tool calls"
+
+
+def failed(status: int, kind: str, **headers: str) -> bytes:
+    body = {"type": "error", "error": {"type": kind, "message": "said"}}
+    return response(status, json.dumps(body).encode(), **headers)
+
+
+# Name, what the server sends, the kind, what the user reads directly, and through pydantic-ai if it differs.
+ROWS: list[tuple[str, Sequence[Step], str, str, str]] = [
+    (
+        "closed without an answer",
+        (),
+        "network",
+        f"{NO_ANSWER}HOST closed the connection without an answer",
+        f"{NO_ANSWER}Server disconnected without sending a response",
+    ),
+    (
+        "reset without an answer",
+        ("reset",),
+        "network",
+        f"{NO_ANSWER}HOST: Connection reset by peer",
+        f"{NO_ANSWER}[Errno 104] Connection reset by peer",
+    ),
+    (
+        "half a head",
+        (b"HTTP/1.1 200 OK\r\nContent-",),
+        "network",
+        f"{NO_ANSWER}HOST closed the connection in the middle of its answer",
+        f"{NO_ANSWER}Server disconnected without sending a response",
+    ),
+    (
+        "another protocol",
+        (b"SSH-2.0-OpenSSH\r\n\r\n", "wait"),
+        "network",
+        f"{NO_ANSWER}HOST does not speak HTTP",
+        f"{NO_ANSWER}illegal status line: bytearray(b'SSH-2.0-OpenSSH')",
+    ),
+    (
+        "cut in the middle",
+        (stream(*HALF, end=False),),
+        "network",
+        f"{NO_ANSWER}HOST closed the connection in the middle of its answer",
+        f"{NO_ANSWER}{CHUNKS}",
+    ),
+    (
+        "no finish reason",
+        (stream(*HALF),),
+        "network",
+        "anthropic ended the stream in the middle of its answer",
+        "",
+    ),
+    (
+        "half an event",
+        (stream(*HALF[:2], HALF[2][:30]),),
+        "network",
+        "anthropic ended the stream in the middle of its answer",
+        "",
+    ),
+    (
+        "an event that is not JSON",
+        (stream("data: {no\n\n"),),
+        "network",
+        f"{UNREADABLE}an event is not JSON",
+        "-",
+    ),
+    (
+        "not UTF-8",
+        (response(200, b"data: \xff\n\n", "text/event-stream"),),
+        "network",
+        f"{NO_ANSWER}the stream of events is not UTF-8",
+        "-",
+    ),
+    (
+        "a page instead of a stream",
+        (response(200, b"<html>log in</html>", "text/html"),),
+        "invalid",
+        f"{UNREADABLE}its type is text/html, expected text/event-stream{ASKED}",
+        "-",
+    ),
+    (
+        "a compressed stream",
+        (response(200, b"\x1f\x8b", "text/event-stream", Content_Encoding="gzip"),),
+        "network",
+        f"{UNREADABLE}it is compressed, which was not requested",
+        "-",
+    ),
+    (
+        "no content",
+        (response(204, b""),),
+        "invalid",
+        f"anthropic answered 204: it has no content{ASKED}",
+        "-",
+    ),
+    (
+        "a redirect",
+        (response(301, b"", Location="https://elsewhere.example/"),),
+        "invalid",
+        f"anthropic answered 301: it redirects to another address, and no request follows{ASKED}",
+        "the request to anthropic failed: Error code: 301",
+    ),
+    (
+        "an error in the stream",
+        (stream(*HALF, OVERLOADED),),
+        "overloaded",
+        "anthropic answered 529: Overloaded",
+        "",
+    ),
+    ("401", (failed(401, "authentication_error"),), "auth", "anthropic answered 401: said", ""),
+    ("403", (failed(403, "permission_error"),), "auth", "anthropic answered 403: said", ""),
+    (
+        "404",
+        (failed(404, "not_found_error"),),
+        "invalid",
+        f"anthropic answered 404: said{ASKED}",
+        "anthropic answered 404: said",
+    ),
+    ("408", (failed(408, "timeout_error"),), "network", "anthropic answered 408: said", ""),
+    ("413", (failed(413, "request_too_large"),), "context", "anthropic answered 413: said", ""),
+    ("429", (failed(429, "rate_limit_error"),), "overloaded", "anthropic answered 429: said", ""),
+    ("500", (failed(500, "api_error"),), "overloaded", "anthropic answered 500: said", ""),
+    ("529", (failed(529, "overloaded_error"),), "overloaded", "anthropic answered 529: said", ""),
+    (
+        "502 of a gateway",
+        (response(502, b"<html>Bad Gateway</html>", "text/html"),),
+        "overloaded",
+        "anthropic answered 502: <html>Bad Gateway</html>",
+        "",
+    ),
+    ("a slow first byte", ("wait",), "network", f"{LATE} after the request", LATE),
+    (
+        "a stall in the middle",
+        (stream(*HALF, end=False), "wait"),
+        "network",
+        f"{LATE} in the middle of its answer",
+        LATE,
+    ),
+]
+
+
+def fail(model: LiveModel | PydanticAiModel) -> ModelError:
+    async def ask() -> ModelError:
+        try:
+            await model.ask(REQUEST, lambda _: None)
+        except ModelError as error:
+            return error
+        finally:
+            await model.close()
+        raise AssertionError("there was an answer")
+
+    return asyncio.run(ask())
+
+
+@pytest.mark.parametrize(("name", "steps", "kind", "told"), [row[:4] for row in ROWS])
+def test_what_a_user_reads_about_trouble(
+    name: str, steps: Sequence[Step], kind: str, told: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with serve_raw(*steps) as server:
+        monkeypatch.setenv("ANTHROPIC_BASE_URL", server.url)
+        found = fail(LiveModel("anthropic:x", timeouts=TIMEOUTS.get(name)))
+    host = server.url.removeprefix("http://")
+    assert (found.kind, str(found), len(server.requests)) == (kind, told.replace("HOST", host), 1)
+
+
+# What a library says about an answer that cannot be read is its own business ("-").
+SAME = [row for row in ROWS if row[4] != "-"]
+
+
+@pytest.mark.parametrize(("name", "steps", "kind", "told"), [(*row[:3], row[4] or row[3]) for row in SAME])
+def test_what_a_user_reads_about_trouble_through_pydantic_ai(
+    name: str, steps: Sequence[Step], kind: str, told: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with serve_raw(*steps) as server:
+        monkeypatch.setenv("ANTHROPIC_BASE_URL", server.url)
+        found = fail(PydanticAiModel("pydantic-ai:anthropic:x", TIMEOUTS.get(name)))
+    assert (found.kind, str(found), len(server.requests)) == (kind, told, 1)
+
+
+UNREAD = [row for row in ROWS if row[4] == "-"]
+
+
+@pytest.mark.parametrize("steps", [row[1] for row in UNREAD], ids=[row[0] for row in UNREAD])
+def test_an_answer_that_pydantic_ai_cannot_read_is_an_error_too(
+    steps: Sequence[Step], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with serve_raw(*steps) as server:
+        monkeypatch.setenv("ANTHROPIC_BASE_URL", server.url)
+        found = fail(PydanticAiModel("pydantic-ai:anthropic:x"))
+    assert (found.kind in ("network", "invalid"), len(server.requests)) == (True, 1)
+
+
+@pytest.mark.parametrize("name", ["direct", "pydantic-ai"])
+def test_the_pause_that_a_provider_asks_for_is_kept(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with serve_raw(failed(429, "rate_limit_error", Retry_After="7")) as server:
+        monkeypatch.setenv("ANTHROPIC_BASE_URL", server.url)
+        model = LiveModel("anthropic:x") if name == "direct" else PydanticAiModel("pydantic-ai:anthropic:x")
+        assert fail(model).retry_after == 7
+
+
+# Another API than the one that was asked
+
+
+CHAT_CHUNK = {
+    "id": "c",
+    "object": "chat.completion.chunk",
+    "choices": [{"index": 0, "delta": {"content": "hi"}}],
+}
+
+
+@pytest.mark.parametrize(
+    ("sent", "told"),
+    [
+        (
+            response(404, b'{"detail": "Not Found"}'),
+            'openai answered 404: {"detail": "Not Found"}',
+        ),
+        (
+            stream(f"data: {json.dumps(CHAT_CHUNK)}\n\n", "data: [DONE]\n\n"),
+            "openai sent an answer that cannot be read: it is not an event of the Responses API",
+        ),
+    ],
+    ids=["it answers 404", "it answers in its own form"],
+)
+def test_a_server_with_chat_completions_alone_is_named(
+    sent: bytes, told: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with serve_raw(sent) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", f"{server.url}/v1")
+        found = fail(LiveModel("openai:small"))
+    host = server.url.removeprefix("http://")
+    assert (found.kind, str(found)) == (
+        "invalid",
+        (
+            f"{told}; the Responses API was asked at {host}; "
+            "use --model openai-chat:small for a server with chat completions alone"
+        ),
+    )
