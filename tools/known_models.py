@@ -62,7 +62,7 @@ def _current(model: ModelInfo) -> ModelPrice:
     if isinstance(prices, ModelPrice):
         return prices
     today = dt.datetime.now(dt.UTC).date()
-    valid = [price for price in prices if isinstance(price, ConditionalPrice) and _is_valid(price, today)]
+    valid = [price for price in prices if _is_valid(price, today)]
     return valid[-1].prices
 
 
@@ -74,13 +74,11 @@ def _is_valid(price: ConditionalPrice, today: dt.date) -> bool:
 
 
 def _prices(price: ModelPrice) -> dict[str, Any]:
-    values = [getattr(price, name, None) for name in NAMES]
-    if values[0] is None or values[1] is None:
+    given: list[Any] = [getattr(price, name, None) for name in NAMES]
+    if given[0] is None or given[1] is None:
         return {}
-    values = [values[0] if value is None else value for value in values]
-    row: dict[str, Any] = {
-        "price": [_number(value.base if isinstance(value, TieredPrices) else value) for value in values]
-    }
+    values = [given[0] if value is None else value for value in given]
+    row: dict[str, Any] = {"price": [_number(getattr(value, "base", value)) for value in values]}
     tiers = [value.tiers[0] for value in values if isinstance(value, TieredPrices)]
     if tiers:
         row["long_from"] = tiers[0].start

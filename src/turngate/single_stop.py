@@ -45,7 +45,7 @@ async def run_stop_hooks(
     settings = await run_in_thread(partial(read_settings, dialect=dialect), project_dir)
     exists = await run_in_thread(os.path.isdir, project_dir)
     journal = Journal(state_folder(), project_dir)
-    judges = JudgeModels(settings.judge)
+    judges = JudgeModels(settings.judge, environ=settings.environ_of_models(os.environ))
     world = make_world(runtime, project_dir, settings, journal, judges)
 
     async def ask() -> Verdict:

@@ -46,7 +46,8 @@ def test_where_a_stream_is_split_makes_no_difference(
     lines: list[bytes], end: bytes, sizes: list[int]
 ) -> None:
     data = end.join([*lines, b"", b"data: last", b"", b": after"])
-    pieces, place = [], 0
+    pieces: list[bytes] = []
+    place = 0
     while place < len(data):
         size = sizes[len(pieces) % len(sizes)]
         pieces.append(data[place : place + size])

@@ -151,23 +151,19 @@ BOTH = {"ANTHROPIC_API_KEY": "a", "OPENAI_API_KEY": "o"}
 
 
 @pytest.mark.parametrize(
-    ("environ", "given", "found"),
+    ("environ", "found"),
     [
-        (BOTH, "openai:mine", "openai:mine"),
-        (BOTH, None, "anthropic:claude-sonnet-5-5"),
-        ({"ANTHROPIC_API_KEY": "", "OPENAI_API_KEY": "o"}, None, "openai:gpt-6.1-sol"),
-        ({}, "scripted:a.json", "scripted:a.json"),
+        (BOTH, "anthropic:claude-sonnet-5-5"),
+        ({"ANTHROPIC_API_KEY": "", "OPENAI_API_KEY": "o"}, "openai:gpt-6.1-sol"),
     ],
 )
-def test_the_settings_choose_the_model_else_the_first_key_does(
-    environ: dict[str, str], given: str | None, found: str
-) -> None:
-    assert default_model(environ, given) == found
+def test_the_first_key_chooses_the_model(environ: dict[str, str], found: str) -> None:
+    assert default_model(environ) == found
 
 
 def test_without_a_model_and_a_key_the_message_explains_how_to_give_one() -> None:
     with pytest.raises(UsageError) as caught:
-        default_model({"PATH": "/bin"}, None)
+        default_model({"PATH": "/bin"})
     assert str(caught.value) == (
         "no model given: pass --model PROVIDER:NAME or --model scripted:FILE, or set ANTHROPIC_API_KEY"
     )

@@ -33,7 +33,7 @@ def event(kind: str, **fields: Any) -> str:
     return f"event: {kind}\ndata: {json.dumps({'type': kind, **fields})}\n\n"
 
 
-BEGUN = {
+BEGUN: dict[str, Any] = {
     "id": "m",
     "type": "message",
     "role": "assistant",

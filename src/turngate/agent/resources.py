@@ -79,7 +79,7 @@ class SessionResources:
         notice: Callable[[str], None],
     ) -> Self:
         environ, journal = dict(os.environ), Journal(state, project)
-        judges = JudgeModels(settings.judge, model, models, {**environ, **settings.env})
+        judges = JudgeModels(settings.judge, model, models, settings.environ_of_models(environ))
         file = env_file(state, session_id)
         late = LateContext(settings, notice)
         world = World(

@@ -64,12 +64,13 @@ class Session:
         shell: Shell | None = None,
         trust: bool = False,
     ) -> None:
-        model = open_model(model) if isinstance(model, str) else model
         _check_settings(settings)
         session_id = session_id or str(uuid.uuid4())
         events, plugins = EventSink(on_event), plugins or Plugins()
         project = project_path(project)
         settings = settings or load_settings(project, dialect=dialect)
+        if isinstance(model, str):
+            model = open_model(model, settings.environ_of_models(os.environ))
         known_tools = {*TOOLS, *TOOL_ALIASES}
         agent_types, problems = load_agent_types(project, settings.plugin_dirs, known_tools=known_tools)
         rules, not_loaded, not_run = agent_type_rules(agent_types.values(), settings.dialect, trusted=trust)

@@ -122,7 +122,12 @@ class Settings:
         None  # that headers of http hooks may use; None: no restriction
     )
     env: Mapping[str, str] = field(default_factory=dict)
+    user_env: Mapping[str, str] = field(default_factory=dict)  # the part of `env` that no project sets
     problems: tuple[Problem, ...] = ()
+
+    def environ_of_models(self, environ: Mapping[str, str]) -> dict[str, str]:
+        """Return where models find keys and addresses. A project could send the user's keys to another address."""
+        return {**environ, **self.user_env}
 
     def with_rules(self, *rules: Rule, problems: tuple[Problem, ...] = ()) -> "Settings":
         """Return these settings with additional rules, and with the problems of their files."""
@@ -187,6 +192,7 @@ def merge(
         managed_only=next((layer.file for layer in ordered if layer.managed_only), None),
         dialect=dialect,
         env=_union(layer.env for layer in ordered),
+        user_env=_union(layer.env for layer in ordered if layer.level in ("user", COMMAND_LINE, MANAGED)),
         problems=(*(p for layer in ordered for p in layer.problems), *_limit_problems(ordered, dialect)),
         **{name: value for name, value in scalars.items() if value is not None},
     )

@@ -3,6 +3,7 @@
 import os
 import threading
 from collections.abc import Callable, Mapping
+from functools import partial
 
 from turngate.errors import UsageError
 from turngate.models.providers import PYDANTIC_AI
@@ -22,8 +23,8 @@ BASE_URL_VARIABLES = {"anthropic": "ANTHROPIC_BASE_URL", "openai": "OPENAI_BASE_
 SMALL_MODEL_VARIABLES = {"anthropic": ("ANTHROPIC_SMALL_FAST_MODEL", "ANTHROPIC_DEFAULT_HAIKU_MODEL")}
 
 
-def open_model(name: str) -> Model:
-    """Return the model `scripted:FILE` or `PROVIDER:NAME`. Raises UsageError."""
+def open_model(name: str, environ: Mapping[str, str] = os.environ) -> Model:
+    """Return the model `scripted:FILE` or `PROVIDER:NAME`. `environ` has keys and addresses. Raises UsageError."""
     if name.startswith("scripted:"):
         return ScriptedModel.from_file(name.removeprefix("scripted:"))
     if not all(name.partition(":")[::2]):
@@ -37,12 +38,12 @@ def open_model(name: str) -> Model:
         return PydanticAiModel(name)
     from turngate.models.live import LiveModel  # noqa: PLC0415 - lazy: not for a scripted model
 
-    return LiveModel(name)
+    return LiveModel(name, environ)
 
 
-def default_model(environ: Mapping[str, str], settings_model: str | None) -> str:
-    """Return the model of the settings, or else one of the first provider whose key is in the environment."""
-    name = settings_model or next((model for key, model in DEFAULT_MODELS if environ.get(key)), None)
+def default_model(environ: Mapping[str, str]) -> str:
+    """Return a model of the first provider whose key is in the environment. Raises UsageError."""
+    name = next((model for key, model in DEFAULT_MODELS if environ.get(key)), None)
     if name is None:
         raise UsageError(
             "no model given: pass --model PROVIDER:NAME or --model scripted:FILE, or set ANTHROPIC_API_KEY"
@@ -65,7 +66,7 @@ class JudgeModels:
         environ: Mapping[str, str] = os.environ,
     ) -> None:
         self._settings_judge, self._session = settings_judge, session
-        self._open_model = models or open_model
+        self._open_model = models or partial(open_model, environ=environ)
         self._environ = environ
         self._opened: dict[str, Model] = {}
         self._lock = threading.Lock()
@@ -123,7 +124,7 @@ class JudgeModels:
 def _default_name(environ: Mapping[str, str]) -> str:
     """Return a model of the first provider whose key is in the environment, for hooks without a session."""
     try:
-        return default_model(environ, None)
+        return default_model(environ)
     except UsageError:
         raise UsageError(
             "no judge model is configured: give the hook a `model`, the settings a `judge`, or set ANTHROPIC_API_KEY"

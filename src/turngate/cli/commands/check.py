@@ -107,7 +107,7 @@ def _switched_off(settings: Settings) -> Iterator[Problem]:
 
 def _without_model(settings: Settings) -> Iterator[Problem]:
     """Note hooks that ask a model and have none unless a session brings one."""
-    judges = JudgeModels(settings.judge)
+    judges = JudgeModels(settings.judge, environ=settings.environ_of_models(os.environ))
     why: dict[str | None, str | None] = {}
     for rule in settings.rules:
         if not rule.hook.asks_model or not rule.hook.enabled:

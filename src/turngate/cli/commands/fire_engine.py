@@ -3,6 +3,7 @@
 import argparse
 import asyncio
 import json
+import os
 import re
 import signal
 import sys
@@ -55,7 +56,7 @@ def fire(options: argparse.Namespace, project: str, fields: dict[str, Any]) -> i
     settings = load_settings(project, dialect=options.dialect, plugin_dirs=plugins, extra=options.settings)
     event = read_event(options.event, fields, cwd=project)
     journal = Journal(state_folder(), project)
-    judges = JudgeModels(settings.judge)
+    judges = JudgeModels(settings.judge, environ=settings.environ_of_models(os.environ))
     world = make_world(LocalShell(), project, settings, journal, judges)
     result = run_until_signal(_ask(event, settings, world, judges))
     journal.close()

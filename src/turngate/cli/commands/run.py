@@ -47,7 +47,7 @@ def _session_factory(options: argparse.Namespace, project: str, settings: Settin
     """Return a function that makes the session of the command line; its caller adds the event handlers."""
     _check_tools(options.allow)
     with show_if_slow("loading the model"):
-        model = find_model(options.model, settings.model)
+        model = find_model(options.model or settings.model, settings)
     return partial(
         Session,
         project,
@@ -63,7 +63,7 @@ def _session_factory(options: argparse.Namespace, project: str, settings: Settin
         strict=options.strict,
         trust=options.trust,
         plugins=load_plugins(settings.plugins),
-        models=lambda name: find_model(name, None),
+        models=lambda name: find_model(name, settings),
     )
 
 
@@ -81,12 +81,10 @@ def _absolute_folders(folders: list[str]) -> list[str]:
     return [os.path.abspath(folder) for folder in folders]
 
 
-def find_model(name: str | None, configured: str | None) -> Model:
-    """Open the model of the command line, of the settings, or of the provider whose key is in the environment."""
-    name = name or configured
-    if name is None:
-        name = resolve.default_model(os.environ, None)
-    return resolve.open_model(name)
+def find_model(name: str | None, settings: Settings) -> Model:
+    """Open a model; without a name, one of the provider whose key is in the environment or the user's settings."""
+    environ = settings.environ_of_models(os.environ)
+    return resolve.open_model(name or resolve.default_model(environ), environ)
 
 
 def _session_id(options: argparse.Namespace, project: str) -> str | None:

@@ -135,6 +135,8 @@ class _Reader:
                 self._usage.update(object_of(data.get("usage")))
             case "error":
                 raise StreamError(object_of(data.get("error")))
+            case _:
+                pass
         return ""
 
     def _start(self, index: int, block: Json) -> str:

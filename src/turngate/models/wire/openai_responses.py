@@ -112,6 +112,8 @@ class _Reader:
                 raise StreamError(object_of(object_of(data.get("response")).get("error")))
             case "error":
                 raise StreamError(object_of(data.get("error")) or data)
+            case _:
+                pass
         return ""
 
     def _check(self, kind: str, data: Json) -> None:

@@ -21,6 +21,7 @@ from turngate.cli.project import project_folder
 from turngate.cli.signals import run_until_signal
 from turngate.core.constants import IN_HOOK
 from turngate.core.session_events import Notice, SessionEvent, SubagentFinished, SubagentRedirected
+from turngate.core.settings import Settings
 from turngate.core.text import printable
 from turngate.errors import UsageError
 from turngate.plugins.entry_points import load_plugins
@@ -90,7 +91,7 @@ def _new_host(
     for problem in settings.not_loaded:
         print(f"! {problem}" + (f"\n  → {problem.hint}" if problem.hint else ""), file=sys.stderr)
     names = [options.model] if options.model else [str(launch.get("model", "")) for launch in launches]
-    models = [_open_model(name, settings.model) for name in dict.fromkeys(names)]
+    models = [_open_model(name or settings.model, settings) for name in dict.fromkeys(names)]
     session = Session(
         project,
         models[0],
@@ -103,14 +104,14 @@ def _new_host(
         trust=options.trust,
         children=SubagentOptions(any_gates=options.current_gates),
         plugins=load_plugins(settings.plugins),
-        models=None if options.model else lambda name: find_model(name, settings.model),
+        models=None if options.model else lambda name: find_model(name or settings.model, settings),
     )
     return session._main  # noqa: SLF001 - only its parts are used
 
 
-def _open_model(name: str, configured: str | None) -> Model:
+def _open_model(name: str | None, settings: Settings) -> Model:
     try:
-        return find_model(name, configured)
+        return find_model(name, settings)
     except UsageError as error:
         raise UsageError(f"{error}; choose another model with --model") from None
 
