@@ -2,7 +2,7 @@
 
 import sys
 
-from turngate.cli.startup import EXIT_INTERRUPTED, exit_on_interrupt, ignore_interrupts
+from turngate.cli.startup import EXIT_INTERRUPTED, end_process, exit_on_interrupt, ignore_interrupts
 
 
 def main() -> int:
@@ -11,11 +11,12 @@ def main() -> int:
     from turngate.cli.main import main as run  # noqa: PLC0415 # lazy: loading it takes most of the start
 
     try:
-        return run()
+        code = run()
     except KeyboardInterrupt:
-        return EXIT_INTERRUPTED
+        code = EXIT_INTERRUPTED
     finally:
         ignore_interrupts()
+    return end_process(code)
 
 
 if __name__ == "__main__":

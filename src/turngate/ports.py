@@ -7,7 +7,7 @@ from contextlib import AbstractAsyncContextManager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from turngate.aio.cancellation import finish_despite_cancel
 from turngate.core.constants import IN_HOOK
@@ -126,6 +126,15 @@ class Model(Protocol):
 
     async def close(self) -> None:
         """Close the connections. The model may be asked again afterwards."""
+        ...
+
+
+@runtime_checkable
+class PreparedModel(Protocol):
+    """A model that can open its connection before the first request."""
+
+    def prepare(self) -> None:
+        """Begin to open a connection, in the running event loop."""
         ...
 
 

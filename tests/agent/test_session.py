@@ -58,7 +58,7 @@ from turngate.core.session_events import (
 )
 from turngate.core.settings import Settings
 from turngate.core.text import quote_name
-from turngate.errors import UsageError
+from turngate.errors import ModelError, UsageError
 from turngate.models.scripted import ScriptedModel
 
 TOLD = "[Stop hook requested continuation]\nrun the tests"
@@ -617,6 +617,22 @@ def test_an_overloaded_provider_is_asked_again_and_nothing_of_it_stays(project: 
         3,
     )
     assert (agent.heard(), len(saved_inputs(project))) == (["go"], 1)
+
+
+@pytest.mark.parametrize("pause", [61.0, 86_400.0])
+def test_a_provider_that_asks_for_a_long_pause_is_not_asked_again(project: Path, pause: float) -> None:
+    agent = scripted_session(project, "never", stop=SAVE_INPUT, retries=(0.01, 0.01))
+
+    async def ask(*_: object) -> Reply:
+        raise ModelError("overloaded", "come back later", retry_after=pause)
+
+    agent.model.ask = ask  # type: ignore[method-assign,assignment]
+    result = agent.play()
+    why = f"come back later; it asks for a pause of {pause:,.0f} s, and 60 s is the longest one here"
+    assert (ended(result), result.model_requests) == (
+        ("error", "error", f"the model failed (overloaded): {why}"),
+        1,
+    )
 
 
 FAILURES = [

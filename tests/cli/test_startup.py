@@ -66,3 +66,38 @@ def test_an_interrupt_while_modules_load_ends_the_program_quietly(
 def test_an_interrupt_that_the_caller_ignores_stays_ignored(tmp_path: Path) -> None:
     code, out, err = interrupted(tmp_path, "module", "argparse", ignored=True)
     assert (code, out.startswith("no settings"), err) == (0, True, "")
+
+
+END = """
+import atexit, sys, threading, time
+from turngate.cli.startup import end_process
+class Late:
+    def __del__(self):
+        print("freed", flush=True)
+late = Late()
+atexit.register(print, "at exit")
+{more}
+print("output")
+sys.exit(end_process(5))
+"""
+
+
+@pytest.mark.parametrize(
+    ("more", "out"),
+    [
+        ("", "output\nat exit\n"),
+        ("threading.Thread(target=time.sleep, args=(600,), daemon=True).start()", "output\nat exit\n"),
+        (
+            "threading.Thread(target=lambda: (time.sleep(0.2), print('thread'))).start()",
+            "output\nthread\nat exit\nfreed\n",
+        ),
+    ],
+    ids=["nothing is left", "a daemon thread", "a thread to wait for"],
+)
+def test_the_process_ends_without_freeing_its_objects_unless_a_thread_has_to_end_first(
+    more: str, out: str
+) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", END.format(more=more)], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (5, out, "")

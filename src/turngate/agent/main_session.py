@@ -25,7 +25,7 @@ from turngate.core.subagent_run import SubagentRun, names_of
 from turngate.core.verdict import unenforced, warnings_with_hints
 from turngate.errors import UsageError
 from turngate.plugins.handlers import PluginContext, Plugins
-from turngate.ports import describe_killed
+from turngate.ports import PreparedModel, describe_killed
 from turngate.state.paths import session_folder
 from turngate.subagents.agent_types import AgentType
 from turngate.subagents.host import SubagentRole
@@ -79,6 +79,8 @@ class MainSession(AgentSession):
     async def _open(self, source: Source | None) -> None:
         if not self.conversation.is_open:
             self._lock.acquire()
+            if isinstance(self.model, PreparedModel):
+                self.model.prepare()  # while the transcript is read and SessionStart hooks run
         await super()._open(source)
 
     async def _has_results(self) -> bool:

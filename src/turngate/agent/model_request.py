@@ -12,7 +12,7 @@ from turngate.core.messages import ModelRequest, Reply, Text, ToolUse
 from turngate.core.text import describe
 from turngate.errors import ModelError
 
-MAX_RETRY_AFTER_S = 60.0  # upper bound of the pause that a provider asks for
+MAX_RETRY_AFTER_S = 60.0  # the longest pause; a provider that asks for more is not asked again
 
 
 async def ask_model(context: LoopContext, request: ModelRequest, tell: Callable[[str], None]) -> Reply:
@@ -25,7 +25,9 @@ async def ask_model(context: LoopContext, request: ModelRequest, tell: Callable[
         except ModelError as error:
             if not error.is_transient or pause is None:
                 raise
-            wait = max(pause, min(error.retry_after or 0.0, MAX_RETRY_AFTER_S))
+            wait = max(pause, error.retry_after or 0.0)
+            if wait > MAX_RETRY_AFTER_S:
+                raise ModelError(error.kind, _too_long(error, wait), retry_after=wait) from None
             context.notice(f"the model did not answer ({error}); retrying in {wait:g} s")
             await asyncio.sleep(wait * random.uniform(1.0, 1.2))  # noqa: S311 - no secret
         else:
@@ -33,6 +35,12 @@ async def ask_model(context: LoopContext, request: ModelRequest, tell: Callable[
             context.on_reply(reply)
             return reply
     raise AssertionError("the last try either returns or raises")
+
+
+def _too_long(error: ModelError, wait: float) -> str:
+    return (
+        f"{error}; it asks for a pause of {wait:,.0f} s, and {MAX_RETRY_AFTER_S:g} s is the longest one here"
+    )
 
 
 async def _ask(context: LoopContext, request: ModelRequest, tell: Callable[[str], None]) -> Reply:

@@ -5,7 +5,7 @@ A connection is kept for the next request. h11 reads and writes the protocol.
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 
 import h11
 
@@ -117,13 +117,16 @@ class HttpClient:
         self._environ = environ
         self._timeouts = timeouts or Timeouts()
         self._idle: list[Connection] = []
-        self._opening: asyncio.Task[Connection] | None = None
+        self._preparing: asyncio.Task[None] | None = None
 
     def prepare(self) -> None:
         """Begin to open a connection for the first request."""
-        if self._opening is None and not self._idle:
-            self._opening = asyncio.create_task(self._open())
-            self._opening.add_done_callback(_ignore_failure)
+        if self._preparing is None and not self._idle:
+            self._preparing = asyncio.create_task(self._prepare())
+
+    async def _prepare(self) -> None:
+        with suppress(HttpError):  # reported by the request that needs the connection
+            self._idle.append(await self._open())
 
     @asynccontextmanager
     async def post(self, path: str, headers: Mapping[str, str], body: bytes) -> AsyncIterator[Response]:
@@ -142,20 +145,21 @@ class HttpClient:
 
     def close(self) -> None:
         """Close idle connections; the next request opens a new one."""
-        if self._opening is not None:
-            self._opening.cancel()
-            self._opening = None
+        if self._preparing is not None:
+            self._preparing.cancel()
+            self._preparing = None
         while self._idle:
             self._idle.pop().close()
 
     async def _take(self) -> Connection:
+        if self._preparing is not None:
+            await asyncio.wait({self._preparing})
         while self._idle:
             connection = self._idle.pop()
             if connection.is_open:
                 return connection
             connection.close()
-        opening, self._opening = self._opening, None
-        return await (opening or self._open())
+        return await self._open()
 
     async def _open(self) -> Connection:
         return Connection(await connect(self.server, self._environ), self.server, self._timeouts)
@@ -190,9 +194,3 @@ class HttpClient:
                 return event
             if not isinstance(event, h11.InformationalResponse):
                 raise HttpError(f"{self.server.name} closed the connection without an answer")
-
-
-def _ignore_failure(task: "asyncio.Task[Connection]") -> None:
-    """A connection that could not be prepared is reported by the request that wants to use it."""
-    if not task.cancelled():
-        task.exception()

@@ -28,8 +28,9 @@ class EventDecoder:
     def feed(self, piece: bytes) -> Iterator[Event]:
         """Raises HttpError if an event is too large or is not UTF-8."""
         self._size += len(piece)
+        has_end = b"\n" in piece or b"\r" in piece or self._rest[-1:] == [b"\r"]
         self._rest.append(piece)
-        if b"\n" in piece or b"\r" in piece:
+        if has_end:
             yield from self._take_lines(b"".join(self._rest))
         if self._size > MAX_EVENT_BYTES:
             raise HttpError(f"one event is larger than {MAX_EVENT_BYTES // 2**20} MiB")
@@ -38,7 +39,7 @@ class EventDecoder:
         # A carriage return at the end may be half of a line break: the next piece decides.
         held = b"\r" if data.endswith(b"\r") else b""
         *lines, rest = _LINE_END.split(data.removesuffix(held))
-        self._rest = [rest + held]
+        self._rest = [rest, held] if held else [rest]
         for line in lines:
             if event := self._take(line):
                 yield event
