@@ -6,9 +6,13 @@ import sys
 import pytest
 from pydantic_ai import exceptions
 
+from tests.support.paths import ROOT
 from tests.support.providers import KEY
+from turngate.cli.parser import MODEL_HELP
 from turngate.errors import UsageError
 from turngate.extras import install_command
+from turngate.models.providers import ALIASES
+from turngate.models.providers import PROVIDERS as PROVIDERS_TABLE
 from turngate.models.pydantic_ai_errors import model_error
 from turngate.models.resolve import default_model, open_model
 
@@ -188,3 +192,16 @@ def test_without_a_model_and_a_key_the_message_explains_how_to_give_one() -> Non
 def test_what_no_loopback_can_show_has_its_kind_too(error: Exception, kind: str, told: str) -> None:
     found = model_error(error, "anthropic")
     assert (found.kind, str(found)) == (kind, told)
+
+
+def test_the_help_and_the_page_name_every_provider() -> None:
+    names = [*PROVIDERS_TABLE, "pydantic-ai:"]
+    page = (ROOT / "docs" / "models.md").read_text()
+    assert [name for name in names if name not in MODEL_HELP] == []
+    assert [
+        name for name in (*names, *ALIASES) if f"`{name}" not in page and name != "openai-responses"
+    ] == []
+    variables = [
+        name for each in PROVIDERS_TABLE.values() for name in (each.url_variable, *each.key_variables)
+    ]
+    assert [name for name in variables if name not in page] == []

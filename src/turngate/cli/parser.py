@@ -17,6 +17,10 @@ from turngate.core.constants import EVENTS, FAMILIES
 
 PERMISSION_MODES = ["default", "acceptEdits", "plan", "bypassPermissions"]
 OUTPUT_FORMATS = ["text", "json", "stream-json"]
+MODEL_HELP = (
+    "scripted:FILE or PROVIDER:NAME, with the provider anthropic, openai, openai-chat, gemini, openrouter, ollama, deepseek, "
+    "groq, mistral, xai, or pydantic-ai:PROVIDER; prompt hooks use a small model of it"
+)
 SCHEMA_NAMES = ["settings", "input", "output"]
 
 
@@ -104,7 +108,7 @@ def _add_task_options(parser: Parser) -> None:
     add = parser.add_argument
     add("prompt", nargs="?", metavar="PROMPT", help="the task; - reads stdin")
     add("-p", "--print", action="store_true", help="run one turn, print the answer and exit")
-    add("--model", metavar="M", help="PROVIDER:NAME or scripted:FILE; prompt hooks use a small model of it")
+    add("--model", metavar="M", help=MODEL_HELP)
 
 
 def _add_session_options(parser: Parser) -> None:
