@@ -3,7 +3,6 @@
 import asyncio
 import json
 import socket
-import ssl
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -13,6 +12,7 @@ from typing import Any
 import pytest
 
 from tests.support.builders import ask, rule, settings, stop_event, world, write_settings
+from tests.support.certificates import make_certificate, server_context
 from tests.support.servers.http import Endpoint, serve_answers
 from tests.support.sessions import scripted_session
 from tests.support.timeouts import HANG_TIMEOUT_S, NEVER_S
@@ -461,37 +461,12 @@ def test_where_an_address_is_cut_no_half_of_a_secret_stays(
 @pytest.fixture(scope="module")
 def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A self-signed certificate for 127.0.0.1."""
-    path = tmp_path_factory.mktemp("tls") / "both.pem"
-    subject = ["-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1"]
-    subprocess.run(
-        [
-            "openssl",
-            "req",
-            "-x509",
-            "-newkey",
-            "rsa:2048",
-            "-nodes",
-            "-days",
-            "2",
-            *subject,
-            "-keyout",
-            path,
-            "-out",
-            f"{path}.crt",
-        ],
-        check=True,
-        capture_output=True,
-    )
-    with path.open("a") as both:
-        both.write(Path(f"{path}.crt").read_text())
-    return path
+    return make_certificate(tmp_path_factory.mktemp("tls"))
 
 
 @pytest.fixture
 def encrypted(certificate: Path) -> Iterator[Endpoint]:
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(certificate)
-    with serve_answers({"body": BLOCK}, tls=context) as endpoint:
+    with serve_answers({"body": BLOCK}, tls=server_context(certificate)) as endpoint:
         yield endpoint
 
 
