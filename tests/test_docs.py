@@ -277,7 +277,7 @@ def test_the_readme_names_every_extra_and_no_page_a_package_that_is_not_publishe
     [paragraph] = [
         each for each in (ROOT / "README.md").read_text().split("\n\n") if "an extra, such as" in each
     ]
-    assert set(re.findall(r"`(\w+)` (?:and|\()", paragraph)) == set(project["optional-dependencies"]) - {
+    assert set(re.findall(r"`([\w-]+)` (?:and|\()", paragraph)) == set(project["optional-dependencies"]) - {
         "dev"
     }
     assert [page.name for page in PAGES if "turngate[" in page.read_text()] == []

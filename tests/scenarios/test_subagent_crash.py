@@ -38,7 +38,7 @@ TIMEOUT_S = 4 * HANG_TIMEOUT_S  # an experiment has several workers, each with a
 
 def experiment(*arguments: str) -> Any:
     """Run one experiment of `tests.support.crash` and return its JSON."""
-    program = Program(arguments, ROOT, module=CRASH, live=False)
+    program = Program(arguments, ROOT, module=CRASH)
     out, err = program.communicate(TIMEOUT_S)
     assert err == ""
     return json.loads(out)
@@ -210,7 +210,7 @@ def test_two_processes_share_a_registry_and_one_finishes_what_the_other_leaves()
 
 def die_at(folder: Path, step: str) -> None:
     """Let a worker with the default limits work until the step, and be killed there."""
-    program = Program(["die", str(folder), step], ROOT, module=CRASH, live=False)
+    program = Program(["die", str(folder), step], ROOT, module=CRASH)
     _, err = program.communicate(TIMEOUT_S)
     assert (program.wait(), err) == (-signal.SIGKILL, "")
 

@@ -13,7 +13,7 @@ TURNGATE = [sys.executable, "-m", "turngate"]  # a new Python process
 
 def turngate(*words: str, stdin: str = "") -> tuple[int, str, str]:
     """Run the command and return its exit code, stdout and stderr."""
-    program = Program(words, stdin=stdin, live=False)
+    program = Program(words, stdin=stdin)
     out, err = program.communicate()
     return program.wait(), out, err
 
@@ -21,7 +21,7 @@ def turngate(*words: str, stdin: str = "") -> tuple[int, str, str]:
 @contextmanager
 def start_turngate(*words: str, own_session: bool = False) -> Iterator[Program]:
     """Start the command; kill it at the end if it still runs."""
-    process = Program(words, start_new_session=own_session, live=False)
+    process = Program(words, start_new_session=own_session)
     try:
         yield process
     finally:

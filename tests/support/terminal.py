@@ -49,8 +49,7 @@ class Terminal:
     ) -> "Process | subprocess.Popen[bytes]":
         environ = {**os.environ, "TERM": "xterm-256color", **env}
         if "PYTHONPATH" not in environ:
-            live = command[0] == "run" and not any("scripted:" in word for word in command)
-            return Process(command, cwd, [self.slave] * 3, live=live, env=environ, terminal=True)
+            return Process(command, cwd, [self.slave] * 3, env=environ, terminal=True)
         return subprocess.Popen(  # with other modules than those that are loaded
             [sys.executable, "-c", OWN_TERMINAL, *command],
             stdin=self.slave,

@@ -35,15 +35,10 @@ LOADED = (
     "turngate.cli.commands.run_interactive",
     "turngate.cli.commands.runs.recover",
     "turngate.cli.terminal.screen_ui",
+    "turngate.models.live",
+    "turngate.models.wire.anthropic",
     "tests.support.crash.random_kills",
     "tests.support.crash.scenes",
-)
-# For a program that asks a live model. To fork and to end with these takes long too.
-LOADED_LIVE = (
-    *LOADED,
-    "turngate.models.live",
-    "pydantic_ai.models.anthropic",
-    "pydantic_ai.providers.anthropic",
 )
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 SERVER = "import sys; from tests.support.warm_cli import serve; serve(int(sys.argv[1]), sys.argv[2:])"
@@ -52,9 +47,7 @@ SERVER = "import sys; from tests.support.warm_cli import serve; serve(int(sys.ar
 class Process:
     """A program that the server started; the part of `subprocess.Popen` that tests use, without streams."""
 
-    def __init__(
-        self, words: Sequence[str], cwd: Path | None, streams: Sequence[int], *, live: bool, **more: Any
-    ) -> None:
+    def __init__(self, words: Sequence[str], cwd: Path | None, streams: Sequence[int], **more: Any) -> None:
         self.args = ["turngate", *words]
         self.returncode: int | None = None
         request = {
@@ -66,7 +59,7 @@ class Process:
         }
         self._keeper, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
-            socket.send_fds(_server(live=live), [json.dumps(request).encode()], [*streams, theirs.fileno()])
+            socket.send_fds(_server(), [json.dumps(request).encode()], [*streams, theirs.fileno()])
         self.pid = int(self._keeper.recv(20))
 
     def poll(self) -> int | None:
@@ -103,14 +96,13 @@ class Program(Process):
         *,
         stdin: str = "",
         start_new_session: bool = False,
-        live: bool = True,
         module: str = "turngate",
     ) -> None:
         out, err = os.pipe(), os.pipe()
         self.stdout, self.stderr = open(out[0], encoding="utf-8"), open(err[0], encoding="utf-8")  # noqa: SIM115
         with _readable(stdin) as given:
             streams = [given.fileno(), out[1], err[1]]
-            super().__init__(words, cwd, streams, live=live, session=start_new_session, module=module)
+            super().__init__(words, cwd, streams, session=start_new_session, module=module)
         os.close(out[1])
         os.close(err[1])
 
@@ -153,14 +145,14 @@ def run(
 
 
 @functools.cache
-def _server(*, live: bool) -> socket.socket:
+def _server() -> socket.socket:
     """Start a server. It ends with this process."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 20)
     with theirs:
         number = theirs.fileno()
         process = subprocess.Popen(
-            [sys.executable, "-c", SERVER, str(number), *(LOADED_LIVE if live else LOADED)],
+            [sys.executable, "-c", SERVER, str(number), *LOADED],
             cwd=ROOT,
             pass_fds=[number],
             stdin=subprocess.DEVNULL,
