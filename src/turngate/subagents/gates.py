@@ -24,6 +24,7 @@ NOT_ABOUT_GATES = frozenset(
     {
         *("rules", "switched_off", "managed_only", "mode", "timeouts"),  # in the fingerprints
         "dialect",  # by its name
+        "user_env",  # a part of `env`
         *("limit", "child_limit"),  # the row has the limit of redirects
         "announce_children",  # the row has it
         *("children_at_once", "children_depth", "model", "plugins", "plugin_dirs"),
