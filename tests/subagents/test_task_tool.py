@@ -18,10 +18,12 @@ from tests.support.sessions import (
     wait_for_file,
 )
 from tests.support.subagents import PROMPT, Gate, Parent, bash, parent, redirect, task, tasks, write
+from tests.support.timeouts import HANG_TIMEOUT_S
 from turngate.core.dialect import CLAUDE, MUX, TURNGATE, Dialect
 from turngate.core.session_events import SubagentFinished, SubagentStarted
 from turngate.core.subagent_run import SubagentRun
 from turngate.errors import UsageError
+from turngate.subagents import steering
 from turngate.subagents.limits import SubagentLimits
 from turngate.subagents.steering import check_steer
 
@@ -292,7 +294,10 @@ def test_a_steer_that_is_allowed(by: str) -> None:
 
 
 @pytest.mark.req("X-31", "C-34")
-def test_two_steers_in_quick_succession_and_one_after_the_end_are_rejected(project: Path) -> None:
+def test_two_steers_in_quick_succession_and_one_after_the_end_are_rejected(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(steering, "STEER_INTERVAL_S", HANG_TIMEOUT_S)  # also on a slow machine
     said: list[str] = []
 
     async def steer(scene: Parent) -> None:
