@@ -9,7 +9,6 @@ from urllib.parse import urlsplit
 
 from turngate.core.messages import ModelRequest, Reply
 from turngate.errors import ModelError, UsageError
-from turngate.extras import install_command
 from turngate.http.timeouts import Timeouts
 from turngate.models.known_models import known_model
 from turngate.models.provider_errors import status_error, stream_error
@@ -27,6 +26,8 @@ try:
     from turngate.http.errors import HttpError, HttpTimeout
     from turngate.http.event_stream import EventDecoder
 except ImportError:
+    from turngate.extras import install_command
+
     raise UsageError(
         f"live models need a library that is not installed: {install_command('agent')}; "
         "--model scripted:FILE needs none"

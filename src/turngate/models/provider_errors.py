@@ -4,7 +4,6 @@ import json
 import re
 import time
 from collections.abc import Mapping
-from email.utils import parsedate_to_datetime
 from typing import Any
 
 from turngate.errors import ModelError
@@ -98,6 +97,10 @@ def _retry_after(headers: Mapping[str, str]) -> float | None:
         return max(0.0, float(value))
     except ValueError:
         pass
+    if not value:
+        return None
+    from email.utils import parsedate_to_datetime  # noqa: PLC0415 - lazy: slow to load, and nearly always a number
+
     try:
         return max(0.0, parsedate_to_datetime(value).timestamp() - time.time())
     except (ValueError, TypeError, OverflowError):

@@ -1,7 +1,7 @@
 """Load plugins that other packages provide as entry points, only those that the settings enable."""
 
 from collections.abc import Sequence
-from importlib.metadata import entry_points
+from typing import Any
 
 from turngate.errors import UsageError
 from turngate.plugins.handlers import Plugins
@@ -11,13 +11,13 @@ ENTRY_POINT_GROUP = "turngate.plugins"
 
 def installed_plugins() -> tuple[str, ...]:
     """Return the names of the plugins that packages provide, without loading them."""
-    return tuple(sorted({point.name for point in entry_points(group=ENTRY_POINT_GROUP)}))
+    return tuple(sorted(_entry_points()))
 
 
 def load_plugins(names: Sequence[str]) -> Plugins:
     """Load the named plugins; a package that is only installed runs no code. Raises UsageError."""
     plugins = Plugins()
-    installed = {point.name: point for point in entry_points(group=ENTRY_POINT_GROUP)} if names else {}
+    installed = _entry_points() if names else {}
     for name in names:
         if name not in installed:
             available = ", ".join(sorted(installed)) or "none"
@@ -33,3 +33,9 @@ def load_plugins(names: Sequence[str]) -> Plugins:
                 f"the plugin {name!r} cannot be loaded ({reason}); disable it in the settings"
             ) from error
     return plugins
+
+
+def _entry_points() -> dict[str, Any]:
+    from importlib.metadata import entry_points  # noqa: PLC0415 - lazy: slow to load, and most projects have no plugins
+
+    return {point.name: point for point in entry_points(group=ENTRY_POINT_GROUP)}
