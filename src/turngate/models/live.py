@@ -19,7 +19,7 @@ from turngate.models.providers import (
     find_key,
     find_provider,
 )
-from turngate.models.wire.base import AnswerReader, StreamError, Unreadable, WireFormat
+from turngate.models.wire.base import AnswerReader, OtherApi, StreamError, Unreadable, WireFormat
 
 try:
     from turngate.http.client import HttpClient, Response
@@ -83,7 +83,7 @@ class LiveModel:
         except StreamError as error:
             raise stream_error(self._provider_name, error.error, self._key) from None
         except Unreadable as error:
-            raise self._unreadable(str(error)) from None
+            raise self._unreadable(error) from None
         return self._finished(reader)
 
     async def close(self) -> None:
@@ -114,11 +114,8 @@ class LiveModel:
             "Accept": "text/event-stream",
             "Accept-Encoding": "identity",
             "User-Agent": "turngate",
+            **self._wire.headers,
         }
-        if self._provider.wire == "anthropic":
-            from turngate.models.wire.anthropic import VERSION  # noqa: PLC0415 - loaded already for this provider
-
-            headers["anthropic-version"] = VERSION
         if self._key_variable == "ANTHROPIC_API_KEY":
             headers["x-api-key"] = self._key
         elif self._key:
@@ -130,7 +127,7 @@ class LiveModel:
             raise await self._failure(response)
         kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
         if kind != "text/event-stream":
-            raise Unreadable(f"its type is {kind or 'not named'}, expected text/event-stream")
+            raise OtherApi(f"its type is {kind or 'not named'}, expected text/event-stream")
         if response.headers.get("content-encoding", "identity").lower() != "identity":
             raise Unreadable("it is compressed, which was not requested")
         decoder, size = EventDecoder(), 0
@@ -149,9 +146,9 @@ class LiveModel:
             return ModelError(error.kind, f"{error}; {self._hint()}")
         return error
 
-    def _unreadable(self, why: str) -> ModelError:
-        text = f"{self._provider_name} sent an answer that cannot be read: {why}"
-        if "API" in why or "its type" in why:
+    def _unreadable(self, error: Unreadable) -> ModelError:
+        text = f"{self._provider_name} sent an answer that cannot be read: {error}"
+        if isinstance(error, OtherApi):
             return ModelError("invalid", f"{text}; {self._hint()}")
         return ModelError("network", text)
 
@@ -173,7 +170,7 @@ class LiveModel:
         try:
             reply = reader.reply
         except Unreadable as error:
-            raise self._unreadable(str(error)) from None
+            raise self._unreadable(error) from None
         if reply is None:
             raise ModelError("network", f"{self._provider_name} ended the stream in the middle of its answer")
         cost = self._known.cost(reply.usage)

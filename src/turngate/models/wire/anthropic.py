@@ -1,5 +1,6 @@
 """Anthropic's Messages API."""
 
+from collections.abc import Mapping
 from typing import Any, assert_never
 
 from turngate.core.messages import (
@@ -29,7 +30,6 @@ from turngate.models.wire.base import (
     text_of,
 )
 
-VERSION = "2023-06-01"
 DEFAULT_MAX_TOKENS = 16_384  # for a model whose largest answer is not known
 _CACHE = {"type": "ephemeral", "ttl": "5m"}
 _STOP_REASONS: dict[str, StopReason] = {
@@ -42,6 +42,7 @@ _STOP_REASONS: dict[str, StopReason] = {
 class AnthropicMessages:
     title = "the Messages API"
     path = "/v1/messages"
+    headers: Mapping[str, str] = {"anthropic-version": "2023-06-01"}
 
     def body(self, model: str, request: ModelRequest) -> Json:
         known = known_model("anthropic", model)

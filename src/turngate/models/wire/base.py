@@ -25,6 +25,10 @@ class Unreadable(Exception):
     """An answer does not have the form of its wire format."""
 
 
+class OtherApi(Unreadable):
+    """An answer seems to come from another API than the one that was asked."""
+
+
 class StreamError(Exception):
     """The provider reports an error inside of a stream."""
 
@@ -36,6 +40,7 @@ class StreamError(Exception):
 class WireFormat(Protocol):
     title: str  # for messages
     path: str  # after the base URL
+    headers: Mapping[str, str]
 
     def body(self, model: str, request: ModelRequest) -> Json: ...
 

@@ -1,6 +1,7 @@
 """OpenAI's chat completions, which most other providers and local servers understand as well."""
 
 import json
+from collections.abc import Mapping
 from typing import Any, assert_never
 
 from turngate.core.messages import (
@@ -35,6 +36,7 @@ _STOP_REASONS: dict[str, StopReason] = {"length": "max_tokens", "content_filter"
 class ChatCompletions:
     title = "chat completions"
     path = "/chat/completions"
+    headers: Mapping[str, str] = {}
 
     def body(self, model: str, request: ModelRequest) -> Json:
         system = [{"role": "system", "content": request.system}] if request.system else []

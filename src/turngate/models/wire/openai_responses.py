@@ -1,6 +1,7 @@
 """OpenAI's Responses API."""
 
 import json
+from collections.abc import Mapping
 from typing import Any, assert_never
 
 from turngate.core.messages import (
@@ -17,8 +18,8 @@ from turngate.core.messages import (
 from turngate.http.event_stream import Event
 from turngate.models.wire.base import (
     Json,
+    OtherApi,
     StreamError,
-    Unreadable,
     closed_schema,
     content_of,
     count_of,
@@ -36,6 +37,7 @@ _INCOMPLETE: dict[str, StopReason] = {"max_output_tokens": "max_tokens", "conten
 class Responses:
     title = "the Responses API"
     path = "/responses"
+    headers: Mapping[str, str] = {}
 
     def body(self, model: str, request: ModelRequest) -> Json:
         system = [{"role": "system", "content": request.system}] if request.system else []
@@ -122,7 +124,7 @@ class _Reader:
         if not self._is_responses:
             if "error" in data:
                 raise StreamError(object_of(data.get("error")))
-            raise Unreadable("it is not an event of the Responses API")
+            raise OtherApi("it is not an event of the Responses API")
 
     @property
     def reply(self) -> Reply | None:
