@@ -14,13 +14,14 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 
-from bench.fuzz import answers, commands, expressions, files, tools
+from bench.fuzz import answers, commands, expressions, files, streams, tools
 from bench.fuzz.target import Result, Target, TookTooLong, run_input
 
 TARGETS: tuple[Target, ...] = (
     *answers.TARGETS,
     *expressions.TARGETS,
     *files.TARGETS,
+    *streams.TARGETS,
     *tools.TARGETS,
     *commands.TARGETS,
 )

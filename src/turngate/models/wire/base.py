@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from turngate.core.messages import ModelRequest, Reply, StopReason, Text, ToolResult, ToolUse
+from turngate.core.text import replace_surrogates
 from turngate.http.event_stream import Event
 
 Json = dict[str, Any]
@@ -71,7 +72,8 @@ def parse_tool_input(name: str, text: str, stop_reason: StopReason) -> Json | No
 
 
 def text_of(value: object) -> str:
-    return value if isinstance(value, str) else ""
+    """Return a text that can be written as UTF-8: JSON may contain half of a surrogate pair."""
+    return replace_surrogates(value) if isinstance(value, str) else ""
 
 
 def count_of(values: Mapping[str, Any], name: str) -> int:
