@@ -635,6 +635,19 @@ def test_a_provider_that_asks_for_a_long_pause_is_not_asked_again(project: Path,
     )
 
 
+@pytest.mark.parametrize(("levels", "runs"), [(100, True), (101, False), (960, False)])
+def test_the_input_of_a_tool_call_may_be_nested_only_so_deep(project: Path, levels: int, runs: bool) -> None:
+    given: Any = "x"
+    for _ in range(levels - 1):
+        given = [given]
+    call = {"tool": "Bash", "input": {"command": "touch ran", "more": given}}
+    agent = scripted_session(project, call, "done", stop=SAVE_INPUT, allow=["Bash"])
+    result = agent.play()
+    why = "the model failed (invalid): the input of a call of Bash has more than 100 nested levels"
+    assert ended(result) == (("completed", "allowed", None) if runs else ("error", "error", why))
+    assert not (project / "ran").exists()  # its input has a field that the tool does not know
+
+
 FAILURES = [
     ({"error": "overloaded"}, "overloaded", 2),
     ({"error": "network", "message": "cut"}, "network", 2),

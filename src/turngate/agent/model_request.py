@@ -3,7 +3,7 @@
 import asyncio
 import random
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from turngate.agent.loop_context import LoopContext
@@ -13,6 +13,8 @@ from turngate.core.text import describe
 from turngate.errors import ModelError
 
 MAX_RETRY_AFTER_S = 60.0  # the longest pause; a provider that asks for more is not asked again
+
+MAX_INPUT_LEVELS = 100  # of a tool call
 
 
 async def ask_model(context: LoopContext, request: ModelRequest, tell: Callable[[str], None]) -> Reply:
@@ -55,7 +57,27 @@ async def _ask(context: LoopContext, request: ModelRequest, tell: Callable[[str]
         raise ModelError("invalid", f"{type(error).__name__}: {error}") from error
     if not isinstance(reply, Reply):
         raise ModelError("invalid", f"the model's reply is {describe(reply)}, expected a Reply")
+    for use in reply.tool_uses:
+        if _is_deeper(use.input, MAX_INPUT_LEVELS):
+            raise ModelError(
+                "invalid", f"the input of a call of {use.name} has more than {MAX_INPUT_LEVELS} nested levels"
+            )
     return _with_unique_ids(reply)
+
+
+def _is_deeper(value: object, levels: int) -> bool:
+    """Return whether lists and objects are nested deeper than that. Hooks, transcripts and tools could not encode it."""
+    level = [value]
+    for _ in range(levels + 1):
+        level = [
+            item
+            for outer in level
+            if isinstance(outer, Mapping | list)
+            for item in (outer.values() if isinstance(outer, Mapping) else outer)
+        ]
+        if not level:
+            return False
+    return True
 
 
 def _with_unique_ids(reply: Reply) -> Reply:
