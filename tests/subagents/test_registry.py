@@ -881,7 +881,7 @@ class Transitions(RuleBasedStateMachine):
     @initialize()
     def register(self) -> None:
         for number, chain in enumerate("xy"):
-            registered(self.registries[number], chain, owner=f"owner {number}")
+            registered(self.registries[number], chain, owner=f"owner{number}")
 
     @rule(
         name=st.sampled_from([*OUT_OF, "mark_delivered"]),
@@ -893,7 +893,7 @@ class Transitions(RuleBasedStateMachine):
         registry = self.registries[who]
         now = registry.chain(chain)[0] if old else registry.last(chain)
         assert now is not None
-        changed = change(registry, name, now.id, f"owner {who}")
+        changed = change(registry, name, now.id, f"owner{who}")
         if name == "announce" and changed:
             self.announced[chain] += 1
         if name == "request_redirect" and changed:
@@ -901,7 +901,7 @@ class Transitions(RuleBasedStateMachine):
 
     @rule(dead=st.integers(0, 1))
     def adopt(self, dead: int) -> None:
-        self.registries[1 - dead].adopt(f"owner {dead}", f"owner {1 - dead}", None)
+        self.registries[1 - dead].adopt(f"owner{dead}", f"owner{1 - dead}", None)
 
     @invariant()
     def each_chain_is_announced_at_most_once(self) -> None:

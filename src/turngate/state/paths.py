@@ -5,15 +5,27 @@ import os
 import re
 from collections.abc import Mapping
 
+from turngate.errors import UsageError
+
 
 def state_folder(environ: Mapping[str, str] = os.environ) -> str:
     """Return `$TURNGATE_STATE`, or else `turngate` in the XDG state folder."""
-    if environ.get("TURNGATE_STATE"):
-        return os.path.abspath(environ["TURNGATE_STATE"])
+    if given := environ.get("TURNGATE_STATE"):
+        return _absolute(given)
     base = environ.get("XDG_STATE_HOME", "")
     if not os.path.isabs(base):  # the XDG rule: a relative path is ignored
         base = os.path.join(os.path.expanduser("~"), ".local", "state")
     return os.path.join(base, "turngate")
+
+
+def _absolute(given: str) -> str:
+    try:
+        return os.path.abspath(given)
+    except OSError:
+        raise UsageError(
+            f"TURNGATE_STATE is the relative path {given}, but the current folder no longer exists; "
+            "change to another folder, or set TURNGATE_STATE to an absolute path"
+        ) from None
 
 
 _SAFE_NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}")

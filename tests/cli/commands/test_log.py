@@ -502,3 +502,32 @@ def test_a_line_without_an_end_takes_bounded_memory(
         [f"{done.stdout.splitlines()[1][:8]}  Stop: allowed"],
         f"! 1 line of the journal could not be read: {journal}\n",
     )
+
+
+def test_the_log_of_a_journal_that_is_being_rotated_is_found(
+    state: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    older = state / "sessions/s-1/journal.1.jsonl"  # the next line creates the newest one again
+    older.parent.mkdir(parents=True)
+    older.write_text(json.dumps(GOOD) + "\n")
+    (older.parent / "chat.jsonl").write_text("{}\n")
+    later = older.stat().st_mtime + 5
+    os.utime(older.parent / "chat.jsonl", (later, later))
+    assert main(["log"]) == 0
+    out, err = capfd.readouterr()
+    shown = [line.partition("  ")[2] for line in out.splitlines()]
+    assert (shown, err) == (["session s-1", "Stop: allowed"], "")
+
+
+def test_the_log_has_the_records_of_a_journal_that_was_put_aside_before_the_next_one_exists(
+    tmp_path: Path,
+) -> None:
+    older = tmp_path / "journal.1.jsonl"
+    tail = JournalTail(str(tmp_path))
+    found = []
+    for number in (1, 2):
+        (tmp_path / "new").write_text(f'{{"n":{number}}}\n')
+        (tmp_path / "new").replace(older)
+        found.append([record["n"] for record in tail.new_records()])
+    tail.close()
+    assert found == [[1], [2]]

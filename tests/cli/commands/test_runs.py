@@ -1,10 +1,12 @@
 """`turngate runs`: children that work in one process, looked at, steered, killed and recovered from another."""
 
+import contextlib
 import json
 import os
 import re
 import shutil
 import signal
+import sqlite3
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -726,3 +728,52 @@ def test_a_clock_that_was_set_back_does_not_prevent_a_steer(state: Path) -> None
     written(state, run(created=time.time() + 3600, replaces="0b" * 16))
     code, out, err = turngate("runs", "steer", "3fa9c0de", "Name the files.")
     assert (code, err, out.splitlines()[0]) == (0, "", "steered  3fa9c0de  count files (Explore)")
+
+
+def damaged(state: Path, **columns: str) -> None:
+    """Store a run, then write these columns as another program might."""
+    written(state, run())
+    with contextlib.closing(sqlite3.connect(state / "registry.db")) as db:
+        for name, value in columns.items():
+            db.execute(f"UPDATE runs SET {name} = ?", (value,))
+        db.commit()
+
+
+def test_a_column_that_is_nested_too_deeply_is_damage(state: Path) -> None:
+    damaged(state, launch="[" * 5000)
+    said = f"the registry {state}/registry.db is damaged: launch is nested too deeply"
+    advice = "repair it, or set TURNGATE_STATE to another folder"
+    assert turngate("runs") == (64, "", f"turngate: {said}; {advice}\n")
+
+
+def test_tools_and_counts_of_other_types_are_left_out(state: Path) -> None:
+    damaged(state, tools='["Read", 1, [], "Bash"]', usage='{"input_tokens": "x", "output_tokens": 5}')
+    code, out, err = turngate("runs", "show", "3fa9c0de")
+    assert (code, err, re.findall(r"tools +(.*)", out)) == (0, "", ["Read, Bash"])
+    assert re.findall(r"tokens +(.*)", out) == ["0 in, 5 out"]
+
+
+@pytest.mark.parametrize("owner", ["a\0b", "../../kept", "{state}/kept", "a-²-1", "x" * 5000, "."])
+def test_an_owner_that_no_process_has_is_a_dead_one_and_no_path(
+    project: Path, state: Path, owner: str
+) -> None:
+    damaged(state, owner=owner.format(state=state))
+    (state / "owners" / "deeper").mkdir(parents=True)
+    kept = [state / "kept", state.parent / "kept"]
+    for path in kept:
+        path.touch()
+    [listed] = json.loads(turngate("runs", "--json")[1])
+    registry = Registry(str(state))
+    [adopted] = registry.adopt(owner.format(state=state), "me", None)
+    registry.close()
+    assert (listed["left"], adopted.owner, adopted.recoveries) == (True, "me", 1)
+    assert [path.exists() for path in kept] == [True, True]
+
+
+def test_ids_with_a_long_common_beginning_leave_room_for_the_other_columns() -> None:
+    found = [SubagentSummary((run(f"{'c' * 60}{number}"),)) for number in (1, 2)]
+    first, row, *_ = format_table(found, NOON + 9, with_runs=False, colour=False)
+    assert (first.split()[:2], row) == (
+        ["ID", "SUBAG…"],
+        f"* {'c' * 32}  count…  running        12:00:00  9.0 s       -          5e55104a",
+    )

@@ -12,6 +12,8 @@ from tests.support.builders import stop_hooks, write_settings
 from tests.support.scripted_run import turngate
 from tests.support.sessions import block_first
 from tests.support.terminal import Terminal
+from turngate.agent.session_store import SessionSummary
+from turngate.cli.commands.sessions import format_table
 from turngate.cli.main import main
 
 
@@ -176,3 +178,31 @@ def test_the_list_fits_the_terminal_and_its_ids_stay_unique(
     ids = {row.split()[2] for row in rows[1:]}
     assert (len(rows), max(map(len, rows)) <= columns) == (3, True)
     assert ids == (set(IDS) if columns == 200 else {name[:10] for name in IDS})
+
+
+@pytest.mark.parametrize("changed", [2.0**62, -(2.0**62)])
+def test_a_time_out_of_range_is_shown_as_unknown(changed: float) -> None:
+    session = SessionSummary("s-1", changed, 10, "go", "/p", "/state/chat.jsonl")
+    assert list(format_table([session])) == [
+        "CHANGED  ID   PROJECT  FIRST MESSAGE",
+        "?        s-1  /p       go",
+    ]
+
+
+def test_the_column_of_the_projects_has_a_limit_and_json_has_the_whole_path(
+    state: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    cwd = "/" + "x" * 100_000
+    chat = state / "sessions" / "s-1" / "chat.jsonl"
+    chat.parent.mkdir(parents=True)
+    record = {"type": "user", "cwd": cwd, "message": {"role": "user", "content": "hi"}}
+    chat.write_text(json.dumps(record) + "\n")
+    assert main(["sessions"]) == 0
+    heading, row = capfd.readouterr().out.splitlines()
+    blanks = " " * (200 - len("PROJECT"))
+    assert (heading, row[16:]) == (
+        f"CHANGED           ID   PROJECT{blanks}  FIRST MESSAGE",
+        f"  s-1  …{'x' * 199}  hi",
+    )
+    assert main(["sessions", "--json"]) == 0
+    assert [each["project"] for each in json.loads(capfd.readouterr().out)] == [cwd]

@@ -121,12 +121,24 @@ def _by_last_change() -> list[str]:
     sessions = os.path.join(state_folder(), "sessions")
     journals = []
     for name in _names(sessions):
-        with contextlib.suppress(OSError):  # a session without a journal, or just removed
-            folder = os.path.join(sessions, name)
-            journals.append((os.path.getmtime(os.path.join(folder, JOURNAL_FILE)), folder))
+        folder = os.path.join(sessions, name)
+        changed = _last_change(folder)
+        if changed is not None:
+            journals.append((changed, folder))
     if not journals:
         raise UsageError("no hook has run yet; `turngate fire Stop` runs the project's hooks once")
     return [folder for _, folder in sorted(journals, reverse=True)]
+
+
+def _last_change(folder: str) -> float | None:
+    """Return when the journal in this folder changed; None: there is none, or it was just removed.
+
+    In this order: a rotation replaces the older file by the newest, which does not exist until the next line.
+    """
+    for name in (JOURNAL_FILE, OLDER_JOURNAL_FILE):
+        with contextlib.suppress(OSError):
+            return os.path.getmtime(os.path.join(folder, name))
+    return None
 
 
 def _newest_of(project: str, folders: Sequence[str]) -> str | None:
@@ -158,13 +170,14 @@ def _contains(file: BinaryIO, wanted: bytes) -> bool:
 
 def _newer_without_hooks(folder: str, project: str | None) -> str | None:
     """Return the project's newest session if it changed after the journal in this folder and has no journal."""
-    changed = os.path.getmtime(os.path.join(folder, JOURNAL_FILE))
+    changed = _last_change(folder)
+    if changed is None:
+        return None
     for session in list_sessions(state_folder()):  # newest first
         if session.changed <= changed:
             break
         if project in (None, session.project):
-            has_journal = os.path.exists(os.path.join(os.path.dirname(session.path), JOURNAL_FILE))
-            return None if has_journal else session.session_id
+            return session.session_id if _last_change(os.path.dirname(session.path)) is None else None
     return None
 
 
@@ -203,7 +216,9 @@ class JournalTail:
                 return
 
     def _is_rotated(self) -> bool:
-        return os.path.exists(self._newest) and not self._is_open(self._newest)
+        """Return whether there is a later file than the one that is open."""
+        latest = self._newest if os.path.exists(self._newest) else self._older
+        return os.path.exists(latest) and not self._is_open(latest)
 
     def _read_records(self) -> Iterator[dict[str, Any]]:
         for line in self._read_lines():
@@ -228,8 +243,11 @@ class JournalTail:
                 self._partial = b""
 
     def _open_next(self) -> bool:
-        """Open the older file unless it is the one that is open, otherwise the newest."""
-        for path in (self._older, self._newest):
+        """Open the older file unless it is the one that is open, otherwise the newest.
+
+        If neither is there, the newest may have become the older one meanwhile.
+        """
+        for path in (self._older, self._newest, self._older):
             with contextlib.suppress(OSError):
                 if not self._is_open(path):
                     file = open(open_regular_file(path, os.O_RDONLY), "rb")  # noqa: SIM115 # stays open

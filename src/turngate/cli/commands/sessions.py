@@ -23,6 +23,7 @@ _Row = tuple[str, str, str, str]
 _HEADINGS: _Row = ("CHANGED", "ID", "PROJECT", "FIRST MESSAGE")
 MIN_ID_CHARS = 8
 MIN_CELL_CHARS = 8  # of a project or a message, in a very narrow terminal
+MAX_PROJECT_CHARS = 200  # of a path in the table
 MAX_TOOL_CHARS = 200  # of the input and of the result of a tool
 
 
@@ -50,22 +51,30 @@ def _list(project: str | None, *, as_json: bool) -> None:
     if as_json:
         print(json.dumps([vars(session) for session in sessions], indent=2))
     elif sessions:
-        print("\n".join(_table(sessions)))
+        print("\n".join(format_table(sessions)))
     else:
         where = f" of {project_folder(project)}" if project else ""
         print(f"there are no sessions{where} yet; `turngate run` starts one")
 
 
-def _table(sessions: Sequence[SessionSummary]) -> Iterator[str]:
+def format_table(sessions: Sequence[SessionSummary]) -> Iterator[str]:
     rows = [_HEADINGS]
     for session in sessions:
-        when = time.strftime("%Y-%m-%d %H:%M", time.localtime(session.changed))
-        rows.append((when, session.session_id, printable(_below_home(session.project)), session.first))
+        project = _truncate_left(printable(_below_home(session.project)), MAX_PROJECT_CHARS)
+        rows.append((_format_time(session.changed), session.session_id, project, session.first))
     if sys.stdout.isatty():
         rows = _fit(rows, shutil.get_terminal_size().columns)
     widths = _widths(rows)
     for row in rows:
         yield "  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip()
+
+
+def _format_time(then: float) -> str:
+    """Return the time of a file, which can be set to any number, or `?` if it is out of range."""
+    try:
+        return time.strftime("%Y-%m-%d %H:%M", time.localtime(then))
+    except (OverflowError, ValueError, OSError):
+        return "?"
 
 
 def _widths(rows: Sequence[_Row]) -> list[int]:

@@ -3,6 +3,7 @@
 import contextlib
 import fcntl
 import os
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Literal
@@ -13,6 +14,7 @@ from turngate.state.process_stat import ProcessId, is_alive, this_process
 from turngate.subagents.registry.rows import new_id
 
 OWNERS_FOLDER = "owners"  # folder of the lock files in the state folder
+_OWNER_ID = re.compile(r"[0-9A-Za-z]{1,64}(?:-([0-9]{1,20})-([0-9]{0,40}))?")
 
 
 def _new_owner_id() -> str:
@@ -55,14 +57,19 @@ class Owner:
 def owner_status(folder: str, owner: str) -> Iterator[Literal["died", "left"] | None]:
     """Yield how an owner ended, or None while it lives. One that left in order has given up its runs: its id is "".
 
+    An id of another form, which no version writes, has no lock file and is that of a dead owner.
     A dead owner's lock is held inside the `with` block, so only one process sees "died" at a time, unless its lock
     file is missing. Then its process decides; in an id of an earlier version none is named, and it left in order.
     """
     if not owner:
         yield "left"
         return
+    path = lock_path(folder, owner)
+    if path is None:
+        yield "died"
+        return
     try:
-        fd = os.open(os.path.join(folder, owner), os.O_RDWR | os.O_CLOEXEC)
+        fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)
     except FileNotFoundError:
         process = process_of(owner)
         yield "left" if process is None else None if is_alive(process) else "died"
@@ -82,9 +89,13 @@ def owner_status(folder: str, owner: str) -> Iterator[Literal["died", "left"] | 
 
 def process_of(owner: str) -> ProcessId | None:
     """Return the process that an owner's id names; an id of an earlier version names none."""
-    _, _, process = owner.partition("-")
-    pid, _, started = process.partition("-")
-    return ProcessId(int(pid), started) if pid.isdigit() else None
+    match = _OWNER_ID.fullmatch(owner)
+    return ProcessId(int(match[1]), match[2]) if match and match[1] else None
+
+
+def lock_path(folder: str, owner: str) -> str | None:
+    """Return the path of an owner's lock; None for an id in the registry that no version writes."""
+    return os.path.join(folder, owner) if _OWNER_ID.fullmatch(owner) else None
 
 
 def owner_is_gone(state: str, owner: str) -> bool:

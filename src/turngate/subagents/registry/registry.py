@@ -18,7 +18,7 @@ from turngate.core.subagent_run import EndedOutcome, SubagentRun
 from turngate.errors import RegistryError, SubagentBusy
 from turngate.subagents.registry import statements as sql
 from turngate.subagents.registry.database import REGISTRY_FILE, open_database
-from turngate.subagents.registry.owners import OWNERS_FOLDER, owner_status
+from turngate.subagents.registry.owners import OWNERS_FOLDER, lock_path, owner_status
 from turngate.subagents.registry.rows import (
     encode_json,
     new_id,
@@ -247,9 +247,10 @@ class Registry:
                 rapid_s=RAPID_RECOVERY_S,
                 died=status == "died",
             )
-            if not self._rows(sql.HAS_OPEN_RUNS, owner=dead):
+            lock = lock_path(self.owners, dead)
+            if lock and not self._rows(sql.HAS_OPEN_RUNS, owner=dead):
                 with contextlib.suppress(OSError):
-                    os.unlink(os.path.join(self.owners, dead))
+                    os.unlink(lock)
             return adopted
 
     def leave(self, owner: str) -> int:

@@ -61,11 +61,15 @@ def row_to_run(row: sqlite3.Row) -> SubagentRun:
 
 
 def _decode_json(name: str, text: str) -> Any:
-    value = json.loads(text)
+    try:
+        value = json.loads(text)
+    except RecursionError:
+        raise ValueError(f"{name} is nested too deeply") from None
     if name in ("tools", "earlier_tools"):
-        return tuple(value)
+        return tuple(tool for tool in value if isinstance(tool, str))
     if name in ("usage", "spent"):
-        return Usage(**{key: count for key, count in value.items() if key in _USAGE_FIELDS})
+        counts = ((key, count) for key, count in value.items() if isinstance(count, int))
+        return Usage(**{key: count for key, count in counts if key in _USAGE_FIELDS})
     if not isinstance(value, dict):
         raise ValueError(f"{name} is {describe(value)}, not an object")
     return value

@@ -9,6 +9,7 @@ from turngate.core.text import printable
 from turngate.subagents.registry import Registry, owner_is_gone
 
 MIN_ID_CHARS = 8
+MAX_ID_CHARS = 32  # of an id that Turngate makes
 
 _STATE_LABELS = {
     "waiting": "waiting",
@@ -97,6 +98,7 @@ def summarize(registry: Registry) -> list[SubagentSummary]:
 def unique_prefix_length(summaries: Sequence[SubagentSummary]) -> int:
     """Return how many characters of their ids tell the subagents apart."""
     ids = [summary.id for summary in summaries]
-    lengths = range(MIN_ID_CHARS, max(map(len, ids), default=MIN_ID_CHARS), 4)
+    longest = min(max(map(len, ids), default=MIN_ID_CHARS), MAX_ID_CHARS)
+    lengths = range(MIN_ID_CHARS, longest, 4)
     unique = (length for length in lengths if len({each[:length] for each in ids}) == len(ids))
     return next(unique, lengths.stop)
