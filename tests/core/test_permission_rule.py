@@ -155,6 +155,101 @@ def test_a_command_that_cannot_be_told_apart_matches(command: str) -> None:
 @pytest.mark.parametrize(
     "command",
     [
+        "A\\\nB=1 git push x",
+        "A\\\n=1 git push",
+        "a[0]\\\n=1 git push",
+        "2\\\n>/dev/null git push x",
+        'echo "$\\\n(git push x)"',
+        'echo "a\\\\$\\\n(git push x)b"',
+        "(\\\n(x))",
+        # Not a continued line: in a comment, and in single quotes.
+        "# \\\nA\\\n=1 git push x",
+        "ls # it's\\\nA\\\n=1 git push x",
+        "echo '\\\n'; A\\\n=1 git push x",
+    ],
+)
+def test_a_continued_line_does_not_hide_a_command(command: str) -> None:
+    assert bash("Bash(git push *)", command) is True
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "a[1 + 2]=3 git push x",
+        "x='a[$(git push x)]'; a[x]=1",
+        "x='a[$(git push x)]'; a=([x]=1)",
+        "x='a[$(git push x)]'; ((x))",
+        "x='a[$(git push x)]'; echo $[x]",
+        "x='a[$(git push x)]'; echo \"${a[x]}\"",
+        "x='a[$(git push x)]'; echo ${y:x}",
+        "x='a[$(git push x)]'; echo ${!x}",
+        "x='a[$(git push x)]'; echo {a[x]}>f",
+        "x='$(git push x)'; : ${x@P}",
+        "x='$(git push x)'; : \"${x@P}\"",
+        'echo "${x#\'"\'}"; git push x; echo "\'"',
+        "PS4='$(git push x)'; set -x; :",
+        "export PS4='$(git push x)'; set -x; :",
+        "RANDOM='a[$(git push x)]'",
+        "BASH_ENV=f bash build.sh",
+        "BASH_ALIASES[g]='git push x'",
+        "test -v 'a[$(git push x)]'",
+        "[ -v 'a[$(git push x)]' ]",
+        'o=-v; [ $o "$x" ]',
+        '[ "$o" "$x" ]',
+        "printf -v 'a[$(git push x)]' x",
+        "read 'a[$(git push x)]'",
+        "let 'a[$(git push x)]'",
+        "unset 'a[$(git push x)]'",
+        "declare 'a[$(git push x)]=1'",
+        "declare -i n; n='a[$(git push x)]'",
+        "declare -n r='a[$(git push x)]'; echo $r",
+        'export "$x"',
+        "wait -n -p 'a[$(git push x)]'",
+        "compgen -C 'git push x'",
+        "jobs -x git push x",
+        "mapfile -C 'git push x;:' -c1 q",
+        "hash -p /usr/bin/git foo; foo push x",
+        ". ./f",
+        "source f",
+        "time -p . ./f",
+        "e$x 'git push x'",
+        "/usr/bin/en? git push x",
+        "echo a &>x git push x",
+    ],
+)
+def test_a_command_that_evaluates_text_matches(command: str) -> None:
+    assert bash("Bash(git push *)", command) is True
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "test -f x && git status",
+        '[ "$A" = "$B" ] || [ $? -eq 0 ] && [ -n "$A" ]',
+        "make &> log; make &>> log",
+        'export A=1 PATH="$HOME/bin:$PATH"; export A',
+        "local x; readonly y=2; declare -x z; unset x y",
+        "read -r a b; printf '%s\\n' \"$a\"; printf -v out %s x",
+        'echo ${X} ${X:-a} "${X:+$Y}" ${X#*/} ${X%.*} ${X/a/b} ${#X} ${X[0]} ${X[@]} ${X:1:2} $RANDOM',
+        "python3 -c 'print((1, 2))'",
+        'python3 -c "print((1, 2))"',
+        "pip install foo[bar]==1.0",
+        "ls [ab].py a[0-9].txt",
+        "docker run \\\n  -v a:b \\\n  image # it's\nls",
+        "hash -r; wait; wait $!; jobs; kill %1",
+        "time grep -r x .",
+        "cd .. && ls .",
+        "a[0]=1 make",
+        "echo 'a \\\n git push x'",
+    ],
+)
+def test_an_ordinary_command_that_evaluates_nothing_does_not_match(command: str) -> None:
+    assert bash("Bash(git push *)", command) is False
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
         "ls -l",
         "npm test && ls",
         "npm test 2>&1 | tee log",

@@ -3,13 +3,12 @@
 import re
 from collections.abc import Iterator, Sequence
 
+from turngate.core.evaluated_text import BUILTINS, UNKNOWN, evaluates, has_expression, join_lines
 from turngate.core.shell_syntax import Part, SimpleCommand, is_keyword, read_commands
 from turngate.core.text import wildcard_matches
 
 MAX_COMMAND_CHARS = 100_000  # a longer command is not parsed
 MAX_WORDS = 30  # of a command whose words are left out one after the other
-
-UNKNOWN = "\0"  # in a form: what only the shell knows, such as the value of a variable
 
 _EXPANDED = re.compile(r"(?!^[\[{]$)[$*?\[{~]")  # `[` alone is a program, `{` a keyword
 _IN_DOUBLE_QUOTES = re.compile(r"\\([$`\"\\])|\\\n|\$")
@@ -48,6 +47,7 @@ _WRAPPERS = frozenset(
     ]
 )
 _SHELLS = frozenset(["sh", "bash", "dash", "zsh", "ksh", "fish"])
+_RUNNERS = _WRAPPERS | _SHELLS | _PREFIXES | BUILTINS | {"find"}
 
 
 def command_matches(pattern: str, text: str) -> bool:
@@ -71,13 +71,27 @@ def _may_match(pattern: str, form: str) -> bool:
 
 def command_forms(text: str) -> list[str] | None:
     """Return each command of a list, pipeline or group in all its forms; None if not all of them are known."""
-    read = read_commands(text, with_groups=True) if len(text) <= MAX_COMMAND_CHARS else None
-    if read is None or not read.is_complete:
+    if len(text) > MAX_COMMAND_CHARS:
+        return None
+    joined, expanded = join_lines(text)
+    if has_expression(expanded):
+        return None
+    forms = _read_forms(joined)
+    if forms is None or "&>" not in joined:
+        return forms
+    # Only Bash reads `a &>x b` as one command; for another shell they are `a` and `b`.
+    others = _read_forms(joined.replace("&>", "& >"))
+    return None if others is None else forms + others
+
+
+def _read_forms(text: str) -> list[str] | None:
+    read = read_commands(text, with_groups=True)
+    if not read.is_complete:
         return None
     forms: list[str] = []
     for command in read.commands:
         words = ["".join(map(_text, word.parts)) for word in command.words]
-        if _has_substitution(command) or _runs_another(words):
+        if _has_substitution(command) or _runs_another(words) or evaluates(command, words):
             return None
         if words:
             forms += [text[slice(*command.span)], *_forms(words)]
@@ -114,7 +128,13 @@ def _is_wrapper(words: Sequence[str]) -> bool:
     if name in _SHELLS:  # with a script it is a command like any other
         return len(words) == 1 or words[1].startswith(("-", UNKNOWN))
     runs_found = name == "find" and any(word.startswith(("-exec", "-ok")) for word in words)
-    return name in _WRAPPERS or is_keyword(words[0]) or runs_found
+    return name in _WRAPPERS or is_keyword(words[0]) or runs_found or _may_be_runner(name)
+
+
+def _may_be_runner(name: str) -> bool:
+    """Return whether a name that is only partly known can be that of a program which runs another."""
+    known, unknown, _ = name.partition(UNKNOWN)
+    return bool(unknown) and any(each.startswith(known) for each in _RUNNERS)
 
 
 def _forms(words: Sequence[str]) -> Iterator[str]:
