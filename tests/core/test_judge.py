@@ -261,6 +261,19 @@ CONTRADICTIONS = {
     '**Deny**\n\n{"ok": true}': "it approves, but its text says 'Deny'",
     'My verdict is: blocked.\n{"ok": true}': "it approves, but its text says 'verdict is: blocked.'",
     'Decision: BLOCK\n```json\n{"ok": true}\n```': "it approves, but its text says 'Decision: BLOCK'",
+    '{"ok":true}. Block.': "it approves, but its text says 'Block.'",
+    '{"ok":true} - BLOCK': "it approves, but its text says 'BLOCK'",
+    'Decision: block because tests fail\n{"ok":true}': "it approves, but its text says 'Decision: block'",
+    'Final: BLOCK\n{"ok":true}': "it approves, but its text says 'Final: BLOCK'",
+    'The final verdict is **deny**, the tests fail\n{"ok":true}': "it approves, but its text says 'verdict is **deny'",
+    'Verdict \u2192 block\n{"ok":true}': "it approves, but its text says 'Verdict \u2192 block'",
+    '- block\n{"ok":true}': "it approves, but its text says 'block'",
+    '1. Block\n{"ok":true}': "it approves, but its text says 'Block'",
+    '{"ok":true}\nok: false': "it approves, but its text says 'ok: false'",
+    '{"ok":true}\n"ok": false': "it approves, but its text says 'ok\": false'",
+    '{"ok":true}\nCorrection: ok is false.': "it approves, but its text says 'Correction: ok is false'",
+    '{"ok":true}\n- **approved**: no, the tests fail': "it approves, but its text says 'approved**: no'",
+    '<answer>{"ok":true}</answer><answer>block</answer>': "it approves, but its text says 'block'",
 }
 
 
@@ -274,7 +287,23 @@ def test_an_answer_that_contradicts_itself_is_a_failure(
     assert decision == Fault(f"its answer contradicts itself: {problem}", asks_user=event == "PreToolUse")
 
 
-@pytest.mark.parametrize("text", ["Allow? No.", 'allow? {"result": false}', "Approve: no, this is rejected"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Allow? No.",
+        'allow? {"result": false}',
+        "Approve: no, this is rejected",
+        "allow: false",
+        "approve = false",
+        "**Approve**: *no*",
+        "Approve: no, the tests fail",
+        "Approve: no because the tests fail",
+        "Approve - not.",
+        "Allow. No wait, the tests fail.",
+        "Approve. But do not stop.",
+        "approve; however tests weren't run",
+    ],
+)
 def test_an_approval_in_words_that_may_be_none_is_a_failure(text: str) -> None:
     assert judged(text) == Fault(
         f"its answer is neither JSON with `ok` or `decision` nor approve or block: {text!r}"
@@ -296,6 +325,19 @@ def test_an_approval_in_words_that_may_be_none_is_a_failure(text: str) -> None:
         ('{"ok": true}\n\nThe hook denied one call, as it should.', None),
         ('The log has {"action": "deny"} as wanted. {"ok": true}', None),
         ('{"ok": true, "ok": true}', None),
+        ("Approve: no problems were found.", "no problems were found."),
+        ("Approve: not a single test fails", "not a single test fails"),
+        ("Allow. No issues.", "No issues."),
+        ("Approve. However, a test would be nice.", "However, a test would be nice."),
+        ("Approve: false alarm in the log", "false alarm in the log"),
+        ('- Tests: ok\n- Blocked: none\n- Deny rules: 3\n{"ok": true}', None),
+        ('1. Blocked calls: 0\n2. ok: no failures\n{"ok": true}', None),
+        ('Result: blocked calls are none.\n{"ok": true}', None),
+        ('Decision: block? No, nothing is missing.\n{"ok": true}', None),
+        ('Final: approve\n{"ok": true}', None),
+        ('Is something missing?\nNo.\n{"ok": true}', None),
+        ('ok: false alarms only\n{"ok": true}', None),
+        ('{"ok": true}. Nothing to block.', None),
         ('{"ok": null, "decision": "approve"}', None),
         ('{"ok": true, "blocked": false, "checks": [{"ok": true}], "missing": []}', None),
     ],

@@ -80,14 +80,20 @@ def _block_in_prose() -> re.Pattern[str]:
 
 
 _WORDS = "|".join(sorted(DENIALS))
+_LABEL = r"""(?:decision|verdict|answer|judge?ment|conclusion|result|outcome|correction|final) [*_`"']{0,3} [ \t]{0,3}
+    (?:is\b)? [ \t]{0,3} (?:[:=\u2192-]>?)? [ \t*_`"']{1,9}"""
+_END = r"""[*_`"']*[ \t]*(?:$|[.!](?:\s|$)|</)"""
 _BLOCK_IN_PROSE = rf"""
     (?P<open> \{{ [^{{}}]{{0,1000}}? ["']? \b(?:
         ok ["']? \s*:\s* ["']? (?:false|no)
       | (?:permission)?(?:decision|behavior) ["']? \s*:\s* ["']? (?:{_WORDS})
     )\b )
-    | ^ [ \t*_`"'\#>]* (?:(?:my|the|final)[ ]+)*
+    | ^ (?:</?\w{{1,20}}>){{0,4}} [ \t*_`"'\#>.,;:)+\u2022\u2013\u2014-]* (?:\d{{1,3}}[.)][ \t*_`"']*)? (?:(?:my|the|final)[ ]+)*
     (?P<said>
-        (?:(?:decision|verdict|answer|judge?ment|conclusion|result) [*_`"']{{0,3}} [ \t]{{0,3}} (?:is\b)? [ \t]{{0,3}} [:=]? [ \t*_`"']{{1,9}})?
-        (?: (?:block|deny) [*_`"']* [ \t]* (?: : | [\u2013\u2014-](?!\w)) | (?:{_WORDS}) (?=[*_`"']*[ \t]*(?:$|[.!](?:\s|$))) [.!]? )
+        (?:{_LABEL})?
+        (?: (?:block|deny) [*_`"']* [ \t]* (?: : | [\u2013\u2014-](?!\w)) | (?:{_WORDS}) (?={_END}) [.!]? )
+      | (?:{_LABEL}) (?:{_WORDS}) (?= [*_`"']* (?: [,;:] | [ \t]+ (?:because|since|as|until|due)\b ) )
+      | (?:{_LABEL})? (?:ok|approved?|allow(?:ed)?) [*_`"']{{0,3}} [ \t]{{0,3}} (?:[:=]|is\b) [ \t*_`"']{{0,9}}
+        (?:false|no) (?={_END} | [*_`"']*[ \t]*[,;])
     )
     """

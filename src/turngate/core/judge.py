@@ -213,10 +213,18 @@ def _impossible(reason: str | None) -> str:
 _MARKS = " \t\r\n*_`\"'#>"
 _FIRST_WORD = re.compile(r"([A-Za-z]+)[*_`\"']*(?![\w-]\w|\w)")
 _BY_ITSELF = re.compile(r"[ \t]*(?:$|\n|[^\w\s,?])")  # after a word that is not part of a sentence
+# What takes the word back: `allow: false`, `Approve: no, the tests fail`, `Approve. But do not stop.`
+_NEGATED = re.compile(
+    r"""\W*(?:
+        (?:false|no|not|none|never|nope|0)\b (?:\W*$|[*_`"']*[ \t]*(?:\n|[^\w\s*_`"'])|\s+(?:because|since|as|wait|yet)\b)
+      | (?:but|however|unless)\b [^.!\n]* (?:\b(?:not|never|fail\w*)\b|n['\u2019]t\b)
+    )""",
+    re.VERBOSE | re.IGNORECASE,
+)
 
 
 def _parse_words(text: str, dialect: Dialect) -> Answer | InvalidAnswer:
-    """Parse a leading word. An approval counts only by itself and without a block after it.
+    """Parse a leading word. An approval counts only by itself and without a block or a negation after it.
 
     In "Allow me to explain" the first word is part of a sentence.
     """
@@ -226,7 +234,7 @@ def _parse_words(text: str, dialect: Dialect) -> Answer | InvalidAnswer:
     decision: Literal["block", "allow"] | None = None
     if word in dialect.block_words:
         decision = "block"
-    elif word in dialect.allow_words and _BY_ITSELF.match(rest):
+    elif word in dialect.allow_words and _BY_ITSELF.match(rest) and not _NEGATED.match(rest):
         decision = "allow" if DENIALS.isdisjoint(re.findall(r"[a-z]+", rest.lower())) else None
     if decision is None:
         return InvalidAnswer(
