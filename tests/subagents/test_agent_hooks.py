@@ -187,6 +187,24 @@ def test_a_session_says_that_a_projects_hooks_are_not_run(project: Path) -> None
     assert (project / "seen").read_text() == "before\n"
 
 
+def test_a_session_names_the_first_agent_files_with_problems_and_counts_the_others(project: Path) -> None:
+    folder = project / ".claude" / "agents"
+    folder.mkdir(parents=True)
+    for number in range(8):
+        (folder / f"a{number}.md").write_text("Work.")
+        (folder / f"b{number}.md").write_text(f"---\nname: b{number}\nhooks:\n  Stop: []\n---\nWork.")
+    result = turn(project, "claude")
+    unnamed = "has no front matter; the agent type is named after the file"
+    not_run = "has hooks, which are not run; start with --trust to run them"
+    more = "3 more notices about agent types are not shown; `turngate check` names files that are not loaded"
+    assert result.notices == (
+        *(f"{folder}/a{number}.md {unnamed}" for number in range(5)),
+        more,
+        *(f"{folder}/b{number}.md {not_run}" for number in range(5)),
+        more,
+    )
+
+
 def test_hooks_that_are_not_understood_count_as_not_loaded(project: Path, home: Path) -> None:
     file = write_agent(home, "  Stop: |\n    x\n")
     notice = f"{file}: hooks: has a line that is not understood: |; none of its hooks run"

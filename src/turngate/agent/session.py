@@ -27,7 +27,7 @@ from turngate.settings.load import load_settings, project_path
 from turngate.shells.local import LocalShell
 from turngate.state.paths import state_folder
 from turngate.subagents.agent_hooks import agent_type_rules
-from turngate.subagents.agent_types import load_agent_types
+from turngate.subagents.agent_types import first_notices, load_agent_types
 from turngate.subagents.limits import SubagentLimits
 from turngate.subagents.manager import SubagentOptions
 
@@ -102,8 +102,9 @@ class Session:
         )
         if not isinstance(children, SubagentOptions):
             children = SubagentOptions(limits=children)
+        notices = [*first_notices(problems), *first_notices(not_run)]
         parts = SessionParts.create(session_id, resources, config, events)
-        self._main = MainSession(parts, plugins, children, agent_types, [*problems, *not_run])
+        self._main = MainSession(parts, plugins, children, agent_types, notices)
 
     # What it is
 

@@ -26,6 +26,7 @@ MAX_TOOLS = 200  # that one file may name, and as many that it disallows
 MAX_TOOLS_CHARS = 10_000  # of all their names
 MAX_SHOWN_TOOLS = 5  # of those that a file names and that are not known
 MAX_TOOL_CHARS = 100  # of the name of one
+MAX_NOTICES = 5  # of one kind about files
 READ_ONLY = ("Read", "Glob", "Grep")
 
 
@@ -80,6 +81,20 @@ def load_agent_types(
         if agent_type:
             agent_types[agent_type.name] = replace(agent_type, level=level, family=family)
     return agent_types, problems
+
+
+def first_notices(notices: Sequence[str]) -> list[str]:
+    """Return the first notices about files of agent types, and one that counts the others."""
+    left_out = len(notices) - MAX_NOTICES
+    if left_out <= 0:
+        return list(notices)
+    others = (
+        "1 more notice about agent types is"
+        if left_out == 1
+        else f"{left_out} more notices about agent types are"
+    )
+    hint = "`turngate check` names files that are not loaded"
+    return [*notices[:MAX_NOTICES], f"{others} not shown; {hint}"]
 
 
 Place = tuple[str, str, str]  # level, family and path of a file

@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import os
 import re
 import secrets
 import shutil
@@ -436,6 +437,18 @@ def test_messages_of_several_lines_and_the_history(
     history = state / "history"
     said = [json.loads(line) for line in history.read_text().splitlines()]
     assert (said[:2], stat.S_IMODE(history.stat().st_mode)) == (["a\nb\nc", "d\ne"], 0o600)
+
+
+def test_a_history_that_is_a_named_pipe_does_not_block_the_conversation(
+    talk: Callable[..., Terminal], state: Path
+) -> None:
+    state.mkdir(mode=0o700)
+    os.mkfifo(state / "history")
+    terminal = talk("One.")
+    terminal.say("one")
+    terminal.expect("One.")
+    terminal.type(CTRL_D)
+    assert terminal.end() == 0
 
 
 def test_each_turn_ends_with_its_tokens(talk: Callable[..., Terminal]) -> None:

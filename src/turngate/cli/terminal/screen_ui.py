@@ -6,7 +6,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TextIO, cast
 
 from prompt_toolkit.application import Application
@@ -34,11 +34,14 @@ from turngate.cli.streams import RawStream
 from turngate.cli.terminal.format import parse_permission
 from turngate.cli.terminal.ui import Activity, InputHandler, TextStyle
 from turngate.core.text import strip_controls, truncate
+from turngate.state.files import make_private_dir, open_regular_file
 
 REDRAW_INTERVAL_S = 0.15
 ESCAPE_TIMEOUT_S = 0.1  # after it an Escape is the key itself and not the start of a sequence
 KEY_SEQUENCE_TIMEOUT_S = 0.2
 MAX_HISTORY_ENTRIES = 1000
+MAX_HISTORY_BYTES = 1024 * 1024  # at the end of the file, which are read
+MAX_ENTRY_BYTES = MAX_HISTORY_BYTES // 8  # a longer message is not stored: it would displace the others
 SGR_CODES: dict[TextStyle, str] = {"plain": "", "dim": "2", "notice": "33", "alert": "1;31", "user": "1"}
 SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 SETTLE_S = 0.3  # a key this soon after a question may be meant for something else
@@ -307,33 +310,48 @@ class InputHistory(History):
 
     def load_history_strings(self) -> Iterable[str]:
         """Yield the messages, the newest first."""
-        try:
-            with open(self.path, encoding="utf-8", errors="replace") as file:
-                lines = file.readlines()
-        except OSError:
-            return
-        if len(lines) > 2 * MAX_HISTORY_ENTRIES:
-            self._rewrite(lines[-MAX_HISTORY_ENTRIES:])
-        for line in reversed(lines[-MAX_HISTORY_ENTRIES:]):
-            with contextlib.suppress(ValueError):
-                message = json.loads(line)
-                if isinstance(message, str):
-                    yield message
+        lines, is_long = self._read_last_lines()
+        newest = lines[-MAX_HISTORY_ENTRIES:]
+        if is_long or len(lines) > 2 * MAX_HISTORY_ENTRIES:
+            self._rewrite(newest)
+        yield from (message for line in reversed(newest) if (message := _parse_message(line)) is not None)
 
     def append_string(self, string: str) -> None:
         if not string.startswith(" "):
             super().append_string(string)
 
     def store_string(self, string: str) -> None:
+        line = json.dumps(string).encode() + b"\n"
+        if len(line) > MAX_ENTRY_BYTES:
+            return
         with contextlib.suppress(OSError):  # a full disk does not end the conversation
-            os.makedirs(os.path.dirname(self.path), mode=0o700, exist_ok=True)
-            fd = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-            with open(fd, "a", encoding="utf-8") as file:
-                file.write(json.dumps(string) + "\n")
+            make_private_dir(os.path.dirname(self.path))
+            fd = open_regular_file(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+            with open(fd, "ab") as file:
+                file.write(line)
 
-    def _rewrite(self, lines: list[str]) -> None:
+    def _read_last_lines(self) -> tuple[list[bytes], bool]:
+        """Return the lines at the end of the file, and whether it is much longer than that."""
+        try:
+            with open(open_regular_file(self.path, os.O_RDONLY), "rb") as file:
+                size = os.fstat(file.fileno()).st_size
+                file.seek(max(0, size - MAX_HISTORY_BYTES))
+                lines = file.read(MAX_HISTORY_BYTES).splitlines(keepends=True)
+        except OSError:
+            return [], False
+        return lines[size > MAX_HISTORY_BYTES :], size > 2 * MAX_HISTORY_BYTES
+
+    def _rewrite(self, lines: Sequence[bytes]) -> None:
+        new = f"{self.path}.new"
         with contextlib.suppress(OSError):
-            fd = os.open(f"{self.path}.new", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-            with open(fd, "w", encoding="utf-8") as file:
+            with open(open_regular_file(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), "wb") as file:
                 file.writelines(lines)
-            os.replace(f"{self.path}.new", self.path)
+            os.replace(new, self.path)
+
+
+def _parse_message(line: bytes) -> str | None:
+    try:
+        message = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    return message if isinstance(message, str) else None
