@@ -133,6 +133,13 @@ def test_a_search_for_files_with_other_names_does_not_reach_a_file(
     assert found == [matches, matches]
 
 
+@pytest.mark.parametrize("rule", ["Read(secrets)", "Read(secrets/)", "Read(./secrets)", "Read({secrets,x})"])
+def test_a_search_reaches_what_is_below_a_folder(tree: Path, rule: str) -> None:
+    inputs: list[dict[str, Any]] = [{}, {"glob": "*.py"}, {"path": "secrets"}, {"path": "secrets/k"}]
+    assert [matched(rule, "Grep", tree, pattern="KEY", **each) for each in inputs] == [True] * 4
+    assert not matched(rule, "Grep", tree, pattern="KEY", path="docs/a.md")
+
+
 def test_the_home_folder_is_reached_from_above_and_not_from_the_project(tree: Path) -> None:
     folders = (None, tree.parent / "home", tree.parent / "home/.ssh", "/", tree.parent / "outside")
     found = [

@@ -1,5 +1,6 @@
 """Permission rules: which calls of a tool the `if` of a hook matches."""
 
+import posixpath
 from typing import Any
 
 import pytest
@@ -29,7 +30,14 @@ from turngate.core.settings import Settings
         (" Bash(git commit *) ", PermissionRule("Bash", "git commit *")),
         ("Bash(echo (a))", PermissionRule("Bash", "echo (a)")),
         ("mcp__memory__*", PermissionRule("mcp__memory__*")),
+        ("Edit(app/(shop)/**)", PermissionRule("Edit", "app/(shop)/**")),
         ("Bash(git", None),
+        ("Bash(git push *)|Bash(rm *)", None),
+        ("Bash(git push *) || Bash(rm *)", None),
+        ("Bash(git push *), Bash(rm *)", None),
+        ("Bash(git push *) Bash(rm *)", None),
+        ("Bash(git push *),", None),
+        ("Write|Edit(src/**)", None),
         ("git *", None),
         ("", None),
         ("Bash(" + "x" * 3000 + ")", None),
@@ -315,6 +323,57 @@ def test_a_rule_matches_a_command_as_it_is_written(text: str, command: str) -> N
 )
 def test_a_path_matches_below_the_project(text: str, tool: str, path: str, matches: bool) -> None:
     assert matched(text, tool, file_path=path) is matches
+
+
+@pytest.mark.parametrize(
+    ("text", "path", "matches"),
+    [
+        ("Edit(src/)", "src/a/b.ts", True),
+        ("Edit(src/)", "srcs/b.ts", False),
+        ("Edit(src)", "src/a.ts", True),
+        ("Edit(p)", "src/a.ts", False),  # the project's own folder does not count
+        ("Edit(conf/keys)", "conf/keys/a", True),
+        ("Edit(secrets)", "a/secrets/b/c", True),
+        ("Edit(secrets)", "/other/secrets/c", True),
+        ("Edit(.)", "a.ts", True),
+        ("Edit(src/a?.ts)", "src/ab.ts", True),
+        ("Edit(src/a?.ts)", "src/a/.ts", False),
+        ("Edit(src/a?.ts)", "src/abc.ts", False),
+        ("Edit(src/**/a?.ts)", "src/x/y/ab.ts", True),
+        ("Edit([ab].ts)", "src/a.ts", True),
+        ("Edit([!ab].ts)", "src/a.ts", False),
+        ("Edit(src/[^ab].ts)", "src/c.ts", True),
+        ("Edit(app/[id]/**)", "app/[id]/page.tsx", True),
+        ("Edit(*.{ts,tsx})", "src/a.tsx", True),
+        ("Edit(*.{ts,tsx})", "src/a.py", False),
+        ("Edit(src/{a,b{c,d}}/**)", "src/bd/x", True),
+        ("Edit(src/{a,b}/**)", "src/c/x", False),
+        ("Edit(" + "{a,b}" * 30 + ")", "x", True),
+        ("Edit(src//**)", "src/a.ts", True),
+        ("Edit(./src/./a.ts)", "src/a.ts", True),
+        ("Edit(../p/src/**)", "src/a.ts", True),
+        ("Edit(**/**/x/**)", "x/a.ts", True),
+        ("Edit(" + "*a?" * 500 + ")", "a" * 4000, True),
+        ("Edit(" + "*a?" * 500 + "b)", "a" * 4000, False),
+    ],
+)
+def test_a_path_is_read_as_in_a_gitignore(text: str, path: str, matches: bool) -> None:
+    assert {matched(text, "Edit", file_path=each) for each in (path, posixpath.join("/p", path))} == {matches}
+
+
+@pytest.mark.parametrize(
+    ("text", "tool", "tool_input"),
+    [
+        ("Edit(secrets/**)", "Write", {"file_path": "secrets/x"}),
+        ("Read(.env)", "Read", {"file_path": ".env"}),
+        ("Task(coder)", "Agent", {"subagent_type": "coder"}),
+        ("WebFetch(domain:a.com)", "WebFetch", {"url": "https://a.com"}),
+    ],
+)
+def test_a_command_in_the_input_of_another_tool_changes_nothing(
+    text: str, tool: str, tool_input: dict[str, Any]
+) -> None:
+    assert matched(text, tool, **tool_input, command="ls") is True
 
 
 def test_other_tools_match_by_name_a_host_or_an_agent_type() -> None:

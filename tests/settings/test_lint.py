@@ -564,6 +564,31 @@ def test_a_condition_has_no_effect_at_a_stop(
     assert look(kind("https://x", condition="Bash(*)"), project, event=event, dialect=dialect) == [expected]
 
 
+@pytest.mark.parametrize(
+    ("condition", "message", "hint"),
+    [
+        (
+            "Bash(a *)|Bash(b *)",
+            "is not one permission rule such as 'Bash(git *)', so the hook fails at every call",
+            "write one hook for each rule",
+        ),
+        (
+            "Edit($X/**)",
+            "never matches: `$`, a backslash and a leading `!` have no meaning in a path",
+            None,
+        ),
+        ("WebFetch(a.com)", "never matches: it must be domain:HOST", None),
+    ],
+)
+def test_a_condition_that_is_not_one_rule_or_never_matches_is_named(
+    project: Path, condition: str, message: str, hint: str | None
+) -> None:
+    expected = problem(
+        f"is {condition!r}, which {message}", field="if", event="PreToolUse", hint=hint, severity="error"
+    )
+    assert look("make", project, event="PreToolUse", condition=condition) == [expected]
+
+
 def test_a_condition_before_a_tool_is_fine(project: Path) -> None:
     assert look("make", project, event="PreToolUse", condition="Bash(*)") == []
 

@@ -31,10 +31,32 @@ _RULE = re.compile(r"([A-Za-z_*][\w*.:-]*)\s*(?:\((.*)\))?", re.DOTALL)
 def read_rule(text: str) -> PermissionRule | None:
     """Return the rule, or None if the text is not a rule."""
     match = _RULE.fullmatch(text.strip()) if len(text) <= MAX_RULE_CHARS else None
-    if match is None:
+    if match is None or (match[2] is not None and _ends_early(match[2])):
         return None
     content = match[2].strip() if match[2] is not None else None
     return PermissionRule(match[1], None if content in ("", "*") else content)
+
+
+def _ends_early(content: str) -> bool:
+    """Return whether the parenthesis before the content is closed in it, as in `Bash(a)|Bash(b)`: not one rule."""
+    depth = 0
+    for mark in re.findall(r"\\.|[()]", content):
+        depth += {"(": 1, ")": -1}.get(mark, 0)
+        if depth < 0:
+            return True
+    return False
+
+
+def why_never(rule: PermissionRule) -> str | None:
+    """Return why no call can match the rule, or None."""
+    tool, content = resolve_tool(rule.tool), rule.content or ""
+    if tool == "WebFetch" and content and not content.startswith("domain:"):
+        return "it must be domain:HOST"
+    from turngate.core.path_rule import FILE_TOOLS  # noqa: PLC0415  # few hooks have an `if`
+
+    if tool in FILE_TOOLS and (content.startswith("!") or any(mark in content for mark in "$\\")):
+        return "`$`, a backslash and a leading `!` have no meaning in a path"
+    return None
 
 
 def rule_matches(
@@ -49,11 +71,12 @@ def rule_matches(
     names = tool_names(tool)
     if content is None:
         return any(wildcard_matches(rule.tool, name) for name in names)
-    from turngate.core.path_rule import covered_by, reaches_path  # noqa: PLC0415  # few hooks have an `if`
+    from turngate.core.path_rule import FILE_TOOLS, covered_by, reaches_path  # noqa: PLC0415  # few hooks have an `if`
 
     if not any(wildcard_matches(rule.tool, name) for name in (*names, *covered_by(tool))):
         return False
-    if isinstance(command := tool_input.get("command"), str):
+    is_other = tool in FILE_TOOLS or resolve_tool(tool) in ("Task", "WebFetch")
+    if not is_other and isinstance(command := tool_input.get("command"), str):
         from turngate.core.command_forms import command_matches  # noqa: PLC0415  # as above
 
         return command_matches(content, command)

@@ -2,8 +2,10 @@
 
 from collections.abc import Iterator
 
-from turngate.core.constants import OBSERVED_EVENTS, STOP_EVENTS
+from turngate.core.constants import EVENTS, OBSERVED_EVENTS, STOP_EVENTS
+from turngate.core.permission_rule import read_rule, why_never
 from turngate.core.settings import Problem, Rule, Settings
+from turngate.core.text import describe_name
 from turngate.core.verdict import honours_on_failure
 from turngate.settings.problem_log import did_you_mean, rule_problem
 from turngate.settings.script_file import block_attempt
@@ -16,12 +18,24 @@ def lint_options(rule: Rule, settings: Settings) -> Iterator[Problem]:
         effect = "the hook never runs at a stop" if skips else "the hook runs at every stop"
         message = f"has no effect on {rule.event}: {effect}"
         yield rule_problem(rule, "if", message, "remove it", "warning")
+    if rule.hook.condition is not None and EVENTS.get(rule.event) == "tool_name":
+        yield from _lint_condition(rule, rule.hook.condition)
     if rule.hook.outcomes != ("ok",) and rule.event != "SubagentStop":
         yield rule_problem(rule, "outcomes", f"has no effect on {rule.event}", "remove it", "warning")
     if rule.event in OBSERVED_EVENTS:
         yield from _lint_gate_options(rule)
     else:
         yield from _lint_ignored_failure(rule, settings)
+
+
+def _lint_condition(rule: Rule, condition: str) -> Iterator[Problem]:
+    parsed = read_rule(condition)
+    shown = describe_name(repr(condition))
+    if parsed is None:
+        message = f"is {shown}, which is not one permission rule such as 'Bash(git *)', so the hook fails at every call"
+        yield rule_problem(rule, "if", message, "write one hook for each rule")
+    elif why := why_never(parsed):
+        yield rule_problem(rule, "if", f"is {shown}, which never matches: {why}")
 
 
 def _lint_gate_options(rule: Rule) -> Iterator[Problem]:
