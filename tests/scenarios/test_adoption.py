@@ -436,6 +436,24 @@ def test_hooks_that_cannot_hold_a_subagent_back_are_not_gates(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize(
+    ("weaker", "kept"),
+    [
+        (CommandHook("make test", mode="observe"), ()),
+        (CommandHook("make test", detached=True), ()),
+        (CommandHook("make test", enabled=False), ()),
+        (CommandHook("make test", enabled=False, id="other"), ("make test (Python)",)),
+        (CommandHook("make lint", mode="observe"), ("make test (Python)",)),
+    ],
+    ids=["observe", "async", "disabled", "another id", "another command"],
+)
+def test_a_gate_that_a_later_definition_replaces_is_not_asked(
+    tmp_path: Path, weaker: CommandHook, kept: tuple[str, ...]
+) -> None:
+    rules = STOP("make test", source="project"), STOP(weaker, matcher="test.*", source="command line")
+    assert gates(tmp_path, *rules).names == kept
+
+
+@pytest.mark.parametrize(
     "other",
     [
         STOP("make tests"),

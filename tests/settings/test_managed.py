@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from tests.support.builders import stop_event, stop_hooks, write_settings
+from turngate.core.constants import MANAGED
 from turngate.core.dialect import DIALECTS
-from turngate.core.hooks import CallbackHook, hook_text
+from turngate.core.hooks import CallbackHook, CommandHook, hook_text
 from turngate.core.plan import plan
 from turngate.core.reports import Skipped
 from turngate.core.settings import Rule, Settings
@@ -37,6 +38,13 @@ def switched_off(settings: Settings) -> dict[str, str]:
 
 def load(project: Path, dialect: str = "claude") -> Settings:
     return load_settings(str(project), dialect=dialect)
+
+
+def test_a_rule_that_is_added_does_not_replace_a_managed_one() -> None:
+    gate = Rule("Stop", CommandHook("check"), source=MANAGED)
+    weaker = Rule("Stop", CommandHook("check", mode="observe"), source="project")
+    settings = Settings(rules=(Rule("Stop", CommandHook("other"), source="user"), gate)).with_rules(weaker)
+    assert plan(settings, stop_event()).ask == (settings.rules[0], gate)
 
 
 @pytest.mark.parametrize(("dialect", "runs"), [("claude", True), ("turngate", True), ("mux", False)])

@@ -1,5 +1,6 @@
 """Starts `turngate` as a process of its own."""
 
+import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,8 +12,17 @@ from tests.support.warm_cli import Program
 TURNGATE = [sys.executable, "-m", "turngate"]  # a new Python process
 
 
+# A slow machine prints it anywhere.
+PROGRESS = re.compile(r"^waiting for .* …\n", re.MULTILINE)
+
+
 def turngate(*words: str, stdin: str = "") -> tuple[int, str, str]:
-    """Run the command and return its exit code, stdout and stderr."""
+    """Run the command and return its exit code, stdout, and stderr without lines of progress."""
+    code, out, err = turngate_with_progress(*words, stdin=stdin)
+    return code, out, PROGRESS.sub("", err)
+
+
+def turngate_with_progress(*words: str, stdin: str = "") -> tuple[int, str, str]:
     program = Program(words, stdin=stdin)
     out, err = program.communicate()
     return program.wait(), out, err

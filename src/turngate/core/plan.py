@@ -152,9 +152,11 @@ def _matches_everything(matcher: str | None, event: Event) -> bool:
 def without_duplicates(rules: Iterable[Rule]) -> tuple[Rule, ...]:
     """Keep one of several equal hooks from files, at the first position and with the last definition (X-14).
 
-    Hooks that a program lists are never removed.
+    A managed definition stays. Hooks that a program lists are never removed.
     """
     by_identity: dict[object, Rule] = {}
     for rule in rules:
-        by_identity[identity(rule.hook) if rule.source != "python" else object()] = rule
+        key = identity(rule.hook) if rule.source != "python" else object()
+        if key not in by_identity or by_identity[key].source != MANAGED or rule.source == MANAGED:
+            by_identity[key] = rule
     return tuple(by_identity.values())

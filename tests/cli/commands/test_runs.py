@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from tests.support.builders import stop_hooks, write_settings
-from tests.support.cli import start_turngate, turngate
+from tests.support.cli import PROGRESS, start_turngate, turngate, turngate_with_progress
 from tests.support.left_behind import STUCK, asked, left_behind, listed, scripted, session, task, until
 from tests.support.sessions import SAVE_INPUT, block_first, hang, saved_inputs, wait_for_file_sync
 from tests.support.timeouts import HANG_TIMEOUT_S
@@ -552,17 +552,17 @@ def test_hooks_and_progress_are_reported_while_it_recovers(project: Path, state:
     child = left_behind(project, state)
     write_settings(project, "turngate", stop_hooks(block_first(1), event="SubagentStop"))
     model = scripted(project, [], [{"text": "three", "delay": 1.5}, "three files"], "second")
-    assert turngate("runs", "recover", "--project", str(project), "--model", model) == (
+    words = "runs", "recover", "--project", str(project), "--model", model
+    code, out, err = turngate_with_progress(*words)
+    assert (code, out, PROGRESS.sub("", err)) == (
         0,
         (
             f"done            {child['id'][:8]}  count files (general-purpose)\n"
             "1 report waits for the parent session: turngate run --resume --session s-1\n"
         ),
-        (
-            "waiting for count files (general-purpose) …\n"
-            "subagent count files redirected (1 of 3): run the tests\n"
-        ),
+        "subagent count files redirected (1 of 3): run the tests\n",
     )
+    assert err.startswith("waiting for count files (general-purpose) …\n")
     [now] = listed()
     assert (now["redirects"], now["why"], now["result"]) == (1, "run the tests", "three files")
 
