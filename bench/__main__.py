@@ -4,7 +4,7 @@ import asyncio
 import os
 import platform
 
-from bench import hooks, live, prompts, sessions, startup, subagents
+from bench import hooks, live, prompts, resume, sessions, startup, subagents
 from bench.measure import show
 
 HOOK_BENCHMARKS = (
@@ -33,6 +33,7 @@ def main() -> None:
     show([sessions.concurrent_sessions()])
     show([sessions.run_without_hooks()])
     show(live.live_run())
+    show(resume.resumed_conversation())
     show([subagents.durable_transition()])
     show(subagents.whole_subagent())
     show([subagents.transition_among_many()])

@@ -26,12 +26,19 @@ def read_records(path: str, max_bytes: int | None = None) -> Iterator[dict[str, 
     """Yield the records that begin in the first `max_bytes`, by default all; skip lines that are not JSON objects."""
     try:
         with open(open_regular_file(path, os.O_RDONLY), "rb") as file:
-            for line in _lines(file, max_bytes):
-                record = _parse(line)
-                if record is not None:
-                    yield record
+            yield from records_in(file, max_bytes)
     except FileNotFoundError:
         return
+
+
+def records_in(
+    file: BinaryIO, max_bytes: int | None = None, *, without: bytes = b"\n"
+) -> Iterator[dict[str, Any]]:
+    """Yield the records from the position of the file on, except lines that begin with `without`."""
+    for line in _lines(file, max_bytes):
+        record = None if line.startswith(without) else parse_record(line)
+        if record is not None:
+            yield record
 
 
 def _lines(file: BinaryIO, max_bytes: int | None) -> Iterator[bytes]:
@@ -46,7 +53,7 @@ def _lines(file: BinaryIO, max_bytes: int | None) -> Iterator[bytes]:
             yield part
 
 
-def _parse(line: bytes) -> dict[str, Any] | None:
+def parse_record(line: bytes) -> dict[str, Any] | None:
     try:
         record = json.loads(line.decode("utf-8", "replace"))
     except (ValueError, RecursionError):
@@ -56,6 +63,7 @@ def _parse(line: bytes) -> dict[str, Any] | None:
 
 _ORIGINS: tuple[object, ...] = get_args(Origin)
 _STOP_REASONS: tuple[object, ...] = get_args(StopReason)
+_USAGE_FIELDS = tuple(Usage.__dataclass_fields__)
 
 
 def message_of(record: Mapping[str, Any]) -> Message | None:
@@ -81,44 +89,43 @@ def _read_origin(record: Mapping[str, Any]) -> Origin:
 
 def _read_results(blocks: list[Any]) -> Iterator[ToolResult]:
     for block in blocks:
-        match block:
-            case {"type": "tool_result", "tool_use_id": str(identity)}:
-                yield ToolResult(
-                    identity, "\n".join(_texts_of(block.get("content"))), block.get("is_error") is True
-                )
-            case _:
-                pass
+        if isinstance(block, dict) and block.get("type") == "tool_result":
+            identity = block.get("tool_use_id")
+            if isinstance(identity, str):
+                text = "\n".join(_texts_of(block.get("content")))
+                yield ToolResult(identity, text, block.get("is_error") is True)
 
 
 def _read_reply(message: Mapping[str, Any], content: list[Any]) -> Reply:
-    blocks = tuple(_read_blocks(content))
-    counts = message.get("usage")
-    fields = Usage.__dataclass_fields__
-    usage = (
-        {k: v for k, v in counts.items() if k in fields and type(v) is int}
-        if isinstance(counts, dict)
-        else {}
-    )
     reason: Any = message.get("stop_reason")
     stop: StopReason = reason if reason in _STOP_REASONS else "end_turn"
     return Reply(
-        blocks, stop, Usage(**usage), _text_or_empty(message.get("model")), _text_or_empty(message.get("id"))
+        tuple(_read_blocks(content)),
+        stop,
+        _read_usage(message.get("usage")),
+        _text_or_empty(message.get("model")),
+        _text_or_empty(message.get("id")),
     )
+
+
+def _read_usage(counts: object) -> Usage:
+    if not isinstance(counts, dict):
+        return Usage()
+    return Usage(**{name: counts[name] for name in _USAGE_FIELDS if type(counts.get(name)) is int})
 
 
 def _read_blocks(content: list[Any]) -> Iterator[Text | ToolUse]:
     """Yield the blocks of a reply, without calls whose id occurred before: results could not be assigned to them."""
     ids: set[str] = set()
     for raw in content:
-        match raw:
-            case {"type": "text", "text": str(text)}:
-                yield Text(text)
-            case {"type": "tool_use", "id": str(identity), "name": str(name)} if identity not in ids:
+        kind = raw.get("type") if isinstance(raw, dict) else None
+        if kind == "text" and isinstance(text := raw.get("text"), str):
+            yield Text(text)
+        elif kind == "tool_use":
+            identity, name, args = raw.get("id"), raw.get("name"), raw.get("input")
+            if isinstance(identity, str) and isinstance(name, str) and identity not in ids:
                 ids.add(identity)
-                args = raw.get("input")
                 yield ToolUse(identity, name, args if isinstance(args, dict) else {})
-            case _:
-                pass
 
 
 def _text_or_empty(value: object) -> str:
@@ -142,7 +149,7 @@ def read_last_assistant_message(path: str, lines: int = LAST_LINES) -> str | Non
 def read_last_texts(path: str, lines: int = LAST_LINES) -> tuple[str, ...]:
     """Return the text blocks of the last assistant message in the last lines."""
     for line in _last_lines(path, lines):
-        record = _parse(line)
+        record = parse_record(line)
         message = record.get("message") if record else None
         if isinstance(message, dict) and message.get("role") == "assistant":
             texts = _texts_of(message.get("content"))

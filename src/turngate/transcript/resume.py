@@ -1,7 +1,9 @@
 """Read a conversation back from its transcript, so that a session can resume."""
 
+import contextlib
+import gc
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -9,7 +11,8 @@ from turngate.core.messages import Message, Reply, ToolResult, ToolResults, Tool
 from turngate.core.missed_gates import RECORD_TYPE, MissedGates, merge_missed, missed_gates_of
 from turngate.errors import UsageError
 from turngate.state.files import os_errors_as_usage_errors
-from turngate.transcript.reader import message_of, read_records
+from turngate.transcript.needed_records import read_needed_records
+from turngate.transcript.reader import message_of
 
 MAX_RESUMED_BYTES = 4 * 1024**3
 MAX_CONTINUATIONS = 1_000_000  # larger counts in a transcript are treated as corrupt
@@ -30,13 +33,31 @@ class StoredConversation:
 
 def read_conversation(path: str) -> StoredConversation:
     """Read the conversation up to its last complete message. Tool calls without a result get an error result."""
+    with _paused_collector():
+        return conversation_of(_records(path))
+
+
+@contextlib.contextmanager
+def _paused_collector() -> Iterator[None]:
+    """Pause the collector of cycles: while a long conversation is built, it would search all of it again and again."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+def conversation_of(records: Iterable[Mapping[str, Any]]) -> StoredConversation:
+    """Return the conversation that these records describe."""
     messages: list[Message] = []
     continuations, unfinished = 0, False
     question: str | None = None
     last: str | None = None
     keys: set[str] = set()
     missed: list[MissedGates] = []
-    for record in _records(path):
+    for record in records:
         kind = record.get("type")
         if kind == "cleared":
             messages, continuations, question, missed = [], 0, None, []
@@ -78,7 +99,7 @@ def _records(path: str) -> Iterator[dict[str, Any]]:
         if os.path.exists(path) and os.path.getsize(path) > MAX_RESUMED_BYTES:
             limit = f"{MAX_RESUMED_BYTES // 1024**3} GiB"
             raise UsageError(f"{path} is larger than {limit}, so it cannot be resumed; start another session")
-        yield from read_records(path)
+        yield from read_needed_records(path)
 
 
 def _count(value: object) -> int:

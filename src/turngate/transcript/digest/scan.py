@@ -12,9 +12,9 @@ from typing import Any, BinaryIO
 
 from turngate.core.hook_output import parse_json
 from turngate.state.files import open_regular_file
+from turngate.transcript.line_search import CHUNK_BYTES, lines_with, pieces_backwards, read_span
 
 MAX_COST = 6_000_000  # of parsing one part of a transcript, see `find_lines`; always enough for the head
-CHUNK_BYTES = 1024 * 1024
 MAX_RECORD_BYTES = 8 * 1024 * 1024
 MAX_SEPARATORS = 150_000  # commas and brackets of a record: each may take 200 bytes of memory
 
@@ -25,13 +25,6 @@ def open_or_empty(path: str) -> BinaryIO:
         return open(open_regular_file(path, os.O_RDONLY), "rb", buffering=0)
     except OSError:
         return open(os.devnull, "rb", buffering=0)
-
-
-def _read(file: int, start: int, end: int) -> bytes:
-    try:
-        return os.pread(file, end - start, start)
-    except OSError:
-        return b""
 
 
 @dataclass(frozen=True)
@@ -63,10 +56,10 @@ class Window:
 def select_window(file: int, head: int, tail: int) -> Window:
     """Select all messages in about the first `head` and the last `tail` bytes, at whole lines."""
     size = os.fstat(file).st_size
-    start = size if size <= head else _read(file, 0, head).rfind(b"\n") + 1
+    start = size if size <= head else read_span(file, 0, head).rfind(b"\n") + 1
     end = max(start, size - tail)
     if end > start:
-        newline = _read(file, end, size).find(b"\n")
+        newline = read_span(file, end, size).find(b"\n")
         end = end + newline + 1 if newline >= 0 else size
     return Window(find_lines(file, 0, start, _MESSAGE), find_lines(file, end, size, _MESSAGE), start)
 
@@ -86,15 +79,15 @@ _SPACED_NEEDLES = tuple(needle.replace(b":", b": ").replace(b",", b", ") for nee
 
 def needles_for(file: int) -> tuple[bytes, ...]:
     """Return what to search for in the middle, in the JSON style of this file: with spaces or without."""
-    return _SPACED_NEEDLES if b'"message": {' in _read(file, 0, CHUNK_BYTES) else _NEEDLES
+    return _SPACED_NEEDLES if b'"message": {' in read_span(file, 0, CHUNK_BYTES) else _NEEDLES
 
 
 def find_lines(file: int, start: int, end: int, needles: Iterable[bytes]) -> LineSpans:
     """Find the lines that contain a needle, only the latest ones if parsing them all would cost too much."""
     spans: list[tuple[int, int]] = []
     budget, too_large, searched_from = MAX_COST, 0, end
-    for offset, data in _pieces_backwards(file, start, end):
-        for first, last in _lines_with(needles, data):
+    for offset, data in pieces_backwards(file, start, end, MAX_RECORD_BYTES):
+        for first, last in lines_with(needles, data):
             commas = data.count(b",", first, last)
             brackets = data.count(b"[", first, last) + data.count(b"{", first, last)
             fits = commas + brackets <= MAX_SEPARATORS
@@ -111,43 +104,6 @@ def find_lines(file: int, start: int, end: int, needles: Iterable[bytes]) -> Lin
     return LineSpans(spans[::-1], searched_from, too_large)
 
 
-def _pieces_backwards(file: int, start: int, end: int) -> Iterator[tuple[int, bytes]]:
-    """Yield whole lines and their offset, from the end backwards; b"" replaces a line that is too long."""
-    rest: list[bytes] = []  # chunks of a line that begins in an earlier chunk, the last chunk first
-    size, offset = 0, end
-    while offset > start:
-        first = max(start, offset - CHUNK_BYTES)
-        chunk = _read(file, first, offset)
-        if len(chunk) < offset - first:  # the file was truncated meanwhile
-            return
-        offset = first
-        split = chunk.find(b"\n") + 1 if offset > start else 0
-        if split or offset == start:
-            lines = chunk[split:]
-            if size > MAX_RECORD_BYTES:
-                lines = lines[: lines.rfind(b"\n") + 1]
-                yield offset + split + len(lines), b""
-            if lines or rest:
-                yield offset + split, b"".join([lines, *reversed(rest)])
-            rest, size, chunk = [], 0, chunk[:split]
-        size += len(chunk)
-        rest = [*rest, chunk] if size <= MAX_RECORD_BYTES else []
-
-
-def _lines_with(needles: Iterable[bytes], data: bytes) -> Iterator[tuple[int, int]]:
-    """Yield where the lines with a needle begin and end, each line once, from the end backwards."""
-    ends = set()
-    for needle in needles:
-        place = data.find(needle)
-        while place >= 0:
-            end = data.find(b"\n", place)
-            end = len(data) if end < 0 else end
-            ends.add(end)
-            place = data.find(needle, end)
-    for end in sorted(ends, reverse=True):
-        yield data.rfind(b"\n", 0, end) + 1, end
-
-
 def parse_spans(file: int, lines: LineSpans, *, numbers: bool = True) -> Iterator[dict[str, Any] | None]:
     """Yield the records; skip half lines and lines that are not objects. None replaces one that is nested too deeply.
 
@@ -156,7 +112,7 @@ def parse_spans(file: int, lines: LineSpans, *, numbers: bool = True) -> Iterato
     parse: Callable[[str], Any] = parse_json if numbers else _WITHOUT_NUMBERS.decode
     for start, end in lines.spans:
         try:
-            record = parse(_read(file, start, end).decode("utf-8", "replace").removeprefix("\ufeff"))
+            record = parse(read_span(file, start, end).decode("utf-8", "replace").removeprefix("\ufeff"))
         except json.JSONDecodeError:
             continue
         except RecursionError:

@@ -1,0 +1,50 @@
+"""Search a large file for lines with certain bytes, backwards from its end, without parsing the other lines."""
+
+import os
+from collections.abc import Iterable, Iterator
+
+CHUNK_BYTES = 1024 * 1024
+
+
+def read_span(file: int, start: int, end: int) -> bytes:
+    try:
+        return os.pread(file, end - start, start)
+    except OSError:
+        return b""
+
+
+def pieces_backwards(file: int, start: int, end: int, max_line: int) -> Iterator[tuple[int, bytes]]:
+    """Yield whole lines and their offset, from the end backwards; b"" replaces a line that is too long."""
+    rest: list[bytes] = []  # chunks of a line that begins in an earlier chunk, the last chunk first
+    size, offset = 0, end
+    while offset > start:
+        first = max(start, offset - CHUNK_BYTES)
+        chunk = read_span(file, first, offset)
+        if len(chunk) < offset - first:  # the file was truncated meanwhile
+            return
+        offset = first
+        split = chunk.find(b"\n") + 1 if offset > start else 0
+        if split or offset == start:
+            lines = chunk[split:]
+            if size > max_line:
+                lines = lines[: lines.rfind(b"\n") + 1]
+                yield offset + split + len(lines), b""
+            if lines or rest:
+                yield offset + split, b"".join([lines, *reversed(rest)])
+            rest, size, chunk = [], 0, chunk[:split]
+        size += len(chunk)
+        rest = [*rest, chunk] if size <= max_line else []
+
+
+def lines_with(needles: Iterable[bytes], data: bytes) -> Iterator[tuple[int, int]]:
+    """Yield where the lines with a needle begin and end, each line once, from the end backwards."""
+    ends = set()
+    for needle in needles:
+        place = data.find(needle)
+        while place >= 0:
+            end = data.find(b"\n", place)
+            end = len(data) if end < 0 else end
+            ends.add(end)
+            place = data.find(needle, end)
+    for end in sorted(ends, reverse=True):
+        yield data.rfind(b"\n", 0, end) + 1, end
