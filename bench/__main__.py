@@ -26,7 +26,7 @@ def main() -> None:
     for benchmark in HOOK_BENCHMARKS:
         show([benchmark(loop)])
     loop.close()
-    show([startup.fire_without_hooks()])
+    show(startup.fire_without_hooks())
     show([startup.load_many_hooks()])
     show(sessions.stop_hook_latency())
     show([sessions.last_assistant_message()])

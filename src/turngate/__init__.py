@@ -4,8 +4,6 @@ This module holds only the public names. Each is loaded on first use, so that th
 `__init__.pyi`.
 """
 
-from importlib import import_module
-
 _MODULES = {
     "AgentHook": "core.hooks",
     "CallbackHook": "core.hooks",
@@ -68,6 +66,8 @@ __all__ = tuple(_MODULES)
 def __getattr__(name: str) -> object:
     if name not in _MODULES:
         raise AttributeError(f"module 'turngate' has no attribute {name!r}")
+    from importlib import import_module  # noqa: PLC0415 # lazy: `turngate fire` without hooks does not need it
+
     return getattr(import_module(f"turngate.{_MODULES[name]}"), name)
 
 

@@ -2,6 +2,7 @@ import argparse
 import inspect
 import json
 import keyword
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -14,6 +15,7 @@ import pytest
 
 from turngate.cli.command_parser import Parser
 from turngate.cli.commands import check
+from turngate.cli.fire_arguments import FireOptions
 from turngate.cli.main import main
 from turngate.cli.parser import _COMMANDS, build_parser
 from turngate.settings.json_schema import SCHEMAS
@@ -106,6 +108,18 @@ def test_a_stop_without_hooks_loads_neither_the_engine_nor_asyncio(project: Path
     assert done.stdout.splitlines()[-1] == "[]"
 
 
+def test_a_stop_without_settings_loads_no_module_that_takes_long(project: Path) -> None:
+    code = (
+        "import sys; before = {*sys.modules}; from turngate.__main__ import main; sys.argv[1:] = ['fire', 'Stop'];"
+        "main(); print(sorted(m for m in {*sys.modules} - before if not m.startswith('turngate')))"
+    )
+    home = {**os.environ, "HOME": str(project)}
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=project, env=home, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.splitlines()[-1] == "['errno']"
+
+
 def help_words() -> list[list[str]]:
     """Return the words of every command and of every action of a command."""
     return [[command, *action] for command in _COMMANDS for action in ([], *actions_of(command))]
@@ -156,7 +170,8 @@ def missing(command: str) -> Iterator[str]:
         yield "a plain function `run`, not async"
         return
     signature = inspect.signature(run, eval_str=True)
-    if [each.annotation for each in signature.parameters.values()] != [argparse.Namespace]:
-        yield "one parameter of `run`: argparse.Namespace"
+    options = FireOptions if command == "fire" else argparse.Namespace
+    if [each.annotation for each in signature.parameters.values()] != [options]:
+        yield f"one parameter of `run`: {options.__name__}"
     if signature.return_annotation is not int:
         yield "the exit code as the result of `run`: -> int"

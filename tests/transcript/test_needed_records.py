@@ -133,9 +133,9 @@ META = st.fixed_dictionaries(
     },
 )
 RECORDS = st.one_of(
-    st.builds(
-        lambda make, text, meta: {**make(text), **meta}, st.sampled_from([user, reply, result]), TEXTS, META
-    ),
+    st.builds(lambda text, meta: {**user(text), **meta}, TEXTS, META),
+    st.builds(lambda text, meta: {**reply(text), **meta}, TEXTS, META),
+    st.builds(lambda text, meta: {**result(text), **meta}, TEXTS, META),
     st.builds(missed, TEXTS),
     st.sampled_from([SUMMARY, CLEARED, TURN_END, CALL]),
     st.fixed_dictionaries({"type": TEXTS, "summary": TEXTS, "message": TEXTS}),

@@ -2,13 +2,13 @@
 
 import os
 import sys
-from collections.abc import Sequence
-from importlib import import_module
 
-from turngate.cli.parser import build_parser
+from turngate.cli.fire_arguments import read_fire_arguments
 from turngate.cli.startup import EXIT_INTERRUPTED, raise_on_interrupt
 from turngate.cli.streams import SafeStream
 from turngate.errors import UsageError
+
+Arguments = list[str] | tuple[str, ...]
 
 EXIT_ALLOWED = 0
 EXIT_PROBLEMS = 1  # `check` found problems, or the demo did not end as it should
@@ -23,7 +23,7 @@ EXIT_IO_ERROR = 74  # EX_IOERR
 EXIT_READER_GONE = 141  # 128 + SIGPIPE, as of other programs in a pipe
 
 
-def main(argv: Sequence[str] | None = None) -> int:
+def main(argv: Arguments | None = None) -> int:
     """Run one command and return its exit code.
 
     Without `argv` the process ends afterwards. With `argv` the caller lives on, so its signal handlers are restored.
@@ -37,7 +37,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             sys.modules["turngate.cli.signals"].restore_handlers()
 
 
-def _run_with_safe_streams(argv: Sequence[str]) -> int:
+def _run_with_safe_streams(argv: Arguments) -> int:
     sys.stdout = SafeStream(sys.stdout)
     sys.stderr = SafeStream(sys.stderr, after=sys.stdout)
     try:
@@ -63,16 +63,9 @@ def _with_stdout_error(code: int, stdout: SafeStream) -> int:
     return code or EXIT_IO_ERROR
 
 
-def _run_command(argv: Sequence[str]) -> int:
+def _run_command(argv: Arguments) -> int:
     try:
-        if not argv:
-            build_parser(argv).print_help(sys.stderr)
-            return EXIT_USAGE
-        options = build_parser(argv).parse_args(argv)
-        # Only the module of this command is loaded: every stop of an agent pays for the start-up time.
-        command = import_module(f"turngate.cli.commands.{options.command}")
-        raise_on_interrupt()
-        code: int = command.run(options)
+        return _parse_and_run(argv)
     except UsageError as error:
         print(f"turngate: {error}", file=sys.stderr)
         return EXIT_USAGE
@@ -83,6 +76,27 @@ def _run_command(argv: Sequence[str]) -> int:
             raise
         _print_internal_error(error)
         return EXIT_INTERNAL_ERROR
+
+
+def _parse_and_run(argv: Arguments) -> int:
+    """Load only what this command needs: every stop of an agent pays for the start-up time."""
+    if fire_options := read_fire_arguments(argv):
+        from turngate.cli.commands import fire  # noqa: PLC0415 # lazy: see above
+
+        raise_on_interrupt()
+        return fire.run(fire_options)
+    from importlib import import_module  # noqa: PLC0415 # lazy: see above
+
+    from turngate.cli.parser import build_parser  # noqa: PLC0415 # lazy: it loads argparse
+
+    parser = build_parser(argv)
+    if not argv:
+        parser.print_help(sys.stderr)
+        return EXIT_USAGE
+    options = parser.parse_args(argv)
+    command = import_module(f"turngate.cli.commands.{options.command}")
+    raise_on_interrupt()
+    code: int = command.run(options)
     return code
 
 

@@ -2,7 +2,6 @@
 
 import os
 import sys
-from collections.abc import Collection
 
 from turngate.core.constants import FAMILIES, SCRIPT_FAMILIES, SCRIPTS
 from turngate.errors import UsageError
@@ -24,7 +23,7 @@ def project_folder(given: str | None, dialect: str = "turngate") -> str:
     return find_project(folder, FAMILIES[dialect]) if given is None else folder
 
 
-def _warn_of_settings_folder(folder: str, families: Collection[str]) -> None:
+def _warn_of_settings_folder(folder: str, families: tuple[str, ...]) -> None:
     """Warn if `--project` names the settings folder of a project: its settings would not be read."""
     parent, name = os.path.split(folder)
     if (
@@ -56,7 +55,7 @@ def search_note(project: str, given: str | None) -> str | None:
 
 
 def find_project(
-    start: str, families: Collection[str], *, home: str | None = None, owners: Collection[int] | None = None
+    start: str, families: tuple[str, ...], *, home: str | None = None, owners: tuple[int, ...] | None = None
 ) -> str:
     """Return the nearest folder from `start` upwards that holds settings or a script hook.
 
@@ -86,7 +85,7 @@ def find_project(
         folder = parent
 
 
-def _settings_folders(folder: str, families: Collection[str]) -> list[str]:
+def _settings_folders(folder: str, families: tuple[str, ...]) -> list[str]:
     paths = (os.path.join(folder, f".{family}") for family in families)
     return [path for path in paths if os.path.isdir(path)]
 
@@ -100,7 +99,7 @@ def _holds_settings(folder: str) -> bool:
     return any(map(os.path.lexists, _files_that_are_read(folder)))
 
 
-def _foreign_path(folders: list[str], owners: Collection[int]) -> str | None:
+def _foreign_path(folders: list[str], owners: tuple[int, ...]) -> str | None:
     """Return the first settings folder, or file in it, that belongs to another user."""
     for folder in folders:
         for path in (folder, os.path.join(folder, "hooks"), *_files_that_are_read(folder)):

@@ -1,6 +1,5 @@
 """Checks whether an event has no hooks, before the modules that can run hooks are loaded."""
 
-import json
 import os
 
 from turngate.core.constants import EVENTS, wrong_claude_setting
@@ -61,6 +60,8 @@ def _has_none(file: SettingsFile, event: str, dialect: str) -> bool:
 
 def _read(file: SettingsFile) -> object:
     """Return the value of a file, or None if it is not valid."""
+    import json  # noqa: PLC0415 # lazy: it loads re, and many projects have no settings file
+
     try:
         text = read_bytes(file.path, MAX_QUICK_BYTES).decode("utf-8-sig")
         if not text.strip():

@@ -3,16 +3,14 @@
 This module answers without the engine where no hook can run, which is most stops of most projects.
 """
 
-import argparse
-import json
 import os
 import stat
 import sys
 
+from turngate.cli.fire_arguments import FireOptions
 from turngate.cli.project import describe_path, project_folder, search_note
 from turngate.cli.streams import paint
 from turngate.core.constants import IN_HOOK
-from turngate.core.event_fields import check_fields
 from turngate.errors import UsageError
 from turngate.settings.paths import unread_files
 from turngate.settings.quick_check import has_no_hooks, other_events
@@ -36,13 +34,9 @@ NO_RUNS_JSON: dict[str, object] = {
 }
 
 
-def run(options: argparse.Namespace) -> int:
+def run(options: FireOptions) -> int:
     project = project_folder(options.project, options.dialect)
-    fields = _read_event(options.input)
-    try:
-        check_fields(options.event, fields)
-    except ValueError as error:
-        raise UsageError(f"{_input_name(options.input)}: {error}") from None
+    fields = {} if options.input is None else _read_event(options.input, options.event)
     if not options.json and (note := search_note(project, options.project)):
         print(note)
     if IN_HOOK in os.environ:
@@ -57,10 +51,12 @@ def run(options: argparse.Namespace) -> int:
     return fire(options, project, fields)
 
 
-def _read_event(path: str | None) -> dict[str, object]:
-    """Read the JSON value of `--input`; `check_fields` rejects it if it is not an event."""
-    if path is None:
-        return {}
+def _read_event(path: str, event: str) -> dict[str, object]:
+    """Read the fields of the event from the value of `--input`."""
+    import json  # noqa: PLC0415 # lazy: it loads re
+
+    from turngate.core.event_fields import check_fields  # noqa: PLC0415 # lazy: only for --input
+
     try:
         fields: dict[str, object] = json.loads(_read_input(path), parse_constant=_reject_constant)
     except OSError as error:
@@ -72,6 +68,10 @@ def _read_event(path: str | None) -> dict[str, object]:
         raise UsageError(f"{_input_name(path)} is {describe_syntax_error(error.doc, error)}") from None
     except (ValueError, RecursionError) as error:
         raise UsageError(f"{_input_name(path)} is not JSON: {error}") from None
+    try:
+        check_fields(event, fields)
+    except ValueError as error:
+        raise UsageError(f"{_input_name(path)}: {error}") from None
     return fields
 
 
@@ -122,9 +122,9 @@ def _input_name(path: str | None) -> str:
     return "the event on stdin" if path == "-" else str(path)
 
 
-def _print_no_hooks(options: argparse.Namespace, project: str) -> None:
+def _print_no_hooks(options: FireOptions, project: str) -> None:
     if options.json:
-        print(json.dumps({**NO_RUNS_JSON, "event": options.event, "project": project}))
+        _print_json(options, project, [])
     else:
         text = f"no hook for {options.event} is configured in {describe_path(project)}"
         events = other_events(project, options.event, options.dialect)
@@ -133,13 +133,19 @@ def _print_no_hooks(options: argparse.Namespace, project: str) -> None:
         print(f"{_allowed(options)}\n  {text}{f'; {elsewhere}' if elsewhere else ''}")
 
 
-def _print_nested(options: argparse.Namespace, project: str) -> None:
+def _print_nested(options: FireOptions, project: str) -> None:
     why = "turngate was started from a hook, so no hooks run"
     if options.json:
-        print(json.dumps({**NO_RUNS_JSON, "event": options.event, "warnings": [why], "project": project}))
+        _print_json(options, project, [why])
     else:
         print(f"{_allowed(options)}\n  {why}")
 
 
-def _allowed(options: argparse.Namespace) -> str:
+def _print_json(options: FireOptions, project: str, warnings: list[str]) -> None:
+    import json  # noqa: PLC0415 # lazy: it loads re
+
+    print(json.dumps({**NO_RUNS_JSON, "event": options.event, "warnings": warnings, "project": project}))
+
+
+def _allowed(options: FireOptions) -> str:
     return paint(f"{options.event}: allowed", "good")

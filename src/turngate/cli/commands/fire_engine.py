@@ -1,6 +1,5 @@
 """The part of `turngate fire` that runs hooks; loaded only when there may be one."""
 
-import argparse
 import asyncio
 import json
 import os
@@ -9,6 +8,7 @@ import signal
 import sys
 from typing import Any
 
+from turngate.cli.fire_arguments import FireOptions
 from turngate.cli.main import EXIT_ALLOWED, EXIT_BLOCKED, EXIT_HALTED, EXIT_NOT_ENFORCED, EXIT_WAITING
 from turngate.cli.progress import ProgressLine
 from turngate.cli.project import plugin_folders
@@ -50,7 +50,7 @@ from turngate.state.journal import Journal
 from turngate.state.paths import state_folder
 
 
-def fire(options: argparse.Namespace, project: str, fields: dict[str, Any]) -> int:
+def fire(options: FireOptions, project: str, fields: dict[str, Any]) -> int:
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # if it is inherited as ignored, exit codes are lost
     plugins = plugin_folders(options.plugin_dir)
     settings = load_settings(project, dialect=options.dialect, plugin_dirs=plugins, extra=options.settings)
