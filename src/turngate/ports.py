@@ -77,6 +77,9 @@ class HookRunContext:
         self.redactor: Redactor | None = None  # of the secrets that an endpoint was sent
         self.deadline: float | None = None  # in the time of the loop
         self.evaluation: Evaluation | None = None  # what the run used of a model
+        self.finds_programs = (
+            True  # a plain command is started without a shell also if its program is on the PATH
+        )
 
     @cached_property  # only commands have output
     def stdout(self) -> BoundedOutput:

@@ -85,6 +85,82 @@ def test_a_plain_command_behaves_as_with_a_shell(command: str, project: Path) ->
     assert (direct.code, direct.stdout, direct.stderr) == (code, shell.stdout.decode(), shell.stderr.decode())
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        "cat",
+        " env  -u HOME says.sh one --two=2 ",
+        "says.sh one two",
+        "missing.sh one",
+        "plain.sh",
+        "folder",
+        "no_shebang.sh one two",
+        "bad_interpreter.sh",
+        "empty.sh",
+        "two.sh",
+        "binary",
+        "loop",
+        "setsid two.sh",
+        "echo -n one",
+        "printf %s one",
+        "test -d folder",
+        "cd folder",
+        "exit 3",
+        "exec two.sh",
+        "command two.sh",
+        "if",
+        "done",
+        "time",
+        "A=1 two.sh",
+    ],
+)
+@pytest.mark.parametrize(
+    "path", ["{project}:{path}", "{path}:{project}", "folder:{project}:{path}", ":{path}"]
+)
+def test_a_program_that_is_found_on_the_path_behaves_as_with_a_shell(
+    command: str, path: str, project: Path
+) -> None:
+    scripts(project)
+    env = {**environment(project), "PATH": path.format(project=project, path=os.environ["PATH"])}
+    hook = CommandHook(command)
+    direct = asyncio.run(
+        LocalShell().run(hook, cwd=str(project), env=env, stdin=b"told\n", live=HookRunContext())
+    )
+    shell = subprocess.run(
+        ["/bin/sh", "-c", command],
+        cwd=project,
+        env=env,
+        input=b"told\n",
+        capture_output=True,
+        start_new_session=True,
+        check=False,
+    )
+    code = shell.returncode if shell.returncode >= 0 else 128 - shell.returncode
+    assert (direct.code, direct.stdout, direct.stderr) == (code, shell.stdout.decode(), shell.stderr.decode())
+
+
+# dash drops the first variable, and bash counts the second.
+TRACES = {"a.b": "1", "SHLVL": "5"}
+
+
+@pytest.mark.parametrize(("dialect", "is_direct"), [(TURNGATE, True), (MUX, True), (CLAUDE, False)])
+def test_a_program_on_the_path_needs_no_shell_except_in_the_claude_dialect(
+    dialect: Dialect, is_direct: bool, project: Path
+) -> None:
+    hook = CommandHook("printenv a.b SHLVL", env=TRACES)
+    verdict = asyncio.run(ask(project, hook, dialect=dialect))
+    report = verdict.runs[0].report
+    assert isinstance(report, Exited)
+    assert (report.stdout == "1\n5\n") is is_direct
+
+
+def test_a_function_that_a_shell_would_import_is_left_to_the_shell(project: Path) -> None:
+    env = {**environment(project), **TRACES, "BASH_FUNC_printenv%%": "() { echo mine\n}"}
+    hook = CommandHook("printenv a.b SHLVL")
+    ended = asyncio.run(LocalShell().run(hook, cwd=str(project), env=env, stdin=b"", live=HookRunContext()))
+    assert ended.stdout != "1\n5\n"
+
+
 def scripts(project: Path) -> None:
     (project / "folder").mkdir()
     script(project / "says.sh", '#!/bin/sh\necho "$0" $# "$@"\ncat\n')

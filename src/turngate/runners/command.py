@@ -50,6 +50,7 @@ async def run_command(
         live.warnings.append(f"{missing} was not passed to it: too long, or not a valid text")
     prepared = _prepare_hook(hook, world.project, honours_shell=settings.dialect.honours_shell)
     stdin = encode(event, settings.dialect, settings.payload)
+    live.finds_programs = not settings.dialect.is_claude_code  # Claude Code has a shell for every command
     try:
         report: object = await raise_if_cancelled(
             world.shell.run(prepared, cwd=world.project, env=env, stdin=stdin, live=live)

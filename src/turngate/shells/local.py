@@ -2,6 +2,7 @@
 
 import contextlib
 import errno
+import os
 import re
 import shutil
 from collections.abc import Mapping
@@ -14,7 +15,23 @@ from turngate.shells.process_slots import process_slot
 
 # A program with a path and plain words, which a shell would pass on unchanged. `~`, globs, quotes,
 # variables and `VAR=x` before the program are shell syntax.
-_PLAIN_COMMAND = re.compile(r" *[\w.@%+:,-]*/[\w./@%+:,-]*(?: +[\w./@%+:,=-]+)* *", re.ASCII)
+_ARGUMENTS = r"(?: +[\w./@%+:,=-]+)* *"
+_PLAIN_COMMAND = re.compile(rf" *[\w.@%+:,-]*/[\w./@%+:,-]*{_ARGUMENTS}", re.ASCII)
+
+# The same with the name of a program, which may also be the name of something in the shell.
+_NAMED_COMMAND = re.compile(rf" *([A-Za-z0-9][\w.+-]*){_ARGUMENTS}", re.ASCII)
+
+# Builtins and reserved words of dash, bash, ksh, zsh and BusyBox.
+_SHELL_WORD = re.compile(
+    "alias|autoload|bg|bind|bindkey|break|builtin|bye|caller|case|cd|chdir|command|compgen|complete"
+    "|compopt|continue|coproc|declare|dirs|disable|disown|do|done|echo|elif|else|emulate|enable|end"
+    "|esac|eval|exec|exit|export|false|fc|fg|fi|float|for|foreach|function|functions|getln|getopts|hash"
+    "|help|hist|history|if|in|integer|jobs|kill|let|limit|local|logout|mapfile|nameref|namespace|newgrp"
+    "|nocorrect|noglob|popd|print|printf|pushd|pwd|read|readarray|readonly|rehash|repeat|return|select"
+    "|set|setopt|shift|shopt|sleep|source|stop|suspend|test|then|time|times|trap|true|type|typeset"
+    "|ulimit|umask|unalias|unfunction|unhash|unlimit|unset|unsetopt|until|vared|wait|whence|where|which"
+    "|while|zmodload"
+)
 
 # setsid forks and returns at once when it leads its process group, as a directly started program does.
 # Started by a shell, it waits.
@@ -31,8 +48,8 @@ class LocalShell:
     async def run(
         self, hook: CommandHook, *, cwd: str, env: Mapping[str, str], stdin: bytes, live: HookRunContext
     ) -> Exited:
-        async def start(*argv: str) -> Exited:
-            return await run_process(argv, cwd=cwd, env=env, stdin=stdin, live=live)
+        async def start(*argv: str, program: str | None = None) -> Exited:
+            return await run_process(argv, cwd=cwd, env=env, stdin=stdin, live=live, program=program)
 
         if hook.args is not None:
             argv = (hook.command, *hook.args)
@@ -47,17 +64,34 @@ class LocalShell:
             if powershell is None:
                 return Exited(127, stderr='"shell" is "powershell", but pwsh is not in the PATH')
             return await start(powershell, "-NoProfile", "-NonInteractive", "-Command", hook.command)
-        if hook.shell is None and _is_plain(hook.command):
+        program = (
+            _find_program(hook.command, env, by_name=live.finds_programs) if hook.shell is None else None
+        )
+        if program is not None:
             # On failure the shell below gives the reason with its own exit code (126, 127), and runs
             # a script that has no shebang line.
             words = hook.command.split()
             try:
-                return await start(*words)
+                return await start(*words, program=program)
             except NotStarted as error:
                 if error.errno == errno.ENOENT and (why := interpreter_problem(cwd, words[0])):
                     live.warnings.append(why)
         return await start(hook.shell or "/bin/sh", "-c", "--", hook.command)
 
 
-def _is_plain(command: str) -> bool:
-    return bool(_PLAIN_COMMAND.fullmatch(command)) and not _SETSID.search(command)
+def _find_program(command: str, env: Mapping[str, str], *, by_name: bool) -> str | None:
+    """Return the program of a plain command, or None if the command needs a shell, or only a shell may find it."""
+    if _SETSID.search(command):
+        return None
+    if _PLAIN_COMMAND.fullmatch(command):
+        return command.split(maxsplit=1)[0]
+    named = _NAMED_COMMAND.fullmatch(command) if by_name else None
+    if named is None or _SHELL_WORD.fullmatch(named[1]) or f"BASH_FUNC_{named[1]}%%" in env:
+        return None
+    for folder in env.get("PATH", "").split(":"):
+        if not folder.startswith("/"):  # relative to the project; the shell knows what that means
+            return None
+        path = f"{folder}/{named[1]}"
+        if os.access(path, os.X_OK) and os.path.isfile(path):
+            return path
+    return None

@@ -35,8 +35,9 @@ async def run_process(
     stdin: bytes,
     live: HookRunContext,
     watched: bool = False,
+    program: str | None = None,
 ) -> Exited:
-    """Run a program to its end. Raises NotStarted.
+    """Run a program, by default the first argument, to its end. Raises NotStarted.
 
     When cancelled, end the whole process tree first: TERM, and KILL half a second later. If it is `watched`, its
     process group ends also when this process is killed.
@@ -45,7 +46,7 @@ async def run_process(
     marked_env = {**env, tree.VARIABLE: tree.add_marker(env, marker)}
     watch = DeathWatch() if watched else None
     try:
-        child = _Child(argv, cwd=cwd, env=marked_env, stdin=stdin, live=live)
+        child = _Child(argv, cwd=cwd, env=marked_env, stdin=stdin, live=live, program=program)
     except BaseException:
         if watch:
             watch.stop()
@@ -115,11 +116,18 @@ class _Child:
     """The process and our ends of its three pipes."""
 
     def __init__(
-        self, argv: Sequence[str], *, cwd: str, env: Mapping[str, str], stdin: bytes, live: HookRunContext
+        self,
+        argv: Sequence[str],
+        *,
+        cwd: str,
+        env: Mapping[str, str],
+        stdin: bytes,
+        live: HookRunContext,
+        program: str | None = None,
     ) -> None:
         self._loop = asyncio.get_running_loop()
         self._live = live
-        self._popen, self._in, out, err = _start(argv, cwd, env)
+        self._popen, self._in, out, err = _start(argv, cwd, env, program)
         self.pid = self._popen.pid
         self._code: int | None = None
         self._pidfd: int | None = None
@@ -275,7 +283,7 @@ class _Child:
 
 
 def _start(
-    argv: Sequence[str], cwd: str, env: Mapping[str, str]
+    argv: Sequence[str], cwd: str, env: Mapping[str, str], program: str | None
 ) -> tuple["subprocess.Popen[bytes]", int, int, int]:
     fds: list[int] = []
     try:
@@ -283,7 +291,14 @@ def _start(
             fds += os.pipe()
         in_r, in_w, out_r, out_w, err_r, err_w = fds
         popen = subprocess.Popen(  # noqa: S603 - the settings name the program
-            argv, stdin=in_r, stdout=out_w, stderr=err_w, cwd=cwd, env=env, start_new_session=True
+            argv,
+            executable=program,
+            stdin=in_r,
+            stdout=out_w,
+            stderr=err_w,
+            cwd=cwd,
+            env=env,
+            start_new_session=True,
         )
     except BaseException as error:
         for fd in fds:
