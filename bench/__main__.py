@@ -10,6 +10,7 @@ from bench.measure import show
 HOOK_BENCHMARKS = (
     hooks.direct_command,
     hooks.shell_command,
+    hooks.plain_command,
     hooks.parallel_hooks,
     hooks.async_callback,
     hooks.no_hook,

@@ -35,6 +35,16 @@ def shell_command(loop: asyncio.AbstractEventLoop) -> Row:
     return Row("a shell command hook / subprocess.run of /bin/sh -c", ours, floor, max_ratio=1.15)
 
 
+def plain_command(loop: asyncio.AbstractEventLoop) -> Row:
+    def run() -> None:
+        subprocess.run(["/bin/sh", "-c", "cat"], input=DATA, capture_output=True, check=True)
+
+    ours, floor = _compare(loop, CommandHook("cat"), run, rounds=400)
+    return Row(
+        "a plain command hook without a path / subprocess.run of /bin/sh -c", ours, floor, max_ratio=1.0
+    )
+
+
 def parallel_hooks(loop: asyncio.AbstractEventLoop) -> Row:
     # Different arguments make different hooks; identical commands would be deduplicated.
     configured = _settings(*(CommandHook(PROGRAM, args=("-u",) * n) for n in range(100)))
