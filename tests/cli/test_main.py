@@ -110,14 +110,14 @@ def test_a_stop_without_hooks_loads_neither_the_engine_nor_asyncio(project: Path
 
 def test_a_stop_without_settings_loads_no_module_that_takes_long(project: Path) -> None:
     code = (
-        "import sys; before = {*sys.modules}; from turngate.__main__ import main; sys.argv[1:] = ['fire', 'Stop'];"
-        "main(); print(sorted(m for m in {*sys.modules} - before if not m.startswith('turngate')))"
+        "import sys; before = {*sys.modules}; from turngate.cli.main import main; main(['fire', 'Stop']);"
+        "print(sorted(m for m in {*sys.modules} - before if not m.startswith('turngate')))"
     )
     home = {**os.environ, "HOME": str(project)}
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=project, env=home, capture_output=True, text=True, check=True
     )
-    assert done.stdout.splitlines()[-1] == "['errno']"
+    assert done.stdout.splitlines()[-1] == "['atexit', 'errno']"
 
 
 def help_words() -> list[list[str]]:
