@@ -168,6 +168,7 @@ def scripts(project: Path) -> None:
     script(project / "no_shebang.sh", 'echo "$0" $# "$@"\nexit 5\n')
     script(project / "bad_interpreter.sh", "#!/no/such/interpreter\n")
     script(project / "empty.sh", "")
+    script(project / "echo", "#!/bin/sh\nprintf 'not the builtin'\n")
     script(project / "two.sh", "#!/bin/sh\necho 'go on' >&2\nexit 2\n")
     script(project / "killed.sh", "#!/bin/sh\nkill -KILL $$\n")
     script(project / "terminated.sh", "#!/bin/sh\nkill -TERM $$\n")
