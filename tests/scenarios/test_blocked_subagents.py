@@ -12,6 +12,7 @@ from tests.support.sessions import BLOCK_COMMAND, say
 from tests.support.subagents import Parent, bash, parent, task, write
 from tests.support.timeouts import HANG_TIMEOUT_S
 from turngate.cli.main import main as turngate
+from turngate.core.dialect import CLAUDE
 from turngate.core.hooks import CommandHook
 from turngate.core.session_events import TurnResult
 from turngate.subagents.limits import SubagentLimits
@@ -122,6 +123,44 @@ def test_a_redirect_that_cannot_be_delivered_leaves_the_subagent_blocked(project
 
     result = under(project, GATE, "counted", on_step=fail, strict=True).play()
     assert (result.success, blocked(result)) == (False, [("lines", "capped", ("tests",))])
+
+
+# Without a limit of redirects
+
+NO_CAP = {"env": {"CLAUDE_CODE_STOP_HOOK_BLOCK_CAP": "0"}}
+WORK = {"tool": "Glob", "input": {"pattern": "*"}}
+
+
+@pytest.mark.parametrize(
+    ("sub", "outcomes", "redirects", "outcome"),
+    [
+        (("counted",), ("ok",), 4, "ok"),
+        ((WORK, "counted", WORK), ("ok",), 1, "error"),
+        ((WORK,), ("ok", "error"), 0, "error"),
+    ],
+    ids=["answers", "works after a redirect", "hook of a failed run"],
+)
+def test_a_subagent_that_is_blocked_for_ever_ends_at_the_limit_of_model_requests(
+    project: Path, sub: tuple[Any, ...], outcomes: Any, redirects: int, outcome: str
+) -> None:
+    hook = CommandHook(BLOCK_COMMAND, id="tests", outcomes=outcomes)
+    main = [task(description="lines", run_in_background=False), "home"]
+    options: dict[str, Any] = {"dialect": CLAUDE, "said": NO_CAP, "max_turns": 5, "strict": True}
+    scene = under(project, hook, *sub, main=main, **options)
+    result = scene.play()
+    [finished] = result.subagents
+    assert sum(request.agent == "sub" for request in scene.model.requests) == 5
+    assert (finished.redirects, finished.outcome) == (redirects, outcome)
+    assert (result.success, blocked(result)) == (False, [("lines", "capped", ("tests",))])
+
+
+def test_a_prompt_of_the_parent_gives_a_subagent_its_model_requests_anew(project: Path) -> None:
+    main = [task(description="lines", run_in_background=False), task(resume="AGENT"), "home"]
+    options: dict[str, Any] = {"dialect": CLAUDE, "said": NO_CAP, "max_turns": 5}
+    scene = under(project, GATE, "counted", main=main, **options)
+    result = scene.play()
+    assert sum(request.agent == "sub" for request in scene.model.requests) == 10
+    assert [each.redirects for each in result.subagents] == [4, 4]
 
 
 # The command line

@@ -165,6 +165,15 @@ def test_a_gate_of_a_subagent_that_was_not_enforced_before_a_crash_is_named_by_t
     assert (code, result["result"], result["unenforced"]) == (13, "all done", MISSED)
 
 
+def test_a_gate_that_was_missed_before_a_crash_counts_also_if_no_hooks_run_afterwards(
+    project: Path, state: Path
+) -> None:
+    write_settings(project, "turngate", PRE)
+    killed_when(project, state, "tool_result", {"tool": "Bash", "input": {"command": "true"}})
+    code, result = resume(project, "--strict", "--no-hooks", main=("all done",))
+    assert (code, result["unenforced"], result["notices"]) == (13, MISSED, [MISSED_NOTICE])
+
+
 def test_a_reset_forgets_what_was_missed_before_a_crash(project: Path, state: Path) -> None:
     write_settings(project, "turngate", PRE)
     killed_when(project, state, "tool_result", {"tool": "Bash", "input": {"command": "true"}})

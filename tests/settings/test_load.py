@@ -17,6 +17,7 @@ from turngate.core.constants import LEVELS
 from turngate.core.dialect import CLAUDE, DIALECTS, MUX, TURNGATE
 from turngate.core.events import Event
 from turngate.core.hooks import AgentHook, CallbackHook, CommandHook, Hook, HttpHook, PromptHook, hook_text
+from turngate.core.loop_guard import new_guard
 from turngate.core.plan import Plan, plan
 from turngate.core.reports import Skipped
 from turngate.core.settings import AllowedUrls, Problem, Rule, Settings
@@ -212,6 +213,7 @@ def test_local_beats_project_and_project_beats_user_for_every_single_value(folde
             ("PreCompact", "*"): 1.0,
         },
         env={"WORD": "local", "user": "1", "project": "1", "local": "1"},
+        user_env={"WORD": "user", "user": "1"},
     )
 
 
@@ -646,8 +648,26 @@ def test_what_the_user_grants_a_project_may_use(folders: Folders) -> None:
 
 
 @pytest.mark.req("C-18")
-def test_the_claude_dialect_has_no_hard_limit(folders: Folders) -> None:
-    assert hard_limits(folders, {"user": 5, "local": 50}, "claude") == Settings(dialect=CLAUDE)
+@pytest.mark.parametrize(("set_at", "limit"), [({}, None), ({"project": 2}, 2), ({"user": 5, "local": 3}, 3)])
+def test_the_claude_dialect_has_a_hard_limit_only_where_a_file_sets_one(
+    folders: Folders, set_at: dict[str, int], limit: int | None
+) -> None:
+    settings = hard_limits(folders, set_at, "claude")
+    assert settings == Settings(dialect=CLAUDE, hard_limit=limit)
+    assert new_guard(settings, {}).hard_limit == limit
+
+
+@pytest.mark.req("C-18")
+def test_a_project_never_raises_the_users_hard_limit_in_the_claude_dialect(folders: Folders) -> None:
+    refused = Problem(
+        file=shown("local", "claude"),
+        field="turngate.hardLimit",
+        message="is 50, above 5, which only user settings can raise: 5 is used",
+        severity="warning",
+    )
+    assert hard_limits(folders, {"user": 5, "local": 50}, "claude") == Settings(
+        dialect=CLAUDE, hard_limit=5, problems=(refused,)
+    )
 
 
 # The documents' own samples

@@ -75,6 +75,7 @@ class AgentSession:
         self._opening = asyncio.Lock()
         self._start_source: Source | None = None  # of a SessionStart whose hooks have not run to their end
         self._guard = self._new_guard()  # since the user's last message, whichever turn or process it was in
+        self._chain_requests = 0  # model requests of a subagent since its last prompt that is not a redirect
         self._unfinished = 0  # continuations of a turn that an earlier process did not finish
         self.conversation.on_result_delivered = subagents.result_delivered
         self.events.on_missed = self.conversation.keep_missed
@@ -164,13 +165,15 @@ class AgentSession:
     async def run_turn(self, entry: InboxEntry, *, skip_stop_hook: bool = False) -> TurnResult:
         """Run one turn that begins with any message."""
         notify_stop = not (skip_stop_hook or self._config.skip_stop_hook)
-        strict = self._config.strict and self.hooks.enabled
-        not_loaded = strict and has_unloaded_hooks(self.settings, *EVENTS)
-        turn = Turn(self._guard, strict=strict, not_loaded=not_loaded)
+        # Without hooks, gates that an earlier process missed still count.
+        strict = self._config.strict
+        not_loaded = strict and self.hooks.enabled and has_unloaded_hooks(self.settings, *EVENTS)
+        earlier = self._chain_requests if self.role and entry.origin == "stop_hook" else 0
+        turn = Turn(self._guard, earlier_requests=earlier, strict=strict, not_loaded=not_loaded)
         try:
             return await self._turns.run(self._turn_loop(turn), entry, notify_stop=notify_stop)
         finally:
-            self._guard = turn.guard
+            self._guard, self._chain_requests = turn.guard, earlier + turn.requests
 
     def _turn_loop(self, turn: Turn) -> ContinuationLoop:
         return ContinuationLoop(
@@ -250,6 +253,11 @@ class AgentSession:
 
     def _record(self, entry: Mapping[str, Any]) -> None:
         self.resources.journal.record(self.id, entry)
+
+    @property
+    def requests_exhausted(self) -> bool:
+        """Whether no model request is left for a redirect of this subagent."""
+        return self._chain_requests >= self._config.max_requests
 
     @property
     def last_result(self) -> TurnResult | None:

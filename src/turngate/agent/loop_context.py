@@ -56,7 +56,7 @@ class LoopContext:
 
     @property
     def requests_exhausted(self) -> bool:
-        return self.turn.requests >= self.max_requests
+        return self.turn.earlier_requests + self.turn.requests >= self.max_requests
 
     def end_at_limit(self) -> EndTurn:
         return EndTurn("max_turns", stop_reason=f"the limit of {self.max_requests} model requests is reached")

@@ -33,6 +33,7 @@ class Turn:
     guard: LoopGuard
     started: float = field(default_factory=time.monotonic)
     requests: int = 0
+    earlier_requests: int = 0  # of the turns that redirects of a subagent continue
     tool_calls: int = 0
     tools_used: dict[str, int] = field(default_factory=dict)  # how often, in the order of first use
     usage: Usage = field(default_factory=Usage)

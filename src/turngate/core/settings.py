@@ -254,11 +254,11 @@ _OWNERS = ("user", COMMAND_LINE, MANAGED)
 
 
 def _hard_limit(layers: Iterable[Layer], dialect: Dialect) -> int | None:
-    """Only user settings can raise the hard limit; a project can lower it (C-18)."""
+    """Only user settings can raise the hard limit; a project can lower it, or set one where there is none (C-18)."""
     ceiling = dialect.hard_limit
     for layer in layers:
         value = layer.scalars.get("hard_limit")
-        if ceiling is not None and value is not None and (layer.level in _OWNERS or value <= ceiling):
+        if value is not None and (layer.level in _OWNERS or ceiling is None or value <= ceiling):
             ceiling = value
     return ceiling
 

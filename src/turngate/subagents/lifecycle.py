@@ -23,7 +23,7 @@ from turngate.subagents.listeners import ChangeListeners
 from turngate.subagents.registry import Registry, RegistryWorker
 from turngate.subagents.run_session import RunSession
 from turngate.subagents.slots import ConcurrencySlots
-from turngate.subagents.stop_check import StopCheckResult, check_stop, has_stop_checks
+from turngate.subagents.stop_check import StopCheckResult, check_stop, has_stop_checks, hooks_of_redirect
 
 MACHINE_FULL_RETRY_S = 0.2
 STATES_WITH_SLOT = ("running", "ended", "steering")
@@ -215,7 +215,7 @@ class RunLifecycle:
             run = await self._reload()
             if run.state != "ended":
                 return run  # killed or steered in the meantime
-            check = await check_stop(self._host, run)
+            check = await check_stop(self._host, run, exhausted=self._session.requests_exhausted)
         self._context.trace("checked", run)
         return await (self._allow_stop(run, check) if check.prompt is None else self._redirect(run, check))
 
@@ -264,9 +264,9 @@ class RunLifecycle:
             failure = f"the new prompt could not be delivered: {error}"
             self._host.warn(run, f"subagent {run.name} stops with its last answer: {failure}")
             if run.next_by_hook:  # a person's steer that fails leaves the decision to the hooks
-                blocking = tuple(hook for hook, _ in run.guard.get("last_refusal", ()))
-                limit = run.max_steers
-                self._undelivered = StopCheckResult(max_steers=limit, reason="capped", blocked_by=blocking)
+                self._undelivered = StopCheckResult(
+                    max_steers=run.max_steers, reason="capped", blocked_by=hooks_of_redirect(run)
+                )
             return await self._transition(
                 "redirect_cancelled",
                 self._registry.cancel_redirect,

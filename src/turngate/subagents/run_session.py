@@ -84,6 +84,11 @@ class RunSession:
     def last_result(self) -> TurnResult | None:
         return self._session.last_result if self._session else None
 
+    @property
+    def requests_exhausted(self) -> bool:
+        """Whether the chain has made all model requests that it may make."""
+        return self._session is not None and self._session.requests_exhausted
+
     def take_unenforced(self) -> tuple[HookOutput, ...]:
         """Return the gates that were not enforced since the last call."""
         taken, self._unenforced = self._unenforced, []

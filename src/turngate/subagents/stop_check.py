@@ -36,12 +36,22 @@ def has_stop_checks(host: SubagentHost) -> bool:
     )
 
 
-async def check_stop(host: SubagentHost, run: SubagentRun) -> StopCheckResult:
+async def check_stop(host: SubagentHost, run: SubagentRun, *, exhausted: bool = False) -> StopCheckResult:
+    """Return whether the subagent stops; without model requests left (`exhausted`) it does, as at the limit."""
     texts = await run_in_thread(read_last_texts, host.transcript_path(run))
     guard = _restore_guard(host, run)
+    if exhausted:
+        guard = replace(guard, hard_limit=guard.continuations)
     verdict = await host.ask_hooks(_stop_event(host, run, texts), run)
     result = await _after_verdict(host, run, guard, verdict, "\n".join(texts) if texts else None)
+    if exhausted and run.by_hook and not result.blocked_by and (hooks := hooks_of_redirect(run)):
+        result = replace(result, reason="capped", blocked_by=hooks)  # they were not asked about a failed run
     return replace(result, unenforced=verdict.unenforced)
+
+
+def hooks_of_redirect(run: SubagentRun) -> tuple[str, ...]:
+    """Return the hooks that blocked when the chain was last redirected."""
+    return tuple(str(hook) for hook, _ in run.guard.get("last_refusal", ()))
 
 
 async def _after_verdict(
