@@ -63,16 +63,14 @@ async def _run_all(
 ) -> tuple[HookRun, ...]:
     """Return all runs in configured order, whichever way they are started."""
     order = settings.order_of(event.name)
-    deadline = None if settings.stop_budget is None else time.monotonic() + settings.stop_budget
+    begun = time.monotonic()
     if order == "parallel" and len(rules) > 1:
         async with asyncio.TaskGroup() as group:
-            tasks = [
-                group.create_task(_run_in_slot(rule, event, settings, world, deadline)) for rule in rules
-            ]
+            tasks = [group.create_task(_run_in_slot(rule, event, settings, world, begun)) for rule in rules]
         return _with_ranks([task.result() for task in tasks])
     runs: list[HookRun] = []
     for place, rule in enumerate(rules):
-        run, _ = await _run_in_slot(rule, event, settings, world, deadline)
+        run, _ = await _run_in_slot(rule, event, settings, world, begun)
         runs.append(replace(run, finished=place) if place else run)
         if order == "first_block" and run.mode == "gate" and stops_sequence(run, settings.dialect):
             skipped = Skipped("an earlier hook blocked", on_purpose=True)
@@ -88,28 +86,28 @@ def _with_ranks(ended: Sequence[tuple[HookRun, float]]) -> tuple[HookRun, ...]:
 
 
 async def _run_in_slot(
-    rule: Rule, event: Event, settings: Settings, world: World, deadline: float | None
+    rule: Rule, event: Event, settings: Settings, world: World, begun: float
 ) -> tuple[HookRun, float]:
     """Run one hook, a command as soon as the shell has a slot; the wait does not count against its timeout."""
     if not isinstance(rule.hook, CommandHook) or rule.hook.detached:
-        return await _run(rule, event, settings, world, deadline)
+        return await _run(rule, event, settings, world, begun)
     async with AsyncExitStack() as stack:
         try:
             await stack.enter_async_context(world.shell.slot())
         except Exception as error:  # noqa: BLE001 - a user's shell is foreign code
             failed = HookFailed(f"the shell gave it no slot: {describe_exception(error)}")
             return _hook_run(rule, failed, settings), time.monotonic()
-        return await _run(rule, event, settings, world, deadline)
+        return await _run(rule, event, settings, world, begun)
 
 
 async def _run(
-    rule: Rule, event: Event, settings: Settings, world: World, deadline: float | None
+    rule: Rule, event: Event, settings: Settings, world: World, begun: float
 ) -> tuple[HookRun, float]:
     """Run one hook under its timeout. Return the run and the time of its end; a hook's failure is not raised."""
     started = time.monotonic()
     limit = settings.timeout_of(rule)
-    if deadline is not None:
-        limit = min(limit, deadline - started)
+    if (budget := settings.stop_budget_of(rule)) is not None:
+        limit = min(limit, begun + budget - started)
     live = HookRunContext()
     if world.watch:
         world.watch(rule, None)

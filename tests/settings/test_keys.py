@@ -17,7 +17,7 @@ from turngate.settings.parse import parse_layer
 from turngate.settings.values import SECONDS, per_event, string_list
 
 # The fields of Settings that do not come from a key with one value.
-NOT_SCALARS = {"rules", "switched_off", "managed_only", "dialect", "env", "user_env", "problems"}
+NOT_SCALARS = {"rules", "switched_off", "managed_only", "dialect", "env", "user_env", "guarded", "problems"}
 
 
 def test_every_row_has_a_field_in_settings_and_every_field_has_a_row() -> None:

@@ -43,9 +43,9 @@ def plan(settings: Settings, event: Event, locate: Locate | None = None) -> Plan
     switched_on = matching
     if settings.switched_off or settings.managed_only:
         switched_on = [rule for rule in matching if not _switched_off(rule, settings)]
-        off = without_duplicates(rule for rule in matching if _switched_off(rule, settings))
+        off = without_duplicates((rule for rule in matching if _switched_off(rule, settings)), settings)
         skip = [(rule, reason) for rule in off if (reason := _switched_off(rule, settings))]
-    for rule in without_duplicates(switched_on) if len(switched_on) > 1 else switched_on:
+    for rule in without_duplicates(switched_on, settings) if len(switched_on) > 1 else switched_on:
         why = _why_skipped(rule, event, settings, locate)
         if why is None:
             ask.append(rule)
@@ -149,14 +149,26 @@ def _matches_everything(matcher: str | None, event: Event) -> bool:
     return matcher is None or matcher in ("", "*") or EVENTS[event.name] is None
 
 
-def without_duplicates(rules: Iterable[Rule]) -> tuple[Rule, ...]:
+def without_duplicates(rules: Iterable[Rule], settings: Settings) -> tuple[Rule, ...]:
     """Keep one of several equal hooks from files, at the first position and with the last definition (X-14).
 
-    A managed definition stays. Hooks that a program lists are never removed.
+    A managed definition stays, and one that is trusted less does not disarm a gate. Hooks that a program lists are
+    never removed.
     """
     by_identity: dict[object, Rule] = {}
     for rule in rules:
         key = identity(rule.hook) if rule.source != "python" else object()
-        if key not in by_identity or by_identity[key].source != MANAGED or rule.source == MANAGED:
+        earlier = by_identity.get(key)
+        if earlier is None or not _stays(earlier, rule, settings):
             by_identity[key] = rule
     return tuple(by_identity.values())
+
+
+def _stays(earlier: Rule, rule: Rule, settings: Settings) -> bool:
+    if rule.trust >= earlier.trust:
+        return False
+    return earlier.source == MANAGED or (_is_gate(earlier, settings) and not _is_gate(rule, settings))
+
+
+def _is_gate(rule: Rule, settings: Settings) -> bool:
+    return rule.hook.enabled and not rule.hook.detached and settings.mode_of(rule) == "gate"

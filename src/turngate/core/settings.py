@@ -7,13 +7,21 @@ from typing import Any, Literal, TypeVar, assert_never
 
 from turngate.core.constants import COMMAND_LINE, EVENTS, FOREIGN_EVENTS, LEVELS, MANAGED
 from turngate.core.dialect import TURNGATE, Dialect
-from turngate.core.hooks import Hook, Mode
+from turngate.core.hooks import AgentHook, Hook, Mode, PromptHook
 from turngate.core.text import describe_name
 
 Order = Literal["parallel", "sequential", "first_block"]
 Payload = Literal["full", "strict"]
 WhenPending = Literal["defer", "run"]  # a pending user message: answer it first, or run the hooks first
 Severity = Literal["error", "warning", "note"]
+
+_OWNERS = (
+    "user",
+    COMMAND_LINE,
+    MANAGED,
+)  # the levels that no project sets, each trusted more than the one before
+# Fields of `Settings` with which a file could disarm a gate: they do not loosen hooks that are trusted more than it.
+GUARDED = frozenset({"mode", "timeouts", "stop_budget", "payload", "judge"})
 
 RETENTION_DAYS = 30.0
 SESSION_END_TIMEOUT_S = 1.5  # for every hook kind: closing a session must not take long
@@ -58,6 +66,13 @@ class Rule:
     family: str | None = None
     index: str | None = None  # position in the event's list: "[0].hooks[1]"
     agent_type: str | None = None  # runs only for subagents of this type
+    level: str | None = field(default=None, compare=False)  # of the file, where `source` does not name it
+
+    @property
+    def trust(self) -> int:
+        """How far the hook is trusted: that of a project 0, then the user's, `--settings`, managed settings."""
+        level = self.level or ("user" if self.source == "python" else self.source)
+        return _OWNERS.index(level) + 1 if level in _OWNERS else 0
 
 
 @dataclass(frozen=True)
@@ -123,6 +138,8 @@ class Settings:
     )
     env: Mapping[str, str] = field(default_factory=dict)
     user_env: Mapping[str, str] = field(default_factory=dict)  # the part of `env` that no project sets
+    # By `Rule.trust`: the values of GUARDED fields without those of files that are trusted less, where they differ.
+    guarded: Mapping[int, Mapping[str, Any]] = field(default_factory=dict)
     problems: tuple[Problem, ...] = ()
 
     def environ_of_models(self, environ: Mapping[str, str]) -> dict[str, str]:
@@ -144,18 +161,48 @@ class Settings:
         return self.order.get(event) or self.order.get("*") or "parallel"
 
     def mode_of(self, rule: Rule) -> Mode:
-        return rule.hook.mode or self.mode.get(rule.event) or self.mode.get("*") or "gate"
+        if rule.hook.mode:
+            return rule.hook.mode
+        modes = [modes.get(rule.event) or modes.get("*") for modes in self._values("mode", rule)]
+        return "observe" if all(mode == "observe" for mode in modes) else "gate"
 
     def timeout_of(self, rule: Rule) -> float:
         """Return the seconds for one run: the hook's own timeout, else the settings', else the dialect's."""
         if rule.hook.timeout is not None:
             return rule.hook.timeout
+        return max(self._default_timeout(rule, timeouts) for timeouts in self._values("timeouts", rule))
+
+    def _default_timeout(self, rule: Rule, timeouts: Mapping[tuple[str, str], float]) -> float:
         kind = rule.hook.kind
-        if self.timeouts:
+        if timeouts:
             for key in ((rule.event, kind), (rule.event, "*"), ("*", kind), ("*", "*")):
-                if key in self.timeouts:
-                    return self.timeouts[key]
+                if key in timeouts:
+                    return timeouts[key]
         return SESSION_END_TIMEOUT_S if rule.event == "SessionEnd" else self.dialect.timeouts[kind]
+
+    def stop_budget_of(self, rule: Rule) -> float | None:
+        budgets = self._values("stop_budget", rule)
+        return None if None in budgets else max(budgets)
+
+    def guarded_for(self, rule: Rule) -> Mapping[str, Any]:
+        """Return the values of this hook that files which are trusted less would change."""
+        return self.guarded.get(rule.trust, {}) if self.guarded else {}
+
+    def _values(self, name: str, rule: Rule) -> tuple[Any, ...]:
+        """Return the value of all files and, if it differs, the one without files that are trusted less than the hook.
+
+        The stricter of the two counts: a project can tighten the user's hooks, and not loosen them.
+        """
+        own = self.guarded_for(rule)
+        return (getattr(self, name), own[name]) if name in own else (getattr(self, name),)
+
+    def as_seen_by(self, rule: Rule) -> tuple[Rule, "Settings"]:
+        """Return the hook with its judge, and the settings with its payload."""
+        own, hook = self.guarded_for(rule), rule.hook
+        if "judge" in own and isinstance(hook, PromptHook | AgentHook) and hook.model is None:
+            rule = replace(rule, hook=replace(hook, model=own["judge"] or ""))  # "": no judge is configured
+        is_strict = all(payload == "strict" for payload in self._values("payload", rule))
+        return rule, replace(self, payload="strict" if is_strict else "full")
 
     @property
     def errors(self) -> tuple[Problem, ...]:
@@ -192,7 +239,8 @@ def merge(
         managed_only=next((layer.file for layer in ordered if layer.managed_only), None),
         dialect=dialect,
         env=_union(layer.env for layer in ordered),
-        user_env=_union(layer.env for layer in ordered if layer.level in ("user", COMMAND_LINE, MANAGED)),
+        user_env=_union(layer.env for layer in ordered if layer.level in _OWNERS),
+        guarded=_guarded(ordered, scalars, merge_rules, dialect),
         problems=(*(p for layer in ordered for p in layer.problems), *_limit_problems(ordered, dialect)),
         **{name: value for name, value in scalars.items() if value is not None},
     )
@@ -217,6 +265,23 @@ def _merge_scalar(name: str, rule: MergeRule, layers: Sequence[Layer], dialect: 
             return _hard_limit(layers, dialect)
         case _:
             assert_never(rule)
+
+
+def _guarded(
+    layers: Sequence[Layer],
+    scalars: Mapping[str, Any],
+    merge_rules: Mapping[str, MergeRule],
+    dialect: Dialect,
+) -> dict[int, dict[str, Any]]:
+    """Return, for hooks of each level above a project, the values that less trusted files would change."""
+    names = GUARDED.intersection(merge_rules, chain.from_iterable(layer.scalars for layer in layers))
+    found: dict[int, dict[str, Any]] = {}
+    for number in range(len(_OWNERS)) if names else ():
+        trusted = [layer for layer in layers if layer.level in _OWNERS[number:]]
+        values = {name: _merge_scalar(name, merge_rules[name], trusted, dialect) for name in names}
+        if different := {name: value for name, value in values.items() if value != scalars[name]}:
+            found[number + 1] = different
+    return found
 
 
 def _rank(layer: Layer, dialect: Dialect) -> tuple[int, int]:
@@ -248,9 +313,6 @@ def _switched_off(layers: Iterable[Layer], dialect: Dialect) -> dict[str, str]:
         return {family: layer.file for family, layer in off.items()}
     managed = [MANAGED] if everything.level == MANAGED else []
     return dict.fromkeys((*dialect.families, "python", *managed), everything.file)
-
-
-_OWNERS = ("user", COMMAND_LINE, MANAGED)
 
 
 def _hard_limit(layers: Iterable[Layer], dialect: Dialect) -> int | None:

@@ -73,7 +73,7 @@ class JudgeModels:
 
     def __call__(self, hook_model: str | None) -> Model:
         """Return the model. Raises UsageError when it does not exist, or none is configured."""
-        name = self._name(hook_model or self._settings_judge)
+        name = self._name(self._settings_judge if hook_model is None else hook_model)
         if self._session is not None and name in ("", self._session.name):
             return self._session
         with self._lock:  # hooks that run in parallel call from threads

@@ -70,6 +70,7 @@ class Options:
             limit=base.limit if self.limit is None else self.limit,
             model=self.model or base.model,
             judge=self.judge or base.judge,
+            guarded=base.guarded if self.judge is None else _without_judge(base.guarded),
         )
 
     def _order(self, base: Mapping[str, Order]) -> dict[str, Order]:
@@ -156,3 +157,11 @@ class Options:
             Rule(event, self._with_defaults(hook, event), matcher, index=index)
             for event, matcher, index, hook in self._entries()
         )
+
+
+def _without_judge(guarded: Mapping[int, Mapping[str, Any]]) -> dict[int, dict[str, Any]]:
+    """Return the values that files may not change without the judge, which the program sets for every hook."""
+    return {
+        trust: {name: value for name, value in values.items() if name != "judge"}
+        for trust, values in guarded.items()
+    }

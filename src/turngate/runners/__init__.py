@@ -18,6 +18,8 @@ __all__ = ["run_hook", "sanitize_env"]
 async def run_hook(
     rule: Rule, event: Event, settings: Settings, world: World, live: HookRunContext
 ) -> Report:
+    if settings.guarded:
+        rule, settings = settings.as_seen_by(rule)
     match rule.hook:
         case CommandHook() as hook:
             return await run_command(hook, event, settings, world, live)

@@ -243,4 +243,4 @@ def _bind(rule: Rule, root: str, data: str) -> Rule:
     hook = rule.hook
     if isinstance(hook, CommandHook):
         hook = replace(hook, env={**hook.env, PLUGIN_ROOT: root, PLUGIN_DATA: data})
-    return replace(rule, hook=hook, source="plugin")
+    return replace(rule, hook=hook, source="plugin", level=rule.source)

@@ -25,7 +25,7 @@ def _layer(event: str, script: SettingsFile) -> Layer:
     if not os.access(script.path, os.X_OK):
         return _with_problem(layer, event, f"{name} is not executable, so it never runs", f"chmod +x {name}")
     hook = CommandHook(script.path, args=(), id=name)
-    rule = Rule(event, hook, source="script", file=name, family=script.family)
+    rule = Rule(event, hook, source="script", file=name, family=script.family, level=script.level)
     return replace(layer, rules=(rule,))
 
 

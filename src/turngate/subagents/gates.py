@@ -23,7 +23,7 @@ _NOT_IN_FINGERPRINT = ("callback", "name", "status_message", "timeout")
 # added is compared unless it is listed here.
 NOT_ABOUT_GATES = frozenset(
     {
-        *("rules", "switched_off", "managed_only", "mode", "timeouts"),  # in the fingerprints
+        *("rules", "switched_off", "managed_only", "mode", "timeouts", "guarded"),  # in the fingerprints
         "dialect",  # by its name
         "user_env",  # a part of `env`
         *("limit", "child_limit"),  # the row has the limit of redirects
@@ -170,7 +170,9 @@ def _content(rule: Rule, settings: Settings) -> list[Any]:
     }
     if isinstance(hook, CallbackHook):
         values["callback"] = qualified_name(hook.callback)
-    return [rule.event, rule.matcher, rule.agent_type, hook.kind, values, settings.timeout_of(rule)]
+    content = [rule.event, rule.matcher, rule.agent_type, hook.kind, values, settings.timeout_of(rule)]
+    own = {name: value for name, value in settings.guarded_for(rule).items() if name not in NOT_ABOUT_GATES}
+    return [*content, own] if own else content
 
 
 def _handler_gates(host: SubagentHost) -> Iterator[tuple[str, str]]:
