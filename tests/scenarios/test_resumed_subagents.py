@@ -204,8 +204,11 @@ def other_process(project: Path, state: Path) -> Iterator[Program]:
         process.send_signal(signal.SIGKILL)
         process.wait()
     with session(project, [STUCK], [UNTIL_GO, "three files"], *BOTH_ALLOW, "--session", "z") as other:
-        until(lambda: not listed()[0]["left"])
-        yield other
+        try:
+            until(lambda: not listed()[0]["left"])
+            yield other
+        finally:
+            (project / "go").touch()  # a killed process leaves its command behind
 
 
 def continued_by(other: Program) -> str:
