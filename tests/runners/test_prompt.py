@@ -869,7 +869,7 @@ def test_a_judge_of_the_other_provider_is_held_to_the_schema_strictly(
         "schema": {**SCHEMA},
         "strict": True,
     }
-    assert (body["instructions"], "tools" in body, run.decision) == (
+    assert (body["input"][0]["content"], "tools" in body, run.decision) == (
         INSTRUCTIONS,
         False,
         Block("run the tests"),
@@ -906,7 +906,7 @@ def test_a_provider_that_is_not_there_fails_open(project: Path, monkeypatch: pyt
 
     run = asyncio.run(judged_live(project, "anthropic:claude-haiku-5-5"))
     assert run.decision == Fault(
-        "its model did not answer: the connection to anthropic failed: [Errno 111] Connect call failed ('127.0.0.1', 9)"
+        "its model did not answer: the connection to anthropic failed: 127.0.0.1:9: Connection refused"
     )
 
 

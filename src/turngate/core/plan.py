@@ -159,12 +159,13 @@ def without_duplicates(rules: Iterable[Rule], settings: Settings) -> tuple[Rule,
     for rule in rules:
         key = identity(rule.hook) if rule.source != "python" else object()
         earlier = by_identity.get(key)
-        if earlier is None or not _stays(earlier, rule, settings):
+        if earlier is None or not stays(earlier, rule, settings):
             by_identity[key] = rule
     return tuple(by_identity.values())
 
 
-def _stays(earlier: Rule, rule: Rule, settings: Settings) -> bool:
+def stays(earlier: Rule, rule: Rule, settings: Settings) -> bool:
+    """Return whether an earlier definition of a hook counts although there is this later one."""
     if rule.trust >= earlier.trust:
         return False
     return earlier.source == MANAGED or (_is_gate(earlier, settings) and not _is_gate(rule, settings))

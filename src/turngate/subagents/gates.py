@@ -6,9 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
-from turngate.core.constants import MANAGED
 from turngate.core.hooks import CallbackHook, identity, label, qualified_name
-from turngate.core.plan import switched_off_by
+from turngate.core.plan import stays, switched_off_by
 from turngate.core.settings import Rule, Settings
 from turngate.core.subagent_run import LIVING_STATES, SubagentRun
 from turngate.core.text import printable
@@ -147,18 +146,18 @@ def _hook_gates(settings: Settings, agent_type: str) -> Iterator[tuple[str, str]
             and not rule.hook.detached
             and settings.mode_of(rule) == "gate"
             and not switched_off_by(rule, settings)
-            and not any(_may_replace(other, rule) for other in rules[number + 1 :])
+            and not any(_may_replace(other, rule, settings) for other in rules[number + 1 :])
         ):
             yield _fingerprint(_content(rule, settings)), f"{label(rule.hook)} ({rule.file or 'Python'})"
 
 
-def _may_replace(later: Rule, rule: Rule) -> bool:
+def _may_replace(later: Rule, rule: Rule, settings: Settings) -> bool:
     """Return whether a later definition of the same hook counts instead, wherever its matcher matches too."""
     return (
         later.event == rule.event
-        and (rule.source != MANAGED or later.source == MANAGED)
         and "python" not in (later.source, rule.source)
         and identity(later.hook) == identity(rule.hook)
+        and not stays(rule, later, settings)
     )
 
 

@@ -103,6 +103,11 @@ def is_repeated(request: ModelRequest) -> bool:
     return request.agent != "judge" or bool(request.tools)
 
 
+def is_strict(schema: Mapping[str, Any]) -> bool:
+    """Return whether OpenAI can hold an answer to the schema strictly: every property must be required."""
+    return set(schema.get("required", ())) == set(schema.get("properties", ()))
+
+
 def closed_schema(schema: Mapping[str, Any]) -> Json:
     """Return the schema of an answer in the form that providers demand: no other properties."""
     return {**schema, "additionalProperties": False}

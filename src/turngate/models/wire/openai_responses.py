@@ -23,6 +23,7 @@ from turngate.models.wire.base import (
     closed_schema,
     content_of,
     count_of,
+    is_strict,
     list_of,
     nonblank,
     object_of,
@@ -59,7 +60,8 @@ class Responses:
                 for tool in request.tools
             ]
         if request.schema is not None:
-            schema = {"name": "judgement", "schema": closed_schema(request.schema), "strict": False}
+            strict = is_strict(request.schema)
+            schema = {"name": "judgement", "schema": closed_schema(request.schema), "strict": strict}
             body["text"] = {"format": {"type": "json_schema", **schema}}
         return body
 
