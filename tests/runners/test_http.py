@@ -715,4 +715,4 @@ def test_the_command_asks_the_endpoint_and_the_log_names_it(project: Path) -> No
         10,
         "[Stop hook requested continuation]\nthe build is red",
     )
-    assert f"{endpoint.url}/x  the build is red" in log
+    assert f'"{endpoint.url}/x"  the build is red' in log

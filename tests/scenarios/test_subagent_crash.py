@@ -31,6 +31,7 @@ from turngate.core.subagent_run import SubagentRun
 from turngate.subagents.announcer import announcement
 from turngate.subagents.limits import SubagentLimits
 from turngate.subagents.registry import Registry
+from turngate.subagents.registry.registry import RAPID_RECOVERY_S
 
 CRASH = "tests.support.crash"
 TIMEOUT_S = 4 * HANG_TIMEOUT_S  # an experiment has several workers, each with a limit of its own
@@ -230,7 +231,8 @@ def test_a_run_whose_owners_die_in_quick_succession_is_given_up_and_its_parent_i
     for _ in range(3):
         die_at(tmp_path, "worked")
         registry = Registry(spec.state)  # however slow the machine is, the next recovery is a quick one
-        registry._db.execute("UPDATE runs SET recovered = 1e12 WHERE recovered IS NOT NULL")
+        late = time.time() + RAPID_RECOVERY_S / 2
+        registry._db.execute("UPDATE runs SET recovered = ? WHERE recovered IS NOT NULL", [late])
         registry.close()
     for _ in range(2):  # the second time there is nothing left to do
         asyncio.run(run_subagents(spec, lambda *_: None, SubagentLimits()))

@@ -757,7 +757,8 @@ KINDS: Mapping[str, Hook] = {
 
 
 def timeouts(settings: Settings, event: str = "Stop") -> dict[str, float]:
-    return {kind: settings.timeout_of(rule(hook, event)) for kind, hook in KINDS.items()}
+    """Return the timeout of a project's hook of each kind."""
+    return {kind: settings.timeout_of(rule(hook, event, source="project")) for kind, hook in KINDS.items()}
 
 
 @pytest.mark.req("C-02")
