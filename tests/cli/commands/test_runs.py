@@ -740,7 +740,7 @@ def damaged(state: Path, **columns: str) -> None:
 
 
 def test_a_column_that_is_nested_too_deeply_is_damage(state: Path) -> None:
-    damaged(state, launch="[" * 5000)
+    damaged(state, launch="[" * 200_000)
     said = f"the registry {state}/registry.db is damaged: launch is nested too deeply"
     advice = "repair it, or set TURNGATE_STATE to another folder"
     assert turngate("runs") == (64, "", f"turngate: {said}; {advice}\n")
