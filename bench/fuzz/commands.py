@@ -220,8 +220,9 @@ def check_arguments(value: Arguments) -> None:
 
 def check_process(value: Arguments) -> None:
     forget_sessions()
+    words = [word.encode("utf-8", "replace").decode() for word in value.argv]  # what a program can be given
     done = subprocess.run(
-        [sys.executable, "-m", "turngate", *value.argv],
+        [sys.executable, "-m", "turngate", *words],
         input=value.stdin,
         cwd=project(),
         env=environment(),

@@ -1,7 +1,7 @@
 """The arguments of `turngate fire` that are read without argparse mean what argparse reads in them."""
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from turngate.cli.fire_arguments import read_fire_arguments
@@ -32,6 +32,8 @@ def test_usual_arguments_are_read_without_argparse(words: list[str]) -> None:
 
 
 @given(event=st.sampled_from(["Stop", "SubagentStop", "stop", "Unknown"]), words=st.lists(WORDS, max_size=5))
+@example(event="Stop", words=["--project", "--trust"])
+@example(event="Stop", words=["--input", ""])
 def test_arguments_that_argparse_rejects_or_reads_otherwise_are_left_to_it(
     event: str, words: list[str]
 ) -> None:
