@@ -37,6 +37,10 @@ def provider(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
     return chosen.block_real_provider(monkeypatch)
 
 
+# Where pydantic-ai's client behaves otherwise; what it does is in the comment.
+direct = pytest.mark.parametrize("provider", [CHAT], ids=["direct"], indirect=True)
+
+
 def reply(*blocks: Text | ToolUse, **fields: Any) -> Reply:
     return Reply(blocks, **{"usage": USED, "model": "small", "id": "chat_1", **fields})
 
@@ -59,11 +63,8 @@ def test_tool_calls_come_with_their_input_parsed_and_in_order(exchange: Callable
     )
 
 
-def test_tool_calls_without_an_index_are_told_apart_by_their_ids(
-    exchange: Callable[..., Exchange], provider: Provider
-) -> None:
-    if "pydantic-ai" in provider.model:
-        pytest.skip("the library demands the index")
+@direct  # the library demands the index
+def test_tool_calls_without_an_index_are_told_apart_by_their_ids(exchange: Callable[..., Exchange]) -> None:
     tools = [{"name": "Bash", "input": {"command": "ls -l /some/where"}}, {"name": "Todo", "input": {"a": 1}}]
     found = exchange({"tools": tools, "no_index": True})
     assert found.reply == reply(
@@ -87,9 +88,8 @@ def test_why_the_model_ended_is_known(exchange: Callable[..., Exchange], why: st
     assert exchange({"text": "so", "finish_reason": why}).reply == reply(Text("so"), stop_reason=meant)
 
 
-def test_a_call_that_was_truncated_is_left_out(exchange: Callable[..., Exchange], provider: Provider) -> None:
-    if "pydantic-ai" in provider.model:
-        pytest.skip("the library reports the call as an error")
+@direct  # the library reports the call as an error
+def test_a_call_that_was_truncated_is_left_out(exchange: Callable[..., Exchange]) -> None:
     tools = [{"name": "Bash", "input": {"command": "ls -l /some/where"}}]
     found = exchange({"text": "looking", "tools": tools, "finish_reason": "length", "truncated": True})
     assert found.reply == reply(Text("looking"), stop_reason="max_tokens")
@@ -132,11 +132,8 @@ def test_what_goes_wrong_has_its_kind(
     assert failure(said) == (kind, told)
 
 
-def test_an_answer_without_a_finish_reason_is_no_answer(
-    failure: Callable[..., tuple[str, str]], provider: Provider
-) -> None:
-    if "pydantic-ai" in provider.model:
-        pytest.skip("the library takes the end of the stream for the end of the answer")
+@direct  # the library takes the end of the stream for the end of the answer
+def test_an_answer_without_a_finish_reason_is_no_answer(failure: Callable[..., tuple[str, str]]) -> None:
     told = "openai-chat ended the stream in the middle of its answer"
     assert failure({"text": "half", "finish_reason": None}) == ("network", told)
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 from urllib.parse import unquote, urlsplit
 
+from turngate.core.http_policy import is_loopback
 from turngate.http.errors import HttpError
 
 
@@ -17,21 +18,12 @@ class Proxy(NamedTuple):
 
 def proxy_for(scheme: str, host: str, port: int, environ: Mapping[str, str]) -> Proxy | None:
     """Return the proxy for a server, or None for a direct connection. Raises HttpError if its URL is not usable."""
-    if is_loopback(host) or _is_excluded(host, port, _variable("no_proxy", environ)):
+    if is_loopback(host.rstrip(".").lower()) or _is_excluded(host, port, _variable("no_proxy", environ)):
         return None
     for name in (f"{scheme}_proxy", "all_proxy"):
         if value := _variable(name, environ):
             return _parse(name.upper(), value)
     return None
-
-
-def is_loopback(host: str) -> bool:
-    if host.rstrip(".").lower() == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def _variable(name: str, environ: Mapping[str, str]) -> str:

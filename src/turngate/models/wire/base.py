@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
-from turngate.core.messages import ModelRequest, Reply, StopReason, Text, ToolResult, ToolUse
+from turngate.core.messages import ModelRequest, Reply, StopReason, Text, ToolResult, ToolUse, Usage
 from turngate.core.text import replace_surrogates
 from turngate.http.event_stream import Event
 
@@ -103,11 +103,27 @@ def is_repeated(request: ModelRequest) -> bool:
     return request.agent != "judge" or bool(request.tools)
 
 
-def is_strict(schema: Mapping[str, Any]) -> bool:
-    """Return whether OpenAI can hold an answer to the schema strictly: every property must be required."""
-    return set(schema.get("required", ())) == set(schema.get("properties", ()))
-
-
 def closed_schema(schema: Mapping[str, Any]) -> Json:
     """Return the schema of an answer in the form that providers demand: no other properties."""
     return {**schema, "additionalProperties": False}
+
+
+# OpenAI's two APIs
+
+
+def named_schema(schema: Mapping[str, Any]) -> Json:
+    """Return the schema of an answer; OpenAI holds an answer to it strictly if every property is required."""
+    strict = set(schema.get("required", ())) == set(schema.get("properties", ()))
+    return {"name": "judgement", "schema": closed_schema(schema), "strict": strict}
+
+
+def read_usage(used: Mapping[str, Any], sent: str, received: str) -> Usage:
+    """Return the counts under these names. As in Anthropic's API, cached tokens are not part of `input_tokens`."""
+    details = object_of(used.get(f"{sent}_details"))
+    cached, written = count_of(details, "cached_tokens"), count_of(details, "cache_write_tokens")
+    return Usage(
+        input_tokens=max(0, count_of(used, sent) - cached - written),
+        output_tokens=count_of(used, received),
+        cache_creation_input_tokens=written,
+        cache_read_input_tokens=cached,
+    )

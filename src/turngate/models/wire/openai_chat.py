@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping
-from typing import Any, assert_never
+from typing import assert_never
 
 from turngate.core.messages import (
     Message,
@@ -12,22 +12,21 @@ from turngate.core.messages import (
     Text,
     ToolResults,
     ToolUse,
-    Usage,
     UserMessage,
 )
 from turngate.http.event_stream import Event
 from turngate.models.wire.base import (
     Json,
     StreamError,
-    closed_schema,
     content_of,
     count_of,
-    is_strict,
     list_of,
+    named_schema,
     nonblank,
     object_of,
     parse_event,
     parse_tool_input,
+    read_usage,
     text_of,
 )
 
@@ -60,9 +59,7 @@ class ChatCompletions:
                 for tool in request.tools
             ]
         if request.schema is not None:
-            strict = is_strict(request.schema)
-            schema = {"name": "judgement", "schema": closed_schema(request.schema), "strict": strict}
-            body["response_format"] = {"type": "json_schema", "json_schema": schema}
+            body["response_format"] = {"type": "json_schema", "json_schema": named_schema(request.schema)}
         return body
 
     def reader(self) -> "_Reader":
@@ -172,19 +169,7 @@ class _Reader:
         return Reply(
             ((Text(text),) if text else ()) + tuple(calls),
             stop_reason,
-            _usage(self._usage),
+            read_usage(self._usage, "prompt_tokens", "completion_tokens"),
             model=text_of(self._head.get("model")),
             id=text_of(self._head.get("id")),
         )
-
-
-def _usage(used: dict[str, Any]) -> Usage:
-    """Count as Anthropic does: cached tokens are not part of `input_tokens`."""
-    details = object_of(used.get("prompt_tokens_details"))
-    cached, written = count_of(details, "cached_tokens"), count_of(details, "cache_write_tokens")
-    return Usage(
-        input_tokens=max(0, count_of(used, "prompt_tokens") - cached - written),
-        output_tokens=count_of(used, "completion_tokens"),
-        cache_creation_input_tokens=written,
-        cache_read_input_tokens=cached,
-    )

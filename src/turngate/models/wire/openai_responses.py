@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping
-from typing import Any, assert_never
+from typing import assert_never
 
 from turngate.core.messages import (
     Message,
@@ -12,7 +12,6 @@ from turngate.core.messages import (
     Text,
     ToolResults,
     ToolUse,
-    Usage,
     UserMessage,
 )
 from turngate.http.event_stream import Event
@@ -20,15 +19,15 @@ from turngate.models.wire.base import (
     Json,
     OtherApi,
     StreamError,
-    closed_schema,
     content_of,
     count_of,
-    is_strict,
     list_of,
+    named_schema,
     nonblank,
     object_of,
     parse_event,
     parse_tool_input,
+    read_usage,
     text_of,
 )
 
@@ -60,9 +59,7 @@ class Responses:
                 for tool in request.tools
             ]
         if request.schema is not None:
-            strict = is_strict(request.schema)
-            schema = {"name": "judgement", "schema": closed_schema(request.schema), "strict": strict}
-            body["text"] = {"format": {"type": "json_schema", **schema}}
+            body["text"] = {"format": {"type": "json_schema", **named_schema(request.schema)}}
         return body
 
     def reader(self) -> "_Reader":
@@ -146,7 +143,7 @@ class _Reader:
         return Reply(
             tuple(blocks),
             stop_reason,
-            _usage(object_of(self._response.get("usage"))),
+            read_usage(object_of(self._response.get("usage")), "input_tokens", "output_tokens"),
             model=text_of(self._response.get("model")),
             id=text_of(self._response.get("id")),
         )
@@ -164,15 +161,3 @@ def _read_item(item: Json, stop_reason: StopReason) -> list[Text | ToolUse]:
             return [] if given is None else [ToolUse(text_of(item.get("call_id")), name, given)]
         case _:
             return []
-
-
-def _usage(used: dict[str, Any]) -> Usage:
-    """Count as Anthropic does: cached tokens are not part of `input_tokens`."""
-    details = object_of(used.get("input_tokens_details"))
-    cached, written = count_of(details, "cached_tokens"), count_of(details, "cache_write_tokens")
-    return Usage(
-        input_tokens=max(0, count_of(used, "input_tokens") - cached - written),
-        output_tokens=count_of(used, "output_tokens"),
-        cache_creation_input_tokens=written,
-        cache_read_input_tokens=cached,
-    )
