@@ -136,12 +136,11 @@ class SingleKeys:
     def start(self) -> None:
         if self._before is None:
             with contextlib.suppress(OSError, termios.error):  # stdin is not a terminal after all
-                before = termios.tcgetattr(STDIN)
-                # What was typed before the question is not an answer to it.
-                self._set_mode(termios.TCSAFLUSH)
-                self._before = before
+                self._before = termios.tcgetattr(STDIN)
                 # After Ctrl-Z and `fg` the terminal has the mode of the shell.
                 asyncio.get_running_loop().add_signal_handler(signal.SIGCONT, self._resume)
+                # What was typed before the question is not an answer to it.
+                self._set_mode(termios.TCSAFLUSH)
 
     def _resume(self) -> None:
         with contextlib.suppress(OSError, termios.error):  # the terminal is gone
