@@ -1,7 +1,6 @@
 """`turngate check`: report every problem in the settings at once."""
 
 import argparse
-import contextlib
 import json
 import os
 from collections.abc import Iterable, Iterator
@@ -15,27 +14,14 @@ from turngate.cli.streams import paint
 from turngate.cli.terminal.format import flat
 from turngate.core.constants import FAMILIES
 from turngate.core.plan import switched_off_by
-from turngate.core.settings import Problem, Rule, Settings
-from turngate.errors import UsageError
-from turngate.models.resolve import JudgeModels
-from turngate.plugins.entry_points import installed_plugins
-from turngate.settings.json_file import MAX_FILE_BYTES
-from turngate.settings.lint import lint
+from turngate.core.settings import Problem, Settings
+from turngate.doctor.problems import find_problems
 from turngate.settings.load import load_settings
-from turngate.settings.paths import (
-    FileTooLarge,
-    NotARegularFile,
-    read_bytes,
-    script_files,
-    settings_files,
-    unread_files,
-)
+from turngate.settings.paths import script_files, settings_files, unread_files
 from turngate.settings.problem_log import rule_problem
 from turngate.subagents.agent_files import check_agent_files
 
-_MAX_BLANK_BYTES = 100  # a larger file is not taken for an empty one
 _MAX_POSITIONS = 3  # of one finding
-_MAX_MODELS = 20  # of hooks; each takes a while to open
 _ORDER = {"error": 0, "warning": 1, "note": 2}
 _STYLES = {"error": "alert", "warning": "notice", "note": "dim"}
 
@@ -50,12 +36,8 @@ def run(options: argparse.Namespace) -> int:
         in_agents, agent_problems = check_agent_files(settings, project)
         settings = settings.with_rules(*in_agents, problems=agent_problems)
         problems = (
-            *settings.problems,
-            *lint(settings, project),
-            *_empty_files(project, options.dialect),
+            *find_problems(settings, project),
             *_switched_off(settings),
-            *_without_model(settings),
-            *_missing_plugins(settings, project, options.dialect),
             *unignored_local_settings(project, options.dialect),
         )
     files = _settings_files(project, settings, problems)
@@ -89,74 +71,12 @@ def _settings_files(project: str, settings: Settings, problems: Iterable[Problem
     return files + sorted({*others, *(problem.file for problem in problems)} - set(files))
 
 
-def _empty_files(project: str, dialect: str) -> Iterator[Problem]:
-    for file in settings_files(project, dialect):
-        with contextlib.suppress(OSError, NotARegularFile, FileTooLarge):
-            if not read_bytes(file.path, _MAX_BLANK_BYTES).strip():
-                message = "is empty, so it has no hooks"
-                yield Problem(file=file.display_name, message=message, severity="note")
-
-
 def _switched_off(settings: Settings) -> Iterator[Problem]:
     for rule in settings.rules:
         if setting := switched_off_by(rule, settings):
-            yield _note(rule, f"{setting} switches it off")
+            yield rule_problem(rule, None, f"{setting} switches it off", severity="note")
         elif not rule.hook.enabled:
-            yield _note(rule, "its own `enabled` switches it off")
-
-
-def _without_model(settings: Settings) -> Iterator[Problem]:
-    """Note hooks that ask a model and have none unless a session brings one."""
-    judges = JudgeModels(settings.judge, environ=settings.environ_of_models(os.environ))
-    why: dict[str | None, str | None] = {}
-    for rule in settings.rules:
-        if not rule.hook.asks_model or not rule.hook.enabled:
-            continue
-        model = getattr(rule.hook, "model", None)
-        if model not in why and len(why) == _MAX_MODELS:
-            yield _note(
-                rule, f"names another model than the first {_MAX_MODELS}, so its model is not checked"
-            )
-            continue
-        if model not in why:
-            why[model] = _unusable(model, judges)
-        if why[model]:
-            yield _note(rule, f"has no model outside of a session: {why[model]}")
-
-
-def _unusable(model: str | None, judges: JudgeModels) -> str | None:
-    try:
-        judges(model)
-    except UsageError as error:
-        return str(error)
-    return None
-
-
-def _missing_plugins(settings: Settings, project: str, dialect: str) -> Iterator[Problem]:
-    installed = installed_plugins() if settings.plugins else ()
-    for name in settings.plugins:
-        if name not in installed:
-            available = ", ".join(installed) or "none"
-            message = f"enables the plugin {name!r}, which is not installed, so `turngate run` does not start"
-            yield Problem(
-                file=_naming_file(name, project, dialect),
-                field="turngate.plugins",
-                message=message,
-                hint=f"install it, or remove the name; installed: {available}",
-            )
-
-
-def _naming_file(plugin: str, project: str, dialect: str) -> str:
-    """Return the file that enables a plugin: the last one that names it, since the last list counts."""
-    for file in reversed(settings_files(project, dialect)):
-        with contextlib.suppress(OSError, NotARegularFile, FileTooLarge):
-            if json.dumps(plugin).encode() in read_bytes(file.path, MAX_FILE_BYTES):
-                return file.display_name
-    return ""
-
-
-def _note(rule: Rule, message: str) -> Problem:
-    return rule_problem(rule, None, message, severity="note")
+            yield rule_problem(rule, None, "its own `enabled` switches it off", severity="note")
 
 
 def _no_settings(project: str, dialect: str) -> str:

@@ -1,0 +1,91 @@
+"""Finds what is wrong with a project's settings and hooks; `turngate check` and `turngate doctor` report it."""
+
+import contextlib
+import json
+import os
+from collections.abc import Iterator
+
+from turngate.core.settings import Problem, Rule, Settings
+from turngate.errors import UsageError
+from turngate.models.resolve import JudgeModels
+from turngate.plugins.entry_points import installed_plugins
+from turngate.settings.json_file import MAX_FILE_BYTES
+from turngate.settings.lint import lint
+from turngate.settings.paths import FileTooLarge, NotARegularFile, read_bytes, settings_files
+from turngate.settings.problem_log import rule_problem
+
+_MAX_BLANK_BYTES = 100  # a larger file is not taken for an empty one
+_MAX_MODELS = 20  # of hooks; each takes a while to open
+
+
+def find_problems(settings: Settings, project: str) -> tuple[Problem, ...]:
+    """Return the problems of the settings, of their hooks and of the files that hold them."""
+    return (
+        *settings.problems,
+        *lint(settings, project),
+        *_empty_files(settings, project),
+        *_without_model(settings),
+        *_missing_plugins(settings, project),
+    )
+
+
+def _empty_files(settings: Settings, project: str) -> Iterator[Problem]:
+    for file in settings_files(project, settings.dialect.name):
+        with contextlib.suppress(OSError, NotARegularFile, FileTooLarge):
+            if not read_bytes(file.path, _MAX_BLANK_BYTES).strip():
+                message = "is empty, so it has no hooks"
+                yield Problem(file=file.display_name, message=message, severity="note")
+
+
+def _without_model(settings: Settings) -> Iterator[Problem]:
+    """Note hooks that ask a model and have none unless a session brings one."""
+    judges = JudgeModels(settings.judge, environ=settings.environ_of_models(os.environ))
+    why: dict[str | None, str | None] = {}
+    for rule in settings.rules:
+        if not rule.hook.asks_model or not rule.hook.enabled:
+            continue
+        model = getattr(rule.hook, "model", None)
+        if model not in why and len(why) == _MAX_MODELS:
+            yield _note(
+                rule, f"names another model than the first {_MAX_MODELS}, so its model is not checked"
+            )
+            continue
+        if model not in why:
+            why[model] = _unusable(model, judges)
+        if why[model]:
+            yield _note(rule, f"has no model outside of a session: {why[model]}")
+
+
+def _unusable(model: str | None, judges: JudgeModels) -> str | None:
+    try:
+        judges(model)
+    except UsageError as error:
+        return str(error)
+    return None
+
+
+def _missing_plugins(settings: Settings, project: str) -> Iterator[Problem]:
+    installed = installed_plugins() if settings.plugins else ()
+    for name in settings.plugins:
+        if name not in installed:
+            available = ", ".join(installed) or "none"
+            message = f"enables the plugin {name!r}, which is not installed, so `turngate run` does not start"
+            yield Problem(
+                file=_naming_file(name, project, settings.dialect.name),
+                field="turngate.plugins",
+                message=message,
+                hint=f"install it, or remove the name; installed: {available}",
+            )
+
+
+def _naming_file(plugin: str, project: str, dialect: str) -> str:
+    """Return the file that enables a plugin: the last one that names it, since the last list counts."""
+    for file in reversed(settings_files(project, dialect)):
+        with contextlib.suppress(OSError, NotARegularFile, FileTooLarge):
+            if json.dumps(plugin).encode() in read_bytes(file.path, MAX_FILE_BYTES):
+                return file.display_name
+    return ""
+
+
+def _note(rule: Rule, message: str) -> Problem:
+    return rule_problem(rule, None, message, severity="note")
