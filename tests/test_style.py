@@ -45,6 +45,7 @@ RULES: dict[str, tuple[list[Path], Callable[[Path], bool]]] = {
     "no fmt: skip": (MODULES, contains(r"#\s*fmt:\s*skip")),
     "no TYPE_CHECKING": (MODULES, contains(r"\bTYPE_CHECKING\b")),
     "no hidden imports": (MODULES, hides_an_import),
+    "frozen, not dataclass(frozen=True)": (MODULES, contains(r"@dataclass\(frozen")),
     f"at most {MAX_MODULE_LINES} lines": (MODULES, is_too_long),
 }
 

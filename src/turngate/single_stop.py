@@ -2,7 +2,7 @@
 
 import asyncio
 import os
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from typing import assert_never
 
@@ -10,6 +10,7 @@ from turngate.aio.cancellation import finish_despite_cancel
 from turngate.aio.threads import run_in_thread
 from turngate.core.dialect import Dialect
 from turngate.core.events import StopHookInput
+from turngate.core.frozen import frozen
 from turngate.core.hook_run import HookOutput
 from turngate.core.hooks import AgentHook
 from turngate.core.settings import Settings
@@ -22,7 +23,7 @@ from turngate.state.journal import Journal
 from turngate.state.paths import state_folder
 
 
-@dataclass(frozen=True)
+@frozen
 class StopHooksResult:
     """The result of `run_stop_hooks`: whether the agent may stop, or the reason why it has to continue."""
 

@@ -3,16 +3,17 @@
 import os
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 from turngate.agent.permissions import Permissions, stricter_mode
+from turngate.core.frozen import frozen
 from turngate.ports import Model
 from turngate.subagents.agent_types import AgentType
 from turngate.subagents.host import SubagentRole
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen(kw_only=True)
 class AgentConfig:
     """One agent of a session: the main agent, or a subagent (then it has a role)."""
 

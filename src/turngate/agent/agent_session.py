@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any, Self
 
@@ -22,6 +22,7 @@ from turngate.agent.turn_runner import TurnRunner
 from turngate.agent.wakes import Wakes
 from turngate.aio.threads import run_in_thread
 from turngate.core.constants import EVENTS
+from turngate.core.frozen import frozen
 from turngate.core.inbox import Inbox, InboxEntry
 from turngate.core.loop_guard import LoopGuard, new_guard
 from turngate.core.messages import Message
@@ -38,7 +39,7 @@ from turngate.subagents.task_tool import TaskTool
 COMMAND_WAIT_S = 10.0
 
 
-@dataclass(frozen=True)
+@frozen
 class SessionParts:
     """The parts of a session that exist before its subagents."""
 

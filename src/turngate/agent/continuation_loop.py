@@ -10,7 +10,7 @@ import asyncio
 import math
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from turngate.agent.background_commands import BackgroundCommands
 from turngate.agent.loop_context import LoopContext
@@ -20,6 +20,7 @@ from turngate.agent.wakes import Wakes
 from turngate.aio.threads import run_in_thread
 from turngate.core.effects import added_context
 from turngate.core.events import StopEvent, StopFailure, UserPromptSubmit
+from turngate.core.frozen import frozen
 from turngate.core.inbox import Inbox, InboxEntry
 from turngate.core.loop_guard import ContinueTurn, EndTurn, LoopGuard, describe_last_reason
 from turngate.core.messages import UserMessage
@@ -35,7 +36,7 @@ from turngate.transcript.writer import TranscriptError
 CONTINUABLE_ENDS = ("allowed", "capped", "stalled")
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen(kw_only=True)
 class ContinuationLoop:
     context: LoopContext
     inbox: Inbox

@@ -6,7 +6,7 @@ import os
 import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from turngate.agent.conversation import Conversation
@@ -18,6 +18,7 @@ from turngate.agent.turn import Turn
 from turngate.aio.threads import run_in_thread
 from turngate.core.constants import STOP_EVENTS
 from turngate.core.events import Event
+from turngate.core.frozen import frozen
 from turngate.core.hook_input import encode
 from turngate.core.hooks import AgentHook
 from turngate.core.judge import expand_arguments, judgement_problem, parse_judgement, retry_prompt
@@ -68,7 +69,7 @@ ANSWER = tool_spec(
 )
 
 
-@dataclass(frozen=True)
+@frozen
 class HookAgentRunner:
     """Runs agent hooks for a session (`World.inspect`): a new agent for each run of a hook."""
 

@@ -1,7 +1,6 @@
 """LoopContext: the model, conversation, tools and hooks that every part of a turn uses."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 from turngate.agent.conversation import Conversation
@@ -10,6 +9,7 @@ from turngate.agent.tools import Tool, ToolContext
 from turngate.agent.turn import Turn
 from turngate.core.dialect import Dialect
 from turngate.core.events import Event
+from turngate.core.frozen import frozen
 from turngate.core.loop_guard import EndTurn
 from turngate.core.messages import AgentRole, Reply
 from turngate.core.session_events import SessionEvent
@@ -31,7 +31,7 @@ class _NoHooks:
 NO_HOOKS = _NoHooks()
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen(kw_only=True)
 class LoopContext:
     """One per turn of a session, and one per run of an agent hook."""
 

@@ -1,7 +1,6 @@
 """A session as the host of its subagents: what their supervisor asks for, and the sessions it makes for them."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
 
 from turngate.agent.event_sink import EventSink
 from turngate.agent.permissions import PermissionMode, Permissions, stricter_mode
@@ -9,6 +8,7 @@ from turngate.agent.resources import SessionResources
 from turngate.agent.session_hooks import SessionHooks, hook_output_records
 from turngate.agent.tools import TOOLS
 from turngate.core.events import Event
+from turngate.core.frozen import frozen
 from turngate.core.session_events import SessionEvent
 from turngate.core.settings import Settings
 from turngate.core.subagent_run import SubagentRun
@@ -23,7 +23,7 @@ from turngate.subagents.host import SubagentRole, SubagentSession, subagent_tran
 from turngate.transcript.writer import Transcript
 
 
-@dataclass(frozen=True)
+@frozen
 class SessionHost:
     """Implements `SubagentHost`. Runs of another session, which this process recovered, are hosted as well."""
 

@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from turngate.core.frozen import frozen
 from turngate.core.messages import UserMessage
 from turngate.core.text import one_line
 from turngate.errors import SessionBusy, UsageError
@@ -54,7 +55,7 @@ class SessionLock:
             self._fd = -1
 
 
-@dataclass(frozen=True)
+@frozen
 class SessionSummary:
     """One earlier session, as `turngate sessions` shows it."""
 

@@ -1,14 +1,14 @@
 """What one hook decided. Each decision may carry a notice for the user and warnings for the hook's author."""
 
-from dataclasses import dataclass
 from typing import Literal, get_args
 
+from turngate.core.frozen import frozen
 from turngate.core.text import describe, replace_surrogates
 
 FaultKind = Literal["failed", "timeout", "skipped"]
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen(kw_only=True)
 class _Notes:
     """The fields of every decision, and the checks that show a mistake where the decision is made."""
 
@@ -42,7 +42,7 @@ class _Notes:
             raise TypeError(f"{type(self).__name__}.{name} must be True or False, not {kind}")
 
 
-@dataclass(frozen=True)
+@frozen
 class Allow(_Notes):
     """The hook does not block. It cannot cancel another hook's block."""
 
@@ -54,7 +54,7 @@ class Allow(_Notes):
             self._check_text("reason")
 
 
-@dataclass(frozen=True)
+@frozen
 class Block(_Notes):
     """The agent has to continue; the reason is its next prompt. A reason of None counts as an empty one."""
 
@@ -71,7 +71,7 @@ class Block(_Notes):
             self._check_text("advice")
 
 
-@dataclass(frozen=True)
+@frozen
 class Advise(_Notes):
     """The hook does not block, but has advice for the agent."""
 
@@ -82,7 +82,7 @@ class Advise(_Notes):
         self._check_text("advice")
 
 
-@dataclass(frozen=True)
+@frozen
 class Halt(_Notes):
     """The turn ends now, whatever the other hooks decide; the reason is for the user."""
 
@@ -94,7 +94,7 @@ class Halt(_Notes):
             self._check_text("reason")
 
 
-@dataclass(frozen=True)
+@frozen
 class Fault(_Notes):
     """The hook failed, timed out, or was skipped against the intent of its author. It gave no decision."""
 

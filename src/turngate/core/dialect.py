@@ -1,14 +1,15 @@
 """The three dialects as data: how hooks are configured, counted, read and reported to the agent."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal
 
 from turngate.core.constants import FAMILIES
+from turngate.core.frozen import frozen
 from turngate.core.hooks import HookKind
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen(kw_only=True)
 class Dialect:
     """The rules in which the three programs differ."""
 

@@ -1,12 +1,12 @@
 """What hooks may do at events other than a stop: add context, decide a permission, change a tool's input."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from turngate.core.constants import STOP_EVENTS
 from turngate.core.decisions import Block, Fault
 from turngate.core.dialect import Dialect
+from turngate.core.frozen import frozen
 from turngate.core.hook_output import DENIED, Answer, Behavior
 from turngate.core.hook_run import HookRun, run_message
 from turngate.core.json_syntax import BLANKS
@@ -14,7 +14,7 @@ from turngate.core.reports import Exited
 from turngate.core.verdict import context_reminder
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen(kw_only=True)
 class Permission:
     """The combined answer of the hooks of a tool event: deny, defer, ask, allow in this order; None without one."""
 

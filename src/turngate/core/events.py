@@ -1,8 +1,10 @@
 """The events: one frozen value each, with its name and the subject that matchers are compared with."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, ClassVar, Literal, get_args
+
+from turngate.core.frozen import frozen
 
 SubagentOutcome = Literal["ok", "error", "timeout"]
 
@@ -15,7 +17,7 @@ def _check_strings(event: object, *names: str) -> None:
             raise TypeError(f"{type(event).__name__}.{name} must be a string, not {type(value).__name__}")
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen(kw_only=True)
 class Subagent:
     """The subagent that stops, in a SubagentStop event."""
 
@@ -31,7 +33,7 @@ class Subagent:
             raise ValueError(f"Subagent.outcome must be one of {outcomes}, not {self.outcome!r}")
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen(kw_only=True)
 class StopEvent:
     """An agent is about to stop.
 
@@ -88,7 +90,7 @@ class StopEvent:
         return self.subagent.transcript_path if self.subagent else self.transcript_path
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen(kw_only=True)
 class StopHookInput:
     """The six fields that every stop hook receives."""
 
@@ -125,7 +127,7 @@ class StopHookInput:
         )
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen(kw_only=True)
 class SubagentStopHookInput(StopHookInput):
     """The six fields of a stopping subagent, and its id and type if they are known."""
 
@@ -146,7 +148,7 @@ class SubagentStopHookInput(StopHookInput):
         return replace(super().event(), subagent=subagent)
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen(kw_only=True)
 class _Common:
     session_id: str
     transcript_path: str = ""
@@ -172,7 +174,7 @@ class _Common:
         return self.transcript_path
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen(kw_only=True)
 class SessionStart(_Common):
     name: ClassVar[str] = "SessionStart"
     source: Literal["startup", "resume", "clear", "compact"] = "startup"
@@ -183,13 +185,13 @@ class SessionStart(_Common):
         return self.source
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen(kw_only=True)
 class UserPromptSubmit(_Common):
     name: ClassVar[str] = "UserPromptSubmit"
     prompt: str = ""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen(kw_only=True)
 class PreToolUse(_Common):
     name: ClassVar[str] = "PreToolUse"
     tool_name: str = ""
@@ -201,7 +203,7 @@ class PreToolUse(_Common):
         return self.tool_name
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen(kw_only=True)
 class PermissionRequest(_Common):
     name: ClassVar[str] = "PermissionRequest"
     tool_name: str = ""
@@ -212,7 +214,7 @@ class PermissionRequest(_Common):
         return self.tool_name
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen(kw_only=True)
 class PostToolUse(_Common):
     name: ClassVar[str] = "PostToolUse"
     tool_name: str = ""
@@ -226,7 +228,7 @@ class PostToolUse(_Common):
         return self.tool_name
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen(kw_only=True)
 class PostToolUseFailure(_Common):
     name: ClassVar[str] = "PostToolUseFailure"
     tool_name: str = ""
@@ -241,7 +243,7 @@ class PostToolUseFailure(_Common):
         return self.tool_name
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen(kw_only=True)
 class PostToolBatch(_Common):
     """All tool calls of one reply are finished."""
 
@@ -249,7 +251,7 @@ class PostToolBatch(_Common):
     tool_calls: Sequence[Mapping[str, Any]] = ()  # tool_name, tool_input, tool_use_id, tool_response
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen(kw_only=True)
 class PreCompact(_Common):
     name: ClassVar[str] = "PreCompact"
     trigger: Literal["manual", "auto"] = "manual"
@@ -260,7 +262,7 @@ class PreCompact(_Common):
         return self.trigger
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen(kw_only=True)
 class SubagentStart(_Common):
     name: ClassVar[str] = "SubagentStart"
 
@@ -269,14 +271,14 @@ class SubagentStart(_Common):
         return self.agent_type
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen(kw_only=True)
 class StopFailure(_Common):
     name: ClassVar[str] = "StopFailure"
     error: str = ""
     last_assistant_message: str = ""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen(kw_only=True)
 class SessionEnd(_Common):
     name: ClassVar[str] = "SessionEnd"
     reason: Literal["clear", "prompt_input_exit", "other"] = "other"

@@ -2,11 +2,12 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Literal
 
 from turngate.core.constants import OBSERVED_EVENTS, PERMISSION_EVENTS
 from turngate.core.dialect import Dialect
+from turngate.core.frozen import frozen
 from turngate.core.json_syntax import BLANKS, json_problem
 from turngate.core.lost_decision import closest_word, is_event_name, lost_in_object
 from turngate.core.text import describe_json, replace_surrogates
@@ -20,7 +21,7 @@ BEHAVIORS: tuple[Behavior, ...] = ("allow", "deny")
 SYNONYMS = {"block": "deny"}
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen(kw_only=True)
 class Answer:
     """A valid JSON answer."""
 
@@ -42,13 +43,13 @@ class Answer:
     first_message: str | None = None  # SessionStart, `initialUserMessage`
 
 
-@dataclass(frozen=True)
+@frozen
 class PlainText:
     lost: str | None = None  # why a decision that it seems to hold was not read
     warnings: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
+@frozen
 class InvalidAnswer:
     """A JSON answer that is not valid."""
 

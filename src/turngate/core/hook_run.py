@@ -1,10 +1,11 @@
 """One run of one hook: its report, its decision, its outcome and its output."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal, assert_never
 
 from turngate.core.decisions import Advise, Allow, Block, Decision, Fault, Halt
+from turngate.core.frozen import frozen
 from turngate.core.hook_output import Answer
 from turngate.core.hooks import HookKind, Mode, label
 from turngate.core.messages import Evaluation
@@ -27,7 +28,7 @@ OUTCOME_LABELS: Mapping[HookOutcome, str] = {
 }
 
 
-@dataclass(frozen=True)
+@frozen
 class HookRun:
     """One run of one hook: what was observed and what it means."""
 
@@ -42,7 +43,7 @@ class HookRun:
     answer: Answer | None = field(default=None, repr=False, compare=False)  # the JSON in `report`, parsed
 
 
-@dataclass(frozen=True)
+@frozen
 class HookOutput:
     """The output of one hook, for users of the Python API; in configured order."""
 

@@ -1,17 +1,18 @@
 """The hook kinds: one class each, and `KINDS`, the one table of them."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import InitVar, dataclass, field
+from dataclasses import InitVar, field
 from functools import partial
 from typing import Any, ClassVar, Literal, assert_never, get_args
 
+from turngate.core.frozen import frozen
 from turngate.core.text import describe, describe_url, one_line
 
 HookKind = Literal["command", "prompt", "agent", "http", "callback"]
 Mode = Literal["gate", "observe"]
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen(kw_only=True)
 class _HookOptions:
     """The options of every hook kind, and the properties of the kind itself."""
 
@@ -62,7 +63,7 @@ def is_milliseconds(value: Any) -> bool:
     return type(value) is int and 0 < value <= MAX_TIMEOUT_S * 1000
 
 
-@dataclass(frozen=True)
+@frozen
 class CommandHook(_HookOptions):
     """A command that reads the event on stdin and answers with its exit code or with JSON."""
 
@@ -76,7 +77,7 @@ class CommandHook(_HookOptions):
     on_failure: Literal["block"] | None = field(default=None, kw_only=True)
 
 
-@dataclass(frozen=True)
+@frozen
 class PromptHook(_HookOptions):
     """A question to a model, the judge, which answers whether the agent may stop."""
 
@@ -89,7 +90,7 @@ class PromptHook(_HookOptions):
     transcript: Literal["none", "last", "digest", "full"] | None = None
 
 
-@dataclass(frozen=True)
+@frozen
 class AgentHook(_HookOptions):
     """A read-only agent, the hook agent, which answers whether the other agent may stop."""
 
@@ -101,7 +102,7 @@ class AgentHook(_HookOptions):
     model: str | None = None
 
 
-@dataclass(frozen=True)
+@frozen
 class HttpHook(_HookOptions):
     """A URL that receives the event and answers as a command does on stdout."""
 
@@ -114,7 +115,7 @@ class HttpHook(_HookOptions):
     on_failure: Literal["block"] | None = field(default=None, kw_only=True)
 
 
-@dataclass(frozen=True)
+@frozen
 class CallbackHook(_HookOptions):
     """A function, sync or async, that returns a decision, a dict in the JSON contract, or None."""
 

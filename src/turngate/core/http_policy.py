@@ -2,9 +2,9 @@
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from urllib.parse import SplitResult, unquote, urljoin, urlsplit
 
+from turngate.core.frozen import frozen
 from turngate.core.redaction import Redactor, make_redactor
 from turngate.core.settings import AllowedUrls
 from turngate.core.text import describe, describe_name, describe_url, wildcard_matches
@@ -204,7 +204,7 @@ _OURS = frozenset(
 _SECRET_NAME = re.compile("auth|cookie|token|key|secret|password", re.IGNORECASE)
 
 
-@dataclass(frozen=True)
+@frozen
 class Headers:
     fields: Mapping[str, str]
     warnings: tuple[str, ...] = ()  # names only: no value is ever shown

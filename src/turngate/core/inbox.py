@@ -4,11 +4,12 @@ from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from turngate.core.frozen import frozen
 from turngate.core.loop_guard import LoopGuard
 from turngate.core.messages import Origin
 
 
-@dataclass(frozen=True)
+@frozen
 class InboxEntry:
     """One message, never merged with another."""
 

@@ -9,10 +9,11 @@ Only a user's message makes a new guard; everything else hands on the one that t
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal, assert_never
 
 from turngate.core.dialect import Dialect
+from turngate.core.frozen import frozen
 from turngate.core.settings import Settings
 from turngate.core.text import first_lines, quote_name
 from turngate.core.verdict import Continue, Stop, Verdict, block_signature, blocking_hooks
@@ -33,7 +34,7 @@ EndedBy = Literal[
 ]
 
 
-@dataclass(frozen=True)
+@frozen
 class ContinueTurn:
     """The turn continues with this prompt, under this guard."""
 
@@ -42,7 +43,7 @@ class ContinueTurn:
     messages: tuple[str, ...] = ()  # the parts of the prompt that are sent one by one; empty: all at once
 
 
-@dataclass(frozen=True)
+@frozen
 class EndTurn:
     """The turn is over."""
 
@@ -57,7 +58,7 @@ GoOn = ContinueTurn
 GoHome = EndTurn
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen(kw_only=True)
 class LoopGuard:
     """How often hooks have continued this turn, and how often they may."""
 

@@ -4,11 +4,12 @@ import math
 import re
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from importlib import import_module
 from itertools import zip_longest
 from typing import Any, NamedTuple
+
+from turngate.core.frozen import frozen
 
 MAX_PATTERN_CHARS = 1_000
 MAX_SUBJECT_CHARS = 1_000  # names of tools and agent types are far shorter
@@ -20,7 +21,7 @@ MAX_RANGE_CHARS = 1_000  # in a set, where case is ignored: the compiler then vi
 _parser: Any = import_module("re._parser")  # no type stubs
 
 
-@dataclass(frozen=True)
+@frozen
 class NameMatcher:
     """Matches exactly these names."""
 
@@ -30,7 +31,7 @@ class NameMatcher:
         return subject in self.names
 
 
-@dataclass(frozen=True)
+@frozen
 class RegexMatcher:
     """Matches where the pattern is found anywhere in the name.
 
@@ -44,7 +45,7 @@ class RegexMatcher:
         return len(subject) > self.max_chars or self.pattern.search(subject) is not None
 
 
-@dataclass(frozen=True)
+@frozen
 class InvalidMatcher:
     """Matches nothing, so its hooks never run; `why` completes a message: "its matcher '(' is not a valid …"."""
 

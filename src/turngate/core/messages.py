@@ -1,10 +1,11 @@
 """The messages of a conversation, independent of the library that sends them to a model."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, Literal
 
 from turngate.core.camel_case import CamelCaseAccess
+from turngate.core.frozen import frozen
 
 # Where a user message comes from.
 Origin = Literal["user", "stop_hook", "context", "summary", "subagent", "background"]
@@ -12,12 +13,12 @@ StopReason = Literal["end_turn", "tool_use", "max_tokens", "refusal"]
 AgentRole = Literal["main", "sub", "judge"]  # which list of a scripted model answers; "sub" is a subagent
 
 
-@dataclass(frozen=True)
+@frozen
 class Text:
     text: str
 
 
-@dataclass(frozen=True)
+@frozen
 class ToolUse:
     """A tool call that the model requests."""
 
@@ -26,7 +27,7 @@ class ToolUse:
     input: Mapping[str, Any]
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen(kw_only=True)
 class Usage(CamelCaseAccess):
     input_tokens: int = 0
     output_tokens: int = 0
@@ -46,7 +47,7 @@ class Usage(CamelCaseAccess):
         return Usage(**{name: value + getattr(other, name) for name, value in vars(self).items()})
 
 
-@dataclass(frozen=True)
+@frozen
 class UserMessage:
     """A message to the model, except tool results."""
 
@@ -54,7 +55,7 @@ class UserMessage:
     origin: Origin = "user"
 
 
-@dataclass(frozen=True)
+@frozen
 class Reply:
     """One reply of the model."""
 
@@ -78,7 +79,7 @@ class Reply:
         return tuple(block for block in self.blocks if isinstance(block, ToolUse))
 
 
-@dataclass(frozen=True)
+@frozen
 class Evaluation:
     """What a hook used of its model, also when the evaluation failed."""
 
@@ -100,14 +101,14 @@ class Evaluation:
         return Evaluation(reply.model or self.model, self.requests + 1, self.usage + reply.usage, cost)
 
 
-@dataclass(frozen=True)
+@frozen
 class ToolResult:
     tool_use_id: str
     content: str
     is_error: bool = False
 
 
-@dataclass(frozen=True)
+@frozen
 class ToolResults:
     """The results of all tool calls of one reply."""
 
@@ -117,7 +118,7 @@ class ToolResults:
 Message = UserMessage | Reply | ToolResults
 
 
-@dataclass(frozen=True)
+@frozen
 class ToolSpec:
     """The description of a tool for the model."""
 
@@ -126,7 +127,7 @@ class ToolSpec:
     schema: Mapping[str, Any]
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen(kw_only=True)
 class ModelRequest:
     messages: tuple[Message, ...]
     system: str = ""

@@ -1,9 +1,9 @@
 """The gates that a turn has missed, as a record of the transcript: a crash must not make the turn a success."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, get_args
 
+from turngate.core.frozen import frozen
 from turngate.core.hook_run import HookOutcome, HookOutput
 from turngate.core.hooks import HookKind
 from turngate.core.session_events import SubagentFinished
@@ -14,7 +14,7 @@ _KEPT_OF_HOOK = ("event", "hook", "kind", "outcome", "said")
 _TEXTS_OF_SUBAGENT = ("agent_id", "label", "outcome", "agent_type", "reason", "run_id")
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen(kw_only=True)
 class MissedGates:
     unenforced: tuple[HookOutput, ...] = ()
     subagents: tuple[SubagentFinished, ...] = ()  # that a gate still blocks

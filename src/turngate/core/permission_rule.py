@@ -5,18 +5,18 @@ A rule is a filter and not a boundary: where a call cannot be told apart for cer
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 from urllib.parse import urlsplit
 
+from turngate.core.frozen import frozen
 from turngate.core.text import wildcard_matches
 from turngate.core.tools import DEFAULT_AGENT_TYPE, resolve_tool, tool_names
 
 MAX_RULE_CHARS = 2_000
 
 
-@dataclass(frozen=True)
+@frozen
 class PermissionRule:
     """The tool's name, in which `*` is a wildcard, and what its input must match; None: every call of the tool."""
 

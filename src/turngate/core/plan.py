@@ -1,10 +1,10 @@
 """Decides which rules run for an event: match, skip, remove duplicates, keep the order."""
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 
 from turngate.core.constants import EVENTS, MANAGED
 from turngate.core.events import Event, StopEvent, ToolEvent
+from turngate.core.frozen import frozen
 from turngate.core.hooks import identity
 from turngate.core.matcher import InvalidMatcher, read_matcher
 from turngate.core.permission_rule import read_rule, rule_matches
@@ -16,7 +16,7 @@ from turngate.core.tools import tool_names
 MAX_MATCHER_CHARS = 200  # of a matcher, or of what it did not match, in a message
 
 
-@dataclass(frozen=True)
+@frozen
 class Plan:
     """The rules to run, and the rules of the event that do not run, each with the reason."""
 

@@ -1,15 +1,16 @@
 """What plugins receive about subagents, and what they may return."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from typing import Any
 
 from turngate.core.camel_case import CamelCaseAccess, snake_case
 from turngate.core.events import SubagentOutcome
+from turngate.core.frozen import frozen
 from turngate.core.subagent_run import EndedOutcome, SubagentRun
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen(kw_only=True)
 class StoppingUsage(CamelCaseAccess):
     input: int = 0
     output: int = 0
@@ -21,7 +22,7 @@ class StoppingUsage(CamelCaseAccess):
         return self.input + self.output + self.cache_read + self.cache_write
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen(kw_only=True)
 class SubagentStoppingEvent(CamelCaseAccess):
     """A subagent wants to stop, after `steer_count` of at most `max_steers` redirects.
 
@@ -45,7 +46,7 @@ class SubagentStoppingEvent(CamelCaseAccess):
     max_steers: int | None = 3
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen(kw_only=True)
 class SubagentStoppingContext(CamelCaseAccess):
     """Which run of which subagent an event is about; the second argument of a handler."""
 
@@ -55,7 +56,7 @@ class SubagentStoppingContext(CamelCaseAccess):
     requester_session_key: str
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen(kw_only=True)
 class SubagentStoppingResult:
     """`allow=False` needs a prompt. `extend_max_steers` raises the limit of redirects and never lowers it."""
 
@@ -65,7 +66,7 @@ class SubagentStoppingResult:
     extend_max_steers: int | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen(kw_only=True)
 class SubagentEndedEvent(CamelCaseAccess):
     """The last run of a subagent is over, and its result, if any, was delivered. `steer_count` counts redirects."""
 
@@ -180,7 +181,7 @@ def _is_encodable(text: str) -> bool:
     return True
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen(kw_only=True)
 class StopPayload(CamelCaseAccess):
     """The payload of `stop` handlers, called once at the final end of a turn.
 
@@ -201,7 +202,7 @@ class StopPayload(CamelCaseAccess):
     elapsed: float = 0.0  # seconds
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen(kw_only=True)
 class SubagentStopPayload(CamelCaseAccess):
     """The payload of `subagent_stop` handlers, called once at the final end of a subagent."""
 

@@ -7,11 +7,12 @@ what the answer means.
 import json
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 from urllib.parse import quote, quote_plus
 
 from turngate.core.decisions import Decision
+from turngate.core.frozen import frozen
 from turngate.core.hook_output import Answer
 from turngate.core.reports import Replied, Report
 
@@ -22,7 +23,7 @@ _DECISION_TEXTS = ("reason", "advice", "error", "notice")
 _ANSWER_TEXTS = ("reason", "stop_reason", "notice", "advice", "permission_reason")
 
 
-@dataclass(frozen=True)
+@frozen
 class Redactor:
     forms: tuple[str, ...]  # the secrets in every encoding, longest first
     pattern: re.Pattern[str]

@@ -1,10 +1,12 @@
 """What a runner observed of one hook run; `interpret` decides what it means."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
+from turngate.core.frozen import frozen
 
-@dataclass(frozen=True)
+
+@frozen
 class Exited:
     """A command exited. A signal counts as in a shell: 128 plus its number."""
 
@@ -16,33 +18,33 @@ class Exited:
     truncated: bool = False  # stdout was longer than the limit
 
 
-@dataclass(frozen=True)
+@frozen
 class Replied:
     """An endpoint answered with a 2xx status."""
 
     text: str
 
 
-@dataclass(frozen=True)
+@frozen
 class JudgeReplied:
     """The model of a prompt or agent hook answered."""
 
     text: str
 
 
-@dataclass(frozen=True)
+@frozen
 class Returned:
     """A callback returned."""
 
     value: Any = field(repr=False)
 
 
-@dataclass(frozen=True)
+@frozen
 class Detached:
     """The hook was started in the background; nothing waits for it."""
 
 
-@dataclass(frozen=True)
+@frozen
 class TimedOut:
     seconds: float
     stdout: str = ""
@@ -50,14 +52,14 @@ class TimedOut:
     of_budget: bool = False  # the stop budget had less time left than its timeout
 
 
-@dataclass(frozen=True)
+@frozen
 class HookFailed:
     """The hook could not be run, or it raised."""
 
     error: str
 
 
-@dataclass(frozen=True)
+@frozen
 class Skipped:
     """The hook was not run."""
 

@@ -1,9 +1,10 @@
 """The events of a session, and the result of a turn."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Literal
 
+from turngate.core.frozen import frozen
 from turngate.core.hook_run import HookOutput, HookRun, outputs
 from turngate.core.loop_guard import EndedBy
 from turngate.core.messages import Reply, ToolResult, ToolUse, Usage
@@ -25,7 +26,7 @@ OUTCOMES: Mapping[EndedBy, TurnOutcome] = {
 }
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen(kw_only=True)
 class TurnResult:
     """The result of everything between a user's message and the return of control to the user."""
 
@@ -73,12 +74,12 @@ class TurnResult:
         return self.outcome == "completed" and not (self.strict and missed)
 
 
-@dataclass(frozen=True)
+@frozen
 class TextDelta:
     text: str
 
 
-@dataclass(frozen=True)
+@frozen
 class StreamEnd:
     """The answer is complete; the stop hooks have not run yet."""
 
@@ -86,26 +87,26 @@ class StreamEnd:
     stop_hook_active: bool = False
 
 
-@dataclass(frozen=True)
+@frozen
 class ToolStarted:
     use: ToolUse
 
 
-@dataclass(frozen=True)
+@frozen
 class ToolFinished:
     use: ToolUse
     result: ToolResult
     seconds: float
 
 
-@dataclass(frozen=True)
+@frozen
 class HookStarted:
     event: str
     hook: str
     timeout: float | None = None  # seconds that it may take
 
 
-@dataclass(frozen=True)
+@frozen
 class HookFinished:
     event: str
     hook: str
@@ -114,7 +115,7 @@ class HookFinished:
     said: str | None = None  # its message, whatever it decided
 
 
-@dataclass(frozen=True)
+@frozen
 class Continuation:
     """A stop hook continues the turn."""
 
@@ -123,7 +124,7 @@ class Continuation:
     limit: int | None
 
 
-@dataclass(frozen=True)
+@frozen
 class Notice:
     """A message to the user, never to the model."""
 
@@ -131,20 +132,20 @@ class Notice:
     hint: str | None = None  # what to do about it
 
 
-@dataclass(frozen=True)
+@frozen
 class Compacted:
     trigger: Literal["manual", "auto"]
     summary: str
 
 
-@dataclass(frozen=True)
+@frozen
 class SubagentStarted:
     agent_id: str
     agent_type: str
     label: str
 
 
-@dataclass(frozen=True)
+@frozen
 class SubagentRedirected:
     """A hook or a plugin redirects a subagent."""
 
@@ -158,7 +159,7 @@ class SubagentRedirected:
 BLOCKED_REASONS = ("capped", "stalled", "halted")
 
 
-@dataclass(frozen=True)
+@frozen
 class SubagentFinished:
     agent_id: str
     label: str
@@ -177,7 +178,7 @@ class SubagentFinished:
         return self.reason in BLOCKED_REASONS
 
 
-@dataclass(frozen=True)
+@frozen
 class BackgroundCommandFinished:
     """A command that Bash ran in the background has ended by itself."""
 
@@ -186,7 +187,7 @@ class BackgroundCommandFinished:
     status: str  # completed or failed
 
 
-@dataclass(frozen=True)
+@frozen
 class TurnEnd:
     """Hooks and plugins are done; control returns to the user."""
 

@@ -1,12 +1,13 @@
 """Settings: rules and single values. `merge` combines the layers that were read from files."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import chain
 from typing import Any, Literal, TypeVar, assert_never
 
 from turngate.core.constants import COMMAND_LINE, EVENTS, FOREIGN_EVENTS, LEVELS, MANAGED
 from turngate.core.dialect import TURNGATE, Dialect
+from turngate.core.frozen import frozen
 from turngate.core.hooks import AgentHook, Hook, Mode, PromptHook
 from turngate.core.text import describe_name
 
@@ -30,7 +31,7 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen(kw_only=True)
 class Problem:
     """One mistake in one settings file, and how to correct it."""
 
@@ -53,7 +54,7 @@ class Problem:
         return ": ".join(part for part in (self.file, self.position, self.message) if part)
 
 
-@dataclass(frozen=True)
+@frozen
 class Rule:
     """One hook on one event, and where it is configured."""
 
@@ -75,7 +76,7 @@ class Rule:
         return _OWNERS.index(level) + 1 if level in _OWNERS else 0
 
 
-@dataclass(frozen=True)
+@frozen
 class AllowedUrls:
     """The URLs that one settings file allows: prefixes (`https://host/path/`) and hosts (`*.example.com`)."""
 
@@ -83,7 +84,7 @@ class AllowedUrls:
     level: str = "python"
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen(kw_only=True)
 class Layer:
     """The content of one settings file or of one script hook."""
 
@@ -99,7 +100,7 @@ class Layer:
     problems: tuple[Problem, ...] = ()
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen(kw_only=True)
 class Settings:
     """The configuration of one session.
 

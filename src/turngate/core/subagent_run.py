@@ -1,9 +1,10 @@
 """One run of a subagent and its states, as a row of the registry holds it."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Literal
 
+from turngate.core.frozen import frozen
 from turngate.core.hook_run import HookOutput
 from turngate.core.loop_guard import LoopGuard
 from turngate.core.messages import Usage
@@ -39,7 +40,7 @@ _UNENFORCED_KEYS = ("event", "hook", "kind", "outcome", "said")
 EndedOutcome = Literal["ok", "error", "timeout", "killed"]
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen(kw_only=True)
 class SubagentRun:
     """One run of a subagent. Redirects and steers make a chain of runs, all in one session.
 

@@ -2,9 +2,9 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
+from turngate.core.frozen import frozen
 from turngate.core.messages import ToolSpec
 
 # Other names under which a model may call a tool, and under which hooks, rules and lists may name it.
@@ -23,7 +23,7 @@ def tool_names(name: str) -> tuple[str, ...]:
     return (own, *(alias for alias, tool in TOOL_ALIASES.items() if tool == own))
 
 
-@dataclass(frozen=True)
+@frozen
 class ToolOutput:
     """The output of a tool, with more than a text."""
 

@@ -1,12 +1,13 @@
 """Combine the runs of all hooks into a verdict: Stop or Continue."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import assert_never
 
 from turngate.core.constants import OBSERVED_EVENTS, STOP_EVENTS
 from turngate.core.decisions import Advise, Allow, Block, Fault, Halt
 from turngate.core.dialect import Dialect
+from turngate.core.frozen import frozen
 from turngate.core.hints import run_hint
 from turngate.core.hook_run import HookOutput, HookRun, outputs
 from turngate.core.hooks import label
@@ -15,7 +16,7 @@ from turngate.core.settings import Rule
 from turngate.core.text import quote_name
 
 
-@dataclass(frozen=True)
+@frozen
 class Stop:
     """The agent may stop."""
 
@@ -31,7 +32,7 @@ class Stop:
         return outputs(self.runs)
 
 
-@dataclass(frozen=True)
+@frozen
 class Continue:
     """The agent continues with this prompt."""
 

@@ -4,10 +4,11 @@
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, field, replace
+from dataclasses import KW_ONLY, field, replace
 from typing import Any
 
 from turngate.core.dialect import DIALECTS, Dialect
+from turngate.core.frozen import frozen
 from turngate.core.hooks import Hook, Mode
 from turngate.core.settings import Order, Problem, Rule, Settings
 from turngate.errors import UsageError
@@ -29,7 +30,7 @@ class InvalidOptions(UsageError, ValueError):
         super().__init__("\n  ".join((f"{count} in the options", *lines)))
 
 
-@dataclass(frozen=True)
+@frozen
 class Options:
     """The hooks of each event, in order. A list may mix hook kinds, groups and their JSON forms.
 

@@ -3,14 +3,14 @@
 import sys
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from turngate.core.frozen import frozen
 from turngate.core.hooks import Hook
 from turngate.core.text import describe
 
 
-@dataclass(frozen=True)
+@frozen
 class HookGroup:
     """Hooks that run only when the matcher matches the event's subject (a tool's name, an agent type)."""
 
@@ -18,7 +18,7 @@ class HookGroup:
     hooks: Sequence["Hook | Mapping[str, Any]"]
 
 
-@dataclass(frozen=True)
+@frozen
 class HookCallbackMatcher:
     """Callbacks under a matcher, with one timeout in seconds. Deprecated: see `docs/migrate.md`."""
 

@@ -14,6 +14,7 @@ from functools import partial
 from typing import Any, Literal, get_args
 
 from turngate.aio.foreign import CallbackCancelledItself, call_callback
+from turngate.core.frozen import frozen
 from turngate.core.hooks import qualified_name
 from turngate.core.plugin_events import (
     SubagentStoppingContext,
@@ -38,7 +39,7 @@ HANDLER_TIMEOUT_S = 30.0
 Handler = Callable[..., Any]
 
 
-@dataclass(frozen=True)
+@frozen
 class _Registered:
     name: str
     handler: Handler
@@ -47,7 +48,7 @@ class _Registered:
     plugin: str
 
 
-@dataclass(frozen=True)
+@frozen
 class PluginContext:
     """The session of a plugin; plugin objects have it as `ctx`."""
 

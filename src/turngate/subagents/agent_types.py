@@ -3,10 +3,11 @@
 import glob
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from fnmatch import fnmatchcase
 from itertools import accumulate, islice, takewhile
 
+from turngate.core.frozen import frozen
 from turngate.core.text import truncate
 from turngate.core.tools import tool_names
 from turngate.settings.paths import FileTooLarge, NotARegularFile, read_bytes
@@ -30,7 +31,7 @@ MAX_NOTICES = 5  # of one kind about files
 READ_ONLY = ("Read", "Glob", "Grep")
 
 
-@dataclass(frozen=True)
+@frozen
 class AgentType:
     """A subagent's instructions, tools and model; None means those of its parent."""
 

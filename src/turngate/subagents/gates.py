@@ -3,9 +3,10 @@
 import hashlib
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import Any
 
+from turngate.core.frozen import frozen
 from turngate.core.hooks import CallbackHook, identity, label, qualified_name
 from turngate.core.plan import stays, switched_off_by
 from turngate.core.settings import Rule, Settings
@@ -33,7 +34,7 @@ NOT_ABOUT_GATES = frozenset(
 )
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen(kw_only=True)
 class Gates:
     """What holds a subagent back. `names` is for readers; equal gates have equal fingerprints in every process."""
 

@@ -5,10 +5,10 @@ Sessions start subagents, so `subagents` cannot import them. These protocols bre
 
 import os
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 from turngate.core import events
+from turngate.core.frozen import frozen
 from turngate.core.inbox import Inbox, InboxEntry
 from turngate.core.messages import Message
 from turngate.core.session_events import SessionEvent, TurnResult
@@ -21,7 +21,7 @@ from turngate.state.paths import session_folder
 from turngate.subagents.agent_types import AgentType
 
 
-@dataclass(frozen=True)
+@frozen
 class SubagentRole:
     """Identity of a subagent; None for the main agent."""
 

@@ -6,11 +6,12 @@ afterwards, so a run that a dead process left half-way continues without any cod
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from turngate.aio.cancellation import current_task_cancelled, finish_despite_cancel
+from turngate.core.frozen import frozen
 from turngate.core.messages import Usage
 from turngate.core.session_events import SubagentRedirected
 from turngate.core.subagent_run import LIVING_STATES, SubagentRun, changed_guard, with_unenforced
@@ -29,7 +30,7 @@ MACHINE_FULL_RETRY_S = 0.2
 STATES_WITH_SLOT = ("running", "ended", "steering")
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen(kw_only=True)
 class LifecycleContext:
     """What the runs of one supervisor share."""
 

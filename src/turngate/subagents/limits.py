@@ -1,9 +1,9 @@
 """What subagents may use."""
 
-from dataclasses import dataclass
+from turngate.core.frozen import frozen
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen(kw_only=True)
 class SubagentLimits:
     at_once: int = 8  # subagents of one session that run at once, counted at one depth and below
     on_machine: int = 32  # the same for all processes that share the state folder

@@ -7,10 +7,11 @@ import asyncio
 import contextlib
 import os
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 from turngate.aio.threads import run_in_thread
+from turngate.core.frozen import frozen
 from turngate.core.settings import Settings
 from turngate.core.subagent_run import SubagentRun
 from turngate.errors import TurngateError
@@ -26,7 +27,7 @@ from turngate.subagents.supervisor import KILL_WAIT_S, Supervisor
 DEAD_OWNER_POLL_S = 0.5
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen(kw_only=True)
 class SubagentOptions:
     """How a session runs its subagents; `announcer` and `on_step` are for tests and benchmarks."""
 

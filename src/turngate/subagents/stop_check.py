@@ -1,11 +1,12 @@
 """May a subagent stop? Ask the SubagentStop hooks, then the plugins."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from turngate.aio.threads import run_in_thread
 from turngate.core import events
+from turngate.core.frozen import frozen
 from turngate.core.hook_input import effort_level
 from turngate.core.hook_run import HookOutput
 from turngate.core.loop_guard import ContinueTurn, EndTurn, LoopGuard, describe_last_reason, new_guard
@@ -16,7 +17,7 @@ from turngate.subagents.host import SubagentHost
 from turngate.transcript.reader import read_last_texts
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen(kw_only=True)
 class StopCheckResult:
     """`prompt` redirects the subagent; without one it stops, although the hooks `blocked_by` block, if there are any."""
 

@@ -3,10 +3,10 @@
 import asyncio
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from turngate.aio.cancellation import finish_despite_cancel
+from turngate.core.frozen import frozen
 from turngate.core.messages import ToolSpec
 from turngate.core.session_events import SubagentFinished
 from turngate.core.subagent_run import SubagentRun
@@ -39,7 +39,7 @@ def task_spec(agent_types: Mapping[str, AgentType]) -> ToolSpec:
     return ToolSpec(TASK.name, TASK.description + describe_types(agent_types), TASK.schema)
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen(kw_only=True)
 class TaskTool:
     """The Task tool of one agent."""
 

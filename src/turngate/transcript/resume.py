@@ -4,9 +4,10 @@ import contextlib
 import gc
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
+from turngate.core.frozen import frozen
 from turngate.core.messages import Message, Reply, ToolResult, ToolResults, ToolUse, UserMessage
 from turngate.core.missed_gates import RECORD_TYPE, MissedGates, merge_missed, missed_gates_of
 from turngate.errors import UsageError
@@ -18,7 +19,7 @@ MAX_RESUMED_BYTES = 4 * 1024**3
 MAX_CONTINUATIONS = 1_000_000  # larger counts in a transcript are treated as corrupt
 
 
-@dataclass(frozen=True)
+@frozen
 class StoredConversation:
     """The state of a conversation as its transcript records it."""
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from turngate.agent.background_commands import BackgroundCommands
+from turngate.core.frozen import frozen
 from turngate.core.messages import ToolSpec
 from turngate.core.tools import ToolOutput
 from turngate.filesystem.real_path import real_path
@@ -32,7 +33,7 @@ class ToolContext:
         )
 
 
-@dataclass(frozen=True)
+@frozen
 class Tool:
     spec: ToolSpec
     # Takes the arguments that `check_arguments` returned.

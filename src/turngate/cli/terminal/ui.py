@@ -1,12 +1,13 @@
 """The interface between a conversation and the terminal it runs on."""
 
-from dataclasses import dataclass
 from typing import Literal, Protocol
+
+from turngate.core.frozen import frozen
 
 TextStyle = Literal["plain", "dim", "notice", "alert", "user"]
 
 
-@dataclass(frozen=True)
+@frozen
 class Activity:
     """What runs now, for the status line."""
 

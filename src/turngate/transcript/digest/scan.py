@@ -7,9 +7,9 @@ many. Parsing then runs forwards, in the order of the conversation.
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from typing import Any, BinaryIO
 
+from turngate.core.frozen import frozen
 from turngate.core.hook_output import parse_json
 from turngate.state.files import open_regular_file
 from turngate.transcript.line_search import CHUNK_BYTES, lines_with, pieces_backwards, read_span
@@ -27,7 +27,7 @@ def open_or_empty(path: str) -> BinaryIO:
         return open(os.devnull, "rb", buffering=0)
 
 
-@dataclass(frozen=True)
+@frozen
 class LineSpans:
     """Where the selected lines begin and end, in the order of the file."""
 
@@ -36,7 +36,7 @@ class LineSpans:
     too_large: int  # lines that were left out because of their size
 
 
-@dataclass(frozen=True)
+@frozen
 class Window:
     """The head and the tail of a file, and the middle between them."""
 

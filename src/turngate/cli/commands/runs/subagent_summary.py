@@ -2,8 +2,9 @@
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from turngate.core.frozen import frozen
 from turngate.core.subagent_run import LIVING_STATES, OPEN_STATES, SubagentRun
 from turngate.core.text import printable
 from turngate.subagents.registry import Registry, owner_is_gone
@@ -25,7 +26,7 @@ _STATE_LABELS = {
 _OUTCOME_LABELS = {"ok": "done", "error": "failed", "timeout": "timed out", "killed": "killed"}
 
 
-@dataclass(frozen=True)
+@frozen
 class SubagentSummary:
     """All runs of one subagent for one task, oldest first."""
 
