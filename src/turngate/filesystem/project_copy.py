@@ -23,8 +23,8 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
+from turngate.core.frozen import frozen
 from turngate.filesystem.git_copy import GIT_LOCATION_VARIABLES, copy_git_folder, find_git_folders
 from turngate.filesystem.real_path import is_inside, resolve
 
@@ -45,7 +45,7 @@ class ProjectTooLarge(OSError):
         super().__init__(errno.EFBIG, f"too large to be copied: {text}", project)
 
 
-@dataclass(frozen=True)
+@frozen
 class ProjectCopy:
     """A copy of a project, and in what it differs from the project. Paths are relative to the project."""
 
