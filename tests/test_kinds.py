@@ -140,6 +140,7 @@ CHANGED: Mapping[str, Any] = {
     "on_failure": "block",
     "continue_on_block": True,
     "env": {"A": "1"},
+    "pass_env": ("A",),
     "transcript": "last",
     "headers": {"A": "1"},
     "allowed_env_vars": ("A",),

@@ -144,7 +144,11 @@ def nothing(event: StopEvent) -> None: ...
             "Stop[0].args: is a list with 5 in it, expected a list of strings",
         ),
         *(
-            ("Stop", [hook], "Stop[0].env: has an invalid entry 1, expected an object of names and strings")
+            (
+                "Stop",
+                [hook],
+                'Stop[0].env: has an invalid entry 1, expected an object of names and strings, or "clean"',
+            )
             for hook in (
                 CommandHook("true", env={1: "a"}),  # type: ignore[dict-item]
                 {"type": "command", "command": "true", "env": {1: "a"}},

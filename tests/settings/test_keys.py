@@ -50,6 +50,7 @@ def merged(field: str, *values: object) -> object:
     layers = [
         Layer(file=level, level=level, family="turngate", scalars={field: value})
         for level, value in zip(("user", "project", "local"), values, strict=False)
+        if value is not None
     ]
     return getattr(merge(layers, keys.MERGE_RULES, TURNGATE), field)
 
@@ -69,6 +70,8 @@ def merged(field: str, *values: object) -> object:
         ("no_revise_after_side_effects", (True, False), True),
         ("allowed_urls", (("a",), ("b",)), (AllowedUrls(("a",), "user"), AllowedUrls(("b",), "project"))),
         ("hard_limit", (20, 15, 30), 15),
+        ("pass_env", (None, ("a",), ("b",)), ("a", "b")),
+        ("pass_env", (("a",), ("b",)), ("a",)),
         ("http_hook_urls", (("a",), ("b", "a")), ("a", "b")),
     ],
 )

@@ -59,6 +59,16 @@ GOOD: Mapping[str, tuple[Mapping[str, Any], Hook]] = {
     "command, no args": ({**MAKE, "args": []}, CommandHook("make", args=())),
     "command, shell": ({**MAKE, "shell": "bash"}, CommandHook("make", shell="bash")),
     "command, shell sh": ({**MAKE, "shell": "sh"}, CommandHook("make", shell="sh")),
+    "command, clean env": ({**MAKE, "env": "clean"}, CommandHook("make", pass_env=())),
+    "command, passEnv": ({**MAKE, "passEnv": ["A_1"]}, CommandHook("make", pass_env=("A_1",))),
+    "command, clean env with passEnv": (
+        {**MAKE, "env": "clean", "passEnv": ["A"]},
+        CommandHook("make", pass_env=("A",)),
+    ),
+    "command, env with passEnv": (
+        {**MAKE, "env": {"A": "1"}, "passEnv": []},
+        CommandHook("make", env={"A": "1"}, pass_env=()),
+    ),
     "command, env": (
         {**MAKE, "env": {"A_1": "é", "_b": ""}},
         CommandHook("make", env={"A_1": "é", "_b": ""}),
@@ -261,6 +271,10 @@ SCALARS: Mapping[str, tuple[Mapping[str, Any], Mapping[str, Any]]] = {
     "stopBudget": ({"stopBudget": 120}, {"stop_budget": 120.0}),
     "model": ({"model": "anthropic:opus"}, {"model": "anthropic:opus"}),
     "judge": ({"judge": "anthropic:haiku"}, {"judge": "anthropic:haiku"}),
+    "env": ({"env": "clean"}, {"pass_env": ()}),
+    "passEnv": ({"passEnv": ["A", "B"]}, {"pass_env": ("A", "B")}),
+    "passEnv and env": ({"passEnv": ["A"], "env": "clean"}, {"pass_env": ("A",)}),
+    "env and passEnv": ({"env": "clean", "passEnv": ["A"]}, {"pass_env": ("A",)}),
     "retentionDays": ({"retentionDays": 7}, {"retention_days": 7.0}),
     "plugins": ({"plugins": ["git"]}, {"plugins": ("git",)}),
     "no plugins": ({"plugins": []}, {"plugins": ()}),
@@ -406,6 +420,16 @@ BAD_SHAPES: Mapping[str, tuple[Any, list[UserMessage]]] = {
     "env a list": (
         {"env": []},
         [("error", "s.json: env: is a list, expected an object of names and strings")],
+    ),
+    "env clean at the top": (
+        {"env": "clean"},
+        [
+            (
+                "error",
+                's.json: env: is "clean", expected an object of names and strings',
+                'put it inside "turngate": {"env": "clean"}',
+            )
+        ],
     ),
     "env null": ({"env": None}, [("error", "s.json: env: is null, expected an object of names and strings")]),
     "turngate null": ({"turngate": None}, [("error", "s.json: turngate: is null, expected an object")]),
@@ -646,21 +670,21 @@ BAD_ENTRIES: Mapping[str, tuple[Any, list[UserMessage]]] = {
         {**MAKE, "env": []},
         (
             "error",
-            "s.json: Stop[0].hooks[0].env: is a list, expected an object of names and strings: the hook is left out",
+            's.json: Stop[0].hooks[0].env: is a list, expected an object of names and strings, or "clean": the hook is left out',
         ),
     ),
     "env with a number": dropped(
         {**MAKE, "env": {"A": 1}},
         (
             "error",
-            "s.json: Stop[0].hooks[0].env: is an object, expected an object of names and strings: the hook is left out",
+            's.json: Stop[0].hooks[0].env: is an object, expected an object of names and strings, or "clean": the hook is left out',
         ),
     ),
     "env with a bad name": dropped(
         {**MAKE, "env": {"A-B": "1"}},
         (
             "error",
-            "s.json: Stop[0].hooks[0].env: is an object, expected an object of names and strings: the hook is left out",
+            's.json: Stop[0].hooks[0].env: is an object, expected an object of names and strings, or "clean": the hook is left out',
         ),
     ),
     "headers a list": dropped(
@@ -1028,7 +1052,7 @@ def test_the_two_hundred_and_first_variable_is_dropped() -> None:
 def test_a_hook_with_an_environment_beyond_the_bound_is_dropped(env: Mapping[str, str]) -> None:
     problem = Problem(
         file=FILE,
-        message="is an object, expected an object of names and strings: the hook is left out",
+        message='is an object, expected an object of names and strings, or "clean": the hook is left out',
         event="Stop",
         index="[0].hooks[0]",
         field="env",

@@ -64,7 +64,7 @@ def claude_options(options: Options, base: ClaudeAgentOptions | None) -> ClaudeA
 
 _SUPPORTED_KINDS = frozenset({"command", "prompt", "agent", "http", "callback"})
 # Without these fields a hook would decide differently.
-_UNSUPPORTED = ("blocking", "mode", "env", "transcript", "shell")
+_UNSUPPORTED = ("blocking", "mode", "env", "pass_env", "transcript", "shell")
 _CALLBACK_EVENTS = frozenset(name for each in get_args(HookEvent) for name in get_args(each))
 _CLAUDE_DEFAULTS = {"mode": "gate", "transcript": "full"}  # these values are supported, and not written
 _NO_EQUIVALENT = "has no equivalent in Claude Code"

@@ -1,7 +1,7 @@
 """The input of a hook: an event as JSON and as environment variables; and the event that JSON describes."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from typing import Any, assert_never
 
@@ -163,6 +163,21 @@ def environment(event: Event, project: str, dialect: Dialect, *, pid: int) -> di
         "TURNGATE_EVENT": event.name,
         "TURNGATE_SESSION_ID": event.session_id,
         IN_HOOK: "1",
+    }
+
+
+# What programs need to run at all.
+_USUAL_VARIABLES = frozenset(
+    {"PATH", "HOME", "LANG", "TERM", "TMPDIR", "USER", "LOGNAME", "SHELL", "CLAUDE_ENV_FILE"}
+)
+_USUAL_PREFIXES = ("LC_", "TURNGATE_")
+
+
+def clean_environment(environ: Mapping[str, str], passed: Sequence[str]) -> dict[str, str]:
+    """Return the usual variables of an environment, and those that are named."""
+    names = _USUAL_VARIABLES.union(passed)
+    return {
+        name: value for name, value in environ.items() if name in names or name.startswith(_USUAL_PREFIXES)
     }
 
 

@@ -51,6 +51,7 @@ class _HookOptions:
 
 MAX_TIMEOUT_S = 10**9  # a larger number is a mistake, and more than a timer can hold
 MAX_LABEL_CHARS = 80
+CLEAN = "clean"  # `env` of a hook with a clean environment
 EXPECTED_SECONDS = "a number of seconds above 0"
 EXPECTED_MILLISECONDS = "a whole number of milliseconds above 0"
 
@@ -74,7 +75,16 @@ class CommandHook(_HookOptions):
     args: tuple[str, ...] | None = None  # set: `command` is a program, run without a shell
     shell: str | None = None
     env: Mapping[str, str] = field(default_factory=dict)
+    # Set: a clean environment with these variables besides the usual ones; None: the settings' choice.
+    pass_env: tuple[str, ...] | None = field(default=None, kw_only=True)
     on_failure: Literal["block"] | None = field(default=None, kw_only=True)
+
+    def __post_init__(self, timeout_ms: int | None) -> None:
+        super().__post_init__(timeout_ms)
+        env: object = self.env
+        if env == CLEAN:  # as in JSON
+            object.__setattr__(self, "env", {})
+            object.__setattr__(self, "pass_env", self.pass_env or ())
 
 
 @frozen
@@ -178,7 +188,7 @@ def identity(hook: Hook) -> tuple[object, ...]:
     when = (hook.condition, hook.outcomes, hook.id)
     match hook:
         case CommandHook(command, args):
-            return ("command", command, args, tuple(hook.env.items()), when)
+            return ("command", command, args, tuple(hook.env.items()), hook.pass_env, when)
         case CallbackHook():
             return ("callback", object())
         case HttpHook(url, headers):

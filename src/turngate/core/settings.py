@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeVar, assert_never
 from turngate.core.constants import COMMAND_LINE, EVENTS, FOREIGN_EVENTS, LEVELS, MANAGED
 from turngate.core.dialect import TURNGATE, Dialect
 from turngate.core.frozen import frozen
-from turngate.core.hooks import AgentHook, Hook, Mode, PromptHook
+from turngate.core.hooks import AgentHook, CommandHook, Hook, Mode, PromptHook
 from turngate.core.text import describe_name
 
 Order = Literal["parallel", "sequential", "first_block"]
@@ -22,7 +22,7 @@ _OWNERS = (
     MANAGED,
 )  # the levels that no project sets, each trusted more than the one before
 # Fields of `Settings` with which a file could disarm a gate: they do not loosen hooks that are trusted more than it.
-GUARDED = frozenset({"mode", "timeouts", "stop_budget", "payload", "judge"})
+GUARDED = frozenset({"mode", "timeouts", "stop_budget", "payload", "judge", "pass_env"})
 
 RETENTION_DAYS = 30.0
 SESSION_END_TIMEOUT_S = 1.5  # for every hook kind: closing a session must not take long
@@ -137,6 +137,8 @@ class Settings:
     http_hook_variables: tuple[str, ...] | None = (
         None  # that headers of http hooks may use; None: no restriction
     )
+    # Set: command hooks have a clean environment, with these variables besides the usual ones.
+    pass_env: tuple[str, ...] | None = None
     env: Mapping[str, str] = field(default_factory=dict)
     user_env: Mapping[str, str] = field(default_factory=dict)  # the part of `env` that no project sets
     # By `Rule.trust`: the values of GUARDED fields without those of files that are trusted less, where they differ.
@@ -185,6 +187,18 @@ class Settings:
         budgets = self._values("stop_budget", rule)
         return None if None in budgets else max(budgets)
 
+    def passed_variables(self, rule: Rule) -> tuple[str, ...] | None:
+        """Return the variables that a command hook gets besides the usual ones; None: its environment is not clean.
+
+        If a file that no project sets asks for clean environments, a project's hook cannot name further variables.
+        """
+        of_all = self.guarded_for(rule).get("pass_env", self.pass_env)
+        own = rule.hook.pass_env if isinstance(rule.hook, CommandHook) else None
+        if own is None or of_all is None:
+            return of_all if own is None else own
+        is_limited = rule.trust == 0 and "pass_env" not in self.guarded.get(1, {})
+        return of_all if is_limited else (*of_all, *own)
+
     def guarded_for(self, rule: Rule) -> Mapping[str, Any]:
         """Return the values of this hook that files which are trusted less would change."""
         return self.guarded.get(rule.trust, {}) if self.guarded else {}
@@ -221,8 +235,9 @@ class Settings:
 
 
 # How the values of several files become one: the last file's value; one mapping, later files override keys; true if
-# any file says true; one list of all; every file's value, each with its level; the hard limit (see `_hard_limit`).
-MergeRule = Literal["last", "union", "any", "concat", "each", "ceiling"]
+# any file says true; one list of all; one list of the files that no project sets, or else of all; every file's value,
+# each with its level; the hard limit (see `_hard_limit`).
+MergeRule = Literal["last", "union", "any", "concat", "owners", "each", "ceiling"]
 
 
 def merge(
@@ -260,6 +275,9 @@ def _merge_scalar(name: str, rule: MergeRule, layers: Sequence[Layer], dialect: 
             return any(values)
         case "concat":
             return tuple(dict.fromkeys(chain.from_iterable(values))) if values else None
+        case "owners":
+            owned = [layer for layer in setting if layer.level in _OWNERS]
+            return _merge_scalar(name, "concat", owned or setting, dialect)
         case "each":
             return tuple(AllowedUrls(layer.scalars[name], layer.level) for layer in setting)
         case "ceiling":

@@ -22,7 +22,8 @@ async def run_hook(
         rule, settings = settings.as_seen_by(rule)
     match rule.hook:
         case CommandHook() as hook:
-            return await run_command(hook, event, settings, world, live)
+            passed = settings.passed_variables(rule)
+            return await run_command(hook, event, settings, world, live, pass_env=passed)
         case CallbackHook(callback):
             return Returned(await run_callback(callback, copy_event(event)))
         case PromptHook() as hook:

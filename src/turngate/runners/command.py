@@ -8,7 +8,7 @@ from dataclasses import replace
 from turngate.aio.cancellation import raise_if_cancelled
 from turngate.aio.threads import run_in_thread
 from turngate.core.events import Event
-from turngate.core.hook_input import encode, environment
+from turngate.core.hook_input import clean_environment, encode, environment
 from turngate.core.hooks import CommandHook
 from turngate.core.plugin_variables import (
     PLUGIN_DATA,
@@ -28,8 +28,15 @@ MAX_ENVIRONMENT_BYTES = 1_000_000  # the kernel allows about 2 MB together with 
 
 
 async def run_command(
-    hook: CommandHook, event: Event, settings: Settings, world: World, live: HookRunContext
+    hook: CommandHook,
+    event: Event,
+    settings: Settings,
+    world: World,
+    live: HookRunContext,
+    *,
+    pass_env: tuple[str, ...] | None = None,
 ) -> Report:
+    """Run the command. `pass_env`: its environment is clean, with these variables."""
     missing = missing_plugin_variable(hook, settings.env)
     if missing:
         return HookFailed(
@@ -43,7 +50,8 @@ async def run_command(
         "PWD": world.project,
         **environment(event, world.project, settings.dialect, pid=os.getpid()),
     }
-    complete = {**world.environ, **settings.env, **hook.env, **of_event}
+    inherited = world.environ if pass_env is None else clean_environment(world.environ, pass_env)
+    complete = {**inherited, **settings.env, **hook.env, **of_event}
     env = sanitize_env(complete)
     if len(env) < len(complete):
         missing = _list_names(complete.keys() - env.keys())

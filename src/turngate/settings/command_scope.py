@@ -6,6 +6,7 @@ import shutil
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from turngate.core.hook_input import clean_environment
 from turngate.core.hooks import CommandHook
 from turngate.core.settings import Settings
 from turngate.core.shell_syntax import Expansion, Word, expand
@@ -60,12 +61,19 @@ class Scope(NamedTuple):
         return word.plain if word.plain and word.plain.startswith("~/") else path
 
 
-def command_scope(hook: CommandHook, settings: Settings, project: str, budget: LintBudget) -> Scope:
+def command_scope(
+    hook: CommandHook,
+    settings: Settings,
+    project: str,
+    budget: LintBudget,
+    pass_env: tuple[str, ...] | None = None,
+) -> Scope:
     """Return the scope of a hook's command. A plugin's folder is in the `env` of its hooks."""
     budget.spend((len(settings.env) + len(hook.env) + len(os.environ)) // 10)
     names = _SET_BY_THE_RUN.findall(hook.command)
     variables: dict[str, str | None] = {name: None for name in names}
-    variables |= {**os.environ, "PWD": project, **settings.env, **hook.env}
+    inherited = os.environ if pass_env is None else clean_environment(os.environ, pass_env)
+    variables |= {**inherited, "PWD": project, **settings.env, **hook.env}
     variables |= {name: project for name in PROJECT_VARIABLES}
     home = variables.get("HOME") or os.path.expanduser("~")
     return Scope(project, home, variables, project, budget)

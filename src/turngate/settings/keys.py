@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from turngate.core.constants import EVENTS
-from turngate.core.hooks import KINDS
+from turngate.core.hooks import CLEAN, KINDS
 from turngate.core.settings import MergeRule
 from turngate.settings.values import (
     COUNT,
@@ -21,9 +21,11 @@ from turngate.settings.values import (
     STRING,
     STRING_OBJECT,
     TEXT,
+    VARIABLE_NAMES,
     VARIABLES,
     ValueType,
     one_of,
+    or_word,
     per_event,
     some_of,
     string_list,
@@ -89,8 +91,15 @@ HOOK_KEYS: Mapping[str, Key] = {
     ),
     "env": row(
         "env",
-        VARIABLES,
-        "Environment variables for this hook.",
+        or_word(VARIABLES, CLEAN),
+        "Environment variables for this hook; or `clean`: it gets only PATH, HOME, LANG and the like, and `passEnv`.",
+        kinds=("command",),
+        drops_hook=True,
+    ),
+    "passEnv": row(
+        "pass_env",
+        VARIABLE_NAMES,
+        "Variables that the hook gets from the environment besides PATH, HOME, LANG and the like; no others.",
         kinds=("command",),
         drops_hook=True,
     ),
@@ -309,6 +318,19 @@ TURNGATE_KEYS: Mapping[str, Key] = {
         "judge",
         MODEL,
         "The model of prompt and agent hooks.",
+    ),
+    "env": row(
+        "pass_env",
+        one_of(CLEAN)._replace(convert=lambda _: ()),
+        "clean: command hooks get only PATH, HOME, LANG and the like, and `passEnv`, from the environment.",
+        merge="owners",
+    ),
+    "passEnv": row(
+        "pass_env",
+        VARIABLE_NAMES,
+        "Variables that command hooks get from the environment besides PATH, HOME, LANG and the like; no others. "
+        "Where user settings have a list, a project cannot add to it.",
+        merge="owners",
     ),
     "retentionDays": row(
         "retention_days",

@@ -69,7 +69,7 @@ def _lint_command(
         message = f"is longer than {MAX_COMMAND_CHARS:,} characters, so it is not checked"
         yield rule_problem(rule, "command", message, "move it into a script", "note")
         return
-    scope = command_scope(hook, settings, project, budget)
+    scope = command_scope(hook, settings, project, budget, settings.passed_variables(rule))
     if rule.source == "script":
         yield from lint_script_file(rule, hook.command, scope, settings)
     elif outside := tuple(lint_plugin_variables(rule, hook, settings)):

@@ -5,6 +5,7 @@ from typing import Any
 
 from turngate.core.constants import EVENTS, MANAGED, wrong_claude_setting
 from turngate.core.dialect import Dialect
+from turngate.core.hooks import CLEAN
 from turngate.core.settings import Layer
 from turngate.core.text import describe_json, describe_name
 from turngate.settings import keys
@@ -101,7 +102,11 @@ def _parse_section(section: Any, log: ProblemLog) -> dict[str, Any]:
             if by_event := _parse_per_event(value, row.per_event, field, log):
                 scalars[row.field] = by_event
         elif row.is_valid(value):
-            scalars[row.field] = value if row.convert is None else row.convert(value)
+            converted = value if row.convert is None else row.convert(value)
+            # `env` and `passEnv` are one list.
+            scalars[row.field] = (
+                scalars.get(row.field, ()) + converted if row.merge == "owners" else converted
+            )
             if row.field in ("stop_budget", "timeouts"):
                 _check_seconds(value, field, log)
         else:
@@ -154,7 +159,8 @@ def _parse_steer_restarts(value: Any, log: ProblemLog) -> dict[str, Any]:
 
 def _parse_env(env: Any, log: ProblemLog) -> dict[str, str]:
     if not isinstance(env, dict):
-        log.add(f"is {describe_json(env)}, expected an object of names and strings", field="env")
+        hint = f'put it inside "turngate": {{"env": "{CLEAN}"}}' if env == CLEAN else None
+        log.add(f"is {describe_json(env)}, expected an object of names and strings", field="env", hint=hint)
         return {}
     valid: dict[str, str] = {}
     limits = f"at most {MAX_VARIABLES} names, each with up to {MAX_VARIABLE_CHARS:,} characters"

@@ -131,6 +131,36 @@ VARIABLES = ValueType(
 )
 
 
+def is_variable_names(value: Any) -> bool:
+    return (
+        type(value) is list
+        and len(value) <= MAX_VARIABLES
+        and all(type(name) is str and _VARIABLE_NAME.fullmatch(name) for name in value)
+    )
+
+
+VARIABLE_NAMES = ValueType(
+    is_variable_names,
+    "a list of names, without wildcards",
+    {
+        "type": "array",
+        "items": {"type": "string", "pattern": "^[A-Za-z_][A-Za-z0-9_]*$"},
+        "maxItems": MAX_VARIABLES,
+    },
+    convert=tuple,
+)
+
+
+def or_word(value: ValueType, word: str) -> ValueType:
+    """Return the type of a value that can also be a word. A word is not converted."""
+
+    def is_valid(given: Any) -> bool:
+        return given == word or value.is_valid(given)
+
+    schema = {"anyOf": [value.schema, {"enum": [word]}]}
+    return ValueType(is_valid, f'{value.expected}, or "{word}"', schema)
+
+
 def string_list(expected: str) -> ValueType:
     schema = {"type": "array", "items": {"type": "string"}}
     return ValueType(is_string_list, expected, schema, convert=tuple)
