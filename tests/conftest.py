@@ -55,6 +55,7 @@ def _own_home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monk
     home = tmp_path_factory.mktemp("home")
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.setenv("TURNGATE_STATE", str(home / "state"))
+    monkeypatch.setenv("TURNGATE_TRUST", "1")  # the tests of trust remove it
     monkeypatch.setattr(paths, "MANAGED_FOLDER", str(home / "managed"))
     monkeypatch.delenv("PYTHONUNBUFFERED", raising=False)  # would hide a wrong order of stdout and stderr
     monkeypatch.delenv("CLAUDE_CODE_STOP_HOOK_BLOCK_CAP", raising=False)

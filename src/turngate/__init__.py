@@ -54,7 +54,7 @@ _MODULES = {
     "Workspace": "ports",
     "LocalShell": "shells.local",
     "Journal": "state.journal",
-    "load_settings": "settings.load",
+    "load_settings": "trust.load",
     "StopHooksResult": "single_stop",
     "ask_hooks": "engine",
     "run_stop_hooks": "single_stop",

@@ -45,9 +45,9 @@ from turngate.plugins.handlers import Plugin as Plugin
 from turngate.plugins.handlers import Plugins as Plugins
 from turngate.ports import Workspace as Workspace
 from turngate.ports import World as World
-from turngate.settings.load import load_settings as load_settings
 from turngate.shells.local import LocalShell as LocalShell
 from turngate.single_stop import StopHooksResult as StopHooksResult
 from turngate.single_stop import run_stop_hooks as run_stop_hooks
 from turngate.state.journal import Journal as Journal
 from turngate.transcript.reader import read_last_assistant_message as read_last_assistant_message
+from turngate.trust.load import load_settings as load_settings

@@ -18,9 +18,9 @@ from turngate.core.verdict import Continue, Stop, Verdict, warnings
 from turngate.engine import IN_HOOK_REASON, ask_hooks
 from turngate.models.resolve import JudgeModels
 from turngate.ports import Shell, World
-from turngate.settings.load import read_settings
 from turngate.state.journal import Journal
 from turngate.state.paths import state_folder
+from turngate.trust.load import load_reviewed
 
 
 @frozen
@@ -41,9 +41,13 @@ async def run_stop_hooks(
     *,
     abort: asyncio.Event | None = None,
     dialect: str = "turngate",
+    trust: bool = False,
 ) -> StopHooksResult:
-    """Load the project's settings and run its stop hooks once. `abort` ends running hooks: the agent stops."""
-    settings = await run_in_thread(partial(read_settings, dialect=dialect), project_dir)
+    """Load the project's settings and run its stop hooks once. `abort` ends running hooks: the agent stops.
+
+    A hook of the project runs only if it is approved; `trust` accepts all hooks as they are now.
+    """
+    settings = await run_in_thread(partial(load_reviewed, dialect=dialect, trust=trust), project_dir)
     exists = await run_in_thread(os.path.isdir, project_dir)
     journal = Journal(state_folder(), project_dir)
     judges = JudgeModels(settings.judge, environ=settings.environ_of_models(os.environ))

@@ -37,8 +37,8 @@ from turngate.core.settings import Rule
 from turngate.core.text import describe_exception
 from turngate.models.scripted import ScriptedModel
 from turngate.plugins.handlers import Plugins
-from turngate.settings.load import load_settings
 from turngate.subagents import manager, supervisor
+from turngate.trust.load import load_settings
 
 
 def bash(command: str, **more: Any) -> dict[str, Any]:

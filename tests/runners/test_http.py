@@ -28,9 +28,9 @@ from turngate.core.verdict import Continue, Stop, Verdict, warnings
 from turngate.core.verdict_json import run_json
 from turngate.engine import ask_hooks
 from turngate.extras import install_command
-from turngate.settings.load import load_settings
 from turngate.state.journal import Journal
 from turngate.state.paths import session_folder
+from turngate.trust.load import load_settings
 
 BLOCK = '{"decision": "block", "reason": "the build is red"}'
 

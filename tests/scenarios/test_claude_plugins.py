@@ -15,7 +15,7 @@ from tests.support.builders import script, stop_hooks, write_settings
 from tests.support.strategies import settings_values
 from turngate.cli.main import main
 from turngate.core.settings import Settings
-from turngate.settings.load import load_settings
+from turngate.trust.load import load_settings
 
 RECORD = 'printf "%s\\n" "$CLAUDE_PLUGIN_ROOT" "$CLAUDE_PLUGIN_DATA" "$PWD" > record'
 

@@ -15,7 +15,7 @@ from turngate.agent.tools import TOOLS, ToolContext, ToolFailed, check_arguments
 from turngate.cli.main import main
 from turngate.core.text import truncate
 from turngate.errors import UsageError
-from turngate.settings.load import load_settings
+from turngate.trust.load import load_settings
 
 DEEP = "a/" * 1990
 LOOP = "Too many levels of symbolic links"

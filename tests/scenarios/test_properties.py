@@ -27,8 +27,8 @@ from turngate.core.verdict_json import verdict_json
 from turngate.ports import OUTPUT_TAIL_BYTES, BoundedOutput
 from turngate.settings import keys
 from turngate.settings.lint import lint
-from turngate.settings.load import load_settings
 from turngate.settings.parse import parse_layer
+from turngate.trust.load import load_settings
 
 dialects = st.sampled_from([*DIALECTS.values()])
 

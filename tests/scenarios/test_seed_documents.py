@@ -31,9 +31,9 @@ from turngate.core.settings import Problem, Rule, Settings
 from turngate.core.text import quote_name
 from turngate.core.verdict import Continue, Stop, Verdict, unenforced, warnings
 from turngate.engine import ask_hooks
-from turngate.settings.load import load_settings
 from turngate.shells.local import LocalShell
 from turngate.single_stop import StopHooksResult, run_stop_hooks
+from turngate.trust.load import load_settings
 
 PREFIX = "[Stop hook requested continuation]\n"
 APPROVED = '{"decision": "approve"}\n'

@@ -34,7 +34,7 @@ from turngate.core.session_events import (
     ToolFinished,
     ToolStarted,
 )
-from turngate.settings.load import load_settings
+from turngate.trust.load import load_settings
 
 NO_TOOLS = "Subagent should use tools to complete the task"
 NO_TESTS = "Please run tests before stopping"

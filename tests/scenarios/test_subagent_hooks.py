@@ -18,8 +18,8 @@ from turngate.core.messages import ModelRequest, Reply, Text, UserMessage
 from turngate.core.session_events import Continuation, SubagentFinished
 from turngate.core.text import quote_name
 from turngate.models.scripted import ScriptedModel
-from turngate.settings.load import load_settings
 from turngate.subagents.limits import SubagentLimits
+from turngate.trust.load import load_settings
 
 by_dialect = pytest.mark.parametrize("dialect", [TURNGATE, MUX, CLAUDE], ids=lambda dialect: dialect.name)
 WAITED = task(run_in_background=False)

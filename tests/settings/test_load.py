@@ -23,9 +23,9 @@ from turngate.core.plan import Plan, plan
 from turngate.core.reports import Skipped
 from turngate.core.settings import AllowedUrls, Problem, Rule, Settings
 from turngate.errors import UsageError
-from turngate.settings.load import load_settings
 from turngate.settings.paths import FileTooLarge, read_bytes
 from turngate.settings.problem_log import ProblemLog
+from turngate.trust.load import load_settings
 
 FAMILIES = ("claude", "mux", "turngate")
 NINE = [(level, family) for level in LEVELS for family in FAMILIES]  # weakest first

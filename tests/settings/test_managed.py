@@ -14,8 +14,8 @@ from turngate.core.plan import plan
 from turngate.core.reports import Skipped
 from turngate.core.settings import Rule, Settings
 from turngate.settings import paths
-from turngate.settings.load import load_settings
 from turngate.settings.quick_check import has_no_hooks
+from turngate.trust.load import load_settings
 
 
 def write_managed(managed: Path, content: Any, name: str = "managed-settings.json") -> str:

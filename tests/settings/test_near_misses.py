@@ -11,8 +11,8 @@ import pytest
 from tests.support.builders import script, stop_hooks, write_settings
 from turngate.cli.main import main
 from turngate.core.settings import Problem
-from turngate.settings.load import load_settings
 from turngate.settings.quick_check import has_no_hooks
+from turngate.trust.load import load_settings
 
 HOOKS = json.dumps(stop_hooks("exit 2"))
 YAML = "hooks:\n  Stop:\n    - hooks:\n        - type: command\n          command: exit 2\n"

@@ -18,8 +18,8 @@ from turngate.core.dialect import DIALECTS
 from turngate.core.hook_input import read_event
 from turngate.core.plan import Plan, plan
 from turngate.settings import keys
-from turngate.settings.load import load_settings
 from turngate.settings.quick_check import has_no_hooks
+from turngate.trust.load import load_settings
 
 
 def really_nothing(project: Path, event: str, dialect: str = "turngate", home: Path | None = None) -> bool:

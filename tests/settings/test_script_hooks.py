@@ -10,8 +10,8 @@ from turngate.core.dialect import CLAUDE, DIALECTS, MUX
 from turngate.core.hooks import CommandHook, hook_text
 from turngate.core.plan import Plan, plan
 from turngate.core.settings import Layer, Problem, Rule, Settings
-from turngate.settings.load import load_settings
 from turngate.settings.script_hooks import script_layers
+from turngate.trust.load import load_settings
 
 SCRIPTS = [
     pytest.param("stop", "Stop", marks=pytest.mark.req("S0-51")),

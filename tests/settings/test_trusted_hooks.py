@@ -17,8 +17,8 @@ from turngate.core.verdict import Verdict
 from turngate.engine import ask_hooks
 from turngate.options import Options
 from turngate.ports import World
-from turngate.settings.load import load_settings
 from turngate.shells.local import LocalShell
+from turngate.trust.load import load_settings
 
 LEVELS = ("project", "local", "user", "command line", "managed")
 

@@ -103,14 +103,6 @@ def test_a_front_matter_without_an_end_is_named(
     )
 
 
-def test_hooks_of_a_projects_agent_type_need_trust(project: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    write_agent(project, at("Stop", "'true'"))
-    assert check(capfd, project) == (
-        0,
-        [".claude/agents/coder.md", f"  note: hooks: {TRUST}", "1 hook, no problems"],
-    )
-
-
 def test_hooks_of_a_plugins_agent_type_are_not_run(project: Path, capfd: pytest.CaptureFixture[str]) -> None:
     write_agent(project, at("Stop", "./gone.sh"), "p/agents/coder/AGENT.md")
     assert check(capfd, project, "--plugin-dir", str(project / "p")) == (

@@ -16,10 +16,10 @@ from turngate.core.session_events import TurnResult
 from turngate.core.settings import Rule
 from turngate.core.tools import TOOL_ALIASES
 from turngate.models.scripted import ScriptedModel
-from turngate.settings.load import load_settings
 from turngate.subagents.agent_hooks import agent_type_rules
 from turngate.subagents.agent_types import load_agent_types
 from turngate.subagents.nested_front_matter import NotUnderstood, parse_block
+from turngate.trust.load import load_settings
 
 HEAD = "---\nname: coder\ndescription: writes code\nhooks:\n"
 HOOKS = """\
@@ -45,9 +45,9 @@ def write_agent(folder: Path, hooks: str = HOOKS, family: str = "claude", name: 
     return str(path)
 
 
-def rules_of(project: Path, dialect: Dialect = CLAUDE, *, trusted: bool = False, plugins: Any = ()) -> Any:
+def rules_of(project: Path, dialect: Dialect = CLAUDE, *, plugins: Any = ()) -> Any:
     agent_types, _ = load_agent_types(str(project), plugins, known_tools={*TOOLS, *TOOL_ALIASES})
-    rules, not_loaded, notices = agent_type_rules(agent_types.values(), dialect, trusted=trusted)
+    rules, not_loaded, notices = agent_type_rules(agent_types.values(), dialect)
     return rules, [*map(str, not_loaded), *notices]
 
 
@@ -83,20 +83,11 @@ def test_hooks_of_a_user_become_rules_for_subagents_of_that_type(project: Path, 
     )
 
 
-@pytest.mark.parametrize("trusted", [True, False])
-def test_hooks_of_a_project_are_read_only_if_it_is_trusted(project: Path, trusted: bool) -> None:
-    file = write_agent(project)
-    rules, problems = rules_of(project, trusted=trusted)
-    assert [rule.event for rule in rules] == (["PreToolUse", "SubagentStop"] if trusted else [])
-    untrusted = [f"{file} has hooks, which are not run; start with --trust to run them"]
-    assert problems == ([] if trusted else untrusted)
-
-
 def test_hooks_of_a_plugins_agent_type_are_not_run(project: Path, tmp_path: Path) -> None:
     path = tmp_path / "plugin" / "agents" / "coder" / "AGENT.md"
     path.parent.mkdir(parents=True)
     path.write_text(HEAD + HOOKS + BODY)
-    found = rules_of(project, trusted=True, plugins=[str(tmp_path / "plugin")])
+    found = rules_of(project, plugins=[str(tmp_path / "plugin")])
     assert found == ((), [f"{path} has hooks, which are not run: a plugin's agent type has none"])
 
 
@@ -178,12 +169,18 @@ def test_a_stop_hook_there_can_redirect_the_subagent(project: Path, home: Path) 
     assert (project / "asked").exists()
 
 
-def test_a_session_says_that_a_projects_hooks_are_not_run(project: Path) -> None:
-    file = write_agent(project)
+def test_a_projects_hooks_there_run_only_if_they_are_approved(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("TURNGATE_TRUST")
+    write_agent(project)
     result = turn(project, "claude")
-    assert result.notices == (f"{file} has hooks, which are not run; start with --trust to run them",)
+    assert [(run.hook, run.said) for run in result.unenforced] == [
+        ("echo before >> seen", "it is not approved"),
+        ("cat >> stops", "it is not approved"),
+    ]
     assert not (project / "seen").exists()
-    assert turn(project, "claude", trust=True).notices == ()
+    assert turn(project, "claude", trust=True).unenforced == ()
     assert (project / "seen").read_text() == "before\n"
 
 
@@ -192,15 +189,11 @@ def test_a_session_names_the_first_agent_files_with_problems_and_counts_the_othe
     folder.mkdir(parents=True)
     for number in range(8):
         (folder / f"a{number}.md").write_text("Work.")
-        (folder / f"b{number}.md").write_text(f"---\nname: b{number}\nhooks:\n  Stop: []\n---\nWork.")
     result = turn(project, "claude")
     unnamed = "has no front matter; the agent type is named after the file"
-    not_run = "has hooks, which are not run; start with --trust to run them"
     more = "3 more notices about agent types are not shown; `turngate check` names files that are not loaded"
     assert result.notices == (
         *(f"{folder}/a{number}.md {unnamed}" for number in range(5)),
-        more,
-        *(f"{folder}/b{number}.md {not_run}" for number in range(5)),
         more,
     )
 
@@ -211,14 +204,6 @@ def test_hooks_that_are_not_understood_count_as_not_loaded(project: Path, home: 
     for strict in (True, False):
         result = turn(project, "claude", strict=strict)
         assert (result.success, result.notices) == (not strict, (notice,))
-
-
-def test_a_projects_hooks_that_are_not_trusted_do_not_count_as_not_loaded(project: Path) -> None:
-    file = write_agent(project, "  Stop: |\n    x\n")
-    result = turn(project, "claude", strict=True)
-    notice = f"{file} has hooks, which are not run; start with --trust to run them"
-    assert (result.success, result.notices) == (True, (notice,))
-    assert not turn(project, "claude", strict=True, trust=True).success
 
 
 def test_disable_all_hooks_reaches_them(project: Path, home: Path) -> None:

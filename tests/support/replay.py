@@ -27,9 +27,9 @@ from turngate.core.settings import Rule, Settings
 from turngate.engine import ask_hooks
 from turngate.models.live import LiveModel
 from turngate.ports import World
-from turngate.settings.load import load_settings
 from turngate.shells.local import LocalShell
 from turngate.state.journal import Journal
+from turngate.trust.load import load_settings
 
 Case = Mapping[str, Any]
 

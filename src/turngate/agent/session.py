@@ -23,13 +23,14 @@ from turngate.errors import UsageError
 from turngate.models.resolve import open_model
 from turngate.plugins.handlers import Plugins
 from turngate.ports import Model, Shell
-from turngate.settings.load import load_settings, project_path
+from turngate.settings.load import project_path
 from turngate.shells.local import LocalShell
 from turngate.state.paths import state_folder
 from turngate.subagents.agent_hooks import agent_type_rules
 from turngate.subagents.agent_types import first_notices, load_agent_types
 from turngate.subagents.limits import SubagentLimits
 from turngate.subagents.manager import SubagentOptions
+from turngate.trust.load import load_settings, review_agent_hooks
 
 RETRIES = (0.5, 1.0, 2.0, 4.0, 8.0)  # seconds between requests to a provider that is overloaded
 MAX_REQUESTS = 500  # to the model in one turn, unless the caller sets another limit
@@ -68,14 +69,15 @@ class Session:
         session_id = session_id or str(uuid.uuid4())
         events, plugins = EventSink(on_event), plugins or Plugins()
         project = project_path(project)
-        settings = settings or load_settings(project, dialect=dialect)
+        settings = settings or load_settings(project, dialect=dialect, trust=trust)
         if isinstance(model, str):
             model = open_model(model, settings.environ_of_models(os.environ))
         known_tools = {*TOOLS, *TOOL_ALIASES}
         agent_types, problems = load_agent_types(project, settings.plugin_dirs, known_tools=known_tools)
-        rules, not_loaded, not_run = agent_type_rules(agent_types.values(), settings.dialect, trusted=trust)
+        rules, not_loaded, not_run = agent_type_rules(agent_types.values(), settings.dialect)
         if rules or not_loaded:
-            settings = settings.with_rules(*rules, problems=not_loaded)
+            reviewed = review_agent_hooks(rules, project, settings.dialect.name, trust=trust)
+            settings = settings.with_rules(*reviewed, problems=not_loaded)
         resources = SessionResources.create(
             project,
             settings,

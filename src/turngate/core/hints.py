@@ -6,6 +6,7 @@ from turngate.core.decisions import Fault
 from turngate.core.hook_run import HookRun
 from turngate.core.reports import Exited, TimedOut
 
+PENDING_HINT = "read it with `turngate hooks diff`, then approve it with `turngate hooks approve`"
 _NOT_EXECUTABLE = re.compile(r"([^\s:]*[^\s:/]): Permission denied")
 
 
@@ -13,6 +14,8 @@ def run_hint(run: HookRun) -> str | None:
     """Return what to do about a run that failed and was not enforced."""
     if not isinstance(run.decision, Fault):
         return None
+    if run.rule.pending:
+        return PENDING_HINT
     match run.report:
         case TimedOut(of_budget=True):
             return "raise `stopBudget`, the time that all hooks of a stop have together"

@@ -45,7 +45,11 @@ def plan(settings: Settings, event: Event, locate: Locate | None = None) -> Plan
         switched_on = [rule for rule in matching if not _switched_off(rule, settings)]
         off = without_duplicates((rule for rule in matching if _switched_off(rule, settings)), settings)
         skip = [(rule, reason) for rule in off if (reason := _switched_off(rule, settings))]
-    for rule in without_duplicates(switched_on, settings) if len(switched_on) > 1 else switched_on:
+    pending = [rule for rule in switched_on if rule.pending]
+    if pending:
+        switched_on = [rule for rule in switched_on if not rule.pending]
+    candidates = without_duplicates(switched_on, settings) if len(switched_on) > 1 else switched_on
+    for rule in (*candidates, *pending):
         why = _why_skipped(rule, event, settings, locate)
         if why is None:
             ask.append(rule)
@@ -112,6 +116,8 @@ def _why_skipped(
         return why
     if isinstance(event, StopEvent) and event.subagent and event.subagent.outcome not in hook.outcomes:
         return Skipped(f"it does not run when a subagent ends with {event.subagent.outcome}", on_purpose=True)
+    if rule.pending:
+        return Skipped(rule.pending, on_purpose=rule.rejected)
     return None
 
 

@@ -68,6 +68,10 @@ class Rule:
     index: str | None = None  # position in the event's list: "[0].hooks[1]"
     agent_type: str | None = None  # runs only for subagents of this type
     level: str | None = field(default=None, compare=False)  # of the file, where `source` does not name it
+    pending: str | None = field(default=None, compare=False)  # why it does not run until it is approved
+    rejected: bool = field(default=False, compare=False)  # it is pending because a person does not want it
+    # The files that it runs, each with an id of the content that was approved; None: there was no such file.
+    files: Mapping[str, str | None] = field(default_factory=dict, compare=False, repr=False)
 
     @property
     def trust(self) -> int:
@@ -309,10 +313,13 @@ def _rank(layer: Layer, dialect: Dialect) -> tuple[int, int]:
 
 
 def _replace_same_id(rules: Iterable[Rule]) -> tuple[Rule, ...]:
-    """Let a rule with an id take the place of an earlier one with the same id on the same event."""
+    """Let a rule with an id take the place of an earlier one with the same id on the same event.
+
+    A pending rule takes the place of no other: it does not run.
+    """
     by_key: dict[object, Rule] = {}
     for position, rule in enumerate(rules):
-        by_key[(rule.event, rule.hook.id) if rule.hook.id else position] = rule
+        by_key[(rule.event, rule.hook.id) if rule.hook.id and not rule.pending else position] = rule
     return tuple(by_key.values())
 
 

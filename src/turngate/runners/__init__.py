@@ -4,13 +4,14 @@ from typing import assert_never
 
 from turngate.core.events import Event, copy_event
 from turngate.core.hooks import AgentHook, CallbackHook, CommandHook, HttpHook, PromptHook
-from turngate.core.reports import Report, Returned
+from turngate.core.reports import HookFailed, Report, Returned, Skipped
 from turngate.core.settings import Rule, Settings
 from turngate.ports import HookRunContext, World
 from turngate.runners.agent import run_agent
 from turngate.runners.callback import run_callback
 from turngate.runners.command import run_command, sanitize_env
 from turngate.runners.prompt import run_prompt
+from turngate.trust.changes import describe_change
 
 __all__ = ["run_hook", "sanitize_env"]
 
@@ -22,8 +23,7 @@ async def run_hook(
         rule, settings = settings.as_seen_by(rule)
     match rule.hook:
         case CommandHook() as hook:
-            passed = settings.passed_variables(rule)
-            return await run_command(hook, event, settings, world, live, pass_env=passed)
+            return await _run_reviewed(rule, hook, event, settings, world, live)
         case CallbackHook(callback):
             return Returned(await run_callback(callback, copy_event(event)))
         case PromptHook() as hook:
@@ -37,3 +37,18 @@ async def run_hook(
             return await run_http(hook, event, settings, world, live, source=rule.source)
         case _:
             assert_never(rule.hook)
+
+
+async def _run_reviewed(
+    rule: Rule, hook: CommandHook, event: Event, settings: Settings, world: World, live: HookRunContext
+) -> Report:
+    """Run a command only while its files are what they were at the start of the session.
+
+    They are compared once more when it has ended: a file may be replaced between the comparison and the start.
+    """
+    if why := describe_change(rule.files, world.project):
+        return Skipped(f"{why} in this session")
+    report = await run_command(hook, event, settings, world, live, pass_env=settings.passed_variables(rule))
+    if why := describe_change(rule.files, world.project):
+        return HookFailed(f"{why} while it ran, so its answer does not count")
+    return report

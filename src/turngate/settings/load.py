@@ -1,7 +1,7 @@
-"""Loads the settings of a project: the files of the dialect's families, and the script hooks next to them."""
+"""Reads the settings of a project: the files of the dialect's families, and the script hooks next to them."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from turngate.core.constants import COMMAND_LINE, EVENTS
@@ -16,23 +16,6 @@ from turngate.settings.paths import SettingsFile, settings_files
 from turngate.settings.plugin_folders import excess_problems, find_plugin_folders, plugin_layers
 from turngate.settings.problem_log import add_duplicate_keys
 from turngate.settings.script_hooks import script_layers
-
-
-def load_settings(
-    project: str = ".",
-    *,
-    dialect: str = "turngate",
-    home: str | None = None,
-    plugin_dirs: Sequence[str] = (),
-    extra: str | None = None,
-) -> Settings:
-    """Return the merged settings of a project. An invalid file does not affect the others; see `problems`.
-
-    `plugin_dirs` are folders of Claude Code plugins, in addition to `pluginDirs` of the settings. `extra` is JSON, or
-    the path of a file, and is stronger than the files of the project and the user.
-    """
-    project = project_path(project)
-    return read_settings(project, dialect=dialect, home=home, plugin_dirs=plugin_dirs, extra=extra)
 
 
 def project_path(project: str) -> str:
@@ -50,8 +33,12 @@ def read_settings(
     home: str | None = None,
     plugin_dirs: Sequence[str] = (),
     extra: str | None = None,
+    review: Callable[[Sequence[Layer]], Sequence[Layer]] | None = None,
 ) -> Settings:
-    """Return the merged settings of a project whose folder may not exist: then only those of the user are found."""
+    """Return the merged settings of a project whose folder may not exist: then only those of the user are found.
+
+    `review` marks the hooks that are pending.
+    """
     if dialect not in DIALECTS:
         raise UsageError(f"unknown dialect {dialect!r}, expected one of {', '.join(DIALECTS)}")
     project, home = os.path.abspath(project), home or os.path.expanduser("~")
@@ -61,6 +48,8 @@ def read_settings(
         layers.append(_load_extra(extra, DIALECTS[dialect]))
     plugins = find_plugin_folders(layers, plugin_dirs, project, home)
     layers += [*script_layers(project, dialect), *plugin_layers(plugins, DIALECTS[dialect])]
+    if review:
+        layers = list(review(layers))
     settings = merge(layers, keys.MERGE_RULES, DIALECTS[dialect])
     roots = tuple(plugin.root for plugin in plugins)
     misses = near_misses(project, dialect, home, layers, {*roots, *([extra] if extra else [])})

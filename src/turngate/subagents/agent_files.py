@@ -55,10 +55,7 @@ def _check_file(
         return [], []
     if level == "plugin":
         return [], [_note(name, "are not run: an agent type of a plugin has none")]
-    rules, problems = _parse(replace(agent_type, file=name, level=level, family=family), settings)
-    if rules and level == "project":
-        problems.append(_note(name, "run only if the project is trusted (--trust)"))
-    return rules, problems
+    return _parse(replace(agent_type, file=name, level=level, family=family), settings)
 
 
 def _parse(agent_type: AgentType, settings: Settings) -> tuple[list[Rule], list[Problem]]:

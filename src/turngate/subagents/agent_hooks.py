@@ -15,12 +15,11 @@ MAX_LINE_CHARS = 100  # of a line in a message
 
 
 def agent_type_rules(
-    agent_types: Iterable[AgentType], dialect: Dialect, *, trusted: bool
+    agent_types: Iterable[AgentType], dialect: Dialect
 ) -> tuple[tuple[Rule, ...], tuple[Problem, ...], list[str]]:
     """Return the rules of all agent types, the problems of hooks that could not be loaded, and notices.
 
-    As in Claude Code, a project's hooks here run only if the project is trusted, and a plugin's never. Those are left out
-    on purpose: a notice says so.
+    As in Claude Code, a plugin's never run: they are left out on purpose, and a notice says so.
     """
     rules: list[Rule] = []
     not_loaded: list[Problem] = []
@@ -30,8 +29,6 @@ def agent_type_rules(
             continue
         if agent_type.level == "plugin":
             notices.append(f"{agent_type.file} has hooks, which are not run: a plugin's agent type has none")
-        elif agent_type.level == "project" and not trusted:
-            notices.append(f"{agent_type.file} has hooks, which are not run; start with --trust to run them")
         else:
             found, problems = parse_hooks(agent_type, dialect)
             rules += (_of_subagent(rule, agent_type.name) for rule in found)

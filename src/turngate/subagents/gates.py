@@ -144,6 +144,7 @@ def _hook_gates(settings: Settings, agent_type: str) -> Iterator[tuple[str, str]
     for number, rule in enumerate(rules):
         if (
             rule.hook.enabled
+            and not rule.pending
             and not rule.hook.detached
             and settings.mode_of(rule) == "gate"
             and not switched_off_by(rule, settings)
@@ -156,6 +157,7 @@ def _may_replace(later: Rule, rule: Rule, settings: Settings) -> bool:
     """Return whether a later definition of the same hook counts instead, wherever its matcher matches too."""
     return (
         later.event == rule.event
+        and not later.pending
         and "python" not in (later.source, rule.source)
         and identity(later.hook) == identity(rule.hook)
         and not stays(rule, later, settings)

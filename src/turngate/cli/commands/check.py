@@ -16,7 +16,7 @@ from turngate.core.constants import FAMILIES
 from turngate.core.plan import switched_off_by
 from turngate.core.settings import Problem, Settings
 from turngate.doctor.problems import find_problems
-from turngate.settings.load import load_settings
+from turngate.settings.load import project_path, read_settings
 from turngate.settings.paths import script_files, settings_files, unread_files
 from turngate.settings.problem_log import rule_problem
 from turngate.subagents.agent_files import check_agent_files
@@ -30,8 +30,8 @@ def run(options: argparse.Namespace) -> int:
     project = project_folder(options.project, options.dialect)
     plugins = plugin_folders(options.plugin_dir)
     with show_if_slow("checking the settings"):
-        settings = load_settings(
-            project, dialect=options.dialect, plugin_dirs=plugins, extra=options.settings
+        settings = read_settings(
+            project_path(project), dialect=options.dialect, plugin_dirs=plugins, extra=options.settings
         )
         in_agents, agent_problems = check_agent_files(settings, project)
         settings = settings.with_rules(*in_agents, problems=agent_problems)

@@ -29,7 +29,7 @@ from turngate.core.session_events import (
     TurnResult,
 )
 from turngate.models.scripted import ScriptedModel
-from turngate.settings.load import load_settings
+from turngate.trust.load import load_settings
 
 TEST = """\
 import unittest
@@ -133,7 +133,7 @@ def _write_project(project: str) -> None:
 
 async def _run_turn(project: str, state: str) -> TurnResult:
     model = ScriptedModel(script(project), "scripted:demo")
-    settings = load_settings(project, home=state)  # without the hooks in the user's home folder
+    settings = load_settings(project, home=state, trust=True)  # without the hooks in the user's home folder
     async with Session(
         project, model, settings, state=state, permission_mode="acceptEdits", on_event=_print_event
     ) as session:

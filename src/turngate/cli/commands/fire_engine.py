@@ -42,18 +42,25 @@ from turngate.engine import ask_hooks
 from turngate.models.resolve import JudgeModels
 from turngate.ports import World, describe_killed
 from turngate.settings.keys import closest_name
-from turngate.settings.load import has_unloaded_hooks, load_settings
+from turngate.settings.load import has_unloaded_hooks
 from turngate.settings.problem_log import did_you_mean
 from turngate.shells.local import LocalShell
 from turngate.single_stop import make_world
 from turngate.state.journal import Journal
 from turngate.state.paths import state_folder
+from turngate.trust.load import load_settings
 
 
 def fire(options: FireOptions, project: str, fields: dict[str, Any]) -> int:
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # if it is inherited as ignored, exit codes are lost
     plugins = plugin_folders(options.plugin_dir)
-    settings = load_settings(project, dialect=options.dialect, plugin_dirs=plugins, extra=options.settings)
+    settings = load_settings(
+        project,
+        dialect=options.dialect,
+        plugin_dirs=plugins,
+        extra=options.settings,
+        trust=options.trust,
+    )
     event = read_event(options.event, fields, cwd=project)
     journal = Journal(state_folder(), project)
     judges = JudgeModels(settings.judge, environ=settings.environ_of_models(os.environ))

@@ -21,8 +21,8 @@ from turngate.errors import UsageError
 from turngate.models import resolve
 from turngate.plugins.entry_points import load_plugins
 from turngate.ports import Model
-from turngate.settings.load import load_settings
 from turngate.state.paths import main_transcript_path, state_folder
+from turngate.trust.load import load_settings
 
 
 def run(options: argparse.Namespace) -> int:
@@ -32,7 +32,13 @@ def run(options: argparse.Namespace) -> int:
     if options.print and not (prompt or "").strip():
         raise UsageError("-p needs a prompt; give it as an argument, or - to read it from stdin")
     plugins = plugin_folders(options.plugin_dir)
-    settings = load_settings(project, dialect=options.dialect, plugin_dirs=plugins, extra=options.settings)
+    settings = load_settings(
+        project,
+        dialect=options.dialect,
+        plugin_dirs=plugins,
+        extra=options.settings,
+        trust=options.trust,
+    )
     start_session = _session_factory(options, project, settings)
     if options.output_format == "text" and (note := search_note(project, options.project)):
         print(note, file=sys.stderr)

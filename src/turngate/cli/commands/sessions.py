@@ -15,7 +15,7 @@ from turngate.cli.session_ids import find_session, transcript_of_subagent
 from turngate.core.messages import Message, Reply, ToolResults, UserMessage
 from turngate.core.text import one_line, printable, truncate
 from turngate.errors import UsageError
-from turngate.settings.load import load_settings
+from turngate.settings.load import read_settings
 from turngate.state.paths import state_folder
 from turngate.transcript.reader import message_of, read_records
 
@@ -107,7 +107,7 @@ def _below_home(path: str) -> str:
 
 def _prune(days: float | None) -> None:
     if days is None:
-        days = load_settings(project_folder(None)).retention_days
+        days = read_settings(project_folder(None), dialect="turngate").retention_days
     with show_if_slow("removing old sessions"):
         listed = {session.session_id for session in list_sessions(state_folder())}
         removed = prune_sessions(state_folder(), days)

@@ -26,10 +26,10 @@ from turngate.core.text import printable
 from turngate.errors import UsageError
 from turngate.plugins.entry_points import load_plugins
 from turngate.ports import Model
-from turngate.settings.load import load_settings
 from turngate.subagents.gates import recorded_gates
 from turngate.subagents.manager import SubagentOptions
 from turngate.subagents.supervisor import Supervisor
+from turngate.trust.load import load_settings
 
 EXIT_UNFINISHED = 20
 PROGRESS_INTERVAL_S = 30.0
@@ -87,6 +87,7 @@ def _new_host(
         dialect=dialect,
         plugin_dirs=[folder for launch in launches for folder in launch.get("plugin_dirs", ())],
         extra=options.settings,
+        trust=options.trust,
     )
     for problem in settings.not_loaded:
         print(f"! {problem}" + (f"\n  → {problem.hint}" if problem.hint else ""), file=sys.stderr)

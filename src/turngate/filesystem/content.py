@@ -1,0 +1,64 @@
+"""What a file holds, as a short text that can be stored and compared."""
+
+import hashlib
+import os
+import stat
+
+from turngate.filesystem.real_path import is_inside, real_path
+
+MAX_HASHED_BYTES = 1024 * 1024  # a larger file is a program, and is compared by its size and its times
+# What the system installs is compared by its path alone: an update does not change what a hook is.
+SYSTEM_FOLDERS = ("/bin", "/sbin", "/lib", "/lib64", "/usr", "/opt", "/nix/store", "/System", "/Library")
+
+
+def content_id(path: str) -> str | None:
+    """Return an id of the content of a file, through links; None if there is no regular file.
+
+    Two files have the same id only if they have the same content.
+    """
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError):
+        return _id_of_unreadable(path)
+    try:
+        info = os.fstat(fd)
+        if not stat.S_ISREG(info.st_mode):
+            return None
+        if is_system_file(path):
+            return f"path:{real_path(path)}"
+        if info.st_size > MAX_HASHED_BYTES:
+            return _stat_id(info)
+        return f"sha256:{hashlib.sha256(_read(fd)).hexdigest()}"
+    except OSError:
+        return _id_of_unreadable(path)
+    finally:
+        os.close(fd)
+
+
+def is_system_file(path: str) -> bool:
+    real = real_path(path)
+    return any(is_inside(real, folder) for folder in SYSTEM_FOLDERS)
+
+
+def _read(fd: int) -> bytes:
+    """Return at most MAX_HASHED_BYTES + 1: a file that grows meanwhile has no end."""
+    data = bytearray()
+    while len(data) <= MAX_HASHED_BYTES and (chunk := os.read(fd, MAX_HASHED_BYTES)):
+        data += chunk
+    return bytes(data)
+
+
+def _stat_id(info: os.stat_result) -> str:
+    """The change time cannot be set by a program, so a file that was written has another id."""
+    return f"stat:{info.st_size}:{info.st_mtime_ns}:{info.st_ctime_ns}:{info.st_ino}"
+
+
+def _id_of_unreadable(path: str) -> str | None:
+    """A program that may be run but not read."""
+    try:
+        info = os.stat(path)
+    except (OSError, ValueError):
+        return None
+    return _stat_id(info) if stat.S_ISREG(info.st_mode) else None

@@ -1,0 +1,291 @@
+"""The approvals of one project, or of the user: a private file in the state folder."""
+
+import contextlib
+import fcntl
+import json
+import os
+import stat
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import field
+from typing import Any
+
+from turngate.core.frozen import frozen
+from turngate.errors import UsageError
+from turngate.filesystem.content import MAX_HASHED_BYTES, content_id
+from turngate.filesystem.real_path import is_inside, real_path
+from turngate.settings.paths import FileTooLarge, NotARegularFile, read_bytes
+from turngate.state.files import make_private_dir, write_all
+from turngate.trust.fingerprint import Fingerprint, text_digest
+
+VERSION = 1
+MAX_FILE_BYTES = 16 * 1024 * 1024
+
+
+@frozen
+class Approval:
+    """What was approved, and when. `folder` holds the approved texts."""
+
+    key: str
+    fingerprint: Fingerprint
+    time: float
+    folder: str = field(repr=False)
+
+    def text_of(self, path: str) -> str | None:
+        """Return the content of a file as it was approved, or None if it was not kept."""
+        recorded = self.fingerprint.files.get(path)
+        return _read_text(self.folder, recorded.removeprefix("sha256:")) if recorded else None
+
+
+class Approvals:
+    """The approvals of one folder: a project, or the user's home folder."""
+
+    def __init__(self, folder: str, state: str, *, name: str | None = None) -> None:
+        self.folder = real_path(folder)
+        self._trust = os.path.join(state, "trust")
+        self.path = os.path.join(
+            self._trust, name or os.path.join("projects", f"{text_digest(self.folder)[:32]}.json")
+        )
+        self.problem: str | None = None  # why the file does not count
+        self._is_inside = is_inside(real_path(self.path), self.folder) and name is None
+        self._data = self._load()
+
+    def find(self, digest: str) -> Approval | None:
+        """Return the approval of a definition."""
+        return self._approval(digest, self._data["approved"].get(digest))
+
+    def latest_of(self, place: str) -> Approval | None:
+        """Return the last approval of the hook at this place of a settings file."""
+        found = [
+            (record["time"], digest)
+            for digest, record in self._data["approved"].items()
+            if record["place"] == place
+        ]
+        return self.find(max(found)[1]) if found else None
+
+    def all(self) -> Iterator[tuple[str, Approval]]:
+        """Yield each approval with its digest."""
+        for digest in self._data["approved"]:
+            if approval := self.find(digest):
+                yield digest, approval
+
+    def place_of(self, digest: str) -> str:
+        return str(self._data["approved"][digest]["place"])
+
+    def is_rejected(self, digest: str) -> bool:
+        return digest in self._data["rejected"]
+
+    def has_env(self, env: Mapping[str, str]) -> bool:
+        """Return whether the `env` of the settings is approved."""
+        return not env or env_digest(env) in self._data["env"]
+
+    # Changes
+
+    def approve(
+        self, hooks: Mapping[str, tuple[str, Fingerprint]], env: Mapping[str, str] | None = None
+    ) -> None:
+        """Add approvals, by the hooks' places: the key and the fingerprint. Raises UsageError.
+
+        `env` replaces what was approved of the settings' `env`.
+        """
+        texts = {}
+        for key, found in hooks.values():
+            texts[found.digest] = found.content.encode("utf-8", "surrogatepass")
+            texts |= _texts_of(key, found)
+        with self._changing() as data:
+            for digest, content in texts.items():
+                self._keep(digest, content)
+            for place, (key, found) in hooks.items():
+                data["rejected"].pop(found.digest, None)
+                data["approved"][found.digest] = {
+                    "key": key,
+                    "place": place,
+                    "time": time.time(),
+                    "files": dict(found.files),
+                    "variables": dict(found.variables),
+                }
+            if env is not None:
+                data["env"] = [env_digest(env)]
+
+    def reject(self, hooks: Mapping[str, Fingerprint]) -> None:
+        """Withdraw approvals, by the hooks' keys, and remember that these definitions are not wanted."""
+        with self._changing() as data:
+            for key, found in hooks.items():
+                data["approved"].pop(found.digest, None)
+                data["rejected"][found.digest] = key
+
+    def forget(self, digests: Iterator[str]) -> None:
+        """Remove approvals of hooks that have vanished."""
+        with self._changing() as data:
+            for digest in digests:
+                data["approved"].pop(digest, None)
+
+    @contextlib.contextmanager
+    def _changing(self) -> Iterator[dict[str, Any]]:
+        """Read the file again under a lock, and write it when the block ends."""
+        if self._is_inside:
+            raise UsageError(
+                f"the state folder {self._trust} is inside the project, where approvals do not count; "
+                "set TURNGATE_STATE to a folder of your own"
+            )
+        try:
+            make_private_dir(os.path.dirname(self.path))
+            lock = os.open(f"{self.path}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX)
+                data = self._load()
+                yield data
+                self._save(data)
+                self._data = data
+            finally:
+                os.close(lock)
+        except OSError as error:
+            raise UsageError(
+                f"the approval cannot be stored: {error.filename or self.path}: {error.strerror}; "
+                "repair it, or set TURNGATE_STATE to another folder"
+            ) from None
+
+    # The file
+
+    def _empty(self) -> dict[str, Any]:
+        return {**self._header(), "approved": {}, "rejected": {}, "env": []}
+
+    def _header(self) -> dict[str, Any]:
+        """Return what binds the file to this folder and this user: a copy of the file, or of the folder, has another."""
+        try:
+            inode = os.stat(self.folder).st_ino
+        except OSError:
+            inode = 0
+        return {"version": VERSION, "folder": self.folder, "inode": inode, "user": os.geteuid()}
+
+    def _load(self) -> dict[str, Any]:
+        self.problem = None
+        if self._is_inside:
+            return self._empty()
+        try:
+            if why := _why_not_private(self.path):
+                self.problem = f"{self.path} {why}"
+                return self._empty()
+            data: dict[str, Any] = json.loads(read_bytes(self.path, MAX_FILE_BYTES))
+        except FileNotFoundError:
+            return self._empty()
+        except (OSError, ValueError, NotARegularFile, FileTooLarge, RecursionError) as error:
+            self.problem = (
+                f"{self.path} cannot be read ({error}), so no approval counts; remove it, and approve again"
+            )
+            return self._empty()
+        if not _is_valid(data):
+            self.problem = f"{self.path} is damaged, so no approval counts; remove it, and approve again"
+            return self._empty()
+        header = self._header()
+        if any(data.get(name) != value for name, value in header.items()):
+            return self._empty()
+        return data
+
+    def _save(self, data: Mapping[str, Any]) -> None:
+        _write_private(self.path, json.dumps(data, indent=1).encode())
+
+    def _keep(self, digest: str, content: bytes) -> None:
+        path = os.path.join(self._trust, "content", digest)
+        if not os.path.exists(path):
+            make_private_dir(os.path.dirname(path))
+            _write_private(path, content)
+
+    def _approval(self, digest: str, record: Mapping[str, Any] | None) -> Approval | None:
+        if record is None:
+            return None
+        folder = os.path.join(self._trust, "content")
+        stored = StoredFingerprint("", record["files"], record["variables"], digest, folder)
+        return Approval(record["key"], stored, record["time"], folder)
+
+
+@frozen
+class StoredFingerprint(Fingerprint):
+    """A fingerprint from the file of approvals: its definition is in a file of its own."""
+
+    stored_digest: str = ""
+    folder: str = ""
+
+    @property
+    def digest(self) -> str:
+        return self.stored_digest
+
+    @property
+    def definition(self) -> str:
+        text = _read_text(self.folder, self.stored_digest)
+        return Fingerprint(text).definition if text else ""
+
+
+def env_digest(env: Mapping[str, str]) -> str:
+    return text_digest(json.dumps(env, sort_keys=True))
+
+
+def _texts_of(key: str, found: Fingerprint) -> dict[str, bytes]:
+    """Return the contents of a hook's files by their digests. Raises UsageError if one is not as it was reviewed."""
+    texts = {}
+    for path, recorded in found.files.items():
+        if content_id(path) != recorded:
+            raise UsageError(
+                f"{path} has changed while {key} was reviewed; nothing was approved, review it again"
+            )
+        if recorded and recorded.startswith("sha256:"):
+            content = read_bytes(path, MAX_HASHED_BYTES)
+            texts[recorded.removeprefix("sha256:")] = content
+    return texts
+
+
+def _read_text(folder: str, digest: str) -> str | None:
+    try:
+        return read_bytes(os.path.join(folder, os.path.basename(digest)), MAX_HASHED_BYTES + 1).decode(
+            "utf-8", "replace"
+        )
+    except (OSError, NotARegularFile, FileTooLarge):
+        return None
+
+
+def _why_not_private(path: str) -> str | None:
+    """Return why a file does not count: another user could have written it."""
+    info = os.lstat(path)
+    if not stat.S_ISREG(info.st_mode):
+        return "is not a regular file, so no approval counts; remove it, and approve again"
+    if info.st_uid != os.geteuid():
+        return "belongs to another user, so no approval counts; remove it, and approve again"
+    if info.st_mode & 0o077:
+        return f"is open to other users, so no approval counts; chmod 600 {path} if you trust its content"
+    return None
+
+
+def _is_valid(data: Any) -> bool:
+    if not isinstance(data, dict) or not isinstance(data.get("env"), list):
+        return False
+    approved, rejected = data.get("approved"), data.get("rejected")
+    return (
+        isinstance(rejected, dict) and isinstance(approved, dict) and all(map(_is_record, approved.values()))
+    )
+
+
+def _is_record(record: Any) -> bool:
+    return (
+        isinstance(record, dict)
+        and isinstance(record.get("key"), str)
+        and isinstance(record.get("place"), str)
+        and isinstance(record.get("time"), int | float)
+        and all(isinstance(record.get(name), dict) for name in ("files", "variables"))
+    )
+
+
+def _write_private(path: str, data: bytes) -> None:
+    """Replace a file in one step; it is never seen half written."""
+    fd, temporary = tempfile.mkstemp(dir=os.path.dirname(path))
+    try:
+        try:
+            write_all(fd, data)
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+        os.replace(temporary, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
+        raise

@@ -1,0 +1,46 @@
+"""Finds the files of a hook whose content is not the recorded one."""
+
+import os
+from collections.abc import Mapping
+
+from turngate.filesystem.content import content_id
+from turngate.filesystem.real_path import is_inside
+
+Files = Mapping[str, str | None]  # path: id of its content; None: there is no such file
+
+
+class ChangedFiles:
+    """Compares the files of many hooks, and lists each folder once."""
+
+    def __init__(self) -> None:
+        self._names: dict[str, frozenset[str]] = {}
+
+    def first(self, files: Files) -> str | None:
+        """Return the path of the first file that is not as recorded."""
+        for path, recorded in files.items():
+            if recorded is None:
+                folder, name = os.path.split(path)
+                if name in self._listing(folder) and content_id(path) is not None:
+                    return path
+            elif content_id(path) != recorded:
+                return path
+        return None
+
+    def _listing(self, folder: str) -> frozenset[str]:
+        if folder not in self._names:
+            try:
+                self._names[folder] = frozenset(os.listdir(folder))
+            except OSError:
+                self._names[folder] = frozenset()
+        return self._names[folder]
+
+
+def describe_change(files: Files, project: str, changed: ChangedFiles | None = None) -> str | None:
+    """Return what has changed, as the beginning of a sentence, or None."""
+    path = (changed or ChangedFiles()).first(files)
+    if path is None:
+        return None
+    name = os.path.relpath(path, project) if is_inside(path, project) else path
+    if files[path] is None:
+        return f"{name}, which it would run or include, was added"
+    return f"{name} was {'changed' if os.path.exists(path) else 'removed'}"

@@ -1,0 +1,143 @@
+"""The fingerprint of a hook: its definition, the files that it runs, and the variables that its command uses."""
+
+import dataclasses
+import hashlib
+import json
+import os
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from turngate.core.frozen import frozen
+from turngate.core.hooks import KINDS, CommandHook, Hook, HttpHook
+from turngate.core.plugin_variables import expand_plugin_variables
+from turngate.core.settings import Rule
+from turngate.filesystem.content import content_id
+from turngate.filesystem.real_path import is_inside, real_path
+from turngate.trust.script_files import ScriptFiles
+
+_USED = re.compile(r"\$\{?([A-Za-z_]\w*)")
+_SET_BY_THE_RUN = re.compile(
+    r"(?:CLAUDE|MUX|TURNGATE)_\w+|CLAUDECODE|PWD|OLDPWD|RANDOM|SECONDS|LINENO|SHLVL|_"
+)
+
+
+@frozen
+class Fingerprint:
+    """What an approval is about. `content` is the definition as compact JSON."""
+
+    content: str
+    files: Mapping[str, str | None] = dataclasses.field(default_factory=dict)  # path: id of its content
+    variables: Mapping[str, str | None] = dataclasses.field(default_factory=dict)  # name: id of its value
+
+    @property
+    def digest(self) -> str:
+        """The digest of the definition alone."""
+        return text_digest(self.content)
+
+    @property
+    def definition(self) -> str:
+        """The definition for a reader."""
+        return json.dumps(json.loads(self.content), indent=2, ensure_ascii=False)
+
+
+class Surroundings:
+    """What the fingerprints of one review have in common: folders and variables."""
+
+    def __init__(self, project: str, home: str, environ: Mapping[str, str]) -> None:
+        self.project, self.home, self.environ = project, home, environ
+        self._real_project = real_path(project)
+
+    def variables_of(self, hook: CommandHook, env: Mapping[str, str]) -> dict[str, str]:
+        project = dict.fromkeys(
+            ("CLAUDE_PROJECT_DIR", "MUX_PROJECT_DIR", "TURNGATE_PROJECT_DIR"), self.project
+        )
+        return {**self.environ, **env, **hook.env, "PWD": self.project, **project}
+
+    def path_folders(self, path: str) -> list[str]:
+        """Return the folders of `$PATH` that are inside the project: a file there can take a program's name."""
+        entries = [os.path.join(self.project, entry) for entry in path.split(":")] if path else []
+        return [each for each in entries if is_inside(real_path(each), self._real_project)]
+
+
+def definition_of(rule: Rule, env: Mapping[str, str]) -> str:
+    """Return what decides when and how a hook runs, as compact JSON. `env` is that of the settings of its level."""
+    options = {name: value for name, value in _options(rule.hook) if value is not None}
+    if isinstance(rule.hook, HttpHook):
+        options["headers"] = {
+            name: f"sha256:{text_digest(value)[:16]}" for name, value in rule.hook.headers.items()
+        }
+    content = {
+        "event": rule.event,
+        "matcher": rule.matcher,
+        "agent": rule.agent_type,
+        "type": rule.hook.kind,
+        **options,
+        "settings_env": env,
+    }
+    shown = {name: value for name, value in content.items() if value not in (None, {}, ())}
+    return json.dumps(shown, separators=(",", ":"), default=repr)
+
+
+def _options(hook: Hook) -> Iterable[tuple[str, Any]]:
+    """Return the fields of a hook that are not at their default."""
+    for name, default in _DEFAULTS[type(hook)]:
+        value = getattr(hook, name)
+        if value != default:
+            yield name, dict(value) if isinstance(value, Mapping) else value
+
+
+_NOT_IN_DEFINITION = ("status_message", "callback")
+
+
+def _read_defaults(kind: Any) -> tuple[tuple[str, Any], ...]:
+    return tuple(
+        (each.name, {} if each.default_factory is dict else each.default)
+        for each in dataclasses.fields(kind)
+        if each.name not in _NOT_IN_DEFINITION
+    )
+
+
+_DEFAULTS = {kind: _read_defaults(kind) for kind in KINDS.values()}
+
+
+def fingerprint(rule: Rule, env: Mapping[str, str], around: Surroundings) -> Fingerprint:
+    """Return the fingerprint of a hook as it is now."""
+    content = definition_of(rule, env)
+    if not isinstance(rule.hook, CommandHook):
+        return Fingerprint(content)
+    hook = expand_plugin_variables(rule.hook)
+    variables = around.variables_of(hook, env)
+    found = ScriptFiles(around.project, variables, around.path_folders(variables.get("PATH", "")))
+    if hook.args is None:
+        found.add_command(hook.command)
+    else:
+        found.add_arguments((hook.command, *hook.args))
+    return Fingerprint(
+        content, {path: content_id(path) for path in found.paths}, used_variables(hook, env, around)
+    )
+
+
+def used_variables(hook: CommandHook, env: Mapping[str, str], around: Surroundings) -> dict[str, str | None]:
+    """Return an id of the value of each variable that the command takes from the user's environment."""
+    path = {**around.environ, **env, **hook.env}.get("PATH", "")
+    folders = around.path_folders(path)
+    used: dict[str, str | None] = {"PATH": text_digest("\n".join(folders))[:16]} if folders else {}
+    for name in _USED.findall(_command_text(hook)):
+        if (
+            name not in env
+            and name not in hook.env
+            and name != "PATH"
+            and not _SET_BY_THE_RUN.fullmatch(name)
+        ):
+            value = around.environ.get(name)
+            used[name] = None if value is None else text_digest(value)[:16]
+    return used
+
+
+def _command_text(hook: CommandHook) -> str:
+    return hook.command if hook.args is None else ""  # without a shell, no variable is replaced
+
+
+def text_digest(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()

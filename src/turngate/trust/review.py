@@ -1,0 +1,297 @@
+"""Compares the hooks of a project and of the user with what a person has approved."""
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from turngate.core.frozen import frozen
+from turngate.core.hooks import CommandHook
+from turngate.core.settings import Layer, Problem, Rule, Settings
+from turngate.errors import UsageError
+from turngate.settings.load import read_settings
+from turngate.state.paths import state_folder
+from turngate.trust.approvals import Approval, Approvals
+from turngate.trust.changes import ChangedFiles, describe_change
+from turngate.trust.fingerprint import (
+    Fingerprint,
+    Surroundings,
+    definition_of,
+    fingerprint,
+    text_digest,
+    used_variables,
+)
+
+Status = Literal["approved", "new", "changed", "rejected", "exempt"]
+
+TRUST_VARIABLE = "TURNGATE_TRUST"
+NEW = "it is not approved"
+
+
+@frozen
+class ReviewedHook:
+    """One hook and its status. Only "approved" and "exempt" ones run."""
+
+    rule: Rule
+    key: str
+    status: Status
+    why: str | None  # it does not run
+    fingerprint: Fingerprint
+    approval: Approval | None = None  # the last version that was approved
+
+
+class Reviewer:
+    """Reviews the hooks of one project. With `accept`, all of them run as they are now."""
+
+    def __init__(
+        self,
+        project: str,
+        *,
+        home: str | None = None,
+        state: str | None = None,
+        environ: Mapping[str, str] = os.environ,
+        accept: bool = False,
+    ) -> None:
+        self.project, self.home = os.path.abspath(project), home or os.path.expanduser("~")
+        self.accept = accept or environ.get(TRUST_VARIABLE) == "1"
+        self._state = state or state_folder(environ)
+        self._around = Surroundings(self.project, self.home, environ)
+        self._changed = ChangedFiles()
+        self._files: dict[str, Approvals] = {}
+        self._env: dict[str, Mapping[str, str]] = {"project": {}, "user": {}}
+        self._digests: dict[str, set[str]] = {"project": set(), "user": set()}
+        self._places: set[str] = set()
+
+    def review_layers(self, layers: Sequence[Layer]) -> list[Layer]:
+        """Return the layers with the reason why a hook is pending, and without an `env` that is not approved."""
+        self._env = {
+            owner: {
+                name: value
+                for layer in layers
+                if _owner_of_level(layer.level) == owner
+                for name, value in layer.env.items()
+            }
+            for owner in self._env
+        }
+        if not any(layer.rules or layer.env for layer in layers):
+            return list(layers)
+        rules = [rule for layer in layers for rule in layer.rules]
+        self._note_digests(rules)
+        reviewed = [
+            replace(layer, rules=tuple(self.review(rule).rule for rule in layer.rules)) for layer in layers
+        ]
+        return self._without_unapproved_env(reviewed)
+
+    def review_rules(self, rules: Iterable[Rule]) -> tuple[Rule, ...]:
+        """Return more rules of the same settings: the hooks of agent files."""
+        rules = tuple(rules)
+        self._note_digests(rules)
+        return tuple(self.review(rule).rule for rule in rules)
+
+    def review(self, rule: Rule) -> ReviewedHook:
+        """Return the status of one hook. A hook of the user that is new is approved on first sight."""
+        owner = owner_of(rule)
+        if owner is None:
+            return self._reviewed(rule, "exempt", None, Fingerprint(definition_of(rule, {})))
+        env = self._env[owner]
+        if self.accept:
+            found = fingerprint(rule, env, self._around)
+            return self._reviewed(rule, "exempt", None, found)
+        approvals = self.approvals(owner)
+        content = definition_of(rule, env)
+        digest = text_digest(content)
+        approval = approvals.find(digest)
+        if approval is None:
+            return self._review_unknown(rule, owner, env, digest)
+        why = self._why_changed(rule, env, approval.fingerprint)
+        if why is None:
+            stored = replace(approval.fingerprint, content=content)
+            return self._reviewed(rule, "approved", None, stored, approval)
+        return self._reviewed(rule, "changed", why, fingerprint(rule, env, self._around), approval)
+
+    def approvals(self, owner: str) -> Approvals:
+        if owner not in self._files:
+            folder, name = (self.project, None) if owner == "project" else (self.home, "user.json")
+            self._files[owner] = Approvals(folder, self._state, name=name)
+        return self._files[owner]
+
+    def env_of(self, owner: str) -> Mapping[str, str]:
+        return self._env[owner]
+
+    def vanished(self) -> tuple[Approval, ...]:
+        """Return the approvals of hooks that are no longer there, neither as approved nor changed."""
+        return tuple(
+            approval
+            for owner in ("project", "user")
+            for digest, approval in self.approvals(owner).all()
+            if digest not in self._digests[owner]
+            and self.approvals(owner).place_of(digest) not in self._places
+        )
+
+    @property
+    def problems(self) -> tuple[Problem, ...]:
+        """Why a file of approvals does not count."""
+        return tuple(
+            Problem(
+                file=approvals.path,
+                message=approvals.problem.removeprefix(f"{approvals.path} "),
+                severity="warning",
+            )
+            for approvals in self._files.values()
+            if approvals.problem
+        )
+
+    def _review_unknown(self, rule: Rule, owner: str, env: Mapping[str, str], digest: str) -> ReviewedHook:
+        """Review a definition without an approval: a new hook, another definition of a known one, or a rejected one."""
+        approvals, found = self.approvals(owner), fingerprint(rule, env, self._around)
+        if approvals.is_rejected(digest):
+            return self._reviewed(rule, "rejected", "it was rejected", found)
+        earlier = approvals.latest_of(place_of(rule))
+        if earlier is not None and earlier.fingerprint.digest not in self._digests[owner]:
+            return self._reviewed(
+                rule, "changed", "its definition was changed after it was approved", found, earlier
+            )
+        if owner == "user" and not approvals.problem:
+            return self._approve_first(rule, found, approvals)
+        return self._reviewed(rule, "new", NEW, found)
+
+    def _approve_first(self, rule: Rule, found: Fingerprint, approvals: Approvals) -> ReviewedHook:
+        try:
+            approvals.approve({place_of(rule): (_name(rule), found)}, self._env["user"])
+        except UsageError:  # it cannot be stored, so the next session sees it for the first time again
+            return self._reviewed(rule, "approved", None, found)
+        return self._reviewed(rule, "approved", None, found, approvals.find(found.digest))
+
+    def _why_changed(self, rule: Rule, env: Mapping[str, str], approved: Fingerprint) -> str | None:
+        if why := describe_change(approved.files, self.project, self._changed):
+            return f"{why} after it was approved"
+        if isinstance(rule.hook, CommandHook):
+            now = used_variables(rule.hook, env, self._around)
+            for name in now.keys() | approved.variables.keys():
+                if now.get(name) != approved.variables.get(name):
+                    return f"${name} has another value than when it was approved"
+        return None
+
+    def _reviewed(
+        self,
+        rule: Rule,
+        status: Status,
+        why: str | None,
+        found: Fingerprint,
+        approval: Approval | None = None,
+    ) -> ReviewedHook:
+        rule = replace(rule, pending=why, rejected=status == "rejected", files=found.files)
+        return ReviewedHook(rule, _name(rule), status, why, found, approval)
+
+    def _note_digests(self, rules: Iterable[Rule]) -> None:
+        """Remember which definitions there are: one that is still there has not been changed into another."""
+        for rule in () if self.accept else rules:
+            if owner := owner_of(rule):
+                self._places.add(place_of(rule))
+                self._digests[owner].add(text_digest(definition_of(rule, self._env[owner])))
+
+    def _without_unapproved_env(self, layers: Sequence[Layer]) -> list[Layer]:
+        """Leave out the project's `env` until it is approved: it would reach the hooks of the user too."""
+        env = self._env["project"]
+        if self.accept or not env or self.approvals("project").has_env(env):
+            return list(layers)
+        return [
+            replace(layer, env={}) if layer.env and _owner_of_level(layer.level) == "project" else layer
+            for layer in layers
+        ]
+
+
+def owner_of(rule: Rule) -> Literal["project", "user"] | None:
+    """Return who has to approve a hook; None for hooks in Python, of `--settings` and of an administrator."""
+    if rule.source == "python":
+        return None
+    return _owner_of_level(rule.level or rule.source)
+
+
+def _owner_of_level(level: str) -> Literal["project", "user"] | None:
+    if level == "user":
+        return "user"
+    return "project" if level in ("project", "local", "script", "plugin") else None
+
+
+def place_of(rule: Rule) -> str:
+    """Return where a hook is configured: the same place with another definition is the same hook, changed."""
+    return f"{rule.file}:{rule.event}:{rule.agent_type or ''}:{rule.hook.id or rule.index}"
+
+
+def _name(rule: Rule) -> str:
+    return rule.hook.id or f"{rule.event}{rule.index or ''}"
+
+
+@dataclass
+class Review:
+    """All hooks of a project and of the user with their status, and what was approved and is no longer there."""
+
+    settings: Settings
+    hooks: tuple[ReviewedHook, ...]
+    vanished: tuple[Approval, ...]
+    reviewer: Reviewer
+
+    @property
+    def pending(self) -> tuple[ReviewedHook, ...]:
+        return tuple(hook for hook in self.hooks if hook.status in ("new", "changed"))
+
+    def approve(self, hooks: Iterable[ReviewedHook]) -> None:
+        """Approve hooks as they were reviewed, and the `env` of the project's settings. Raises UsageError."""
+        hooks = tuple(hooks)
+        for owner in ("project", "user"):
+            chosen = {
+                place_of(hook.rule): (hook.key, hook.fingerprint)
+                for hook in hooks
+                if owner_of(hook.rule) == owner
+            }
+            if chosen:
+                self.reviewer.approvals(owner).approve(chosen, self.reviewer.env_of(owner))
+
+    def reject(self, hooks: Iterable[ReviewedHook]) -> None:
+        """Withdraw the approval of hooks; they are no longer pending, and do not run. Raises UsageError."""
+        hooks = tuple(hooks)
+        for owner in ("project", "user"):
+            chosen = {hook.key: hook.fingerprint for hook in hooks if owner_of(hook.rule) == owner}
+            if chosen:
+                self.reviewer.approvals(owner).reject(chosen)
+
+
+def review_project(
+    project: str,
+    *,
+    dialect: str = "turngate",
+    plugin_dirs: Sequence[str] = (),
+    extra: str | None = None,
+    home: str | None = None,
+    state: str | None = None,
+    agent_hooks: Iterable[Rule] = (),
+) -> Review:
+    """Return the hooks of a project and of the user as they are now. `agent_hooks` are those of agent files."""
+    environ = {name: value for name, value in os.environ.items() if name != TRUST_VARIABLE}
+    reviewer = Reviewer(project, home=home, state=state, environ=environ)
+    settings = read_settings(
+        project,
+        dialect=dialect,
+        home=home,
+        plugin_dirs=plugin_dirs,
+        extra=extra,
+        review=reviewer.review_layers,
+    )
+    settings = settings.with_rules(*reviewer.review_rules(agent_hooks), problems=reviewer.problems)
+    hooks = _with_unique_keys([reviewer.review(rule) for rule in settings.rules])
+    return Review(settings, hooks, reviewer.vanished(), reviewer)
+
+
+def _with_unique_keys(hooks: Sequence[ReviewedHook]) -> tuple[ReviewedHook, ...]:
+    """Give a hook its id as key, or its event and its number there; the second of the same id gets a number too."""
+    numbers: dict[str, int] = {}
+    keys: dict[str, int] = {}
+    named = []
+    for hook in hooks:
+        event = hook.rule.event
+        numbers[event] = numbers.get(event, 0) + 1
+        key = hook.rule.hook.id or f"{event}:{numbers[event]}"
+        keys[key] = keys.get(key, 0) + 1
+        named.append(replace(hook, key=key if keys[key] == 1 else f"{key}:{keys[key]}"))
+    return tuple(named)
