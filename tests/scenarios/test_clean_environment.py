@@ -13,8 +13,8 @@ from turngate.engine import ask_hooks
 from turngate.options import Options
 from turngate.ports import World
 from turngate.settings.lint import lint
-from turngate.settings.load import load_settings
 from turngate.shells.local import LocalShell
+from turngate.trust.load import load_settings
 
 USUAL = {
     "PATH": "/usr/bin:/bin",
