@@ -212,7 +212,7 @@ def _hook_run(
         decision, answer = Interpretation(Fault(f"its answer cannot be read: {describe_exception(error)}"))
     if live and live.warnings:
         decision = replace(decision, warnings=(*decision.warnings, *live.warnings))
-    if live and live.redactor:
+    if live and live.redactor and live.redactor.is_needed(report, decision):
         report, decision = live.redactor.report(report), live.redactor.decision(decision)
         answer = live.redactor.answer(answer) if answer else None
     return HookRun(

@@ -15,8 +15,9 @@ from turngate.core.events import Event
 from turngate.core.hook_run import HookRun
 from turngate.core.hooks import AgentHook, CommandHook
 from turngate.core.messages import Evaluation, ModelRequest, Reply
-from turngate.core.redaction import Redactor
+from turngate.core.redaction import Redactor, make_redactor
 from turngate.core.reports import Exited, Report
+from turngate.core.secrets import secret_values
 from turngate.core.settings import Rule
 from turngate.core.text import omission_note, quote_name
 
@@ -74,7 +75,7 @@ class HookRunContext:
         self.on_left_running: Callable[[Exited], None] | None = None
         self.ended: Exited | None = None  # how the command ended, if it exited at the moment of its timeout
         self.warnings: list[str] = []  # for the hook's author
-        self.redactor: Redactor | None = None  # of the secrets that an endpoint was sent
+        self.redactor: Redactor | None = None  # of the secrets that an endpoint or a command was given
         self.deadline: float | None = None  # in the time of the loop
         self.evaluation: Evaluation | None = None  # what the run used of a model
         self.finds_programs = (
@@ -177,6 +178,7 @@ class World:
         self.project = os.path.abspath(self.project)
         self._made_in_callback = in_callback.get() is not None
         self.killed: list[str] = []  # the names of the hooks that `close` has cancelled
+        self._redactors: dict[frozenset[str], Redactor | None] = {}  # by further secrets
 
     @property
     def in_hook(self) -> bool:
@@ -186,6 +188,17 @@ class World:
         """
         scope = in_callback.get()
         return IN_HOOK in self.environ or (scope is not None and (self._made_in_callback or not scope.ended))
+
+    @cached_property
+    def _secrets(self) -> frozenset[str]:
+        return secret_values(self.environ)
+
+    def redactor(self, further: Mapping[str, str]) -> Redactor | None:
+        """Return a redactor of the secrets in the environment and in further variables, made once for each."""
+        secrets = secret_values(further) if further else frozenset()
+        if secrets not in self._redactors:
+            self._redactors[secrets] = make_redactor(self._secrets | secrets, ignores_case=False)
+        return self._redactors[secrets]
 
     async def close(self, grace: float = 0.0) -> int:
         """Wait up to `grace` seconds for background hooks, then cancel them. Return how many were cancelled.

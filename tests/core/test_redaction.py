@@ -1,11 +1,11 @@
-"""Redaction of secrets that an endpoint echoes."""
+"""Redaction of secrets that an endpoint or a command echoes."""
 
 import pytest
 
-from turngate.core.decisions import Allow, Block, Fault
+from turngate.core.decisions import Allow, Block, Decision, Fault
 from turngate.core.hook_output import Answer
 from turngate.core.redaction import Redactor, make_redactor
-from turngate.core.reports import Exited, Replied
+from turngate.core.reports import Exited, HookFailed, Replied, Report, Skipped, TimedOut
 
 
 def redactor(*secrets: str) -> Redactor:
@@ -50,14 +50,59 @@ def test_the_input_of_a_tool_stays_as_it_came() -> None:
     assert redactor("s3cr3t").answer(answer) == expected
 
 
-def test_only_a_reply_is_redacted_in_a_report() -> None:
-    assert redactor("s3cr3t").report(Replied("s3cr3t")) == Replied("…")
-    assert redactor("s3cr3t").report(Exited(0, "s3cr3t")) == Exited(0, "s3cr3t")
+@pytest.mark.parametrize(
+    ("report", "expected"),
+    [
+        (Replied("a s3cr3t"), Replied("a …")),
+        (Exited(1, "s3cr3t", "b s3cr3t", truncated=True), Exited(1, "…", "b …", truncated=True)),
+        (TimedOut(5, "s3cr3t", "b s3cr3t"), TimedOut(5, "…", "b …")),
+        (HookFailed("no program s3cr3t"), HookFailed("no program …")),
+        (Skipped("s3cr3t"), Skipped("s3cr3t")),
+    ],
+)
+def test_what_a_hook_printed_is_redacted(report: Report, expected: Report) -> None:
+    assert redactor("s3cr3t").report(report) == expected
 
 
-def test_a_warning_that_quotes_a_truncated_secret_shows_nothing_of_it() -> None:
-    secret = "sk-" + "0123456789" * 10
-    warnings = (
-        redactor(secret).decision(Allow(warnings=(f'`decision` is "{secret[:50]}…", … ignored',))).warnings
+def test_all_texts_of_an_answer_that_a_model_is_sent_are_redacted() -> None:
+    answer = Answer(
+        first_message="s3cr3t", lost="s3cr3t", updated_output={"a": ["s3cr3t", 1], "s3cr3t": None}
     )
-    assert warnings == ('`decision` is "…", … ignored',)
+    expected = Answer(first_message="…", lost="…", updated_output={"a": ["…", 1], "s3cr3t": None})
+    assert redactor("s3cr3t").answer(answer) == expected
+
+
+SECRET = "sk-" + "0123456789" * 10
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (f'`decision` is "{SECRET[:50]}…", … ignored', '`decision` is "…", … ignored'),
+        (f"exit code 1: a {SECRET[:40]} … {SECRET[-40:]} b", "exit code 1: a  …  b"),
+        (f"a {SECRET[:5]}… b", f"a {SECRET[:5]}… b"),
+        ("nothing … of it", "nothing … of it"),
+    ],
+)
+def test_a_text_that_is_truncated_shows_no_part_of_a_secret(text: str, expected: str) -> None:
+    assert redactor(SECRET).decision(Allow(warnings=(text,))).warnings == (expected,)
+    assert redactor(SECRET).decision(Fault(text)) == Fault(expected)
+
+
+@pytest.mark.parametrize(
+    ("report", "decision", "is_needed"),
+    [
+        (Exited(0, "fine"), Allow(), False),
+        (Exited(0, "a S3cr3t-/x"), Allow(), True),
+        (Exited(2, "", "S3cr3t-/x"), Block("S3cr3t-/x"), True),
+        (Exited(0, "%53"), Allow(notice="S3cr3t-/x"), True),
+        (Exited(0, r"S3cr3t-\/x"), Allow(), True),
+        (Exited(0, "s3cr3t-/X"), Allow(), False),
+    ],
+)
+def test_a_run_that_shows_no_secret_is_left_as_it_is(
+    report: Report, decision: Decision, is_needed: bool
+) -> None:
+    of_a_command = make_redactor(["S3cr3t-/x"], ignores_case=False)
+    assert of_a_command is not None
+    assert of_a_command.is_needed(report, decision) is is_needed

@@ -1,74 +1,126 @@
-"""Redact the secrets that a hook's endpoint was sent, wherever its answer is shown or recorded.
+"""Redact secrets in what a hook has answered, wherever it is shown, recorded or sent to a model.
 
-The answer is parsed first and redacted afterwards, so a secret that is also a word of the contract cannot change
-what the answer means.
+The secrets are those that an endpoint was sent, and those in the environment of a command. The answer is parsed first and
+redacted afterwards, so a secret that is also a word of the contract cannot change what the answer means.
 """
 
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from functools import cached_property
 from typing import Any
 from urllib.parse import quote, quote_plus
 
 from turngate.core.decisions import Decision
 from turngate.core.frozen import frozen
 from turngate.core.hook_output import Answer
-from turngate.core.reports import Replied, Report
+from turngate.core.reports import Exited, HookFailed, Replied, Report, TimedOut, printed
 
 MIN_SECRET_CHARS = 6  # a shorter value occurs in texts by chance
 _SCHEMES = ("bearer", "digest", "negotiate")  # words before a secret, not secrets
 _HTML_SAFE = str.maketrans({letter: f"\\u{ord(letter):04x}" for letter in "+<>&'`"})
 _DECISION_TEXTS = ("reason", "advice", "error", "notice")
-_ANSWER_TEXTS = ("reason", "stop_reason", "notice", "advice", "permission_reason")
+_ANSWER_TEXTS = ("reason", "stop_reason", "notice", "advice", "lost", "permission_reason", "first_message")
 
 
 @frozen
 class Redactor:
     forms: tuple[str, ...]  # the secrets in every encoding, longest first
-    pattern: re.Pattern[str]
+    ignores_case: bool = True
+
+    @cached_property
+    def _pattern(self) -> re.Pattern[str]:
+        flags = re.IGNORECASE if self.ignores_case else re.NOFLAG
+        return re.compile("|".join(map(re.escape, self.forms)), flags)
+
+    def is_needed(self, report: Report, decision: Decision) -> bool:
+        """Return False if nothing of this run shows a secret, which costs little to find out."""
+        if self.ignores_case:
+            return True
+        values = (*printed(report), *(getattr(decision, name, None) for name in _DECISION_TEXTS))
+        texts = [text for text in values if text]
+        return any(form in text for text in texts for form in self.forms) or isinstance(report, HookFailed)
 
     def text(self, text: str) -> str:
-        return self.pattern.sub("…", text)
+        return self._pattern.sub("…", text)
 
-    def warning(self, text: str) -> str:
-        """Redact also the start of a secret where the warning quotes a truncated value."""
-        *quoted, rest = self.text(text).split("…")
-        return "…".join([*map(self._without_start_of_secret, quoted), rest])
+    def truncated(self, text: str) -> str:
+        """Redact also a part of a secret where the text, or a value that it quotes, is truncated."""
+        first, *others = self.text(text).split("…")
+        parts = [
+            first,
+            *(self._without_part(part, str.startswith, lambda form, size: form[-size:]) for part in others),
+        ]
+        *before, last = parts
+        return "…".join(
+            [
+                *(self._without_part(part, str.endswith, lambda form, size: form[:size]) for part in before),
+                last,
+            ]
+        )
 
-    def _without_start_of_secret(self, text: str) -> str:
-        """Return the text before a truncation mark without the start of a secret at its end."""
+    def _without_part(
+        self, text: str, has: Callable[[str, str], bool], part_of: Callable[[str, int], str]
+    ) -> str:
+        """Return a text next to a truncation mark without the part of a secret that touches the mark."""
+        bare = text.strip(" ")
+        folded = bare.lower()
         for form in self.forms:
-            for size in range(min(len(form), len(text)), MIN_SECRET_CHARS - 1, -1):
-                if text.lower().endswith(form[:size].lower()):
-                    return text[:-size]
+            for size in range(min(len(form), len(bare)), MIN_SECRET_CHARS - 1, -1):
+                if has(folded, part_of(form, size).lower()):
+                    return text.replace(bare, bare[:-size] if has is str.endswith else bare[size:])
         return text
 
     def report(self, report: Report) -> Report:
-        return Replied(self.text(report.text)) if isinstance(report, Replied) else report
+        match report:
+            case Replied(text):
+                return Replied(self.text(text))
+            case Exited() | TimedOut():
+                return replace(report, stdout=self.text(report.stdout), stderr=self.text(report.stderr))
+            case HookFailed(error):
+                return HookFailed(self.truncated(error))
+            case _:
+                return report
 
     def decision(self, decision: Decision) -> Decision:
         texts = self._texts(decision, _DECISION_TEXTS)
-        return replace(decision, **texts, warnings=tuple(map(self.warning, decision.warnings)))
+        if "error" in texts:
+            texts["error"] = self.truncated(getattr(decision, "error", ""))
+        return replace(decision, **texts, warnings=tuple(map(self.truncated, decision.warnings)))
 
     def answer(self, answer: Answer) -> Answer:
         """Redact the texts; `updated_input` stays, because a tool needs it as it came."""
         texts = self._texts(answer, _ANSWER_TEXTS)
-        return replace(answer, **texts, warnings=tuple(map(self.warning, answer.warnings)))
+        output = self._json(answer.updated_output)
+        return replace(
+            answer, **texts, updated_output=output, warnings=tuple(map(self.truncated, answer.warnings))
+        )
+
+    def _json(self, value: Any) -> Any:
+        match value:
+            case str():
+                return self.text(value)
+            case list():
+                return [self._json(each) for each in value]
+            case dict():
+                return {name: self._json(each) for name, each in value.items()}
+            case _:
+                return value
 
     def _texts(self, value: object, names: Iterable[str]) -> dict[str, Any]:
         values = ((name, getattr(value, name, None)) for name in names)
         return {name: self.text(text) for name, text in values if isinstance(text, str)}
 
 
-def make_redactor(secrets: Iterable[str]) -> Redactor | None:
+def make_redactor(secrets: Iterable[str], *, ignores_case: bool = True) -> Redactor | None:
     """Return a redactor of these values, as they are, percent-encoded, and escaped as in JSON."""
     long_enough = {secret for secret in secrets if len(secret) >= MIN_SECRET_CHARS}
     forms = {form for secret in long_enough if secret.lower() not in _SCHEMES for form in _encodings(secret)}
     if not forms:
         return None
     longest_first = tuple(sorted(forms, key=len, reverse=True))
-    return Redactor(longest_first, re.compile("|".join(map(re.escape, longest_first)), re.IGNORECASE))
+    return Redactor(longest_first, ignores_case)
 
 
 def _encodings(secret: str) -> Iterator[str]:

@@ -3,6 +3,7 @@
 import os
 import re
 
+from turngate.core.secrets import secret_values
 from turngate.core.text import one_line, truncate
 
 MAX_MESSAGE_CHARS = 200
@@ -10,8 +11,7 @@ MAX_MESSAGE_CHARS = 200
 
 def safe_line(text: str, *secrets: str) -> str:
     """Return one short line without these secrets, those of the environment, and what looks like a key."""
-    values = [value for name, value in os.environ.items() if re.search(r"KEY|TOKEN|SECRET|PASSWORD", name)]
-    for value in (*secrets, *values):
+    for value in (*secrets, *secret_values(os.environ)):
         if len(value) > 7:
             text = text.replace(value, "…")
     text = re.sub(r"\b((sk|pk|gsk|xai)[-_]|AIza)[\w*-]{6,}", "…", text)
