@@ -220,9 +220,7 @@ def test_every_example_of_a_hook_is_run() -> None:
 
 def test_the_example_of_an_http_hook_fails_without_its_extra(project: Path) -> None:
     path = ROOT / "examples" / "hooks" / "http_hook.py"
-    code = (
-        f"import runpy, sys; sys.modules['httpx2'] = None; runpy.run_path({str(path)!r}, run_name='__main__')"
-    )
+    code = f"import runpy, sys; sys.modules['h11'] = None; runpy.run_path({str(path)!r}, run_name='__main__')"
     done = subprocess.run(
         [sys.executable, "-c", code],
         cwd=project,

@@ -13,7 +13,8 @@ from tests.support.certificates import make_certificate, server_context
 from tests.support.servers.http import Endpoint, serve_answers
 from tests.support.servers.raw import response, serve_raw
 from turngate.http.client import HttpClient
-from turngate.http.errors import HttpError
+from turngate.http.connection import Server, request_target
+from turngate.http.errors import HttpError, HttpSetupError
 
 HOST = "api.example.test"
 BODY = b'{"a": 1}'
@@ -90,8 +91,8 @@ def test_a_head_without_an_end_takes_bounded_memory() -> None:
 def test_a_certificate_that_is_not_trusted_is_rejected(encrypted: Endpoint) -> None:
     assert (fail(encrypted.url), encrypted.paths) == (
         (
-            f"the certificate of 127.0.0.1:{encrypted.port} is not trusted (self-signed certificate); "
-            "SSL_CERT_FILE names a file with further certificates"
+            f"the certificate of 127.0.0.1:{encrypted.port} is not trusted: self-signed certificate; "
+            "set SSL_CERT_FILE to a file that has its certificate"
         ),
         [],
     )
@@ -105,9 +106,80 @@ def test_a_certificate_of_ssl_cert_file_is_trusted(
     assert encrypted.connections == 1
 
 
+def test_a_certificate_file_of_the_users_settings_is_trusted(encrypted: Endpoint, certificate: Path) -> None:
+    assert post(encrypted.url, {"SSL_CERT_FILE": f"{certificate}.crt"}) == [(200, b"fine")]
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        (None, "the file that SSL_CERT_FILE names cannot be read: No such file or directory"),
+        ("nothing", "the file that SSL_CERT_FILE names has no certificate"),
+    ],
+)
+def test_a_certificate_file_that_cannot_be_used_is_named(
+    encrypted: Endpoint, tmp_path: Path, content: str | None, told: str
+) -> None:
+    path = tmp_path / "own.pem"
+    if content:
+        path.write_text(content)
+    assert fail(encrypted.url, {"SSL_CERT_FILE": str(path)}) == told
+
+
+def test_https_to_a_server_without_it_is_not_worth_a_second_try() -> None:
+    with serve_answers() as endpoint, pytest.raises(HttpSetupError) as caught:
+        post(endpoint.url.replace("http:", "https:"))
+    assert str(caught.value) == f"no encrypted connection to 127.0.0.1:{endpoint.port}: it does not speak TLS"
+
+
+def test_interim_responses_without_an_end_are_not_read_forever() -> None:
+    with serve_raw(b"HTTP/1.1 103 Early Hints\r\n\r\n" * 1000, "wait") as server:
+        host = server.url.removeprefix("http://")
+        assert fail(server.url) == f"{host} sent 100 interim responses and no answer"
+
+
+def test_an_interim_response_is_not_the_answer() -> None:
+    with serve_raw(b"HTTP/1.1 103 Early Hints\r\n\r\n" + response(200, b"fine")) as server:
+        assert post(server.url) == [(200, b"fine")]
+
+
+@pytest.mark.parametrize(
+    ("url", "server"),
+    [
+        ("https://a.example", Server("https", "a.example", 443)),
+        ("http://[::1]:80/x", Server("http", "::1", 80)),
+        ("http://bücher.example/", Server("http", "xn--bcher-kva.example", 80)),
+        ("http://a b/", "its host has characters that are not allowed"),
+        ("http://a:b@c/", "a user name or password in it is not supported"),
+        ("ftp://a", "expected http://HOST or https://HOST"),
+    ],
+)
+def test_a_server_is_named_by_a_url(url: str, server: Server | str) -> None:
+    try:
+        found: Server | str = Server.of(url)
+    except ValueError as error:
+        found = str(error)
+    assert found == server
+
+
+@pytest.mark.parametrize(
+    ("url", "target"),
+    [
+        ("http://a", "/"),
+        ("http://a?b=c", "/?b=c"),
+        ("http://a/b%20c/d e?f=ü g#h", "/b%20c/d%20e?f=%C3%BC%20g"),
+    ],
+)
+def test_the_first_line_of_a_request_is_ascii(url: str, target: str) -> None:
+    assert request_target(url) == target
+
+
 def test_a_name_that_cannot_be_resolved_is_a_sentence() -> None:
     assert fail("http://no-such-host.invalid").startswith(
         "the host no-such-host.invalid cannot be resolved: "
+    )
+    assert fail("http://a.example", {"HTTP_PROXY": "no-such-host.invalid:8080"}).startswith(
+        "the proxy no-such-host.invalid cannot be resolved: "
     )
 
 
@@ -194,5 +266,19 @@ def test_a_proxy_that_opens_no_tunnel_is_named(reply: bytes, told: str) -> None:
 
 def test_a_plain_request_names_the_whole_url_to_the_proxy() -> None:
     with serve_answers({"body": "fine"}) as proxy:
-        assert post(f"http://{HOST}", {"HTTP_PROXY": proxy.url}) == [(200, b"fine")]
-    assert (proxy.paths, proxy.headers[0]["host"]) == ([f"http://{HOST}/path"], HOST)
+        url = proxy.url.replace("//", "//me:secret@")
+        assert post(f"http://{HOST}", {"HTTP_PROXY": url}) == [(200, b"fine")]
+    sent = proxy.headers[0]
+    assert (proxy.paths, sent["host"], sent["proxy-authorization"]) == (
+        [f"http://{HOST}/path"],
+        HOST,
+        "Basic bWU6c2VjcmV0",
+    )
+
+
+def test_a_proxy_that_cannot_be_reached_is_named() -> None:
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        port = unused.getsockname()[1]
+        told = fail(f"https://{HOST}", {"HTTPS_PROXY": f"http://me:secret@127.0.0.1:{port}"})
+    assert told == f"the proxy 127.0.0.1:{port} cannot be reached: Connection refused"

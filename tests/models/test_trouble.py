@@ -75,7 +75,7 @@ ROWS: list[tuple[str, Sequence[Step], str, str, str]] = [
         "reset without an answer",
         ("reset",),
         "network",
-        f"{NO_ANSWER}HOST: Connection reset by peer",
+        f"{NO_ANSWER}HOST broke off the connection: Connection reset by peer",
         f"{NO_ANSWER}[Errno 104] Connection reset by peer",
     ),
     (

@@ -342,15 +342,15 @@ def test_a_relative_path_after_a_cd_is_anchored(project: Path) -> None:
 
 @pytest.mark.parametrize(
     ("extra", "hint"),
-    [(None, install_command("http")), (ModuleType("httpx2"), None)],
+    [(None, install_command("http")), (ModuleType("h11"), None)],
     ids=["without", "with"],
 )
 def test_an_http_hook_needs_its_library(
     project: Path, monkeypatch: pytest.MonkeyPatch, extra: ModuleType | None, hint: str | None
 ) -> None:
-    monkeypatch.setitem(sys.modules, "httpx2", extra)
+    monkeypatch.setitem(sys.modules, "h11", extra)
     if extra is not None:
-        extra.__spec__ = ModuleSpec("httpx2", None)
+        extra.__spec__ = ModuleSpec("h11", None)
     message = "needs a library that is not installed, so the hook fails at every run"
     expected = [problem(message, "type", hint=hint, severity="error")] if hint else []
     assert look(HttpHook("https://a.example/x"), project) == expected

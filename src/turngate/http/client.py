@@ -14,7 +14,8 @@ from turngate.http.errors import HttpError, HttpTimeout
 from turngate.http.timeouts import Timeouts
 
 READ_BYTES = 64 * 1024
-MAX_HEAD_BYTES = 64 * 1024
+MAX_HEAD_BYTES = 100 * 1024
+MAX_INTERIM_RESPONSES = 100  # 100 Continue, 103 Early Hints
 
 
 class Connection:
@@ -24,20 +25,24 @@ class Connection:
         self.streams, self.server, self.timeouts = streams, server, timeouts
         self.protocol = h11.Connection(h11.CLIENT, max_incomplete_event_size=MAX_HEAD_BYTES)
         self.used = False  # by an earlier request
-        self.has_response = False  # a byte of the response to this request has arrived
+        self.beginning = b""  # the first bytes of the response to this request
+
+    @property
+    def has_response(self) -> bool:
+        return bool(self.beginning)
 
     @property
     def is_open(self) -> bool:
         return not (self.streams.reader.at_eof() or self.streams.writer.is_closing())
 
     async def send(self, request: h11.Request, body: bytes) -> None:
-        self.has_response = False
+        self.beginning = b""
         parts = (request, h11.Data(body), h11.EndOfMessage())
         try:
             self.streams.writer.write(b"".join(self.protocol.send(part) or b"" for part in parts))
             await self.streams.writer.drain()
         except OSError as error:
-            raise HttpError(describe_os_error(error, self.server)) from None
+            raise self._lost(error) from None
 
     async def next_event(self) -> h11.Event:
         data = None
@@ -48,12 +53,15 @@ class Connection:
         except h11.RemoteProtocolError:
             raise HttpError(self._describe_end(data)) from None
         except OSError as error:
-            raise HttpError(describe_os_error(error, self.server)) from None
+            raise self._lost(error) from None
         return event
+
+    def _lost(self, error: OSError) -> HttpError:
+        return HttpError(f"{self.server.name} broke off the connection: {describe_os_error(error)}")
 
     def _describe_end(self, data: bytes | None) -> str:
         """Return why a response is not complete; without data the server closed the connection."""
-        if data:
+        if data or not b"HTTP/".startswith(self.beginning):
             return f"{self.server.name} does not speak HTTP"
         if self.has_response:
             return f"{self.server.name} closed the connection in the middle of its answer"
@@ -61,13 +69,16 @@ class Connection:
 
     async def _read(self) -> bytes:
         seconds = self.timeouts.silence if self.has_response else self.timeouts.first_byte
+        limit = asyncio.timeout(seconds)
         try:
-            async with asyncio.timeout(seconds):
+            async with limit:
                 data = await self.streams.reader.read(READ_BYTES)
         except TimeoutError:
+            if not limit.expired():  # the operating system's
+                raise
             where = "in the middle of its answer" if self.has_response else "after the request"
             raise HttpTimeout(f"nothing came for {seconds:g} s {where}") from None
-        self.has_response = self.has_response or bool(data)
+        self.beginning = self.beginning or data[:5]
         return data
 
     def finish(self) -> bool:
@@ -162,7 +173,8 @@ class HttpClient:
         return await self._open()
 
     async def _open(self) -> Connection:
-        return Connection(await connect(self.server, self._environ), self.server, self._timeouts)
+        streams = await connect(self.server, self._environ, seconds=self._timeouts.connect)
+        return Connection(streams, self.server, self._timeouts)
 
     async def _exchange(
         self, connection: Connection, path: str, headers: Mapping[str, str], body: bytes
@@ -183,14 +195,15 @@ class HttpClient:
     async def _try(
         self, connection: Connection, path: str, headers: Mapping[str, str], body: bytes
     ) -> h11.Response:
-        target = (
-            f"{self.server.scheme}://{self.server.name}{path}" if connection.streams.through_proxy else path
-        )
         fields = {"Host": self.server.name, "Content-Length": str(len(body)), **headers}
-        await connection.send(h11.Request(method="POST", target=target, headers=list(fields.items())), body)
-        while True:
+        if proxy := connection.streams.proxy:
+            path = f"{self.server.scheme}://{self.server.name}{path}"
+            fields |= {"Proxy-Authorization": proxy.authorization} if proxy.authorization else {}
+        await connection.send(h11.Request(method="POST", target=path, headers=list(fields.items())), body)
+        for _ in range(MAX_INTERIM_RESPONSES):
             event = await connection.next_event()
             if isinstance(event, h11.Response):
                 return event
             if not isinstance(event, h11.InformationalResponse):
                 raise HttpError(f"{self.server.name} closed the connection without an answer")
+        raise HttpError(f"{self.server.name} sent {MAX_INTERIM_RESPONSES} interim responses and no answer")

@@ -2,19 +2,20 @@
 
 import asyncio
 import os
+import re
 import socket
 import ssl
 from collections.abc import Mapping
 from typing import NamedTuple
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 from turngate.aio.threads import run_in_thread
-from turngate.http.errors import HttpError, HttpTimeout
+from turngate.http.errors import HttpError, HttpSetupError, HttpTimeout
 from turngate.http.proxy import Proxy, proxy_for
 
-CONNECT_TIMEOUT_S = 30.0
 NEXT_ADDRESS_S = 0.25  # when the next address of a host is tried as well (RFC 8305)
 MAX_PROXY_REPLY_BYTES = 16 * 1024
+_HOST = re.compile(r"[\w.-]+|[0-9a-f:.]+(%\w+)?", re.ASCII)
 
 
 class Server(NamedTuple):
@@ -30,7 +31,12 @@ class Server(NamedTuple):
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise ValueError("expected http://HOST or https://HOST")
-        return cls(parts.scheme, parts.hostname, parts.port or (443 if parts.scheme == "https" else 80))
+        if parts.username is not None:
+            raise ValueError("a user name or password in it is not supported")
+        host = parts.hostname if parts.hostname.isascii() else parts.hostname.encode("idna").decode()
+        if not _HOST.fullmatch(host):
+            raise ValueError("its host has characters that are not allowed")
+        return cls(parts.scheme, host, parts.port or (443 if parts.scheme == "https" else 80))
 
     @property
     def name(self) -> str:
@@ -39,34 +45,42 @@ class Server(NamedTuple):
         return host if self.port == (443 if self.scheme == "https" else 80) else f"{host}:{self.port}"
 
 
+def request_target(url: str) -> str:
+    """Return the path and the query of a URL as the first line of a request has them."""
+    parts = urlsplit(url)
+    target = f"{parts.path or '/'}?{parts.query}" if parts.query else parts.path or "/"
+    return quote(target, safe="!$%&'()*+,;=:@/?[]")
+
+
 class Streams(NamedTuple):
     reader: asyncio.StreamReader
     writer: asyncio.StreamWriter
-    through_proxy: bool  # without a tunnel: the request line names the whole URL
+    proxy: Proxy | None  # without a tunnel: the request line names the whole URL
 
 
-async def connect(
-    server: Server, environ: Mapping[str, str], *, seconds: float = CONNECT_TIMEOUT_S
-) -> Streams:
+async def connect(server: Server, environ: Mapping[str, str], *, seconds: float | None) -> Streams:
     """Open a connection. Raises HttpError."""
+    limit = asyncio.timeout(seconds)
     try:
-        async with asyncio.timeout(seconds):
-            return await _connect(server, proxy_for(server.scheme, server.host, server.port, environ))
-    except TimeoutError:
-        raise HttpTimeout(f"no connection to {server.name} within {seconds:g} s") from None
+        async with limit:
+            return await _connect(
+                server, proxy_for(server.scheme, server.host, server.port, environ), environ
+            )
     except OSError as error:
-        raise HttpError(describe_os_error(error, server)) from None
+        if limit.expired():
+            raise HttpTimeout(f"no connection to {server.name} within {seconds:g} s") from None
+        raise connection_error(error, server.name) from None
 
 
-async def _connect(server: Server, proxy: Proxy | None) -> Streams:
+async def _connect(server: Server, proxy: Proxy | None, environ: Mapping[str, str]) -> Streams:
     # Loading this machine's certificates is slow, and plain http does not need them.
     loading = (
-        asyncio.ensure_future(run_in_thread(ssl.create_default_context)) if server.scheme == "https" else None
+        asyncio.ensure_future(run_in_thread(_trusted_certificates, environ))
+        if server.scheme == "https"
+        else None
     )
     try:
-        reader, writer = (
-            await _open(proxy.host, proxy.port) if proxy else await _open(server.host, server.port)
-        )
+        reader, writer = await _open_proxy(proxy) if proxy else await _open(server.host, server.port)
     except BaseException:
         if loading:
             loading.cancel()
@@ -79,7 +93,28 @@ async def _connect(server: Server, proxy: Proxy | None) -> Streams:
     except BaseException:
         writer.transport.abort()
         raise
-    return Streams(reader, writer, through_proxy=bool(proxy) and not loading)
+    return Streams(reader, writer, None if loading else proxy)
+
+
+def _trusted_certificates(environ: Mapping[str, str]) -> ssl.SSLContext:
+    context = ssl.create_default_context()
+    if path := environ.get("SSL_CERT_FILE"):  # also one of the user's settings, which OpenSSL does not see
+        try:
+            context.load_verify_locations(path)
+        except ssl.SSLError:
+            raise HttpSetupError("the file that SSL_CERT_FILE names has no certificate") from None
+        except OSError as error:
+            raise HttpSetupError(
+                f"the file that SSL_CERT_FILE names cannot be read: {error.strerror}"
+            ) from None
+    return context
+
+
+async def _open_proxy(proxy: Proxy) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    try:
+        return await _open(proxy.host, proxy.port)
+    except OSError as error:
+        raise connection_error(error, f"the proxy {proxy.host}:{proxy.port}") from None
 
 
 async def _open(host: str, port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
@@ -139,17 +174,26 @@ async def _request_tunnel(
         )
 
 
-def describe_os_error(error: OSError, server: Server) -> str:
-    """Return one sentence; the library's own text may contain what was sent."""
+def connection_error(error: OSError, name: str) -> HttpError:
+    """Return why there is no connection to this host. The library's own text may contain what was sent."""
     match error:
         case ssl.SSLCertVerificationError():
-            return (
-                f"the certificate of {server.name} is not trusted ({error.verify_message}); "
-                "SSL_CERT_FILE names a file with further certificates"
+            return HttpSetupError(
+                f"the certificate of {name} is not trusted: {error.verify_message}; "
+                "set SSL_CERT_FILE to a file that has its certificate"
             )
+        case ssl.SSLError(reason="WRONG_VERSION_NUMBER"):
+            return HttpSetupError(f"no encrypted connection to {name}: it does not speak TLS")
         case ssl.SSLError():
-            return f"no encrypted connection to {server.name}: {(error.reason or 'TLS failed').lower().replace('_', ' ')}"
+            reason = (error.reason or "TLS failed").lower().replace("_", " ")
+            return HttpError(f"no encrypted connection to {name}: {reason}")
         case socket.gaierror():
-            return f"the host {server.host} cannot be resolved: {error.strerror}"
+            host = name.partition(":")[0]
+            what = host if host.startswith("the proxy ") else f"the host {host}"
+            return HttpError(f"{what} cannot be resolved: {error.strerror}")
         case _:
-            return f"{server.name}: {os.strerror(error.errno) if error.errno else 'no connection'}"
+            return HttpError(f"{name} cannot be reached: {describe_os_error(error)}")
+
+
+def describe_os_error(error: OSError) -> str:
+    return os.strerror(error.errno) if error.errno else "no connection"

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from urllib.parse import unquote, urlsplit
 
 from turngate.core.http_policy import is_loopback
-from turngate.http.errors import HttpError
+from turngate.http.errors import HttpSetupError
 
 
 class Proxy(NamedTuple):
@@ -17,7 +17,7 @@ class Proxy(NamedTuple):
 
 
 def proxy_for(scheme: str, host: str, port: int, environ: Mapping[str, str]) -> Proxy | None:
-    """Return the proxy for a server, or None for a direct connection. Raises HttpError if its URL is not usable."""
+    """Return the proxy for a server, or None for a direct connection. Raises HttpSetupError if its URL is not usable."""
     if is_loopback(host.rstrip(".").lower()) or _is_excluded(host, port, _variable("no_proxy", environ)):
         return None
     for name in (f"{scheme}_proxy", "all_proxy"):
@@ -60,9 +60,9 @@ def _parse(name: str, value: str) -> Proxy:
         parts = urlsplit(value if "://" in value else f"http://{value}")
         port = parts.port or 80
     except ValueError:
-        raise HttpError(f"{name} is not a valid URL; expected http://HOST:PORT") from None
+        raise HttpSetupError(f"{name} is not a valid URL; expected http://HOST:PORT") from None
     if parts.scheme != "http" or not parts.hostname:
-        raise HttpError(f"{name} is not supported; expected http://HOST:PORT")
+        raise HttpSetupError(f"{name} is not supported; expected http://HOST:PORT")
     authorization = ""
     if parts.username is not None:
         login = f"{unquote(parts.username)}:{unquote(parts.password or '')}"

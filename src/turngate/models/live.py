@@ -23,7 +23,8 @@ from turngate.models.wire.base import AnswerReader, OtherApi, StreamError, Unrea
 
 try:
     from turngate.http.client import HttpClient, Response
-    from turngate.http.errors import HttpError, HttpTimeout
+    from turngate.http.connection import request_target
+    from turngate.http.errors import HttpError, HttpSetupError, HttpTimeout
     from turngate.http.event_stream import EventDecoder
 except ImportError:
     from turngate.extras import install_command
@@ -71,7 +72,8 @@ class LiveModel:
         if self._key and not _KEY.fullmatch(self._key):
             raise ModelError("auth", f"the key for {self._provider_name} contains a space or a line break")
         body = json.dumps(self._wire.body(self._model, request)).encode()
-        path = urlsplit(self._url).path + self._wire.path
+        parts = urlsplit(self._url)
+        path = request_target(parts._replace(path=parts.path + self._wire.path).geturl())
         reader = self._wire.reader()
         try:
             async with self._connect().post(path, self._headers(), body) as response:
@@ -79,7 +81,8 @@ class LiveModel:
         except HttpTimeout as error:
             raise ModelError("network", f"{self._provider_name} did not answer in time: {error}") from None
         except HttpError as error:
-            raise ModelError("network", f"the connection to {self._provider_name} failed: {error}") from None
+            kind = "invalid" if isinstance(error, HttpSetupError) else "network"
+            raise ModelError(kind, f"the connection to {self._provider_name} failed: {error}") from None
         except StreamError as error:
             raise stream_error(self._provider_name, error.error, self._key) from None
         except Unreadable as error:

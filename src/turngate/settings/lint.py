@@ -122,7 +122,7 @@ def _lint_quoting(rule: Rule, bare: str, scope: Scope) -> Iterator[Problem]:
 
 
 def _lint_http(rule: Rule, hook: HttpHook, settings: Settings) -> Iterator[Problem]:
-    if importlib.util.find_spec("httpx2") is None:
+    if importlib.util.find_spec("h11") is None:
         message = "needs a library that is not installed, so the hook fails at every run"
         yield rule_problem(rule, "type", message, install_command("http"))
     not_allowed = url_problem(hook.url, rule.source, settings.allowed_urls, settings.http_hook_urls)
