@@ -68,7 +68,9 @@ class PydanticAiModel:
                 seconds = self._timeouts.silence
         raise ModelError("network", f"{self._provider} ended the stream in the middle of its answer")
 
-    async def _next(self, pieces: AsyncGenerator[str | Reply, None], seconds: float) -> str | Reply | None:
+    async def _next(
+        self, pieces: AsyncGenerator[str | Reply, None], seconds: float | None
+    ) -> str | Reply | None:
         """Return the next piece, or None at the end. The libraries themselves wait for ten minutes and more."""
         try:
             async with asyncio.timeout(seconds):
