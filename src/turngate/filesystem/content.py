@@ -1,12 +1,15 @@
 """What a file holds, as a short text that can be stored and compared."""
 
+import glob
 import hashlib
 import os
 import stat
+from itertools import islice
 
 from turngate.filesystem.real_path import is_inside, real_path
 
 MAX_HASHED_BYTES = 1024 * 1024  # a larger file is a program, and is compared by its size and its times
+MAX_NAMES = 10_000
 # What the system installs is compared by its path alone: an update does not change what a hook is.
 SYSTEM_FOLDERS = ("/bin", "/sbin", "/lib", "/lib64", "/usr", "/opt", "/nix/store", "/System", "/Library")
 
@@ -35,6 +38,12 @@ def content_id(path: str) -> str | None:
         return _id_of_unreadable(path)
     finally:
         os.close(fd)
+
+
+def names_id(pattern: str) -> str:
+    """Return an id of the names of the files that a pattern matches."""
+    names = "\0".join(sorted(islice(glob.iglob(pattern), MAX_NAMES)))
+    return f"names:{hashlib.sha256(os.fsencode(names)).hexdigest()}"
 
 
 def is_system_file(path: str) -> bool:

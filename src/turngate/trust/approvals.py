@@ -13,10 +13,11 @@ from typing import Any
 
 from turngate.core.frozen import frozen
 from turngate.errors import UsageError
-from turngate.filesystem.content import MAX_HASHED_BYTES, content_id
+from turngate.filesystem.content import MAX_HASHED_BYTES
 from turngate.filesystem.real_path import is_inside, real_path
 from turngate.settings.paths import FileTooLarge, NotARegularFile, read_bytes
 from turngate.state.files import make_private_dir, write_all
+from turngate.trust.changes import ChangedFiles
 from turngate.trust.fingerprint import Fingerprint, text_digest
 
 VERSION = 1
@@ -48,7 +49,9 @@ class Approvals:
             self._trust, name or os.path.join("projects", f"{text_digest(self.folder)[:32]}.json")
         )
         self.problem: str | None = None  # why the file does not count
-        self._is_inside = is_inside(real_path(self.path), self.folder) and name is None
+        # A repository could contain a file there; the home folder, where the state folder is by default, is not one.
+        has_home = is_inside(real_path(os.path.expanduser("~")), self.folder)
+        self._is_inside = is_inside(real_path(self.path), self.folder) and not has_home
         self._data = self._load()
 
     def find(self, digest: str) -> Approval | None:
@@ -168,13 +171,12 @@ class Approvals:
                 self.problem = f"{self.path} {why}"
                 return self._empty()
             data: dict[str, Any] = json.loads(read_bytes(self.path, MAX_FILE_BYTES))
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return self._empty()
-        except (OSError, ValueError, NotARegularFile, FileTooLarge, RecursionError) as error:
-            self.problem = (
-                f"{self.path} cannot be read ({error}), so no approval counts; remove it, and approve again"
-            )
-            return self._empty()
+        except (ValueError, RecursionError):
+            return self._unreadable("it is not JSON")
+        except (OSError, NotARegularFile, FileTooLarge) as error:
+            return self._unreadable(str(error) or "it is too large")
         if not _is_valid(data):
             self.problem = f"{self.path} is damaged, so no approval counts; remove it, and approve again"
             return self._empty()
@@ -182,6 +184,12 @@ class Approvals:
         if any(data.get(name) != value for name, value in header.items()):
             return self._empty()
         return data
+
+    def _unreadable(self, why: str) -> dict[str, Any]:
+        self.problem = (
+            f"{self.path} cannot be read ({why}), so no approval counts; remove it, and approve again"
+        )
+        return self._empty()
 
     def _save(self, data: Mapping[str, Any]) -> None:
         _write_private(self.path, json.dumps(data, indent=1).encode())
@@ -225,7 +233,7 @@ def _texts_of(key: str, found: Fingerprint) -> dict[str, bytes]:
     """Return the contents of a hook's files by their digests. Raises UsageError if one is not as it was reviewed."""
     texts = {}
     for path, recorded in found.files.items():
-        if content_id(path) != recorded:
+        if ChangedFiles().first({path: recorded}):
             raise UsageError(
                 f"{path} has changed while {key} was reviewed; nothing was approved, review it again"
             )

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Mapping
 
-from turngate.filesystem.content import content_id
+from turngate.filesystem.content import content_id, names_id
 from turngate.filesystem.real_path import is_inside
 
 Files = Mapping[str, str | None]  # path: id of its content; None: there is no such file
@@ -22,7 +22,7 @@ class ChangedFiles:
                 folder, name = os.path.split(path)
                 if name in self._listing(folder) and content_id(path) is not None:
                     return path
-            elif content_id(path) != recorded:
+            elif (names_id(path) if recorded.startswith("names:") else content_id(path)) != recorded:
                 return path
         return None
 
@@ -41,6 +41,8 @@ def describe_change(files: Files, project: str, changed: ChangedFiles | None = N
     if path is None:
         return None
     name = os.path.relpath(path, project) if is_inside(path, project) else path
+    if (files[path] or "").startswith("names:"):
+        return f"the list of files {name} was changed"
     if files[path] is None:
         return f"{name}, which it would run or include, was added"
     return f"{name} was {'changed' if os.path.exists(path) else 'removed'}"

@@ -12,7 +12,7 @@ from turngate.core.frozen import frozen
 from turngate.core.hooks import KINDS, CommandHook, Hook, HttpHook
 from turngate.core.plugin_variables import expand_plugin_variables
 from turngate.core.settings import Rule
-from turngate.filesystem.content import content_id
+from turngate.filesystem.content import content_id, names_id
 from turngate.filesystem.real_path import is_inside, real_path
 from turngate.trust.script_files import ScriptFiles
 
@@ -113,9 +113,9 @@ def fingerprint(rule: Rule, env: Mapping[str, str], around: Surroundings) -> Fin
         found.add_command(hook.command)
     else:
         found.add_arguments((hook.command, *hook.args))
-    return Fingerprint(
-        content, {path: content_id(path) for path in found.paths}, used_variables(hook, env, around)
-    )
+    patterns = {pattern: names_id(pattern) for pattern in found.patterns}
+    files = {**{path: content_id(path) for path in found.paths}, **patterns}
+    return Fingerprint(content, files, used_variables(hook, env, around))
 
 
 def used_variables(hook: CommandHook, env: Mapping[str, str], around: Surroundings) -> dict[str, str | None]:

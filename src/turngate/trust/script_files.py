@@ -1,9 +1,11 @@
 """Finds the files that a command runs: its scripts, what they include, and what could be run instead of them."""
 
 import ast
+import glob
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import NamedTuple
 
 from turngate.filesystem.content import is_system_file
@@ -38,6 +40,7 @@ _PYTHON = re.compile(r"python(?:\d(?:\.\d+)?)?|pypy3?")
 _NODE_IMPORT = re.compile(r"""(?:\bfrom|\bimport|\brequire\s*\(|\bimport\s*\()\s*["'](\.[^"'\n]+)["']""")
 _NODE_SUFFIXES = ("", ".js", ".mjs", ".cjs", ".ts", ".json", "/index.js", "/index.ts")
 _SCRIPT_SUFFIXES = (".sh", ".bash", ".py", ".js", ".mjs", ".cjs", ".ts", ".rb", ".pl", ".php")
+_GLOB = re.compile(r"[*?\[]")
 _HOOK_FOLDERS = frozenset([".claude", ".mux", ".turngate", "hooks"])
 
 
@@ -58,6 +61,7 @@ class ScriptFiles:
     def __init__(self, project: str, variables: Mapping[str, str], path_folders: Sequence[str]) -> None:
         self.project, self.variables, self.path_folders = project, dict(variables), path_folders
         self.paths: dict[str, None] = {}
+        self.patterns: dict[str, None] = {}  # of file names
         self._to_read: list[tuple[str, str | None]] = []
         self._folders: list[str] = []  # of `cd`
 
@@ -113,7 +117,8 @@ class ScriptFiles:
             return
         if words[0] == "cd" and len(words) > 1:
             self._folders += [os.path.join(place.project, words[-1])] if _UNKNOWN not in words[-1] else []
-        elif words[0] in ("source", "."):
+            return
+        if words[0] in ("source", "."):
             self._add_word(words[1] if len(words) > 1 else "", place, "shell", bare=True)
         elif invocation := read_invocation(words):
             self._add_program(words[invocation.program], place)
@@ -157,7 +162,7 @@ class ScriptFiles:
     def _add_program(self, word: str, place: Place) -> None:
         if "/" in word or _UNKNOWN in word:
             self._add_word(word, place, None)
-        elif word not in SHELL_BUILTINS:
+        elif word and word not in SHELL_BUILTINS:
             for folder in self.path_folders:
                 self._add(os.path.join(folder, word), None)
 
@@ -189,12 +194,21 @@ class ScriptFiles:
                 self._add(os.path.join(self.project, path), "python")
 
     def _add_if_script(self, word: str, place: Place) -> None:
-        """Add an argument that is a script in a folder of hooks: `xargs .claude/hooks/check.sh`."""
-        if _UNKNOWN in word or _HOOK_FOLDERS.isdisjoint(word.split("/")[:-1]):
+        """Add an argument that is a script or a folder of hooks: `xargs .claude/hooks/check.sh`, `run-parts hooks`."""
+        if _UNKNOWN in word or _HOOK_FOLDERS.isdisjoint(word.split("/")):
             return
         for folder in place.folders:
             path = os.path.join(folder, word)
-            if os.path.isfile(path) and (word.endswith(_SCRIPT_SUFFIXES) or os.access(path, os.X_OK)):
+            if _GLOB.search(word) or os.path.isdir(path):
+                self._add_pattern(path if _GLOB.search(word) else os.path.join(path, "*"))
+            elif os.path.isfile(path) and (word.endswith(_SCRIPT_SUFFIXES) or os.access(path, os.X_OK)):
+                self._add(path, None)
+
+    def _add_pattern(self, pattern: str) -> None:
+        """Add the files that a pattern matches, and the pattern itself: it may match another file later."""
+        self.patterns[os.path.normpath(pattern)] = None
+        for path in islice(glob.iglob(pattern), MAX_FILES):
+            if os.path.isfile(path):
                 self._add(path, None)
 
 
