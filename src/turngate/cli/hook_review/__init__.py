@@ -1,0 +1,1 @@
+"""What people see of hooks under review: lists, definitions, changes, earlier runs."""

@@ -1,0 +1,135 @@
+"""What the journals know of a project's hooks: their last runs and how long they take."""
+
+import contextlib
+import json
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from turngate.core.hooks import KINDS, hook_text
+from turngate.core.settings import Rule
+from turngate.state.files import open_regular_file
+from turngate.state.journal import JOURNAL_FILE, OLDER_JOURNAL_FILE
+
+MAX_READ_BYTES = 16 * 1024 * 1024  # of all journals, the newest first
+MAX_LAST_RUNS = 5  # of one hook, that are kept
+_TEXT_KEYS = tuple(dict.fromkeys(("name", *(kind.body for kind in KINDS.values()))))
+
+HookName = tuple[str, str | None, str]  # event, file, and the id or else the text
+
+
+@dataclass(frozen=True)
+class PastRun:
+    time: float
+    session: str
+    outcome: str
+    reason: str | None
+    seconds: float
+
+
+@dataclass
+class History:
+    """The runs of one hook. Those that were skipped count neither for `count` nor for the mean."""
+
+    last: list[PastRun]  # the newest first
+    count: int = 0
+    seconds: float = 0.0
+
+    @property
+    def mean(self) -> float | None:
+        return self.seconds / self.count if self.count else None
+
+    def add(self, run: PastRun) -> None:
+        self.last = sorted((*self.last, run), key=lambda each: each.time, reverse=True)[:MAX_LAST_RUNS]
+        if run.outcome != "skipped":
+            self.count += 1
+            self.seconds += run.seconds
+
+
+class Histories:
+    """The histories of all hooks that have run in a project."""
+
+    def __init__(self, project: str, state: str) -> None:
+        self._by_name: dict[tuple[HookName, bool], History] = {}
+        for record in _records(project, state):
+            with contextlib.suppress(KeyError, TypeError, ValueError, AttributeError):  # a damaged line
+                key = _name_of_record(record), record["kind"] == "background"
+                self._by_name.setdefault(key, History([])).add(_past_run(record))
+
+    def of(self, rule: Rule) -> History:
+        """Return the history of a hook; that of one in the background has the ends of its runs, not their starts."""
+        hook = rule.hook
+        name = (rule.event, rule.file, hook.id or hook_text(hook))
+        return self._by_name.get((name, hook.detached), History([]))
+
+
+def _name_of_record(record: Mapping[str, Any]) -> HookName:
+    hook = record["hook"]
+    text = hook.get("id") or " ".join((*_texts(hook), *hook.get("args", ())))
+    return record["event"], record.get("file"), text
+
+
+def _texts(hook: Mapping[str, Any]) -> Iterator[str]:
+    return (hook[key] for key in _TEXT_KEYS if hook.get(key))
+
+
+def _past_run(record: Mapping[str, Any]) -> PastRun:
+    reason = record.get("reason")
+    return PastRun(
+        float(record["time"]),
+        str(record["session_id"]),
+        str(record["outcome"]),
+        reason if isinstance(reason, str) else None,
+        float(record["seconds"]),
+    )
+
+
+# The journals
+
+
+def _records(project: str, state: str) -> Iterator[Mapping[str, Any]]:
+    """Yield the runs of hooks in a project. Other lines are not parsed."""
+    field = f'"project":{json.dumps(project, ensure_ascii=False)}'.encode("utf-8", "replace")
+    for line in _lines(state):
+        if field not in line or b'"kind":"verdict"' in line:
+            continue
+        try:
+            record = json.loads(line)
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(record, dict) and record.get("project") == project and record.get("kind") in _KINDS:
+            yield record
+
+
+_KINDS = ("hook", "background")
+
+
+def _lines(state: str) -> Iterator[bytes]:
+    """Yield the lines of all journals, the newest journal first, until enough was read."""
+    left = MAX_READ_BYTES
+    for _, path in sorted(_journals(state), reverse=True):
+        if left <= 0:
+            return
+        with contextlib.suppress(OSError):
+            data = _read_end(path, left)
+            left -= len(data)
+            yield from data.splitlines()
+
+
+def _journals(state: str) -> Iterator[tuple[float, str]]:
+    """Yield the journals with the times of their last changes."""
+    sessions = os.path.join(state, "sessions")
+    with contextlib.suppress(OSError):  # no session yet
+        for name in os.listdir(sessions):
+            for file in (JOURNAL_FILE, OLDER_JOURNAL_FILE):
+                path = os.path.join(sessions, name, file)
+                with contextlib.suppress(OSError):
+                    yield os.path.getmtime(path), path
+
+
+def _read_end(path: str, limit: int) -> bytes:
+    with open(open_regular_file(path, os.O_RDONLY), "rb") as file:
+        size = os.fstat(file.fileno()).st_size
+        file.seek(max(0, size - limit))
+        return file.read(limit)
