@@ -4,7 +4,7 @@ import pytest
 
 from tests.support.builders import rule, write_settings
 from turngate.settings.hook_lines import MAX_DEPTH, HookLines, object_lines
-from turngate.settings.load import load_settings
+from turngate.trust.load import load_settings
 
 PRETTY = """\
 {

@@ -3,6 +3,7 @@
 import argparse
 from collections.abc import Sequence
 
+from turngate.core.constants import FAMILIES
 from turngate.errors import UsageError
 
 HELP_WIDTH = 100  # fixed, because argparse loads shutil to ask the terminal
@@ -56,4 +57,29 @@ def add_command(
     epilog = "\n\n".join("\n  ".join([title, *lines]) for title, lines in sections if lines)
     return commands.add_parser(
         name, help=summary, description=description, epilog=epilog, formatter_class=HelpFormatter
+    )
+
+
+def add_project_options(parser: Parser, *, of_action: bool = False) -> None:
+    """Add what decides which settings are read. Those of an action override those of its command."""
+    add = parser.add_argument
+    add("--project", metavar="DIR", default=argparse.SUPPRESS if of_action else None, help=PROJECT_HELP)
+    add(
+        "--settings",
+        metavar="S",
+        default=argparse.SUPPRESS if of_action else None,
+        help="further settings: a file, or JSON such as '{\"disableAllHooks\": true}'",
+    )
+    add(
+        "--dialect",
+        choices=list(FAMILIES),
+        default=argparse.SUPPRESS if of_action else "turngate",
+        help="follow the rules of this program (default: turngate)",
+    )
+    add(
+        "--plugin-dir",
+        action="append",
+        default=argparse.SUPPRESS if of_action else [],
+        metavar="DIR",
+        help="also run the hooks of the Claude Code plugin in this folder; may be repeated",
     )

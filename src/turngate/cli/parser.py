@@ -8,12 +8,12 @@ from turngate.cli.command_parser import (
     EXIT_OUTPUT,
     EXIT_SIGNALS,
     EXIT_USAGE,
-    PROJECT_HELP,
     HelpFormatter,
     Parser,
     add_command,
+    add_project_options,
 )
-from turngate.core.constants import EVENTS, FAMILIES
+from turngate.core.constants import EVENTS
 
 PERMISSION_MODES = ["default", "acceptEdits", "plan", "bypassPermissions"]
 OUTPUT_FORMATS = ["text", "json", "stream-json"]
@@ -33,6 +33,7 @@ def build_parser(argv: Sequence[str]) -> argparse.ArgumentParser:
         "  turngate demo          see it work, without a model and without settings\n"
         "  turngate check         is .turngate/settings.json (or .claude/settings.json) right?\n"
         "  turngate fire Stop     would my hooks let the agent stop now?\n"
+        "  turngate doctor        will every hook run, and every gate hold?\n"
         "  turngate log           what did they do?\n\n"
         "`turngate COMMAND --help` explains a command, with examples and exit codes.",
         formatter_class=HelpFormatter,
@@ -89,7 +90,7 @@ def _add_run(commands: "argparse._SubParsersAction[Parser]") -> None:
         ),
     )
     _add_task_options(parser)
-    _add_project_options(parser)
+    add_project_options(parser)
     _add_session_options(parser)
     _add_limit_options(parser)
     _add_hook_options(parser, trust="also run the hooks of the project's agent types")
@@ -192,7 +193,7 @@ def _add_fire(commands: "argparse._SubParsersAction[Parser]") -> None:
     )
     add = parser.add_argument
     add("event", type=_event_name, choices=list(EVENTS), metavar="EVENT", help=", ".join(EVENTS))
-    _add_project_options(parser)
+    add_project_options(parser)
     add(
         "--input",
         metavar="FILE|JSON",
@@ -222,9 +223,15 @@ def _add_check(commands: "argparse._SubParsersAction[Parser]") -> None:
             EXIT_OUTPUT,
         ),
     )
-    _add_project_options(parser)
+    add_project_options(parser)
     parser.add_argument("--strict", action="store_true", help="exit with 1 for notes too")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
+
+
+def _add_doctor(commands: "argparse._SubParsersAction[Parser]") -> None:
+    from turngate.cli.doctor_parser import add_doctor  # noqa: PLC0415 # lazy: not needed by `turngate fire`
+
+    add_doctor(commands)
 
 
 def _add_schema(commands: "argparse._SubParsersAction[Parser]") -> None:
@@ -324,29 +331,6 @@ def _add_runs(commands: "argparse._SubParsersAction[Parser]") -> None:
     add_runs(commands)
 
 
-def _add_project_options(parser: Parser) -> None:
-    add = parser.add_argument
-    add("--project", metavar="DIR", help=PROJECT_HELP)
-    add(
-        "--settings",
-        metavar="S",
-        help="further settings: a file, or JSON such as '{\"disableAllHooks\": true}'",
-    )
-    add(
-        "--dialect",
-        choices=list(FAMILIES),
-        default="turngate",
-        help="follow the rules of this program (default: turngate)",
-    )
-    add(
-        "--plugin-dir",
-        action="append",
-        default=[],
-        metavar="DIR",
-        help="also run the hooks of the Claude Code plugin in this folder; may be repeated",
-    )
-
-
 def _add_hook_options(parser: Parser, *, trust: str) -> None:
     add = parser.add_argument
     add("--trust", action="store_true", help=trust)
@@ -373,6 +357,7 @@ _COMMANDS = {
     "demo": _add_demo,
     "fire": _add_fire,
     "check": _add_check,
+    "doctor": _add_doctor,
     "schema": _add_schema,
     "sessions": _add_sessions,
     "log": _add_log,

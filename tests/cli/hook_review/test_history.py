@@ -9,7 +9,7 @@ from tests.support.cli import turngate
 from turngate.cli.hook_review import history
 from turngate.cli.hook_review.history import Histories, PastRun
 from turngate.core.hooks import CommandHook, PromptHook
-from turngate.settings.load import load_settings
+from turngate.trust.load import load_settings
 
 
 def journal(state: Path, *records: dict[str, Any], session: str = "s-1", name: str = "journal.jsonl") -> Path:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from turngate.core.frozen import frozen
 from turngate.core.hooks import KINDS, hook_text
 from turngate.core.settings import Rule
 from turngate.state.files import open_regular_file
@@ -19,7 +20,7 @@ _TEXT_KEYS = tuple(dict.fromkeys(("name", *(kind.body for kind in KINDS.values()
 HookName = tuple[str, str | None, str]  # event, file, and the id or else the text
 
 
-@dataclass(frozen=True)
+@frozen
 class PastRun:
     time: float
     session: str

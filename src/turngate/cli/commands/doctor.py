@@ -1,0 +1,268 @@
+"""`turngate doctor`: say for each hook whether it will run and, if it is a gate, whether it will hold."""
+
+import argparse
+import json
+import os
+import signal
+import sys
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict
+from typing import Any
+
+from turngate.agent.tools import TOOLS
+from turngate.cli.git_ignore import unignored_local_settings
+from turngate.cli.hook_review.history import Histories
+from turngate.cli.main import EXIT_ALLOWED, EXIT_NOT_ENFORCED, EXIT_PROBLEMS
+from turngate.cli.progress import show_if_slow
+from turngate.cli.project import plugin_folders, project_folder, search_note
+from turngate.cli.signals import restore_handlers, run_until_signal
+from turngate.cli.streams import paint
+from turngate.cli.terminal.format import flat
+from turngate.core.hooks import label
+from turngate.core.settings import Problem, Rule, Settings
+from turngate.core.text import quote_name
+from turngate.core.verdict_json import hook_json
+from turngate.doctor.diagnosis import Diagnosis, Finding, HookDiagnosis, LastRun, diagnose, position
+from turngate.doctor.environment import Fact, inspect_turngate
+from turngate.doctor.problems import find_problems
+from turngate.doctor.proof import Proof, cannot_prove, is_provable, prove, why_unprovable
+from turngate.filesystem.project_copy import ProjectTooLarge, copy_project
+from turngate.settings.load import read_settings
+from turngate.settings.paths import script_files, settings_files
+from turngate.state.paths import state_folder
+from turngate.subagents.agent_files import check_agent_files
+from turngate.subagents.agent_types import load_agent_types
+from turngate.trust.review import Reviewer
+
+LABEL_WIDTH = len("will NOT hold")
+_STYLES = {
+    "will run": "good",
+    "will run, but": "notice",
+    "will NOT hold": "alert",
+    "will NOT run": "alert",
+    "proved": "good",
+    "NOT PROVED": "alert",
+    "cannot prove": "notice",
+}
+_RESULTS = ("proved", "NOT PROVED", "cannot prove")
+
+
+def run(options: argparse.Namespace) -> int:
+    project = project_folder(options.project, options.dialect)
+    with show_if_slow("examining the hooks"):
+        reviewer, settings = _review(options, project)
+        diagnosis = _diagnose(settings, project)
+        facts = inspect_turngate(state_folder(), settings.environ_of_models(os.environ))
+    if not options.json:
+        if note := search_note(project, options.project):
+            print(note)
+        _print(diagnosis, facts)
+    proofs: dict[int, Proof] = {}
+    try:
+        for hook in diagnosis.hooks if options.prove else ():
+            if is_provable(hook.rule):
+                proofs[id(hook)] = _prove(hook, settings, project)
+                if not options.json:
+                    _print_proof(hook, proofs[id(hook)], is_first=len(proofs) == 1)
+    except _Interrupted as interrupted:
+        print(
+            f"turngate: ended by {interrupted.number.name}; the copy of the project is removed",
+            file=sys.stderr,
+        )
+        return 128 + interrupted.number
+    if options.json:
+        print(json.dumps(_report(diagnosis, facts, proofs, reviewer, project), indent=2))
+    else:
+        print(_summary(diagnosis, proofs.values()))
+    return _exit_code(diagnosis, facts, settings, proofs.values())
+
+
+def _review(options: argparse.Namespace, project: str) -> tuple[Reviewer, Settings]:
+    """Return the settings whose hooks are marked as pending where they are, with the hooks of agent files."""
+    reviewer = Reviewer(project)
+    settings = read_settings(
+        project,
+        dialect=options.dialect,
+        plugin_dirs=plugin_folders(options.plugin_dir),
+        extra=options.settings,
+        review=reviewer.review_layers,
+    )
+    in_agents, problems = check_agent_files(settings, project)
+    rules = reviewer.review_rules(in_agents)
+    return reviewer, settings.with_rules(*rules, problems=(*problems, *reviewer.problems))
+
+
+def _diagnose(settings: Settings, project: str) -> Diagnosis:
+    agent_types, _ = load_agent_types(project, settings.plugin_dirs, known_tools=TOOLS)
+    problems = (*find_problems(settings, project), *unignored_local_settings(project, settings.dialect.name))
+    histories = Histories(project, state_folder())
+    paths = _paths_of_settings(project, settings.dialect.name)
+
+    def last_run(rule: Rule) -> LastRun | None:
+        last = next(iter(histories.of(rule).last), None)
+        return LastRun(last.time, last.outcome, last.reason) if last else None
+
+    def changed(rule: Rule) -> float:
+        return max(map(_modified, (paths.get(rule.file or "", ""), *rule.files)), default=0.0)
+
+    return diagnose(
+        settings, problems, project=project, agent_types=agent_types, last_run=last_run, changed=changed
+    )
+
+
+def _paths_of_settings(project: str, dialect: str) -> dict[str, str]:
+    files = [*settings_files(project, dialect), *(file for _, file in script_files(project, dialect))]
+    return {file.display_name: file.path for file in files}
+
+
+def _modified(path: str) -> float:
+    try:
+        return os.stat(path).st_mtime
+    except (OSError, ValueError):
+        return 0.0
+
+
+def _exit_code(
+    diagnosis: Diagnosis, facts: Iterable[Fact], settings: Settings, proofs: Iterable[Proof]
+) -> int:
+    is_refuted = any(proof.result == "NOT PROVED" for proof in proofs)
+    if is_refuted or settings.not_loaded or any(hook.fails_to_hold for hook in diagnosis.hooks):
+        return EXIT_NOT_ENFORCED
+    has_problem = (
+        any(hook.has_problem for hook in diagnosis.hooks)
+        or any(problem.severity != "note" for problem in diagnosis.problems)
+        or any(fact.is_problem for fact in facts)
+    )
+    return EXIT_PROBLEMS if has_problem else EXIT_ALLOWED
+
+
+# Proofs
+
+
+class _Interrupted(Exception):
+    def __init__(self, number: signal.Signals) -> None:
+        super().__init__(number.name)
+        self.number = number
+
+
+def _prove(hook: HookDiagnosis, settings: Settings, project: str) -> Proof:
+    """Try a gate in a copy of its own, which is removed in every case. Raises _Interrupted."""
+    if why := why_unprovable(hook):
+        return cannot_prove(why)
+    try:
+        with (
+            show_if_slow(f"proving {flat(quote_name(label(hook.rule.hook)))}"),
+            copy_project(project) as copy,
+        ):
+            result = run_until_signal(prove(hook.rule, settings, project, copy))
+    except ProjectTooLarge as error:
+        return cannot_prove(f"the project is {error.strerror}")
+    except OSError as error:
+        return cannot_prove(f"the project cannot be copied: {error}")
+    finally:
+        restore_handlers()  # so that the next copy can be interrupted
+    if isinstance(result, signal.Signals):
+        raise _Interrupted(result)
+    return result
+
+
+# Text
+
+
+def _print(diagnosis: Diagnosis, facts: Iterable[Fact]) -> None:
+    for fact in facts:
+        text = f"{fact.name}: {fact.text}"
+        print(paint(flat(f"! {text}"), "alert") if fact.is_problem else flat(text))
+        _print_hint(fact.hint, "  ")
+    files = [*(hook.rule.file or "Python" for hook in diagnosis.hooks), *(p.file for p in diagnosis.problems)]
+    for file in dict.fromkeys(files):
+        print(paint(flat(file or "settings"), "bold"))
+        for hook in diagnosis.hooks:
+            if (hook.rule.file or "Python") == file:
+                _print_hook(hook)
+        for problem in diagnosis.problems:
+            if problem.file == file:
+                _print_problem(problem)
+
+
+def _print_hook(hook: HookDiagnosis) -> None:
+    first, *others = hook.findings or (None,)
+    is_named = first is not None and first.outlook != "will run"
+    reason = f": {first.message}" if first and is_named else ""
+    print(f"  {paint(f'{hook.outlook:<{LABEL_WIDTH}}', _STYLES[hook.outlook])}  {flat(_name(hook) + reason)}")
+    if first and is_named:
+        _print_hint(first.hint, "    ")
+    elif first:
+        others.insert(0, first)
+    for finding in others:
+        if finding is not None:
+            _print_further(finding)
+
+
+def _print_further(finding: Finding) -> None:
+    print(f"    {'note' if finding.severity == 'note' else 'also'}: {flat(finding.message)}")
+    _print_hint(finding.hint, "      ")
+
+
+def _print_problem(problem: Problem) -> None:
+    text = ": ".join(filter(None, (problem.severity, problem.position, problem.message)))
+    print(f"  {paint(flat(text), 'dim' if problem.severity == 'note' else 'alert')}")
+    _print_hint(problem.hint, "    ")
+
+
+def _print_hint(hint: str | None, indent: str) -> None:
+    if hint:
+        print(f"{indent}→ {flat(hint)}")
+
+
+def _print_proof(hook: HookDiagnosis, proof: Proof, *, is_first: bool) -> None:
+    if is_first:
+        print(paint("Proofs, each in a copy of the project", "bold"))
+    text = f"{_name(hook)}: {proof.text}"
+    print(f"  {paint(f'{proof.result:<{LABEL_WIDTH}}', _STYLES[proof.result])}  {flat(text)}")
+
+
+def _name(hook: HookDiagnosis) -> str:
+    return f"{position(hook.rule)} {quote_name(label(hook.rule.hook))}"
+
+
+def _summary(diagnosis: Diagnosis, proofs: Iterable[Proof]) -> str:
+    count = len(diagnosis.hooks)
+    failing = sum(hook.fails_to_hold for hook in diagnosis.hooks)
+    run = sum(hook.outlook != "will NOT run" for hook in diagnosis.hooks)
+    parts = [f"{count} hook{'s' * (count != 1)}"]
+    if count:
+        parts.append(f"{run} will run" if run < count else "all will run" if count > 1 else "it will run")
+    if failing:
+        parts.append(f"{failing} gate{'s' * (failing != 1)} will NOT hold")
+    results: Counter[str] = Counter(proof.result for proof in proofs)
+    parts += [f"{results[result]} {result}" for result in _RESULTS if results[result]]
+    return paint(", ".join(parts), "alert" if failing or results["NOT PROVED"] else "good")
+
+
+# JSON
+
+
+def _report(
+    diagnosis: Diagnosis, facts: Iterable[Fact], proofs: Mapping[int, Proof], reviewer: Reviewer, project: str
+) -> dict[str, Any]:
+    return {
+        "project": project,
+        "turngate": [fact._asdict() for fact in facts],
+        "hooks": [
+            {
+                "event": hook.rule.event,
+                "file": hook.rule.file,
+                "position": position(hook.rule),
+                "hook": hook_json(hook.rule.hook),
+                "gate": hook.is_gate,
+                "trust": reviewer.review(hook.rule).status,
+                "outlook": hook.outlook,
+                "findings": [finding._asdict() for finding in hook.findings],
+                "proof": asdict(proofs[id(hook)]) if id(hook) in proofs else None,
+            }
+            for hook in diagnosis.hooks
+        ],
+        "problems": [asdict(problem) for problem in diagnosis.problems],
+    }

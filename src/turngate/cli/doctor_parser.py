@@ -1,0 +1,41 @@
+"""The arguments of `turngate doctor`."""
+
+import argparse
+
+from turngate.cli.command_parser import (
+    EXIT_INTERNAL,
+    EXIT_OUTPUT,
+    EXIT_SIGNALS,
+    EXIT_USAGE,
+    Parser,
+    add_command,
+    add_project_options,
+)
+
+
+def add_doctor(commands: "argparse._SubParsersAction[Parser]") -> None:
+    parser = add_command(
+        commands,
+        "doctor",
+        summary="say for each hook whether it will run, and prove that gates block",
+        description="Say for each hook in one line that it will run, or why it will not or will not do what was meant, and what\n"
+        "to do. With --prove, run each Stop and SubagentStop gate in a temporary copy of the project: first as it is,\n"
+        "then with a failure that it should find (a failing test, an open checklist item, a dirty tree).",
+        examples=(
+            "turngate doctor            every hook of this project, and yours",
+            "turngate doctor --prove    also show that each gate blocks",
+            "turngate doctor --json     one JSON object for programs",
+        ),
+        exit_codes=(
+            "0   every hook will run",
+            "1   there are problems, but every gate will run and hold",
+            "13  a gate will not run or not hold, did not block with --prove, or could not be loaded",
+            EXIT_USAGE,
+            EXIT_INTERNAL,
+            EXIT_OUTPUT,
+            EXIT_SIGNALS,
+        ),
+    )
+    add_project_options(parser)
+    parser.add_argument("--prove", action="store_true", help="try each gate in a copy of the project")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")

@@ -1,0 +1,252 @@
+"""Decides for each hook whether it will run and, if it is a gate, whether it will hold; and why not."""
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Literal, NamedTuple
+
+from turngate.core.constants import EVENTS, OBSERVED_EVENTS
+from turngate.core.frozen import frozen
+from turngate.core.hints import PENDING_HINT
+from turngate.core.hook_input import read_event
+from turngate.core.hooks import identity
+from turngate.core.plan import plan, switched_off_by, without_duplicates
+from turngate.core.reports import Skipped
+from turngate.core.settings import Problem, Rule, Settings, Severity
+from turngate.core.text import one_line
+from turngate.core.verdict import honours_blocking, honours_on_failure
+from turngate.doctor.matchers import never_matches, sample_subjects
+
+Outlook = Literal["will run", "will run, but", "will NOT hold", "will NOT run"]
+_ORDER: tuple[Outlook, ...] = ("will NOT run", "will NOT hold", "will run, but", "will run")
+_SEVERITIES: tuple[Severity, ...] = ("error", "warning", "note")
+# A warning about one of these means that a gate does not decide what was meant.
+_FIELDS_OF_A_GATE = frozenset({"command", "mode", "blocking", "onFailure"})
+MAX_REASON_CHARS = 200
+
+
+class Finding(NamedTuple):
+    """One thing to know about a hook. A note does not count as a problem."""
+
+    outlook: Outlook
+    severity: Severity
+    message: str
+    hint: str | None = None
+
+
+class LastRun(NamedTuple):
+    time: float
+    outcome: str
+    reason: str | None
+
+
+@frozen
+class HookDiagnosis:
+    rule: Rule
+    is_gate: bool
+    findings: tuple[Finding, ...]  # the worst first
+
+    @property
+    def outlook(self) -> Outlook:
+        return self.findings[0].outlook if self.findings else "will run"
+
+    @property
+    def has_problem(self) -> bool:
+        return any(finding.severity != "note" for finding in self.findings)
+
+    @property
+    def fails_to_hold(self) -> bool:
+        """Whether it is a gate that should hold and will not."""
+        return self.is_gate and any(
+            finding.severity != "note" and finding.outlook in ("will NOT run", "will NOT hold")
+            for finding in self.findings
+        )
+
+
+@frozen
+class Diagnosis:
+    hooks: tuple[HookDiagnosis, ...]
+    problems: tuple[Problem, ...]  # that belong to none of these hooks
+
+
+def diagnose(
+    settings: Settings,
+    problems: Sequence[Problem],
+    *,
+    project: str,
+    agent_types: Iterable[str],
+    last_run: Callable[[Rule], LastRun | None],
+    changed: Callable[[Rule], float],
+) -> Diagnosis:
+    """Return a diagnosis of each hook. `problems` are those of `find_problems`.
+
+    `last_run` returns the last run of a hook, `changed` the time when its definition or one of its scripts changed.
+    """
+    names = tuple(agent_types)
+    used = _definitions_in_use(settings)
+    hooks: list[HookDiagnosis] = []
+    by_place: dict[tuple[str, str | None], list[Problem]] = {}
+    for problem in problems:
+        by_place.setdefault((problem.file, problem.event), []).append(problem)
+    claimed: set[int] = set()
+    for rule in settings.rules:
+        gate = is_gate(rule, settings)
+        own = [
+            each for each in by_place.get((rule.file or "Python", rule.event), ()) if _is_about(each, rule)
+        ]
+        claimed.update(map(id, own))
+        has_error = any(problem.severity == "error" for problem in own)
+        found = (
+            *_why_not_run(rule, settings, project, names, has_error=has_error),
+            *_duplicate(rule, used, settings),
+            *(_of_problem(problem, is_gate=gate) for problem in own),
+            *_of_last_run(rule, settings, last_run, changed),
+        )
+        hooks.append(HookDiagnosis(rule, gate, _worst_first(found)))
+    return Diagnosis(tuple(hooks), tuple(each for each in problems if id(each) not in claimed))
+
+
+def is_gate(rule: Rule, settings: Settings) -> bool:
+    is_enforced = rule.event not in OBSERVED_EVENTS and settings.mode_of(rule) == "gate"
+    return is_enforced and rule.hook.enabled and not rule.hook.detached
+
+
+def position(rule: Rule) -> str:
+    """Return where in its file a hook is: `Stop[0].hooks[1]`."""
+    return f"{rule.event}{rule.index or ''}"
+
+
+def _worst_first(findings: Sequence[Finding]) -> tuple[Finding, ...]:
+    """Sort the findings. Two sources can report the same thing."""
+    unique = dict.fromkeys(findings)
+    return tuple(
+        sorted(unique, key=lambda each: (_ORDER.index(each.outlook), _SEVERITIES.index(each.severity)))
+    )
+
+
+# Problems of the settings
+
+
+def _is_about(problem: Problem, rule: Rule) -> bool:
+    """Return whether a problem, in the same file and event, is one of this hook or of its group."""
+    is_of_group = bool(problem.index) and (rule.index or "").startswith(f"{problem.index}.")
+    return problem.index == rule.index or is_of_group
+
+
+def _of_problem(problem: Problem, *, is_gate: bool) -> Finding:
+    is_named = problem.field in (None, "command")
+    message = problem.message if is_named else f"{problem.field}: {problem.message}"
+    return Finding(_outlook_of(problem, is_gate=is_gate), problem.severity, message, problem.hint)
+
+
+def _outlook_of(problem: Problem, *, is_gate: bool) -> Outlook:
+    match problem.severity:
+        case "error":
+            return "will NOT run"
+        case "warning":
+            return "will NOT hold" if is_gate and problem.field in _FIELDS_OF_A_GATE else "will run, but"
+        case "note":
+            return "will run"
+
+
+# Hooks that do not run
+
+
+def _why_not_run(
+    rule: Rule, settings: Settings, project: str, agent_types: tuple[str, ...], *, has_error: bool
+) -> Iterator[Finding]:
+    if not rule.hook.enabled:
+        yield Finding("will NOT run", "note", "its own `enabled` switches it off")
+        return
+    if setting := switched_off_by(rule, settings):
+        name, _, file = setting.partition(" in ")
+        yield Finding("will NOT run", "error", f"{setting} switches it off", f"remove {name} from {file}")
+    if rule.pending:
+        severity: Severity = "note" if rule.rejected else "error"
+        yield Finding("will NOT run", severity, rule.pending, PENDING_HINT)
+    if found := never_matches(rule, agent_types):
+        message, hint, may_be_meant = found
+        yield Finding("will NOT run", "note" if may_be_meant else "error", message, hint)
+    elif not has_error and (why := _skipped(rule, settings, project, agent_types)):
+        yield Finding("will NOT run", "error", why)
+
+
+def _skipped(rule: Rule, settings: Settings, project: str, agent_types: tuple[str, ...]) -> str | None:
+    """Return why the hook is skipped, against the intent of its author, at an event that it is meant for."""
+    event = "SubagentStop" if rule.agent_type and rule.event == "Stop" else rule.event
+    fields = {"agent_type": rule.agent_type or "", "outcome": next(iter(rule.hook.outcomes), "ok")}
+    subject = next(sample_subjects(rule, agent_types), None)
+    if (name := EVENTS[event]) and subject is not None:
+        fields[name] = subject
+    ready = replace(rule, event=event, pending=None)
+    alone = replace(settings, rules=(ready,), switched_off={}, managed_only=None)
+    skipped = (why for _, why in plan(alone, read_event(event, fields, cwd=project)).skip)
+    return next((why.why for why in skipped if isinstance(why, Skipped) and not why.on_purpose), None)
+
+
+# Two definitions of one hook
+
+
+def _definitions_in_use(settings: Settings) -> dict[object, tuple[Rule, ...]]:
+    """Return, for each hook that has several definitions, the one that is used and the others."""
+    groups: dict[object, list[Rule]] = {}
+    for rule in settings.rules:
+        is_candidate = rule.hook.enabled and rule.source != "python" and not rule.pending
+        if is_candidate and not switched_off_by(rule, settings):
+            groups.setdefault(_key(rule), []).append(rule)
+    return {
+        key: (*without_duplicates(rules, settings), *rules) for key, rules in groups.items() if len(rules) > 1
+    }
+
+
+def _key(rule: Rule) -> object:
+    return rule.event, rule.matcher, rule.agent_type, identity(rule.hook)
+
+
+def _duplicate(
+    rule: Rule, definitions: Mapping[object, tuple[Rule, ...]], settings: Settings
+) -> Iterator[Finding]:
+    used, *others = definitions.get(_key(rule), (None,))
+    if used is None or used is rule or not any(each is rule for each in others):
+        return
+    where = f"{position(used)} in {used.file}"
+    message = f"is defined twice: it runs once, with the options of {where}"
+    if is_gate(rule, settings) and not is_gate(used, settings):
+        message = f"{message}, where it is not a gate"
+        yield Finding("will NOT hold", "warning", message, "remove one of them")
+    else:
+        yield Finding("will run", "note", message, "remove one of them")
+
+
+# The last run
+
+
+def _of_last_run(
+    rule: Rule,
+    settings: Settings,
+    last_run: Callable[[Rule], LastRun | None],
+    changed: Callable[[Rule], float],
+) -> Iterator[Finding]:
+    run = last_run(rule) if rule.hook.enabled else None
+    if run is None or run.outcome not in ("failed", "timeout"):
+        return
+    when = time.strftime("%Y-%m-%d %H:%M", time.localtime(run.time))
+    message = f"its last run ({when}) {_describe_failure(run)}"
+    if changed(rule) > run.time:
+        hint = f"it has changed since; `turngate fire {rule.event}` runs it again"
+        yield Finding("will run", "note", message, hint)
+        return
+    blocks = honours_blocking(rule, settings.dialect) or honours_on_failure(rule, settings.dialect)
+    outlook: Outlook = "will NOT hold" if is_gate(rule, settings) and not blocks else "will run, but"
+    hint = (
+        "raise its `timeout`"
+        if run.outcome == "timeout"
+        else f"`turngate hooks test {rule.event}` explains it"
+    )
+    yield Finding(outlook, "warning", message, hint)
+
+
+def _describe_failure(run: LastRun) -> str:
+    """Return what happened; the reason of a timeout says that itself."""
+    reason = one_line(run.reason or "no reason is known", MAX_REASON_CHARS)
+    return reason if run.outcome == "timeout" else f"failed: {reason}"

@@ -1,0 +1,332 @@
+"""Knows failures that a gate may look for, and the files that plant them in a copy of the project.
+
+To add one: a function that returns the failure for a gate or None, and a line in `_KINDS`.
+"""
+
+import configparser
+import contextlib
+import json
+import os
+import re
+import shlex
+import subprocess
+import tomllib
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from turngate.core.frozen import frozen
+from turngate.settings.paths import FileTooLarge, NotARegularFile, read_bytes
+
+MAX_BYTES = 1024 * 1024  # of a file that is read or changed
+GIT_TIMEOUT_S = 60.0
+MARK = "planted by turngate doctor"
+
+
+@frozen
+class Gate:
+    """What a gate is made of, in the copy. `text` is its command, its scripts and the recipes that they start."""
+
+    text: str
+    project: str
+    transcript: str  # the path of the conversation that it is given
+
+
+@frozen
+class PlantedFailure:
+    """Files whose content makes a gate block. `repairs` are those without which a gate should pass before."""
+
+    what: str  # "a failing test"
+    where: str  # a path, for the user
+    files: Mapping[str, bytes]
+    repairs: Mapping[str, bytes] | None = None
+    commits: bool = False  # before, everything is committed
+
+
+class UnknownSelection(Exception):
+    """Raised for a gate that runs only some tests: a planted one may not be among them."""
+
+
+def failures_for(gate: Gate) -> tuple[PlantedFailure, ...]:
+    """Return the failures that this gate seems to look for. Raises UnknownSelection."""
+    return tuple(failure for kind in _KINDS if (failure := kind(gate)))
+
+
+# Tests
+
+
+_PYTEST = re.compile(r"(?<![\w.-])(?:pytest|py\.test)(?![\w.-]*[/=])\b([^\n|;&>)}'\"]*)")
+_UNITTEST = re.compile(r"-m\s+unittest\b|manage\.py\s+test\b")
+_SELECTS = re.compile(r"(?:^|\s)(-k|-m|--lf|--last-failed|--deselect|--ignore)(?=[\s=]|$)")
+_FAILING_PYTHON = f"""\
+import unittest
+
+
+class TurngatePlanted(unittest.TestCase):
+    def test_{MARK.replace(" ", "_")}(self):
+        self.fail("{MARK}")
+"""
+
+
+def _failing_python_test(gate: Gate) -> PlantedFailure | None:
+    used = _PYTEST.search(gate.text)
+    if used:
+        path = _pytest_place(used[1], gate.project)
+    elif _UNITTEST.search(gate.text):
+        path = "test_turngate_planted.py"
+    else:
+        return None
+    before = _read(os.path.join(gate.project, path))
+    content = f"{before}\n\n{_FAILING_PYTHON}" if before else _FAILING_PYTHON
+    return PlantedFailure("a failing test", path, {os.path.join(gate.project, path): content.encode()})
+
+
+def _pytest_place(arguments: str, project: str) -> str:
+    """Return the file for a failing test, where this pytest collects it."""
+    if selected := _SELECTS.search(arguments):
+        raise UnknownSelection(f"its pytest runs only some tests ({selected[1]})")
+    options = _pytest_options(project)
+    words = _words(arguments)
+    named = [word.partition("::")[0] for word in words if not word.startswith("-")]
+    folders = [*named, *_as_list(options.get("testpaths")), "tests", "test", "."]
+    for name in folders:
+        path = os.path.join(project, name)
+        if os.path.isfile(path) and name.endswith(".py"):
+            return os.path.normpath(name)
+        if os.path.isdir(path):
+            pattern = next(iter(_as_list(options.get("python_files"))), "test_*.py")
+            return os.path.normpath(os.path.join(name, pattern.replace("*", "turngate_planted")))
+    raise AssertionError("the project's folder exists")
+
+
+def _words(text: str) -> list[str]:
+    try:
+        return shlex.split(text)
+    except ValueError:
+        return text.split()
+
+
+def _pytest_options(project: str) -> Mapping[str, Any]:
+    """Return the options of pytest in the first of its files that has a section of them."""
+    with contextlib.suppress(tomllib.TOMLDecodeError, AttributeError, KeyError):
+        tools = tomllib.loads(_read(os.path.join(project, "pyproject.toml")))["tool"]
+        return dict(tools["pytest"]["ini_options"])
+    for name, section in (("pytest.ini", "pytest"), ("tox.ini", "pytest"), ("setup.cfg", "tool:pytest")):
+        parser = configparser.ConfigParser(interpolation=None, strict=False)
+        with contextlib.suppress(configparser.Error):
+            parser.read_string(_read(os.path.join(project, name)))
+        if parser.has_section(section):
+            return dict(parser[section])
+    return {}
+
+
+def _as_list(value: object) -> list[str]:
+    return value.split() if isinstance(value, str) else list(value) if isinstance(value, list) else []
+
+
+_NODE_TESTS = re.compile(r"\b(?:jest|vitest|mocha|ava)\b|\bnode\s+(?:\S+\s+)*--test\b")
+_PACKAGE_TEST = re.compile(r"\b(?:npm|pnpm|yarn|bun)\s+(?:run\s+)?(?:test\b|t\b)")
+
+
+def _failing_node_test(gate: Gate) -> PlantedFailure | None:
+    """A file that throws fails in every test runner of Node."""
+    if not _NODE_TESTS.search(gate.text):
+        return None
+    folders = ("test", "tests", "__tests__", "src")
+    there = [name for name in folders if os.path.isdir(os.path.join(gate.project, name))]
+    folder = there[0] if there else "test" if "mocha" in gate.text else ""
+    path = os.path.join(folder, "turngate-planted.test.js")
+    content = f'throw new Error("{MARK}");\n'
+    return PlantedFailure("a failing test", path, {os.path.join(gate.project, path): content.encode()})
+
+
+def _failing_rust_test(gate: Gate) -> PlantedFailure | None:
+    is_package = "[package]" in _read(os.path.join(gate.project, "Cargo.toml"))
+    if not is_package or not re.search(r"\bcargo\s+(?:\S+\s+)*(?:test|nextest)\b", gate.text):
+        return None
+    path = os.path.join("tests", "turngate_planted.rs")
+    content = f'#[test]\nfn turngate_planted() {{\n    panic!("{MARK}");\n}}\n'
+    return PlantedFailure("a failing test", path, {os.path.join(gate.project, path): content.encode()})
+
+
+# Linters
+
+_PYTHON_LINTERS = re.compile(r"\b(?:ruff|flake8|pyflakes|pylint|mypy|pyright|compileall)\b")
+
+
+def _syntax_error(gate: Gate) -> PlantedFailure | None:
+    if not _PYTHON_LINTERS.search(gate.text):
+        return None
+    folder = "src" if os.path.isdir(os.path.join(gate.project, "src")) else ""
+    path = os.path.join(folder, "turngate_planted.py")
+    content = f"# {MARK}\ndef (:\n"
+    return PlantedFailure("a syntax error", path, {os.path.join(gate.project, path): content.encode()})
+
+
+# Git
+
+_ASKS_GIT = re.compile(r"\bgit\s+(?:-\S+\s+(?:\S*/\S*\s+|\"?\$\S+\s+)?)*(?:status|diff|ls-files)\b")
+
+
+def _dirty_tree(gate: Gate) -> PlantedFailure | None:
+    if not _ASKS_GIT.search(gate.text) or not os.path.isdir(os.path.join(gate.project, ".git")):
+        return None
+    new = "turngate-planted.txt"
+    files = {os.path.join(gate.project, new): f"{MARK}\n".encode()}
+    tracked = _tracked_text(gate.project)
+    if tracked:
+        path = os.path.join(gate.project, tracked)
+        files[path] = _read(path).encode("utf-8", "surrogateescape") + b"\n"
+    where = f"{tracked} and {new}" if tracked else new
+    return PlantedFailure("a dirty tree", where, files, commits=True)
+
+
+def _tracked_text(project: str) -> str | None:
+    """Return a tracked file to which a line can be added; one of prose, if there is one."""
+    names = [name for name in git(project, "ls-files", "-z").split("\0") if name]
+    candidates = [name for name in names if _is_plain_file(os.path.join(project, name))]
+    prose = [name for name in candidates if name.endswith((".md", ".txt", ".rst"))]
+    return next(iter([*prose, *candidates]), None)
+
+
+def _is_plain_file(path: str) -> bool:
+    return os.path.isfile(path) and not os.path.islink(path) and os.path.getsize(path) < MAX_BYTES
+
+
+def git(project: str, *arguments: str) -> str:
+    """Return what git prints in the copy; an empty text if it fails."""
+    try:
+        done = subprocess.run(  # noqa: S603 - git, with our own arguments
+            ["git", "-c", "core.fsmonitor=false", *arguments],  # noqa: S607 - that of the user
+            cwd=project,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            check=False,
+            timeout=GIT_TIMEOUT_S,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return os.fsdecode(done.stdout) if done.returncode == 0 else ""
+
+
+def commit_everything(project: str) -> None:
+    identity = (
+        "-c",
+        "user.name=turngate",
+        "-c",
+        "user.email=turngate@localhost",
+        "-c",
+        "commit.gpgsign=false",
+    )
+    git(project, "add", "--all")
+    git(project, *identity, "commit", "--quiet", "--no-verify", "--message", MARK)
+
+
+# Checklists
+
+_OPEN_ITEM = re.compile(r"\\?\[(?: |\\ |\\s|\[ \]|\[\[:space:\]\])\\?\]")
+_MARKDOWN = re.compile(r"[\w./-]*[\w-]\.md\b")
+_TRANSCRIPT = re.compile(r"TRANSCRIPT_PATH|transcript_path")
+
+
+def _open_checklist_item(gate: Gate) -> PlantedFailure | None:
+    if not _OPEN_ITEM.search(gate.text):
+        return None
+    for name in _MARKDOWN.findall(gate.text):
+        path = os.path.normpath(os.path.join(gate.project, name.lstrip("/")))
+        if path.startswith(gate.project + os.sep) and os.path.isdir(os.path.dirname(path)):
+            text = _read(path)
+            done = re.sub(r"(?m)^(\s*[-*+] )\[ \]", r"\1[x]", text)
+            item = f"{done.rstrip()}\n\n- [ ] {MARK}\n".lstrip()
+            relative = os.path.relpath(path, gate.project)
+            repairs = {path: _bytes(done)} if done != text else None
+            return PlantedFailure("an open checklist item", relative, {path: _bytes(item)}, repairs)
+    if not _TRANSCRIPT.search(gate.text):
+        return None
+    content = conversation(f"The plan:\n- [ ] {MARK}")
+    return PlantedFailure("an open checklist item", "the conversation", {gate.transcript: content})
+
+
+# Conversations
+
+
+def _idle_session(gate: Gate) -> PlantedFailure | None:
+    """A gate that looks in the conversation for a test run, or for any tool."""
+    wanted = re.search(r"(?i)(?<!la)(test)|tool_(?:name|use)", gate.text)
+    if not _TRANSCRIPT.search(gate.text) or not wanted:
+        return None
+    what = "a session without a test run" if wanted[1] else "a session without a tool call"
+    content = conversation("Done.", ran_tests=False)
+    return PlantedFailure(what, "the conversation", {gate.transcript: content})
+
+
+def conversation(answer: str = "Done.", *, ran_tests: bool = True) -> bytes:
+    """Return a short transcript, in the forms in which scripts search for a test run."""
+    command = "make test && npm test && pytest"
+    use = {"type": "tool_use", "id": "t-1", "name": "Bash", "input": {"command": command}}
+    result = {"type": "tool_result", "tool_use_id": "t-1", "content": "all tests passed"}
+    records: list[dict[str, Any]] = [_message("user", "Please do the task.")]
+    if ran_tests:
+        records += [
+            _message("assistant", [use]),
+            {"type": "tool", "tool_name": "bash", "tool_input": {"script": command}},
+            _message("user", [result]),
+        ]
+    records.append(_message("assistant", [{"type": "text", "text": answer}]))
+    return b"".join(json.dumps(record, separators=(",", ":")).encode() + b"\n" for record in records)
+
+
+def _message(role: str, content: object) -> dict[str, Any]:
+    return {"type": role, "message": {"role": role, "content": content}}
+
+
+# Files
+
+
+def _read(path: str) -> str:
+    try:
+        return read_bytes(path, MAX_BYTES).decode("utf-8", "surrogateescape")
+    except (OSError, NotARegularFile, FileTooLarge):
+        return ""
+
+
+def _bytes(text: str) -> bytes:
+    return text.encode("utf-8", "surrogateescape")
+
+
+_RECIPES = (
+    (re.compile(r"\bmake\b"), ("Makefile", "makefile", "GNUmakefile")),
+    (_PACKAGE_TEST, ("package.json",)),
+)
+
+
+def gate_text(command: str, scripts: Iterator[str] | list[str], project: str) -> str:
+    """Return the command with the content of its scripts and of the recipes that they start."""
+    text = "\n".join((command, *map(_read, scripts)))
+    return "\n".join((text, *_recipes(text, project)))
+
+
+def _recipes(text: str, project: str) -> Iterator[str]:
+    for pattern, names in _RECIPES:
+        if not pattern.search(text):
+            continue
+        for name in names:
+            content = _read(os.path.join(project, name))
+            yield _test_script(content) if name == "package.json" else content
+
+
+def _test_script(content: str) -> str:
+    try:
+        return str(json.loads(content)["scripts"]["test"])
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return ""
+
+
+_KINDS = (
+    _failing_python_test,
+    _failing_node_test,
+    _failing_rust_test,
+    _syntax_error,
+    _open_checklist_item,
+    _idle_session,
+    _dirty_tree,
+)

@@ -1,0 +1,294 @@
+"""Proves that a gate blocks: it runs in a copy of the project, first as it is, then with a planted failure."""
+
+import contextlib
+import errno
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Literal
+from uuid import uuid4
+
+from turngate.core.constants import STOP_EVENTS
+from turngate.core.events import StopEvent, Subagent
+from turngate.core.frozen import frozen
+from turngate.core.hook_run import HookRun, outcome, run_message
+from turngate.core.hooks import CommandHook, Hook, hook_text
+from turngate.core.matcher import read_matcher
+from turngate.core.settings import Rule, Settings
+from turngate.core.text import one_line
+from turngate.core.tools import DEFAULT_AGENT_TYPE
+from turngate.core.verdict import is_blocking
+from turngate.doctor.diagnosis import HookDiagnosis
+from turngate.doctor.planted_failures import (
+    Gate,
+    PlantedFailure,
+    UnknownSelection,
+    commit_everything,
+    conversation,
+    failures_for,
+    gate_text,
+)
+from turngate.engine import ask_hooks
+from turngate.filesystem.project_copy import ProjectCopy, environment_in_copy
+from turngate.filesystem.real_path import is_inside, real_path
+from turngate.ports import World
+from turngate.shells.local import LocalShell
+from turngate.trust.fingerprint import Surroundings, fingerprint
+
+MAX_REASON_CHARS = 200
+KNOWN = "tests, linters of Python, checklists in Markdown, searches in the conversation, and the state of git"
+
+
+@frozen
+class Proof:
+    result: Literal["proved", "NOT PROVED", "cannot prove"]
+    text: str  # what it blocks, or why that is not known
+
+
+def cannot_prove(text: str) -> Proof:
+    return Proof("cannot prove", text)
+
+
+def is_provable(rule: Rule) -> bool:
+    """Whether `--prove` is about this hook at all: it decides whether an agent may stop."""
+    return rule.event in STOP_EVENTS
+
+
+def why_unprovable(hook: HookDiagnosis) -> str | None:
+    """Return why a gate is not run, or None if it can be tried."""
+    if hook.outlook == "will NOT run":
+        return hook.findings[0].message
+    if not isinstance(hook.rule.hook, CommandHook):
+        return _REASONS[hook.rule.hook.kind]
+    return None if hook.is_gate else "it is not a gate: its block is only recorded, or ignored"
+
+
+_REASONS = {
+    "prompt": "it asks a model",
+    "agent": "it asks a model",
+    "http": "it asks a server",
+    "callback": "it is a function of a program",
+}
+
+
+async def prove(rule: Rule, settings: Settings, project: str, copy: ProjectCopy) -> Proof:
+    """Try one gate in a fresh copy of the project."""
+    try:
+        return await _try(_Trial(rule, settings, project, copy))
+    except OSError as error:
+        return cannot_prove(f"a failure cannot be planted: {error}")
+
+
+async def _try(trial: "_Trial") -> Proof:
+    if path := trial.names_the_project():
+        return cannot_prove(
+            f"{path} names the folder of the project, so it would run there and not in the copy"
+        )
+    try:
+        failures = failures_for(trial.gate)
+    except UnknownSelection as error:
+        return cannot_prove(str(error))
+    if not failures:
+        return cannot_prove(f"it is not known what it checks; known are {KNOWN}")
+    before, repaired = await _run_without_failure(trial, failures)
+    if before is not None:
+        return cannot_prove(before)
+    runs = [(failure, await trial.run(failure.files)) for failure in failures]
+    return _conclude(runs, trial.settings, repaired=repaired)
+
+
+async def _run_without_failure(
+    trial: "_Trial", failures: tuple[PlantedFailure, ...]
+) -> tuple[str | None, bool]:
+    """Return why nothing can be proved, or None; and whether something had to be repaired before."""
+    run = await trial.run({})
+    if is_blocking(run, trial.settings.dialect) and trial.repair(failures):
+        run = await trial.run({})
+        return _why_not_passed(run, trial.settings), True
+    return _why_not_passed(run, trial.settings), False
+
+
+def _why_not_passed(run: HookRun, settings: Settings) -> str | None:
+    """Return why a run without a planted failure says nothing about one with it."""
+    reason = one_line(run_message(run) or "no reason given", MAX_REASON_CHARS)
+    if is_blocking(run, settings.dialect):
+        return f"it blocks also without a planted failure: {reason}"
+    match outcome(run):
+        case "failed" | "timeout" | "skipped":
+            return f"it does not work in a copy of the project: {reason}"
+        case "halt":
+            return f"it halts the turn: {reason}"
+        case _:
+            return None
+
+
+def _conclude(runs: Sequence[tuple[PlantedFailure, HookRun]], settings: Settings, *, repaired: bool) -> Proof:
+    blocked = [failure.what for failure, run in runs if is_blocking(run, settings.dialect)]
+    passed = [(failure, run) for failure, run in runs if not is_blocking(run, settings.dialect)]
+    if not blocked:
+        return Proof("NOT PROVED", "; ".join(_describe_pass(*each) for each in passed))
+    allowed = [failure.what for failure, _ in passed if failure.what not in blocked]
+    text = f"blocks {_join(blocked)}" + (f"; allows {_join(allowed)}" if allowed else "")
+    return Proof("proved", f"{text} (after the copy was cleaned up)" if repaired else text)
+
+
+def _describe_pass(failure: PlantedFailure, run: HookRun) -> str:
+    planted = f"with {failure.what} planted at {failure.where}"
+    match outcome(run):
+        case "failed" | "timeout":
+            reason = one_line(run_message(run) or "", MAX_REASON_CHARS)
+            return f"it failed {planted}, and a failure does not block: {reason}"
+        case "halt":
+            return f"it halted the turn {planted}"
+        case _:
+            return f"it allowed a stop {planted}"
+
+
+def _join(texts: list[str]) -> str:
+    *first, last = dict.fromkeys(texts)
+    return f"{', '.join(first)} and {last}" if first else last
+
+
+class _Trial:
+    """One gate in one copy: its command, settings and environment lead into the copy and not into the project."""
+
+    def __init__(self, rule: Rule, settings: Settings, project: str, copy: ProjectCopy) -> None:
+        self._original = dict.fromkeys((project, real_path(project)))
+        self.copy = copy.project
+        self._private = os.path.dirname(copy.project)
+        self.rule = replace(rule, hook=self._moved_hook(rule.hook), files=self._moved_files(rule.files))
+        self.settings = replace(
+            settings,
+            rules=(self.rule,),
+            env={name: self._moved(value) for name, value in settings.env.items()},
+            stop_budget=None,
+            guarded={},
+        )
+        transcript = os.path.join(self._private, "transcript.jsonl")
+        with open(transcript, "xb") as file:
+            file.write(conversation())
+        self._scripts = [self._moved(path) for path in _scripts_of(rule, project)]
+        self.gate = Gate(
+            gate_text(hook_text(self.rule.hook), self._scripts, self.copy), self.copy, transcript
+        )
+
+    def names_the_project(self) -> str | None:
+        """Return a script that holds the path of the project, which in the copy would still lead to the project."""
+        for path in self._scripts:
+            text = gate_text("", [path], self._private)
+            if self._moved(text) != text:
+                return os.path.relpath(path, self.copy) if path.startswith(f"{self.copy}/") else path
+        return None
+
+    def repair(self, failures: tuple[PlantedFailure, ...]) -> bool:
+        """Remove from the copy what the planted failures add to it. Return whether there was something."""
+        repairs = {path: data for failure in failures for path, data in (failure.repairs or {}).items()}
+        for path, data in repairs.items():
+            self._write(path, data)
+        commits = any(failure.commits for failure in failures)
+        if commits:
+            commit_everything(self.copy)
+        return bool(repairs) or commits
+
+    async def run(self, files: Mapping[str, bytes]) -> HookRun:
+        """Run the gate once, while these files are in the copy."""
+        world = World(LocalShell(), self.copy, environ=self._environ(), logs=False)
+        with self._planted(files):
+            verdict = await ask_hooks(self._event(), self.settings, world)
+            await world.close()
+        return verdict.runs[0]
+
+    @contextlib.contextmanager
+    def _planted(self, files: Mapping[str, bytes]) -> Iterator[None]:
+        """Write files, and restore what was there before."""
+        before: dict[str, bytes | None] = {}
+        try:
+            for path, data in files.items():
+                before[path] = _read(path)
+                self._write(path, data)
+            yield
+        finally:
+            for path, earlier in before.items():
+                with contextlib.suppress(OSError):  # the gate may have removed it, or its folder
+                    os.unlink(path) if earlier is None else self._write(path, earlier)
+
+    def _write(self, path: str, data: bytes) -> None:
+        """Write a file of the copy, and never one that a link leads to elsewhere. Raises OSError."""
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        if not is_inside(real_path(path), real_path(self._private)):
+            raise OSError(errno.EXDEV, "it is a link that leads out of the copy", path)
+        with open(path, "wb") as file:
+            file.write(data)
+
+    def _event(self) -> StopEvent:
+        """Return a stop of a session of its own: a gate that blocks once per session blocks each time."""
+        session = f"doctor-{uuid4()}"
+        subagent = None
+        if self.rule.event == "SubagentStop":
+            kind = self.rule.agent_type or _matching_type(self.rule.matcher)
+            outcomes = self.rule.hook.outcomes
+            result: Literal["ok", "error", "timeout"] = "ok" if "ok" in outcomes else "error"
+            subagent = Subagent(id=session, type=kind, transcript_path=self.gate.transcript, outcome=result)
+        return StopEvent(
+            session_id=session,
+            transcript_path=self.gate.transcript,
+            cwd=self.copy,
+            last_assistant_message="Done.",
+            subagent=subagent,
+        )
+
+    def _environ(self) -> dict[str, str]:
+        moved = {name: self._moved(value) for name, value in environment_in_copy(os.environ).items()}
+        return {
+            **moved,
+            "GIT_CEILING_DIRECTORIES": self._private,
+            "PYTHONDONTWRITEBYTECODE": "1",  # dependency folders are links to the original ones
+            "TURNGATE_STATE": os.path.join(self._private, "state"),
+        }
+
+    def _moved(self, text: str) -> str:
+        """Replace the folder of the project by that of the copy."""
+        for folder in self._original:
+            text = re.sub(rf"(?<![\w.-]){re.escape(folder)}(?![\w.-])", lambda _: self.copy, text)
+        return text
+
+    def _moved_hook(self, hook: Hook) -> Hook:
+        if not isinstance(hook, CommandHook):
+            return hook
+        args = None if hook.args is None else tuple(map(self._moved, hook.args))
+        env = {name: self._moved(value) for name, value in hook.env.items()}
+        return replace(hook, command=self._moved(hook.command), args=args, env=env)
+
+    def _moved_files(self, files: Mapping[str, str | None]) -> dict[str, str | None]:
+        """Return the files that are compared before and after each run, at their places in the copy."""
+        moved = {path: self._moved(path) for path in files}
+        return {
+            moved[path]: recorded
+            for path, recorded in files.items()
+            if path == moved[path] or not (recorded or "").startswith("stat:")  # a copy has other times
+        }
+
+
+def _scripts_of(rule: Rule, project: str) -> list[str]:
+    """Return the scripts that a gate runs. There is no record of those of a hook that needs no approval."""
+    surroundings = Surroundings(project, os.path.expanduser("~"), os.environ)
+    files = rule.files or fingerprint(rule, {}, surroundings).files
+    return [path for path, content in files.items() if (content or "").startswith("sha256:")]
+
+
+def _matching_type(matcher: str | None) -> str:
+    """Return an agent type that the matcher of a SubagentStop hook matches."""
+    if matcher in (None, "", "*"):
+        return DEFAULT_AGENT_TYPE
+    parsed = read_matcher(matcher)
+    names = getattr(parsed, "names", (DEFAULT_AGENT_TYPE, "Explore"))
+    return next(filter(parsed.matches, names), DEFAULT_AGENT_TYPE)
+
+
+def _read(path: str) -> bytes | None:
+    try:
+        with open(path, "rb") as file:
+            return file.read()
+    except FileNotFoundError:
+        return None

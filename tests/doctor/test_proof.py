@@ -1,0 +1,469 @@
+"""`turngate doctor --prove`: each gate in a copy of its project, and the project as it was."""
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.builders import script, stop_hooks, write_settings
+from tests.support.paths import ROOT
+from turngate.cli.main import main
+
+SH = "#!/bin/sh\n"
+PYTEST = f"{sys.executable} -m pytest -q -p no:cacheprovider"
+SEEDS = ROOT / "tests" / "data" / "seeds"
+UNKNOWN = "it is not known what it checks; known are tests, linters of Python, checklists in Markdown, searches in the conversation, and the state of git"
+
+
+@pytest.fixture(autouse=True)
+def temp(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where the copies are made."""
+    folder = tmp_path / "tmp"
+    folder.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", None)
+    monkeypatch.setenv("TMPDIR", str(folder))
+    return folder
+
+
+def prove(project: Path, capsys: pytest.CaptureFixture[str]) -> tuple[int, list[str]]:
+    """Return the exit code and the proofs. The project must stay as it is, and no copy of it."""
+    before = content(project)
+    code = main(["doctor", "--prove", "--project", str(project)])
+    lines = capsys.readouterr().out.splitlines()
+    assert content(project) == before
+    assert os.listdir(os.environ["TMPDIR"]) == []
+    start = lines.index("Proofs, each in a copy of the project")
+    return code, lines[start + 1 : -1]
+
+
+def content(folder: Path) -> dict[str, tuple[int, bytes | str]]:
+    """Return the mode and the content of every file."""
+    found: dict[str, tuple[int, bytes | str]] = {}
+    for path in sorted(folder.rglob("*")):
+        info = path.lstat()
+        data: bytes | str = str(path.readlink()) if path.is_symlink() else ""
+        found[str(path.relative_to(folder))] = (
+            info.st_mode,
+            path.read_bytes() if path.is_file() and not path.is_symlink() else data,
+        )
+    return found
+
+
+def gate(project: Path, command: str, **fields: Any) -> None:
+    write_settings(project, "turngate", stop_hooks(command, id="gate", **fields))
+
+
+def make_repository(project: Path) -> None:
+    for words in (["init", "-q"], ["add", "-A"], ["commit", "-qm", "first"]):
+        identity = ["-c", "user.name=a", "-c", "user.email=a@b"]
+        subprocess.run(["git", *identity, *words], cwd=project, check=True)
+
+
+def proof(result: str, text: str) -> list[str]:
+    return [f'  {result:<13}  Stop[0].hooks[0] "gate": {text}']
+
+
+# Tests
+
+
+def test_a_gate_that_runs_pytest_blocks_a_failing_test(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (project / "test_a.py").write_text("def test_a(): pass\n")
+    gate(project, f"{PYTEST} >&2 || exit 2")
+    assert prove(project, capsys) == (0, proof("proved", "blocks a failing test"))
+
+
+def test_a_gate_whose_failure_does_not_block_is_not_proved(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (project / "tests").mkdir()
+    (project / "tests" / "test_a.py").write_text("def test_a(): pass\n")
+    script(project / "check.sh", f"{SH}{PYTEST} >/dev/null 2>&1 || exit $?\n")
+    gate(project, "./check.sh")
+    assert prove(project, capsys) == (
+        13,
+        proof(
+            "NOT PROVED",
+            "it failed with a failing test planted at tests/test_turngate_planted.py, and a failure does not block: exit code 1, nothing on stderr",
+        ),
+    )
+
+
+def test_a_gate_that_hides_the_result_is_not_proved(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (project / "test_a.py").write_text("def test_a(): pass\n")
+    script(project / "check.sh", f"{SH}{PYTEST} | tail -3 >&2 || exit 2\n")
+    gate(project, "./check.sh")
+    code, lines = prove(project, capsys)
+    assert (code, lines) == (
+        13,
+        proof("NOT PROVED", "it allowed a stop with a failing test planted at test_turngate_planted.py"),
+    )
+
+
+def test_tests_that_a_makefile_runs(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (project / "test_a.py").write_text("def test_a(): pass\n")
+    (project / "Makefile").write_text(f"test:\n\t{PYTEST}\n")
+    gate(project, "make test >&2 || exit 2")
+    assert prove(project, capsys) == (0, proof("proved", "blocks a failing test"))
+
+
+def test_the_tests_of_unittest(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (project / "test_a.py").write_text(
+        "import unittest\nclass A(unittest.TestCase):\n    def test_a(self): pass\n"
+    )
+    gate(project, f"{sys.executable} -m unittest -q || exit 2")
+    assert prove(project, capsys) == (0, proof("proved", "blocks a failing test"))
+
+
+def test_a_selection_of_tests_may_leave_the_planted_one_out(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    gate(project, f"{PYTEST} -k fast >&2 || exit 2")
+    assert prove(project, capsys) == (0, proof("cannot prove", "its pytest runs only some tests (-k)"))
+
+
+needs_npm = pytest.mark.skipif(shutil.which("npm") is None, reason="needs npm")
+
+
+@needs_npm
+@pytest.mark.parametrize(
+    ("seed", "code", "expected"),
+    [
+        ("003_exit_2.sh", 0, proof("proved", "blocks a failing test")),
+        (
+            "003_loop_prevention.sh",
+            13,
+            proof(
+                "NOT PROVED",
+                "it failed with a failing test planted at test/turngate-planted.test.js, and a failure does not block: its decision was not read, because there is text before its JSON: print only the JSON on stdout, and everything else on stderr",
+            ),
+        ),
+    ],
+)
+def test_the_gates_of_the_seeds_that_run_npm(
+    seed: str, code: int, expected: list[str], project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (project / "package.json").write_text('{"scripts": {"test": "node --test"}}')
+    (project / "test").mkdir()
+    (project / "test" / "a.test.js").write_text("")
+    shutil.copy(SEEDS / seed, project / "check.sh")
+    gate(project, "bash check.sh")
+    assert prove(project, capsys) == (code, expected)
+
+
+# Git
+
+
+def test_a_gate_that_asks_git_blocks_a_dirty_tree(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (project / "README.md").write_text("hello\n")
+    shutil.copy(SEEDS / "000_commit_reminder.sh", project / "check.sh")
+    gate(project, "bash check.sh")
+    make_repository(project)
+    assert prove(project, capsys) == (0, proof("proved", "blocks a dirty tree"))
+
+
+def test_what_is_dirty_already_is_committed_in_the_copy(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.copy(SEEDS / "000_commit_reminder.sh", project / "check.sh")
+    gate(project, "bash check.sh")
+    make_repository(project)
+    (project / "new.txt").write_text("mine\n")
+    assert prove(project, capsys) == (
+        0,
+        proof("proved", "blocks a dirty tree (after the copy was cleaned up)"),
+    )
+
+
+def test_a_gate_that_runs_tests_only_in_a_dirty_tree(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (project / "test_a.py").write_text("def test_a(): pass\n")
+    script(project / "check.sh", f'{SH}[ -z "$(git status --porcelain)" ] || {PYTEST} >&2 || exit 2\n')
+    gate(project, "./check.sh")
+    make_repository(project)
+    assert prove(project, capsys) == (0, proof("proved", "blocks a failing test; allows a dirty tree"))
+
+
+def test_the_worktree_of_another_repository_is_not_touched(
+    project: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.copy(SEEDS / "000_commit_reminder.sh", project / "check.sh")
+    gate(project, "bash check.sh")
+    make_repository(project)
+    worktree = tmp_path / "worktree"
+    subprocess.run(["git", "worktree", "add", "-q", str(worktree)], cwd=project, check=True)
+    (worktree / "new.txt").write_text("mine\n")
+    before = content(project)
+    assert prove(worktree, capsys)[1] == proof(
+        "proved", "blocks a dirty tree (after the copy was cleaned up)"
+    )
+    assert content(project) == before
+
+
+# Linters, checklists and conversations
+
+
+def test_a_gate_that_runs_a_linter_blocks_a_syntax_error(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (project / "a.py").write_text("A = 1\n")
+    gate(project, f"{sys.executable} -m compileall -q . >&2 || exit 2")
+    assert prove(project, capsys) == (0, proof("proved", "blocks a syntax error"))
+
+
+@pytest.mark.parametrize(
+    ("text", "end"), [("- [x] one\n", ""), ("- [ ] one\n", " (after the copy was cleaned up)")]
+)
+def test_a_gate_that_reads_a_checklist_blocks_an_open_item(
+    text: str, end: str, project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (project / "TODO.md").write_text(text)
+    check = 'grep -n -e "- \\[ \\]" "$TURNGATE_PROJECT_DIR"/TODO.md >&2 && exit 2\nexit 0\n'
+    script(project / "check.sh", f"{SH}{check}")
+    gate(project, "./check.sh")
+    assert prove(project, capsys) == (0, proof("proved", f"blocks an open checklist item{end}"))
+
+
+@pytest.mark.parametrize(
+    ("seed", "blocks"),
+    [
+        ("000_stop.sh", "a session without a test run"),
+        ("000_test_verification.sh", "a session without a test run"),
+        ("000_subagent_check.sh", "a session without a tool call"),
+        ("003_checklist.py.txt", "an open checklist item"),
+    ],
+)
+def test_the_gates_of_the_seeds_that_read_the_conversation(
+    seed: str, blocks: str, project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.copy(SEEDS / seed, project / "check")
+    gate(project, f"{'python3' if seed.endswith('.py.txt') else 'bash'} check")
+    assert prove(project, capsys) == (0, proof("proved", f"blocks {blocks}"))
+
+
+def test_a_gate_for_subagents_is_given_one_that_it_is_meant_for(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.copy(SEEDS / "000_subagent_check.sh", project / "check")
+    group = {"matcher": "Explore", "hooks": [{"type": "command", "command": "bash check", "id": "gate"}]}
+    write_settings(project, "turngate", {"hooks": {"SubagentStop": [group]}})
+    assert prove(project, capsys) == (
+        0,
+        ['  proved         SubagentStop[0].hooks[0] "gate": blocks a session without a tool call'],
+    )
+
+
+# What cannot be proved
+
+
+@pytest.mark.parametrize(
+    ("command", "why"),
+    [
+        ("true", UNKNOWN),
+        ("bash 000_exit_2.sh", UNKNOWN),
+        (
+            "git status >/dev/null; echo never >&2; exit 2",
+            "it blocks also without a planted failure: never",
+        ),
+        (
+            "git status >/dev/null; exit 7",
+            "it does not work in a copy of the project: exit code 7, nothing on stderr",
+        ),
+    ],
+)
+def test_a_gate_that_cannot_be_proved(
+    command: str, why: str, project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.copy(SEEDS / "000_exit_2.sh", project)
+    make_repository(project)
+    gate(project, command)
+    assert prove(project, capsys)[1] == proof("cannot prove", why)
+
+
+@pytest.mark.parametrize(
+    ("hook", "why"),
+    [
+        ({"type": "prompt", "prompt": "Is it done?"}, "it asks a model"),
+        ({"type": "http", "url": "https://example.com/"}, "it asks a server"),
+        (
+            {"type": "command", "command": "true", "mode": "observe"},
+            "it is not a gate: its block is only recorded, or ignored",
+        ),
+        (
+            {"type": "command", "command": "./gone"},
+            "./gone does not exist, so the hook fails at every run",
+        ),
+    ],
+)
+def test_a_hook_that_is_not_run_for_a_proof(
+    hook: dict[str, Any], why: str, project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_settings(project, "turngate", {"hooks": {"Stop": [{"hooks": [{**hook, "id": "gate"}]}]}})
+    assert prove(project, capsys)[1] == proof("cannot prove", why)
+
+
+def test_an_unapproved_gate_never_runs(
+    project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv("TURNGATE_TRUST", raising=False)
+    gate(project, f"touch {tmp_path}/ran; {PYTEST} || exit 2")
+    assert prove(project, capsys) == (13, proof("cannot prove", "it is not approved"))
+    assert not (tmp_path / "ran").exists()
+
+
+def test_a_script_with_the_path_of_the_project_is_not_run(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    script(project / "check.sh", f"{SH}cd {project} && rm -rf src && git status\n")
+    (project / "src").mkdir()
+    gate(project, "./check.sh")
+    why = "check.sh names the folder of the project, so it would run there and not in the copy"
+    assert prove(project, capsys)[1] == proof("cannot prove", why)
+
+
+# Hostile hooks and projects
+
+
+def test_a_command_with_the_path_of_the_project_runs_in_the_copy(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    make_repository_with_readme(project)
+    gate(project, f'cd {project} && rm -rf src && [ -z "$(git status --porcelain .)" ] || exit 2')
+    prove(project, capsys)
+    assert (project / "src" / "a.py").exists()
+
+
+def make_repository_with_readme(project: Path) -> None:
+    (project / "src").mkdir()
+    (project / "src" / "a.py").write_text("A = 1\n")
+    make_repository(project)
+
+
+def test_a_hook_that_removes_everything_reaches_only_the_copy(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    make_repository_with_readme(project)
+    gate(project, 'git status >/dev/null; chmod -R 000 src; rm -rf "$TURNGATE_PROJECT_DIR"/* .git; exit 0')
+    assert prove(project, capsys) == (
+        13,
+        proof(
+            "NOT PROVED", "it allowed a stop with a dirty tree planted at src/a.py and turngate-planted.txt"
+        ),
+    )
+
+
+def test_a_hook_that_hangs_ends_at_its_timeout(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    gate(project, f"{PYTEST} --version; sleep 600", timeout=0.5)
+    assert prove(project, capsys)[1] == proof(
+        "cannot prove", "it does not work in a copy of the project: timed out after 0.5 s"
+    )
+
+
+def test_pipes_and_links_of_a_project_do_no_harm(
+    project: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "TODO.md").write_text("- [x] mine\n")
+    os.mkfifo(project / "pipe")
+    (project / "TODO.md").symlink_to(outside / "TODO.md")
+    (project / "loop").symlink_to("loop")
+    script(project / "check.sh", f"{SH}grep -e '- \\[ \\]' TODO.md >&2 && exit 2\nexit 0\n")
+    gate(project, "./check.sh")
+    assert prove(project, capsys) == (0, proof("proved", "blocks an open checklist item"))
+    assert (outside / "TODO.md").read_text() == "- [x] mine\n"
+
+
+def test_a_project_that_is_too_large_is_not_copied(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with open(project / "big.bin", "wb") as file:
+        file.truncate(2 * 1024**3)
+    gate(project, f"{PYTEST} >&2 || exit 2")
+    code = main(["doctor", "--prove", "--project", str(project), "--json"])
+    [hook] = json.loads(capsys.readouterr().out)["hooks"]
+    assert (code, hook["proof"]) == (
+        0,
+        {
+            "result": "cannot prove",
+            "text": "the project is too large to be copied: it has more than 1,024 MiB, most of them in big.bin",
+        },
+    )
+    assert os.listdir(os.environ["TMPDIR"]) == []
+
+
+def test_nothing_of_a_proof_is_recorded(
+    project: Path, state: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (project / "test_a.py").write_text("def test_a(): pass\n")
+    gate(project, f"{PYTEST} >&2 || exit 2")
+    prove(project, capsys)
+    assert not (state / "sessions").exists()
+
+
+def test_an_exempt_gate_is_proved_with_the_scripts_that_it_runs(
+    project: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.copy(SEEDS / "000_stop.sh", project / "check")
+    extra = tmp_path / "extra.json"
+    extra.write_text(json.dumps(stop_hooks("bash check", id="gate")))
+    code = main(["doctor", "--prove", "--project", str(project), "--settings", str(extra)])
+    assert (code, capsys.readouterr().out.splitlines()[-2:]) == (
+        0,
+        [*proof("proved", "blocks a session without a test run"), "1 hook, it will run, 1 proved"],
+    )
+
+
+# Interrupts
+
+
+def start_prove(project: Path, marker: Path) -> "subprocess.Popen[str]":
+    """Start a proof, and wait until its gate runs."""
+    gate(project, f"{PYTEST} --version; touch {marker}; sleep 600")
+    process = subprocess.Popen(
+        [sys.executable, "-m", "turngate", "doctor", "--prove", "--project", str(project)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    deadline = time.monotonic() + 120
+    while not marker.exists():
+        assert process.poll() is None
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    return process
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupt_removes_the_copy(
+    number: signal.Signals, project: Path, tmp_path: Path, temp: Path
+) -> None:
+    process = start_prove(project, tmp_path / "runs")
+    process.send_signal(number)
+    _, err = process.communicate(timeout=120)
+    assert (process.returncode, err) == (
+        128 + number,
+        f"turngate: ended by {number.name}; the copy of the project is removed\n",
+    )
+    assert os.listdir(temp) == []
+
+
+def test_what_a_killed_proof_leaves_is_removed_by_the_next(
+    project: Path, tmp_path: Path, temp: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    process = start_prove(project, tmp_path / "runs")
+    process.kill()
+    process.communicate(timeout=120)
+    assert [re.sub("copy-.*", "copy-…", name) for name in os.listdir(temp)] == ["turngate-copy-…"]
+    gate(project, f"{PYTEST} --version", timeout=60)
+    prove(project, capsys)
