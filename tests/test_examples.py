@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -11,9 +12,11 @@ from typing import Any
 import pytest
 from examples.plugins import test_runner_gate as example
 
+from tests.support.builders import stop_event
 from tests.support.paths import ROOT
 from tests.support.timeouts import HANG_TIMEOUT_S
 from turngate import (
+    Block,
     Plugins,
     ScriptedModel,
     Session,
@@ -234,3 +237,37 @@ def test_the_example_of_an_http_hook_fails_without_its_extra(project: Path) -> N
         "the hook was not enforced; does this Python have the extra `http`?",
     )
     assert "completed" not in done.stdout
+
+
+@pytest.mark.req("S3-49")
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [
+        (
+            "../outside is written",
+            "Begin your answer with the name of the chunk: '../outside.py' is not a relative path",
+        ),
+        (
+            "/etc/passwd",
+            "Begin your answer with the name of the chunk: '/etc/passwd.py' is not a relative path",
+        ),
+        (
+            "link is written",
+            "Begin your answer with the name of the chunk: 'link.py' does not lead to a place",
+        ),
+        ("a\0b", "Begin your answer with the name of the chunk: 'a\\x00b.py' is not a relative path"),
+        ("", ".py does not exist. Write it."),
+        ("missing is written", "missing.py does not exist. Write it."),
+    ],
+)
+def test_the_pipeline_takes_no_file_outside_of_the_project(
+    answer: str, reason: str, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (project.parent / "outside.py").write_text("pass")
+    (project / "link.py").symlink_to(project.parent / "outside.py")
+    monkeypatch.syspath_prepend(str(ROOT))
+    example = runpy.run_path(str(ROOT / "examples" / "hooks" / "pipeline.py"))
+    event = stop_event(cwd=str(project), last_assistant_message=answer)
+    assert example["chunk_is_there"](event) == Block(
+        f"{reason} below {project}." if "Begin" in reason else reason
+    )

@@ -65,6 +65,7 @@ SECTIONS = (
         "run_stop_hooks",
         ("run_stop_hooks", "StopHookInput", "SubagentStopHookInput", "StopHooksResult"),
     ),
+    Section("Paths from data", "safe_path", ("safe_path", "UnsafePath", "is_sensitive")),
     Section("Journal and transcript", "journal", ("Journal", "read_last_assistant_message")),
 )
 

@@ -7,7 +7,7 @@ import asyncio
 import tempfile
 from pathlib import Path
 
-from turngate import Block, CallbackHook, Options, ScriptedModel, Session, StopEvent
+from turngate import Block, CallbackHook, Options, ScriptedModel, Session, StopEvent, UnsafePath, safe_path
 
 CHUNKS = ("parser", "printer")
 done: set[str] = set()
@@ -15,8 +15,12 @@ done: set[str] = set()
 
 def chunk_is_there(event: StopEvent) -> Block | None:
     """Check at SubagentStop that the file exists which the subagent says it wrote."""
-    name = event.last_text.split()[0]
-    if not Path(event.cwd, f"{name}.py").exists():
+    name = event.last_text.partition(" ")[0]
+    try:
+        path = safe_path(event.cwd, f"{name}.py")  # the name is the model's: it could be ../../x
+    except UnsafePath as error:
+        return Block(f"Begin your answer with the name of the chunk: {error}.")
+    if not Path(path).exists():
         return Block(f"{name}.py does not exist. Write it.")
     done.add(name)
     return None

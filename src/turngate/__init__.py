@@ -58,6 +58,9 @@ _MODULES = {
     "StopHooksResult": "single_stop",
     "ask_hooks": "engine",
     "run_stop_hooks": "single_stop",
+    "UnsafePath": "filesystem.safe_path",
+    "is_sensitive": "filesystem.safe_path",
+    "safe_path": "filesystem.safe_path",
 }
 
 __all__ = tuple(_MODULES)

@@ -36,6 +36,9 @@ from turngate.core.verdict import Continue as Continue
 from turngate.core.verdict import Stop as Stop
 from turngate.engine import ask_hooks as ask_hooks
 from turngate.errors import UsageError as UsageError
+from turngate.filesystem.safe_path import UnsafePath as UnsafePath
+from turngate.filesystem.safe_path import is_sensitive as is_sensitive
+from turngate.filesystem.safe_path import safe_path as safe_path
 from turngate.models.scripted import ScriptedModel as ScriptedModel
 from turngate.options import HookCallbackMatcher as HookCallbackMatcher
 from turngate.options import HookGroup as HookGroup
