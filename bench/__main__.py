@@ -28,7 +28,7 @@ def main() -> None:
         show([benchmark(loop)])
     loop.close()
     show(startup.fire_without_hooks())
-    show([startup.load_many_hooks()])
+    show([startup.load_many_hooks(), startup.review_hooks()])
     show(sessions.stop_hook_latency())
     show([sessions.last_assistant_message()])
     show([sessions.concurrent_sessions()])

@@ -1,13 +1,17 @@
 """Start of the whole process, and loading of settings."""
 
+import hashlib
 import json
 import os
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 
 from bench.measure import Row, interleaved
-from turngate import load_settings
+from turngate.core.settings import Layer
+from turngate.settings.load import read_settings
+from turngate.trust.review import Reviewer, review_project
 
 # What pip makes of `[project.scripts]` since 2025 and before; the latter imports re, which takes as long as Python's start.
 SCRIPTS = {
@@ -54,7 +58,43 @@ def load_many_hooks() -> Row:
             file.write(data)
 
         def ours() -> None:
-            assert len(load_settings(folder, home="/nonexistent").rules) == 1000
+            assert len(read_settings(folder, dialect="turngate", home="/nonexistent").rules) == 1000
 
         a, b = interleaved(ours, lambda: json.loads(data), rounds=101)
     return Row("loading settings with 1,000 hooks / json.loads of the same bytes", a, b, max_ratio=15)
+
+
+def review_hooks() -> Row:
+    """What trust adds to the start of a session when nothing has changed: at most 3 ms are wanted."""
+    commands = [f"sh hooks/{number}.sh" for number in range(50)]
+    hooks = [{"type": "command", "command": command} for command in commands]
+    with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryDirectory() as home:
+        os.mkdir(os.path.join(folder, ".turngate"))
+        os.mkdir(os.path.join(folder, "hooks"))
+        scripts = [os.path.join(folder, "hooks", f"{number}.sh") for number in range(50)]
+        for path in scripts:
+            with open(path, "w", encoding="utf-8") as file:
+                file.write("#!/bin/sh\n" + f"# {path}\n" * 40 + "exit 0\n")
+        with open(os.path.join(folder, ".turngate", "settings.json"), "w", encoding="utf-8") as file:
+            json.dump({"hooks": {"Stop": [{"hooks": hooks}]}}, file)
+        review = review_project(folder, home=home, state=home)
+        review.approve(review.hooks)
+        layers: list[Layer] = []
+
+        def keep(found: Sequence[Layer]) -> Sequence[Layer]:
+            layers.extend(found)
+            return found
+
+        read_settings(folder, dialect="turngate", home=home, review=keep)
+
+        def ours() -> None:
+            reviewed = Reviewer(folder, home=home, state=home, environ={}).review_layers(layers)
+            assert not any(rule.pending for layer in reviewed for rule in layer.rules)
+
+        def floor() -> None:
+            for path in scripts:
+                with open(path, "rb") as file:
+                    hashlib.sha256(file.read()).hexdigest()
+
+        a, b = interleaved(ours, floor, rounds=101)
+    return Row("trust check of 50 approved hooks with 50 scripts / hashing the scripts", a, b, max_ratio=5)

@@ -14,11 +14,20 @@ MAX_NAMES = 10_000
 SYSTEM_FOLDERS = ("/bin", "/sbin", "/lib", "/lib64", "/usr", "/opt", "/nix/store", "/System", "/Library")
 
 
-def content_id(path: str) -> str | None:
-    """Return an id of the content of a file, through links; None if there is no regular file.
+def file_id(path: str) -> str | None:
+    """Return an id of a file: of its content or, if the system has installed it, of its path without links."""
+    return f"path:{real_path(path)}" if is_system_file(path) and os.path.isfile(path) else content_id(path)
 
-    Two files have the same id only if they have the same content.
-    """
+
+def has_id(path: str, recorded: str) -> bool:
+    """Return whether a file still has this id."""
+    if recorded.startswith("path:"):
+        return file_id(path) == recorded
+    return (names_id(path) if recorded.startswith("names:") else content_id(path)) == recorded
+
+
+def content_id(path: str) -> str | None:
+    """Return an id of the content of a file, through links; None if there is no regular file."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
     except FileNotFoundError:
@@ -29,8 +38,6 @@ def content_id(path: str) -> str | None:
         info = os.fstat(fd)
         if not stat.S_ISREG(info.st_mode):
             return None
-        if is_system_file(path):
-            return f"path:{real_path(path)}"
         if info.st_size > MAX_HASHED_BYTES:
             return _stat_id(info)
         return f"sha256:{hashlib.sha256(_read(fd)).hexdigest()}"

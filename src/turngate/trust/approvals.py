@@ -8,10 +8,8 @@ import stat
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import field
-from typing import Any
+from typing import Any, NamedTuple
 
-from turngate.core.frozen import frozen
 from turngate.errors import UsageError
 from turngate.filesystem.content import MAX_HASHED_BYTES
 from turngate.filesystem.real_path import is_inside, real_path
@@ -24,14 +22,13 @@ VERSION = 1
 MAX_FILE_BYTES = 16 * 1024 * 1024
 
 
-@frozen
-class Approval:
+class Approval(NamedTuple):
     """What was approved, and when. `folder` holds the approved texts."""
 
     key: str
     fingerprint: Fingerprint
     time: float
-    folder: str = field(repr=False)
+    folder: str
 
     def text_of(self, path: str) -> str | None:
         """Return the content of a file as it was approved, or None if it was not kept."""
@@ -56,7 +53,7 @@ class Approvals:
 
     def find(self, digest: str) -> Approval | None:
         """Return the approval of a definition."""
-        return self._approval(digest, self._data["approved"].get(digest))
+        return self._approval(self._data["approved"].get(digest))
 
     def latest_of(self, place: str) -> Approval | None:
         """Return the last approval of the hook at this place of a settings file."""
@@ -92,9 +89,8 @@ class Approvals:
 
         `env` replaces what was approved of the settings' `env`.
         """
-        texts = {}
+        texts: dict[str, bytes] = {}
         for key, found in hooks.values():
-            texts[found.digest] = found.content.encode("utf-8", "surrogatepass")
             texts |= _texts_of(key, found)
         with self._changing() as data:
             for digest, content in texts.items():
@@ -105,6 +101,7 @@ class Approvals:
                     "key": key,
                     "place": place,
                     "time": time.time(),
+                    "content": found.content,
                     "files": dict(found.files),
                     "variables": dict(found.variables),
                 }
@@ -200,29 +197,12 @@ class Approvals:
             make_private_dir(os.path.dirname(path))
             _write_private(path, content)
 
-    def _approval(self, digest: str, record: Mapping[str, Any] | None) -> Approval | None:
+    def _approval(self, record: Mapping[str, Any] | None) -> Approval | None:
         if record is None:
             return None
         folder = os.path.join(self._trust, "content")
-        stored = StoredFingerprint("", record["files"], record["variables"], digest, folder)
-        return Approval(record["key"], stored, record["time"], folder)
-
-
-@frozen
-class StoredFingerprint(Fingerprint):
-    """A fingerprint from the file of approvals: its definition is in a file of its own."""
-
-    stored_digest: str = ""
-    folder: str = ""
-
-    @property
-    def digest(self) -> str:
-        return self.stored_digest
-
-    @property
-    def definition(self) -> str:
-        text = _read_text(self.folder, self.stored_digest)
-        return Fingerprint(text).definition if text else ""
+        approved = Fingerprint(record["content"], record["files"], record["variables"])
+        return Approval(record["key"], approved, record["time"], folder)
 
 
 def env_digest(env: Mapping[str, str]) -> str:
@@ -278,6 +258,7 @@ def _is_record(record: Any) -> bool:
         isinstance(record, dict)
         and isinstance(record.get("key"), str)
         and isinstance(record.get("place"), str)
+        and isinstance(record.get("content"), str)
         and isinstance(record.get("time"), int | float)
         and all(isinstance(record.get(name), dict) for name in ("files", "variables"))
     )

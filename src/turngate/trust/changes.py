@@ -3,7 +3,7 @@
 import os
 from collections.abc import Mapping
 
-from turngate.filesystem.content import content_id, names_id
+from turngate.filesystem.content import content_id, has_id
 from turngate.filesystem.real_path import is_inside
 
 Files = Mapping[str, str | None]  # path: id of its content; None: there is no such file
@@ -22,7 +22,7 @@ class ChangedFiles:
                 folder, name = os.path.split(path)
                 if name in self._listing(folder) and content_id(path) is not None:
                     return path
-            elif (names_id(path) if recorded.startswith("names:") else content_id(path)) != recorded:
+            elif not has_id(path, recorded):
                 return path
         return None
 

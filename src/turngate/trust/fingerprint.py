@@ -6,29 +6,29 @@ import json
 import os
 import re
 from collections.abc import Iterable, Mapping
-from typing import Any
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
-from turngate.core.frozen import frozen
 from turngate.core.hooks import KINDS, CommandHook, Hook, HttpHook
 from turngate.core.plugin_variables import expand_plugin_variables
 from turngate.core.settings import Rule
-from turngate.filesystem.content import content_id, names_id
+from turngate.filesystem.content import file_id, names_id
 from turngate.filesystem.real_path import is_inside, real_path
 from turngate.trust.script_files import ScriptFiles
 
+_ENCODER = json.JSONEncoder(separators=(",", ":"), default=repr)
 _USED = re.compile(r"\$\{?([A-Za-z_]\w*)")
 _SET_BY_THE_RUN = re.compile(
     r"(?:CLAUDE|MUX|TURNGATE)_\w+|CLAUDECODE|PWD|OLDPWD|RANDOM|SECONDS|LINENO|SHLVL|_"
 )
 
 
-@frozen
-class Fingerprint:
+class Fingerprint(NamedTuple):
     """What an approval is about. `content` is the definition as compact JSON."""
 
     content: str
-    files: Mapping[str, str | None] = dataclasses.field(default_factory=dict)  # path: id of its content
-    variables: Mapping[str, str | None] = dataclasses.field(default_factory=dict)  # name: id of its value
+    files: Mapping[str, str | None] = MappingProxyType({})  # path: id of its content
+    variables: Mapping[str, str | None] = MappingProxyType({})  # name: id of its value
 
     @property
     def digest(self) -> str:
@@ -45,8 +45,9 @@ class Surroundings:
     """What the fingerprints of one review have in common: folders and variables."""
 
     def __init__(self, project: str, home: str, environ: Mapping[str, str]) -> None:
-        self.project, self.home, self.environ = project, home, environ
+        self.project, self.home, self.environ = project, home, dict(environ)
         self._real_project = real_path(project)
+        self._path_folders: dict[str, list[str]] = {}
 
     def variables_of(self, hook: CommandHook, env: Mapping[str, str]) -> dict[str, str]:
         project = dict.fromkeys(
@@ -56,8 +57,11 @@ class Surroundings:
 
     def path_folders(self, path: str) -> list[str]:
         """Return the folders of `$PATH` that are inside the project: a file there can take a program's name."""
-        entries = [os.path.join(self.project, entry) for entry in path.split(":")] if path else []
-        return [each for each in entries if is_inside(real_path(each), self._real_project)]
+        if path not in self._path_folders:
+            entries = [os.path.join(self.project, entry) for entry in path.split(":")] if path else []
+            inside = [each for each in entries if is_inside(real_path(each), self._real_project)]
+            self._path_folders[path] = inside
+        return self._path_folders[path]
 
 
 def definition_of(rule: Rule, env: Mapping[str, str]) -> str:
@@ -76,7 +80,7 @@ def definition_of(rule: Rule, env: Mapping[str, str]) -> str:
         "settings_env": env,
     }
     shown = {name: value for name, value in content.items() if value not in (None, {}, ())}
-    return json.dumps(shown, separators=(",", ":"), default=repr)
+    return _ENCODER.encode(shown)
 
 
 def _options(hook: Hook) -> Iterable[tuple[str, Any]]:
@@ -114,16 +118,17 @@ def fingerprint(rule: Rule, env: Mapping[str, str], around: Surroundings) -> Fin
     else:
         found.add_arguments((hook.command, *hook.args))
     patterns = {pattern: names_id(pattern) for pattern in found.patterns}
-    files = {**{path: content_id(path) for path in found.paths}, **patterns}
+    files = {**{path: file_id(path) for path in found.paths}, **patterns}
     return Fingerprint(content, files, used_variables(hook, env, around))
 
 
 def used_variables(hook: CommandHook, env: Mapping[str, str], around: Surroundings) -> dict[str, str | None]:
     """Return an id of the value of each variable that the command takes from the user's environment."""
-    path = {**around.environ, **env, **hook.env}.get("PATH", "")
-    folders = around.path_folders(path)
+    given = (env_of["PATH"] for env_of in (hook.env, env, around.environ) if "PATH" in env_of)
+    folders = around.path_folders(next(given, ""))
     used: dict[str, str | None] = {"PATH": text_digest("\n".join(folders))[:16]} if folders else {}
-    for name in _USED.findall(_command_text(hook)):
+    text = hook.command if hook.args is None else ""  # without a shell, no variable is replaced
+    for name in _USED.findall(text) if "$" in text else ():
         if (
             name not in env
             and name not in hook.env
@@ -133,10 +138,6 @@ def used_variables(hook: CommandHook, env: Mapping[str, str], around: Surroundin
             value = around.environ.get(name)
             used[name] = None if value is None else text_digest(value)[:16]
     return used
-
-
-def _command_text(hook: CommandHook) -> str:
-    return hook.command if hook.args is None else ""  # without a shell, no variable is replaced
 
 
 def text_digest(text: str) -> str:

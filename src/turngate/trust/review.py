@@ -3,9 +3,8 @@
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, NamedTuple
 
-from turngate.core.frozen import frozen
 from turngate.core.hooks import CommandHook
 from turngate.core.settings import Layer, Problem, Rule, Settings
 from turngate.errors import UsageError
@@ -28,8 +27,7 @@ TRUST_VARIABLE = "TURNGATE_TRUST"
 NEW = "it is not approved"
 
 
-@frozen
-class ReviewedHook:
+class ReviewedHook(NamedTuple):
     """One hook and its status. Only "approved" and "exempt" ones run."""
 
     rule: Rule
@@ -51,8 +49,11 @@ class Reviewer:
         state: str | None = None,
         environ: Mapping[str, str] = os.environ,
         accept: bool = False,
+        complete: bool = False,
     ) -> None:
+        """With `complete`, hooks that do not run have a fingerprint too, so that they can be approved."""
         self.project, self.home = os.path.abspath(project), home or os.path.expanduser("~")
+        self._complete = complete
         self.accept = accept or environ.get(TRUST_VARIABLE) == "1"
         self._state = state or state_folder(environ)
         self._around = Surroundings(self.project, self.home, environ)
@@ -60,6 +61,9 @@ class Reviewer:
         self._files: dict[str, Approvals] = {}
         self._env: dict[str, Mapping[str, str]] = {"project": {}, "user": {}}
         self._digests: dict[str, set[str]] = {"project": set(), "user": set()}
+        self._digest_by_rule: dict[
+            int, tuple[Rule, str]
+        ] = {}  # the rule is kept so that its id stays its own
         self._places: set[str] = set()
 
     def review_layers(self, layers: Sequence[Layer]) -> list[Layer]:
@@ -98,16 +102,14 @@ class Reviewer:
             found = fingerprint(rule, env, self._around)
             return self._reviewed(rule, "exempt", None, found)
         approvals = self.approvals(owner)
-        content = definition_of(rule, env)
-        digest = text_digest(content)
+        digest = self._digest_of(rule, owner)
         approval = approvals.find(digest)
         if approval is None:
-            return self._review_unknown(rule, owner, env, digest)
+            return self._review_unknown(rule, owner, digest)
         why = self._why_changed(rule, env, approval.fingerprint)
         if why is None:
-            stored = replace(approval.fingerprint, content=content)
-            return self._reviewed(rule, "approved", None, stored, approval)
-        return self._reviewed(rule, "changed", why, fingerprint(rule, env, self._around), approval)
+            return self._reviewed(rule, "approved", None, approval.fingerprint, approval)
+        return self._reviewed(rule, "changed", why, self._fingerprint_of_pending(rule, owner), approval)
 
     def approvals(self, owner: str) -> Approvals:
         if owner not in self._files:
@@ -141,9 +143,14 @@ class Reviewer:
             if approvals.problem
         )
 
-    def _review_unknown(self, rule: Rule, owner: str, env: Mapping[str, str], digest: str) -> ReviewedHook:
+    def _fingerprint_of_pending(self, rule: Rule, owner: str) -> Fingerprint:
+        if self._complete:
+            return fingerprint(rule, self._env[owner], self._around)
+        return Fingerprint(definition_of(rule, self._env[owner]))
+
+    def _review_unknown(self, rule: Rule, owner: str, digest: str) -> ReviewedHook:
         """Review a definition without an approval: a new hook, another definition of a known one, or a rejected one."""
-        approvals, found = self.approvals(owner), fingerprint(rule, env, self._around)
+        approvals, found = self.approvals(owner), self._fingerprint_of_pending(rule, owner)
         if approvals.is_rejected(digest):
             return self._reviewed(rule, "rejected", "it was rejected", found)
         earlier = approvals.latest_of(place_of(rule))
@@ -152,7 +159,7 @@ class Reviewer:
                 rule, "changed", "its definition was changed after it was approved", found, earlier
             )
         if owner == "user" and not approvals.problem:
-            return self._approve_first(rule, found, approvals)
+            return self._approve_first(rule, fingerprint(rule, self._env[owner], self._around), approvals)
         return self._reviewed(rule, "new", NEW, found)
 
     def _approve_first(self, rule: Rule, found: Fingerprint, approvals: Approvals) -> ReviewedHook:
@@ -188,7 +195,14 @@ class Reviewer:
         for rule in () if self.accept else rules:
             if owner := owner_of(rule):
                 self._places.add(place_of(rule))
-                self._digests[owner].add(text_digest(definition_of(rule, self._env[owner])))
+                self._digests[owner].add(self._digest_of(rule, owner))
+
+    def _digest_of(self, rule: Rule, owner: str) -> str:
+        """Return the digest of a definition. It is asked for twice: for the status, and to know what is still there."""
+        if id(rule) not in self._digest_by_rule:
+            digest = text_digest(definition_of(rule, self._env[owner]))
+            self._digest_by_rule[id(rule)] = (rule, digest)
+        return self._digest_by_rule[id(rule)][1]
 
     def _without_unapproved_env(self, layers: Sequence[Layer]) -> list[Layer]:
         """Leave out the project's `env` until it is approved: it would reach the hooks of the user too."""
@@ -269,7 +283,7 @@ def review_project(
 ) -> Review:
     """Return the hooks of a project and of the user as they are now. `agent_hooks` are those of agent files."""
     environ = {name: value for name, value in os.environ.items() if name != TRUST_VARIABLE}
-    reviewer = Reviewer(project, home=home, state=state, environ=environ)
+    reviewer = Reviewer(project, home=home, state=state, environ=environ, complete=True)
     settings = read_settings(
         project,
         dialect=dialect,
@@ -293,5 +307,5 @@ def _with_unique_keys(hooks: Sequence[ReviewedHook]) -> tuple[ReviewedHook, ...]
         numbers[event] = numbers.get(event, 0) + 1
         key = hook.rule.hook.id or f"{event}:{numbers[event]}"
         keys[key] = keys.get(key, 0) + 1
-        named.append(replace(hook, key=key if keys[key] == 1 else f"{key}:{keys[key]}"))
+        named.append(hook._replace(key=key if keys[key] == 1 else f"{key}:{keys[key]}"))
     return tuple(named)
