@@ -34,7 +34,7 @@ def test_a_model_knows_its_name_and_its_size() -> None:
 
 
 PROVIDERS = (
-    "anthropic, openai, openai-chat, gemini, openrouter, ollama, deepseek, groq, mistral, xai, "
+    "anthropic, openai, openai-chat, gemini or google, openrouter, ollama, deepseek, groq, mistral, xai, "
     "pydantic-ai:PROVIDER for every provider of that library"
 )
 
@@ -81,6 +81,7 @@ def test_a_local_server_needs_no_key() -> None:
         ("http://host:99999999/", "Port out of range 0-65535"),
         ("api.example.com/v1", "expected http://HOST or https://HOST"),
         ("ftp://example.com", "expected http://HOST or https://HOST"),
+        ("https://me:secret@example.com", "a user name or password in it is not supported"),
     ],
 )
 def test_an_invalid_address_is_explained(monkeypatch: pytest.MonkeyPatch, url: str, why: str) -> None:
@@ -169,7 +170,8 @@ def test_without_a_model_and_a_key_the_message_explains_how_to_give_one() -> Non
     with pytest.raises(UsageError) as caught:
         default_model({"PATH": "/bin"})
     assert str(caught.value) == (
-        "no model given: pass --model PROVIDER:NAME or --model scripted:FILE, or set ANTHROPIC_API_KEY"
+        "no model given: pass --model PROVIDER:NAME or --model scripted:FILE, "
+        "or set ANTHROPIC_API_KEY or OPENAI_API_KEY"
     )
 
 
@@ -205,3 +207,6 @@ def test_the_help_and_the_page_name_every_provider() -> None:
         name for each in PROVIDERS_TABLE.values() for name in (each.url_variable, *each.key_variables)
     ]
     assert [name for name in variables if name not in page] == []
+    assert [
+        each.url for each in PROVIDERS_TABLE.values() if f"`{each.url_variable}`: `{each.url}`" not in page
+    ] == []

@@ -3,12 +3,16 @@
 import asyncio
 import json
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.support.certificates import make_certificate, server_context
 from tests.support.providers import KEY, OTHER_VARIABLES, REQUEST
+from tests.support.servers.http import serve_answers
 from tests.support.servers.raw import Step, response, serve_raw, stream
+from turngate.core.messages import Reply
 from turngate.errors import ModelError
 from turngate.http.timeouts import Timeouts
 from turngate.models.live import LiveModel
@@ -52,7 +56,7 @@ OVERLOADED = event("error", error={"type": "overloaded_error", "message": "Overl
 NO_ANSWER = "the connection to anthropic failed: "
 UNREADABLE = "anthropic sent an answer that cannot be read: "
 LATE = "anthropic did not answer in time: nothing came for 0.2 s"
-ASKED = "; the Messages API was asked at HOST; check ANTHROPIC_BASE_URL"
+ASKED = "; the Messages API was asked at HOST; check ANTHROPIC_BASE_URL, whose default is https://api.anthropic.com"
 CHUNKS = "peer closed connection without sending complete message body (incomplete chunked read)"
 NOTHING = f"{UNREADABLE}Streamed response ended without content or tool calls"
 
@@ -162,7 +166,13 @@ ROWS: list[tuple[str, Sequence[Step], str, str, str]] = [
         "anthropic answered 529: Overloaded",
         "",
     ),
-    ("401", (failed(401, "authentication_error"),), "auth", "anthropic answered 401: said", ""),
+    (
+        "401",
+        (failed(401, "authentication_error"),),
+        "auth",
+        "anthropic answered 401: said; check ANTHROPIC_API_KEY",
+        "anthropic answered 401: said",
+    ),
     ("403", (failed(403, "permission_error"),), "auth", "anthropic answered 403: said", ""),
     (
         "404",
@@ -192,6 +202,16 @@ ROWS: list[tuple[str, Sequence[Step], str, str, str]] = [
         LATE,
     ),
 ]
+
+
+def answer(model: LiveModel) -> Reply:
+    async def ask() -> Reply:
+        try:
+            return await model.ask(REQUEST, lambda _: None)
+        finally:
+            await model.close()
+
+    return asyncio.run(ask())
 
 
 def fail(model: LiveModel | PydanticAiModel) -> ModelError:
@@ -253,6 +273,64 @@ def test_the_pause_that_a_provider_asks_for_is_kept(name: str, monkeypatch: pyte
         assert fail(model).retry_after == 7
 
 
+WHOLE = (
+    *HALF,
+    event("content_block_stop", index=0),
+    event("message_delta", delta={"stop_reason": "end_turn"}, usage={"output_tokens": 1}),
+    event("message_stop"),
+)
+CHAT = {"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "x"}
+WHOLE_CHAT = (
+    {**CHAT, "error": None, "choices": [{"index": 0, "delta": {"content": "half"}, "finish_reason": None}]},
+    {**CHAT, "choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]},
+)
+MESSAGE = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "half"}]}
+COMPLETED = event("response.completed", response={"id": "r", "status": "completed", "output": [MESSAGE]})
+AFTER = f"data: {json.dumps({'type': 'error', 'error': {'message': 'too late'}})}\n\n"
+
+
+@pytest.mark.parametrize(
+    ("model", "events"),
+    [
+        ("anthropic:x", WHOLE),
+        ("openai-chat:x", (*(f"data: {json.dumps(chunk)}\n\n" for chunk in WHOLE_CHAT), "data: [DONE]\n\n")),
+        ("openai:x", (COMPLETED,)),
+    ],
+)
+def test_an_answer_ends_with_its_last_event(
+    model: str, events: Sequence[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever follows: nothing, although the connection stays open, or events that belong to no answer."""
+    with serve_raw(stream(*events, AFTER, end=False), "wait") as server:
+        monkeypatch.setenv("ANTHROPIC_BASE_URL", server.url)
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        reply = answer(LiveModel(model))
+    assert (reply.text, reply.stop_reason) == ("half", "end_turn")
+
+
+def test_the_query_of_an_address_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    with serve_raw(stream(*WHOLE)) as server:
+        monkeypatch.setenv("ANTHROPIC_BASE_URL", f"{server.url}/a b/?version=2")
+        answer(LiveModel("anthropic:x"))
+    assert server.requests[0].partition(b"\r\n")[0] == b"POST /a%20b/v1/messages?version=2 HTTP/1.1"
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_certificate(tmp_path_factory.mktemp("tls"))
+
+
+@pytest.mark.parametrize("name", ["direct", "pydantic-ai"])
+def test_a_certificate_that_is_not_trusted_is_not_asked_again(
+    name: str, certificate: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with serve_answers(tls=server_context(certificate)) as server:
+        monkeypatch.setenv("ANTHROPIC_BASE_URL", server.url)
+        model = LiveModel("anthropic:x") if name == "direct" else PydanticAiModel("pydantic-ai:anthropic:x")
+        found = fail(model)
+    assert (found.is_transient, "self-signed certificate" in str(found)) == (False, True)
+
+
 # Another API than the one that was asked
 
 
@@ -268,7 +346,7 @@ CHAT_CHUNK = {
     [
         (
             response(404, b'{"detail": "Not Found"}'),
-            'openai answered 404: {"detail": "Not Found"}',
+            "openai answered 404: Not Found",
         ),
         (
             stream(f"data: {json.dumps(CHAT_CHUNK)}\n\n", "data: [DONE]\n\n"),

@@ -18,7 +18,7 @@ from turngate.core.constants import EVENTS
 PERMISSION_MODES = ["default", "acceptEdits", "plan", "bypassPermissions"]
 OUTPUT_FORMATS = ["text", "json", "stream-json"]
 MODEL_HELP = (
-    "scripted:FILE or PROVIDER:NAME, with the provider anthropic, openai, openai-chat, gemini, openrouter, ollama, deepseek, "
+    "scripted:FILE or PROVIDER:NAME, with the provider anthropic, openai, openai-chat, gemini or google, openrouter, ollama, deepseek, "
     "groq, mistral, xai, or pydantic-ai:PROVIDER; prompt hooks use a small model of it"
 )
 SCHEMA_NAMES = ["settings", "input", "output"]

@@ -4,7 +4,8 @@ import asyncio
 import json
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import suppress
 from urllib.parse import urlsplit
 
 from turngate.core.messages import ModelRequest, Reply
@@ -36,6 +37,7 @@ except ImportError:
 
 MAX_ANSWER_BYTES = 64 * 1024 * 1024
 MAX_ERROR_BYTES = 64 * 1024
+END_S = 0.5
 _KEY = re.compile(r"[!-~]+")
 
 
@@ -73,7 +75,7 @@ class LiveModel:
             raise ModelError("auth", f"the key for {self._provider_name} contains a space or a line break")
         body = json.dumps(self._wire.body(self._model, request)).encode()
         parts = urlsplit(self._url)
-        path = request_target(parts._replace(path=parts.path + self._wire.path).geturl())
+        path = request_target(parts._replace(path=parts.path.rstrip("/") + self._wire.path).geturl())
         reader = self._wire.reader()
         try:
             async with self._connect().post(path, self._headers(), body) as response:
@@ -134,17 +136,24 @@ class LiveModel:
         if response.headers.get("content-encoding", "identity").lower() != "identity":
             raise Unreadable("it is compressed, which was not requested")
         decoder, size = EventDecoder(), 0
-        async for piece in response:
+        pieces = aiter(response)
+        async for piece in pieces:
             size += len(piece)
             if size > MAX_ANSWER_BYTES:
                 raise Unreadable(f"it is larger than {MAX_ANSWER_BYTES // 2**20} MiB")
             for event in decoder.feed(piece):
                 if text := reader.take(event):
                     tell(text)
+                if reader.is_finished:
+                    await _read_to_end(pieces)
+                    return
 
     async def _failure(self, response: Response) -> ModelError:
         body = await response.read(MAX_ERROR_BYTES)
         error = status_error(self._provider_name, response.status, response.headers, body, self._key)
+        if response.status == 401:
+            variable = self._key_variable or self._provider.key_variables[0]
+            return ModelError(error.kind, f"{error}; check {variable}")
         if response.status < 400 or (response.status in (404, 405) and b"model" not in body):
             return ModelError(error.kind, f"{error}; {self._hint()}")
         return error
@@ -163,7 +172,8 @@ class LiveModel:
                 f"{self._wire.title} was asked at {self._host}; "
                 f"use --model openai-chat:{self._model} for a server with chat completions alone"
             )
-        return f"{self._wire.title} was asked at {self._host}; check {variable}"
+        default = self._provider.url
+        return f"{self._wire.title} was asked at {self._host}; check {variable}, whose default is {default}"
 
     @property
     def _host(self) -> str:
@@ -178,6 +188,14 @@ class LiveModel:
             raise ModelError("network", f"{self._provider_name} ended the stream in the middle of its answer")
         cost = self._known.cost(reply.usage)
         return Reply(reply.blocks, reply.stop_reason, reply.usage, reply.model, reply.id, cost)
+
+
+async def _read_to_end(pieces: AsyncIterator[bytes]) -> None:
+    """Read what follows the last event, so that the connection can be used again, unless it does not end soon."""
+    with suppress(TimeoutError, HttpError):
+        async with asyncio.timeout(END_S):
+            async for _ in pieces:
+                pass
 
 
 def _wire_format(provider: Provider) -> WireFormat:

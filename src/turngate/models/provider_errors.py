@@ -86,7 +86,7 @@ def _error_object(body: bytes) -> dict[str, Any]:
 
 
 def _message(error: Mapping[str, Any]) -> str:
-    text = error.get("message")
+    text = error.get("message") or error.get("detail")
     return text if isinstance(text, str) else ""
 
 

@@ -65,7 +65,8 @@ def find_provider(name: str) -> Provider | None:
 
 def describe_providers() -> str:
     """Return the list for messages and `--help`."""
-    return f"{', '.join(PROVIDERS)}, {PYDANTIC_AI}:PROVIDER for every provider of that library"
+    names = ", ".join(PROVIDERS).replace("gemini", "gemini or google")
+    return f"{names}, {PYDANTIC_AI}:PROVIDER for every provider of that library"
 
 
 def base_url(provider: Provider, environ: Mapping[str, str]) -> str:

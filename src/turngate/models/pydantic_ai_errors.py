@@ -21,6 +21,8 @@ def model_error(error: Exception, provider: str) -> ModelError:
             return ModelError("network", f"{provider} did not answer in time")
         case exceptions.ModelConnectionError() if "Illegal header value" in _cause(error):
             return ModelError("auth", f"the key for {provider} contains a space or a line break")
+        case exceptions.ModelConnectionError() if "CERTIFICATE_VERIFY_FAILED" in _cause(error):
+            return ModelError("invalid", f"the connection to {provider} failed: {_cause(error)}")
         case exceptions.ModelConnectionError():
             return ModelError("network", f"the connection to {provider} failed: {_cause(error)}")
         case exceptions.ModelHTTPError(status_code=status):

@@ -46,7 +46,8 @@ def default_model(environ: Mapping[str, str]) -> str:
     name = next((model for key, model in DEFAULT_MODELS if environ.get(key)), None)
     if name is None:
         raise UsageError(
-            "no model given: pass --model PROVIDER:NAME or --model scripted:FILE, or set ANTHROPIC_API_KEY"
+            "no model given: pass --model PROVIDER:NAME or --model scripted:FILE, "
+            f"or set {' or '.join(key for key, _ in DEFAULT_MODELS)}"
         )
     return name
 

@@ -356,7 +356,7 @@ def test_without_a_model_one_clear_sentence_says_how_to_give_one(
     assert (code, out, err) == (
         64,
         "",
-        "turngate: no model given: pass --model PROVIDER:NAME or --model scripted:FILE, or set ANTHROPIC_API_KEY\n",
+        "turngate: no model given: pass --model PROVIDER:NAME or --model scripted:FILE, or set ANTHROPIC_API_KEY or OPENAI_API_KEY\n",
     )
 
 

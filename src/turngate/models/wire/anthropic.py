@@ -120,6 +120,7 @@ class _Reader:
         self._blocks: dict[int, Json] = {}
         self._pieces: dict[int, list[str]] = {}
         self._stop_reason = ""
+        self.is_finished = False
 
     def take(self, event: Event) -> str:
         data = parse_event(event)
@@ -134,6 +135,8 @@ class _Reader:
             case "message_delta":
                 self._stop_reason = text_of(object_of(data.get("delta")).get("stop_reason"))
                 self._usage.update(object_of(data.get("usage")))
+            case "message_stop":
+                self.is_finished = True
             case "error":
                 raise StreamError(object_of(data.get("error")))
             case _:

@@ -9,6 +9,7 @@ from turngate.core.text import replace_surrogates
 from turngate.http.event_stream import Event
 
 Json = dict[str, Any]
+MAX_COUNT = 2**53  # a larger number of tokens is a mistake, and could not be converted to a price
 
 
 class AnswerReader(Protocol):
@@ -16,6 +17,10 @@ class AnswerReader(Protocol):
 
     def take(self, event: Event) -> str:
         """Return the text that an event adds to the answer, or "". Raises StreamError or Unreadable."""
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether the last event has arrived; nothing that follows belongs to the answer."""
 
     @property
     def reply(self) -> Reply | None:
@@ -78,7 +83,7 @@ def text_of(value: object) -> str:
 
 def count_of(values: Mapping[str, Any], name: str) -> int:
     value = values.get(name)
-    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 < value < MAX_COUNT else 0
 
 
 def object_of(value: object) -> Json:

@@ -116,12 +116,14 @@ class _Reader:
         self._refusal: list[str] = []
         self._calls: dict[int, _Call] = {}
         self._finish_reason = ""
+        self.is_finished = False
 
     def take(self, event: Event) -> str:
         if event.data.strip() == "[DONE]":
+            self.is_finished = True
             return ""
         chunk = parse_event(event)
-        if "error" in chunk or event.name == "error":
+        if chunk.get("error") or event.name == "error":
             raise StreamError(object_of(chunk.get("error")) or chunk)
         self._head = self._head or chunk
         self._usage = object_of(chunk.get("usage")) or self._usage

@@ -96,6 +96,10 @@ class _Reader:
         self._response: Json = {}
         self._is_responses = False
 
+    @property
+    def is_finished(self) -> bool:
+        return bool(self._response)
+
     def take(self, event: Event) -> str:
         if event.data.strip() == "[DONE]":
             return ""
