@@ -87,16 +87,6 @@ def test_without_a_name_all_schemas_are_printed(capsys: pytest.CaptureFixture[st
     assert (main(["schema"]), list(json.loads(capsys.readouterr().out))) == (0, list(SCHEMAS))
 
 
-def test_only_run_claims_to_run_the_hooks_of_agent_types(capsys: pytest.CaptureFixture[str]) -> None:
-    claims = []
-    for command in ("run", "fire"):
-        with pytest.raises(SystemExit):
-            main([command, "--help"])
-        shown = " ".join(capsys.readouterr().out.split())
-        claims.append("also run the hooks of the project's agent types" in shown)
-    assert claims == [True, False]
-
-
 def test_a_stop_without_hooks_loads_neither_the_engine_nor_asyncio(project: Path) -> None:
     code = (
         "import sys; from turngate.cli.main import main; main(['fire', 'Stop']);"

@@ -93,7 +93,7 @@ def _add_run(commands: "argparse._SubParsersAction[Parser]") -> None:
     add_project_options(parser)
     _add_session_options(parser)
     _add_limit_options(parser)
-    _add_hook_options(parser, trust="also run the hooks of the project's agent types")
+    _add_hook_options(parser)
     add = parser.add_argument
     add("--no-hooks", action="store_true", help="run no hooks at all")
     add(
@@ -199,7 +199,7 @@ def _add_fire(commands: "argparse._SubParsersAction[Parser]") -> None:
         metavar="FILE|JSON",
         help="the event: a file with JSON, - for stdin, or a JSON object in braces; missing fields get defaults",
     )
-    _add_hook_options(parser, trust="no effect here: the hooks of agent types run only in `turngate run`")
+    _add_hook_options(parser)
     add("--json", action="store_true", help="print one JSON object")
 
 
@@ -331,9 +331,9 @@ def _add_runs(commands: "argparse._SubParsersAction[Parser]") -> None:
     add_runs(commands)
 
 
-def _add_hook_options(parser: Parser, *, trust: str) -> None:
+def _add_hook_options(parser: Parser) -> None:
     add = parser.add_argument
-    add("--trust", action="store_true", help=trust)
+    add("--trust", action="store_true", help="also run hooks that are not approved, as they are now")
     add(
         "--strict",
         action="store_true",

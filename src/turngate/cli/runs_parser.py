@@ -126,7 +126,7 @@ def _add_recover(actions: "argparse._SubParsersAction[Parser]") -> None:
     add("--project", metavar="DIR", help=PROJECT_HELP)
     add("--model", metavar="M", help="PROVIDER:NAME or scripted:FILE (default: the model each subagent had)")
     add("--settings", metavar="S", help="further settings, as given to `turngate run`: a file, or JSON")
-    add("--trust", action="store_true", help="also run the hooks of the project's agent types")
+    add("--trust", action="store_true", help="also run hooks that are not approved, as they are now")
     add(
         "--current-gates",
         action="store_true",
