@@ -3,9 +3,7 @@
 import contextlib
 import errno
 import os
-import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Literal
 from uuid import uuid4
 
@@ -13,7 +11,7 @@ from turngate.core.constants import STOP_EVENTS
 from turngate.core.events import StopEvent, Subagent
 from turngate.core.frozen import frozen
 from turngate.core.hook_run import HookRun, outcome, run_message
-from turngate.core.hooks import CommandHook, Hook, hook_text
+from turngate.core.hooks import CommandHook, hook_text
 from turngate.core.matcher import read_matcher
 from turngate.core.settings import Rule, Settings
 from turngate.core.text import one_line
@@ -29,12 +27,12 @@ from turngate.doctor.planted_failures import (
     failures_for,
     gate_text,
 )
+from turngate.doctor.relocation import Relocation
 from turngate.engine import ask_hooks
-from turngate.filesystem.project_copy import ProjectCopy, environment_in_copy
+from turngate.filesystem.project_copy import ProjectCopy
 from turngate.filesystem.real_path import is_inside, real_path
 from turngate.ports import World
 from turngate.shells.local import LocalShell
-from turngate.trust.fingerprint import Surroundings, fingerprint
 
 MAX_REASON_CHARS = 200
 KNOWN = "tests, linters of Python, checklists in Markdown, searches in the conversation, and the state of git"
@@ -154,21 +152,14 @@ class _Trial:
     """One gate in one copy: its command, settings and environment lead into the copy and not into the project."""
 
     def __init__(self, rule: Rule, settings: Settings, project: str, copy: ProjectCopy) -> None:
-        self._original = dict.fromkeys((project, real_path(project)))
-        self.copy = copy.project
-        self._private = os.path.dirname(copy.project)
-        self.rule = replace(rule, hook=self._moved_hook(rule.hook), files=self._moved_files(rule.files))
-        self.settings = replace(
-            settings,
-            rules=(self.rule,),
-            env={name: self._moved(value) for name, value in settings.env.items()},
-            stop_budget=None,
-            guarded={},
-        )
+        self._relocation = Relocation(project, copy)
+        self.copy, self._private = copy.project, self._relocation.private
+        self.rule = self._relocation.rule(rule)
+        self.settings = self._relocation.settings(settings, [self.rule])
         transcript = os.path.join(self._private, "transcript.jsonl")
         with open(transcript, "xb") as file:
             file.write(conversation())
-        self._scripts = [self._moved(path) for path in _scripts_of(rule, project)]
+        self._scripts = self._relocation.scripts(rule)
         self.gate = Gate(
             gate_text(hook_text(self.rule.hook), self._scripts, self.copy), self.copy, transcript
         )
@@ -177,7 +168,7 @@ class _Trial:
         """Return a script that holds the path of the project, which in the copy would still lead to the project."""
         for path in self._scripts:
             text = gate_text("", [path], self._private)
-            if self._moved(text) != text:
+            if self._relocation.text(text) != text:
                 return os.path.relpath(path, self.copy) if path.startswith(f"{self.copy}/") else path
         return None
 
@@ -193,7 +184,7 @@ class _Trial:
 
     async def run(self, files: Mapping[str, bytes]) -> HookRun:
         """Run the gate once, while these files are in the copy."""
-        world = World(LocalShell(), self.copy, environ=self._environ(), logs=False)
+        world = World(LocalShell(), self.copy, environ=self._relocation.environ(os.environ), logs=False)
         with self._planted(files):
             verdict = await ask_hooks(self._event(), self.settings, world)
             await world.close()
@@ -237,44 +228,6 @@ class _Trial:
             last_assistant_message="Done.",
             subagent=subagent,
         )
-
-    def _environ(self) -> dict[str, str]:
-        moved = {name: self._moved(value) for name, value in environment_in_copy(os.environ).items()}
-        return {
-            **moved,
-            "GIT_CEILING_DIRECTORIES": self._private,
-            "PYTHONDONTWRITEBYTECODE": "1",  # dependency folders are links to the original ones
-            "TURNGATE_STATE": os.path.join(self._private, "state"),
-        }
-
-    def _moved(self, text: str) -> str:
-        """Replace the folder of the project by that of the copy."""
-        for folder in self._original:
-            text = re.sub(rf"(?<![\w.-]){re.escape(folder)}(?![\w.-])", lambda _: self.copy, text)
-        return text
-
-    def _moved_hook(self, hook: Hook) -> Hook:
-        if not isinstance(hook, CommandHook):
-            return hook
-        args = None if hook.args is None else tuple(map(self._moved, hook.args))
-        env = {name: self._moved(value) for name, value in hook.env.items()}
-        return replace(hook, command=self._moved(hook.command), args=args, env=env)
-
-    def _moved_files(self, files: Mapping[str, str | None]) -> dict[str, str | None]:
-        """Return the files that are compared before and after each run, at their places in the copy."""
-        moved = {path: self._moved(path) for path in files}
-        return {
-            moved[path]: recorded
-            for path, recorded in files.items()
-            if path == moved[path] or not (recorded or "").startswith("stat:")  # a copy has other times
-        }
-
-
-def _scripts_of(rule: Rule, project: str) -> list[str]:
-    """Return the scripts that a gate runs. There is no record of those of a hook that needs no approval."""
-    surroundings = Surroundings(project, os.path.expanduser("~"), os.environ)
-    files = rule.files or fingerprint(rule, {}, surroundings).files
-    return [path for path, content in files.items() if (content or "").startswith("sha256:")]
 
 
 def _matching_type(matcher: str | None) -> str:

@@ -1,0 +1,70 @@
+"""A project's settings and environment for its copy: what names the folder of the project names the copy."""
+
+import os
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+from turngate.core.hooks import CommandHook, Hook
+from turngate.core.settings import Rule, Settings
+from turngate.filesystem.project_copy import ProjectCopy, environment_in_copy
+from turngate.filesystem.real_path import real_path
+from turngate.trust.fingerprint import Surroundings, fingerprint
+
+
+class Relocation:
+    """From the folder of a project to its copy."""
+
+    def __init__(self, project: str, copy: ProjectCopy) -> None:
+        self.project, self.copy = project, copy.project
+        self.private = os.path.dirname(copy.project)  # the folder around the copy; nothing else is in it
+        self._original = dict.fromkeys((project, real_path(project)))
+
+    def text(self, text: str) -> str:
+        """Replace the folder of the project by that of the copy."""
+        for folder in self._original:
+            text = re.sub(rf"(?<![\w.-]){re.escape(folder)}(?![\w.-])", lambda _: self.copy, text)
+        return text
+
+    def rule(self, rule: Rule) -> Rule:
+        return replace(rule, hook=self._hook(rule.hook), files=self._files(rule.files))
+
+    def settings(self, settings: Settings, rules: Iterable[Rule]) -> Settings:
+        """Return the settings for these hooks. They have no common time limit: each is tried by itself."""
+        env = {name: self.text(value) for name, value in settings.env.items()}
+        guarded = {
+            trust: {name: value for name, value in values.items() if name != "stop_budget"}
+            for trust, values in settings.guarded.items()
+        }
+        return replace(settings, rules=tuple(rules), env=env, stop_budget=None, guarded=guarded)
+
+    def environ(self, environ: Mapping[str, str]) -> dict[str, str]:
+        moved = {name: self.text(value) for name, value in environment_in_copy(environ).items()}
+        return {
+            **moved,
+            "GIT_CEILING_DIRECTORIES": self.private,
+            "PYTHONDONTWRITEBYTECODE": "1",  # dependency folders are links to the original ones
+            "TURNGATE_STATE": os.path.join(self.private, "state"),
+        }
+
+    def scripts(self, rule: Rule) -> list[str]:
+        """Return the scripts that a hook runs, in the copy. There is no record of those that need no approval."""
+        surroundings = Surroundings(self.project, os.path.expanduser("~"), os.environ)
+        files = rule.files or fingerprint(rule, {}, surroundings).files
+        return [self.text(path) for path, content in files.items() if (content or "").startswith("sha256:")]
+
+    def _hook(self, hook: Hook) -> Hook:
+        if not isinstance(hook, CommandHook):
+            return hook
+        args = None if hook.args is None else tuple(map(self.text, hook.args))
+        env = {name: self.text(value) for name, value in hook.env.items()}
+        return replace(hook, command=self.text(hook.command), args=args, env=env)
+
+    def _files(self, files: Mapping[str, str | None]) -> dict[str, str | None]:
+        """Return the files that are compared before and after each run, at their places in the copy."""
+        moved = {path: self.text(path) for path in files}
+        return {
+            moved[path]: recorded
+            for path, recorded in files.items()
+            if path == moved[path] or not (recorded or "").startswith("stat:")  # a copy has other times
+        }
