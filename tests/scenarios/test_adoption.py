@@ -110,6 +110,18 @@ def test_a_session_that_does_not_ask_its_gates_leaves_a_subagent_and_says_so(
     assert [each["last_assistant_message"] for each in saved_inputs(project)] == ["three files"]
 
 
+def test_a_session_whose_gate_is_not_approved_leaves_a_subagent(
+    project: Path, state: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_settings(project, "turngate", GATE)
+    child = killed(project, state)
+    monkeypatch.delenv("TURNGATE_TRUST")
+    code, out, err = again(project)
+    sentence = left_alone(child, f"not all of its gates are asked here: {NAME}")
+    assert (code, out, sentence in err) == (0, "hello\n", True)
+    assert [each["state"] for each in listed()] == ["running"]
+
+
 def test_a_session_with_options_of_its_own_leaves_a_subagent_and_says_it_once(
     project: Path, state: Path
 ) -> None:

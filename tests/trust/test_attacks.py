@@ -301,8 +301,8 @@ def test_a_pending_definition_does_not_take_the_place_of_the_same_command_of_the
     project: Path, home: Path
 ) -> None:
     write_settings(home, "turngate", stop_settings(command("touch ran")))
-    write_settings(project, "turngate", stop_settings(command("touch ran", mode="observe")))
-    assert (said(ask(project)), (project / "ran").exists()) == ([], True)
+    write_settings(project, "turngate", stop_settings(command("touch ran", timeout=1)))
+    assert (said(ask(project)), (project / "ran").exists()) == ([NOT_APPROVED], True)
 
 
 def test_the_env_of_a_project_does_not_reach_the_users_hooks_before_it_is_approved(
