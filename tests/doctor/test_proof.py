@@ -67,8 +67,11 @@ def make_repository(project: Path) -> None:
         subprocess.run(["git", *identity, *words], cwd=project, check=True)
 
 
-def proof(result: str, text: str) -> list[str]:
-    return [f'  {result:<13}  Stop[0].hooks[0] "gate": {text}']
+def proof(result: str, text: str, *hints: str) -> list[str]:
+    return [f'  {result:<13}  Stop[0].hooks[0] "gate": {text}', *(f"    → {hint}" for hint in hints)]
+
+
+OBSERVE = 'a hook that only reports is not a gate: write "mode": "observe"'
 
 
 # Tests
@@ -94,6 +97,7 @@ def test_a_gate_whose_failure_does_not_block_is_not_proved(
         proof(
             "NOT PROVED",
             "it failed with a failing test planted at tests/test_turngate_planted.py, and a failure does not block: exit code 1, nothing on stderr",
+            "to block, a hook exits with code 2 and prints the reason on stderr",
         ),
     )
 
@@ -107,7 +111,9 @@ def test_a_gate_that_hides_the_result_is_not_proved(
     code, lines = prove(project, capsys)
     assert (code, lines) == (
         13,
-        proof("NOT PROVED", "it allowed a stop with a failing test planted at test_turngate_planted.py"),
+        proof(
+            "NOT PROVED", "it allowed a stop with a failing test planted at test_turngate_planted.py", OBSERVE
+        ),
     )
 
 
@@ -265,6 +271,17 @@ def test_a_gate_for_subagents_is_given_one_that_it_is_meant_for(
     )
 
 
+def test_a_gate_of_an_agent_type_is_given_such_a_subagent(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.copy(SEEDS / "000_subagent_check.sh", project / "check")
+    agent = project / ".turngate" / "agents" / "reviewer.md"
+    agent.parent.mkdir(parents=True)
+    hook = "hooks:\n  Stop:\n    - hooks:\n        - type: command\n          command: bash check\n          id: gate\n"
+    agent.write_text(f"---\nname: reviewer\ndescription: reviews\n{hook}---\nReview.\n")
+    assert prove(project, capsys) == (0, proof("proved", "blocks a session without a tool call"))
+
+
 # What cannot be proved
 
 
@@ -290,6 +307,27 @@ def test_a_gate_that_cannot_be_proved(
     make_repository(project)
     gate(project, command)
     assert prove(project, capsys)[1] == proof("cannot prove", why)
+
+
+def test_a_project_that_is_a_part_of_a_repository(
+    tmp_path: Path, project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.copy(SEEDS / "000_commit_reminder.sh", project / "check.sh")
+    gate(project, "bash check.sh")
+    make_repository(tmp_path)
+    why = "it asks git, and the project is not a repository of its own"
+    assert prove(project, capsys)[1] == proof("cannot prove", why)
+
+
+def test_what_the_copy_lacks_is_named_when_a_gate_does_not_work_in_it(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    os.mkfifo(project / "pipe")
+    gate(project, f"{PYTEST} --version >/dev/null; test -p pipe")
+    text = "exit code 1, nothing on stderr (of the copy: left out: pipe (it is not a regular file))"
+    assert prove(project, capsys)[1] == proof(
+        "cannot prove", f"it does not work in a copy of the project: {text}"
+    )
 
 
 @pytest.mark.parametrize(
@@ -359,7 +397,9 @@ def test_a_hook_that_removes_everything_reaches_only_the_copy(
     assert prove(project, capsys) == (
         13,
         proof(
-            "NOT PROVED", "it allowed a stop with a dirty tree planted at src/a.py and turngate-planted.txt"
+            "NOT PROVED",
+            "it allowed a stop with a dirty tree planted at src/a.py and turngate-planted.txt",
+            OBSERVE,
         ),
     )
 
@@ -386,6 +426,21 @@ def test_pipes_and_links_of_a_project_do_no_harm(
     assert (outside / "TODO.md").read_text() == "- [x] mine\n"
 
 
+def test_nothing_is_planted_in_a_dependency_folder(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    plan = project / "node_modules" / "shop" / "plan.md"
+    plan.parent.mkdir(parents=True)
+    plan.write_text("- [x] theirs\n")
+    gate(project, "grep -e '- \\[ \\]' node_modules/shop/plan.md >&2 && exit 2; exit 0")
+    [line] = prove(project, capsys)[1]
+    assert (
+        re.sub(r"'/.*/node", "'…/node", line)
+        == proof(
+            "cannot prove",
+            "a failure cannot be planted: [Errno 18] it is a link that leads out of the copy: '…/node_modules/shop/plan.md'",
+        )[0]
+    )
+
+
 def test_a_project_that_is_too_large_is_not_copied(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with open(project / "big.bin", "wb") as file:
         file.truncate(2 * 1024**3)
@@ -397,6 +452,7 @@ def test_a_project_that_is_too_large_is_not_copied(project: Path, capsys: pytest
         {
             "result": "cannot prove",
             "text": "the project is too large to be copied: it has more than 1,024 MiB, most of them in big.bin",
+            "hint": None,
         },
     )
     assert os.listdir(os.environ["TMPDIR"]) == []

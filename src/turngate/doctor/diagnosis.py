@@ -38,6 +38,7 @@ class LastRun(NamedTuple):
     time: float
     outcome: str
     reason: str | None
+    seconds: float = 0.0
 
 
 @frozen
@@ -45,6 +46,8 @@ class HookDiagnosis:
     rule: Rule
     is_gate: bool
     findings: tuple[Finding, ...]  # the worst first
+    subject: str | None = None  # for which it runs: a tool, an agent type …
+    last_run: LastRun | None = None
 
     @property
     def outlook(self) -> Outlook:
@@ -95,14 +98,16 @@ def diagnose(
             each for each in by_place.get((rule.file or "Python", rule.event), ()) if _is_about(each, rule)
         ]
         claimed.update(map(id, own))
+        subject, last = next(sample_subjects(rule, names), None), last_run(rule)
         has_error = any(problem.severity == "error" for problem in own)
+        why_skipped = None if has_error else _why_skipped(rule, settings, project, subject)
         found = (
-            *_why_not_run(rule, settings, project, names, has_error=has_error),
+            *_why_not_run(rule, settings, names, why_skipped),
             *_duplicate(rule, used, settings),
             *(_of_problem(problem, is_gate=gate) for problem in own),
-            *_of_last_run(rule, settings, last_run, changed),
+            *_of_last_run(rule, settings, last, changed),
         )
-        hooks.append(HookDiagnosis(rule, gate, _worst_first(found)))
+        hooks.append(HookDiagnosis(rule, gate, _worst_first(found), subject, last))
     return Diagnosis(tuple(hooks), tuple(each for each in problems if id(each) not in claimed))
 
 
@@ -153,7 +158,7 @@ def _outlook_of(problem: Problem, *, is_gate: bool) -> Outlook:
 
 
 def _why_not_run(
-    rule: Rule, settings: Settings, project: str, agent_types: tuple[str, ...], *, has_error: bool
+    rule: Rule, settings: Settings, agent_types: tuple[str, ...], why_skipped: str | None
 ) -> Iterator[Finding]:
     if not rule.hook.enabled:
         yield Finding("will NOT run", "note", "its own `enabled` switches it off")
@@ -167,17 +172,21 @@ def _why_not_run(
     if found := never_matches(rule, agent_types):
         message, hint, may_be_meant = found
         yield Finding("will NOT run", "note" if may_be_meant else "error", message, hint)
-    elif not has_error and (why := _skipped(rule, settings, project, agent_types)):
-        yield Finding("will NOT run", "error", why)
+    elif why_skipped:
+        yield Finding("will NOT run", "error", why_skipped)
 
 
-def _skipped(rule: Rule, settings: Settings, project: str, agent_types: tuple[str, ...]) -> str | None:
+def fired_event(rule: Rule) -> str:
+    """Return the event that a hook runs at: `Stop` in the file of an agent type is the stop of a subagent."""
+    return "SubagentStop" if rule.agent_type and rule.event == "Stop" else rule.event
+
+
+def _why_skipped(rule: Rule, settings: Settings, project: str, subject: str | None) -> str | None:
     """Return why the hook is skipped, against the intent of its author, at an event that it is meant for."""
-    event = "SubagentStop" if rule.agent_type and rule.event == "Stop" else rule.event
-    fields = {"agent_type": rule.agent_type or "", "outcome": next(iter(rule.hook.outcomes), "ok")}
-    subject = next(sample_subjects(rule, agent_types), None)
-    if (name := EVENTS[event]) and subject is not None:
-        fields[name] = subject
+    event = fired_event(rule)
+    fields = {"outcome": next(iter(rule.hook.outcomes), "ok"), EVENTS[event] or "": subject or ""}
+    if rule.agent_type:
+        fields["agent_type"] = rule.agent_type
     ready = replace(rule, event=event, pending=None)
     alone = replace(settings, rules=(ready,), switched_off={}, managed_only=None)
     skipped = (why for _, why in plan(alone, read_event(event, fields, cwd=project)).skip)
@@ -222,13 +231,9 @@ def _duplicate(
 
 
 def _of_last_run(
-    rule: Rule,
-    settings: Settings,
-    last_run: Callable[[Rule], LastRun | None],
-    changed: Callable[[Rule], float],
+    rule: Rule, settings: Settings, run: LastRun | None, changed: Callable[[Rule], float]
 ) -> Iterator[Finding]:
-    run = last_run(rule) if rule.hook.enabled else None
-    if run is None or run.outcome not in ("failed", "timeout"):
+    if run is None or run.outcome not in ("failed", "timeout") or not rule.hook.enabled:
         return
     when = time.strftime("%Y-%m-%d %H:%M", time.localtime(run.time))
     message = f"its last run ({when}) {_describe_failure(run)}"

@@ -42,19 +42,28 @@ class PlantedFailure:
     commits: bool = False  # before, everything is committed
 
 
-class UnknownSelection(Exception):
-    """Raised for a gate that runs only some tests: a planted one may not be among them."""
+class CannotPlantError(Exception):
+    """Raised for a failure that the gate seems to look for and that cannot be planted; the text says why."""
 
 
-def failures_for(gate: Gate) -> tuple[PlantedFailure, ...]:
-    """Return the failures that this gate seems to look for. Raises UnknownSelection."""
-    return tuple(failure for kind in _KINDS if (failure := kind(gate)))
+def failures_for(gate: Gate) -> tuple[list[PlantedFailure], list[str]]:
+    """Return the failures that this gate seems to look for, and why others cannot be planted."""
+    failures: list[PlantedFailure] = []
+    reasons: list[str] = []
+    for kind in _KINDS:
+        try:
+            failure = kind(gate)
+        except CannotPlantError as error:
+            reasons.append(str(error))
+        else:
+            failures += [failure] if failure else []
+    return failures, reasons
 
 
 # Tests
 
 
-_PYTEST = re.compile(r"(?<![\w.-])(?:pytest|py\.test)(?![\w.-]*[/=])\b([^\n|;&>)}'\"]*)")
+_PYTEST = re.compile(r"(?<![\w.-])(?:pytest|py\.test)(?![\w/=-]|\.\w)([^\n|;&>)}'\"]*)")
 _UNITTEST = re.compile(r"-m\s+unittest\b|manage\.py\s+test\b")
 _SELECTS = re.compile(r"(?:^|\s)(-k|-m|--lf|--last-failed|--deselect|--ignore)(?=[\s=]|$)")
 _FAILING_PYTHON = f"""\
@@ -83,7 +92,7 @@ def _failing_python_test(gate: Gate) -> PlantedFailure | None:
 def _pytest_place(arguments: str, project: str) -> str:
     """Return the file for a failing test, where this pytest collects it."""
     if selected := _SELECTS.search(arguments):
-        raise UnknownSelection(f"its pytest runs only some tests ({selected[1]})")
+        raise CannotPlantError(f"its pytest runs only some tests ({selected[1]})")
     options = _pytest_options(project)
     words = _words(arguments)
     named = [word.partition("::")[0] for word in words if not word.startswith("-")]
@@ -168,8 +177,10 @@ _ASKS_GIT = re.compile(r"\bgit\s+(?:-\S+\s+(?:\S*/\S*\s+|\"?\$\S+\s+)?)*(?:statu
 
 
 def _dirty_tree(gate: Gate) -> PlantedFailure | None:
-    if not _ASKS_GIT.search(gate.text) or not os.path.isdir(os.path.join(gate.project, ".git")):
+    if not _ASKS_GIT.search(gate.text):
         return None
+    if not os.path.isdir(os.path.join(gate.project, ".git")):
+        raise CannotPlantError("it asks git, and the project is not a repository of its own")
     new = "turngate-planted.txt"
     files = {os.path.join(gate.project, new): f"{MARK}\n".encode()}
     tracked = _tracked_text(gate.project)

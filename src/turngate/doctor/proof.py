@@ -4,24 +4,25 @@ import contextlib
 import errno
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Literal
 from uuid import uuid4
 
 from turngate.core.constants import STOP_EVENTS
+from turngate.core.decisions import Fault
 from turngate.core.events import StopEvent, Subagent
 from turngate.core.frozen import frozen
+from turngate.core.hints import run_hint
 from turngate.core.hook_run import HookRun, outcome, run_message
 from turngate.core.hooks import CommandHook, hook_text
-from turngate.core.matcher import read_matcher
 from turngate.core.settings import Rule, Settings
 from turngate.core.text import one_line
 from turngate.core.tools import DEFAULT_AGENT_TYPE
 from turngate.core.verdict import is_blocking
-from turngate.doctor.diagnosis import HookDiagnosis
+from turngate.doctor.diagnosis import HookDiagnosis, fired_event
 from turngate.doctor.planted_failures import (
     Gate,
     PlantedFailure,
-    UnknownSelection,
     commit_everything,
     conversation,
     failures_for,
@@ -42,6 +43,7 @@ KNOWN = "tests, linters of Python, checklists in Markdown, searches in the conve
 class Proof:
     result: Literal["proved", "NOT PROVED", "cannot prove"]
     text: str  # what it blocks, or why that is not known
+    hint: str | None = None
 
 
 def cannot_prove(text: str) -> Proof:
@@ -70,10 +72,10 @@ _REASONS = {
 }
 
 
-async def prove(rule: Rule, settings: Settings, project: str, copy: ProjectCopy) -> Proof:
+async def prove(hook: HookDiagnosis, settings: Settings, project: str, copy: ProjectCopy) -> Proof:
     """Try one gate in a fresh copy of the project."""
     try:
-        return await _try(_Trial(rule, settings, project, copy))
+        return await _try(_Trial(hook, settings, project, copy))
     except OSError as error:
         return cannot_prove(f"a failure cannot be planted: {error}")
 
@@ -83,12 +85,9 @@ async def _try(trial: "_Trial") -> Proof:
         return cannot_prove(
             f"{path} names the folder of the project, so it would run there and not in the copy"
         )
-    try:
-        failures = failures_for(trial.gate)
-    except UnknownSelection as error:
-        return cannot_prove(str(error))
+    failures, reasons = failures_for(trial.gate)
     if not failures:
-        return cannot_prove(f"it is not known what it checks; known are {KNOWN}")
+        return cannot_prove("; ".join(reasons) or f"it is not known what it checks; known are {KNOWN}")
     before, repaired = await _run_without_failure(trial, failures)
     if before is not None:
         return cannot_prove(before)
@@ -97,24 +96,25 @@ async def _try(trial: "_Trial") -> Proof:
 
 
 async def _run_without_failure(
-    trial: "_Trial", failures: tuple[PlantedFailure, ...]
+    trial: "_Trial", failures: Sequence[PlantedFailure]
 ) -> tuple[str | None, bool]:
     """Return why nothing can be proved, or None; and whether something had to be repaired before."""
     run = await trial.run({})
     if is_blocking(run, trial.settings.dialect) and trial.repair(failures):
         run = await trial.run({})
-        return _why_not_passed(run, trial.settings), True
-    return _why_not_passed(run, trial.settings), False
+        return _why_not_passed(run, trial), True
+    return _why_not_passed(run, trial), False
 
 
-def _why_not_passed(run: HookRun, settings: Settings) -> str | None:
+def _why_not_passed(run: HookRun, trial: "_Trial") -> str | None:
     """Return why a run without a planted failure says nothing about one with it."""
     reason = one_line(run_message(run) or "no reason given", MAX_REASON_CHARS)
-    if is_blocking(run, settings.dialect):
+    if is_blocking(run, trial.settings.dialect):
         return f"it blocks also without a planted failure: {reason}"
     match outcome(run):
         case "failed" | "timeout" | "skipped":
-            return f"it does not work in a copy of the project: {reason}"
+            different = f" (of the copy: {'; '.join(trial.notes)})" if trial.notes else ""
+            return f"it does not work in a copy of the project: {reason}{different}"
         case "halt":
             return f"it halts the turn: {reason}"
         case _:
@@ -125,7 +125,7 @@ def _conclude(runs: Sequence[tuple[PlantedFailure, HookRun]], settings: Settings
     blocked = [failure.what for failure, run in runs if is_blocking(run, settings.dialect)]
     passed = [(failure, run) for failure, run in runs if not is_blocking(run, settings.dialect)]
     if not blocked:
-        return Proof("NOT PROVED", "; ".join(_describe_pass(*each) for each in passed))
+        return Proof("NOT PROVED", "; ".join(_describe_pass(*each) for each in passed), _hint(passed[0][1]))
     allowed = [failure.what for failure, _ in passed if failure.what not in blocked]
     text = f"blocks {_join(blocked)}" + (f"; allows {_join(allowed)}" if allowed else "")
     return Proof("proved", f"{text} (after the copy was cleaned up)" if repaired else text)
@@ -143,6 +143,12 @@ def _describe_pass(failure: PlantedFailure, run: HookRun) -> str:
             return f"it allowed a stop {planted}"
 
 
+def _hint(run: HookRun) -> str | None:
+    if isinstance(run.decision, Fault):
+        return run_hint(run)
+    return 'a hook that only reports is not a gate: write "mode": "observe"'
+
+
 def _join(texts: list[str]) -> str:
     *first, last = dict.fromkeys(texts)
     return f"{', '.join(first)} and {last}" if first else last
@@ -151,9 +157,11 @@ def _join(texts: list[str]) -> str:
 class _Trial:
     """One gate in one copy: its command, settings and environment lead into the copy and not into the project."""
 
-    def __init__(self, rule: Rule, settings: Settings, project: str, copy: ProjectCopy) -> None:
+    def __init__(self, hook: HookDiagnosis, settings: Settings, project: str, copy: ProjectCopy) -> None:
         self._relocation = Relocation(project, copy)
-        self.copy, self._private = copy.project, self._relocation.private
+        self.copy, self._private, self.notes = copy.project, self._relocation.private, copy.notes
+        rule = replace(hook.rule, event=fired_event(hook.rule))
+        self._agent_type = rule.agent_type or hook.subject or DEFAULT_AGENT_TYPE
         self.rule = self._relocation.rule(rule)
         self.settings = self._relocation.settings(settings, [self.rule])
         transcript = os.path.join(self._private, "transcript.jsonl")
@@ -172,7 +180,7 @@ class _Trial:
                 return os.path.relpath(path, self.copy) if path.startswith(f"{self.copy}/") else path
         return None
 
-    def repair(self, failures: tuple[PlantedFailure, ...]) -> bool:
+    def repair(self, failures: Sequence[PlantedFailure]) -> bool:
         """Remove from the copy what the planted failures add to it. Return whether there was something."""
         repairs = {path: data for failure in failures for path, data in (failure.repairs or {}).items()}
         for path, data in repairs.items():
@@ -217,10 +225,11 @@ class _Trial:
         session = f"doctor-{uuid4()}"
         subagent = None
         if self.rule.event == "SubagentStop":
-            kind = self.rule.agent_type or _matching_type(self.rule.matcher)
             outcomes = self.rule.hook.outcomes
-            result: Literal["ok", "error", "timeout"] = "ok" if "ok" in outcomes else "error"
-            subagent = Subagent(id=session, type=kind, transcript_path=self.gate.transcript, outcome=result)
+            result: Literal["ok", "error"] = "ok" if "ok" in outcomes else "error"
+            subagent = Subagent(
+                id=session, type=self._agent_type, transcript_path=self.gate.transcript, outcome=result
+            )
         return StopEvent(
             session_id=session,
             transcript_path=self.gate.transcript,
@@ -228,15 +237,6 @@ class _Trial:
             last_assistant_message="Done.",
             subagent=subagent,
         )
-
-
-def _matching_type(matcher: str | None) -> str:
-    """Return an agent type that the matcher of a SubagentStop hook matches."""
-    if matcher in (None, "", "*"):
-        return DEFAULT_AGENT_TYPE
-    parsed = read_matcher(matcher)
-    names = getattr(parsed, "names", (DEFAULT_AGENT_TYPE, "Explore"))
-    return next(filter(parsed.matches, names), DEFAULT_AGENT_TYPE)
 
 
 def _read(path: str) -> bytes | None:

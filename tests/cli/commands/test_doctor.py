@@ -4,6 +4,7 @@ import json
 import os
 import re
 import shutil
+import time
 from pathlib import Path
 from typing import Any
 
@@ -113,6 +114,24 @@ def test_a_hook_that_was_rejected_is_not_a_problem(project: Path, capsys: pytest
     review.reject(review.hooks)
     code, lines = doctor(capsys, project)
     assert (code, lines[1]) == (0, '  will NOT run   Stop[0].hooks[0] "true": it was rejected')
+
+
+@pytest.mark.usefixtures("reviewed")
+def test_a_hook_that_was_approved_and_is_gone(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_settings(project, "turngate", stop_hooks("true", id="tests"))
+    approve(project)
+    write_settings(project, "turngate", {"hooks": {}})
+    code, lines = doctor(capsys, project)
+    today = time.strftime("%Y-%m-%d")
+    assert (code, lines) == (
+        1,
+        [
+            "approvals",
+            f'  warning: "tests", which was approved on {today}, is no longer configured',
+            "    → `turngate hooks` lists it; add it again if it should still run",
+            "0 hooks",
+        ],
+    )
 
 
 def test_a_hook_that_is_switched_off_by_itself(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -595,11 +614,81 @@ def test_as_json_it_is_one_object(project: Path, capsys: pytest.CaptureFixture[s
                         "hint": "write 5 for 5000 milliseconds",
                     }
                 ],
+                "last_run": None,
                 "proof": None,
             }
         ],
         "problems": [],
     }
+
+
+@pytest.mark.req("X-35")
+def test_the_source_the_trust_and_the_last_run_of_each_hook(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_settings(project, "turngate", stop_hooks("exit 3", id="tests"))
+    fire(project, capsys)
+    main(["doctor", "--project", str(project), "--json"])
+    [hook] = json.loads(capsys.readouterr().out)["hooks"]
+    last = hook["last_run"]
+    assert last.pop("time") == pytest.approx(time.time(), abs=600)
+    assert last.pop("seconds") >= 0
+    assert (hook["file"], hook["position"], hook["trust"], hook["outlook"], last) == (
+        ".turngate/settings.json",
+        "Stop[0].hooks[0]",
+        "exempt",
+        "will NOT hold",
+        {"outcome": "failed", "reason": "exit code 3, nothing on stderr"},
+    )
+
+
+def test_a_state_folder_that_cannot_be_used_is_a_problem(
+    project: Path, state: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    state.write_text("a file")
+    write_settings(project, "turngate", stop_hooks("true"))
+    assert main(["doctor", "--project", str(project)]) == 1
+    assert capsys.readouterr().out.splitlines()[1:] == [
+        f"! state folder: {state} cannot be written (Not a directory): there is no journal, and nothing can be approved",
+        "  → repair it, or set TURNGATE_STATE to another folder",
+        "registry: not there yet",
+        "model key: none is set; `turngate run` and hooks that ask a model need one, or ollama",
+        ".turngate/settings.json",
+        '  will run       Stop[0].hooks[0] "true"',
+        "1 hook, it will run",
+    ]
+
+
+def test_no_name_of_a_hook_commands_the_terminal(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_settings(project, "turngate", stop_hooks("exit 3", id="\x1b[2Jgate\nwill run"))
+    _, lines = doctor(capsys, project)
+    assert lines[1].startswith('  will NOT hold  Stop[0].hooks[0] "gate will run": ')
+
+
+def test_thousands_of_hooks_are_diagnosed(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_settings(project, "turngate", stop_hooks(*(f"true {n}" for n in range(1500)), timeout=5000))
+    code, lines = doctor(capsys, project)
+    assert (code, len(lines), lines[-1]) == (1, 1703, "1500 hooks, all will run")
+
+
+def test_pipes_in_place_of_settings_and_scripts_do_not_block_it(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (project / ".turngate").mkdir()
+    os.mkfifo(project / ".turngate" / "settings.json")
+    os.mkfifo(project / ".turngate" / "stop")
+    code, lines = doctor(capsys, project)
+    assert (code, lines) == (
+        13,
+        [
+            ".turngate/settings.json",
+            "  error: is not a regular file; none of its hooks run",
+            ".turngate/stop",
+            "  error: Stop: .turngate/stop is not an executable file, so it never runs",
+            "    → make it an executable file, or remove it",
+            "0 hooks",
+        ],
+    )
 
 
 def test_it_never_exits_with_2(project: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -5,25 +5,22 @@ import json
 import os
 import signal
 import sys
-from collections import Counter
-from collections.abc import Iterable, Mapping
-from dataclasses import asdict
-from typing import Any
+import time
+from collections.abc import Iterable, Iterator
 
 from turngate.agent.tools import TOOLS
+from turngate.cli.commands.doctor_format import print_diagnosis, print_proof, report_json, summary
 from turngate.cli.git_ignore import unignored_local_settings
 from turngate.cli.hook_review.history import Histories
 from turngate.cli.main import EXIT_ALLOWED, EXIT_NOT_ENFORCED, EXIT_PROBLEMS
 from turngate.cli.progress import show_if_slow
 from turngate.cli.project import plugin_folders, project_folder, search_note
 from turngate.cli.signals import restore_handlers, run_until_signal
-from turngate.cli.streams import paint
 from turngate.cli.terminal.format import flat
 from turngate.core.hooks import label
 from turngate.core.settings import Problem, Rule, Settings
 from turngate.core.text import quote_name
-from turngate.core.verdict_json import hook_json
-from turngate.doctor.diagnosis import Diagnosis, Finding, HookDiagnosis, LastRun, diagnose, position
+from turngate.doctor.diagnosis import Diagnosis, HookDiagnosis, LastRun, diagnose
 from turngate.doctor.environment import Fact, inspect_turngate
 from turngate.doctor.problems import find_problems
 from turngate.doctor.proof import Proof, cannot_prove, is_provable, prove, why_unprovable
@@ -35,18 +32,6 @@ from turngate.subagents.agent_files import check_agent_files
 from turngate.subagents.agent_types import load_agent_types
 from turngate.trust.review import Reviewer
 
-LABEL_WIDTH = len("will NOT hold")
-_STYLES = {
-    "will run": "good",
-    "will run, but": "notice",
-    "will NOT hold": "alert",
-    "will NOT run": "alert",
-    "proved": "good",
-    "NOT PROVED": "alert",
-    "cannot prove": "notice",
-}
-_RESULTS = ("proved", "NOT PROVED", "cannot prove")
-
 
 def run(options: argparse.Namespace) -> int:
     project = project_folder(options.project, options.dialect)
@@ -57,14 +42,14 @@ def run(options: argparse.Namespace) -> int:
     if not options.json:
         if note := search_note(project, options.project):
             print(note)
-        _print(diagnosis, facts)
+        print_diagnosis(diagnosis, facts)
     proofs: dict[int, Proof] = {}
     try:
         for hook in diagnosis.hooks if options.prove else ():
             if is_provable(hook.rule):
                 proofs[id(hook)] = _prove(hook, settings, project)
                 if not options.json:
-                    _print_proof(hook, proofs[id(hook)], is_first=len(proofs) == 1)
+                    print_proof(hook, proofs[id(hook)], is_first=len(proofs) == 1)
     except _Interrupted as interrupted:
         print(
             f"turngate: ended by {interrupted.number.name}; the copy of the project is removed",
@@ -72,9 +57,9 @@ def run(options: argparse.Namespace) -> int:
         )
         return 128 + interrupted.number
     if options.json:
-        print(json.dumps(_report(diagnosis, facts, proofs, reviewer, project), indent=2))
+        print(json.dumps(report_json(diagnosis, facts, proofs, reviewer, project), indent=2))
     else:
-        print(_summary(diagnosis, proofs.values()))
+        print(summary(diagnosis, proofs.values()))
     return _exit_code(diagnosis, facts, settings, proofs.values())
 
 
@@ -90,7 +75,17 @@ def _review(options: argparse.Namespace, project: str) -> tuple[Reviewer, Settin
     )
     in_agents, problems = check_agent_files(settings, project)
     rules = reviewer.review_rules(in_agents)
-    return reviewer, settings.with_rules(*rules, problems=(*problems, *reviewer.problems))
+    problems = (*problems, *reviewer.problems, *_vanished(reviewer))
+    return reviewer, settings.with_rules(*rules, problems=problems)
+
+
+def _vanished(reviewer: Reviewer) -> Iterator[Problem]:
+    """Report hooks that were approved once and are gone: someone may have removed a gate."""
+    for approval in () if reviewer.accept else reviewer.vanished():
+        when = time.strftime("%Y-%m-%d", time.localtime(approval.time))
+        message = f"{quote_name(approval.key)}, which was approved on {when}, is no longer configured"
+        hint = "`turngate hooks` lists it; add it again if it should still run"
+        yield Problem(file="approvals", message=message, severity="warning", hint=hint)
 
 
 def _diagnose(settings: Settings, project: str) -> Diagnosis:
@@ -101,7 +96,7 @@ def _diagnose(settings: Settings, project: str) -> Diagnosis:
 
     def last_run(rule: Rule) -> LastRun | None:
         last = next(iter(histories.of(rule).last), None)
-        return LastRun(last.time, last.outcome, last.reason) if last else None
+        return LastRun(last.time, last.outcome, last.reason, last.seconds) if last else None
 
     def changed(rule: Rule) -> float:
         return max(map(_modified, (paths.get(rule.file or "", ""), *rule.files)), default=0.0)
@@ -155,7 +150,7 @@ def _prove(hook: HookDiagnosis, settings: Settings, project: str) -> Proof:
             show_if_slow(f"proving {flat(quote_name(label(hook.rule.hook)))}"),
             copy_project(project) as copy,
         ):
-            result = run_until_signal(prove(hook.rule, settings, project, copy))
+            result = run_until_signal(prove(hook, settings, project, copy))
     except ProjectTooLarge as error:
         return cannot_prove(f"the project is {error.strerror}")
     except OSError as error:
@@ -165,104 +160,3 @@ def _prove(hook: HookDiagnosis, settings: Settings, project: str) -> Proof:
     if isinstance(result, signal.Signals):
         raise _Interrupted(result)
     return result
-
-
-# Text
-
-
-def _print(diagnosis: Diagnosis, facts: Iterable[Fact]) -> None:
-    for fact in facts:
-        text = f"{fact.name}: {fact.text}"
-        print(paint(flat(f"! {text}"), "alert") if fact.is_problem else flat(text))
-        _print_hint(fact.hint, "  ")
-    files = [*(hook.rule.file or "Python" for hook in diagnosis.hooks), *(p.file for p in diagnosis.problems)]
-    for file in dict.fromkeys(files):
-        print(paint(flat(file or "settings"), "bold"))
-        for hook in diagnosis.hooks:
-            if (hook.rule.file or "Python") == file:
-                _print_hook(hook)
-        for problem in diagnosis.problems:
-            if problem.file == file:
-                _print_problem(problem)
-
-
-def _print_hook(hook: HookDiagnosis) -> None:
-    first, *others = hook.findings or (None,)
-    is_named = first is not None and first.outlook != "will run"
-    reason = f": {first.message}" if first and is_named else ""
-    print(f"  {paint(f'{hook.outlook:<{LABEL_WIDTH}}', _STYLES[hook.outlook])}  {flat(_name(hook) + reason)}")
-    if first and is_named:
-        _print_hint(first.hint, "    ")
-    elif first:
-        others.insert(0, first)
-    for finding in others:
-        if finding is not None:
-            _print_further(finding)
-
-
-def _print_further(finding: Finding) -> None:
-    print(f"    {'note' if finding.severity == 'note' else 'also'}: {flat(finding.message)}")
-    _print_hint(finding.hint, "      ")
-
-
-def _print_problem(problem: Problem) -> None:
-    text = ": ".join(filter(None, (problem.severity, problem.position, problem.message)))
-    print(f"  {paint(flat(text), 'dim' if problem.severity == 'note' else 'alert')}")
-    _print_hint(problem.hint, "    ")
-
-
-def _print_hint(hint: str | None, indent: str) -> None:
-    if hint:
-        print(f"{indent}→ {flat(hint)}")
-
-
-def _print_proof(hook: HookDiagnosis, proof: Proof, *, is_first: bool) -> None:
-    if is_first:
-        print(paint("Proofs, each in a copy of the project", "bold"))
-    text = f"{_name(hook)}: {proof.text}"
-    print(f"  {paint(f'{proof.result:<{LABEL_WIDTH}}', _STYLES[proof.result])}  {flat(text)}")
-
-
-def _name(hook: HookDiagnosis) -> str:
-    return f"{position(hook.rule)} {quote_name(label(hook.rule.hook))}"
-
-
-def _summary(diagnosis: Diagnosis, proofs: Iterable[Proof]) -> str:
-    count = len(diagnosis.hooks)
-    failing = sum(hook.fails_to_hold for hook in diagnosis.hooks)
-    run = sum(hook.outlook != "will NOT run" for hook in diagnosis.hooks)
-    parts = [f"{count} hook{'s' * (count != 1)}"]
-    if count:
-        parts.append(f"{run} will run" if run < count else "all will run" if count > 1 else "it will run")
-    if failing:
-        parts.append(f"{failing} gate{'s' * (failing != 1)} will NOT hold")
-    results: Counter[str] = Counter(proof.result for proof in proofs)
-    parts += [f"{results[result]} {result}" for result in _RESULTS if results[result]]
-    return paint(", ".join(parts), "alert" if failing or results["NOT PROVED"] else "good")
-
-
-# JSON
-
-
-def _report(
-    diagnosis: Diagnosis, facts: Iterable[Fact], proofs: Mapping[int, Proof], reviewer: Reviewer, project: str
-) -> dict[str, Any]:
-    return {
-        "project": project,
-        "turngate": [fact._asdict() for fact in facts],
-        "hooks": [
-            {
-                "event": hook.rule.event,
-                "file": hook.rule.file,
-                "position": position(hook.rule),
-                "hook": hook_json(hook.rule.hook),
-                "gate": hook.is_gate,
-                "trust": reviewer.review(hook.rule).status,
-                "outlook": hook.outlook,
-                "findings": [finding._asdict() for finding in hook.findings],
-                "proof": asdict(proofs[id(hook)]) if id(hook) in proofs else None,
-            }
-            for hook in diagnosis.hooks
-        ],
-        "problems": [asdict(problem) for problem in diagnosis.problems],
-    }

@@ -1,0 +1,126 @@
+"""The output of `turngate doctor`: lines for people, and one JSON object."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict
+from typing import Any
+
+from turngate.cli.streams import paint
+from turngate.cli.terminal.format import flat
+from turngate.core.hooks import label
+from turngate.core.settings import Problem
+from turngate.core.text import quote_name
+from turngate.core.verdict_json import hook_json
+from turngate.doctor.diagnosis import Diagnosis, Finding, HookDiagnosis, position
+from turngate.doctor.environment import Fact
+from turngate.doctor.proof import Proof
+from turngate.trust.review import Reviewer
+
+LABEL_WIDTH = len("will NOT hold")
+_STYLES = {
+    "will run": "good",
+    "will run, but": "notice",
+    "will NOT hold": "alert",
+    "will NOT run": "alert",
+    "proved": "good",
+    "NOT PROVED": "alert",
+    "cannot prove": "notice",
+}
+_RESULTS = ("proved", "NOT PROVED", "cannot prove")
+
+
+def print_diagnosis(diagnosis: Diagnosis, facts: Iterable[Fact]) -> None:
+    for fact in facts:
+        text = f"{fact.name}: {fact.text}"
+        print(paint(flat(f"! {text}"), "alert") if fact.is_problem else flat(text))
+        _print_hint(fact.hint, "  ")
+    files = [*(hook.rule.file or "Python" for hook in diagnosis.hooks), *(p.file for p in diagnosis.problems)]
+    for file in dict.fromkeys(files):
+        print(paint(flat(file or "settings"), "bold"))
+        for hook in diagnosis.hooks:
+            if (hook.rule.file or "Python") == file:
+                _print_hook(hook)
+        for problem in diagnosis.problems:
+            if problem.file == file:
+                _print_problem(problem)
+
+
+def _print_hook(hook: HookDiagnosis) -> None:
+    first, *others = hook.findings or (None,)
+    is_named = first is not None and first.outlook != "will run"
+    reason = f": {first.message}" if first and is_named else ""
+    print(f"  {paint(f'{hook.outlook:<{LABEL_WIDTH}}', _STYLES[hook.outlook])}  {flat(_name(hook) + reason)}")
+    if first and is_named:
+        _print_hint(first.hint, "    ")
+    elif first:
+        others.insert(0, first)
+    for finding in others:
+        if finding is not None:
+            _print_further(finding)
+
+
+def _print_further(finding: Finding) -> None:
+    print(f"    {'note' if finding.severity == 'note' else 'also'}: {flat(finding.message)}")
+    _print_hint(finding.hint, "      ")
+
+
+def _print_problem(problem: Problem) -> None:
+    text = ": ".join(filter(None, (problem.severity, problem.position, problem.message)))
+    print(f"  {paint(flat(text), 'dim' if problem.severity == 'note' else 'alert')}")
+    _print_hint(problem.hint, "    ")
+
+
+def _print_hint(hint: str | None, indent: str) -> None:
+    if hint:
+        print(f"{indent}→ {flat(hint)}")
+
+
+def print_proof(hook: HookDiagnosis, proof: Proof, *, is_first: bool) -> None:
+    if is_first:
+        print(paint("Proofs, each in a copy of the project", "bold"))
+    text = f"{_name(hook)}: {proof.text}"
+    print(f"  {paint(f'{proof.result:<{LABEL_WIDTH}}', _STYLES[proof.result])}  {flat(text)}")
+    _print_hint(proof.hint, "    ")
+
+
+def _name(hook: HookDiagnosis) -> str:
+    return f"{position(hook.rule)} {quote_name(label(hook.rule.hook))}"
+
+
+def summary(diagnosis: Diagnosis, proofs: Iterable[Proof]) -> str:
+    count = len(diagnosis.hooks)
+    failing = sum(hook.fails_to_hold for hook in diagnosis.hooks)
+    run = sum(hook.outlook != "will NOT run" for hook in diagnosis.hooks)
+    parts = [f"{count} hook{'s' * (count != 1)}"]
+    if count:
+        parts.append(f"{run} will run" if run < count else "all will run" if count > 1 else "it will run")
+    if failing:
+        parts.append(f"{failing} gate{'s' * (failing != 1)} will NOT hold")
+    results: Counter[str] = Counter(proof.result for proof in proofs)
+    parts += [f"{results[result]} {result}" for result in _RESULTS if results[result]]
+    return paint(", ".join(parts), "alert" if failing or results["NOT PROVED"] else "good")
+
+
+def report_json(
+    diagnosis: Diagnosis, facts: Iterable[Fact], proofs: Mapping[int, Proof], reviewer: Reviewer, project: str
+) -> dict[str, Any]:
+    return {
+        "project": project,
+        "turngate": [fact._asdict() for fact in facts],
+        "hooks": [
+            {
+                "event": hook.rule.event,
+                "file": hook.rule.file,
+                "position": position(hook.rule),
+                "hook": hook_json(hook.rule.hook),
+                "gate": hook.is_gate,
+                "trust": reviewer.review(hook.rule).status,
+                "outlook": hook.outlook,
+                "findings": [finding._asdict() for finding in hook.findings],
+                "last_run": hook.last_run._asdict() if hook.last_run else None,
+                "proof": asdict(proofs[id(hook)]) if id(hook) in proofs else None,
+            }
+            for hook in diagnosis.hooks
+        ],
+        "problems": [asdict(problem) for problem in diagnosis.problems],
+    }

@@ -1,0 +1,105 @@
+from pathlib import Path
+
+import pytest
+
+from turngate.doctor.planted_failures import Gate, conversation, failures_for, gate_text
+
+
+def planted(project: Path, text: str) -> list[tuple[str, str]]:
+    """Return what would be planted for a gate, and where."""
+    gate = Gate(gate_text(text, [], str(project)), str(project), str(project / "transcript"))
+    failures, reasons = failures_for(gate)
+    return [*((each.what, each.where) for each in failures), *(("cannot", reason) for reason in reasons)]
+
+
+def write(project: Path, files: dict[str, str]) -> None:
+    for name, text in files.items():
+        path = project / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+
+
+PLACES: dict[str, tuple[dict[str, str], str, str]] = {
+    "nothing is there": ({}, "pytest", "test_turngate_planted.py"),
+    "a folder of tests": ({"tests/a.py": ""}, "pytest -x", "tests/test_turngate_planted.py"),
+    "a folder that is named": (
+        {"tests/a.py": "", "unit/b.py": ""},
+        "pytest -q unit",
+        "unit/test_turngate_planted.py",
+    ),
+    "a file that is named": ({"test_a.py": ""}, "pytest test_a.py::test_x >&2", "test_a.py"),
+    "pyproject.toml": (
+        {"pyproject.toml": '[tool.pytest.ini_options]\ntestpaths = ["checks"]\n', "checks/a.py": ""},
+        "python3 -m pytest",
+        "checks/test_turngate_planted.py",
+    ),
+    "pytest.ini": (
+        {"pytest.ini": "[pytest]\npython_files = check_*.py other.py\n"},
+        "uv run pytest || exit 2",
+        "check_turngate_planted.py",
+    ),
+    "setup.cfg": (
+        {"setup.cfg": "[tool:pytest]\ntestpaths = a\n", "a/b.py": ""},
+        "pytest",
+        "a/test_turngate_planted.py",
+    ),
+    "broken configuration": ({"pyproject.toml": "[", "tox.ini": "]"}, "pytest", "test_turngate_planted.py"),
+    "make": ({"Makefile": "check:\n\tpytest\n"}, "make check", "test_turngate_planted.py"),
+    "Django": ({}, "python manage.py test", "test_turngate_planted.py"),
+    "npm": (
+        {"package.json": '{"scripts": {"test": "vitest run"}}', "src/a.js": ""},
+        "npm test",
+        "src/turngate-planted.test.js",
+    ),
+    "mocha": ({}, "npx mocha", "test/turngate-planted.test.js"),
+    "cargo": ({"Cargo.toml": "[package]\n"}, "cargo test --quiet", "tests/turngate_planted.rs"),
+}
+
+
+@pytest.mark.parametrize("case", PLACES)
+def test_a_failing_test_is_planted_where_it_is_found(case: str, project: Path) -> None:
+    files, text, where = PLACES[case]
+    write(project, files)
+    assert planted(project, text) == [("a failing test", where)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "true",
+        "notify-send done",
+        "cat pytest.ini",
+        "npm test",  # without a package.json
+        "cargo test",  # without a package
+        "cargo build",
+        "[ -f x ] || exit 2",
+        "grep TODO NOTES.md",
+        'grep -q latest "$CLAUDE_TRANSCRIPT_PATH"',
+        "git commit -m x",
+    ],
+)
+def test_nothing_is_planted_for_a_gate_that_is_not_understood(text: str, project: Path) -> None:
+    assert planted(project, text) == []
+
+
+@pytest.mark.parametrize("option", ["-k fast", "-m 'not slow'", "--lf", "--deselect=x"])
+def test_a_selection_of_tests_is_not_guessed(option: str, project: Path) -> None:
+    name = option.partition(" ")[0].partition("=")[0]
+    assert planted(project, f"pytest {option}") == [("cannot", f"its pytest runs only some tests ({name})")]
+
+
+@pytest.mark.parametrize(
+    "pattern", ["'- [ ]'", r"'\[ \]'", r"'^\s*- \[\s\]'", r"'\[[[:space:]]\]'", r"'\[[ ]\]'", r"\[\ \]"]
+)
+def test_an_open_item_is_found_in_its_usual_forms(pattern: str, project: Path) -> None:
+    write(project, {"docs/plan.md": "- [x] one\n"})
+    text = f'grep -c {pattern} "$CLAUDE_PROJECT_DIR"/docs/plan.md'
+    assert planted(project, text) == [("an open checklist item", "docs/plan.md")]
+
+
+def test_a_checklist_outside_of_the_project_is_left_alone(project: Path) -> None:
+    assert planted(project, "grep -e '- [ ]' ../other/plan.md && exit 2") == []
+
+
+def test_the_conversation_has_a_test_run_or_none() -> None:
+    assert (b"make test" in conversation(), b"tool_name" in conversation(ran_tests=False)) == (True, False)
