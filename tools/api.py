@@ -80,8 +80,8 @@ MEMBERS = {
     "Session": (
         *("allow", "answer_background", "close", "compact", "has_background_results", "hooks_enabled", "id"),
         *("interrupt", "is_running", "last_result"),
-        *("messages", "model", "open", "project", "question", "queue", "queued", "reset", "send", "settings"),
-        *("stream", "take_queued", "transcript_path"),
+        *("messages", "model", "open", "project", "question", "queue", "queued", "refresh_hooks"),
+        *("reset", "send", "settings", "stream", "take_queued", "transcript_path"),
     ),
     "Stop": ("hook_outputs",),
     "StopHookInput": ("event",),

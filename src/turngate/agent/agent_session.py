@@ -27,6 +27,7 @@ from turngate.core.inbox import Inbox, InboxEntry
 from turngate.core.loop_guard import LoopGuard, new_guard
 from turngate.core.messages import Message
 from turngate.core.session_events import BackgroundCommandFinished, TurnResult
+from turngate.core.settings import Settings
 from turngate.plugins.handlers import Plugins
 from turngate.settings.load import has_unloaded_hooks
 from turngate.subagents.agent_types import AgentType
@@ -69,7 +70,7 @@ class AgentSession:
         self.id, self.events = parts.id, parts.events
         self.conversation, self.hooks = parts.conversation, parts.hooks
         self.resources, self._config, self.plugins, self.subagents = resources, config, plugins, subagents
-        self.project, self.settings, self.state = resources.project, resources.settings, resources.state
+        self.project, self.state = resources.project, resources.state
         self.model, self.role, self.permissions = config.model, config.role, config.permissions
         self.inbox = Inbox()
         self._turns = TurnRunner(self.events, self.inbox, plugins, None if config.role else self._record)
@@ -251,6 +252,10 @@ class AgentSession:
         self.conversation.close()
 
     # Parts
+
+    @property
+    def settings(self) -> Settings:
+        return self.resources.settings  # a review replaces them
 
     def _record(self, entry: Mapping[str, Any]) -> None:
         self.resources.journal.record(self.id, entry)

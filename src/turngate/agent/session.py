@@ -31,6 +31,7 @@ from turngate.subagents.agent_types import first_notices, load_agent_types
 from turngate.subagents.limits import SubagentLimits
 from turngate.subagents.manager import SubagentOptions
 from turngate.trust.load import load_settings, review_agent_hooks
+from turngate.trust.refresh import refreshed
 
 RETRIES = (0.5, 1.0, 2.0, 4.0, 8.0)  # seconds between requests to a provider that is overloaded
 MAX_REQUESTS = 500  # to the model in one turn, unless the caller sets another limit
@@ -212,6 +213,14 @@ class Session:
     def take_queued(self) -> list[str]:
         """Remove the messages that wait, and return them."""
         return self._main.take_queued()
+
+    def refresh_hooks(self, reviewed: Settings) -> None:
+        """Use hooks that were approved or rejected meanwhile: `session.refresh_hooks(load_settings(project))`.
+
+        A hook that has changed and is pending runs on as it was at the start, and so does one that is no longer configured.
+        """
+        resources = self._main.resources
+        resources.settings = refreshed(resources.settings, reviewed)
 
     def allow(self, tool: str) -> None:
         """Permit a tool for the rest of the session, without a question."""

@@ -15,6 +15,7 @@ from turngate.core.hook_run import HookRun
 from turngate.core.hooks import label
 from turngate.core.missed_gates import MissedGates
 from turngate.core.reports import Exited
+from turngate.core.settings import Settings
 from turngate.core.text import quote_name
 from turngate.core.verdict import Stop, Verdict, notices, warnings_with_hints
 from turngate.engine import ask_hooks
@@ -44,13 +45,17 @@ class SessionHooks:
     ) -> None:
         self.enabled = config.hooks_enabled
         self.start_context: list[str] = []  # what SessionStart hooks add to the system prompt
-        self._settings, self._world = resources.settings, resources.world
+        self._resources, self._world = resources, resources.world
         self._permissions, self._role = config.permissions, config.role
         self._conversation, self._events = conversation, events
         self._halted: TurnHalted | None = None  # by a SessionStart hook
         self._first_messages: list[str] = []  # of SessionStart hooks, not yet in the conversation
         self._prompt_id = config.prompt_id
         self._effort = effort_level(resources.settings, resources.world.environ)
+
+    @property
+    def _settings(self) -> Settings:
+        return self._resources.settings  # a review replaces them
 
     def event_fields(self) -> dict[str, Any]:
         """Return the fields that every event has."""
