@@ -11,6 +11,7 @@ import pytest
 
 import turngate
 from tests.trace import marked
+from turngate.core.constants import AGENT_MARKERS
 from turngate.settings import paths
 
 # Only the test runner writes bytecode: tests that fill the disk would leave truncated files.
@@ -59,7 +60,8 @@ def _own_home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monk
     monkeypatch.setattr(paths, "MANAGED_FOLDER", str(home / "managed"))
     monkeypatch.delenv("PYTHONUNBUFFERED", raising=False)  # would hide a wrong order of stdout and stderr
     monkeypatch.delenv("CLAUDE_CODE_STOP_HOOK_BLOCK_CAP", raising=False)
-    monkeypatch.delenv("TURNGATE_IN_HOOK", raising=False)  # `make test` is a stop hook of ours
+    for name in AGENT_MARKERS:  # `make test` is a stop hook of ours, and agents run tests
+        monkeypatch.delenv(name, raising=False)
 
 
 @pytest.fixture

@@ -32,6 +32,7 @@ def build_parser(argv: Sequence[str]) -> argparse.ArgumentParser:
         epilog="First steps:\n"
         "  turngate demo          see it work, without a model and without settings\n"
         "  turngate check         is .turngate/settings.json (or .claude/settings.json) right?\n"
+        "  turngate hooks         which hooks are there, and which wait for your approval?\n"
         "  turngate fire Stop     would my hooks let the agent stop now?\n"
         "  turngate doctor        will every hook run, and every gate hold?\n"
         "  turngate log           what did they do?\n\n"
@@ -234,6 +235,12 @@ def _add_doctor(commands: "argparse._SubParsersAction[Parser]") -> None:
     add_doctor(commands)
 
 
+def _add_hooks(commands: "argparse._SubParsersAction[Parser]") -> None:
+    from turngate.cli.hooks_parser import add_hooks  # noqa: PLC0415 # lazy: not needed by `turngate fire`
+
+    add_hooks(commands)
+
+
 def _add_schema(commands: "argparse._SubParsersAction[Parser]") -> None:
     parser = add_command(
         commands,
@@ -358,6 +365,7 @@ _COMMANDS = {
     "fire": _add_fire,
     "check": _add_check,
     "doctor": _add_doctor,
+    "hooks": _add_hooks,
     "schema": _add_schema,
     "sessions": _add_sessions,
     "log": _add_log,

@@ -80,6 +80,10 @@ MANAGED = "managed"  # above all: an administrator's settings, which no other le
 
 # Set in the environment of every hook: a session that a hook starts runs no hooks, or the recursion would not end.
 IN_HOOK = "TURNGATE_IN_HOOK"
+# Set in the environment of every command of the tool Bash.
+IN_TOOL = "TURNGATE_IN_TOOL"
+# Variables of processes that a hook or an agent has started: a person does not type there.
+AGENT_MARKERS = (IN_HOOK, IN_TOOL, "CLAUDECODE")
 
 # Claude Code: a wrong type of one of its settings makes it ignore the whole file, hooks included (measured). A dict is
 # an object whose keys have these types, where they are present; a list is a list of such items.

@@ -8,6 +8,7 @@ from typing import Any
 
 from turngate.agent.background_commands import BackgroundCommand
 from turngate.agent.tools.base import ToolContext
+from turngate.core.constants import IN_TOOL
 from turngate.core.reports import Exited
 from turngate.core.text import truncate_middle
 from turngate.core.tools import ToolFailed, ToolOutput, tool_spec
@@ -132,7 +133,7 @@ async def _run(command: str, context: ToolContext, live: HookRunContext, *, watc
     return await run_process(
         (shell, "-c", "--", command),
         cwd=context.project,
-        env=sanitize_env({**context.environ, "PWD": context.project}),
+        env=sanitize_env({**context.environ, "PWD": context.project, IN_TOOL: "1"}),
         stdin=b"",
         live=live,
         watched=watched,

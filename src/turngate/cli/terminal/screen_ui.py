@@ -32,7 +32,8 @@ from prompt_toolkit.widgets import SearchToolbar
 
 from turngate.cli.streams import RawStream
 from turngate.cli.terminal.format import parse_permission
-from turngate.cli.terminal.ui import Activity, InputHandler, TextStyle
+from turngate.cli.terminal.screen_menu import add_menu_keys, format_menu
+from turngate.cli.terminal.ui import Activity, InputHandler, Menu, MenuKey, TextStyle
 from turngate.core.text import strip_controls, truncate
 from turngate.state.files import make_private_dir, open_regular_file
 
@@ -42,7 +43,15 @@ KEY_SEQUENCE_TIMEOUT_S = 0.2
 MAX_HISTORY_ENTRIES = 1000
 MAX_HISTORY_BYTES = 1024 * 1024  # at the end of the file, which are read
 MAX_ENTRY_BYTES = MAX_HISTORY_BYTES // 8  # a longer message is not stored: it would displace the others
-SGR_CODES: dict[TextStyle, str] = {"plain": "", "dim": "2", "notice": "33", "alert": "1;31", "user": "1"}
+SGR_CODES: dict[TextStyle, str] = {
+    "plain": "",
+    "dim": "2",
+    "notice": "33",
+    "alert": "1;31",
+    "user": "1",
+    "good": "32",
+    "bad": "31",
+}
 SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 SETTLE_S = 0.3  # a key this soon after a question may be meant for something else
 WORD_KEY_S = 1.0  # the keys of an answer that is typed as a word follow each other at least this fast
@@ -68,6 +77,7 @@ class ScreenUI:
         self._handler: InputHandler | None = None
         self._line = ""  # the incomplete last line of an answer
         self._activity: Activity | None = None
+        self._menu: Menu | None = None
         self._question: str | None = None
         self._asked_at = 0.0  # when the question came up
         self._draft: Document | None = None  # the text in the editor when a question came up
@@ -116,6 +126,11 @@ class ScreenUI:
             self._buffer.set_document(self._draft)
             self._draft = None
         self._question = strip_controls(question) if question else None
+        self._app.invalidate()
+
+    def show_menu(self, menu: Menu | None) -> None:
+        self._erase()  # frees the rows of the menu
+        self._menu = menu
         self._app.invalidate()
 
     def prompt(self) -> None:
@@ -168,9 +183,10 @@ class ScreenUI:
                     Condition(lambda: bool(self._question)),
                     wrap=True,
                 ),
+                row(FormattedTextControl(self._menu_rows), Condition(lambda: self._menu is not None)),
                 row(
                     FormattedTextControl(self._status),
-                    Condition(lambda: self._activity is not None and not self._question),
+                    Condition(lambda: self._activity is not None and not self._question and not self._menu),
                 ),
                 Window(
                     BufferControl(self._buffer, search_buffer_control=self._search.control),
@@ -190,6 +206,9 @@ class ScreenUI:
         while get_cwidth(text) > room:
             text = text[len(text) // 8 + 1 :]
         return text
+
+    def _menu_rows(self) -> StyleAndTextTuples:
+        return format_menu(self._menu, self._output.get_size()) if self._menu else []
 
     def _question_text(self) -> StyleAndTextTuples:
         return [("bold ansiyellow", self._question or "")]
@@ -217,8 +236,11 @@ class ScreenUI:
 
     def _keys(self) -> KeyBindings:
         keys = KeyBindings()
-        typing = ~is_searching
+        in_menu = Condition(lambda: self._menu is not None)
+        typing = ~is_searching & ~in_menu
         empty = Condition(lambda: not self._buffer.text)
+
+        add_menu_keys(keys, in_menu, self._on_menu_key)
 
         @keys.add("<any>", filter=typing & Condition(lambda: bool(self._question) or self._word.is_open))
         def _(event: KeyPressEvent) -> None:
@@ -266,6 +288,10 @@ class ScreenUI:
             event.app.suspend_to_background()
 
         return keys
+
+    def _on_menu_key(self, key: MenuKey) -> None:
+        if self._handler:
+            self._handler.on_menu_key(key)
 
     @property
     def _takes_key(self) -> bool:

@@ -4,7 +4,7 @@ from typing import Literal, Protocol
 
 from turngate.core.frozen import frozen
 
-TextStyle = Literal["plain", "dim", "notice", "alert", "user"]
+TextStyle = Literal["plain", "dim", "notice", "alert", "user", "good", "bad"]
 
 
 @frozen
@@ -17,6 +17,20 @@ class Activity:
     limit: str = ""  # of hooks: how long they may take
 
 
+MenuKey = Literal["up", "down", "enter", "y", "n", "q"]
+
+
+@frozen
+class Menu:
+    """Rows of which one is selected by keys, or named by its number where there are only lines."""
+
+    title: str
+    rows: tuple[tuple[str, TextStyle], ...]
+    selected: int
+    keys: str  # what they do
+    words: str  # what a line can say instead
+
+
 class InputHandler(Protocol):
     """What a terminal calls when the user types or presses a key."""
 
@@ -25,6 +39,10 @@ class InputHandler(Protocol):
 
     def on_message(self, text: str) -> None:
         """Handle a complete message."""
+        ...
+
+    def on_menu_key(self, key: MenuKey) -> None:
+        """Handle a key while a menu is shown."""
         ...
 
     def on_ctrl_c(self) -> None: ...
@@ -57,6 +75,10 @@ class TerminalUI(Protocol):
 
     def ask(self, question: str | None) -> None:
         """Show a question that the next line answers; None withdraws it."""
+        ...
+
+    def show_menu(self, menu: Menu | None) -> None:
+        """Show a menu, or its next state; None removes it. Without keys, the next line says what to do."""
         ...
 
     def prompt(self) -> None:

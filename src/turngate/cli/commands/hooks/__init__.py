@@ -1,0 +1,158 @@
+"""`turngate hooks`: list, show, compare, approve and reject the hooks of a project."""
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Iterable
+
+from turngate.cli.hook_review.changes import format_changes
+from turngate.cli.hook_review.decisions import (
+    approve_shown,
+    check_can_reject,
+    check_person,
+    find_hooks,
+    pending_hooks,
+)
+from turngate.cli.hook_review.details import details_json, format_details
+from turngate.cli.hook_review.entries import (
+    Line,
+    entries_json,
+    format_entries,
+    format_time,
+    read_entries,
+    shown_key,
+)
+from turngate.cli.hook_review.review import review_hooks
+from turngate.cli.main import EXIT_PROBLEMS
+from turngate.cli.progress import show_if_slow
+from turngate.cli.project import plugin_folders, project_folder, search_note
+from turngate.cli.streams import paint
+from turngate.errors import UsageError
+from turngate.state.paths import state_folder
+from turngate.trust.review import Review, ReviewedHook
+
+NOTHING_PENDING = "nothing is pending"
+
+
+def run(options: argparse.Namespace) -> int:
+    project = project_folder(options.project, options.dialect)
+    if not getattr(options, "json", False) and (note := search_note(project, options.project)):
+        print(note)
+    match options.action:
+        case "show":
+            return _show(options, project)
+        case "diff":
+            return _diff(options, project)
+        case "approve":
+            return _approve(options, project)
+        case "reject":
+            return _reject(options, project)
+        case _:
+            return _list(options, project)
+
+
+def _review(options: argparse.Namespace, project: str) -> Review:
+    plugins = plugin_folders(options.plugin_dir)
+    return review_hooks(project, dialect=options.dialect, plugin_dirs=plugins, extra=options.settings)
+
+
+def _print_lines(lines: Iterable[Line]) -> None:
+    for text, style in lines:
+        print(paint(text, "bold" if style == "user" else style))
+
+
+# List, show and compare
+
+
+def _list(options: argparse.Namespace, project: str) -> int:
+    with show_if_slow("reading the journals"):
+        review = _review(options, project)
+        entries = read_entries(review, project, state_folder())
+    if options.json:
+        print(json.dumps(entries_json(entries, review.settings, review.vanished, project), indent=2))
+    else:
+        _print_lines(format_entries(entries, review.settings, review.vanished))
+    return 0
+
+
+def _show(options: argparse.Namespace, project: str) -> int:
+    with show_if_slow("reading the journals"):
+        review = _review(options, project)
+        [hook] = find_hooks(review, [options.key])
+        [entry] = [entry for entry in read_entries(review, project, state_folder()) if entry.hook is hook]
+    if options.json:
+        print(json.dumps(details_json(entry, review.settings, project), indent=2))
+    else:
+        _print_lines(format_details(entry, review.settings, project))
+    return 0
+
+
+def _diff(options: argparse.Namespace, project: str) -> int:
+    review = _review(options, project)
+    hooks = find_hooks(review, options.keys) if options.keys else pending_hooks(review)
+    _print_changes(hooks, project)
+    if not hooks:
+        print(NOTHING_PENDING)
+    return 0
+
+
+def _print_changes(hooks: Iterable[ReviewedHook], project: str) -> None:
+    for hook in hooks:
+        if hook.status == "approved" and hook.approval:
+            print(
+                f"{shown_key(hook.key)}: unchanged since it was approved on {format_time(hook.approval.time)}"
+            )
+        else:
+            _print_lines(format_changes(hook, project))
+
+
+# Approve and reject
+
+
+def _approve(options: argparse.Namespace, project: str) -> int:
+    check_person(os.environ)
+    if bool(options.keys) == options.every:
+        raise UsageError(
+            "which hooks? give their KEYs, or --all for all that are pending; `turngate hooks` lists them"
+        )
+    review = _review(options, project)
+    named = find_hooks(review, options.keys) if options.keys else pending_hooks(review)
+    hooks = [hook for hook in named if hook.status not in ("approved", "exempt")]
+    for hook in named:
+        if hook.status in ("approved", "exempt"):
+            print(
+                f"{shown_key(hook.key)}: {'already approved' if hook.status == 'approved' else 'needs no approval'}"
+            )
+    if not hooks:
+        print(NOTHING_PENDING) if options.every else None
+        return 0
+    _print_changes(hooks, project)
+    if not options.yes and not _confirm(hooks):
+        print("nothing was approved")
+        return EXIT_PROBLEMS
+    approve_shown(hooks, lambda: _review(options, project))
+    for hook in hooks:
+        print(f"approved  {shown_key(hook.key)}")
+    return 0
+
+
+def _confirm(hooks: list[ReviewedHook]) -> bool:
+    if not (sys.stdin and sys.stdin.isatty() and sys.stdout.isatty()):
+        raise UsageError(
+            "there is no terminal to ask at; read what is printed above, then add --yes to approve it"
+        )
+    what = "this hook" if len(hooks) == 1 else f"these {len(hooks)} hooks"
+    print(f"let {what} run on this machine? [y]es, [n]o ", end="", flush=True)
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
+
+
+def _reject(options: argparse.Namespace, project: str) -> int:
+    check_person(os.environ)
+    review = _review(options, project)
+    hooks = find_hooks(review, options.keys)
+    check_can_reject(hooks)
+    review.reject(hooks)
+    for hook in hooks:
+        print(f"rejected  {shown_key(hook.key)}")
+    return 0

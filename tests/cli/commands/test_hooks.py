@@ -1,0 +1,464 @@
+"""`turngate hooks` as a person uses it: real processes, a real terminal where it asks."""
+
+import json
+import os
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.builders import script, stop_hooks, write_settings
+from tests.support.cli import turngate
+from tests.support.terminal import Terminal
+from turngate.core.constants import AGENT_MARKERS
+
+TIME = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d")
+SECONDS = re.compile(r"\d+\.\d\d s")
+
+SETTINGS = """\
+{
+  "hooks": {
+    "Stop": [
+      {
+        "hooks": [
+          {"type": "command", "id": "tests", "command": "sh hooks/tests.sh", "timeout": 5},
+          {"type": "command", "command": "true"}
+        ]
+      }
+    ]
+  }
+}
+"""
+
+
+@pytest.fixture(autouse=True)
+def _without_trust(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("TURNGATE_TRUST", raising=False)
+
+
+@pytest.fixture
+def hooks(project: Path) -> Callable[..., tuple[int, str, str]]:
+    """Run `turngate hooks` in the project, and hide the times in what it prints."""
+
+    def run(*words: str) -> tuple[int, str, str]:
+        code, out, err = turngate("hooks", *words, "--project", str(project))
+        return code, SECONDS.sub("0.00 s", TIME.sub("DATE", out)), err
+
+    return run
+
+
+Hooks = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def two_hooks(project: Path) -> Path:
+    write_settings(project, "turngate", SETTINGS)
+    return script(project / "hooks" / "tests.sh", "echo one\n")
+
+
+LISTED = """\
+Stop
+  tests: PENDING, so it does not run: it is not approved
+    command: sh hooks/tests.sh
+    .turngate/settings.json:6, dialect turngate, timeout 5 s
+    never run
+    → `turngate hooks diff tests` shows it, `turngate hooks approve tests` lets it run
+  Stop:2: PENDING, so it does not run: it is not approved
+    command: true
+    .turngate/settings.json:7, dialect turngate, timeout 60 s
+    never run
+    → `turngate hooks diff Stop:2` shows it, `turngate hooks approve Stop:2` lets it run
+2 hooks, 2 pending: `turngate hooks diff` shows what a person has to approve
+"""
+NEW = """\
+tests: PENDING, so it does not run: it is not approved
+--- /dev/null
++++ definition, now
+@@ -0,0 +1,7 @@
++{
++  "event": "Stop",
++  "type": "command",
++  "timeout": 5.0,
++  "id": "tests",
++  "command": "sh hooks/tests.sh"
++}
+--- /dev/null
++++ hooks/tests.sh, now
+@@ -0,0 +1 @@
++echo one
+"""
+CHANGED = """\
+tests: PENDING, so it does not run: hooks/tests.sh was changed after it was approved
+--- hooks/tests.sh, approved
++++ hooks/tests.sh, now
+@@ -1 +1,2 @@
+ echo one
++echo two
+"""
+
+
+# List
+
+
+@pytest.mark.req("S3-16", "X-35")
+@pytest.mark.usefixtures("two_hooks")
+def test_new_hooks_are_listed_with_their_lines_and_what_to_do(hooks: Hooks) -> None:
+    assert hooks() == (0, LISTED, "")
+
+
+@pytest.mark.req("X-35")
+@pytest.mark.usefixtures("two_hooks")
+def test_after_approval_the_list_has_the_last_run_and_the_mean_time(hooks: Hooks, project: Path) -> None:
+    hooks("approve", "--all", "--yes")
+    for _ in range(2):
+        turngate("fire", "Stop", "--project", str(project))
+    assert hooks("list") == (
+        0,
+        """\
+Stop
+  tests: approved
+    command: sh hooks/tests.sh
+    .turngate/settings.json:6, dialect turngate, timeout 5 s
+    last run DATE: passed (0.00 s); mean 0.00 s of 2 runs
+  Stop:2: approved
+    command: true
+    .turngate/settings.json:7, dialect turngate, timeout 60 s
+    last run DATE: passed (0.00 s); mean 0.00 s of 2 runs
+2 hooks, none pending
+""",
+        "",
+    )
+
+
+def test_a_project_without_hooks_gets_a_helpful_sentence(hooks: Hooks) -> None:
+    assert hooks() == (0, "no hooks are configured; docs/hooks.md shows how to write one\n", "")
+
+
+@pytest.mark.usefixtures("two_hooks")
+def test_the_list_as_json_has_everything(project: Path) -> None:
+    code, out, err = turngate("hooks", "--json", "--project", str(project))
+    first: dict[str, Any] = {
+        "key": "tests",
+        "event": "Stop",
+        "matcher": None,
+        "agent_type": None,
+        "type": "command",
+        "text": "sh hooks/tests.sh",
+        "source": "project",
+        "file": ".turngate/settings.json",
+        "line": 6,
+        "dialect": "turngate",
+        "timeout": 5,
+        "mode": "gate",
+        "enabled": True,
+        "trust": "new",
+        "pending": "it is not approved",
+        "approved": None,
+        "last_run": None,
+        "last_result": None,
+        "mean_seconds": None,
+        "runs": 0,
+    }
+    second = first | {"key": "Stop:2", "text": "true", "line": 7, "timeout": 60.0}
+    expected = {"project": str(project), "dialect": "turngate", "hooks": [first, second], "vanished": []}
+    assert (code, json.loads(out), err) == (0, expected, "")
+
+
+@pytest.mark.usefixtures("two_hooks")
+def test_a_hook_that_was_approved_and_is_gone_is_named(hooks: Hooks, project: Path) -> None:
+    hooks("approve", "--all", "--yes")
+    write_settings(project, "turngate", {})
+    gone = "gone; it was approved on DATE and is not configured any more"
+    assert hooks() == (
+        0,
+        f"tests: {gone}\nStop:2: {gone}\nno hooks are configured; docs/hooks.md shows how to write one\n",
+        "",
+    )
+
+
+def test_options_that_change_what_a_hook_does_are_listed(hooks: Hooks, project: Path) -> None:
+    entry = {"type": "command", "command": "true", "mode": "observe", "enabled": False}
+    write_settings(project, "claude", {"hooks": {"PreToolUse": [{"matcher": "Bash", "hooks": [entry]}]}})
+    assert hooks("--dialect", "claude")[1].splitlines()[3] == (
+        "    .claude/settings.json:1, dialect claude, timeout 600 s, matcher Bash, observes only, switched off"
+    )
+
+
+# Show and diff
+
+
+@pytest.mark.req("S3-16")
+def test_a_new_hook_is_shown_whole_and_a_changed_script_as_a_diff(hooks: Hooks, two_hooks: Path) -> None:
+    new = hooks("diff", "tests")
+    hooks("approve", "--all", "--yes")
+    nothing = hooks("diff")
+    two_hooks.write_text("echo one\necho two\n")
+    assert [new, nothing, hooks("diff")] == [(0, NEW, ""), (0, "nothing is pending\n", ""), (0, CHANGED, "")]
+
+
+@pytest.mark.req("S3-16")
+@pytest.mark.usefixtures("two_hooks")
+def test_a_changed_definition_is_shown_as_a_diff_of_its_fields(hooks: Hooks, project: Path) -> None:
+    hooks("approve", "--all", "--yes")
+    write_settings(project, "turngate", SETTINGS.replace('"timeout": 5', '"timeout": 500'))
+    assert hooks("diff") == (
+        0,
+        """\
+tests: PENDING, so it does not run: its definition was changed after it was approved
+--- definition, approved DATE
++++ definition, now
+@@ -1,7 +1,7 @@
+ {
+   "event": "Stop",
+   "type": "command",
+-  "timeout": 5.0,
++  "timeout": 500.0,
+   "id": "tests",
+   "command": "sh hooks/tests.sh"
+ }
+""",
+        "",
+    )
+
+
+def test_a_file_that_is_gone_and_one_that_is_binary_are_compared_as_a_whole(
+    hooks: Hooks, project: Path, two_hooks: Path
+) -> None:
+    write_settings(project, "turngate", stop_hooks("sh hooks/tests.sh", "./tool"))
+    (project / "tool").write_bytes(b"\x7fELF\0one")
+    hooks("approve", "--all", "--yes")
+    two_hooks.unlink()
+    (project / "tool").write_bytes(b"\x7fELF\0three")
+    out = re.sub(r"sha256:\w+", "sha256:ID", hooks("diff")[1])
+    assert (
+        out
+        == """\
+Stop:1: PENDING, so it does not run: hooks/tests.sh was removed after it was approved
+--- hooks/tests.sh, approved
++++ /dev/null
+@@ -1 +0,0 @@
+-echo one
+Stop:2: PENDING, so it does not run: tool was changed after it was approved
+--- tool, approved
++++ tool, now
+-a binary file (sha256:ID)
++a binary file (sha256:ID)
+"""
+    )
+
+
+@pytest.mark.req("S3-16")
+def test_hidden_characters_of_a_script_are_made_visible(hooks: Hooks, two_hooks: Path) -> None:
+    two_hooks.write_text("\u0441url \u202ex\u200b\r\n\x1b[8mexit 0")
+    assert hooks("diff", "tests")[1].splitlines()[-4:] == [
+        "@@ -0,0 +1,2 @@",
+        "+<U+0441>url <U+202E>x<U+200B><U+000D>",
+        "+<U+001B>[8mexit 0",
+        "\\ No newline at end of file",
+    ]
+
+
+@pytest.mark.usefixtures("two_hooks")
+def test_show_prints_the_definition_the_scripts_and_the_last_runs(hooks: Hooks, project: Path) -> None:
+    hooks("approve", "--all", "--yes")
+    turngate("fire", "Stop", "--project", str(project))
+    assert hooks("show", "tests") == (
+        0,
+        """\
+Stop
+  tests: approved
+    command: sh hooks/tests.sh
+    .turngate/settings.json:6, dialect turngate, timeout 5 s
+    last run DATE: passed (0.00 s); mean 0.00 s of 1 run
+    approved on DATE
+Definition
+  {
+    "event": "Stop",
+    "type": "command",
+    "timeout": 5.0,
+    "id": "tests",
+    "command": "sh hooks/tests.sh"
+  }
+Scripts
+  hooks/tests.sh: as approved
+Last runs
+  DATE: passed (0.00 s)
+""",
+        "",
+    )
+
+
+def test_show_as_json_adds_the_definition_the_scripts_and_the_last_runs(
+    project: Path, hooks: Hooks, two_hooks: Path
+) -> None:
+    hooks("approve", "--all", "--yes")
+    two_hooks.write_text("exit 2")
+    _, out, _ = turngate("hooks", "show", "tests", "--json", "--project", str(project))
+    shown = json.loads(out)
+    assert (json.loads(shown["definition"])["id"], shown["scripts"], shown["last_runs"]) == (
+        "tests",
+        {"hooks/tests.sh": "changed since it was approved"},
+        [],
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["show", "test"], 'there is no hook "test"; did you mean tests?'),
+        (["diff", "x\x1b[2J"], 'there is no hook "x<U+001B>[2J"; `turngate hooks` lists them'),
+        (
+            ["approve", "--yes"],
+            "which hooks? give their KEYs, or --all for all that are pending; `turngate hooks` lists them",
+        ),
+        (
+            ["approve", "tests"],
+            "there is no terminal to ask at; read what is printed above, then add --yes to approve it",
+        ),
+        (
+            ["reject", "given", "--settings", json.dumps(stop_hooks("true", id="given"))],
+            "given needs no approval, so it cannot be rejected; remove it from --settings",
+        ),
+    ],
+)
+@pytest.mark.usefixtures("two_hooks")
+def test_wrong_usage_is_64_and_says_what_to_do(hooks: Hooks, words: list[str], message: str) -> None:
+    code, _, err = hooks(*words)
+    assert (code, err) == (64, f"turngate: {message}\n")
+
+
+# Approve and reject
+
+
+@pytest.mark.req("S3-16")
+@pytest.mark.usefixtures("two_hooks")
+def test_approve_shows_what_it_approves(hooks: Hooks) -> None:
+    assert hooks("approve", "tests", "--yes") == (0, f"{NEW}approved  tests\n", "")
+    assert hooks("approve", "tests", "--yes") == (0, "tests: already approved\n", "")
+
+
+@pytest.mark.req("S3-16")
+def test_an_approved_hook_runs_a_changed_one_does_not_and_after_approval_it_does(
+    hooks: Hooks, project: Path, two_hooks: Path
+) -> None:
+    def fire() -> tuple[int, list[str]]:
+        code, out, _ = turngate("fire", "Stop", "--strict", "--json", "--project", str(project))
+        return code, [run["outcome"] for run in json.loads(out)["runs"]]
+
+    before = fire()
+    hooks("approve", "--all", "--yes")
+    approved = fire()
+    two_hooks.write_text("echo no >&2; exit 2\n")
+    changed = fire()
+    hooks("approve", "tests", "--yes")
+    assert [before, approved, changed, fire()] == [
+        (13, ["skipped", "skipped"]),
+        (0, ["allow", "allow"]),
+        (13, ["allow", "skipped"]),
+        (10, ["block", "allow"]),
+    ]
+
+
+@pytest.mark.req("S3-16")
+@pytest.mark.usefixtures("two_hooks")
+def test_a_rejected_hook_neither_runs_nor_counts_as_missing(hooks: Hooks, project: Path) -> None:
+    hooks("approve", "--all", "--yes")
+    rejected = hooks("reject", "tests")
+    code, out, _ = turngate("fire", "Stop", "--strict", "--json", "--project", str(project))
+    assert (rejected, code, [run["outcome"] for run in json.loads(out)["runs"]]) == (
+        (0, "rejected  tests\n", ""),
+        0,
+        ["allow", "skipped"],
+    )
+    assert hooks()[1].splitlines()[1] == "  tests: rejected, so it does not run"
+
+
+@pytest.mark.req("S3-16")
+@pytest.mark.parametrize("marker", AGENT_MARKERS)
+@pytest.mark.parametrize(
+    "words", [("approve", "--all", "--yes"), ("reject", "tests")], ids=lambda words: words[0]
+)
+@pytest.mark.usefixtures("two_hooks")
+def test_neither_a_hook_nor_an_agent_decides(
+    hooks: Hooks, marker: str, words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setenv(marker, "1")
+        decided = hooks(*words)
+    assert decided == (
+        64,
+        "",
+        (
+            "turngate: a person approves and rejects hooks, in a terminal of their own, and this was started by a hook or "
+            f"an agent ({marker} is set)\n"
+        ),
+    )
+    assert hooks() == (0, LISTED, "")
+
+
+@pytest.mark.req("S3-16")
+@pytest.mark.parametrize(
+    ("answer", "end", "code"), [("y", "approved  tests\n", 0), ("n", "nothing was approved\n", 1)]
+)
+@pytest.mark.usefixtures("two_hooks")
+def test_at_a_terminal_it_asks(project: Path, answer: str, end: str, code: int) -> None:
+    with Terminal("hooks", "approve", "tests", cwd=project, env={"NO_COLOR": "1"}) as terminal:
+        terminal.expect("let this hook run on this machine? [y]es, [n]o ")
+        terminal.say(answer)
+        assert terminal.end() == code
+        terminal.expect(end)
+        assert terminal.text == f"{NEW}let this hook run on this machine? [y]es, [n]o {answer}\n{end}"
+
+
+@pytest.mark.req("S3-16")
+@pytest.mark.usefixtures("two_hooks")
+def test_at_a_terminal_the_diff_has_colours(project: Path) -> None:
+    with Terminal("hooks", "diff", "tests", cwd=project) as terminal:
+        assert terminal.end() == 0
+        terminal.expect("+echo one")
+        assert "\x1b[32m+echo one\x1b[0m" in terminal.raw.decode()
+
+
+@pytest.mark.req("S3-16")
+def test_a_file_that_changes_after_it_was_shown_is_not_approved(
+    project: Path, two_hooks: Path, hooks: Hooks
+) -> None:
+    with Terminal("hooks", "approve", "--all", cwd=project) as terminal:
+        terminal.expect("let these 2 hooks run on this machine? [y]es, [n]o ")
+        two_hooks.write_text("rm -rf /\n")
+        terminal.say("y")
+        terminal.expect(
+            "turngate: tests has changed after it was shown; nothing was approved, review it again: `turngate hooks diff`"
+        )
+        assert terminal.end() == 64
+    assert hooks() == (0, LISTED, "")
+
+
+def test_the_hooks_of_agent_types_and_of_the_user_are_listed_too(
+    hooks: Hooks, project: Path, home: Path
+) -> None:
+    write_settings(home, "turngate", stop_hooks("true", id="mine"))
+    file = project / ".turngate" / "agents" / "reviewer.md"
+    file.parent.mkdir(parents=True)
+    hook = "hooks:\n  Stop:\n    - hooks:\n        - type: command\n          command: make check\n"
+    file.write_text(f"---\nname: reviewer\ndescription: d\n{hook}---\nReview it.\n")
+    _, out, _ = hooks()
+    assert (
+        out.replace(f"{project}{os.sep}", "")
+        == """\
+Stop
+  mine: approved
+    command: true
+    ~/.turngate/settings.json:1, dialect turngate, timeout 60 s
+    never run
+SubagentStop
+  SubagentStop:1: PENDING, so it does not run: it is not approved
+    command: make check
+    .turngate/agents/reviewer.md:8, dialect turngate, timeout 60 s, agent type reviewer
+    never run
+    → `turngate hooks diff SubagentStop:1` shows it, `turngate hooks approve SubagentStop:1` lets it run
+2 hooks, 1 pending: `turngate hooks diff` shows what a person has to approve
+"""
+    )
