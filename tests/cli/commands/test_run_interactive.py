@@ -174,8 +174,9 @@ def test_the_commands(talk: Callable[..., Terminal], project: Path) -> None:
     terminal = talk("First.", "a summary", "Second.")
     for said, shown in [
         ("/help", "/compact [INSTRUCTIONS]"),
-        ("/hooks", '  "quick"  (.turngate/settings.json, timeout 60 s)'),
-        ("", "! .turngate/settings.json: Foo: is not a known event"),
+        ("/hooks", "! .turngate/settings.json: Foo: is not a known event"),
+        ("", "this conversation was started with --trust, so its hooks run in it as they were at its start"),
+        ("", "> quick  Stop  PENDING, so it does not run: it is not approved  command: true"),
         ("/compact", "there is nothing to summarize yet"),
         ("/nonsense", "there is no command /nonsense"),
         ("hello", "First."),
@@ -186,6 +187,8 @@ def test_the_commands(talk: Callable[..., Terminal], project: Path) -> None:
         if said:
             terminal.say(said)
         terminal.expect(shown)
+        if shown.startswith("> quick"):
+            terminal.type("q")  # leaves the menu
 
 
 def test_permission_is_asked_for_what_changes_things(talk: Callable[..., Terminal], project: Path) -> None:

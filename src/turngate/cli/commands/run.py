@@ -45,8 +45,12 @@ def run(options: argparse.Namespace) -> int:
     if options.print:
         return run_print(start_session, prompt, options.output_format)
     from turngate.cli.commands.run_interactive import run_interactive  # noqa: PLC0415 # lazy: not for -p
+    from turngate.cli.hook_review.review import review_hooks  # noqa: PLC0415 # lazy: not for -p
 
-    return run_interactive(start_session, prompt, options.output_format)
+    review = partial(
+        review_hooks, project, dialect=options.dialect, plugin_dirs=plugins, extra=options.settings
+    )
+    return run_interactive(start_session, review, prompt, options.output_format)
 
 
 def _session_factory(options: argparse.Namespace, project: str, settings: Settings) -> Callable[..., Session]:

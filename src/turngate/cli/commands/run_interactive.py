@@ -14,13 +14,19 @@ from turngate.cli.terminal.plain_ui import PlainUI
 from turngate.cli.terminal.ui import TerminalUI
 from turngate.errors import UsageError
 from turngate.state.paths import state_folder
+from turngate.trust.review import Review
 
 
-def run_interactive(start_session: Callable[..., Session], first: str | None, output_format: str) -> int:
+def run_interactive(
+    start_session: Callable[..., Session],
+    review: Callable[[], Review],
+    first: str | None,
+    output_format: str,
+) -> int:
     if output_format != "text":
         raise UsageError(f"--output-format {output_format} needs -p; a conversation prints only text")
     # The handlers of the chat replace this one before it can be called.
-    code = run_loop(_run_chat(start_session, first), lambda _: None)
+    code = run_loop(_run_chat(start_session, review, first), lambda _: None)
     error = stdout_error()
     if error is None:
         return code
@@ -28,9 +34,11 @@ def run_interactive(start_session: Callable[..., Session], first: str | None, ou
     return code or EXIT_IO_ERROR
 
 
-async def _run_chat(start_session: Callable[..., Session], first: str | None) -> int:
+async def _run_chat(
+    start_session: Callable[..., Session], review: Callable[[], Review], first: str | None
+) -> int:
     ui = _open_ui(os.path.join(state_folder(), "history"))
-    chat = Chat(ui, start_session)
+    chat = Chat(ui, start_session, review)
     loop = asyncio.get_running_loop()
     loop.add_signal_handler(signal.SIGINT, chat.on_ctrl_c)
     for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):

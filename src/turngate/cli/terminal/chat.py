@@ -10,8 +10,9 @@ from typing import Any, assert_never
 from turngate.agent.session import Session
 from turngate.cli.terminal import format as fmt
 from turngate.cli.terminal.activity import MODEL_REPLY, MODEL_REQUEST, ActivityTracker
+from turngate.cli.terminal.hooks_menu import HooksMenu
 from turngate.cli.terminal.permission import PermissionDialog
-from turngate.cli.terminal.ui import Activity, TerminalUI
+from turngate.cli.terminal.ui import Activity, MenuKey, TerminalUI
 from turngate.core.constants import STOP_EVENTS
 from turngate.core.messages import ToolUse
 from turngate.core.session_events import (
@@ -34,7 +35,7 @@ from turngate.core.session_events import (
 )
 from turngate.core.text import one_line, strip_controls
 from turngate.errors import ModelError
-from turngate.settings.lint import lint
+from turngate.trust.review import Review
 
 BACKGROUND_JOB = "background"  # compared by identity: answer commands that have ended in the background
 DOUBLE_CTRL_C_S = 2.0  # two Ctrl-C within this time exit
@@ -44,9 +45,12 @@ LATE_CTRL_C_S = 0.5  # a Ctrl-C this soon after a turn was meant for the turn
 class Chat:
     """Run the jobs of the user, messages and commands, in order; implements `InputHandler`."""
 
-    def __init__(self, ui: TerminalUI, start_session: Callable[..., Session]) -> None:
+    def __init__(
+        self, ui: TerminalUI, start_session: Callable[..., Session], review: Callable[[], Review]
+    ) -> None:
         self.ui = ui
         self.session = start_session(permit=self.permit, on_event=self.on_event)
+        self._hooks = HooksMenu(ui, review, self.session)
         self._jobs: deque[str] = deque()
         self._wake = asyncio.Event()  # a job came, or the conversation ends
         self._task: asyncio.Task[None] | None = None  # the running job
@@ -86,6 +90,8 @@ class Chat:
             count = f", {len(self.session.messages)} messages so far" if self.session.messages else ""
             self.ui.print(f"{self.session.model.name} in {self.session.project}{count}", "dim")
             self.ui.print("/help shows the commands and keys", "dim")
+            if pending := self._hooks.pending_notice():
+                self.ui.print(pending, "alert")
         if self.session.question is not None:
             self.ui.print(*fmt.format_question(self.session.question))
 
@@ -136,6 +142,8 @@ class Chat:
                 await self._run_turn(text)
             case "/compact":
                 await self._compact(text)
+            case "/hooks":
+                await self._hooks.run()
             case "/clear":
                 await self.session.reset()
                 self.ui.print("conversation cleared", "dim")
@@ -187,7 +195,7 @@ class Chat:
             case "/help":
                 self.ui.print(fmt.HELP)
             case "/hooks":
-                self._print_hooks()
+                self._hooks.print_list()
             case "/exit" | "/quit":
                 self.quit()
             case _:
@@ -196,12 +204,6 @@ class Chat:
                     "and a space in front sends the text as a message",
                     "notice",
                 )
-
-    def _print_hooks(self) -> None:
-        settings = self.session.settings
-        problems = (*settings.problems, *lint(settings, self.session.project))
-        for text, style in fmt.format_hooks(settings, problems, enabled=self.session.hooks_enabled):
-            self.ui.print(text, style)
 
     async def permit(self, use: ToolUse, name: str) -> bool:
         """Ask the user; the session waits, and an interrupt ends the question."""
@@ -223,6 +225,8 @@ class Chat:
         command, message = fmt.parse_command(text)
         if self._permission.is_open:
             self._permission.on_message(text)
+        elif self._hooks.is_open:
+            self._hooks.on_message(text)
         elif self.is_busy and command not in (None, "/compact", "/clear"):
             self._run_command(command)
         elif self._in_turn and not self._interrupted and command is None:
@@ -232,8 +236,14 @@ class Chat:
             self._jobs.append(text)
             self._wake.set()
 
+    def on_menu_key(self, key: MenuKey) -> None:
+        self._hooks.on_key(key)
+
     def interrupt(self) -> None:
         if self._task is None or self._interrupted:
+            return
+        if self._hooks.is_open:
+            self._hooks.close()
             return
         self._interrupted = True
         if self._permission.is_open:
@@ -265,6 +275,7 @@ class Chat:
         if self.is_busy and self.ui.is_interactive:
             self.ui.print("exiting when this is done", "dim")
         self._permission.decline()
+        self._hooks.close()
 
     def on_listener_exit(self, listener: "asyncio.Task[None]") -> None:
         if not listener.cancelled() and listener.exception():

@@ -3,16 +3,15 @@
 import json
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal, cast
 
 from turngate.cli.terminal.ui import TextStyle
 from turngate.core.hook_run import OUTCOME_LABELS, HookOutcome
 from turngate.core.hooks import label
 from turngate.core.messages import ToolResult, ToolUse
-from turngate.core.plan import switched_off_by
 from turngate.core.session_events import HookFinished, TurnResult, blocked_subagents_json
-from turngate.core.settings import Problem, Rule, Settings
+from turngate.core.settings import Settings
 from turngate.core.text import one_line, quote_name, strip_controls, truncate
 
 MAX_TOOL_CHARS = 100
@@ -23,7 +22,7 @@ NOT_LOADED = "settings NOT fully loaded"
 
 HELP = """\
 /help                    show this help
-/hooks                   list the configured hooks, their files and their problems
+/hooks                   show the hooks, what has changed in them, and their problems; approve or reject them
 /compact [INSTRUCTIONS]  summarize the conversation; INSTRUCTIONS: what to keep
 /clear                   clear the conversation
 /exit                    exit; so do Ctrl-D and Ctrl-C at an empty prompt
@@ -215,36 +214,6 @@ def format_notice(text: str, hint: str | None = None) -> tuple[str, TextStyle]:
     """Format a notice; one about a hook that was not enforced is highlighted."""
     lines = f"{text}\n→ {hint}" if hint else text
     return f"! {_indent_following(strip_controls(lines))}", warning_style(text)
-
-
-def format_hooks(
-    settings: Settings, problems: Iterable[Problem], *, enabled: bool
-) -> Iterator[tuple[str, TextStyle]]:
-    """Format the configured hooks, event by event, and their problems."""
-    if not enabled:
-        yield "no hooks run: this conversation was started with --no-hooks", "alert"
-    if not settings.rules:
-        yield "no hooks are configured; docs/hooks.md shows how to write one", "plain"
-    for event in dict.fromkeys(rule.event for rule in settings.rules):
-        yield event, "plain"
-        for rule in settings.rules:
-            if rule.event == event:
-                yield _format_hook(rule, settings), "plain"
-    for problem in problems:
-        hint = f" → {problem.hint}" if problem.hint else ""
-        yield f"! {problem}{hint}", "alert" if problem.severity == "error" else "notice"
-
-
-def _format_hook(rule: Rule, settings: Settings) -> str:
-    switch = switched_off_by(rule, settings)
-    facts = (
-        rule.file or rule.source,
-        f"matcher {rule.matcher}" if rule.matcher else "",
-        f"timeout {settings.timeout_of(rule):g} s",
-        "observes only" if settings.mode_of(rule) == "observe" else "",
-        "switched off" if not rule.hook.enabled else f"switched off by {switch}" if switch else "",
-    )
-    return f"  {strip_controls(quote_name(label(rule.hook)))}  ({', '.join(fact for fact in facts if fact)})"
 
 
 # The end of a turn

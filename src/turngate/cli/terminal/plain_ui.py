@@ -14,7 +14,7 @@ from typing import Any
 
 from turngate.aio.threads import run_in_thread
 from turngate.cli.terminal.format import parse_permission
-from turngate.cli.terminal.ui import Activity, InputHandler, TextStyle
+from turngate.cli.terminal.ui import Activity, InputHandler, Menu, TextStyle
 from turngate.core.text import strip_controls
 
 STDIN = 0
@@ -67,6 +67,15 @@ class PlainUI:
         self._input_expected.set()
         if self.is_interactive:
             self._keys.start()
+
+    def show_menu(self, menu: Menu | None) -> None:
+        """Print the rows with their numbers, and ask for a line."""
+        if menu is not None:
+            self.print(menu.title)
+            for number, (text, _) in enumerate(menu.rows, 1):
+                self.print(f"{number:>3}  {text}")
+            self.print(menu.words)
+            self.prompt()
 
     def prompt(self) -> None:
         if self.is_interactive:
