@@ -2,7 +2,8 @@ from pathlib import Path
 
 import pytest
 
-from turngate.doctor.planted_failures import Gate, conversation, failures_for, gate_text
+from turngate.doctor.gate_text import gate_text
+from turngate.doctor.planted_failures import Gate, conversation, failures_for
 
 
 def planted(project: Path, text: str) -> list[tuple[str, str]]:
@@ -76,6 +77,9 @@ def test_a_failing_test_is_planted_where_it_is_found(case: str, project: Path) -
         "grep TODO NOTES.md",
         'grep -q latest "$CLAUDE_TRANSCRIPT_PATH"',
         "git commit -m x",
+        "git log --status",
+        "cargo build && ./run test",
+        "node app.js --test",
     ],
 )
 def test_nothing_is_planted_for_a_gate_that_is_not_understood(text: str, project: Path) -> None:
@@ -99,6 +103,35 @@ def test_an_open_item_is_found_in_its_usual_forms(pattern: str, project: Path) -
 
 def test_a_checklist_outside_of_the_project_is_left_alone(project: Path) -> None:
     assert planted(project, "grep -e '- [ ]' ../other/plan.md && exit 2") == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "git status --porcelain",
+        "git diff --quiet",
+        'git -C "$CLAUDE_PROJECT_DIR" status',
+        "git --no-pager -c core.quotepath=off ls-files -m",
+        'subprocess.run(["git", "status", "--porcelain"], check=True)',
+        "execSync('git diff --name-only')",
+    ],
+)
+def test_a_question_to_git_is_found_in_its_usual_forms(text: str, project: Path) -> None:
+    (project / ".git").mkdir()
+    assert planted(project, text) == [("a dirty tree", "turngate-planted.txt")]
+
+
+def test_a_target_of_a_makefile_that_runs_no_tests_is_not_expected_to(project: Path) -> None:
+    write(project, {"Makefile": "test:\n\tpytest\n\nlint:\n\tshellcheck *.sh\n"})
+    assert planted(project, "make lint") == []
+
+
+def test_a_long_text_is_searched_in_a_moment(project: Path) -> None:
+    text = "git " + "-c a=b " * 20_000 + "pytest" + " -" * 50_000 + "\n" + "[ " * 100_000 + "transcript_path"
+    assert planted(project, text) == [
+        ("a failing test", "test_turngate_planted.py"),
+        ("a session without a test run", "the conversation"),
+    ]
 
 
 def test_the_conversation_has_a_test_run_or_none() -> None:

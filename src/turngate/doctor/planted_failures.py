@@ -11,13 +11,13 @@ import re
 import shlex
 import subprocess
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from turngate.core.frozen import frozen
-from turngate.settings.paths import FileTooLarge, NotARegularFile, read_bytes
+from turngate.doctor.gate_text import read_text
 
-MAX_BYTES = 1024 * 1024  # of a file that is read or changed
+MAX_BYTES = 1024 * 1024  # of a file that is changed
 GIT_TIMEOUT_S = 60.0
 MARK = "planted by turngate doctor"
 
@@ -84,7 +84,7 @@ def _failing_python_test(gate: Gate) -> PlantedFailure | None:
         path = "test_turngate_planted.py"
     else:
         return None
-    before = _read(os.path.join(gate.project, path))
+    before = read_text(os.path.join(gate.project, path))
     content = f"{before}\n\n{_FAILING_PYTHON}" if before else _FAILING_PYTHON
     return PlantedFailure("a failing test", path, {os.path.join(gate.project, path): content.encode()})
 
@@ -117,12 +117,12 @@ def _words(text: str) -> list[str]:
 def _pytest_options(project: str) -> Mapping[str, Any]:
     """Return the options of pytest in the first of its files that has a section of them."""
     with contextlib.suppress(tomllib.TOMLDecodeError, AttributeError, KeyError):
-        tools = tomllib.loads(_read(os.path.join(project, "pyproject.toml")))["tool"]
+        tools = tomllib.loads(read_text(os.path.join(project, "pyproject.toml")))["tool"]
         return dict(tools["pytest"]["ini_options"])
     for name, section in (("pytest.ini", "pytest"), ("tox.ini", "pytest"), ("setup.cfg", "tool:pytest")):
         parser = configparser.ConfigParser(interpolation=None, strict=False)
         with contextlib.suppress(configparser.Error):
-            parser.read_string(_read(os.path.join(project, name)))
+            parser.read_string(read_text(os.path.join(project, name)))
         if parser.has_section(section):
             return dict(parser[section])
     return {}
@@ -132,8 +132,7 @@ def _as_list(value: object) -> list[str]:
     return value.split() if isinstance(value, str) else list(value) if isinstance(value, list) else []
 
 
-_NODE_TESTS = re.compile(r"\b(?:jest|vitest|mocha|ava)\b|\bnode\s+(?:\S+\s+)*--test\b")
-_PACKAGE_TEST = re.compile(r"\b(?:npm|pnpm|yarn|bun)\s+(?:run\s+)?(?:test\b|t\b)")
+_NODE_TESTS = re.compile(r"\b(?:jest|vitest|mocha|ava)\b|\bnode\s+(?:-\S+\s+)*--test\b")
 
 
 def _failing_node_test(gate: Gate) -> PlantedFailure | None:
@@ -149,8 +148,8 @@ def _failing_node_test(gate: Gate) -> PlantedFailure | None:
 
 
 def _failing_rust_test(gate: Gate) -> PlantedFailure | None:
-    is_package = "[package]" in _read(os.path.join(gate.project, "Cargo.toml"))
-    if not is_package or not re.search(r"\bcargo\s+(?:\S+\s+)*(?:test|nextest)\b", gate.text):
+    is_package = "[package]" in read_text(os.path.join(gate.project, "Cargo.toml"))
+    if not is_package or not re.search(r"\bcargo\s+(?:[-+]\S+\s+)*(?:test|nextest)\b", gate.text):
         return None
     path = os.path.join("tests", "turngate_planted.rs")
     content = f'#[test]\nfn turngate_planted() {{\n    panic!("{MARK}");\n}}\n'
@@ -173,11 +172,23 @@ def _syntax_error(gate: Gate) -> PlantedFailure | None:
 
 # Git
 
-_ASKS_GIT = re.compile(r"\bgit\s+(?:-\S+\s+(?:\S*/\S*\s+|\"?\$\S+\s+)?)*(?:status|diff|ls-files)\b")
+_GIT = re.compile(r"(?<![\w.-])git[\s\"',]")
+_QUESTIONS = frozenset({"status", "diff", "ls-files"})
+_MAX_GIT_CHARS = 500  # of a command
+
+
+def _asks_git(text: str) -> bool:
+    """Return whether a text has `git status` and the like, in a shell command or as a list of arguments."""
+    for found in _GIT.finditer(text):
+        words = re.split(r"[\s\"',\[\]()]+", text[found.end() : found.end() + _MAX_GIT_CHARS])
+        command = next((word for word in words if word and not re.search(r"^-|[/=$]", word)), "")
+        if command in _QUESTIONS:
+            return True
+    return False
 
 
 def _dirty_tree(gate: Gate) -> PlantedFailure | None:
-    if not _ASKS_GIT.search(gate.text):
+    if not _asks_git(gate.text):
         return None
     if not os.path.isdir(os.path.join(gate.project, ".git")):
         raise CannotPlantError("it asks git, and the project is not a repository of its own")
@@ -186,7 +197,7 @@ def _dirty_tree(gate: Gate) -> PlantedFailure | None:
     tracked = _tracked_text(gate.project)
     if tracked:
         path = os.path.join(gate.project, tracked)
-        files[path] = _read(path).encode("utf-8", "surrogateescape") + b"\n"
+        files[path] = read_text(path).encode("utf-8", "surrogateescape") + b"\n"
     where = f"{tracked} and {new}" if tracked else new
     return PlantedFailure("a dirty tree", where, files, commits=True)
 
@@ -245,7 +256,7 @@ def _open_checklist_item(gate: Gate) -> PlantedFailure | None:
     for name in _MARKDOWN.findall(gate.text):
         path = os.path.normpath(os.path.join(gate.project, name.lstrip("/")))
         if path.startswith(gate.project + os.sep) and os.path.isdir(os.path.dirname(path)):
-            text = _read(path)
+            text = read_text(path)
             done = re.sub(r"(?m)^(\s*[-*+] )\[ \]", r"\1[x]", text)
             item = f"{done.rstrip()}\n\n- [ ] {MARK}\n".lstrip()
             relative = os.path.relpath(path, gate.project)
@@ -290,46 +301,8 @@ def _message(role: str, content: object) -> dict[str, Any]:
     return {"type": role, "message": {"role": role, "content": content}}
 
 
-# Files
-
-
-def _read(path: str) -> str:
-    try:
-        return read_bytes(path, MAX_BYTES).decode("utf-8", "surrogateescape")
-    except (OSError, NotARegularFile, FileTooLarge):
-        return ""
-
-
 def _bytes(text: str) -> bytes:
     return text.encode("utf-8", "surrogateescape")
-
-
-_RECIPES = (
-    (re.compile(r"\bmake\b"), ("Makefile", "makefile", "GNUmakefile")),
-    (_PACKAGE_TEST, ("package.json",)),
-)
-
-
-def gate_text(command: str, scripts: Iterator[str] | list[str], project: str) -> str:
-    """Return the command with the content of its scripts and of the recipes that they start."""
-    text = "\n".join((command, *map(_read, scripts)))
-    return "\n".join((text, *_recipes(text, project)))
-
-
-def _recipes(text: str, project: str) -> Iterator[str]:
-    for pattern, names in _RECIPES:
-        if not pattern.search(text):
-            continue
-        for name in names:
-            content = _read(os.path.join(project, name))
-            yield _test_script(content) if name == "package.json" else content
-
-
-def _test_script(content: str) -> str:
-    try:
-        return str(json.loads(content)["scripts"]["test"])
-    except (ValueError, KeyError, TypeError, RecursionError):
-        return ""
 
 
 _KINDS = (

@@ -20,13 +20,13 @@ from turngate.core.text import one_line
 from turngate.core.tools import DEFAULT_AGENT_TYPE
 from turngate.core.verdict import is_blocking
 from turngate.doctor.diagnosis import HookDiagnosis, fired_event
+from turngate.doctor.gate_text import gate_text, read_text
 from turngate.doctor.planted_failures import (
     Gate,
     PlantedFailure,
     commit_everything,
     conversation,
     failures_for,
-    gate_text,
 )
 from turngate.doctor.relocation import Relocation
 from turngate.engine import ask_hooks
@@ -175,7 +175,7 @@ class _Trial:
     def names_the_project(self) -> str | None:
         """Return a script that holds the path of the project, which in the copy would still lead to the project."""
         for path in self._scripts:
-            text = gate_text("", [path], self._private)
+            text = read_text(path)
             if self._relocation.text(text) != text:
                 return os.path.relpath(path, self.copy) if path.startswith(f"{self.copy}/") else path
         return None

@@ -1,6 +1,8 @@
 """`turngate doctor`: say for each hook whether it will run and, if it is a gate, whether it will hold."""
 
 import argparse
+import asyncio
+import contextlib
 import json
 import os
 import signal
@@ -13,10 +15,10 @@ from turngate.cli.commands.doctor_format import print_diagnosis, print_proof, re
 from turngate.cli.git_ignore import unignored_local_settings
 from turngate.cli.hook_review.history import Histories
 from turngate.cli.main import EXIT_ALLOWED, EXIT_NOT_ENFORCED, EXIT_PROBLEMS
-from turngate.cli.progress import show_if_slow
+from turngate.cli.progress import ProgressLine, show_if_slow
 from turngate.cli.project import plugin_folders, project_folder, search_note
 from turngate.cli.signals import restore_handlers, run_until_signal
-from turngate.cli.terminal.format import flat
+from turngate.cli.terminal.format import format_waiting
 from turngate.core.hooks import label
 from turngate.core.settings import Problem, Rule, Settings
 from turngate.core.text import quote_name
@@ -24,7 +26,7 @@ from turngate.doctor.diagnosis import Diagnosis, HookDiagnosis, LastRun, diagnos
 from turngate.doctor.environment import Fact, inspect_turngate
 from turngate.doctor.problems import find_problems
 from turngate.doctor.proof import Proof, cannot_prove, is_provable, prove, why_unprovable
-from turngate.filesystem.project_copy import ProjectTooLarge, copy_project
+from turngate.filesystem.project_copy import ProjectCopy, ProjectTooLarge, copy_project
 from turngate.settings.load import read_settings
 from turngate.settings.paths import script_files, settings_files
 from turngate.state.paths import state_folder
@@ -146,11 +148,10 @@ def _prove(hook: HookDiagnosis, settings: Settings, project: str) -> Proof:
     if why := why_unprovable(hook):
         return cannot_prove(why)
     try:
-        with (
-            show_if_slow(f"proving {flat(quote_name(label(hook.rule.hook)))}"),
-            copy_project(project) as copy,
-        ):
-            result = run_until_signal(prove(hook, settings, project, copy))
+        with contextlib.ExitStack() as stack:
+            with show_if_slow("copying the project"):
+                copy = stack.enter_context(copy_project(project))
+            result = run_until_signal(_prove_in(copy, hook, settings, project))
     except ProjectTooLarge as error:
         return cannot_prove(f"the project is {error.strerror}")
     except OSError as error:
@@ -160,3 +161,13 @@ def _prove(hook: HookDiagnosis, settings: Settings, project: str) -> Proof:
     if isinstance(result, signal.Signals):
         raise _Interrupted(result)
     return result
+
+
+async def _prove_in(copy: ProjectCopy, hook: HookDiagnosis, settings: Settings, project: str) -> Proof:
+    waiting = format_waiting(label(hook.rule.hook), settings.timeout_of(hook.rule))
+    progress = asyncio.create_task(ProgressLine(lambda: [waiting]).run())
+    try:
+        return await prove(hook, settings, project, copy)
+    finally:
+        progress.cancel()
+        await asyncio.gather(progress, return_exceptions=True)
