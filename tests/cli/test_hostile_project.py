@@ -130,6 +130,7 @@ def commands(hostile: Path, model: str) -> list[tuple[str, ...]]:
         ("check", "--project", f"/{EVIL}"),
         ("doctor", *there),
         ("doctor", "--json", *there),
+        ("doctor", "--prove", *there),
         ("hooks", *there),
         ("hooks", "--json", *there),
         ("hooks", "diff", *there),
@@ -184,7 +185,16 @@ def test_no_command_prints_a_control_character_of_a_hostile_project(hostile: Pat
 
 
 @pytest.mark.parametrize(
-    "words", [("check",), ("fire", "Stop"), ("log",), ("sessions",), ("runs", "--all"), ("run", "-p", "hi")]
+    "words",
+    [
+        ("check",),
+        ("doctor", "--prove"),
+        ("fire", "Stop"),
+        ("log",),
+        ("sessions",),
+        ("runs", "--all"),
+        ("run", "-p", "hi"),
+    ],
 )
 def test_at_a_terminal_the_only_sequences_are_those_of_turngate(
     hostile: Path, tmp_path: Path, words: tuple[str, ...]
