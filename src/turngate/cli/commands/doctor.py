@@ -86,8 +86,8 @@ def _vanished(reviewer: Reviewer) -> Iterator[Problem]:
     for approval in () if reviewer.accept else reviewer.vanished():
         when = time.strftime("%Y-%m-%d", time.localtime(approval.time))
         message = f"{quote_name(approval.key)}, which was approved on {when}, is no longer configured"
-        hint = "`turngate hooks` lists it; add it again if it should still run"
-        yield Problem(file="approvals", message=message, severity="warning", hint=hint)
+        hint = "if it should still run, configure it again"
+        yield Problem(file="approvals", message=message, severity="note", hint=hint)
 
 
 def _diagnose(settings: Settings, project: str) -> Diagnosis:
