@@ -7,7 +7,7 @@ import os
 import stat
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from turngate.errors import UsageError
@@ -115,7 +115,7 @@ class Approvals:
                 data["approved"].pop(found.digest, None)
                 data["rejected"][found.digest] = key
 
-    def forget(self, digests: Iterator[str]) -> None:
+    def forget(self, digests: Iterable[str]) -> None:
         """Remove approvals of hooks that have vanished."""
         with self._changing() as data:
             for digest in digests:

@@ -270,6 +270,14 @@ class Review:
             if chosen:
                 self.reviewer.approvals(owner).reject(chosen)
 
+    def forget(self, approvals: Iterable[Approval]) -> None:
+        """Remove approvals of hooks that have vanished. Raises UsageError."""
+        digests = {approval.fingerprint.digest for approval in approvals}
+        for owner in ("project", "user"):
+            stored = self.reviewer.approvals(owner)
+            if known := digests.intersection(digest for digest, _ in stored.all()):
+                stored.forget(known)
+
 
 def review_project(
     project: str,

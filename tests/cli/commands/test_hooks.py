@@ -72,6 +72,7 @@ Stop
     → `turngate hooks diff Stop:2` shows it, `turngate hooks approve Stop:2` lets it run
 2 hooks, 2 pending: `turngate hooks diff` shows what a person has to approve
 """
+EMPTY = "no hooks are configured; docs/hooks.md shows how to write one\n"
 NEW = """\
 tests: PENDING, so it does not run: it is not approved
 --- /dev/null
@@ -133,7 +134,7 @@ Stop
 
 
 def test_a_project_without_hooks_gets_a_helpful_sentence(hooks: Hooks) -> None:
-    assert hooks() == (0, "no hooks are configured; docs/hooks.md shows how to write one\n", "")
+    assert hooks() == (0, EMPTY, "")
 
 
 @pytest.mark.usefixtures("two_hooks")
@@ -162,7 +163,8 @@ def test_the_list_as_json_has_everything(project: Path) -> None:
         "runs": 0,
     }
     second = first | {"key": "Stop:2", "text": "true", "line": 7, "timeout": 60.0}
-    expected = {"project": str(project), "dialect": "turngate", "hooks": [first, second], "vanished": []}
+    expected = {"project": str(project), "dialect": "turngate", "hooks": [first, second]}
+    expected |= {"vanished": [], "problems": []}
     assert (code, json.loads(out), err) == (0, expected, "")
 
 
@@ -170,12 +172,38 @@ def test_the_list_as_json_has_everything(project: Path) -> None:
 def test_a_hook_that_was_approved_and_is_gone_is_named(hooks: Hooks, project: Path) -> None:
     hooks("approve", "--all", "--yes")
     write_settings(project, "turngate", {})
-    gone = "gone; it was approved on DATE and is not configured any more"
+    gone = "GONE; it was approved on DATE and is not in the settings that are read here"
     assert hooks() == (
         0,
-        f"tests: {gone}\nStop:2: {gone}\nno hooks are configured; docs/hooks.md shows how to write one\n",
+        (
+            f"tests: {gone}\n"
+            "  → if that is right, `turngate hooks reject tests` forgets it\n"
+            f"Stop:2: {gone}\n"
+            "  → if that is right, `turngate hooks reject Stop:2` forgets it\n"
+            f"{EMPTY}"
+        ),
         "",
     )
+    assert hooks("reject", "tests", "Stop:2") == (0, "forgotten  tests\nforgotten  Stop:2\n", "")
+    assert hooks() == (0, EMPTY, "")
+
+
+def test_a_hook_that_was_approved_in_two_versions_is_gone_once(hooks: Hooks, project: Path) -> None:
+    for command in ("true", "make test"):
+        write_settings(project, "turngate", stop_hooks(command, id="tests"))
+        hooks("approve", "--all", "--yes")
+    write_settings(project, "turngate", {})
+    listed = hooks()[1].count("GONE")
+    assert (listed, hooks("reject", "tests"), hooks()[1]) == (1, (0, "forgotten  tests\n", ""), EMPTY)
+
+
+@pytest.mark.usefixtures("two_hooks")
+def test_a_file_of_approvals_that_does_not_count_is_named(hooks: Hooks, state: Path) -> None:
+    hooks("approve", "--all", "--yes")
+    [file] = (state / "trust" / "projects").glob("*.json")
+    file.chmod(0o644)
+    why = "is open to other users, so no approval counts"
+    assert hooks() == (0, f"{LISTED}! {file}: {why}; chmod 600 {file} if you trust its content\n", "")
 
 
 def test_options_that_change_what_a_hook_does_are_listed(hooks: Hooks, project: Path) -> None:

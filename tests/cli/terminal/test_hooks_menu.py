@@ -254,3 +254,32 @@ def test_while_the_agent_works_the_hooks_are_only_listed(talk: Talk, project: Pa
     terminal.expect("2 hooks, 2 pending: `turngate hooks diff` shows what a person has to approve")
     (project / "go").touch()
     terminal.expect("Done.")
+
+
+def test_from_a_pipe_the_hooks_are_only_listed(project: Path, tmp_path: Path) -> None:
+    file = tmp_path / "script.json"
+    file.write_text(json.dumps({"main": ["Hello."]}))
+    words = ("run", "--model", f"scripted:{file}", "--project", str(project))
+    code, out, err = turngate(*words, stdin="/hooks\ny 1\n")
+    assert (code, out, err.splitlines()[0]) == (0, "Hello.\n", "Stop")
+    assert "2 hooks, 2 pending: `turngate hooks diff` shows what a person has to approve" in err.splitlines()
+    assert statuses(project) == ["new", "new"]
+
+
+@pytest.mark.req("S3-16")
+def test_a_hook_that_has_vanished_is_named_in_the_menu(talk: Talk, project: Path) -> None:
+    turngate("hooks", "approve", "--all", "--yes", "--project", str(project))
+    write_settings(project, "turngate", stop_hooks("sh hooks/gate.sh"))
+    terminal = talk()
+    terminal.say("/hooks")
+    terminal.expect("Stop:2: GONE; it was approved on ")
+    terminal.expect("  → if that is right, `turngate hooks reject Stop:2` forgets it")
+    terminal.expect("> Stop:1  Stop  approved  command: sh hooks/gate.sh")
+
+
+def test_a_hook_that_is_switched_off_is_not_announced(talk: Talk, project: Path) -> None:
+    write_settings(project, "turngate", stop_hooks("true", enabled=False))
+    terminal = talk("Hello.")
+    terminal.say("hi")
+    terminal.expect("Hello.")
+    assert "pending" not in terminal.text

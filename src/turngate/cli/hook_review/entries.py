@@ -72,18 +72,18 @@ def source_path(rule: Rule, project: str) -> str:
 # Lines
 
 
-def format_entries(
-    entries: Sequence[HookEntry], settings: Settings, vanished: Sequence[Approval] = ()
-) -> Iterator[Line]:
+def format_entries(entries: Sequence[HookEntry], review: Review) -> Iterator[Line]:
     """Format all hooks, event by event, then those that have vanished, then the total."""
     for event in dict.fromkeys(entry.rule.event for entry in entries):
         yield event, "user"
         for entry in entries:
             if entry.rule.event == event:
-                yield from format_entry(entry, settings)
-    for approval in vanished:
-        yield format_vanished(approval), "notice"
+                yield from format_entry(entry, review.settings)
+    for approval in vanished_hooks(review):
+        yield from format_vanished(approval)
     yield _format_total(entries) if entries else (NO_HOOKS, "plain")
+    for problem in review.reviewer.problems:
+        yield f"! {problem}", "alert"
 
 
 def format_entry(entry: HookEntry, settings: Settings) -> Iterator[Line]:
@@ -160,8 +160,19 @@ def format_time(seconds: float) -> str:
         return "at an unknown time"
 
 
-def format_vanished(approval: Approval) -> str:
-    return f"{shown_key(approval.key)}: gone; it was approved on {format_time(approval.time)} and is not configured any more"
+def vanished_hooks(review: Review) -> list[Approval]:
+    """Return the last approval of each hook that is no longer there."""
+    by_key: dict[str, Approval] = {}
+    for approval in sorted(review.vanished, key=lambda each: each.time):
+        by_key[approval.key] = approval
+    return list(by_key.values())
+
+
+def format_vanished(approval: Approval) -> Iterator[Line]:
+    key = shown_key(approval.key)
+    when = format_time(approval.time)
+    yield f"{key}: GONE; it was approved on {when} and is not in the settings that are read here", "alert"
+    yield f"  → if that is right, `turngate hooks reject {shlex.quote(approval.key)}` forgets it", "notice"
 
 
 def _format_total(entries: Sequence[HookEntry]) -> Line:
@@ -175,14 +186,13 @@ def _format_total(entries: Sequence[HookEntry]) -> Line:
 # JSON
 
 
-def entries_json(
-    entries: Sequence[HookEntry], settings: Settings, vanished: Sequence[Approval], project: str
-) -> dict[str, Any]:
+def entries_json(entries: Sequence[HookEntry], review: Review, project: str) -> dict[str, Any]:
     return {
         "project": project,
-        "dialect": settings.dialect.name,
-        "hooks": [entry_json(entry, settings) for entry in entries],
-        "vanished": [{"key": approval.key, "approved": approval.time} for approval in vanished],
+        "dialect": review.settings.dialect.name,
+        "hooks": [entry_json(entry, review.settings) for entry in entries],
+        "vanished": [{"key": approval.key, "approved": approval.time} for approval in vanished_hooks(review)],
+        "problems": [str(problem) for problem in review.reviewer.problems],
     }
 
 

@@ -17,11 +17,14 @@ from turngate.cli.hook_review.entries import (
     format_entries,
     format_text,
     format_trust,
+    format_vanished,
     read_entries,
     shown_key,
     trust_style,
+    vanished_hooks,
 )
 from turngate.cli.terminal.ui import Menu, MenuKey, TerminalUI
+from turngate.core.plan import switched_off_by
 from turngate.core.text import quote_name
 from turngate.errors import UsageError
 from turngate.settings.lint import lint
@@ -55,7 +58,14 @@ class HooksMenu:
 
     def pending_notice(self) -> str | None:
         """Return a line about the hooks of the session that wait for a decision."""
-        count = sum(bool(rule.pending) and not rule.rejected for rule in self._session.settings.rules)
+        settings = self._session.settings
+        count = sum(
+            bool(rule.pending)
+            and not rule.rejected
+            and rule.hook.enabled
+            and not switched_off_by(rule, settings)
+            for rule in settings.rules
+        )
         if not count or not self._session.hooks_enabled:
             return None
         do = "1 hook is pending and does" if count == 1 else f"{count} hooks are pending and do"
@@ -73,6 +83,8 @@ class HooksMenu:
             await self._read()
             if not self._entries:
                 self._ui.print(NO_HOOKS)
+            for approval in vanished_hooks(self._review) if self._review else ():
+                self._print(format_vanished(approval))
             if self._has_accepted():
                 self._ui.print(ACCEPTED, "notice")
             while self._entries and not self._is_left:
@@ -87,9 +99,7 @@ class HooksMenu:
     def print_list(self) -> None:
         """Print all hooks, also while the agent works."""
         review = self._review_again()
-        self._print(
-            format_entries(read_entries(review, self._project, self._state), review.settings, review.vanished)
-        )
+        self._print(format_entries(read_entries(review, self._project, self._state), review))
         self._print_problems()
 
     def _print_problems(self) -> None:

@@ -70,9 +70,9 @@ def _list(options: argparse.Namespace, project: str) -> int:
         review = _review(options, project)
         entries = read_entries(review, project, state_folder())
     if options.json:
-        print(json.dumps(entries_json(entries, review.settings, review.vanished, project), indent=2))
+        print(json.dumps(entries_json(entries, review, project), indent=2))
     else:
-        _print_lines(format_entries(entries, review.settings, review.vanished))
+        _print_lines(format_entries(entries, review))
     return 0
 
 
@@ -150,9 +150,14 @@ def _confirm(hooks: list[ReviewedHook]) -> bool:
 def _reject(options: argparse.Namespace, project: str) -> int:
     check_person(os.environ)
     review = _review(options, project)
-    hooks = find_hooks(review, options.keys)
+    keys = {hook.key for hook in review.hooks}
+    gone = [approval for approval in review.vanished if approval.key in {*options.keys} - keys]
+    hooks = find_hooks(review, [key for key in options.keys if key not in {each.key for each in gone}])
     check_can_reject(hooks)
     review.reject(hooks)
+    review.forget(gone)
     for hook in hooks:
         print(f"rejected  {shown_key(hook.key)}")
+    for key in dict.fromkeys(approval.key for approval in gone):
+        print(f"forgotten  {shown_key(key)}")
     return 0
