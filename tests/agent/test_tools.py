@@ -295,6 +295,11 @@ def test_bash_runs_in_the_project_with_the_environment_of_the_session(
     assert use(place, "Bash", command='pwd; echo "$PWD $FROM_HOOK"') == f"{project}\n{project} exported"
 
 
+@pytest.mark.req("S3-16")
+def test_a_command_of_bash_can_be_told_from_one_of_a_person(place: ToolContext) -> None:
+    assert use(place, "Bash", command="echo $TURNGATE_IN_TOOL") == "1"
+
+
 def test_bash_works_although_the_environment_has_odd_entries(place: ToolContext) -> None:
     place.environ.update({"": "a", "A=B": "c", "NUL": "\0", "HALF": "\ud800", "LONG": "x" * 200_000})
     assert use(place, "Bash", command='echo "${LONG-none}"') == "none"
