@@ -50,7 +50,7 @@ def files_of(project: Path, command: str, *, existing: bool = True) -> list[str]
             "python3 hooks/check.py",
             ["hooks/check.py", "hooks/helper.py", "hooks/package/__init__.py", "hooks/package/part.py"],
         ),
-        ("node hooks/check.js", ["b.mjs", "hooks/check.js", "hooks/lib.js"]),
+        ("node hooks/check.js", ["hooks/../b.mjs", "hooks/check.js", "hooks/lib.js"]),
         (
             "uv run hooks/check.py --help",
             ["hooks/check.py", "hooks/helper.py", "hooks/package/__init__.py", "hooks/package/part.py"],

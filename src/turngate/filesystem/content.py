@@ -14,9 +14,10 @@ MAX_NAMES = 10_000
 SYSTEM_FOLDERS = ("/bin", "/sbin", "/lib", "/lib64", "/usr", "/opt", "/nix/store", "/System", "/Library")
 
 
-def file_id(path: str) -> str | None:
+def file_id(path: str, project: str | None = None) -> str | None:
     """Return an id of a file: of its content or, if the system has installed it, of its path without links."""
-    return f"path:{real_path(path)}" if is_system_file(path) and os.path.isfile(path) else content_id(path)
+    is_installed = is_system_file(path, project) and os.path.isfile(path)
+    return f"path:{real_path(path)}" if is_installed else content_id(path)
 
 
 def has_id(path: str, recorded: str) -> bool:
@@ -53,8 +54,11 @@ def names_id(pattern: str) -> str:
     return f"names:{hashlib.sha256(os.fsencode(names)).hexdigest()}"
 
 
-def is_system_file(path: str) -> bool:
+def is_system_file(path: str, project: str | None = None) -> bool:
+    """A project may be in a folder of the system: /usr/src/app, /opt/app. `project` has no links."""
     real = real_path(path)
+    if project is not None and is_inside(real, project):
+        return False
     return any(is_inside(real, folder) for folder in SYSTEM_FOLDERS)
 
 

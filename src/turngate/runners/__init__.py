@@ -11,6 +11,7 @@ from turngate.runners.agent import run_agent
 from turngate.runners.callback import run_callback
 from turngate.runners.command import run_command, sanitize_env
 from turngate.runners.prompt import run_prompt
+from turngate.trust.bytecode import with_own_bytecode
 from turngate.trust.changes import describe_change
 
 __all__ = ["run_hook", "sanitize_env"]
@@ -48,6 +49,7 @@ async def _run_reviewed(
     """
     if why := describe_change(rule.files, world.project):
         return Skipped(f"{why} in this session")
+    hook = with_own_bytecode(hook, rule.files, {**world.environ, **settings.env})
     report = await run_command(hook, event, settings, world, live, pass_env=settings.passed_variables(rule))
     if why := describe_change(rule.files, world.project):
         return HookFailed(f"{why} while it ran, so its answer does not count")

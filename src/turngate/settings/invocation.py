@@ -140,8 +140,17 @@ def read_invocation(texts: Texts) -> Invocation | None:
         return _read_uv(texts, program)
     if name in _SCRIPT_RUNNERS:
         return _read_script_runner(texts, program, _SCRIPT_RUNNERS[name])
-    interpreter = _PYTHON if _PYTHON_NAME.fullmatch(name) else _INTERPRETERS.get(name)
+    interpreter = _interpreter(name)
     return _read_interpreter(texts, program, interpreter) if interpreter else Invocation(program)
+
+
+def is_interpreter(program: str) -> bool:
+    """Return whether a program, such as `sh` or `python3`, reads a script that it is given."""
+    return _interpreter(os.path.basename(program)) is not None
+
+
+def _interpreter(name: str) -> _Interpreter | None:
+    return _PYTHON if _PYTHON_NAME.fullmatch(name) else _INTERPRETERS.get(name)
 
 
 def skip_wrappers(texts: Texts) -> int | None:

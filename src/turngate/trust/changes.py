@@ -4,7 +4,7 @@ import os
 from collections.abc import Mapping
 
 from turngate.filesystem.content import content_id, has_id
-from turngate.filesystem.real_path import is_inside
+from turngate.filesystem.real_path import is_inside, real_path
 
 Files = Mapping[str, str | None]  # path: id of its content; None: there is no such file
 
@@ -13,25 +13,33 @@ class ChangedFiles:
     """Compares the files of many hooks, and lists each folder once."""
 
     def __init__(self) -> None:
-        self._names: dict[str, frozenset[str]] = {}
+        self._names: dict[str, frozenset[str] | None] = {}
 
     def first(self, files: Files) -> str | None:
         """Return the path of the first file that is not as recorded."""
         for path, recorded in files.items():
             if recorded is None:
-                folder, name = os.path.split(path)
-                if name in self._listing(folder) and content_id(path) is not None:
+                if self._may_exist(path) and content_id(path) is not None:
                     return path
             elif not has_id(path, recorded):
                 return path
         return None
 
-    def _listing(self, folder: str) -> frozenset[str]:
+    def _may_exist(self, path: str) -> bool:
+        """Return False if the folder has no such name; file systems may ignore the case, and compose characters."""
+        folder, name = os.path.split(path)
+        names = self._listing(folder)
+        return names is None or not name.isascii() or name.lower() in names
+
+    def _listing(self, folder: str) -> frozenset[str] | None:
+        """Return the names in a folder, or None if it cannot be listed: its files can be opened nevertheless."""
         if folder not in self._names:
             try:
-                self._names[folder] = frozenset(os.listdir(folder))
-            except OSError:
+                self._names[folder] = frozenset(name.lower() for name in os.listdir(folder))
+            except (FileNotFoundError, NotADirectoryError):
                 self._names[folder] = frozenset()
+            except (OSError, ValueError):
+                self._names[folder] = None
         return self._names[folder]
 
 
@@ -40,6 +48,7 @@ def describe_change(files: Files, project: str, changed: ChangedFiles | None = N
     path = (changed or ChangedFiles()).first(files)
     if path is None:
         return None
+    project = real_path(project)
     name = os.path.relpath(path, project) if is_inside(path, project) else path
     if (files[path] or "").startswith("names:"):
         return f"the list of files {name} was changed"

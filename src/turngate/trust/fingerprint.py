@@ -45,8 +45,7 @@ class Surroundings:
     """What the fingerprints of one review have in common: folders and variables."""
 
     def __init__(self, project: str, home: str, environ: Mapping[str, str]) -> None:
-        self.project, self.home, self.environ = project, home, dict(environ)
-        self._real_project = real_path(project)
+        self.project, self.home, self.environ = real_path(project), home, dict(environ)
         self._path_folders: dict[str, list[str]] = {}
 
     def variables_of(self, hook: CommandHook, env: Mapping[str, str]) -> dict[str, str]:
@@ -59,7 +58,7 @@ class Surroundings:
         """Return the folders of `$PATH` that are inside the project: a file there can take a program's name."""
         if path not in self._path_folders:
             entries = [os.path.join(self.project, entry) for entry in path.split(":")] if path else []
-            inside = [each for each in entries if is_inside(real_path(each), self._real_project)]
+            inside = [each for each in entries if is_inside(real_path(each), self.project)]
             self._path_folders[path] = inside
         return self._path_folders[path]
 
@@ -118,7 +117,7 @@ def fingerprint(rule: Rule, env: Mapping[str, str], around: Surroundings) -> Fin
     else:
         found.add_arguments((hook.command, *hook.args))
     patterns = {pattern: names_id(pattern) for pattern in found.patterns}
-    files = {**{path: file_id(path) for path in found.paths}, **patterns}
+    files = {**{path: file_id(path, around.project) for path in found.paths}, **patterns}
     return Fingerprint(content, files, used_variables(hook, env, around))
 
 

@@ -5,43 +5,63 @@ import glob
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import islice
+from itertools import islice, pairwise
 from typing import NamedTuple
 
+from turngate.core.plugin_variables import PLUGIN_ROOT
 from turngate.filesystem.content import is_system_file
-from turngate.settings.invocation import SHELL_BUILTINS, read_invocation
+from turngate.filesystem.real_path import is_inside
+from turngate.settings.invocation import SHELL_BUILTINS, is_interpreter, read_invocation
 from turngate.settings.script_file import Script, read_script
+from turngate.trust.shell_words import UNKNOWN, Variables, simple_commands, take_substitutions
 
-MAX_FILES = 200  # of one hook
-MAX_WORDS = 20_000  # of one script
-MAX_NESTING = 5  # of `sh -c` and `$(…)`
+MAX_FILES = 500  # of one hook
+MAX_FOLDERS = 20  # of `cd`
+MAX_NESTING = 5  # of `sh -c` and `eval`
 
-_UNKNOWN = "\0"  # the value of an expansion that only a run of the command knows
-_TOKEN = re.compile(
-    r"""
-    (?P<comment>(?<![^\s;&|(])\#[^\n]*)
-    |(?P<blank>[ \t\r]+|\\\n)
-    |(?P<redirect>\d*(?:<<<|<<-?|>>|>\||>&|<&|<>|&>>?|>|<)[ \t]*)
-    |(?P<operator>\$\(|[;&|\n(){}!`])
-    |(?P<word>(?:'[^']*'|"(?:[^"\\]|\\.)*"|\\.|\$\{[^}]*\}|[^\s;&|(){}!`'"\\<>$]|\$(?!\())+)
-    |(?P<other>.)
-    """,
-    re.VERBOSE | re.DOTALL,
-)
-_QUOTED = re.compile(r"""'([^']*)'|"((?:[^"\\]|\\.)*)"|\\(.)""", re.DOTALL)
-_SUBSTITUTION = re.compile(r"\$\(([^()]*)\)|`([^`]*)`")
-_VARIABLE = re.compile(r"\$\{(\w+)(?::?[-=?+]([^}]*))?\}|\$(\w+)|\$\{[^}]*\}|\$[@*#?$!-]")
-_ASSIGNMENT = re.compile(r"([A-Za-z_]\w*)=(.*)", re.DOTALL)
-_KEYWORDS = frozenset(
-    ["if", "then", "else", "elif", "do", "while", "until", "for", "case", "fi", "done", "esac"]
-)
-_DECLARATIONS = frozenset(["export", "readonly", "declare", "local", "typeset"])
 _PYTHON = re.compile(r"python(?:\d(?:\.\d+)?)?|pypy3?")
 _NODE_IMPORT = re.compile(r"""(?:\bfrom|\bimport|\brequire\s*\(|\bimport\s*\()\s*["'](\.[^"'\n]+)["']""")
 _NODE_SUFFIXES = ("", ".js", ".mjs", ".cjs", ".ts", ".json", "/index.js", "/index.ts")
 _SCRIPT_SUFFIXES = (".sh", ".bash", ".py", ".js", ".mjs", ".cjs", ".ts", ".rb", ".pl", ".php")
 _GLOB = re.compile(r"[*?\[]")
-_HOOK_FOLDERS = frozenset([".claude", ".mux", ".turngate", "hooks"])
+_SETTINGS_FOLDERS = frozenset([".claude", ".mux", ".turngate"])
+_HOOK_FOLDERS = _SETTINGS_FOLDERS | {"hooks"}
+_MODULE_OPTION = re.compile(r"-[A-Za-z]*?m(.*)")
+# Programs that run the program that they are given, after options that are not read.
+_RUNNERS = frozenset(
+    [
+        "env",
+        "xargs",
+        "flock",
+        "setsid",
+        "sudo",
+        "doas",
+        "find",
+        "ionice",
+        "taskset",
+        "chrt",
+        "chronic",
+        "unbuffer",
+        "parallel",
+        "script",
+        "watch",
+        "busybox",
+        "strace",
+        "poetry",
+        "pipenv",
+        "pdm",
+        "hatch",
+        "rye",
+        "conda",
+        "direnv",
+        "dotenv",
+        "mise",
+        "docker",
+        "nix",
+        "run-parts",
+    ]
+)
+_FILE_OPTION = frozenset(["awk", "gawk", "mawk", "sed", "jq", "make", "gmake"])  # whose -f names a script
 
 
 class Place(NamedTuple):
@@ -59,7 +79,9 @@ class ScriptFiles:
     """Collects the paths of the files. A path without a file counts too: a file there would be run or included."""
 
     def __init__(self, project: str, variables: Mapping[str, str], path_folders: Sequence[str]) -> None:
-        self.project, self.variables, self.path_folders = project, dict(variables), path_folders
+        self.project, self.path_folders = project, path_folders
+        self._variables = Variables(variables)
+        self._roots = tuple(filter(None, (project, variables.get(PLUGIN_ROOT))))
         self.paths: dict[str, None] = {}
         self.patterns: dict[str, None] = {}  # of file names
         self._to_read: list[tuple[str, str | None]] = []
@@ -71,7 +93,8 @@ class ScriptFiles:
 
     def add_arguments(self, words: Sequence[str]) -> None:
         """Add the files of a command that is started without a shell."""
-        self._read_segment([self._expand(word) for word in words], Place(self.project), 0)
+        for reading in self._variables.readings(words):
+            self._read_command(reading, Place(self.project))
         self._read_scripts()
 
     def _read_scripts(self) -> None:
@@ -81,86 +104,104 @@ class ScriptFiles:
             if path in seen:
                 continue
             seen.add(path)
-            script = None if is_system_file(path) else read_script(path)
+            script = None if is_system_file(path, self.project) else read_script(path)
             if script is not None:
-                self._read_script(script, language or script.language or "shell")
+                unknown = "shell" if script.shebang is None else "other"
+                self._read_script(script, language or script.language or unknown)
 
     def _read_script(self, script: Script, language: str) -> None:
         """Add what a script runs or includes. What a script elsewhere imports is the project's own code, not a hook's."""
         folder = os.path.dirname(script.path)
+        if script.shebang is not None:  # the kernel looks for a relative path in the current folder
+            self._read_command(script.shebang.split(), Place(self.project))
         if language == "shell":
             self._read_shell(script.text, Place(self.project, folder))
-        elif _HOOK_FOLDERS.isdisjoint(folder.split("/")):
+        elif not self._is_of_hooks(folder):
             return
         elif language == "python":
-            for path in _python_imports(script.text, folder):
-                self._add(path, "python")
+            self._add_imports(script.text, folder)
         elif language == "node":
             for name in _NODE_IMPORT.findall(script.text):
-                paths = [os.path.join(folder, name + suffix) for suffix in _NODE_SUFFIXES]
-                self._add_first(paths, "node")
+                self._add_first([os.path.join(folder, name + suffix) for suffix in _NODE_SUFFIXES], "node")
+
+    def _add_imports(self, text: str, folder: str) -> None:
+        """Add the modules that a script of hooks imports from beside it or, with `python -m`, from the project."""
+        self.patterns |= dict.fromkeys(os.path.join(folder, name) for name in ("*.so", "*.pyc"))
+        for path in _python_imports(text, folder):
+            self._add(path, "python")
+        for path in _python_imports(text, self.project):
+            if self._is_of_hooks(os.path.dirname(path)):
+                self._add(path, "python")
+
+    def _is_of_hooks(self, folder: str) -> bool:
+        parts = folder.removeprefix(self.project) if is_inside(folder, self.project) else folder
+        return not _HOOK_FOLDERS.isdisjoint(parts.split("/"))
 
     # Shell
 
     def _read_shell(self, text: str, place: Place, nesting: int = 0) -> None:
         if nesting > MAX_NESTING:
             return
-        for words in _segments(text):
-            for word in words:
-                for match in _SUBSTITUTION.finditer(word):
-                    self._read_shell(match[1] or match[2] or "", place, nesting + 1)
-            self._read_segment([self._expand(word) for word in words], place, nesting)
+        text, inner = take_substitutions(text)
+        for command in inner:
+            self._read_shell(command, place, nesting + 1)
+        for words, inputs in simple_commands(text):
+            for reading in self._variables.readings([*words, *inputs]):
+                self._read_command(reading[: len(words)], place, nesting, reading[len(words) :])
 
-    def _read_segment(self, words: list[str], place: Place, nesting: int) -> None:
-        words = self._without_assignments(words)
+    def _read_command(
+        self, words: list[str], place: Place, nesting: int = 0, inputs: Sequence[str] = ()
+    ) -> None:
+        words = self._variables.without_assignments(words)
         if not words:
             return
-        if words[0] == "cd" and len(words) > 1:
-            self._folders += [os.path.join(place.project, words[-1])] if _UNKNOWN not in words[-1] else []
+        if words[0] in ("cd", "pushd") and len(words) > 1:
+            self._enter(words[-1], place)
             return
         if words[0] in ("source", "."):
             self._add_word(words[1] if len(words) > 1 else "", place, "shell", bare=True)
-        elif invocation := read_invocation(words):
-            self._add_program(words[invocation.program], place)
-            if invocation.script is not None:
-                self._add_word(words[invocation.script], place, invocation.language, bare=True)
-            if invocation.shell_command:
-                self._read_shell(invocation.shell_command, place, nesting + 1)
-            if _PYTHON.fullmatch(os.path.basename(words[invocation.program])):
-                self._add_module(words[invocation.program + 1 :])
+        elif words[0] in ("eval", "trap"):
+            self._read_shell(" ".join(words[1:]), place, nesting + 1)
+        else:
+            # An interpreter may stand behind a program that is not known: `flock FILE sh check.sh`.
+            for start in (0, *(n for n in range(1, len(words)) if is_interpreter(words[n]))):
+                self._read_program(words[start:], place, nesting, inputs)
+        runs_others = os.path.basename(words[0]) in _RUNNERS
         for word in words[1:]:
-            self._add_if_script(word, place)
+            self._add_if_script(word, place, anywhere=runs_others)
 
-    def _without_assignments(self, words: list[str]) -> list[str]:
-        """Remember the assignments in front of a command, and return the command."""
-        while words and (
-            words[0] in _KEYWORDS or words[0] in _DECLARATIONS or _ASSIGNMENT.fullmatch(words[0])
-        ):
-            if match := _ASSIGNMENT.fullmatch(words[0]):
-                self.variables.setdefault(match[1], match[2])
-            words = words[1:]
-        return words
+    def _read_program(self, words: list[str], place: Place, nesting: int, inputs: Sequence[str]) -> None:
+        invocation = read_invocation(words)
+        if invocation is None:
+            return
+        program, arguments = words[invocation.program], words[invocation.program + 1 :]
+        self._add_program(program, place)
+        if invocation.script is not None:
+            self._add_word(words[invocation.script], place, invocation.language, bare=True)
+        elif invocation.shell_command:
+            self._read_shell(invocation.shell_command, place, nesting + 1)
+        elif is_interpreter(program):
+            for name in inputs:
+                self._add_word(name, place, None, bare=True)
+        if _PYTHON.fullmatch(os.path.basename(program)):
+            self._add_module(arguments)
+        if os.path.basename(program) in _FILE_OPTION:
+            for option, value in pairwise(arguments):
+                if option in ("-f", "--file", "--makefile"):
+                    self._add_word(value, place, "other", bare=True)
 
-    def _expand(self, word: str) -> str:
-        """Return the word without quotes and with the values of variables."""
-        single = word.startswith("'") and word.endswith("'") and word.count("'") == 2
-        text = _QUOTED.sub(lambda match: next(filter(None, match.groups()), ""), word)
-        if single:
-            return text
-        text = _SUBSTITUTION.sub(_UNKNOWN, text)
-        text = _VARIABLE.sub(self._value, text)
-        home = self.variables.get("HOME", "")
-        return home + text[1:] if text.startswith("~/") else text
-
-    def _value(self, match: re.Match[str]) -> str:
-        name = match[1] or match[3] or ""
-        value = self.variables.get(name)
-        return value if value is not None else (match[2] or _UNKNOWN)
+    def _enter(self, folder: str, place: Place) -> None:
+        """Remember the folder of a `cd`, which may follow another one."""
+        rest = folder.rpartition(UNKNOWN)[2].lstrip("/") if UNKNOWN in folder else folder
+        for start in (*self._folders, *place.folders):
+            path = os.path.join(start, rest)
+            if path not in self._folders and len(self._folders) < MAX_FOLDERS:
+                self._folders.append(path)
 
     # Files
 
     def _add_program(self, word: str, place: Place) -> None:
-        if "/" in word or _UNKNOWN in word:
+        if "/" in word or UNKNOWN in word:
             self._add_word(word, place, None)
         elif word and word not in SHELL_BUILTINS:
             for folder in self.path_folders:
@@ -168,41 +209,76 @@ class ScriptFiles:
 
     def _add_word(self, word: str, place: Place, language: str | None, *, bare: bool = False) -> None:
         """Add the file that a word names. After an expansion that is not known, it is looked for beside the script."""
-        rest = word.rpartition(_UNKNOWN)[2]
-        if not rest.strip("/") or ("/" not in word and not bare):
+        known, unknown, rest = word.rpartition(UNKNOWN)
+        if not (known + rest).strip("/") or ("/" not in word and not bare):
             return
-        if _UNKNOWN in word or (word.startswith("/") and not os.path.lexists(word)):
-            rest = rest.lstrip("/")
-        self._add_first([os.path.join(folder, rest) for folder in (*self._folders, *place.folders)], language)
+        if unknown and "/" not in rest:  # hooks/$name.sh
+            self._add_patterns(word.replace(UNKNOWN, "*"), place)
+            return
+        folders = (*self._folders, *place.folders)
+        if word.startswith("/") and not unknown:
+            self._add(word, language)
+            rest = "" if os.path.lexists(word) else rest
+        if rest := rest.lstrip("/") if unknown or word.startswith("/") else rest:
+            if _GLOB.search(rest):
+                self._add_patterns(rest, place)
+            for folder in folders:
+                self._add(os.path.join(folder, rest), language)
 
     def _add_first(self, paths: Sequence[str], language: str | None) -> None:
-        existing = [path for path in paths if os.path.isfile(path)]
-        for path in existing or paths:
+        """Add the first path that exists, and those before it: a file there would be taken."""
+        for path in paths:
             self._add(path, language)
+            if os.path.isfile(path):
+                break
 
     def _add(self, path: str, language: str | None) -> None:
-        path = os.path.normpath(path)
+        # `..` is kept: behind a link it is another folder.
+        path = "/" + "/".join(part for part in path.split("/") if part not in ("", "."))
         if path not in self.paths and len(self.paths) < MAX_FILES:
             self.paths[path] = None
             self._to_read.append((path, language))
 
     def _add_module(self, arguments: Sequence[str]) -> None:
-        """`python -m NAME` runs a module of the current folder before one that is installed."""
-        if "-m" in arguments[:-1]:
-            name = arguments[arguments.index("-m") + 1].replace(".", "/")
-            for path in (f"{name}.py", f"{name}/__main__.py", f"{name}/__init__.py"):
-                self._add(os.path.join(self.project, path), "python")
+        """`python -m NAME` runs a module of the current folder before one that is installed, and its packages first."""
+        for position, argument in enumerate(arguments):
+            if not argument.startswith("-"):
+                break
+            if match := _MODULE_OPTION.fullmatch(argument):
+                name = match[1] or "".join(arguments[position + 1 : position + 2])
+                *packages, last = _with_parents(name) or ("",)
+                for package in packages:
+                    self._add(os.path.join(self.project, package.replace(".", "/"), "__init__.py"), "python")
+                for suffix in (".py", "/__main__.py", "/__init__.py") if last else ():
+                    self._add(os.path.join(self.project, last.replace(".", "/") + suffix), "python")
+                break
 
-    def _add_if_script(self, word: str, place: Place) -> None:
+    def _add_if_script(self, word: str, place: Place, *, anywhere: bool = False) -> None:
         """Add an argument that is a script or a folder of hooks: `xargs .claude/hooks/check.sh`, `run-parts hooks`."""
-        if _UNKNOWN in word or _HOOK_FOLDERS.isdisjoint(word.split("/")):
+        if UNKNOWN in word or ("/" not in word and word not in _HOOK_FOLDERS):
             return
-        for folder in place.folders:
+        is_of_hooks = self._names_hooks(word)
+        for folder in place.folders if is_of_hooks or anywhere else ():
             path = os.path.join(folder, word)
             if _GLOB.search(word) or os.path.isdir(path):
-                self._add_pattern(path if _GLOB.search(word) else os.path.join(path, "*"))
+                if is_of_hooks:
+                    self._add_pattern(path if _GLOB.search(word) else os.path.join(path, "*"))
             elif os.path.isfile(path) and (word.endswith(_SCRIPT_SUFFIXES) or os.access(path, os.X_OK)):
                 self._add(path, None)
+
+    def _names_hooks(self, word: str) -> bool:
+        """Return whether a word is a path below a folder of settings, or `hooks` of the project or the plugin.
+
+        Other folders of this name have code: `eslint src/hooks`.
+        """
+        for root in self._roots:
+            word = word.removeprefix(f"{root}/")
+        parts = [part for part in word.split("/") if part not in ("", ".")]
+        return parts[:1] == ["hooks"] or not _SETTINGS_FOLDERS.isdisjoint(parts)
+
+    def _add_patterns(self, word: str, place: Place) -> None:
+        for folder in (*self._folders, *place.folders):
+            self._add_pattern(os.path.join(folder, word))
 
     def _add_pattern(self, pattern: str) -> None:
         """Add the files that a pattern matches, and the pattern itself: it may match another file later."""
@@ -210,25 +286,6 @@ class ScriptFiles:
         for path in islice(glob.iglob(pattern), MAX_FILES):
             if os.path.isfile(path):
                 self._add(path, None)
-
-
-def _segments(text: str) -> Iterator[list[str]]:
-    """Yield the words of each simple command, as they are written."""
-    words: list[str] = []
-    is_target = False
-    for number, match in enumerate(_TOKEN.finditer(text)):
-        if number > MAX_WORDS:
-            break
-        kind = match.lastgroup
-        if kind == "operator":
-            if words:
-                yield words
-            words = []
-        elif kind == "word" and not is_target:
-            words.append(match[0])
-        is_target = kind == "redirect" or (is_target and kind == "blank")
-    if words:
-        yield words
 
 
 def _python_imports(text: str, folder: str) -> Iterator[str]:
@@ -255,6 +312,6 @@ def _imported_names(nodes: Iterable[ast.AST]) -> Iterator[str]:
             yield from (f"{module}.{alias.name}".lstrip(".") for alias in node.names if alias.name != "*")
 
 
-def _with_parents(name: str) -> Iterator[str]:
+def _with_parents(name: str) -> list[str]:
     parts = name.split(".") if name else []
-    return (".".join(parts[: number + 1]) for number in range(len(parts)))
+    return [".".join(parts[: number + 1]) for number in range(len(parts))]
