@@ -4,6 +4,7 @@ import ast
 import asyncio
 import inspect
 import json
+import math
 import re
 import time
 from collections.abc import Callable
@@ -646,6 +647,14 @@ def test_the_input_of_a_tool_call_may_be_nested_only_so_deep(project: Path, leve
     why = "the model failed (invalid): the input of a call of Bash has more than 100 nested levels"
     assert ended(result) == (("completed", "allowed", None) if runs else ("error", "error", why))
     assert not (project / "ran").exists()  # its input has a field that the tool does not know
+
+
+@pytest.mark.parametrize("number", [math.nan, math.inf])
+def test_the_input_of_a_tool_call_has_no_number_that_json_does_not_have(project: Path, number: float) -> None:
+    call = {"tool": "Bash", "input": {"command": "touch ran", "timeout": [number]}}
+    result = scripted_session(project, call, "done", stop=SAVE_INPUT, allow=["Bash"]).play()
+    why = "the model failed (invalid): the input of a call of Bash has a number that is not finite"
+    assert ended(result) == ("error", "error", why)
 
 
 FAILURES = [

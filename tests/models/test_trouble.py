@@ -187,6 +187,13 @@ ROWS: list[tuple[str, Sequence[Step], str, str, str]] = [
     ("500", (failed(500, "api_error"),), "overloaded", "anthropic answered 500: said", ""),
     ("529", (failed(529, "overloaded_error"),), "overloaded", "anthropic answered 529: said", ""),
     (
+        "half of a surrogate pair",
+        (response(400, b'{"error": {"message": "said \\ud800"}}'),),
+        "invalid",
+        "anthropic answered 400: said ?",
+        "",
+    ),
+    (
         "502 of a gateway",
         (response(502, b"<html>Bad Gateway</html>", "text/html"),),
         "overloaded",

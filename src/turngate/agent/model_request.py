@@ -1,6 +1,7 @@
 """One request to the model: counted, and retried while the provider is overloaded."""
 
 import asyncio
+import math
 import random
 import uuid
 from collections.abc import Callable, Mapping
@@ -58,26 +59,26 @@ async def _ask(context: LoopContext, request: ModelRequest, tell: Callable[[str]
     if not isinstance(reply, Reply):
         raise ModelError("invalid", f"the model's reply is {describe(reply)}, expected a Reply")
     for use in reply.tool_uses:
-        if _is_deeper(use.input, MAX_INPUT_LEVELS):
-            raise ModelError(
-                "invalid", f"the input of a call of {use.name} has more than {MAX_INPUT_LEVELS} nested levels"
-            )
+        if problem := _problem_of(use.input):
+            raise ModelError("invalid", f"the input of a call of {use.name} has {problem}")
     return _with_unique_ids(reply)
 
 
-def _is_deeper(value: object, levels: int) -> bool:
-    """Return whether lists and objects are nested deeper than that. Hooks, transcripts and tools could not encode it."""
+def _problem_of(value: object) -> str | None:
+    """Return why hooks, transcripts and tools could not read the input of a tool call as JSON, or None."""
     level = [value]
-    for _ in range(levels + 1):
+    for _ in range(MAX_INPUT_LEVELS + 1):
         level = [
             item
             for outer in level
             if isinstance(outer, Mapping | list)
             for item in (outer.values() if isinstance(outer, Mapping) else outer)
         ]
+        if any(isinstance(item, float) and not math.isfinite(item) for item in level):
+            return "a number that is not finite"
         if not level:
-            return False
-    return True
+            return None
+    return f"more than {MAX_INPUT_LEVELS} nested levels"
 
 
 def _with_unique_ids(reply: Reply) -> Reply:

@@ -4,7 +4,7 @@ import os
 import re
 
 from turngate.core.secrets import secret_values
-from turngate.core.text import one_line, truncate
+from turngate.core.text import one_line, replace_surrogates, truncate
 
 MAX_MESSAGE_CHARS = 200
 
@@ -15,4 +15,4 @@ def safe_line(text: str, *secrets: str) -> str:
         if len(value) > 7:
             text = text.replace(value, "…")
     text = re.sub(r"\b((sk|pk|gsk|xai)[-_]|AIza)[\w*-]{6,}", "…", text)
-    return truncate(one_line(text).rstrip("."), MAX_MESSAGE_CHARS)
+    return truncate(one_line(replace_surrogates(text)).rstrip("."), MAX_MESSAGE_CHARS)
