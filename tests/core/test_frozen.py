@@ -21,6 +21,15 @@ class Point:
     y: int = 0
 
 
+@frozen
+class Counted:
+    text: str
+    length: int = field(init=False, default=-1)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "length", len(self.text))
+
+
 @frozen(kw_only=True)
 class Base:
     kind: ClassVar[str] = "base"
@@ -56,6 +65,11 @@ def test_a_default_factory_is_called_for_each_value() -> None:
 
 def test_an_init_variable_goes_to_post_init_also_from_a_subclass() -> None:
     assert Derived("a", milliseconds=1500).seconds == 1.5
+
+
+def test_a_field_may_be_left_to_post_init() -> None:
+    assert repr(Counted("abc")) == "Counted(text='abc', length=3)"
+    assert str(inspect.signature(Counted)) == "(text: str) -> None"
 
 
 def test_fields_of_the_base_class_stay_keyword_only() -> None:

@@ -1138,3 +1138,9 @@ def test_what_a_callback_left_behind_uses_other_sessions_with_their_gates_and_it
 async def send_once(session: Session) -> TurnResult:
     async with session:
         return await session.send("fix it")
+
+
+def test_a_project_without_prompt_hooks_does_not_load_what_they_need() -> None:
+    program = "import sys, turngate.agent.session; print('turngate.transcript.digest' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"

@@ -5,10 +5,18 @@ Here five of them are functions that all classes share, and `__init__` is compil
 """
 
 from collections.abc import Callable
-from dataclasses import FrozenInstanceError, dataclass, field, fields, make_dataclass
+from dataclasses import MISSING, Field, FrozenInstanceError, InitVar, dataclass, field, fields
 from typing import Any, NoReturn, TypeVar, dataclass_transform, overload
 
 T = TypeVar("T")
+
+
+class _Factory:
+    def __repr__(self) -> str:
+        return "<factory>"
+
+
+_FACTORY = _Factory()  # the default of a parameter whose value a `default_factory` makes
 
 
 @overload
@@ -50,14 +58,44 @@ class _Init:
 
 
 def _compile_init(cls: Any) -> Any:
-    every_field = [(each.name, each.type, each) for each in cls.__dataclass_fields__.values()]
-    namespace = {"__module__": cls.__module__}
+    """Compile the function that `dataclass` would, and no other."""
+    real = {each.name for each in fields(cls) if each.init}
+    given = [each for each in cls.__dataclass_fields__.values() if each.name in real or _is_init_var(each)]
+    lines = [_assignment(each) for each in given if each.name in real]
     if hasattr(cls, "__post_init__"):
-        namespace["__post_init__"] = cls.__post_init__
-    made: Any = make_dataclass(
-        cls.__name__, every_field, namespace=namespace, frozen=True, repr=False, eq=False
-    )
-    return made.__init__
+        lines.append(f"self.__post_init__({', '.join(each.name for each in given if each.name not in real)})")
+    source = f"def __init__({_parameters(given)}):\n " + "\n ".join(lines or ["pass"])
+    names = {"__name__": cls.__module__, "_set": object.__setattr__, "_FACTORY": _FACTORY}
+    names |= {f"_default_{each.name}": each.default for each in given}
+    names |= {f"_make_{each.name}": each.default_factory for each in given}
+    exec(source, names)  # noqa: S102 - of the names of fields
+    init: Any = names["__init__"]
+    init.__qualname__ = f"{cls.__qualname__}.__init__"
+    init.__annotations__ = {each.name: each.type for each in given} | {"return": None}
+    return init
+
+
+def _is_init_var(each: Field[Any]) -> bool:
+    return isinstance(each.type, InitVar)
+
+
+def _parameters(given: list[Field[Any]]) -> str:
+    positional = [_parameter(each) for each in given if not each.kw_only]
+    keywords = [_parameter(each) for each in given if each.kw_only]
+    return ", ".join(["self", *positional, *(["*", *keywords] if keywords else ())])
+
+
+def _parameter(each: Field[Any]) -> str:
+    if each.default is not MISSING:
+        return f"{each.name}=_default_{each.name}"
+    return each.name if each.default_factory is MISSING else f"{each.name}=_FACTORY"
+
+
+def _assignment(each: Field[Any]) -> str:
+    value = each.name
+    if each.default_factory is not MISSING:
+        value = f"_make_{each.name}() if {each.name} is _FACTORY else {each.name}"
+    return f"_set(self, {each.name!r}, {value})"
 
 
 def _repr(self: Any) -> str:

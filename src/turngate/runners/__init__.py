@@ -10,7 +10,6 @@ from turngate.ports import HookRunContext, World
 from turngate.runners.agent import run_agent
 from turngate.runners.callback import run_callback
 from turngate.runners.command import run_command, sanitize_env
-from turngate.runners.prompt import run_prompt
 from turngate.trust.bytecode import with_own_bytecode
 from turngate.trust.changes import describe_change
 
@@ -28,6 +27,9 @@ async def run_hook(
         case CallbackHook(callback):
             return Returned(await run_callback(callback, copy_event(event)))
         case PromptHook() as hook:
+            # lazy: it reads transcripts, which no other hook needs
+            from turngate.runners.prompt import run_prompt  # noqa: PLC0415
+
             return await run_prompt(hook, event, settings, world, live)
         case AgentHook() as hook:
             return await run_agent(hook, event, world, live)
