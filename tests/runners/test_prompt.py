@@ -906,7 +906,7 @@ def test_a_provider_that_is_not_there_fails_open(project: Path, monkeypatch: pyt
 
     run = asyncio.run(judged_live(project, "anthropic:claude-haiku-5-5"))
     assert run.decision == Fault(
-        "its model did not answer: the connection to anthropic failed: 127.0.0.1:9: Connection refused"
+        "its model did not answer: the connection to anthropic failed: 127.0.0.1:9 cannot be reached: Connection refused"
     )
 
 
