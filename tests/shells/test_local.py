@@ -387,8 +387,9 @@ def test_a_hooks_own_idea_of_its_folder_is_the_projects(
 @pytest.mark.req("S0-32", "S0-33", "S0-34", "S0-35")
 @pytest.mark.parametrize(("active", "word"), [(False, "false"), (True, "true")])
 def test_a_hook_finds_project_transcript_and_state_in_its_environment(
-    active: bool, word: str, project: Path
+    active: bool, word: str, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.delenv("TURNGATE_TRUST")
     fields = {"stop_hook_active": active, "continuation_count": int(active), "transcript_path": "/t/c.jsonl"}
     assert project.is_absolute()
     assert found(project, **fields) == {
