@@ -62,7 +62,7 @@ def run(command: list[str], folder: Path, *, check: bool = False, stderr: int = 
     completed = subprocess.run(
         command,
         cwd=folder,
-        env={**os.environ, "PATH": path},
+        env={**{name: value for name, value in os.environ.items() if name != "TURNGATE_TRUST"}, "PATH": path},
         text=True,
         check=False,
         stdout=subprocess.PIPE,

@@ -23,7 +23,7 @@ subagent_stop = SubagentStopHookInput(
 
 async def main() -> None:
     for hook_input in (stop, subagent_stop):
-        result: StopHooksResult = await run_stop_hooks(LocalShell(), ".", hook_input)
+        result: StopHooksResult = await run_stop_hooks(LocalShell(), ".", hook_input, trust=True)
         print(hook_input.hook_event_name, result.should_stop, result.continue_reason, result.warnings)
 
 

@@ -254,6 +254,12 @@ def test_a_hook_of_a_new_project_does_not_run(project: Path) -> None:
     assert (said(ask(project)), (project / "evil").exists()) == ([NOT_APPROVED], False)
 
 
+def test_a_pending_hook_does_not_block_either(project: Path) -> None:
+    make(project, command("exit 0", blocking=True), {})
+    verdict = ask(project)
+    assert (type(verdict).__name__, said(verdict)) == ("Stop", [NOT_APPROVED])
+
+
 def test_settings_local_that_a_pull_adds_do_not_run(project: Path) -> None:
     make(project, SHELL, CHECK)
     approve_all(project)

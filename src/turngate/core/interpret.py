@@ -100,7 +100,9 @@ def _interpret(report: Report, rule: Rule, dialect: Dialect) -> Interpretation:
         case HookFailed(error):
             return Interpretation(Fault(error))
         case Skipped(why, on_purpose):
-            return PASSED if on_purpose else Interpretation(Fault(why, "skipped"))
+            # What was not approved decides nothing, not even by `blocking`.
+            fault = Fault(why, "skipped", may_block=rule.pending is None)
+            return PASSED if on_purpose else Interpretation(fault)
         case _:
             assert_never(report)
 
