@@ -25,6 +25,7 @@ def diagnosis(
         problems,
         project="/p",
         agent_types=("general-purpose",),
+        how_to_approve=["approve it"] * len(hooks.rules),
         last_run=last_run,
         changed=lambda _: changed,
     )

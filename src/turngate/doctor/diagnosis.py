@@ -7,7 +7,6 @@ from typing import Literal, NamedTuple
 
 from turngate.core.constants import EVENTS, OBSERVED_EVENTS
 from turngate.core.frozen import frozen
-from turngate.core.hints import PENDING_HINT
 from turngate.core.hook_input import read_event
 from turngate.core.hooks import identity
 from turngate.core.plan import plan, switched_off_by, without_duplicates
@@ -78,10 +77,11 @@ def diagnose(
     *,
     project: str,
     agent_types: Iterable[str],
+    how_to_approve: Sequence[str],
     last_run: Callable[[Rule], LastRun | None],
     changed: Callable[[Rule], float],
 ) -> Diagnosis:
-    """Return a diagnosis of each hook. `problems` are those of `find_problems`.
+    """Return a diagnosis of each hook. `problems` are those of `find_problems`, and `how_to_approve` has a hint for each hook.
 
     `last_run` returns the last run of a hook, `changed` the time when its definition or one of its scripts changed.
     """
@@ -92,7 +92,7 @@ def diagnose(
     for problem in problems:
         by_place.setdefault((problem.file, problem.event), []).append(problem)
     claimed: set[int] = set()
-    for rule in settings.rules:
+    for rule, hint in zip(settings.rules, how_to_approve, strict=True):
         gate = is_gate(rule, settings)
         own = [
             each for each in by_place.get((rule.file or "Python", rule.event), ()) if _is_about(each, rule)
@@ -102,7 +102,7 @@ def diagnose(
         has_error = any(problem.severity == "error" for problem in own)
         why_skipped = None if has_error else _why_skipped(rule, settings, project, subject)
         found = (
-            *_why_not_run(rule, settings, names, why_skipped),
+            *_why_not_run(rule, settings, names, why_skipped, hint),
             *_duplicate(rule, used, settings),
             *(_of_problem(problem, is_gate=gate) for problem in own),
             *_of_last_run(rule, settings, last, changed),
@@ -158,7 +158,11 @@ def _outlook_of(problem: Problem, *, is_gate: bool) -> Outlook:
 
 
 def _why_not_run(
-    rule: Rule, settings: Settings, agent_types: tuple[str, ...], why_skipped: str | None
+    rule: Rule,
+    settings: Settings,
+    agent_types: tuple[str, ...],
+    why_skipped: str | None,
+    how_to_approve: str,
 ) -> Iterator[Finding]:
     if not rule.hook.enabled:
         yield Finding("will NOT run", "note", "its own `enabled` switches it off")
@@ -168,7 +172,7 @@ def _why_not_run(
         yield Finding("will NOT run", "error", f"{setting} switches it off", f"remove {name} from {file}")
     if rule.pending:
         severity: Severity = "note" if rule.rejected else "error"
-        yield Finding("will NOT run", severity, rule.pending, PENDING_HINT)
+        yield Finding("will NOT run", severity, rule.pending, how_to_approve)
     if found := never_matches(rule, agent_types):
         message, hint, may_be_meant = found
         yield Finding("will NOT run", "note" if may_be_meant else "error", message, hint)

@@ -301,11 +301,11 @@ def review_project(
         review=reviewer.review_layers,
     )
     settings = settings.with_rules(*reviewer.review_rules(agent_hooks), problems=reviewer.problems)
-    hooks = _with_unique_keys([reviewer.review(rule) for rule in settings.rules])
+    hooks = with_unique_keys([reviewer.review(rule) for rule in settings.rules])
     return Review(settings, hooks, reviewer.vanished(), reviewer)
 
 
-def _with_unique_keys(hooks: Sequence[ReviewedHook]) -> tuple[ReviewedHook, ...]:
+def with_unique_keys(hooks: Sequence[ReviewedHook]) -> tuple[ReviewedHook, ...]:
     """Give a hook its id as key, or its event and its number there; the second of the same id gets a number too."""
     numbers: dict[str, int] = {}
     keys: dict[str, int] = {}

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from tests.support.builders import script, stop_hooks, write_settings
+from turngate.cli.hook_review.review import review_hooks
 from turngate.cli.main import main
-from turngate.core.hints import PENDING_HINT
-from turngate.trust.review import review_project
+from turngate.state.paths import session_folder, state_folder
 
 FACTS = 4  # the first lines are about Turngate itself
 SH = "#!/bin/sh\n"
@@ -34,8 +34,12 @@ def hooks(event: str, *entries: dict[str, Any], matcher: str | None = None) -> d
 
 
 def approve(project: Path) -> None:
-    review = review_project(str(project))
+    review = review_hooks(str(project), dialect="turngate")
     review.approve(review.hooks)
+
+
+def how_to_approve(key: str) -> str:
+    return f"    → `turngate hooks diff {key}` shows it, `turngate hooks approve {key}` lets it run"
 
 
 @pytest.fixture
@@ -81,7 +85,7 @@ def test_a_hook_that_is_not_approved(project: Path, capsys: pytest.CaptureFixtur
         [
             ".turngate/settings.json",
             '  will NOT run   Stop[0].hooks[0] "./check.sh": it is not approved',
-            f"    → {PENDING_HINT}",
+            how_to_approve("Stop:1"),
             "1 hook, 0 will run, 1 gate will NOT hold",
         ],
     )
@@ -102,7 +106,7 @@ def test_a_hook_whose_script_has_changed_since_it_was_approved(
         13,
         [
             '  will NOT run   Stop[0].hooks[0] "./check.sh": check.sh was changed after it was approved',
-            f"    → {PENDING_HINT}",
+            how_to_approve("Stop:1"),
         ],
     )
 
@@ -110,10 +114,13 @@ def test_a_hook_whose_script_has_changed_since_it_was_approved(
 @pytest.mark.usefixtures("reviewed")
 def test_a_hook_that_was_rejected_is_not_a_problem(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write_settings(project, "turngate", stop_hooks("true"))
-    review = review_project(str(project))
+    review = review_hooks(str(project), dialect="turngate")
     review.reject(review.hooks)
     code, lines = doctor(capsys, project)
-    assert (code, lines[1]) == (0, '  will NOT run   Stop[0].hooks[0] "true": it was rejected')
+    assert (code, lines[1:3]) == (
+        0,
+        ['  will NOT run   Stop[0].hooks[0] "true": it was rejected', how_to_approve("Stop:1")],
+    )
 
 
 @pytest.mark.usefixtures("reviewed")
@@ -582,6 +589,81 @@ def test_hooks_of_agent_files_are_diagnosed(project: Path, capsys: pytest.Captur
     )
 
 
+def write_agent(project: Path, folder: str, *events: str) -> None:
+    path = project / folder / "agents" / "reviewer.md"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    hook = "    - hooks:\n        - type: command\n          command: 'true'\n"
+    hooks = "".join(f"  {event}:\n{hook}" for event in events)
+    path.write_text(f"---\nname: reviewer\ndescription: reviews\nhooks:\n{hooks}---\nReview.\n")
+
+
+@pytest.mark.usefixtures("reviewed")
+def test_hooks_of_agent_files_need_an_approval_too(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_settings(project, "turngate", stop_hooks("true", event="SubagentStop"))
+    write_agent(project, ".turngate", "Stop", "SubagentStop", "PreToolUse")
+    assert doctor(capsys, project) == (
+        13,
+        [
+            ".turngate/settings.json",
+            '  will NOT run   SubagentStop[0].hooks[0] "true": it is not approved',
+            how_to_approve("SubagentStop:1"),
+            ".turngate/agents/reviewer.md",
+            '  will NOT run   Stop[0].hooks[0] "true": it is not approved',
+            how_to_approve("SubagentStop:2"),
+            '  will NOT run   SubagentStop[0].hooks[0] "true": it is not approved',
+            how_to_approve("SubagentStop:3"),
+            '  will NOT run   PreToolUse[0].hooks[0] "true": it is not approved',
+            how_to_approve("PreToolUse:1"),
+            "4 hooks, 0 will run, 4 gates will NOT hold",
+        ],
+    )
+    approve(project)
+    code, lines = doctor(capsys, project)
+    assert (code, lines[-1]) == (0, "4 hooks, all will run")
+
+
+def test_the_last_run_of_a_hook_of_an_agent_file(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_agent(project, ".turngate", "Stop")
+    [hook] = review_hooks(str(project), dialect="turngate").hooks
+    record = {
+        "time": time.time() + 60,
+        "session_id": "s",
+        "project": str(project),
+        "kind": "hook",
+        "event": hook.rule.event,
+        "hook": {"type": "command", "command": "true"},
+        "file": hook.rule.file,
+        "outcome": "failed",
+        "reason": "exit code 9",
+        "seconds": 0.1,
+    }
+    journal = session_folder(state_folder(), "s") + "/journal.jsonl"
+    Path(journal).parent.mkdir(parents=True)
+    Path(journal).write_text(json.dumps(record, separators=(",", ":")) + "\n")
+    code, lines = doctor(capsys, project)
+    assert (code, lines_without_time(lines)[1]) == (
+        13,
+        '  will NOT hold  Stop[0].hooks[0] "true": its last run (TIME) failed: exit code 9',
+    )
+
+
+def test_hooks_of_an_agent_type_that_another_file_defines(
+    project: Path, home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_agent(home, ".turngate", "Stop")
+    write_agent(project, ".turngate", "Stop")
+    assert doctor(capsys, project) == (
+        0,
+        [
+            ".turngate/agents/reviewer.md",
+            '  will run       Stop[0].hooks[0] "true"',
+            "~/.turngate/agents/reviewer.md",
+            "  note: hooks: are not run: another file defines the agent type reviewer",
+            "1 hook, it will run",
+        ],
+    )
+
+
 # JSON
 
 
@@ -604,6 +686,7 @@ def test_as_json_it_is_one_object(project: Path, capsys: pytest.CaptureFixture[s
                 "position": "Stop[0].hooks[0]",
                 "hook": {"type": "command", "command": "true", "timeout": 5000},
                 "gate": True,
+                "key": "Stop:1",
                 "trust": "exempt",
                 "outlook": "will run, but",
                 "findings": [

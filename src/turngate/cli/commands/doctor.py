@@ -7,12 +7,12 @@ import json
 import os
 import signal
 import sys
-import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 from turngate.agent.tools import TOOLS
 from turngate.cli.commands.doctor_format import print_diagnosis, print_proof, report_json, summary
 from turngate.cli.git_ignore import unignored_local_settings
+from turngate.cli.hook_review.entries import what_to_do
 from turngate.cli.hook_review.history import Histories
 from turngate.cli.main import EXIT_ALLOWED, EXIT_NOT_ENFORCED, EXIT_PROBLEMS
 from turngate.cli.progress import ProgressLine, show_if_slow
@@ -20,26 +20,29 @@ from turngate.cli.project import plugin_folders, project_folder, search_note
 from turngate.cli.signals import restore_handlers, run_until_signal
 from turngate.cli.terminal.format import format_waiting
 from turngate.core.hooks import label
-from turngate.core.settings import Problem, Rule, Settings
-from turngate.core.text import quote_name
+from turngate.core.settings import Rule, Settings
 from turngate.doctor.diagnosis import Diagnosis, HookDiagnosis, LastRun, diagnose
 from turngate.doctor.environment import Fact, inspect_turngate
 from turngate.doctor.problems import find_problems
 from turngate.doctor.proof import Proof, cannot_prove, is_provable, prove, why_unprovable
+from turngate.doctor.review import ReviewedSettings, review_settings
 from turngate.filesystem.project_copy import ProjectCopy, ProjectTooLarge, copy_project
-from turngate.settings.load import read_settings
 from turngate.settings.paths import script_files, settings_files
 from turngate.state.paths import state_folder
-from turngate.subagents.agent_files import check_agent_files
 from turngate.subagents.agent_types import load_agent_types
-from turngate.trust.review import Reviewer
 
 
 def run(options: argparse.Namespace) -> int:
     project = project_folder(options.project, options.dialect)
     with show_if_slow("examining the hooks"):
-        reviewer, settings = _review(options, project)
-        diagnosis = _diagnose(settings, project)
+        reviewed = review_settings(
+            project,
+            dialect=options.dialect,
+            plugin_dirs=plugin_folders(options.plugin_dir),
+            extra=options.settings,
+        )
+        settings = reviewed.settings
+        diagnosis = _diagnose(reviewed, project)
         facts = inspect_turngate(state_folder(), settings.environ_of_models(os.environ))
     if not options.json:
         if note := search_note(project, options.project):
@@ -59,52 +62,37 @@ def run(options: argparse.Namespace) -> int:
         )
         return 128 + interrupted.number
     if options.json:
-        print(json.dumps(report_json(diagnosis, facts, proofs, reviewer, project), indent=2))
+        print(json.dumps(report_json(diagnosis, facts, proofs, reviewed.hooks, project), indent=2))
     else:
         print(summary(diagnosis, proofs.values()))
     return _exit_code(diagnosis, facts, settings, proofs.values())
 
 
-def _review(options: argparse.Namespace, project: str) -> tuple[Reviewer, Settings]:
-    """Return the settings whose hooks are marked as pending where they are, with the hooks of agent files."""
-    reviewer = Reviewer(project)
-    settings = read_settings(
-        project,
-        dialect=options.dialect,
-        plugin_dirs=plugin_folders(options.plugin_dir),
-        extra=options.settings,
-        review=reviewer.review_layers,
-    )
-    in_agents, problems = check_agent_files(settings, project)
-    rules = reviewer.review_rules(in_agents)
-    problems = (*problems, *reviewer.problems, *_vanished(reviewer))
-    return reviewer, settings.with_rules(*rules, problems=problems)
-
-
-def _vanished(reviewer: Reviewer) -> Iterator[Problem]:
-    """Report hooks that were approved once and are gone: someone may have removed a gate."""
-    for approval in () if reviewer.accept else reviewer.vanished():
-        when = time.strftime("%Y-%m-%d", time.localtime(approval.time))
-        message = f"{quote_name(approval.key)}, which was approved on {when}, is no longer configured"
-        hint = "if it should still run, configure it again"
-        yield Problem(file="approvals", message=message, severity="note", hint=hint)
-
-
-def _diagnose(settings: Settings, project: str) -> Diagnosis:
+def _diagnose(reviewed: ReviewedSettings, project: str) -> Diagnosis:
+    settings = reviewed.settings
     agent_types, _ = load_agent_types(project, settings.plugin_dirs, known_tools=TOOLS)
     problems = (*find_problems(settings, project), *unignored_local_settings(project, settings.dialect.name))
     histories = Histories(project, state_folder())
     paths = _paths_of_settings(project, settings.dialect.name)
 
+    as_run = {id(rule): hook.rule for rule, hook in zip(settings.rules, reviewed.hooks, strict=True)}
+
     def last_run(rule: Rule) -> LastRun | None:
-        last = next(iter(histories.of(rule).last), None)
+        last = next(iter(histories.of(as_run[id(rule)]).last), None)
         return LastRun(last.time, last.outcome, last.reason, last.seconds) if last else None
 
     def changed(rule: Rule) -> float:
-        return max(map(_modified, (paths.get(rule.file or "", ""), *rule.files)), default=0.0)
+        file = as_run[id(rule)].file or ""
+        return max(map(_modified, (paths.get(file, os.path.join(project, file)), *rule.files)))
 
     return diagnose(
-        settings, problems, project=project, agent_types=agent_types, last_run=last_run, changed=changed
+        settings,
+        problems,
+        project=project,
+        agent_types=agent_types,
+        how_to_approve=[what_to_do(hook.key) for hook in reviewed.hooks],
+        last_run=last_run,
+        changed=changed,
     )
 
 

@@ -14,7 +14,7 @@ from turngate.core.verdict_json import hook_json
 from turngate.doctor.diagnosis import Diagnosis, Finding, HookDiagnosis, position
 from turngate.doctor.environment import Fact
 from turngate.doctor.proof import Proof
-from turngate.trust.review import Reviewer
+from turngate.trust.review import ReviewedHook
 
 LABEL_WIDTH = len("will NOT hold")
 _STYLES = {
@@ -102,7 +102,11 @@ def summary(diagnosis: Diagnosis, proofs: Iterable[Proof]) -> str:
 
 
 def report_json(
-    diagnosis: Diagnosis, facts: Iterable[Fact], proofs: Mapping[int, Proof], reviewer: Reviewer, project: str
+    diagnosis: Diagnosis,
+    facts: Iterable[Fact],
+    proofs: Mapping[int, Proof],
+    reviewed: Iterable[ReviewedHook],
+    project: str,
 ) -> dict[str, Any]:
     return {
         "project": project,
@@ -114,13 +118,14 @@ def report_json(
                 "position": position(hook.rule),
                 "hook": hook_json(hook.rule.hook),
                 "gate": hook.is_gate,
-                "trust": reviewer.review(hook.rule).status,
+                "key": review.key,
+                "trust": review.status,
                 "outlook": hook.outlook,
                 "findings": [finding._asdict() for finding in hook.findings],
                 "last_run": hook.last_run._asdict() if hook.last_run else None,
                 "proof": asdict(proofs[id(hook)]) if id(hook) in proofs else None,
             }
-            for hook in diagnosis.hooks
+            for hook, review in zip(diagnosis.hooks, reviewed, strict=True)
         ],
         "problems": [asdict(problem) for problem in diagnosis.problems],
     }

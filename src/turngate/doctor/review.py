@@ -1,0 +1,84 @@
+"""The settings of a project with every hook reviewed, those of agent files as they are written there."""
+
+import os
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from turngate.core.frozen import frozen
+from turngate.core.settings import Problem, Rule, Settings
+from turngate.core.text import describe_name, quote_name
+from turngate.doctor.diagnosis import fired_event
+from turngate.settings.load import read_settings
+from turngate.settings.plugin_folders import display_name
+from turngate.subagents.agent_files import check_agent_files
+from turngate.subagents.agent_hooks import agent_type_rules
+from turngate.subagents.agent_types import load_agent_types
+from turngate.trust.review import ReviewedHook, Reviewer, with_unique_keys
+
+
+@frozen
+class ReviewedSettings:
+    settings: Settings
+    hooks: tuple[ReviewedHook, ...]  # the status and the key of each rule of the settings, in the same order
+
+
+def review_settings(
+    project: str, *, dialect: str, plugin_dirs: Sequence[str] = (), extra: str | None = None
+) -> ReviewedSettings:
+    """Return the settings as a session would have them, and the problems of all files."""
+    reviewer = Reviewer(project)
+    settings = read_settings(
+        project, dialect=dialect, plugin_dirs=plugin_dirs, extra=extra, review=reviewer.review_layers
+    )
+    agent_types, _ = load_agent_types(project, (), known_tools=())  # a plugin's have no hooks
+    of_agents, _, _ = agent_type_rules(agent_types.values(), settings.dialect)
+    rules = (*settings.rules, *reviewer.review_rules(of_agents))
+    reviewed = with_unique_keys([reviewer.review(rule) for rule in rules])
+    written, problems = check_agent_files(settings, project)
+    known = len(settings.rules)
+    pairs = list(_pair(written, reviewed[known:], project))
+    used = [(_with_review(rule, hook), hook) for rule, hook in pairs if hook]
+    unused = dict.fromkeys(_unused(rule) for rule, hook in pairs if not hook)
+    problems = (*problems, *unused, *reviewer.problems, *_vanished(reviewer))
+    return ReviewedSettings(
+        settings.with_rules(*(rule for rule, _ in used), problems=problems),
+        (*reviewed[:known], *(hook for _, hook in used)),
+    )
+
+
+def _pair(
+    written: Sequence[Rule], reviewed: Sequence[ReviewedHook], project: str
+) -> Iterator[tuple[Rule, ReviewedHook | None]]:
+    """Yield each hook of an agent file with its review; None: no session uses it."""
+    left = list(reviewed)
+    for rule in written:
+        place = next((n for n, hook in enumerate(left) if _is_same(rule, hook.rule, project)), None)
+        yield rule, None if place is None else left.pop(place)
+
+
+def _is_same(written: Rule, used: Rule, project: str) -> bool:
+    """Return whether a session makes the one rule of the other, as it is written in the file of an agent type."""
+    file = display_name(used.file or "", project, os.path.expanduser("~"))
+    place = (written.file, written.agent_type, fired_event(written), written.index)
+    return place == (file, used.agent_type, used.event, used.index) and written.hook == used.hook
+
+
+def _with_review(written: Rule, hook: ReviewedHook) -> Rule:
+    rule = hook.rule
+    return replace(written, pending=rule.pending, rejected=rule.rejected, files=rule.files)
+
+
+def _unused(rule: Rule) -> Problem:
+    name = describe_name(rule.agent_type or "")
+    message = f"are not run: another file defines the agent type {name}"
+    return Problem(file=rule.file or "", field="hooks", message=message, severity="note")
+
+
+def _vanished(reviewer: Reviewer) -> Iterator[Problem]:
+    """Report hooks that were approved once and are gone: someone may have removed a gate."""
+    for approval in () if reviewer.accept else reviewer.vanished():
+        when = time.strftime("%Y-%m-%d", time.localtime(approval.time))
+        message = f"{quote_name(approval.key)}, which was approved on {when}, is no longer configured"
+        hint = "if it should still run, configure it again"
+        yield Problem(file="approvals", message=message, severity="note", hint=hint)
