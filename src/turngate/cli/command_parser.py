@@ -3,7 +3,7 @@
 import argparse
 from collections.abc import Sequence
 
-from turngate.core.constants import FAMILIES
+from turngate.core.constants import EVENTS, FAMILIES
 from turngate.errors import UsageError
 
 HELP_WIDTH = 100  # fixed, because argparse loads shutil to ask the terminal
@@ -83,3 +83,8 @@ def add_project_options(parser: Parser, *, of_action: bool = False) -> None:
         metavar="DIR",
         help="also run the hooks of the Claude Code plugin in this folder; may be repeated",
     )
+
+
+def event_name(text: str) -> str:
+    """Return the event of this name in any case; argparse rejects a name that is not an event."""
+    return next((name for name in EVENTS if name.lower() == text.lower()), text)

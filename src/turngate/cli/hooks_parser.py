@@ -9,6 +9,7 @@ from turngate.cli.command_parser import (
     add_command,
     add_project_options,
 )
+from turngate.cli.hooks_test_parser import add_test
 
 EXIT_CODES = ("0   printed", "64  wrong usage, also an unknown hook", EXIT_INTERNAL, EXIT_OUTPUT)
 _A_PERSON = "also in a process that a hook or an agent has started: a person decides"
@@ -29,6 +30,7 @@ def add_hooks(commands: "argparse._SubParsersAction[Parser]") -> None:
             "turngate hooks approve tests       let the hook `tests` run as it is now",
             "turngate hooks approve --all       everything that is pending",
             "turngate hooks reject tests        never run it as it is now",
+            "turngate hooks test Stop           run the hooks of Stop on a sample, and explain their answers",
             "turngate hooks show tests          one hook: definition, scripts, last runs",
         ),
         exit_codes=EXIT_CODES,
@@ -42,6 +44,7 @@ def add_hooks(commands: "argparse._SubParsersAction[Parser]") -> None:
     _add_diff(actions)
     _add_approve(actions)
     _add_reject(actions)
+    add_test(actions)
 
 
 def _add_list(actions: "argparse._SubParsersAction[Parser]") -> None:

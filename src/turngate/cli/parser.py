@@ -12,6 +12,7 @@ from turngate.cli.command_parser import (
     Parser,
     add_command,
     add_project_options,
+    event_name,
 )
 from turngate.core.constants import EVENTS
 
@@ -193,7 +194,7 @@ def _add_fire(commands: "argparse._SubParsersAction[Parser]") -> None:
         ),
     )
     add = parser.add_argument
-    add("event", type=_event_name, choices=list(EVENTS), metavar="EVENT", help=", ".join(EVENTS))
+    add("event", type=event_name, choices=list(EVENTS), metavar="EVENT", help=", ".join(EVENTS))
     add_project_options(parser)
     add(
         "--input",
@@ -346,11 +347,6 @@ def _add_hook_options(parser: Parser) -> None:
         action="store_true",
         help="exit with 13 if a hook was not enforced or could not be loaded, or if one still blocks a subagent",
     )
-
-
-def _event_name(text: str) -> str:
-    """Return the event of this name in any case; argparse rejects a name that is not an event."""
-    return next((name for name in EVENTS if name.lower() == text.lower()), text)
 
 
 def _count(text: str) -> int:

@@ -20,7 +20,7 @@ from turngate.core.text import one_line
 from turngate.core.tools import DEFAULT_AGENT_TYPE
 from turngate.core.verdict import is_blocking
 from turngate.doctor.diagnosis import HookDiagnosis, fired_event
-from turngate.doctor.gate_text import gate_text, read_text
+from turngate.doctor.gate_text import gate_text
 from turngate.doctor.planted_failures import (
     Gate,
     PlantedFailure,
@@ -81,7 +81,7 @@ async def prove(hook: HookDiagnosis, settings: Settings, project: str, copy: Pro
 
 
 async def _try(trial: "_Trial") -> Proof:
-    if path := trial.names_the_project():
+    if path := trial.script_of_project:
         return cannot_prove(
             f"{path} names the folder of the project, so it would run there and not in the copy"
         )
@@ -167,18 +167,9 @@ class _Trial:
         transcript = os.path.join(self._private, "transcript.jsonl")
         with open(transcript, "xb") as file:
             file.write(conversation())
-        self._scripts = self._relocation.scripts(rule)
-        self.gate = Gate(
-            gate_text(hook_text(self.rule.hook), self._scripts, self.copy), self.copy, transcript
-        )
-
-    def names_the_project(self) -> str | None:
-        """Return a script that holds the path of the project, which in the copy would still lead to the project."""
-        for path in self._scripts:
-            text = read_text(path)
-            if self._relocation.text(text) != text:
-                return os.path.relpath(path, self.copy) if path.startswith(f"{self.copy}/") else path
-        return None
+        self.script_of_project = self._relocation.script_of_project(rule)
+        text = gate_text(hook_text(self.rule.hook), self._relocation.scripts(rule), self.copy)
+        self.gate = Gate(text, self.copy, transcript)
 
     def repair(self, failures: Sequence[PlantedFailure]) -> bool:
         """Remove from the copy what the planted failures add to it. Return whether there was something."""

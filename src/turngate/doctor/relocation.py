@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from turngate.core.hooks import CommandHook, Hook
 from turngate.core.settings import Rule, Settings
+from turngate.doctor.gate_text import read_text
 from turngate.filesystem.project_copy import ProjectCopy, environment_in_copy
 from turngate.filesystem.real_path import real_path
 from turngate.trust.fingerprint import Surroundings, fingerprint
@@ -52,6 +53,14 @@ class Relocation:
         surroundings = Surroundings(self.project, os.path.expanduser("~"), os.environ)
         files = rule.files or fingerprint(rule, {}, surroundings).files
         return [self.text(path) for path, content in files.items() if (content or "").startswith("sha256:")]
+
+    def script_of_project(self, rule: Rule) -> str | None:
+        """Return a script that holds the path of the project, which in the copy would still lead to the project."""
+        for path in self.scripts(rule):
+            text = read_text(path)
+            if self.text(text) != text:
+                return os.path.relpath(path, self.copy) if path.startswith(f"{self.copy}/") else path
+        return None
 
     def _hook(self, hook: Hook) -> Hook:
         if not isinstance(hook, CommandHook):

@@ -306,14 +306,18 @@ def review_project(
 
 
 def with_unique_keys(hooks: Sequence[ReviewedHook]) -> tuple[ReviewedHook, ...]:
+    keys = unique_keys([hook.rule for hook in hooks])
+    return tuple(hook._replace(key=key) for hook, key in zip(hooks, keys, strict=True))
+
+
+def unique_keys(rules: Iterable[Rule]) -> list[str]:
     """Give a hook its id as key, or its event and its number there; the second of the same id gets a number too."""
     numbers: dict[str, int] = {}
-    keys: dict[str, int] = {}
-    named = []
-    for hook in hooks:
-        event = hook.rule.event
-        numbers[event] = numbers.get(event, 0) + 1
-        key = hook.rule.hook.id or f"{event}:{numbers[event]}"
-        keys[key] = keys.get(key, 0) + 1
-        named.append(hook._replace(key=key if keys[key] == 1 else f"{key}:{keys[key]}"))
-    return tuple(named)
+    used: dict[str, int] = {}
+    keys = []
+    for rule in rules:
+        numbers[rule.event] = numbers.get(rule.event, 0) + 1
+        key = rule.hook.id or f"{rule.event}:{numbers[rule.event]}"
+        used[key] = used.get(key, 0) + 1
+        keys.append(key if used[key] == 1 else f"{key}:{used[key]}")
+    return keys

@@ -36,7 +36,7 @@ NO_RUNS_JSON: dict[str, object] = {
 
 def run(options: FireOptions) -> int:
     project = project_folder(options.project, options.dialect)
-    fields = {} if options.input is None else _read_event(options.input, options.event)
+    fields = {} if options.input is None else read_input(options.input, options.event)
     if not options.json and (note := search_note(project, options.project)):
         print(note)
     if IN_HOOK in os.environ:
@@ -51,7 +51,7 @@ def run(options: FireOptions) -> int:
     return fire(options, project, fields)
 
 
-def _read_event(path: str, event: str) -> dict[str, object]:
+def read_input(path: str, event: str) -> dict[str, object]:
     """Read the fields of the event from the value of `--input`."""
     import json  # noqa: PLC0415 # lazy: it loads re
 

@@ -71,7 +71,7 @@ def fire(options: FireOptions, project: str, fields: dict[str, Any]) -> int:
         print(f"turngate: ended by {result.name} before a verdict; no hook is left running", file=sys.stderr)
         return 128 + result
     verdict = result
-    problems = _problems_for(event.name, settings)
+    problems = problems_for(event.name, settings)
     trouble = _trouble(world, journal)
     not_loaded = has_unloaded_hooks(settings, event.name)
     if options.json:
@@ -80,7 +80,7 @@ def fire(options: FireOptions, project: str, fields: dict[str, Any]) -> int:
         print(json.dumps({**shown, "project": project}, ensure_ascii=True))
     else:
         hinted = [(str(problem), problem.hint) for problem in problems]
-        headline = hanging(_headline(verdict, event.name, not_loaded=not_loaded))
+        headline = hanging(verdict_headline(verdict, event.name, not_loaded=not_loaded))
         print(paint(f"{event.name}: {headline}", headline_style(headline)))
         _print(verdict, event, settings, [*_misspelled(fields), *hinted, *((text, None) for text in trouble)])
     return _exit_code(verdict, event.name, strict=options.strict, not_loaded=not_loaded)
@@ -108,7 +108,7 @@ async def _ask(event: Event, settings: Settings, world: World, judges: JudgeMode
     return verdict
 
 
-def _problems_for(event: str, settings: Settings) -> list[Problem]:
+def problems_for(event: str, settings: Settings) -> list[Problem]:
     """Return the problems that may concern this event; a misspelled event may be meant for it."""
     return [
         problem
@@ -188,7 +188,7 @@ def _misspelled(fields: dict[str, Any]) -> list[tuple[str, str | None]]:
     ]
 
 
-def _headline(verdict: Verdict, event: str, *, not_loaded: bool) -> str:
+def verdict_headline(verdict: Verdict, event: str, *, not_loaded: bool) -> str:
     if isinstance(verdict, Continue):
         return "blocked"
     if verdict.halted:

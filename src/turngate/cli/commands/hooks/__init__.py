@@ -48,6 +48,11 @@ def run(options: argparse.Namespace) -> int:
             return _approve(options, project)
         case "reject":
             return _reject(options, project)
+        case "test":
+            # lazy: the other actions do not need the engine
+            from turngate.cli.commands.hooks.try_hooks import try_hooks  # noqa: PLC0415
+
+            return try_hooks(options, project)
         case _:
             return _list(options, project)
 
