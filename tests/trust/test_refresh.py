@@ -6,13 +6,14 @@ from typing import Any
 import pytest
 
 from tests.support.builders import rule
+from turngate.core.hooks import CommandHook
 from turngate.core.settings import Rule, Settings
 from turngate.trust.refresh import refreshed
 
 WHY = "its definition was changed after it was approved"
 
 
-def configured(command: str, number: int = 0, **fields: Any) -> Rule:
+def configured(command: str | CommandHook, number: int = 0, **fields: Any) -> Rule:
     place = {"source": "project", "file": ".turngate/settings.json", "index": f"[0].hooks[{number}]"}
     return rule(command, **{**place, **fields})
 
@@ -50,6 +51,26 @@ def test_a_hook_that_was_rejected_stops_at_once() -> None:
 def test_a_hook_that_an_agent_has_removed_and_one_in_python_run_on() -> None:
     removed, python = configured("old"), rule("python")
     assert after([removed, python], []) == [(removed, None), (python, None)]
+
+
+@pytest.mark.req("S3-16")
+def test_a_hook_that_an_agent_has_removed_runs_on_although_another_moved_to_its_place() -> None:
+    first, second = configured("first"), configured("second", 1)
+    moved = configured("second")
+    assert after([first, second], [moved]) == [(moved, None), (first, None)]
+
+
+def test_a_hook_whose_script_has_changed_runs_on_with_the_files_of_the_start() -> None:
+    old = configured("sh x.sh", files={"/p/x.sh": "sha256:1"})
+    new = configured("sh x.sh", files={"/p/x.sh": "sha256:2"}, pending=WHY)
+    [(rule, pending)] = after([old], [new])
+    assert (rule.files, pending) == ({"/p/x.sh": "sha256:1"}, None)
+
+
+def test_an_approved_hook_replaces_the_users_hook_with_the_same_id() -> None:
+    mine = rule(CommandHook("mine", id="x"), source="user", file="~/.turngate/settings.json")
+    theirs = configured(CommandHook("theirs", id="x"))
+    assert after([mine], [theirs]) == [(theirs, None)]
 
 
 def test_an_environment_that_was_approved_reaches_the_hooks() -> None:

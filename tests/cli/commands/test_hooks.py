@@ -214,6 +214,17 @@ def test_options_that_change_what_a_hook_does_are_listed(hooks: Hooks, project: 
     )
 
 
+@pytest.mark.req("C-02")
+@pytest.mark.parametrize(("dialect", "seconds"), [("turngate", 60), ("mux", 10), ("claude", 600)])
+def test_the_timeout_in_force_is_that_of_the_dialect(
+    hooks: Hooks, project: Path, dialect: str, seconds: int
+) -> None:
+    write_settings(project, dialect, stop_hooks("true"))
+    assert hooks("--dialect", dialect)[1].splitlines()[3] == (
+        f"    .{dialect}/settings.json:1, dialect {dialect}, timeout {seconds} s"
+    )
+
+
 # Show and diff
 
 

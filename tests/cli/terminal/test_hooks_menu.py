@@ -33,10 +33,10 @@ def two_hooks(project: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def talk(project: Path, tmp_path: Path) -> Iterator[Talk]:
     with contextlib.ExitStack() as windows:
 
-        def start(*answers: Any, env: dict[str, str] | None = None) -> Terminal:
+        def start(*answers: Any, words: tuple[str, ...] = (), env: dict[str, str] | None = None) -> Terminal:
             file = tmp_path / "script.json"
             file.write_text(json.dumps({"main": answers or ["Hello."]}))
-            command = ("run", "--model", f"scripted:{file}", "--allow", "Bash", "--allow", "Write")
+            command = ("run", "--model", f"scripted:{file}", "--allow", "Bash", "--allow", "Write", *words)
             terminal = windows.enter_context(Terminal(*command, cwd=project, env=env))
             terminal.expect("/help shows the commands and keys")
             return terminal
@@ -283,3 +283,22 @@ def test_a_hook_that_is_switched_off_is_not_announced(talk: Talk, project: Path)
     terminal.say("hi")
     terminal.expect("Hello.")
     assert "pending" not in terminal.text
+
+
+def test_settings_that_can_no_longer_be_read_end_the_menu_and_not_the_conversation(
+    talk: Talk, tmp_path: Path
+) -> None:
+    extra = tmp_path / "extra.json"
+    extra.write_text(json.dumps(stop_hooks("true", id="extra")))
+    terminal = talk("Hello.", words=("--settings", str(extra)))
+    terminal.say("/hooks")
+    terminal.expect("extra   Stop  needs no approval  command: true")
+    extra.unlink()
+    terminal.type("n")
+    gone = f"! --settings {extra}: there is no such file; give a file, or JSON in braces"
+    terminal.expect(gone)
+    terminal.say("/hooks")
+    terminal.expect(gone)
+    terminal.say("hi")
+    terminal.expect("Hello.")
+    leave(terminal)

@@ -22,7 +22,7 @@ NOT_LOADED = "settings NOT fully loaded"
 
 HELP = """\
 /help                    show this help
-/hooks                   show the hooks, what has changed in them, and their problems; approve or reject them
+/hooks                   show, approve and reject hooks; name their problems
 /compact [INSTRUCTIONS]  summarize the conversation; INSTRUCTIONS: what to keep
 /clear                   clear the conversation
 /exit                    exit; so do Ctrl-D and Ctrl-C at an empty prompt

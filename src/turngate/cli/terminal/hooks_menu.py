@@ -81,24 +81,25 @@ class HooksMenu:
         self._shown.clear()
         try:
             await self._read()
-            if not self._entries:
-                self._ui.print(NO_HOOKS)
-            for approval in vanished_hooks(self._review) if self._review else ():
-                self._print(format_vanished(approval))
-            if self._has_accepted():
-                self._ui.print(ACCEPTED, "notice")
+            self._print_notes()
             while self._entries and not self._is_left:
                 self._ui.show_menu(self._menu())
                 key = await self._keys.get()
                 if key != "q":
                     await self._handle(key)
+        except UsageError as error:  # the settings can no longer be read
+            self._ui.print(f"! {error}", "notice")
         finally:
             self.close()
             self._keys = None
 
     def print_list(self) -> None:
         """Print all hooks, also while the agent works."""
-        review = self._review_again()
+        try:
+            review = self._review_again()
+        except (UsageError, OSError) as error:
+            self._ui.print(f"! {error}", "notice")
+            return
         self._print(format_entries(read_entries(review, self._project, self._state), review))
         self._print_problems()
 
@@ -148,6 +149,16 @@ class HooksMenu:
     async def _read(self) -> None:
         self._review = await run_in_thread(self._review_again)
         self._entries = await run_in_thread(read_entries, self._review, self._project, self._state)
+        self._selected = min(self._selected, max(0, len(self._entries) - 1))
+
+    def _print_notes(self) -> None:
+        """Print what no row of the menu shows."""
+        if not self._entries:
+            self._ui.print(NO_HOOKS)
+        for approval in vanished_hooks(self._review) if self._review else ():
+            self._print(format_vanished(approval))
+        if self._has_accepted():
+            self._ui.print(ACCEPTED, "notice")
 
     def _menu(self) -> Menu:
         width = max(len(shown_key(entry.key)) for entry in self._entries)
@@ -176,7 +187,6 @@ class HooksMenu:
         except UsageError as error:
             self._ui.print(f"! {error}", "notice")
             await self._read()
-            self._selected = min(self._selected, len(self._entries) - 1)
 
     # One hook
 
