@@ -270,7 +270,7 @@ def test_a_file_that_is_gone_and_one_that_is_binary_are_compared_as_a_whole(
     hooks("approve", "--all", "--yes")
     two_hooks.unlink()
     (project / "tool").write_bytes(b"\x7fELF\0three")
-    out = re.sub(r"sha256:\w+", "sha256:ID", hooks("diff")[1])
+    out = re.sub(r"sha256 \w+", "sha256 ID", hooks("diff")[1])
     assert (
         out
         == """\
@@ -282,9 +282,32 @@ Stop:1: PENDING, so it does not run: hooks/tests.sh was removed after it was app
 Stop:2: PENDING, so it does not run: tool was changed after it was approved
 --- tool, approved
 +++ tool, now
--a binary file (sha256:ID)
-+a binary file (sha256:ID)
+-a binary file, sha256 ID
++a binary file, sha256 ID
 """
+    )
+
+
+def test_programs_of_the_system_and_patterns_are_shown_only_when_they_change(
+    hooks: Hooks, project: Path
+) -> None:
+    script(project / ".turngate" / "stop", '#!/bin/sh\nfor f in parts/*.sh; do . "$f"; done\n')
+    new = [line for line in hooks("approve", "--all", "--yes")[1].splitlines() if line.startswith("+++ ")]
+    script(project / "parts" / "evil.sh", "touch evil\n")
+    changed = re.sub(r"sha256 \w+", "sha256 ID", hooks("diff")[1])
+    assert (new, changed) == (
+        ["+++ definition, now", "+++ .turngate/stop, now"],
+        """\
+.turngate/stop: PENDING, so it does not run: the list of files parts/*.sh was changed after it was approved
+--- parts/*.sh, approved
++++ parts/*.sh, now
+-the names of the files that match, sha256 ID
++the names of the files that match, sha256 ID
+--- /dev/null
++++ parts/evil.sh, now
+@@ -0,0 +1 @@
++touch evil
+""",
     )
 
 

@@ -10,13 +10,17 @@ from turngate.cli.terminal.ui import TextStyle
 from turngate.core.frozen import frozen
 from turngate.core.visible_text import make_visible
 from turngate.errors import UsageError
-from turngate.filesystem.content import MAX_HASHED_BYTES, content_id
+from turngate.filesystem.content import MAX_HASHED_BYTES, content_id, has_id
 from turngate.filesystem.real_path import is_inside
 from turngate.settings.paths import FileTooLarge, NotARegularFile, read_bytes
 from turngate.trust.review import ReviewedHook
 
 MAX_COMPARED_LINES = 5_000  # of both sides; more would take minutes
 SHA256 = "sha256:"  # the ids of files whose content is compared begin with it
+IMPLIED = (
+    "path:",
+    "names:",
+)  # of programs of the system and of patterns: a reader sees them in the command or script
 
 Line = tuple[str, TextStyle]
 
@@ -43,8 +47,10 @@ def format_changes(hook: ReviewedHook, project: str) -> Iterator[Line]:
         approved_at=hook.approval.time if hook.approval else None,
     )
     for path in dict.fromkeys((*(before.files if before else ()), *hook.fingerprint.files)):
-        name = relative_path(path, project)
-        yield from _diff(name, _approved(hook, path), _current(hook, path), approved_at=None)
+        approved, current = _approved(hook, path), _current(hook, path)
+        is_implied = (hook.fingerprint.files.get(path) or "").startswith(IMPLIED)
+        if approved or not is_implied:
+            yield from _diff(relative_path(path, project), approved, current, approved_at=None)
     for name in _changed_variables(hook):
         yield f"${make_visible(name)} has another value than when it was approved", "notice"
 
@@ -70,30 +76,41 @@ def _approved(hook: ReviewedHook, path: str) -> _Version | None:
     if hook.approval is None or recorded is None:
         return None
     text = hook.approval.text_of(path) if recorded.startswith(SHA256) else None
-    if text is None or "\0" in text:
-        return _Version(
-            f"a {'file that is compared as a whole' if text is None else 'binary file'} ({recorded})", None
-        )
-    return _Version(recorded, text)
+    return _Version(_describe(recorded), None if text is None or "\0" in text else text)
 
 
 def _current(hook: ReviewedHook, path: str) -> _Version | None:
     """Return the file as it is now, if that is how it was reviewed."""
     recorded = hook.fingerprint.files.get(path)
-    if recorded is None or not recorded.startswith(SHA256):
-        if content_id(path) != recorded:
+    if recorded is None:
+        if content_id(path) is not None:
             raise _changed_meanwhile(hook, path)
-        return (
-            None if recorded is None else _Version(f"a file that is compared as a whole ({recorded})", None)
-        )
+        return None
+    if not recorded.startswith(SHA256):
+        if not has_id(path, recorded):
+            raise _changed_meanwhile(hook, path)
+        return _Version(_describe(recorded), None)
     try:
         data = read_bytes(path, MAX_HASHED_BYTES)
     except (OSError, NotARegularFile, FileTooLarge):
         raise _changed_meanwhile(hook, path) from None
     if f"{SHA256}{hashlib.sha256(data).hexdigest()}" != recorded:
         raise _changed_meanwhile(hook, path)
-    text = None if b"\0" in data else data.decode("utf-8", "replace")
-    return _Version(f"a binary file ({recorded})", text)
+    return _Version(_describe(recorded), None if b"\0" in data else data.decode("utf-8", "replace"))
+
+
+def _describe(recorded: str) -> str:
+    """Return what is known of a file whose content is not shown, from its id."""
+    kind, _, rest = recorded.partition(":")
+    return make_visible(f"{_KINDS[kind]}{rest}")
+
+
+_KINDS = {
+    "sha256": "a binary file, sha256 ",
+    "path": "a program that the system has installed: ",
+    "names": "the names of the files that match, sha256 ",
+    "stat": "a large file, compared by its size and times: ",
+}
 
 
 def _changed_meanwhile(hook: ReviewedHook, path: str) -> UsageError:
