@@ -10,25 +10,13 @@ from tests.support.builders import rule, settings, write_settings
 from tests.support.strategies import settings_values
 from turngate.cli.main import main
 from turngate.core.constants import EVENTS
-from turngate.core.settings import Problem, Rule, Settings
-from turngate.doctor.diagnosis import Diagnosis, Finding, HookDiagnosis, LastRun, diagnose
+from turngate.core.settings import Problem, Settings
+from turngate.doctor.diagnosis import Diagnosis, Finding, HookDiagnosis, HookFacts, LastRun, diagnose
 
 
-def diagnosis(
-    hooks: Settings, *problems: Problem, last: LastRun | None = None, changed: float = 0.0
-) -> Diagnosis:
-    def last_run(_: Rule) -> LastRun | None:
-        return last
-
-    return diagnose(
-        hooks,
-        problems,
-        project="/p",
-        agent_types=("general-purpose",),
-        how_to_approve=["approve it"] * len(hooks.rules),
-        last_run=last_run,
-        changed=lambda _: changed,
-    )
+def diagnosis(hooks: Settings, *problems: Problem, last: LastRun | None = None) -> Diagnosis:
+    facts = [HookFacts(rule, "approve it", last) for rule in hooks.rules]
+    return diagnose(facts, hooks, problems, project="/p", agent_types=("general-purpose",))
 
 
 def problem(**fields: Any) -> Problem:

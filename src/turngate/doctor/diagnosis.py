@@ -1,7 +1,7 @@
 """Decides for each hook whether it will run and, if it is a gate, whether it will hold; and why not."""
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Literal, NamedTuple
 
@@ -41,6 +41,16 @@ class LastRun(NamedTuple):
 
 
 @frozen
+class HookFacts:
+    """A hook, and what is known about it besides its definition."""
+
+    rule: Rule
+    how_to_approve: str  # a hint for the case that it is pending
+    last_run: LastRun | None = None
+    changed: float = 0.0  # when its definition or one of its scripts did
+
+
+@frozen
 class HookDiagnosis:
     rule: Rule
     is_gate: bool
@@ -72,43 +82,48 @@ class Diagnosis:
 
 
 def diagnose(
+    hooks: Sequence[HookFacts],
     settings: Settings,
     problems: Sequence[Problem],
     *,
     project: str,
     agent_types: Iterable[str],
-    how_to_approve: Sequence[str],
-    last_run: Callable[[Rule], LastRun | None],
-    changed: Callable[[Rule], float],
 ) -> Diagnosis:
-    """Return a diagnosis of each hook. `problems` are those of `find_problems`, and `how_to_approve` has a hint for each hook.
-
-    `last_run` returns the last run of a hook, `changed` the time when its definition or one of its scripts changed.
-    """
+    """Return a diagnosis of each hook of the settings. `problems` are those of `find_problems`."""
     names = tuple(agent_types)
-    used = _definitions_in_use(settings)
-    hooks: list[HookDiagnosis] = []
+    definitions = _definitions_in_use(settings)
     by_place: dict[tuple[str, str | None], list[Problem]] = {}
     for problem in problems:
         by_place.setdefault((problem.file, problem.event), []).append(problem)
+    found: list[HookDiagnosis] = []
     claimed: set[int] = set()
-    for rule, hint in zip(settings.rules, how_to_approve, strict=True):
-        gate = is_gate(rule, settings)
-        own = [
-            each for each in by_place.get((rule.file or "Python", rule.event), ()) if _is_about(each, rule)
-        ]
+    for facts in hooks:
+        place = (facts.rule.file or "Python", facts.rule.event)
+        own = [problem for problem in by_place.get(place, ()) if _is_about(problem, facts.rule)]
         claimed.update(map(id, own))
-        subject, last = next(sample_subjects(rule, names), None), last_run(rule)
-        has_error = any(problem.severity == "error" for problem in own)
-        why_skipped = None if has_error else _why_skipped(rule, settings, project, subject)
-        found = (
-            *_why_not_run(rule, settings, names, why_skipped, hint),
-            *_duplicate(rule, used, settings),
-            *(_of_problem(problem, is_gate=gate) for problem in own),
-            *_of_last_run(rule, settings, last, changed),
-        )
-        hooks.append(HookDiagnosis(rule, gate, _worst_first(found), subject, last))
-    return Diagnosis(tuple(hooks), tuple(each for each in problems if id(each) not in claimed))
+        found.append(_diagnose_hook(facts, settings, own, definitions, project, names))
+    return Diagnosis(tuple(found), tuple(problem for problem in problems if id(problem) not in claimed))
+
+
+def _diagnose_hook(
+    facts: HookFacts,
+    settings: Settings,
+    problems: Sequence[Problem],
+    definitions: Mapping[object, tuple[Rule, ...]],
+    project: str,
+    agent_types: tuple[str, ...],
+) -> HookDiagnosis:
+    rule, gate = facts.rule, is_gate(facts.rule, settings)
+    subject = next(sample_subjects(rule, agent_types), None)
+    has_error = any(problem.severity == "error" for problem in problems)
+    why_skipped = None if has_error else _why_skipped(rule, settings, project, subject)
+    findings = (
+        *_why_not_run(facts, settings, agent_types, why_skipped),
+        *_duplicate(rule, definitions, settings),
+        *(_of_problem(problem, is_gate=gate) for problem in problems),
+        *_of_last_run(facts, settings),
+    )
+    return HookDiagnosis(rule, gate, _worst_first(findings), subject, facts.last_run)
 
 
 def is_gate(rule: Rule, settings: Settings) -> bool:
@@ -158,12 +173,9 @@ def _outlook_of(problem: Problem, *, is_gate: bool) -> Outlook:
 
 
 def _why_not_run(
-    rule: Rule,
-    settings: Settings,
-    agent_types: tuple[str, ...],
-    why_skipped: str | None,
-    how_to_approve: str,
+    facts: HookFacts, settings: Settings, agent_types: tuple[str, ...], why_skipped: str | None
 ) -> Iterator[Finding]:
+    rule = facts.rule
     if not rule.hook.enabled:
         yield Finding("will NOT run", "note", "its own `enabled` switches it off")
         return
@@ -172,7 +184,7 @@ def _why_not_run(
         yield Finding("will NOT run", "error", f"{setting} switches it off", f"remove {name} from {file}")
     if rule.pending:
         severity: Severity = "note" if rule.rejected else "error"
-        yield Finding("will NOT run", severity, rule.pending, how_to_approve)
+        yield Finding("will NOT run", severity, rule.pending, facts.how_to_approve)
     if found := never_matches(rule, agent_types):
         message, hint, may_be_meant = found
         yield Finding("will NOT run", "note" if may_be_meant else "error", message, hint)
@@ -234,14 +246,13 @@ def _duplicate(
 # The last run
 
 
-def _of_last_run(
-    rule: Rule, settings: Settings, run: LastRun | None, changed: Callable[[Rule], float]
-) -> Iterator[Finding]:
+def _of_last_run(facts: HookFacts, settings: Settings) -> Iterator[Finding]:
+    rule, run = facts.rule, facts.last_run
     if run is None or run.outcome not in ("failed", "timeout") or not rule.hook.enabled:
         return
     when = time.strftime("%Y-%m-%d %H:%M", time.localtime(run.time))
     message = f"its last run ({when}) {_describe_failure(run)}"
-    if changed(rule) > run.time:
+    if facts.changed > run.time:
         hint = f"it has changed since; `turngate fire {rule.event}` runs it again"
         yield Finding("will run", "note", message, hint)
         return

@@ -20,8 +20,8 @@ from turngate.cli.project import plugin_folders, project_folder, search_note
 from turngate.cli.signals import restore_handlers, run_until_signal
 from turngate.cli.terminal.format import format_waiting
 from turngate.core.hooks import label
-from turngate.core.settings import Rule, Settings
-from turngate.doctor.diagnosis import Diagnosis, HookDiagnosis, LastRun, diagnose
+from turngate.core.settings import Settings
+from turngate.doctor.diagnosis import Diagnosis, HookDiagnosis, HookFacts, LastRun, diagnose
 from turngate.doctor.environment import Fact, inspect_turngate
 from turngate.doctor.problems import find_problems
 from turngate.doctor.proof import Proof, cannot_prove, is_provable, prove, why_unprovable
@@ -74,26 +74,19 @@ def _diagnose(reviewed: ReviewedSettings, project: str) -> Diagnosis:
     problems = (*find_problems(settings, project), *unignored_local_settings(project, settings.dialect.name))
     histories = Histories(project, state_folder())
     paths = _paths_of_settings(project, settings.dialect.name)
-
-    as_run = {id(rule): hook.rule for rule, hook in zip(settings.rules, reviewed.hooks, strict=True)}
-
-    def last_run(rule: Rule) -> LastRun | None:
-        last = next(iter(histories.of(as_run[id(rule)]).last), None)
-        return LastRun(last.time, last.outcome, last.reason, last.seconds) if last else None
-
-    def changed(rule: Rule) -> float:
-        file = as_run[id(rule)].file or ""
-        return max(map(_modified, (paths.get(file, os.path.join(project, file)), *rule.files)))
-
-    return diagnose(
-        settings,
-        problems,
-        project=project,
-        agent_types=agent_types,
-        how_to_approve=[what_to_do(hook.key) for hook in reviewed.hooks],
-        last_run=last_run,
-        changed=changed,
-    )
+    facts = []
+    for rule, hook in zip(settings.rules, reviewed.hooks, strict=True):
+        file = hook.rule.file or ""
+        last = next(iter(histories.of(hook.rule).last), None)
+        facts.append(
+            HookFacts(
+                rule,
+                how_to_approve=what_to_do(hook.key),
+                last_run=LastRun(last.time, last.outcome, last.reason, last.seconds) if last else None,
+                changed=max(map(_modified, (paths.get(file, os.path.join(project, file)), *rule.files))),
+            )
+        )
+    return diagnose(facts, settings, problems, project=project, agent_types=agent_types)
 
 
 def _paths_of_settings(project: str, dialect: str) -> dict[str, str]:
