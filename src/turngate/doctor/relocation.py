@@ -8,6 +8,7 @@ from dataclasses import replace
 from turngate.core.hooks import CommandHook, Hook
 from turngate.core.settings import Rule, Settings
 from turngate.doctor.gate_text import read_text
+from turngate.filesystem.content import content_id, has_id, names_id
 from turngate.filesystem.project_copy import ProjectCopy, environment_in_copy
 from turngate.filesystem.real_path import real_path
 from turngate.trust.fingerprint import Surroundings, fingerprint
@@ -71,9 +72,12 @@ class Relocation:
 
     def _files(self, files: Mapping[str, str | None]) -> dict[str, str | None]:
         """Return the files that are compared before and after each run, at their places in the copy."""
-        moved = {path: self.text(path) for path in files}
-        return {
-            moved[path]: recorded
-            for path, recorded in files.items()
-            if path == moved[path] or not (recorded or "").startswith("stat:")  # a copy has other times
-        }
+        return {self.text(path): self._file_id(path, recorded) for path, recorded in files.items()}
+
+    def _file_id(self, path: str, recorded: str | None) -> str | None:
+        """Return the id of the file in the copy, where times and names are others, if the original has not changed."""
+        moved = self.text(path)
+        is_bound = (recorded or "").startswith(("stat:", "names:"))
+        if recorded is None or moved == path or not is_bound or not has_id(path, recorded):
+            return recorded
+        return names_id(moved) if recorded.startswith("names:") else content_id(moved)
