@@ -203,7 +203,10 @@ ATTACKS = {
         SHELL, CHECK, redefine({**SHELL, "timeout": 1, "async": True}), DEFINITION
     ),
     "the settings get a variable": Attack(
-        SHELL, CHECK, redefine(SHELL, env={"ENV": "evil.sh", "BASH_ENV": "evil.sh"}), DEFINITION
+        SHELL,
+        CHECK,
+        redefine(SHELL, env={"ENV": "evil.sh", "BASH_ENV": "evil.sh"}),
+        "the `env` of the settings was changed after it was approved",
     ),
 }
 

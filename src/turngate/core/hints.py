@@ -7,6 +7,8 @@ from turngate.core.hook_run import HookRun
 from turngate.core.reports import Exited, TimedOut
 
 PENDING_HINT = "read it with `turngate hooks diff`, then approve it with `turngate hooks approve`"
+GONE = "it was approved, but is no longer configured"
+GONE_HINT = "configure it again, or forget it with `turngate hooks reject`"
 _NOT_EXECUTABLE = re.compile(r"([^\s:]*[^\s:/]): Permission denied")
 
 
@@ -15,7 +17,7 @@ def run_hint(run: HookRun) -> str | None:
     if not isinstance(run.decision, Fault):
         return None
     if run.rule.pending:
-        return PENDING_HINT
+        return GONE_HINT if run.rule.pending == GONE else PENDING_HINT
     match run.report:
         case TimedOut(of_budget=True):
             return "raise `stopBudget`, the time that all hooks of a stop have together"

@@ -11,7 +11,7 @@ from turngate.doctor.gate_text import read_text
 from turngate.filesystem.content import content_id, has_id, names_id
 from turngate.filesystem.project_copy import ProjectCopy, environment_in_copy
 from turngate.filesystem.real_path import real_path
-from turngate.trust.fingerprint import Surroundings, fingerprint
+from turngate.trust.fingerprint import NO_SETTINGS, Surroundings, fingerprint
 
 
 class Relocation:
@@ -52,7 +52,7 @@ class Relocation:
     def scripts(self, rule: Rule) -> list[str]:
         """Return the scripts that a hook runs, in the copy. There is no record of those that need no approval."""
         surroundings = Surroundings(self.project, os.path.expanduser("~"), os.environ)
-        files = rule.files or fingerprint(rule, {}, surroundings).files
+        files = rule.files or fingerprint(rule, NO_SETTINGS, surroundings).files
         return [self.text(path) for path, content in files.items() if (content or "").startswith("sha256:")]
 
     def script_of_project(self, rule: Rule) -> str | None:

@@ -3,6 +3,7 @@
 import os
 
 from turngate.core.constants import EVENTS, wrong_claude_setting
+from turngate.filesystem.real_path import real_path
 from turngate.settings.misplaced_files import misplaced_files
 from turngate.settings.paths import (
     FileTooLarge,
@@ -12,6 +13,7 @@ from turngate.settings.paths import (
     script_files,
     settings_files,
 )
+from turngate.state.folder import state_folder
 
 MAX_QUICK_BYTES = 1024 * 1024  # a larger file is left to load_settings
 
@@ -21,6 +23,8 @@ def has_no_hooks(project: str, event: str, dialect: str, home: str | None = None
     scripts = [script for name, script in script_files(project, dialect) if name == event]
     files = settings_files(project, dialect, home)
     if not all(map(_is_absent, scripts)) or not all(_has_none(file, event, dialect) for file in files):
+        return False
+    if _was_approved(project, event):
         return False
     misplaced = misplaced_files(project, dialect, home or os.path.expanduser("~"))
     return not any(file.event in (None, event) for file in misplaced)
@@ -34,6 +38,22 @@ def other_events(project: str, event: str, dialect: str, home: str | None = None
         hooks = value.get("hooks") if isinstance(value, dict) else None
         found |= {name for name, groups in hooks.items() if groups} if isinstance(hooks, dict) else set()
     return [name for name in EVENTS if name in found and name != event]
+
+
+def _was_approved(project: str, event: str) -> bool:
+    """Return whether a hook of the project was approved for the event: it is gone, which is reported."""
+    state = state_folder()
+    if not os.path.isdir(os.path.join(state, "trust", "projects")):
+        return False
+    from turngate.state.paths import approvals_path  # noqa: PLC0415 # lazy: it loads hashlib and re
+
+    try:
+        content = read_bytes(approvals_path(state, real_path(project)), MAX_QUICK_BYTES)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except (OSError, NotARegularFile, FileTooLarge):
+        return True
+    return f'{{\\"event\\":\\"{event}\\"'.encode() in content
 
 
 def _is_absent(file: SettingsFile) -> bool:

@@ -3,30 +3,17 @@
 import hashlib
 import os
 import re
-from collections.abc import Mapping
 
-from turngate.errors import UsageError
+from turngate.state.folder import state_folder
 
-
-def state_folder(environ: Mapping[str, str] = os.environ) -> str:
-    """Return `$TURNGATE_STATE`, or else `turngate` in the XDG state folder."""
-    if given := environ.get("TURNGATE_STATE"):
-        return _absolute(given)
-    base = environ.get("XDG_STATE_HOME", "")
-    if not os.path.isabs(base):  # the XDG rule: a relative path is ignored
-        base = os.path.join(os.path.expanduser("~"), ".local", "state")
-    return os.path.join(base, "turngate")
-
-
-def _absolute(given: str) -> str:
-    try:
-        return os.path.abspath(given)
-    except OSError:
-        raise UsageError(
-            f"TURNGATE_STATE is the relative path {given}, but the current folder no longer exists; "
-            "change to another folder, or set TURNGATE_STATE to an absolute path"
-        ) from None
-
+__all__ = [
+    "TRANSCRIPT_FILE",
+    "approvals_path",
+    "main_transcript_path",
+    "plugin_data_folder",
+    "session_folder",
+    "state_folder",
+]
 
 _SAFE_NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}")
 
@@ -43,6 +30,12 @@ def plugin_data_folder(state: str, name: str, root: str) -> str:
     """Return the folder for the data of a Claude Code plugin; another folder with the same name has its own."""
     digest = hashlib.sha256(root.encode("utf-8", "surrogateescape")).hexdigest()[:12]
     return os.path.join(state, "plugins", f"{name}-{digest}" if _SAFE_NAME.fullmatch(name) else digest)
+
+
+def approvals_path(state: str, project: str) -> str:
+    """Return the file of the approved hooks of a project, whose path has no links."""
+    digest = hashlib.sha256(project.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+    return os.path.join(state, "trust", "projects", f"{digest}.json")
 
 
 TRANSCRIPT_FILE = "chat.jsonl"

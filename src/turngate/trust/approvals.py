@@ -7,7 +7,7 @@ import os
 import stat
 import tempfile
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from turngate.errors import UsageError
@@ -15,6 +15,7 @@ from turngate.filesystem.content import MAX_HASHED_BYTES
 from turngate.filesystem.real_path import is_inside, real_path
 from turngate.settings.paths import FileTooLarge, NotARegularFile, read_bytes
 from turngate.state.files import make_private_dir, write_all
+from turngate.state.paths import approvals_path
 from turngate.trust.changes import ChangedFiles
 from turngate.trust.fingerprint import Fingerprint, text_digest
 
@@ -42,9 +43,7 @@ class Approvals:
     def __init__(self, folder: str, state: str, *, name: str | None = None) -> None:
         self.folder = real_path(folder)
         self._trust = os.path.join(state, "trust")
-        self.path = os.path.join(
-            self._trust, name or os.path.join("projects", f"{text_digest(self.folder)[:32]}.json")
-        )
+        self.path = os.path.join(self._trust, name) if name else approvals_path(state, self.folder)
         self.problem: str | None = None  # why the file does not count
         # A repository could contain a file there; the home folder, where the state folder is by default, is not one.
         has_home = is_inside(real_path(os.path.expanduser("~")), self.folder)
@@ -83,19 +82,25 @@ class Approvals:
     # Changes
 
     def approve(
-        self, hooks: Mapping[str, tuple[str, Fingerprint]], env: Mapping[str, str] | None = None
+        self,
+        hooks: Iterable[tuple[str, str, Fingerprint]],
+        env: Mapping[str, str] | None = None,
+        present: Collection[str] = (),
     ) -> None:
-        """Add approvals, by the hooks' places: the key and the fingerprint. Raises UsageError.
+        """Add approvals: the place, the key and the fingerprint of each hook. Raises UsageError.
 
-        `env` replaces what was approved of the settings' `env`.
+        `env` replaces what was approved of the settings' `env`. `present` are the definitions that there are now: an
+        approval of another one at the same place is replaced.
         """
+        hooks = tuple(hooks)
         texts: dict[str, bytes] = {}
-        for key, found in hooks.values():
+        for _, key, found in hooks:
             texts |= _texts_of(key, found)
         with self._changing() as data:
             for digest, content in texts.items():
                 self._keep(digest, content)
-            for place, (key, found) in hooks.items():
+            _remove_replaced(data, {place for place, _, _ in hooks}, present)
+            for place, key, found in hooks:
                 data["rejected"].pop(found.digest, None)
                 data["approved"][found.digest] = {
                     "key": key,
@@ -108,10 +113,12 @@ class Approvals:
             if env is not None:
                 data["env"] = [env_digest(env)]
 
-    def reject(self, hooks: Mapping[str, Fingerprint]) -> None:
-        """Withdraw approvals, by the hooks' keys, and remember that these definitions are not wanted."""
+    def reject(self, hooks: Iterable[tuple[str, str, Fingerprint]], present: Collection[str] = ()) -> None:
+        """Withdraw approvals, and remember that these definitions are not wanted. The parameters are those of `approve`."""
+        hooks = tuple(hooks)
         with self._changing() as data:
-            for key, found in hooks.items():
+            _remove_replaced(data, {place for place, _, _ in hooks}, present)
+            for _, key, found in hooks:
                 data["approved"].pop(found.digest, None)
                 data["rejected"][found.digest] = key
 
@@ -203,6 +210,14 @@ class Approvals:
         folder = os.path.join(self._trust, "content")
         approved = Fingerprint(record["content"], record["files"], record["variables"])
         return Approval(record["key"], approved, record["time"], folder)
+
+
+def _remove_replaced(data: dict[str, Any], places: Collection[str], present: Collection[str]) -> None:
+    data["approved"] = {
+        digest: record
+        for digest, record in data["approved"].items()
+        if record["place"] not in places or digest in present
+    }
 
 
 def env_digest(env: Mapping[str, str]) -> str:

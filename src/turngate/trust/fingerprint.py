@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+from turngate.core.constants import STOP_EVENTS
 from turngate.core.hooks import KINDS, CommandHook, Hook, HttpHook
 from turngate.core.plugin_variables import expand_plugin_variables
 from turngate.core.settings import Rule
@@ -63,8 +64,39 @@ class Surroundings:
         return self._path_folders[path]
 
 
-def definition_of(rule: Rule, env: Mapping[str, str]) -> str:
-    """Return what decides when and how a hook runs, as compact JSON. `env` is that of the settings of its level."""
+class LevelSettings(NamedTuple):
+    """What the settings of a hook's level say about all hooks: `env`, and values of GUARDED fields."""
+
+    env: Mapping[str, str] = MappingProxyType({})
+    options: Mapping[str, Any] = MappingProxyType({})
+
+    def options_of(self, rule: Rule) -> dict[str, Any]:
+        """Return the options that this hook does not set itself: with them it could be disarmed."""
+        if not self.options:
+            return {}
+        hook, event, kind = rule.hook, rule.event, rule.hook.kind
+        modes, timeouts = self.options.get("mode", {}), self.options.get("timeouts", {})
+        keys = ((event, kind), (event, "*"), ("*", kind), ("*", "*"))
+        found = {
+            "mode": None if hook.mode else modes.get(event) or modes.get("*"),
+            "defaults": None
+            if hook.timeout
+            else next((timeouts[key] for key in keys if key in timeouts), None),
+            "stopBudget": self.options.get("stop_budget") if event in STOP_EVENTS else None,
+            "payload": self.options.get("payload"),
+            "judge": self.options.get("judge")
+            if hook.asks_model and not getattr(hook, "model", None)
+            else None,
+            "passEnv": self.options.get("pass_env") if isinstance(hook, CommandHook) else None,
+        }
+        return {name: value for name, value in found.items() if value is not None}
+
+
+NO_SETTINGS = LevelSettings()
+
+
+def definition_of(rule: Rule, level: LevelSettings = NO_SETTINGS) -> str:
+    """Return what decides when and how a hook runs, as compact JSON."""
     options = {name: value for name, value in _options(rule.hook) if value is not None}
     if isinstance(rule.hook, HttpHook):
         options["headers"] = {
@@ -76,7 +108,8 @@ def definition_of(rule: Rule, env: Mapping[str, str]) -> str:
         "agent": rule.agent_type,
         "type": rule.hook.kind,
         **options,
-        "settings_env": env,
+        "settings_env": level.env,
+        "settings": level.options_of(rule),
     }
     shown = {name: value for name, value in content.items() if value not in (None, {}, ())}
     return _ENCODER.encode(shown)
@@ -104,9 +137,9 @@ def _read_defaults(kind: Any) -> tuple[tuple[str, Any], ...]:
 _DEFAULTS = {kind: _read_defaults(kind) for kind in KINDS.values()}
 
 
-def fingerprint(rule: Rule, env: Mapping[str, str], around: Surroundings) -> Fingerprint:
+def fingerprint(rule: Rule, level: LevelSettings, around: Surroundings) -> Fingerprint:
     """Return the fingerprint of a hook as it is now."""
-    content = definition_of(rule, env)
+    content, env = definition_of(rule, level), level.env
     if not isinstance(rule.hook, CommandHook):
         return Fingerprint(content)
     hook = expand_plugin_variables(rule.hook)

@@ -39,7 +39,7 @@ def load_reviewed(
     trust: bool = False,
 ) -> Settings:
     """Return the reviewed settings of a project whose folder may not exist."""
-    reviewer = Reviewer(project, home=home, accept=trust)
+    reviewer = Reviewer(project, home=home, accept=trust, reports_gone=dialect)
     settings = read_settings(
         project,
         dialect=dialect,
@@ -59,7 +59,7 @@ def review_agent_hooks(
     rules: Iterable[Rule], project: str, dialect: str, *, trust: bool = False
 ) -> tuple[Rule, ...]:
     """Return the hooks of agent files, reviewed under the `env` of the project's settings."""
-    rules, reviewer = tuple(rules), Reviewer(project, accept=trust)
+    rules, reviewer = tuple(rules), Reviewer(project, accept=trust, reports_gone=dialect)
     if rules:
         read_settings(project, dialect=dialect, review=reviewer.review_layers)
     return reviewer.review_rules(rules)

@@ -1,12 +1,13 @@
 """Compares the hooks of a project and of the user with what a person has approved."""
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
+from turngate.core.constants import COMMAND_LINE, FAMILIES, MANAGED
 from turngate.core.hooks import CommandHook
-from turngate.core.settings import Layer, Problem, Rule, Settings
+from turngate.core.settings import GUARDED, Layer, Problem, Rule, Settings
 from turngate.errors import UsageError
 from turngate.settings.load import read_settings
 from turngate.state.paths import state_folder
@@ -14,12 +15,14 @@ from turngate.trust.approvals import Approval, Approvals
 from turngate.trust.changes import ChangedFiles, describe_change
 from turngate.trust.fingerprint import (
     Fingerprint,
+    LevelSettings,
     Surroundings,
     definition_of,
     fingerprint,
     text_digest,
     used_variables,
 )
+from turngate.trust.gone import describe_change_of_definition, gone_rule, is_read_by
 
 Status = Literal["approved", "new", "changed", "rejected", "exempt"]
 
@@ -50,63 +53,76 @@ class Reviewer:
         environ: Mapping[str, str] = os.environ,
         accept: bool = False,
         complete: bool = False,
+        reports_gone: str | None = None,
     ) -> None:
-        """With `complete`, hooks that do not run have a fingerprint too, so that they can be approved."""
+        """With `complete`, hooks that do not run have a fingerprint too, so that they can be approved.
+
+        With `reports_gone`, a dialect, hooks that were approved and are no longer configured are pending rules.
+        """
         self.project, self.home = os.path.abspath(project), home or os.path.expanduser("~")
-        self._complete = complete
+        self._complete, self._reports_gone = complete, reports_gone
         self.accept = accept or environ.get(TRUST_VARIABLE) == "1"
         self._state = state or state_folder(environ)
         self._around = Surroundings(self.project, self.home, environ)
         self._changed = ChangedFiles()
         self._files: dict[str, Approvals] = {}
-        self._env: dict[str, Mapping[str, str]] = {"project": {}, "user": {}}
+        self._levels = {"project": LevelSettings(), "user": LevelSettings()}
         self._digests: dict[str, set[str]] = {"project": set(), "user": set()}
         self._digest_by_rule: dict[
             int, tuple[Rule, str]
         ] = {}  # the rule is kept so that its id stays its own
-        self._places: set[str] = set()
+        self._replaced: set[str] = set()  # definitions that were changed into another one
 
     def review_layers(self, layers: Sequence[Layer]) -> list[Layer]:
         """Return the layers with the reason why a hook is pending, and without an `env` that is not approved."""
-        self._env = {
-            owner: {
-                name: value
-                for layer in layers
-                if _owner_of_level(layer.level) == owner
-                for name, value in layer.env.items()
-            }
-            for owner in self._env
-        }
-        if not any(layer.rules or layer.env for layer in layers):
-            return list(layers)
+        self._levels = {owner: _level_settings(owner, layers) for owner in self._levels}
         rules = [rule for layer in layers for rule in layer.rules]
         self._note_digests(rules)
         reviewed = [
             replace(layer, rules=tuple(self.review(rule).rule for rule in layer.rules)) for layer in layers
         ]
-        return self._without_unapproved_env(reviewed)
+        return self._without_unapproved_env([*reviewed, *self._gone_layers(layers)])
+
+    def _gone_layers(self, layers: Sequence[Layer]) -> list[Layer]:
+        """Return the hooks that are gone, except those of a file that cannot be read, which is reported."""
+        if self._reports_gone is None or self.accept:
+            return []
+        unread = {layer.file for layer in layers if any(each.severity == "error" for each in layer.problems)}
+        rules = [rule for rule in self._gone_rules() if rule.agent_type is None and rule.file not in unread]
+        family = FAMILIES[self._reports_gone][-1]
+        return [Layer(file="", level="project", family=family, rules=tuple(rules))] if rules else []
+
+    def _gone_rules(self) -> Iterator[Rule]:
+        approvals = self.approvals("project")
+        for digest, approval in approvals.all():
+            place = approvals.place_of(digest)
+            if self._is_gone("project", digest) and is_read_by(place, self._reports_gone or "turngate"):
+                yield gone_rule(approval, place)
 
     def review_rules(self, rules: Iterable[Rule]) -> tuple[Rule, ...]:
         """Return more rules of the same settings: the hooks of agent files."""
         rules = tuple(rules)
         self._note_digests(rules)
-        return tuple(self.review(rule).rule for rule in rules)
+        reviewed = [self.review(rule).rule for rule in rules]
+        if self._reports_gone and not self.accept:
+            types = {rule.agent_type for rule in rules}
+            reviewed += [rule for rule in self._gone_rules() if rule.agent_type in types]
+        return tuple(reviewed)
 
     def review(self, rule: Rule) -> ReviewedHook:
         """Return the status of one hook. A hook of the user that is new is approved on first sight."""
         owner = owner_of(rule)
         if owner is None:
-            return self._reviewed(rule, "exempt", None, Fingerprint(definition_of(rule, {})))
-        env = self._env[owner]
+            return self._reviewed(rule, "exempt", None, Fingerprint(definition_of(rule)))
         if self.accept:
-            found = fingerprint(rule, env, self._around)
+            found = fingerprint(rule, self._levels[owner], self._around)
             return self._reviewed(rule, "exempt", None, found)
         approvals = self.approvals(owner)
         digest = self._digest_of(rule, owner)
         approval = approvals.find(digest)
         if approval is None:
             return self._review_unknown(rule, owner, digest)
-        why = self._why_changed(rule, env, approval.fingerprint)
+        why = self._why_changed(rule, self._levels[owner].env, approval.fingerprint)
         if why is None:
             return self._reviewed(rule, "approved", None, approval.fingerprint, approval)
         return self._reviewed(rule, "changed", why, self._fingerprint_of_pending(rule, owner), approval)
@@ -118,7 +134,10 @@ class Reviewer:
         return self._files[owner]
 
     def env_of(self, owner: str) -> Mapping[str, str]:
-        return self._env[owner]
+        return self._levels[owner].env
+
+    def digests_of(self, owner: str) -> Collection[str]:
+        return self._digests[owner]
 
     def vanished(self) -> tuple[Approval, ...]:
         """Return the approvals of hooks that are no longer there, neither as approved nor changed."""
@@ -126,9 +145,11 @@ class Reviewer:
             approval
             for owner in ("project", "user")
             for digest, approval in self.approvals(owner).all()
-            if digest not in self._digests[owner]
-            and self.approvals(owner).place_of(digest) not in self._places
+            if self._is_gone(owner, digest)
         )
+
+    def _is_gone(self, owner: str, digest: str) -> bool:
+        return digest not in self._digests[owner] and digest not in self._replaced
 
     @property
     def problems(self) -> tuple[Problem, ...]:
@@ -145,8 +166,8 @@ class Reviewer:
 
     def _fingerprint_of_pending(self, rule: Rule, owner: str) -> Fingerprint:
         if self._complete:
-            return fingerprint(rule, self._env[owner], self._around)
-        return Fingerprint(definition_of(rule, self._env[owner]))
+            return fingerprint(rule, self._levels[owner], self._around)
+        return Fingerprint(definition_of(rule, self._levels[owner]))
 
     def _review_unknown(self, rule: Rule, owner: str, digest: str) -> ReviewedHook:
         """Review a definition without an approval: a new hook, another definition of a known one, or a rejected one."""
@@ -155,16 +176,26 @@ class Reviewer:
             return self._reviewed(rule, "rejected", "it was rejected", found)
         earlier = approvals.latest_of(place_of(rule))
         if earlier is not None and earlier.fingerprint.digest not in self._digests[owner]:
-            return self._reviewed(
-                rule, "changed", "its definition was changed after it was approved", found, earlier
-            )
+            return self._review_changed(rule, found, earlier)
         if owner == "user" and not approvals.problem:
-            return self._approve_first(rule, fingerprint(rule, self._env[owner], self._around), approvals)
+            return self._approve_first(rule, fingerprint(rule, self._levels[owner], self._around), approvals)
         return self._reviewed(rule, "new", NEW, found)
+
+    def _review_changed(self, rule: Rule, found: Fingerprint, earlier: Approval) -> ReviewedHook:
+        """Review another definition of a hook. What was approved is missed where it would have run: at its event."""
+        self._replaced.add(earlier.fingerprint.digest)
+        what = describe_change_of_definition(earlier.fingerprint.content, found.content)
+        why = f"{what} after it was approved"
+        if self._reports_gone:
+            gone = gone_rule(earlier, place_of(rule), why)
+            rule = replace(rule, event=gone.event, matcher=gone.matcher, hook=gone.hook)
+        return self._reviewed(rule, "changed", why, found, earlier)
 
     def _approve_first(self, rule: Rule, found: Fingerprint, approvals: Approvals) -> ReviewedHook:
         try:
-            approvals.approve({place_of(rule): (_name(rule), found)}, self._env["user"])
+            approvals.approve(
+                [(place_of(rule), _name(rule), found)], self.env_of("user"), self._digests["user"]
+            )
         except UsageError:  # it cannot be stored, so the next session sees it for the first time again
             return self._reviewed(rule, "approved", None, found)
         return self._reviewed(rule, "approved", None, found, approvals.find(found.digest))
@@ -194,19 +225,18 @@ class Reviewer:
         """Remember which definitions there are: one that is still there has not been changed into another."""
         for rule in () if self.accept else rules:
             if owner := owner_of(rule):
-                self._places.add(place_of(rule))
                 self._digests[owner].add(self._digest_of(rule, owner))
 
     def _digest_of(self, rule: Rule, owner: str) -> str:
         """Return the digest of a definition. It is asked for twice: for the status, and to know what is still there."""
         if id(rule) not in self._digest_by_rule:
-            digest = text_digest(definition_of(rule, self._env[owner]))
+            digest = text_digest(definition_of(rule, self._levels[owner]))
             self._digest_by_rule[id(rule)] = (rule, digest)
         return self._digest_by_rule[id(rule)][1]
 
     def _without_unapproved_env(self, layers: Sequence[Layer]) -> list[Layer]:
         """Leave out the project's `env` until it is approved: it would reach the hooks of the user too."""
-        env = self._env["project"]
+        env = self.env_of("project")
         if self.accept or not env or self.approvals("project").has_env(env):
             return list(layers)
         return [
@@ -225,7 +255,19 @@ def owner_of(rule: Rule) -> Literal["project", "user"] | None:
 def _owner_of_level(level: str) -> Literal["project", "user"] | None:
     if level == "user":
         return "user"
-    return "project" if level in ("project", "local", "script", "plugin") else None
+    return None if level in (COMMAND_LINE, MANAGED) else "project"
+
+
+def _level_settings(owner: str, layers: Iterable[Layer]) -> LevelSettings:
+    """Return what the files of an owner say about all hooks; the user's options may change without a review."""
+    own = [layer for layer in layers if _owner_of_level(layer.level) == owner]
+    env = {name: value for layer in own for name, value in layer.env.items()}
+    options: dict[str, Any] = {}
+    for layer in own if owner == "project" else ():
+        for name in GUARDED & layer.scalars.keys():
+            value = layer.scalars[name]
+            options[name] = {**options.get(name, {}), **value} if isinstance(value, Mapping) else value
+    return LevelSettings(env, options)
 
 
 def place_of(rule: Rule) -> str:
@@ -254,21 +296,17 @@ class Review:
         """Approve hooks as they were reviewed, and the `env` of the project's settings. Raises UsageError."""
         hooks = tuple(hooks)
         for owner in ("project", "user"):
-            chosen = {
-                place_of(hook.rule): (hook.key, hook.fingerprint)
-                for hook in hooks
-                if owner_of(hook.rule) == owner
-            }
-            if chosen:
-                self.reviewer.approvals(owner).approve(chosen, self.reviewer.env_of(owner))
+            if chosen := _places_and_keys(hooks, owner):
+                self.reviewer.approvals(owner).approve(
+                    chosen, self.reviewer.env_of(owner), self.reviewer.digests_of(owner)
+                )
 
     def reject(self, hooks: Iterable[ReviewedHook]) -> None:
         """Withdraw the approval of hooks; they are no longer pending, and do not run. Raises UsageError."""
         hooks = tuple(hooks)
         for owner in ("project", "user"):
-            chosen = {hook.key: hook.fingerprint for hook in hooks if owner_of(hook.rule) == owner}
-            if chosen:
-                self.reviewer.approvals(owner).reject(chosen)
+            if chosen := _places_and_keys(hooks, owner):
+                self.reviewer.approvals(owner).reject(chosen, self.reviewer.digests_of(owner))
 
     def forget(self, approvals: Iterable[Approval]) -> None:
         """Remove approvals of hooks that have vanished. Raises UsageError."""
@@ -277,6 +315,12 @@ class Review:
             stored = self.reviewer.approvals(owner)
             if known := digests.intersection(digest for digest, _ in stored.all()):
                 stored.forget(known)
+
+
+def _places_and_keys(hooks: Iterable[ReviewedHook], owner: str) -> list[tuple[str, str, Fingerprint]]:
+    return [
+        (place_of(hook.rule), hook.key, hook.fingerprint) for hook in hooks if owner_of(hook.rule) == owner
+    ]
 
 
 def review_project(
