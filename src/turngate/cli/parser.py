@@ -302,7 +302,7 @@ def _add_log(commands: "argparse._SubParsersAction[Parser]") -> None:
             "turngate log                     this project's session whose hooks ran last",
             "turngate log 3fa9                another session; the beginning of its id is enough",
             "turngate log --project ../api    another project",
-            "turngate log --follow            print new lines until Ctrl-C",
+            "turngate log --follow            print new lines, also of sessions that begin later, until Ctrl-C",
             "turngate log -v                  with every line of every reason",
             "turngate log --json              one JSON object per line, with all that is known of a run",
         ),
@@ -311,6 +311,7 @@ def _add_log(commands: "argparse._SubParsersAction[Parser]") -> None:
             "64  wrong usage, also if no hook has run yet, and an id that is unknown or ambiguous",
             EXIT_INTERNAL,
             EXIT_OUTPUT,
+            EXIT_SIGNALS,
         ),
     )
     add = parser.add_argument
@@ -323,7 +324,7 @@ def _add_log(commands: "argparse._SubParsersAction[Parser]") -> None:
     )
     add("--session", metavar="ID", help="the same as ID")
     add("--project", metavar="DIR", help="show only what the hooks of this project did")
-    add("--follow", action="store_true", help="wait for new lines")
+    add("--follow", action="store_true", help="wait for new lines; without ID also those of other sessions")
     add(
         "-v",
         "--verbose",

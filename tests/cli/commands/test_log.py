@@ -4,6 +4,7 @@ import json
 import os
 import re
 import shlex
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -531,3 +532,95 @@ def test_the_log_has_the_records_of_a_journal_that_was_put_aside_before_the_next
         found.append([record["n"] for record in tail.new_records()])
     tail.close()
     assert found == [[1], [2]]
+
+
+# --follow
+
+
+def follow(*words: str) -> "subprocess.Popen[bytes]":
+    command = [sys.executable, "-m", "turngate", "log", "--follow", *words]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+
+def write_verdict(state: Path, session: str, project: Path) -> None:
+    journal = Journal(str(state), str(project))
+    journal.record(session, {"kind": "verdict", "event": "Stop", "verdict": "stop"})
+    journal.close()
+
+
+def read_lines(following: "subprocess.Popen[bytes]", count: int) -> list[str]:
+    """Return the next lines: of a heading the session, of another line what follows the time."""
+    lines = [next_line(following).decode().rstrip("\n").split("  ") for _ in range(count)]
+    return [line[-1] for line in lines]
+
+
+def test_ctrl_c_ends_the_log_without_a_traceback(project: Path, state: Path) -> None:
+    write_verdict(state, "s-1", project)
+    following = follow("--session", "s-1")
+    assert read_lines(following, 2) == ["session s-1", "Stop: allowed"]
+    following.send_signal(signal.SIGINT)
+    _, err = following.communicate(timeout=HANG_TIMEOUT_S)
+    assert (following.returncode, err) == (130, b"")
+
+
+def test_a_log_of_no_session_waits_for_the_first_one(project: Path, state: Path) -> None:
+    following = follow("--project", str(project))
+    try:
+        assert following.stderr is not None
+        assert following.stderr.readline().decode() == "no hook has run yet; waiting for the first …\n"
+        write_verdict(state, "s-1", project)
+        assert read_lines(following, 2) == ["session s-1", "Stop: allowed"]
+    finally:
+        following.kill()
+        following.communicate()
+
+
+def test_the_log_follows_also_sessions_that_begin_later_or_go_on(project: Path, state: Path) -> None:
+    other = project.parent / "other"
+    other.mkdir()
+    for session in ("old", "newest"):
+        write_verdict(state, session, project)
+    os.utime(state / "sessions" / "old" / "journal.jsonl", (1000, 1000))
+    following = follow("--project", str(project))
+    try:
+        shown = [read_lines(following, 2)]
+        write_verdict(state, "of-another-project", other)
+        write_verdict(state, "later", project)
+        shown.append(read_lines(following, 2))
+        write_verdict(state, "old", project)  # only the new line is shown
+        shown.append(read_lines(following, 2))
+        write_verdict(state, "newest", project)
+        shown.append(read_lines(following, 2))
+    finally:
+        following.kill()
+        following.communicate()
+    sessions = ("newest", "later", "old", "newest")
+    assert shown == [[f"session {session}", "Stop: allowed"] for session in sessions]
+
+
+def test_the_log_of_one_session_shows_no_other(project: Path, state: Path) -> None:
+    write_verdict(state, "s-1", project)
+    following = follow("--session", "s-1")
+    try:
+        shown = read_lines(following, 2)
+        write_verdict(state, "s-2", project)
+        write_verdict(state, "s-1", project)
+        shown += read_lines(following, 1)
+    finally:
+        following.kill()
+        following.communicate()
+    assert shown == ["session s-1", "Stop: allowed", "Stop: allowed"]
+
+
+def test_the_log_goes_on_after_the_journal_was_removed(project: Path, state: Path) -> None:
+    write_verdict(state, "s-1", project)
+    following = follow("--session", "s-1")
+    try:
+        shown = read_lines(following, 2)
+        (state / "sessions" / "s-1" / "journal.jsonl").unlink()
+        write_verdict(state, "s-1", project)
+        shown += read_lines(following, 1)
+    finally:
+        following.kill()
+        following.communicate()
+    assert shown == ["session s-1", "Stop: allowed", "Stop: allowed"]

@@ -2,11 +2,12 @@
 
 import argparse
 import contextlib
+import itertools
 import json
 import os
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, BinaryIO
 
 from turngate.agent.session_store import list_sessions
@@ -21,6 +22,7 @@ from turngate.state.journal import JOURNAL_FILE, MAX_JOURNAL_BYTES, OLDER_JOURNA
 from turngate.state.paths import session_folder, state_folder
 
 FOLLOW_INTERVAL_S = 0.2
+SEARCH_EVERY = 5  # intervals, for other sessions
 READ_BYTES = 1024 * 1024
 MAX_LINE_BYTES = 4 * MAX_JOURNAL_BYTES
 
@@ -28,7 +30,7 @@ MAX_LINE_BYTES = 4 * MAX_JOURNAL_BYTES
 def run(options: argparse.Namespace) -> int:
     given = _given_id(options.id, options.session)
     with show_if_slow("searching the journals"):
-        folder, project = _select(given, options.project)
+        folder, project = _select_or_wait(given, options.project, waits=options.follow)
         newer = None if given else _newer_without_hooks(folder, project)
     if newer:
         print(
@@ -37,19 +39,55 @@ def run(options: argparse.Namespace) -> int:
             file=sys.stderr,
         )
     lines = JsonLines() if options.json else TextLines(verbose=options.verbose)
+    if options.follow:
+        return _follow(folder, project, lines, only=given is not None)
     with contextlib.closing(JournalTail(folder)) as tail:
-        is_empty = True
-        while True:
-            for record in tail.new_records():
-                if project in (None, record.get("project")):
-                    is_empty = False
-                    tail.skipped += not _print_record(record, lines)
-            tail.report_skipped()
-            if is_empty and not (options.follow or options.json):
-                print(_no_records(os.path.basename(folder), project))
-            if stdout_error() or not options.follow:
+        if not _print_new(tail, project, lines) and not options.json:
+            print(_no_records(os.path.basename(folder), project))
+    return 0
+
+
+def _print_new(tail: "JournalTail", project: str | None, lines: JsonLines | TextLines) -> bool:
+    """Print the records that were written since the last call; return whether there were any."""
+    is_empty = True
+    for record in tail.new_records():
+        if project in (None, record.get("project")):
+            is_empty = False
+            tail.skipped += not _print_record(record, lines)
+    tail.report_skipped()
+    return not is_empty
+
+
+def _follow(folder: str, project: str | None, lines: JsonLines | TextLines, *, only: bool) -> int:
+    """Print a session until its reader has left; unless `only`, also others as soon as they go on or begin."""
+    with contextlib.ExitStack() as opened:
+        tails = {folder: opened.enter_context(contextlib.closing(JournalTail(folder)))}
+        before = {} if only else {path: _size(path) for path in _by_last_change()}
+        for number in itertools.count():
+            for tail in tails.values():
+                _print_new(tail, project, lines)
+            if stdout_error():
                 return 0
             time.sleep(FOLLOW_INTERVAL_S)
+            for path in () if only or number % SEARCH_EVERY else _changed_sessions(before, project):
+                if path not in tails:
+                    tail = JournalTail(path, skip=before.get(path, 0))
+                    tails[path] = opened.enter_context(contextlib.closing(tail))
+    return 0
+
+
+def _changed_sessions(before: Mapping[str, int], project: str | None) -> Iterator[str]:
+    """Yield the folders of sessions whose journal has another size than before."""
+    with contextlib.suppress(UsageError):
+        for folder in _by_last_change():
+            if before.get(folder) != _size(folder) and (project is None or _mentions(folder, project)):
+                yield folder
+
+
+def _size(folder: str) -> int:
+    with contextlib.suppress(OSError):
+        return os.path.getsize(os.path.join(folder, JOURNAL_FILE))
+    return 0
 
 
 def _print_record(record: dict[str, Any], lines: JsonLines | TextLines) -> bool:
@@ -77,6 +115,25 @@ def _given_id(argument: str | None, option: str | None) -> str | None:
     return option if argument is None else argument
 
 
+class _NothingRan(UsageError):
+    """Raised where no hook has run yet."""
+
+
+def _select_or_wait(session: str | None, project: str | None, *, waits: bool) -> tuple[str, str | None]:
+    """Select a session. If no hook has run yet, wait for the first one."""
+    is_first = True
+    while True:
+        try:
+            return _select(session, project)
+        except _NothingRan as error:
+            if not waits:
+                raise
+            if is_first:
+                print(f"{str(error).partition(';')[0]}; waiting for the first …", file=sys.stderr, flush=True)
+            is_first = False
+        time.sleep(FOLLOW_INTERVAL_S)
+
+
 def _select(session: str | None, project: str | None) -> tuple[str, str | None]:
     """Return the folder of a session, and the project whose records are shown; None: of every project.
 
@@ -91,7 +148,7 @@ def _select(session: str | None, project: str | None) -> tuple[str, str | None]:
     if given:
         newest = _newest_of(given, folders)
         if newest is None:
-            raise UsageError(
+            raise _NothingRan(
                 f"no hook has run in {given} yet; `turngate fire Stop --project {given}` runs them once"
             )
         return newest, given
@@ -126,7 +183,7 @@ def _by_last_change() -> list[str]:
         if changed is not None:
             journals.append((changed, folder))
     if not journals:
-        raise UsageError("no hook has run yet; `turngate fire Stop` runs the project's hooks once")
+        raise _NothingRan("no hook has run yet; `turngate fire Stop` runs the project's hooks once")
     return [folder for _, folder in sorted(journals, reverse=True)]
 
 
@@ -190,7 +247,8 @@ class JournalTail:
     A line that is too long or not a JSON object is counted in `skipped`.
     """
 
-    def __init__(self, folder: str) -> None:
+    def __init__(self, folder: str, *, skip: int = 0) -> None:
+        """Begin `skip` bytes after the start of the newest file; 0: at the start of the older one."""
         self._older, self._newest = (
             os.path.join(folder, name) for name in (OLDER_JOURNAL_FILE, JOURNAL_FILE)
         )
@@ -198,6 +256,8 @@ class JournalTail:
         self._partial = b""
         self._is_too_long = False  # the partial line, whose beginning is dropped
         self.skipped = 0
+        if skip:
+            self._open(self._newest, skip)
 
     def report_skipped(self) -> None:
         """Print how many lines were skipped since the last report."""
@@ -247,13 +307,17 @@ class JournalTail:
 
         If neither is there, the newest may have become the older one meanwhile.
         """
-        for path in (self._older, self._newest, self._older):
-            with contextlib.suppress(OSError):
-                if not self._is_open(path):
-                    file = open(open_regular_file(path, os.O_RDONLY), "rb")  # noqa: SIM115 # stays open
-                    self.close()
-                    self._file, self._partial, self._is_too_long = file, b"", False
-                    return True
+        return any(self._open(path) for path in (self._older, self._newest, self._older))
+
+    def _open(self, path: str, position: int = 0) -> bool:
+        """Open a file at this position, unless it is the one that is open, or cannot be opened."""
+        with contextlib.suppress(OSError):
+            if not self._is_open(path):
+                file = open(open_regular_file(path, os.O_RDONLY), "rb")  # noqa: SIM115 # stays open
+                file.seek(position)
+                self.close()
+                self._file, self._partial, self._is_too_long = file, b"", False
+                return True
         return False
 
     def close(self) -> None:
