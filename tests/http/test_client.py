@@ -149,6 +149,10 @@ def test_an_interim_response_is_not_the_answer() -> None:
         ("https://a.example", Server("https", "a.example", 443)),
         ("http://[::1]:80/x", Server("http", "::1", 80)),
         ("http://bücher.example/", Server("http", "xn--bcher-kva.example", 80)),
+        (
+            "http://faß.example/",
+            "its host must be written in ASCII (xn--…)",
+        ),  # IDNA 2003 has another host for it
         ("http://a b/", "its host has characters that are not allowed"),
         ("http://a:b@c/", "a user name or password in it is not supported"),
         ("ftp://a", "expected http://HOST or https://HOST"),

@@ -34,6 +34,9 @@ class Server(NamedTuple):
         if parts.username is not None:
             raise ValueError("a user name or password in it is not supported")
         host = parts.hostname if parts.hostname.isascii() else parts.hostname.encode("idna").decode()
+        if host != parts.hostname and host.encode().decode("idna") != parts.hostname:
+            # Python's table is of IDNA 2003, which has another host for some names: fass.de for faß.de.
+            raise ValueError("its host must be written in ASCII (xn--…)")
         if not _HOST.fullmatch(host):
             raise ValueError("its host has characters that are not allowed")
         return cls(parts.scheme, host, parts.port or (443 if parts.scheme == "https" else 80))
