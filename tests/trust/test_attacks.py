@@ -442,3 +442,13 @@ def test_approvals_inside_the_project_do_not_count(project: Path, monkeypatch: p
         "set TURNGATE_STATE to a folder of your own"
     )
     assert said(ask(project)) == [NOT_APPROVED]
+
+
+@pytest.mark.req("X-13")
+@pytest.mark.parametrize("approved", [{"env": "clean"}, {"passEnv": ["LANG"]}, {"args": []}])
+def test_an_option_that_is_taken_away_is_a_change(approved: dict[str, Any], project: Path) -> None:
+    make(project, command("true", **approved), {})
+    approve_all(project)
+    assert said(ask(project)) == []
+    make(project, command("true"), {})
+    assert said(ask(project)) == ["its definition was changed after it was approved"]

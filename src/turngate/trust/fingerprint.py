@@ -111,7 +111,8 @@ def definition_of(rule: Rule, level: LevelSettings = NO_SETTINGS) -> str:
         "settings_env": level.env,
         "settings": level.options_of(rule),
     }
-    shown = {name: value for name, value in content.items() if value not in (None, {}, ())}
+    # An option that is not at its default counts also if it is empty: `args`, `passEnv`.
+    shown = {name: value for name, value in content.items() if name in options or value not in (None, {}, ())}
     return _ENCODER.encode(shown)
 
 

@@ -50,4 +50,4 @@ def _undecided(running: Iterable[Rule], reviewed: Iterable[Rule]) -> list[Rule]:
 
 def _what(rule: Rule) -> tuple[str | None, str]:
     """Return what a hook is, wherever it is in its file."""
-    return rule.file, definition_of(rule, {})
+    return rule.file, definition_of(rule)
