@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from turngate.doctor.gate_text import gate_text
+from turngate.doctor.gate_text import folder_at, gate_text
 
 MAKEFILE = """\
 PY := python3
@@ -28,7 +28,7 @@ a.o: %.c
     ("command", "recipes"),
     [
         ("make test >&2 || exit 2", ["pytest -q", "echo build"]),
-        ("make -C . -j2 lint", ["ruff check .", "mypy"]),
+        ("make -j2 lint", ["ruff check .", "mypy"]),
         ("make", ["echo all", "ruff check .", "mypy"]),
         ('subprocess.run(["make", "lint"])', ["ruff check .", "mypy"]),
         ("make -s lint V=1 && make test", ["ruff check .", "mypy", "pytest -q", "echo build"]),
@@ -67,6 +67,41 @@ def test_a_package_adds_the_scripts_that_are_run(command: str, scripts: list[str
 def test_a_package_that_cannot_be_read_adds_nothing(content: str, project: Path) -> None:
     (project / "package.json").write_text(content)
     assert gate_text("npm test", [], str(project)) == "npm test"
+
+
+@pytest.mark.parametrize(
+    ("text", "folder"),
+    [
+        ("HERE", ""),
+        ("cd app && HERE", "app"),
+        ("cd ./app/ && HERE", "app"),
+        ('cd "$CLAUDE_PROJECT_DIR"/app\nHERE', "app"),
+        ("cd ${TURNGATE_PROJECT_DIR:-.} && HERE", ""),
+        ('cd "$CLAUDE_PROJECT_DIR/app" || exit 1\nHERE', "app"),
+        ("cd app\ncd deep; HERE", "app/deep"),
+        ("cd app && true; cd .. && HERE", ""),
+        ("HERE; cd app", ""),
+        ("cd gone && HERE", ""),
+        ("cd ../.. && HERE", ""),
+        ('cd "$(git rev-parse --show-toplevel)" && HERE', ""),
+        ("cd app && cd /tmp && HERE", ""),
+    ],
+)
+def test_the_folder_in_which_a_part_of_a_gate_runs(text: str, folder: str, project: Path) -> None:
+    (project / "app" / "deep").mkdir(parents=True)
+    assert folder_at(text, text.index("HERE"), str(project)) == folder
+
+
+def test_recipes_are_those_of_the_folder(project: Path) -> None:
+    (project / "app").mkdir()
+    (project / "app" / "Makefile").write_text("test:\n\tpytest\n")
+    (project / "Makefile").write_text("test:\n\ttrue\n")
+    assert gate_text("cd app && make test", [], str(project)).split("\n") == [
+        "cd app && make test",
+        "cd $TURNGATE_PROJECT_DIR/app",
+        "pytest",
+    ]
+    assert gate_text("make -C app test", [], str(project)) == "make -C app test"
 
 
 def test_scripts_are_a_part_of_the_gate(project: Path) -> None:

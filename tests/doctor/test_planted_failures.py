@@ -53,6 +53,28 @@ PLACES: dict[str, tuple[dict[str, str], str, str]] = {
         "src/turngate-planted.test.js",
     ),
     "mocha": ({}, "npx mocha", "test/turngate-planted.test.js"),
+    "another folder": ({"app/tests/a.py": ""}, "cd app && pytest -q", "app/tests/test_turngate_planted.py"),
+    "another folder for unittest": (
+        {"app/a.py": ""},
+        "cd app\npython -m unittest",
+        "app/test_turngate_planted.py",
+    ),
+    "another folder for Node": ({"web/a.js": ""}, "cd web; npx vitest run", "web/turngate-planted.test.js"),
+    "another folder for make": (
+        {"app/Makefile": "t:\n\tpytest\n", "app/tests/a.py": ""},
+        "cd app && make t",
+        "app/tests/test_turngate_planted.py",
+    ),
+    "another folder for cargo": (
+        {"core/Cargo.toml": "[package]\n"},
+        "cd core && cargo test",
+        "core/tests/turngate_planted.rs",
+    ),
+    "a question whether it is installed": (
+        {"app/tests/a.py": ""},
+        "command -v pytest >/dev/null || exit 0\ncd app\npytest -q",
+        "app/tests/test_turngate_planted.py",
+    ),
     "cargo": ({"Cargo.toml": "[package]\n"}, "cargo test --quiet", "tests/turngate_planted.rs"),
 }
 
@@ -77,6 +99,8 @@ def test_a_failing_test_is_planted_where_it_is_found(case: str, project: Path) -
         "grep TODO NOTES.md",
         'grep -q latest "$CLAUDE_TRANSCRIPT_PATH"',
         "git commit -m x",
+        "#!/bin/sh\n# later: run pytest and git status\ntrue",
+        "which pytest",
         "git log --status",
         "cargo build && ./run test",
         "node app.js --test",

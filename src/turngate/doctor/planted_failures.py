@@ -11,11 +11,11 @@ import re
 import shlex
 import subprocess
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from turngate.core.frozen import frozen
-from turngate.doctor.gate_text import read_text
+from turngate.doctor.gate_text import folder_at, read_text
 
 MAX_BYTES = 1024 * 1024  # of a file that is changed
 GIT_TIMEOUT_S = 60.0
@@ -77,16 +77,32 @@ class TurngatePlanted(unittest.TestCase):
 
 
 def _failing_python_test(gate: Gate) -> PlantedFailure | None:
-    used = _PYTEST.search(gate.text)
-    if used:
-        path = _pytest_place(used[1], gate.project)
-    elif _UNITTEST.search(gate.text):
-        path = "test_turngate_planted.py"
-    else:
+    used = next(_uses(_PYTEST, gate.text), None) or _UNITTEST.search(gate.text)
+    if used is None:
         return None
-    before = read_text(os.path.join(gate.project, path))
+    folder = folder_at(gate.text, used.start(), gate.project)
+    is_pytest = used.re is _PYTEST
+    name = (
+        _pytest_place(used[1], os.path.join(gate.project, folder))
+        if is_pytest
+        else "test_turngate_planted.py"
+    )
+    before = read_text(os.path.join(gate.project, folder, name))
     content = f"{before}\n\n{_FAILING_PYTHON}" if before else _FAILING_PYTHON
-    return PlantedFailure("a failing test", path, {os.path.join(gate.project, path): content.encode()})
+    return _failing_test(gate, os.path.join(folder, name), content)
+
+
+def _uses(pattern: re.Pattern[str], text: str) -> Iterator[re.Match[str]]:
+    """Yield where a program is run, and not where a script asks whether it is installed."""
+    for found in pattern.finditer(text):
+        if not re.search(
+            r"(?:\b(?:which|type|hash)|-v)\s+$", text[max(0, found.start() - 20) : found.start()]
+        ):
+            yield found
+
+
+def _failing_test(gate: Gate, path: str, content: str) -> PlantedFailure:
+    return PlantedFailure("a failing test", path, {os.path.join(gate.project, path): _bytes(content)})
 
 
 def _pytest_place(arguments: str, project: str) -> str:
@@ -137,23 +153,31 @@ _NODE_TESTS = re.compile(r"\b(?:jest|vitest|mocha|ava)\b|\bnode\s+(?:-\S+\s+)*--
 
 def _failing_node_test(gate: Gate) -> PlantedFailure | None:
     """A file that throws fails in every test runner of Node."""
-    if not _NODE_TESTS.search(gate.text):
+    used = next(_uses(_NODE_TESTS, gate.text), None)
+    if used is None:
         return None
-    folders = ("test", "tests", "__tests__", "src")
-    there = [name for name in folders if os.path.isdir(os.path.join(gate.project, name))]
-    folder = there[0] if there else "test" if "mocha" in gate.text else ""
-    path = os.path.join(folder, "turngate-planted.test.js")
-    content = f'throw new Error("{MARK}");\n'
-    return PlantedFailure("a failing test", path, {os.path.join(gate.project, path): content.encode()})
+    folder = folder_at(gate.text, used.start(), gate.project)
+    there = [
+        name
+        for name in ("test", "tests", "__tests__", "src")
+        if os.path.isdir(os.path.join(gate.project, folder, name))
+    ]
+    name = there[0] if there else "test" if "mocha" in used[0] else ""
+    return _failing_test(
+        gate, os.path.join(folder, name, "turngate-planted.test.js"), f'throw new Error("{MARK}");\n'
+    )
 
 
 def _failing_rust_test(gate: Gate) -> PlantedFailure | None:
-    is_package = "[package]" in read_text(os.path.join(gate.project, "Cargo.toml"))
-    if not is_package or not re.search(r"\bcargo\s+(?:[-+]\S+\s+)*(?:test|nextest)\b", gate.text):
+    used = _CARGO_TEST.search(gate.text)
+    folder = folder_at(gate.text, used.start(), gate.project) if used else ""
+    if used is None or "[package]" not in read_text(os.path.join(gate.project, folder, "Cargo.toml")):
         return None
-    path = os.path.join("tests", "turngate_planted.rs")
     content = f'#[test]\nfn turngate_planted() {{\n    panic!("{MARK}");\n}}\n'
-    return PlantedFailure("a failing test", path, {os.path.join(gate.project, path): content.encode()})
+    return _failing_test(gate, os.path.join(folder, "tests", "turngate_planted.rs"), content)
+
+
+_CARGO_TEST = re.compile(r"\bcargo\s+(?:[-+]\S+\s+)*(?:test|nextest)\b")
 
 
 # Linters
@@ -162,9 +186,12 @@ _PYTHON_LINTERS = re.compile(r"\b(?:ruff|flake8|pyflakes|pylint|mypy|pyright|com
 
 
 def _syntax_error(gate: Gate) -> PlantedFailure | None:
-    if not _PYTHON_LINTERS.search(gate.text):
+    used = next(_uses(_PYTHON_LINTERS, gate.text), None)
+    if used is None:
         return None
-    folder = "src" if os.path.isdir(os.path.join(gate.project, "src")) else ""
+    folder = folder_at(gate.text, used.start(), gate.project)
+    source = os.path.join(folder, "src")
+    folder = source if os.path.isdir(os.path.join(gate.project, source)) else folder
     path = os.path.join(folder, "turngate_planted.py")
     content = f"# {MARK}\ndef (:\n"
     return PlantedFailure("a syntax error", path, {os.path.join(gate.project, path): content.encode()})
@@ -273,10 +300,14 @@ def _open_checklist_item(gate: Gate) -> PlantedFailure | None:
 
 def _idle_session(gate: Gate) -> PlantedFailure | None:
     """A gate that looks in the conversation for a test run, or for any tool."""
-    wanted = re.search(r"(?i)(?<!la)(test)|tool_(?:name|use)", gate.text)
-    if not _TRANSCRIPT.search(gate.text) or not wanted:
+    if not _TRANSCRIPT.search(gate.text):
         return None
-    what = "a session without a test run" if wanted[1] else "a session without a tool call"
+    if re.search(r"(?i)(?<!la)test", gate.text):
+        what = "a session without a test run"
+    elif re.search(r"tool_(?:name|use)", gate.text):
+        what = "a session without a tool call"
+    else:
+        return None
     content = conversation("Done.", ran_tests=False)
     return PlantedFailure(what, "the conversation", {gate.transcript: content})
 
