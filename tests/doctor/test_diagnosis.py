@@ -10,13 +10,17 @@ from tests.support.builders import rule, settings, write_settings
 from tests.support.strategies import settings_values
 from turngate.cli.main import main
 from turngate.core.constants import EVENTS
-from turngate.core.settings import Problem, Settings
+from turngate.core.settings import Problem, Rule, Settings
 from turngate.doctor.diagnosis import Diagnosis, Finding, HookDiagnosis, HookFacts, LastRun, diagnose
 
 
+def facts(rule: Rule, last: LastRun | None = None) -> HookFacts:
+    return HookFacts(rule, "Stop:1", "approved", "approve it", last)
+
+
 def diagnosis(hooks: Settings, *problems: Problem, last: LastRun | None = None) -> Diagnosis:
-    facts = [HookFacts(rule, "approve it", last) for rule in hooks.rules]
-    return diagnose(facts, hooks, problems, project="/p", agent_types=("general-purpose",))
+    known = [facts(rule, last) for rule in hooks.rules]
+    return diagnose(known, hooks, problems, project="/p", agent_types=("general-purpose",))
 
 
 def problem(**fields: Any) -> Problem:
@@ -32,8 +36,8 @@ def test_a_problem_belongs_to_the_hook_at_its_place() -> None:
     found = diagnosis(Settings(rules=(STOP, other)), problem(), elsewhere)
     assert found == Diagnosis(
         (
-            HookDiagnosis(STOP, True, (Finding("will NOT run", "error", "is wrong"),)),
-            HookDiagnosis(other, True, ()),
+            HookDiagnosis(facts(STOP), True, (Finding("will NOT run", "error", "is wrong"),)),
+            HookDiagnosis(facts(other), True, ()),
         ),
         (elsewhere,),
     )
@@ -86,7 +90,7 @@ def test_a_hook_of_every_event_can_run(event: str) -> None:
 @pytest.mark.parametrize("outcome", ["allow", "block", "advise", "halt", "skipped", "would_block"])
 def test_a_last_run_with_a_decision_is_not_a_finding(outcome: str) -> None:
     [hook] = diagnosis(settings("check"), last=LastRun(1.0, outcome, "x")).hooks
-    assert (hook.findings, hook.last_run) == ((), LastRun(1.0, outcome, "x"))
+    assert (hook.findings, hook.facts.last_run) == ((), LastRun(1.0, outcome, "x"))
 
 
 @hypothesis.settings(suppress_health_check=[hypothesis.HealthCheck.function_scoped_fixture])

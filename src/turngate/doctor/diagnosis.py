@@ -45,6 +45,8 @@ class HookFacts:
     """A hook, and what is known about it besides its definition."""
 
     rule: Rule
+    key: str  # for `turngate hooks`
+    trust: str  # approved, new, changed, rejected, exempt or gone
     how_to_approve: str  # a hint for the case that it is pending
     last_run: LastRun | None = None
     changed: float = 0.0  # when its definition or one of its scripts did
@@ -52,11 +54,14 @@ class HookFacts:
 
 @frozen
 class HookDiagnosis:
-    rule: Rule
+    facts: HookFacts
     is_gate: bool
     findings: tuple[Finding, ...]  # the worst first
     subject: str | None = None  # for which it runs: a tool, an agent type …
-    last_run: LastRun | None = None
+
+    @property
+    def rule(self) -> Rule:
+        return self.facts.rule
 
     @property
     def outlook(self) -> Outlook:
@@ -89,7 +94,7 @@ def diagnose(
     project: str,
     agent_types: Iterable[str],
 ) -> Diagnosis:
-    """Return a diagnosis of each hook of the settings. `problems` are those of `find_problems`."""
+    """Return a diagnosis of each hook. `problems` are those of `find_problems`."""
     names = tuple(agent_types)
     definitions = _definitions_in_use(settings)
     by_place: dict[tuple[str, str | None], list[Problem]] = {}
@@ -123,7 +128,7 @@ def _diagnose_hook(
         *(_of_problem(problem, is_gate=gate) for problem in problems),
         *_of_last_run(facts, settings),
     )
-    return HookDiagnosis(rule, gate, _worst_first(findings), subject, facts.last_run)
+    return HookDiagnosis(facts, gate, _worst_first(findings), subject)
 
 
 def is_gate(rule: Rule, settings: Settings) -> bool:

@@ -1,19 +1,19 @@
 """The settings of a project with every hook reviewed, those of agent files as they are written there."""
 
 import os
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from turngate.core.frozen import frozen
 from turngate.core.settings import Problem, Rule, Settings
-from turngate.core.text import describe_name, quote_name
+from turngate.core.text import describe_name
 from turngate.doctor.diagnosis import fired_event
 from turngate.settings.load import read_settings
 from turngate.settings.plugin_folders import display_name
 from turngate.subagents.agent_files import check_agent_files
 from turngate.subagents.agent_hooks import agent_type_rules
 from turngate.subagents.agent_types import load_agent_types
+from turngate.trust.gone import gone_rule, is_read_by
 from turngate.trust.review import ReviewedHook, Reviewer, with_unique_keys
 
 
@@ -21,6 +21,9 @@ from turngate.trust.review import ReviewedHook, Reviewer, with_unique_keys
 class ReviewedSettings:
     settings: Settings
     hooks: tuple[ReviewedHook, ...]  # the status and the key of each rule of the settings, in the same order
+    gone: tuple[
+        tuple[Rule, str], ...
+    ]  # hooks that were approved and are no longer configured, with their keys
 
 
 def review_settings(
@@ -40,10 +43,10 @@ def review_settings(
     pairs = list(_pair(written, reviewed[known:], project))
     used = [(_with_review(rule, hook), hook) for rule, hook in pairs if hook]
     unused = dict.fromkeys(_unused(rule) for rule, hook in pairs if not hook)
-    problems = (*problems, *unused, *reviewer.problems, *_vanished(reviewer))
     return ReviewedSettings(
-        settings.with_rules(*(rule for rule, _ in used), problems=problems),
+        settings.with_rules(*(rule for rule, _ in used), problems=(*problems, *unused, *reviewer.problems)),
         (*reviewed[:known], *(hook for _, hook in used)),
+        () if reviewer.accept else tuple(_gone_hooks(reviewer, settings)),
     )
 
 
@@ -75,10 +78,13 @@ def _unused(rule: Rule) -> Problem:
     return Problem(file=rule.file or "", field="hooks", message=message, severity="note")
 
 
-def _vanished(reviewer: Reviewer) -> Iterator[Problem]:
-    """Report hooks that were approved once and are gone: someone may have removed a gate."""
-    for approval in () if reviewer.accept else reviewer.vanished():
-        when = time.strftime("%Y-%m-%d", time.localtime(approval.time))
-        message = f"{quote_name(approval.key)}, which was approved on {when}, is no longer configured"
-        hint = "if it should still run, configure it again"
-        yield Problem(file="approvals", message=message, severity="note", hint=hint)
+def _gone_hooks(reviewer: Reviewer, settings: Settings) -> Iterator[tuple[Rule, str]]:
+    """Yield the project's hooks that were approved and are gone, except those of a file that cannot be read."""
+    approvals = reviewer.approvals("project")
+    gone = {approval.fingerprint.digest for approval in reviewer.vanished()}
+    unread = {problem.file for problem in settings.errors}
+    for digest, approval in approvals.all():
+        place = approvals.place_of(digest)
+        rule = gone_rule(approval, place)
+        if digest in gone and rule.file not in unread and is_read_by(place, settings.dialect.name):
+            yield rule, approval.key

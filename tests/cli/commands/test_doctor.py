@@ -128,17 +128,19 @@ def test_a_hook_that_was_approved_and_is_gone(project: Path, capsys: pytest.Capt
     write_settings(project, "turngate", stop_hooks("true", id="tests"))
     approve(project)
     write_settings(project, "turngate", {"hooks": {}})
-    code, lines = doctor(capsys, project)
-    today = time.strftime("%Y-%m-%d")
-    assert (code, lines) == (
-        0,
+    forget = "`turngate hooks reject tests`"
+    assert doctor(capsys, project) == (
+        13,
         [
-            "approvals",
-            f'  note: "tests", which was approved on {today}, is no longer configured',
-            "    → if it should still run, configure it again",
-            "0 hooks",
+            ".turngate/settings.json",
+            '  will NOT run   Stop "tests": it was approved, but is no longer configured',
+            f"    → configure it again, or forget it with {forget}",
+            "1 hook, 0 will run, 1 gate will NOT hold",
         ],
     )
+    assert doctor(capsys, project, "--dialect", "mux") == (0, ["0 hooks"])
+    write_settings(project, "turngate", "{")
+    assert doctor(capsys, project)[1][-1] == "0 hooks"
 
 
 def test_a_hook_that_is_switched_off_by_itself(project: Path, capsys: pytest.CaptureFixture[str]) -> None:

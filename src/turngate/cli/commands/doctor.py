@@ -5,6 +5,7 @@ import asyncio
 import contextlib
 import json
 import os
+import shlex
 import signal
 import sys
 from collections.abc import Iterable
@@ -62,7 +63,7 @@ def run(options: argparse.Namespace) -> int:
         )
         return 128 + interrupted.number
     if options.json:
-        print(json.dumps(report_json(diagnosis, facts, proofs, reviewed.hooks, project), indent=2))
+        print(json.dumps(report_json(diagnosis, facts, proofs, project), indent=2))
     else:
         print(summary(diagnosis, proofs.values()))
     return _exit_code(diagnosis, facts, settings, proofs.values())
@@ -81,12 +82,19 @@ def _diagnose(reviewed: ReviewedSettings, project: str) -> Diagnosis:
         facts.append(
             HookFacts(
                 rule,
+                hook.key,
+                hook.status,
                 how_to_approve=what_to_do(hook.key),
                 last_run=LastRun(last.time, last.outcome, last.reason, last.seconds) if last else None,
                 changed=max(map(_modified, (paths.get(file, os.path.join(project, file)), *rule.files))),
             )
         )
-    return diagnose(facts, settings, problems, project=project, agent_types=agent_types)
+    gone = (HookFacts(rule, key, "gone", _how_to_forget(key)) for rule, key in reviewed.gone)
+    return diagnose([*facts, *gone], settings, problems, project=project, agent_types=agent_types)
+
+
+def _how_to_forget(key: str) -> str:
+    return f"configure it again, or forget it with `turngate hooks reject {shlex.quote(key)}`"
 
 
 def _paths_of_settings(project: str, dialect: str) -> dict[str, str]:

@@ -14,7 +14,6 @@ from turngate.core.verdict_json import hook_json
 from turngate.doctor.diagnosis import Diagnosis, Finding, HookDiagnosis, position
 from turngate.doctor.environment import Fact
 from turngate.doctor.proof import Proof
-from turngate.trust.review import ReviewedHook
 
 LABEL_WIDTH = len("will NOT hold")
 _STYLES = {
@@ -105,7 +104,6 @@ def report_json(
     diagnosis: Diagnosis,
     facts: Iterable[Fact],
     proofs: Mapping[int, Proof],
-    reviewed: Iterable[ReviewedHook],
     project: str,
 ) -> dict[str, Any]:
     return {
@@ -118,14 +116,14 @@ def report_json(
                 "position": position(hook.rule),
                 "hook": hook_json(hook.rule.hook),
                 "gate": hook.is_gate,
-                "key": review.key,
-                "trust": review.status,
+                "key": hook.facts.key,
+                "trust": hook.facts.trust,
                 "outlook": hook.outlook,
                 "findings": [finding._asdict() for finding in hook.findings],
-                "last_run": hook.last_run._asdict() if hook.last_run else None,
+                "last_run": hook.facts.last_run._asdict() if hook.facts.last_run else None,
                 "proof": asdict(proofs[id(hook)]) if id(hook) in proofs else None,
             }
-            for hook, review in zip(diagnosis.hooks, reviewed, strict=True)
+            for hook in diagnosis.hooks
         ],
         "problems": [asdict(problem) for problem in diagnosis.problems],
     }
