@@ -95,3 +95,10 @@ def test_a_project_below_a_folder_with_the_name_hooks(tmp_path: Path) -> None:
     approve_all(project)
     write(project, {"tests/app.py": "# edited"})
     assert said(ask(project)) == []
+
+
+def test_a_plugin_of_the_command_line_needs_no_approval_after_a_change_either(project: Path) -> None:
+    hooks = '{"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "NAME 1"}]}]}}'
+    for name in ("true", "echo"):
+        write(project, {"plugin/hooks/hooks.json": hooks.replace("NAME", name)})
+        assert said(ask(project, plugin_dirs=[str(project / "plugin")])) == []

@@ -90,6 +90,23 @@ def test_it_counts_until_it_is_forgotten(project: Path) -> None:
     assert turngate("fire", "Stop", "--project", str(project), "--strict")[0] == 0
 
 
+def test_it_is_forgotten_when_everything_is_approved(project: Path) -> None:
+    make(project, HOOK, CHECK)
+    approve_all(project)
+    write_settings(project, "turngate", {})
+    elsewhere = ("hooks", "approve", "--all", "--yes", "--project", str(project), "--dialect", "claude")
+    assert turngate(*elsewhere) == (0, "nothing is pending\n", "")
+    assert said(ask(project)) == [GONE]
+    configure(command("true"))(project)
+    code, out, _ = turngate("hooks", "approve", "--all", "--yes", "--project", str(project))
+    assert (code, "check: GONE; it was approved on " in out, out.splitlines()[-2:]) == (
+        0,
+        True,
+        ["forgotten  check", "approved  Stop:1"],
+    )
+    assert said(ask(project)) == []
+
+
 def test_what_to_do_is_shown(project: Path) -> None:
     make(project, HOOK, CHECK)
     approve_all(project)

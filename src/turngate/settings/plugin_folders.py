@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from turngate.core.constants import EVENTS, FOREIGN_EVENTS
+from turngate.core.constants import COMMAND_LINE, EVENTS, FOREIGN_EVENTS
 from turngate.core.dialect import Dialect
 from turngate.core.hooks import CommandHook
 from turngate.core.plugin_variables import PLUGIN_DATA, PLUGIN_ROOT
@@ -212,7 +212,8 @@ class _PluginLoader:
         plugin_name = manifest.get("name")
         title = plugin_name if isinstance(plugin_name, str) else os.path.basename(root)
         data = plugin_data_folder(state_folder(), title, root)
-        return replace(layer, rules=tuple(_bind(rule, root, data) for rule in layer.rules))
+        level = COMMAND_LINE if self.folder.named_in is None else self.folder.level
+        return replace(layer, rules=tuple(_bind(rule, root, data, level) for rule in layer.rules))
 
     def _exists(self, name: str) -> bool:
         return os.path.lexists(os.path.join(self.folder.root, name))
@@ -238,9 +239,9 @@ class _PluginLoader:
         return Layer(file=file, level=level, family=self.family, problems=problems)
 
 
-def _bind(rule: Rule, root: str, data: str) -> Rule:
+def _bind(rule: Rule, root: str, data: str, level: str) -> Rule:
     """Give a hook the variables of its plugin. They also make it another hook than the same command elsewhere."""
     hook = rule.hook
     if isinstance(hook, CommandHook):
         hook = replace(hook, env={**hook.env, PLUGIN_ROOT: root, PLUGIN_DATA: data})
-    return replace(rule, hook=hook, source="plugin", level=rule.source)
+    return replace(rule, hook=hook, source="plugin", level=level)

@@ -31,7 +31,7 @@ def gone_rule(approval: Approval, place: str, why: str = GONE) -> Rule:
 def is_read_by(place: str, dialect: str) -> bool:
     """Return whether the file of a hook is one that sessions of the dialect read."""
     others = {*FAMILIES["turngate"]} - {*FAMILIES[dialect]}
-    return not place.startswith(tuple(f".{family}/" for family in others))
+    return not place.startswith(tuple(f"{folder}.{family}/" for family in others for folder in ("", "~/")))
 
 
 def describe_change_of_definition(approved: str, now: str) -> str:

@@ -139,13 +139,13 @@ class Reviewer:
     def digests_of(self, owner: str) -> Collection[str]:
         return self._digests[owner]
 
-    def vanished(self) -> tuple[Approval, ...]:
-        """Return the approvals of hooks that are no longer there, neither as approved nor changed."""
+    def vanished(self, dialect: str = "turngate") -> tuple[Approval, ...]:
+        """Return the approvals of hooks that are no longer in files of the dialect, neither as approved nor changed."""
         return tuple(
             approval
             for owner in ("project", "user")
             for digest, approval in self.approvals(owner).all()
-            if self._is_gone(owner, digest)
+            if self._is_gone(owner, digest) and is_read_by(self.approvals(owner).place_of(digest), dialect)
         )
 
     def _is_gone(self, owner: str, digest: str) -> bool:
@@ -346,7 +346,7 @@ def review_project(
     )
     settings = settings.with_rules(*reviewer.review_rules(agent_hooks), problems=reviewer.problems)
     hooks = with_unique_keys([reviewer.review(rule) for rule in settings.rules])
-    return Review(settings, hooks, reviewer.vanished(), reviewer)
+    return Review(settings, hooks, reviewer.vanished(dialect), reviewer)
 
 
 def with_unique_keys(hooks: Sequence[ReviewedHook]) -> tuple[ReviewedHook, ...]:

@@ -4,7 +4,7 @@ import argparse
 import json
 import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from turngate.cli.hook_review.changes import format_changes
 from turngate.cli.hook_review.decisions import (
@@ -20,6 +20,7 @@ from turngate.cli.hook_review.entries import (
     entries_json,
     format_entries,
     format_time,
+    format_vanished,
     read_entries,
     shown_key,
 )
@@ -30,6 +31,7 @@ from turngate.cli.project import plugin_folders, project_folder, search_note
 from turngate.cli.streams import paint
 from turngate.errors import UsageError
 from turngate.state.paths import state_folder
+from turngate.trust.approvals import Approval
 from turngate.trust.review import Review, ReviewedHook
 
 NOTHING_PENDING = "nothing is pending"
@@ -129,14 +131,18 @@ def _approve(options: argparse.Namespace, project: str) -> int:
             print(
                 f"{shown_key(hook.key)}: {'already approved' if hook.status == 'approved' else 'needs no approval'}"
             )
+    gone = review.vanished if options.every else ()
     if not hooks:
         print(NOTHING_PENDING) if options.every else None
+        _forget(review, gone)
         return 0
     _print_changes(hooks, project)
+    _print_lines(next(format_vanished(approval)) for approval in gone)
     if not options.yes and not _confirm(hooks):
         print("nothing was approved")
         return EXIT_PROBLEMS
     approve_shown(hooks, lambda: _review(options, project))
+    _forget(review, gone)
     for hook in hooks:
         print(f"approved  {shown_key(hook.key)}")
     return 0
@@ -160,9 +166,13 @@ def _reject(options: argparse.Namespace, project: str) -> int:
     hooks = find_hooks(review, [key for key in options.keys if key not in {each.key for each in gone}])
     check_can_reject(hooks)
     review.reject(hooks)
-    review.forget(gone)
     for hook in hooks:
         print(f"rejected  {shown_key(hook.key)}")
+    _forget(review, gone)
+    return 0
+
+
+def _forget(review: Review, gone: Sequence[Approval]) -> None:
+    review.forget(gone)
     for key in dict.fromkeys(approval.key for approval in gone):
         print(f"forgotten  {shown_key(key)}")
-    return 0
