@@ -292,6 +292,39 @@ def test_a_commit_in_the_copy_of_a_worktree_stays_in_the_copy(repository: Path, 
     assert git("status", "--porcelain", cwd=tmp_path / "side") == "?? b.txt\n"
 
 
+def test_a_folder_of_a_repository_is_copied_with_the_repository(repository: Path) -> None:
+    write(repository / "shop" / "gate.sh", "exit 0\n")
+    with copy_project(str(repository / "shop")) as copy:
+        folder = Path(copy.project)
+        (folder.parent / "a.txt").write_text("two\n")
+        assert (folder.name, copy.original, copy.notes) == ("shop", str(repository), ())
+        assert copy.folder == str(folder.parent)
+        assert git("status", "--porcelain", cwd=folder) == " M a.txt\n?? shop/\n"
+    assert git("status", "--porcelain", cwd=repository) == "?? shop/\n"
+
+
+def test_a_folder_of_a_repository_that_is_too_large_is_copied_without_it(repository: Path) -> None:
+    write(repository / "shop" / "gate.sh", "exit 0\n")
+    for number in range(50):
+        write(repository / "large" / str(number))
+    with copy_project(str(repository / "shop"), max_files=40) as copy:
+        assert contents(Path(copy.project).parent) == {
+            "lock": "",
+            "shop": None,
+            "shop/gate.sh": "exit 0\n",
+        }
+        assert copy.notes == (f"without the git repository in {repository}, which is too large",)
+
+
+def test_the_home_folder_is_not_copied_as_a_repository(
+    repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(repository))
+    write(repository / "shop" / "gate.sh", "exit 0\n")
+    with copy_project(str(repository / "shop")) as copy:
+        assert (copy.original, copy.notes) == (str(repository / "shop"), ())
+
+
 def test_a_lock_of_git_is_not_copied(repository: Path) -> None:
     write(repository / ".git" / "index.lock")
     with copy_project(str(repository)) as copy:

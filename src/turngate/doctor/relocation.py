@@ -19,14 +19,14 @@ class Relocation:
 
     def __init__(self, project: str, copy: ProjectCopy) -> None:
         self.project, self.copy = project, copy.project
-        self.private = os.path.dirname(copy.project)  # the folder around the copy; nothing else is in it
-        self._original = dict.fromkeys((project, real_path(project)))
+        self.private = os.path.dirname(copy.folder)  # the folder around the copy; nothing else is in it
+        self._places = {project: copy.project, real_path(project): copy.project, copy.original: copy.folder}
+        longest_first = sorted(self._places, key=len, reverse=True)
+        self._pattern = re.compile(rf"(?<![\w.-])(?:{'|'.join(map(re.escape, longest_first))})(?![\w.-])")
 
     def text(self, text: str) -> str:
-        """Replace the folder of the project by that of the copy."""
-        for folder in self._original:
-            text = re.sub(rf"(?<![\w.-]){re.escape(folder)}(?![\w.-])", lambda _: self.copy, text)
-        return text
+        """Replace the folder of the project, and of its repository, by that of the copy."""
+        return self._pattern.sub(lambda found: self._places[found[0]], text)
 
     def rule(self, rule: Rule) -> Rule:
         return replace(rule, hook=self._hook(rule.hook), files=self._files(rule.files))

@@ -22,7 +22,7 @@ import stat
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from turngate.core.frozen import frozen
 from turngate.filesystem.git_copy import GIT_LOCATION_VARIABLES, copy_git_folder, find_git_folders
@@ -47,16 +47,21 @@ class ProjectTooLarge(OSError):
 
 @frozen
 class ProjectCopy:
-    """A copy of a project, and in what it differs from the project. Paths are relative to the project."""
+    """A copy of a project, and in what it differs from the project. Paths are relative to what was copied."""
 
-    project: str  # the folder of the copy
+    project: str  # the folder of the project in the copy
+    original: str  # what was copied: the project, or the git repository that it is a folder of
+    folder: str  # the copy of it
     linked: tuple[str, ...]  # dependency folders
     left_out: Mapping[str, str]  # path → why
+    without_repository: str | None = None  # the repository above the project, if it is not in the copy
 
     @property
     def notes(self) -> tuple[str, ...]:
         """The differences, as texts for the user."""
-        linked = [f"linked, not copied: {_list(self.linked)}"] if self.linked else []
+        repository = self.without_repository
+        linked = [f"without the git repository in {repository}, which is too large"] if repository else []
+        linked += [f"linked, not copied: {_list(self.linked)}"] if self.linked else []
         reasons = dict.fromkeys(self.left_out.values())
         by_reason = ((why, [path for path in self.left_out if self.left_out[path] == why]) for why in reasons)
         return (*linked, *(f"left out: {_list(paths)} ({why})" for why, paths in by_reason))
@@ -78,21 +83,53 @@ def copy_project(
 ) -> Iterator[ProjectCopy]:
     """Copy a project to a private folder below `$TMPDIR`, and remove the copy at the end.
 
-    Copies of processes that were killed are removed first. Raises ProjectTooLarge, or another OSError.
+    A project that is a folder of a git repository is copied with the whole repository, if that is not too large:
+    otherwise git would not work. Copies of processes that were killed are removed first. Raises ProjectTooLarge, or
+    another OSError.
     """
     remove_stale_copies()
-    root = resolve(project)
-    folder = tempfile.mkdtemp(prefix=PREFIX)
-    lock = _lock(folder)
+    project = resolve(project)
+    repository = _repository_above(project)
+    private = tempfile.mkdtemp(prefix=PREFIX)
+    lock = _lock(private)
     try:
-        copier = _Copier(
-            root, os.path.join(resolve(folder), os.path.basename(root) or "root"), max_files, max_bytes
+        copier = _copy_first(dict.fromkeys((repository or project, project)), private, max_files, max_bytes)
+        yield ProjectCopy(
+            os.path.normpath(os.path.join(copier.target, os.path.relpath(project, copier.root))),
+            copier.root,
+            copier.target,
+            tuple(sorted(copier.linked)),
+            dict(sorted(copier.left_out.items())),
+            repository if repository != copier.root else None,
         )
-        copier.copy()
-        yield ProjectCopy(copier.target, tuple(sorted(copier.linked)), dict(sorted(copier.left_out.items())))
     finally:
-        _remove(folder)
+        _remove(private)
         os.close(lock)
+
+
+def _repository_above(project: str) -> str | None:
+    """Return the folder of the git repository that the project is a folder of; not the home folder."""
+    folder = project
+    while folder != "/" and folder != resolve(os.path.expanduser("~")):
+        if os.path.lexists(os.path.join(folder, ".git")):
+            return folder if folder != project else None
+        folder = os.path.dirname(folder)
+    return None
+
+
+def _copy_first(roots: Iterable[str], private: str, max_files: int, max_bytes: int) -> "_Copier":
+    """Copy the first of these folders that is not too large."""
+    *larger, smallest = (
+        _Copier(root, os.path.join(resolve(private), os.path.basename(root) or "root"), max_files, max_bytes)
+        for root in roots
+    )
+    for copier in larger:
+        with contextlib.suppress(ProjectTooLarge):
+            copier.copy()
+            return copier
+        _remove(copier.target)
+    smallest.copy()
+    return smallest
 
 
 # The folder of the copy

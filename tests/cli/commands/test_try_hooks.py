@@ -268,3 +268,19 @@ def test_an_interrupt_ends_the_hook_and_removes_the_copy(project: Path, temporar
         out, err = process.communicate(timeout=HANG_TIMEOUT_S)
     assert (process.returncode, out, err) == (130, "", "turngate: ended by SIGINT; no hook is left running\n")
     assert list(temporary.iterdir()) == []
+
+
+def test_a_folder_of_a_repository_is_tested_in_a_copy_of_the_repository(project: Path) -> None:
+    subprocess.run(["git", "init", "-q", str(project.parent)], check=True)
+    script(
+        project.parent / "scripts" / "gate.sh",
+        "#!/bin/sh\ntouch ran ../ran\ngit status --short .. >&2; exit 2\n",
+    )
+    configure(project, {"id": "gate", "command": f"{project.parent}/scripts/gate.sh"})
+    code, out, _ = run_test(project, "Stop")
+    assert (code, "?? ../ran\n" in out, (project / "ran").exists(), (project.parent / "ran").exists()) == (
+        0,
+        True,
+        False,
+        False,
+    )
