@@ -474,6 +474,36 @@ def test_at_a_terminal_it_asks(project: Path, answer: str, end: str, code: int) 
         assert terminal.text == f"{NEW}let this hook run on this machine? [y]es, [n]o {answer}\n{end}"
 
 
+WAIT = """
+import os, time
+import turngate.settings.load as module
+
+def wait(*args, real=module.read_settings, **options):
+    while not os.path.exists("released"):
+        time.sleep(0.02)
+    return real(*args, **options)
+
+module.read_settings = wait
+"""
+
+
+@pytest.mark.req("S3-16")
+@pytest.mark.usefixtures("two_hooks")
+def test_what_was_typed_before_the_question_is_not_an_answer_to_it(
+    project: Path, tmp_path: Path, hooks: Hooks
+) -> None:
+    (tmp_path / "sitecustomize.py").write_text(WAIT)
+    env = {"PYTHONPATH": str(tmp_path)}
+    with Terminal("hooks", "approve", "tests", cwd=project, env=env) as terminal:
+        terminal.say("y")
+        terminal.expect("y")
+        (project / "released").touch()
+        terminal.expect("let this hook run on this machine? [y]es, [n]o ")
+        terminal.say("n")
+        assert terminal.end() == 1
+    assert hooks() == (0, LISTED, "")
+
+
 @pytest.mark.req("S3-16")
 @pytest.mark.usefixtures("two_hooks")
 def test_at_a_terminal_the_diff_has_colours(project: Path) -> None:

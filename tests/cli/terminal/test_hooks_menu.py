@@ -108,6 +108,18 @@ def test_a_hook_that_was_not_shown_is_shown_before_it_is_approved(talk: Talk, pr
 
 
 @pytest.mark.req("S3-16")
+def test_keys_that_were_typed_before_it_was_shown_approve_nothing(talk: Talk, project: Path) -> None:
+    terminal = talk()
+    terminal.say("/hooks")
+    terminal.expect(KEYS)
+    terminal.type("yyyy")
+    terminal.expect('y again approves hook "Stop:1" as it is shown above')
+    terminal.type(DOWN)
+    terminal.expect("> Stop:2  ")
+    assert statuses(project) == ["new", "new"]
+
+
+@pytest.mark.req("S3-16")
 def test_a_script_that_changes_after_it_was_shown_is_not_approved(
     talk: Talk, project: Path, two_hooks: Path
 ) -> None:
@@ -237,7 +249,8 @@ def test_a_plain_terminal_has_a_dialogue_with_numbers(talk: Talk, project: Path)
     terminal.expect(menu)
     terminal.say("y 1")
     terminal.expect('hook "Stop:1" is approved and runs from its next event on')
-    terminal.say("n 2")
+    terminal.expect(WORDS)
+    terminal.type("n 2\r2\r")
     terminal.expect('hook "Stop:2" is rejected and does not run')
     terminal.say("q")
     terminal.say("do it")

@@ -45,7 +45,8 @@ class HooksMenu:
     def __init__(self, ui: TerminalUI, review: Callable[[], Review], session: Session) -> None:
         self._ui, self._review_again, self._session = ui, review, session
         self._project, self._state = session.project, state_folder()
-        self._keys: asyncio.Queue[MenuKey] | None = None  # while the menu is open
+        # While the menu is open: what was typed, and the row that it names.
+        self._keys: asyncio.Queue[tuple[MenuKey, int | None]] | None = None
         self._is_left = False  # from then on, what is typed belongs to the conversation
         self._review: Review | None = None
         self._entries: list[HookEntry] = []
@@ -84,8 +85,9 @@ class HooksMenu:
             self._print_notes()
             while self._entries and not self._is_left:
                 self._ui.show_menu(self._menu())
-                key = await self._keys.get()
+                key, row = await self._keys.get()
                 if key != "q":
+                    self._selected = self._selected if row is None else min(row, len(self._entries) - 1)
                     await self._handle(key)
         except UsageError as error:  # the settings can no longer be read
             self._ui.print(f"! {error}", "notice")
@@ -111,10 +113,10 @@ class HooksMenu:
             hint = f" → {problem.hint}" if problem.hint else ""
             self._ui.print(f"! {problem}{hint}", "alert" if problem.severity == "error" else "notice")
 
-    def on_key(self, key: MenuKey) -> None:
+    def on_key(self, key: MenuKey, row: int | None = None) -> None:
         if self._keys is None or self._is_left:
             return
-        self._keys.put_nowait(key)
+        self._keys.put_nowait((key, row))
         if key == "q":
             self._is_left = True
             self._ui.show_menu(None)
@@ -129,8 +131,7 @@ class HooksMenu:
             self._ui.print(f"expected: {WORDS}", "notice")
             self._ui.prompt()
             return
-        self._selected = int(match[2]) - 1
-        self.on_key(_WORD_KEYS[(match[1] or "").lower()])
+        self.on_key(_WORD_KEYS[(match[1] or "").lower()], int(match[2]) - 1)
 
     def close(self) -> None:
         self.on_key("q")
@@ -195,6 +196,8 @@ class HooksMenu:
         if entry.is_pending or entry.hook.status == "rejected":
             self._print(list(format_changes(entry.hook, self._project)))
             self._shown[entry.key] = entry.hook
+            while self._keys and not self._keys.empty():
+                self._keys.get_nowait()  # what was typed before it was shown is not an answer to it
         elif self._review:
             self._print(format_details(entry, self._review.settings, self._project))
 

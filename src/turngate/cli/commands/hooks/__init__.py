@@ -1,9 +1,11 @@
 """`turngate hooks`: list, show, compare, approve and reject the hooks of a project."""
 
 import argparse
+import contextlib
 import json
 import os
 import sys
+import termios
 from collections.abc import Iterable, Sequence
 
 from turngate.cli.hook_review.changes import format_changes
@@ -125,15 +127,14 @@ def _approve(options: argparse.Namespace, project: str) -> int:
         )
     review = _review(options, project)
     named = find_hooks(review, options.keys) if options.keys else pending_hooks(review)
-    hooks = [hook for hook in named if hook.status not in ("approved", "exempt")]
+    hooks = [hook for hook in named if hook.status not in _RUNS_ALREADY]
     for hook in named:
-        if hook.status in ("approved", "exempt"):
-            print(
-                f"{shown_key(hook.key)}: {'already approved' if hook.status == 'approved' else 'needs no approval'}"
-            )
+        if hook.status in _RUNS_ALREADY:
+            print(f"{shown_key(hook.key)}: {_RUNS_ALREADY[hook.status]}")
     gone = review.vanished if options.every else ()
     if not hooks:
-        print(NOTHING_PENDING) if options.every else None
+        if options.every:
+            print(NOTHING_PENDING)
         _forget(review, gone)
         return 0
     _print_changes(hooks, project)
@@ -148,11 +149,17 @@ def _approve(options: argparse.Namespace, project: str) -> int:
     return 0
 
 
+_RUNS_ALREADY = {"approved": "already approved", "exempt": "needs no approval"}
+
+
 def _confirm(hooks: list[ReviewedHook]) -> bool:
     if not (sys.stdin and sys.stdin.isatty() and sys.stdout.isatty()):
         raise UsageError(
             "there is no terminal to ask at; read what is printed above, then add --yes to approve it"
         )
+    with contextlib.suppress(OSError, termios.error):
+        # What was typed before the question is not an answer to it.
+        termios.tcflush(sys.stdin, termios.TCIFLUSH)
     what = "this hook" if len(hooks) == 1 else f"these {len(hooks)} hooks"
     print(f"let {what} run on this machine? [y]es, [n]o ", end="", flush=True)
     return sys.stdin.readline().strip().lower() in ("y", "yes")
