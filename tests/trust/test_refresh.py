@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from tests.support.builders import rule
+from turngate.core.hints import GONE
 from turngate.core.hooks import CommandHook
 from turngate.core.settings import Rule, Settings
 from turngate.trust.refresh import refreshed
@@ -58,6 +59,12 @@ def test_a_hook_that_an_agent_has_removed_runs_on_although_another_moved_to_its_
     first, second = configured("first"), configured("second", 1)
     moved = configured("second")
     assert after([first, second], [moved]) == [(moved, None), (first, None)]
+
+
+def test_a_hook_that_is_gone_and_runs_on_is_not_reported_as_pending() -> None:
+    old = configured("old")
+    gone = configured(CommandHook("old", mode="gate"), index=None, pending=GONE)
+    assert after([old], [gone]) == [(old, None)]
 
 
 def test_a_hook_whose_script_has_changed_runs_on_with_the_files_of_the_start() -> None:

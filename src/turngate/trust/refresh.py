@@ -3,6 +3,8 @@
 from collections.abc import Iterable
 from dataclasses import replace
 
+from turngate.core.hints import GONE
+from turngate.core.hooks import hook_text
 from turngate.core.settings import Rule, Settings
 from turngate.trust.fingerprint import definition_of
 from turngate.trust.review import place_of
@@ -21,9 +23,9 @@ def refreshed(settings: Settings, reviewed: Settings) -> Settings:
         if not rule.pending or rule.rejected:
             rules.append(rule)
             continue
-        place, what = place_of(rule), _what(rule)
+        what, place = _what(rule), place_of(rule)
         old = next((each for each in running if _what(each) == what), None)
-        old = old or next((each for each in lost if place_of(each) == place), None)
+        old = old or next((each for each in lost if place_of(each) == place or _is_gone(each, rule)), None)
         lost = [each for each in lost if each is not old]
         rules.append(old or rule)
     return replace(settings, rules=(*rules, *lost), env=reviewed.env, user_env=reviewed.user_env)
@@ -46,6 +48,15 @@ def _undecided(running: Iterable[Rule], reviewed: Iterable[Rule]) -> list[Rule]:
             and (rule.event, rule.hook.id) not in ids
         )
     ]
+
+
+def _is_gone(rule: Rule, reported: Rule) -> bool:
+    """Return whether a hook of the session is the one that is reported as no longer configured."""
+    return reported.pending == GONE and (rule.event, rule.file, hook_text(rule.hook)) == (
+        reported.event,
+        reported.file,
+        hook_text(reported.hook),
+    )
 
 
 def _what(rule: Rule) -> tuple[str | None, str]:
