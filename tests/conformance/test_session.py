@@ -148,6 +148,32 @@ def test_a_session_goes_as_it_went_in_claude_code(case: Case, stage: Stage, serv
     assert replay_session(case, stage, server) == recorded_session(case)
 
 
+# One case of each kind of request: what a session is told and does does not depend on the client.
+THROUGH_PYDANTIC_AI = [
+    "exit0_silent",
+    "block_reason",
+    "block_then_tool",
+    "block_with_tools_between",
+    "additional_context_always",
+    "continue_false_block",
+    "api_error_400",
+    "empty_answer",
+    "sub_exit2",
+    "sub_two_parallel",
+    "prompt_not_ok_noreason",
+    "agent_not_ok",
+]
+
+
+@OLD_MODEL
+@cases(THROUGH_PYDANTIC_AI)
+def test_a_session_goes_as_it_went_in_claude_code_also_through_pydantic_ai(
+    case: Case, stage: Stage, server: AnthropicServer
+) -> None:
+    model = "pydantic-ai:anthropic:claude-sonnet-5-5"
+    assert replay_session(case, stage, server, model) == recorded_session(case)
+
+
 ANSWERS = {"sandbox_bad": {"answer": "answer 9"}}
 
 

@@ -25,8 +25,8 @@ from turngate.core.loop_guard import ContinueTurn, EndedBy, EndTurn, new_guard
 from turngate.core.session_events import OUTCOMES, TurnResult
 from turngate.core.settings import Rule, Settings
 from turngate.engine import ask_hooks
-from turngate.models.live import LiveModel
-from turngate.ports import World
+from turngate.models.resolve import open_model
+from turngate.ports import Model, World
 from turngate.shells.local import LocalShell
 from turngate.state.journal import Journal
 from turngate.trust.load import load_settings
@@ -94,14 +94,14 @@ def replay(case: Case, stage: Stage, agent: str = "main") -> dict[str, Any]:
     }
 
 
-def replay_session(case: Case, stage: Stage, server: AnthropicServer) -> dict[str, Any]:
+def replay_session(case: Case, stage: Stage, server: AnthropicServer, model: str = MODEL) -> dict[str, Any]:
     """What one turn of a whole session looks like, in the form of `recorded_session`.
 
     The model is asked through its real client, and what it was told is what reached the server.
     """
     _furnish(case, stage)
     app = App(case.get("answers", ()))
-    result, seconds = asyncio.run(_converse(case, stage, app))
+    result, seconds = asyncio.run(_converse(case, stage, app, open_model(model)))
     traces = _traces(case, stage, app)
     return {
         "requests": server.agents.count("main"),
@@ -357,10 +357,9 @@ async def _play(case: Case, stage: Stage, app: App, agent: str) -> Turn:
         journal.close()
 
 
-async def _converse(case: Case, stage: Stage, app: App) -> tuple[TurnResult, float]:
+async def _converse(case: Case, stage: Stage, app: App, model: Model) -> tuple[TurnResult, float]:
     """One turn of a session, and how many seconds it took."""
     limit, allowed = _limits(case)
-    model = LiveModel(MODEL)
     session = Session(
         str(stage.project),
         model,
