@@ -4,8 +4,16 @@ import pytest
 
 from turngate.core.decisions import Allow, Block, Decision, Fault
 from turngate.core.hook_output import Answer
-from turngate.core.redaction import Redactor, make_redactor
+from turngate.core.redaction import Redactor, join_redactors, make_redactor
 from turngate.core.reports import Exited, HookFailed, Replied, Report, Skipped, TimedOut
+
+
+def test_the_secrets_of_two_redactors_are_joined() -> None:
+    exact = make_redactor(["environment"], ignores_case=False)
+    joined = join_redactors(redactor("header-value"), exact)
+    assert joined is not None
+    assert joined.text("environment Header-Value") == "… …"
+    assert (join_redactors(None, exact), join_redactors(exact, None)) == (exact, exact)
 
 
 def redactor(*secrets: str) -> Redactor:

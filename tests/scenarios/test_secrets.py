@@ -11,7 +11,8 @@ from tests.support.builders import rule, settings, stop_event
 from tests.support.sessions import scripted_session
 from turngate.core.decisions import Advise, Allow, Block, Decision, Fault, Halt
 from turngate.core.dialect import TURNGATE, Dialect
-from turngate.core.hooks import CommandHook
+from turngate.core.hooks import CallbackHook, CommandHook
+from turngate.core.reports import HookFailed
 from turngate.engine import ask_hooks
 from turngate.ports import World
 from turngate.shells.local import LocalShell
@@ -80,6 +81,22 @@ def test_the_variables_of_settings_and_hooks_count_too(project: Path) -> None:
     world = World(LocalShell(), str(project), environ={"PATH": "/usr/bin:/bin"})
     [run] = asyncio.run(ask_hooks(stop_event(), asked, world)).runs
     assert run.decision == Block("… …")
+
+
+@pytest.mark.parametrize("answer", [{"decision": "block", "reason": f"bad {TOKEN}"}, Block(f"bad {TOKEN}")])
+def test_the_answer_of_a_callback_is_redacted_too(answer: Any, project: Path) -> None:
+    world = World(LocalShell(), str(project), environ=ENVIRON)
+    [run] = asyncio.run(ask_hooks(stop_event(), settings(CallbackHook(lambda _: answer)), world)).runs
+    assert run.decision == Block("bad …")
+
+
+def test_an_exception_of_a_callback_is_redacted(project: Path) -> None:
+    def fail(_: object) -> None:
+        raise ValueError(f"bad {TOKEN}")
+
+    world = World(LocalShell(), str(project), environ=ENVIRON)
+    [run] = asyncio.run(ask_hooks(stop_event(), settings(CallbackHook(fail)), world)).runs
+    assert (run.decision, run.report) == (Fault("ValueError: bad …"), HookFailed("ValueError: bad …"))
 
 
 def test_a_run_that_shows_no_secret_is_as_before(project: Path) -> None:

@@ -38,9 +38,9 @@ class Redactor:
         """Return False if nothing of this run shows a secret, which costs little to find out."""
         if self.ignores_case:
             return True
-        values = (*printed(report), *(getattr(decision, name, None) for name in _DECISION_TEXTS))
-        texts = [text for text in values if text]
-        return any(form in text for text in texts for form in self.forms) or isinstance(report, HookFailed)
+        texts = [*printed(report), decision.notice or "", *decision.warnings]
+        texts += [getattr(decision, name, None) or "" for name in ("reason", "advice", "error")]
+        return any(form in text for text in texts if text for form in self.forms)
 
     def text(self, text: str) -> str:
         return self._pattern.sub("…", text)
@@ -111,6 +111,14 @@ class Redactor:
     def _texts(self, value: object, names: Iterable[str]) -> dict[str, Any]:
         values = ((name, getattr(value, name, None)) for name in names)
         return {name: self.text(text) for name, text in values if isinstance(text, str)}
+
+
+def join_redactors(first: Redactor | None, second: Redactor | None) -> Redactor | None:
+    """Return a redactor of the secrets of both."""
+    if first is None or second is None:
+        return first or second
+    forms = sorted({*first.forms, *second.forms}, key=len, reverse=True)
+    return Redactor(tuple(forms), first.ignores_case or second.ignores_case)
 
 
 def make_redactor(secrets: Iterable[str], *, ignores_case: bool = True) -> Redactor | None:

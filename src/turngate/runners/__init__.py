@@ -21,6 +21,7 @@ async def run_hook(
 ) -> Report:
     if settings.guarded:
         rule, settings = settings.as_seen_by(rule)
+    live.redactor = world.redactor(settings.env)  # a command and an endpoint add what they are given
     match rule.hook:
         case CommandHook() as hook:
             return await _run_reviewed(rule, hook, event, settings, world, live)

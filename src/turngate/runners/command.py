@@ -52,7 +52,8 @@ async def run_command(
     }
     inherited = world.environ if pass_env is None else clean_environment(world.environ, pass_env)
     complete = {**inherited, **settings.env, **hook.env, **of_event}
-    live.redactor = world.redactor({**settings.env, **hook.env})
+    if hook.env:
+        live.redactor = world.redactor({**settings.env, **hook.env})
     env = sanitize_env(complete)
     if len(env) < len(complete):
         missing = _list_names(complete.keys() - env.keys())

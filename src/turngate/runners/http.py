@@ -16,6 +16,7 @@ from turngate.core.http_policy import (
     url_problem,
 )
 from turngate.core.plugin_variables import describe_user_config, used_user_config
+from turngate.core.redaction import join_redactors
 from turngate.core.reports import HookFailed, Replied, Report
 from turngate.core.settings import Settings
 from turngate.core.text import describe_url
@@ -46,7 +47,7 @@ async def run_http(
     environ = {**world.environ, **settings.env}
     headers = read_headers(hook.headers, hook.allowed_env_vars, environ, settings.http_hook_variables)
     live.warnings.extend(headers.warnings)
-    live.redactor = headers.redactor
+    live.redactor = join_redactors(headers.redactor, live.redactor)
     body = encode(event, settings.dialect, settings.payload)
     try:
         client = _open_client(hook.url, world.environ)
