@@ -54,6 +54,11 @@ def names_id(pattern: str) -> str:
     return f"names:{hashlib.sha256(os.fsencode(names)).hexdigest()}"
 
 
+def is_list_of_names(recorded: str) -> bool:
+    """Return whether an id is that of `names_id`."""
+    return recorded.startswith("names:")
+
+
 def is_system_file(path: str, project: str | None = None) -> bool:
     """A project may be in a folder of the system: /usr/src/app, /opt/app. `project` has no links."""
     real = real_path(path)

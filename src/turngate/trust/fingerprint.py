@@ -45,8 +45,10 @@ class Fingerprint(NamedTuple):
 class Surroundings:
     """What the fingerprints of one review have in common: folders and variables."""
 
-    def __init__(self, project: str, home: str, environ: Mapping[str, str]) -> None:
+    def __init__(self, project: str, home: str, environ: Mapping[str, str], *, of_user: bool = False) -> None:
+        """`of_user`: for hooks of the user, who chooses which programs of the project are in `$PATH`."""
         self.project, self.home, self.environ = real_path(project), home, dict(environ)
+        self._of_user = of_user
         self._path_folders: dict[str, list[str]] = {}
 
     def variables_of(self, hook: CommandHook, env: Mapping[str, str]) -> dict[str, str]:
@@ -58,7 +60,11 @@ class Surroundings:
     def path_folders(self, path: str) -> list[str]:
         """Return the folders of `$PATH` that are inside the project: a file there can take a program's name."""
         if path not in self._path_folders:
-            entries = [os.path.join(self.project, entry) for entry in path.split(":")] if path else []
+            entries = (
+                [os.path.join(self.project, entry) for entry in path.split(":")]
+                if path and not self._of_user
+                else []
+            )
             inside = [each for each in entries if is_inside(real_path(each), self.project)]
             self._path_folders[path] = inside
         return self._path_folders[path]

@@ -7,7 +7,7 @@ from turngate.core.hints import GONE
 from turngate.core.hooks import hook_text
 from turngate.core.settings import Rule, Settings
 from turngate.trust.fingerprint import definition_of
-from turngate.trust.review import place_of
+from turngate.trust.owners import place_of
 
 
 def refreshed(settings: Settings, reviewed: Settings) -> Settings:

@@ -1,14 +1,17 @@
 """Compares the hooks of a project and of the user with what a person has approved."""
 
+import contextlib
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
-from turngate.core.constants import COMMAND_LINE, FAMILIES, MANAGED
+from turngate.core.constants import FAMILIES
 from turngate.core.hooks import CommandHook
-from turngate.core.settings import GUARDED, Layer, Problem, Rule, Settings
+from turngate.core.settings import Layer, Problem, Rule, Settings
 from turngate.errors import UsageError
+from turngate.filesystem.content import is_list_of_names
+from turngate.filesystem.real_path import is_inside, real_path
 from turngate.settings.load import read_settings
 from turngate.state.paths import state_folder
 from turngate.trust.approvals import Approval, Approvals
@@ -23,6 +26,7 @@ from turngate.trust.fingerprint import (
     used_variables,
 )
 from turngate.trust.gone import describe_change_of_definition, gone_rule, is_read_by
+from turngate.trust.owners import level_settings, owner_of, owner_of_level, place_of
 
 Status = Literal["approved", "new", "changed", "rejected", "exempt"]
 
@@ -63,7 +67,10 @@ class Reviewer:
         self._complete, self._reports_gone = complete, reports_gone
         self.accept = accept or environ.get(TRUST_VARIABLE) == "1"
         self._state = state or state_folder(environ)
-        self._around = Surroundings(self.project, self.home, environ)
+        self._around = {
+            "project": Surroundings(self.project, self.home, environ),
+            "user": Surroundings(self.project, self.home, environ, of_user=True),
+        }
         self._changed = ChangedFiles()
         self._files: dict[str, Approvals] = {}
         self._levels = {"project": LevelSettings(), "user": LevelSettings()}
@@ -71,16 +78,18 @@ class Reviewer:
         self._digest_by_rule: dict[
             int, tuple[Rule, str]
         ] = {}  # the rule is kept so that its id stays its own
+        self._first: list[tuple[str, str, Fingerprint]] = []  # hooks of the user that were not seen before
         self._replaced: set[str] = set()  # definitions that were changed into another one
 
     def review_layers(self, layers: Sequence[Layer]) -> list[Layer]:
         """Return the layers with the reason why a hook is pending, and without an `env` that is not approved."""
-        self._levels = {owner: _level_settings(owner, layers) for owner in self._levels}
+        self._levels = {owner: level_settings(owner, layers) for owner in self._levels}
         rules = [rule for layer in layers for rule in layer.rules]
         self._note_digests(rules)
         reviewed = [
             replace(layer, rules=tuple(self.review(rule).rule for rule in layer.rules)) for layer in layers
         ]
+        self._store_first()
         return self._without_unapproved_env([*reviewed, *self._gone_layers(layers)])
 
     def _gone_layers(self, layers: Sequence[Layer]) -> list[Layer]:
@@ -104,6 +113,7 @@ class Reviewer:
         rules = tuple(rules)
         self._note_digests(rules)
         reviewed = [self.review(rule).rule for rule in rules]
+        self._store_first()
         if self._reports_gone and not self.accept:
             types = {rule.agent_type for rule in rules}
             reviewed += [rule for rule in self._gone_rules() if rule.agent_type in types]
@@ -115,17 +125,52 @@ class Reviewer:
         if owner is None:
             return self._reviewed(rule, "exempt", None, Fingerprint(definition_of(rule)))
         if self.accept:
-            found = fingerprint(rule, self._levels[owner], self._around)
-            return self._reviewed(rule, "exempt", None, found)
-        approvals = self.approvals(owner)
+            return self._reviewed(rule, "exempt", None, self._fingerprint(rule, owner))
         digest = self._digest_of(rule, owner)
-        approval = approvals.find(digest)
+        approval = self.approvals(owner).find(digest)
         if approval is None:
-            return self._review_unknown(rule, owner, digest)
-        why = self._why_changed(rule, self._levels[owner].env, approval.fingerprint)
-        if why is None:
-            return self._reviewed(rule, "approved", None, approval.fingerprint, approval)
-        return self._reviewed(rule, "changed", why, self._fingerprint_of_pending(rule, owner), approval)
+            reviewed = self._review_unknown(rule, owner, digest)
+        elif why := self._why_changed(rule, owner, approval.fingerprint):
+            found = self._fingerprint_of_pending(rule, owner)
+            return self._reviewed(rule, "changed", why, found, approval)
+        else:
+            reviewed = self._reviewed(rule, "approved", None, approval.fingerprint, approval)
+        if owner == "user" and reviewed.status == "approved":
+            return self._review_in_project(reviewed, digest)
+        return reviewed
+
+    def _review_in_project(self, hook: ReviewedHook, digest: str) -> ReviewedHook:
+        """Review what a hook of the user would run of this project: that is not the user's."""
+        found = self._fingerprint(hook.rule, "user")
+        _, inside = self.divided(found)
+        used = [
+            path for path, recorded in inside.files.items() if recorded and not is_list_of_names(recorded)
+        ]
+        if not used:
+            return self._reviewed(hook.rule, "approved", None, found, hook.approval)
+        approval = self.approvals("project").find(digest)
+        if approval is None:
+            name = os.path.relpath(used[0], real_path(self.project))
+            return self._reviewed(
+                hook.rule, "new", f"it runs {name} of the project, which is not approved", found
+            )
+        if why := describe_change(
+            {**inside.files, **approval.fingerprint.files}, self.project, self._changed
+        ):
+            return self._reviewed(hook.rule, "changed", f"{why} after it was approved", found, approval)
+        return self._reviewed(hook.rule, "approved", None, found, approval)
+
+    def divided(self, found: Fingerprint) -> tuple[Fingerprint, Fingerprint]:
+        """Return what a fingerprint has outside of the project, and what inside."""
+        project = real_path(self.project)
+        if is_inside(real_path(self.home), project):  # what is in the home folder is the user's
+            return found, found._replace(files={})
+        inside = {path: recorded for path, recorded in found.files.items() if is_inside(path, project)}
+        outside = {path: recorded for path, recorded in found.files.items() if path not in inside}
+        return found._replace(files=outside), Fingerprint(found.content, inside)
+
+    def _fingerprint(self, rule: Rule, owner: str) -> Fingerprint:
+        return fingerprint(rule, self._levels[owner], self._around[owner])
 
     def approvals(self, owner: str) -> Approvals:
         if owner not in self._files:
@@ -149,6 +194,8 @@ class Reviewer:
         )
 
     def _is_gone(self, owner: str, digest: str) -> bool:
+        if owner == "project" and self.approvals(owner).place_of(digest).startswith("~/"):
+            return False  # what a hook of the user runs of the project
         return digest not in self._digests[owner] and digest not in self._replaced
 
     @property
@@ -166,7 +213,7 @@ class Reviewer:
 
     def _fingerprint_of_pending(self, rule: Rule, owner: str) -> Fingerprint:
         if self._complete:
-            return fingerprint(rule, self._levels[owner], self._around)
+            return self._fingerprint(rule, owner)
         return Fingerprint(definition_of(rule, self._levels[owner]))
 
     def _review_unknown(self, rule: Rule, owner: str, digest: str) -> ReviewedHook:
@@ -178,7 +225,7 @@ class Reviewer:
         if earlier is not None and earlier.fingerprint.digest not in self._digests[owner]:
             return self._review_changed(rule, found, earlier)
         if owner == "user" and not approvals.problem:
-            return self._approve_first(rule, fingerprint(rule, self._levels[owner], self._around), approvals)
+            return self._approve_first(rule)
         return self._reviewed(rule, "new", NEW, found)
 
     def _review_changed(self, rule: Rule, found: Fingerprint, earlier: Approval) -> ReviewedHook:
@@ -191,20 +238,24 @@ class Reviewer:
             rule = replace(rule, event=gone.event, matcher=gone.matcher, hook=gone.hook)
         return self._reviewed(rule, "changed", why, found, earlier)
 
-    def _approve_first(self, rule: Rule, found: Fingerprint, approvals: Approvals) -> ReviewedHook:
-        try:
-            approvals.approve(
-                [(place_of(rule), _name(rule), found)], self.env_of("user"), self._digests["user"]
-            )
-        except UsageError:  # it cannot be stored, so the next session sees it for the first time again
-            return self._reviewed(rule, "approved", None, found)
-        return self._reviewed(rule, "approved", None, found, approvals.find(found.digest))
+    def _approve_first(self, rule: Rule) -> ReviewedHook:
+        found = self._fingerprint(rule, "user")
+        self._first.append((place_of(rule), _name(rule), self.divided(found)[0]))
+        return self._reviewed(rule, "approved", None, found)
 
-    def _why_changed(self, rule: Rule, env: Mapping[str, str], approved: Fingerprint) -> str | None:
+    def _store_first(self) -> None:
+        """Store all hooks that were seen for the first time at once."""
+        first, self._first = self._first, []
+        if first:
+            # If it cannot be stored, the next session sees them for the first time again.
+            with contextlib.suppress(UsageError):
+                self.approvals("user").approve(first, self.env_of("user"), self._digests["user"])
+
+    def _why_changed(self, rule: Rule, owner: str, approved: Fingerprint) -> str | None:
         if why := describe_change(approved.files, self.project, self._changed):
             return f"{why} after it was approved"
         if isinstance(rule.hook, CommandHook):
-            now = used_variables(rule.hook, env, self._around)
+            now = used_variables(rule.hook, self._levels[owner].env, self._around[owner])
             for name in now.keys() | approved.variables.keys():
                 if now.get(name) != approved.variables.get(name):
                     return f"${name} has another value than when it was approved"
@@ -240,39 +291,9 @@ class Reviewer:
         if self.accept or not env or self.approvals("project").has_env(env):
             return list(layers)
         return [
-            replace(layer, env={}) if layer.env and _owner_of_level(layer.level) == "project" else layer
+            replace(layer, env={}) if layer.env and owner_of_level(layer.level) == "project" else layer
             for layer in layers
         ]
-
-
-def owner_of(rule: Rule) -> Literal["project", "user"] | None:
-    """Return who has to approve a hook; None for hooks in Python, of `--settings` and of an administrator."""
-    if rule.source == "python":
-        return None
-    return _owner_of_level(rule.level or rule.source)
-
-
-def _owner_of_level(level: str) -> Literal["project", "user"] | None:
-    if level == "user":
-        return "user"
-    return None if level in (COMMAND_LINE, MANAGED) else "project"
-
-
-def _level_settings(owner: str, layers: Iterable[Layer]) -> LevelSettings:
-    """Return what the files of an owner say about all hooks; the user's options may change without a review."""
-    own = [layer for layer in layers if _owner_of_level(layer.level) == owner]
-    env = {name: value for layer in own for name, value in layer.env.items()}
-    options: dict[str, Any] = {}
-    for layer in own if owner == "project" else ():
-        for name in GUARDED & layer.scalars.keys():
-            value = layer.scalars[name]
-            options[name] = {**options.get(name, {}), **value} if isinstance(value, Mapping) else value
-    return LevelSettings(env, options)
-
-
-def place_of(rule: Rule) -> str:
-    """Return where a hook is configured: the same place with another definition is the same hook, changed."""
-    return f"{rule.file}:{rule.event}:{rule.agent_type or ''}:{rule.hook.id or rule.index}"
 
 
 def _name(rule: Rule) -> str:
@@ -297,9 +318,18 @@ class Review:
         hooks = tuple(hooks)
         for owner in ("project", "user"):
             if chosen := _places_and_keys(hooks, owner):
-                self.reviewer.approvals(owner).approve(
-                    chosen, self.reviewer.env_of(owner), self.reviewer.digests_of(owner)
-                )
+                self._approve(chosen, owner)
+
+    def _approve(self, chosen: Sequence[tuple[str, str, Fingerprint]], owner: str) -> None:
+        reviewer = self.reviewer
+        present = reviewer.digests_of(owner)
+        if owner == "user":
+            divided = [(place, key, *reviewer.divided(found)) for place, key, found in chosen]
+            inside = [(place, key, part) for place, key, _, part in divided if any(part.files.values())]
+            if inside:
+                reviewer.approvals("project").approve(inside, present=present)
+            chosen = [(place, key, part) for place, key, part, _ in divided]
+        reviewer.approvals(owner).approve(chosen, reviewer.env_of(owner), present)
 
     def reject(self, hooks: Iterable[ReviewedHook]) -> None:
         """Withdraw the approval of hooks; they are no longer pending, and do not run. Raises UsageError."""

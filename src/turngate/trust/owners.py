@@ -1,0 +1,38 @@
+"""Who has to approve a hook, and where it is configured."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal
+
+from turngate.core.constants import COMMAND_LINE, MANAGED
+from turngate.core.settings import GUARDED, Layer, Rule
+from turngate.trust.fingerprint import LevelSettings
+
+
+def owner_of(rule: Rule) -> Literal["project", "user"] | None:
+    """Return who has to approve a hook; None for hooks in Python, of `--settings` and of an administrator."""
+    if rule.source == "python":
+        return None
+    return owner_of_level(rule.level or rule.source)
+
+
+def owner_of_level(level: str) -> Literal["project", "user"] | None:
+    if level == "user":
+        return "user"
+    return None if level in (COMMAND_LINE, MANAGED) else "project"
+
+
+def level_settings(owner: str, layers: Iterable[Layer]) -> LevelSettings:
+    """Return what the files of an owner say about all hooks; the user's options may change without a review."""
+    own = [layer for layer in layers if owner_of_level(layer.level) == owner]
+    env = {name: value for layer in own for name, value in layer.env.items()}
+    options: dict[str, Any] = {}
+    for layer in own if owner == "project" else ():
+        for name in GUARDED & layer.scalars.keys():
+            value = layer.scalars[name]
+            options[name] = {**options.get(name, {}), **value} if isinstance(value, Mapping) else value
+    return LevelSettings(env, options)
+
+
+def place_of(rule: Rule) -> str:
+    """Return where a hook is configured: the same place with another definition is the same hook, changed."""
+    return f"{rule.file}:{rule.event}:{rule.agent_type or ''}:{rule.hook.id or rule.index}"
