@@ -86,6 +86,7 @@ lint  (.turngate/settings.json)
   exit code  1 → failed: a failure does not block, only 2 does
   stdout     oops → ignored: the exit code is 1, and an answer counts only with exit code 0
   ⇒ NOT enforced: the agent may stop
+  → to block, a hook exits with code 2 and prints the reason on stderr
 """,
         "",
     )
@@ -217,6 +218,24 @@ def test_a_pending_hook_runs_only_with_trust(project: Path, monkeypatch: pytest.
     )
     code, out, _ = run_test(project, "Stop", "--trust")
     assert (code, out.splitlines()[0], out.splitlines()[-1]) == (0, "Stop: allowed", "  ⇒ the agent may stop")
+
+
+def test_a_hook_that_is_gone_is_named_and_nothing_runs_it(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("TURNGATE_TRUST", raising=False)
+    configure(project, {"id": "old", "command": "true"}, {"id": "kept", "command": "true"})
+    assert turngate("hooks", "approve", "--all", "--yes", "--project", str(project))[0] == 0
+    configure(project, {"id": "kept", "command": "true"})
+    code, out, _ = run_test(project, "Stop", "--hook", "old")
+    assert (code, out.splitlines()[-3:]) == (
+        13,
+        [
+            "  run        it did not run: it was approved, but is no longer configured",
+            "  ⇒ NOT enforced: the agent may stop",
+            "  → configure it again, or forget it with `turngate hooks reject`",
+        ],
+    )
 
 
 def test_a_hook_that_never_fires_is_seen(project: Path) -> None:

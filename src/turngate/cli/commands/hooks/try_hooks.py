@@ -26,6 +26,7 @@ from turngate.core.explain_effect import effect_of
 from turngate.core.explain_fields import FieldNote
 from turngate.core.explain_run import explain
 from turngate.core.frozen import frozen
+from turngate.core.hints import GONE, run_hint
 from turngate.core.hook_input import read_event
 from turngate.core.hook_run import HookRun, outcome
 from turngate.core.hooks import hook_text
@@ -261,9 +262,11 @@ def _note_line(note: FieldNote) -> str:
 
 
 def _hints(trial: Trial) -> Iterator[str]:
-    rule = trial.run.rule
-    if rule.pending:
+    rule, hint = trial.run.rule, run_hint(trial.run)
+    if rule.pending and rule.pending != GONE:
         yield f"--trust runs it for this test; `turngate hooks diff {shown_key(trial.key)}` shows it before you approve it"
+    elif hint:
+        yield hint
     elif isinstance(trial.run.report, Skipped):
         yield f"--input '{{…}}' gives it another input than {_shown_input(trial.fields)}"
     if trial.script_of_project:
