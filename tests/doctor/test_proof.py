@@ -427,6 +427,20 @@ def test_pipes_and_links_of_a_project_do_no_harm(
     assert (outside / "TODO.md").read_text() == "- [x] mine\n"
 
 
+@pytest.mark.skipif(os.geteuid() == 0, reason="root can read every folder")
+def test_a_folder_that_cannot_be_read_is_left_out(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (project / "TODO.md").write_text("- [x] one\n")
+    (project / "secret").mkdir(0)
+    check = "grep -e '- \\[ \\]' TODO.md >&2 && exit 2"
+    gate(project, f"{check}; exit 0")
+    assert prove(project, capsys) == (0, proof("proved", "blocks an open checklist item"))
+    gate(project, f"{check}; exit 7")
+    text = "exit code 7, nothing on stderr (of the copy: left out: secret (permission denied))"
+    assert prove(project, capsys)[1] == proof(
+        "cannot prove", f"it does not work in a copy of the project: {text}"
+    )
+
+
 def test_nothing_is_planted_in_a_dependency_folder(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     plan = project / "node_modules" / "shop" / "plan.md"
     plan.parent.mkdir(parents=True)

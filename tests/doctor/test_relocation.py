@@ -1,0 +1,76 @@
+from pathlib import Path
+
+from tests.support.builders import rule, settings
+from turngate.core.hooks import CommandHook
+from turngate.doctor.relocation import Relocation
+from turngate.filesystem.content import content_id, names_id
+from turngate.filesystem.project_copy import ProjectCopy
+
+
+def relocation(project: Path, copy: Path) -> Relocation:
+    return Relocation(str(project), ProjectCopy(str(copy), (), {}))
+
+
+def test_the_path_of_the_project_becomes_that_of_the_copy(tmp_path: Path) -> None:
+    project, copy = tmp_path / "shop", tmp_path / "copy" / "shop"
+    moved = relocation(project, copy)
+    texts = [f"cd {project} && x", f"{project}/a:{project}/b", f"{project}-old", f"/x{project}", "shop"]
+    assert [moved.text(text) for text in texts] == [
+        f"cd {copy} && x",
+        f"{copy}/a:{copy}/b",
+        f"{project}-old",
+        f"/x{project}",
+        "shop",
+    ]
+
+
+def test_a_hook_its_settings_and_its_environment_lead_into_the_copy(tmp_path: Path) -> None:
+    project, copy = tmp_path / "shop", tmp_path / "copy" / "shop"
+    moved = relocation(project, copy)
+    hook = CommandHook(f"{project}/check", args=(f"--root={project}",), env={"ROOT": str(project)})
+    of_copy = moved.rule(rule(hook))
+    assert of_copy.hook == CommandHook(f"{copy}/check", args=(f"--root={copy}",), env={"ROOT": str(copy)})
+    assert moved.settings(settings(env={"A": f"{project}/a"}, stop_budget=3.0), [of_copy]) == settings(
+        of_copy.hook, env={"A": f"{copy}/a"}
+    )
+    assert moved.environ({"PWD": str(project), "GIT_DIR": f"{project}/.git"}) == {
+        "PWD": str(copy),
+        "GIT_CEILING_DIRECTORIES": str(tmp_path / "copy"),
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "TURNGATE_STATE": str(tmp_path / "copy" / "state"),
+    }
+
+
+def make_both(tmp_path: Path, content: bytes) -> tuple[Path, Path]:
+    project, copy = tmp_path / "shop", tmp_path / "copy" / "shop"
+    for folder in (project, copy):
+        folder.mkdir(parents=True)
+        (folder / "big").write_bytes(content)
+    return project, copy
+
+
+BIG = b"x" * (1024 * 1024 + 1)
+
+
+def test_a_large_file_and_a_list_of_names_are_compared_with_the_copy(tmp_path: Path) -> None:
+    project, copy = make_both(tmp_path, BIG)
+    files = {
+        str(project / "big"): content_id(str(project / "big")),
+        str(project / "b*"): names_id(str(project / "b*")),
+        str(project / "gone"): None,
+        "/bin/sh": "path:/bin/sh",
+    }
+    assert relocation(project, copy).rule(rule("x", files=files)).files == {
+        str(copy / "big"): content_id(str(copy / "big")),
+        str(copy / "b*"): names_id(str(copy / "b*")),
+        str(copy / "gone"): None,
+        "/bin/sh": "path:/bin/sh",
+    }
+
+
+def test_a_file_that_changed_before_it_was_copied_keeps_its_id(tmp_path: Path) -> None:
+    project, copy = make_both(tmp_path, BIG)
+    approved = content_id(str(project / "big"))
+    (project / "big").write_bytes(BIG + b"y")
+    files = {str(project / "big"): approved}
+    assert relocation(project, copy).rule(rule("x", files=files)).files == {str(copy / "big"): approved}
