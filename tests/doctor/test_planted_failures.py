@@ -141,7 +141,6 @@ def test_a_checklist_outside_of_the_project_is_left_alone(project: Path) -> None
     ],
 )
 def test_a_question_to_git_is_found_in_its_usual_forms(text: str, project: Path) -> None:
-    (project / ".git").mkdir()
     assert planted(project, text) == [("a dirty tree", "turngate-planted.txt")]
 
 

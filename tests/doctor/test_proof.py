@@ -203,6 +203,30 @@ def test_a_gate_that_runs_tests_only_in_a_dirty_tree(
     assert prove(project, capsys) == (0, proof("proved", "blocks a failing test; allows a dirty tree"))
 
 
+def test_a_project_that_is_a_part_of_a_repository(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    project = tmp_path / "repository" / "app"
+    project.mkdir(parents=True)
+    shutil.copy(SEEDS / "000_commit_reminder.sh", project / "check.sh")
+    gate(project, "bash check.sh")
+    make_repository(project.parent)
+    (project.parent / "new.txt").write_text("mine\n")
+    before = content(project.parent)
+    assert prove(project, capsys)[1] == proof("proved", "blocks a dirty tree (after the copy was cleaned up)")
+    assert content(project.parent) == before
+
+
+def test_variables_do_not_lead_git_back_to_the_repository(
+    project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.copy(SEEDS / "000_commit_reminder.sh", project / "check.sh")
+    gate(project, "bash check.sh")
+    make_repository(project)
+    (project / "new.txt").write_text("mine\n")
+    monkeypatch.setenv("GIT_DIR", str(project / ".git"))
+    monkeypatch.setenv("GIT_INDEX_FILE", str(project / ".git" / "index"))
+    assert prove(project, capsys)[1] == proof("proved", "blocks a dirty tree (after the copy was cleaned up)")
+
+
 def test_the_worktree_of_another_repository_is_not_touched(
     project: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -310,13 +334,10 @@ def test_a_gate_that_cannot_be_proved(
     assert prove(project, capsys)[1] == proof("cannot prove", why)
 
 
-def test_a_project_that_is_a_part_of_a_repository(
-    tmp_path: Path, project: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_project_without_a_repository(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     shutil.copy(SEEDS / "000_commit_reminder.sh", project / "check.sh")
     gate(project, "bash check.sh")
-    make_repository(tmp_path)
-    why = "it asks git, and the project is not a repository of its own"
+    why = "it asks git, and there is no repository in the copy"
     assert prove(project, capsys)[1] == proof("cannot prove", why)
 
 

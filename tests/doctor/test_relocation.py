@@ -8,7 +8,7 @@ from turngate.filesystem.project_copy import ProjectCopy
 
 
 def relocation(project: Path, copy: Path) -> Relocation:
-    return Relocation(str(project), ProjectCopy(str(copy), (), {}))
+    return Relocation(str(project), ProjectCopy(str(copy), str(project), str(copy), (), {}))
 
 
 def test_the_path_of_the_project_becomes_that_of_the_copy(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from typing import Any
 
 from turngate.core.frozen import frozen
 from turngate.doctor.gate_text import folder_at, read_text
+from turngate.filesystem.project_copy import environment_in_copy
 
 MAX_BYTES = 1024 * 1024  # of a file that is changed
 GIT_TIMEOUT_S = 60.0
@@ -29,6 +30,7 @@ class Gate:
     text: str
     project: str
     transcript: str  # the path of the conversation that it is given
+    has_repository: bool = True
 
 
 @frozen
@@ -217,8 +219,8 @@ def _asks_git(text: str) -> bool:
 def _dirty_tree(gate: Gate) -> PlantedFailure | None:
     if not _asks_git(gate.text):
         return None
-    if not os.path.isdir(os.path.join(gate.project, ".git")):
-        raise CannotPlantError("it asks git, and the project is not a repository of its own")
+    if not gate.has_repository:
+        raise CannotPlantError("it asks git, and there is no repository in the copy")
     new = "turngate-planted.txt"
     files = {os.path.join(gate.project, new): f"{MARK}\n".encode()}
     tracked = _tracked_text(gate.project)
@@ -247,6 +249,7 @@ def git(project: str, *arguments: str) -> str:
         done = subprocess.run(  # noqa: S603 - git, with our own arguments
             ["git", "-c", "core.fsmonitor=false", *arguments],  # noqa: S607 - that of the user
             cwd=project,
+            env=environment_in_copy(os.environ),
             stdin=subprocess.DEVNULL,
             capture_output=True,
             check=False,

@@ -169,7 +169,8 @@ class _Trial:
             file.write(conversation())
         self.script_of_project = self._relocation.script_of_project(rule)
         text = gate_text(hook_text(self.rule.hook), self._relocation.scripts(rule), self.copy)
-        self.gate = Gate(text, self.copy, transcript)
+        has_repository = os.path.isdir(os.path.join(copy.folder, ".git"))
+        self.gate = Gate(text, self.copy, transcript, has_repository=has_repository)
 
     def repair(self, failures: Sequence[PlantedFailure]) -> bool:
         """Remove from the copy what the planted failures add to it. Return whether there was something."""
