@@ -1,5 +1,6 @@
 """What could make code run that no person has approved. In each row the code is changed after the approval."""
 
+import fcntl
 import os
 import shutil
 import sys
@@ -24,7 +25,8 @@ from tests.trust.support import (
     write,
 )
 from turngate.errors import UsageError
-from turngate.trust.load import load_settings
+from turngate.trust import approvals
+from turngate.trust.load import load_reviewed, load_settings
 
 PYTHON = sys.executable
 
@@ -289,6 +291,14 @@ def test_a_plugin_that_a_project_names_does_not_run(project: Path) -> None:
     assert (said(ask(project)), (project / "evil").exists()) == ([NOT_APPROVED], False)
 
 
+def test_a_plugin_that_an_earlier_session_has_recorded_does_not_run(project: Path) -> None:
+    """Its project may have named it: `runs recover` would run what was never approved."""
+    hooks = '{"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "touch evil"}]}]}}'
+    write(project, {"plugin/hooks/hooks.json": hooks})
+    settings = load_reviewed(str(project), dialect="turngate", recorded_plugins=[str(project / "plugin")])
+    assert [rule.pending for rule in settings.rules] == [NOT_APPROVED]
+
+
 def test_a_parent_folder_with_settings_is_a_project_of_its_own(project: Path) -> None:
     inner = project / "inner"
     make(inner, SHELL, CHECK)
@@ -422,6 +432,23 @@ def test_approvals_that_another_user_could_have_written_do_not_count(
     assert [str(problem) for problem in load_settings(str(project)).problems] == [
         f"{path}: {why.format(path=path)}"
     ]
+
+
+def test_a_lock_that_is_held_for_ever_ends_in_a_message(
+    project: Path, state: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make(project, SHELL, CHECK)
+    approve_all(project)
+    path = Path(f"{approvals_file(state)}.lock")
+    monkeypatch.setattr(approvals, "LOCK_SECONDS", 0.1)
+    with path.open() as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        with pytest.raises(UsageError) as raised:
+            approve_all(project)
+    assert str(raised.value) == (
+        f"the approval cannot be stored: {path}: another process holds it; "
+        "repair it, or set TURNGATE_STATE to another folder"
+    )
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file to another user")

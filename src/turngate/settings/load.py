@@ -34,6 +34,7 @@ def read_settings(
     plugin_dirs: Sequence[str] = (),
     extra: str | None = None,
     review: Callable[[Sequence[Layer]], Sequence[Layer]] | None = None,
+    recorded_plugins: Sequence[str] = (),
 ) -> Settings:
     """Return the merged settings of a project whose folder may not exist: then only those of the user are found.
 
@@ -46,7 +47,7 @@ def read_settings(
     layers = [layer for file in files if (layer := _load_file(file, DIALECTS[dialect]))]
     if extra is not None:
         layers.append(_load_extra(extra, DIALECTS[dialect]))
-    plugins = find_plugin_folders(layers, plugin_dirs, project, home)
+    plugins = find_plugin_folders(layers, plugin_dirs, project, home, recorded_plugins)
     layers += [*script_layers(project, dialect), *plugin_layers(plugins, DIALECTS[dialect])]
     if review:
         layers = list(review(layers))

@@ -37,16 +37,20 @@ class PluginFolder(NamedTuple):
 
 
 def find_plugin_folders(
-    layers: Iterable[Layer], given: Sequence[str], project: str, home: str
+    layers: Iterable[Layer], given: Sequence[str], project: str, home: str, recorded: Sequence[str] = ()
 ) -> list[PluginFolder]:
-    """Return the folders that settings files name, then those that are given, each once."""
+    """Return the folders that settings files name, then those that are given, each once.
+
+    Of those that an earlier session has recorded, it is not known who named them: they are trusted as the project's.
+    """
     named = [
         (name, layer.level, layer.file)
         for layer in layers
         for name in layer.scalars.get("plugin_dirs", ())[:MAX_FOLDERS]
     ]
     folders: dict[str, PluginFolder] = {}
-    for name, level, file in (*named, *((name, "user", None) for name in given)):
+    others = [*((name, "user", None) for name in given), *((name, "project", None) for name in recorded)]
+    for name, level, file in (*named, *others):
         base = home if level == "user" and file else project
         path = os.path.join(home, name[2:]) if name.startswith("~/") else os.path.join(base, name)
         root = os.path.normpath(path)
@@ -212,7 +216,8 @@ class _PluginLoader:
         plugin_name = manifest.get("name")
         title = plugin_name if isinstance(plugin_name, str) else os.path.basename(root)
         data = plugin_data_folder(state_folder(), title, root)
-        level = COMMAND_LINE if self.folder.named_in is None else self.folder.level
+        is_given = self.folder.named_in is None and self.folder.level == "user"
+        level = COMMAND_LINE if is_given else self.folder.level
         return replace(layer, rules=tuple(_bind(rule, root, data, level) for rule in layer.rules))
 
     def _exists(self, name: str) -> bool:

@@ -1,6 +1,7 @@
 """The approvals of one project, or of the user: a private file in the state folder."""
 
 import contextlib
+import errno
 import fcntl
 import json
 import os
@@ -20,6 +21,7 @@ from turngate.trust.changes import ChangedFiles
 from turngate.trust.fingerprint import Fingerprint, text_digest
 
 VERSION = 1
+LOCK_SECONDS = 5.0
 MAX_FILE_BYTES = 16 * 1024 * 1024
 
 
@@ -140,7 +142,7 @@ class Approvals:
             make_private_dir(os.path.dirname(self.path))
             lock = os.open(f"{self.path}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
             try:
-                fcntl.flock(lock, fcntl.LOCK_EX)
+                _wait_for_lock(lock, f"{self.path}.lock")
                 data = self._load()
                 yield data
                 self._save(data)
@@ -210,6 +212,16 @@ class Approvals:
         folder = os.path.join(self._trust, "content")
         approved = Fingerprint(record["content"], record["files"], record["variables"])
         return Approval(record["key"], approved, record["time"], folder)
+
+
+def _wait_for_lock(lock: int, path: str) -> None:
+    """Lock a file. Raises OSError if another process holds the lock for longer than any change takes."""
+    for _ in range(int(LOCK_SECONDS / 0.05)):
+        with contextlib.suppress(BlockingIOError):
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        time.sleep(0.05)
+    raise OSError(errno.EAGAIN, "another process holds it", path)
 
 
 def _remove_replaced(data: dict[str, Any], places: Collection[str], present: Collection[str]) -> None:

@@ -37,8 +37,12 @@ def load_reviewed(
     plugin_dirs: Sequence[str] = (),
     extra: str | None = None,
     trust: bool = False,
+    recorded_plugins: Sequence[str] = (),
 ) -> Settings:
-    """Return the reviewed settings of a project whose folder may not exist."""
+    """Return the reviewed settings of a project whose folder may not exist.
+
+    `recorded_plugins` are the folders of plugins of a session that has ended.
+    """
     reviewer = Reviewer(project, home=home, accept=trust, reports_gone=dialect)
     settings = read_settings(
         project,
@@ -47,6 +51,7 @@ def load_reviewed(
         plugin_dirs=plugin_dirs,
         extra=extra,
         review=reviewer.review_layers,
+        recorded_plugins=recorded_plugins,
     )
     return (
         replace(settings, problems=(*settings.problems, *reviewer.problems))

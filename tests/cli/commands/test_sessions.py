@@ -131,17 +131,23 @@ def test_old_sessions_are_pruned(
     assert sorted(path.name for path in (state / "sessions").iterdir()) == left
 
 
-@pytest.mark.parametrize(("days", "left"), [(7, ["new"]), (60, ["new", "old"])])
-def test_the_settings_say_how_long_sessions_are_kept(
+@pytest.mark.parametrize(
+    ("of_user", "of_project", "left"),
+    [(7, None, ["new"]), (60, None, ["new", "old"]), (7, 60, ["new", "old"]), (60, 0, ["new", "old"])],
+)
+def test_the_settings_say_how_long_sessions_are_kept_and_a_project_only_longer(
     project: Path,
+    home: Path,
     state: Path,
     capfd: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
-    days: int,
+    of_user: int,
+    of_project: int | None,
     left: list[str],
 ) -> None:
     save_old_and_new(capfd, project, state)
-    write_settings(project, "turngate", {"turngate": {"retentionDays": days}})
+    for folder, days in ((home, of_user), (project, of_project)):
+        write_settings(folder, "turngate", {"turngate": {"retentionDays": days}} if days is not None else {})
     monkeypatch.chdir(project)
     assert main(["sessions", "prune"]) == 0
     assert sorted(path.name for path in (state / "sessions").iterdir()) == left

@@ -13,6 +13,7 @@ from turngate.cli.progress import show_if_slow
 from turngate.cli.project import project_folder
 from turngate.cli.session_ids import find_session, transcript_of_subagent
 from turngate.core.messages import Message, Reply, ToolResults, UserMessage
+from turngate.core.settings import Layer
 from turngate.core.text import one_line, printable, truncate
 from turngate.errors import UsageError
 from turngate.settings.load import read_settings
@@ -105,9 +106,21 @@ def _below_home(path: str) -> str:
     return "~" + path[len(home) :] if path == home or path.startswith(f"{home}{os.sep}") else path
 
 
+def _retention_days(project: str) -> float:
+    """Return how long sessions are kept. A project, whose sessions are not the only ones, can only keep them longer."""
+    settings = (
+        read_settings(project, dialect="turngate", review=review) for review in (None, _without_project)
+    )
+    return max(each.retention_days for each in settings)
+
+
+def _without_project(layers: Sequence[Layer]) -> list[Layer]:
+    return [layer for layer in layers if layer.level not in ("project", "local")]
+
+
 def _prune(days: float | None) -> None:
     if days is None:
-        days = read_settings(project_folder(None), dialect="turngate").retention_days
+        days = _retention_days(project_folder(None))
     with show_if_slow("removing old sessions"):
         listed = {session.session_id for session in list_sessions(state_folder())}
         removed = prune_sessions(state_folder(), days)

@@ -29,7 +29,7 @@ from turngate.ports import Model
 from turngate.subagents.gates import recorded_gates
 from turngate.subagents.manager import SubagentOptions
 from turngate.subagents.supervisor import Supervisor
-from turngate.trust.load import load_settings
+from turngate.trust.load import load_reviewed
 
 EXIT_UNFINISHED = 20
 PROGRESS_INTERVAL_S = 30.0
@@ -82,10 +82,10 @@ def _new_host(
 ) -> MainSession:
     """Return a session that is never opened: it only has the settings, models and plugins of subagents."""
     launches = [summary.last.launch for summary in group]
-    settings = load_settings(
+    settings = load_reviewed(
         project,
         dialect=dialect,
-        plugin_dirs=[folder for launch in launches for folder in launch.get("plugin_dirs", ())],
+        recorded_plugins=[folder for launch in launches for folder in launch.get("plugin_dirs", ())],
         extra=options.settings,
         trust=options.trust,
     )
