@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 MAX_WORDS = 20_000  # of one text
 MAX_VALUES = 20  # of one variable
+MAX_VALUE_CHARS = 4096  # no path is longer; values that contain each other would grow without end
 UNKNOWN = "\0"  # the value of an expansion that only a run of the command knows
 
 _MAX_PASSES = 10  # of substitutions in each other
@@ -103,7 +104,7 @@ class Variables:
 
     def _assign(self, name: str, value: str) -> None:
         values = self._assigned.setdefault(name, [])
-        if value not in values and len(values) < MAX_VALUES:
+        if value not in values and len(values) < MAX_VALUES and len(value) <= MAX_VALUE_CHARS:
             values.append(value)
 
     def _expand(self, word: str, number: int) -> str:
