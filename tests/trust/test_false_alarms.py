@@ -25,6 +25,7 @@ def edit(*names: str) -> Callable[[Path], object]:
 
 
 CHECK = {"hooks/check.sh": RUNS}
+LARGE = "x" * 2_000_000
 
 
 def write_again(project: Path) -> None:
@@ -61,6 +62,9 @@ CASES = {
         "sh hooks/check.sh", CHECK, lambda project: os.utime(project / "hooks/check.sh", (1, 1))
     ),
     "a checkout that writes the same files": Case("sh hooks/check.sh", CHECK, write_again),
+    "a checkout that writes the same large file": Case(
+        "true || hooks/large", {"hooks/large": LARGE}, lambda project: write(project, {"hooks/large": LARGE})
+    ),
     "a script of another language": Case(
         "bin/check",
         {"bin/check": "#!/bin/true\nload('src/app.rb')\nsrc/app.rb\n", "src/app.rb": ""},

@@ -140,6 +140,14 @@ def test_bytecode_in_the_folder_for_it_is_not_used(text: str, project: Path, sta
     assert (state / "trust/bytecode").stat().st_mode & 0o777 == 0o700
 
 
+def test_a_large_file_of_the_same_size(project: Path) -> None:
+    make(project, command("true || hooks/large"), {"hooks/large": "x" * 2_000_000})
+    approve_all(project)
+    assert said(ask(project)) == []
+    write(project, {"hooks/large": "y" * 2_000_000})
+    assert said(ask(project)) == ["hooks/large was changed after it was approved"]
+
+
 def test_a_path_through_a_link_and_back(project: Path) -> None:
     """`shared/..` is the folder above that to which the link leads."""
     (project / "shared").symlink_to("a/b")

@@ -8,7 +8,8 @@ from itertools import islice
 
 from turngate.filesystem.real_path import is_inside, real_path
 
-MAX_HASHED_BYTES = 1024 * 1024  # a larger file is a program, and is compared by its size and its times
+MAX_HASHED_BYTES = 1024 * 1024  # a larger file is a program, and is first compared by its size and its times
+MAX_LARGE_BYTES = 64 * 1024 * 1024  # of which the content is compared if the times differ
 MAX_NAMES = 10_000
 # What the system installs is compared by its path alone: an update does not change what a hook is.
 SYSTEM_FOLDERS = ("/bin", "/sbin", "/lib", "/lib64", "/usr", "/opt", "/nix/store", "/System", "/Library")
@@ -24,7 +25,10 @@ def has_id(path: str, recorded: str) -> bool:
     """Return whether a file still has this id."""
     if recorded.startswith("path:"):
         return file_id(path) == recorded
-    return (names_id(path) if recorded.startswith("names:") else content_id(path)) == recorded
+    if recorded.startswith("stat:") and _has_stat_id(path, recorded):
+        return True
+    current = names_id(path) if recorded.startswith("names:") else content_id(path)
+    return current == recorded or (current is not None and _is_same_large_file(current, recorded))
 
 
 def content_id(path: str) -> str | None:
@@ -40,7 +44,7 @@ def content_id(path: str) -> str | None:
         if not stat.S_ISREG(info.st_mode):
             return None
         if info.st_size > MAX_HASHED_BYTES:
-            return _stat_id(info)
+            return f"{_stat_id(info)}{_large_digest(fd, info.st_size)}"
         return f"sha256:{hashlib.sha256(_read(fd)).hexdigest()}"
     except OSError:
         return _id_of_unreadable(path)
@@ -78,6 +82,32 @@ def _read(fd: int) -> bytes:
 def _stat_id(info: os.stat_result) -> str:
     """The change time cannot be set by a program, so a file that was written has another id."""
     return f"stat:{info.st_size}:{info.st_mtime_ns}:{info.st_ctime_ns}:{info.st_ino}"
+
+
+def _large_digest(fd: int, size: int) -> str:
+    """Return the end of a large file's id: with it, the same content that was written again is the same file."""
+    if size > MAX_LARGE_BYTES:
+        return ""
+    digest, left = hashlib.sha256(), size
+    while left > 0 and (chunk := os.read(fd, min(left, MAX_HASHED_BYTES))):
+        digest.update(chunk)
+        left -= len(chunk)
+    return f":{digest.hexdigest()}"
+
+
+def _has_stat_id(path: str, recorded: str) -> bool:
+    """Return whether a large file was not written since it was recorded, without reading it."""
+    try:
+        current = _stat_id(os.stat(path))
+    except (OSError, ValueError):
+        return False
+    return recorded == current or recorded.startswith(f"{current}:")
+
+
+def _is_same_large_file(current: str, recorded: str) -> bool:
+    """Compare the digests of two ids `stat:SIZE:MTIME:CTIME:INODE:DIGEST`."""
+    one, other = current.split(":"), recorded.split(":")
+    return one[0] == other[0] == "stat" and len(one) == len(other) == 6 and one[5] == other[5]
 
 
 def _id_of_unreadable(path: str) -> str | None:
