@@ -1,6 +1,8 @@
 """What could make code run that no person has approved. In each row the code is changed after the approval."""
 
+import asyncio
 import fcntl
+import json
 import os
 import shutil
 import sys
@@ -10,7 +12,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from tests.support.builders import write_settings
+from tests.support.builders import stop_event, write_settings
 from tests.trust.support import (
     EVIL,
     RUNS,
@@ -24,7 +26,10 @@ from tests.trust.support import (
     stop_settings,
     write,
 )
+from turngate.engine import ask_hooks
 from turngate.errors import UsageError
+from turngate.ports import World
+from turngate.shells.local import LocalShell
 from turngate.trust import approvals
 from turngate.trust.load import load_reviewed, load_settings
 
@@ -245,6 +250,50 @@ def test_the_hooks_of_the_attacks_run_while_nothing_is_changed(project: Path) ->
     make(project, SHELL, CHECK)
     approve_all(project)
     assert (said(ask(project)), (project / "ran").read_text()) == ([], "ran\n")
+
+
+@pytest.mark.req("X-13")
+def test_a_checkout_between_the_comparison_and_the_run_is_seen(project: Path) -> None:
+    make(project, SHELL, CHECK)
+    approve_all(project)
+    settings = load_settings(str(project))
+    write(project, {"hooks/check.sh": EVIL})
+    world = World(LocalShell(), str(project))
+    verdict = asyncio.run(ask_hooks(stop_event(cwd=str(project)), settings, world))
+    assert (said(verdict), (project / "evil").exists()) == (
+        ["hooks/check.sh was changed in this session"],
+        False,
+    )
+
+
+def test_a_file_whose_name_differs_only_in_case_is_another_file(project: Path) -> None:
+    """Where the file system tells them apart. Where it does not, it is the same file, whose content is compared."""
+    make(project, SHELL, CHECK)
+    approve_all(project)
+    write(
+        project,
+        {"hooks/Check.sh": EVIL, ".Turngate/settings.json": json.dumps(stop_settings(command("touch evil")))},
+    )
+    assert (said(ask(project)), (project / "evil").exists()) == ([], False)
+    write_settings(project, "turngate", stop_settings(command("sh hooks/Check.sh")))
+    assert (said(ask(project)), (project / "evil").exists()) == ([DEFINITION], False)
+
+
+def test_a_hook_that_writes_its_own_approval_changes_nothing_in_its_session(
+    project: Path, state: Path
+) -> None:
+    """It runs with the rights of the user: what it writes counts for later sessions, as docs/trust.md says."""
+    make(project, command("sh hooks/first.sh"), {"hooks/first.sh": "cp approvals.json $APPROVALS\n", **CHECK})
+    approve_all(project)
+    before = load_settings(str(project))
+    make(project, command("touch evil"), {})
+    approve_all(project)
+    shutil.copy(approvals_file(state), project / "approvals.json")
+    os.environ["APPROVALS"] = str(approvals_file(state))
+    world = World(LocalShell(), str(project))
+    asyncio.run(ask_hooks(stop_event(cwd=str(project)), before, world))
+    asyncio.run(ask_hooks(stop_event(cwd=str(project)), before, world))
+    assert not (project / "evil").exists()
 
 
 # What a repository can bring

@@ -4,12 +4,22 @@ import re
 
 from turngate.core.decisions import Fault
 from turngate.core.hook_run import HookRun
-from turngate.core.reports import Exited, TimedOut
+from turngate.core.reports import Exited, Skipped, TimedOut
+from turngate.core.settings import Rule
+from turngate.core.text import describe_name
 
-PENDING_HINT = "read it with `turngate hooks diff`, then approve it with `turngate hooks approve`"
 GONE = "it was approved, but is no longer configured"
-GONE_HINT = "configure it again, or forget it with `turngate hooks reject`"
 _NOT_EXECUTABLE = re.compile(r"([^\s:]*[^\s:/]): Permission denied")
+
+
+def pending_hint(rule: Rule) -> str:
+    """Return what to do about a hook that is pending, or that is gone although it was approved."""
+    key = describe_name(rule.hook.id) if rule.hook.id else None
+    if rule.pending == GONE:
+        return f"configure it again, or forget it with `turngate hooks reject {key or 'KEY'}`"
+    return (
+        f"read it with `turngate hooks diff`, then approve it with `turngate hooks approve {key or '--all'}`"
+    )
 
 
 def run_hint(run: HookRun) -> str | None:
@@ -17,8 +27,10 @@ def run_hint(run: HookRun) -> str | None:
     if not isinstance(run.decision, Fault):
         return None
     if run.rule.pending:
-        return GONE_HINT if run.rule.pending == GONE else PENDING_HINT
+        return pending_hint(run.rule)
     match run.report:
+        case Skipped() if run.rule.files:
+            return "restore it, or read it with `turngate hooks diff` and approve it; /hooks does so in a conversation"
         case TimedOut(of_budget=True):
             return "raise `stopBudget`, the time that all hooks of a stop have together"
         case TimedOut():

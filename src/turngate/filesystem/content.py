@@ -24,7 +24,7 @@ def file_id(path: str, project: str | None = None) -> str | None:
 def has_id(path: str, recorded: str) -> bool:
     """Return whether a file still has this id."""
     if recorded.startswith("path:"):
-        return file_id(path) == recorded
+        return f"path:{real_path(path)}" == recorded and os.path.isfile(path)
     if recorded.startswith("stat:") and _has_stat_id(path, recorded):
         return True
     current = names_id(path) if recorded.startswith("names:") else content_id(path)

@@ -10,9 +10,10 @@ Files = Mapping[str, str | None]  # path: id of its content; None: there is no s
 
 
 class ChangedFiles:
-    """Compares the files of many hooks, and lists each folder once."""
+    """Compares the files of many hooks: each file, and the names in each folder, once."""
 
     def __init__(self) -> None:
+        self._is_same: dict[tuple[str, str], bool] = {}
         self._names: dict[str, frozenset[str] | None] = {}
 
     def first(self, files: Files) -> str | None:
@@ -21,9 +22,14 @@ class ChangedFiles:
             if recorded is None:
                 if self._may_exist(path) and content_id(path) is not None:
                     return path
-            elif not has_id(path, recorded):
+            elif not self._has_id(path, recorded):
                 return path
         return None
+
+    def _has_id(self, path: str, recorded: str) -> bool:
+        if (path, recorded) not in self._is_same:
+            self._is_same[path, recorded] = has_id(path, recorded)
+        return self._is_same[path, recorded]
 
     def _may_exist(self, path: str) -> bool:
         """Return False if the folder has no such name; file systems may ignore the case, and compose characters."""

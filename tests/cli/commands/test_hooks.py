@@ -465,6 +465,7 @@ def test_neither_a_hook_nor_an_agent_decides(
     ("answer", "end", "code"), [("y", "approved  tests\n", 0), ("n", "nothing was approved\n", 1)]
 )
 @pytest.mark.usefixtures("two_hooks")
+@pytest.mark.req("U-09")
 def test_at_a_terminal_it_asks(project: Path, answer: str, end: str, code: int) -> None:
     with Terminal("hooks", "approve", "tests", cwd=project, env={"NO_COLOR": "1"}) as terminal:
         terminal.expect("let this hook run on this machine? [y]es, [n]o ")

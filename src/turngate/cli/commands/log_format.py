@@ -115,7 +115,7 @@ def _format_verdict(record: dict[str, Any]) -> str:
         verdict = f"blocked by {names}" if names else "blocked"
     else:
         verdict = "halted by a hook" if record.get("ended_by") == "halted" else _question(record) or "allowed"
-    if failed := ", ".join(_quote(str(run.get("hook"))) for run in record.get("unenforced", ())):
+    if failed := ", ".join(map(_format_unenforced, record.get("unenforced", ()))):
         verdict += f" (not enforced: {failed})"
     lines = _lines_with_words(record.get("prompt") or record.get("stop_reason"))
     return f"{verdict}: {lines[-1]}" if lines and not names else verdict
@@ -123,6 +123,14 @@ def _format_verdict(record: dict[str, Any]) -> str:
 
 def _quote(name: str) -> str:
     return quote_name(one_line(name, MAX_HOOK_NAME_CHARS))
+
+
+def _format_unenforced(run: dict[str, Any]) -> str:
+    """Name a gate; of one that was skipped there is no other record, so this says why."""
+    name = _quote(str(run.get("hook")))
+    return (
+        f"{name}: {one_line(str(run['why']))}" if run.get("outcome") == "skipped" and run.get("why") else name
+    )
 
 
 def _question(record: dict[str, Any]) -> str | None:

@@ -132,14 +132,13 @@ def _approve(options: argparse.Namespace, project: str) -> int:
         if hook.status in _RUNS_ALREADY:
             print(f"{shown_key(hook.key)}: {_RUNS_ALREADY[hook.status]}")
     gone = review.vanished if options.every else ()
-    if not hooks:
+    if not hooks and not gone:
         if options.every:
             print(NOTHING_PENDING)
-        _forget(review, gone)
         return 0
     _print_changes(hooks, project)
     _print_lines(next(format_vanished(approval)) for approval in gone)
-    if not options.yes and not _confirm(hooks):
+    if not options.yes and not _confirm(_question(hooks, gone)):
         print("nothing was approved")
         return EXIT_PROBLEMS
     approve_shown(hooks, lambda: _review(options, project))
@@ -152,7 +151,14 @@ def _approve(options: argparse.Namespace, project: str) -> int:
 _RUNS_ALREADY = {"approved": "already approved", "exempt": "needs no approval"}
 
 
-def _confirm(hooks: list[ReviewedHook]) -> bool:
+def _question(hooks: Sequence[ReviewedHook], gone: Sequence[Approval]) -> str:
+    if not hooks:
+        return "forget that what is gone was approved?"
+    what = "this hook" if len(hooks) == 1 else f"these {len(hooks)} hooks"
+    return f"let {what} run on this machine{', and forget what is gone' if gone else ''}?"
+
+
+def _confirm(question: str) -> bool:
     if not (sys.stdin and sys.stdin.isatty() and sys.stdout.isatty()):
         raise UsageError(
             "there is no terminal to ask at; read what is printed above, then add --yes to approve it"
@@ -160,8 +166,7 @@ def _confirm(hooks: list[ReviewedHook]) -> bool:
     with contextlib.suppress(OSError, termios.error):
         # What was typed before the question is not an answer to it.
         termios.tcflush(sys.stdin, termios.TCIFLUSH)
-    what = "this hook" if len(hooks) == 1 else f"these {len(hooks)} hooks"
-    print(f"let {what} run on this machine? [y]es, [n]o ", end="", flush=True)
+    print(f"{question} [y]es, [n]o ", end="", flush=True)
     return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
