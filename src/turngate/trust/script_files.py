@@ -9,7 +9,7 @@ from itertools import islice, pairwise
 from typing import NamedTuple
 
 from turngate.core.plugin_variables import PLUGIN_ROOT
-from turngate.filesystem.content import is_system_file
+from turngate.filesystem.content import SYSTEM_FOLDERS, is_system_file
 from turngate.filesystem.real_path import is_inside
 from turngate.settings.invocation import SHELL_BUILTINS, is_interpreter, read_invocation
 from turngate.settings.script_file import Script, read_script
@@ -26,6 +26,7 @@ _SCRIPT_SUFFIXES = (".sh", ".bash", ".py", ".js", ".mjs", ".cjs", ".ts", ".rb", 
 _GLOB = re.compile(r"[*?\[]")
 _SETTINGS_FOLDERS = frozenset([".claude", ".mux", ".turngate"])
 _HOOK_FOLDERS = _SETTINGS_FOLDERS | {"hooks"}
+_OF_SYSTEM = tuple(f"{folder}/" for folder in SYSTEM_FOLDERS)
 _MODULE_OPTION = re.compile(r"-[A-Za-z]*?m(.*)")
 # Programs that run the program that they are given, after options that are not read.
 _RUNNERS = frozenset(
@@ -235,6 +236,8 @@ class ScriptFiles:
     def _add(self, path: str, language: str | None) -> None:
         # `..` is kept: behind a link it is another folder.
         path = "/" + "/".join(part for part in path.split("/") if part not in ("", "."))
+        if path.startswith(_OF_SYSTEM) and not is_inside(path, self.project):
+            return  # such as the `/bin/sh` of most scripts: its path, which the command names, is all that counts
         if path not in self.paths and len(self.paths) < MAX_FILES:
             self.paths[path] = None
             self._to_read.append((path, language))
