@@ -233,7 +233,7 @@ def test_a_hook_that_is_gone_is_named_and_nothing_runs_it(
         [
             "  run        it did not run: it was approved, but is no longer configured",
             "  ⇒ NOT enforced: the agent may stop",
-            "  → configure it again, or forget it with `turngate hooks reject`",
+            "  → configure it again, or forget it with `turngate hooks reject old`",
         ],
     )
 
