@@ -390,6 +390,11 @@ def test_without_a_shell_syntax_means_nothing(project: Path, command: str) -> No
     assert look(command, project, args=("&>", "$CLAUDE_PROJECT_DIR", "a/b")) == []
 
 
+def test_a_program_that_is_known_and_not_installed_has_the_right_name(project: Path) -> None:
+    message = "the program eslint is not in the PATH, so the hook fails at every run"
+    assert look("eslint", project, args=(".",)) == [problem(message, hint="install eslint", severity="error")]
+
+
 @pytest.mark.parametrize("command", ["[[", "source"])
 def test_without_a_shell_there_are_no_builtins(project: Path, command: str) -> None:
     message = f"the program {command} is not in the PATH, so the hook fails at every run"

@@ -92,6 +92,8 @@ def missing_program_hint(name: str, scope: Scope) -> str:
     for folder in _SCRIPT_FOLDERS:
         if os.path.isfile(os.path.join(scope.project, folder, name)):
             return f"did you mean {folder}/{name}?"
+    if name in _WELL_KNOWN:
+        return f"install {name}"
     hint = f"install {name}, or correct the name"
     similar = _closest(name, _WELL_KNOWN, 0.8, scope.budget) or _closest(
         name, _programs(scope, name[:1]), 0.85, scope.budget

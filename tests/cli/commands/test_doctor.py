@@ -378,8 +378,14 @@ WEAK: dict[str, tuple[str, str, str, str]] = {
 
 @pytest.mark.parametrize("case", WEAK)
 def test_a_gate_that_runs_and_does_not_hold(
-    case: str, project: Path, capsys: pytest.CaptureFixture[str]
+    case: str,
+    project: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    script(tmp_path / "bin" / "pytest", "")  # this machine may not have it
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}{os.pathsep}{os.environ['PATH']}")
     command, content, reason, hint = WEAK[case]
     script(project / "hooks" / "x", content)
     (project / "NOTES").write_text("")
