@@ -391,8 +391,8 @@ def test_without_a_shell_syntax_means_nothing(project: Path, command: str) -> No
 
 
 def test_a_program_that_is_known_and_not_installed_has_the_right_name(project: Path) -> None:
-    message = "the program eslint is not in the PATH, so the hook fails at every run"
-    assert look("eslint", project, args=(".",)) == [problem(message, hint="install eslint", severity="error")]
+    message = "the program mvn is not in the PATH, so the hook fails at every run"
+    assert look("mvn", project, args=("test",)) == [problem(message, hint="install mvn", severity="error")]
 
 
 @pytest.mark.parametrize("command", ["[[", "source"])
