@@ -136,12 +136,13 @@ def test_a_plain_subclass_has_the_same_fields() -> None:
 
 
 def test_no_method_is_compiled_when_the_events_are_loaded() -> None:
+    """From 3.13 on, `dataclass` compiles one empty function for each class."""
     program = """
 import dataclasses, sys, turngate.core.frozen
 compiled = []
 sys.addaudithook(lambda event, arguments: event == "compile" and arguments[1] == "<string>" and compiled.append(arguments[0]))
 import turngate.core.events
-print(compiled)
+print([text for text in compiled if b"self" in text])
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
