@@ -3,7 +3,7 @@
 import re
 import unicodedata
 
-# Letters of other alphabets that most fonts draw as letters of ASCII, from Unicode's confusables.txt.
+# A selection of letters of other alphabets that most fonts draw as letters of ASCII.
 _LETTERS = frozenset(
     "асеорхуіјѕһԁԛԝьӏАВЕКМНОРСТУХІЈЅԌԚԜӀ"  # Cyrillic
     "αοενικρτυχγωΑΒΕΖΗΙΚΜΝΟΡΤΥΧϲϳ"  # Greek
