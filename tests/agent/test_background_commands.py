@@ -55,8 +55,8 @@ def kill(name: str = "bash_1") -> dict[str, Any]:
     return {"tool": "KillShell", "input": {"shell_id": name}}
 
 
-def wait_for(path: str) -> dict[str, Any]:
-    return {"tool": "Bash", "input": {"command": f"until [ -e {path} ]; do sleep 0.01; done"}}
+def wait_for(path: str, then: str = "true") -> dict[str, Any]:
+    return {"tool": "Bash", "input": {"command": f"until [ -e {path} ]; do sleep 0.01; done; {then}"}}
 
 
 def session(project: Path, *replies: Any, **options: Any) -> ScriptedSession:
@@ -165,7 +165,7 @@ def test_output_is_read_once_and_what_was_read_is_not_reported(project: Path) ->
     agent = session(
         project,
         background(command),
-        wait_for("a"),
+        wait_for("a", "sleep 1"),  # what is in the pipe may not have been read yet
         read(),
         read(),
         {"tool": "Bash", "input": {"command": "touch b; until [ -e c ]; do sleep 0.01; done; sleep 1"}},
