@@ -32,6 +32,8 @@ def run_loop(work: Coroutine[Any, Any, T], on_signal: Callable[[signal.Signals],
             return await work
         finally:
             signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
+            for number in handled:
+                _ignore(number, asyncio.get_running_loop())
 
     try:
         return asyncio.run(run_with_handlers())
@@ -39,6 +41,19 @@ def run_loop(work: Coroutine[Any, Any, T], on_signal: Callable[[signal.Signals],
         for number in handled:
             signal.signal(number, signal.SIG_IGN)
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+
+
+def _ignore(number: signal.Signals, loop: asyncio.AbstractEventLoop) -> None:
+    """Ignore a signal before the loop closes, which would restore Python's own handler, and KeyboardInterrupt.
+
+    That the main thread blocks the signal is not enough: another thread may receive it.
+    """
+    while signal.getsignal(number) is not signal.SIG_IGN:
+        try:
+            loop.remove_signal_handler(number)
+            signal.signal(number, signal.SIG_IGN)
+        except KeyboardInterrupt:
+            continue
 
 
 def restore_handlers() -> None:
