@@ -1,4 +1,4 @@
-"""Who has to approve a hook, and where it is configured."""
+"""Who has to approve a hook, where it is configured, and its name on the command line."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal
@@ -36,3 +36,16 @@ def level_settings(owner: str, layers: Iterable[Layer]) -> LevelSettings:
 def place_of(rule: Rule) -> str:
     """Return where a hook is configured: the same place with another definition is the same hook, changed."""
     return f"{rule.file}:{rule.event}:{rule.agent_type or ''}:{rule.hook.id or rule.index}"
+
+
+def unique_keys(rules: Iterable[Rule]) -> list[str]:
+    """Give a hook its id as key, or its event and its number there; the second of the same id gets a number too."""
+    numbers: dict[str, int] = {}
+    used: dict[str, int] = {}
+    keys = []
+    for rule in rules:
+        numbers[rule.event] = numbers.get(rule.event, 0) + 1
+        key = rule.hook.id or f"{rule.event}:{numbers[rule.event]}"
+        used[key] = used.get(key, 0) + 1
+        keys.append(key if used[key] == 1 else f"{key}:{used[key]}")
+    return keys

@@ -26,7 +26,7 @@ from turngate.trust.fingerprint import (
     used_variables,
 )
 from turngate.trust.gone import describe_change_of_definition, gone_rule, is_read_by
-from turngate.trust.owners import level_settings, owner_of, owner_of_level, place_of
+from turngate.trust.owners import level_settings, owner_of, owner_of_level, place_of, unique_keys
 
 Status = Literal["approved", "new", "changed", "rejected", "exempt"]
 
@@ -79,25 +79,27 @@ class Reviewer:
             int, tuple[Rule, str]
         ] = {}  # the rule is kept so that its id stays its own
         self._first: list[tuple[str, str, Fingerprint]] = []  # hooks of the user that were not seen before
+        self._with_errors: tuple[str, ...] = ()  # beginnings of the places in files with errors
         self._replaced: set[str] = set()  # definitions that were changed into another one
 
     def review_layers(self, layers: Sequence[Layer]) -> list[Layer]:
         """Return the layers with the reason why a hook is pending, and without an `env` that is not approved."""
         self._levels = {owner: level_settings(owner, layers) for owner in self._levels}
+        self._with_errors = tuple(
+            f"{layer.file}:" for layer in layers if any(each.severity == "error" for each in layer.problems)
+        )
         rules = [rule for layer in layers for rule in layer.rules]
         self._note_digests(rules)
         reviewed = [
             replace(layer, rules=tuple(self.review(rule).rule for rule in layer.rules)) for layer in layers
         ]
         self._store_first()
-        return self._without_unapproved_env([*reviewed, *self._gone_layers(layers)])
+        return self._without_unapproved_env([*reviewed, *self._gone_layers()])
 
-    def _gone_layers(self, layers: Sequence[Layer]) -> list[Layer]:
-        """Return the hooks that are gone, except those of a file that cannot be read, which is reported."""
+    def _gone_layers(self) -> list[Layer]:
         if self._reports_gone is None or self.accept:
             return []
-        unread = {layer.file for layer in layers if any(each.severity == "error" for each in layer.problems)}
-        rules = [rule for rule in self._gone_rules() if rule.agent_type is None and rule.file not in unread]
+        rules = [rule for rule in self._gone_rules() if rule.agent_type is None]
         family = FAMILIES[self._reports_gone][-1]
         return [Layer(file="", level="project", family=family, rules=tuple(rules))] if rules else []
 
@@ -194,7 +196,11 @@ class Reviewer:
         )
 
     def _is_gone(self, owner: str, digest: str) -> bool:
-        if owner == "project" and self.approvals(owner).place_of(digest).startswith("~/"):
+        """A hook of a file with an error may not have been loaded; the error is reported."""
+        place = self.approvals(owner).place_of(digest)
+        if place.startswith(self._with_errors):
+            return False
+        if owner == "project" and place.startswith("~/"):
             return False  # what a hook of the user runs of the project
         return digest not in self._digests[owner] and digest not in self._replaced
 
@@ -382,16 +388,3 @@ def review_project(
 def with_unique_keys(hooks: Sequence[ReviewedHook]) -> tuple[ReviewedHook, ...]:
     keys = unique_keys([hook.rule for hook in hooks])
     return tuple(hook._replace(key=key) for hook, key in zip(hooks, keys, strict=True))
-
-
-def unique_keys(rules: Iterable[Rule]) -> list[str]:
-    """Give a hook its id as key, or its event and its number there; the second of the same id gets a number too."""
-    numbers: dict[str, int] = {}
-    used: dict[str, int] = {}
-    keys = []
-    for rule in rules:
-        numbers[rule.event] = numbers.get(rule.event, 0) + 1
-        key = rule.hook.id or f"{rule.event}:{numbers[rule.event]}"
-        used[key] = used.get(key, 0) + 1
-        keys.append(key if used[key] == 1 else f"{key}:{used[key]}")
-    return keys

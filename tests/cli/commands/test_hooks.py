@@ -188,6 +188,19 @@ def test_a_hook_that_was_approved_and_is_gone_is_named(hooks: Hooks, project: Pa
     assert hooks() == (0, EMPTY, "")
 
 
+@pytest.mark.usefixtures("two_hooks")
+def test_the_hooks_of_a_file_that_cannot_be_read_are_not_gone(hooks: Hooks, project: Path) -> None:
+    hooks("approve", "--all", "--yes")
+    path = project / ".turngate/settings.json"
+    before = path.read_text()
+    path.write_text("{")
+    problem = ".turngate/settings.json: not JSON at line 1, column 2: expecting property name enclosed in double quotes"
+    assert hooks() == (0, f"! {problem}; none of its hooks run\n", "")
+    assert hooks("approve", "--all", "--yes") == (0, "nothing is pending\n", "")
+    path.write_text(before)
+    assert hooks("diff") == (0, "nothing is pending\n", "")
+
+
 def test_a_hook_that_was_approved_in_two_versions_is_gone_once(hooks: Hooks, project: Path) -> None:
     for command in ("true", "make test"):
         write_settings(project, "turngate", stop_hooks(command, id="tests"))

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from turngate.cli.hook_review.history import Histories, History, PastRun
-from turngate.cli.terminal.format import outcome_label
+from turngate.cli.terminal.format import flat, outcome_label
 from turngate.cli.terminal.ui import TextStyle
 from turngate.core.constants import COMMAND_LINE
 from turngate.core.frozen import frozen
@@ -81,9 +81,16 @@ def format_entries(entries: Sequence[HookEntry], review: Review) -> Iterator[Lin
                 yield from format_entry(entry, review.settings)
     for approval in vanished_hooks(review):
         yield from format_vanished(approval)
-    yield _format_total(entries) if entries else (NO_HOOKS, "plain")
-    for problem in review.reviewer.problems:
+    problems = _problems(review)
+    if entries or not problems:
+        yield _format_total(entries) if entries else (NO_HOOKS, "plain")
+    for problem in problems:
         yield f"! {problem}", "alert"
+
+
+def _problems(review: Review) -> list[str]:
+    """Return why hooks were not loaded, and why a file of approvals does not count."""
+    return [flat(str(problem)) for problem in (*review.settings.not_loaded, *review.reviewer.problems)]
 
 
 def format_entry(entry: HookEntry, settings: Settings) -> Iterator[Line]:
@@ -192,7 +199,7 @@ def entries_json(entries: Sequence[HookEntry], review: Review, project: str) -> 
         "dialect": review.settings.dialect.name,
         "hooks": [entry_json(entry, review.settings) for entry in entries],
         "vanished": [{"key": approval.key, "approved": approval.time} for approval in vanished_hooks(review)],
-        "problems": [str(problem) for problem in review.reviewer.problems],
+        "problems": _problems(review),
     }
 
 
