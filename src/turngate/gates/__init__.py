@@ -1,0 +1,1 @@
+"""Ready-made gates: checks that most projects want."""
