@@ -1,1 +1,1 @@
-"""Ready-made gates: checks that most projects want."""
+"""Ready-made gates: one file each, all of them in `all_gates.GATES`."""

@@ -1,0 +1,9 @@
+"""All gates, by name."""
+
+from collections.abc import Mapping
+
+from turngate.gates.base import Gate
+from turngate.gates.command import COMMAND
+
+_GATES = (COMMAND,)
+GATES: Mapping[str, Gate] = {gate.name: gate for gate in _GATES}

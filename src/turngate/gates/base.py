@@ -1,0 +1,97 @@
+"""A gate: what it is called, which options it has, what it is given, and what it can answer."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from turngate.core.events import StopEvent
+from turngate.core.frozen import frozen
+from turngate.core.hooks import CommandHook
+from turngate.gates.project_commands import ProjectCommands
+from turngate.gates.state import GateState
+
+# flag: true or false; text, number, texts: one text, one number, several texts.
+OptionKind = Literal["flag", "text", "number", "texts"]
+
+
+@frozen
+class Passed:
+    """The gate does not block. The note is for the user."""
+
+    note: str | None = None
+
+
+@frozen
+class Failed:
+    """The gate blocks; the reason is for the agent."""
+
+    reason: str
+    continuations: int | None = None  # how many the gate may need in this turn, if that can exceed the limit
+
+
+@frozen
+class CouldNotRun:
+    """The gate gave no answer: a program is missing, a file cannot be read, its time is up."""
+
+    why: str
+
+
+@frozen
+class LimitReached:
+    """The turn ends now; the reason is for the user."""
+
+    reason: str
+
+
+@frozen
+class WaitForUser:
+    """The turn ends and waits for the user; the reason is the question."""
+
+    reason: str
+
+
+GateResult = Passed | Failed | CouldNotRun | LimitReached | WaitForUser
+
+
+@frozen(kw_only=True)
+class GateOption:
+    """One option: `--max-iterations N` on the command line, `maxIterations` in JSON, `max_iterations` in Python."""
+
+    name: str  # as on the command line, without the dashes
+    kind: OptionKind
+    help: str
+    metavar: str = ""
+    required: bool = False
+    default: Any = None  # None: False, None or an empty tuple, by its kind
+
+
+@frozen(kw_only=True)
+class Gate:
+    """One ready-made gate. `check` answers for a stop; what all gates have in common is in `runner.py`."""
+
+    name: str
+    summary: str  # one line: "the git tree is committed"
+    check: Callable[["GateContext"], Awaitable[GateResult]]
+    options: tuple[GateOption, ...] = ()
+    operands: GateOption | None = None  # the words that follow the options: `GLOB…`
+    command: Literal["never", "optional", "required"] = "never"  # the words after `--`
+    is_cached: bool = False  # its result depends only on the content of the project
+    is_observer: bool = False  # it never blocks
+    needs_conversation: bool = False  # it cannot be run without an agent
+    # Returns what is stored at the session's start: the state before the agent changed anything.
+    record: Callable[["GateContext"], Awaitable[Mapping[str, Any]]] | None = None
+
+
+@dataclass(kw_only=True)
+class GateContext:
+    """What one run of a gate is given."""
+
+    project: str
+    event: StopEvent
+    commands: ProjectCommands  # the only way to the project
+    state: GateState  # of this session, agent and gate
+    options: Mapping[str, Any] = field(default_factory=dict)  # by `GateOption.name`, with all defaults
+    command: CommandHook | None = None
+    now: float = 0.0  # seconds since the epoch
+    # Asks the judge of the settings; None: there is no model.
+    ask_judge: Callable[[str], Awaitable[GateResult]] | None = None

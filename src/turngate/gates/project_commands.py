@@ -1,0 +1,57 @@
+"""Commands in the project of a gate, run through the Shell port: the project may be on another machine."""
+
+import asyncio
+import os
+from collections.abc import Mapping
+
+from turngate.core.hooks import CommandHook
+from turngate.core.reports import Exited, TimedOut
+from turngate.ports import HookRunContext, NotStarted, Shell
+
+NOT_FOUND = 127  # exit code of a shell that does not find a program
+# What git would print or do differently for other users.
+GIT_ENVIRONMENT = {"GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
+GIT = ("git", "-c", "core.fsmonitor=false", "-c", "core.quotePath=false")
+
+
+class ProjectCommands:
+    """Runs commands in one project until a deadline, which all of them share."""
+
+    def __init__(self, shell: Shell, project: str, env: Mapping[str, str], timeout: float) -> None:
+        self.project = project
+        self.timeout = timeout
+        self._shell = shell
+        self._env = env
+        self._deadline = asyncio.get_running_loop().time() + timeout
+
+    async def run(
+        self, hook: CommandHook, *, stdin: bytes = b"", env: Mapping[str, str] | None = None
+    ) -> Exited | TimedOut:
+        """Run one command to its end. A program that cannot be started counts as in a shell: exit code 127."""
+        live = HookRunContext()
+        try:
+            async with asyncio.timeout_at(self._deadline):
+                return await self._shell.run(
+                    hook, cwd=self.project, env={**self._env, **(env or {})}, stdin=stdin, live=live
+                )
+        except NotStarted as error:
+            return Exited(NOT_FOUND, stderr=str(error))
+        except TimeoutError:
+            return TimedOut(self.timeout, live.stdout.text(), live.stderr.text())
+
+    async def run_program(self, *words: str, stdin: bytes = b"") -> Exited | TimedOut:
+        """Run a program without a shell."""
+        return await self.run(CommandHook(command=words[0], args=words[1:]), stdin=stdin)
+
+    async def run_git(self, *words: str, stdin: bytes = b"") -> Exited | TimedOut:
+        program, *options = GIT
+        hook = CommandHook(command=program, args=(*options, *words))
+        return await self.run(hook, stdin=stdin, env=GIT_ENVIRONMENT)
+
+    async def run_script(self, text: str, *arguments: str) -> Exited | TimedOut:
+        """Run a script of our own with the POSIX shell; data is passed only as arguments."""
+        hook = CommandHook(command="/bin/sh", args=("-c", text, "turngate", *arguments))
+        return await self.run(hook, env=GIT_ENVIRONMENT)
+
+    def path(self, name: str) -> str:
+        return os.path.join(self.project, name)

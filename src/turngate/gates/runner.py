@@ -1,0 +1,75 @@
+"""Runs one gate: what all gates have in common. Waiting agents, cached results, repeated reasons, failures of our own."""
+
+import asyncio
+from typing import Any
+
+from turngate.core.text import describe_exception
+from turngate.gates.base import CouldNotRun, Failed, Gate, GateContext, GateResult, Passed
+from turngate.gates.conversation import describe_wait, measure_activity
+from turngate.gates.tree import tree_fingerprint
+
+UNCHANGED = "This is the same result as at the last stop: nothing that this gate checks has changed since."
+
+
+async def run_gate(gate: Gate, context: GateContext) -> GateResult:
+    """Answer for a stop. Only cancellation is raised."""
+    try:
+        if not gate.is_observer and (wait := describe_wait(context.event)):
+            return Passed(f"not checked, because {wait}")
+        return await _run_or_reuse(gate, context)
+    except asyncio.CancelledError:
+        raise
+    except Exception as error:  # noqa: BLE001 - a fault of our own must not block an agent forever
+        return CouldNotRun(f"internal error: {describe_exception(error)}")
+
+
+async def record_start(gate: Gate, context: GateContext) -> None:
+    """Store what is there at the session's start, once in a session."""
+    if gate.record is not None and context.state.start is None:
+        context.state.start = dict(await gate.record(context))
+        context.state.save()
+
+
+async def _run_or_reuse(gate: Gate, context: GateContext) -> GateResult:
+    state = context.state
+    before = state.result
+    activity = measure_activity(context.event) if gate.is_cached else None
+    fingerprint = await tree_fingerprint(context.commands) if gate.is_cached and state.path else None
+    if fingerprint is not None and fingerprint == state.fingerprint:
+        reused = _reusable(before, is_idle=activity == state.activity)
+        if reused is not None:
+            return _with_note_on_repetition(reused, before)
+    result = await gate.check(context)
+    state.fingerprint, state.activity, state.result = fingerprint, activity, _to_json(result)
+    state.save()
+    return _with_note_on_repetition(result, before)
+
+
+def _reusable(record: dict[str, Any] | None, *, is_idle: bool) -> GateResult | None:
+    """Return a stored result that still holds. A failure may have a cause outside of the project's files.
+
+    So it holds only while the agent has run no further command: it may have installed what was missing.
+    """
+    match record:
+        case {"outcome": "passed", "note": note}:
+            return Passed(note)
+        case {"outcome": "failed", "reason": str(reason), "continuations": continuations} if is_idle:
+            return Failed(reason, continuations)
+        case _:
+            return None
+
+
+def _to_json(result: GateResult) -> dict[str, Any] | None:
+    match result:
+        case Passed(note):
+            return {"outcome": "passed", "note": note}
+        case Failed(reason, continuations):
+            return {"outcome": "failed", "reason": reason, "continuations": continuations}
+        case _:
+            return None
+
+
+def _with_note_on_repetition(result: GateResult, before: dict[str, Any] | None) -> GateResult:
+    if isinstance(result, Failed) and before is not None and before.get("reason") == result.reason:
+        return Failed(f"{result.reason}\n\n{UNCHANGED}", result.continuations)
+    return result

@@ -1,0 +1,102 @@
+"""Runs the cases of a gate: as a process, as an agent program would, and in this process with another shell."""
+
+import asyncio
+import json
+import os
+from collections.abc import Callable, Mapping
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from tests.support.cli import turngate
+from turngate.core.events import StopEvent
+from turngate.core.hook_input import read_event
+from turngate.core.hooks import CommandHook
+from turngate.core.reports import Exited
+from turngate.gates.answer import answer_json
+from turngate.gates.arguments import parse_gate_words
+from turngate.gates.base import GateContext
+from turngate.gates.project_commands import ProjectCommands
+from turngate.gates.runner import run_gate
+from turngate.gates.state import GateState, gate_definition, state_path
+from turngate.ports import HookRunContext
+from turngate.shells.local import LocalShell
+
+TIMEOUT_S = 60.0
+
+
+class GateCase(NamedTuple):
+    """One call of a gate. `setup` makes the project, and may write a transcript; it returns further fields."""
+
+    name: str
+    words: tuple[str, ...]  # after `turngate gate`
+    setup: Callable[[Path], Mapping[str, Any] | None]
+    answer: Mapping[str, Any]  # the whole answer
+
+
+class OtherShell:
+    """A shell that is not the local one: the project is where only its commands are, under another path."""
+
+    def __init__(self, project: Path) -> None:
+        self.project = project
+        self._local = LocalShell()
+
+    def slot(self, *, background: bool = False) -> AbstractAsyncContextManager[None]:
+        return self._local.slot(background=background)
+
+    async def run(
+        self, hook: CommandHook, *, cwd: str, env: Mapping[str, str], stdin: bytes, live: HookRunContext
+    ) -> Exited:
+        assert cwd == ELSEWHERE
+        return await self._local.run(hook, cwd=str(self.project), env=env, stdin=stdin, live=live)
+
+
+ELSEWHERE = "/remote/project"
+
+
+def claude_input(project: Path, **fields: Any) -> dict[str, Any]:
+    """Return the input of a Stop hook with the fields and the order of Claude Code."""
+    return {
+        "session_id": "5b0a5c0e-0000-4000-8000-000000000001",
+        "transcript_path": str(project.parent / "transcript.jsonl"),
+        "cwd": str(project),
+        "permission_mode": "default",
+        "hook_event_name": "Stop",
+        "stop_hook_active": False,
+        "last_assistant_message": "Done.",
+        "background_tasks": [],
+        "session_crons": [],
+        **fields,
+    }
+
+
+def answer_of_process(words: tuple[str, ...], fields: Mapping[str, Any]) -> tuple[int, dict[str, Any], str]:
+    """Return exit code, answer and stderr of `turngate gate`, with the input of a hook."""
+    code, out, err = turngate("gate", *words, "--project", fields["cwd"], stdin=json.dumps(fields))
+    return code, json.loads(out), err
+
+
+def answer_with_shell(words: tuple[str, ...], fields: Mapping[str, Any], project: Path) -> dict[str, Any]:
+    """Return the answer of the same gate in this process, with a shell that is not the local one."""
+    return asyncio.run(_answer_with_shell(words, fields, project))
+
+
+async def _answer_with_shell(
+    words: tuple[str, ...], fields: Mapping[str, Any], project: Path
+) -> dict[str, Any]:
+    arguments = parse_gate_words(words)
+    event = read_event(fields["hook_event_name"], dict(fields), cwd=ELSEWHERE)
+    assert isinstance(event, StopEvent)
+    definition = gate_definition(arguments.gate.name, arguments.options, repr(arguments.command), ELSEWHERE)
+    context = GateContext(
+        project=ELSEWHERE,
+        event=event,
+        commands=ProjectCommands(
+            OtherShell(project), ELSEWHERE, dict(os.environ), arguments.timeout or TIMEOUT_S
+        ),
+        state=GateState(state_path(os.environ["TURNGATE_STATE"], event.session_id, "", definition)),
+        options=arguments.options,
+        command=arguments.command,
+    )
+    result = await run_gate(arguments.gate, context)
+    return answer_json(arguments.gate.name, result, strict=arguments.strict)
