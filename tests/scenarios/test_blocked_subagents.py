@@ -19,6 +19,7 @@ from turngate.subagents.limits import SubagentLimits
 
 GATE = CommandHook(BLOCK_COMMAND, id="tests")
 HALT = CommandHook(say({"continue": False, "stopReason": "enough"}), id="budget")
+WAIT = CommandHook(say({"continue": False, "stopReason": "approve it", "waits": True}), id="approval")
 BACK = task(description="lines", run_in_background=True)
 UNTIL_GO = bash("until [ -e go ]; do sleep 0.01; done")
 
@@ -37,6 +38,7 @@ CASES: dict[str, tuple[CommandHook, dict[str, Any], tuple[str, tuple[str, ...]]]
     "capped at once": (GATE, {"said": {"limit": 0}}, ("capped", ("tests",))),
     "stalled": (GATE, {"said": {"limit": 9}}, ("stalled", ("tests",))),
     "halted": (HALT, {}, ("halted", ("budget",))),
+    "waiting": (WAIT, {}, ("checkpoint", ("approval",))),
 }
 
 
@@ -61,6 +63,14 @@ def test_a_subagent_that_a_hook_halted_in_the_middle_of_its_work_is_named(projec
     scene = under(project, HALT, bash("true"), main=[BACK, "waiting", "home"], **options)
     result = scene.play()
     assert (result.success, blocked(result)) == (False, [("lines", "halted", ())])
+
+
+def test_a_subagent_that_waits_for_the_user_in_the_middle_of_its_work_is_named(project: Path) -> None:
+    options: dict[str, Any] = {"event": "PreToolUse", "matcher": "Bash", "strict": True}
+    scene = under(project, WAIT, bash("true"), main=[BACK, "waiting", "home"], **options)
+    result = scene.play()
+    assert (result.success, blocked(result)) == (False, [("lines", "checkpoint", ())])
+    assert "has stopped to wait for the user's approval" in "".join(scene.heard("main"))
 
 
 def test_a_subagent_that_is_not_redirected_after_a_change_is_named(project: Path) -> None:

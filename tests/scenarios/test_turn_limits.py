@@ -1,6 +1,7 @@
 """What keeps a turn within bounds and loses nothing: halts, cut calls, full disks, models that misbehave."""
 
 import asyncio
+import json
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from tests.support.sessions import lines, on_first, records, say, scripted_sessi
 from turngate.agent.model_loop import TRUNCATED_CALL
 from turngate.agent.session import Session
 from turngate.core.dialect import MUX, TURNGATE, Dialect
+from turngate.core.hooks import CommandHook
 from turngate.core.messages import ModelRequest, Reply
 from turngate.core.session_events import Continuation, HookStarted, Notice, StreamEnd, TurnEnd
 
@@ -54,6 +56,50 @@ def test_a_hook_that_ends_the_turn_after_a_tool_leaves_its_result(project: Path)
         "one",
         "no result: the turn ended (halted) before this call finished",
     ]
+
+
+WAIT = say({"continue": False, "stopReason": "approve the plan", "waits": True})
+
+
+@pytest.mark.parametrize("event", ["Stop", "PreToolUse", "PostToolUse", "UserPromptSubmit", "SessionStart"])
+def test_a_hook_can_end_the_turn_to_wait_for_the_user(project: Path, event: str) -> None:
+    agent = scripted_session(project, calls("true"), "done", rules=[rule(WAIT, event)], allow=["Bash"])
+    result = agent.play()
+    assert (result.outcome, result.ended_by, result.stop_reason) == (
+        "waiting",
+        "checkpoint",
+        "approve the plan",
+    )
+
+
+def test_a_hook_that_waits_overrides_the_blocks_of_the_others(project: Path) -> None:
+    rules = [rule("echo more >&2; exit 2"), rule(WAIT)]
+    result = scripted_session(project, "done", rules=rules).play()
+    assert (result.ended_by, result.continuations) == ("checkpoint", 0)
+
+
+def asks_for(count: int) -> str:
+    """Return a hook that always blocks, each time for another reason."""
+    block = {"decision": "block", "reason": "round $n", "continuations": count}
+    answer = json.dumps(block).replace('"', '\\"')
+    return f'n=$(cat n 2>/dev/null); n=$((n+1)); echo $n > n; echo "{answer}"'
+
+
+@pytest.mark.req("C-18")
+def test_a_hook_that_asks_for_continuations_gets_them_up_to_the_hard_limit(project: Path) -> None:
+    hook = CommandHook(asks_for(12), id="until")
+    agent = scripted_session(project, "done", rules=[rule(hook)])
+    result = agent.play()
+    less = "gets 10, the hard limit: raise `hardLimit` in the user settings for more"
+    assert (result.ended_by, result.continuations, result.notices) == (
+        "capped",
+        10,
+        (
+            f'gate "until" asks for 12 continuations and {less}',
+            'Turn ended after 10 continuations (the limit). Still blocked by: "until".',
+        ),
+    )
+    assert [each.limit for each in agent.of(Continuation)] == [10] * 10
 
 
 def test_each_result_is_on_disk_before_the_next_tool_begins(project: Path) -> None:

@@ -92,7 +92,7 @@ async def compact(context: LoopContext, trigger: Literal["manual", "auto"], inst
 def _block_reason(verdict: Verdict, trigger: str) -> str | None:
     if isinstance(verdict, Stop) and verdict.halted:
         if trigger == "auto":  # a turn is running
-            raise TurnHalted(verdict.stop_reason)
+            raise TurnHalted(verdict.stop_reason, waits=verdict.waits)
         return verdict.stop_reason or "a hook ended it"
     return verdict.prompt if isinstance(verdict, Continue) else None
 

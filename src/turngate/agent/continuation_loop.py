@@ -59,7 +59,7 @@ class ContinuationLoop:
         except ToolDeferred as deferred:
             return EndTurn("tool_deferred", stop_reason=deferred.reason)
         except TurnHalted as halted:
-            return EndTurn("halted", stop_reason=halted.reason)
+            return EndTurn("checkpoint" if halted.waits else "halted", stop_reason=halted.reason)
         except ModelError as error:
             return await self._fail(error)
         except TranscriptError as error:
@@ -223,7 +223,7 @@ class ContinuationLoop:
             UserPromptSubmit(**self.context.event_fields(), prompt=prompt)
         )
         if isinstance(verdict, Stop) and verdict.halted:
-            raise TurnHalted(verdict.stop_reason)
+            raise TurnHalted(verdict.stop_reason, waits=verdict.waits)
         if isinstance(verdict, Continue):  # a block, or a hook whose failure blocks has failed
             turn.prompt_id = earlier
             self.context.notice(f"a hook blocked the prompt: {verdict.prompt}")
@@ -263,7 +263,9 @@ class ContinuationLoop:
                 return self.context.end_at_limit()
             case ContinueTurn() if self.inbox.has_continuation:
                 return None  # an earlier block is still to be answered; one at a time
-            case ContinueTurn(prompt, guard, messages):
+            case ContinueTurn(prompt, guard, messages, notice):
+                if notice:
+                    self.context.notice(notice)
                 turn.guard, turn.continuations = guard, turn.continuations + 1
                 first, *context = messages or (prompt,)
                 entry = InboxEntry(first, "stop_hook", guard, context=tuple(context))

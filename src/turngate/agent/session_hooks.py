@@ -117,7 +117,7 @@ class SessionHooks:
         earlier = self.start_context if source == "compact" else []  # a compaction keeps the earlier context
         self.start_context = [*earlier, added] if added and added not in earlier else list(earlier)
         if isinstance(verdict, Stop) and verdict.halted:
-            self._halted = TurnHalted(verdict.stop_reason)
+            self._halted = TurnHalted(verdict.stop_reason, waits=verdict.waits)
 
     def take_first_message(self) -> str | None:
         return self._first_messages.pop(0) if self._first_messages else None

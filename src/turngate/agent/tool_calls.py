@@ -265,4 +265,6 @@ async def _fire(context: LoopContext, event: PreToolUse | PermissionRequest | Po
 
 
 def _find_halt(verdict: Verdict) -> TurnHalted | None:
-    return TurnHalted(verdict.stop_reason) if isinstance(verdict, Stop) and verdict.halted else None
+    if isinstance(verdict, Stop) and verdict.halted:
+        return TurnHalted(verdict.stop_reason, waits=verdict.waits)
+    return None

@@ -19,9 +19,10 @@ def new_prompt_id() -> str:
 class TurnHalted(Exception):
     """A hook answered `continue: false` in the middle of a turn."""
 
-    def __init__(self, reason: str | None) -> None:
+    def __init__(self, reason: str | None, *, waits: bool = False) -> None:
+        """`waits`: the agent waits for the user's approval."""
         super().__init__(reason or "")
-        self.reason = reason
+        self.reason, self.waits = reason, waits
 
 
 class ToolDeferred(TurnHalted):

@@ -1,11 +1,18 @@
 """What one hook decided. Each decision may carry a notice for the user and warnings for the hook's author."""
 
-from typing import Literal, get_args
+from dataclasses import field
+from typing import Any, Literal, get_args
 
 from turngate.core.frozen import frozen
 from turngate.core.text import describe, replace_surrogates
 
 FaultKind = Literal["failed", "timeout", "skipped"]
+EXPECTED_CONTINUATIONS = "a whole number, 1 or more"
+
+
+def is_continuations(value: Any) -> bool:
+    """Return whether a value says how many continuations a gate needs."""
+    return type(value) is int and value >= 1
 
 
 @frozen(kw_only=True)
@@ -60,6 +67,8 @@ class Block(_Notes):
 
     reason: str
     advice: str | None = None
+    # How many continuations of the turn this gate needs; they are granted up to the hard limit.
+    continuations: int | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -69,6 +78,10 @@ class Block(_Notes):
         self._check_text("reason")
         if self.advice is not None:
             self._check_text("advice")
+        if self.continuations is not None and not is_continuations(self.continuations):
+            raise ValueError(
+                f"Block.continuations must be {EXPECTED_CONTINUATIONS}, not {describe(self.continuations)}"
+            )
 
 
 @frozen
@@ -84,14 +97,19 @@ class Advise(_Notes):
 
 @frozen
 class Halt(_Notes):
-    """The turn ends now, whatever the other hooks decide; the reason is for the user."""
+    """The turn ends now, whatever the other hooks decide; the reason is for the user.
+
+    With `waits`, the turn ends because the agent waits for the user's approval.
+    """
 
     reason: str | None = None
+    waits: bool = field(default=False, kw_only=True)
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.reason is not None:
             self._check_text("reason")
+        self._check_flag("waits", self.waits)
 
 
 @frozen

@@ -49,10 +49,9 @@ def effect_of(run: HookRun, dialect: Dialect) -> Effect:
         case Continue():
             return Effect(_blocked(event, verdict, run), verdict.prompt)
         case Stop(halted=True):
-            return Effect(
-                "the turn ends now, and the user sees:" if verdict.stop_reason else "the turn ends now",
-                verdict.stop_reason or "",
-            )
+            ends = "the turn ends now to wait for the user" if verdict.waits else "the turn ends now"
+            reason = verdict.stop_reason or ""
+            return Effect(f"{ends}, and the user sees:" if reason else ends, reason)
         case Stop():
             return _passed(run, dialect)
         case _:

@@ -94,9 +94,29 @@ def _stop_reason(run: HookRun) -> Meaning:
     return False, "it belongs to `continue: false`"
 
 
+def _waits(run: HookRun) -> Meaning:
+    if isinstance(run.decision, Halt) and run.decision.waits:
+        return True, "the turn ends as waiting for the user's approval"
+    return False, "only true with `continue: false` has an effect, and not in the claude dialect"
+
+
+def _not_enforced(run: HookRun) -> Meaning:
+    if isinstance(run.decision, Fault):
+        return True, "the gate could not check anything: it is NOT enforced, and the user sees why"
+    return False, "the answer has a decision, or the dialect does not read it"
+
+
+def _continuations(run: HookRun) -> Meaning:
+    if isinstance(run.decision, Block) and run.decision.continuations is not None:
+        return True, "the limit of continuations is raised to this, at most to the hard limit"
+    return False, "a whole number with a block has an effect, and not in the claude dialect"
+
+
 def _notice(run: HookRun) -> Meaning:
     if run.decision.notice:
         return True, "shown to the user, and not sent to the agent"
+    if _answer(run).notice:
+        return False, "the warning about `notEnforced` says the same"
     return False, "it is empty, or not a string"
 
 
@@ -111,6 +131,9 @@ _TOP: Mapping[str, Callable[[HookRun], Meaning]] = {
     "reason": _reason,
     "continue": _continue,
     "stopReason": _stop_reason,
+    "waits": _waits,
+    "notEnforced": _not_enforced,
+    "continuations": _continuations,
     "systemMessage": _notice,
     "suppressOutput": _quiet,
     "hookSpecificOutput": lambda _run: (False, "expected an object"),

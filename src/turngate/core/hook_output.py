@@ -8,6 +8,7 @@ from typing import Any, Literal
 from turngate.core.constants import OBSERVED_EVENTS, PERMISSION_EVENTS
 from turngate.core.dialect import Dialect
 from turngate.core.frozen import frozen
+from turngate.core.gate_answer import gate_fields, gate_problem, gate_warnings
 from turngate.core.json_syntax import BLANKS, json_problem
 from turngate.core.lost_decision import closest_word, is_event_name, lost_in_object
 from turngate.core.text import describe_json, replace_surrogates
@@ -32,6 +33,9 @@ class Answer:
     notice: str | None = None  # `systemMessage`
     advice: str | None = None  # `additionalContext`
     quiet: bool = False  # `suppressOutput`
+    not_enforced: str | None = None  # `notEnforced`: why the gate could not check anything
+    waits: bool = False  # with `continue: false`: the agent waits for the user
+    continuations: int | None = None  # that a block needs
     lost: str | None = None  # why a decision that it seems to hold cannot be read
     warnings: tuple[str, ...] = ()
     # Of the tool events: PreToolUse and PermissionRequest.
@@ -217,6 +221,7 @@ def _read_leniently(value: Mapping[str, Any], event: str, dialect: Dialect) -> A
     specific = _lenient_specific(value.get("hookSpecificOutput"), event, warnings)
     warnings += _misplaced_keys(value)
     warnings += _ignored_fields(event, specific)
+    warnings += gate_warnings(value)
     word = _lenient_decision(value.get("decision"), dialect)
     decision, reason = _block_of_tool_event(event, specific, word, _text(value.get("reason")))
     lost = _lenient_problem(value, word)
@@ -234,6 +239,7 @@ def _read_leniently(value: Mapping[str, Any], event: str, dialect: Dialect) -> A
         quiet=value.get("suppressOutput") is True,
         lost=lost,
         warnings=tuple(warnings),
+        **gate_fields(value),
         **_tool_fields(event, specific),
     )
 
@@ -252,7 +258,7 @@ def _lenient_problem(value: Mapping[str, Any], decision: BlockOrAllow | None) ->
         return f"`continue` is {describe_json(value['continue'])}, expected true or false"
     if not isinstance(value.get("hookSpecificOutput"), dict | None):
         return f"`hookSpecificOutput` is {describe_json(value['hookSpecificOutput'])}, expected an object"
-    return None
+    return gate_problem(value)
 
 
 def unknown_word(key: str, word: object, *expected: str) -> str:

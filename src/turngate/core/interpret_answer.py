@@ -32,14 +32,16 @@ def decide(answer: Answer | PlainText | InvalidAnswer, event: str, dialect: Dial
 def _decision_of(answer: Answer, event: str, dialect: Dialect) -> Decision:
     if answer.continue_turn is False:
         both = answer.decision == "block" and not dialect.strict_json
-        return Halt(answer.stop_reason, warnings=(_HALT_AND_BLOCK,) if both else ())
+        return Halt(answer.stop_reason, waits=answer.waits, warnings=(_HALT_AND_BLOCK,) if both else ())
     if answer.decision == "block":
         advice = answer.advice if dialect.advice != "never" else None
         if answer.reason and answer.reason.strip():
-            return Block(answer.reason, advice)
+            return Block(answer.reason, advice, continuations=answer.continuations)
         return block_without_reason(event, dialect, advice)
     if answer.lost and not (dialect.strict_json and has_effect(answer)):
         return Fault(answer.lost)
+    if answer.not_enforced:
+        return Fault(answer.not_enforced)
     if answer.advice and answer.advice.strip() and dialect.advice != "never":
         return Advise(answer.advice)
     return Allow(answer.reason)
@@ -66,6 +68,12 @@ def with_notes(decision: Decision, answer: Answer) -> Decision:
     warnings = answer.warnings + decision.warnings
     if answer.lost and not isinstance(decision, Fault):
         warnings = (f"{answer.lost}; this part of its answer is NOT enforced", *warnings)
-    if answer.notice is None and not warnings and not answer.quiet:
+    notice = None if _repeats_fault(answer) else answer.notice
+    if notice is None and not warnings and not answer.quiet:
         return decision
-    return replace(decision, notice=answer.notice, warnings=warnings, quiet=answer.quiet)
+    return replace(decision, notice=notice, warnings=warnings, quiet=answer.quiet)
+
+
+def _repeats_fault(answer: Answer) -> bool:
+    """Return whether the notice says what the warning about the fault says, for hosts that know no `notEnforced`."""
+    return bool(answer.not_enforced and answer.notice and answer.not_enforced in answer.notice)

@@ -16,7 +16,14 @@ from turngate.core.dialect import Dialect
 from turngate.core.frozen import frozen
 from turngate.core.settings import Settings
 from turngate.core.text import first_lines, quote_name
-from turngate.core.verdict import Continue, Stop, Verdict, block_signature, blocking_hooks
+from turngate.core.verdict import (
+    Continue,
+    Stop,
+    Verdict,
+    block_signature,
+    blocking_hooks,
+    requested_continuations,
+)
 
 MAX_REASON_LINES = 10  # of the last reason, for the user
 
@@ -41,6 +48,7 @@ class ContinueTurn:
     prompt: str
     guard: "LoopGuard"
     messages: tuple[str, ...] = ()  # the parts of the prompt that are sent one by one; empty: all at once
+    notice: str | None = None  # for the user
 
 
 @frozen
@@ -71,6 +79,7 @@ class LoopGuard:
     advised: bool = False
     last_refusal: tuple[tuple[str, str], ...] = ()
     repeats: int = 0  # continuations in a row with the last block and without a tool call
+    requested: int = 0  # the most continuations that a gate has asked for in this turn
 
     @property
     def active(self) -> bool:
@@ -89,6 +98,8 @@ class LoopGuard:
     def after(self, verdict: Verdict) -> ContinueTurn | EndTurn:
         """Return the next step of the turn after this verdict."""
         match verdict:
+            case Stop(waits=True, stop_reason=reason):
+                return EndTurn("checkpoint", stop_reason=reason)
             case Stop(halted=True, stop_reason=reason):
                 return EndTurn("halted", stop_reason=reason)
             case Stop():
@@ -103,6 +114,9 @@ class LoopGuard:
                     else EndTurn("allowed")
                 )
             case Continue(prompt=prompt):
+                request = requested_continuations(verdict, self.dialect)
+                if request is not None and request[0] > self.requested:
+                    return self._grant(*request, verdict)
                 blocks = block_signature(verdict, self.dialect)
                 if not self.below_limit:
                     return self.capped(
@@ -114,6 +128,14 @@ class LoopGuard:
                 return ContinueTurn(prompt, guard, verdict.messages)
             case _:
                 assert_never(verdict)
+
+    def _grant(self, requested: int, hook: str, verdict: Continue) -> ContinueTurn | EndTurn:
+        """Raise the limit as far as a gate asks for it and the hard limit allows; say once if that is less."""
+        raised = replace(self.extended(requested), requested=requested)
+        step = raised.after(verdict)
+        if isinstance(step, EndTurn) or raised.limit is None or raised.limit >= requested:
+            return step
+        return replace(step, notice=_less_than_requested(hook, requested, raised.limit))
 
     def after_tool_call(self) -> "LoopGuard":
         """A tool call ends a stall. Where the dialect counts blocks in a row, it also resets the count."""
@@ -138,8 +160,8 @@ class LoopGuard:
         return self._count_continuation((), advised=self.advised)
 
     def extended(self, limit: int) -> "LoopGuard":
-        """Raise the limit, at most to the hard limit; a lower one changes nothing."""
-        if self.limit is None:
+        """Raise the limit, at most to the hard limit; a lower one changes nothing, and a limit of 0 stays."""
+        if not self.limit:
             return self
         allowed = limit if self.hard_limit is None else min(limit, self.hard_limit)
         return replace(self, limit=max(self.limit, allowed))
@@ -174,6 +196,11 @@ class LoopGuard:
 
 def _still_blocked_by(hooks: Sequence[str]) -> str:
     return f"Still blocked by: {', '.join(map(quote_name, hooks))}."
+
+
+def _less_than_requested(hook: str, requested: int, limit: int) -> str:
+    gets = f"gate {quote_name(hook)} asks for {requested:,} continuations and gets {limit}, the hard limit"
+    return f"{gets}: raise `hardLimit` in the user settings for more"
 
 
 def _last_reason(verdict: Continue, dialect: Dialect) -> str:

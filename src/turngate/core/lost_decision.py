@@ -24,6 +24,9 @@ ANSWER_KEYS = frozenset(
         "updatedInput",
         "updatedToolOutput",
         "initialUserMessage",
+        "notEnforced",
+        "waits",
+        "continuations",
         "ok",
         "impossible",
     }

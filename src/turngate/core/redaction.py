@@ -21,7 +21,16 @@ MIN_SECRET_CHARS = 6  # a shorter value occurs in texts by chance
 _SCHEMES = ("bearer", "digest", "negotiate")  # words before a secret, not secrets
 _HTML_SAFE = str.maketrans({letter: f"\\u{ord(letter):04x}" for letter in "+<>&'`"})
 _DECISION_TEXTS = ("reason", "advice", "error", "notice")
-_ANSWER_TEXTS = ("reason", "stop_reason", "notice", "advice", "lost", "permission_reason", "first_message")
+_ANSWER_TEXTS = (
+    "reason",
+    "stop_reason",
+    "notice",
+    "advice",
+    "not_enforced",
+    "lost",
+    "permission_reason",
+    "first_message",
+)
 
 
 @frozen

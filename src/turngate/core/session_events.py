@@ -156,7 +156,7 @@ class SubagentRedirected:
     limit: int | None
 
 
-BLOCKED_REASONS = ("capped", "stalled", "halted")
+BLOCKED_REASONS = ("capped", "stalled", "halted", "checkpoint")
 
 
 @frozen
@@ -167,8 +167,8 @@ class SubagentFinished:
     redirects: int
     seconds: float
     agent_type: str = ""
-    reason: str = ""  # complete; capped, stalled or halted by hooks; or why it was killed
-    blocked_by: tuple[str, ...] = ()  # names of the hooks because of which it is capped, stalled or halted
+    reason: str = ""  # complete; one of BLOCKED_REASONS; or why it was killed
+    blocked_by: tuple[str, ...] = ()  # names of the hooks because of which it ended so
     run_id: str = ""  # of its first run
     unenforced: tuple[HookOutput, ...] = ()  # its gates that gave no decision although they should have
 

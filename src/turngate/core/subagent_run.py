@@ -161,4 +161,5 @@ def guard_state(guard: LoopGuard) -> dict[str, Any]:
         "advised": guard.advised,
         "repeats": guard.repeats,
         "last_refusal": [list(pair) for pair in guard.last_refusal],
+        "requested": guard.requested,
     }

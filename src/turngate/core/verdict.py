@@ -23,6 +23,7 @@ class Stop:
     runs: tuple[HookRun, ...] = ()
     halted: bool = False
     stop_reason: str | None = None  # for the user
+    waits: bool = False  # halted because the agent waits for the user's approval
     unenforced: tuple[HookOutput, ...] = field(default=(), kw_only=True, repr=False, compare=False)
     """The gates that gave no decision although they should have: they failed, timed out or were skipped."""
 
@@ -61,8 +62,9 @@ def conclude(runs: tuple[HookRun, ...], dialect: Dialect) -> Verdict:
     enforced = [run for run in runs if run.mode == "gate"]
     halts = [run.decision for run in enforced if isinstance(run.decision, Halt)]
     if halts:  # `continue: false` beats every block of every hook (C-06)
-        reason = next((h.reason for h in halts if h.reason), None)
-        return Stop(runs, halted=True, stop_reason=reason, unenforced=not_enforced)
+        waiting = [halt for halt in halts if halt.waits]
+        reason = next((halt.reason for halt in (*waiting, *halts) if halt.reason), None)
+        return Stop(runs, halted=True, stop_reason=reason, waits=bool(waiting), unenforced=not_enforced)
     event = runs[0].rule.event if runs else ""
     blocking = [run for run in enforced if is_blocking(run, dialect)]
     if blocking:
@@ -129,6 +131,16 @@ def halting_hooks(verdict: Verdict) -> list[str]:
     """Return the names of the hooks that end the turn, in configured order."""
     halts = (run for run in verdict.runs if run.mode == "gate" and isinstance(run.decision, Halt))
     return [label(run.rule.hook) for run in halts]
+
+
+def requested_continuations(verdict: Continue, dialect: Dialect) -> tuple[int, str] | None:
+    """Return the most continuations that a blocking gate asks for, and the gate's name."""
+    requests = (
+        (run.decision.continuations, label(run.rule.hook))
+        for run in _blocking_gates(verdict, dialect)
+        if isinstance(run.decision, Block) and run.decision.continuations is not None
+    )
+    return max(requests, key=lambda request: request[0], default=None)
 
 
 def _blocking_gates(verdict: Continue, dialect: Dialect) -> list[HookRun]:

@@ -137,6 +137,20 @@ def output_schema() -> dict[str, Any]:
                 "type": "string",
                 "description": "The reason that the user gets when `continue` is false.",
             },
+            "waits": {
+                "type": "boolean",
+                "description": "true: with `continue: false`, the turn ends as waiting for the user's approval.",
+            },
+            "notEnforced": {
+                "type": "string",
+                "pattern": r"\S",
+                "description": "Why the gate could not check anything: it counts as failed, and does not block.",
+            },
+            "continuations": {
+                "type": "integer",
+                "minimum": 1,
+                "description": "With a block: how many continuations of the turn it needs, up to the hard limit.",
+            },
             "suppressOutput": {
                 "type": "boolean",
                 "description": "true: do not write stdout to the transcript.",

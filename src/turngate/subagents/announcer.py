@@ -46,6 +46,8 @@ def announcement(run: SubagentRun, lost: str = "") -> str:
     ending = _ENDINGS.get(run.outcome or "error", "has ended")
     if run.reason == "halted":
         ending = "was halted by a hook"
+    elif run.reason == "checkpoint":
+        ending = "has stopped to wait for the user's approval"
     error = lost or run.error
     if error and run.outcome != "ok":
         ending += f" ({error})"

@@ -28,6 +28,7 @@ from turngate.subagents.stop_check import StopCheckResult, check_stop, has_stop_
 
 MACHINE_FULL_RETRY_S = 0.2
 STATES_WITH_SLOT = ("running", "ended", "steering")
+HALTED = ("halted", "checkpoint")  # ends of a turn by `continue: false`
 
 
 @frozen(kw_only=True)
@@ -177,7 +178,7 @@ class RunLifecycle:
         outcome, error = await self._session.attempt(self.current)
         self._context.trace("worked", self.current)
         turn = self._session.last_result
-        halted = turn is not None and turn.ended_by == "halted"
+        halted = turn.ended_by if turn and turn.ended_by in HALTED else None
         if turn and halted and turn.stop_reason:
             self._host.notice(f"subagent {self.current.name}: {turn.stop_reason}")
         return await self._transition(
@@ -186,7 +187,7 @@ class RunLifecycle:
             self.current.id,
             self._context.owner,
             outcome,
-            reason="halted" if halted else "complete" if outcome == "ok" else outcome,
+            reason=halted or ("complete" if outcome == "ok" else outcome),
             error=error,
             answer=self._session.last_answer(),
             usage=turn.usage if turn else Usage(),
@@ -211,7 +212,7 @@ class RunLifecycle:
         run = self.current
         check = self._undelivered or StopCheckResult(max_steers=run.max_steers, reason=run.reason)
         self._context.trace("checking", run)
-        halted = run.reason == "halted"  # C-06: by `continue: false` of a hook in the middle of the run
+        halted = run.reason in HALTED  # C-06: by `continue: false` of a hook in the middle of the run
         if not self._undelivered and not halted and has_stop_checks(self._host):
             run = await self._reload()
             if run.state != "ended":

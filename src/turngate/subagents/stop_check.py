@@ -62,7 +62,9 @@ async def _after_verdict(
     if isinstance(verdict, Continue) and _redirect_is_too_late(host, run, verdict.prompt):
         return StopCheckResult(max_steers=run.max_steers, reason="capped", blocked_by=blocked_by)
     match guard.after(verdict):
-        case ContinueTurn(prompt, next_guard):
+        case ContinueTurn(prompt, next_guard, notice=notice):
+            if notice:
+                host.warn(run, f"subagent {run.name}: {notice}")
             why = verdict.prompt if isinstance(verdict, Continue) else ""
             return _redirect(next_guard, prompt, why)
         case EndTurn(ended_by, notice, stop_reason) as end:
@@ -121,6 +123,7 @@ def _restore_guard(host: SubagentHost, run: SubagentRun) -> LoopGuard:
         continuations=run.steer_count,
         advised=bool(stored.get("advised")),
         repeats=int(stored.get("repeats", 0)),
+        requested=int(stored.get("requested", 0)),
         last_refusal=last_refusal,
     )
     return guard.after_tool_call() if run.tools else guard

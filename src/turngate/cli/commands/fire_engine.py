@@ -126,7 +126,7 @@ def _exit_code(verdict: Verdict, event: str, *, strict: bool, not_loaded: bool) 
     if isinstance(verdict, Continue):
         return EXIT_BLOCKED
     if verdict.halted:
-        return EXIT_HALTED
+        return EXIT_WAITING if verdict.waits else EXIT_HALTED
     if strict and (not_loaded or verdict.unenforced):
         return EXIT_NOT_ENFORCED
     return EXIT_WAITING if _asks(verdict, event) else EXIT_ALLOWED
@@ -192,7 +192,8 @@ def verdict_headline(verdict: Verdict, event: str, *, not_loaded: bool) -> str:
     if isinstance(verdict, Continue):
         return "blocked"
     if verdict.halted:
-        return f"halted by a hook: {verdict.stop_reason}" if verdict.stop_reason else "halted by a hook"
+        how = "waiting for the user" if verdict.waits else "halted by a hook"
+        return f"{how}: {verdict.stop_reason}" if verdict.stop_reason else how
     permission = permission_of(event, verdict.runs)
     if permission is not None and permission.behavior in ("ask", "defer"):
         headline = permission.behavior + (f": {one_line(permission.reason)}" if permission.reason else "")

@@ -114,11 +114,14 @@ def _format_verdict(record: dict[str, Any]) -> str:
     if record.get("verdict") == "continue":
         verdict = f"blocked by {names}" if names else "blocked"
     else:
-        verdict = "halted by a hook" if record.get("ended_by") == "halted" else _question(record) or "allowed"
+        verdict = _HALTS.get(record.get("ended_by", "")) or _question(record) or "allowed"
     if failed := ", ".join(map(_format_unenforced, record.get("unenforced", ()))):
         verdict += f" (not enforced: {failed})"
     lines = _lines_with_words(record.get("prompt") or record.get("stop_reason"))
     return f"{verdict}: {lines[-1]}" if lines and not names else verdict
+
+
+_HALTS = {"halted": "halted by a hook", "checkpoint": "waiting for the user"}
 
 
 def _quote(name: str) -> str:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from turngate.core.frozen import frozen
+from turngate.core.session_events import BLOCKED_REASONS
 from turngate.core.subagent_run import LIVING_STATES, OPEN_STATES, SubagentRun
 from turngate.core.text import printable
 from turngate.subagents.registry import Registry, owner_is_gone
@@ -79,7 +80,7 @@ class SubagentSummary:
 
 def state_label(run: SubagentRun) -> str:
     if run.state == "done":
-        if run.reason in ("capped", "stalled", "halted"):
+        if run.reason in BLOCKED_REASONS:
             return run.reason
         return _OUTCOME_LABELS.get(run.outcome or "error", str(run.outcome))
     return _STATE_LABELS.get(run.state, run.state)
