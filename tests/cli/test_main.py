@@ -160,8 +160,8 @@ def missing(command: str) -> Iterator[str]:
         yield "a plain function `run`, not async"
         return
     signature = inspect.signature(run, eval_str=True)
-    options = FireOptions if command == "fire" else argparse.Namespace
+    options = {"fire": FireOptions, "gate": list[str]}.get(command, argparse.Namespace)
     if [each.annotation for each in signature.parameters.values()] != [options]:
-        yield f"one parameter of `run`: {options.__name__}"
+        yield f"one parameter of `run`: {options}"
     if signature.return_annotation is not int:
         yield "the exit code as the result of `run`: -> int"

@@ -15,10 +15,7 @@ from turngate.core.hooks import CommandHook
 from turngate.core.reports import Exited
 from turngate.gates.answer import answer_json
 from turngate.gates.arguments import parse_gate_words
-from turngate.gates.base import GateContext
-from turngate.gates.project_commands import ProjectCommands
-from turngate.gates.runner import run_gate
-from turngate.gates.state import GateState, gate_definition, state_path
+from turngate.gates.runner import make_context, run_gate
 from turngate.ports import HookRunContext
 from turngate.shells.local import LocalShell
 
@@ -72,8 +69,8 @@ def claude_input(project: Path, **fields: Any) -> dict[str, Any]:
 
 def answer_of_process(words: tuple[str, ...], fields: Mapping[str, Any]) -> tuple[int, dict[str, Any], str]:
     """Return exit code, answer and stderr of `turngate gate`, with the input of a hook."""
-    code, out, err = turngate("gate", *words, "--project", fields["cwd"], stdin=json.dumps(fields))
-    return code, json.loads(out), err
+    code, out, err = turngate("gate", *words, stdin=json.dumps(fields))
+    return code, json.loads(out) if out else {}, err
 
 
 def answer_with_shell(words: tuple[str, ...], fields: Mapping[str, Any], project: Path) -> dict[str, Any]:
@@ -87,16 +84,15 @@ async def _answer_with_shell(
     arguments = parse_gate_words(words)
     event = read_event(fields["hook_event_name"], dict(fields), cwd=ELSEWHERE)
     assert isinstance(event, StopEvent)
-    definition = gate_definition(arguments.gate.name, arguments.options, repr(arguments.command), ELSEWHERE)
-    context = GateContext(
-        project=ELSEWHERE,
-        event=event,
-        commands=ProjectCommands(
-            OtherShell(project), ELSEWHERE, dict(os.environ), arguments.timeout or TIMEOUT_S
-        ),
-        state=GateState(state_path(os.environ["TURNGATE_STATE"], event.session_id, "", definition)),
+    context = make_context(
+        arguments.gate,
+        event,
+        OtherShell(project),
+        ELSEWHERE,
         options=arguments.options,
         command=arguments.command,
+        timeout=arguments.timeout or TIMEOUT_S,
+        state_folder=os.environ["TURNGATE_STATE"],
     )
     result = await run_gate(arguments.gate, context)
     return answer_json(arguments.gate.name, result, strict=arguments.strict)

@@ -230,6 +230,13 @@ def _add_check(commands: "argparse._SubParsersAction[Parser]") -> None:
     parser.add_argument("--json", action="store_true", help="print one JSON object")
 
 
+def _add_gate(commands: "argparse._SubParsersAction[Parser]") -> None:
+    """Add the command to the list of commands; it reads its own arguments, and has its own help."""
+    add_command(
+        commands, "gate", summary="check a ready-made gate: tests, lint, a clean tree …", description=""
+    )
+
+
 def _add_doctor(commands: "argparse._SubParsersAction[Parser]") -> None:
     from turngate.cli.doctor_parser import add_doctor  # noqa: PLC0415 # lazy: not needed by `turngate fire`
 
@@ -361,6 +368,7 @@ _COMMANDS = {
     "demo": _add_demo,
     "fire": _add_fire,
     "check": _add_check,
+    "gate": _add_gate,
     "doctor": _add_doctor,
     "hooks": _add_hooks,
     "schema": _add_schema,

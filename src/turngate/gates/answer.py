@@ -3,7 +3,15 @@
 from typing import Any, assert_never
 
 from turngate.core.text import quote_name
-from turngate.gates.base import CouldNotRun, Failed, GateResult, LimitReached, Passed, WaitForUser
+from turngate.gates.base import (
+    CouldNotRun,
+    Failed,
+    GateResult,
+    InternalError,
+    LimitReached,
+    Passed,
+    WaitForUser,
+)
 
 
 def answer_json(name: str, result: GateResult, *, strict: bool, for_turngate: bool = False) -> dict[str, Any]:
@@ -15,7 +23,7 @@ def answer_json(name: str, result: GateResult, *, strict: bool, for_turngate: bo
             return {"systemMessage": f"gate {quote_name(name)}: {note}"} if note else {}
         case Failed(reason, continuations):
             answer, extra = {"decision": "block", "reason": reason}, {"continuations": continuations}
-        case CouldNotRun(why) if strict:
+        case CouldNotRun(why) if strict and not isinstance(result, InternalError):
             answer, extra = {"decision": "block", "reason": describe_could_not_run(name, why)}, {}
         case CouldNotRun(why):
             text = f"{describe_could_not_run(name, why)}; it was NOT enforced"

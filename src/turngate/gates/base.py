@@ -37,6 +37,11 @@ class CouldNotRun:
 
 
 @frozen
+class InternalError(CouldNotRun):
+    """The gate failed by a fault of our own: never a block, also with `strict`."""
+
+
+@frozen
 class LimitReached:
     """The turn ends now; the reason is for the user."""
 

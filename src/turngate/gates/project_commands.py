@@ -15,14 +15,14 @@ GIT = ("git", "-c", "core.fsmonitor=false", "-c", "core.quotePath=false")
 
 
 class ProjectCommands:
-    """Runs commands in one project until a deadline, which all of them share."""
+    """Runs commands in one project until a deadline, which all of them share; without a timeout there is none."""
 
-    def __init__(self, shell: Shell, project: str, env: Mapping[str, str], timeout: float) -> None:
+    def __init__(self, shell: Shell, project: str, env: Mapping[str, str], timeout: float | None) -> None:
         self.project = project
         self.timeout = timeout
         self._shell = shell
         self._env = env
-        self._deadline = asyncio.get_running_loop().time() + timeout
+        self._deadline = None if timeout is None else asyncio.get_running_loop().time() + timeout
 
     async def run(
         self, hook: CommandHook, *, stdin: bytes = b"", env: Mapping[str, str] | None = None
@@ -37,7 +37,7 @@ class ProjectCommands:
         except NotStarted as error:
             return Exited(NOT_FOUND, stderr=str(error))
         except TimeoutError:
-            return TimedOut(self.timeout, live.stdout.text(), live.stderr.text())
+            return TimedOut(self.timeout or 0.0, live.stdout.text(), live.stderr.text())
 
     async def run_program(self, *words: str, stdin: bytes = b"") -> Exited | TimedOut:
         """Run a program without a shell."""

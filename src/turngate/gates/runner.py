@@ -1,14 +1,51 @@
 """Runs one gate: what all gates have in common. Waiting agents, cached results, repeated reasons, failures of our own."""
 
 import asyncio
+import os
+import time
+from collections.abc import Mapping
 from typing import Any
 
+from turngate.core.events import StopEvent
+from turngate.core.hooks import CommandHook
 from turngate.core.text import describe_exception
-from turngate.gates.base import CouldNotRun, Failed, Gate, GateContext, GateResult, Passed
+from turngate.gates.base import Failed, Gate, GateContext, GateResult, InternalError, Passed
 from turngate.gates.conversation import describe_wait, measure_activity
+from turngate.gates.project_commands import ProjectCommands
+from turngate.gates.state import GateState, gate_definition, state_path
 from turngate.gates.tree import tree_fingerprint
+from turngate.ports import Shell
 
 UNCHANGED = "This is the same result as at the last stop: nothing that this gate checks has changed since."
+
+
+def make_context(
+    gate: Gate,
+    event: StopEvent,
+    shell: Shell,
+    project: str,
+    *,
+    options: Mapping[str, Any],
+    command: CommandHook | None = None,
+    timeout: float | None = None,  # None: no limit
+    state_folder: str | None = None,  # None: nothing is kept
+    env: Mapping[str, str] = os.environ,
+) -> GateContext:
+    """Return what one run of a gate is given; the state is that of this session, agent and gate."""
+    path = None
+    if state_folder is not None:
+        agent = event.subagent.id if event.subagent else ""
+        definition = gate_definition(gate.name, options, repr(command), project)
+        path = state_path(state_folder, event.session_id, agent, definition)
+    return GateContext(
+        project=project,
+        event=event,
+        commands=ProjectCommands(shell, project, env, timeout),
+        state=GateState(path),
+        options=options,
+        command=command,
+        now=time.time(),
+    )
 
 
 async def run_gate(gate: Gate, context: GateContext) -> GateResult:
@@ -20,7 +57,7 @@ async def run_gate(gate: Gate, context: GateContext) -> GateResult:
     except asyncio.CancelledError:
         raise
     except Exception as error:  # noqa: BLE001 - a fault of our own must not block an agent forever
-        return CouldNotRun(f"internal error: {describe_exception(error)}")
+        return InternalError(f"internal error: {describe_exception(error)}")
 
 
 async def record_start(gate: Gate, context: GateContext) -> None:

@@ -1,0 +1,153 @@
+"""The part of `turngate gate` that runs the gate; loaded only when there is no cached answer."""
+
+import json
+import os
+import signal
+import sys
+from typing import Any, assert_never
+
+from turngate.cli.hook_stdin import read_hook_stdin
+from turngate.cli.project import project_folder
+from turngate.cli.signals import run_until_signal
+from turngate.cli.streams import report_stdout_error, stdout_error
+from turngate.core.constants import IN_HOOK, STOP_EVENTS
+from turngate.core.events import StopEvent
+from turngate.core.hook_input import read_event
+from turngate.core.text import quote_name
+from turngate.errors import UsageError
+from turngate.gates.answer import answer_json, describe_could_not_run
+from turngate.gates.arguments import GateArguments, parse_gate_words
+from turngate.gates.base import (
+    CouldNotRun,
+    Failed,
+    GateResult,
+    InternalError,
+    LimitReached,
+    Passed,
+    WaitForUser,
+)
+from turngate.gates.runner import make_context, record_start, run_gate
+from turngate.shells.local import LocalShell
+from turngate.state.paths import state_folder
+
+EXIT_PASSED, EXIT_NOT_PASSED, EXIT_BLOCK = 0, 1, 2  # 2: only for a block, and only with --exit-code
+HOOK_TIMEOUT_S = 55.0  # below the 60 s that agent programs give a hook
+PROJECT_VARIABLES = ("TURNGATE_PROJECT_DIR", "CLAUDE_PROJECT_DIR")
+
+
+def check_gate(words: list[str]) -> int:
+    """Run a gate and print its answer. Raises UsageError."""
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # if it is inherited as ignored, exit codes are lost
+    arguments = parse_gate_words(words)
+    fields, note = read_hook_stdin()
+    if note:
+        print(f"turngate gate: {note}", file=sys.stderr)
+    project = _project(arguments.project, fields)
+    result = run_until_signal(_result_for(arguments, fields, project))
+    if isinstance(result, signal.Signals):
+        print(f"turngate gate: ended by {result.name} before an answer", file=sys.stderr)
+        return 128 + result
+    if fields is None:
+        return _answer_in_words(arguments.gate.name, result)
+    return _answer_hook(arguments, result, fields)
+
+
+def _project(given: str | None, fields: dict[str, Any] | None) -> str:
+    """Return the project's folder: the given one, that of the agent program, or that of the current folder."""
+    if given is not None:
+        return project_folder(given)
+    if fields is not None:
+        for folder in (*map(os.environ.get, PROJECT_VARIABLES), fields.get("cwd")):
+            if isinstance(folder, str) and os.path.isdir(folder):
+                return os.path.abspath(folder)
+    return project_folder(None)
+
+
+async def _result_for(arguments: GateArguments, fields: dict[str, Any] | None, project: str) -> GateResult:
+    name = _event_name(fields)
+    if name not in (*STOP_EVENTS, "SessionStart"):
+        return CouldNotRun(f"it answers at {' and '.join(STOP_EVENTS)}, not at {name}")
+    event = _read_stop(name, fields or {}, project)
+    has_session = bool(fields and fields.get("session_id"))
+    context = make_context(
+        arguments.gate,
+        event,
+        LocalShell(),
+        project,
+        options=arguments.options,
+        command=arguments.command,
+        timeout=arguments.timeout or (HOOK_TIMEOUT_S if fields is not None else None),
+        state_folder=state_folder() if has_session else None,
+    )
+    if name == "SessionStart":
+        await record_start(arguments.gate, context)
+        return Passed()
+    return await run_gate(arguments.gate, context)
+
+
+def _event_name(fields: dict[str, Any] | None) -> str:
+    name = (fields or {}).get("hook_event_name") or "Stop"
+    return name if isinstance(name, str) else "an event without a name"
+
+
+def _read_stop(name: str, fields: dict[str, Any], project: str) -> StopEvent:
+    """Return the stop that the fields describe. A start of a session has the fields that a gate needs of it."""
+    if name == "SessionStart":
+        session, transcript = (str(fields.get(key) or "") for key in ("session_id", "transcript_path"))
+        return StopEvent(session_id=session, transcript_path=transcript, cwd=project)
+    try:
+        event = read_event(name, {**fields, "hook_event_name": name}, cwd=project)
+    except ValueError as error:
+        raise UsageError(f"the hook's input on stdin: {error}") from None
+    if not isinstance(event, StopEvent):
+        raise TypeError(f"{name} is not a stop")
+    return event
+
+
+def _answer_hook(arguments: GateArguments, result: GateResult, fields: dict[str, Any]) -> int:
+    """Answer an agent program."""
+    name = arguments.gate.name
+    if isinstance(result, InternalError):
+        print(f"turngate gate: {describe_could_not_run(name, result.why)}", file=sys.stderr)
+        return EXIT_NOT_PASSED
+    strict = arguments.strict and _event_name(fields) in STOP_EVENTS
+    answer = answer_json(name, result, strict=strict, for_turngate=IN_HOOK in os.environ)
+    if not arguments.exit_code or "continue" in answer:  # no exit code ends a turn
+        print(json.dumps(answer))
+        return _unless_lost(EXIT_PASSED)
+    text = answer.get("reason") or answer.get("systemMessage")
+    if text:
+        print(text, file=sys.stderr)
+    if "decision" in answer:
+        return EXIT_BLOCK
+    return EXIT_NOT_PASSED if isinstance(result, CouldNotRun) else EXIT_PASSED
+
+
+def _unless_lost(code: int) -> int:
+    """Return the code, or 1 if the answer could not be written."""
+    if error := stdout_error():
+        report_stdout_error(f"turngate gate: the answer could not be written to stdout ({error})")
+        return EXIT_NOT_PASSED
+    return code
+
+
+def _answer_in_words(name: str, result: GateResult) -> int:
+    """Answer a person, or a script that reads the exit code."""
+    label = f"gate {quote_name(name)}"
+    match result:
+        case Passed(note):
+            print(f"{label}: passed" + (f" ({note})" if note else ""))
+            return _unless_lost(EXIT_PASSED)
+        case Failed(reason):
+            print(f"{label}: failed\n{reason}")
+        case InternalError(why):
+            print(f"turngate gate: {describe_could_not_run(name, why)}", file=sys.stderr)
+        case CouldNotRun(why):
+            print(describe_could_not_run(name, why))
+        case LimitReached(reason):
+            print(f"{label}: the limit is reached: {reason}")
+        case WaitForUser(reason):
+            print(f"{label}: waits for you: {reason}")
+        case _:
+            assert_never(result)
+    return EXIT_NOT_PASSED

@@ -1,0 +1,66 @@
+"""The input of a hook on stdin: a JSON object of an agent program, or nothing. Never waits forever."""
+
+import os
+import stat
+import sys
+
+MAX_INPUT_BYTES = 64 * 1024 * 1024
+SILENCE_S = 3.0  # of a pipe that stays open, until it counts as empty
+
+# What there was instead of a hook's input, for a person.
+SILENT = f"stdin stayed open without a complete hook input for {SILENCE_S:g} s, so it was not waited for"
+NOT_JSON = "stdin is not the JSON object of a hook, so it was not read"
+
+
+def read_hook_stdin() -> tuple[dict[str, object] | None, str | None]:
+    """Return the fields of a hook's input, or None and, unless stdin is empty, why there are none."""
+    data, note = _read()
+    if not data.strip():
+        return None, note
+    fields = _parse(data)
+    if isinstance(fields, dict) and ("hook_event_name" in fields or "session_id" in fields):
+        return fields, None
+    return None, note or NOT_JSON
+
+
+def _read() -> tuple[bytes, str | None]:
+    """Return what stdin holds; of a pipe that stays open, what it held when it fell silent."""
+    try:
+        if sys.stdin is None or sys.stdin.isatty():
+            return b"", None
+        fd = sys.stdin.fileno()
+        is_file = stat.S_ISREG(os.fstat(fd).st_mode)
+    except (OSError, ValueError):  # closed
+        return b"", None
+    parts: list[bytes] = []
+    size = 0
+    while size <= MAX_INPUT_BYTES:
+        if not is_file and not _has_data(fd):
+            data = b"".join(parts)
+            return data, None if _parse(data) is not None else SILENT
+        try:
+            part = os.read(fd, 1 << 20)
+        except OSError:  # a folder, a terminal that is gone
+            break
+        if not part:
+            break
+        parts.append(part)
+        size += len(part)
+        if not parts[0].lstrip().startswith(b"{"):
+            break
+    return b"".join(parts), None
+
+
+def _has_data(fd: int) -> bool:
+    import select  # noqa: PLC0415 # lazy: not needed for a file
+
+    return bool(select.select([fd], [], [], SILENCE_S)[0])
+
+
+def _parse(data: bytes) -> object:
+    import json  # noqa: PLC0415 # lazy: it loads re
+
+    try:
+        return json.loads(data)
+    except (ValueError, RecursionError):
+        return None
