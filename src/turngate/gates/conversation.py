@@ -1,31 +1,359 @@
-"""What a gate reads of the conversation of the agent that stops."""
+"""What a gate reads of the conversation of the agent that stops: tool calls, the user's messages, usage, open waits.
+
+A transcript may have 100 MB, or be anything else. Lines are searched for bytes, backwards from the end, and only those
+that matter are parsed.
+"""
+
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
+from typing import Any, BinaryIO
 
 from turngate.core.events import StopEvent
-from turngate.transcript.reader import read_records
+from turngate.core.frozen import frozen
+from turngate.core.messages import Usage
+from turngate.gates.base import GateContext
+from turngate.state.files import open_regular_file
+from turngate.transcript.digest.scan import MAX_RECORD_BYTES, MAX_SEPARATORS, find_lines, parse_spans
+from turngate.transcript.digest.summary import blocks, result_text
+from turngate.transcript.line_search import lines_with, pieces_backwards
+from turngate.transcript.reader import parse_record
+
+MAX_USAGE_COST = 60_000_000  # of parsing all replies, in the units of `find_lines`: at most some seconds
+QUESTION_BYTES = 1024 * 1024  # of the end, searched for an open question
+HEAD_BYTES = 1024 * 1024  # of the beginning, searched for the first time
+
+EDIT_TOOLS = ("Write", "Edit", "MultiEdit", "NotebookEdit")
+QUESTION_TOOLS = ("AskUser", "AskUserQuestion", "ExitPlanMode")
+
+# How long an agent may wait for a task in the background. A server that runs forever must not disable a gate forever.
+WAIT_LIMIT_S = {"shell": 600.0, "subagent": 3600.0}
 
 
-def describe_wait(event: StopEvent) -> str | None:
-    """Return what the agent waits for, or None: work in the background, an open question (X-17)."""
-    running = [task for task in event.background_tasks if task.get("status", "running") == "running"]
-    if running:
-        return (
-            f"{len(running)} tasks run in the background"
-            if len(running) > 1
-            else "a task runs in the background"
+class TranscriptUnreadable(Exception):
+    """The conversation cannot be read; the text says why."""
+
+
+@frozen(kw_only=True)
+class ToolCall:
+    """One call of a tool, and its result as far as it was read."""
+
+    name: str
+    input: Mapping[str, Any]
+    id: str = ""
+    result: str | None = None  # None: it has no result, or only its success was of interest
+    is_error: bool = False
+
+    def text(self, key: str) -> str:
+        """Return a text of the input; a model may give anything."""
+        value = self.input.get(key)
+        return value if isinstance(value, str) else ""
+
+    @property
+    def edited_file(self) -> str | None:
+        """Return the path of the file that the call changed."""
+        if self.name not in EDIT_TOOLS or self.is_error:
+            return None
+        return self.text("file_path") or self.text("notebook_path") or None
+
+
+@frozen
+class UserPrompt:
+    """A message that the user wrote, and not a hook or the host."""
+
+    offset: int  # in the transcript: no other message has it
+    time: float | None  # seconds since the epoch
+
+
+@frozen
+class UsedTokens:
+    tokens: int
+    replies: int
+
+
+# Tool calls
+
+
+def read_calls(event: StopEvent) -> tuple[ToolCall, ...]:
+    """Return the latest tool calls of the agent with their results, in their order. Raises TranscriptUnreadable."""
+    return _read_calls(event, (b'"tool_use"', b'"tool_result"', b'"cleared"'))
+
+
+def read_calls_of(event: StopEvent, names: Sequence[str]) -> tuple[ToolCall, ...]:
+    """Return all calls of these tools, also in a long transcript.
+
+    Of the results, only failures and the numbers of created tasks are read. Raises TranscriptUnreadable.
+    """
+    needles = (*(f'"{name}"'.encode() for name in names), *_needles('"is_error":true'), b"Task #", b'"cleared"')
+    return tuple(call for call in _read_calls(event, needles) if call.name in names)
+
+
+def _read_calls(event: StopEvent, needles: Iterable[bytes]) -> tuple[ToolCall, ...]:
+    calls: list[ToolCall] = []
+    places: dict[str, int] = {}  # of the latest call with an id
+    with _open(event) as file:
+        size = os.fstat(file.fileno()).st_size
+        for record in parse_spans(file.fileno(), find_lines(file.fileno(), 0, size, needles)):
+            if record is None:
+                continue
+            if record.get("type") == "cleared":
+                calls, places = [], {}
+            for block in _blocks_of(record, event):
+                if block.get("type") == "tool_use" and _is_reply(record):
+                    _add_call(calls, places, block)
+                elif block.get("type") == "tool_result" and not _is_reply(record):
+                    _add_result(calls, places, block)
+    return tuple(calls)
+
+
+def _add_call(calls: list[ToolCall], places: dict[str, int], block: Mapping[str, Any]) -> None:
+    name, identity, args = block.get("name"), block.get("id"), block.get("input")
+    if isinstance(name, str):
+        if isinstance(identity, str):
+            places[identity] = len(calls)
+        calls.append(
+            ToolCall(
+                name=name,
+                input=args if isinstance(args, dict) else {},
+                id=identity if isinstance(identity, str) else "",
+            )
         )
+
+
+def _add_result(calls: list[ToolCall], places: Mapping[str, int], block: Mapping[str, Any]) -> None:
+    identity = block.get("tool_use_id")
+    place = places.get(identity) if isinstance(identity, str) else None
+    if place is not None:
+        call = calls[place]
+        calls[place] = ToolCall(
+            name=call.name,
+            input=call.input,
+            id=call.id,
+            result=result_text(block.get("content")),
+            is_error=block.get("is_error") is True,
+        )
+
+
+# The user's messages, the last answer, times
+
+
+def find_prompt(event: StopEvent) -> UserPrompt | None:
+    """Return the user's last message, or None if there is none that can be read."""
+    with suppress(TranscriptUnreadable), _open(event) as file:
+        for offset, line in _lines_backwards(file, _needles('"role":"user"')):
+            record = None if b'"tool_result"' in line else _parse(line)
+            if record is not None and _is_prompt(record, event):
+                return UserPrompt(offset, _time_of(record))
     return None
 
 
-def measure_activity(event: StopEvent) -> int:
-    """Return how many commands the agent has run so far."""
+def read_start_time(event: StopEvent) -> float | None:
+    """Return when the conversation began, in seconds since the epoch."""
+    with suppress(TranscriptUnreadable), _open(event) as file:
+        for line in file.read(HEAD_BYTES).splitlines():
+            record = _parse(line) if b'"timestamp"' in line else None
+            if record is not None and (time := _time_of(record)) is not None:
+                return time
+    return None
+
+
+def last_answer(event: StopEvent) -> str:
+    """Return the last answer, from the transcript if the event has none; what the host wrote is not an answer."""
+    if event.last_assistant_message is not None:
+        return event.last_text
+    with suppress(TranscriptUnreadable), _open(event) as file:
+        for _, line in _lines_backwards(file, _needles('"role":"assistant"')):
+            record = _parse(line) or {}
+            found = _blocks_of(record, event) if _is_reply(record) else ()
+            texts = [text for block in found if isinstance(text := block.get("text"), str) and text.strip()]
+            if texts:
+                return "\n".join(texts)
+    return ""
+
+
+def read_usage(event: StopEvent, since: int = 0) -> UsedTokens:
+    """Return the tokens of the replies after an offset. Several lines of one message count once.
+
+    Raises TranscriptUnreadable.
+    """
+    counts: dict[object, int] = {}
+    with _open(event) as file:
+        size = os.fstat(file.fileno()).st_size
+        spans = find_lines(file.fileno(), since, size, (b'"usage"',), MAX_USAGE_COST)
+        for number, record in enumerate(parse_spans(file.fileno(), spans)):
+            if record is None or not _is_reply(record) or not _is_own(record, event):
+                continue
+            message = record["message"]
+            identity = message.get("id")
+            key = identity if isinstance(identity, str) and identity else number
+            # The lines of a message are written while it arrives: the last ones know all of its tokens.
+            counts[key] = max(counts.get(key, 0), _tokens(message.get("usage")))
+    return UsedTokens(sum(counts.values()), len(counts))
+
+
+def _tokens(usage: object) -> int:
+    counts = usage if isinstance(usage, dict) else {}
+    values = (counts.get(name) for name in Usage.__dataclass_fields__)
+    return sum(value for value in values if type(value) is int and value > 0)
+
+
+# Waiting
+
+
+def describe_wait(context: GateContext) -> str | None:
+    """Return what the agent waits for, or None: work in the background, an open question (X-17)."""
+    event = context.event
+    if event.permission_mode == "plan":
+        return "the agent is in plan mode"
+    if running := _count_awaited_tasks(context):
+        return f"{running} tasks run in the background" if running > 1 else "a task runs in the background"
+    if has_open_question(event):
+        return "a question to the user is open"
+    return None
+
+
+def has_open_question(event: StopEvent) -> bool:
+    """Return whether the agent's last act was to ask the user, without an answer yet."""
+    answered: set[object] = set()
+    with suppress(TranscriptUnreadable), _open(event) as file:
+        for _, line in _lines_backwards(file, (b'"message"',), QUESTION_BYTES):
+            record = _parse(line) or {}
+            if _is_prompt(record, event):
+                return False
+            found = _blocks_of(record, event)
+            answered.update(str(block.get("tool_use_id")) for block in found if "tool_use_id" in block)
+            calls = [block for block in found if block.get("type") == "tool_use"]
+            if any(call.get("name") in QUESTION_TOOLS and call.get("id") not in answered for call in calls):
+                return True
+            if found and not calls and _is_reply(record):  # it went on to talk
+                return False
+    return False
+
+
+def _count_awaited_tasks(context: GateContext) -> int:
+    """Count the tasks in the background that have not run for too long since this gate saw them first."""
+    own = context.event.subagent.id if context.event.subagent else None
+    running: dict[str, str] = {}
+    tasks: Iterable[object] = context.event.background_tasks
+    for number, task in enumerate(tasks):
+        if not isinstance(task, Mapping) or task.get("status", "running") != "running":
+            continue
+        identity = str(task.get("id", number))
+        if identity != own:  # Claude Code lists the subagent that stops as running
+            running[identity] = str(task.get("type", ""))
+    state = context.state
+    seen = {identity: state.waits.get(identity, context.now) for identity in running}
+    if seen != state.waits:
+        state.waits = seen
+        state.save()
     return sum(
-        1 for record in read_records(event.stopping_transcript) if _runs_command(record.get("message"))
+        context.now - seen[identity] < WAIT_LIMIT_S.get(kind, WAIT_LIMIT_S["subagent"])
+        for identity, kind in running.items()
     )
 
 
-def _runs_command(message: object) -> bool:
-    content = message.get("content") if isinstance(message, dict) else None
-    return isinstance(content, list) and any(
-        isinstance(block, dict) and block.get("type") == "tool_use" and block.get("name") == "Bash"
-        for block in content
+def measure_activity(event: StopEvent) -> int:
+    """Return where the agent's last command is in the transcript, or -1: a further command changes the value."""
+    with suppress(TranscriptUnreadable), _open(event) as file:
+        return next((offset for offset, _ in _lines_backwards(file, _needles('"name":"Bash"'))), -1)
+    return -1
+
+
+# Records
+
+
+@contextmanager
+def _open(event: StopEvent) -> Iterator[BinaryIO]:
+    path = event.stopping_transcript
+    if not path:
+        raise TranscriptUnreadable("the event names no transcript")
+    try:
+        file = open(open_regular_file(path, os.O_RDONLY), "rb", buffering=0)
+    except OSError as error:
+        raise TranscriptUnreadable(f"the transcript cannot be read: {error.strerror}") from None
+    with file:
+        if next(_lines_backwards(file, (b'"message"',)), None) is None:
+            raise TranscriptUnreadable("the transcript has no messages")
+        yield file
+
+
+def _lines_backwards(
+    file: BinaryIO, needles: Iterable[bytes], limit: int | None = None
+) -> Iterator[tuple[int, bytes]]:
+    """Yield the lines with a needle and their offsets, from the end backwards."""
+    needles = tuple(needles)
+    size = os.fstat(file.fileno()).st_size
+    start = 0 if limit is None else max(0, size - limit)
+    for offset, data in pieces_backwards(file.fileno(), start, size, MAX_RECORD_BYTES):
+        for first, last in lines_with(needles, data):
+            yield offset + first, data[first:last]
+
+
+def _needles(text: str) -> tuple[bytes, bytes]:
+    """Return a key and its value in both styles of JSON. Inside a text the quotes would be escaped."""
+    return text.encode(), text.replace(":", ": ").encode()
+
+
+def _parse(line: bytes) -> dict[str, Any] | None:
+    """Parse one line that is not too large to be parsed."""
+    too_large = len(line) > MAX_RECORD_BYTES or sum(map(line.count, (b",", b"[", b"{"))) > MAX_SEPARATORS
+    return None if too_large else parse_record(line)
+
+
+def _is_own(record: Mapping[str, Any], event: StopEvent) -> bool:
+    """Return whether a record is the stopping agent's: older hosts write subagents into the main transcript."""
+    return event.subagent is not None or record.get("isSidechain") is not True
+
+
+def _is_reply(record: Mapping[str, Any]) -> bool:
+    """Return whether the model wrote it. Hosts write messages in the name of the model when a request failed."""
+    message = record.get("message")
+    return (
+        isinstance(message, dict)
+        and message.get("role") == "assistant"
+        and message.get("model") != "<synthetic>"
+        and record.get("isMeta") is not True
     )
+
+
+def _blocks_of(record: Mapping[str, Any], event: StopEvent) -> list[dict[str, Any]]:
+    message = record.get("message")
+    if not isinstance(message, dict) or not _is_own(record, event):
+        return []
+    return [block for block in blocks(message.get("content")) if isinstance(block, dict)]
+
+
+# How hosts begin what they write in the user's name without marking it.
+_NOT_PROMPTS = (
+    "Stop hook feedback:",
+    "[Request interrupted",
+    "<task-notification>",
+    "<system-reminder>",
+    "<local-command-",
+)
+
+
+def _is_prompt(record: Mapping[str, Any], event: StopEvent) -> bool:
+    message, origin = record.get("message"), record.get("origin")
+    if not isinstance(message, dict) or message.get("role") != "user" or not _is_own(record, event):
+        return False
+    if record.get("isMeta") is True or record.get("isCompactSummary") is True:
+        return False
+    if (isinstance(origin, str) and origin != "user") or (
+        isinstance(origin, dict) and origin.get("kind", "human") != "human"
+    ):
+        return False
+    found = blocks(message.get("content"))
+    if any(isinstance(block, dict) and block.get("type") == "tool_result" for block in found):
+        return False
+    text = result_text(message.get("content")).strip()
+    return bool(text) and not text.startswith(_NOT_PROMPTS)
+
+
+def _time_of(record: Mapping[str, Any]) -> float | None:
+    try:
+        time = datetime.fromisoformat(record.get("timestamp", ""))
+    except (TypeError, ValueError):
+        return None
+    return (time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp()

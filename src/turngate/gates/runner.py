@@ -9,9 +9,10 @@ from typing import Any
 from turngate.core.events import StopEvent
 from turngate.core.hooks import CommandHook
 from turngate.core.text import describe_exception
-from turngate.gates.base import Failed, Gate, GateContext, GateResult, InternalError, Passed
-from turngate.gates.conversation import describe_wait, measure_activity
+from turngate.gates.base import CouldNotRun, Failed, Gate, GateContext, GateResult, InternalError, Passed
+from turngate.gates.conversation import TranscriptUnreadable, describe_wait, measure_activity
 from turngate.gates.project_commands import ProjectCommands
+from turngate.gates.project_files import FilesUnreadable
 from turngate.gates.state import GateState, gate_definition, state_path
 from turngate.gates.tree import tree_fingerprint
 from turngate.ports import Shell
@@ -51,11 +52,13 @@ def make_context(
 async def run_gate(gate: Gate, context: GateContext) -> GateResult:
     """Answer for a stop. Only cancellation is raised."""
     try:
-        if not gate.is_observer and (wait := describe_wait(context.event)):
+        if not gate.is_observer and (wait := describe_wait(context)):
             return Passed(f"not checked, because {wait}")
         return await _run_or_reuse(gate, context)
     except asyncio.CancelledError:
         raise
+    except (FilesUnreadable, TranscriptUnreadable) as error:
+        return CouldNotRun(str(error))
     except Exception as error:  # noqa: BLE001 - a fault of our own must not block an agent forever
         return InternalError(f"internal error: {describe_exception(error)}")
 

@@ -34,6 +34,9 @@ class GateState:
         self.activity: object = record.get("activity")  # how much the agent had done by then
         start = record.get("start")
         self.start: dict[str, object] | None = start if isinstance(start, dict) else None  # at SessionStart
+        waits = record.get("waits")
+        # When each task in the background was first seen running.
+        self.waits: dict[str, float] = waits if isinstance(waits, dict) else {}
         data = record.get("data")
         self.data: dict[str, object] = data if isinstance(data, dict) else {}
 
@@ -47,6 +50,7 @@ class GateState:
             "result": self.result,
             "activity": self.activity,
             "start": self.start,
+            "waits": self.waits,
             "data": self.data,
         }
         return _write(self.path, json.dumps(record))

@@ -82,10 +82,13 @@ def needles_for(file: int) -> tuple[bytes, ...]:
     return _SPACED_NEEDLES if b'"message": {' in read_span(file, 0, CHUNK_BYTES) else _NEEDLES
 
 
-def find_lines(file: int, start: int, end: int, needles: Iterable[bytes]) -> LineSpans:
+def find_lines(
+    file: int, start: int, end: int, needles: Iterable[bytes], max_cost: int = MAX_COST
+) -> LineSpans:
     """Find the lines that contain a needle, only the latest ones if parsing them all would cost too much."""
+    needles = tuple(needles)
     spans: list[tuple[int, int]] = []
-    budget, too_large, searched_from = MAX_COST, 0, end
+    budget, too_large, searched_from = max_cost, 0, end
     for offset, data in pieces_backwards(file, start, end, MAX_RECORD_BYTES):
         for first, last in lines_with(needles, data):
             commas = data.count(b",", first, last)
