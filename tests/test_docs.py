@@ -38,7 +38,11 @@ from turngate.models.resolve import JudgeModels
 from turngate.settings import keys
 
 PACKAGE = ROOT / "src" / "turngate"
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [
+    ROOT / "README.md",
+    *sorted((ROOT / "docs").glob("*.md")),
+    *sorted((ROOT / "docs" / "gates").glob("*.md")),
+]
 FENCE = re.compile(r"^```(\w+)(?: (\S+))?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 SECONDS = re.compile(r" +\d+\.\d\d s ")
 PROGRESS = re.compile(r"^waiting for .*\n", re.MULTILINE)  # on stderr, and only where a hook takes long

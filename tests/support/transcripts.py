@@ -1,6 +1,7 @@
 """Build transcripts of other hosts, record by record, in the shape of Claude Code: one block in a line."""
 
 import json
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -83,3 +84,13 @@ class TranscriptBuilder:
 def talk() -> TranscriptBuilder:
     """Return a conversation that begins with a request of the user."""
     return TranscriptBuilder().user("Please do it.")
+
+
+def with_transcript(builder: TranscriptBuilder, **fields: Any) -> Callable[[Path], Mapping[str, Any]]:
+    """Write the transcript next to the project, where the event says that it is."""
+
+    def setup(project: Path) -> Mapping[str, Any]:
+        builder.write(project.parent / "transcript.jsonl")
+        return fields
+
+    return setup

@@ -1,6 +1,5 @@
 """A gate: what it is called, which options it has, what it is given, and what it can answer."""
 
-import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -98,6 +97,6 @@ class GateContext:
     state: GateState  # of this session, agent and gate
     options: Mapping[str, Any] = field(default_factory=dict)  # by `GateOption.name`, with all defaults
     command: CommandHook | None = None
-    now: float = field(default_factory=time.time)  # seconds since the epoch
+    now: float = 0.0  # seconds since the epoch
     # Asks the judge of the settings; None: there is no model.
     ask_judge: Callable[[str], Awaitable[GateResult]] | None = None

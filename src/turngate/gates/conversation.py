@@ -85,7 +85,12 @@ def read_calls_of(event: StopEvent, names: Sequence[str]) -> tuple[ToolCall, ...
 
     Of the results, only failures and the numbers of created tasks are read. Raises TranscriptUnreadable.
     """
-    needles = (*(f'"{name}"'.encode() for name in names), *_needles('"is_error":true'), b"Task #", b'"cleared"')
+    needles = (
+        *(f'"{name}"'.encode() for name in names),
+        *_needles('"is_error":true'),
+        b"Task #",
+        b'"cleared"',
+    )
     return tuple(call for call in _read_calls(event, needles) if call.name in names)
 
 
@@ -269,10 +274,10 @@ def _open(event: StopEvent) -> Iterator[BinaryIO]:
     if not path:
         raise TranscriptUnreadable("the event names no transcript")
     try:
-        file = open(open_regular_file(path, os.O_RDONLY), "rb", buffering=0)
+        fd = open_regular_file(path, os.O_RDONLY)
     except OSError as error:
         raise TranscriptUnreadable(f"the transcript cannot be read: {error.strerror}") from None
-    with file:
+    with open(fd, "rb", buffering=0) as file:
         if next(_lines_backwards(file, (b'"message"',)), None) is None:
             raise TranscriptUnreadable("the transcript has no messages")
         yield file

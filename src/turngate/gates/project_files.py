@@ -1,5 +1,7 @@
 """The files of a gate's project, listed and read through the Shell port."""
 
+import os
+
 from turngate.core.reports import Exited, TimedOut
 from turngate.gates.project_commands import ProjectCommands
 
@@ -26,7 +28,8 @@ async def list_files(commands: ProjectCommands) -> tuple[str, ...]:
 
 async def read_file(commands: ProjectCommands, name: str) -> str | None:
     """Return the text of a file, or None if there is no such file."""
-    report = await commands.run_script('test -e "$1" || exit 3; exec cat -- "$1"', commands.path(name))
+    path = name if os.path.isabs(name) else f"./{name}"  # the command runs in the project
+    report = await commands.run_script('test -e "$1" || exit 3; exec cat -- "$1"', path)
     if isinstance(report, Exited) and report.code == 3:
         return None
     return _stdout(report, f"{name} cannot be read")

@@ -1,0 +1,36 @@
+"""The gate `todos`."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.gates.cases.todos import CASES, OPEN_TWO, OPEN_TWO_REASON
+from tests.support.gates import GateCase, answer_with_shell, blocked, check_case, claude_input
+from tests.support.transcripts import talk
+from turngate.gates.runner import UNCHANGED
+
+
+@pytest.mark.req("T-6")
+@pytest.mark.req("S3-40")
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_the_task_list(case: GateCase, project: Path) -> None:
+    check_case(case, project)
+
+
+def test_a_list_that_has_not_changed_is_reported_as_unchanged(project: Path) -> None:
+    talk().calls("TodoWrite", OPEN_TWO).write(project.parent / "transcript.jsonl")
+    fields = claude_input(project)
+    assert answer_with_shell(("todos",), fields, project) == blocked(OPEN_TWO_REASON)
+    again = answer_with_shell(("todos",), {**fields, "stop_hook_active": True}, project)
+    assert again == blocked(f"{OPEN_TWO_REASON}\n\n{UNCHANGED}")
+
+
+def test_the_list_is_found_at_the_beginning_of_100_mb(project: Path) -> None:
+    path = project.parent / "transcript.jsonl"
+    talk().calls("TodoWrite", OPEN_TWO).write(path)
+    filler = talk().runs("make", "x" * 5000).lines
+    with path.open("ab") as file:
+        file.write((b"\n".join(filler) + b"\n") * 18_000)
+        file.write(b'{"message":"' + b"y" * 10_000_000 + b'"}\n')
+    assert path.stat().st_size > 100_000_000
+    assert answer_with_shell(("todos",), claude_input(project), project) == blocked(OPEN_TWO_REASON)
