@@ -34,6 +34,7 @@ def build_parser(argv: Sequence[str]) -> argparse.ArgumentParser:
         "  turngate demo          see it work, without a model and without settings\n"
         "  turngate check         is .turngate/settings.json (or .claude/settings.json) right?\n"
         "  turngate hooks         which hooks are there, and which wait for your approval?\n"
+        "  turngate gates run     do the checks pass now? also for CI\n"
         "  turngate fire Stop     would my hooks let the agent stop now?\n"
         "  turngate doctor        will every hook run, and every gate hold?\n"
         "  turngate log           what did they do?\n\n"
@@ -249,6 +250,12 @@ def _add_hooks(commands: "argparse._SubParsersAction[Parser]") -> None:
     add_hooks(commands)
 
 
+def _add_gates(commands: "argparse._SubParsersAction[Parser]") -> None:
+    from turngate.cli.gates_parser import add_gates  # noqa: PLC0415 # lazy: not needed by `turngate fire`
+
+    add_gates(commands)
+
+
 def _add_schema(commands: "argparse._SubParsersAction[Parser]") -> None:
     parser = add_command(
         commands,
@@ -371,6 +378,7 @@ _COMMANDS = {
     "gate": _add_gate,
     "doctor": _add_doctor,
     "hooks": _add_hooks,
+    "gates": _add_gates,
     "schema": _add_schema,
     "sessions": _add_sessions,
     "log": _add_log,

@@ -1,0 +1,87 @@
+"""Which hooks of a project can be run without an agent."""
+
+import os
+import re
+from collections.abc import Iterator, Sequence
+from difflib import get_close_matches
+
+from turngate.cli.hook_review.entries import shown_key
+from turngate.core.constants import STOP_EVENTS
+from turngate.core.frozen import frozen
+from turngate.core.hooks import CommandHook, identity
+from turngate.core.plan import switched_off_by
+from turngate.core.settings import Rule, Settings
+from turngate.core.text import quote_name
+from turngate.doctor.gate_text import gate_text
+from turngate.errors import UsageError
+from turngate.settings.plugin_folders import display_name
+from turngate.trust.owners import unique_keys
+
+_CONVERSATION = re.compile(r"transcript_path|last_assistant_message", re.IGNORECASE)
+_NEEDS = {"prompt": "it asks a model", "agent": "it asks a model", "http": "it asks a server"}
+
+
+@frozen
+class GateEntry:
+    """One hook that decides whether an agent may stop; `left_out` says why it needs an agent."""
+
+    key: str
+    rule: Rule
+    left_out: str | None = None
+    file: str | None = None  # in which it is configured, for the user
+
+
+def select_gates(settings: Settings, project: str, names: Sequence[str]) -> list[GateEntry]:
+    """Return all hooks of stops, or those with these keys. Raises UsageError for a name that is not one."""
+    keys = unique_keys(settings.rules)
+    entries = list(
+        _entries(
+            [
+                (key, rule)
+                for key, rule in zip(keys, settings.rules, strict=True)
+                if rule.event in STOP_EVENTS
+            ],
+            settings,
+            project,
+        )
+    )
+    by_key = {entry.key: entry for entry in entries}
+    return [_find(by_key, name) for name in dict.fromkeys(names)] if names else entries
+
+
+def _find(by_key: dict[str, GateEntry], name: str) -> GateEntry:
+    if name in by_key:
+        return by_key[name]
+    close = get_close_matches(name, by_key, 1)
+    hint = f"did you mean {shown_key(close[0])}?" if close else "`turngate gates` lists them"
+    raise UsageError(f"there is no gate {quote_name(shown_key(name))}; {hint}")
+
+
+def _entries(rules: Sequence[tuple[str, Rule]], settings: Settings, project: str) -> Iterator[GateEntry]:
+    """A check that is a hook of Stop and of SubagentStop is run once."""
+    seen: dict[tuple[object, ...], str] = {}
+    for key, rule in rules:
+        why = _why_left_out(rule, settings, project)
+        same = seen.get(identity(rule.hook)) if why is None and not rule.pending else None
+        if why is None and same is None:
+            seen[identity(rule.hook)] = key
+        why = why or (f"it is the same as {shown_key(same)}" if same else None)
+        file = display_name(rule.file, project, os.path.expanduser("~")) if rule.file else None
+        yield GateEntry(key, rule, why, file)
+
+
+def _why_left_out(rule: Rule, settings: Settings, project: str) -> str | None:
+    if setting := switched_off_by(rule, settings):
+        return f"{setting} switches it off"
+    if not rule.hook.enabled:
+        return "its own `enabled` switches it off"
+    if rule.rejected:
+        return "it was rejected"
+    if settings.mode_of(rule) != "gate":
+        return "it only observes"
+    if rule.hook.detached:
+        return "it runs in the background, and does not hold a stop"
+    if isinstance(rule.hook, CommandHook):
+        text = gate_text(" ".join((rule.hook.command, *(rule.hook.args or ()))), rule.files, project)
+        return "it reads the conversation" if _CONVERSATION.search(text) else None
+    return _NEEDS.get(rule.hook.kind)

@@ -1,0 +1,89 @@
+"""The arguments of `turngate gates`."""
+
+import argparse
+
+from turngate.cli.command_parser import (
+    EXIT_INTERNAL,
+    EXIT_OUTPUT,
+    EXIT_SIGNALS,
+    EXIT_USAGE,
+    Parser,
+    add_command,
+    add_project_options,
+)
+
+_LIST_EXIT_CODES = ("0   printed", EXIT_USAGE, EXIT_INTERNAL, EXIT_OUTPUT)
+
+
+def add_gates(commands: "argparse._SubParsersAction[Parser]") -> None:
+    parser = add_command(
+        commands,
+        "gates",
+        summary="run a project's gates without an agent, as CI does",
+        description="Run or list the gates of a project: the hooks that hold an agent's stop and need no agent to decide.\n"
+        "`turngate gates ACTION --help` explains an action.",
+        examples=(
+            "turngate gates run             all gates of this project, in order",
+            "turngate gates run tests       one of them: its id, or its key in `turngate hooks`",
+            "turngate gates run --trust     in CI, where the repository is yours: also gates that are not approved",
+            "turngate gates                 which gates there are, and which need an agent",
+        ),
+        exit_codes=_LIST_EXIT_CODES,
+    )
+    _add_list_options(parser, of_action=False)
+    actions = parser.add_subparsers(
+        dest="action",
+        metavar="ACTION",
+        parser_class=Parser,
+        prog="turngate gates",
+        title="actions",
+    )
+    _add_run(actions)
+    _add_list(actions)
+
+
+def _add_run(actions: "argparse._SubParsersAction[Parser]") -> None:
+    parser = add_command(
+        actions,
+        "run",
+        summary="run the gates, and print one line for each",
+        description="Run the gates and the command hooks of Stop and SubagentStop one after another, in the project itself, and print\n"
+        "one line for each, with the reason of a failure. What needs a conversation, a model or an agent is left out\n"
+        "and named. Results of earlier runs are not used, and nothing is recorded.",
+        examples=(
+            "turngate gates run                  the same checks that hold the agent",
+            "turngate gates run lint types       only these",
+            "turngate gates run --json           one JSON object for programs",
+        ),
+        exit_codes=(
+            "0   all passed",
+            "1   a gate failed",
+            "13  none failed, but one could not run, is not approved or could not be loaded, or there is none (--lenient: 0)",
+            f"{EXIT_USAGE}, also an unknown gate",
+            EXIT_INTERNAL,
+            EXIT_OUTPUT,
+            EXIT_SIGNALS,
+        ),
+    )
+    add = parser.add_argument
+    add("names", nargs="*", metavar="NAME", help="the gates (default: all)")
+    _add_list_options(parser, of_action=True)
+    add("--lenient", action="store_true", help="exit with 0 if a gate could not run")
+    add("--trust", action="store_true", help="also run gates that are not approved, as they are now")
+
+
+def _add_list(actions: "argparse._SubParsersAction[Parser]") -> None:
+    parser = add_command(
+        actions,
+        "list",
+        summary="print the gates, and why some need an agent (the default)",
+        description="Print the hooks of Stop and SubagentStop, each with what it runs, and why `gates run` leaves it out.",
+        exit_codes=_LIST_EXIT_CODES,
+    )
+    _add_list_options(parser, of_action=True)
+
+
+def _add_list_options(parser: Parser, *, of_action: bool) -> None:
+    add_project_options(parser, of_action=of_action)
+    default = argparse.SUPPRESS if of_action else False
+    parser.add_argument("--json", action="store_true", default=default, help="print one JSON object")
