@@ -15,7 +15,8 @@ from turngate.core.hooks import CommandHook
 from turngate.core.reports import Exited
 from turngate.gates.answer import answer_json
 from turngate.gates.arguments import parse_gate_words
-from turngate.gates.runner import make_context, run_gate
+from turngate.gates.base import GateContext
+from turngate.gates.runner import make_context, record_start, run_gate
 from turngate.ports import HookRunContext
 from turngate.shells.local import LocalShell
 
@@ -29,6 +30,9 @@ class GateCase(NamedTuple):
     words: tuple[str, ...]  # after `turngate gate`
     setup: Callable[[Path], Mapping[str, Any] | None]
     answer: Mapping[str, Any]  # the whole answer
+    start: Callable[[Path], object] | None = (
+        None  # makes the project of a session whose start the gate records
+    )
 
 
 class OtherShell:
@@ -88,6 +92,33 @@ def answer_of_process(words: tuple[str, ...], fields: Mapping[str, Any]) -> tupl
     return code, json.loads(out) if out else {}, err
 
 
+def run_case_as_process(case: GateCase, project: Path) -> tuple[int, dict[str, Any], str]:
+    """Return exit code, answer and stderr of `turngate gate` for a case."""
+    if case.start:
+        case.start(project)
+        answer = answer_of_process(case.words, claude_input(project, hook_event_name="SessionStart"))
+        assert answer == (0, {}, "")
+    return answer_of_process(case.words, claude_input(project, **(case.setup(project) or {})))
+
+
+def run_case_with_shell(case: GateCase, project: Path) -> dict[str, Any]:
+    """Return the answer for a case in this process, with a shell that is not the local one."""
+    if case.start:
+        case.start(project)
+        record_with_shell(case.words, claude_input(project), project)
+    return answer_with_shell(case.words, claude_input(project, **(case.setup(project) or {})), project)
+
+
+def record_with_shell(words: tuple[str, ...], fields: Mapping[str, Any], project: Path) -> None:
+    """Let a gate record the start of a session, in this process, with a shell that is not the local one."""
+
+    async def record() -> None:
+        context = _make_context(words, fields, project)
+        await record_start(parse_gate_words(words).gate, context)
+
+    asyncio.run(record())
+
+
 def answer_with_shell(words: tuple[str, ...], fields: Mapping[str, Any], project: Path) -> dict[str, Any]:
     """Return the answer of the same gate in this process, with a shell that is not the local one."""
     return asyncio.run(_answer_with_shell(words, fields, project))
@@ -97,9 +128,15 @@ async def _answer_with_shell(
     words: tuple[str, ...], fields: Mapping[str, Any], project: Path
 ) -> dict[str, Any]:
     arguments = parse_gate_words(words)
+    result = await run_gate(arguments.gate, _make_context(words, fields, project))
+    return answer_json(arguments.gate.name, result, strict=arguments.strict)
+
+
+def _make_context(words: tuple[str, ...], fields: Mapping[str, Any], project: Path) -> GateContext:
+    arguments = parse_gate_words(words)
     event = read_event(fields["hook_event_name"], dict(fields), cwd=ELSEWHERE)
     assert isinstance(event, StopEvent)
-    context = make_context(
+    return make_context(
         arguments.gate,
         event,
         OtherShell(project),
@@ -109,5 +146,3 @@ async def _answer_with_shell(
         timeout=arguments.timeout or TIMEOUT_S,
         state_folder=os.environ["TURNGATE_STATE"],
     )
-    result = await run_gate(arguments.gate, context)
-    return answer_json(arguments.gate.name, result, strict=arguments.strict)

@@ -11,6 +11,7 @@ from functools import lru_cache
 from itertools import product
 from typing import Any
 
+from turngate.core.globs import expand_braces
 from turngate.core.text import wildcard_matches
 
 # Returns the path without links, and with a slash at the end if it is a folder; `~/` is the home folder.
@@ -73,25 +74,12 @@ def _names_below(place: str, roots: set[str]) -> list[str]:
     return place[len(root) :].split("/")[1:]
 
 
-MAX_ALTERNATIVES = 100
-_BRACES = re.compile(r"\{([^{}]*,[^{}]*)\}")
-
-
 @lru_cache(maxsize=1024)
 def _alternatives(rule: str) -> tuple[str, ...]:
     """Return the rule without a slash at its end, and each alternative of `{a,b}` in it; with too many, all paths."""
     rule = _ROOTS.get(rule) or rule.rstrip("/")
-    done, rest = [rule], [rule]
-    while rest:
-        text = rest.pop()
-        braces = _BRACES.search(text)
-        if braces is None:
-            done.append(text)
-            continue
-        rest += [f"{text[: braces.start()]}{each}{text[braces.end() :]}" for each in braces[1].split(",")]
-        if len(done) + len(rest) > MAX_ALTERNATIVES:
-            return ("**",)
-    return tuple(done)
+    alternatives = expand_braces(rule)
+    return ("**",) if alternatives is None else (rule, *alternatives)
 
 
 _ROOTS = {".": "./**", "./": "./**", "/": "/**", "//": "//**", "~": "~/**", "~/": "~/**"}

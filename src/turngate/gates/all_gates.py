@@ -5,9 +5,11 @@ from collections.abc import Mapping
 from turngate.gates.base import Gate
 from turngate.gates.command import COMMAND
 from turngate.gates.todos import TODOS
+from turngate.gates.touched import TOUCHED
 
 _GATES = (
     COMMAND,
     TODOS,
+    TOUCHED,
 )
 GATES: Mapping[str, Gate] = {gate.name: gate for gate in _GATES}

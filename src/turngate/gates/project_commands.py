@@ -1,7 +1,6 @@
 """Commands in the project of a gate, run through the Shell port: the project may be on another machine."""
 
 import asyncio
-import os
 from collections.abc import Mapping
 
 from turngate.core.hooks import CommandHook
@@ -11,7 +10,11 @@ from turngate.ports import HookRunContext, NotStarted, Shell
 NOT_FOUND = 127  # exit code of a shell that does not find a program
 # What git would print or do differently for other users.
 GIT_ENVIRONMENT = {"GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
-GIT = ("git", "-c", "core.fsmonitor=false", "-c", "core.quotePath=false")
+# A repository can name programs in its configuration: for these options git starts none of them, nor a transport.
+GIT_OPTIONS = ("-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "protocol.allow=never")
+GIT = ("git", *GIT_OPTIONS, "-c", "core.quotePath=false")
+# In scripts names are quoted as in C: output is decoded as UTF-8, and a name may be something else.
+GIT_FUNCTION = f'git() {{ command git {" ".join(GIT_OPTIONS)} -c core.quotePath=true "$@"; }}\n'
 
 
 class ProjectCommands:
@@ -50,8 +53,5 @@ class ProjectCommands:
 
     async def run_script(self, text: str, *arguments: str) -> Exited | TimedOut:
         """Run a script of our own with the POSIX shell; data is passed only as arguments."""
-        hook = CommandHook(command="/bin/sh", args=("-c", text, "turngate", *arguments))
+        hook = CommandHook(command="/bin/sh", args=("-c", GIT_FUNCTION + text, "turngate", *arguments))
         return await self.run(hook, env=GIT_ENVIRONMENT)
-
-    def path(self, name: str) -> str:
-        return os.path.join(self.project, name)

@@ -1,14 +1,21 @@
 """The files of a gate's project, listed and read through the Shell port."""
 
-import os
-
 from turngate.core.reports import Exited, TimedOut
+from turngate.core.text import one_line
+from turngate.gates.git_output import show_path, unquote_path
 from turngate.gates.project_commands import ProjectCommands
 
+MAX_ERROR_CHARS = 300
 # Folders that hold what others wrote, for a project without git; git leaves out what is ignored.
-FIND_SCRIPT = """\
-find . \\( -name .git -o -name node_modules -o -name .venv -o -name __pycache__ \\) -prune -o -type f -print0
+FOREIGN_FOLDERS = r"\( -name .git -o -name node_modules -o -name .venv -o -name __pycache__ \)"
+LIST_SCRIPT = f"""\
+if git rev-parse --show-toplevel > /dev/null 2>&1; then
+    git ls-files --cached --others --exclude-standard --deduplicate
+    exit
+fi
+find . {FOREIGN_FOLDERS} -prune -o -type f -print0 | tr '\\n\\0' '\\0\\n'
 """
+NO_SUCH_FILE = 3
 
 
 class FilesUnreadable(Exception):
@@ -17,29 +24,30 @@ class FilesUnreadable(Exception):
 
 async def list_files(commands: ProjectCommands) -> tuple[str, ...]:
     """Return the paths of all files that git does not ignore; without a repository, of all files."""
-    report = await commands.run_git(
-        "ls-files", "-z", "--cached", "--others", "--exclude-standard", "--deduplicate"
-    )
-    if not (isinstance(report, Exited) and report.code == 0):
-        report = await commands.run_script(FIND_SCRIPT)
-    text = _stdout(report, "the project's files cannot be listed")
-    return tuple(sorted(name.removeprefix("./") for name in text.split("\0") if name))
+    report = await commands.run_script(LIST_SCRIPT)
+    text = stdout_of(report, "the project's files cannot be listed")
+    names = (unquote_path(line).replace("\0", "\n").removeprefix("./") for line in text.split("\n") if line)
+    return tuple(sorted(names))
 
 
 async def read_file(commands: ProjectCommands, name: str) -> str | None:
     """Return the text of a file, or None if there is no such file."""
-    path = name if os.path.isabs(name) else f"./{name}"  # the command runs in the project
-    report = await commands.run_script('test -e "$1" || exit 3; exec cat -- "$1"', path)
-    if isinstance(report, Exited) and report.code == 3:
+    script = f'test -e "$1" || exit {NO_SUCH_FILE}; exec cat -- "$1"'
+    report = await commands.run_script(script, name if name.startswith("/") else f"./{name}")
+    if isinstance(report, Exited) and report.code == NO_SUCH_FILE:
         return None
-    return _stdout(report, f"{name} cannot be read")
+    return stdout_of(report, f"{show_path(name)} cannot be read")
 
 
-def _stdout(report: Exited | TimedOut, problem: str) -> str:
+def stdout_of(report: Exited | TimedOut, problem: str) -> str:
+    """Return the whole output of a command that succeeded. Raises FilesUnreadable with the problem and its cause."""
     match report:
-        case Exited(code=0, stdout=text):
+        case Exited(code=0, stdout=text, truncated=False):
             return text
+        case Exited(code=0):
+            raise FilesUnreadable(f"{problem}: the output is too long")
         case Exited(code=code, stderr=stderr):
-            raise FilesUnreadable(f"{problem}: {stderr.strip() or f'exit code {code}'}")
+            cause = one_line(stderr, MAX_ERROR_CHARS) or f"exit code {code}"
+            raise FilesUnreadable(f"{problem}: {cause}")
         case TimedOut(seconds):
             raise FilesUnreadable(f"{problem} within {seconds:.3g} s")

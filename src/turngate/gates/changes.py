@@ -1,0 +1,161 @@
+"""What has changed in the project since the session's start, committed or not.
+
+The start is what `record_files` has stored at SessionStart. Without it, git gives the commit of that time, which is that
+of the first record of the transcript; without a transcript, only what is not committed counts.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from turngate.core.frozen import frozen
+from turngate.core.globs import matches_globs
+from turngate.core.reports import Exited, TimedOut
+from turngate.gates.base import GateContext
+from turngate.gates.git_output import (
+    Change,
+    FilePatch,
+    read_changes,
+    read_patches,
+    unquote_path,
+)
+from turngate.gates.git_scripts import CHECKSUMS, DIFF, SNAPSHOT
+from turngate.gates.project_commands import NOT_FOUND, ProjectCommands
+from turngate.gates.project_files import FilesUnreadable, stdout_of
+from turngate.transcript.reader import read_records
+
+MAX_START_BYTES = 1024 * 1024  # of a transcript, in which its first time is looked for
+_CHECKSUM = re.compile(r"(\d+ \d+) \./(.*)", re.DOTALL)
+PROBLEM = "the changes since the session's start cannot be read"
+NO_REPOSITORY = "the project has no git repository"
+UNKNOWN_START = (
+    "and what the project was at the session's start is not recorded; configure this gate at SessionStart too"
+)
+
+
+@frozen
+class Patches:
+    """The changed lines, and whether there were more than could be read."""
+
+    files: tuple[FilePatch, ...]
+    truncated: bool = False
+
+
+async def record_files(context: GateContext) -> Mapping[str, Any]:
+    """Return what the project is now, for the state of a gate: a tree of git, or the checksums of all files.
+
+    If it cannot be found out, there is no record, and the gate answers by what git knows.
+    """
+    report = await context.commands.run_script(SNAPSHOT)
+    try:
+        if _lacks_git(report):
+            return {"files": await _checksums(context.commands)}
+        tree, head, *left_out = stdout_of(report, PROBLEM).split("\n")
+    except FilesUnreadable:
+        return {}
+    return {"tree": tree, "head": head, "left_out": [unquote_path(name) for name in left_out if name]}
+
+
+async def changed_files(context: GateContext, globs: Sequence[str]) -> tuple[str, ...]:
+    """Return the paths that the globs name of the files that have changed. Raises FilesUnreadable."""
+    return changed_paths(await find_changes(context), globs)
+
+
+def changed_paths(changes: Sequence[Change], globs: Sequence[str]) -> tuple[str, ...]:
+    """Return the paths that the globs name; a file that was renamed has two."""
+    paths = {path for change in changes for path in (change.path, change.old_path) if path}
+    return tuple(sorted(path for path in paths if matches_globs(globs, path)))
+
+
+async def find_changes(context: GateContext) -> tuple[Change, ...]:
+    """Return the files that have changed. Raises FilesUnreadable."""
+    report = await _diff(context, "--raw --no-abbrev")
+    if _lacks_git(report):
+        return tuple(_compare(_recorded_checksums(context, report), await _checksums(context.commands)))
+    left_out = _left_out(context)
+    changes = read_changes(stdout_of(report, PROBLEM))
+    return tuple(change for change in changes if not (change.kind == "added" and change.path in left_out))
+
+
+async def find_patches(context: GateContext, *pathspecs: str, context_lines: int = 0) -> Patches | None:
+    """Return the lines that have changed, or None if there is no git repository. Raises FilesUnreadable."""
+    report = await _diff(context, f"--patch --unified={context_lines}", *pathspecs)
+    if _lacks_git(report):
+        return None
+    if isinstance(report, Exited) and report.code == 0 and report.truncated:
+        return Patches(read_patches(report.stdout), truncated=True)
+    left_out = _left_out(context)
+    patches = read_patches(stdout_of(report, PROBLEM))
+    return Patches(tuple(patch for patch in patches if patch.path not in left_out))
+
+
+async def _diff(context: GateContext, options: str, *pathspecs: str) -> Exited | TimedOut:
+    start = context.state.start or {}
+    tree, head = start.get("tree", ""), start.get("head", "")
+    moment = session_start(context)
+    seconds = "" if moment is None else f"{moment:.0f}"
+    return await context.commands.run_script(
+        DIFF, str(tree), str(head), seconds, options, *(pathspecs or (".",))
+    )
+
+
+def session_start(context: GateContext) -> float | None:
+    """Return when the agent that stops has begun, by the first time in its transcript."""
+    path = context.event.stopping_transcript
+    try:
+        for record in read_records(path, MAX_START_BYTES) if path else ():
+            text = record.get("timestamp")
+            if isinstance(text, str):
+                return datetime.fromisoformat(text).timestamp()
+    except (OSError, ValueError):
+        return None
+    return None
+
+
+def _left_out(context: GateContext) -> frozenset[str]:
+    names = (context.state.start or {}).get("left_out")
+    return frozenset(map(str, names)) if isinstance(names, list) else frozenset()
+
+
+def _lacks_git(report: Exited | TimedOut) -> bool:
+    """Return whether there is no repository, or no git on that machine."""
+    match report:
+        case Exited(code=code, stderr=stderr):
+            return code == NOT_FOUND or (code != 0 and "not a git repository" in stderr)
+        case TimedOut():
+            return False
+
+
+async def _checksums(commands: ProjectCommands) -> dict[str, str]:
+    """Return the checksum of each file. A line that does not begin with one belongs to a name with a newline."""
+    report = await commands.run_script(CHECKSUMS)
+    if isinstance(report, Exited) and report.code == 1 and report.stdout:  # some files cannot be read
+        report = Exited(0, report.stdout, truncated=report.truncated)
+    found: dict[str, str] = {}
+    lines: list[str] = []
+    for line in (*stdout_of(report, PROBLEM).split("\n"), "0 0 ./"):
+        if _CHECKSUM.fullmatch(line) and lines:
+            match = _CHECKSUM.fullmatch("\n".join(lines))
+            found |= {match[2]: match[1]} if match else {}
+            lines = []
+        lines.append(line)
+    return found
+
+
+def _recorded_checksums(context: GateContext, report: Exited | TimedOut) -> Mapping[str, object]:
+    files = (context.state.start or {}).get("files")
+    if isinstance(files, dict):
+        return files
+    is_missing = isinstance(report, Exited) and report.code == NOT_FOUND
+    raise FilesUnreadable(f"{'git was not found' if is_missing else NO_REPOSITORY}, {UNKNOWN_START}")
+
+
+def _compare(before: Mapping[str, object], now: Mapping[str, object]) -> Iterator[Change]:
+    for path in sorted({*before, *now}):
+        if path not in now:
+            yield Change(path, "deleted")
+        elif path not in before:
+            yield Change(path, "added")
+        elif before[path] != now[path]:
+            yield Change(path, "modified")

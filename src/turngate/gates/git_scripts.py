@@ -1,0 +1,90 @@
+"""Scripts for the POSIX shell that compare a project with what it was. The repository's index and files stay as they are.
+
+They work on a copy of the index in a temporary folder, without the flags that hide changes (assume-unchanged,
+skip-worktree), to which files that are not tracked are added as empty ones. So one `git diff` shows all changes.
+"""
+
+COPY_INDEX = """\
+set -e
+unset GIT_DIFF_OPTS
+index=$(git rev-parse --git-path index)
+git rev-parse --show-toplevel > /dev/null
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+trap 'exit 1' HUP INT TERM
+test ! -f "$index" || cp -p "$index" "$folder/index"
+GIT_INDEX_FILE=$folder/index
+export GIT_INDEX_FILE
+git -c core.sparseCheckout=true update-index -q --really-refresh > "$folder/output" || true
+"""
+
+# Prints the commit or tree to compare with: the first of $1 and $2 that exists, else what HEAD was at the time $3,
+# else the last commit before it. A repository that began later is compared with nothing.
+FIND_BASE = """\
+find_base() {
+    for each in "$1" "$2"; do
+        if test -n "$each" && git cat-file -e "$each^{tree}" 2> "$folder/output"; then
+            echo "$each"
+            return
+        fi
+    done
+    if ! head=$(git rev-parse --verify --quiet HEAD); then
+        git hash-object -t tree --stdin < /dev/null
+    elif test -z "$3"; then
+        echo "$head"
+    elif base=$(git rev-parse --verify "HEAD@{$3}" 2> "$folder/output") && test ! -s "$folder/output"; then
+        echo "$base"
+    elif base=$(git rev-list -1 --before="$3" HEAD) && test -n "$base"; then
+        echo "$base"
+    elif test "$(git rev-parse --is-shallow-repository)" = true; then
+        echo "$head"
+    else
+        git hash-object -t tree --stdin < /dev/null
+    fi
+}
+"""
+
+DIFF_OPTIONS = (
+    "--no-ext-diff --no-textconv --no-color --relative --ignore-submodules=untracked --submodule=short"
+    " --find-renames --src-prefix=a/ --dst-prefix=b/"
+)
+
+# $1, $2, $3: see `find_base`; $4: options of `git diff`; then the pathspecs that it is limited to.
+DIFF = (
+    COPY_INDEX
+    + FIND_BASE
+    + f"""\
+base=$(find_base "$1" "$2" "$3")
+options=$4
+shift 4
+git ls-files --full-name --others --exclude-standard > "$folder/others"
+empty=$(git hash-object -t blob --stdin < /dev/null)
+sed -n '/\\/"\\{{0,1\\}}$/!s/^/100644 '"$empty"' 0\t/p' "$folder/others" > "$folder/entries"
+git update-index --add --replace --index-info < "$folder/entries"
+git diff {DIFF_OPTIONS} $options "$base" -- "$@"
+"""
+)
+
+# Prints a tree with the files as they are now, the commit, and the names of the files that are not in the tree: those
+# that are not tracked and have more than 1 MiB. The objects that this adds are removed by git's garbage collection.
+SNAPSHOT = (
+    COPY_INDEX  # noqa: S608 - not SQL
+    + """\
+git add --update -- . 2> "$folder/output"
+git ls-files -z --others --exclude-standard > "$folder/others"
+xargs -0 sh -c '
+    for name do set -- "$@" "./$name"; shift; done
+    test $# = 0 || find "$@" -prune \\( -type f -size -2049 -o -type l \\) -print0
+' turngate < "$folder/others" > "$folder/small"
+git update-index --add --replace -z --stdin < "$folder/small"
+git write-tree
+git rev-parse --verify --quiet HEAD || echo
+git ls-files --others --exclude-standard
+"""
+)
+
+# The content of all files in a project without git, as checksums; of large files only the names.
+CHECKSUMS = """\
+find . \\( -name .git -o -name node_modules -o -name .venv -o -name __pycache__ \\) -prune \\
+    -o -type f -size -2049 -exec cksum {} + -o -type f -exec printf '0 0 %s\\n' {} +
+"""

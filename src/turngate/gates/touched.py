@@ -1,0 +1,42 @@
+"""The gate `touched`: where some files have changed, others have to change with them, such as a changelog with the code."""
+
+from turngate.core.globs import matches_globs
+from turngate.gates.base import Failed, Gate, GateContext, GateOption, GateResult, Passed
+from turngate.gates.changes import changed_paths, find_changes, record_files
+from turngate.gates.findings import list_findings
+from turngate.gates.git_output import show_path
+
+MAX_NAMES = 5
+
+
+async def check_touched(context: GateContext) -> GateResult:
+    """A file that both lists name is one of those that have to change. A file that was deleted was not kept up to date."""
+    sources, documents = context.options["if"], context.options["then"]
+    changes = await find_changes(context)
+    if any(matches_globs(documents, change.path) and change.kind != "deleted" for change in changes):
+        return Passed()
+    causes = [path for path in changed_paths(changes, sources) if not matches_globs(documents, path)]
+    if not causes:
+        return Passed()
+    wanted = " ".join(map(show_path, documents))
+    return Failed(
+        f"these files have changed, but none that {wanted} names:\n"
+        f"{list_findings([show_path(path) for path in causes], MAX_NAMES)}\n"
+        f"Update {wanted} to match."
+    )
+
+
+TOUCHED = Gate(
+    name="touched",
+    summary="the changelog or the docs have changed with the code",
+    check=check_touched,
+    options=(
+        GateOption(
+            name="if", kind="texts", metavar="GLOB", required=True, help="if one of these files has changed"
+        ),
+        GateOption(
+            name="then", kind="texts", metavar="GLOB", required=True, help="one of these has to change too"
+        ),
+    ),
+    record=record_files,
+)
