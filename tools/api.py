@@ -78,10 +78,11 @@ MEMBERS = {
     "Plugins": ("add", "on"),
     "ScriptedModel": ("from_file",),
     "Session": (
-        *("allow", "answer_background", "close", "compact", "has_background_results", "hooks_enabled", "id"),
+        *("allow", "answer_background", "checkpoint", "close", "commands", "compact"),
+        *("has_background_results", "hooks_enabled", "id"),
         *("interrupt", "is_running", "last_result"),
         *("messages", "model", "open", "project", "question", "queue", "queued", "refresh_hooks"),
-        *("reset", "send", "settings", "stream", "take_queued", "transcript_path"),
+        *("reset", "run_command", "send", "settings", "stream", "take_queued", "transcript_path"),
     ),
     "Stop": ("hook_outputs",),
     "StopHookInput": ("event",),

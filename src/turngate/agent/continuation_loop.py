@@ -4,6 +4,10 @@ A turn in which the agent asks its user something ends as waiting, and the quest
 the first message of the next turn. Everything else, such as the report of a subagent or a message that the user typed
 before, waits behind the answer. Continuations are dropped, because the hooks are asked again at the next stop. Only
 in the `claude` dialect the hooks are asked at once, and a block then takes the question back.
+
+A stage of a workflow that ends with a checkpoint ends its turn in the same way, in every dialect without asking the hooks.
+Only a message of the user answers: yes begins the next stage, no ends the workflow, anything else is a message to the
+agent within the stage.
 """
 
 import asyncio
@@ -13,11 +17,13 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
 from turngate.agent.background_commands import BackgroundCommands
+from turngate.agent.conversation import Conversation
 from turngate.agent.loop_context import LoopContext
 from turngate.agent.model_loop import run_model_loop
-from turngate.agent.turn import ToolDeferred, Turn, TurnHalted, new_prompt_id
+from turngate.agent.turn import CheckpointRefused, ToolDeferred, Turn, TurnHalted, new_prompt_id
 from turngate.agent.wakes import Wakes
 from turngate.aio.threads import run_in_thread
+from turngate.core.checkpoints import APPROVED, REFUSED, Answer, Workflow, parse_answer
 from turngate.core.effects import added_context
 from turngate.core.events import StopEvent, StopFailure, UserPromptSubmit
 from turngate.core.frozen import frozen
@@ -56,10 +62,14 @@ class ContinuationLoop:
         try:
             await self.prepare(self.context.turn)
             return await self._answer_from(entry)
+        except CheckpointRefused as refused:
+            return EndTurn("checkpoint", stop_reason=refused.reason)
         except ToolDeferred as deferred:
             return EndTurn("tool_deferred", stop_reason=deferred.reason)
         except TurnHalted as halted:
-            return EndTurn("checkpoint" if halted.waits else "halted", stop_reason=halted.reason)
+            end = EndTurn("checkpoint" if halted.waits else "halted", stop_reason=halted.reason)
+            self._open_checkpoint(end)
+            return end
         except ModelError as error:
             return await self._fail(error)
         except TranscriptError as error:
@@ -68,14 +78,14 @@ class ContinuationLoop:
             return EndTurn("error", stop_reason=f"the turn failed: {describe_exception(error)}")
 
     async def _answer_from(self, entry: InboxEntry) -> EndTurn:
-        """Answer everything that waits, and this message: first if a question is open, otherwise last."""
-        if self.context.conversation.question is not None:
+        """Answer everything that waits, and this message: first if a question or a checkpoint is open, otherwise last."""
+        if self.context.conversation.waits_for_user:
             self.inbox.put_first(entry)
             end = await self._answer_all()
             return end if end.ended_by not in CONTINUABLE_ENDS else await self._answer_first_messages() or end
         await self._take_announcements()
         end_before = await self._answer_first_messages()
-        if end_before is None or end_before.ended_by == "question":
+        if end_before is None or end_before.ended_by in ("question", "checkpoint"):
             self.inbox.put(replace(entry, waited=end_before is not None))
         return end_before or await self._answer_all()
 
@@ -124,7 +134,7 @@ class ContinuationLoop:
             return None  # X-17: the agent is not about to stop while its subagents work
         if self.is_subagent:
             return EndTurn("allowed")  # the supervisor asks the hooks when the run is over
-        return await self._ask_to_stop()
+        return await self._end_stage()
 
     # Messages
 
@@ -194,7 +204,7 @@ class ContinuationLoop:
                 await run_in_thread(conversation.sync)
                 await self.announcements.acknowledge(entry.key)
             return True
-        return await self._accept_prompt(entry.text, by_hook=entry.by_hook)
+        return await self._accept_prompt(entry)
 
     def _accept_report(self, entry: InboxEntry) -> bool:
         """Append what a command or a hook in the background reports, unless it would exceed the limit of hooks."""
@@ -210,8 +220,8 @@ class ContinuationLoop:
         self.context.conversation.append(UserMessage(entry.text, entry.origin), **meta)
         return True
 
-    async def _accept_prompt(self, prompt: str, *, by_hook: bool) -> bool:
-        """A user's message starts a new count and answers an open question.
+    async def _accept_prompt(self, entry: InboxEntry) -> bool:
+        """A user's message starts a new count and answers an open question or checkpoint.
 
         A turn whose first prompt is blocked is over; a later prompt that is blocked is only dropped.
         """
@@ -220,26 +230,56 @@ class ContinuationLoop:
         if turn.requests:  # a further message of the user
             turn.prompt_id = new_prompt_id()
         verdict = await self.context.hooks.fire(
-            UserPromptSubmit(**self.context.event_fields(), prompt=prompt)
+            UserPromptSubmit(**self.context.event_fields(), prompt=entry.text)
         )
         if isinstance(verdict, Stop) and verdict.halted:
             raise TurnHalted(verdict.stop_reason, waits=verdict.waits)
         if isinstance(verdict, Continue):  # a block, or a hook whose failure blocks has failed
             turn.prompt_id = earlier
             self.context.notice(f"a hook blocked the prompt: {verdict.prompt}")
-            if conversation.question is not None or not (turn.requests or len(self.inbox)):
+            if conversation.waits_for_user or not (turn.requests or len(self.inbox)):
                 raise TurnHalted(verdict.prompt)
             return False
-        if not by_hook:  # C-16
+        if not entry.by_hook:  # C-16
             turn.guard = self.new_guard()
         meta = {"continuation": turn.guard.continuations} if turn.guard.continuations else {}
-        conversation.append(UserMessage(prompt), **meta)
-        conversation.question = None
+        for notice in entry.notices:
+            self.context.notice(notice)
+        answer = _checkpoint_answer(entry, conversation)
+        running = conversation.workflow
+        prompt, workflow = _next_stage(entry, running, answer)
+        conversation.append_prompt(prompt, workflow, **meta)
+        if answer == "no":
+            over = f"{running.name} is over" if running else "the agent does not continue"
+            raise CheckpointRefused(f"{over}: you answered no at the checkpoint")
         if added := added_context(verdict.runs, plain=True):
             conversation.append(UserMessage(added, "context"), **meta)
         return True
 
     # The stop
+
+    async def _end_stage(self) -> EndTurn | None:
+        """The agent would stop. If that is at a checkpoint, the turn waits for the user; otherwise the hooks decide."""
+        conversation = self.context.conversation
+        workflow = conversation.workflow
+        if workflow is None:
+            end = await self._ask_to_stop()
+        elif len(self.inbox):
+            return None  # what came before the checkpoint is answered before it
+        else:
+            end = EndTurn("checkpoint", stop_reason=workflow.describe_checkpoint())
+        if end is not None:
+            self._open_checkpoint(end)
+        return end
+
+    def _open_checkpoint(self, end: EndTurn) -> None:
+        """Remember that the user's next message answers a checkpoint: of the workflow, or of a hook that waits.
+
+        A hook that waits before the agent has begun has kept the user's message back: the next one is a new message.
+        """
+        if end.ended_by == "checkpoint" and self.context.turn.requests and not self.is_subagent:
+            self.inbox.drop_continuations()
+            self.context.conversation.checkpoint = end.stop_reason or "Continue?"
 
     async def _ask_despite_question(self) -> EndTurn | None:
         """Ask the stop hooks although a question is open; unless they continue the turn, it waits for the answer."""
@@ -287,3 +327,27 @@ class ContinuationLoop:
             tool_calls=turn.tool_calls,
             background_tasks=[*self.announcements.background_tasks(), *self.background.background_tasks()],
         )
+
+
+def _checkpoint_answer(entry: InboxEntry, conversation: Conversation) -> Answer | None:
+    """Return the user's answer at an open checkpoint. Neither a hook nor a message that was typed before it answers."""
+    is_answer = conversation.checkpoint is not None and not (entry.by_hook or entry.waited or entry.workflow)
+    return parse_answer(entry.text) if is_answer else None
+
+
+def _next_stage(
+    entry: InboxEntry, workflow: Workflow | None, answer: Answer | None
+) -> tuple[str, Workflow | None]:
+    """Return the prompt for a message of the user, and the workflow of which it begins or continues a stage."""
+    if entry.workflow is not None:
+        return entry.workflow.stages[0].prompt(is_first=True), entry.workflow
+    match answer:
+        case "yes" if workflow is not None:
+            following = workflow.after_approval()
+            return following.stages[0].prompt(is_first=False), following
+        case "yes":
+            return APPROVED, None
+        case "no":
+            return f"{entry.text}\n\n{REFUSED}", None
+        case _:
+            return entry.text, workflow

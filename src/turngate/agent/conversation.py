@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from turngate.aio.threads import run_in_thread
+from turngate.core.checkpoints import Workflow
 from turngate.core.inbox import InboxEntry
 from turngate.core.messages import Message, Reply, ToolResult, ToolResults, ToolUse, UserMessage
 from turngate.core.missed_gates import MissedGates
@@ -17,8 +18,10 @@ from turngate.transcript.writer import Transcript
 class Conversation:
     """What the model sees is written to the transcript before the model sees it.
 
-    `question` is what the agent has asked and the user has not answered, also in an earlier process. While it is
-    open, nothing but the user's answer is appended as a prompt, so that nothing can be mistaken for the answer.
+    `question` is what the agent has asked and the user has not answered, also in an earlier process; `checkpoint` is what
+    a workflow or a hook waits for. While one is open, nothing but the user's answer is appended as a prompt, so that
+    nothing can be mistaken for the answer. Each message of the user is written with the stages of the `workflow` that
+    are left, so that the last one is enough to continue it.
     """
 
     def __init__(
@@ -32,6 +35,8 @@ class Conversation:
         self.path = path
         self.messages: list[Message] = []
         self.question: str | None = None
+        self.checkpoint: str | None = None
+        self.workflow: Workflow | None = None  # of a command that has a checkpoint ahead
         self.compact_again_at = 0  # messages; below this length no further automatic compaction is tried
         self.session_id, self._project, self._subagent = session_id, project, subagent
         self.on_result_delivered: Callable[[str], None] = lambda _: None
@@ -47,7 +52,7 @@ class Conversation:
         else:
             stored = read_conversation(self.path)
         self.messages, self._delivered = list(stored.messages), set(stored.keys)
-        self.question = stored.question
+        self.question, self.checkpoint, self.workflow = stored.question, stored.checkpoint, stored.workflow
         self.create(parent=stored.last)
         return stored
 
@@ -68,14 +73,32 @@ class Conversation:
         return self._transcript
 
     @property
+    def waits_for_user(self) -> bool:
+        return self.question is not None or self.checkpoint is not None
+
+    @property
     def last_reply(self) -> Reply | None:
         return next((message for message in reversed(self.messages) if isinstance(message, Reply)), None)
 
     # Messages
 
     def append(self, message: Message, **meta: Any) -> None:
+        if self.workflow is not None and isinstance(message, UserMessage) and message.origin == "user":
+            meta["workflow"] = self.workflow.as_record()
         self.transcript.write_message(message, **meta)
         self.messages.append(message)
+
+    def append_prompt(self, text: str, workflow: Workflow | None, **meta: Any) -> None:
+        """Append a message of the user, which answers what is open. If the disk is full, it stays open."""
+        earlier = self.workflow
+        # The last stage of a workflow is like any other message: there is no checkpoint ahead.
+        self.workflow = workflow if workflow is not None and workflow.checkpoint is not None else None
+        try:
+            self.append(UserMessage(text), **meta)
+        except OSError:
+            self.workflow = earlier
+            raise
+        self.question = self.checkpoint = None
 
     def append_once(self, entry: InboxEntry) -> None:
         """Append a message with a key, unless that key was delivered before."""
@@ -99,7 +122,8 @@ class Conversation:
 
     def clear(self) -> None:
         self.transcript.write_record({"type": "cleared"})  # the disk first: a full one must not lose messages
-        self.messages, self.question, self._kept_missed = [], None, []
+        self.messages, self._kept_missed = [], []
+        self.question = self.checkpoint = self.workflow = None
 
     # Results of tools
 
@@ -135,7 +159,10 @@ class Conversation:
 
     def end_turn(self, ended_by: str, reason: str | None) -> None:
         self._fill_missing_results(f"no result: the turn ended ({ended_by}) before this call finished")
-        self.transcript.write_record({"type": "turn_end", "ended_by": ended_by, "notice": reason})
+        checkpoint = {} if self.checkpoint is None else {"checkpoint": self.checkpoint}
+        self.transcript.write_record(
+            {"type": "turn_end", "ended_by": ended_by, "notice": reason, **checkpoint}
+        )
         self._kept_missed = []
 
     def _fill_missing_results(self, text: str) -> None:

@@ -99,10 +99,14 @@ class MainSession(AgentSession):
 
     async def send(self, prompt: str, *, skip_stop_hook: bool = False) -> TurnResult:
         """Run one turn: from the user's message until control returns to the user."""
+        return await self.run_prompt(InboxEntry(prompt), skip_stop_hook=skip_stop_hook)
+
+    async def run_prompt(self, entry: InboxEntry, *, skip_stop_hook: bool = False) -> TurnResult:
+        """Run one turn for a message of the user, or for a slash command."""
         self.wakes.count_anew()
         # The user's message runs the agent anyway, so these do not count.
         self.inbox.put_all(replace(entry, counts=False) for entry in self.wakes.take())
-        return await self.run_turn(InboxEntry(prompt), skip_stop_hook=skip_stop_hook)
+        return await self.run_turn(entry, skip_stop_hook=skip_stop_hook)
 
     def queue(self, prompt: str) -> None:
         """Add a message while a turn runs; it is answered after the one that is being answered."""
@@ -121,9 +125,9 @@ class MainSession(AgentSession):
     async def answer_background(self) -> TurnResult | None:
         """Run a turn with the results of commands and the blocks of hooks in the background, if there are any.
 
-        While a question is open, they wait for its answer.
+        While a question or a checkpoint is open, they wait for its answer.
         """
-        if self.conversation.question is not None:
+        if self.conversation.waits_for_user:
             return None
         wakes = self.wakes.take()  # if the limit was reached meanwhile, they are dropped
         entries = [*self.background.take_ended(), *(wakes if self._guard.below_limit else ())]

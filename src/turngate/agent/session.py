@@ -13,8 +13,10 @@ from turngate.agent.main_session import EndReason, MainSession
 from turngate.agent.permissions import PermissionMode, Permissions
 from turngate.agent.resources import SessionResources
 from turngate.agent.session_hooks import Source
+from turngate.agent.slash_commands import SlashCommands, expand, load_commands, parse_call
 from turngate.agent.tools import TOOLS
 from turngate.aio.cancellation import finish_despite_cancel
+from turngate.core.inbox import InboxEntry
 from turngate.core.messages import Message, ToolUse
 from turngate.core.session_events import SessionEvent, TurnResult
 from turngate.core.settings import Settings
@@ -108,6 +110,7 @@ class Session:
         notices = [*first_notices(problems), *first_notices(not_run)]
         parts = SessionParts.create(session_id, resources, config, events)
         self._main = MainSession(parts, plugins, children, agent_types, notices)
+        self._commands: SlashCommands | None = None
 
     # What it is
 
@@ -152,6 +155,11 @@ class Session:
         return self._main.conversation.question
 
     @property
+    def checkpoint(self) -> str | None:
+        """What waits for your yes or no, the next message; also in a session that continues this one."""
+        return self._main.conversation.checkpoint
+
+    @property
     def is_running(self) -> bool:
         """Whether a turn is running."""
         return self._main.turn is not None
@@ -184,6 +192,23 @@ class Session:
         """Run one turn: from the user's message until control returns to the user."""
         return await self._main.send(prompt, skip_stop_hook=skip_stop_hook)
 
+    async def run_command(self, text: str) -> TurnResult:
+        """Run one turn for a slash command, `/plan add login`; a workflow with checkpoints ends at the first of them."""
+        name, arguments = parse_call(text) or (text.removeprefix("/"), "")
+        command = self.commands.find(name)
+        notices: tuple[str, ...] = ()
+        if (unrun := command.not_run) is not None:
+            notices = (f"{command.file}: {unrun} is not run; the agent gets it as text",)
+        entry = InboxEntry(text, workflow=expand(command, arguments), notices=notices)
+        return await self._main.run_prompt(entry)
+
+    @property
+    def commands(self) -> SlashCommands:
+        """The slash commands of files, read when they are first needed."""
+        if self._commands is None:
+            self._commands = load_commands(self.project, self.settings.plugin_dirs)
+        return self._commands
+
     def stream(self, prompt: str) -> AsyncIterator[SessionEvent]:
         """Run one turn and yield its events; the last one is its `TurnEnd`."""
         return self._main.stream(prompt)
@@ -191,7 +216,9 @@ class Session:
     @property
     def has_background_results(self) -> bool:
         """Whether a command in the background has ended, or a hook there has blocked, and `answer_background` tells it."""
-        return bool(self._main.background.ended or self._main.wakes.waiting) and self.question is None
+        return bool(self._main.background.ended or self._main.wakes.waiting) and not (
+            self._main.conversation.waits_for_user
+        )
 
     async def answer_background(self) -> TurnResult | None:
         """Run a turn with the results of commands, and the blocks of hooks, in the background, if there are any."""

@@ -25,6 +25,10 @@ class TurnHalted(Exception):
         self.reason, self.waits = reason, waits
 
 
+class CheckpointRefused(TurnHalted):
+    """The user answered no at a checkpoint."""
+
+
 class ToolDeferred(TurnHalted):
     """A PreToolUse hook answered `permissionDecision: "defer"`, and there is no user to ask."""
 
@@ -89,7 +93,14 @@ class Turn:
         self.guard, self.prompt_id = guard.after_report(), new_prompt_id()
 
     def result(
-        self, end: EndTurn, *, session_id: str, transcript_path: str, model: str, question: str | None
+        self,
+        end: EndTurn,
+        *,
+        session_id: str,
+        transcript_path: str,
+        model: str,
+        question: str | None,
+        checkpoint: str | None,
     ) -> TurnResult:
         return TurnResult(
             ended_by=end.ended_by,
@@ -98,6 +109,7 @@ class Turn:
             result=self.answer,
             stop_reason=end.stop_reason or end.notice,
             question=question,
+            checkpoint=checkpoint,
             deferred_tool_use=self.deferred,
             continuations=self.continuations,
             model_requests=self.requests,

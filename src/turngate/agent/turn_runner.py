@@ -78,6 +78,7 @@ class TurnRunner:
                 transcript_path=conversation.path,
                 model=loop.context.model.name,
                 question=conversation.question,
+                checkpoint=conversation.checkpoint,
             )
             self._record_end(result, end)
             for error in await self._notifier.notify(

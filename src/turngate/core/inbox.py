@@ -4,6 +4,7 @@ from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from turngate.core.checkpoints import Workflow
 from turngate.core.frozen import frozen
 from turngate.core.loop_guard import LoopGuard
 from turngate.core.messages import Origin
@@ -20,6 +21,8 @@ class InboxEntry:
     by_hook: bool = False  # a SessionStart hook speaks for the user; it starts no new count
     counts: bool = False  # a hook in the background wakes the agent with it: it counts as a continuation
     context: tuple[str, ...] = ()  # of a continuation: messages that follow it
+    workflow: Workflow | None = None  # of a slash command: what it asks for, stage by stage
+    notices: tuple[str, ...] = ()  # of a slash command: for the user
     key: str = ""  # a message with a key reaches the conversation once, however often it is sent
 
 

@@ -36,6 +36,7 @@ class TurnResult:
     result: str = ""  # the last answer, whatever the outcome
     stop_reason: str | None = None  # why a hook ended the turn, or the error
     question: str | None = None  # what the agent asks the user
+    checkpoint: str | None = None  # what waits for the user's yes or no
     deferred_tool_use: ToolUse | None = None  # the call that a hook deferred
     continuations: int = 0
     model_requests: int = 0

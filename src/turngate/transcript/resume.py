@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import field
 from typing import Any
 
+from turngate.core.checkpoints import Workflow, workflow_of
 from turngate.core.frozen import frozen
 from turngate.core.messages import Message, Reply, ToolResult, ToolResults, ToolUse, UserMessage
 from turngate.core.missed_gates import RECORD_TYPE, MissedGates, merge_missed, missed_gates_of
@@ -27,6 +28,8 @@ class StoredConversation:
     continuations: int = 0  # since the user's last message
     is_unfinished: bool = False  # the last turn did not end
     question: str | None = None  # of the agent, which the user has not answered
+    checkpoint: str | None = None  # at which the user has not answered
+    workflow: Workflow | None = None  # with a checkpoint ahead
     last: str | None = field(default=None, compare=False)  # id of the last message
     keys: frozenset[str] = frozenset()  # of messages that must be delivered only once
     missed: MissedGates = field(default_factory=MissedGates)  # since the last turn that ended
@@ -55,15 +58,19 @@ def conversation_of(records: Iterable[Mapping[str, Any]]) -> StoredConversation:
     messages: list[Message] = []
     continuations, unfinished = 0, False
     question: str | None = None
+    checkpoint: str | None = None
+    workflow: Workflow | None = None
     last: str | None = None
     keys: set[str] = set()
     missed: list[MissedGates] = []
     for record in records:
         kind = record.get("type")
         if kind == "cleared":
-            messages, continuations, question, missed = [], 0, None, []
+            messages, continuations, missed = [], 0, []
+            question = checkpoint = workflow = None
         elif kind == "turn_end":
             unfinished, missed = False, []
+            checkpoint = record["checkpoint"] if isinstance(record.get("checkpoint"), str) else None
         elif kind == RECORD_TYPE:
             missed.append(missed_gates_of(record))
         message = message_of(record)
@@ -77,6 +84,8 @@ def conversation_of(records: Iterable[Mapping[str, Any]]) -> StoredConversation:
                 messages = []
             if message.origin in ("user", "stop_hook"):
                 question, unfinished = None, True
+            if message.origin == "user":
+                checkpoint, workflow = None, workflow_of(record.get("workflow"))
             if message.origin == "user" or "continuation" in record:  # a report starts no new count
                 continuations = _count(record.get("continuation"))
         elif isinstance(message, Reply):
@@ -89,6 +98,8 @@ def conversation_of(records: Iterable[Mapping[str, Any]]) -> StoredConversation:
         continuations,
         unfinished,
         question,
+        checkpoint,
+        workflow,
         last,
         frozenset(keys),
         merge_missed(missed),

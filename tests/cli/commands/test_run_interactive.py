@@ -803,3 +803,74 @@ def test_the_whole_story_in_tmux(project: Path, tmp_path: Path) -> None:
     finally:
         tmux("kill-server")
         shutil.rmtree(folder)
+
+
+# Commands of files and checkpoints
+
+
+def command_file(project: Path, name: str, text: str) -> None:
+    path = project / ".turngate" / "commands" / f"{name}.md"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+
+
+@pytest.mark.req("S3-61", "S3-62")
+@pytest.mark.parametrize("term", ["xterm-256color", "dumb"])
+def test_a_command_of_a_file_waits_at_its_checkpoint(
+    talk: Callable[..., Terminal], project: Path, term: str
+) -> None:
+    hook(project, "true", id="tests")
+    command_file(
+        project, "plan", "---\ndescription: Plan it.\nargument-hint: <what>\n---\nDraft $1.\nSTOP\nWrite it."
+    )
+    command_file(project, "broken", "<checkpoint>")
+    terminal = talk("The draft.", "A shorter one.", "It is written.", env={"TERM": term})
+    broken = ".turngate/commands/broken.md: the <checkpoint> in line 1 has no </checkpoint>"
+    answers = "yes continues, no ends it; anything else is a message to the agent"
+    for said, shown in [
+        ("/help", "/plan <what>             Plan it. (project)"),
+        ("", f"! {broken}"),
+        ("/paln", "there is no command /paln, did you mean /plan?"),
+        ("/broken", f"! /broken cannot be run: {broken}"),
+        ("/plan login", "The draft."),
+        ("", "/plan waits at a checkpoint: STOP"),
+        ("", answers),
+        ("shorter", "A shorter one."),
+        ("", answers),
+    ]:
+        if said:
+            terminal.say(said)
+        terminal.expect(shown)
+    assert 'hook "tests"' not in terminal.text
+    terminal.say("yes")
+    terminal.expect("It is written.")
+    terminal.expect('hook "tests": passed')
+
+
+@pytest.mark.req("S3-62")
+def test_a_checkpoint_is_shown_again_when_the_conversation_continues_and_no_ends_it(
+    talk: Callable[..., Terminal], project: Path
+) -> None:
+    command_file(project, "plan", "Draft it.\nSTOP\nWrite it.")
+    terminal = talk("The draft.", words=("--session", "s"))
+    terminal.say("/plan")
+    terminal.expect("/plan waits at a checkpoint: STOP")
+    terminal.type(CTRL_D)
+    assert terminal.end() == 0
+    terminal = talk("Fine.", words=("--session", "s"))
+    terminal.expect("/plan waits at a checkpoint: STOP")
+    terminal.say("no")
+    terminal.expect("/plan is over: you answered no at the checkpoint")
+
+
+def test_lines_of_a_pipe_answer_at_a_checkpoint(project: Path, tmp_path: Path) -> None:
+    command_file(project, "plan", "Draft it.\nSTOP\nWrite it.")
+    words = (
+        "run",
+        "--project",
+        str(project),
+        "--model",
+        f"scripted:{script(tmp_path, 'one', 'two', 'three')}",
+    )
+    code, out, err = turngate(*words, stdin="/plan\nyes\nthanks\n")
+    assert (code, out, err.count("waits at a checkpoint")) == (0, "one\ntwo\nthree\n", 1)

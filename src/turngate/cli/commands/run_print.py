@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from turngate.agent.session import Session
+from turngate.agent.slash_commands import parse_call
 from turngate.cli.main import (
     EXIT_ALLOWED,
     EXIT_BLOCKED,
@@ -23,6 +24,7 @@ from turngate.cli.signals import run_loop
 from turngate.cli.startup import EXIT_INTERRUPTED
 from turngate.cli.streams import report_stdout_error, stdout_error
 from turngate.cli.terminal.format import (
+    ANSWERS,
     NOT_ENFORCED,
     NOT_PERMITTED,
     format_blocked_subagents,
@@ -88,12 +90,16 @@ class _SingleTurn:
     async def run(self, prompt: str) -> TurnResult:
         try:
             async with self._progress("the agent is working"):
-                result = await self._session.send(prompt)
+                result = await self._run_turn(prompt)
             self._printer.print_answer(result)
         finally:
             async with self._progress():
                 await self._close()
         return result
+
+    async def _run_turn(self, prompt: str) -> TurnResult:
+        is_command = parse_call(prompt) is not None  # a blank in front makes it a message
+        return await (self._session.run_command if is_command else self._session.send)(prompt)
 
     @asynccontextmanager
     async def _progress(self, idle: str = "") -> AsyncIterator[None]:
@@ -173,7 +179,12 @@ class _Printer:
         reason = result.stop_reason
         is_known = reason is not None and any(reason in notice for notice in result.notices)
         is_question = result.outcome == "waiting" and result.question is not None  # printed above
-        if result.outcome != "completed" and not is_question and not is_known:
+        if result.ended_by == "checkpoint" and reason:
+            print(f"! {hanging(reason)}", file=sys.stderr, flush=True)
+            if result.checkpoint is not None:
+                resume = f"turngate run --resume --session {result.session_id} -p yes"
+                print(f"  → {ANSWERS}: {resume}", file=sys.stderr, flush=True)
+        elif result.outcome != "completed" and not is_question and not is_known:
             why = f": {strip_controls(reason)}" if reason else ""
             print(f"! turn ended ({result.ended_by}){why}", file=sys.stderr, flush=True)
         if blocked := blocked_subagents_json(result):
@@ -217,5 +228,6 @@ def _result_json(result: TurnResult, session: Session) -> dict[str, Any]:
         ],
         "blocked_subagents": blocked_subagents_json(result),
         **({"question": result.question} if result.question else {}),
+        **({"checkpoint": result.checkpoint} if result.checkpoint else {}),
         **({"deferred_tool_use": vars(result.deferred_tool_use)} if result.deferred_tool_use else {}),
     }

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any, assert_never
 
 from turngate.agent.session import Session
+from turngate.agent.slash_commands import BUILT_IN
 from turngate.cli.terminal import format as fmt
 from turngate.cli.terminal.activity import MODEL_REPLY, MODEL_REQUEST, ActivityTracker
 from turngate.cli.terminal.hooks_menu import HooksMenu
@@ -34,7 +35,7 @@ from turngate.core.session_events import (
     TurnResult,
 )
 from turngate.core.text import one_line, strip_controls
-from turngate.errors import ModelError
+from turngate.errors import ModelError, UsageError
 from turngate.trust.review import Review
 
 BACKGROUND_JOB = "background"  # compared by identity: answer commands that have ended in the background
@@ -94,6 +95,8 @@ class Chat:
                 self.ui.print(pending, "alert")
         if self.session.question is not None:
             self.ui.print(*fmt.format_question(self.session.question))
+        if self.session.checkpoint is not None:
+            self.ui.print(f"{fmt.hanging(self.session.checkpoint)}\n{fmt.ANSWERS}", "notice")
 
     async def _next_job(self) -> str | None:
         """Wait for the next job; return None when the conversation ends."""
@@ -147,15 +150,27 @@ class Chat:
             case "/clear":
                 await self.session.reset()
                 self.ui.print("conversation cleared", "dim")
+            case _ if self._is_file_command(command):
+                await self._run_turn(job.strip(), is_command=True)
             case _:
                 self._run_command(command)
 
-    async def _run_turn(self, prompt: str | None) -> None:
-        """Run a turn for a prompt, or for commands that have ended in the background."""
+    def _is_file_command(self, command: str) -> bool:
+        name = command.removeprefix("/")
+        return name not in BUILT_IN and name in self.session.commands.by_name
+
+    async def _run_turn(self, prompt: str | None, *, is_command: bool = False) -> None:
+        """Run a turn for a prompt or a slash command, or for commands that have ended in the background."""
         self._in_turn, self._interruption = True, "interrupted"
         self._start(MODEL_REQUEST)
         try:
-            result = await (self.session.answer_background() if prompt is None else self.session.send(prompt))
+            if prompt is None:
+                result = await self.session.answer_background()
+            else:
+                result = await (self.session.run_command if is_command else self.session.send)(prompt)
+        except UsageError as error:  # the file of a slash command cannot be used
+            self.ui.print(f"! {fmt.hanging(str(error))}", "notice")
+            return
         finally:
             self._in_turn, self._turn_ended_at = False, time.monotonic()
         self.ui.end_stream()
@@ -171,10 +186,11 @@ class Chat:
         After an interrupt they stay in the inbox and are answered before the user's next message (C-33), after a
         question behind its answer.
         """
-        if result.outcome in ("interrupted", "error") or self.session.question is not None:
+        waits = self.session.question is not None or self.session.checkpoint is not None
+        if result.outcome in ("interrupted", "error") or waits:
             if count := self.session.queued:
                 are = "message is" if count == 1 else "messages are"
-                when = "before your next one" if self.session.question is None else "after your answer"
+                when = "after your answer" if waits else "before your next one"
                 self.ui.print(f"{count} {are} still queued, to be answered {when}", "notice")
             return
         self._jobs.extendleft(reversed(self.session.take_queued()))
@@ -193,17 +209,14 @@ class Chat:
         """Run a command that also works while the agent does."""
         match command:
             case "/help":
-                self.ui.print(fmt.HELP)
+                listed = fmt.format_commands(self.session.commands)
+                self.ui.print(f"{fmt.HELP}\n\n{listed}" if listed else fmt.HELP)
             case "/hooks":
                 self._hooks.print_list()
             case "/exit" | "/quit":
                 self.quit()
             case _:
-                self.ui.print(
-                    f"there is no command {command}; /help lists the commands, "
-                    "and a space in front sends the text as a message",
-                    "notice",
-                )
+                self.ui.print(self.session.commands.describe_unknown(command.removeprefix("/")), "notice")
 
     async def permit(self, use: ToolUse, name: str) -> bool:
         """Ask the user; the session waits, and an interrupt ends the question."""
@@ -227,7 +240,7 @@ class Chat:
             self._permission.on_message(text)
         elif self._hooks.is_open:
             self._hooks.on_message(text)
-        elif self.is_busy and command not in (None, "/compact", "/clear"):
+        elif self.is_busy and not (command in (None, "/compact", "/clear") or self._is_file_command(command)):
             self._run_command(command)
         elif self._in_turn and not self._interrupted and command is None:
             self.session.queue(message)

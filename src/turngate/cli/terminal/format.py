@@ -2,10 +2,10 @@
 
 import json
 import os
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal, cast
 
+from turngate.agent.slash_commands import SlashCommands, parse_call
 from turngate.cli.terminal.ui import TextStyle
 from turngate.core.hook_run import OUTCOME_LABELS, HookOutcome
 from turngate.core.hooks import label
@@ -33,8 +33,27 @@ Up, Down, Ctrl-R         recall earlier messages
 Escape, Ctrl-C           interrupt what is running; Ctrl-C twice exits
 y, a, n                  answer a permission question: yes, always, no
 
+At a checkpoint, yes continues and no ends the workflow; anything else is a
+message to the agent.
 Messages that you type while the agent works are answered afterwards. A message
 that begins with a space is never read as a command and not kept in the history."""
+
+
+ANSWERS = "yes continues, no ends it; anything else is a message to the agent"
+MAX_DESCRIPTION_CHARS = 100
+
+
+def format_commands(commands: SlashCommands) -> str:
+    """Format the commands of files for /help, and what is wrong with the others."""
+    lines = []
+    for each in commands:
+        usage = flat(f"/{each.name} {each.argument_hint}").strip()
+        source = f"({each.level}{f':{each.folder}' if each.folder else ''})"
+        lines.append(
+            f"{usage:24} {one_line(strip_controls(each.description), MAX_DESCRIPTION_CHARS)} {source}"
+        )
+    lines += [f"! {hanging(problem)}" for problem in commands.problems]
+    return "\n".join(lines)
 
 
 def format_waiting(hook: str, seconds: float | None) -> str:
@@ -51,7 +70,6 @@ def format_limit(seconds: float | None) -> str:
 
 Permission = Literal["yes", "always", "no"]
 
-_COMMAND = re.compile(r"(/[a-z]+)(?:\s+(.*))?", re.DOTALL)
 _PERMISSIONS: dict[str, Permission] = {
     "y": "yes",
     "yes": "yes",
@@ -64,8 +82,8 @@ _PERMISSIONS: dict[str, Permission] = {
 
 def parse_command(text: str) -> tuple[str | None, str]:
     """Return a command and its arguments, or None and the message: `/etc/hosts is wrong` is a message."""
-    match = _COMMAND.fullmatch(text.rstrip())
-    return (match[1], match[2] or "") if match else (None, text.strip())
+    call = parse_call(text)
+    return (f"/{call[0]}", call[1]) if call else (None, text.strip())
 
 
 def parse_permission(text: str) -> Permission | None:
@@ -230,11 +248,15 @@ def format_turn_end(
         yield interruption, "notice"
     elif result.ended_by == "halted" and not result.stop_reason:
         yield "turn halted by a hook", "notice"
+    elif result.ended_by == "checkpoint" and result.stop_reason:
+        yield hanging(result.stop_reason), "notice"
     elif result.stop_reason and not any(result.stop_reason in notice for notice in result.notices):
         yield (
             f"turn ended ({result.ended_by}): {_indent_following(strip_controls(result.stop_reason))}",
             "notice",
         )
+    if result.checkpoint is not None:
+        yield ANSWERS, "notice"
     if result.question is not None:
         yield format_question(result.question)
     if blocked := blocked_subagents_json(result):
