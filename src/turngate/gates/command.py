@@ -23,7 +23,9 @@ async def check_command(context: GateContext) -> GateResult:
             return CouldNotRun(f"exit code {code}: {report.stderr.strip() or 'the program was not found'}")
         case Exited(code=code):
             output = "\n".join(part for part in (report.stdout.strip(), report.stderr.strip()) if part)
-            return Failed(f"exit code {code}\n{keep_ends(output, MAX_REASON_CHARS // 4, MAX_REASON_CHARS)}")
+            return Failed(
+                f"exit code {code}\n{keep_ends(output, MAX_REASON_CHARS // 4, MAX_REASON_CHARS)}".strip()
+            )
 
 
 COMMAND = Gate(

@@ -18,6 +18,7 @@ from turngate.gates.tree import tree_fingerprint
 from turngate.ports import Shell
 
 UNCHANGED = "This is the same result as at the last stop: nothing that this gate checks has changed since."
+STILL = "This is the same result as at the last stop, although files have changed since."
 
 
 def make_context(
@@ -78,11 +79,13 @@ async def _run_or_reuse(gate: Gate, context: GateContext) -> GateResult:
     if fingerprint is not None and fingerprint == state.fingerprint:
         reused = _reusable(before, is_idle=activity == state.activity)
         if reused is not None:
-            return _with_note_on_repetition(reused, before)
+            state.holds = True
+            return _with_note_on_repetition(reused, before, UNCHANGED)
+    note = STILL if fingerprint != state.fingerprint else UNCHANGED
     result = await gate.check(context)
     state.fingerprint, state.activity, state.result = fingerprint, activity, _to_json(result)
-    state.save()
-    return _with_note_on_repetition(result, before)
+    state.holds = state.save() and fingerprint is not None and state.result is not None
+    return _with_note_on_repetition(result, before, note)
 
 
 def _reusable(record: dict[str, Any] | None, *, is_idle: bool) -> GateResult | None:
@@ -109,7 +112,8 @@ def _to_json(result: GateResult) -> dict[str, Any] | None:
             return None
 
 
-def _with_note_on_repetition(result: GateResult, before: dict[str, Any] | None) -> GateResult:
+def _with_note_on_repetition(result: GateResult, before: dict[str, Any] | None, note: str) -> GateResult:
+    """Reasons never repeat word for word without saying so: an agent that reads the same again may give up."""
     if isinstance(result, Failed) and before is not None and before.get("reason") == result.reason:
-        return Failed(f"{result.reason}\n\n{UNCHANGED}", result.continuations)
+        return Failed(f"{result.reason}\n\n{note}", result.continuations)
     return result

@@ -1,22 +1,31 @@
 """What a gate remembers between two stops, for one session, agent and gate. Imports little: a cached answer needs it."""
 
-import hashlib
-import json
 import os
+import time
 from _collections_abc import Mapping  # `collections.abc` loads all of `collections`
 
+try:
+    from _blake2 import blake2b  # `hashlib` loads OpenSSL
+except ImportError:
+    from hashlib import blake2b
+
 VERSION = 1
+KEPT_S = 30 * 24 * 3600  # the state of a session that had no stop since
+
+
+def digest(text: str) -> str:
+    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
 
 def state_path(state: str, session: str, agent: str, gate: str) -> str:
     """Return the file for a gate, given by its definition; ids may have any characters."""
-    folder = hashlib.sha256(f"{session}\0{agent}".encode("utf-8", "surrogatepass")).hexdigest()[:32]
-    name = hashlib.sha256(gate.encode("utf-8", "surrogatepass")).hexdigest()[:32]
-    return os.path.join(state, "gates", folder, f"{name}.json")
+    return os.path.join(state, "gates", digest(f"{session}\0{agent}"), f"{digest(gate)}.json")
 
 
 def gate_definition(name: str, options: Mapping[str, object], command: object, project: str) -> str:
     """Return a text that is equal for equal gates of one project."""
+    import json  # noqa: PLC0415 # lazy: it loads re
+
     parts = {"gate": name, "options": dict(options), "command": command, "project": project}
     return json.dumps(parts, sort_keys=True, separators=(",", ":"))
 
@@ -26,6 +35,7 @@ class GateState:
 
     def __init__(self, path: str | None) -> None:
         self.path = path
+        self.holds = False  # whether the last result is that of this tree and may be reused
         record = _read(path) if path else {}
         fingerprint, result = record.get("fingerprint"), record.get("result")
         # Of the tree at the last result.
@@ -42,6 +52,8 @@ class GateState:
 
     def save(self) -> bool:
         """Write the state, with mode 0600. Return False if it could not be written: then nothing is cached."""
+        import json  # noqa: PLC0415 # lazy: it loads re
+
         if self.path is None:
             return False
         record = {
@@ -53,10 +65,12 @@ class GateState:
             "waits": self.waits,
             "data": self.data,
         }
-        return _write(self.path, json.dumps(record))
+        return write_file(self.path, json.dumps(record))
 
 
 def _read(path: str) -> dict[str, object]:
+    import json  # noqa: PLC0415 # lazy: it loads re
+
     try:
         with open(path, encoding="utf-8") as file:
             record = json.load(file)
@@ -65,16 +79,47 @@ def _read(path: str) -> dict[str, object]:
     return record if isinstance(record, dict) and record.get("version") == VERSION else {}
 
 
-def _write(path: str, text: str) -> bool:
+def write_file(path: str, text: str) -> bool:
     """Write a whole file at once: another process reads the old one or the new one."""
-    folder = os.path.dirname(path)
     temporary = f"{path}.{os.getpid()}"
     try:
-        os.makedirs(folder, 0o700, exist_ok=True)
+        _make_folder(os.path.dirname(path))
         fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        with open(fd, "w", encoding="utf-8") as file:
+        with open(fd, "w", encoding="utf-8", errors="surrogateescape", newline="") as file:
             file.write(text)
         os.replace(temporary, path)
     except OSError:
+        _remove(temporary)
         return False
     return True
+
+
+def _make_folder(folder: str) -> None:
+    """Make the folder of a session. A new session removes the state of old ones."""
+    if os.path.isdir(folder):
+        return
+    from turngate.state.files import make_private_dir  # noqa: PLC0415 # lazy: once in a session
+
+    make_private_dir(folder)
+    remove_old_states(os.path.dirname(folder))
+
+
+def remove_old_states(folder: str) -> None:
+    """Remove the state of sessions that had no stop for KEPT_S; each stop changes the time of its folder."""
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            try:
+                if time.time() - entry.stat(follow_symlinks=False).st_mtime < KEPT_S:
+                    continue
+                for name in os.listdir(entry.path):
+                    _remove(os.path.join(entry.path, name))
+                os.rmdir(entry.path)
+            except OSError:  # another process removes it too
+                continue
+
+
+def _remove(path: str) -> None:
+    try:
+        os.unlink(path)
+    except OSError:
+        return

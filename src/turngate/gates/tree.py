@@ -1,32 +1,101 @@
-"""The fingerprint of a project's content: equal fingerprints, equal files. Ignored files are left out."""
+"""The fingerprint of a project's content: equal fingerprints, equal files. Ignored files are left out.
+
+A project in a repository of git has the fingerprint of the whole repository, with git's own hashes: it reads only files
+that differ from its index, and the same content has the same fingerprint after a commit. Other projects have the
+checksums of all files.
+"""
+
+import asyncio
 
 from turngate.core.reports import Exited
 from turngate.gates.project_commands import ProjectCommands
+from turngate.gates.quick_answer import LOCAL_GIT_VARIABLES
 
-# git hashes only what differs from its index. The copy of the index is a temporary one, and no object is written.
-# A commit of the same content gives the same fingerprint.
-GIT_TREE_SCRIPT = """\
+TIMEOUT_S = 20.0  # then nothing is cached, and the gate has the rest of its time
+GIT, FILES = "git", "files"  # a fingerprint begins with how it was made
+
+# No git, no repository, or one that ignores the project.
+NO_REPOSITORY = 3
+
+# The index is changed only in a copy, whose time git needs, and no object is written: the repository may be read-only.
+# Repositories inside of this one (submodules and others) are added with their own fingerprints if they have changes.
+# `names` has a line for each name; a newline in it is \001 there, and a repository with such a name has no fingerprint.
+GIT_SCRIPT = """\
+set -e
+unset LOCAL_GIT_VARIABLES
+top=$(git rev-parse --show-toplevel) || exit 3
+if test "$top" != "$(pwd -P)" && git check-ignore --quiet .; then exit 3; fi
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+trap 'exit 1' HUP INT TERM
+
+git() { command git -c core.fsmonitor=false -c core.splitIndex=false -c core.sparseCheckout=true "$@"; }
+
+tree_of() (  # $1: its folder; $2: a folder for temporary files
+    cd "$1"
+    git ls-files -z --others --exclude-standard > "$2/others" &
+    git diff-files -z --name-only --ignore-submodules=none > "$2/changed"
+    wait $!
+    cat "$2/others" >> "$2/changed"
+    if test -s "$2/changed"; then
+        index=$(git rev-parse --git-path index)
+        test ! -f "$index" || cp -p "$index" "$2/index"
+        GIT_INDEX_FILE=$2/index
+        export GIT_INDEX_FILE
+        git update-index -z --info-only --add --remove --replace --stdin < "$2/changed" 2> "$2/errors"
+    fi
+    git ls-files -z --stage > "$2/tree"
+    unset GIT_INDEX_FILE
+    tr '\\0\\n' '\\n\\001' < "$2/changed" > "$2/names"
+    while IFS= read -r name; do
+        if test -e "$name/.git" && ! test -L "$name"; then
+            mkdir "$2/inner"
+            tree_of "$name" "$2/inner" >> "$2/tree"
+            rm -r "$2/inner"
+        fi
+    done < "$2/names"
+    if grep -q "$(printf '\\001').*/\\$" "$2/names"; then exit 1; fi
+    git hash-object --no-filters "$2/tree"
+)
+tree_of "$top" "$folder"
+""".replace("LOCAL_GIT_VARIABLES", " ".join(LOCAL_GIT_VARIABLES))
+
+# Folders that hold what others wrote, or what tools have made of the rest.
+PRUNED = (
+    *(".git", ".hg", ".svn", "node_modules", ".venv", "venv", "__pycache__", ".tox", ".nox"),
+    *(".mypy_cache", ".pytest_cache", ".ruff_cache", ".gradle"),
+)
+FILES_SCRIPT = """\
 set -e
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 trap 'exit 1' HUP INT TERM
-cd "$(git rev-parse --show-toplevel)"
-index=$(git rev-parse --git-path index)
-test ! -f "$index" || cp -p "$index" "$folder/index"
-GIT_INDEX_FILE=$folder/index
-export GIT_INDEX_FILE
-git -c core.fsmonitor=false ls-files -z --modified --others --exclude-standard > "$folder/changed"
-git -c core.fsmonitor=false update-index -z --info-only --add --remove --stdin < "$folder/changed"
-git ls-files -z --stage > "$folder/tree"
-git hash-object --no-filters "$folder/tree"
-"""
+sum=$(command -v sha256sum || command -v cksum)
+files() { find . \\( PRUNED \\) -prune -o "$@"; }
+files -type f -exec "$sum" {} + > "$folder/tree"
+files -type f -perm -100 -print >> "$folder/tree"
+files -type l -exec sh -c 'for name do printf "%s -> %s\\n" "$name" "$(readlink "$name")"; done' sh {} + >> "$folder/tree"
+sort "$folder/tree" > "$folder/sorted"
+"$sum" < "$folder/sorted"
+""".replace("PRUNED", " -o ".join(f"-name {name}" for name in PRUNED))
 
 
 async def tree_fingerprint(commands: ProjectCommands) -> str | None:
     """Return the fingerprint, or None if it cannot be found out; then nothing is cached."""
-    report = await commands.run_script(GIT_TREE_SCRIPT)
+    try:
+        async with asyncio.timeout(TIMEOUT_S):
+            return await _fingerprint(commands)
+    except TimeoutError:
+        return None
+
+
+async def _fingerprint(commands: ProjectCommands) -> str | None:
+    report = await commands.run_script(GIT_SCRIPT)
+    how = GIT
+    if isinstance(report, Exited) and report.code == NO_REPOSITORY:
+        how, report = FILES, await commands.run_script(FILES_SCRIPT)
     match report:
         case Exited(code=0, stdout=text) if text.strip():
-            return text.strip()
+            return f"{how} {text.strip()}"
         case _:
             return None

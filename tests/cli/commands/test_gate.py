@@ -2,6 +2,7 @@
 
 import json
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from tests.support.cli import TURNGATE, turngate
 from tests.support.gates import answer_of_process, claude_input
 from tests.support.timeouts import HANG_TIMEOUT_S
+from turngate.gates.runner import STILL
 
 
 @pytest.mark.req("X-37")
@@ -98,3 +100,87 @@ def test_at_another_event_it_says_that_it_could_not_run(project: Path) -> None:
 def test_a_start_of_a_session_is_never_blocked(project: Path) -> None:
     fields = claude_input(project, hook_event_name="SessionStart", source="startup")
     assert answer_of_process(("--", "false"), fields) == (0, {}, "")
+
+
+@pytest.fixture
+def repository(project: Path) -> Path:
+    """A project with a commit."""
+    (project / "code.py").write_text("x = 1\n")
+    for words in (["init", "-q"], ["add", "-A"], ["commit", "-q", "-m", "x"]):
+        subprocess.run(["git", "-c", "user.name=t", "-c", "user.email=t@t", *words], cwd=project, check=True)
+    return project
+
+
+COUNT = ("--", "sh", "-c", "echo run >> ../runs")
+
+
+def runs(project: Path) -> int:
+    return len((project.parent / "runs").read_text().splitlines())
+
+
+@pytest.mark.req("S3-48")
+def test_a_command_that_has_passed_runs_again_only_after_a_change(repository: Path) -> None:
+    fields = claude_input(repository)
+    assert [answer_of_process(COUNT, fields) for _ in range(3)] == [(0, {}, "")] * 3
+    assert runs(repository) == 1
+    (repository / "code.py").write_text("x = 2\n")
+    assert [answer_of_process(COUNT, fields) for _ in range(2)] == [(0, {}, "")] * 2
+    assert runs(repository) == 2
+    subprocess.run(
+        ["git", "-c", "user.name=t", "-c", "user.email=t@t", "commit", "-aqm", "x"],
+        cwd=repository,
+        check=True,
+    )
+    assert answer_of_process(COUNT, fields) == (0, {}, "")
+    assert runs(repository) == 2
+
+
+@pytest.mark.req("X-07")
+def test_a_result_is_kept_for_its_session_agent_gate_and_project(repository: Path, tmp_path: Path) -> None:
+    others = [
+        {},
+        {"session_id": "another"},
+        {"hook_event_name": "SubagentStop", "agent_id": "a1", "agent_type": "x"},
+        {"hook_event_name": "SubagentStop", "agent_id": "a2", "agent_type": "x"},
+    ]
+    for fields in others * 2:
+        assert answer_of_process(COUNT, claude_input(repository, **fields)) == (0, {}, "")
+    assert runs(repository) == len(others)
+    answer_of_process((*COUNT, "other"), claude_input(repository))
+    assert runs(repository) == len(others) + 1
+    copy = tmp_path / "copy"
+    subprocess.run(["git", "clone", "-q", str(repository), str(copy)], check=True)
+    answer_of_process(COUNT, claude_input(copy))
+    assert runs(repository) == len(others) + 2
+
+
+def test_a_stored_answer_loads_no_module_that_takes_long(repository: Path) -> None:
+    fields = claude_input(repository)
+    code = (
+        "import sys; before = {*sys.modules}; from turngate.cli.main import main; main(['gate', '--', 'true']);"
+        "print(sorted(m for m in {*sys.modules} - before if not m.startswith('turngate')))"
+    )
+    for expected in (False, True):
+        done = subprocess.run(
+            [sys.executable, "-c", code],
+            cwd=repository,
+            input=json.dumps(fields),
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        answer, modules = done.stdout.splitlines()
+        is_light = modules == "['_blake2', '_json', 'atexit', 'select']"
+        assert (answer, is_light) == ("{}", expected), modules
+
+
+def test_a_stored_answer_does_not_outlive_a_block(repository: Path) -> None:
+    words = ("--", "sh", "-c", "test ! -e ../fail")
+    assert answer_of_process(words, claude_input(repository)) == (0, {}, "")
+    (repository.parent / "fail").touch()
+    (repository / "new").touch()
+    blocked = {"decision": "block", "reason": "exit code 1"}
+    assert answer_of_process(words, claude_input(repository)) == (0, blocked, "")
+    (repository / "new").unlink()
+    blocked["reason"] += f"\n\n{STILL}"
+    assert answer_of_process(words, claude_input(repository)) == (0, blocked, "")

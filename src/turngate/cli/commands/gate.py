@@ -7,29 +7,70 @@ here is exit code 1 with an empty stdout.
 import os
 import sys
 
+from turngate.cli.hook_stdin import read_hook_stdin
+from turngate.cli.streams import report_stdout_error, stdout_error
+from turngate.core.constants import STOP_EVENTS
 from turngate.errors import UsageError
+from turngate.gates.quick_answer import quick_path, read_quick_answer
+from turngate.state.folder import state_folder
 
 EXIT_NOT_PASSED = 1
+PROJECT_VARIABLES = ("TURNGATE_PROJECT_DIR", "CLAUDE_PROJECT_DIR")  # set by agent programs
 
 
 def run(words: list[str]) -> int:
     """Check the gate that the words after `turngate gate` name."""
     try:
-        if _asks_for_help(words):
-            from turngate.cli.gate_help import print_help  # noqa: PLC0415 # lazy: loads all gates
-
-            print_help(words)
-            sys.exit()
-        from turngate.cli.commands.gate_engine import check_gate  # noqa: PLC0415 # lazy: loads asyncio
-
-        return check_gate(words)
+        return _run(words) or _report_lost_answer()
     except UsageError as error:
         print(f"turngate gate: {error}; see `turngate gate --help`", file=sys.stderr)
     except Exception as error:
         if os.environ.get("TURNGATE_DEBUG"):
             raise
-        print_internal_error(error)
+        message = " ".join(f"{type(error).__name__}: {error}".split())
+        print(
+            f"turngate gate: internal error: {message}; set TURNGATE_DEBUG=1 for the traceback",
+            file=sys.stderr,
+        )
     return EXIT_NOT_PASSED
+
+
+def _run(words: list[str]) -> int:
+    if _asks_for_help(words):
+        from turngate.cli.gate_help import print_help  # noqa: PLC0415 # lazy: loads all gates
+
+        print_help(words)
+        sys.exit()
+    fields, note = read_hook_stdin()
+    quick = _quick_path(words, fields) if fields else None
+    answer = read_quick_answer(quick) if quick else None
+    if answer is not None:
+        print(answer, end="\n" if answer else "")
+        return 0
+    from turngate.cli.commands.gate_engine import check_gate  # noqa: PLC0415 # lazy: loads asyncio
+
+    if note:
+        print(f"turngate gate: {note}", file=sys.stderr)
+    return check_gate(words, fields, quick)
+
+
+def _report_lost_answer() -> int:
+    """Return 1 if the answer could not be written, else 0."""
+    error = stdout_error()
+    if error:
+        report_stdout_error(f"turngate gate: the answer could not be written to stdout ({error})")
+    return EXIT_NOT_PASSED if error else 0
+
+
+def _quick_path(words: list[str], fields: dict[str, object]) -> str | None:
+    """Return the file of a stored answer, or None if the gate has to look at more than the tree."""
+    session, agent = fields.get("session_id"), fields.get("agent_id")
+    if fields.get("hook_event_name") not in STOP_EVENTS or fields.get("background_tasks"):
+        return None
+    if not isinstance(session, str) or not session:
+        return None
+    places = [os.getcwd(), str(fields.get("cwd")), *(os.environ.get(name, "") for name in PROJECT_VARIABLES)]
+    return quick_path(state_folder(), session, str(agent or ""), words, places)
 
 
 def print_internal_error(error: object) -> None:

@@ -6,10 +6,9 @@ import signal
 import sys
 from typing import Any, assert_never
 
-from turngate.cli.hook_stdin import read_hook_stdin
+from turngate.cli.commands.gate import PROJECT_VARIABLES
 from turngate.cli.project import project_folder
 from turngate.cli.signals import run_until_signal
-from turngate.cli.streams import report_stdout_error, stdout_error
 from turngate.core.constants import IN_HOOK, STOP_EVENTS
 from turngate.core.events import StopEvent
 from turngate.core.hook_input import read_event
@@ -26,30 +25,37 @@ from turngate.gates.base import (
     Passed,
     WaitForUser,
 )
+from turngate.gates.quick_answer import remove_quick_answer, tree_signature, write_quick_answer
 from turngate.gates.runner import make_context, record_start, run_gate
+from turngate.gates.tree import GIT
 from turngate.shells.local import LocalShell
 from turngate.state.paths import state_folder
 
 EXIT_PASSED, EXIT_NOT_PASSED, EXIT_BLOCK = 0, 1, 2  # 2: only for a block, and only with --exit-code
 HOOK_TIMEOUT_S = 55.0  # below the 60 s that agent programs give a hook
-PROJECT_VARIABLES = ("TURNGATE_PROJECT_DIR", "CLAUDE_PROJECT_DIR")
 
 
-def check_gate(words: list[str]) -> int:
-    """Run a gate and print its answer. Raises UsageError."""
+def check_gate(words: list[str], fields: dict[str, Any] | None, quick: str | None) -> int:
+    """Run a gate and print its answer. `quick`: the file of its stored answer. Raises UsageError."""
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # if it is inherited as ignored, exit codes are lost
     arguments = parse_gate_words(words)
-    fields, note = read_hook_stdin()
-    if note:
-        print(f"turngate gate: {note}", file=sys.stderr)
     project = _project(arguments.project, fields)
-    result = run_until_signal(_result_for(arguments, fields, project))
-    if isinstance(result, signal.Signals):
-        print(f"turngate gate: ended by {result.name} before an answer", file=sys.stderr)
-        return 128 + result
+    # Before the gate runs: what changes meanwhile was not checked.
+    signature = tree_signature(project) if quick and arguments.gate.is_cached else None
+    ended = run_until_signal(_run(arguments, fields, project))
+    if isinstance(ended, signal.Signals):
+        print(f"turngate gate: ended by {ended.name} before an answer", file=sys.stderr)
+        return 128 + ended
+    result, is_kept = ended
     if fields is None:
         return _answer_in_words(arguments.gate.name, result)
-    return _answer_hook(arguments, result, fields)
+    code, text = _answer(arguments, result, fields)
+    if quick and signature and is_kept:
+        write_quick_answer(quick, signature, text, project)
+    elif quick:
+        remove_quick_answer(quick)
+    print(text, end="\n" if text else "")
+    return code
 
 
 def _project(given: str | None, fields: dict[str, Any] | None) -> str:
@@ -63,10 +69,13 @@ def _project(given: str | None, fields: dict[str, Any] | None) -> str:
     return project_folder(None)
 
 
-async def _result_for(arguments: GateArguments, fields: dict[str, Any] | None, project: str) -> GateResult:
+async def _run(
+    arguments: GateArguments, fields: dict[str, Any] | None, project: str
+) -> tuple[GateResult, bool]:
+    """Return the result, and whether it is a pass that holds while git reports the same files."""
     name = _event_name(fields)
     if name not in (*STOP_EVENTS, "SessionStart"):
-        return CouldNotRun(f"it answers at {' and '.join(STOP_EVENTS)}, not at {name}")
+        return CouldNotRun(f"it answers at {' and '.join(STOP_EVENTS)}, not at {name}"), False
     event = _read_stop(name, fields or {}, project)
     has_session = bool(fields and fields.get("session_id"))
     context = make_context(
@@ -81,8 +90,10 @@ async def _result_for(arguments: GateArguments, fields: dict[str, Any] | None, p
     )
     if name == "SessionStart":
         await record_start(arguments.gate, context)
-        return Passed()
-    return await run_gate(arguments.gate, context)
+        return Passed(), False
+    result = await run_gate(arguments.gate, context)
+    of_git = (context.state.fingerprint or "").startswith(GIT)
+    return result, context.state.holds and of_git and isinstance(result, Passed)
 
 
 def _event_name(fields: dict[str, Any] | None) -> str:
@@ -104,31 +115,22 @@ def _read_stop(name: str, fields: dict[str, Any], project: str) -> StopEvent:
     return event
 
 
-def _answer_hook(arguments: GateArguments, result: GateResult, fields: dict[str, Any]) -> int:
-    """Answer an agent program."""
+def _answer(arguments: GateArguments, result: GateResult, fields: dict[str, Any]) -> tuple[int, str]:
+    """Return the exit code and what is printed to stdout for an agent program."""
     name = arguments.gate.name
     if isinstance(result, InternalError):
         print(f"turngate gate: {describe_could_not_run(name, result.why)}", file=sys.stderr)
-        return EXIT_NOT_PASSED
+        return EXIT_NOT_PASSED, ""
     strict = arguments.strict and _event_name(fields) in STOP_EVENTS
     answer = answer_json(name, result, strict=strict, for_turngate=IN_HOOK in os.environ)
     if not arguments.exit_code or "continue" in answer:  # no exit code ends a turn
-        print(json.dumps(answer))
-        return _unless_lost(EXIT_PASSED)
+        return EXIT_PASSED, json.dumps(answer)
     text = answer.get("reason") or answer.get("systemMessage")
     if text:
         print(text, file=sys.stderr)
     if "decision" in answer:
-        return EXIT_BLOCK
-    return EXIT_NOT_PASSED if isinstance(result, CouldNotRun) else EXIT_PASSED
-
-
-def _unless_lost(code: int) -> int:
-    """Return the code, or 1 if the answer could not be written."""
-    if error := stdout_error():
-        report_stdout_error(f"turngate gate: the answer could not be written to stdout ({error})")
-        return EXIT_NOT_PASSED
-    return code
+        return EXIT_BLOCK, ""
+    return EXIT_NOT_PASSED if isinstance(result, CouldNotRun) else EXIT_PASSED, ""
 
 
 def _answer_in_words(name: str, result: GateResult) -> int:
@@ -137,7 +139,7 @@ def _answer_in_words(name: str, result: GateResult) -> int:
     match result:
         case Passed(note):
             print(f"{label}: passed" + (f" ({note})" if note else ""))
-            return _unless_lost(EXIT_PASSED)
+            return EXIT_PASSED
         case Failed(reason):
             print(f"{label}: failed\n{reason}")
         case InternalError(why):

@@ -1,0 +1,299 @@
+"""The fingerprint of a project: it changes with the content of the files that git does not ignore, and only with it."""
+
+import asyncio
+import os
+import stat
+import subprocess
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+from turngate.gates.project_commands import ProjectCommands
+from turngate.gates.tree import tree_fingerprint
+from turngate.shells.local import LocalShell
+
+CONFIG = {
+    "GIT_CONFIG_GLOBAL": "/dev/null",
+    "GIT_CONFIG_SYSTEM": "/dev/null",
+    "GIT_CONFIG_COUNT": "3",
+    "GIT_CONFIG_KEY_0": "user.name",
+    "GIT_CONFIG_VALUE_0": "t",
+    "GIT_CONFIG_KEY_1": "user.email",
+    "GIT_CONFIG_VALUE_1": "t@example.org",
+    "GIT_CONFIG_KEY_2": "protocol.file.allow",
+    "GIT_CONFIG_VALUE_2": "always",
+}
+
+
+@pytest.fixture(autouse=True)
+def _own_git_configuration(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in CONFIG.items():
+        monkeypatch.setenv(name, value)
+
+
+def git(folder: Path, *words: str) -> str:
+    return subprocess.run(["git", *words], cwd=folder, check=True, capture_output=True, text=True).stdout
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    folder = tmp_path / "repository"
+    make_repository(folder, {"a.txt": "one\n", "sub/b.txt": "two\n", ".gitignore": "*.log\n"})
+    return folder
+
+
+def make_repository(folder: Path, files: Mapping[str, str]) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    git(folder, "init", "-q")
+    for name, text in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+    commit(folder)
+
+
+def commit(folder: Path) -> None:
+    git(folder, "add", "-A")
+    git(folder, "commit", "-q", "--allow-empty", "-m", "x")
+
+
+def fingerprint(project: Path, env: Mapping[str, str] | None = None) -> str | None:
+    async def find() -> str | None:
+        commands = ProjectCommands(LocalShell(), str(project), {**os.environ, **(env or {})}, None)
+        return await tree_fingerprint(commands)
+
+    return asyncio.run(find())
+
+
+def known(project: Path) -> str:
+    found = fingerprint(project)
+    assert found is not None
+    return found
+
+
+def append(path: Path) -> None:
+    with path.open("a") as file:
+        file.write("more\n")
+
+
+def rewrite_unnoticed(path: Path) -> None:
+    """Write other content of the same size, and set the old time."""
+    before = path.stat()
+    path.write_text("two\n")
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+
+
+def replace_folder(folder: Path) -> None:
+    (folder / "b.txt").unlink()
+    folder.rmdir()
+    folder.write_text("a file now\n")
+
+
+def replace_file(path: Path) -> None:
+    path.unlink()
+    path.mkdir()
+    (path / "inside").write_text("x")
+
+
+def replace_by_link(path: Path) -> None:
+    path.unlink()
+    path.symlink_to("x")
+
+
+def intend_to_add(folder: Path) -> None:
+    (folder / "later").write_text("x")
+    git(folder, "add", "--intent-to-add", "later")
+
+
+CHANGES: dict[str, Callable[[Path], object]] = {
+    "a tracked file": lambda folder: append(folder / "a.txt"),
+    "a file of the same size and time": lambda folder: rewrite_unnoticed(folder / "a.txt"),
+    "a new file": lambda folder: (folder / "new").write_text(""),
+    "a new file with a newline in its name": lambda folder: (folder / "new\nline").write_text(""),
+    "a deleted file": lambda folder: (folder / "a.txt").unlink(),
+    "a renamed file": lambda folder: (folder / "a.txt").rename(folder / "c.txt"),
+    "a mode": lambda folder: (folder / "a.txt").chmod(0o755),
+    "a symbolic link": lambda folder: (folder / "link").symlink_to("a.txt"),
+    "a file in place of a folder": lambda folder: replace_folder(folder / "sub"),
+    "a folder in place of a file": lambda folder: replace_file(folder / "a.txt"),
+    "a link in place of a file": lambda folder: replace_by_link(folder / "a.txt"),
+    "an ignore file": lambda folder: (folder / ".gitignore").write_text("*.tmp\n"),
+    "a file to be added later": intend_to_add,
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_change_gives_another_fingerprint_and_a_commit_of_it_the_same(
+    repository: Path, change: str
+) -> None:
+    before = known(repository)
+    CHANGES[change](repository)
+    after = known(repository)
+    assert after != before
+    assert known(repository) == after
+    commit(repository)
+    assert known(repository) == after
+
+
+@pytest.mark.parametrize("change", [name for name in CHANGES if "ignore" not in name and "later" not in name])
+def test_without_a_repository_the_content_of_all_files_counts(tmp_path: Path, change: str) -> None:
+    project = tmp_path / "plain"
+    (project / "sub").mkdir(parents=True)
+    (project / "a.txt").write_text("one\n")
+    (project / "sub" / "b.txt").write_text("two\n")
+    before = known(project)
+    CHANGES[change](project)
+    after = known(project)
+    assert (after != before, known(project)) == (True, after)
+
+
+def test_what_tools_and_others_wrote_does_not_count_without_a_repository(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("one\n")
+    before = known(tmp_path)
+    for name in ("node_modules/x", "__pycache__/x", ".venv/lib/x"):
+        (tmp_path / name).parent.mkdir(parents=True)
+        (tmp_path / name).write_text("x")
+    assert known(tmp_path) == before
+
+
+def test_two_edits_within_one_tick_of_the_clock_differ(repository: Path) -> None:
+    found = set()
+    for number in range(5):
+        (repository / "a.txt").write_text(f"{number}\n")
+        git(repository, "add", "-A")
+        (repository / "a.txt").write_text(f"{number + 1}\n")
+        found.add(known(repository))
+    assert len(found) == 5
+
+
+def unchanged_after(repository: Path) -> Iterator[tuple[str, Callable[[], object]]]:
+    yield "an ignored file", lambda: (repository / "x.log").write_text("x")
+    yield "git add", lambda: git(repository, "add", "-A")
+    yield (
+        "git stash and git stash pop",
+        lambda: (git(repository, "stash", "-u"), git(repository, "stash", "pop")),
+    )
+    yield "git commit", lambda: commit(repository)
+    yield "a touched file", lambda: os.utime(repository / "a.txt", (1, 1))
+    yield "a split index", lambda: git(repository, "update-index", "--split-index")
+    yield "a branch", lambda: git(repository, "checkout", "-q", "-b", "other")
+    yield "a new worktree", lambda: git(repository, "worktree", "add", "-q", "--detach", "../copy")
+
+
+def test_the_same_content_has_the_same_fingerprint(repository: Path) -> None:
+    append(repository / "a.txt")
+    (repository / "new").write_text("new\n")
+    before = known(repository)
+    for what, action in unchanged_after(repository):
+        action()
+        assert (what, known(repository)) == (what, before)
+    assert known(repository.parent / "copy") == before
+
+
+def test_a_repository_without_a_commit_has_a_fingerprint(tmp_path: Path) -> None:
+    git(tmp_path, "init", "-q")
+    empty = known(tmp_path)
+    (tmp_path / "a.txt").write_text("one\n")
+    added = known(tmp_path)
+    commit(tmp_path)
+    assert (empty != added, known(tmp_path)) == (True, added)
+
+
+def test_a_split_index_and_a_read_only_repository_are_read(repository: Path) -> None:
+    git(repository, "update-index", "--split-index")
+    files = sorted(repository.joinpath(".git").rglob("*"))
+    append(repository / "a.txt")
+    first = known(repository)
+    append(repository / "a.txt")
+    assert known(repository) != first
+    assert sorted(repository.joinpath(".git").rglob("*")) == files
+    for path in [repository / ".git", *files]:
+        path.chmod(path.stat().st_mode & ~(stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH))
+    assert known(repository) is not None
+
+
+def test_in_a_sparse_checkout_the_files_that_are_there_count(repository: Path) -> None:
+    git(repository, "sparse-checkout", "set", "sub")
+    before = known(repository)
+    append(repository / "sub" / "b.txt")
+    changed = known(repository)
+    git(repository, "update-index", "--skip-worktree", "sub/b.txt")
+    append(repository / "sub" / "b.txt")
+    assert len({before, changed, known(repository)}) == 3
+
+
+@pytest.mark.parametrize("is_submodule", [True, False])
+def test_the_content_of_a_repository_inside_of_another_counts(
+    repository: Path, tmp_path: Path, is_submodule: bool
+) -> None:
+    inner = repository / "inner"
+    if is_submodule:
+        make_repository(tmp_path / "library", {"code.c": "int x;\n"})
+        git(repository, "submodule", "--quiet", "add", "../library", "inner")
+        commit(repository)
+    else:
+        make_repository(inner, {"code.c": "int x;\n"})
+    found = [known(repository)]
+    for _ in range(2):
+        append(inner / "code.c")
+        found.append(known(repository))
+    (inner / "new").write_text("")
+    found.append(known(repository))
+    assert len(set(found)) == 4
+
+
+def test_the_whole_repository_counts_for_a_project_in_a_subfolder(repository: Path) -> None:
+    before = known(repository / "sub")
+    append(repository / "a.txt")
+    after = known(repository / "sub")
+    assert (after != before, after) == (True, known(repository))
+
+
+def test_a_project_that_the_repository_ignores_has_the_fingerprint_of_its_files(repository: Path) -> None:
+    (repository / ".gitignore").write_text("build/\n")
+    project = repository / "build" / "project"
+    project.mkdir(parents=True)
+    before = known(project)
+    (project / "new").write_text("")
+    assert known(project) != before
+
+
+def test_filters_of_line_ends_are_applied_as_in_a_commit(repository: Path) -> None:
+    (repository / ".gitattributes").write_text("*.txt text eol=crlf\n")
+    (repository / "a.txt").write_bytes(b"one\r\nmore\r\n")
+    before = known(repository)
+    commit(repository)
+    assert known(repository) == before
+
+
+def test_a_file_that_git_cannot_read_gives_no_fingerprint(repository: Path) -> None:
+    (repository / "a.txt").unlink()
+    os.mkfifo(repository / "a.txt")
+    assert fingerprint(repository) is None
+
+
+def test_variables_of_git_do_not_lead_to_another_repository(repository: Path, tmp_path: Path) -> None:
+    make_repository(tmp_path / "other", {"x": "x"})
+    other = {"GIT_DIR": str(tmp_path / "other" / ".git"), "GIT_INDEX_FILE": str(tmp_path / "no-index")}
+    assert fingerprint(repository, other) == known(repository)
+
+
+def test_nothing_is_left_in_the_temporary_folder(repository: Path, tmp_path: Path) -> None:
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    append(repository / "a.txt")
+    assert fingerprint(repository, {"TMPDIR": str(temporary)}) == known(repository)
+    assert [*temporary.iterdir()] == []
+
+
+def test_without_git_the_content_of_all_files_counts(repository: Path, tmp_path: Path) -> None:
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    for name in ("sh", "find", "cksum", "sort", "mktemp", "rm", "readlink", "cat"):
+        found = subprocess.run(["sh", "-c", f"command -v {name}"], capture_output=True, text=True, check=True)
+        (programs / name).symlink_to(found.stdout.strip())
+    before = fingerprint(repository, {"PATH": str(programs)})
+    append(repository / "a.txt")
+    after = fingerprint(repository, {"PATH": str(programs)})
+    assert None not in (before, after)
+    assert before != after
