@@ -124,6 +124,7 @@ NOT_IN_IDENTITY: Mapping[str, set[str]] = {
     "prompt": HOW_IT_RUNS,
     "agent": HOW_IT_RUNS,
     "http": HOW_IT_RUNS | {"allowed_env_vars", "on_failure"},  # the headers that use the variables count
+    "gate": HOW_IT_RUNS | {"shell", "strict"},  # as `blocking`, `strict` is about failures
     "callback": set(),  # callbacks are never merged
 }
 # A value of each field that is neither its default nor text; one of a field of text is TEXTS[1].
@@ -142,6 +143,8 @@ CHANGED: Mapping[str, Any] = {
     "env": {"A": "1"},
     "pass_env": ("A",),
     "transcript": "last",
+    "options": {"ifChanged": ["src/**"]},
+    "strict": True,
     "headers": {"A": "1"},
     "allowed_env_vars": ("A",),
 }

@@ -8,6 +8,7 @@ _MODULES = {
     "AgentHook": "core.hooks",
     "CallbackHook": "core.hooks",
     "CommandHook": "core.hooks",
+    "GateHook": "core.hooks",
     "HttpHook": "core.hooks",
     "PromptHook": "core.hooks",
     "CallbackHookConfig": "core.hooks",

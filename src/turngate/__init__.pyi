@@ -15,6 +15,7 @@ from turngate.core.hooks import CallbackHook as CallbackHook
 from turngate.core.hooks import CallbackHookConfig as CallbackHookConfig
 from turngate.core.hooks import CommandHook as CommandHook
 from turngate.core.hooks import CommandHookConfig as CommandHookConfig
+from turngate.core.hooks import GateHook as GateHook
 from turngate.core.hooks import HttpHook as HttpHook
 from turngate.core.hooks import PromptHook as PromptHook
 from turngate.core.hooks import PromptHookConfig as PromptHookConfig

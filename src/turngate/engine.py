@@ -15,7 +15,7 @@ from turngate.core.decision_limits import oversized_texts, truncate_decision
 from turngate.core.decisions import Fault
 from turngate.core.events import Event
 from turngate.core.hook_run import HookRun
-from turngate.core.hooks import CommandHook, label
+from turngate.core.hooks import CommandHook, GateHook, label
 from turngate.core.interpret import interpret
 from turngate.core.interpret_answer import Interpretation
 from turngate.core.plan import plan
@@ -36,6 +36,7 @@ from turngate.ports import HookRunContext, World
 from turngate.runners import run_hook
 
 LOG = logging.getLogger("turngate")
+_USES_SHELL = (CommandHook, GateHook)  # they wait for a slot of the shell
 IN_HOOK_REASON = "turngate was started from a hook, so no hooks run"
 
 
@@ -89,7 +90,7 @@ async def _run_in_slot(
     rule: Rule, event: Event, settings: Settings, world: World, begun: float
 ) -> tuple[HookRun, float]:
     """Run one hook, a command as soon as the shell has a slot; the wait does not count against its timeout."""
-    if not isinstance(rule.hook, CommandHook) or rule.hook.detached:
+    if not isinstance(rule.hook, _USES_SHELL) or rule.hook.detached:
         return await _run(rule, event, settings, world, begun)
     async with AsyncExitStack() as stack:
         try:
@@ -172,12 +173,12 @@ def _disarm(timer: asyncio.Timeout) -> None:
 
 def _detach(rule: Rule, event: Event, settings: Settings, world: World, limit: float) -> Report:
     """Start a hook in the background; its run is only recorded."""
-    is_command = isinstance(rule.hook, CommandHook)
+    uses_shell = isinstance(rule.hook, _USES_SHELL)
 
     async def run_detached() -> None:
         live, ended, started = HookRunContext(), True, time.monotonic()
         try:
-            async with world.shell.slot(background=True) if is_command else nullcontext():
+            async with world.shell.slot(background=True) if uses_shell else nullcontext():
                 report = await _report(rule, event, settings, world, limit, live)
         except asyncio.CancelledError:
             ended, report = False, Skipped("it was still running in the background and was ended")

@@ -93,7 +93,7 @@ def nothing(event: StopEvent) -> None: ...
             "Stop",
             [{"type": "Prompt", "prompt": "?"}],
             (
-                'Stop[0].type: is \'Prompt\', expected one of "command", "prompt", "agent", "http", "callback"'
+                'Stop[0].type: is \'Prompt\', expected one of "command", "prompt", "agent", "http", "gate", "callback"'
                 ' (did you mean "prompt"?)'
             ),
         ),
@@ -102,12 +102,12 @@ def nothing(event: StopEvent) -> None: ...
         (
             "Stop",
             [{"type": "webhook"}],
-            'Stop[0].type: is \'webhook\', expected one of "command", "prompt", "agent", "http", "callback"',
+            'Stop[0].type: is \'webhook\', expected one of "command", "prompt", "agent", "http", "gate", "callback"',
         ),
         (
             "Stop",
             [{"command": "true"}],
-            'Stop[0].type: is missing, expected one of "command", "prompt", "agent", "http", "callback" (add "type": "command")',
+            'Stop[0].type: is missing, expected one of "command", "prompt", "agent", "http", "gate", "callback" (add "type": "command")',
         ),
         (
             "Stop",
@@ -245,7 +245,7 @@ def test_every_mistake_is_reported_at_once() -> None:
         "10 problems in the options",
         "  Stop[0].timeout: is 0, expected a whole number of milliseconds above 0",
         "  Stop[0].command: is missing, expected a non-empty string",
-        "  Stop[1].command: is a field of command hooks, not of prompt hooks",
+        "  Stop[1].command: is a field of command and gate hooks, not of prompt hooks",
         f'  Finish: is not a known event, expected one of {EVENTS} (did you mean "Stop"?)',
         "  SubagentStop: is 7, expected a list of hooks",
         "  timeout_ms: is 0, expected a whole number of milliseconds above 0",
@@ -416,7 +416,7 @@ def test_json_that_holds_itself_is_a_mistake_like_any_other() -> None:
         "2 problems in the options\n"
         "  Stop[0]: is a list, expected a hook\n"
         "  SubagentStop[0].hooks[0].type: is missing, expected one of "
-        '"command", "prompt", "agent", "http", "callback" (add "type": "command")'
+        '"command", "prompt", "agent", "http", "gate", "callback" (add "type": "command")'
     )
 
 

@@ -9,7 +9,7 @@ import pytest
 from tests.support.builders import stop_hooks
 from turngate.core.constants import EVENTS, FOREIGN_EVENTS, JUDGED_EVENTS, STOP_EVENTS
 from turngate.core.dialect import CLAUDE, DIALECTS, MUX, TURNGATE, Dialect
-from turngate.core.hooks import AgentHook, CommandHook, Hook, HttpHook, PromptHook
+from turngate.core.hooks import AgentHook, CommandHook, GateHook, Hook, HttpHook, PromptHook
 from turngate.core.settings import Layer, Problem, Rule, Settings
 from turngate.settings import keys
 from turngate.settings.parse import parse_layer
@@ -18,10 +18,11 @@ FILE = "s.json"
 MAKE: Mapping[str, Any] = {"type": "command", "command": "make"}
 ASK: Mapping[str, Any] = {"type": "prompt", "prompt": "done?"}
 WORK: Mapping[str, Any] = {"type": "agent", "prompt": "look"}
+GATE: Mapping[str, Any] = {"type": "gate", "command": "make"}
 POST: Mapping[str, Any] = {"type": "http", "url": "http://localhost/"}
 
 GROUP_HINT = 'a group looks like {"hooks": [{"type": "command", "command": "…"}]}'
-KNOWN_TYPES = '"command", "prompt", "agent", "http"'
+KNOWN_TYPES = '"command", "prompt", "agent", "http", "gate"'
 KNOWN_EVENTS = f"known events: {', '.join(EVENTS)}"
 
 UserMessage = (
@@ -103,6 +104,14 @@ GOOD: Mapping[str, tuple[Mapping[str, Any], Hook]] = {
     "prompt, transcript": ({**ASK, "transcript": "full"}, PromptHook("done?", transcript="full")),
     "agent": (WORK, AgentHook("look")),
     "agent, model": ({**WORK, "model": "haiku"}, AgentHook("look", model="haiku")),
+    "gate": (GATE, GateHook(command="make")),
+    "gate, gate": ({**GATE, "gate": "command"}, GateHook("command", "make")),
+    "gate, args": ({**GATE, "args": ["-k"]}, GateHook(command="make", args=("-k",))),
+    "gate, options": ({**GATE, "options": {}}, GateHook(command="make")),
+    "gate, strict": ({**GATE, "strict": True}, GateHook(command="make", strict=True)),
+    "gate, env": ({**GATE, "env": {"A": "1"}}, GateHook(command="make", env={"A": "1"})),
+    "gate, clean env": ({**GATE, "env": "clean"}, GateHook(command="make", pass_env=())),
+    "gate, shell": ({**GATE, "shell": "bash"}, GateHook(command="make", shell="bash")),
     "http": (POST, HttpHook("http://localhost/")),
     "http, headers": (
         {**POST, "headers": {"X-Key": "$KEY"}},
@@ -170,8 +179,9 @@ COMMON_FIELDS: Mapping[str, Any] = {
         (ASK, PromptHook("done?", **COMMON_FIELDS)),
         (WORK, AgentHook("look", **COMMON_FIELDS)),
         (POST, HttpHook("http://localhost/", **COMMON_FIELDS)),
+        (GATE, GateHook(command="make", **COMMON_FIELDS)),
     ],
-    ids=["command", "prompt", "agent", "http"],
+    ids=["command", "prompt", "agent", "http", "gate"],
 )
 def test_every_hook_kind_has_the_common_keys(entry: Mapping[str, Any], hook: Hook) -> None:
     assert read(at_stop({**entry, **COMMON})) == layer(rule(hook))

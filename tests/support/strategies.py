@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from turngate.core.constants import CLAUDE_SETTING_TYPES, EVENTS, FOREIGN_EVENTS
 from turngate.core.hooks import KINDS, SETTINGS_KINDS
+from turngate.gates.all_gates import GATES
 from turngate.settings import keys
 from turngate.settings.values import is_text
 
@@ -122,6 +123,9 @@ def _good(words: Values) -> Mapping[str, Values]:
         "headers": strings,
         "shell": st.sampled_from(["sh", "bash"]),
         "mode": st.sampled_from(["gate", "observe"]),
+        "gate": st.sampled_from([*GATES, "tets"]),
+        "options": st.sampled_from([{}, {}, {"colour": 1}]),
+        "strict": st.booleans(),
         "transcript": st.sampled_from(["none", "last", "digest", "full"]),
         "enabled": st.booleans(),
         "blocking": st.booleans(),

@@ -189,6 +189,8 @@ def _claude_variables(event: Event, pid: int) -> dict[str, str]:
 
 # The event that `turngate fire` reads
 
+UNNAMED_SESSION = "fire"  # the id of the session if the input has none
+
 
 def read_event(name: str, payload: dict[str, Any], *, cwd: str) -> Event:
     """Return the event that a JSON object describes; missing fields get a default.
@@ -223,7 +225,7 @@ def read_event(name: str, payload: dict[str, Any], *, cwd: str) -> Event:
 
 def _read_common(name: str, values: Mapping[str, Any], cwd: str) -> dict[str, Any]:
     common = {
-        "session_id": values.get("session_id", "fire"),
+        "session_id": values.get("session_id", UNNAMED_SESSION),
         "transcript_path": values.get("transcript_path", ""),
         "cwd": values.get("cwd", cwd),
         "permission_mode": values.get("permission_mode", "default"),

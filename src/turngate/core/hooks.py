@@ -1,14 +1,16 @@
 """The hook kinds: one class each, and `KINDS`, the one table of them."""
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import InitVar, field
 from functools import partial
 from typing import Any, ClassVar, Literal, assert_never, get_args
 
+from turngate.core.constants import JUDGED_EVENTS, STOP_EVENTS
 from turngate.core.frozen import frozen
 from turngate.core.text import describe, describe_url, one_line
 
-HookKind = Literal["command", "prompt", "agent", "http", "callback"]
+HookKind = Literal["command", "prompt", "agent", "http", "gate", "callback"]
 Mode = Literal["gate", "observe"]
 
 
@@ -17,9 +19,11 @@ class _HookOptions:
     """The options of every hook kind, and the properties of the kind itself."""
 
     kind: ClassVar[HookKind]  # `type` in JSON
-    body: ClassVar[str]  # the required field, by the same name in JSON
+    body: ClassVar[str]  # the field that says what the hook checks, by the same name in JSON
+    needs_body: ClassVar[bool] = True  # the field is required
     in_settings: ClassVar[bool] = True  # can be written in a settings file
-    asks_model: ClassVar[bool] = False  # runs only on the events in JUDGED_EVENTS
+    asks_model: ClassVar[bool] = False
+    only_on: ClassVar[tuple[str, ...] | None] = None  # the events on which it runs; None: all
 
     timeout: float | None = None  # seconds; None: the settings' or the dialect's default
     timeout_ms: InitVar[int | None] = None
@@ -52,6 +56,7 @@ class _HookOptions:
 MAX_TIMEOUT_S = 10**9  # a larger number is a mistake, and more than a timer can hold
 MAX_LABEL_CHARS = 80
 CLEAN = "clean"  # `env` of a hook with a clean environment
+COMMAND_GATE = "command"  # the gate of a gate hook that names none
 EXPECTED_SECONDS = "a number of seconds above 0"
 EXPECTED_MILLISECONDS = "a whole number of milliseconds above 0"
 
@@ -94,6 +99,7 @@ class PromptHook(_HookOptions):
     kind: ClassVar[HookKind] = "prompt"
     body: ClassVar[str] = "prompt"
     asks_model: ClassVar[bool] = True
+    only_on: ClassVar[tuple[str, ...] | None] = JUDGED_EVENTS
 
     prompt: str
     model: str | None = None
@@ -107,6 +113,7 @@ class AgentHook(_HookOptions):
     kind: ClassVar[HookKind] = "agent"
     body: ClassVar[str] = "prompt"
     asks_model: ClassVar[bool] = True
+    only_on: ClassVar[tuple[str, ...] | None] = JUDGED_EVENTS
 
     prompt: str
     model: str | None = None
@@ -123,6 +130,32 @@ class HttpHook(_HookOptions):
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)  # may hold a secret
     allowed_env_vars: tuple[str, ...] = ()
     on_failure: Literal["block"] | None = field(default=None, kw_only=True)
+
+
+@frozen
+class GateHook(_HookOptions):
+    """A ready-made gate, by its name; or a command, which has to pass before the agent may stop."""
+
+    kind: ClassVar[HookKind] = "gate"
+    body: ClassVar[str] = "command"
+    needs_body: ClassVar[bool] = False  # a gate that is named may need no command
+    only_on: ClassVar[tuple[str, ...] | None] = STOP_EVENTS
+
+    gate: str = COMMAND_GATE
+    command: str | None = None
+    args: tuple[str, ...] | None = None  # set: `command` is a program, run without a shell
+    options: Mapping[str, Any] = field(default_factory=dict)  # of the gate, by their names in JSON
+    strict: bool = field(default=False, kw_only=True)  # a gate that could not run blocks
+    shell: str | None = field(default=None, kw_only=True)
+    env: Mapping[str, str] = field(default_factory=dict, kw_only=True)
+    pass_env: tuple[str, ...] | None = field(default=None, kw_only=True)  # as of a command hook
+
+    def __post_init__(self, timeout_ms: int | None) -> None:
+        super().__post_init__(timeout_ms)
+        env: object = self.env
+        if env == CLEAN:  # as in JSON
+            object.__setattr__(self, "env", {})
+            object.__setattr__(self, "pass_env", self.pass_env or ())
 
 
 @frozen
@@ -143,7 +176,7 @@ CommandHookConfig = CommandHook
 PromptHookConfig = PromptHook
 CallbackHookConfig = CallbackHook
 
-Hook = CommandHook | PromptHook | AgentHook | HttpHook | CallbackHook
+Hook = CommandHook | PromptHook | AgentHook | HttpHook | GateHook | CallbackHook
 
 _CLASSES: tuple[type[Hook], ...] = get_args(Hook)
 KINDS: Mapping[str, type[Hook]] = {hook.kind: hook for hook in _CLASSES}
@@ -159,10 +192,39 @@ def hook_text(hook: Hook) -> str:
             return prompt
         case HttpHook(url):
             return describe_url(url)
+        case GateHook():
+            return _gate_text(hook)
         case CallbackHook(callback, name):
             return name or getattr(callback, "__qualname__", None) or repr(callback)
         case _:
             assert_never(hook)
+
+
+def _gate_text(hook: GateHook) -> str:
+    """Return `tests`, `pytest -q`, or `until: make test (promise: DONE, maxIterations: 20)`."""
+    command = " ".join((hook.command or "", *(hook.args or ()))).strip()
+    text = f"{hook.gate}: {command}" if command else hook.gate
+    if command and hook.gate == COMMAND_GATE:
+        text = command
+    options = ", ".join(map(_option_text, hook.options, hook.options.values()))
+    return f"{text} ({options})" if options else text
+
+
+def _option_text(name: str, value: Any) -> str:
+    if isinstance(value, list | tuple):
+        value = " ".join(map(str, value))
+    return name if value is True else f"{name}: {value}"
+
+
+def command_of(hook: Hook) -> CommandHook | None:
+    """Return the command that a hook runs: the hook itself, or that of a gate."""
+    match hook:
+        case CommandHook():
+            return hook
+        case GateHook(command=str(command)):
+            return CommandHook(command, hook.args, hook.shell, hook.env, pass_env=hook.pass_env)
+        case _:
+            return None
 
 
 def qualified_name(function: Callable[..., Any]) -> str:
@@ -197,5 +259,8 @@ def identity(hook: Hook) -> tuple[object, ...]:
             return ("prompt", prompt, model, transcript, when)
         case AgentHook(prompt, model):
             return ("agent", prompt, model, when)
+        case GateHook(gate, command, args):
+            options = json.dumps(dict(hook.options), sort_keys=True, default=repr)
+            return ("gate", gate, command, args, options, tuple(hook.env.items()), hook.pass_env, when)
         case _:
             assert_never(hook)

@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeVar, assert_never
 from turngate.core.constants import COMMAND_LINE, EVENTS, FOREIGN_EVENTS, LEVELS, MANAGED
 from turngate.core.dialect import TURNGATE, Dialect
 from turngate.core.frozen import frozen
-from turngate.core.hooks import AgentHook, CommandHook, Hook, Mode, PromptHook
+from turngate.core.hooks import AgentHook, CommandHook, GateHook, Hook, Mode, PromptHook
 from turngate.core.text import describe_name
 
 Order = Literal["parallel", "sequential", "first_block"]
@@ -197,7 +197,7 @@ class Settings:
         If a file that no project sets asks for clean environments, a project's hook cannot name further variables.
         """
         of_all = self.guarded_for(rule).get("pass_env", self.pass_env)
-        own = rule.hook.pass_env if isinstance(rule.hook, CommandHook) else None
+        own = rule.hook.pass_env if isinstance(rule.hook, CommandHook | GateHook) else None
         if own is None or of_all is None:
             return of_all if own is None else own
         is_limited = rule.trust == 0 and "pass_env" not in self.guarded.get(1, {})

@@ -1,14 +1,16 @@
 """Verdicts, hook runs and hooks as the JSON that Turngate prints and records."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, assert_never
 
 from turngate.core.effects import context_of, permission_of
 from turngate.core.hook_run import HookOutput, HookRun, outcome, run_message
 from turngate.core.hooks import (
+    COMMAND_GATE,
     AgentHook,
     CallbackHook,
     CommandHook,
+    GateHook,
     Hook,
     HttpHook,
     PromptHook,
@@ -99,6 +101,8 @@ def hook_json(hook: Hook, timeout: float | None = None) -> dict[str, Any]:
             entry["prompt"] = prompt
         case HttpHook():
             entry["url"] = hook_text(hook)
+        case GateHook():
+            entry |= _gate_json(hook)
         case CallbackHook():
             entry["name"] = hook_text(hook)
         case _:
@@ -107,3 +111,19 @@ def hook_json(hook: Hook, timeout: float | None = None) -> dict[str, Any]:
     if hook.timeout is not None or timeout is not None:
         entry["timeout"] = hook.timeout if timeout is None else timeout
     return entry
+
+
+def recorded_gate(entry: Mapping[str, Any]) -> str:
+    """Return the text of a gate hook of which `hook_json` has made this entry."""
+    args = entry.get("args")
+    gate, command, options = entry.get("gate", COMMAND_GATE), entry.get("command"), entry.get("options", {})
+    return hook_text(GateHook(gate, command, None if args is None else tuple(args), options))
+
+
+def _gate_json(hook: GateHook) -> dict[str, Any]:
+    """Return what the gate checks, as in settings."""
+    entry: dict[str, Any] = {} if hook.gate == COMMAND_GATE else {"gate": hook.gate}
+    entry |= {} if hook.command is None else {"command": hook.command}
+    entry |= {} if hook.args is None else {"args": list(hook.args)}
+    entry |= {"options": dict(hook.options)} if hook.options else {}
+    return {**entry, "strict": True} if hook.strict else entry

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import MISSING, fields, replace
 from typing import Any
 
-from turngate.core.constants import EVENTS, FOREIGN_EVENTS, JUDGED_EVENTS, STOP_EVENTS
+from turngate.core.constants import EVENTS, FOREIGN_EVENTS, STOP_EVENTS
 from turngate.core.dialect import DIALECTS
 from turngate.core.hooks import (
     EXPECTED_MILLISECONDS,
@@ -12,6 +12,7 @@ from turngate.core.hooks import (
     KINDS,
     MAX_TIMEOUT_S,
     CallbackHook,
+    GateHook,
     Hook,
     HttpHook,
     is_milliseconds,
@@ -183,12 +184,22 @@ class _OptionsParser:
         else:
             hint = f"write CallbackHook({function_name(config)})" if callable(config) else None
             self.log.add(f"is {describe(config)}, expected a hook", event, index, hint=hint)
-        if hook is not None and hook.asks_model and event not in JUDGED_EVENTS:
-            message = f'is "{hook.kind}", but {hook.kind} hooks run only on {", ".join(JUDGED_EVENTS)}'
+        if hook is not None and hook.only_on is not None and event not in hook.only_on:
+            message = f'is "{hook.kind}", but {hook.kind} hooks run only on {", ".join(hook.only_on)}'
             self.log.add(message, event, index, "type")
+        if isinstance(hook, GateHook) and self.log.count == before:
+            self.check_gate(hook, event, index)
         if isinstance(hook, HttpHook) and self.log.count == before:
             self.check_url(hook.url, event, index)
         return hook if self.log.count == before else None
+
+    def check_gate(self, hook: GateHook, event: str, index: str) -> None:
+        # lazy: the gates, which few options have
+        from turngate.gates.gate_hook import GateCall, read_gate_hook  # noqa: PLC0415
+
+        read = read_gate_hook(hook)
+        for field, message, hint in () if isinstance(read, GateCall) else read:
+            self.log.add(message, event, index, key_name(field), hint)
 
     def check_url(self, url: str, event: str, index: str) -> None:
         message = url_problem(url, "python", ())
@@ -222,9 +233,9 @@ class _OptionsParser:
         parsed, rejected = hook_from_json(plain, hook, _JSON_KEYS)
         for key in rejected:
             self.add_rejected_key(key, hook, event, index)
-        if hook.body not in entry:
+        if hook.needs_body and hook.body not in entry:
             self.log.add(f"is missing, expected {_FIELDS[hook.body].expected}", event, index, hook.body)
-        return hook(**parsed) if hook.body in parsed else None
+        return hook(**parsed) if hook.body in parsed or not hook.needs_body else None
 
     def add_rejected_key(self, rejected: RejectedKey, hook: type[Hook], event: str, index: str) -> None:
         name, value, row = rejected

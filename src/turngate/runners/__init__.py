@@ -1,9 +1,11 @@
 """Run one hook, by its kind. The engine sets the timeout and decides what a failure means."""
 
+from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import assert_never
 
 from turngate.core.events import Event, copy_event
-from turngate.core.hooks import AgentHook, CallbackHook, CommandHook, HttpHook, PromptHook
+from turngate.core.hooks import AgentHook, CallbackHook, CommandHook, GateHook, HttpHook, PromptHook
 from turngate.core.reports import HookFailed, Report, Returned, Skipped
 from turngate.core.settings import Rule, Settings
 from turngate.ports import HookRunContext, World
@@ -24,7 +26,9 @@ async def run_hook(
     live.redactor = world.redactor(settings.env)  # a command and an endpoint add what they are given
     match rule.hook:
         case CommandHook() as hook:
-            return await _run_reviewed(rule, hook, event, settings, world, live)
+            return await _run_reviewed(
+                rule, world, partial(_run_command, rule, hook, event, settings, world, live)
+            )
         case CallbackHook(callback):
             return Returned(await run_callback(callback, copy_event(event)))
         case PromptHook() as hook:
@@ -39,21 +43,32 @@ async def run_hook(
             from turngate.runners.http import run_http  # noqa: PLC0415
 
             return await run_http(hook, event, settings, world, live, source=rule.source)
+        case GateHook() as hook:
+            # lazy: few projects have a gate
+            from turngate.runners.gate import run_gate_hook  # noqa: PLC0415
+
+            return await _run_reviewed(
+                rule, world, partial(run_gate_hook, rule, hook, event, settings, world, live)
+            )
         case _:
             assert_never(rule.hook)
 
 
-async def _run_reviewed(
+async def _run_command(
     rule: Rule, hook: CommandHook, event: Event, settings: Settings, world: World, live: HookRunContext
 ) -> Report:
+    hook = with_own_bytecode(hook, rule.files, {**world.environ, **settings.env})
+    return await run_command(hook, event, settings, world, live, pass_env=settings.passed_variables(rule))
+
+
+async def _run_reviewed(rule: Rule, world: World, run: Callable[[], Awaitable[Report]]) -> Report:
     """Run a command only while its files are what they were at the start of the session.
 
     They are compared once more when it has ended: a file may be replaced between the comparison and the start.
     """
     if why := describe_change(rule.files, world.project):
         return Skipped(f"{why} in this session")
-    hook = with_own_bytecode(hook, rule.files, {**world.environ, **settings.env})
-    report = await run_command(hook, event, settings, world, live, pass_env=settings.passed_variables(rule))
+    report = await run()
     if why := describe_change(rule.files, world.project):
         return HookFailed(f"{why} while it ran, so its answer does not count")
     return report

@@ -4,6 +4,7 @@ import os
 import re
 from collections.abc import Collection
 from dataclasses import replace
+from typing import NamedTuple
 
 from turngate.aio.cancellation import raise_if_cancelled
 from turngate.aio.threads import run_in_thread
@@ -37,6 +38,39 @@ async def run_command(
     pass_env: tuple[str, ...] | None = None,
 ) -> Report:
     """Run the command. `pass_env`: its environment is clean, with these variables."""
+    prepared = await prepare_command(hook, event, settings, world, live, pass_env=pass_env)
+    if isinstance(prepared, HookFailed):
+        return prepared
+    stdin = encode(event, settings.dialect, settings.payload)
+    live.finds_programs = not settings.dialect.is_claude_code  # Claude Code has a shell for every command
+    try:
+        report: object = await raise_if_cancelled(
+            world.shell.run(prepared.hook, cwd=world.project, env=prepared.env, stdin=stdin, live=live)
+        )
+    except NotStarted as error:
+        return HookFailed(str(error))
+    if not isinstance(report, Exited):
+        raise TypeError(f"the shell returned {describe(report)}, expected Exited")
+    return report
+
+
+class PreparedCommand(NamedTuple):
+    """A command with its variables expanded, and its whole environment."""
+
+    hook: CommandHook
+    env: dict[str, str]
+
+
+async def prepare_command(
+    hook: CommandHook,
+    event: Event,
+    settings: Settings,
+    world: World,
+    live: HookRunContext,
+    *,
+    pass_env: tuple[str, ...] | None = None,
+) -> PreparedCommand | HookFailed:
+    """Return what a command needs to run. `pass_env`: its environment is clean, with these variables."""
     missing = missing_plugin_variable(hook, settings.env)
     if missing:
         return HookFailed(
@@ -58,18 +92,8 @@ async def run_command(
     if len(env) < len(complete):
         missing = _list_names(complete.keys() - env.keys())
         live.warnings.append(f"{missing} was not passed to it: too long, or not a valid text")
-    prepared = _prepare_hook(hook, world.project, honours_shell=settings.dialect.honours_shell)
-    stdin = encode(event, settings.dialect, settings.payload)
-    live.finds_programs = not settings.dialect.is_claude_code  # Claude Code has a shell for every command
-    try:
-        report: object = await raise_if_cancelled(
-            world.shell.run(prepared, cwd=world.project, env=env, stdin=stdin, live=live)
-        )
-    except NotStarted as error:
-        return HookFailed(str(error))
-    if not isinstance(report, Exited):
-        raise TypeError(f"the shell returned {describe(report)}, expected Exited")
-    return report
+    expanded = _prepare_hook(hook, world.project, honours_shell=settings.dialect.honours_shell)
+    return PreparedCommand(expanded, env)
 
 
 async def _make_data_folder(hook: CommandHook, live: HookRunContext) -> None:

@@ -40,7 +40,8 @@ def describe_bad_type(
     """Return message and hint for an entry whose `type` is missing or not one of these kinds."""
     expected = "expected one of " + ", ".join(f'"{kind}"' for kind in kinds)
     if "type" not in entry:
-        kind = next((kind for kind, hook in kinds.items() if hook.body in entry), "command")
+        bodies = ((kind, "gate" if kind == "gate" else hook.body) for kind, hook in kinds.items())
+        kind = next((kind for kind, body in bodies if body in entry), "command")
         return f"is missing, {expected}", f'add "type": "{kind}"'
     value = entry["type"]
     kind = value.lower() if isinstance(value, str) else ""

@@ -3,11 +3,12 @@
 from collections.abc import Callable, Mapping
 from typing import Any, get_args
 
-from turngate.core.constants import EVENTS, JUDGED_EVENTS, STOP_EVENTS
+from turngate.core.constants import EVENTS, STOP_EVENTS
 from turngate.core.event_fields import FIELDS
 from turngate.core.hook_output import Behavior
-from turngate.core.hooks import SETTINGS_KINDS, Hook
+from turngate.core.hooks import SETTINGS_KINDS, GateHook, Hook
 from turngate.settings import keys
+from turngate.settings.gate_schema import gate_schema
 
 _DRAFT = "https://json-schema.org/draft/2020-12/schema"
 
@@ -37,6 +38,7 @@ def settings_schema() -> dict[str, Any]:
             },
             "agents": _STEERS,
         },
+        "$defs": {"gate": gate_schema(_own_keys(GateHook))},
     }
 
 
@@ -54,7 +56,7 @@ _STEERS: dict[str, Any] = {
 
 
 def _groups(event: str) -> dict[str, Any]:
-    kinds = [kind for kind in SETTINGS_KINDS.values() if event in JUDGED_EVENTS or not kind.asks_model]
+    kinds = [kind for kind in SETTINGS_KINDS.values() if kind.only_on is None or event in kind.only_on]
     group = {
         "type": "object",
         "required": ["hooks"],
@@ -76,12 +78,17 @@ def _describe_matcher(event: str) -> str:
 
 
 def _hook(hook: type[Hook]) -> dict[str, Any]:
-    own = {name: dict(key.schema) for name, key in keys.HOOK_KEYS.items() if hook.kind in key.kinds}
+    if hook is GateHook:  # it is long, and all events share it
+        return {"properties": {"type": {"const": hook.kind}}, "$ref": "#/$defs/gate"}
     return {
         "type": "object",
         "required": ["type", hook.body],
-        "properties": {"type": {"const": hook.kind}, **own},
+        "properties": {"type": {"const": hook.kind}, **_own_keys(hook)},
     }
+
+
+def _own_keys(hook: type[Hook]) -> dict[str, Any]:
+    return {name: dict(key.schema) for name, key in keys.HOOK_KEYS.items() if hook.kind in key.kinds}
 
 
 _TYPES: Mapping[type | tuple[type, ...], str | list[str]] = {

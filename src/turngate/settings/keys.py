@@ -16,6 +16,7 @@ from turngate.settings.values import (
     DEFAULT_TIMEOUTS,
     FLAG,
     MODEL,
+    OBJECT,
     POSITIVE_COUNT,
     SECONDS,
     STRING,
@@ -73,34 +74,34 @@ HOOK_KEYS: Mapping[str, Key] = {
         "command",
         TEXT,
         "The shell command to run, or with `args` the program.",
-        kinds=("command",),
+        kinds=("command", "gate"),
         drops_hook=True,
     ),
     "args": row(
         "args",
         string_list("a list of strings"),
         "The program's arguments. With `args`, no shell is involved.",
-        kinds=("command",),
+        kinds=("command", "gate"),
         drops_hook=True,
     ),
     "shell": row(
         "shell",
         one_of("sh", "bash", "powershell"),
         "The shell that runs the command; default `sh`. `powershell` is the program `pwsh`.",
-        kinds=("command",),
+        kinds=("command", "gate"),
     ),
     "env": row(
         "env",
         or_word(VARIABLES, CLEAN),
         "Environment variables for this hook; or `clean`: it gets only PATH, HOME, LANG and the like, and `passEnv`.",
-        kinds=("command",),
+        kinds=("command", "gate"),
         drops_hook=True,
     ),
     "passEnv": row(
         "pass_env",
         VARIABLE_NAMES,
         "Variables that the hook gets from the environment besides PATH, HOME, LANG and the like; no others.",
-        kinds=("command",),
+        kinds=("command", "gate"),
         drops_hook=True,
     ),
     "prompt": row(
@@ -110,64 +111,35 @@ HOOK_KEYS: Mapping[str, Key] = {
         kinds=("prompt", "agent"),
         drops_hook=True,
     ),
-    "model": row(
-        "model",
-        MODEL,
-        "The model that answers.",
-        kinds=("prompt", "agent"),
-    ),
+    "model": row("model", MODEL, "The model that answers.", kinds=("prompt", "agent")),
     "transcript": row(
         "transcript",
         one_of("none", "last", "digest", "full"),
         "How much of the conversation the model sees.",
         kinds=("prompt",),
     ),
-    "url": row(
-        "url",
-        TEXT,
-        "The URL that the input is sent to.",
-        kinds=("http",),
-        drops_hook=True,
-    ),
-    "headers": row(
-        "headers",
-        STRING_OBJECT,
-        "Headers of the request.",
-        kinds=("http",),
-        drops_hook=True,
-    ),
+    "url": row("url", TEXT, "The URL that the input is sent to.", kinds=("http",), drops_hook=True),
+    "headers": row("headers", STRING_OBJECT, "Headers of the request.", kinds=("http",), drops_hook=True),
     "allowedEnvVars": row(
         "allowed_env_vars",
         string_list("a list of names"),
         "Environment variables that headers may use.",
         kinds=("http",),
     ),
-    "timeout": row(
-        "timeout",
-        SECONDS,
-        "Seconds until the hook is killed.",
+    "gate": row(
+        "gate",
+        TEXT,
+        "The name of a ready-made gate; without one, the gate `command`, which runs `command`.",
+        kinds=("gate",),
         drops_hook=True,
     ),
-    "id": row(
-        "id",
-        TEXT,
-        "A name. The same id in a later file replaces this hook.",
-    ),
-    "enabled": row(
-        "enabled",
-        FLAG,
-        "false: this hook, and an earlier one with the same id, does not run.",
-    ),
-    "mode": row(
-        "mode",
-        one_of("gate", "observe"),
-        "observe: the hook runs, and a block is only recorded.",
-    ),
-    "blocking": row(
-        "blocking",
-        FLAG,
-        "true: a failure of the hook counts as a block.",
-    ),
+    "options": row("options", OBJECT, "The options of the gate.", kinds=("gate",), drops_hook=True),
+    "strict": row("strict", FLAG, "true: a gate that could not run blocks.", kinds=("gate",)),
+    "timeout": row("timeout", SECONDS, "Seconds until the hook is killed.", drops_hook=True),
+    "id": row("id", TEXT, "A name. The same id in a later file replaces this hook."),
+    "enabled": row("enabled", FLAG, "false: this hook, and an earlier one with the same id, does not run."),
+    "mode": row("mode", one_of("gate", "observe"), "observe: the hook runs, and a block is only recorded."),
+    "blocking": row("blocking", FLAG, "true: a failure of the hook counts as a block."),
     "onFailure": row(
         "on_failure",
         one_of("block"),
@@ -185,11 +157,7 @@ HOOK_KEYS: Mapping[str, Key] = {
         some_of("ok", "error", "timeout"),
         "The subagent outcomes for which a SubagentStop hook runs.",
     ),
-    "async": row(
-        "detached",
-        FLAG,
-        "true: the hook runs in the background and its decision is ignored.",
-    ),
+    "async": row("detached", FLAG, "true: the hook runs in the background and its decision is ignored."),
     "asyncRewake": row(
         "rewake",
         FLAG,
@@ -200,11 +168,7 @@ HOOK_KEYS: Mapping[str, Key] = {
         TEXT._replace(expected="a permission rule"),
         "A permission rule, such as `Bash(git *)`: the hook runs only for tool calls that match it.",
     ),
-    "statusMessage": row(
-        "status_message",
-        STRING,
-        "The text shown while the hook runs.",
-    ),
+    "statusMessage": row("status_message", STRING, "The text shown while the hook runs."),
 }
 
 # Keys that only other programs use: they are ignored without a note.
@@ -239,11 +203,7 @@ RESTRICTIONS: Mapping[str, Key] = {
 FILE_KEYS = ("hooks", "disableAllHooks", "env", "turngate", "agents", "$schema", *RESTRICTIONS)
 
 TURNGATE_KEYS: Mapping[str, Key] = {
-    "limit": row(
-        "limit",
-        COUNT,
-        "Maximum number of continuations in one turn.",
-    ),
+    "limit": row("limit", COUNT, "Maximum number of continuations in one turn."),
     "hardLimit": row(
         "hard_limit",
         COUNT,
@@ -273,11 +233,7 @@ TURNGATE_KEYS: Mapping[str, Key] = {
         "Seconds for hooks without a timeout: by kind, by event, or by kind within an event.",
         merge="union",
     ),
-    "stopBudget": row(
-        "stop_budget",
-        SECONDS,
-        "Seconds for all hooks of one stop together.",
-    ),
+    "stopBudget": row("stop_budget", SECONDS, "Seconds for all hooks of one stop together."),
     "childrenAtOnce": row(
         "children_at_once",
         POSITIVE_COUNT,
@@ -288,11 +244,7 @@ TURNGATE_KEYS: Mapping[str, Key] = {
         COUNT,
         "How many levels of subagents are allowed; default 3, 0: none.",
     ),
-    "childSeconds": row(
-        "child_seconds",
-        SECONDS,
-        "Seconds for one run of a subagent; default 3600.",
-    ),
+    "childSeconds": row("child_seconds", SECONDS, "Seconds for one run of a subagent; default 3600."),
     "noReviseAfterSideEffects": row(
         "no_revise_after_side_effects",
         FLAG,
@@ -309,16 +261,8 @@ TURNGATE_KEYS: Mapping[str, Key] = {
         one_of("defer", "run"),
         "defer: a pending user message is answered before the hooks run; run: the hooks run first.",
     ),
-    "model": row(
-        "model",
-        MODEL,
-        "The agent's model, PROVIDER:NAME.",
-    ),
-    "judge": row(
-        "judge",
-        MODEL,
-        "The model of prompt and agent hooks.",
-    ),
+    "model": row("model", MODEL, "The agent's model, PROVIDER:NAME."),
+    "judge": row("judge", MODEL, "The model of prompt and agent hooks."),
     "env": row(
         "pass_env",
         one_of(CLEAN)._replace(convert=lambda _: ()),
@@ -337,11 +281,7 @@ TURNGATE_KEYS: Mapping[str, Key] = {
         DAYS,
         "How long `turngate sessions prune` keeps a session; default 30.",
     ),
-    "plugins": row(
-        "plugins",
-        string_list("a list of names"),
-        "The plugins that are enabled.",
-    ),
+    "plugins": row("plugins", string_list("a list of names"), "The plugins that are enabled."),
     "pluginDirs": row(
         "plugin_dirs",
         string_list("a list of folders"),

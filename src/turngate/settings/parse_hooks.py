@@ -5,9 +5,9 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Any
 
-from turngate.core.constants import EVENTS, FOREIGN_EVENTS, FOREIGN_OBSERVED_EVENTS, JUDGED_EVENTS
+from turngate.core.constants import EVENTS, FOREIGN_EVENTS, FOREIGN_OBSERVED_EVENTS
 from turngate.core.dialect import TURNGATE, Dialect
-from turngate.core.hooks import MAX_TIMEOUT_S, SETTINGS_KINDS, CommandHook, Hook
+from turngate.core.hooks import MAX_TIMEOUT_S, SETTINGS_KINDS, CommandHook, GateHook, Hook
 from turngate.core.matcher import MAX_PATTERN_CHARS, InvalidMatcher, is_name_list, read_matcher
 from turngate.core.settings import Rule
 from turngate.core.text import describe_json, describe_name
@@ -167,6 +167,8 @@ class HooksParser:
     def _parse_hook(self, entry: dict[str, Any], matcher: str | None, event: str, index: str) -> None:
         kind = entry.get("type")
         hook: Hook | None
+        if kind == GateHook.kind and self.family == "claude" and not self._keeps_claude_gate(event, index):
+            return None
         if type(kind) is str and kind in SETTINGS_KINDS:
             hook = self._build_hook(entry, SETTINGS_KINDS[kind], event, index)
         elif kind == "mcp_tool":
@@ -183,6 +185,19 @@ class HooksParser:
             self.rules.append(Rule(event, hook, matcher, self.level, self.log.file, self.family, index))
         return None
 
+    def _keeps_claude_gate(self, event: str, index: str) -> bool:
+        """Report a gate in a file of Claude Code, which ignores it; its dialect leaves the gate out as well."""
+        message, hint = (
+            'is "gate", which Claude Code does not know',
+            "use a command hook with `turngate gate`",
+        )
+        if self.dialect.is_claude_code:
+            self._lose(event, f"{message}: the hook is left out", index=index, field="type", hint=hint)
+            return False
+        message = f"{message}: only Turngate runs the hook"
+        self.log.add(message, event, index, "type", f"move it to .turngate/, or {hint}", severity="warning")
+        return True
+
     def _check_id(self, hook_id: str, event: str, index: str) -> None:
         if (event, hook_id) in self._ids:
             message = f"is {describe_name(hook_id)!r}, which occurs twice in this file: the last one is used"
@@ -193,7 +208,8 @@ class HooksParser:
         """Return the hook, or None when it cannot be used."""
         fields, rejected = hook_from_json(entry, hook, keys.HOOK_KEYS)
         usable = True
-        misnamed = None if hook.body in entry else _misnamed_body(rejected, hook.body)
+        has_body = hook.body in entry or (hook is GateHook and "gate" in entry)
+        misnamed = None if has_body else _misnamed_body(rejected, hook.body)
         for key in rejected:
             if key is misnamed:
                 continue
@@ -203,19 +219,33 @@ class HooksParser:
             field, hint = describe_name(misnamed.name), did_you_mean(hook.body)
             self.log.add(message, event=event, index=index, field=field, hint=hint)
             usable = False
-        elif usable and hook.body not in fields:
+        elif usable and hook.needs_body and hook.body not in fields:
             message = f"is missing, expected {keys.HOOK_KEYS[hook.body].expected}"
             self.log.add(message, event=event, index=index, field=hook.body)
             usable = False
-        if hook.asks_model and event not in JUDGED_EVENTS:
-            message = f'is "{hook.kind}", but {hook.kind} hooks run only on {", ".join(JUDGED_EVENTS)}'
+        if hook.only_on is not None and event not in hook.only_on:
+            message = f'is "{hook.kind}", but {hook.kind} hooks run only on {", ".join(hook.only_on)}'
             self.log.add(message, event=event, index=index, field="type", hint="use a command hook here")
             usable = False
         elif not usable:
             self.guard_lost |= event in _TOOL_GUARDS
         if "timeout" in fields and looks_like_milliseconds(fields["timeout"]):
             self._warn_of_milliseconds(fields["timeout"], event, index)
-        return hook(**fields) if usable else None
+        return self._check_gate(hook(**fields), event, index) if usable else None
+
+    def _check_gate(self, hook: Hook, event: str, index: str) -> Hook | None:
+        """Report what is wrong with the options of a gate; such a gate is left out."""
+        if not isinstance(hook, GateHook):
+            return hook
+        # lazy: the gates, which few settings have
+        from turngate.gates.gate_hook import GateCall, read_gate_hook  # noqa: PLC0415
+
+        read = read_gate_hook(hook)
+        if isinstance(read, GateCall):
+            return hook
+        for field, message, hint in read:
+            self.log.add(f"{message}: the hook is left out", event, index, describe_name(field), hint)
+        return None
 
     def _keeps_hook(self, rejected: RejectedKey, hook: type[Hook], event: str, index: str) -> bool:
         """Report one key, and return whether the hook can be used without it."""

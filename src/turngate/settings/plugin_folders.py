@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from turngate.core.constants import COMMAND_LINE, EVENTS, FOREIGN_EVENTS
 from turngate.core.dialect import Dialect
-from turngate.core.hooks import CommandHook
+from turngate.core.hooks import CommandHook, GateHook
 from turngate.core.plugin_variables import PLUGIN_DATA, PLUGIN_ROOT
 from turngate.core.settings import Layer, Problem, Rule, Severity
 from turngate.core.text import describe_json, truncate
@@ -247,6 +247,6 @@ class _PluginLoader:
 def _bind(rule: Rule, root: str, data: str, level: str) -> Rule:
     """Give a hook the variables of its plugin. They also make it another hook than the same command elsewhere."""
     hook = rule.hook
-    if isinstance(hook, CommandHook):
+    if isinstance(hook, CommandHook | GateHook):
         hook = replace(hook, env={**hook.env, PLUGIN_ROOT: root, PLUGIN_DATA: data})
     return replace(rule, hook=hook, source="plugin", level=level)

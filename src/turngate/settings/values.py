@@ -114,6 +114,7 @@ DAYS = SECONDS._replace(expected="a number of days above 0")
 STRING = ValueType(is_string, "a string", {"type": "string"})
 TEXT = ValueType(is_text, "a non-empty string", _TEXT_SCHEMA)
 MODEL = TEXT._replace(expected="a model's name")
+OBJECT = ValueType(lambda value: type(value) is dict, "an object", {"type": "object"})
 STRING_OBJECT = ValueType(
     is_string_object,
     "an object of strings",

@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from turngate.core.constants import STOP_EVENTS
-from turngate.core.hooks import KINDS, CommandHook, Hook, HttpHook
+from turngate.core.hooks import KINDS, CommandHook, GateHook, Hook, HttpHook, command_of
 from turngate.core.plugin_variables import expand_plugin_variables
 from turngate.core.settings import Rule
 from turngate.filesystem.content import file_id, names_id
@@ -93,7 +93,7 @@ class LevelSettings(NamedTuple):
             "judge": self.options.get("judge")
             if hook.asks_model and not getattr(hook, "model", None)
             else None,
-            "passEnv": self.options.get("pass_env") if isinstance(hook, CommandHook) else None,
+            "passEnv": self.options.get("pass_env") if isinstance(hook, CommandHook | GateHook) else None,
         }
         return {name: value for name, value in found.items() if value is not None}
 
@@ -147,9 +147,10 @@ _DEFAULTS = {kind: _read_defaults(kind) for kind in KINDS.values()}
 def fingerprint(rule: Rule, level: LevelSettings, around: Surroundings) -> Fingerprint:
     """Return the fingerprint of a hook as it is now."""
     content, env = definition_of(rule, level), level.env
-    if not isinstance(rule.hook, CommandHook):
+    command = command_of(rule.hook)
+    if command is None:
         return Fingerprint(content)
-    hook = expand_plugin_variables(rule.hook)
+    hook = expand_plugin_variables(command)
     variables = around.variables_of(hook, env)
     found = ScriptFiles(around.project, variables, around.path_folders(variables.get("PATH", "")))
     if hook.args is None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
 from turngate.core.constants import FAMILIES
-from turngate.core.hooks import CommandHook
+from turngate.core.hooks import command_of
 from turngate.core.settings import Layer, Problem, Rule, Settings
 from turngate.errors import UsageError
 from turngate.filesystem.content import is_list_of_names
@@ -260,8 +260,8 @@ class Reviewer:
     def _why_changed(self, rule: Rule, owner: str, approved: Fingerprint) -> str | None:
         if why := describe_change(approved.files, self.project, self._changed):
             return f"{why} after it was approved"
-        if isinstance(rule.hook, CommandHook):
-            now = used_variables(rule.hook, self._levels[owner].env, self._around[owner])
+        if command := command_of(rule.hook):
+            now = used_variables(command, self._levels[owner].env, self._around[owner])
             for name in now.keys() | approved.variables.keys():
                 if now.get(name) != approved.variables.get(name):
                     return f"${name} has another value than when it was approved"

@@ -15,6 +15,7 @@ from turngate.cli.terminal.format import (
 )
 from turngate.core.hooks import KINDS
 from turngate.core.text import MAX_SHOWN_LINE_CHARS, one_line, quote_name, strip_controls, truncate
+from turngate.core.verdict_json import recorded_gate
 
 MAX_HOOK_NAME_CHARS = 80
 MAX_REASON_LINES = 10
@@ -150,6 +151,8 @@ def _lines_with_words(text: str | None) -> list[str]:
 def _format_run(record: dict[str, Any]) -> str:
     hook = record.get("hook", {})
     name = next((hook[key] for key in _NAME_KEYS if hook.get(key)), "")
+    if hook.get("type") == "gate" and not hook.get("id"):
+        name = recorded_gate(hook)
     # The record of the verdict says which failures were not enforced.
     result = record.get("outcome", "")
     label = (_question(record) if result == "allow" else None) or outcome_label(result, blocking=True)

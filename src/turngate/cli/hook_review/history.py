@@ -10,6 +10,7 @@ from typing import Any
 from turngate.core.frozen import frozen
 from turngate.core.hooks import KINDS, hook_text
 from turngate.core.settings import Rule
+from turngate.core.verdict_json import recorded_gate
 from turngate.state.files import open_regular_file
 from turngate.state.journal import JOURNAL_FILE, OLDER_JOURNAL_FILE
 
@@ -67,7 +68,9 @@ class Histories:
 
 def _name_of_record(record: Mapping[str, Any]) -> HookName:
     hook = record["hook"]
-    text = hook.get("id") or " ".join((*_texts(hook), *hook.get("args", ())))
+    is_gate = hook.get("type") == "gate"
+    text = recorded_gate(hook) if is_gate else " ".join((*_texts(hook), *hook.get("args", ())))
+    text = hook.get("id") or text
     return record["event"], record.get("file"), text
 
 

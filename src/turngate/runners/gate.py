@@ -1,0 +1,149 @@
+"""Gate hooks: a ready-made gate, run in this process; it reaches the project only through the shell."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import assert_never
+
+from turngate.core.decisions import Advise, Allow, Block, Decision, Fault, Halt
+from turngate.core.events import Event, StopEvent, Subagent
+from turngate.core.hook_input import UNNAMED_SESSION
+from turngate.core.hooks import CommandHook, GateHook, PromptHook
+from turngate.core.interpret import interpret
+from turngate.core.reports import HookFailed, Report, Returned
+from turngate.core.settings import Rule, Settings
+from turngate.core.text import describe_exception, quote_name
+from turngate.gates.answer import describe_could_not_run
+from turngate.gates.base import (
+    CouldNotRun,
+    Failed,
+    GateContext,
+    GateResult,
+    InternalError,
+    LimitReached,
+    Passed,
+    WaitForUser,
+)
+from turngate.gates.gate_hook import GateCall, read_gate_hook
+from turngate.gates.runner import make_context, record_start, run_gate
+from turngate.ports import HookRunContext, World
+from turngate.runners.command import prepare_command
+from turngate.state.paths import state_folder
+from turngate.trust.bytecode import with_own_bytecode
+
+MAX_MARGIN_S = 5.0  # between the limit of the gate itself and the timeout of the hook
+MARGIN_FRACTION = 0.1
+_NO_SESSIONS = (
+    "",
+    UNNAMED_SESSION,
+)  # nothing is kept for them: their stops have nothing to do with each other
+
+
+async def run_gate_hook(
+    rule: Rule, hook: GateHook, event: Event, settings: Settings, world: World, live: HookRunContext
+) -> Report:
+    """Run the gate at a stop; at a start, let it record what is there."""
+    call = read_gate_hook(hook)
+    if not isinstance(call, GateCall):
+        return HookFailed("; ".join(map(str, call)))
+    command = call.command or CommandHook("", env=hook.env)
+    command = with_own_bytecode(command, rule.files, {**world.environ, **settings.env})
+    prepared = await prepare_command(
+        command, event, settings, world, live, pass_env=settings.passed_variables(rule)
+    )
+    if isinstance(prepared, HookFailed):
+        return prepared
+    context = make_context(
+        call.gate,
+        _stop_of(event),
+        world.shell,
+        world.project,
+        options=call.options,
+        command=call.command and prepared.hook,
+        timeout=_own_limit(live),
+        state_folder=state_folder(world.environ) if event.session_id not in _NO_SESSIONS else None,
+        env=prepared.env,
+    )
+    if not isinstance(event, StopEvent):
+        return Returned(await _record(call, context))
+    context.ask_judge = _judge(rule, event, settings, world, live)
+    return Returned(decision_of(await run_gate(call.gate, context), call.gate.name, strict=hook.strict))
+
+
+def decision_of(result: GateResult, name: str, *, strict: bool) -> Decision:
+    """Return what the result of a gate means for the turn."""
+    match result:
+        case Passed(note):
+            return Allow(notice=f"gate {quote_name(name)}: {note}" if note else None)
+        case Failed(reason, continuations):
+            return Block(reason, continuations=continuations)
+        case CouldNotRun(why) if strict and not isinstance(result, InternalError):
+            return Block(describe_could_not_run(name, why))
+        case CouldNotRun(why):
+            return Fault(why)
+        case LimitReached(reason):
+            return Halt(reason)
+        case WaitForUser(reason):
+            return Halt(reason, waits=True)
+        case _:
+            assert_never(result)
+
+
+def _own_limit(live: HookRunContext) -> float | None:
+    """Return the seconds after which the gate ends by itself, with the output so far, before the hook is cancelled."""
+    if live.deadline is None:
+        return None
+    left = live.deadline - asyncio.get_running_loop().time()
+    return max(left - min(MAX_MARGIN_S, left * MARGIN_FRACTION), 0.0)
+
+
+def _stop_of(event: Event) -> StopEvent:
+    """Return the stop of the agent that an event is about, with the fields that identify the agent."""
+    if isinstance(event, StopEvent):
+        return event
+    subagent = (
+        Subagent(id=event.agent_id, type=event.agent_type, transcript_path="") if event.agent_id else None
+    )
+    return StopEvent(
+        session_id=event.session_id, transcript_path=event.transcript_path, cwd=event.cwd, subagent=subagent
+    )
+
+
+async def _record(call: GateCall, context: GateContext) -> Decision:
+    """A start is never blocked: without a record, the gate says so at the stop."""
+    try:
+        await record_start(call.gate, context)
+    except Exception as error:  # noqa: BLE001 - a fault of our own must not fail the start
+        return Allow(warnings=(f"the state at the start is not recorded: {describe_exception(error)}",))
+    return Allow()
+
+
+def _judge(
+    rule: Rule, event: StopEvent, settings: Settings, world: World, live: HookRunContext
+) -> Callable[[str], Awaitable[GateResult]]:
+    """Return a function that asks the judge of the settings."""
+
+    async def ask(prompt: str) -> GateResult:
+        # lazy: it reads transcripts, which few gates need
+        from turngate.runners.prompt import run_prompt  # noqa: PLC0415
+
+        hook = PromptHook(prompt)
+        report = await run_prompt(hook, event, settings, world, live)
+        return _result_of(interpret(report, Rule(rule.event, hook), settings.dialect).decision)
+
+    return ask
+
+
+def _result_of(decision: Decision) -> GateResult:
+    match decision:
+        case Allow(reason):
+            return Passed(reason)
+        case Block(reason):
+            return Failed(reason)
+        case Advise(advice):
+            return Failed(advice)
+        case Halt(reason):
+            return LimitReached(reason or "the judge ended the turn")
+        case Fault(error):
+            return CouldNotRun(error)
+        case _:
+            assert_never(decision)
