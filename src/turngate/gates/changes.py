@@ -134,7 +134,7 @@ async def _checksums(commands: ProjectCommands) -> dict[str, str]:
         report = Exited(0, report.stdout, truncated=report.truncated)
     found: dict[str, str] = {}
     lines: list[str] = []
-    for line in (*stdout_of(report, PROBLEM).split("\n"), "0 0 ./"):
+    for line in (*stdout_of(report, PROBLEM).removesuffix("\n").split("\n"), "0 0 ./"):
         if _CHECKSUM.fullmatch(line) and lines:
             match = _CHECKSUM.fullmatch("\n".join(lines))
             found |= {match[2]: match[1]} if match else {}

@@ -2,6 +2,7 @@
 
 They work on a copy of the index in a temporary folder, without the flags that hide changes (assume-unchanged,
 skip-worktree), to which files that are not tracked are added as empty ones. So one `git diff` shows all changes.
+Filters that only the repository's own configuration names are not run, except for those of Git LFS.
 """
 
 COPY_INDEX = """\
@@ -15,6 +16,20 @@ trap 'exit 1' HUP INT TERM
 test ! -f "$index" || cp -p "$index" "$folder/index"
 GIT_INDEX_FILE=$folder/index
 export GIT_INDEX_FILE
+git config --show-scope --name-only --get-regexp '^filter\\..*\\.(clean|process|required)$' > "$folder/filters" || true
+count=${GIT_CONFIG_COUNT:-0}
+while read -r scope key; do
+    case $scope:$(git config --get "$key" || true) in
+        *:"git-lfs "*) ;;
+        local:* | worktree:*)
+            eval "GIT_CONFIG_KEY_$count=\\$key; GIT_CONFIG_VALUE_$count="
+            export "GIT_CONFIG_KEY_$count" "GIT_CONFIG_VALUE_$count"
+            count=$((count + 1))
+            ;;
+    esac
+done < "$folder/filters"
+GIT_CONFIG_COUNT=$count
+export GIT_CONFIG_COUNT
 git -c core.sparseCheckout=true update-index -q --really-refresh > "$folder/output" || true
 """
 
@@ -66,17 +81,19 @@ git diff {DIFF_OPTIONS} $options "$base" -- "$@"
 )
 
 # Prints a tree with the files as they are now, the commit, and the names of the files that are not in the tree: those
-# that are not tracked and have more than 1 MiB. The objects that this adds are removed by git's garbage collection.
+# that are not tracked and have more than 1 MiB, or all of those if there are too many. The objects that this adds are removed by git's garbage collection.
 SNAPSHOT = (
     COPY_INDEX  # noqa: S608 - not SQL
     + """\
 git add --update -- . 2> "$folder/output"
 git ls-files -z --others --exclude-standard > "$folder/others"
-xargs -0 sh -c '
-    for name do set -- "$@" "./$name"; shift; done
-    test $# = 0 || find "$@" -prune \\( -type f -size -2049 -o -type l \\) -print0
-' turngate < "$folder/others" > "$folder/small"
-git update-index --add --replace -z --stdin < "$folder/small"
+if test "$(tr -dc '\\0' < "$folder/others" | wc -c)" -le 1000; then
+    xargs -0 sh -c '
+        for name do set -- "$@" "./$name"; shift; done
+        test $# = 0 || find "$@" -prune \\( -type f -size -2049 -o -type l \\) -print0
+    ' turngate < "$folder/others" > "$folder/small"
+    git update-index --add --replace -z --stdin < "$folder/small"
+fi
 git write-tree
 git rev-parse --verify --quiet HEAD || echo
 git ls-files --others --exclude-standard
