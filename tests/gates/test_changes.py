@@ -148,7 +148,10 @@ def test_renames_modes_links_and_empty_files(project: Path) -> None:
 
 def test_the_project_is_a_subfolder_of_the_repository(tmp_path: Path) -> None:
     make_repository(tmp_path, {"project/a": "1", "other/a": "1", "project/.gitignore": "ignored\n"})
-    write(tmp_path, {"project/a": "2", "project/new": "", "other/a": "2", "other/new": "", "project/ignored": ""})
+    write(
+        tmp_path,
+        {"project/a": "2", "project/new": "", "other/a": "2", "other/new": "", "project/ignored": ""},
+    )
     project = tmp_path / "project"
     assert changes(project) == {("modified", "a"), ("added", "new")}
     start = record(project)
@@ -284,7 +287,9 @@ def test_a_repository_of_another_user_is_an_error_that_names_safe_directory(
     assert "safe.directory" in why_not(project)
 
 
-def test_git_that_is_not_installed_is_named(project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_git_that_is_not_installed_is_named(
+    project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     make_repository(project, {"a": "1"})
     programs = tmp_path / "programs"
     programs.mkdir()

@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 # No settings of the machine, and the same commits each time. The date is before that of all transcripts.
 ENVIRONMENT = {
     "GIT_CONFIG_GLOBAL": "/dev/null",
@@ -46,6 +48,16 @@ def removed(name: str) -> Step:
 
 def runs_git(*words: str) -> Step:
     return lambda project: git(project, *words)
+
+
+def fails(*words: str) -> Step:
+    """Return a step that runs a command of git that must fail, such as a merge with conflicts."""
+
+    def step(project: Path) -> None:
+        with pytest.raises(subprocess.CalledProcessError):
+            git(project, *words)
+
+    return step
 
 
 def git(project: Path, *words: str, date: str = BEFORE) -> str:

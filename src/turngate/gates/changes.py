@@ -49,7 +49,7 @@ async def record_files(context: GateContext) -> Mapping[str, Any]:
     """
     report = await context.commands.run_script(SNAPSHOT)
     try:
-        if _lacks_git(report):
+        if lacks_git(report):
             return {"files": await _checksums(context.commands)}
         tree, head, *left_out = stdout_of(report, PROBLEM).split("\n")
     except FilesUnreadable:
@@ -71,7 +71,7 @@ def changed_paths(changes: Sequence[Change], globs: Sequence[str]) -> tuple[str,
 async def find_changes(context: GateContext) -> tuple[Change, ...]:
     """Return the files that have changed. Raises FilesUnreadable."""
     report = await _diff(context, "--raw --no-abbrev")
-    if _lacks_git(report):
+    if lacks_git(report):
         return tuple(_compare(_recorded_checksums(context, report), await _checksums(context.commands)))
     left_out = _left_out(context)
     changes = read_changes(stdout_of(report, PROBLEM))
@@ -81,7 +81,7 @@ async def find_changes(context: GateContext) -> tuple[Change, ...]:
 async def find_patches(context: GateContext, *pathspecs: str, context_lines: int = 0) -> Patches | None:
     """Return the lines that have changed, or None if there is no git repository. Raises FilesUnreadable."""
     report = await _diff(context, f"--patch --unified={context_lines}", *pathspecs)
-    if _lacks_git(report):
+    if lacks_git(report):
         return None
     if isinstance(report, Exited) and report.code == 0 and report.truncated:
         return Patches(read_patches(report.stdout), truncated=True)
@@ -118,7 +118,7 @@ def _left_out(context: GateContext) -> frozenset[str]:
     return frozenset(map(str, names)) if isinstance(names, list) else frozenset()
 
 
-def _lacks_git(report: Exited | TimedOut) -> bool:
+def lacks_git(report: Exited | TimedOut) -> bool:
     """Return whether there is no repository, or no git on that machine."""
     match report:
         case Exited(code=code, stderr=stderr):

@@ -30,7 +30,7 @@ while read -r scope key; do
 done < "$folder/filters"
 GIT_CONFIG_COUNT=$count
 export GIT_CONFIG_COUNT
-git -c core.sparseCheckout=true update-index -q --really-refresh > "$folder/output" || true
+git -c core.sparseCheckout=true update-index -q --really-refresh > "$folder/output" 2>&1 || true
 """
 
 # Prints the commit or tree to compare with: the first of $1 and $2 that exists, else what HEAD was at the time $3,
@@ -77,6 +77,28 @@ empty=$(git hash-object -t blob --stdin < /dev/null)
 sed -n '/\\/"\\{{0,1\\}}$/!s/^/100644 '"$empty"' 0\t/p' "$folder/others" > "$folder/entries"
 git update-index --add --replace --index-info < "$folder/entries"
 git diff {DIFF_OPTIONS} $options "$base" -- "$@"
+"""
+)
+
+# Prints how many commits are neither pushed nor before $1, then the operations in progress, an empty line, and the status.
+STATUS = (
+    COPY_INDEX
+    + """\
+upstream=$(git rev-parse --verify --quiet '@{upstream}' 2> "$folder/output") || upstream=
+git cat-file -e "$1^{commit}" 2> "$folder/output" || set --
+echo "unpushed $(test -z "$upstream" || git rev-list --count HEAD "^$upstream" ${1:+"^$1"})"
+while read -r file operation; do
+    test ! -e "$(git rev-parse --git-path "$file")" || echo "$operation"
+done << END
+MERGE_HEAD merge
+CHERRY_PICK_HEAD cherry-pick
+REVERT_HEAD revert
+rebase-merge rebase
+rebase-apply rebase
+END
+echo
+git -c status.relativePaths=true -c color.status=false status --short --no-branch --no-renames --no-ahead-behind \\
+    --untracked-files=all --ignore-submodules=untracked -- .
 """
 )
 
