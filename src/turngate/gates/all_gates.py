@@ -4,13 +4,17 @@ from collections.abc import Mapping
 
 from turngate.gates.base import Gate
 from turngate.gates.clean import CLEAN
+from turngate.gates.checklist import CHECKLIST
 from turngate.gates.command import COMMAND
+from turngate.gates.plan import PLAN
 from turngate.gates.todos import TODOS
 from turngate.gates.touched import TOUCHED
 
 _GATES = (
+    CHECKLIST,
     COMMAND,
     CLEAN,
+    PLAN,
     TODOS,
     TOUCHED,
 )
