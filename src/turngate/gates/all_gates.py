@@ -3,12 +3,13 @@
 from collections.abc import Mapping
 
 from turngate.gates.base import Gate
-from turngate.gates.clean import CLEAN
 from turngate.gates.checklist import CHECKLIST
+from turngate.gates.clean import CLEAN
 from turngate.gates.command import COMMAND
 from turngate.gates.plan import PLAN
 from turngate.gates.todos import TODOS
 from turngate.gates.touched import TOUCHED
+from turngate.gates.until import UNTIL
 
 _GATES = (
     CHECKLIST,
@@ -17,5 +18,6 @@ _GATES = (
     PLAN,
     TODOS,
     TOUCHED,
+    UNTIL,
 )
 GATES: Mapping[str, Gate] = {gate.name: gate for gate in _GATES}
