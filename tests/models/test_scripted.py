@@ -210,3 +210,18 @@ def test_a_reply_that_says_nothing_known_is_a_mistake(script: Any, said: str) ->
     with pytest.raises(UsageError) as raised:
         ScriptedModel(script)
     assert str(raised.value) == said
+
+
+def test_subagents_that_work_at_the_same_time_have_their_own_replies() -> None:
+    model = ScriptedModel({"sub": {"chunk-1": ["one {n}"], "chunk-2": ["two {n}"]}})
+
+    async def ask(prompt: str) -> str:
+        request = ModelRequest(messages=(UserMessage(prompt), UserMessage("chunk-1")), agent="sub")
+        return (await model.ask(request, lambda _: None)).text
+
+    async def answers() -> list[str]:
+        return [await ask(f"Do {name}.") for name in ("chunk-2", "chunk-1", "chunk-2")]
+
+    assert asyncio.run(answers()) == ["two 1", "one 1", "two 2"]
+    with pytest.raises(ModelError, match="the script has no answer for 'sub'"):
+        asyncio.run(ask("something else"))

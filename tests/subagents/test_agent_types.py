@@ -144,6 +144,17 @@ def test_what_is_nearer_to_the_project_wins(project: Path, home: Path) -> None:
     assert instructions == [(f"place {number}", []) for number in range(5)]
 
 
+@pytest.mark.req("S3-61")
+@pytest.mark.parametrize("folder", ["extra", ".claude", ".turngate"])
+def test_an_agent_type_is_a_file_or_a_folder_with_agent_md(project: Path, folder: str) -> None:
+    wrote(project / folder / "agents/one.md", "---\ndescription: x\n---\nOne.")
+    wrote(project / folder / "agents/two/AGENT.md", "---\ndescription: x\n---\nTwo.")
+    wrote(project / folder / "agents/two/notes.md", "---\ndescription: x\n---\nNotes.")
+    agent_types, problems = load_agent_types(str(project), ["extra"], known_tools=KNOWN)
+    found = {name: each.instructions for name, each in agent_types.items() if each.file}
+    assert (found, problems) == ({"one": "One.", "two": "Two."}, [])
+
+
 def test_an_agent_type_of_a_plugin_has_the_name_of_its_folder(project: Path) -> None:
     file = wrote(project / "extra/agents/helper/AGENT.md", "---\ndescription: helps\n---\nHelp.")
     agent_types, problems = load_agent_types(str(project), ["extra"], known_tools=KNOWN)

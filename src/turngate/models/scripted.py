@@ -6,11 +6,11 @@ import itertools
 import json
 import os
 import reprlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any, get_args
 
 from turngate.core.json_syntax import describe_syntax_error
-from turngate.core.messages import ModelRequest, Reply, StopReason, Text, ToolUse, Usage
+from turngate.core.messages import ModelRequest, Reply, StopReason, Text, ToolUse, Usage, UserMessage
 from turngate.errors import ModelError, UsageError
 from turngate.state.files import open_regular_file
 
@@ -20,7 +20,11 @@ MAX_NUMBER = 1_000_000  # of seconds, or of repetitions
 
 
 class ScriptedModel:
-    """Answer from `{"main": [...], "sub": [...], "judge": [...]}`, in order; the last reply of each list repeats."""
+    """Answer from `{"main": [...], "sub": [...], "judge": [...]}`, in order; the last reply of each list repeats.
+
+    Instead of a list, an object holds one for each conversation, by a text of its first message: subagents that work at
+    the same time have their own replies.
+    """
 
     def __init__(self, script: Mapping[str, Any], name: str = "scripted:script") -> None:
         value: object = script
@@ -32,8 +36,8 @@ class ScriptedModel:
         self.name = name
         self.context = _check_field("the script's", "context", script.get("context", 200_000))
         self.requests: list[ModelRequest] = []  # all requests so far, for tests
-        self._replies = {agent: _parse_replies(script.get(agent, []), agent) for agent in AGENTS}
-        self._counts = dict.fromkeys(self._replies, 0)
+        self._replies = {agent: _parse_agent(script.get(agent, []), agent) for agent in AGENTS}
+        self._counts = {(agent, key): 0 for agent, lists in self._replies.items() for key in lists}
         self._ids = itertools.count(1)
 
     @classmethod
@@ -56,10 +60,10 @@ class ScriptedModel:
 
     async def ask(self, request: ModelRequest, tell: Callable[[str], None]) -> Reply:
         self.requests.append(request)
-        number = self._counts[request.agent] = self._counts[request.agent] + 1
-        replies = self._replies[request.agent]
-        if not replies:
+        key = self._find_list(request)
+        if key is None or not (replies := self._replies[request.agent][key]):
             raise ModelError("invalid", f"the script has no answer for {request.agent!r}")
+        number = self._counts[request.agent, key] = self._counts[request.agent, key] + 1
         entry = replies[min(number, len(replies)) - 1]
         if entry.get("delay"):
             await asyncio.sleep(entry["delay"])
@@ -71,6 +75,12 @@ class ScriptedModel:
                 tell(piece)
                 await asyncio.sleep(entry.get("word_delay", 0))
         return reply
+
+    def _find_list(self, request: ModelRequest) -> str | None:
+        """Return the key of the first list whose text is in the first message; the key of a single list is empty."""
+        prompts = (each.text for each in request.messages if isinstance(each, UserMessage))
+        first = next(prompts, "")
+        return next((key for key in self._replies[request.agent] if key in first), None)
 
     async def close(self) -> None:
         """Do nothing: there is no connection."""
@@ -99,7 +109,13 @@ def _check_keys(script: Mapping[str, Any]) -> None:
             raise UsageError(f"unknown key {reprlib.repr(key)} in the script; {hint}")
 
 
-def _parse_replies(replies: Sequence[Any], agent: str) -> list[dict[str, Any]]:
+def _parse_agent(replies: object, agent: str) -> dict[str, list[dict[str, Any]]]:
+    if isinstance(replies, Mapping):
+        return {str(key): _parse_replies(each, f"{agent} {key}") for key, each in replies.items()}
+    return {"": _parse_replies(replies, agent)}
+
+
+def _parse_replies(replies: object, agent: str) -> list[dict[str, Any]]:
     """Check the replies and write them out: a text as a reply with that text, `repeat` as several replies."""
     if not isinstance(replies, list):
         raise UsageError(f"the script's {agent!r} must be a list of replies")

@@ -132,14 +132,17 @@ def _size(path: str) -> int:
 
 def _agent_files(project: str, plugin_dirs: Sequence[str], home: str) -> Iterator[Place]:
     for folder in plugin_dirs:
-        root = glob.escape(os.path.join(project, os.path.expanduser(folder)))
-        for path in sorted(glob.glob(os.path.join(root, "agents", "*", "AGENT.md"))):
+        for path in _files_of(os.path.join(project, os.path.expanduser(folder), "agents")):
             yield "plugin", "claude", path
     for level, root in (("user", home), ("project", project)):
         for family in ("claude", "turngate"):
-            folder = glob.escape(os.path.join(root, f".{family}", "agents"))
-            for path in sorted(glob.glob(os.path.join(folder, "*.md"))):
+            for path in _files_of(os.path.join(root, f".{family}", "agents")):
                 yield level, family, path
+
+
+def _files_of(folder: str) -> Iterator[str]:
+    for pattern in (("*", "AGENT.md"), ("*.md",)):
+        yield from sorted(glob.glob(os.path.join(glob.escape(folder), *pattern)))
 
 
 def read_agent_file(path: str, known_tools: Collection[str]) -> tuple[AgentType | None, str | None]:

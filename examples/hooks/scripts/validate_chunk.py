@@ -1,0 +1,76 @@
+#!/usr/bin/env python3
+"""SubagentStop: lint and the tests of the chunk that this subagent has implemented.
+
+The chunk is the one that the prompt of the subagent names, or its answer; the plan's table says what belongs to it:
+
+    | Chunk | Files | Tests |
+    |---|---|---|
+    | chunk-1 | slug.py | tests/test_slug.py |
+
+The plan gives file names only; which programs run is decided here. What is complete is kept for each session and chunk, so
+that chunks that are implemented at the same time do not overwrite each other.
+"""
+
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+from hook_support import (
+    Chunk,
+    approve,
+    block,
+    chunks,
+    fail,
+    inside,
+    last_answer,
+    plans,
+    project_of,
+    read_input,
+    run,
+    state_folder,
+    texts,
+    write,
+)
+
+
+def chunk_of(data: dict[str, Any], known: list[Chunk]) -> Chunk | None:
+    """Return the chunk that the prompt names, or else the answer."""
+    for text in (*list(texts(data, "user"))[:1], last_answer(data)):
+        for chunk in known:
+            if re.search(rf"(?<![\w.-]){re.escape(chunk.name)}(?![\w-])", text):
+                return chunk
+    return None
+
+
+def check(chunk: Chunk, project: Path) -> str | None:
+    """Return what is wrong with a chunk."""
+    try:
+        files = [inside(project, name) for name in (*chunk.files, *chunk.tests)]
+    except ValueError as error:
+        return f"{chunk.name}: {error}. Correct the plan."
+    missing = [str(path.relative_to(project)) for path in files if not path.is_file()]
+    if missing:
+        return f"{chunk.name} is not complete, these files are missing: {', '.join(missing)}"
+    if output := run([sys.executable, "-m", "py_compile", *chunk.files], project):
+        return f"{chunk.name}: lint fails.\n{output}"
+    if output := run([sys.executable, "-m", "unittest", "-q", *chunk.tests], project):
+        return f"{chunk.name}: its tests fail. Fix {', '.join(chunk.files)}.\n{output}"
+    return None
+
+
+data = read_input()
+project = project_of(data)
+try:
+    known = [chunk for plan in plans(project) for chunk in chunks(plan.read_text("utf-8", "replace"))]
+except (OSError, ValueError) as error:
+    fail(f"the plan cannot be read: {error}")
+chunk = chunk_of(data, known)
+if chunk is None:
+    approve()  # a subagent with another task
+done = state_folder(data) / f"chunk-{chunk.name}"
+done.unlink(missing_ok=True)
+if problem := check(chunk, project):
+    block(problem)
+write(done, str(data.get("agent_id") or ""))
+approve()
