@@ -224,7 +224,8 @@ def judge(mutant: Mutant, outcome: Outcome) -> Result:
         return Result(mutant, "ERROR", f"its tests cannot be run: {_error(outcome.output)}")
     passed = [test for test in mutant.tests if not has_failed(test, outcome.failed)]
     if outcome.code == 0 or passed:
-        return Result(mutant, "SURVIVED", ", ".join(passed) or f"all tests of {mutant.req} pass")
+        what = ", ".join(passed) or f"all tests of {mutant.req} pass"
+        return Result(mutant, "SURVIVED", f"{what}; exit code {outcome.code} of pytest")
     return Result(mutant, "killed")
 
 

@@ -11,6 +11,7 @@ from functools import partial
 from turngate.aio.cancellation import current_task_cancelled
 from turngate.aio.foreign import CallbackCancelledItself
 from turngate.aio.threads import run_in_thread
+from turngate.core.constants import STOP_OF_START
 from turngate.core.decision_limits import oversized_texts, truncate_decision
 from turngate.core.decisions import Fault
 from turngate.core.events import Event
@@ -18,7 +19,7 @@ from turngate.core.hook_run import HookRun
 from turngate.core.hooks import CommandHook, GateHook, label
 from turngate.core.interpret import interpret
 from turngate.core.interpret_answer import Interpretation
-from turngate.core.plan import plan
+from turngate.core.plan import Plan, plan
 from turngate.core.reports import Detached, HookFailed, Report, Skipped, TimedOut
 from turngate.core.settings import Rule, Settings
 from turngate.core.text import describe_exception
@@ -42,7 +43,7 @@ IN_HOOK_REASON = "turngate was started from a hook, so no hooks run"
 
 async def ask_hooks(event: Event, settings: Settings, world: World) -> Verdict:
     """Run every hook that is configured for this event once, and return the verdict."""
-    planned = plan(settings, event, locate)
+    planned = _plan(event, settings)
     if not planned.ask and not planned.skip:
         return Stop()
     if world.in_hook:
@@ -57,6 +58,21 @@ async def ask_hooks(event: Event, settings: Settings, world: World) -> Verdict:
             LOG.warning("%s", text)
     _record_verdict(verdict, event, settings, world)
     return verdict
+
+
+def _plan(event: Event, settings: Settings) -> Plan:
+    """Return which rules run; at the start of an agent, also the gates of its stop that record what is there."""
+    planned = plan(settings, event, locate)
+    stop = STOP_OF_START.get(event.name)
+    if stop is None:
+        return planned
+    gates = [rule for rule in settings.rules if rule.event == stop and isinstance(rule.hook, GateHook)]
+    if not gates:
+        return planned
+    from turngate.runners.gate import recording_rules  # noqa: PLC0415  # lazy: few projects have a gate
+
+    recording = replace(settings, rules=recording_rules(gates, event.name))
+    return Plan((*planned.ask, *plan(recording, event, locate).ask), planned.skip)
 
 
 async def _run_all(

@@ -14,7 +14,7 @@ from tests.support.gates import ELSEWHERE, OtherShell
 from tests.support.timeouts import HANG_TIMEOUT_S
 from turngate.core.decisions import Allow, Block, Decision, Fault, Halt
 from turngate.core.dialect import CLAUDE, MUX, TURNGATE, Dialect
-from turngate.core.events import Event, SessionStart
+from turngate.core.events import Event, SessionStart, SubagentStart
 from turngate.core.hook_run import HookRun
 from turngate.core.hooks import GateHook
 from turngate.core.settings import Settings
@@ -140,8 +140,8 @@ def test_a_gate_has_the_environment_of_a_command_hook(project: Path, monkeypatch
 def test_the_settings_can_ask_for_a_clean_environment(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OTHER_VARIABLE", "1")
     hook = GateHook(command='test -z "$OTHER_VARIABLE"')
-    assert run_of(hook, project, pass_env=()).decision == Allow()
-    assert isinstance(run_of(hook, project, pass_env=("OTHER_VARIABLE",)).decision, Block)
+    clean, passed = (run_of(hook, project, NO_SESSION, pass_env=names) for names in ((), ("OTHER_VARIABLE",)))
+    assert (type(clean.decision), type(passed.decision)) == (Allow, Block)
 
 
 def test_a_secret_is_not_sent_to_the_agent(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -240,12 +240,88 @@ def test_a_file_that_was_changed_in_the_session_is_not_run(project: Path) -> Non
     assert run.decision.kind == "skipped"
 
 
+# What it records at the start
+
+
+def recording(name: str = "records") -> Gate:
+    """Return a gate that blocks with what it has recorded."""
+
+    async def record(context: GateContext) -> dict[str, Any]:
+        report = await context.commands.run_program("cat", "state")
+        return {"was": report.stdout.strip()}
+
+    async def check(context: GateContext) -> GateResult:
+        return Failed(f"recorded: {context.state.start}")
+
+    return Gate(name=name, summary=name, check=check, record=record)
+
+
+def start_event(project: Path, **fields: Any) -> SessionStart:
+    return SessionStart(
+        **{"session_id": "s-1", "transcript_path": "/t", "cwd": str(project), "source": "startup", **fields}
+    )
+
+
+def test_a_gate_of_a_stop_records_what_is_there_at_the_start(
+    project: Path, add: Callable[[Gate], None]
+) -> None:
+    add(recording())
+    configured, where = settings(GateHook("records"), GateHook(command="true")), world(project)
+    reasons = []
+    for state, session in (("one", "s-1"), ("two", "s-1"), ("three", "s-2")):
+        (project / "state").write_text(state)
+        started = asyncio.run(ask_hooks(start_event(project, session_id=session), configured, where))
+        stopped = asyncio.run(ask_hooks(stop_event(cwd=str(project), session_id=session), configured, where))
+        assert [(run.rule.event, run.decision) for run in started.runs] == [("SessionStart", Allow())]
+        reasons.append(stopped.runs[0].decision)
+    assert [str(getattr(each, "reason", "")).partition("\n")[0] for each in reasons] == [
+        "recorded: {'was': 'one'}",
+        "recorded: {'was': 'one'}",  # the start of the session counts, not that of a process that resumes it
+        "recorded: {'was': 'three'}",
+    ]
+
+
+def test_a_gate_of_a_subagent_records_at_its_start(project: Path, add: Callable[[Gate], None]) -> None:
+    add(recording())
+    (project / "state").write_text("one")
+    rules = (rule(GateHook("records"), "SubagentStop", matcher="coder"),)
+    configured, where = replace(settings(), rules=rules), world(project)
+    common = {"session_id": "s-1", "transcript_path": "/t", "cwd": str(project)}
+    runs = []
+    for kind in ("coder", "tester"):
+        event = SubagentStart(**common, agent_id="a-1", agent_type=kind)
+        runs.append(asyncio.run(ask_hooks(event, configured, where)).runs)
+    stopped = asyncio.run(ask_hooks(replace(subagent_stop("coder"), cwd=str(project)), configured, where))
+    assert [len(each) for each in runs] == [1, 0]
+    assert stopped.runs[0].decision == Block("recorded: {'was': 'one'}")
+
+
+OFF: dict[str, dict[str, Any]] = {
+    "switched off": {"enabled": False},
+    "in the background": {"detached": True},
+}
+
+
+@pytest.mark.parametrize("fields", OFF.values(), ids=OFF)
+def test_a_gate_that_will_not_decide_records_nothing(
+    project: Path, add: Callable[[Gate], None], fields: dict[str, Any]
+) -> None:
+    add(recording())
+    configured = settings(GateHook("records", **fields))
+    assert asyncio.run(ask_hooks(start_event(project), configured, world(project))).runs == ()
+
+
+def test_a_gate_that_is_not_approved_records_nothing(project: Path, add: Callable[[Gate], None]) -> None:
+    add(recording())
+    pending = replace(rule(GateHook("records")), pending="it is not approved")
+    configured = replace(settings(), rules=(pending,))
+    assert asyncio.run(ask_hooks(start_event(project), configured, world(project))).runs == ()
+
+
 def test_a_start_is_never_blocked(project: Path, add: Callable[[Gate], None]) -> None:
     async def record(_: GateContext) -> dict[str, Any]:
         raise OSError("no space left")
 
     add(with_result("records", Failed("no"), record=record))
-    start = SessionStart(session_id="s-1", transcript_path="/t", cwd=str(project), source="startup")
-    assert run_of(GateHook("records"), project, start).decision == Allow(
-        warnings=("the state at the start is not recorded: OSError: no space left",)
-    )
+    [run] = asyncio.run(ask_hooks(start_event(project), settings(GateHook("records")), world(project))).runs
+    assert run.decision == Allow(warnings=("the state at the start is not recorded: OSError: no space left",))

@@ -113,6 +113,17 @@ def test_hooks_and_problems_are_left_to_load_settings(project: Path, content: An
     assert not has_no_hooks(str(project), "Stop", "turngate")
 
 
+@pytest.mark.parametrize(
+    ("start", "stop"),
+    [("SessionStart", "Stop"), ("SubagentStart", "SubagentStop"), ("SessionStart", "SubagentStop")],
+)
+def test_a_gate_may_record_something_at_the_start(project: Path, start: str, stop: str) -> None:
+    write_settings(project, "turngate", {"hooks": {stop: [{"hooks": [{"type": "gate", "command": "make"}]}]}})
+    assert has_no_hooks(str(project), start, "turngate") == (
+        stop == "SubagentStop" and start == "SessionStart"
+    )
+
+
 @pytest.mark.parametrize("dialect", ["turngate", "claude"])
 def test_a_type_that_voids_a_claude_file_is_left_to_load_settings(project: Path, dialect: str) -> None:
     write_settings(project, "claude", {"cleanupPeriodDays": "30"})

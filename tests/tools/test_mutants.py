@@ -118,7 +118,7 @@ ERROR     small/no-such-test  (there is no test tests/test_thing.py::test_limits
 ERROR     small/red-before  (tests/test_thing.py::test_broken fails without the mutation)
 killed    small/killed
 killed    small/killed-by-req
-SURVIVED  small/survivor  (tests/test_thing.py::test_limit)
+SURVIVED  small/survivor  (tests/test_thing.py::test_limit; exit code 0 of pytest)
 ERROR     small/not-python  (its tests cannot be run: SyntaxError: invalid syntax)
 killed    small/hangs  (no end after 2 s)
 8 mutants: 3 killed, 1 survived, 4 errors

@@ -21,6 +21,10 @@ STOP_EVENTS = ("Stop", "SubagentStop")
 # Prompt and agent hooks, which ask a model, run only here (C-22).
 JUDGED_EVENTS = (*STOP_EVENTS, "UserPromptSubmit", "PreToolUse", "PermissionRequest", "PostToolUse")
 PERMISSION_EVENTS = ("PreToolUse", "PermissionRequest")  # a hook can deny a tool call
+STOP_OF_START = {
+    "SessionStart": "Stop",
+    "SubagentStart": "SubagentStop",
+}  # a start, and the stop of the same agent
 OBSERVED_EVENTS = ("SessionStart", "SubagentStart", "StopFailure", "SessionEnd")  # a block has no effect
 
 # Events of Claude Code that Turngate does not fire: a note, not a mistake.

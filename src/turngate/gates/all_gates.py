@@ -3,15 +3,21 @@
 from collections.abc import Mapping
 
 from turngate.gates.base import Gate
+from turngate.gates.checklist import CHECKLIST
 from turngate.gates.clean import CLEAN
 from turngate.gates.command import COMMAND
+from turngate.gates.plan import PLAN
 from turngate.gates.todos import TODOS
 from turngate.gates.touched import TOUCHED
+from turngate.gates.until import UNTIL
 
 _GATES = (
+    CHECKLIST,
     COMMAND,
     CLEAN,
+    PLAN,
     TODOS,
     TOUCHED,
+    UNTIL,
 )
 GATES: Mapping[str, Gate] = {gate.name: gate for gate in _GATES}

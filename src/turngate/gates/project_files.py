@@ -1,5 +1,9 @@
 """The files of a gate's project, listed and read through the Shell port."""
 
+import re
+from collections.abc import Sequence
+
+from turngate.core.globs import matches_glob
 from turngate.core.reports import Exited, TimedOut
 from turngate.core.text import one_line
 from turngate.gates.git_output import show_path, unquote_path
@@ -16,6 +20,7 @@ fi
 find . {FOREIGN_FOLDERS} -prune -o -type f -print0 | tr '\\n\\0' '\\0\\n'
 """
 NO_SUCH_FILE = 3
+_GLOB = re.compile(r"[*?]")
 
 
 class FilesUnreadable(Exception):
@@ -28,6 +33,20 @@ async def list_files(commands: ProjectCommands) -> tuple[str, ...]:
     text = stdout_of(report, "the project's files cannot be listed")
     names = (unquote_path(line).replace("\0", "\n").removeprefix("./") for line in text.split("\n") if line)
     return tuple(sorted(names))
+
+
+async def expand_globs(commands: ProjectCommands, names: Sequence[str]) -> tuple[str, ...]:
+    """Return the names, and for each one with `*` or `?` the files that it names. Raises FilesUnreadable for none."""
+    if not any(_GLOB.search(name) for name in names):
+        return tuple(names)
+    files = await list_files(commands)
+    found: dict[str, None] = {}
+    for name in names:
+        matching = [file for file in files if matches_glob(name, file)] if _GLOB.search(name) else [name]
+        if not matching:
+            raise FilesUnreadable(f"{show_path(name)} names no file of the project")
+        found.update(dict.fromkeys(matching))
+    return tuple(found)
 
 
 async def read_file(commands: ProjectCommands, name: str) -> str | None:

@@ -1,7 +1,8 @@
 """Gate hooks: a ready-made gate, run in this process; it reaches the project only through the shell."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import replace
 from typing import assert_never
 
 from turngate.core.decisions import Advise, Allow, Block, Decision, Fault, Halt
@@ -67,6 +68,20 @@ async def run_gate_hook(
         return Returned(await _record(call, context))
     context.ask_judge = _judge(rule, event, settings, world, live)
     return Returned(decision_of(await run_gate(call.gate, context), call.gate.name, strict=hook.strict))
+
+
+def recording_rules(rules: Iterable[Rule], start: str) -> tuple[Rule, ...]:
+    """Return the rules of gates that record something, for the start of the agent at whose stop they run."""
+    return tuple(
+        replace(rule, event=start, matcher=rule.matcher if start == "SubagentStart" else None)
+        for rule in rules
+        if isinstance(rule.hook, GateHook) and not rule.hook.detached and _records(rule.hook)
+    )
+
+
+def _records(hook: GateHook) -> bool:
+    call = read_gate_hook(hook)
+    return isinstance(call, GateCall) and call.gate.record is not None
 
 
 def decision_of(result: GateResult, name: str, *, strict: bool) -> Decision:

@@ -2,7 +2,7 @@
 
 import os
 
-from turngate.core.constants import EVENTS, wrong_claude_setting
+from turngate.core.constants import EVENTS, STOP_OF_START, wrong_claude_setting
 from turngate.filesystem.real_path import real_path
 from turngate.settings.misplaced_files import misplaced_files
 from turngate.settings.paths import (
@@ -95,8 +95,24 @@ def _has_no_hooks(value: dict[str, object], event: str, dialect: str) -> bool:
     hooks = value.get("hooks", {})
     if not isinstance(hooks, dict) or not hooks.keys() <= EVENTS.keys() or hooks.get(event, []) != []:
         return False
+    if event in STOP_OF_START and _has_gate(hooks.get(STOP_OF_START[event])):
+        return False  # a gate may record what is there at the start
     # In the claude dialect an invalid hook of another event disables the whole file, so all of them are read.
     return dialect != "claude" or hooks == {}
+
+
+def _has_gate(groups: object) -> bool:
+    """Return whether a value of any shape holds a hook of the kind `gate`."""
+    parts = [groups]
+    while parts:
+        part = parts.pop()
+        if isinstance(part, dict):
+            if part.get("type") == "gate":
+                return True
+            parts += part.values()
+        elif isinstance(part, list):
+            parts += part
+    return False
 
 
 # load_settings checks the values of these keys.

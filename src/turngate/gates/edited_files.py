@@ -1,0 +1,24 @@
+"""Which files the agent has edited in its session, by its tool calls."""
+
+import os
+import re
+
+from turngate.core.events import StopEvent
+from turngate.gates.conversation import EDIT_TOOLS, read_calls_of
+
+# Commands that write files, roughly: `sed -i`, `perl -pi`, `tee`, `mv`, `cp`, a redirection.
+_WRITES = re.compile(r"\bsed\s+(?:-\S+\s+)*-\w*i|\bperl\s+-\w*i|\b(?:tee|mv|cp|truncate)\s|>>?\s*[^\s&>|]")
+
+
+def was_edited(event: StopEvent, project: str, name: str) -> bool:
+    """Return whether the agent has edited a file of the project. Raises TranscriptUnreadable."""
+    paths = {os.path.normpath(os.path.join(folder, name)) for folder in (project, event.cwd)}
+    base = os.path.basename(name)
+    for call in read_calls_of(event, (*EDIT_TOOLS, "Bash")):
+        edited = call.edited_file
+        if edited and os.path.normpath(os.path.join(event.cwd, edited)) in paths:
+            return True
+        command = call.text("command")
+        if base and base in command and _WRITES.search(command):
+            return True
+    return False

@@ -1,0 +1,133 @@
+"""The gate `plan`: holds the stop until every task of a plan is done, and can wait for the user after each phase."""
+
+import re
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+from turngate.gates.base import (
+    CouldNotRun,
+    Failed,
+    Gate,
+    GateContext,
+    GateOption,
+    GateResult,
+    Passed,
+    WaitForUser,
+)
+from turngate.gates.conversation import TranscriptUnreadable, find_prompt
+from turngate.gates.edited_files import was_edited
+from turngate.gates.git_output import show_path
+from turngate.gates.markdown_tasks import Task, count_open, describe_open, read_plan
+from turngate.gates.project_files import FilesUnreadable, expand_globs, read_file
+
+_PHASE = re.compile(r"(?:phase|stage|milestone)\s+\S", re.IGNORECASE)
+
+
+async def check_plan(context: GateContext) -> GateResult:
+    names = await expand_globs(context.commands, context.options["files"])
+    results = [await _check_file(context, name) for name in names]
+    for kind in (CouldNotRun, WaitForUser, Failed):
+        for result in results:
+            if isinstance(result, kind):
+                return result
+    return Passed()
+
+
+async def _check_file(context: GateContext, name: str) -> GateResult:
+    if context.options["if-touched"] and not was_edited(context.event, context.project, name):
+        return Passed()
+    text = await read_file(context.commands, name)
+    if text is None:
+        return CouldNotRun(f"there is no file {show_path(name)} in the project")
+    tasks = read_plan(text)
+    if not tasks:
+        return CouldNotRun(f"{show_path(name)} has no tasks: neither checkboxes nor a status")
+    phases = _phases(tasks)
+    current = next((phase for phase, own in phases.items() if count_open(own)), None)
+    if current is None:
+        return Passed()
+    if not context.options["pause-between-phases"] or len(phases) == 1:
+        return Failed(_describe(tasks, show_path(name)))
+    done = list(phases)[: list(phases).index(current)]
+    if done and _is_unconfirmed(context, name, done[-1]):
+        number = count_open(phases[current])
+        verb = "task is" if number == 1 else "tasks are"
+        return WaitForUser(
+            f"{done[-1]} is complete; {number} {verb} open in {current}. Check the result, then say whether to go on."
+        )
+    return Failed(_describe(phases[current], f"{current} in {show_path(name)}"))
+
+
+def _phases(tasks: Sequence[Task]) -> dict[str, list[Task]]:
+    """Return the tasks of each phase, in the order of the plan; what is outside of phases belongs to the whole plan."""
+    phases: dict[str, list[Task]] = {}
+    for task in tasks:
+        names = [heading for heading in task.headings if _PHASE.match(heading)]
+        phases.setdefault(names[0] if names else "the plan", []).append(task)
+    return phases
+
+
+def _is_unconfirmed(context: GateContext, name: str, phase: str) -> bool:
+    """Return whether the user has not answered yet since this phase was completed, in this session."""
+    prompt = find_prompt(context.event)
+    here = prompt.offset if prompt else context.event.prompt_id
+    asked = context.state.data.setdefault("asked", {})
+    if not isinstance(asked, dict):
+        return False
+    if phase in asked:
+        return here is not None and asked[phase] == here
+    if not _was_completed_here(context, name, phase):
+        return False
+    asked[phase] = here
+    return True
+
+
+def _was_completed_here(context: GateContext, name: str, phase: str) -> bool:
+    """Return whether the phase was still open at the session's start, or if that is unknown, the plan was edited since."""
+    start = context.state.start
+    if start is not None:
+        complete = start.get("complete")
+        return not (isinstance(complete, list) and phase in complete)
+    try:
+        return was_edited(context.event, context.project, name)
+    except TranscriptUnreadable:
+        return True
+
+
+async def record_phases(context: GateContext) -> Mapping[str, Any]:
+    """Return which phases are complete at the session's start."""
+    complete: list[str] = []
+    with suppress(FilesUnreadable):  # a plan that comes later has no phases yet
+        for name in await expand_globs(context.commands, context.options["files"]):
+            phases = _phases(read_plan(await read_file(context.commands, name) or ""))
+            complete += [phase for phase, tasks in phases.items() if not count_open(tasks)]
+    return {"complete": complete}
+
+
+def _describe(tasks: Sequence[Task], where: str) -> str:
+    number = count_open(tasks)
+    verb, them = ("is", "it") if number == 1 else ("are", "them")
+    listed = describe_open(tasks, with_section=True)
+    return f"{number} of {len(tasks)} tasks of {where} {verb} open:\n{listed}\nComplete {them} and update the plan."
+
+
+PLAN = Gate(
+    name="plan",
+    summary="every task of a plan is done",
+    check=check_plan,
+    record=record_phases,
+    operands=GateOption(
+        name="files", kind="texts", metavar="PLAN.md…", required=True, help="Markdown files of the project"
+    ),
+    options=(
+        GateOption(
+            name="pause-between-phases",
+            kind="flag",
+            help="end the turn after each phase, and go on with the next one when the user has answered",
+        ),
+        GateOption(
+            name="if-touched", kind="flag", help="only if the agent has edited the file in this session"
+        ),
+    ),
+)

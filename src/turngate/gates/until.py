@@ -1,0 +1,129 @@
+"""The gate `until`: holds the stop until the agent makes a promise, and a command proves it."""
+
+import re
+
+from turngate.core.text import one_line
+from turngate.gates.base import (
+    CouldNotRun,
+    Failed,
+    Gate,
+    GateContext,
+    GateOption,
+    GateResult,
+    LimitReached,
+    Passed,
+)
+from turngate.gates.command import check_command
+from turngate.gates.conversation import find_prompt, last_answer
+from turngate.gates.markdown_tasks import read_lines
+
+DEFAULT_ITERATIONS = 20
+MAX_ANSWER_CHARS = 200_000  # of its end, where a promise is made
+_TAG = re.compile(r"<promise>(.*?)</promise>", re.DOTALL)
+_INLINE_CODE = re.compile(r"(`+)(?!`).*?\1")
+_LINE_START = re.compile(r"\s*(?:#{1,6}|[-*+]|\d{1,9}[.)])\s+")
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
+_EDGES = " \t*_.!"  # emphasis and what ends a sentence
+
+
+async def check_until(context: GateContext) -> GateResult:
+    promise = one_line(context.options["promise"])
+    if not promise:
+        return CouldNotRun("the promise is empty")
+    iteration, started = _count_iteration(context)
+    is_promised = has_promise(last_answer(context.event), promise)
+    if is_promised:
+        proof = Passed() if context.command is None else await check_command(context)
+        if not isinstance(proof, Failed):
+            return proof
+        problem = f'You wrote "{promise}", but the command that proves it fails: {proof.reason}'
+    else:
+        problem = f'The promise "{promise}" is not in your last answer.'
+    return _end(context, promise, iteration, started) or _continue(context, promise, iteration, problem)
+
+
+def has_promise(answer: str, promise: str) -> bool:
+    """Return whether a sentence of an answer is the promise, or a tag `<promise>` holds it.
+
+    Code and quotations do not count, nor does a sentence about the promise: "I will write DONE when the tests pass".
+    """
+    lines = [line.text for line in read_lines(answer[-MAX_ANSWER_CHARS:])]
+    if "`" not in promise:
+        lines = [_INLINE_CODE.sub("`", line) for line in lines]
+    if any(one_line(text) == promise for text in _TAG.findall("\n".join(lines))):
+        return True
+    wanted = promise.strip(_EDGES)
+    sentences = (part for line in lines for part in _SENTENCE_END.split(_LINE_START.sub("", line, count=1)))
+    return any(one_line(sentence).strip(_EDGES) == wanted for sentence in sentences)
+
+
+def _count_iteration(context: GateContext) -> tuple[int, float]:
+    """Return which iteration since the user's last message has ended, and when the first one began."""
+    event, data = context.event, context.state.data
+    prompt = find_prompt(event)
+    here = prompt.offset if prompt else event.prompt_id
+    is_new = data.get("prompt") != here if here is not None else not event.stop_hook_active
+    iteration, started = data.get("iteration"), data.get("started")
+    if is_new or not isinstance(iteration, int) or not isinstance(started, int | float):
+        iteration, started = 0, prompt.time if prompt and prompt.time else context.now
+    data.update(prompt=here, iteration=iteration + 1, started=started)
+    return iteration + 1, started
+
+
+def _end(context: GateContext, promise: str, iteration: int, started: float) -> LimitReached | None:
+    most, minutes = _max_iterations(context), context.options["max-minutes"]
+    if iteration >= most:
+        times = "iteration" if most == 1 else "iterations"
+        return LimitReached(f'the promise "{promise}" was not kept in {most} {times}')
+    if minutes is not None and context.now - started >= minutes * 60:
+        times = "minute" if minutes == 1 else "minutes"
+        return LimitReached(f'the promise "{promise}" was not kept within {minutes:g} {times}')
+    return None
+
+
+def _continue(context: GateContext, promise: str, iteration: int, problem: str) -> Failed:
+    most, limit = _max_iterations(context), context.event.limit
+    wanted = most - 1  # the first iteration is not a continuation
+    advice = (
+        f"This was iteration {iteration} of {most}. Go on with the task. When it is done, and not before, end your "
+        f'answer with "{promise}" as a sentence of its own, without quotation marks.'
+    )
+    lines = [problem, advice]
+    if (
+        limit is not None and limit < wanted and iteration > 1
+    ):  # before, the engine did not know what is wanted
+        lines.append(
+            f"This turn has at most {limit} continuations, fewer than the {wanted} that this gate asks for."
+        )
+    return Failed("\n".join(lines), continuations=wanted)
+
+
+def _max_iterations(context: GateContext) -> int:
+    return max(1, int(context.options["max-iterations"]))
+
+
+UNTIL = Gate(
+    name="until",
+    summary="the agent makes a promise, and a command proves it",
+    check=check_until,
+    command="optional",
+    needs_conversation=True,
+    options=(
+        GateOption(
+            name="promise", kind="text", metavar="TEXT", required=True, help="the sentence that ends the loop"
+        ),
+        GateOption(
+            name="max-iterations",
+            kind="number",
+            metavar="N",
+            default=DEFAULT_ITERATIONS,
+            help="end the turn after so many iterations, the first one included",
+        ),
+        GateOption(
+            name="max-minutes",
+            kind="number",
+            metavar="M",
+            help="end the turn so long after the user's message",
+        ),
+    ),
+)

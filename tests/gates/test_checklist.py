@@ -1,0 +1,25 @@
+"""The gate `checklist`."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.gates.cases.checklist import CASES, OPEN, OPEN_REASON
+from tests.support.gates import GateCase, answer_with_shell, blocked, check_case, claude_input
+from turngate.gates.runner import UNCHANGED
+
+
+@pytest.mark.req("T-6")
+@pytest.mark.req("S3-40")
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_the_checklist(case: GateCase, project: Path) -> None:
+    check_case(case, project)
+
+
+def test_a_checklist_that_has_not_changed_is_reported_as_unchanged(project: Path) -> None:
+    (project / "TODO.md").write_text(OPEN)
+    words, fields = ("checklist", "TODO.md"), claude_input(project)
+    assert answer_with_shell(words, fields, project) == blocked(OPEN_REASON)
+    assert answer_with_shell(words, fields, project) == blocked(f"{OPEN_REASON}\n\n{UNCHANGED}")
+    (project / "TODO.md").write_text(OPEN.replace("[ ]", "[x]"))
+    assert answer_with_shell(words, fields, project) == {}
