@@ -6,6 +6,7 @@ from turngate.gates.base import Gate
 from turngate.gates.checklist import CHECKLIST
 from turngate.gates.clean import CLEAN
 from turngate.gates.command import COMMAND
+from turngate.gates.outputs import OUTPUTS
 from turngate.gates.plan import PLAN
 from turngate.gates.todos import TODOS
 from turngate.gates.touched import TOUCHED
@@ -16,6 +17,7 @@ _GATES = (
     COMMAND,
     CLEAN,
     PLAN,
+    OUTPUTS,
     TODOS,
     TOUCHED,
     UNTIL,

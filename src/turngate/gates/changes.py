@@ -101,14 +101,18 @@ async def _diff(context: GateContext, options: str, *pathspecs: str) -> Exited |
 
 
 def session_start(context: GateContext) -> float | None:
-    """Return when the agent that stops has begun, by the first time in its transcript."""
-    path = context.event.stopping_transcript
+    """Return when the agent that stops has begun, by the first time in its transcript, else in that of its session."""
+    paths = (context.event.stopping_transcript, context.event.transcript_path)
+    return next((moment for path in paths if path and (moment := _first_time(path)) is not None), None)
+
+
+def _first_time(path: str) -> float | None:
     try:
-        for record in read_records(path, MAX_START_BYTES) if path else ():
+        for record in read_records(path, MAX_START_BYTES):
             text = record.get("timestamp")
             if isinstance(text, str):
                 return datetime.fromisoformat(text).timestamp()
-    except (OSError, ValueError):
+    except (OSError, ValueError, OverflowError):
         return None
     return None
 
