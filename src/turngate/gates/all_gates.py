@@ -6,6 +6,7 @@ from turngate.gates.base import Gate
 from turngate.gates.checklist import CHECKLIST
 from turngate.gates.clean import CLEAN
 from turngate.gates.command import COMMAND
+from turngate.gates.evidence import EVIDENCE
 from turngate.gates.outputs import OUTPUTS
 from turngate.gates.plan import PLAN
 from turngate.gates.todos import TODOS
@@ -16,6 +17,7 @@ _GATES = (
     CHECKLIST,
     COMMAND,
     CLEAN,
+    EVIDENCE,
     PLAN,
     OUTPUTS,
     TODOS,

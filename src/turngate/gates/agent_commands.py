@@ -1,0 +1,173 @@
+"""What the agent's own commands were, roughly: which checks they ran and whether these succeeded, what they changed."""
+
+import re
+from collections.abc import Iterator, Mapping
+from os.path import basename, splitext
+
+from turngate.core.frozen import frozen
+from turngate.gates.conversation import ToolCall
+
+
+@frozen
+class Step:
+    """One simple command of a command line."""
+
+    text: str
+    operator: str  # that follows: && || ; | & or nothing
+
+
+def split_command(command: str) -> list[Step]:
+    """Split a command line at its operators, outside of quotes; the text of a here-document is left out."""
+    plain = _HEREDOC.sub(r"\1", command.replace("\\\n", " "))
+    masked = _QUOTES.sub(lambda quoted: "_" * len(quoted[0]), plain)
+    steps, start = [], 0
+    for found in _OPERATOR.finditer(masked):
+        steps.append(Step(plain[start : found.start()].strip(), found[0].strip() or ";"))
+        start = found.end()
+    steps.append(Step(plain[start:].strip(), ""))
+    return [step for step in steps if step.text]
+
+
+_HEREDOC = re.compile(r"(<<-?\s*(['\"]?)(\w+)\2[^\n]*)\n.*?(?:\n\s*\3(?=\n|$)|$)", re.DOTALL)
+_QUOTES = re.compile(r"'[^']*'|\"(?:\\.|[^\"\\])*\"|\\.", re.DOTALL)
+_OPERATOR = re.compile(r"&&|\|\||\|&?|;|\n|(?<![<>&])&(?![>&])")
+
+# What stands before the program that is meant.
+_WRAPPER = re.compile(
+    r"(?:[({!]\s*|\w+=(?:'[^']*'|\"[^\"]*\"|\S*)\s+|(?:sudo|env|time|nice|nohup|command|exec|then|do)\s+|"
+    r"timeout\s+(?:-\S+\s+)*\S+\s+|(?:uv|poetry|pipenv|pdm|hatch|rye)\s+run\s+(?:--?[\w-]+(?:=\S+)?\s+)*|"
+    r"(?:npx|bunx|pnpm\s+(?:exec|dlx)|yarn\s+(?:exec|dlx)|bundle\s+exec|xvfb-run)\s+(?:-\S+\s+)*|"
+    r"\S*python[\d.]*\s+(?:-[A-Zbu]\S*\s+)*-m\s+)"
+)
+_SHELL = re.compile(r"\S*sh\s+-\w*c\s+(['\"])(.*)\1", re.DOTALL)
+
+
+def _program(text: str) -> str:
+    """Return a command from its program on, without the program's folder."""
+    while found := _WRAPPER.match(text):
+        text = text[found.end() :]
+    program, blank, rest = text.partition(" ")
+    return f"{basename(program)}{blank}{rest}"
+
+
+def simple_commands(command: str, depth: int = 2) -> Iterator[Step]:
+    """Yield the simple commands, also those of `bash -c '…'`."""
+    for step in split_command(command):
+        inner = _SHELL.match(_program(step.text))
+        if inner and depth:
+            *most, last = [*simple_commands(inner[2], depth - 1)] or [step]
+            yield from (*most, Step(last.text, step.operator))
+        else:
+            yield Step(_program(step.text), step.operator)
+
+
+# Checks
+
+# A script or a target whose name has one of these words: `npm run test:unit`, `make lint`.
+_RUN = r"(?:(?:npm|pnpm|yarn|bun)(?:\s+(?:-\S+|run))*\s+|(?:make|just|task|nox|tox|rake|invoke|mage|composer|mise run)\s+(?:-\S+\s+)*)"
+
+
+def _target(words: str) -> str:
+    return rf"{_RUN}(?:[\w:.-]*[:._-])?(?:{words})(?:[:._-][\w:.-]*)?"
+
+
+CHECKS: Mapping[str, re.Pattern[str]] = {
+    kind: re.compile(rf"(?:{pattern})(?![\w-])")
+    for kind, pattern in {
+        "tests": (
+            r"pytest|py\.test|unittest|nose2|tox|nox|jest|vitest|mocha|ava|rspec|phpunit|pest|ctest|bats|"
+            r"(?:playwright|go|cargo|dotnet|swift|flutter|dart|mix|deno|bun|bazel|zig|stack|cabal|sbt|lein|hatch|npm|pnpm|"
+            r"yarn|forge|crystal|julia)\s+(?:\S+\s+)*?(?:test|nextest|t)|cypress\s+run|manage\.py\s+test|"
+            r"(?:mvn|mvnw|gradle|gradlew)\s.*?(?:test|verify|check|build)|"
+            rf"{_target('tests?|check|ci|all|spec')}|[\w.-]*tests?[\w-]*\.(?:sh|py|js|mjs|ts)|run[-_]?tests?"
+        ),
+        "build": (
+            r"(?:go|cargo|dotnet|swift|bazel|zig|stack|cabal|flutter|docker|docker\s+compose|vite|next|nuxt|astro|uv|"
+            r"poetry|hatch|pnpm|npm|yarn|bun|podman|ng)\s+(?:\S+\s+)*?build|(?:go|cargo)\s+(?:test|run|check|install|vet|clippy)|"
+            r"dotnet\s+test|tsc|vue-tsc|webpack|rollup|esbuild|cmake|ninja|gcc|g\+\+|clang|clang\+\+|rustc|javac|xcodebuild|"
+            r"(?:mvn|mvnw|gradle|gradlew)\s.*?(?:compile|package|install|verify|build|assemble|test)|"
+            rf"build|make(?:\s+-\S+)*\s*$|{_target('build|compile|all|ci|check|dist')}|[\w.-]*build[\w-]*\.sh"
+        ),
+        "lint": (
+            r"ruff|flake8|pylint|eslint|biome|oxlint|golangci-lint|rubocop|shellcheck|stylelint|ktlint|detekt|swiftlint|"
+            r"standard|credo|hadolint|markdownlint\S*|pre-commit|prek|cargo\s+clippy|go\s+vet|prettier|black|"
+            rf"{_target('lint|check|ci|all|style')}"
+        ),
+        "types": (
+            r"mypy|dmypy|pyright|basedpyright|pyre|ty|tsc|vue-tsc|svelte-check|flow|sorbet|srb|phpstan|psalm|"
+            r"(?:cargo|go)\s+(?:check|build|test|vet|clippy)|"
+            rf"{_target('types?|typecheck|mypy|tsc|check|ci|all')}"
+        ),
+    }.items()
+}
+_CI = re.compile(r"gh\s+(?:run|pr)\s+(?:view|checks|watch|list)\b")
+# It only lists, describes or prepares.
+_NO_CHECK = re.compile(
+    r"\s(?:--collect-only|--co|--version|-V|--help|-h|--list\S*|--dry-run|--no-run|install)(?:\s|$)"
+)
+_FAILURE = re.compile(
+    r"\b[1-9]\d* (?:failed|failing|failures?|errors?|problems?)\b|\bFAILED\b|^FAIL\b|\bFAIL:|^E {2,}|\berror(?:\[\w+\])?:|"
+    r"\bTraceback \(most|npm ERR!|\bexit(?:ed with)? (?:code|status)[: ]+[1-9]|\bBUILD FAIL|command not found|No such file",
+    re.MULTILINE,
+)
+
+
+def runs_check(text: str, kind: str, own: Mapping[str, re.Pattern[str]] | None = None) -> bool:
+    """Return whether a simple command is a check of this kind; `own`: those of further kinds."""
+    if own and kind in own:
+        return own[kind].search(text) is not None
+    found = CHECKS[kind].match(text) or _CI.match(text)
+    return found is not None and _NO_CHECK.search(text) is None
+
+
+def succeeded(call: ToolCall, steps: list[Step], place: int) -> bool:
+    """Return whether the command at a place succeeded.
+
+    Its exit code is not that of the whole line if something follows that does not depend on it: `pytest | tail`. Then the
+    output decides.
+    """
+    if call.result is None or call.is_error or call.input.get("run_in_background") is True:
+        return False
+    later = {step.operator for step in steps[place:]} - {"", "&&"}
+    if later == {"|"} and "pipefail" in call.text("command"):
+        later = set()
+    return not later or _FAILURE.search(call.result) is None
+
+
+# Changes
+
+_DOCUMENTS = {
+    ".md",
+    ".markdown",
+    ".rst",
+    ".adoc",
+    ".txt",
+    ".log",
+    ".out",
+}  # no check depends on them, usually
+_TEMPORARY = ("/dev/", "/tmp/", "$")  # noqa: S108 - it is only recognized
+_REDIRECT = re.compile(r"(?:^|[^<>&\d-])(?:\d)?>{1,2}\s*(?!&)([^\s;&|<>()]+)")
+_WRITES = re.compile(
+    r"(?:sed\s+(?:-\S+\s+)*-\w*i|perl\s+(?:-\S+\s+)*-\w*i|tee\s|patch\b|git\s+(?:-\S+\s+\S+\s+)?(?:checkout|restore|reset|stash|apply|"
+    r"merge|rebase|pull|revert|cherry-pick|am|switch)\b|(?:mv|cp|rm|truncate|install)\s)"
+)
+
+
+def edited_path(call: ToolCall) -> str | None:
+    """Return a file that an editing tool changed, except a document."""
+    path = call.edited_file
+    return None if path is None or is_document(path) else path
+
+
+def written_path(text: str) -> str | None:
+    """Return what a simple command changes, except documents and temporary files."""
+    masked = _QUOTES.sub(lambda quoted: quoted[0].replace(">", "_").replace(" ", "_"), text)
+    targets = [found[1] for found in _REDIRECT.finditer(masked)]
+    if _WRITES.match(text):
+        targets.append(text.rsplit(maxsplit=1)[-1])
+    kept = [target for target in targets if not (is_document(target) or target.startswith(_TEMPORARY))]
+    return kept[-1] if kept else None
+
+
+def is_document(path: str) -> bool:
+    return splitext(path.strip("'\""))[1].lower() in _DOCUMENTS

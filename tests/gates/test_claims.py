@@ -1,0 +1,21 @@
+"""The claims in an agent's answer."""
+
+import pytest
+
+from tests.gates.cases.claims import CLAIMS
+from turngate.gates import claims
+
+
+@pytest.mark.parametrize("answer", CLAIMS)
+def test_what_is_a_claim(answer: str) -> None:
+    assert [claim.kind for claim in claims.find_claims(answer, claims.CLAIMS)] == CLAIMS[answer]
+
+
+def test_a_claim_is_quoted_as_it_was_made() -> None:
+    found = claims.find_claims("I fixed it.\n\n- **All 12 tests pass**.\n", claims.CLAIMS)
+    assert found == [claims.Claim("tests", "All 12 tests pass")]
+
+
+def test_a_long_answer_is_searched_at_its_end_in_bounded_time() -> None:
+    answer = "tests " * 500_000 + "\n" + "a " * 20_000 + "\nAll tests pass."
+    assert claims.find_claims(answer, claims.CLAIMS) == [claims.Claim("tests", "All tests pass")]

@@ -1,0 +1,23 @@
+"""The gate `evidence`."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.gates.cases.evidence import CASES, NOTHING, ends
+from tests.support.gates import GateCase, answer_with_shell, blocked, check_case, claude_input
+from tests.support.transcripts import talk
+from turngate.gates.runner import UNCHANGED
+
+
+@pytest.mark.req("T-2")
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_the_evidence(case: GateCase, project: Path) -> None:
+    check_case(case, project)
+
+
+def test_a_claim_that_is_repeated_is_reported_as_unchanged(project: Path) -> None:
+    fields = claude_input(project, **ends(talk())(project))
+    assert answer_with_shell(("evidence",), fields, project) == NOTHING
+    again = blocked(f"{NOTHING['reason']}\n\n{UNCHANGED}")
+    assert answer_with_shell(("evidence",), fields, project) == again
