@@ -44,7 +44,7 @@ SECTIONS = (
             "HookCallbackMatcher",
         ),
     ),
-    Section("Gates", "gates", ("GateHook",)),
+    Section("Gates", "gates", ("GateHook", "gate_callback", "GateCallback")),
     Section("Decisions of a callback", "decisions", ("Allow", "Block", "Advise", "Halt", "Fault")),
     Section("Settings", "settings", ("Settings", "Rule", "Problem")),
     Section("A session", "session", ("Session", "TurnResult", "ScriptedModel", "UsageError")),

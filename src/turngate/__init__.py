@@ -10,6 +10,8 @@ _MODULES = {
     "CommandHook": "core.hooks",
     "GateHook": "core.hooks",
     "HttpHook": "core.hooks",
+    "GateCallback": "single_gate",
+    "gate_callback": "single_gate",
     "PromptHook": "core.hooks",
     "CallbackHookConfig": "core.hooks",
     "CommandHookConfig": "core.hooks",

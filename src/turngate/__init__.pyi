@@ -50,6 +50,8 @@ from turngate.plugins.handlers import Plugins as Plugins
 from turngate.ports import Workspace as Workspace
 from turngate.ports import World as World
 from turngate.shells.local import LocalShell as LocalShell
+from turngate.single_gate import GateCallback as GateCallback
+from turngate.single_gate import gate_callback as gate_callback
 from turngate.single_stop import StopHooksResult as StopHooksResult
 from turngate.single_stop import run_stop_hooks as run_stop_hooks
 from turngate.state.journal import Journal as Journal

@@ -19,7 +19,7 @@ from turngate.core.constants import STOP_EVENTS
 from turngate.core.decisions import Advise, Allow, Block, Decision, Fault, Halt
 from turngate.core.dialect import CLAUDE
 from turngate.core.hook_input import read_event
-from turngate.core.hooks import CallbackHook, CommandHook, Hook, label
+from turngate.core.hooks import CallbackHook, CommandHook, GateHook, Hook, label
 from turngate.core.interpret import interpret
 from turngate.core.json_syntax import describe_syntax_error
 from turngate.core.reports import Returned
@@ -80,7 +80,8 @@ def _unsupported(rule: Rule) -> Iterator[tuple[str | None, str]]:
     """Yield field and message of each option of the hook that Claude Code does not support."""
     hook = rule.hook
     if hook.kind not in _SUPPORTED_KINDS:
-        yield None, f"the hook kind {hook.kind!r} {_NO_EQUIVALENT}"
+        instead = ": use CallbackHook(gate_callback(…))" if isinstance(hook, GateHook) else ""
+        yield None, f"the hook kind {hook.kind!r} {_NO_EQUIVALENT}{instead}"
     if isinstance(hook, CallbackHook) and rule.event not in _CALLBACK_EVENTS:
         yield None, f"the SDK does not call functions at {rule.event}"
     if hook.condition and rule.event in STOP_EVENTS:

@@ -7,6 +7,11 @@ def snake_case(name: str) -> str:
     return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in name)
 
 
+def camel_case(name: str) -> str:
+    first, *others = name.split("_")
+    return first + "".join(map(str.capitalize, others))
+
+
 class CamelCaseAccess:
     """Also offers each field in camel case: `event.lastAssistantMessage`."""
 
