@@ -3,7 +3,8 @@ from pathlib import Path
 import pytest
 
 from turngate.doctor.gate_text import gate_text
-from turngate.doctor.planted_failures import Gate, conversation, failures_for
+from turngate.doctor.planted_failures import Gate, failures_for
+from turngate.doctor.sample_transcript import conversation
 
 
 def planted(project: Path, text: str) -> list[tuple[str, str]]:
@@ -84,6 +85,29 @@ def test_a_failing_test_is_planted_where_it_is_found(case: str, project: Path) -
     files, text, where = PLACES[case]
     write(project, files)
     assert planted(project, text) == [("a failing test", where)]
+
+
+@pytest.mark.parametrize(
+    ("files", "text", "where"),
+    [
+        ({"go.mod": ""}, "go vet ./...", "turngate_planted/planted.go"),
+        ({"go.mod": ""}, "go build ./... && golangci-lint run", "turngate_planted/planted.go"),
+        ({"Cargo.toml": "[package]\n"}, "cargo clippy -- -D warnings", "src/bin/turngate_planted.rs"),
+        ({"core/Cargo.toml": "[package]\n"}, "cd core; cargo check", "core/src/bin/turngate_planted.rs"),
+        ({"a.js": ""}, "npx eslint .", "turngate-planted.js"),
+        ({"src/a.ts": ""}, "npx --no-install tsc --noEmit", "src/turngate-planted.js"),
+        ({"package.json": '{"scripts": {"lint": "eslint ."}}'}, "npm run lint", "turngate-planted.js"),
+    ],
+)
+def test_a_syntax_error_is_planted_where_it_is_found(
+    files: dict[str, str], text: str, where: str, project: Path
+) -> None:
+    write(project, files)
+    assert planted(project, text) == [("a syntax error", where)]
+
+
+def test_a_failing_test_of_go_is_a_package_of_its_own(project: Path) -> None:
+    assert planted(project, "go test ./...") == [("a failing test", "turngate_planted/planted_test.go")]
 
 
 @pytest.mark.parametrize(

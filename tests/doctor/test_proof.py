@@ -20,7 +20,7 @@ from turngate.cli.main import main
 SH = "#!/bin/sh\n"
 PYTEST = f"{sys.executable} -m pytest -q -p no:cacheprovider"
 SEEDS = ROOT / "tests" / "data" / "seeds"
-UNKNOWN = "it is not known what it checks; known are tests, linters of Python, checklists in Markdown, searches in the conversation, and the state of git"
+UNKNOWN = "it is not known what it checks; known are tests, linters, compilers, checklists in Markdown, searches in the conversation, and the state of git"
 
 
 @pytest.fixture(autouse=True)

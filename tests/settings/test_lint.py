@@ -14,7 +14,7 @@ import pytest
 
 from tests.support.builders import script, settings
 from turngate.core.dialect import CLAUDE, DIALECTS, MUX, TURNGATE, Dialect
-from turngate.core.hooks import AgentHook, CommandHook, Hook, HttpHook, PromptHook
+from turngate.core.hooks import AgentHook, CommandHook, GateHook, Hook, HttpHook, PromptHook
 from turngate.core.settings import Problem, Rule, Settings
 from turngate.extras import install_command
 from turngate.settings.lint import lint
@@ -529,13 +529,24 @@ def test_a_program_that_is_not_there_is_reported(command: str, noted: bool, proj
 # Options without a meaning
 
 
+def as_gate(check: str, words: str | None = None) -> str:
+    blocks = "which blocks with the output as the reason"
+    entry = f'{{"type": "gate", "command": "{check}"}}'
+    return f"write turngate gate -- {words or check}, {blocks}; in .turngate/settings.json: {entry}"
+
+
 @pytest.mark.parametrize(
     ("command", "hint"),
     [
-        ("pytest -q", "write pytest -q >&2 || exit 2, which blocks with the output as the reason"),
-        ("pytest -q >&2", "write pytest -q >&2 || exit 2, which blocks with the output as the reason"),
-        ("npm test >&2 || exit 1", "write npm test >&2 || exit 2"),
-        ("npm test || exit 1", "write npm test >&2 || exit 2"),
+        ("pytest -q", as_gate("pytest -q")),
+        ("pytest -q >&2", as_gate("pytest -q")),
+        ("npm test >&2 || exit 1", as_gate("npm test")),
+        ("npm test || exit 1", as_gate("npm test")),
+        ("npm test || exit 2", None),
+        ("pytest -q 2>&1 | tail -5", as_gate("pytest -q")),
+        ("npm test && npm run lint", as_gate("npm test && npm run lint", "'npm test && npm run lint'")),
+        ("CI=1 npm test", as_gate("CI=1 npm test", "'CI=1 npm test'")),
+        ("cd web && pytest || exit 2", as_gate("cd web && pytest", "'cd web && pytest'")),
         ("test -s X", "write test -s X || { echo 'REASON' >&2; exit 2; }"),
         ("grep -q a b >&2 || exit 2", "write grep -q a b || { echo 'REASON' >&2; exit 2; }"),
         ("git diff --quiet || exit 1", "write git diff --quiet || { echo 'REASON' >&2; exit 2; }"),
@@ -545,8 +556,74 @@ def test_a_program_that_is_not_there_is_reported(command: str, noted: bool, proj
         ("echo no >&2; exit 2", "block on a condition: CHECK || { echo 'REASON' >&2; exit 2; }"),
     ],
 )
-def test_the_hint_is_a_gate_that_blocks_with_a_reason(project: Path, command: str, hint: str) -> None:
-    assert [problem.hint for problem in look(command, project)] == [hint]
+def test_the_hint_is_a_gate_that_blocks_with_a_reason(project: Path, command: str, hint: str | None) -> None:
+    (project / "web").mkdir()
+    assert [problem.hint for problem in look(command, project)] == ([hint] if hint else [])
+
+
+def test_in_a_file_of_turngate_the_hint_is_an_entry(project: Path) -> None:
+    rule = Rule("Stop", CommandHook("npm test && npm run lint"), file="x", family="turngate")
+    assert [problem.hint for problem in lint(Settings(rules=(rule,)), str(project))] == [
+        'write {"type": "gate", "command": "npm test && npm run lint"}, which blocks with the output as the reason'
+    ]
+
+
+def test_before_a_tool_and_in_a_script_the_hint_is_a_command(project: Path) -> None:
+    path = script(project / "check.sh", "#!/bin/sh\npytest -q\n")
+    blocks = "which blocks with the output as the reason"
+    found = [*look("pytest && npm test", project, event="PreToolUse"), *look(str(path), project)]
+    assert [problem.hint for problem in found] == [
+        f"write (pytest && npm test) >&2 || exit 2, {blocks}",
+        f"write COMMAND >&2 || exit 2, {blocks}",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("command", "message", "hint"),
+    [
+        ("pytest -q", None, None),
+        ("npm test && npm run lint", None, None),
+        ("pytest -q >&2 || exit 2", None, None),
+        ("make", None, None),
+        ("cargo test", "the program cargo is not in the PATH, so the gate cannot run", "install cargo"),
+        ("npm run dev", "npm run dev never ends, so the gate times out at every run", None),
+        (
+            "pytest -q | tail -5",
+            "the exit code is that of tail, not of pytest -q: this hook can never block",
+            'write {"type": "gate", "command": "pytest -q"}, which blocks with the output as the reason',
+        ),
+        (
+            "pytest -q || true",
+            "`|| true` hides the result of pytest -q: this hook can never block",
+            "remove `|| true`",
+        ),
+    ],
+)
+def test_the_command_of_a_gate_is_read(
+    project: Path, command: str, message: str | None, hint: str | None
+) -> None:
+    rule = Rule("Stop", GateHook(command=command), file="x", family="turngate")
+    found = [(each.message, each.hint) for each in lint(Settings(rules=(rule,)), str(project))]
+    assert found == ([(message, hint)] if message else [])
+
+
+@pytest.mark.parametrize(
+    ("command", "check"),
+    [
+        ("cargo test >&2 || exit 2", "cargo test"),
+        ("cargo test || { echo 'cargo test fails' >&2; exit 2; }", "cargo test"),
+        ("npm test && cargo test >&2 || exit 2", "npm test && cargo test"),
+        ("cargo test >&2", None),
+        ("if ! cargo test; then echo no >&2; exit 2; fi", None),
+    ],
+)
+def test_a_gate_is_suggested_where_a_missing_program_blocks(
+    project: Path, command: str, check: str | None
+) -> None:
+    rule = Rule("Stop", CommandHook(command), file="x", family="turngate")
+    [found] = [each for each in lint(Settings(rules=(rule,)), str(project)) if each.severity == "error"]
+    entry = f'{{"type": "gate", "command": "{check}"}}, which never blocks for a missing program'
+    assert found.hint == (f"install cargo; or write {entry}" if check else "install cargo")
 
 
 @pytest.mark.parametrize("event", ["Stop", "SubagentStop"])

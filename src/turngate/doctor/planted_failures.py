@@ -5,22 +5,20 @@ To add one: a function that returns the failure for a gate or None, and a line i
 
 import configparser
 import contextlib
-import json
 import os
 import re
 import shlex
-import subprocess
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import field
 from typing import Any
 
 from turngate.core.frozen import frozen
 from turngate.doctor.gate_text import folder_at, read_text
-from turngate.filesystem.project_copy import environment_in_copy
+from turngate.doctor.git_in_copy import MARK, git
+from turngate.doctor.sample_transcript import conversation
 
 MAX_BYTES = 1024 * 1024  # of a file that is changed
-GIT_TIMEOUT_S = 60.0
-MARK = "planted by turngate doctor"
 
 
 @frozen
@@ -42,6 +40,9 @@ class PlantedFailure:
     files: Mapping[str, bytes]
     repairs: Mapping[str, bytes] | None = None
     commits: bool = False  # before, everything is committed
+    passing: Mapping[str, bytes] = field(default_factory=dict)  # files with which the gate passes
+    answer: str = "Done."  # of the agent, with the failure and without it
+    passing_answer: str = "Done."
 
 
 class CannotPlantError(Exception):
@@ -50,9 +51,18 @@ class CannotPlantError(Exception):
 
 def failures_for(gate: Gate) -> tuple[list[PlantedFailure], list[str]]:
     """Return the failures that this gate seems to look for, and why others cannot be planted."""
+    return _failures(gate, _KINDS)
+
+
+def command_failures(gate: Gate) -> tuple[list[PlantedFailure], list[str]]:
+    """Return the failures of a command that decides by its exit code: tests, linters, compilers."""
+    return _failures(gate, _CHECKS)
+
+
+def _failures(gate: Gate, kinds: "Sequence[_Kind]") -> tuple[list[PlantedFailure], list[str]]:
     failures: list[PlantedFailure] = []
     reasons: list[str] = []
-    for kind in _KINDS:
+    for kind in kinds:
         try:
             failure = kind(gate)
         except CannotPlantError as error:
@@ -179,6 +189,21 @@ def _failing_rust_test(gate: Gate) -> PlantedFailure | None:
     return _failing_test(gate, os.path.join(folder, "tests", "turngate_planted.rs"), content)
 
 
+def _failing_go_test(gate: Gate) -> PlantedFailure | None:
+    """A test file of another package does not compile, in a folder with or without other files."""
+    used = _GO_TEST.search(gate.text)
+    if used is None:
+        return None
+    path = os.path.join(
+        folder_at(gate.text, used.start(), gate.project), "turngate_planted", "planted_test.go"
+    )
+    content = (
+        f'package planted\n\nimport "testing"\n\nfunc TestPlanted(t *testing.T) {{ t.Fatal("{MARK}") }}\n'
+    )
+    return _failing_test(gate, path, content)
+
+
+_GO_TEST = re.compile(r"\bgo\s+test\b")
 _CARGO_TEST = re.compile(r"\bcargo\s+(?:[-+]\S+\s+)*(?:test|nextest)\b")
 
 
@@ -199,6 +224,40 @@ def _syntax_error(gate: Gate) -> PlantedFailure | None:
     return PlantedFailure("a syntax error", path, {os.path.join(gate.project, path): content.encode()})
 
 
+_COMPILERS = (
+    (re.compile(r"\bcargo\s+(?:[-+]\S+\s+)*(?:check|clippy|build)\b"), "src/bin/turngate_planted.rs"),
+    (re.compile(r"\bgo\s+(?:vet|build)\b|\bgolangci-lint\b"), "turngate_planted/planted.go"),
+)
+_NODE_LINTERS = re.compile(r"\b(?:eslint|biome|oxlint|tsc)\b")
+_NODE_FOLDERS = ("src", "app", "lib", ".")
+_NO_LANGUAGE = f"// {MARK}\n)(\n".encode()  # nothing that a compiler accepts
+
+
+def _error_for_compiler(gate: Gate) -> PlantedFailure | None:
+    for pattern, name in _COMPILERS:
+        if used := next(_uses(pattern, gate.text), None):
+            folder = folder_at(gate.text, used.start(), gate.project)
+            cargo = read_text(os.path.join(gate.project, folder, "Cargo.toml"))
+            path = os.path.join(folder, name)
+            if "[package]" in cargo or not name.endswith(".rs"):
+                return PlantedFailure(
+                    "a syntax error", path, {os.path.join(gate.project, path): _NO_LANGUAGE}
+                )
+    return None
+
+
+def _error_for_node_linter(gate: Gate) -> PlantedFailure | None:
+    """Which folders and extensions it reads is not known, so it gets a file in each of the usual ones."""
+    used = next(_uses(_NODE_LINTERS, gate.text), None)
+    if used is None:
+        return None
+    base = os.path.join(gate.project, folder_at(gate.text, used.start(), gate.project))
+    folders = [name for name in _NODE_FOLDERS if os.path.isdir(os.path.join(base, name))]
+    names = [os.path.join(name, f"turngate-planted.{end}") for name in folders for end in ("js", "ts")]
+    files = {os.path.normpath(os.path.join(base, name)): _NO_LANGUAGE for name in names}
+    return PlantedFailure("a syntax error", os.path.normpath(names[0]), files)
+
+
 # Git
 
 _GIT = re.compile(r"(?<![\w.-])git[\s\"',]")
@@ -217,8 +276,10 @@ def _asks_git(text: str) -> bool:
 
 
 def _dirty_tree(gate: Gate) -> PlantedFailure | None:
-    if not _asks_git(gate.text):
-        return None
+    return dirty_tree(gate) if _asks_git(gate.text) else None
+
+
+def dirty_tree(gate: Gate) -> PlantedFailure:
     if not gate.has_repository:
         raise CannotPlantError("it asks git, and there is no repository in the copy")
     new = "turngate-planted.txt"
@@ -241,36 +302,6 @@ def _tracked_text(project: str) -> str | None:
 
 def _is_plain_file(path: str) -> bool:
     return os.path.isfile(path) and not os.path.islink(path) and os.path.getsize(path) < MAX_BYTES
-
-
-def git(project: str, *arguments: str) -> str:
-    """Return what git prints in the copy; an empty text if it fails."""
-    try:
-        done = subprocess.run(  # noqa: S603 - git, with our own arguments
-            ["git", "-c", "core.fsmonitor=false", *arguments],  # noqa: S607 - that of the user
-            cwd=project,
-            env=environment_in_copy(os.environ),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            check=False,
-            timeout=GIT_TIMEOUT_S,
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return ""
-    return os.fsdecode(done.stdout) if done.returncode == 0 else ""
-
-
-def commit_everything(project: str) -> None:
-    identity = (
-        "-c",
-        "user.name=turngate",
-        "-c",
-        "user.email=turngate@localhost",
-        "-c",
-        "commit.gpgsign=false",
-    )
-    git(project, "add", "--all")
-    git(project, *identity, "commit", "--quiet", "--no-verify", "--message", MARK)
 
 
 # Checklists
@@ -315,35 +346,22 @@ def _idle_session(gate: Gate) -> PlantedFailure | None:
     return PlantedFailure(what, "the conversation", {gate.transcript: content})
 
 
-def conversation(answer: str = "Done.", *, ran_tests: bool = True) -> bytes:
-    """Return a short transcript, in the forms in which scripts search for a test run."""
-    command = "make test && npm test && pytest"
-    use = {"type": "tool_use", "id": "t-1", "name": "Bash", "input": {"command": command}}
-    result = {"type": "tool_result", "tool_use_id": "t-1", "content": "all tests passed"}
-    records: list[dict[str, Any]] = [_message("user", "Please do the task.")]
-    if ran_tests:
-        records += [
-            _message("assistant", [use]),
-            {"type": "tool", "tool_name": "bash", "tool_input": {"script": command}},
-            _message("user", [result]),
-        ]
-    records.append(_message("assistant", [{"type": "text", "text": answer}]))
-    return b"".join(json.dumps(record, separators=(",", ":")).encode() + b"\n" for record in records)
-
-
-def _message(role: str, content: object) -> dict[str, Any]:
-    return {"type": role, "message": {"role": role, "content": content}}
-
-
 def _bytes(text: str) -> bytes:
     return text.encode("utf-8", "surrogateescape")
 
 
-_KINDS = (
+_Kind = Callable[[Gate], PlantedFailure | None]
+_CHECKS: tuple[_Kind, ...] = (
     _failing_python_test,
     _failing_node_test,
     _failing_rust_test,
+    _failing_go_test,
     _syntax_error,
+    _error_for_compiler,
+    _error_for_node_linter,
+)
+_KINDS: tuple[_Kind, ...] = (
+    *_CHECKS,
     _open_checklist_item,
     _idle_session,
     _dirty_tree,

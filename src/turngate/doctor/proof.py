@@ -10,7 +10,7 @@ from uuid import uuid4
 
 from turngate.core.constants import STOP_EVENTS
 from turngate.core.decisions import Fault
-from turngate.core.events import StopEvent, Subagent
+from turngate.core.events import SessionStart, StopEvent, Subagent
 from turngate.core.frozen import frozen
 from turngate.core.hints import run_hint
 from turngate.core.hook_run import HookRun, outcome, run_message
@@ -21,14 +21,17 @@ from turngate.core.tools import DEFAULT_AGENT_TYPE
 from turngate.core.verdict import is_blocking
 from turngate.doctor.diagnosis import HookDiagnosis, fired_event
 from turngate.doctor.gate_text import gate_text
+from turngate.doctor.git_in_copy import commit_everything
+from turngate.doctor.named_gates import named_gate
 from turngate.doctor.planted_failures import (
+    CannotPlantError,
     Gate,
     PlantedFailure,
-    commit_everything,
-    conversation,
     failures_for,
 )
+from turngate.doctor.planted_gates import gate_failures, why_no_failure
 from turngate.doctor.relocation import Relocation
+from turngate.doctor.sample_transcript import conversation
 from turngate.engine import ask_hooks
 from turngate.filesystem.project_copy import ProjectCopy
 from turngate.filesystem.real_path import is_inside, real_path
@@ -36,7 +39,9 @@ from turngate.ports import World
 from turngate.shells.local import LocalShell
 
 MAX_REASON_CHARS = 200
-KNOWN = "tests, linters of Python, checklists in Markdown, searches in the conversation, and the state of git"
+KNOWN = (
+    "tests, linters, compilers, checklists in Markdown, searches in the conversation, and the state of git"
+)
 
 
 @frozen
@@ -59,7 +64,10 @@ def why_unprovable(hook: HookDiagnosis) -> str | None:
     """Return why a gate is not run, or None if it can be tried."""
     if hook.outlook == "will NOT run":
         return hook.findings[0].message
-    if not isinstance(hook.rule.hook, CommandHook):
+    if named := named_gate(hook.rule.hook):
+        if why := why_no_failure(named.gate):
+            return why
+    elif not isinstance(hook.rule.hook, CommandHook):
         return _REASONS[hook.rule.hook.kind]
     return None if hook.is_gate else "it is not a gate: its block is only recorded, or ignored"
 
@@ -69,6 +77,7 @@ _REASONS = {
     "agent": "it asks a model",
     "http": "it asks a server",
     "callback": "it is a function of a program",
+    "gate": "its options cannot be read",
 }
 
 
@@ -85,13 +94,13 @@ async def _try(trial: "_Trial") -> Proof:
         return cannot_prove(
             f"{path} names the folder of the project, so it would run there and not in the copy"
         )
-    failures, reasons = failures_for(trial.gate)
+    failures, reasons = trial.failures()
     if not failures:
         return cannot_prove("; ".join(reasons) or f"it is not known what it checks; known are {KNOWN}")
     before, repaired = await _run_without_failure(trial, failures)
     if before is not None:
         return cannot_prove(before)
-    runs = [(failure, await trial.run(failure.files)) for failure in failures]
+    runs = [(failure, await trial.run(failure.files, failure.answer)) for failure in failures]
     return _conclude(runs, trial.settings, repaired=repaired)
 
 
@@ -99,9 +108,9 @@ async def _run_without_failure(
     trial: "_Trial", failures: Sequence[PlantedFailure]
 ) -> tuple[str | None, bool]:
     """Return why nothing can be proved, or None; and whether something had to be repaired before."""
-    run = await trial.run({})
+    run = await trial.run(failures[0].passing, failures[0].passing_answer)
     if is_blocking(run, trial.settings.dialect) and trial.repair(failures):
-        run = await trial.run({})
+        run = await trial.run(failures[0].passing, failures[0].passing_answer)
         return _why_not_passed(run, trial), True
     return _why_not_passed(run, trial), False
 
@@ -171,6 +180,7 @@ class _Trial:
         text = gate_text(hook_text(self.rule.hook), self._relocation.scripts(rule), self.copy)
         has_repository = os.path.isdir(os.path.join(copy.folder, ".git"))
         self.gate = Gate(text, self.copy, transcript, has_repository=has_repository)
+        self._named = named_gate(self.rule.hook)
 
     def repair(self, failures: Sequence[PlantedFailure]) -> bool:
         """Remove from the copy what the planted failures add to it. Return whether there was something."""
@@ -182,11 +192,22 @@ class _Trial:
             commit_everything(self.copy)
         return bool(repairs) or commits
 
-    async def run(self, files: Mapping[str, bytes]) -> HookRun:
-        """Run the gate once, while these files are in the copy."""
+    def failures(self) -> tuple[list[PlantedFailure], list[str]]:
+        """Return the failures that the gate has to block, and why others cannot be planted."""
+        if self._named is None:
+            return failures_for(self.gate)
+        try:
+            return gate_failures(self._named, self.gate), []
+        except CannotPlantError as error:
+            return [], [str(error)]
+
+    async def run(self, files: Mapping[str, bytes], answer: str) -> HookRun:
+        """Run the gate once, while these files are in the copy, at the end of a session of its own."""
         world = World(LocalShell(), self.copy, environ=self._relocation.environ(os.environ), logs=False)
+        stop = self._event(answer)
+        await ask_hooks(self._start_of(stop), self.settings, world)  # a gate may record what is there
         with self._planted(files):
-            verdict = await ask_hooks(self._event(), self.settings, world)
+            verdict = await ask_hooks(stop, self.settings, world)
             await world.close()
         return verdict.runs[0]
 
@@ -212,7 +233,12 @@ class _Trial:
         with open(path, "wb") as file:
             file.write(data)
 
-    def _event(self) -> StopEvent:
+    def _start_of(self, stop: StopEvent) -> SessionStart:
+        return SessionStart(
+            session_id=stop.session_id, transcript_path=stop.transcript_path, cwd=self.copy, source="startup"
+        )
+
+    def _event(self, answer: str) -> StopEvent:
         """Return a stop of a session of its own: a gate that blocks once per session blocks each time."""
         session = f"doctor-{uuid4()}"
         subagent = None
@@ -226,7 +252,7 @@ class _Trial:
             session_id=session,
             transcript_path=self.gate.transcript,
             cwd=self.copy,
-            last_assistant_message="Done.",
+            last_assistant_message=answer,
             subagent=subagent,
         )
 

@@ -4,8 +4,9 @@ import os
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from typing import Any
 
-from turngate.core.hooks import CommandHook, Hook
+from turngate.core.hooks import CommandHook, GateHook, Hook
 from turngate.core.settings import Rule, Settings
 from turngate.doctor.gate_text import read_text
 from turngate.filesystem.content import content_id, has_id, names_id
@@ -64,11 +65,20 @@ class Relocation:
         return None
 
     def _hook(self, hook: Hook) -> Hook:
-        if not isinstance(hook, CommandHook):
+        if not isinstance(hook, CommandHook | GateHook):
             return hook
         args = None if hook.args is None else tuple(map(self.text, hook.args))
         env = {name: self.text(value) for name, value in hook.env.items()}
+        if isinstance(hook, GateHook):
+            command = None if hook.command is None else self.text(hook.command)
+            options = {name: self._value(value) for name, value in hook.options.items()}
+            return replace(hook, command=command, args=args, env=env, options=options)
         return replace(hook, command=self.text(hook.command), args=args, env=env)
+
+    def _value(self, value: Any) -> Any:
+        if isinstance(value, list | tuple):
+            return [self._value(each) for each in value]
+        return self.text(value) if isinstance(value, str) else value
 
     def _files(self, files: Mapping[str, str | None]) -> dict[str, str | None]:
         """Return the files that are compared before and after each run, at their places in the copy."""

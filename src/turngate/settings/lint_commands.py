@@ -17,6 +17,7 @@ from turngate.core.shell_syntax import (
 )
 from turngate.settings.branches import program_name, read_with_branch, split_branch
 from turngate.settings.command_scope import Scope
+from turngate.settings.gate_hint import gate_hint, suggests_gate, without_exit
 from turngate.settings.invocation import SHELL_BUILTINS, Invocation, read_invocation
 from turngate.settings.lint_gates import is_gate, lint_gate
 from turngate.settings.lint_scripts import lint_script
@@ -39,6 +40,7 @@ _ENDS_WITH_2 = re.compile(r"python(?:\d(?:\.\d+)?)?|pypy3?|perl")  # without the
 _MAY_END_WITH_2 = frozenset(("sh", "dash", "uv"))  # dash does, bash as `sh` does not
 _FAILS = "so the hook fails at every run"
 _BLOCKS = "so the hook blocks at every run"
+_NEVER_FOR_MISSING = "which never blocks for a missing program"
 _EMPTY = "so what the hook reads from it is empty at every run"
 
 
@@ -83,6 +85,7 @@ def lint_commands(
                 if is_gate(rule, settings)
                 else _FAILS,
                 in_script=in_script,
+                gated=without_exit(text) if not in_script and _blocks(commands, number) else None,
             )
             yield from check.run(command)
     for part in split_branch(text)[1:2] if not commands.is_complete else ():
@@ -229,10 +232,12 @@ class _CommandCheck:
         fails: str = _FAILS,
         has_shell: bool = True,
         in_script: str | None = None,
+        gated: str | None = None,
     ) -> None:
+        """`gated` is the CHECK of a hook `CHECK || exit 2`, in which this command is."""
         self.rule, self.scope, self.settings = rule, scope, settings
         self.is_tolerant, self.decides, self.has_shell = is_tolerant, decides, has_shell
-        self.in_script, self.fails = in_script, fails
+        self.in_script, self.fails, self.gated = in_script, fails, gated
 
     def run(self, command: SimpleCommand) -> Iterator[Problem]:
         expansions = [self.scope.expand(word) for word in command.words]
@@ -287,7 +292,13 @@ class _CommandCheck:
             yield self._problem(f"{where}{name} is a folder, expected a program, {self.fails}")
             return
         message = f"{where}the program {name} is not in the PATH, {self.fails}"
-        yield self._problem(message, missing_program_hint(name, self.scope))
+        yield self._problem(message, self._missing_program_hint(name))
+
+    def _missing_program_hint(self, name: str) -> str:
+        hint = missing_program_hint(name, self.scope)
+        if self.gated is None or self.fails != _BLOCKS or hint.endswith("?") or not suggests_gate(self.rule):
+            return hint
+        return f"{hint}; or {gate_hint(self.rule, self.gated, _NEVER_FOR_MISSING)}"
 
     def _lint_file(
         self, word: Word, expansion: Expansion, language: str | None, without_script: str | None = None

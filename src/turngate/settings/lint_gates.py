@@ -1,98 +1,34 @@
 """Finds gates that can never block, always block or never end, from the commands in them."""
 
 import re
-import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from turngate.core.constants import STOP_EVENTS
 from turngate.core.settings import Problem, Rule, Settings
-from turngate.core.shell_syntax import CommandList, SimpleCommand, Word, read_commands
-from turngate.core.text import one_line, truncate
+from turngate.core.shell_syntax import CommandList, read_commands
 from turngate.core.verdict import honours_blocking, honours_on_failure
 from turngate.settings.branches import split_branch
-from turngate.settings.check_tools import check_tool, is_silent_check, never_ends, writes_to_stdout
+from turngate.settings.check_tools import never_ends
 from turngate.settings.command_scope import Scope
+from turngate.settings.command_steps import Step, read_steps, show_quoted, show_words
+from turngate.settings.gate_hint import BLOCKS, gate_hint, suggests_gate
 from turngate.settings.lint_events import lint_block
-from turngate.settings.printed_block import blocks, printed_text
 from turngate.settings.problem_log import rule_problem
-from turngate.settings.script_file import BLOCK_JSON, PRINTED_BLOCK
+from turngate.settings.script_file import PRINTED_BLOCK
 
 GATED_EVENTS = (*STOP_EVENTS, "PreToolUse")
 MAX_COMMAND_CHARS = 100  # of a command in a hint
 
 _ONLY_2 = "and only exit code 2 blocks"
 _NEVER = "this hook can never block"
+_GIVE_REASON = "{ echo 'REASON' >&2; exit 2; }"
 _NO_EFFECT = frozenset(
     ["", "cd", "echo", "printf", "export", "set", "true", ":", "sleep", "date", "unset", "umask"]
 )
 _FILTERS = frozenset(
     ["tail", "head", "tee", "cat", "sed", "awk", "less", "sort", "uniq", "column", "tr", "cut"]
 )
-
-
-class _Step(NamedTuple):
-    """One command with its words expanded; a word that is not known is None."""
-
-    operator: str
-    texts: Sequence[str | None]
-    command: SimpleCommand
-
-    @property
-    def name(self) -> str | None:
-        return self.texts[0] if self.texts else ""
-
-    @property
-    def tool(self) -> str | None:
-        return check_tool(self.texts)
-
-    @property
-    def is_silent(self) -> bool:
-        return is_silent_check(self.texts)
-
-    @property
-    def exit_code(self) -> str | None:
-        return (self.texts[1] if len(self.texts) > 1 else "") if self.name == "exit" else None
-
-    @property
-    def outputs(self) -> tuple[str, str]:
-        """Where stdout and stderr go: "stdout", "stderr" or "file"."""
-        out, err = "stdout", "stderr"
-        for operator, word in self.command.redirects:
-            target = word.plain
-            if operator in (">&", "1>&") and target == "2":
-                out = err
-            elif operator == "2>&" and target == "1":
-                err = out
-            elif operator in (">", ">>", "1>", "1>>"):
-                out = "file"
-            elif operator in ("2>", "2>>"):
-                err = "file"
-        return out, err
-
-    @property
-    def gives_reason(self) -> bool:
-        """Whether something of a failing check reaches stderr."""
-        if self.is_silent:
-            return False
-        out, err = self.outputs
-        return out == "stderr" or (err == "stderr" and not writes_to_stdout(self.tool or ""))
-
-    @property
-    def prints(self) -> bool:
-        return self.name in ("echo", "printf")
-
-    @property
-    def prints_block(self) -> bool:
-        return self.prints and any(BLOCK_JSON.search(text or "") for text in self.texts)
-
-    def blocks(self, rule: Rule, settings: Settings) -> bool | None:
-        """Whether the block that the command prints has an effect; None: that is not known before a run."""
-        if self.outputs[0] != "stdout":
-            return False
-        is_known = not any(word.has_variable for word in self.command.words)
-        text = printed_text(self.texts) if is_known else None
-        return None if text is None else blocks(text, rule.event, settings.dialect)
 
 
 def is_gate(rule: Rule, settings: Settings) -> bool:
@@ -114,7 +50,7 @@ def lint_gate(
     """Check commands that are the whole hook; `script` is the file that holds them."""
     if script is None:
         yield from lint_block(rule, text, settings)
-    steps = _read_steps(commands, scope)
+    steps = read_steps(commands, scope)
     where = f"{script}: " if script else ""
     endless = next((step for step in steps if step.operator != "&" and never_ends(step.texts)), None)
     if not commands.is_complete:
@@ -122,37 +58,43 @@ def lint_gate(
     elif not steps or commands.end == "&":
         return
     elif endless:
-        found = f"{_show(endless.texts)} never ends, so the hook times out at every run", None
+        found = f"{show_words(endless.texts)} never ends, so the hook times out at every run", None
     else:
-        found = _judge(steps, _rewritable(text, script), rule, settings) if is_gate(rule, settings) else None
+        found = (
+            _judge(steps, _rewritable(text, script), rule, settings, script)
+            if is_gate(rule, settings)
+            else None
+        )
     if found:
         yield rule_problem(rule, "command", where + found[0], found[1], "warning")
     elif commands.is_complete and is_gate(rule, settings) and (ignored := _ignored_check(steps)):
-        message = f"{where}`|| true` hides the result of {_show(ignored.texts)}: {_NEVER}"
+        message = f"{where}`|| true` hides the result of {show_words(ignored.texts)}: {_NEVER}"
         yield rule_problem(rule, "command", message, severity="note")
 
 
-def _ignored_check(steps: list[_Step]) -> _Step | None:
+def lint_gate_command(rule: Rule, text: str, scope: Scope) -> Iterator[Problem]:
+    """Check the command of a ready-made gate: any failing exit blocks, so its exit code has to be that of the check."""
+    commands = read_commands(text)
+    steps = read_steps(commands, scope)
+    if not steps or not commands.is_complete:
+        return
+    found: Finding | None = None
+    if endless := next((step for step in steps if never_ends(step.texts)), None):
+        found = f"{show_words(endless.texts)} never ends, so the gate times out at every run", None
+    elif steps[-1].operator == "|":
+        found = _judge_pipeline(steps, _Rewrite(rule, None))
+    elif ignored := _ignored_check(steps):
+        found = f"`|| true` hides the result of {show_words(ignored.texts)}: {_NEVER}", "remove `|| true`"
+    if found:
+        yield rule_problem(rule, "command", *found, "warning")
+
+
+def _ignored_check(steps: list[Step]) -> Step | None:
     """`CHECK || true`: return the check."""
     *before, last = steps
     is_hidden = last.operator == "||" and last.name in ("true", ":")
     is_known = all(step.tool or step.name in _NO_EFFECT for step in before)
     return next((step for step in before if step.tool), None) if is_hidden and is_known else None
-
-
-def _read_steps(commands: CommandList, scope: Scope) -> list[_Step]:
-    return [_read_step(command, scope) for command in commands.commands]
-
-
-def _read_step(command: SimpleCommand, scope: Scope) -> _Step:
-    return _Step(command.operator, [_text(word, scope) for word in command.words], command)
-
-
-def _text(word: Word, scope: Scope) -> str | None:
-    if word.plain in ("[", "]"):  # the program, not the beginning of a glob
-        return word.plain
-    expansion = scope.expand(word)
-    return expansion.text if expansion else None
 
 
 def _rewritable(text: str, script: str | None) -> str:
@@ -162,32 +104,35 @@ def _rewritable(text: str, script: str | None) -> str:
 Finding = tuple[str, str | None]  # message and hint
 
 
-def _judge(steps: list[_Step], text: str, rule: Rule, settings: Settings) -> Finding | None:
+def _judge(
+    steps: list[Step], text: str, rule: Rule, settings: Settings, script: str | None
+) -> Finding | None:
     *before, last = steps
+    rewrite = _Rewrite(rule, script)
     if last.exit_code is not None and all(step.name in _NO_EFFECT for step in before):
         return _judge_constant(before, last.exit_code, rule, settings)
     if last.exit_code == "2" and _always_reaches(before, last):
         return _always_blocks(rule)
     if last.operator == "||":
-        return _judge_alternative(before, last, text, rule, settings)
+        return _judge_alternative(before, last, text, rule, settings, rewrite)
     if last.prints_block and all(step.name in _NO_EFFECT for step in before):
         text_before = [step for step in before if step.prints and step.outputs[0] == "stdout"]
         return _text_before_json(text_before[0]) if text_before else _judge_printed(last, rule, settings)
     if any(step.operator == "||" for step in steps):
         return None
     if last.operator == "|":
-        return _judge_pipeline(steps)
-    return _judge_chain(steps, text)
+        return _judge_pipeline(steps, rewrite)
+    return _judge_chain(steps, text, rewrite)
 
 
-def _always_reaches(before: list[_Step], last: _Step) -> bool:
+def _always_reaches(before: list[Step], last: Step) -> bool:
     """`CHECK >&2; exit 2`: the result of the check has no effect, and its output is the reason."""
     is_sequence = all(step.operator in ("", ";") for step in (*before, last))
     is_known = all(step.tool or step.name in _NO_EFFECT - {"set"} for step in before)
     return is_sequence and is_known and any(step.tool and step.outputs[0] == "stderr" for step in before)
 
 
-def _judge_constant(before: list[_Step], code: str, rule: Rule, settings: Settings) -> Finding | None:
+def _judge_constant(before: list[Step], code: str, rule: Rule, settings: Settings) -> Finding | None:
     if code in ("", "0"):
         return None
     printed = [step.blocks(rule, settings) for step in before if step.prints_block]
@@ -200,12 +145,12 @@ def _judge_constant(before: list[_Step], code: str, rule: Rule, settings: Settin
     return f"ends with exit code {code}, {_ONLY_2}: {_NEVER}", "write exit 2"
 
 
-def _judge_printed(step: _Step, rule: Rule, settings: Settings) -> Finding | None:
+def _judge_printed(step: Step, rule: Rule, settings: Settings) -> Finding | None:
     """A block that is printed every time."""
     return _always_blocks(rule) if step.blocks(rule, settings) else _judge_lost(step, rule, settings)
 
 
-def _judge_lost(step: _Step, rule: Rule, settings: Settings) -> Finding | None:
+def _judge_lost(step: Step, rule: Rule, settings: Settings) -> Finding | None:
     if step.blocks(rule, settings) is not False:
         return None
     if step.outputs[0] == "stderr":
@@ -216,7 +161,7 @@ def _judge_lost(step: _Step, rule: Rule, settings: Settings) -> Finding | None:
     return f"prints a block that cannot be read or has no reason: {_NEVER}", hint
 
 
-def _judge_reason(before: list[_Step], rule: Rule, settings: Settings) -> Finding | None:
+def _judge_reason(before: list[Step], rule: Rule, settings: Settings) -> Finding | None:
     """Exit code 2 after commands that only print: it needs a reason on stderr."""
     printed = [step for step in before if step.prints or step.name == "date"]
     has_reason = any(
@@ -229,7 +174,7 @@ def _judge_reason(before: list[_Step], rule: Rule, settings: Settings) -> Findin
     if not on_stdout:
         return f"exits with 2 without a reason on stderr: {_NEVER}", _REASON_HINT
     message = f"exits with 2, but its reason goes to stdout, and only stderr is read: {_NEVER}"
-    return message, f"write {_show_quoted(on_stdout[-1])} >&2"
+    return message, f"write {show_quoted(on_stdout[-1])} >&2"
 
 
 _REASON_HINT = "print the reason first: echo 'REASON' >&2; exit 2"
@@ -242,73 +187,83 @@ def _always_blocks(rule: Rule) -> Finding | None:
     message = (
         "blocks every time, whatever the agent did, so the agent is sent back until the limit is reached"
     )
-    return message, "block on a condition: CHECK || { echo 'REASON' >&2; exit 2; }"
+    return message, f"block on a condition: CHECK || {_GIVE_REASON}"
 
 
 def _judge_alternative(
-    before: list[_Step], last: _Step, text: str, rule: Rule, settings: Settings
+    before: list[Step], last: Step, text: str, rule: Rule, settings: Settings, rewrite: "_Rewrite"
 ) -> Finding | None:
     """`CHECK || exit N` and `CHECK || echo JSON`."""
     tools = _checks(before)
     if not tools or any(step.operator in ("||", "|") for step in before):
         return None
-    shown = _show(tools[0].texts)
+    shown, check = show_words(tools[0].texts), text.rpartition("||")[0].strip()
     if last.exit_code not in (None, "0", "2", ""):
         message = f"ends with exit code {last.exit_code} when {shown} fails, {_ONLY_2}: {_NEVER}"
-        check = text.rpartition("||")[0].strip()
-        return message, f"write {_blocking(check, tools)}" if check else "write exit 2"
+        return message, rewrite.hint(check, tools) if check else "write exit 2"
     loud = [step for step in tools if step.outputs[0] == "stdout" and not step.is_silent]
     if last.prints_block:
         return _text_before_json(loud[0]) if loud else _judge_lost(last, rule, settings)
     silent = [step for step in tools if not step.gives_reason]
     if last.exit_code == "2" and silent and settings.dialect.default_stderr is None:
-        return _no_output(silent[0])
+        return _no_output(silent[0], check, rewrite)
     return None
 
 
-def _checks(steps: list[_Step]) -> list[_Step]:
+def _checks(steps: list[Step]) -> list[Step]:
     """Return the check programs; else, if there is nothing else that matters, checks that print nothing."""
     tools = [step for step in steps if step.tool]
     relevant = [step for step in steps if step.name not in _NO_EFFECT]
     return tools or (relevant if all(step.is_silent for step in relevant) else [])
 
 
-def _no_output(step: _Step) -> Finding:
-    shown = _show(step.texts)
+def _no_output(step: Step, check: str, rewrite: "_Rewrite") -> Finding:
+    shown = show_words(step.texts)
     if step.is_silent:
         message = f"{shown} prints nothing, so exit code 2 comes without a reason: {_NEVER}"
-    else:
-        message = f"the output of {shown} does not go to stderr, so exit code 2 comes without a reason and does not block"
-    return message, f"write {_blocking(shown, [step])}"
+        return message, rewrite.hint(shown, [step])
+    message = f"the output of {shown} does not go to stderr, so exit code 2 comes without a reason and does not block"
+    return message, rewrite.hint(check or shown, [step])
 
 
-def _blocking(check: str, steps: list[_Step]) -> str:
-    """Return a command that blocks when the check fails."""
-    if any(step.is_silent for step in steps):
-        return f"{check.removesuffix('>&2').rstrip()} || {{ echo 'REASON' >&2; exit 2; }}"
-    return f"{check.removesuffix('>&2').rstrip()} >&2 || exit 2"
+class _Rewrite(NamedTuple):
+    """How to write a check so that it blocks."""
+
+    rule: Rule
+    script: str | None
+
+    def hint(self, check: str, steps: list[Step], *, is_chain: bool = False) -> str:
+        """Return a gate for a check that says why it fails; a command where the reason must be written."""
+        is_silent = any(step.is_silent for step in steps)
+        if not is_silent and not self.script and suggests_gate(self.rule):
+            return gate_hint(self.rule, check, BLOCKS)
+        check = check.removesuffix(">&2").rstrip()
+        whole = f"({check})" if is_chain else check
+        return f"write {whole} || {_GIVE_REASON}" if is_silent else f"write {whole} >&2 || exit 2, {BLOCKS}"
 
 
-def _text_before_json(step: _Step) -> Finding:
-    shown = _show(step.texts)
+def _text_before_json(step: Step) -> Finding:
+    shown = show_words(step.texts)
     message = (
         f"the output of {shown} comes before the JSON, which is then not read: this hook can never block"
     )
     return message, "print only the JSON on stdout, and everything else on stderr (>&2)"
 
 
-def _judge_pipeline(steps: list[_Step]) -> Finding | None:
+def _judge_pipeline(steps: list[Step], rewrite: _Rewrite) -> Finding | None:
     """`CHECK | tail`: the exit code is that of the last command."""
     start = max(n for n, step in enumerate(steps) if step.operator != "|")
     tool, last = steps[start], steps[-1]
     fails = any(step.name == "set" and "pipefail" in step.texts for step in steps)
     if not tool.tool or last.name not in _FILTERS or fails:
         return None
-    message = f"the exit code is that of {last.name}, not of {_show(tool.texts)}: this hook can never block"
-    return message, f"write {_blocking(_show(tool.texts), [tool])}"
+    message = (
+        f"the exit code is that of {last.name}, not of {show_words(tool.texts)}: this hook can never block"
+    )
+    return message, rewrite.hint(show_quoted(tool), [tool])
 
 
-def _judge_chain(steps: list[_Step], text: str) -> Finding | None:
+def _judge_chain(steps: list[Step], text: str, rewrite: _Rewrite) -> Finding | None:
     """`CHECK`, or `CHECK && CHECK`: the exit code is that of the check."""
     tools = _checks(steps)
     others = [step for step in steps if step not in tools and step.name not in _NO_EFFECT]
@@ -320,18 +275,16 @@ def _judge_chain(steps: list[_Step], text: str) -> Finding | None:
     decides = steps[-1] in tools or steps[-1].operator == "&&" or (exits_on_error and tools)
     if not tools or others or not decides:
         return None
-    shown = _show(tools[0].texts)
+    shown = show_words(tools[0].texts)
     message = f"{shown} does not end with exit code 2 when it fails, {_ONLY_2}: this hook can never block"
-    whole = f"({text})" if len(steps) > 1 else text
-    because = "" if tools[0].is_silent else ", which blocks with the output as the reason"
-    return message, f"write {_blocking(whole, tools)}{because}"
+    return message, rewrite.hint(text, tools, is_chain=len(steps) > 1)
 
 
 # Conditions
 
 
 def _judge_branch(
-    text: str, steps: list[_Step], scope: Scope, rule: Rule, settings: Settings, script: str | None
+    text: str, steps: list[Step], scope: Scope, rule: Rule, settings: Settings, script: str | None
 ) -> Finding | None:
     """`CHECK || { BODY; }` and `if ! CHECK; then BODY; fi`, and text before a JSON that is printed on a condition."""
     printed = [step for step in steps if step.prints and step.outputs[0] == "stdout" and step.operator != "|"]
@@ -340,7 +293,7 @@ def _judge_branch(
     parts = [read_commands(part) for part in split_branch(text)]
     if not parts or not all(part.is_complete for part in parts):
         return None
-    before, check, body = (_read_steps(part, scope) for part in parts)
+    before, check, body = (read_steps(part, scope) for part in parts)
     known = all(step.name in _NO_EFFECT for step in before) and _checks(check) == check
     if not body or not known or any(step.name not in (*_NO_EFFECT, "exit") for step in body):
         return None
@@ -348,7 +301,7 @@ def _judge_branch(
 
 
 def _judge_body(
-    before: list[_Step], last: _Step, rule: Rule, settings: Settings, script: str | None
+    before: list[Step], last: Step, rule: Rule, settings: Settings, script: str | None
 ) -> Finding | None:
     loud = [step for step in before if step.outputs[0] == "stdout" and (step.prints or step.tool)]
     if last.prints_block:
@@ -363,13 +316,3 @@ def _judge_body(
     if last.exit_code in (None, "", "0") or script or prints_block:
         return None
     return f"ends with exit code {last.exit_code}, {_ONLY_2}: {_NEVER}", "write exit 2"
-
-
-def _show_quoted(step: _Step) -> str:
-    """Show a command as it was written, as far as that is known."""
-    words = (shlex.quote(text) if text is not None else "…" for text in step.texts)
-    return truncate(one_line(" ".join(words)), 60)
-
-
-def _show(texts: Sequence[str | None]) -> str:
-    return truncate(one_line(" ".join(text or "…" for text in texts)), 60)

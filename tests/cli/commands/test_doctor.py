@@ -347,7 +347,7 @@ WEAK: dict[str, tuple[str, str, str, str]] = {
         "pytest -q",
         "",
         f"pytest -q does not end with exit code 2 when it fails, {ONLY_2}: this hook can never block",
-        "write pytest -q >&2 || exit 2, which blocks with the output as the reason",
+        'write {"type": "gate", "command": "pytest -q"}, which blocks with the output as the reason',
     ),
     "exit 1 in a script": (
         "./hooks/x",

@@ -227,6 +227,26 @@ passed 0.00 s  "SubagentStop:3"  (.turngate/agents/writer.md)
     assert (project / "log").read_text() == "x\n"
 
 
+# Ready-made gates
+
+
+@pytest.mark.req("S3-50")
+def test_gates_of_the_settings_run_in_process(project: Path, gates: Gates) -> None:
+    hooks = [
+        {"type": "gate", "id": "good", "command": "true"},
+        {"type": "gate", "id": "bad", "command": "echo 'test_a failed'; exit 3"},
+        {"type": "gate", "id": "gone", "command": "no-such-program"},
+        {"type": "gate", "id": "list", "gate": "todos"},
+    ]
+    write_settings(project, "turngate", {"hooks": {"Stop": [{"hooks": hooks}]}})
+    code, out, _ = gates("run")
+    assert (code, [line.split()[0] for line in out.splitlines()[:2]]) == (1, ["passed", "failed"])
+    assert "test_a failed" in out
+    assert '"gone"  (.turngate/settings.json): ' in out
+    assert 'left out                "list"  (.turngate/settings.json): it needs a conversation\n' in out
+    assert out.endswith("1 passed, 1 failed, 1 could not run, 1 left out\n")
+
+
 # Names
 
 

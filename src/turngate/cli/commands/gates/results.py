@@ -22,7 +22,7 @@ from turngate.core.reports import Skipped
 from turngate.core.sample_events import sample_fields
 from turngate.core.settings import Rule, Settings
 from turngate.core.verdict import is_blocking
-from turngate.doctor.planted_failures import conversation
+from turngate.doctor.sample_transcript import conversation
 from turngate.engine import ask_hooks
 from turngate.models.resolve import JudgeModels
 from turngate.shells.local import LocalShell

@@ -13,7 +13,9 @@ from turngate.core.plan import switched_off_by
 from turngate.core.settings import Rule, Settings
 from turngate.core.text import quote_name
 from turngate.doctor.gate_text import gate_text
+from turngate.doctor.named_gates import named_gate
 from turngate.errors import UsageError
+from turngate.gates.base import Gate
 from turngate.settings.plugin_folders import display_name
 from turngate.trust.owners import unique_keys
 
@@ -81,7 +83,15 @@ def _why_left_out(rule: Rule, settings: Settings, project: str) -> str | None:
         return "it only observes"
     if rule.hook.detached:
         return "it runs in the background, and does not hold a stop"
+    if named := named_gate(rule.hook):
+        return _why_gate_left_out(named.gate)
     if isinstance(rule.hook, CommandHook):
         text = gate_text(" ".join((rule.hook.command, *(rule.hook.args or ()))), rule.files, project)
         return "it reads the conversation" if _CONVERSATION.search(text) else None
     return _NEEDS.get(rule.hook.kind)
+
+
+def _why_gate_left_out(gate: Gate) -> str | None:
+    if gate.is_observer:
+        return "it only observes"
+    return "it needs a conversation" if gate.needs_conversation else None

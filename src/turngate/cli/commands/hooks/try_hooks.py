@@ -36,8 +36,8 @@ from turngate.core.settings import Rule, Settings
 from turngate.core.text import indent, one_line
 from turngate.core.verdict import Verdict, conclude, is_blocking
 from turngate.core.verdict_json import run_json
-from turngate.doctor.planted_failures import conversation
 from turngate.doctor.relocation import Relocation
+from turngate.doctor.sample_transcript import conversation
 from turngate.engine import ask_hooks
 from turngate.errors import UsageError
 from turngate.filesystem.project_copy import ProjectTooLarge, copy_project

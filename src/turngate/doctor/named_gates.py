@@ -1,0 +1,70 @@
+"""Which ready-made gate a hook is: a gate hook, or a command `turngate gate NAME …`."""
+
+import os
+import shlex
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from turngate.core.frozen import frozen
+from turngate.core.hooks import CommandHook, GateHook, Hook
+from turngate.errors import UsageError
+from turngate.gates.arguments import parse_gate_words
+from turngate.gates.base import Gate
+from turngate.gates.gate_hook import GateCall, read_gate_hook
+
+
+@frozen
+class NamedGate:
+    """A ready-made gate as a hook has it: the values of its options, and the text of its command."""
+
+    gate: Gate
+    options: Mapping[str, Any]
+    command: str | None = None
+
+    @property
+    def name(self) -> str:
+        return self.gate.name
+
+    @property
+    def operands(self) -> tuple[str, ...]:
+        return tuple(self.options.get(self.gate.operands.name) or ()) if self.gate.operands else ()
+
+
+def named_gate(hook: Hook) -> NamedGate | None:
+    """Return the gate of a hook; None for any other hook, and for a gate that cannot be read."""
+    if isinstance(hook, GateHook):
+        call = read_gate_hook(hook)
+        return (
+            NamedGate(call.gate, call.options, _command_text(call.command))
+            if isinstance(call, GateCall)
+            else None
+        )
+    if isinstance(hook, CommandHook) and (words := _gate_words(hook)) is not None:
+        try:
+            given = parse_gate_words(words)
+        except UsageError:
+            return None
+        return NamedGate(given.gate, given.options, _command_text(given.command))
+    return None
+
+
+def _gate_words(hook: CommandHook) -> Sequence[str] | None:
+    """Return the words after `turngate gate`."""
+    try:
+        words = shlex.split(hook.command) if hook.args is None else [hook.command, *hook.args]
+    except ValueError:
+        return None
+    if (
+        len(words) > 2
+        and os.path.basename(words[0]).startswith("python")
+        and words[1:3] == ["-m", "turngate"]
+    ):
+        words = words[2:]
+    is_gate = len(words) > 1 and os.path.basename(words[0]) == "turngate" and words[1] == "gate"
+    return words[2:] if is_gate else None
+
+
+def _command_text(command: CommandHook | None) -> str | None:
+    if command is None:
+        return None
+    return command.command if command.args is None else shlex.join((command.command, *command.args))

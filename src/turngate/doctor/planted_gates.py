@@ -1,0 +1,215 @@
+"""Failures for the ready-made gates: what each of them has to block. To add a gate: a function, and a line in `_PLANTERS`."""
+
+import os
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import islice
+
+from turngate.core.globs import expand_braces, matches_globs
+from turngate.doctor.gate_text import gate_text, read_text
+from turngate.doctor.git_in_copy import MARK
+from turngate.doctor.local_files import has_program, read_project_files
+from turngate.doctor.named_gates import NamedGate
+from turngate.doctor.planted_failures import (
+    CannotPlantError,
+    Gate,
+    PlantedFailure,
+    command_failures,
+    dirty_tree,
+)
+from turngate.doctor.sample_transcript import conversation
+from turngate.gates.base import Gate as ReadyMadeGate
+from turngate.gates.presets import preset_commands
+
+MAX_SEARCHED_FILES = 20_000
+_NAME = "turngate-planted"
+
+
+def gate_failures(named: NamedGate, gate: Gate) -> list[PlantedFailure]:
+    """Return the failures that a ready-made gate has to block. Raises CannotPlantError."""
+    return _PLANTERS[named.name](named, gate)
+
+
+# Commands
+
+
+def _command(named: NamedGate, gate: Gate) -> list[PlantedFailure]:
+    """A command, or that of a preset, is known by the programs that it runs."""
+    command = named.command or _preset_command(named.name, gate.project)
+    text = "\n".join((gate.text, gate_text(command, (), gate.project)))
+    failures, reasons = command_failures(replace(gate, text=text))
+    if not failures:
+        raise CannotPlantError("; ".join(reasons) or f"it is not known what `{command}` checks")
+    return failures
+
+
+def _preset_command(preset: str, project: str) -> str:
+    found = [each for each in preset_commands(read_project_files(project)) if each.preset == preset]
+    if not found:
+        raise CannotPlantError(f"the project has no {preset} that are known")
+    return next((each for each in found if has_program(project, each.program)), found[0]).command
+
+
+# Git and files
+
+
+def _clean(_: NamedGate, gate: Gate) -> list[PlantedFailure]:
+    return [dirty_tree(gate)]
+
+
+def _untouched(named: NamedGate, gate: Gate) -> list[PlantedFailure]:
+    """A protected file without its content: whatever it held is weaker now."""
+    path = _find_file(named.operands, gate.project)
+    if path is None:
+        raise CannotPlantError(f"there is no file that {' '.join(named.operands)} names")
+    files = {os.path.join(gate.project, path): f"{MARK}\n".encode()}
+    return [PlantedFailure("a changed protected file", path, files, commits=True)]
+
+
+def _no_stubs(_: NamedGate, gate: Gate) -> list[PlantedFailure]:
+    content = f"def planted():\n    raise NotImplementedError  # TODO: {MARK}\n"
+    files = {os.path.join(gate.project, "turngate_planted.py"): content.encode()}
+    return [PlantedFailure("a stub", "turngate_planted.py", files, commits=True)]
+
+
+def _touched(named: NamedGate, gate: Gate) -> list[PlantedFailure]:
+    path = _make_path(named.options["if"])
+    if matches_globs(named.options["then"], path):
+        raise CannotPlantError(f"{path}, which --if names, is also named by --then")
+    files = {os.path.join(gate.project, path): f"{MARK}\n".encode()}
+    return [PlantedFailure("a change without its documents", path, files, commits=True)]
+
+
+def _outputs(named: NamedGate, gate: Gate) -> list[PlantedFailure]:
+    paths = [_make_path([glob]) for glob in named.operands if not glob.startswith("!")]
+    content = f"{MARK}\n".ljust(int(named.options.get("min-bytes") or 0)).encode()
+    there = {os.path.join(gate.project, path): content for path in paths}
+    what = f"empty {'outputs' if len(paths) > 1 else 'output'}"
+    return [PlantedFailure(what, ", ".join(paths), dict.fromkeys(there, b""), passing=there)]
+
+
+def _find_file(globs: Sequence[str], project: str) -> str | None:
+    return next(
+        (path for path in islice(_walk(project), MAX_SEARCHED_FILES) if matches_globs(globs, path)), None
+    )
+
+
+def _walk(project: str) -> Iterator[str]:
+    for folder, folders, names in os.walk(project):
+        folders[:] = sorted(name for name in folders if name not in (".git", "node_modules", ".venv", "venv"))
+        for name in sorted(names):
+            path = os.path.join(folder, name)
+            if os.path.isfile(path) and not os.path.islink(path):
+                yield os.path.relpath(path, project)
+
+
+def _make_path(globs: Sequence[str]) -> str:
+    """Return the path of a file that the globs name."""
+    for glob in (each for given in globs for each in expand_braces(given) or ()):
+        name = re.sub(r"\[!?(.)[^]]*\]", r"\1", glob.replace("**/", "").replace("?", "x"))
+        path = os.path.normpath(re.sub(r"\*+", _NAME, name))
+        for each in (path, os.path.join(path, _NAME)):
+            is_inside = not each.startswith(("..", "/"))
+            if is_inside and not glob.endswith("/") and matches_globs(globs, each):
+                return each
+        if matches_globs(globs, os.path.join(path, _NAME)):
+            return os.path.join(path, _NAME)
+    raise CannotPlantError(f"it is not known which files {' '.join(globs)} names")
+
+
+# Lists and conversations
+
+
+def _checklist(named: NamedGate, gate: Gate) -> list[PlantedFailure]:
+    """An open item in the first file, while all items are done before."""
+    done = {os.path.join(gate.project, path): text for path, text in _closed_lists(named, gate.project)}
+    first = next(iter(done), None)
+    if first is None:
+        raise CannotPlantError("it names no file")
+    edit = ("Edit", {"file_path": first, "old_string": "a", "new_string": "b"})  # for `if-touched`
+    talk = {gate.transcript: conversation(calls=[edit])}
+    planted = {**done, first: _with_open_item(done[first], named.options.get("section"))}
+    where = os.path.relpath(first, gate.project)
+    passing, files = ({path: _encode(text) for path, text in each.items()} for each in (done, planted))
+    return [PlantedFailure("an open checklist item", where, {**talk, **files}, passing={**talk, **passing})]
+
+
+def _closed_lists(named: NamedGate, project: str) -> Iterator[tuple[str, str]]:
+    """Yield the files, each with all of its items done."""
+    for name in named.operands:
+        is_file = os.path.isfile(os.path.join(project, name))
+        path = name if is_file else _find_file([name], project) or _make_path([name])
+        text = read_text(os.path.join(project, path)) or f"- [x] {MARK}\n"
+        yield path, re.sub(r"(?m)^(\s*(?:[-*+]|\d+[.)]) )\[ \]", r"\1[x]", text)
+
+
+def _with_open_item(text: str, section: str | None) -> str:
+    item = f"- [ ] {MARK}"
+    if section is None:
+        return f"{text.rstrip()}\n{item}\n"
+    heading = re.search(rf"(?mi)^#+ +{re.escape(section)}[ #]*$", text)
+    if heading is None:
+        return f"{text.rstrip()}\n\n# {section}\n\n{item}\n"
+    return f"{text[: heading.end()]}\n\n{item}\n{text[heading.end() :]}"
+
+
+def _encode(text: str) -> bytes:
+    return text.encode("utf-8", "surrogateescape")
+
+
+def _todos(_: NamedGate, gate: Gate) -> list[PlantedFailure]:
+    call = ("TodoWrite", {"todos": [{"content": MARK, "status": "pending", "activeForm": MARK}]})
+    files = {gate.transcript: conversation(ran_tests=False, calls=[call])}
+    return [PlantedFailure("an open task", "the conversation", files)]
+
+
+def _until(named: NamedGate, gate: Gate) -> list[PlantedFailure]:
+    promise = str(named.options["promise"])
+    passing = {gate.transcript: conversation(promise)}
+    files = {gate.transcript: conversation("Done, I think.")}
+    what = "an answer without the promise"
+    return [
+        PlantedFailure(
+            what, "the conversation", files, passing=passing, answer="Done, I think.", passing_answer=promise
+        )
+    ]
+
+
+def _evidence(_: NamedGate, gate: Gate) -> list[PlantedFailure]:
+    claim = "All tests pass."
+    edit = ("Edit", {"file_path": os.path.join(gate.project, _NAME), "old_string": "a", "new_string": "b"})
+    files = {gate.transcript: conversation(claim, ran_tests=False, calls=[edit])}
+    what = "a claim without a test run"
+    return [PlantedFailure(what, "the conversation", files, answer=claim)]
+
+
+Planter = Callable[[NamedGate, Gate], list[PlantedFailure]]
+
+_PLANTERS: Mapping[str, Planter] = {
+    **dict.fromkeys(("command", "tests", "lint", "types", "build"), _command),
+    "clean": _clean,
+    "todos": _todos,
+    "checklist": _checklist,
+    "plan": _checklist,
+    "until": _until,
+    "evidence": _evidence,
+    "untouched": _untouched,
+    "no-stubs": _no_stubs,
+    "touched": _touched,
+    "outputs": _outputs,
+}
+# These never block, or ask a model.
+_WITHOUT_PROOF = {
+    "budget": "it is a limit: it ends the turn, and does not block",
+    "judge": "it asks a model",
+}
+
+
+def why_no_failure(gate: ReadyMadeGate) -> str | None:
+    """Return why no failure can be planted for a gate, or None."""
+    if gate.is_observer:
+        return "it is an observer: it never blocks"
+    if gate.name in _WITHOUT_PROOF:
+        return _WITHOUT_PROOF[gate.name]
+    return None if gate.name in _PLANTERS else f"it is not known what the gate {gate.name} checks"

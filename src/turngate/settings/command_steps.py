@@ -1,0 +1,102 @@
+"""The commands of a hook one by one, as far as their words, their output and their exit codes are known."""
+
+import shlex
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from turngate.core.settings import Rule, Settings
+from turngate.core.shell_syntax import CommandList, SimpleCommand, Word
+from turngate.core.text import one_line, truncate
+from turngate.settings.check_tools import check_tool, is_silent_check, writes_to_stdout
+from turngate.settings.command_scope import Scope
+from turngate.settings.printed_block import blocks, printed_text
+from turngate.settings.script_file import BLOCK_JSON
+
+
+class Step(NamedTuple):
+    """One command with its words expanded; a word that is not known is None."""
+
+    operator: str
+    texts: Sequence[str | None]
+    command: SimpleCommand
+
+    @property
+    def name(self) -> str | None:
+        return self.texts[0] if self.texts else ""
+
+    @property
+    def tool(self) -> str | None:
+        return check_tool(self.texts)
+
+    @property
+    def is_silent(self) -> bool:
+        return is_silent_check(self.texts)
+
+    @property
+    def exit_code(self) -> str | None:
+        return (self.texts[1] if len(self.texts) > 1 else "") if self.name == "exit" else None
+
+    @property
+    def outputs(self) -> tuple[str, str]:
+        """Where stdout and stderr go: "stdout", "stderr" or "file"."""
+        out, err = "stdout", "stderr"
+        for operator, word in self.command.redirects:
+            target = word.plain
+            if operator in (">&", "1>&") and target == "2":
+                out = err
+            elif operator == "2>&" and target == "1":
+                err = out
+            elif operator in (">", ">>", "1>", "1>>"):
+                out = "file"
+            elif operator in ("2>", "2>>"):
+                err = "file"
+        return out, err
+
+    @property
+    def gives_reason(self) -> bool:
+        """Whether something of a failing check reaches stderr."""
+        if self.is_silent:
+            return False
+        out, err = self.outputs
+        return out == "stderr" or (err == "stderr" and not writes_to_stdout(self.tool or ""))
+
+    @property
+    def prints(self) -> bool:
+        return self.name in ("echo", "printf")
+
+    @property
+    def prints_block(self) -> bool:
+        return self.prints and any(BLOCK_JSON.search(text or "") for text in self.texts)
+
+    def blocks(self, rule: Rule, settings: Settings) -> bool | None:
+        """Whether the block that the command prints has an effect; None: that is not known before a run."""
+        if self.outputs[0] != "stdout":
+            return False
+        is_known = not any(word.has_variable for word in self.command.words)
+        text = printed_text(self.texts) if is_known else None
+        return None if text is None else blocks(text, rule.event, settings.dialect)
+
+
+def read_steps(commands: CommandList, scope: Scope) -> list[Step]:
+    return [_read_step(command, scope) for command in commands.commands]
+
+
+def _read_step(command: SimpleCommand, scope: Scope) -> Step:
+    return Step(command.operator, [_text(word, scope) for word in command.words], command)
+
+
+def _text(word: Word, scope: Scope) -> str | None:
+    if word.plain in ("[", "]"):  # the program, not the beginning of a glob
+        return word.plain
+    expansion = scope.expand(word)
+    return expansion.text if expansion else None
+
+
+def show_quoted(step: Step) -> str:
+    """Show a command as it was written, as far as that is known."""
+    words = (shlex.quote(text) if text is not None else "…" for text in step.texts)
+    return truncate(one_line(" ".join(words)), 60)
+
+
+def show_words(texts: Sequence[str | None]) -> str:
+    return truncate(one_line(" ".join(text or "…" for text in texts)), 60)

@@ -1,0 +1,205 @@
+"""`turngate doctor --prove` for the ready-made gates: each has a failure that it is shown to block."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from tests.support.builders import write_settings
+from turngate.cli.main import main
+from turngate.doctor.planted_gates import why_no_failure
+from turngate.gates.all_gates import GATES
+
+TURNGATE = f"{sys.executable} -m turngate"
+PYTEST = f"{sys.executable} -m pytest -q -p no:cacheprovider"
+
+
+class Sample(NamedTuple):
+    """A gate as a person configures it, the project that it passes in, and what it is shown to block."""
+
+    words: str  # after `turngate gate`
+    entry: dict[str, Any]  # of the settings
+    blocks: str
+    setup: Callable[[Path], None] = lambda _: None
+
+
+def with_test(project: Path) -> None:
+    (project / "tests").mkdir()
+    (project / "tests" / "test_a.py").write_text("def test_a():\n    assert True\n")
+
+
+def with_makefile(project: Path) -> None:
+    (project / "src").mkdir()
+    compiles = f"{sys.executable} -m compileall -q src"
+    targets = {"test": PYTEST, "lint": compiles, "types": compiles, "build": compiles}
+    (project / "Makefile").write_text("".join(f"{name}:\n\t{text}\n" for name, text in targets.items()))
+    with_test(project)
+
+
+def with_plan(project: Path) -> None:
+    (project / "PLAN.md").write_text("# Plan\n\n- [x] one\n- [ ] two\n")
+
+
+SAMPLES = {
+    "command": Sample(f"-- {PYTEST}", {"command": PYTEST}, "a failing test", with_test),
+    "tests": Sample("tests", {"gate": "tests"}, "a failing test", with_makefile),
+    "lint": Sample("lint", {"gate": "lint"}, "a syntax error", with_makefile),
+    "types": Sample("types", {"gate": "types"}, "a syntax error", with_makefile),
+    "build": Sample("build", {"gate": "build"}, "a syntax error", with_makefile),
+    "clean": Sample("clean", {"gate": "clean"}, "a dirty tree"),
+    "todos": Sample("todos", {"gate": "todos"}, "an open task"),
+    "checklist": Sample(
+        "checklist PLAN.md",
+        {"gate": "checklist", "options": {"files": ["PLAN.md"]}},
+        "an open checklist item",
+        with_plan,
+    ),
+    "plan": Sample(
+        "plan PLAN.md",
+        {"gate": "plan", "options": {"files": ["PLAN.md"]}},
+        "an open checklist item",
+        with_plan,
+    ),
+    "until": Sample(
+        "until --promise FINISHED --max-iterations 3",
+        {"gate": "until", "options": {"promise": "FINISHED", "maxIterations": 3}},
+        "an answer without the promise",
+    ),
+    "evidence": Sample("evidence", {"gate": "evidence"}, "a claim without a test run"),
+    "untouched": Sample(
+        "untouched 'tests/**'",
+        {"gate": "untouched", "options": {"globs": ["tests/**"]}},
+        "a changed protected file",
+        with_test,
+    ),
+    "no-stubs": Sample("no-stubs", {"gate": "no-stubs"}, "a stub"),
+    "touched": Sample(
+        "touched --if 'src/**' --then CHANGELOG.md",
+        {"gate": "touched", "options": {"if": ["src/**"], "then": ["CHANGELOG.md"]}},
+        "a change without its documents",
+    ),
+    "outputs": Sample(
+        "outputs 'out/*.md'", {"gate": "outputs", "options": {"globs": ["out/*.md"]}}, "empty output"
+    ),
+}
+# Not gates that hold a stop, or not without a model.
+NAMED = {
+    "budget": "it is a limit: it ends the turn, and does not block",
+    "judge": "it asks a model",
+    "notify": "it is an observer: it never blocks",
+    "archive": "it is an observer: it never blocks",
+    "log": "it is an observer: it never blocks",
+}
+
+
+ENTRIES: dict[str, dict[str, Any]] = {
+    "budget": {"gate": "budget", "options": {"turns": 5}},
+    "judge": {"gate": "judge", "options": {"prompt": "Is it done?"}},
+}
+
+
+@pytest.fixture
+def repository(project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "tmp").mkdir()
+    monkeypatch.setattr("tempfile.tempdir", None)
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "tmp"))
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+    subprocess.run(["git", "init", "-q"], cwd=project, check=True)
+    return project
+
+
+def prove(project: Path, hook: dict[str, Any], capsys: pytest.CaptureFixture[str]) -> tuple[int, str]:
+    """Return the exit code and the proof of the only hook."""
+    write_settings(project, "turngate", {"hooks": {"Stop": [{"hooks": [{"id": "gate", **hook}]}]}})
+    identity = ["-c", "user.name=a", "-c", "user.email=a@b"]
+    subprocess.run(["git", "add", "-A"], cwd=project, check=True)
+    subprocess.run(["git", *identity, "commit", "-qm", "first"], cwd=project, check=True)
+    code = main(["doctor", "--prove", "--project", str(project)])
+    lines = capsys.readouterr().out.splitlines()
+    assert os.listdir(os.environ["TMPDIR"]) == []
+    return code, lines[lines.index("Proofs, each in a copy of the project") + 1]
+
+
+def proved(blocks: str) -> tuple[int, str]:
+    return 0, f'  proved         Stop[0].hooks[0] "gate": blocks {blocks}'
+
+
+def test_every_gate_has_a_failure_or_is_named() -> None:
+    """A gate is in one of these tables, or cannot be proved."""
+    unknown = {name for name, gate in GATES.items() if why_no_failure(gate) not in (None, NAMED.get(name))}
+    assert (unknown, set(GATES) - {*SAMPLES, *NAMED}) == (set(), set())
+
+
+@pytest.mark.parametrize("name", [name for name in GATES if name not in NAMED])
+def test_a_gate_in_a_command_is_shown_to_block(
+    name: str, repository: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sample = SAMPLES[name]
+    sample.setup(repository)
+    hook = {"type": "command", "command": f"{TURNGATE} gate {sample.words}"}
+    assert prove(repository, hook, capsys) == proved(sample.blocks)
+
+
+@pytest.mark.parametrize("name", [name for name in GATES if name not in NAMED])
+def test_a_gate_in_the_settings_is_shown_to_block(
+    name: str, repository: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sample = SAMPLES[name]
+    sample.setup(repository)
+    assert prove(repository, {"type": "gate", **sample.entry}, capsys) == proved(sample.blocks)
+
+
+@pytest.mark.parametrize("name", [name for name in GATES if name in NAMED])
+def test_what_is_not_a_gate_is_named(name: str, repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    hook = {"type": "gate", **ENTRIES.get(name, {"gate": name})}
+    _, line = prove(repository, hook, capsys)
+    assert line == f'  cannot prove   Stop[0].hooks[0] "gate": {NAMED[name]}'
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        {"gate": "checklist", "options": {"files": ["PLAN.md"], "section": "Plan"}},
+        {"gate": "checklist", "options": {"files": ["docs/*.md"]}},
+        {"gate": "checklist", "options": {"files": ["PLAN.md"], "ifTouched": True}},
+        {"gate": "outputs", "options": {"globs": ["out/**/*.{md,txt}", "report.md"], "minBytes": 500}},
+        {"gate": "touched", "options": {"if": ["*.py", "!docs/**"], "then": ["docs"]}},
+    ],
+    ids=lambda entry: json.dumps(entry["options"]),
+)
+def test_options_are_considered(
+    entry: dict[str, Any], repository: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with_plan(repository)
+    code, line = prove(repository, {"type": "gate", **entry}, capsys)
+    assert (code, line.split()[0]) == (0, "proved")
+
+
+def test_a_gate_whose_command_is_not_known(repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    said = "it is not known what `true` checks"
+    assert prove(repository, {"type": "gate", "command": "true"}, capsys) == (
+        0,
+        f'  cannot prove   Stop[0].hooks[0] "gate": {said}',
+    )
+
+
+def test_the_paths_of_a_gate_lead_into_the_copy(repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A gate that names the folder of the project must not run there."""
+    with_test(repository)
+    command = f"cd {repository} && {PYTEST}"
+    assert prove(repository, {"type": "gate", "command": command}, capsys) == proved("a failing test")
+
+
+def test_a_gate_that_lets_the_failure_pass_is_not_proved(
+    repository: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with_test(repository)
+    command = f"{PYTEST} tests/test_a.py::test_a"
+    code, line = prove(repository, {"type": "gate", "command": command}, capsys)
+    said = "it allowed a stop with a failing test planted at tests/test_a.py"
+    assert (code, line) == (13, f'  NOT PROVED     Stop[0].hooks[0] "gate": {said}')
