@@ -12,6 +12,7 @@ from turngate.gates.plan import PLAN
 from turngate.gates.todos import TODOS
 from turngate.gates.touched import TOUCHED
 from turngate.gates.until import UNTIL
+from turngate.gates.untouched import UNTOUCHED
 
 _GATES = (
     CHECKLIST,
@@ -23,5 +24,6 @@ _GATES = (
     TODOS,
     TOUCHED,
     UNTIL,
+    UNTOUCHED,
 )
 GATES: Mapping[str, Gate] = {gate.name: gate for gate in _GATES}

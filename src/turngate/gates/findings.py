@@ -2,10 +2,24 @@
 
 from collections.abc import Sequence
 
-from turngate.core.text import truncate
+from turngate.core.frozen import frozen
+from turngate.core.text import printable, truncate
+from turngate.gates.git_output import show_path
 
 MAX_FINDINGS = 10
 MAX_FINDING_CHARS = 200
+
+
+@frozen
+class Finding:
+    """Something at a place in a file."""
+
+    path: str
+    line: int
+    text: str
+
+    def __str__(self) -> str:
+        return f"{show_path(self.path)}:{self.line}: {printable(self.text)}"
 
 
 def list_findings(findings: Sequence[str], limit: int = MAX_FINDINGS) -> str:
