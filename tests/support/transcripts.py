@@ -5,6 +5,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+LONG_AGO, IN_THE_FUTURE = "2020-01-01T00:00:00.000Z", "2999-01-01T00:00:00.000Z"
+
 
 class TranscriptBuilder:
     """Collects lines; every method returns the builder."""

@@ -2,11 +2,15 @@
 
 from collections.abc import Mapping
 
+from turngate.gates.archive import ARCHIVE
 from turngate.gates.base import Gate
+from turngate.gates.budget import BUDGET
 from turngate.gates.checklist import CHECKLIST
 from turngate.gates.clean import CLEAN
 from turngate.gates.command import COMMAND
 from turngate.gates.evidence import EVIDENCE
+from turngate.gates.log import LOG
+from turngate.gates.notify import NOTIFY
 from turngate.gates.outputs import OUTPUTS
 from turngate.gates.plan import PLAN
 from turngate.gates.todos import TODOS
@@ -15,11 +19,15 @@ from turngate.gates.until import UNTIL
 from turngate.gates.untouched import UNTOUCHED
 
 _GATES = (
+    ARCHIVE,
+    BUDGET,
     CHECKLIST,
     COMMAND,
     CLEAN,
     EVIDENCE,
     PLAN,
+    LOG,
+    NOTIFY,
     OUTPUTS,
     TODOS,
     TOUCHED,

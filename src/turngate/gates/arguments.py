@@ -43,6 +43,8 @@ def parse_gate_words(words: Sequence[str]) -> GateArguments:
         raise UsageError(f"the gate {name} needs a command: turngate gate {name} -- COMMAND…")
     if command is not None and gate.command == "never":
         raise UsageError(f"the gate {name} takes no command after --")
+    if common["strict"] and gate.is_observer:
+        raise UsageError(f"the gate {name} never blocks, so it cannot be strict")
     if common["timeout"] is not None and not is_seconds(common["timeout"]):
         raise UsageError("--timeout must be a number of seconds above 0")
     return GateArguments(

@@ -7,6 +7,7 @@ from typing import Any, Literal
 from turngate.core.events import StopEvent
 from turngate.core.frozen import frozen
 from turngate.core.hooks import CommandHook
+from turngate.core.http_policy import url_problem
 from turngate.gates.project_commands import ProjectCommands
 from turngate.gates.state import GateState
 
@@ -87,6 +88,11 @@ class Gate:
     record: Callable[["GateContext"], Awaitable[Mapping[str, Any]]] | None = None
 
 
+def _url_problem(url: str, name: str) -> str | None:
+    """Without settings the rule for hooks of a project holds: nothing is sent unencrypted to another machine."""
+    return url_problem(url, "project", (), name=name)
+
+
 @dataclass(kw_only=True)
 class GateContext:
     """What one run of a gate is given."""
@@ -100,3 +106,5 @@ class GateContext:
     now: float = 0.0  # seconds since the epoch
     # Asks the judge of the settings; None: there is no model.
     ask_judge: Callable[[str], Awaitable[GateResult]] | None = None
+    # Returns why nothing may be sent to a URL; the second argument is its name in the message.
+    url_problem: Callable[[str, str], str | None] = _url_problem

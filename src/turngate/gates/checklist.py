@@ -27,7 +27,7 @@ async def check_checklist(context: GateContext) -> GateResult:
 
 
 async def _check_file(context: GateContext, name: str) -> GateResult:
-    if context.options["if-touched"] and not was_edited(context.event, context.project, name):
+    if context.options["if-touched"] and not await was_edited(context, name):
         return Passed()
     text = await read_file(context.commands, name)
     if text is None:

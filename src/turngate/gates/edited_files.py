@@ -3,15 +3,21 @@
 import os
 import re
 
+from turngate.aio.threads import run_in_thread
 from turngate.core.events import StopEvent
+from turngate.gates.base import GateContext
 from turngate.gates.conversation import EDIT_TOOLS, read_calls_of
 
 # Commands that write files, roughly: `sed -i`, `perl -pi`, `tee`, `mv`, `cp`, a redirection.
 _WRITES = re.compile(r"\bsed\s+(?:-\S+\s+)*-\w*i|\bperl\s+-\w*i|\b(?:tee|mv|cp|truncate)\s|>>?\s*[^\s&>|]")
 
 
-def was_edited(event: StopEvent, project: str, name: str) -> bool:
+async def was_edited(context: GateContext, name: str) -> bool:
     """Return whether the agent has edited a file of the project. Raises TranscriptUnreadable."""
+    return await run_in_thread(_was_edited, context.event, context.project, name)
+
+
+def _was_edited(event: StopEvent, project: str, name: str) -> bool:
     paths = {os.path.normpath(os.path.join(folder, name)) for folder in (project, event.cwd)}
     base = os.path.basename(name)
     for call in read_calls_of(event, (*EDIT_TOOLS, "Bash")):

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping, Sequence
 
+from turngate.aio.threads import run_in_thread
 from turngate.core.frozen import frozen
 from turngate.core.text import one_line
 from turngate.gates.agent_commands import (
@@ -51,7 +52,7 @@ async def check_evidence(context: GateContext) -> GateResult:
     found = find_claims(last_answer(context.event), claims)
     if not found:
         return Passed()
-    calls = read_calls(context.event)
+    calls = await run_in_thread(read_calls, context.event)
     edit = _last_edit(calls)
     problems = [_problem(claim, _runs(calls, claim.kind, checks), edit) for claim in found]
     reasons = [problem for problem in problems if problem]

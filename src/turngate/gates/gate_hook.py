@@ -36,6 +36,8 @@ def read_gate_hook(hook: GateHook) -> GateCall | list[GateProblem]:
     if gate is None:
         return [_unknown_gate(hook.gate)]
     problems = [*_command_problems(hook, gate), *_option_problems(hook, gate)]
+    if hook.strict and gate.is_observer:
+        problems.append(GateProblem("strict", f"is true, but the gate {gate.name} never blocks"))
     if problems:
         return problems
     options = {row.name: _value(row, hook.options.get(json_name(row))) for row in option_rows(gate)}

@@ -35,7 +35,7 @@ async def check_plan(context: GateContext) -> GateResult:
 
 
 async def _check_file(context: GateContext, name: str) -> GateResult:
-    if context.options["if-touched"] and not was_edited(context.event, context.project, name):
+    if context.options["if-touched"] and not await was_edited(context, name):
         return Passed()
     text = await read_file(context.commands, name)
     if text is None:
@@ -50,7 +50,7 @@ async def _check_file(context: GateContext, name: str) -> GateResult:
     if not context.options["pause-between-phases"] or len(phases) == 1:
         return Failed(_describe(tasks, show_path(name)))
     done = list(phases)[: list(phases).index(current)]
-    if done and _is_unconfirmed(context, name, done[-1]):
+    if done and await _is_unconfirmed(context, name, done[-1]):
         number = count_open(phases[current])
         verb = "task is" if number == 1 else "tasks are"
         return WaitForUser(
@@ -68,7 +68,7 @@ def _phases(tasks: Sequence[Task]) -> dict[str, list[Task]]:
     return phases
 
 
-def _is_unconfirmed(context: GateContext, name: str, phase: str) -> bool:
+async def _is_unconfirmed(context: GateContext, name: str, phase: str) -> bool:
     """Return whether the user has not answered yet since this phase was completed, in this session."""
     prompt = find_prompt(context.event)
     here = prompt.offset if prompt else context.event.prompt_id
@@ -77,20 +77,20 @@ def _is_unconfirmed(context: GateContext, name: str, phase: str) -> bool:
         return False
     if phase in asked:
         return here is not None and asked[phase] == here
-    if not _was_completed_here(context, name, phase):
+    if not await _was_completed_here(context, name, phase):
         return False
     asked[phase] = here
     return True
 
 
-def _was_completed_here(context: GateContext, name: str, phase: str) -> bool:
+async def _was_completed_here(context: GateContext, name: str, phase: str) -> bool:
     """Return whether the phase was still open at the session's start, or if that is unknown, the plan was edited since."""
     start = context.state.start
     if start is not None:
         complete = start.get("complete")
         return not (isinstance(complete, list) and phase in complete)
     try:
-        return was_edited(context.event, context.project, name)
+        return await was_edited(context, name)
     except TranscriptUnreadable:
         return True
 

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping, Sequence
 
+from turngate.aio.threads import run_in_thread
 from turngate.core.frozen import frozen
 from turngate.core.text import one_line
 from turngate.gates.base import Failed, Gate, GateContext, GateResult, Passed
@@ -22,7 +23,8 @@ class OpenTask:
 
 
 async def check_todos(context: GateContext) -> GateResult:
-    calls = [call for call in read_calls_of(context.event, _NAMES) if not call.is_error]
+    found = await run_in_thread(read_calls_of, context.event, _NAMES)
+    calls = [call for call in found if not call.is_error]
     if not calls:
         return Passed()
     if calls[-1].name == "TodoWrite":

@@ -9,6 +9,7 @@ from turngate.core.decisions import Advise, Allow, Block, Decision, Fault, Halt
 from turngate.core.events import Event, StopEvent, Subagent
 from turngate.core.hook_input import UNNAMED_SESSION
 from turngate.core.hooks import CommandHook, GateHook, PromptHook
+from turngate.core.http_policy import url_problem
 from turngate.core.interpret import interpret
 from turngate.core.reports import HookFailed, Report, Returned
 from turngate.core.settings import Rule, Settings
@@ -67,6 +68,9 @@ async def run_gate_hook(
     if not isinstance(event, StopEvent):
         return Returned(await _record(call, context))
     context.ask_judge = _judge(rule, event, settings, world, live)
+    context.url_problem = lambda url, name: url_problem(
+        url, rule.source, settings.allowed_urls, settings.http_hook_urls, name=name
+    )
     return Returned(decision_of(await run_gate(call.gate, context), call.gate.name, strict=hook.strict))
 
 

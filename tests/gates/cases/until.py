@@ -4,7 +4,7 @@ from typing import Any
 
 from tests.gates.cases.checklist import RUNNING, project_with
 from tests.support.gates import GateCase, blocked, could_not_run
-from tests.support.transcripts import talk, with_transcript
+from tests.support.transcripts import LONG_AGO, TranscriptBuilder, talk, with_transcript
 
 WORDS = ("until", "--promise", "DONE")
 NO_PROMISE = 'The promise "DONE" is not in your last answer.'
@@ -79,8 +79,8 @@ CASES = (
     ),
     GateCase(
         "the time is over",
-        (*WORDS, "--max-minutes", "0.5"),  # the user's message has a time that is long ago
-        with_transcript(talk(), last_assistant_message="No."),
+        (*WORDS, "--max-minutes", "0.5"),
+        with_transcript(TranscriptBuilder().user("Go.", timestamp=LONG_AGO), last_assistant_message="No."),
         {"continue": False, "stopReason": 'the promise "DONE" was not kept within 0.5 minutes'},
     ),
     GateCase(

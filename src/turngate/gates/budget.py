@@ -1,0 +1,44 @@
+"""The gate `budget`: ends the turn when tokens, minutes or turns are used up. It never blocks."""
+
+from turngate.aio.threads import run_in_thread
+from turngate.gates.base import CouldNotRun, Gate, GateContext, GateOption, GateResult, LimitReached, Passed
+from turngate.gates.conversation import find_prompt, read_start_time, read_usage
+
+
+async def check_budget(context: GateContext) -> GateResult:
+    tokens, minutes, turns = (context.options[name] for name in ("tokens", "minutes", "turns"))
+    if tokens is None and minutes is None and turns is None:
+        return CouldNotRun("it has no limit: give --tokens, --minutes or --turns")
+    event, per_prompt = context.event, context.options["per-prompt"]
+    prompt = await run_in_thread(find_prompt, event) if per_prompt else None
+    whose = "of this prompt" if per_prompt else "of this session"
+    if tokens is not None or turns is not None:
+        used = await run_in_thread(read_usage, event, prompt.offset if prompt else 0)
+        if tokens is not None and used.tokens >= tokens:
+            return LimitReached(f"the budget {whose} is used up: {used.tokens:,} of {tokens:,} tokens")
+        if turns is not None and used.replies >= turns:
+            return LimitReached(f"the budget {whose} is used up: {used.replies:,} of {turns:,} turns")
+    if minutes is not None:
+        start = prompt.time if prompt else await run_in_thread(read_start_time, event)
+        if start is None:
+            return CouldNotRun("the transcript does not say when it began")
+        if context.now - start >= minutes * 60:
+            return LimitReached(f"the budget {whose} is used up: {minutes:,} minutes have passed")
+    return Passed()
+
+
+BUDGET = Gate(
+    name="budget",
+    summary="(a limit: ends the turn when tokens, minutes or turns are used up)",
+    check=check_budget,
+    is_observer=True,
+    needs_conversation=True,
+    options=(
+        GateOption(
+            name="tokens", kind="number", metavar="N", help="of all requests: sent, received, and cached"
+        ),
+        GateOption(name="minutes", kind="number", metavar="M", help="since the conversation began"),
+        GateOption(name="turns", kind="number", metavar="N", help="replies of the model"),
+        GateOption(name="per-prompt", kind="flag", help="count from the user's last message on"),
+    ),
+)

@@ -1,0 +1,59 @@
+"""The observer `log`: appends one JSON line for every stop to a file."""
+
+import json
+from datetime import UTC, datetime
+
+from turngate.core.hooks import CommandHook
+from turngate.core.reports import Exited
+from turngate.core.text import one_line, truncate
+from turngate.gates.base import Gate, GateContext, GateOption, GateResult, Passed
+
+MAX_ANSWER_CHARS = (
+    500  # so that a line is appended with one write, and lines of parallel processes do not mix
+)
+MAX_ID_CHARS = 200
+MAX_ERROR_CHARS = 200
+SCRIPT = """\
+umask 077
+case $1 in "~/"*) set -- "$HOME/${1#"~/"}";; -*) set -- "./$1";; esac
+mkdir -p "$(dirname "$1")" && cat >> "$1"
+"""
+
+
+async def log(context: GateContext) -> GateResult:
+    hook = CommandHook(command="/bin/sh", args=("-c", SCRIPT, "turngate", context.options["file"]))
+    report = await context.commands.run(hook, stdin=_line(context))
+    if isinstance(report, Exited) and report.code == 0:
+        return Passed()
+    cause = one_line(report.stderr, MAX_ERROR_CHARS) if isinstance(report, Exited) else "its time is up"
+    return Passed(f"the stop was not logged: {cause}")
+
+
+def _line(context: GateContext) -> bytes:
+    event, subagent = context.event, context.event.subagent
+    fields = {
+        "time": datetime.fromtimestamp(context.now, UTC).isoformat(timespec="milliseconds"),
+        "event": event.name,
+        "session_id": truncate(event.session_id, MAX_ID_CHARS),
+        "agent_id": truncate(subagent.id, MAX_ID_CHARS) if subagent else None,
+        "agent_type": truncate(subagent.type, MAX_ID_CHARS) if subagent else None,
+        "cwd": truncate(event.cwd, MAX_ID_CHARS),
+        "stop_hook_active": event.stop_hook_active,
+        "continuation_count": event.continuation_count,
+        "last_assistant_message": truncate(event.last_text, MAX_ANSWER_CHARS),
+    }
+    present = {key: value for key, value in fields.items() if value is not None}
+    return (json.dumps(present, ensure_ascii=False, separators=(",", ":")) + "\n").encode("utf-8", "replace")
+
+
+LOG = Gate(
+    name="log",
+    summary="(an observer: appends one line for every stop to a file)",
+    check=log,
+    is_observer=True,
+    options=(
+        GateOption(
+            name="file", kind="text", metavar="FILE", required=True, help="the file, one JSON object per line"
+        ),
+    ),
+)
