@@ -175,6 +175,11 @@ HOOKS = {
         "allow: None",
         "completed: Now everything is done.",
     ],
+    "plan_review": [
+        "block: The plan asks for empty input, and nothing handles it.",
+        "allow: The plan is met.",
+        "completed: The parser is done; empty input has its own test now.",
+    ],
     "pipeline": [
         "parser: ok, redirects: 1",
         "printer: ok, redirects: 0",
@@ -197,6 +202,7 @@ HOOKS = {
 SHOWN = {
     **{f"{kind}_hook": ("S2-21",) for kind in ("command", "prompt", "callback", "http", "agent")},
     "session_analysis": ("S2-22",),
+    "plan_review": ("S3-55",),
     "subagent_validation": ("S2-23",),
     "different_stops": ("S2-24",),
 }

@@ -454,3 +454,40 @@ def test_a_hook_that_keeps_the_message_back_opens_no_checkpoint(project: Path, e
     scene = scripted_session(project, "answer {n}", rules=[hook])
     assert ended(scene.play("go", "yes")) == ("completed", "allowed", None, None)
     assert user_messages(scene.model) == ["yes"]
+
+
+PHASES_PLAN = "## Phase 1\n- [{one}] parse\n## Phase 2\n- [{two}] print\n"
+
+
+def phase(done: str) -> dict[str, Any]:
+    return {"tool": "Write", "input": {"file_path": "PLAN.md", "content": done}}
+
+
+@pytest.mark.req("S3-64")
+def test_the_gate_of_a_plan_waits_between_its_phases_and_resume_goes_on(
+    project: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    gate = {"type": "gate", "gate": "plan", "id": "plan"}
+    options = {"options": {"files": ["PLAN.md"], "pauseBetweenPhases": True}}
+    write_settings(project, "turngate", {"hooks": {"Stop": [{"hooks": [{**gate, **options}]}]}})
+    (project / "PLAN.md").write_text(PHASES_PLAN.format(one=" ", two=" "))
+    look = {"tool": "Read", "input": {"file_path": "PLAN.md"}}
+    first, both = PHASES_PLAN.format(one="x", two=" "), PHASES_PLAN.format(one="x", two="x")
+    words = ("--session", "s", "--allow", "Write")
+    runs = [
+        as_json(capfd, project, "go", *words, replies=(look, phase(first), "phase 1 is done")),
+        as_json(capfd, project, "no", *words),
+        as_json(
+            capfd, project, "go on with phase 2", *words, replies=("I forgot.", look, phase(both), "all done")
+        ),
+    ]
+    keys = ("outcome", "ended_by", "result", "model_requests", "continuations")
+    assert [[each[key] for key in keys] for each in runs] == [
+        ["waiting", "checkpoint", "phase 1 is done", 3, 0],
+        ["waiting", "checkpoint", "", 0, 0],
+        ["completed", "allowed", "all done", 4, 1],
+    ]
+    assert (runs[0]["checkpoint"] == runs[0]["stop_reason"], "Phase 1" in runs[0]["checkpoint"]) == (
+        True,
+        True,
+    )

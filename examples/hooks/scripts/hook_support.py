@@ -114,10 +114,8 @@ def state_folder(data: dict[str, Any]) -> Path:
         or os.environ.get("XDG_STATE_HOME")
         or os.path.expanduser("~/.local/state")
     )
-    names = (
-        str(project_of(data)),
-        str(data.get("session_id")),
-    )  # an id may contain anything, so it is hashed
+    # An id may contain anything, so it is hashed.
+    names = (str(project_of(data)), str(data.get("session_id")))
     folder = Path(base, "example-hooks", *(hashlib.sha256(each.encode()).hexdigest()[:16] for each in names))
     folder.mkdir(parents=True, exist_ok=True)
     return folder
@@ -200,3 +198,19 @@ def run(command: list[str], project: Path) -> str | None:
         return None
     lines = [line for line in (done.stdout + done.stderr).splitlines() if line.strip()]
     return "\n".join(lines[-MAX_REASON_LINES:]) or f"exit code {done.returncode}"
+
+
+def check_chunk(chunk: Chunk, project: Path) -> str | None:
+    """Return what is wrong with a chunk."""
+    try:
+        files = [inside(project, name) for name in (*chunk.files, *chunk.tests)]
+    except ValueError as error:
+        return f"{chunk.name}: {error}. Correct the plan."
+    missing = [str(path.relative_to(project)) for path in files if not path.is_file()]
+    if missing:
+        return f"{chunk.name} is not complete, these files are missing: {', '.join(missing)}"
+    if output := run([sys.executable, "-m", "py_compile", *chunk.files], project):
+        return f"{chunk.name}: lint fails.\n{output}"
+    if output := run([sys.executable, "-m", "unittest", "-q", *chunk.tests], project):
+        return f"{chunk.name}: its tests fail. Fix {', '.join(chunk.files)}.\n{output}"
+    return None

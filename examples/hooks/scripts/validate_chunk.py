@@ -12,22 +12,19 @@ that chunks that are implemented at the same time do not overwrite each other.
 """
 
 import re
-import sys
-from pathlib import Path
 from typing import Any
 
 from hook_support import (
     Chunk,
     approve,
     block,
+    check_chunk,
     chunks,
     fail,
-    inside,
     last_answer,
     plans,
     project_of,
     read_input,
-    run,
     state_folder,
     texts,
     write,
@@ -43,22 +40,6 @@ def chunk_of(data: dict[str, Any], known: list[Chunk]) -> Chunk | None:
     return None
 
 
-def check(chunk: Chunk, project: Path) -> str | None:
-    """Return what is wrong with a chunk."""
-    try:
-        files = [inside(project, name) for name in (*chunk.files, *chunk.tests)]
-    except ValueError as error:
-        return f"{chunk.name}: {error}. Correct the plan."
-    missing = [str(path.relative_to(project)) for path in files if not path.is_file()]
-    if missing:
-        return f"{chunk.name} is not complete, these files are missing: {', '.join(missing)}"
-    if output := run([sys.executable, "-m", "py_compile", *chunk.files], project):
-        return f"{chunk.name}: lint fails.\n{output}"
-    if output := run([sys.executable, "-m", "unittest", "-q", *chunk.tests], project):
-        return f"{chunk.name}: its tests fail. Fix {', '.join(chunk.files)}.\n{output}"
-    return None
-
-
 data = read_input()
 project = project_of(data)
 try:
@@ -70,7 +51,7 @@ if chunk is None:
     approve()  # a subagent with another task
 done = state_folder(data) / f"chunk-{chunk.name}"
 done.unlink(missing_ok=True)
-if problem := check(chunk, project):
+if problem := check_chunk(chunk, project):
     block(problem)
 write(done, str(data.get("agent_id") or ""))
 approve()

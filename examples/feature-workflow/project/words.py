@@ -1,0 +1,5 @@
+"""Functions for texts."""
+
+
+def words(text: str) -> list[str]:
+    return text.split()

@@ -1,0 +1,237 @@
+"""The workflow of document 003, examples/feature-workflow: where it passes, and where it must not."""
+
+import json
+import os
+import re
+import runpy
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.cli import TURNGATE
+from tests.support.paths import ROOT
+from tests.support.timeouts import HANG_TIMEOUT_S
+
+EXAMPLE = ROOT / "examples" / "feature-workflow"
+PLAN = "docs/plans/text/PLAN.md"
+CHUNKS = ("chunk-1", "chunk-2", "chunk-3")
+Script = dict[str, Any]
+
+
+@pytest.fixture(autouse=True)
+def _installed(project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    runpy.run_path(str(EXAMPLE / "install.py"))["install"](project)
+    monkeypatch.setenv("HOOK_STATE", str(tmp_path / "hook-state"))
+    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
+
+
+@pytest.fixture
+def run(project: Path, tmp_path: Path) -> Callable[..., tuple[int, dict[str, Any]]]:
+    """Run one turn with a script, as its own process; return its exit code and its JSON."""
+
+    def one(script: str | Script, *words: str) -> tuple[int, dict[str, Any]]:
+        path = EXAMPLE / "scripts" / f"{script}.json"
+        if not isinstance(script, str):
+            path = tmp_path / "changed.json"
+            path.write_text(json.dumps(script))
+        options = (
+            "--project",
+            str(project),
+            "--model",
+            f"scripted:{path}",
+            "--allow",
+            "Write",
+            "--allow",
+            "Edit",
+        )
+        done = subprocess.run(
+            [*TURNGATE, "run", "-p", *words, *options, "--output-format", "json"],
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=HANG_TIMEOUT_S,
+        )
+        return done.returncode, json.loads(done.stdout)
+
+    return one
+
+
+def shipped(name: str) -> Script:
+    script: Script = json.loads((EXAMPLE / "scripts" / f"{name}.json").read_text())
+    return script
+
+
+def stops(result: dict[str, Any], *hooks: str) -> list[tuple[str, str]]:
+    """The outcome of each run of these hooks, in order."""
+    runs = [(each["hook"]["id"], each["outcome"]) for each in result["hook_runs"]]
+    return [each for each in runs if not hooks or each[0] in hooks]
+
+
+def reasons(result: dict[str, Any], hook: str) -> list[str]:
+    return [
+        each["reason"]
+        for each in result["hook_runs"]
+        if each["hook"]["id"] == hook and each["outcome"] == "block"
+    ]
+
+
+def approve_plan(run: Callable[..., tuple[int, dict[str, Any]]]) -> None:
+    assert run("plan", "/plan text functions", "--session", "plan")[0] == 12
+    assert run("approve", "yes", "--resume", "--session", "plan")[0] == 0
+
+
+@pytest.mark.req("S3-56", "S3-62")
+def test_a_bad_plan_makes_the_planner_continue_and_a_good_one_waits_for_the_user(
+    run: Callable[..., tuple[int, dict[str, Any]]], project: Path
+) -> None:
+    code, result = run("plan", "/plan text functions", "--session", "plan")
+    assert (code, result["ended_by"]) == (12, "checkpoint")
+    [reason] = reasons(result, "validate-plan")
+    assert reason.splitlines() == [
+        "The plan is not ready to be implemented:",
+        f"- {PLAN}: chunk-2 has no tests",
+        f"- {PLAN}: slug.py belongs to chunk-1 and to chunk-3; they are implemented at the same time",
+    ]
+    assert stops(result, "validate-plan") == [("validate-plan", "block"), ("validate-plan", "allow")]
+    assert [(each["agent_type"], each["redirects"]) for each in result["subagents"]] == [("feature-plan", 1)]
+    assert (project / PLAN).exists()
+    code, result = run("approve", "yes", "--resume", "--session", "plan")
+    assert (code, result["result"]) == (0, "Approved. `/implement text` implements it.")
+
+
+@pytest.mark.req("S3-57", "S3-58", "S3-59", "S3-60", "S3-66")
+def test_chunks_are_checked_in_parallel_then_all_of_them_then_the_full_suite(
+    run: Callable[..., tuple[int, dict[str, Any]]], project: Path
+) -> None:
+    approve_plan(run)
+    code, result = run("implement", "/implement text", "--session", "implement")
+    assert (code, result["outcome"], result["continuations"]) == (0, "completed", 0)
+    redirects = {each["label"]: each["redirects"] for each in result["subagents"]}
+    assert {name: redirects[name] for name in CHUNKS} == {"chunk-1": 0, "chunk-2": 1, "chunk-3": 0}
+    [reason] = reasons(result, "validate-chunk")
+    assert reason.startswith("chunk-2: its tests fail. Fix title.py.\n")
+    assert "FAIL: test_title_of_two_words" in reason
+    assert stops(result, "update-memory", "all-chunks", "full-suite") == [
+        ("update-memory", "allow"),
+        ("all-chunks", "allow"),
+        ("full-suite", "allow"),
+    ]
+    assert re.findall(r"\[(.)\]", (project / PLAN).read_text()) == ["x", "x", "x"]
+
+
+@pytest.mark.req("S3-58", "S3-60")
+def test_a_chunk_that_is_missing_blocks_the_stop_before_the_full_suite_runs(
+    run: Callable[..., tuple[int, dict[str, Any]]],
+) -> None:
+    approve_plan(run)
+    script = shipped("implement")
+    [*tasks] = script["sub"]["Orchestrate"][0]["tools"]
+    script["sub"]["Orchestrate"][0]["tools"] = tasks[:2]
+    finish = {"tools": [tasks[2]]}
+    script["main"] = [script["main"][0], "Done.", finish, "Done, all three."]
+    code, result = run(script, "/implement text", "--session", "implement")
+    assert (code, result["continuations"], result["result"]) == (0, 1, "Done, all three.")
+    assert stops(result, "all-chunks", "full-suite") == [
+        ("all-chunks", "block"),
+        ("full-suite", "skipped"),
+        ("all-chunks", "allow"),
+        ("full-suite", "allow"),
+    ]
+    missing = "chunk-3 is not complete, these files are missing: count.py, tests/test_count.py"
+    assert reasons(result, "all-chunks") == [f"The plan is not complete:\n- {missing}"]
+
+
+@pytest.mark.req("S3-57", "S3-60")
+def test_a_chunk_that_is_never_repaired_ends_at_the_limit_and_the_run_says_so(
+    run: Callable[..., tuple[int, dict[str, Any]]],
+) -> None:
+    approve_plan(run)
+    script = shipped("implement")
+    script["sub"]["Implement chunk-2"] = script["sub"]["Implement chunk-2"][:2]
+    code, result = run(script, "/implement text", "--session", "implement")
+    assert (code, result["ended_by"], set(reasons(result, "full-suite"))) == (10, "capped", set())
+    assert [(each["label"], each["reason"]) for each in result["blocked_subagents"]] == [
+        ("chunk-2", "capped")
+    ]
+    assert all("FAIL: test_title_of_two_words" in each for each in reasons(result, "all-chunks"))
+
+
+@pytest.mark.req("S3-59", "S3-60")
+def test_the_full_suite_blocks_although_every_chunk_passes(
+    run: Callable[..., tuple[int, dict[str, Any]]], project: Path
+) -> None:
+    approve_plan(run)
+    (project / "words.py").write_text("def words(text: str) -> list[str]:\n    return []\n")
+    script = shipped("implement")
+    fix = {
+        "file_path": "words.py",
+        "content": "def words(text: str) -> list[str]:\n    return text.split()\n",
+    }
+    read = {"tool": "Read", "input": {"file_path": "words.py"}}
+    script["main"] = [script["main"][0], "Done.", read, {"tool": "Write", "input": fix}, "Repaired."]
+    code, result = run(script, "/implement text", "--session", "implement")
+    assert (code, result["result"]) == (0, "Repaired.")
+    assert stops(result, "all-chunks", "full-suite") == [
+        ("all-chunks", "allow"),
+        ("full-suite", "block"),
+        ("all-chunks", "allow"),
+        ("full-suite", "allow"),
+    ]
+    assert "FAIL: test_words" in reasons(result, "full-suite")[0]
+
+
+@pytest.mark.req("S3-65", "S3-66", "S3-54")
+def test_the_memory_is_written_at_a_stop_and_the_next_session_begins_with_it(
+    run: Callable[..., tuple[int, dict[str, Any]]], project: Path, state: Path
+) -> None:
+    approve_plan(run)
+    memory = project / "docs/plans/text/MEMORY.md"
+    assert memory.read_text() == (
+        "# Memory\n\n## Session plan\n\n- tasks: 3 open: chunk-1: slugs; chunk-2: titles; chunk-3: counts\n"
+        "- last answer: Approved. `/implement text` implements it.\n"
+    )
+    memory.write_text(memory.read_text() + "".join(f"line {number}\n" for number in range(300)))
+    _, result = run("approve", "What is next?", "--session", "next")
+    [loaded] = [each for each in result["hook_runs"] if each["hook"]["id"] == "load-memory"]
+    lines = loaded["stdout"].splitlines()
+    assert (len(lines), lines[2]) == (100, "## Session plan")
+
+
+@pytest.mark.req("S3-65")
+def test_a_session_that_is_resumed_or_replaced_continues_where_the_work_stands(
+    run: Callable[..., tuple[int, dict[str, Any]]],
+) -> None:
+    """What an earlier session completed is checked again and not taken on trust."""
+    approve_plan(run)
+    assert run("implement", "/implement text", "--session", "one")[0] == 0
+    code, result = run({"main": ["It is all there."]}, "/implement text", "--session", "two")
+    assert (code, stops(result, "all-chunks", "full-suite")) == (
+        0,
+        [("all-chunks", "allow"), ("full-suite", "allow")],
+    )
+
+
+@pytest.mark.req("S3-46")
+def test_a_session_that_implements_nothing_is_not_held_by_the_plan(
+    run: Callable[..., tuple[int, dict[str, Any]]],
+) -> None:
+    approve_plan(run)
+    code, result = run({"main": ["Hello."]}, "Say hello.", "--session", "other")
+    assert (code, stops(result, "all-chunks")) == (0, [("all-chunks", "allow")])
+
+
+@pytest.mark.req("S3-66")
+def test_the_example_runs_as_a_program() -> None:
+    done = subprocess.run(
+        [sys.executable, str(EXAMPLE / "run.py")],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=HANG_TIMEOUT_S,
+    )
+    codes = re.findall(r"^exit code (\d+)$", done.stdout, re.MULTILINE)
+    assert (done.returncode, codes, done.stdout.count("## Session")) == (0, ["12", "0", "0"], 2)
