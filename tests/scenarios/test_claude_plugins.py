@@ -666,3 +666,13 @@ def test_check_names_the_user_configuration_of_a_plugin(
             "1 hook, 1 problem",
         ],
     )
+
+
+def test_a_gate_of_a_plugin_has_the_variables_of_the_plugin(
+    project: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    entry = {"type": "gate", "command": "sh", "args": ["${CLAUDE_PLUGIN_ROOT}/check.sh"]}
+    root = plugin(project.parent / "plug in", {"hooks": {"Stop": [{"hooks": [entry]}]}})
+    write_files(root, {"check.sh": 'echo "$CLAUDE_PLUGIN_ROOT"; exit 1\n'})
+    shown = fire(capfd, project, "--plugin-dir", str(root), "--trust")
+    assert [(run["outcome"], str(root) in run["reason"]) for run in shown["runs"]] == [("block", True)]
