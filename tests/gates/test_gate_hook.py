@@ -7,12 +7,15 @@ import pytest
 
 from tests.support.builders import write_settings
 from tests.support.cli import turngate
-from turngate import GateHook, InvalidOptions, Options
+from turngate import GateHook, InvalidOptions, Options, gate_callback
 from turngate.core.dialect import CLAUDE, TURNGATE, Dialect
 from turngate.core.hooks import hook_text, label
 from turngate.core.settings import Layer
 from turngate.core.verdict_json import hook_json, recorded_gate
-from turngate.gates.gate_hook import GateCall, read_gate_hook
+from turngate.gates.all_gates import GATES
+from turngate.gates.arguments import parse_gate_words
+from turngate.gates.base import Gate
+from turngate.gates.gate_hook import GateCall, json_name, option_rows, read_gate_hook
 from turngate.settings.parse import parse_layer
 
 UNTIL: dict[str, Any] = {"type": "gate", "gate": "until", "options": {"promise": "DONE", "maxIterations": 20}}
@@ -134,6 +137,46 @@ def test_options_become_json_and_back() -> None:
     hook = GateHook("until", "make", ("-k",), {"promise": "DONE"}, strict=True, env={"A": "1"}, timeout=5)
     options = Options({"Stop": [hook]})
     assert Options.from_json(options.to_json()).hooks == {"Stop": (hook,)}
+
+
+# The same gate three ways
+
+
+VALUES: dict[str, Any] = {"flag": True, "text": "DONE", "number": 3, "texts": ["a b", "c"]}
+
+
+def words_of(gate: Gate, *, all_options: bool) -> tuple[str, ...]:
+    """Return the words of the command line for a value of each option, or only of those that are required."""
+    words: list[str] = []
+    for row in gate.options:
+        if all_options or row.required:
+            values = VALUES[row.kind] if row.kind == "texts" else [VALUES[row.kind]]
+            words += (
+                [f"--{row.name}"] if row.kind == "flag" else [f"--{row.name}={value}" for value in values]
+            )
+    if gate.operands and (all_options or gate.operands.required):
+        words += VALUES[gate.operands.kind]
+    return (gate.name, *words, *(("--", "make", "-k") if gate.command == "required" else ()))
+
+
+@pytest.mark.parametrize("all_options", [False, True], ids=["required options", "all options"])
+@pytest.mark.parametrize("gate", GATES.values(), ids=GATES)
+def test_settings_python_and_the_command_line_give_a_gate_the_same_options(
+    gate: Gate, all_options: bool
+) -> None:
+    rows = [row for row in option_rows(gate) if all_options or row.required]
+    command: dict[str, Any] = {"command": "make", "args": ["-k"]} if gate.command == "required" else {}
+    entry = {"type": "gate", "gate": gate.name, "options": {json_name(row): VALUES[row.kind] for row in rows}}
+    layer = read({**entry, **command})
+    assert layer.problems == ()
+    in_python = {row.name.replace("-", "_"): VALUES[row.kind] for row in rows}
+    calls = [
+        read_gate_hook(hook)
+        for hook in (layer.rules[0].hook, gate_callback(gate.name, **command, **in_python).hook)
+        if isinstance(hook, GateHook)
+    ]
+    given = parse_gate_words(words_of(gate, all_options=all_options))
+    assert calls == [GateCall(given.gate, given.options, given.command)] * 2
 
 
 # Files of Claude Code

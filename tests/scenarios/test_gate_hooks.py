@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.support.builders import rule, write_settings
+from tests.support.cli import turngate as turngate_command
 from tests.support.scripted_run import turngate
 from tests.support.sessions import configured_session, scripted_session
 from tests.support.subagents import parent, task
@@ -110,6 +111,39 @@ def test_a_gate_of_a_subagent_gets_continuations_too(project: Path) -> None:
     scene = parent(project, *sub, "DONE", main=[task(), "home"], rules=[rule(hook, "SubagentStop")])
     result = scene.play()
     assert [(each.reason, each.redirects) for each in result.subagents] == [("complete", 5)]
+
+
+def edit(command: str) -> dict[str, Any]:
+    return {"tool": "Bash", "input": {"command": command}}
+
+
+def test_a_gate_compares_with_what_was_there_at_the_start_of_the_session(project: Path) -> None:
+    """Without git, only the record of the start shows that a test was weakened."""
+    (project / "tests").mkdir()
+    test = project / "tests" / "test_sum.py"
+    test.write_text("assert 2 + 2 == 4\n")
+    write_settings(project, "turngate", gate(gate="untouched", options={"globs": ["tests/**"]}))
+    weaken, restore = (
+        edit("echo 'assert True' > tests/test_sum.py"),
+        edit(f"echo 'assert 2 + 2 == 4' > {test}"),
+    )
+    agent = configured_session(
+        project, weaken, "Green.", restore, "Restored.", dialect="turngate", allow=["Bash"]
+    )
+    result = agent.play()
+    assert (result.ended_by, result.continuations, result.result, result.unenforced) == (
+        "allowed",
+        1,
+        "Restored.",
+        (),
+    )
+    assert [run.rule.event for run in result.hook_runs] == ["SessionStart", "Stop", "Stop"]
+
+
+def test_a_gate_that_also_records_is_one_hook_of_the_review(project: Path) -> None:
+    write_settings(project, "turngate", gate(gate="untouched", options={"globs": ["tests/**"]}))
+    _, out, _ = turngate_command("hooks", "--project", str(project))
+    assert out.splitlines()[-1].startswith("1 hook, 1 pending")
 
 
 def test_run_ends_with_12_where_a_hook_waits_for_the_user(

@@ -32,7 +32,7 @@ class GateProblem(NamedTuple):
 
 def read_gate_hook(hook: GateHook) -> GateCall | list[GateProblem]:
     """Return the gate of a hook with its options, or everything that is wrong with the hook."""
-    gate = GATES.get(hook.gate)
+    gate = GATES.get(hook.gate) if isinstance(hook.gate, str) else None
     if gate is None:
         return [_unknown_gate(hook.gate)]
     problems = [*_command_problems(hook, gate), *_option_problems(hook, gate)]
@@ -55,7 +55,7 @@ def option_rows(gate: Gate) -> tuple[GateOption, ...]:
 
 
 def _unknown_gate(name: str) -> GateProblem:
-    meant = closest_word(name, tuple(GATES))
+    meant = closest_word(str(name), tuple(GATES))
     hint = f"did you mean {quote_name(meant)}?" if meant else f"the gates are {', '.join(sorted(GATES))}"
     return GateProblem("gate", f"is {describe_json(name)}, which is not a gate", hint)
 
