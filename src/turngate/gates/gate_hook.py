@@ -32,7 +32,7 @@ class GateProblem(NamedTuple):
 
 def read_gate_hook(hook: GateHook) -> GateCall | list[GateProblem]:
     """Return the gate of a hook with its options, or everything that is wrong with the hook."""
-    gate = GATES.get(hook.gate) if isinstance(hook.gate, str) else None
+    gate = GATES.get(hook.gate)
     if gate is None:
         return [_unknown_gate(hook.gate)]
     problems = [*_command_problems(hook, gate), *_option_problems(hook, gate)]
