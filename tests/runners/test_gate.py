@@ -91,7 +91,7 @@ def test_each_result_of_a_gate_is_a_decision(project: Path, name: str, add: Call
 
 def test_a_command_that_fails_blocks_with_its_output(project: Path) -> None:
     run = run_of(GateHook(command="echo 'FAILED test_price'; exit 1"), project)
-    assert run.decision == Block("exit code 1\nFAILED test_price")
+    assert run.decision == Block("`echo 'FAILED test_price'; exit 1`: exit code 1\nFAILED test_price")
 
 
 @pytest.mark.req("X-37", "S3-39")
@@ -103,7 +103,8 @@ def test_a_missing_program_is_not_a_block(project: Path, dialect: Dialect) -> No
 
 def test_a_program_can_be_given_without_a_shell(project: Path) -> None:
     run = run_of(GateHook(command="sh", args=("-c", 'echo "$1"; exit 3', "x", "a  b")), project)
-    assert run.decision == Block("exit code 3\na  b")
+    shown = "sh -c 'echo \"$1\"; exit 3' x 'a b'"
+    assert run.decision == Block(f"`{shown}`: exit code 3\na  b")
 
 
 def test_a_failure_of_the_gate_blocks_if_the_hook_is_blocking(project: Path) -> None:
@@ -134,7 +135,7 @@ def test_a_gate_has_the_environment_of_a_command_hook(project: Path, monkeypatch
     shown = 'echo "${SECRET_TOKEN_X:-none} $A $B $TURNGATE_EVENT $TURNGATE_IN_HOOK"; exit 1'
     hook = GateHook(command=shown, env={"A": "1"}, pass_env=())
     run = run_of(hook, project, env={"B": "2"})
-    assert run.decision == Block("exit code 1\nnone 1 2 Stop 1")
+    assert run.decision == Block(f"`{shown}`: exit code 1\nnone 1 2 Stop 1")
 
 
 def test_the_settings_can_ask_for_a_clean_environment(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -147,7 +148,7 @@ def test_the_settings_can_ask_for_a_clean_environment(project: Path, monkeypatch
 def test_a_secret_is_not_sent_to_the_agent(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("API_TOKEN", "sesame-open-1234")
     run = run_of(GateHook(command="echo using $API_TOKEN; exit 1"), project)
-    assert run.decision == Block("exit code 1\nusing …")
+    assert run.decision == Block("`echo using $API_TOKEN; exit 1`: exit code 1\nusing …")
 
 
 def test_options_reach_the_gate_with_their_defaults(project: Path, add: Callable[[Gate], None]) -> None:
@@ -178,7 +179,7 @@ def test_a_gate_reaches_the_project_only_through_the_shell(project: Path) -> Non
     (project / "result").write_text("FAILED test_price\n")
     where = World(OtherShell(project), ELSEWHERE)
     run = run_in(where, GateHook(command="cat result; exit 1"), stop_event(cwd=ELSEWHERE))
-    assert run.decision == Block("exit code 1\nFAILED test_price")
+    assert run.decision == Block("`cat result; exit 1`: exit code 1\nFAILED test_price")
 
 
 class OneSlot(OtherShell):
@@ -221,13 +222,15 @@ def test_sessions_and_agents_of_one_project_do_not_share_what_a_gate_remembers(p
         replace(subagent_stop(), cwd=str(project)),
     ]
     reasons = [run_of(hook, project, event).decision for event in events]
-    first = Block("exit code 1\nno")
+    first = Block("`echo no; exit 1`: exit code 1\nno")
     assert reasons == [first, Block(f"{first.reason}\n\n{UNCHANGED}"), first, first]
 
 
 def test_stops_without_a_session_remember_nothing(project: Path) -> None:
     hook, event = GateHook(command="echo no; exit 1"), stop_event(cwd=str(project), session_id="fire")
-    assert [run_of(hook, project, event).decision for _ in range(2)] == [Block("exit code 1\nno")] * 2
+    assert [run_of(hook, project, event).decision for _ in range(2)] == [
+        Block("`echo no; exit 1`: exit code 1\nno")
+    ] * 2
 
 
 def test_a_file_that_was_changed_in_the_session_is_not_run(project: Path) -> None:

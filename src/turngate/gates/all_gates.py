@@ -13,6 +13,7 @@ from turngate.gates.log import LOG
 from turngate.gates.notify import NOTIFY
 from turngate.gates.outputs import OUTPUTS
 from turngate.gates.plan import PLAN
+from turngate.gates.preset_gates import BUILD, LINT, TESTS, TYPES
 from turngate.gates.todos import TODOS
 from turngate.gates.touched import TOUCHED
 from turngate.gates.until import UNTIL
@@ -29,6 +30,10 @@ _GATES = (
     LOG,
     NOTIFY,
     OUTPUTS,
+    TESTS,
+    LINT,
+    TYPES,
+    BUILD,
     TODOS,
     TOUCHED,
     UNTIL,

@@ -1,5 +1,6 @@
 """The arguments of a gate: words of the command line, keys of JSON or names of Python, checked against its options."""
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any, NamedTuple, assert_never
@@ -21,6 +22,8 @@ class GateArguments(NamedTuple):
     exit_code: bool = False
     project: str | None = None
 
+
+_PLAIN_WORD = re.compile(r"[\w./@%+:,-]+")  # a shell would pass it on unchanged
 
 # The options of every gate on the command line.
 COMMON = (
@@ -89,50 +92,58 @@ def _split_at_dashes(words: Sequence[str]) -> tuple[list[str], CommandHook | Non
     program, *arguments = words[place + 1 :] or ("",)
     if not program:
         raise UsageError("there is no command after --")
-    # One word with blanks is a command line, as in `gate -- 'npm test && npm run lint'`.
-    is_line = not arguments and any(char.isspace() for char in program)
+    # One word with shell syntax is a command line, as in `gate -- 'npm test && npm run lint'`.
+    is_line = not arguments and not _PLAIN_WORD.fullmatch(program)
     return list(words[:place]), CommandHook(command=program, args=None if is_line else tuple(arguments))
 
 
 def _read_words(
     gate: Gate, rows: Mapping[str, GateOption], words: Sequence[str]
 ) -> Iterator[tuple[str, Any]]:
+    """Yield the values of options. An option that takes several texts takes all words until the next option."""
     operands: list[str] = []
-    lists: dict[str, list[str]] = {}
-    rest = iter(words)
-    for word in rest:
-        if not word.startswith("--"):
+    lists: dict[str, tuple[str, ...]] = {}
+    rest = list(words)
+    while rest:
+        word = rest.pop(0)
+        if not word.startswith("-") or word == "-":
             operands.append(word)
             continue
-        name, separator, attached = word[2:].partition("=")
-        if name not in rows:
-            close = get_close_matches(name, rows, 1)
-            raise UsageError(
-                f"the gate {gate.name} has no option --{name}"
-                + (f"; did you mean --{close[0]}?" if close else "")
-            )
-        row = rows[name]
+        name, separator, attached = word.removeprefix("--").partition("=")
+        row = _find_option(gate, rows, word, name)
         if row.kind == "flag":
+            if separator:
+                raise UsageError(f"--{name} takes no value")
             yield name, True
             continue
-        value = attached if separator else next(rest, None)
-        if value is None:
+        values = [attached] if separator else [rest.pop(0)] if rest else []
+        if row.kind == "texts":
+            while rest and not rest[0].startswith("--"):
+                values.append(rest.pop(0))
+        if not values or not values[0]:
             raise UsageError(f"--{name} needs a value")
         match row.kind:
             case "text":
-                yield name, value
+                yield name, values[0]
             case "number":
-                yield name, _number(name, value)
+                yield name, _number(name, values[0])
             case "texts":
-                values = lists.setdefault(name, [])
-                values.append(value)
-                yield name, tuple(values)
+                lists[name] = (*lists.get(name, ()), *values)
+                yield name, lists[name]
             case _:
                 assert_never(row.kind)
     if operands and gate.operands is None:
         raise UsageError(f"the gate {gate.name} does not take {operands[0]!r}; a command follows after --")
     if operands and gate.operands is not None:
         yield gate.operands.name, tuple(operands)
+
+
+def _find_option(gate: Gate, rows: Mapping[str, GateOption], word: str, name: str) -> GateOption:
+    if word.startswith("--") and name in rows:
+        return rows[name]
+    close = get_close_matches(name, rows, 1)
+    hint = f"; did you mean --{close[0]}?" if close else ""
+    raise UsageError(f"the gate {gate.name} has no option {word}{hint}")
 
 
 def _number(name: str, text: str) -> float:

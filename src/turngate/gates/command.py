@@ -1,17 +1,73 @@
 """The gate `command`: holds the stop until a command passes."""
 
-from turngate.core.reports import Exited, TimedOut
-from turngate.core.text import keep_ends
-from turngate.gates.base import CouldNotRun, Failed, Gate, GateContext, GateResult, Passed
+import shlex
+from collections.abc import Mapping
+from typing import Any
 
-MAX_REASON_CHARS = 8000
-CANNOT_EXECUTE, NOT_FOUND = 126, 127
+from turngate.core.hooks import CommandHook
+from turngate.core.reports import Exited, TimedOut
+from turngate.core.text import one_line
+from turngate.gates.base import CouldNotRun, Failed, Gate, GateContext, GateOption, GateResult, Passed
+from turngate.gates.changes import changed_files, record_files
+from turngate.gates.failure_output import failure_names, useful_output
+from turngate.gates.missing_program import missing_program
+from turngate.gates.project_files import FilesUnreadable
+
+MAX_COMMAND_CHARS = 200
+MAX_BASELINE = 2000  # names of failures that are kept
+SIGNALS = range(129, 160)  # exit codes of a shell whose command was killed: 128 plus the signal
+
+OPTIONS = (
+    GateOption(
+        name="if-changed",
+        kind="texts",
+        metavar="GLOB",
+        help="check only if a file that matches has changed since the session's start",
+    ),
+    GateOption(
+        name="baseline",
+        kind="flag",
+        help="count only failures that were not there at the session's start; configure it at SessionStart too",
+    ),
+)
 
 
 async def check_command(context: GateContext) -> GateResult:
+    """Run the command once: any failing exit code blocks, except where the command has checked nothing."""
     if context.command is None:
         return CouldNotRun("there is no command")
-    report = await context.commands.run(context.command)
+    return _result(await context.commands.run(context.command))
+
+
+async def hold_until_passed(context: GateContext, command: CommandHook) -> GateResult:
+    """Check a command with the options of this module; the reason names the command."""
+    if (note := await _nothing_to_check(context)) is not None:
+        return Passed(note)
+    report = await context.commands.run(command)
+    result = _result(report)
+    if isinstance(result, Failed) and isinstance(report, Exited) and context.options.get("baseline"):
+        result = _without_known_failures(result, report, _baseline_of(context, command))
+    if isinstance(result, Failed):
+        return Failed(f"`{show_command(command)}`: {result.reason}")
+    return result
+
+
+async def record_command(context: GateContext, *commands: CommandHook) -> Mapping[str, Any]:
+    """Return what the options need at a stop: the files, and the failures that are there already."""
+    record: dict[str, Any] = {}
+    if context.options.get("if-changed"):
+        record |= await record_files(context)
+    if context.options.get("baseline"):
+        record["baseline"] = {show_command(each): await _failures(context, each) for each in commands}
+    return record
+
+
+def show_command(command: CommandHook) -> str:
+    text = command.command if command.args is None else shlex.join((command.command, *command.args))
+    return one_line(text, MAX_COMMAND_CHARS)
+
+
+def _result(report: Exited | TimedOut) -> GateResult:
     match report:
         case TimedOut(seconds):
             return CouldNotRun(f"it did not end within {seconds:.3g} s")
@@ -19,19 +75,72 @@ async def check_command(context: GateContext) -> GateResult:
             return Passed()
         case Exited(signal=int(number)):
             return CouldNotRun(f"it was killed by signal {number}")
-        case Exited(code=code) if code in (CANNOT_EXECUTE, NOT_FOUND):
-            return CouldNotRun(f"exit code {code}: {report.stderr.strip() or 'the program was not found'}")
-        case Exited(code=code):
-            output = "\n".join(part for part in (report.stdout.strip(), report.stderr.strip()) if part)
-            return Failed(
-                f"exit code {code}\n{keep_ends(output, MAX_REASON_CHARS // 4, MAX_REASON_CHARS)}".strip()
-            )
+        case Exited(code=code, stdout=stdout, stderr=stderr):
+            if (missing := missing_program(code, stderr)) is not None:
+                return CouldNotRun(missing)
+            if code in SIGNALS:
+                return CouldNotRun(f"it was killed by signal {code - 128}")
+            return Failed(f"exit code {code}\n{useful_output(stdout, stderr)}".strip())
+
+
+async def _nothing_to_check(context: GateContext) -> str | None:
+    globs = context.options.get("if-changed")
+    if not globs:
+        return None
+    try:
+        changed = await changed_files(context, globs)
+    except FilesUnreadable:  # then the command decides
+        return None
+    return None if changed else f"nothing to check: no file that matches {' or '.join(globs)} has changed"
+
+
+async def _failures(context: GateContext, command: CommandHook) -> list[str] | None:
+    """Return the names of the failures that are there now, or None if the command cannot run."""
+    report = await context.commands.run(command)
+    match _result(report):
+        case Passed():
+            return []
+        case Failed():
+            return sorted(failure_names(report.stdout, report.stderr))[:MAX_BASELINE]
+        case _:
+            return None
+
+
+def _baseline_of(context: GateContext, command: CommandHook) -> frozenset[str] | None:
+    recorded = (context.state.start or {}).get("baseline")
+    names = recorded.get(show_command(command)) if isinstance(recorded, dict) else None
+    return frozenset(map(str, names)) if isinstance(names, list) else None
+
+
+def _without_known_failures(result: Failed, report: Exited, known: frozenset[str] | None) -> GateResult:
+    if known is None:
+        note = "The failures at the session's start are not recorded, so all of them count."
+        return Failed(f"{result.reason}\n\n{note}")
+    new = failure_names(report.stdout, report.stderr) - known
+    if not new:
+        return Passed("it fails only as it did at the session's start")
+    if not known:
+        return result
+    listed = "\n".join(f"- {name}" for name in sorted(new)[:20])
+    return Failed(f"{result.reason}\n\nNew since the session's start:\n{listed}")
+
+
+async def _check(context: GateContext) -> GateResult:
+    if context.command is None:
+        return CouldNotRun("there is no command")
+    return await hold_until_passed(context, context.command)
+
+
+async def _record(context: GateContext) -> Mapping[str, Any]:
+    return await record_command(context, *((context.command,) if context.command else ()))
 
 
 COMMAND = Gate(
     name="command",
     summary="a command passes",
-    check=check_command,
+    check=_check,
+    options=OPTIONS,
     command="required",
     is_cached=True,
+    record=_record,
 )

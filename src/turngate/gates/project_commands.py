@@ -5,6 +5,7 @@ from collections.abc import Mapping
 
 from turngate.core.hooks import CommandHook
 from turngate.core.reports import Exited, TimedOut
+from turngate.gates.quick_answer import LOCAL_GIT_VARIABLES
 from turngate.ports import HookRunContext, NotStarted, Shell
 
 NOT_FOUND = 127  # exit code of a shell that does not find a program
@@ -14,7 +15,8 @@ GIT_ENVIRONMENT = {"GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "LC_AL
 GIT_OPTIONS = ("-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "protocol.allow=never")
 GIT = ("git", *GIT_OPTIONS, "-c", "core.quotePath=false")
 # In scripts names are quoted as in C: output is decoded as UTF-8, and a name may be something else.
-GIT_FUNCTION = f'git() {{ command git {" ".join(GIT_OPTIONS)} -c core.quotePath=true "$@"; }}\n'
+# The repository is that of the project, also where a hook of git has set another one.
+GIT_FUNCTION = f'unset {" ".join(LOCAL_GIT_VARIABLES)}\ngit() {{ command git {" ".join(GIT_OPTIONS)} -c core.quotePath=true "$@"; }}\n'
 
 
 class ProjectCommands:

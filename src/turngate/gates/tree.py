@@ -9,7 +9,6 @@ import asyncio
 
 from turngate.core.reports import Exited
 from turngate.gates.project_commands import ProjectCommands
-from turngate.gates.quick_answer import LOCAL_GIT_VARIABLES
 
 TIMEOUT_S = 20.0  # then nothing is cached, and the gate has the rest of its time
 GIT, FILES = "git", "files"  # a fingerprint begins with how it was made
@@ -22,19 +21,18 @@ NO_REPOSITORY = 3
 # `names` has a line for each name; a newline in it is \001 there, and a repository with such a name has no fingerprint.
 GIT_SCRIPT = """\
 set -e
-unset LOCAL_GIT_VARIABLES
 top=$(git rev-parse --show-toplevel) || exit 3
 if test "$top" != "$(pwd -P)" && git check-ignore --quiet .; then exit 3; fi
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 trap 'exit 1' HUP INT TERM
 
-git() { command git -c core.fsmonitor=false -c core.splitIndex=false -c core.sparseCheckout=true "$@"; }
+run() { git -c core.splitIndex=false -c core.sparseCheckout=true "$@"; }
 
 tree_of() (  # $1: its folder; $2: a folder for temporary files
     cd "$1"
-    git ls-files -z --others --exclude-standard > "$2/others" &
-    git diff-files -z --name-only --ignore-submodules=none > "$2/changed"
+    run ls-files -z --others --exclude-standard > "$2/others" &
+    run diff-files -z --name-only --ignore-submodules=none > "$2/changed"
     wait $!
     cat "$2/others" >> "$2/changed"
     if test -s "$2/changed"; then
@@ -42,9 +40,9 @@ tree_of() (  # $1: its folder; $2: a folder for temporary files
         test ! -f "$index" || cp -p "$index" "$2/index"
         GIT_INDEX_FILE=$2/index
         export GIT_INDEX_FILE
-        git update-index -z --info-only --add --remove --replace --stdin < "$2/changed" 2> "$2/errors"
+        run update-index -z --info-only --add --remove --replace --stdin < "$2/changed" 2> "$2/errors"
     fi
-    git ls-files -z --stage > "$2/tree"
+    run ls-files -z --stage > "$2/tree"
     unset GIT_INDEX_FILE
     tr '\\0\\n' '\\n\\001' < "$2/changed" > "$2/names"
     while IFS= read -r name; do
@@ -58,7 +56,7 @@ tree_of() (  # $1: its folder; $2: a folder for temporary files
     git hash-object --no-filters "$2/tree"
 )
 tree_of "$top" "$folder"
-""".replace("LOCAL_GIT_VARIABLES", " ".join(LOCAL_GIT_VARIABLES))
+"""
 
 # Folders that hold what others wrote, or what tools have made of the rest.
 PRUNED = (

@@ -1,5 +1,6 @@
 """Command hooks: a program that reads the event as JSON on its stdin."""
 
+import asyncio
 import os
 import re
 from collections.abc import Collection
@@ -8,6 +9,7 @@ from typing import NamedTuple
 
 from turngate.aio.cancellation import raise_if_cancelled
 from turngate.aio.threads import run_in_thread
+from turngate.core.constants import HOOK_TIMEOUT
 from turngate.core.events import Event
 from turngate.core.hook_input import clean_environment, encode, environment
 from turngate.core.hooks import CommandHook
@@ -42,16 +44,23 @@ async def run_command(
     if isinstance(prepared, HookFailed):
         return prepared
     stdin = encode(event, settings.dialect, settings.payload)
+    env = {**prepared.env, **_time_left(live)}
     live.finds_programs = not settings.dialect.is_claude_code  # Claude Code has a shell for every command
     try:
         report: object = await raise_if_cancelled(
-            world.shell.run(prepared.hook, cwd=world.project, env=prepared.env, stdin=stdin, live=live)
+            world.shell.run(prepared.hook, cwd=world.project, env=env, stdin=stdin, live=live)
         )
     except NotStarted as error:
         return HookFailed(str(error))
     if not isinstance(report, Exited):
         raise TypeError(f"the shell returned {describe(report)}, expected Exited")
     return report
+
+
+def _time_left(live: HookRunContext) -> dict[str, str]:
+    if live.deadline is None:
+        return {}
+    return {HOOK_TIMEOUT: f"{max(0.0, live.deadline - asyncio.get_running_loop().time()):.3f}"}
 
 
 class PreparedCommand(NamedTuple):

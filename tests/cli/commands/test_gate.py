@@ -20,7 +20,7 @@ def test_a_gate_answers_a_hook_with_json_and_exit_code_0(project: Path) -> None:
     assert answer_of_process(("--", "true"), fields) == (0, {}, "")
     assert answer_of_process(("--", "sh", "-c", "echo one; exit 3"), fields) == (
         0,
-        {"decision": "block", "reason": "exit code 3\none"},
+        {"decision": "block", "reason": "`sh -c 'echo one; exit 3'`: exit code 3\none"},
         "",
     )
     assert answer_of_process(("--", "no-such-program"), fields) == (
@@ -34,7 +34,7 @@ def test_a_gate_answers_a_hook_with_json_and_exit_code_0(project: Path) -> None:
     ("command", "code", "err"),
     [
         ("true", 0, ""),
-        ("echo one; exit 3", 2, "exit code 3\none\n"),
+        ("echo one; exit 3", 2, "`sh -c 'echo one; exit 3'`: exit code 3\none\n"),
         ("exit 127", 1, 'gate "command" could not run: exit code 127'),
     ],
 )
@@ -50,7 +50,10 @@ def test_with_exit_code_a_block_is_2_and_what_could_not_run_is_1(
     ("command", "answer"),
     [
         ("true", (0, 'gate "command": passed\n', "")),
-        ("echo one; exit 3", (1, 'gate "command": failed\nexit code 3\none\n', "")),
+        (
+            "echo one; exit 3",
+            (1, "gate \"command\": failed\n`sh -c 'echo one; exit 3'`: exit code 3\none\n", ""),
+        ),
     ],
 )
 def test_without_a_hooks_input_it_answers_in_words(
@@ -179,7 +182,7 @@ def test_a_stored_answer_does_not_outlive_a_block(repository: Path) -> None:
     assert answer_of_process(words, claude_input(repository)) == (0, {}, "")
     (repository.parent / "fail").touch()
     (repository / "new").touch()
-    blocked = {"decision": "block", "reason": "exit code 1"}
+    blocked = {"decision": "block", "reason": "`sh -c 'test ! -e ../fail'`: exit code 1"}
     assert answer_of_process(words, claude_input(repository)) == (0, blocked, "")
     (repository / "new").unlink()
     blocked["reason"] += f"\n\n{STILL}"

@@ -9,9 +9,10 @@ from typing import Any, assert_never
 from turngate.cli.commands.gate import PROJECT_VARIABLES
 from turngate.cli.project import project_folder
 from turngate.cli.signals import run_until_signal
-from turngate.core.constants import IN_HOOK, STOP_EVENTS
-from turngate.core.events import StopEvent
+from turngate.core.constants import HOOK_TIMEOUT, IN_HOOK, STOP_EVENTS
+from turngate.core.events import StopEvent, Subagent
 from turngate.core.hook_input import read_event
+from turngate.core.hooks import MAX_TIMEOUT_S
 from turngate.core.text import quote_name
 from turngate.errors import UsageError
 from turngate.gates.answer import answer_json, describe_could_not_run
@@ -32,7 +33,9 @@ from turngate.shells.local import LocalShell
 from turngate.state.paths import state_folder
 
 EXIT_PASSED, EXIT_NOT_PASSED, EXIT_BLOCK = 0, 1, 2  # 2: only for a block, and only with --exit-code
-HOOK_TIMEOUT_S = 55.0  # below the 60 s that agent programs give a hook
+DEFAULT_TIMEOUT_S = 55.0  # below the 60 s that agent programs give a hook
+OWN_SHARE = 0.9  # of the time that Turngate gives the hook
+STARTS = ("SessionStart", "SubagentStart")  # a gate records what is there
 
 
 def check_gate(words: list[str], fields: dict[str, Any] | None, quick: str | None) -> int:
@@ -74,7 +77,7 @@ async def _run(
 ) -> tuple[GateResult, bool]:
     """Return the result, and whether it is a pass that holds while git reports the same files."""
     name = _event_name(fields)
-    if name not in (*STOP_EVENTS, "SessionStart"):
+    if name not in (*STOP_EVENTS, *STARTS):
         return CouldNotRun(f"it answers at {' and '.join(STOP_EVENTS)}, not at {name}"), False
     event = _read_stop(name, fields or {}, project)
     has_session = bool(fields and fields.get("session_id"))
@@ -85,15 +88,24 @@ async def _run(
         project,
         options=arguments.options,
         command=arguments.command,
-        timeout=arguments.timeout or (HOOK_TIMEOUT_S if fields is not None else None),
+        timeout=arguments.timeout or (_time_limit() if fields is not None else None),
         state_folder=state_folder() if has_session else None,
     )
-    if name == "SessionStart":
+    if name in STARTS:
         await record_start(arguments.gate, context)
         return Passed(), False
     result = await run_gate(arguments.gate, context)
     of_git = (context.state.fingerprint or "").startswith(GIT)
     return result, context.state.holds and of_git and isinstance(result, Passed)
+
+
+def _time_limit() -> float:
+    """Return the gate's own limit, below that of the hook: its end is then an answer."""
+    try:
+        seconds = float(os.environ[HOOK_TIMEOUT])
+    except (KeyError, ValueError):
+        return DEFAULT_TIMEOUT_S
+    return seconds * OWN_SHARE if 0 < seconds < MAX_TIMEOUT_S else DEFAULT_TIMEOUT_S
 
 
 def _event_name(fields: dict[str, Any] | None) -> str:
@@ -102,10 +114,12 @@ def _event_name(fields: dict[str, Any] | None) -> str:
 
 
 def _read_stop(name: str, fields: dict[str, Any], project: str) -> StopEvent:
-    """Return the stop that the fields describe. A start of a session has the fields that a gate needs of it."""
-    if name == "SessionStart":
-        session, transcript = (str(fields.get(key) or "") for key in ("session_id", "transcript_path"))
-        return StopEvent(session_id=session, transcript_path=transcript, cwd=project)
+    """Return the stop that the fields describe; at a start, that of the agent that starts."""
+    if name in STARTS:
+        keys = ("session_id", "transcript_path", "agent_id", "agent_type")
+        session, transcript, agent, kind = (str(fields.get(key) or "") for key in keys)
+        subagent = Subagent(id=agent, type=kind, transcript_path="") if name == "SubagentStart" else None
+        return StopEvent(session_id=session, transcript_path=transcript, cwd=project, subagent=subagent)
     try:
         event = read_event(name, {**fields, "hook_event_name": name}, cwd=project)
     except ValueError as error:

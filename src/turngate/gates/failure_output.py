@@ -1,0 +1,150 @@
+"""The useful part of what a failed check has printed: the failing lines, not the rest. Pure.
+
+To add a tool: a line in `_FAILING`, and one in `_NAMED` if its failures have names.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+
+from turngate.core.text import strip_controls, truncate
+
+MAX_CHARS = 6000  # of what an agent is sent
+MAX_WHOLE_CHARS = 2500  # a shorter output is sent as it is
+MAX_LINE_CHARS = 400
+MAX_SEARCHED_LINES = 200_000
+LAST_LINES = 12  # the summary
+LINES_BEFORE, LINES_AFTER = 1, 4  # around a failing line
+
+# A line that says what has failed.
+_FAILING = re.compile(
+    r"""
+      E\s{2,}\S                                 # pytest: the assertion
+    | (?:FAILED|ERROR)\s\S+                     # pytest: the summary
+    | _{3,}\s.*\s_{3,}$                         # pytest: the name of a test
+    | (?:FAIL|ERROR):\s                         # unittest
+    | \s*(?:●|✕|✖|×|❯)\s\S                      # jest, vitest, mocha, node
+    | \s*(?:FAIL)\s+\S                          # jest, vitest, go
+    | \s*not\ ok\ \d                            # node --test, TAP
+    | error(?:\[\w+\])?:                        # cargo, rustc, gcc
+    | ----\s.*\sstdout\s----$                   # cargo test
+    | test\s.*\.\.\.\s+FAILED                   # cargo test
+    | thread\s.*\spanicked\sat                  # cargo test
+    | \s*---\ FAIL:                             # go test
+    | panic:                                    # go
+    | \S.*\(\d+,\d+\):\serror\s                 # tsc
+    | \S.*:\d+(?::\d+)?:?\s(?:-\s)?(?:fatal\s)?error\b  # mypy, gcc, tsc --pretty
+    | \s+\d+:\d+\s+error\s                      # eslint
+    | \S+\.\w+:\d+:\d+:\s\S                     # ruff, flake8, go vet
+    | [A-Z]{1,4}\d{3,4}\s                       # ruff
+    | .*:\sNo\ such\ file\ or\ directory$
+    | .*\*\*\*\s.*Error\s\d+                    # make
+    | (?:\w+\.)*\w*(?:Error|Exception)\b        # Python, Java, JavaScript
+    """,
+    re.VERBOSE,
+)
+
+# The name of a failure, without what differs from run to run: times, line numbers.
+_NAMED = tuple(
+    re.compile(pattern)
+    for pattern in (
+        r"(?:FAILED|ERROR) (\S+::.*?)(?: - .*)?$",  # pytest
+        r"(?:FAIL|ERROR): (.+)$",  # unittest
+        r"\s*(● .* › .*?)$",  # jest
+        r"\s*(?:FAIL) +(.+ > .+?)$",  # vitest
+        r"\s*not ok \d+ (?:- )?(.*?)(?: #.*)?$",  # node --test, TAP
+        r"test (.+) \.\.\. FAILED",  # cargo test
+        r"\s*--- FAIL: (\S+)",  # go test
+        r"(\S.*)\(\d+,\d+\): (error .*)$",  # tsc
+        r"(\S.*?):\d+(?::\d+)?:? (?:- )?((?:fatal )?error\b.*)$",  # mypy, gcc
+        r"(\S+\.\w+):\d+:\d+: (\S.*)$",  # ruff, flake8, go vet
+    )
+)
+
+
+def useful_output(stdout: str, stderr: str) -> str:
+    """Return at most MAX_CHARS of the output: the failing lines with some context, and the end."""
+    lines, before = _lines(stdout, stderr)
+    whole = "\n".join(lines)
+    if len(whole) <= MAX_WHOLE_CHARS:
+        return whole
+    end = max(0, len(lines) - LAST_LINES)
+    last = _within(lines[end:], MAX_CHARS // 3, from_end=True)
+    chosen = list(_around_failures(lines[:end]))
+    if not chosen:
+        return _join(_within(lines, MAX_CHARS, from_end=True), before + len(lines))
+    found = _within(
+        [line for _, line in chosen], MAX_CHARS - sum(map(len, last)) - LAST_LINES, from_end=False
+    )
+    numbers = [*(number for number, _ in chosen[: len(found)]), *range(len(lines) - len(last), len(lines))]
+    return _join_with_gaps(
+        (before + number, line) for number, line in zip(numbers, found + last, strict=True)
+    )
+
+
+def failure_names(stdout: str, stderr: str) -> frozenset[str]:
+    """Return what identifies each failure, so that those of two runs can be compared.
+
+    If no line has a name, each failing line stands for itself, with its numbers left out; else each line.
+    """
+    lines, _ = _lines(stdout, stderr)
+    named = {" ".join(found.groups()) for line in lines for found in _names_in(line)}
+    if named:
+        return frozenset(named)
+    failing = [line for line in lines if _FAILING.match(line)]
+    return frozenset(re.sub(r"0x[0-9a-f]+|\d+", "#", line.strip()) for line in failing or lines)
+
+
+def _names_in(line: str) -> Iterator[re.Match[str]]:
+    found = next(filter(None, (pattern.match(line) for pattern in _NAMED)), None)
+    if found:
+        yield found
+
+
+def _lines(stdout: str, stderr: str) -> tuple[list[str], int]:
+    """Return the last lines of both, without control characters, and how many came before them.
+
+    Of a line that was overwritten, it is what was seen last.
+    """
+    text = "\n".join(part.rstrip() for part in (stdout, stderr) if part.strip())
+    lines = text.replace("\r\n", "\n").split("\n")
+    shown = (line.rstrip("\r").rpartition("\r")[2] for line in lines[-MAX_SEARCHED_LINES:])
+    clean = [truncate(strip_controls(line[: 4 * MAX_LINE_CHARS]), MAX_LINE_CHARS).rstrip() for line in shown]
+    return clean, len(lines) - len(clean)
+
+
+def _around_failures(lines: list[str]) -> Iterator[tuple[int, str]]:
+    """Yield the failing lines and those around them, with their numbers."""
+    shown_until = 0
+    for number, line in enumerate(lines):
+        if _FAILING.match(line):
+            first, last = max(shown_until, number - LINES_BEFORE), min(len(lines), number + 1 + LINES_AFTER)
+            yield from ((each, lines[each]) for each in range(first, last))
+            shown_until = max(shown_until, last)
+
+
+def _within(lines: list[str], room: int, *, from_end: bool) -> list[str]:
+    """Return as many lines as there is room for."""
+    kept: list[str] = []
+    for line in reversed(lines) if from_end else lines:
+        room -= len(line) + 1
+        if room < 0:
+            break
+        kept.append(line)
+    return kept[::-1] if from_end else kept
+
+
+def _join(lines: Iterable[str], total: int) -> str:
+    kept = list(lines)
+    return "\n".join([f"… [{total - len(kept):,} lines left out] …", *kept])
+
+
+def _join_with_gaps(numbered: Iterable[tuple[int, str]]) -> str:
+    parts: list[str] = []
+    next_number = 0
+    for number, line in numbered:
+        if number > next_number:
+            left_out = number - next_number
+            parts.append(f"… [{left_out:,} line{'s' * (left_out != 1)} left out] …")
+        parts.append(line)
+        next_number = number + 1
+    return "\n".join(parts)

@@ -1,0 +1,114 @@
+"""The gates `tests`, `lint`, `types` and `build`: hold the stop until the project's own check passes.
+
+Which command that is, the project's files say: see `presets.py`.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from turngate.core.hooks import CommandHook
+from turngate.gates.base import CouldNotRun, Failed, Gate, GateContext, GateResult, Passed
+from turngate.gates.command import OPTIONS, hold_until_passed, record_command, show_command
+from turngate.gates.presets import (
+    LISTED_FOLDERS,
+    MAX_FILE_BYTES,
+    READ_FILES,
+    ProjectFiles,
+    preset_commands,
+    unreadable_files,
+)
+from turngate.gates.project_commands import ProjectCommands
+from turngate.gates.project_files import stdout_of
+
+# Where a command of each preset can be named, for a project without one.
+LOOKED_FOR = {
+    "tests": "a target `test` in a Makefile, a script `test` in package.json, pytest, unittest, cargo, go and others",
+    "lint": "a target `lint` in a Makefile, a script `lint` in package.json, ruff, flake8, clippy, go vet and others",
+    "types": "a target `types` in a Makefile, a script `typecheck` in package.json, mypy, pyright, tsc, cargo and others",
+    "build": "a target `build` in a Makefile, a script `build` in package.json, cargo, go, maven, gradle and others",
+}
+
+# Prints the names in each folder, and then the texts of the files that exist, all separated by \0.
+_LIST_SCRIPT = """\
+for folder do
+    for name in "$folder"/* "$folder"/.[!.]*; do
+        if test -e "$name"; then printf '%s\\0' "${name#./}"; fi
+    done
+done
+"""
+_READ_SCRIPT = """\
+limit=$1
+shift
+for name do
+    if test -f "$name" && test -r "$name"; then
+        printf '%s\\0' "$name"
+        head -c "$limit" "$name" | tr -d '\\0'
+        printf '\\0'
+    fi
+done
+"""
+
+
+async def read_project(commands: ProjectCommands) -> ProjectFiles:
+    """Return what the presets are found from. Raises FilesUnreadable."""
+    problem = "the project's files cannot be read"
+    listed = stdout_of(await commands.run_script(_LIST_SCRIPT, *LISTED_FOLDERS), problem)
+    names = frozenset(listed.split("\0")) - {""}
+    wanted = [name for name in READ_FILES if name in names]
+    printed = stdout_of(await commands.run_script(_READ_SCRIPT, str(MAX_FILE_BYTES + 1), *wanted), problem)
+    parts = printed.split("\0")
+    texts = dict(zip(parts[::2], parts[1::2], strict=False))
+    return ProjectFiles(names, {name: text for name, text in texts.items() if len(text) <= MAX_FILE_BYTES})
+
+
+async def _find_commands(context: GateContext, preset: str) -> list[CommandHook] | CouldNotRun:
+    """Return the project's commands: the target of make alone, which is for all parts of it, or one for each part."""
+    if context.command is not None:
+        return [context.command]
+    files = await read_project(context.commands)
+    found = [each for each in preset_commands(files) if each.preset == preset]
+    if not found:
+        broken = "; ".join(f"{name} cannot be read: {why}" for name, why in unreadable_files(files).items())
+        why = f"this project has none that is known; looked for {LOOKED_FOR[preset]}"
+        hint = f"name it: turngate gate {preset} -- COMMAND"
+        return CouldNotRun("; ".join(filter(None, (why, broken, hint))))
+    chosen = found[:1] if found[0].kind == "make" else found
+    return [CommandHook(command=each.command) for each in chosen]
+
+
+def _preset(name: str, summary: str) -> Gate:
+    async def check(context: GateContext) -> GateResult:
+        commands = await _find_commands(context, name)
+        if isinstance(commands, CouldNotRun):
+            return commands
+        problems: list[str] = []
+        note = None
+        for command in commands:
+            result = await hold_until_passed(context, command)
+            if isinstance(result, Failed):
+                return result
+            if isinstance(result, CouldNotRun):
+                problems.append(f"`{show_command(command)}`: {result.why}")
+            elif isinstance(result, Passed):
+                note = result.note or note
+        return CouldNotRun("; ".join(problems)) if problems else Passed(note)
+
+    async def record(context: GateContext) -> Mapping[str, Any]:
+        commands = await _find_commands(context, name) if context.options.get("baseline") else []
+        return await record_command(context, *([] if isinstance(commands, CouldNotRun) else commands))
+
+    return Gate(
+        name=name,
+        summary=summary,
+        check=check,
+        options=OPTIONS,
+        command="optional",
+        is_cached=True,
+        record=record,
+    )
+
+
+TESTS = _preset("tests", "the project's tests pass")
+LINT = _preset("lint", "the project's linter has no complaints")
+TYPES = _preset("types", "the project's type checker has no complaints")
+BUILD = _preset("build", "the project builds")

@@ -1,0 +1,117 @@
+"""The gates `tests`, `lint`, `types` and `build`. They share the gate `command`, whose table has the cases of output."""
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from tests.support.gates import GateCase, blocked, could_not_run
+from tests.support.git_projects import make_repository, write
+
+LOOKED_FOR_TESTS = (
+    "this project has none that is known; looked for a target `test` in a Makefile, a script `test` in package.json, "
+    "pytest, unittest, cargo, go and others"
+)
+NAME_IT = "name it: turngate gate tests -- COMMAND"
+
+
+def project_with(files: Mapping[str, str | bytes]) -> Callable[[Path], None]:
+    return lambda project: write(project, files)
+
+
+def make(target: str, recipe: str) -> dict[str, str]:
+    return {"Makefile": f"{target}:\n\t@{recipe}\n"}
+
+
+FAILING_TEST = (
+    "import unittest\nclass Test(unittest.TestCase):\n    def test_price(self): self.assertEqual(1, 2)\n"
+)
+PASSING_TEST = FAILING_TEST.replace("1, 2", "1, 1")
+# A package without npm: the program is looked for in a folder that is not on the PATH.
+BOTH = {
+    "test_shop.py": PASSING_TEST,
+    ".rspec": "",
+    "package.json": json.dumps({"scripts": {"test": "exit 3"}}),
+}
+
+
+CASES = (
+    GateCase("tests pass", ("tests",), project_with({"test_shop.py": PASSING_TEST}), {}),
+    GateCase(
+        "the target of make comes first",
+        ("tests",),
+        project_with({**make("test", "true"), "test_a.py": FAILING_TEST}),
+        {},
+    ),
+    GateCase(
+        "the target of make fails",
+        ("lint",),
+        project_with(make("lint", "echo 'a.py:1:1: F401 unused'; exit 1")),
+        blocked("`make lint`: exit code 2\na.py:1:1: F401 unused\nmake: *** [Makefile:2: lint] Error 1"),
+    ),
+    GateCase(
+        "the program of a target is missing",
+        ("types",),
+        project_with(make("types", "no-such-checker")),
+        could_not_run("types", "`make types`: exit code 2: make: *** [Makefile:2: types] Error 127"),
+    ),
+    GateCase("build passes", ("build",), project_with(make("build", "true")), {}),
+    GateCase(
+        "an empty project",
+        ("tests",),
+        project_with({}),
+        could_not_run("tests", f"{LOOKED_FOR_TESTS}; {NAME_IT}"),
+    ),
+    GateCase(
+        "strict in an empty project",
+        ("tests", "--strict"),
+        project_with({}),
+        blocked(f'gate "tests" could not run: {LOOKED_FOR_TESTS}; {NAME_IT}'),
+    ),
+    GateCase(
+        "a file that cannot be read",
+        ("tests",),
+        project_with({"package.json": "{"}),
+        could_not_run(
+            "tests", f"{LOOKED_FOR_TESTS}; package.json cannot be read: it is not JSON (line 1); {NAME_IT}"
+        ),
+    ),
+    GateCase(
+        "the command is given", ("tests", "--", "exit 3"), project_with({}), blocked("`exit 3`: exit code 3")
+    ),
+    GateCase(
+        "a name with a newline, and binary files",
+        ("tests",),
+        project_with({**make("test", "true"), "tests/a\nb": b"\0\xff", "package.json": b"\0\xff"}),
+        {},
+    ),
+    GateCase(
+        "nothing changed",
+        ("tests", "--if-changed", "src/**"),
+        lambda project: make_repository(project, make("test", "exit 1")),
+        {"systemMessage": 'gate "tests": nothing to check: no file that matches src/** has changed'},
+    ),
+    GateCase(
+        "only failures of the session's start",
+        ("tests", "--baseline"),
+        project_with({}),
+        {"systemMessage": 'gate "tests": it fails only as it did at the session\'s start'},
+        start=project_with({"test_shop.py": FAILING_TEST}),
+    ),
+    GateCase(
+        "its own timeout",
+        ("tests", "--timeout", "2"),
+        project_with(make("test", "sleep 600")),
+        could_not_run("tests", "`make test`: it did not end within 2 s"),
+    ),
+    GateCase(
+        "waiting",
+        ("tests",),
+        lambda project: (
+            write(project, make("test", "exit 1"))
+            or {
+                "background_tasks": [{"id": "b1", "type": "shell", "status": "running", "command": "sleep 9"}]
+            }
+        ),
+        {"systemMessage": 'gate "tests": not checked, because a task runs in the background'},
+    ),
+)
