@@ -106,7 +106,8 @@ def _read_words(
     rest = list(words)
     while rest:
         word = rest.pop(0)
-        if not word.startswith("-") or word == "-":
+        is_operand = gate.operands is not None and not word.startswith("--")
+        if is_operand or not word.startswith("-"):
             operands.append(word)
             continue
         name, separator, attached = word.removeprefix("--").partition("=")

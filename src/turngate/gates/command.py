@@ -30,6 +30,7 @@ OPTIONS = (
         help="count only failures that were not there at the session's start; configure it at SessionStart too",
     ),
 )
+RECORD_OPTIONS = tuple(option.name for option in OPTIONS)
 
 
 async def check_command(context: GateContext) -> GateResult:
@@ -143,4 +144,5 @@ COMMAND = Gate(
     command="required",
     is_cached=True,
     record=_record,
+    record_options=RECORD_OPTIONS,
 )

@@ -8,7 +8,7 @@ from typing import Any
 
 from turngate.core.hooks import CommandHook
 from turngate.gates.base import CouldNotRun, Failed, Gate, GateContext, GateResult, Passed
-from turngate.gates.command import OPTIONS, hold_until_passed, record_command, show_command
+from turngate.gates.command import OPTIONS, RECORD_OPTIONS, hold_until_passed, record_command, show_command
 from turngate.gates.presets import (
     LISTED_FOLDERS,
     MAX_FILE_BYTES,
@@ -105,6 +105,7 @@ def _preset(name: str, summary: str) -> Gate:
         command="optional",
         is_cached=True,
         record=record,
+        record_options=RECORD_OPTIONS,
     )
 
 

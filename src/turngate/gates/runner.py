@@ -9,7 +9,16 @@ from typing import Any
 from turngate.core.events import StopEvent
 from turngate.core.hooks import CommandHook
 from turngate.core.text import describe_exception
-from turngate.gates.base import CouldNotRun, Failed, Gate, GateContext, GateResult, InternalError, Passed
+from turngate.gates.base import (
+    CouldNotRun,
+    Failed,
+    Gate,
+    GateContext,
+    GateResult,
+    InternalError,
+    Passed,
+    needs_record,
+)
 from turngate.gates.conversation import TranscriptUnreadable, describe_wait, measure_activity
 from turngate.gates.project_commands import ProjectCommands
 from turngate.gates.project_files import FilesUnreadable
@@ -66,7 +75,7 @@ async def run_gate(gate: Gate, context: GateContext) -> GateResult:
 
 async def record_start(gate: Gate, context: GateContext) -> None:
     """Store what is there at the session's start, once in a session."""
-    if gate.record is not None and context.state.start is None:
+    if gate.record and needs_record(gate, context.options) and context.state.start is None:
         context.state.start = dict(await gate.record(context))
         context.state.save()
 

@@ -24,6 +24,7 @@ from turngate.gates.base import (
     LimitReached,
     Passed,
     WaitForUser,
+    needs_record,
 )
 from turngate.gates.gate_hook import GateCall, read_gate_hook
 from turngate.gates.runner import make_context, record_start, run_gate
@@ -85,7 +86,7 @@ def recording_rules(rules: Iterable[Rule], start: str) -> tuple[Rule, ...]:
 
 def _records(hook: GateHook) -> bool:
     call = read_gate_hook(hook)
-    return isinstance(call, GateCall) and call.gate.record is not None
+    return isinstance(call, GateCall) and needs_record(call.gate, call.options)
 
 
 def decision_of(result: GateResult, name: str, *, strict: bool) -> Decision:

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.support.gates import GateCase, blocked, could_not_run
-from tests.support.git_projects import commit, make_repository, write
+from tests.support.git_projects import commit, make_repository, steps, write
 
 SLEEP = "sleep 600"
 
@@ -151,7 +151,7 @@ CASES = (
     GateCase(
         "a file was changed and committed",
         ("--if-changed", "src/**", "--", "exit 1"),
-        lambda project: (write(project, {"src/new.py": ""}), commit(project))[0],
+        steps(with_files({"src/new.py": ""}), commit),
         blocked("`exit 1`: exit code 1"),
         start=repository,
     ),

@@ -1,11 +1,10 @@
 """The gates `tests`, `lint`, `types` and `build`. They share the gate `command`, whose table has the cases of output."""
 
-import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from tests.support.gates import GateCase, blocked, could_not_run
-from tests.support.git_projects import make_repository, write
+from tests.support.git_projects import make_repository, steps, write
 
 LOOKED_FOR_TESTS = (
     "this project has none that is known; looked for a target `test` in a Makefile, a script `test` in package.json, "
@@ -26,13 +25,7 @@ FAILING_TEST = (
     "import unittest\nclass Test(unittest.TestCase):\n    def test_price(self): self.assertEqual(1, 2)\n"
 )
 PASSING_TEST = FAILING_TEST.replace("1, 2", "1, 1")
-# A package without npm: the program is looked for in a folder that is not on the PATH.
-BOTH = {
-    "test_shop.py": PASSING_TEST,
-    ".rspec": "",
-    "package.json": json.dumps({"scripts": {"test": "exit 3"}}),
-}
-
+RUNNING = {"id": "b1", "type": "shell", "status": "running", "command": "sleep 9"}
 
 CASES = (
     GateCase("tests pass", ("tests",), project_with({"test_shop.py": PASSING_TEST}), {}),
@@ -106,12 +99,7 @@ CASES = (
     GateCase(
         "waiting",
         ("tests",),
-        lambda project: (
-            write(project, make("test", "exit 1"))
-            or {
-                "background_tasks": [{"id": "b1", "type": "shell", "status": "running", "command": "sleep 9"}]
-            }
-        ),
+        steps(project_with(make("test", "exit 1")), background_tasks=[RUNNING]),
         {"systemMessage": 'gate "tests": not checked, because a task runs in the background'},
     ),
 )
