@@ -9,6 +9,7 @@ from turngate.gates.checklist import CHECKLIST
 from turngate.gates.clean import CLEAN
 from turngate.gates.command import COMMAND
 from turngate.gates.evidence import EVIDENCE
+from turngate.gates.judge import JUDGE
 from turngate.gates.log import LOG
 from turngate.gates.notify import NOTIFY
 from turngate.gates.outputs import OUTPUTS
@@ -27,6 +28,7 @@ _GATES = (
     CLEAN,
     EVIDENCE,
     PLAN,
+    JUDGE,
     LOG,
     NOTIFY,
     OUTPUTS,

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from turngate.core.events import StopEvent
 from turngate.core.frozen import frozen
-from turngate.core.hooks import CommandHook
+from turngate.core.hooks import CommandHook, PromptHook
 from turngate.core.http_policy import url_problem
 from turngate.gates.project_commands import ProjectCommands
 from turngate.gates.state import GateState
@@ -84,6 +84,7 @@ class Gate:
     is_cached: bool = False  # its result depends only on the content of the project
     is_observer: bool = False  # it never blocks
     needs_conversation: bool = False  # it cannot be run without an agent
+    asks_model: bool = False  # it needs `GateContext.ask_judge`
     # Returns what is stored at the session's start: the state before the agent changed anything.
     record: Callable[["GateContext"], Awaitable[Mapping[str, Any]]] | None = None
     record_options: tuple[str, ...] = ()  # set: it is needed only with one of these options
@@ -112,7 +113,7 @@ class GateContext:
     options: Mapping[str, Any] = field(default_factory=dict)  # by `GateOption.name`, with all defaults
     command: CommandHook | None = None
     now: float = 0.0  # seconds since the epoch
-    # Asks the judge of the settings; None: there is no model.
-    ask_judge: Callable[[str], Awaitable[GateResult]] | None = None
+    # Asks a judge: the one of the hook, or of the settings. None: there is no model.
+    ask_judge: Callable[[PromptHook], Awaitable[GateResult]] | None = None
     # Returns why nothing may be sent to a URL; the second argument is its name in the message.
     url_problem: Callable[[str, str], str | None] = _url_problem

@@ -68,7 +68,7 @@ async def run_gate_hook(
     )
     if not isinstance(event, StopEvent):
         return Returned(await _record(call, context))
-    context.ask_judge = _judge(rule, event, settings, world, live)
+    context.ask_judge = judge_for(event, settings, world, live)
     context.url_problem = lambda url, name: url_problem(
         url, rule.source, settings.allowed_urls, settings.http_hook_urls, name=name
     )
@@ -137,18 +137,17 @@ async def _record(call: GateCall, context: GateContext) -> Decision:
     return Allow()
 
 
-def _judge(
-    rule: Rule, event: StopEvent, settings: Settings, world: World, live: HookRunContext
-) -> Callable[[str], Awaitable[GateResult]]:
-    """Return a function that asks the judge of the settings."""
+def judge_for(
+    event: StopEvent, settings: Settings, world: World, live: HookRunContext
+) -> Callable[[PromptHook], Awaitable[GateResult]]:
+    """Return a function that asks a judge about this stop."""
 
-    async def ask(prompt: str) -> GateResult:
+    async def ask(hook: PromptHook) -> GateResult:
         # lazy: it reads transcripts, which few gates need
         from turngate.runners.prompt import run_prompt  # noqa: PLC0415
 
-        hook = PromptHook(prompt)
         report = await run_prompt(hook, event, settings, world, live)
-        return _result_of(interpret(report, Rule(rule.event, hook), settings.dialect).decision)
+        return _result_of(interpret(report, Rule(event.name, hook), settings.dialect).decision)
 
     return ask
 

@@ -4,6 +4,7 @@ import json
 import os
 import signal
 import sys
+from collections.abc import Awaitable, Callable
 from typing import Any, assert_never
 
 from turngate.cli.commands.gate import PROJECT_VARIABLES
@@ -13,6 +14,7 @@ from turngate.core.constants import HOOK_TIMEOUT, IN_HOOK, STOP_EVENTS
 from turngate.core.events import StopEvent, Subagent
 from turngate.core.hook_input import read_event
 from turngate.core.hooks import MAX_TIMEOUT_S
+from turngate.core.hooks import PromptHook
 from turngate.core.text import quote_name
 from turngate.errors import UsageError
 from turngate.gates.answer import answer_json, describe_could_not_run
@@ -29,6 +31,7 @@ from turngate.gates.base import (
 from turngate.gates.quick_answer import remove_quick_answer, tree_signature, write_quick_answer
 from turngate.gates.runner import make_context, record_start, run_gate
 from turngate.gates.tree import GIT
+from turngate.ports import HookRunContext, World
 from turngate.shells.local import LocalShell
 from turngate.state.paths import state_folder
 
@@ -92,6 +95,9 @@ async def _run(
         state_folder=state_folder() if has_session else None,
     )
     if name in STARTS:
+    if arguments.gate.asks_model:
+        context.ask_judge = _judge_for(event, project)
+    if name == "SessionStart":
         await record_start(arguments.gate, context)
         return Passed(), False
     result = await run_gate(arguments.gate, context)
@@ -106,6 +112,13 @@ def _time_limit() -> float:
     except (KeyError, ValueError):
         return DEFAULT_TIMEOUT_S
     return seconds * OWN_SHARE if 0 < seconds < MAX_TIMEOUT_S else DEFAULT_TIMEOUT_S
+def _judge_for(event: StopEvent, project: str) -> Callable[[PromptHook], Awaitable[GateResult]]:
+    """Return a function that asks a model, by default the judge of the settings."""
+    # lazy: only one gate asks a model
+    from turngate.runners.gate import judge_for  # noqa: PLC0415
+    from turngate.trust.load import load_settings  # noqa: PLC0415
+
+    return judge_for(event, load_settings(project), World(LocalShell(), project), HookRunContext())
 
 
 def _event_name(fields: dict[str, Any] | None) -> str:

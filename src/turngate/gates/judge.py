@@ -1,0 +1,114 @@
+"""The gate `judge`: holds the stop until a model agrees, as a prompt hook would ask it."""
+
+import asyncio
+import hashlib
+
+from turngate.core.hooks import PromptHook
+from turngate.gates.base import (
+    CouldNotRun,
+    Failed,
+    Gate,
+    GateContext,
+    GateOption,
+    GateResult,
+    Passed,
+)
+from turngate.gates.conversation import last_answer
+from turngate.gates.git_output import show_path
+from turngate.gates.project_files import read_file
+from turngate.gates.tree import tree_fingerprint
+
+
+async def check_judge(context: GateContext) -> GateResult:
+    question = await _read_question(context)
+    if isinstance(question, CouldNotRun):
+        return question
+    tree = await tree_fingerprint(context.commands) if context.state.path else None
+    answer = _digest(last_answer(context.event))
+    if tree is not None and (stored := _stored(context, tree, answer)):
+        return stored
+    if context.ask_judge is None:
+        return CouldNotRun("there is no model to ask")
+    try:
+        async with asyncio.timeout(context.commands.timeout):
+            result = await context.ask_judge(question)
+    except TimeoutError:
+        return CouldNotRun(f"the judge did not answer within {context.commands.timeout:.3g} s")
+    _store(context, tree, answer, result)
+    return result
+
+
+async def _read_question(context: GateContext) -> PromptHook | CouldNotRun:
+    text, name = context.options["prompt"], context.options["prompt-file"]
+    if text is None and name is not None:
+        text = await read_file(context.commands, name)
+        if text is None:
+            return CouldNotRun(f"there is no file {show_path(name)} in the project")
+    if text is None or not text.strip():
+        return CouldNotRun("it has no question: give --prompt or --prompt-file")
+    seen = context.options["transcript"]
+    if seen not in ("none", "last", "digest", "full"):
+        return CouldNotRun(f"--transcript is {seen!r}; expected none, last, digest or full")
+    return PromptHook(text, model=context.options["model"], transcript=seen)
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:32]
+
+
+def _stored(context: GateContext, tree: str, answer: str) -> GateResult | None:
+    """Return the last judgement if it still holds.
+
+    A yes holds for an unchanged tree. A no holds only while the agent has not said anything else either: it may have
+    explained what was missing.
+    """
+    data = context.state.data
+    if data.get("tree") != tree:
+        return None
+    match data.get("judgement"):
+        case {"passed": True, "note": str() | None as note}:
+            return Passed(note)
+        case {"passed": False, "reason": str(reason)} if data.get("answer") == answer:
+            return Failed(reason)
+        case _:
+            return None
+
+
+def _store(context: GateContext, tree: str | None, answer: str, result: GateResult) -> None:
+    judgement: dict[str, object] | None = None
+    match result:
+        case Passed(note):
+            judgement = {"passed": True, "note": note}
+        case Failed(reason):
+            judgement = {"passed": False, "reason": reason}
+        case _:
+            pass
+    context.state.data.update(tree=tree, answer=answer, judgement=judgement)
+
+
+JUDGE = Gate(
+    name="judge",
+    summary="a model agrees",
+    check=check_judge,
+    needs_conversation=True,
+    asks_model=True,
+    options=(
+        GateOption(name="prompt", kind="text", metavar="TEXT", help="the question, as of a prompt hook"),
+        GateOption(
+            name="prompt-file", kind="text", metavar="FILE", help="the file of the project with the question"
+        ),
+        GateOption(
+            name="transcript",
+            kind="text",
+            metavar="PART",
+            default="digest",
+            help="what the judge sees of the conversation: none, last, digest (default) or full",
+        ),
+        GateOption(
+            name="model",
+            kind="text",
+            metavar="PROVIDER:NAME",
+            help="instead of `turngate.judge` of the settings",
+        ),
+    ),
+)
