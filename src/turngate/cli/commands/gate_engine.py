@@ -94,10 +94,9 @@ async def _run(
         timeout=arguments.timeout or (_time_limit() if fields is not None else None),
         state_folder=state_folder() if has_session else None,
     )
-    if name in STARTS:
     if arguments.gate.asks_model:
         context.ask_judge = _judge_for(event, project)
-    if name == "SessionStart":
+    if name in STARTS:
         await record_start(arguments.gate, context)
         return Passed(), False
     result = await run_gate(arguments.gate, context)
@@ -112,6 +111,8 @@ def _time_limit() -> float:
     except (KeyError, ValueError):
         return DEFAULT_TIMEOUT_S
     return seconds * OWN_SHARE if 0 < seconds < MAX_TIMEOUT_S else DEFAULT_TIMEOUT_S
+
+
 def _judge_for(event: StopEvent, project: str) -> Callable[[PromptHook], Awaitable[GateResult]]:
     """Return a function that asks a model, by default the judge of the settings."""
     # lazy: only one gate asks a model
