@@ -13,8 +13,7 @@ from turngate.cli.signals import run_until_signal
 from turngate.core.constants import HOOK_TIMEOUT, IN_HOOK, STOP_EVENTS
 from turngate.core.events import StopEvent, Subagent
 from turngate.core.hook_input import read_event
-from turngate.core.hooks import MAX_TIMEOUT_S
-from turngate.core.hooks import PromptHook
+from turngate.core.hooks import MAX_TIMEOUT_S, PromptHook
 from turngate.core.text import quote_name
 from turngate.errors import UsageError
 from turngate.gates.answer import answer_json, describe_could_not_run
