@@ -140,6 +140,8 @@ def commands(hostile: Path, model: str) -> list[tuple[str, ...]]:
         ("hooks", "reject", EVIL, *there),
         ("gate", EVIL, *there),
         ("gate", "--", "sh", "-c", f"echo '{EVIL}'; exit 1", *there),
+        ("init", "--dry-run", *there),
+        ("init", *there),
         ("gates", *there),
         ("gates", "--json", *there),
         ("gates", "run", *there),

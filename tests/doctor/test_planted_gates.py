@@ -100,6 +100,8 @@ NAMED = {
 ENTRIES: dict[str, dict[str, Any]] = {
     "budget": {"gate": "budget", "options": {"turns": 5}},
     "judge": {"gate": "judge", "options": {"prompt": "Is it done?"}},
+    "archive": {"gate": "archive", "options": {"to": "archive"}},
+    "log": {"gate": "log", "options": {"file": "log.jsonl"}},
 }
 
 

@@ -17,7 +17,7 @@ def unignored_local_settings(project: str, dialect: str) -> Iterator[Problem]:
     files = [file for file in settings_files(project, dialect) if file.level == "local"]
     git = shutil.which("git")
     for file in files:
-        if git and os.path.lexists(file.path) and _check_ignore(git, project, file.path) == NOT_IGNORED:
+        if git and os.path.lexists(file.path) and check_ignore(git, project, file.path) == NOT_IGNORED:
             yield Problem(
                 file=file.display_name,
                 message="is for this machine only, but git does not ignore it",
@@ -26,7 +26,8 @@ def unignored_local_settings(project: str, dialect: str) -> Iterator[Problem]:
             )
 
 
-def _check_ignore(git: str, project: str, path: str) -> int | None:
+def check_ignore(git: str, project: str, path: str) -> int | None:
+    """Return the exit code of `git check-ignore`; None if git cannot answer."""
     try:
         done = subprocess.run(  # noqa: S603 - git, with a path of ours
             # A repository may configure a program that git starts when it reads its index.

@@ -32,6 +32,7 @@ def build_parser(argv: Sequence[str]) -> argparse.ArgumentParser:
         description="Decide whether an AI agent may stop, by running the project's hooks.",
         epilog="First steps:\n"
         "  turngate demo          see it work, without a model and without settings\n"
+        "  turngate init          write settings with gates for the checks of this project\n"
         "  turngate check         is .turngate/settings.json (or .claude/settings.json) right?\n"
         "  turngate hooks         which hooks are there, and which wait for your approval?\n"
         "  turngate gates run     do the checks pass now? also for CI\n"
@@ -250,6 +251,12 @@ def _add_hooks(commands: "argparse._SubParsersAction[Parser]") -> None:
     add_hooks(commands)
 
 
+def _add_init(commands: "argparse._SubParsersAction[Parser]") -> None:
+    from turngate.cli.init_parser import add_init  # noqa: PLC0415 # lazy: not needed by `turngate fire`
+
+    add_init(commands)
+
+
 def _add_gates(commands: "argparse._SubParsersAction[Parser]") -> None:
     from turngate.cli.gates_parser import add_gates  # noqa: PLC0415 # lazy: not needed by `turngate fire`
 
@@ -371,6 +378,7 @@ def _count(text: str) -> int:
 
 
 _COMMANDS = {
+    "init": _add_init,
     "run": _add_run,
     "demo": _add_demo,
     "fire": _add_fire,

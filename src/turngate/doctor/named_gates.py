@@ -68,3 +68,16 @@ def _command_text(command: CommandHook | None) -> str | None:
     if command is None:
         return None
     return command.command if command.args is None else shlex.join((command.command, *command.args))
+
+
+_NOT_CHECKS = {
+    "budget": "it is a limit: it ends the turn, and does not block",
+    "judge": "it asks a model",
+}
+
+
+def why_not_a_check(gate: Gate) -> str | None:
+    """Return why a gate does not check the project or the conversation itself, or None."""
+    if gate.name in _NOT_CHECKS:
+        return _NOT_CHECKS[gate.name]
+    return "it is an observer: it never blocks" if gate.is_observer else None

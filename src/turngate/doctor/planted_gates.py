@@ -9,8 +9,8 @@ from itertools import islice
 from turngate.core.globs import expand_braces, matches_globs
 from turngate.doctor.gate_text import gate_text, read_text
 from turngate.doctor.git_in_copy import MARK
-from turngate.doctor.local_files import has_program, read_project_files
-from turngate.doctor.named_gates import NamedGate
+from turngate.doctor.local_files import read_project_files
+from turngate.doctor.named_gates import NamedGate, why_not_a_check
 from turngate.doctor.planted_failures import (
     CannotPlantError,
     Gate,
@@ -20,7 +20,7 @@ from turngate.doctor.planted_failures import (
 )
 from turngate.doctor.sample_transcript import conversation
 from turngate.gates.base import Gate as ReadyMadeGate
-from turngate.gates.presets import preset_commands
+from turngate.gates.presets import chosen_commands, preset_commands
 
 MAX_SEARCHED_FILES = 20_000
 _NAME = "turngate-planted"
@@ -35,20 +35,21 @@ def gate_failures(named: NamedGate, gate: Gate) -> list[PlantedFailure]:
 
 
 def _command(named: NamedGate, gate: Gate) -> list[PlantedFailure]:
-    """A command, or that of a preset, is known by the programs that it runs."""
-    command = named.command or _preset_command(named.name, gate.project)
-    text = "\n".join((gate.text, gate_text(command, (), gate.project)))
+    """A command, or those of a preset, are known by the programs that they run."""
+    commands = [named.command] if named.command else _preset_commands(named.name, gate.project)
+    text = "\n".join((gate.text, *(gate_text(command, (), gate.project) for command in commands)))
     failures, reasons = command_failures(replace(gate, text=text))
     if not failures:
-        raise CannotPlantError("; ".join(reasons) or f"it is not known what `{command}` checks")
+        unknown = f"it is not known what {' and '.join(f'`{each}`' for each in commands)} checks"
+        raise CannotPlantError("; ".join(reasons) or unknown)
     return failures
 
 
-def _preset_command(preset: str, project: str) -> str:
-    found = [each for each in preset_commands(read_project_files(project)) if each.preset == preset]
+def _preset_commands(preset: str, project: str) -> list[str]:
+    found = chosen_commands(preset_commands(read_project_files(project)), preset)
     if not found:
-        raise CannotPlantError(f"the project has no {preset} that are known")
-    return next((each for each in found if has_program(project, each.program)), found[0]).command
+        raise CannotPlantError(f"the project has no {preset} that is known")
+    return [each.command for each in found]
 
 
 # Git and files
@@ -199,17 +200,9 @@ _PLANTERS: Mapping[str, Planter] = {
     "touched": _touched,
     "outputs": _outputs,
 }
-# These never block, or ask a model.
-_WITHOUT_PROOF = {
-    "budget": "it is a limit: it ends the turn, and does not block",
-    "judge": "it asks a model",
-}
 
 
 def why_no_failure(gate: ReadyMadeGate) -> str | None:
     """Return why no failure can be planted for a gate, or None."""
-    if gate.is_observer:
-        return "it is an observer: it never blocks"
-    if gate.name in _WITHOUT_PROOF:
-        return _WITHOUT_PROOF[gate.name]
-    return None if gate.name in _PLANTERS else f"it is not known what the gate {gate.name} checks"
+    known = None if gate.name in _PLANTERS else f"it is not known what the gate {gate.name} checks"
+    return why_not_a_check(gate) or known

@@ -14,6 +14,7 @@ from turngate.gates.presets import (
     MAX_FILE_BYTES,
     READ_FILES,
     ProjectFiles,
+    chosen_commands,
     preset_commands,
     unreadable_files,
 )
@@ -66,14 +67,13 @@ async def _find_commands(context: GateContext, preset: str) -> list[CommandHook]
     if context.command is not None:
         return [context.command]
     files = await read_project(context.commands)
-    found = [each for each in preset_commands(files) if each.preset == preset]
+    found = chosen_commands(preset_commands(files), preset)
     if not found:
         broken = "; ".join(f"{name} cannot be read: {why}" for name, why in unreadable_files(files).items())
         why = f"this project has none that is known; looked for {LOOKED_FOR[preset]}"
         hint = f"name it: turngate gate {preset} -- COMMAND"
         return CouldNotRun("; ".join(filter(None, (why, broken, hint))))
-    chosen = found[:1] if found[0].kind == "make" else found
-    return [CommandHook(command=each.command) for each in chosen]
+    return [CommandHook(command=each.command) for each in found]
 
 
 def _preset(name: str, summary: str) -> Gate:

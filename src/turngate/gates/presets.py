@@ -6,7 +6,7 @@ below or, for a new kind of project, a function and a line in `_KINDS`.
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from turngate.core.frozen import frozen
@@ -62,6 +62,12 @@ def preset_commands(files: ProjectFiles) -> list[PresetCommand]:
         for command in kind(files):
             found.setdefault((command.preset, command.kind), command)
     return sorted(found.values(), key=lambda command: PRESETS.index(command.preset))
+
+
+def chosen_commands(commands: Sequence[PresetCommand], preset: str) -> list[PresetCommand]:
+    """Return what a preset runs: the target of make alone, which is for all parts of a project, or one for each part."""
+    found = [each for each in commands if each.preset == preset]
+    return found[:1] if found and found[0].kind == "make" else found
 
 
 def unreadable_files(files: ProjectFiles) -> dict[str, str]:

@@ -237,6 +237,8 @@ def test_gates_of_the_settings_run_in_process(project: Path, gates: Gates) -> No
         {"type": "gate", "id": "bad", "command": "echo 'test_a failed'; exit 3"},
         {"type": "gate", "id": "gone", "command": "no-such-program"},
         {"type": "gate", "id": "list", "gate": "todos"},
+        {"type": "gate", "id": "bell", "gate": "notify"},
+        {"type": "command", "id": "limit", "command": "turngate gate budget --turns 3"},
     ]
     write_settings(project, "turngate", {"hooks": {"Stop": [{"hooks": hooks}]}})
     code, out, _ = gates("run")
@@ -244,7 +246,9 @@ def test_gates_of_the_settings_run_in_process(project: Path, gates: Gates) -> No
     assert "test_a failed" in out
     assert '"gone"  (.turngate/settings.json): ' in out
     assert 'left out                "list"  (.turngate/settings.json): it needs a conversation\n' in out
-    assert out.endswith("1 passed, 1 failed, 1 could not run, 1 left out\n")
+    assert '"bell"  (.turngate/settings.json): it is an observer: it never blocks\n' in out
+    assert '"limit"  (.turngate/settings.json): it is a limit: it ends the turn, and does not block\n' in out
+    assert out.endswith("1 passed, 1 failed, 1 could not run, 3 left out\n")
 
 
 # Names

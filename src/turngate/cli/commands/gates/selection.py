@@ -13,7 +13,7 @@ from turngate.core.plan import switched_off_by
 from turngate.core.settings import Rule, Settings
 from turngate.core.text import quote_name
 from turngate.doctor.gate_text import gate_text
-from turngate.doctor.named_gates import named_gate
+from turngate.doctor.named_gates import named_gate, why_not_a_check
 from turngate.errors import UsageError
 from turngate.gates.base import Gate
 from turngate.settings.plugin_folders import display_name
@@ -92,6 +92,4 @@ def _why_left_out(rule: Rule, settings: Settings, project: str) -> str | None:
 
 
 def _why_gate_left_out(gate: Gate) -> str | None:
-    if gate.is_observer:
-        return "it only observes"
-    return "it needs a conversation" if gate.needs_conversation else None
+    return why_not_a_check(gate) or ("it needs a conversation" if gate.needs_conversation else None)

@@ -1,13 +1,11 @@
 """`turngate hooks`: list, show, compare, approve and reject the hooks of a project."""
 
 import argparse
-import contextlib
 import json
 import os
-import sys
-import termios
 from collections.abc import Iterable, Sequence
 
+from turngate.cli.confirm import can_ask, confirm
 from turngate.cli.hook_review.changes import format_changes
 from turngate.cli.hook_review.decisions import (
     approve_shown,
@@ -159,15 +157,11 @@ def _question(hooks: Sequence[ReviewedHook], gone: Sequence[Approval]) -> str:
 
 
 def _confirm(question: str) -> bool:
-    if not (sys.stdin and sys.stdin.isatty() and sys.stdout.isatty()):
+    if not can_ask():
         raise UsageError(
             "there is no terminal to ask at; read what is printed above, then add --yes to approve it"
         )
-    with contextlib.suppress(OSError, termios.error):
-        # What was typed before the question is not an answer to it.
-        termios.tcflush(sys.stdin, termios.TCIFLUSH)
-    print(f"{question} [y]es, [n]o ", end="", flush=True)
-    return sys.stdin.readline().strip().lower() in ("y", "yes")
+    return confirm(question)
 
 
 def _reject(options: argparse.Namespace, project: str) -> int:

@@ -1,0 +1,175 @@
+"""`turngate init`: write settings with gates for the checks that a project has."""
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+
+from turngate.cli.commands.init.approval import approve_written
+from turngate.cli.commands.init.files import (
+    LOCAL_SETTINGS,
+    SETTINGS,
+    add_to_gitignore,
+    check_place,
+    ignore_is_missing,
+    settings_exist,
+    write_settings,
+)
+from turngate.cli.commands.init.proposal import Proposal, ProposedGate, propose, settings_text
+from turngate.cli.confirm import can_ask, confirm
+from turngate.cli.main import EXIT_IO_ERROR, EXIT_PROBLEMS
+from turngate.cli.project import project_folder, search_note
+from turngate.cli.terminal.format import flat
+from turngate.core.constants import AGENT_MARKERS
+from turngate.core.hooks import GateHook, command_of
+from turngate.core.settings import Rule
+from turngate.doctor.local_files import has_program, read_project_files
+from turngate.errors import UsageError
+from turngate.gates.presets import preset_commands, unreadable_files
+from turngate.settings.load import project_path, read_settings
+
+NOTHING_FOUND = (
+    "no checks were found: there is no script, target or configuration of a test runner, a linter or a type checker "
+    "whose program is there"
+)
+BY_HAND = """\
+→ name a command yourself, in .turngate/settings.json:
+{"hooks": {"Stop": [{"hooks": [{"type": "gate", "command": "./check.sh"}]}]}}"""
+
+
+def run(options: argparse.Namespace) -> int:
+    project = project_folder(options.project)
+    check_place(project)
+    if note := search_note(project, options.project):
+        print(note)
+    files = read_project_files(project)
+    for name, why in unreadable_files(files).items():
+        print(f"! {name}: {flat(why)}, so the checks that it names are not known", file=sys.stderr)
+    proposal = propose(preset_commands(files), lambda program: has_program(project, program))
+    configured = _configured(proposal.gates, project)
+    new = tuple(gate for gate in proposal.gates if gate.id not in configured)
+    if settings_exist(project):
+        return _show_additions(new, configured, proposal)
+    _print_left_out(proposal, configured)
+    if new:
+        return _write(new, project, options)
+    if configured:
+        print("every check that was found is a hook already")
+        return 0
+    print(NOTHING_FOUND, BY_HAND, sep="\n")
+    return EXIT_PROBLEMS
+
+
+def _configured(gates: Sequence[ProposedGate], project: str) -> dict[str, str]:
+    """Return the ids of gates whose check a hook of the project runs already, each with the file of that hook."""
+    settings = read_settings(project_path(project), dialect="turngate")
+    rules = [rule for rule in settings.rules if rule.event == "Stop" and rule.source != "user"]
+    found = ((gate.id, rule.file or "") for gate in gates for rule in rules if _runs(rule, gate))
+    return dict(found)
+
+
+def _runs(rule: Rule, gate: ProposedGate) -> bool:
+    command = command_of(rule.hook)
+    if isinstance(rule.hook, GateHook) and rule.hook.gate == gate.entry.get("gate"):
+        return True
+    text = " ".join((command.command, *(command.args or ()))) if command else ""
+    return all(each in text for each in gate.commands)
+
+
+# What is shown
+
+
+def _show_additions(new: Sequence[ProposedGate], configured: dict[str, str], proposal: Proposal) -> int:
+    print(f"{SETTINGS} exists, and is not changed")
+    _print_left_out(proposal, configured)
+    if new:
+        print('these gates can be added to the hooks of "Stop" in it:')
+        print(",\n".join(f"  {gate.json}" for gate in new))
+        _print_commands(new)
+    elif not configured:
+        print(NOTHING_FOUND)
+    return 0
+
+
+def _print_commands(gates: Sequence[ProposedGate]) -> None:
+    width = max(len(gate.id) for gate in gates)
+    for gate in gates:
+        commands = " and ".join(f"`{command}`" for command in gate.commands)
+        print(f"{gate.id.ljust(width)}  runs {commands} ({flat(gate.found_in)})")
+
+
+def _print_left_out(proposal: Proposal, configured: dict[str, str]) -> None:
+    for name, file in configured.items():
+        print(f"{name} is left out: a hook of {flat(file)} runs it already")
+    for tool in proposal.missing:
+        what = f"`{tool.command}` ({flat(tool.found_in)})"
+        print(f"{tool.preset} is left out: {what} needs {tool.program}, which is not there")
+
+
+# Write
+
+
+def _write(gates: Sequence[ProposedGate], project: str, options: argparse.Namespace) -> int:
+    text = settings_text(gates)
+    ignores = ignore_is_missing(project)
+    print(f"{SETTINGS}:", text, sep="\n")
+    _print_commands(gates)
+    if ignores:
+        print(f".gitignore gets the line {LOCAL_SETTINGS}")
+    if options.dry_run:
+        print("nothing was written (--dry-run)")
+        return 0
+    is_confirmed = not options.yes
+    if is_confirmed and not _ask(gates):
+        print("nothing was written")
+        return EXIT_PROBLEMS
+    if not _write_files(project, text, ignores=ignores):
+        return EXIT_IO_ERROR
+    return _approve(project, text, is_confirmed=is_confirmed)
+
+
+def _ask(gates: Sequence[ProposedGate]) -> bool:
+    if not can_ask():
+        raise UsageError("there is no terminal to ask at; add --yes to write what is printed above")
+    what = "this gate" if len(gates) == 1 else f"these {len(gates)} gates"
+    runs = "" if _is_agent() else f", and let {what} run on this machine"
+    return confirm(f"write it{runs}?")
+
+
+def _is_agent() -> bool:
+    """An agent can write settings, and only a person approves hooks."""
+    return any(name in os.environ for name in AGENT_MARKERS)
+
+
+def _write_files(project: str, text: str, *, ignores: bool) -> bool:
+    try:
+        write_settings(project, text)
+    except OSError as error:
+        print(
+            f"turngate: {SETTINGS} cannot be written: {error.strerror}; nothing was changed", file=sys.stderr
+        )
+        return False
+    print(f"written   {SETTINGS}")
+    if ignores:
+        try:
+            add_to_gitignore(project)
+            print(f"written   .gitignore: {LOCAL_SETTINGS}")
+        except OSError as error:
+            hint = f"add the line {LOCAL_SETTINGS} yourself"
+            print(f"! .gitignore cannot be changed: {error.strerror}; {hint}", file=sys.stderr)
+    return True
+
+
+def _approve(project: str, text: str, *, is_confirmed: bool) -> int:
+    code = 0
+    if is_confirmed and not _is_agent():
+        try:
+            for line in approve_written(project, text):
+                print(line)
+        except UsageError as error:
+            print(f"! the gates are not approved: {error}", file=sys.stderr)
+            code = EXIT_PROBLEMS
+    else:
+        print("→ they run when a person has approved them: `turngate hooks approve --all`")
+    print("→ `turngate gates run` runs them now, `turngate doctor --prove` shows that they block")
+    return code

@@ -1,0 +1,408 @@
+"""`turngate init` as a person uses it: real processes, a real terminal where it asks."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.support.builders import script, stop_hooks, write_settings
+from tests.support.cli import turngate
+from tests.support.terminal import CTRL_C, CTRL_D, Terminal
+
+PACKAGE = json.dumps({"scripts": {"test": "node --test", "lint": "eslint ."}})
+WRITTEN = """\
+{
+  "hooks": {
+    "Stop": [
+      {
+        "hooks": [
+          {"type": "gate", "id": "tests", "gate": "tests", "timeout": 600},
+          {"type": "gate", "id": "lint", "gate": "lint"}
+        ]
+      }
+    ]
+  }
+}
+"""
+COMMANDS = """\
+tests  runs `npm test` (package.json)
+lint   runs `npm run lint` (package.json)
+"""
+NEXT = "→ `turngate gates run` runs them now, `turngate doctor --prove` shows that they block\n"
+APPROVE = "→ they run when a person has approved them: `turngate hooks approve --all`\n"
+QUESTION = "write it, and let these 2 gates run on this machine? [y]es, [n]o "
+NOTHING_FOUND = """\
+no checks were found: there is no script, target or configuration of a test runner, a linter or a type checker whose \
+program is there
+→ name a command yourself, in .turngate/settings.json:
+{"hooks": {"Stop": [{"hooks": [{"type": "gate", "command": "./check.sh"}]}]}}
+"""
+
+Init = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture(autouse=True)
+def _programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Give every machine the same programs, and no others but git."""
+    monkeypatch.delenv("TURNGATE_TRUST", raising=False)
+    for name in ("npm", "python3", "make"):
+        script(tmp_path / "bin" / name, "#!/bin/sh\n")
+    git = subprocess.run(["which", "git"], capture_output=True, text=True, check=True).stdout.strip()
+    (tmp_path / "bin" / "git").symlink_to(git)
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+
+
+@pytest.fixture
+def init(project: Path) -> Init:
+    return lambda *words: turngate("init", *words, "--project", str(project))
+
+
+@pytest.fixture
+def package(project: Path) -> Path:
+    (project / "package.json").write_text(PACKAGE)
+    return project
+
+
+def tree(project: Path) -> dict[str, str]:
+    """Return all files of a project with their texts."""
+    paths = (path for path in project.rglob("*") if path.is_file() and ".git" not in path.parts)
+    return {str(path.relative_to(project)): path.read_text() for path in paths}
+
+
+SHOWN = f".turngate/settings.json:\n{WRITTEN}\n{COMMANDS}"
+
+
+# Write
+
+
+def test_yes_writes_gates_for_the_checks_that_are_there(init: Init, package: Path) -> None:
+    written = "written   .turngate/settings.json\n"
+    assert init("--yes") == (0, f"{SHOWN}{written}{APPROVE}{NEXT}", "")
+    assert tree(package) == {"package.json": PACKAGE, ".turngate/settings.json": WRITTEN}
+
+
+def test_what_was_written_has_no_problems(init: Init, package: Path) -> None:
+    init("--yes")
+    assert turngate("check", "--project", str(package)) == (
+        0,
+        ".turngate/settings.json\n2 hooks, no problems\n",
+        "",
+    )
+
+
+def test_a_dry_run_writes_nothing(init: Init, package: Path) -> None:
+    assert init("--dry-run") == (0, f"{SHOWN}nothing was written (--dry-run)\n", "")
+    assert tree(package) == {"package.json": PACKAGE}
+
+
+def test_without_a_terminal_it_says_how_to_write(init: Init, package: Path) -> None:
+    said = "turngate: there is no terminal to ask at; add --yes to write what is printed above\n"
+    assert init() == (64, SHOWN, said)
+    assert tree(package) == {"package.json": PACKAGE}
+
+
+def test_a_second_init_changes_nothing(init: Init, package: Path) -> None:
+    init("--yes")
+    before = tree(package)
+    exists = ".turngate/settings.json exists, and is not changed\n"
+    left_out = "".join(
+        f"{name} is left out: a hook of .turngate/settings.json runs it already\n"
+        for name in ("tests", "lint")
+    )
+    assert init("--yes") == (0, exists + left_out, "")
+    assert tree(package) == before
+
+
+def test_in_a_repository_git_ignores_the_local_settings(init: Init, package: Path) -> None:
+    subprocess.run(["git", "init", "--quiet"], cwd=package, check=True)
+    (package / ".gitignore").write_text("node_modules")
+    line = ".turngate/settings.local.json"
+    written = f"written   .turngate/settings.json\nwritten   .gitignore: {line}\n"
+    gets = f".gitignore gets the line {line}\n"
+    assert init("--yes") == (0, f"{SHOWN}{gets}{written}{APPROVE}{NEXT}", "")
+    assert (package / ".gitignore").read_text() == f"node_modules\n{line}\n"
+
+
+def test_a_folder_that_is_ignored_needs_no_line(init: Init, package: Path) -> None:
+    subprocess.run(["git", "init", "--quiet"], cwd=package, check=True)
+    (package / ".gitignore").write_text("*.local.json\n")
+    init("--yes")
+    assert (package / ".gitignore").read_text() == "*.local.json\n"
+
+
+# Ask
+
+
+def test_what_is_confirmed_at_a_terminal_is_written_and_approved(package: Path) -> None:
+    with Terminal("init", cwd=package, env={"NO_COLOR": "1"}) as terminal:
+        terminal.expect(QUESTION)
+        terminal.say("y")
+        code = terminal.end()
+        terminal.expect(NEXT)
+        said = "written   .turngate/settings.json\napproved  tests\napproved  lint\n"
+        assert (code, terminal.text) == (0, f"{SHOWN}{QUESTION}y\n{said}{NEXT}")
+    assert turngate("hooks", "diff", "--project", str(package)) == (0, "nothing is pending\n", "")
+
+
+@pytest.mark.parametrize(("answer", "code"), [("n\r", 1), ("\r", 1), (CTRL_D, 1), (CTRL_C, 130)])
+def test_any_other_answer_writes_nothing(package: Path, answer: str, code: int) -> None:
+    with Terminal("init", cwd=package, env={"NO_COLOR": "1"}) as terminal:
+        terminal.expect(QUESTION)
+        terminal.type(answer)
+        assert terminal.end() == code
+    assert tree(package) == {"package.json": PACKAGE}
+
+
+def test_an_agent_at_a_terminal_approves_nothing(package: Path) -> None:
+    with Terminal("init", cwd=package, env={"NO_COLOR": "1", "TURNGATE_IN_TOOL": "1"}) as terminal:
+        terminal.expect("write it? [y]es, [n]o ")
+        terminal.say("y")
+        assert terminal.end() == 0
+        terminal.expect(APPROVE)
+    listed = turngate("hooks", "--json", "--project", str(package))[1]
+    assert [hook["trust"] for hook in json.loads(listed)["hooks"]] == ["new", "new"]
+
+
+def test_a_gate_that_runs_a_file_of_the_project_is_not_approved_unseen(package: Path) -> None:
+    """The command was shown, and the content of the file was not."""
+    script(package / "gradlew", "#!/bin/sh\n")
+    (package / "package.json").write_text('{"packageManager": "yarn@4", "scripts": {"test": "jest"}}')
+    with Terminal("init", cwd=package, env={"NO_COLOR": "1"}) as terminal:
+        terminal.expect("write it, and let this gate run on this machine? [y]es, [n]o ")
+        terminal.say("y")
+        assert terminal.end() == 0
+        terminal.expect(
+            "pending   tests: it runs gradlew of this project; `turngate hooks diff tests` shows it"
+        )
+    listed = turngate("hooks", "--json", "--project", str(package))[1]
+    assert [hook["trust"] for hook in json.loads(listed)["hooks"]] == ["new"]
+
+
+def test_settings_that_appear_meanwhile_are_kept(package: Path) -> None:
+    with Terminal("init", cwd=package, env={"NO_COLOR": "1"}) as terminal:
+        terminal.expect(QUESTION)
+        path = write_settings(package, "turngate", "mine")
+        terminal.say("y")
+        assert terminal.end() == 74
+        terminal.expect(
+            "turngate: .turngate/settings.json cannot be written: File exists; nothing was changed"
+        )
+    assert path.read_text() == "mine"
+
+
+def test_approvals_that_cannot_be_stored_are_reported(package: Path, tmp_path: Path) -> None:
+    (tmp_path / "state").write_text("a file")
+    env = {"NO_COLOR": "1", "TURNGATE_STATE": str(tmp_path / "state")}
+    with Terminal("init", cwd=package, env=env) as terminal:
+        terminal.expect(QUESTION)
+        terminal.say("y")
+        assert terminal.end() == 1
+        terminal.expect("! the gates are not approved: ")
+    assert tree(package)[".turngate/settings.json"] == WRITTEN
+
+
+# What is found
+
+
+def test_an_empty_folder_gets_nothing(init: Init, project: Path) -> None:
+    assert init("--yes") == (1, NOTHING_FOUND, "")
+    assert tree(project) == {}
+
+
+def test_a_check_without_its_program_is_left_out_and_named(init: Init, project: Path) -> None:
+    (project / "pyproject.toml").write_text("[tool.ruff]\n")
+    said = "lint is left out: `ruff check` (pyproject.toml) needs ruff, which is not there\n"
+    assert init("--yes") == (1, said + NOTHING_FOUND, "")
+
+
+def test_a_project_of_two_kinds_gets_a_gate_for_both(init: Init, package: Path) -> None:
+    (package / "manage.py").touch()
+    assert init("--yes")[:1] == (0,)
+    assert init("--dry-run")[0] == 0
+    assert (package / ".turngate" / "settings.json").read_text() == WRITTEN
+
+
+def test_of_two_kinds_only_one_is_there(init: Init, package: Path) -> None:
+    (package / "pytest.ini").touch()
+    (package / "manage.py").touch()
+    left_out = "tests is left out: `pytest -q` (pytest.ini) needs pytest, which is not there\n"
+    code, out, _ = init("--yes")
+    assert (code, out.startswith(left_out)) == (0, True)
+    [group] = json.loads((package / ".turngate" / "settings.json").read_text())["hooks"]["Stop"]
+    assert group["hooks"] == [
+        {"type": "gate", "id": "tests", "command": "npm test", "timeout": 600},
+        {"type": "gate", "id": "lint", "gate": "lint"},
+    ]
+
+
+def test_a_preset_whose_first_program_is_missing_becomes_the_command_that_is_there(
+    init: Init, project: Path
+) -> None:
+    (project / "package.json").write_text('{"packageManager": "yarn@4", "scripts": {"test": "jest"}}')
+    (project / "manage.py").touch()
+    init("--yes")
+    [group] = json.loads((project / ".turngate" / "settings.json").read_text())["hooks"]["Stop"]
+    assert group["hooks"] == [
+        {"type": "gate", "id": "tests", "command": "python3 manage.py test", "timeout": 600}
+    ]
+
+
+def test_a_target_of_make_stands_for_all_parts(init: Init, package: Path) -> None:
+    (package / "Makefile").write_text("test:\n\tnpm test\n")
+    assert init("--dry-run")[1].endswith(
+        "\ntests  runs `make test` (Makefile)\nlint   runs `npm run lint` (package.json)\n"
+        "nothing was written (--dry-run)\n"
+    )
+
+
+def test_a_build_is_a_gate_only_where_there_is_nothing_else(init: Init, project: Path) -> None:
+    (project / "package.json").write_text('{"scripts": {"build": "vite build"}}')
+    assert init("--dry-run")[1].endswith(
+        "\nbuild  runs `npm run build` (package.json)\nnothing was written (--dry-run)\n"
+    )
+
+
+def test_a_check_that_a_hook_of_claude_code_runs_is_left_out(init: Init, package: Path) -> None:
+    write_settings(package, "claude", stop_hooks("npm test >&2 || exit 2"))
+    code, out, _ = init("--yes")
+    left_out = "tests is left out: a hook of .claude/settings.json runs it already"
+    assert (code, out.splitlines()[0]) == (0, left_out)
+    assert '"tests"' not in (package / ".turngate" / "settings.json").read_text()
+
+
+def test_existing_settings_are_kept_and_what_could_be_added_is_shown(init: Init, package: Path) -> None:
+    path = write_settings(package, "turngate", '{"hooks": {}} ')
+    entries = WRITTEN.splitlines()[5:7]
+    assert init("--yes") == (
+        0,
+        '.turngate/settings.json exists, and is not changed\nthese gates can be added to the hooks of "Stop" in it:\n'
+        + "".join(f"  {line.strip()}\n" for line in entries)
+        + COMMANDS,
+        "",
+    )
+    assert path.read_text() == '{"hooks": {}} '
+
+
+@pytest.mark.parametrize("content", ["{", "", "[]", "\0" * 100])
+def test_broken_settings_are_kept(init: Init, package: Path, content: str) -> None:
+    path = write_settings(package, "turngate", content)
+    assert (init("--yes")[0], path.read_text()) == (0, content)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("package.json", '{"scripts": {', "it is not JSON (line 1)"),
+        ("package.json", "[" * 100_000, "it is not JSON (line 1)"),
+        ("pyproject.toml", "a = \x1b[31m", "it is not TOML (Invalid value (at line 1, column 5))"),
+    ],
+)
+def test_a_broken_file_is_named_and_the_others_are_read(
+    init: Init, project: Path, name: str, content: str, said: str
+) -> None:
+    (project / "Makefile").write_text("test:\n")
+    (project / name).write_text(content)
+    code, _, err = init("--dry-run")
+    assert (code, err) == (0, f"! {name}: {said}, so the checks that it names are not known\n")
+
+
+def test_hostile_files_are_not_waited_for(init: Init, project: Path) -> None:
+    os.mkfifo(project / "package.json")
+    (project / "Makefile").mkdir()
+    (project / "pyproject.toml").symlink_to("/dev/zero")
+    with open(project / "setup.cfg", "wb") as large:
+        large.truncate(10 * 1024**3)
+    (project / "tests").mkdir()
+    (project / "tests" / "test_a\n\x1b[35m b.py").touch()
+    code, out, err = init("--dry-run")
+    assert (code, err) == (0, "")
+    assert out.endswith(
+        "\ntests  runs `python3 -m unittest discover -s tests` (tests/test_a  b.py)\n"
+        "nothing was written (--dry-run)\n"
+    )
+
+
+# Places
+
+
+def test_the_home_folder_is_not_a_project(home: Path) -> None:
+    (home / "package.json").write_text(PACKAGE)
+    said = (
+        "turngate: this is your home folder, and ~/.turngate/settings.json holds your own settings for all projects; "
+        "change to a project, or name one with --project\n"
+    )
+    assert turngate("init", "--yes", "--project", str(home)) == (64, "", said)
+    assert not (home / ".turngate").exists()
+
+
+def test_a_linked_settings_folder_is_not_written_to(init: Init, package: Path, tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (package / ".turngate").symlink_to(tmp_path / "elsewhere")
+    said = (
+        f"turngate: .turngate is a link to {tmp_path / 'elsewhere'}, and what is written there may not be this project's; "
+        "replace the link by a folder, or write .turngate/settings.json yourself\n"
+    )
+    assert init("--yes") == (64, "", said)
+    assert list((tmp_path / "elsewhere").iterdir()) == []
+
+
+def test_a_file_in_the_place_of_the_settings_folder_is_kept(init: Init, package: Path) -> None:
+    (package / ".turngate").write_text("mine")
+    assert init("--yes") == (64, "", "turngate: .turngate is a file, expected a folder; rename it\n")
+    assert (package / ".turngate").read_text() == "mine"
+
+
+def test_a_dangling_link_in_the_place_of_the_settings_is_kept(init: Init, package: Path) -> None:
+    (package / ".turngate").mkdir()
+    (package / ".turngate" / "settings.json").symlink_to("gone.json")
+    assert init("--yes")[0] == 0
+    assert os.listdir(package / ".turngate") == ["settings.json"]
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root can write to a read-only folder")
+def test_a_folder_that_cannot_be_written_to(init: Init, package: Path) -> None:
+    package.chmod(0o500)
+    said = "turngate: .turngate/settings.json cannot be written: Permission denied; nothing was changed\n"
+    assert (init("--yes")[0], init("--yes")[2]) == (74, said)
+
+
+@pytest.mark.parametrize("has_folder", [True, False])
+def test_a_full_disk_leaves_nothing_behind(package: Path, has_folder: bool) -> None:
+    """A limit of the size of files is what a full disk is: bytes are not accepted."""
+    if has_folder:
+        (package / ".turngate").mkdir()
+    command = f'ulimit -f 0; exec {sys.executable} -m turngate init --yes --project "$1"'
+    done = subprocess.run(
+        ["/bin/sh", "-c", command, "sh", package], capture_output=True, text=True, check=False
+    )
+    said = "turngate: .turngate/settings.json cannot be written: File too large; nothing was changed\n"
+    assert (done.returncode, done.stderr) == (74, said)
+    assert (tree(package), (package / ".turngate").exists()) == ({"package.json": PACKAGE}, has_folder)
+
+
+def test_a_gitignore_that_is_a_link_is_not_changed(init: Init, package: Path, tmp_path: Path) -> None:
+    subprocess.run(["git", "init", "--quiet"], cwd=package, check=True)
+    (tmp_path / "shared").write_text("*.o\n")
+    (package / ".gitignore").symlink_to(tmp_path / "shared")
+    code, _, err = init("--yes")
+    hint = "add the line .turngate/settings.local.json yourself"
+    said = f"! .gitignore cannot be changed: Too many levels of symbolic links; {hint}\n"
+    assert (code, err, (tmp_path / "shared").read_text()) == (0, said, "*.o\n")
+
+
+def test_a_path_with_spaces_and_newlines(tmp_path: Path) -> None:
+    odd = tmp_path / "a b\nc\x1b[35m"
+    odd.mkdir()
+    (odd / "package.json").write_text(PACKAGE)
+    code, out, err = turngate("init", "--yes", "--project", str(odd))
+    assert (code, err, out.count("\n")) == (0, "", 19)
+    assert (odd / ".turngate" / "settings.json").read_text() == WRITTEN
+
+
+def test_without_a_home_folder_it_works(init: Init, package: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("HOME")
+    assert (init("--yes")[0], tree(package)[".turngate/settings.json"]) == (0, WRITTEN)
