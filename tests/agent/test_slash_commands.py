@@ -130,6 +130,11 @@ PROBLEMS: dict[str, tuple[str, str | bytes, str]] = {
     "huge": ("plan.md", "x" * 100_001, "is longer than 100000 characters"),
     "front matter": ("plan.md", "---\ndescription: x\n", "its front matter has no second line of ---"),
     "unclosed": ("plan.md", "a\n<checkpoint>", "the <checkpoint> in line 2 has no </checkpoint>"),
+    "unclosed after a front matter": (
+        "plan.md",
+        "---\ndescription: x\n---\na\n```\nSTOP\n",
+        "the code block in line 5 has no end and contains a checkpoint",
+    ),
     "nested": (
         "plan.md",
         "<checkpoint><checkpoint></checkpoint></checkpoint>",

@@ -38,7 +38,6 @@ CASES: dict[str, tuple[CommandHook, dict[str, Any], tuple[str, tuple[str, ...]]]
     "capped at once": (GATE, {"said": {"limit": 0}}, ("capped", ("tests",))),
     "stalled": (GATE, {"said": {"limit": 9}}, ("stalled", ("tests",))),
     "halted": (HALT, {}, ("halted", ("budget",))),
-    "waiting": (WAIT, {}, ("checkpoint", ("approval",))),
 }
 
 
@@ -65,12 +64,25 @@ def test_a_subagent_that_a_hook_halted_in_the_middle_of_its_work_is_named(projec
     assert (result.success, blocked(result)) == (False, [("lines", "halted", ())])
 
 
-def test_a_subagent_that_waits_for_the_user_in_the_middle_of_its_work_is_named(project: Path) -> None:
-    options: dict[str, Any] = {"event": "PreToolUse", "matcher": "Bash", "strict": True}
-    scene = under(project, WAIT, bash("true"), main=[BACK, "waiting", "home"], **options)
-    result = scene.play()
-    assert (result.success, blocked(result)) == (False, [("lines", "checkpoint", ())])
-    assert "has stopped to wait for the user's approval" in "".join(scene.heard("main"))
+@pytest.mark.parametrize("background", [False, True], ids=["foreground", "background"])
+@pytest.mark.parametrize(
+    ("event", "sub", "shown", "named"),
+    [
+        ("SubagentStop", ["counted"], ":\ncounted", [("lines", "checkpoint", ("approval",))]),
+        ("PreToolUse", [bash("true")], "", []),
+    ],
+)
+def test_the_turn_waits_with_a_subagent_for_which_a_hook_waits_for_the_user(
+    project: Path, event: str, sub: list[Any], shown: str, named: list[Any], background: bool
+) -> None:
+    main = [task(description="lines", run_in_background=background), "waiting", "home"]
+    matcher = "Bash" if event == "PreToolUse" else None
+    result = under(project, WAIT, *sub, main=main, event=event, matcher=matcher).play()
+    assert (result.ended_by, result.checkpoint, blocked(result)) == (
+        "checkpoint",
+        f"subagent lines waits at a checkpoint{shown}",
+        named,
+    )
 
 
 def test_a_subagent_that_is_not_redirected_after_a_change_is_named(project: Path) -> None:

@@ -106,6 +106,7 @@ class AgentSession:
             in_background=self.settings.dialect.subagents_in_background,
             launch=self._launch,
             on_result=self.events.add_subagent,
+            count_approvals=self.conversation.count_approvals,
         )
 
     def _select_tools(self) -> dict[str, Tool]:
@@ -191,6 +192,7 @@ class AgentSession:
             end_subagents=self._end_subagents,
             take_first_message=self.hooks.take_first_message,
             is_subagent=self.role is not None,
+            checkpoint=self.role.agent_type.checkpoint if self.role else None,
         )
 
     def _awaited_wakes(self) -> Wakes | None:

@@ -13,13 +13,14 @@ agent within the stage.
 import asyncio
 import math
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
+from typing import Any
 
 from turngate.agent.background_commands import BackgroundCommands
 from turngate.agent.conversation import Conversation
 from turngate.agent.loop_context import LoopContext
-from turngate.agent.model_loop import run_model_loop
+from turngate.agent.model_loop import end_at_checkpoint, run_model_loop
 from turngate.agent.turn import CheckpointRefused, ToolDeferred, Turn, TurnHalted, new_prompt_id
 from turngate.agent.wakes import Wakes
 from turngate.aio.threads import run_in_thread
@@ -56,6 +57,7 @@ class ContinuationLoop:
     end_subagents: Callable[[bool], Awaitable[None]]  # True: the turn was interrupted
     take_first_message: Callable[[], str | None]  # of a SessionStart hook
     is_subagent: bool
+    checkpoint: str | None  # of a subagent: at which its work ends
 
     async def run(self, entry: InboxEntry) -> EndTurn:
         """Run the turn that begins with this message, and return how it ended."""
@@ -121,8 +123,16 @@ class ContinuationLoop:
         await self._take_announcements()
         entry = self.inbox.pop()
         if entry is not None and await self._accept_or_requeue(entry):
-            end = await run_model_loop(self.context)
-            if self.context.conversation.question is not None:
+            conversation = self.context.conversation
+            end = (
+                end_at_checkpoint(conversation)
+                if conversation.waiting
+                else await run_model_loop(self.context)
+            )
+            if end is not None and end.ended_by == "checkpoint":
+                self._open_checkpoint(end)
+                return end
+            if conversation.question is not None:
                 self.inbox.drop_continuations()
                 return end or await self._ask_despite_question()
             if end is not None:
@@ -133,7 +143,12 @@ class ContinuationLoop:
         if waits and not self.settings.dialect.asks_while_waiting and await self._wait_for_announcement():
             return None  # X-17: the agent is not about to stop while its subagents work
         if self.is_subagent:
-            return EndTurn("allowed")  # the supervisor asks the hooks when the run is over
+            # The supervisor asks the hooks when the run is over, unless it ends at a checkpoint.
+            return (
+                EndTurn("allowed")
+                if self.checkpoint is None
+                else EndTurn("checkpoint", stop_reason=self.checkpoint)
+            )
         return await self._end_stage()
 
     # Messages
@@ -200,6 +215,7 @@ class ContinuationLoop:
         if entry.key:
             conversation.append_once(entry)
             if entry.origin == "subagent":
+                conversation.waiting += [entry.waiting] if entry.waiting else []
                 turn.receive_report()
                 await run_in_thread(conversation.sync)
                 await self.announcements.acknowledge(entry.key)
@@ -243,18 +259,29 @@ class ContinuationLoop:
         if not entry.by_hook:  # C-16
             turn.guard = self.new_guard()
         meta = {"continuation": turn.guard.continuations} if turn.guard.continuations else {}
+        self._append_prompt(entry, meta)
+        if added := added_context(verdict.runs, plain=True):
+            conversation.append(UserMessage(added, "context"), **meta)
+        return True
+
+    def _append_prompt(self, entry: InboxEntry, meta: Mapping[str, Any]) -> None:
+        """Append what a message of the user asks the agent to do. Raises CheckpointRefused."""
         for notice in entry.notices:
             self.context.notice(notice)
-        answer = _checkpoint_answer(entry, conversation)
-        running = conversation.workflow
+        conversation = self.context.conversation
+        answer, running = _checkpoint_answer(entry, conversation), conversation.workflow
+        if (
+            answer == "yes" and conversation.waiting
+        ):  # of subagents: the workflow of the main agent stays where it is
+            ids = ", ".join(each.agent_id for each in conversation.waiting)
+            text = f"{APPROVED} Continue the subagent with Task and resume: {ids}"
+            conversation.append_prompt(text, running, key=conversation.approval_key(), **meta)
+            return
         prompt, workflow = _next_stage(entry, running, answer)
         conversation.append_prompt(prompt, workflow, **meta)
         if answer == "no":
             over = f"{running.name} is over" if running else "the agent does not continue"
             raise CheckpointRefused(f"{over}: you answered no at the checkpoint")
-        if added := added_context(verdict.runs, plain=True):
-            conversation.append(UserMessage(added, "context"), **meta)
-        return True
 
     # The stop
 
@@ -277,7 +304,8 @@ class ContinuationLoop:
 
         A hook that waits before the agent has begun has kept the user's message back: the next one is a new message.
         """
-        if end.ended_by == "checkpoint" and self.context.turn.requests and not self.is_subagent:
+        begun = self.context.turn.requests or self.context.conversation.waiting
+        if end.ended_by == "checkpoint" and begun and not self.is_subagent:
             self.inbox.drop_continuations()
             self.context.conversation.checkpoint = end.stop_reason or "Continue?"
 
@@ -331,7 +359,8 @@ class ContinuationLoop:
 
 def _checkpoint_answer(entry: InboxEntry, conversation: Conversation) -> Answer | None:
     """Return the user's answer at an open checkpoint. Neither a hook nor a message that was typed before it answers."""
-    is_answer = conversation.checkpoint is not None and not (entry.by_hook or entry.waited or entry.workflow)
+    is_open = conversation.checkpoint is not None and conversation.question is None
+    is_answer = is_open and not (entry.by_hook or entry.waited or entry.workflow)
     return parse_answer(entry.text) if is_answer else None
 
 

@@ -10,9 +10,12 @@ from turngate.core.checkpoints import Workflow
 from turngate.core.inbox import InboxEntry
 from turngate.core.messages import Message, Reply, ToolResult, ToolResults, ToolUse, UserMessage
 from turngate.core.missed_gates import MissedGates
+from turngate.core.tools import WaitingAgent
 from turngate.errors import UsageError
 from turngate.transcript.resume import StoredConversation, read_conversation
 from turngate.transcript.writer import Transcript
+
+APPROVAL = "approved:"  # begins the keys of messages that approve the checkpoint of a subagent
 
 
 class Conversation:
@@ -37,6 +40,7 @@ class Conversation:
         self.question: str | None = None
         self.checkpoint: str | None = None
         self.workflow: Workflow | None = None  # of a command that has a checkpoint ahead
+        self.waiting: list[WaitingAgent] = []  # the subagents whose checkpoint is open
         self.compact_again_at = 0  # messages; below this length no further automatic compaction is tried
         self.session_id, self._project, self._subagent = session_id, project, subagent
         self.on_result_delivered: Callable[[str], None] = lambda _: None
@@ -53,6 +57,7 @@ class Conversation:
             stored = read_conversation(self.path)
         self.messages, self._delivered = list(stored.messages), set(stored.keys)
         self.question, self.checkpoint, self.workflow = stored.question, stored.checkpoint, stored.workflow
+        self.waiting = [WaitingAgent(agent_id, "") for agent_id in stored.waiting]
         self.create(parent=stored.last)
         return stored
 
@@ -99,6 +104,19 @@ class Conversation:
             self.workflow = earlier
             raise
         self.question = self.checkpoint = None
+        self.waiting = []
+        if isinstance(meta.get("key"), str):
+            self._delivered.add(meta["key"])
+
+    def approval_key(self) -> str:
+        """Return the key of a message with which the user approves the checkpoints of the waiting subagents."""
+        number = sum(key.startswith(APPROVAL) for key in self._delivered)
+        return f"{APPROVAL}{number}:{','.join(each.agent_id for each in self.waiting)}"
+
+    def count_approvals(self, agent_id: str) -> int:
+        """Return how many checkpoints of a subagent the user has approved."""
+        approved = (key.rpartition(":")[2].split(",") for key in self._delivered if key.startswith(APPROVAL))
+        return sum(agent_id in ids for ids in approved)
 
     def append_once(self, entry: InboxEntry) -> None:
         """Append a message with a key, unless that key was delivered before."""
@@ -124,6 +142,7 @@ class Conversation:
         self.transcript.write_record({"type": "cleared"})  # the disk first: a full one must not lose messages
         self.messages, self._kept_missed = [], []
         self.question = self.checkpoint = self.workflow = None
+        self.waiting = []
 
     # Results of tools
 
@@ -159,7 +178,9 @@ class Conversation:
 
     def end_turn(self, ended_by: str, reason: str | None) -> None:
         self._fill_missing_results(f"no result: the turn ended ({ended_by}) before this call finished")
-        checkpoint = {} if self.checkpoint is None else {"checkpoint": self.checkpoint}
+        checkpoint: dict[str, Any] = {} if self.checkpoint is None else {"checkpoint": self.checkpoint}
+        if checkpoint and self.waiting:
+            checkpoint["waiting"] = [each.agent_id for each in self.waiting]
         self.transcript.write_record(
             {"type": "turn_end", "ended_by": ended_by, "notice": reason, **checkpoint}
         )

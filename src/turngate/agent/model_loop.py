@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from turngate.agent.compaction import compact_if_full
+from turngate.agent.conversation import Conversation
 from turngate.agent.loop_context import LoopContext
 from turngate.agent.model_request import ask_model
 from turngate.agent.tool_calls import run_tools
@@ -45,8 +46,15 @@ async def run_model_loop(context: LoopContext) -> EndTurn | None:
         if await run_tools(context, reply.tool_uses):
             return None
         turn.guard = turn.guard.after_tool_call()
+        if conversation.waiting:
+            return end_at_checkpoint(conversation)
         if conversation.question is not None:  # X-17: a stop hook must not push the agent past its question
             return None if context.dialect.asks_while_waiting else EndTurn("question")
+
+
+def end_at_checkpoint(conversation: Conversation) -> EndTurn:
+    """End the turn because subagents wait for the user's approval."""
+    return EndTurn("checkpoint", stop_reason="\n\n".join(each.text for each in conversation.waiting))
 
 
 async def _next_reply(context: LoopContext) -> Reply:

@@ -73,7 +73,9 @@ class SessionHost:
         if name and name not in self.agent_types:
             lost = f"the instructions of its agent type {name}, which is not known here"
             self.notice(f"subagent {run.name} continues without {lost}")
-        return self.agent_types.get(name) or AgentType(run.agent_type)
+        approvals = run.launch.get("approvals")
+        agent_type = self.agent_types.get(name) or AgentType(run.agent_type)
+        return agent_type.at_stage(approvals if type(approvals) is int else 0)
 
     def transcript_path(self, run: SubagentRun) -> str:
         return subagent_transcript_path(self.resources.state, run.parent, run.agent_id)

@@ -18,7 +18,7 @@ from turngate.filesystem.real_path import is_inside, real_path
 from turngate.settings.json_file import UnreadableFile, read_json
 from turngate.settings.plugin_folders import MANIFEST, display_name
 from turngate.subagents.agent_types import count_readable, describe_unread, read_text
-from turngate.subagents.front_matter import as_text, is_unclosed, split_front_matter
+from turngate.subagents.front_matter import as_text, count_lines_before, is_unclosed, split_front_matter
 
 BUILT_IN = ("help", "hooks", "compact", "clear", "exit", "quit")
 MAX_FOLDER_DEPTH = 3
@@ -205,7 +205,7 @@ def _parse(command: SlashCommand, text: str) -> SlashCommand:
     if not body.strip():
         return replace(command, problem="it is empty")
     try:
-        stages = split_stages(body)
+        stages = split_stages(body, lines_before=count_lines_before(text, body))
     except CheckpointError as error:
         return replace(command, problem=str(error))
     return replace(

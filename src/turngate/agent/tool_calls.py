@@ -123,6 +123,8 @@ async def _run(context: LoopContext, use: ToolUse) -> bool:
         return True
     result = ToolResult(use.id, output.text, output.is_error)
     conversation.add_tool_result(result, output.key, question=output.question)
+    if output.waiting is not None:
+        conversation.waiting.append(output.waiting)
     context.emit(ToolFinished(use, result, time.monotonic() - started))
     if halted is not None:
         raise halted

@@ -98,15 +98,15 @@ def parse_answer(text: str) -> Answer | None:
     return "yes" if word in _YES else "no" if word in _NO else None
 
 
-def split_stages(text: str) -> tuple[Stage, ...]:
+def split_stages(text: str, *, lines_before: int = 0) -> tuple[Stage, ...]:
     """Return the stages of a text: one more than it has checkpoints. Raises CheckpointError.
 
     The text of a checkpoint belongs to the stage before it, because it says what to present to the user. One in a fenced
-    code block or in backticks does not count.
+    code block or in backticks does not count. `lines_before` are those of the front matter, for messages.
     """
     stages: list[Stage] = []
     start = 0
-    for begin, content, end in _find_checkpoints(text):
+    for begin, content, end in _find_checkpoints(text, lines_before):
         if len(stages) >= MAX_STAGES:
             raise CheckpointError(f"it has more than {MAX_STAGES} checkpoints")
         before = text[start:begin].rstrip()
@@ -115,28 +115,28 @@ def split_stages(text: str) -> tuple[Stage, ...]:
     return (*stages, Stage(text[start:].strip()))
 
 
-def _find_checkpoints(text: str) -> Iterator[tuple[int, str, int]]:
+def _find_checkpoints(text: str, lines_before: int) -> Iterator[tuple[int, str, int]]:
     """Yield where each checkpoint begins, what it says, and where it ends."""
+
+    def line(mark: re.Match[str]) -> int:
+        return lines_before + text.count("\n", 0, mark.start()) + 1
+
     opened: re.Match[str] | None = None
-    for mark in _MARK.finditer(_without_code(text)):
+    for mark in _MARK.finditer(_without_code(text, lines_before)):
         if mark["stop"]:
             if opened is None:
                 yield mark.start(), _plain(text[mark.start() : mark.end()]), mark.end()
         elif not mark["close"]:
             if opened is not None:
-                raise CheckpointError(f"line {_line(text, mark)} has a <checkpoint> inside of a <checkpoint>")
+                raise CheckpointError(f"line {line(mark)} has a <checkpoint> inside of a <checkpoint>")
             opened = mark
         elif opened is None:
-            raise CheckpointError(f"line {_line(text, mark)} has a </checkpoint> without its <checkpoint>")
+            raise CheckpointError(f"line {line(mark)} has a </checkpoint> without its <checkpoint>")
         else:
             yield opened.start(), text[opened.end() : mark.start()].strip() or "Continue?", mark.end()
             opened = None
     if opened is not None:
-        raise CheckpointError(f"the <checkpoint> in line {_line(text, opened)} has no </checkpoint>")
-
-
-def _line(text: str, mark: re.Match[str]) -> int:
-    return text.count("\n", 0, mark.start()) + 1
+        raise CheckpointError(f"the <checkpoint> in line {line(opened)} has no </checkpoint>")
 
 
 def _plain(line: str) -> str:
@@ -144,11 +144,11 @@ def _plain(line: str) -> str:
     return line[line.index("STOP") :].replace("*", "").replace("__", "").strip()
 
 
-def _without_code(text: str) -> str:
+def _without_code(text: str, lines_before: int) -> str:
     """Return the text with blanks in place of its code; all offsets stay the same. Raises CheckpointError."""
     lines: list[str] = []
     fence, opened_at, hidden = "", 0, False
-    for number, line in enumerate(text.split("\n"), 1):
+    for number, line in enumerate(text.split("\n"), lines_before + 1):
         found = _FENCE.match(line)
         if fence:
             hidden = hidden or _MARK.search(line) is not None

@@ -8,6 +8,7 @@ from turngate.core.checkpoints import Workflow
 from turngate.core.frozen import frozen
 from turngate.core.loop_guard import LoopGuard
 from turngate.core.messages import Origin
+from turngate.core.tools import WaitingAgent
 
 
 @frozen
@@ -23,6 +24,7 @@ class InboxEntry:
     context: tuple[str, ...] = ()  # of a continuation: messages that follow it
     workflow: Workflow | None = None  # of a slash command: what it asks for, stage by stage
     notices: tuple[str, ...] = ()  # of a slash command: for the user
+    waiting: WaitingAgent | None = None  # of a report: its subagent waits at a checkpoint
     key: str = ""  # a message with a key reaches the conversation once, however often it is sent
 
 

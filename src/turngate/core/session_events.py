@@ -176,7 +176,8 @@ class SubagentFinished:
     @property
     def is_blocked(self) -> bool:
         """Whether it ended although a gate still blocks."""
-        return self.reason in BLOCKED_REASONS
+        # At a checkpoint of its agent type no gate blocks it: it waits, and so does the turn.
+        return self.reason in BLOCKED_REASONS and (self.reason != "checkpoint" or bool(self.blocked_by))
 
 
 @frozen

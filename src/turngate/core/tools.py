@@ -24,6 +24,14 @@ def tool_names(name: str) -> tuple[str, ...]:
 
 
 @frozen
+class WaitingAgent:
+    """A subagent that waits at a checkpoint."""
+
+    agent_id: str
+    text: str  # what the user is asked
+
+
+@frozen
 class ToolOutput:
     """The output of a tool, with more than a text."""
 
@@ -33,6 +41,7 @@ class ToolOutput:
     is_error: bool = False
     ends_turn: bool = False  # the agent has nothing more to do
     question: str | None = None  # which the user answers with the next message
+    waiting: WaitingAgent | None = None  # the subagent waits for the user's approval
 
 
 def response_text(response: Any) -> str:

@@ -7,6 +7,7 @@ from dataclasses import field, replace
 from fnmatch import fnmatchcase
 from itertools import accumulate, islice, takewhile
 
+from turngate.core.checkpoints import CheckpointError, Stage, split_stages
 from turngate.core.frozen import frozen
 from turngate.core.text import truncate
 from turngate.core.tools import tool_names
@@ -14,6 +15,7 @@ from turngate.settings.paths import FileTooLarge, NotARegularFile, read_bytes
 from turngate.subagents.front_matter import (
     as_names,
     as_text,
+    count_lines_before,
     is_unclosed,
     nested_lines,
     split_front_matter,
@@ -44,9 +46,22 @@ class AgentType:
     disallowed_tools: tuple[str, ...] = ()  # names or patterns; removed from the tools
     level: str = field(default="", compare=False)  # user, project or plugin
     family: str = field(default="", compare=False)  # of the folder: claude or turngate
+    # If it has checkpoints: the instructions up to each of them. `instructions` are those up to the first one.
+    stages: tuple[Stage, ...] = field(default=(), compare=False, repr=False)
+    checkpoint: str | None = field(
+        default=None, compare=False
+    )  # at which the work with these instructions ends
     is_unclosed: bool = field(default=False, compare=False)  # the front matter has no end, so it is not read
     # `hooks` of the front matter; `agent_hooks.py` reads them.
     hook_lines: tuple[str, ...] | None = field(default=None, compare=False, repr=False)
+
+    def at_stage(self, approvals: int) -> "AgentType":
+        """Return the agent type with the instructions that so many approved checkpoints open."""
+        if not self.stages:
+            return self
+        begun = self.stages[: approvals + 1]
+        last = replace(begun[-1], text="\n\n".join(stage.text for stage in begun).strip())
+        return replace(self, instructions=last.prompt(is_first=True), checkpoint=last.checkpoint)
 
 
 BUILT_IN = (
@@ -176,6 +191,10 @@ def _parse(path: str, text: str, known_tools: Collection[str]) -> tuple[AgentTyp
     if _are_too_many(tools or ()) or _are_too_many(disallowed):
         limits = f"{MAX_TOOLS} tools or {MAX_TOOLS_CHARS:,} characters of their names"
         return None, f"{path} lists more than {limits}; this agent type is not loaded"
+    try:
+        stages = split_stages(body, lines_before=count_lines_before(text, body))
+    except CheckpointError as error:
+        return None, f"{path}: {error}; this agent type is not loaded"
     model = as_text(fields.get("model"))
     agent_type = AgentType(
         as_text(fields.get("name")) or _name_from(path),
@@ -189,7 +208,8 @@ def _parse(path: str, text: str, known_tools: Collection[str]) -> tuple[AgentTyp
         disallowed_tools=disallowed,
         is_unclosed=is_unclosed(text),
         hook_lines=None if (lines := nested_lines(text, "hooks")) is None else tuple(lines),
-    )
+        stages=stages if len(stages) > 1 else (),
+    ).at_stage(0)
     if not fields:
         return agent_type, f"{path} has no front matter; the agent type is named after the file"
     unknown = [name for name in dict.fromkeys(tools or ()) if name not in known_tools]

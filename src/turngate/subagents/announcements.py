@@ -10,7 +10,7 @@ from turngate.core.session_events import SubagentFinished
 from turngate.core.subagent_run import SubagentRun
 from turngate.core.text import quote_name
 from turngate.errors import TurngateError
-from turngate.subagents.lifecycle_events import finished_event
+from turngate.subagents.lifecycle_events import finished_event, waiting_agent
 from turngate.subagents.manager import SubagentManager
 
 
@@ -58,7 +58,15 @@ class Announcements:
             raise
         new = [run for run in runs if run.chain not in self._queued]
         self._queued.update(run.chain for run in new)
-        return [InboxEntry(run.announcement, "subagent", key=run.chain) for run in new]
+        return [
+            InboxEntry(
+                run.announcement,
+                "subagent",
+                key=run.chain,
+                waiting=waiting_agent(run) if run.reason == "checkpoint" else None,
+            )
+            for run in new
+        ]
 
     async def _unread(self) -> list[SubagentRun]:
         """Read the registry; a result that the conversation has already is marked as delivered there too."""

@@ -17,6 +17,11 @@ def split_front_matter(text: str) -> tuple[dict[str, Value], str]:
     return _parse_fields(lines[1:end]), "\n".join(lines[end + 1 :])
 
 
+def count_lines_before(text: str, body: str) -> int:
+    """Return how many lines of a file are in front of the text after its front matter."""
+    return len(text.splitlines()) - len(body.splitlines())
+
+
 def is_unclosed(text: str) -> bool:
     """Return whether the text begins with a front matter that has no end."""
     lines = text.lstrip("\ufeff").splitlines()

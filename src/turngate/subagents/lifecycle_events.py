@@ -8,8 +8,23 @@ from turngate.core.messages import Usage
 from turngate.core.plugin_events import SubagentStopPayload, ended_event, stopping_context
 from turngate.core.session_events import SubagentFinished, SubagentStarted
 from turngate.core.subagent_run import SubagentRun
+from turngate.core.text import truncate
+from turngate.core.tools import WaitingAgent
 from turngate.core.verdict import Verdict
 from turngate.subagents.host import SubagentHost
+
+MAX_SHOWN_CHARS = 4_000  # of the answer that the user approves
+WAITS = (
+    "[The subagent waits at a checkpoint for the user's approval. Once the user has approved, continue it with the same "
+    "tool and resume: {agent_id}]"
+)
+
+
+def waiting_agent(run: SubagentRun) -> WaitingAgent:
+    """Return the subagent of a run that ended at a checkpoint, with what the user has to approve."""
+    answer = truncate(run.result.strip(), MAX_SHOWN_CHARS)
+    shown = f":\n{answer}" if answer else ""
+    return WaitingAgent(run.agent_id, f"subagent {run.name} waits at a checkpoint{shown}")
 
 
 def started_event(run: SubagentRun) -> SubagentStarted:

@@ -14,7 +14,7 @@ from turngate.core.tools import DEFAULT_AGENT_TYPE, ToolFailed, ToolOutput, tool
 from turngate.errors import TurngateError
 from turngate.subagents.agent_types import AgentType, describe_types
 from turngate.subagents.host import subagent_transcript_path
-from turngate.subagents.lifecycle_events import finished_event
+from turngate.subagents.lifecycle_events import WAITS, finished_event, waiting_agent
 from turngate.subagents.manager import SubagentManager
 from turngate.subagents.supervisor import Supervisor
 from turngate.transcript.reader import read_records
@@ -50,6 +50,7 @@ class TaskTool:
     in_background: bool  # unless the call says otherwise
     launch: Callable[[AgentType], Mapping[str, Any]]  # what a session for the subagent is made from
     on_result: Callable[[SubagentFinished], None]  # called before the result is in the conversation
+    count_approvals: Callable[[str], int]  # how many checkpoints of a subagent the user has approved
 
     async def start(self, args: Mapping[str, Any]) -> ToolOutput:
         """Start a subagent. Return its result, or at once if it works in the background."""
@@ -67,7 +68,7 @@ class TaskTool:
                 parent_agent=self.agent_id,
                 depth=self.depth + 1,
                 resume=resume,
-                launch=self.launch(agent_type),
+                launch={**self.launch(agent_type), **self._approvals(agent_type, resume)},
             )
             self.manager.listeners.add_parent(self.agent_id)
         except (TurngateError, OSError) as error:
@@ -78,6 +79,13 @@ class TaskTool:
                 {"status": "async_launched", "agentId": run.agent_id},
             )
         return await self._wait(supervisor, run)
+
+    def _approvals(self, agent_type: AgentType, resumed: str) -> dict[str, int]:
+        if not agent_type.stages:
+            return {}
+        if self.agent_id:
+            raise ToolFailed(f"{agent_type.name} has a checkpoint, so only the main agent can start it")
+        return {"approvals": self.count_approvals(resumed) if resumed else 0}
 
     def _agent_type(self, resumed: str, requested: str | None) -> AgentType:
         """Return the type that the call names; a subagent that is resumed keeps its own."""
@@ -121,4 +129,7 @@ class TaskTool:
         )
         content = [{"type": "text", "text": ended.result}]
         response = {"status": "completed", "agentId": run.agent_id, "content": content}
+        if ended.reason == "checkpoint":
+            text = f"{ended.result or blank}\n\n{WAITS.format(agent_id=run.agent_id)}"
+            return ToolOutput(text, response, key=run.chain, waiting=waiting_agent(ended))
         return ToolOutput(ended.result or blank, response, key=run.chain)

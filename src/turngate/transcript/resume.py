@@ -30,6 +30,7 @@ class StoredConversation:
     question: str | None = None  # of the agent, which the user has not answered
     checkpoint: str | None = None  # at which the user has not answered
     workflow: Workflow | None = None  # with a checkpoint ahead
+    waiting: tuple[str, ...] = ()  # the subagents whose checkpoint it is
     last: str | None = field(default=None, compare=False)  # id of the last message
     keys: frozenset[str] = frozenset()  # of messages that must be delivered only once
     missed: MissedGates = field(default_factory=MissedGates)  # since the last turn that ended
@@ -60,6 +61,7 @@ def conversation_of(records: Iterable[Mapping[str, Any]]) -> StoredConversation:
     question: str | None = None
     checkpoint: str | None = None
     workflow: Workflow | None = None
+    waiting: tuple[str, ...] = ()
     last: str | None = None
     keys: set[str] = set()
     missed: list[MissedGates] = []
@@ -68,9 +70,11 @@ def conversation_of(records: Iterable[Mapping[str, Any]]) -> StoredConversation:
         if kind == "cleared":
             messages, continuations, missed = [], 0, []
             question = checkpoint = workflow = None
+            waiting = ()
         elif kind == "turn_end":
             unfinished, missed = False, []
             checkpoint = record["checkpoint"] if isinstance(record.get("checkpoint"), str) else None
+            waiting = tuple(map(str, named)) if isinstance(named := record.get("waiting"), list) else ()
         elif kind == RECORD_TYPE:
             missed.append(missed_gates_of(record))
         message = message_of(record)
@@ -85,7 +89,7 @@ def conversation_of(records: Iterable[Mapping[str, Any]]) -> StoredConversation:
             if message.origin in ("user", "stop_hook"):
                 question, unfinished = None, True
             if message.origin == "user":
-                checkpoint, workflow = None, workflow_of(record.get("workflow"))
+                checkpoint, waiting, workflow = None, (), workflow_of(record.get("workflow"))
             if message.origin == "user" or "continuation" in record:  # a report starts no new count
                 continuations = _count(record.get("continuation"))
         elif isinstance(message, Reply):
@@ -100,6 +104,7 @@ def conversation_of(records: Iterable[Mapping[str, Any]]) -> StoredConversation:
         question,
         checkpoint,
         workflow,
+        waiting,
         last,
         frozenset(keys),
         merge_missed(missed),
