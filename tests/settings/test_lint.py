@@ -607,6 +607,14 @@ def test_the_command_of_a_gate_is_read(
     assert found == ([(message, hint)] if message else [])
 
 
+def test_the_program_of_a_gate_with_arguments_is_looked_for(project: Path) -> None:
+    hooks = (GateHook(command="cargo", args=("test",)), GateHook(command="pytest", args=("-q",)))
+    rules = tuple(Rule("Stop", hook, file="x", family="turngate") for hook in hooks)
+    assert [each.message for each in lint(Settings(rules=rules), str(project))] == [
+        "the program cargo is not in the PATH, so the gate cannot run"
+    ]
+
+
 @pytest.mark.parametrize(
     ("command", "check"),
     [

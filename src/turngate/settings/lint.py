@@ -93,8 +93,11 @@ def _lint_gate_hook(
 ) -> Iterator[Problem]:
     """Check the command of a gate: a program that is missing does not make it block."""
     scope = command_scope(command, settings, project, budget, settings.passed_variables(rule))
-    if len(command.command) <= MAX_COMMAND_CHARS and command.args is None and command.shell != "powershell":
-        yield from lint_commands(rule, command.command, scope, settings, fails="so the gate cannot run")
+    fails = "so the gate cannot run"
+    if command.args is not None:
+        yield from lint_arguments(rule, command, scope, settings, fails=fails)
+    elif len(command.command) <= MAX_COMMAND_CHARS and command.shell != "powershell":
+        yield from lint_commands(rule, command.command, scope, settings, fails=fails)
         yield from lint_gate_command(rule, command.command, scope)
 
 

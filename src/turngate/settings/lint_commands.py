@@ -118,7 +118,9 @@ class _SubstitutionCheck:
             yield from check.run(command)
 
 
-def lint_arguments(rule: Rule, hook: CommandHook, scope: Scope, settings: Settings) -> Iterator[Problem]:
+def lint_arguments(
+    rule: Rule, hook: CommandHook, scope: Scope, settings: Settings, *, fails: str = _FAILS
+) -> Iterator[Problem]:
     """Check a hook with `args`: no shell is involved, and only `${…}` of the project and the plugin is replaced."""
     words = tuple(
         Word((Part(text, "double" if text.startswith("${") else "single"),))
@@ -128,7 +130,7 @@ def lint_arguments(rule: Rule, hook: CommandHook, scope: Scope, settings: Settin
         message = f"{hook.command} does not exist: with `args` no shell is involved, which would expand ~"
         yield rule_problem(rule, "command", message, "write the whole path, or leave `args` out")
         return
-    check = _CommandCheck(rule, scope, settings, has_shell=False)
+    check = _CommandCheck(rule, scope, settings, has_shell=False, fails=fails)
     yield from check.run(SimpleCommand("", words))
 
 

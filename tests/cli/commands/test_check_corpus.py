@@ -658,7 +658,7 @@ DEFECT: dict[str, Case] = {
     ),
     "type missing": Case(
         {"Stop": [{"hooks": [{"command": "make"}]}]},
-        found=('error: is missing, expected one of "command", "prompt", "agent", "http"',),
+        found=('error: is missing, expected one of "command", "prompt", "agent", "http", "gate"',),
     ),
     "arguments of numbers": Case(
         at("Stop", command("make", args=["-j", 4])),
