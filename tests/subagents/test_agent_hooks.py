@@ -110,7 +110,7 @@ def test_a_mistake_in_the_hooks_is_named(project: Path, home: Path) -> None:
     assert (rules, problems) == (
         (),
         [
-            f'{file}: Stop[0].hooks[0].type: is "shell", expected one of "command", "prompt", "agent", "http"',
+            f'{file}: Stop[0].hooks[0].type: is "shell", expected one of "command", "prompt", "agent", "http", "gate"',
         ],
     )
 
