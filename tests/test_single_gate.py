@@ -35,7 +35,7 @@ from turngate.core.decisions import Decision
 from turngate.core.events import PreToolUse, SessionStart
 
 FAILS = "echo 'FAILED test_total'; exit 1"
-REASON = "exit code 1\nFAILED test_total"
+REASON = f"`{FAILS}`: exit code 1\nFAILED test_total"
 
 
 def decide(gate: GateCallback, event: StopEvent) -> Decision:
@@ -63,7 +63,7 @@ def test_a_gate_that_could_not_run_blocks_if_it_is_strict(project: Path) -> None
 
 def test_a_program_is_given_with_its_arguments(project: Path) -> None:
     gate = gate_callback(command="sh", args=["-c", "exit 3"])
-    assert decide(gate, at(project)) == Block("exit code 3")
+    assert decide(gate, at(project)) == Block("`sh -c 'exit 3'`: exit code 3")
 
 
 def test_the_project_and_the_shell_can_be_given(project: Path) -> None:
@@ -81,7 +81,7 @@ def test_a_gate_ends_by_itself(project: Path) -> None:
 def test_the_secrets_of_the_environment_are_hidden(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("API_TOKEN", "sesame-open-1234")
     gate = gate_callback(command="echo $API_TOKEN; exit 1")
-    assert decide(gate, at(project)) == Block("exit code 1\n…")
+    assert decide(gate, at(project)) == Block("`echo $API_TOKEN; exit 1`: exit code 1\n…")
 
 
 MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
