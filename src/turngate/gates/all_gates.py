@@ -11,6 +11,7 @@ from turngate.gates.command import COMMAND
 from turngate.gates.evidence import EVIDENCE
 from turngate.gates.judge import JUDGE
 from turngate.gates.log import LOG
+from turngate.gates.no_stubs import NO_STUBS
 from turngate.gates.notify import NOTIFY
 from turngate.gates.outputs import OUTPUTS
 from turngate.gates.plan import PLAN
@@ -31,6 +32,7 @@ _GATES = (
     JUDGE,
     LOG,
     NOTIFY,
+    NO_STUBS,
     OUTPUTS,
     TESTS,
     LINT,

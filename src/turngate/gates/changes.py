@@ -25,6 +25,8 @@ from turngate.gates.project_commands import NOT_FOUND, ProjectCommands
 from turngate.gates.project_files import FilesUnreadable, stdout_of
 from turngate.transcript.reader import read_records
 
+WHOLE_FILE = 10**6  # lines around a change
+MAX_PATCH_LINES = 150_000  # which take seconds to read
 MAX_START_BYTES = 1024 * 1024  # of a transcript, in which its first time is looked for
 _CHECKSUM = re.compile(r"(\d+ \d+) \./(.*)", re.DOTALL)
 PROBLEM = "the changes since the session's start cannot be read"
@@ -83,11 +85,14 @@ async def find_patches(context: GateContext, *pathspecs: str, context_lines: int
     report = await _diff(context, f"--patch --unified={context_lines}", *pathspecs)
     if lacks_git(report):
         return None
-    if isinstance(report, Exited) and report.code == 0 and report.truncated:
-        return Patches(read_patches(report.stdout), truncated=True)
+    is_truncated = False
+    if isinstance(report, Exited) and report.code == 0:
+        *lines, rest = report.stdout.split("\n", MAX_PATCH_LINES)
+        is_truncated = report.truncated or len(lines) == MAX_PATCH_LINES
+        report = Exited(0, "\n".join(lines if is_truncated else [*lines, rest]))
     left_out = _left_out(context)
     patches = read_patches(stdout_of(report, PROBLEM))
-    return Patches(tuple(patch for patch in patches if patch.path not in left_out))
+    return Patches(tuple(patch for patch in patches if patch.path not in left_out), is_truncated)
 
 
 async def _diff(context: GateContext, options: str, *pathspecs: str) -> Exited | TimedOut:

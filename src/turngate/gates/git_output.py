@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from turngate.core.frozen import frozen
 
@@ -25,8 +25,7 @@ class Change:
     mode: str = ""
 
 
-@frozen
-class Line:
+class Line(NamedTuple):  # of which there may be many
     """One line of a patch, with its number in the file as it is now; a removed line has that of the line after it."""
 
     number: int

@@ -2,6 +2,7 @@
 
 import posixpath
 import re
+from functools import lru_cache
 from typing import NamedTuple
 
 from turngate.core.globs import matches_globs
@@ -63,6 +64,7 @@ def language_of(path: str) -> str | None:
     return _BY_EXTENSION.get(posixpath.splitext(path)[1].removeprefix(".").lower())
 
 
+@lru_cache(maxsize=16)
 def is_test_file(path: str) -> bool:
     return matches_globs(TEST_FILES, path)
 

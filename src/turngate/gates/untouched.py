@@ -5,14 +5,13 @@ from collections.abc import Mapping, Sequence
 from turngate.core.globs import matches_globs
 from turngate.gates.assertions import find_weakened
 from turngate.gates.base import CouldNotRun, Failed, Gate, GateContext, GateOption, GateResult, Passed
-from turngate.gates.changes import Patches, find_changes, find_patches, record_files
+from turngate.gates.changes import WHOLE_FILE, Patches, find_changes, find_patches, record_files
 from turngate.gates.findings import MAX_FINDINGS, list_findings
 from turngate.gates.git_output import Change, show_path
 from turngate.gates.source_text import language_of
 
 ADVICE = "Restore what they were, and complete the task without changing them."
 MAX_PATHSPECS = 500
-WHOLE_FILE = 10**6  # lines around a change
 NO_LINES = "the project has no git repository, so the lines of changed files are not known"
 TOO_LONG = "the changes of the protected files are too long to be compared"
 

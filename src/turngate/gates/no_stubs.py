@@ -1,0 +1,67 @@
+"""The gate `no-stubs`: the lines that were added hold no TODO, no `NotImplementedError`, no skipped test, no empty body."""
+
+from collections.abc import Sequence
+
+from turngate.core.globs import matches_globs
+from turngate.core.text import wildcard_matches
+from turngate.gates.base import CouldNotRun, Failed, Gate, GateContext, GateOption, GateResult, Passed
+from turngate.gates.changes import WHOLE_FILE, Patches, find_changes, find_patches, record_files
+from turngate.gates.findings import Finding, list_findings
+from turngate.gates.git_output import FilePatch, Line
+from turngate.gates.project_files import read_file
+from turngate.gates.source_text import EXTENSIONS, language_of
+from turngate.gates.stubs import find_stubs
+
+PATHSPECS = tuple(f":(glob,icase)**/*.{extension}" for extension in EXTENSIONS)
+MAX_NEW_FILES = 200  # that are read one by one
+TOO_LONG = "the changes are too long to be read as a whole; in the part that was read, there are no stubs"
+ADVICE = "Complete them, or remove them and say in your answer what is missing."
+
+
+async def check_no_stubs(context: GateContext) -> GateResult:
+    patches = await find_patches(context, *PATHSPECS, context_lines=WHOLE_FILE)
+    if patches is None:
+        patches = await _read_new_files(context)
+    findings = [finding for finding in find_stubs(patches.files) if _counts(context, finding)]
+    if findings:
+        listed = list_findings([str(finding) for finding in findings])
+        return Failed(f"the added lines hold stubs:\n{listed}\n{ADVICE}")
+    return CouldNotRun(TOO_LONG) if patches.truncated else Passed()
+
+
+def _counts(context: GateContext, finding: Finding) -> bool:
+    allowed: Sequence[str] = context.options["allow"]
+    if any(wildcard_matches(f"*{pattern}*", finding.text) for pattern in allowed):
+        return False
+    return matches_globs(context.options["files"] or ("**",), finding.path)
+
+
+async def _read_new_files(context: GateContext) -> Patches:
+    """Return the new files of a project without git. Which lines of the other files are new is not known."""
+    changes = await find_changes(context)
+    paths = [change.path for change in changes if change.kind == "added" and language_of(change.path)]
+    files = []
+    for path in paths[:MAX_NEW_FILES]:
+        text = await read_file(context.commands, path) or ""
+        lines = enumerate(text.split("\n"), start=1)
+        files.append(FilePatch(path, tuple(Line(number, line, "added") for number, line in lines)))
+    return Patches(tuple(files), truncated=len(paths) > MAX_NEW_FILES)
+
+
+NO_STUBS = Gate(
+    name="no-stubs",
+    summary="the added lines hold no TODO, skipped test or empty body",
+    check=check_no_stubs,
+    options=(
+        GateOption(
+            name="allow",
+            kind="texts",
+            metavar="PATTERN",
+            help="lines that contain this text do not count; `*` stands for any characters",
+        ),
+        GateOption(
+            name="files", kind="texts", metavar="GLOB", help="check only these files; `!GLOB` is an exception"
+        ),
+    ),
+    record=record_files,
+)

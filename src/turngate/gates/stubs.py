@@ -1,0 +1,206 @@
+"""Stubs in new lines of source code: work that was left for later, and bodies that do nothing."""
+
+import ast
+import re
+import warnings
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+
+from turngate.core.globs import matches_globs
+from turngate.core.text import one_line
+from turngate.gates.findings import Finding
+from turngate.gates.git_output import FilePatch, Line
+from turngate.gates.source_text import Source, is_test_file, language_of, read_source
+
+# What others wrote, or a program.
+FOREIGN_FILES = (
+    "vendor",
+    "third_party",
+    "node_modules",
+    "*.min.*",
+    "*.lock",
+    "*_pb2.py",
+    "*.pb.go",
+    "*.d.ts",
+)
+MAX_LINE_CHARS = 1000
+MAX_SYNTAX_CHARS = 10**6  # of a Python file that is parsed
+
+_MARKER = re.compile(r"\b(TODO|FIXME|XXX)\b")
+_NOT_IMPLEMENTED = re.compile(
+    r"\bNotImplementedException\b|\braise\s+NotImplementedError\b|\b(?:todo|unimplemented)!\s*[(\[{]|\bthrow\s+NotImplementedError\b"
+)
+_KOTLIN_TODO = re.compile(r"(?<![\w.])TODO\(")
+# In the text of an error.
+_RAISES = re.compile(r"\b(?:throw|raise|panic|fatalError|errors\.New|fmt\.Errorf|reject)\b")
+_NOT_IMPLEMENTED_TEXT = re.compile(
+    r"""["'`][^"'`]*(?:\bnot (?:yet )?implemented|\bunimplemented|\bTODO\b)""", re.IGNORECASE
+)
+_SKIPPED = {
+    "python": r"\bmark\.(?:skip|xfail)\b|\bpytest\.(?:skip|xfail)\s*\(|\bunittest\.(?:skip|expectedFailure)\b|\bskipTest\s*\(",
+    "javascript": r"\b(?:it|test|describe|suite)(?:\.\w+)*\.(?:skip|only|todo|fixme)\b|(?:^|\s)x(?:it|test|describe)\s*\(",
+    "go": r"\b[tb]\.Skip(?:Now|f)?\(",
+    "rust": r"#\[ignore\b",
+    "java": r"@(?:Disabled|Ignore)\b",
+}
+_SKIPPED_TEST = {language: re.compile(pattern) for language, pattern in _SKIPPED.items()}
+_HARMLESS_NAME = re.compile(r"no_?op|nop$|ignore|dummy|fake|stub|mock|empty", re.IGNORECASE)
+
+_ANNOTATION = r"(?:\s*:\s*[^{};=]+)?"
+_EMPTY_FUNCTION = re.compile(
+    r"^\s*(?:export\s+)?(?:default\s+)?(?:async\s+)?function\s*\*?\s*(\w+)\s*(?:<[^>]*>)?\s*\([^()]*\)"
+    + _ANNOTATION
+    + r"\s*\{\s*\}?\s*;?\s*$"
+    r"|^\s*(?:(?:public|private|protected|static|override|async)\s+)*(\w+)\s*\([^()]*\)"
+    + _ANNOTATION
+    + r"\s*\{\s*\}?\s*$"
+    r"|^\s*(?:export\s+)?(?:const|let|var)\s+(\w+)"
+    + _ANNOTATION
+    + r"\s*=\s*(?:async\s*)?(?:\([^()]*\)|\w+)"
+    + _ANNOTATION
+    + r"\s*=>\s*\{\s*\}?\s*;?\s*$"
+)
+_KEYWORDS = frozenset({"if", "for", "while", "switch", "catch", "with", "constructor", "function", "return"})
+
+
+def find_stubs(patches: Iterable[FilePatch]) -> Iterator[Finding]:
+    """Yield the stubs in added lines. The patches have all lines of each file; what was only moved does not count."""
+    patches = list(patches)
+    moved = Counter(line.text.strip() for patch in patches for line in patch.removed())
+    for patch in patches:
+        lines = [line for line in patch.lines if line.kind != "removed"]
+        language = language_of(patch.path)
+        if language is None or matches_globs(FOREIGN_FILES, patch.path):
+            continue
+        for place, word in sorted(_find_in_file(patch.path, lines, language)):
+            text = lines[place].text.strip()
+            if moved[text]:
+                moved[text] -= 1
+                continue
+            yield Finding(patch.path, lines[place].number, f"{word}: {text}")
+
+
+def _find_in_file(path: str, lines: Sequence[Line], language: str) -> Iterator[tuple[int, str]]:
+    """Yield the place of each stub, and what it is."""
+    content = "\n".join(line.text for line in lines)
+    source = read_source(content, language)
+    added = {place for place, line in enumerate(lines) if line.kind == "added"}
+    found: dict[int, str] = {}
+    exempt: set[int] = set()
+    if language == "python":
+        exempt, empty = _read_python(path, content, source)
+        found |= {place: "empty body" for place, body in empty.items() if body & added}
+    elif language == "javascript" and not is_test_file(path):
+        found |= {place: "empty body" for place in added if _is_empty_function(source, place)}
+    for place in added:
+        if word := _describe_line(path, source, place, language, is_exempt=place in exempt):
+            found.setdefault(place, word)
+    yield from found.items()
+
+
+def _describe_line(path: str, source: Source, place: int, language: str, *, is_exempt: bool) -> str | None:
+    """Return what kind of stub a line is. A fake in a test need not implement everything."""
+    code, text = source.code[place], source.text[place]
+    if marker := _MARKER.search(source.comments[place]):
+        return marker[1]
+    if language in _SKIPPED_TEST and _SKIPPED_TEST[language].search(code):
+        return "skipped test"
+    if is_exempt or is_test_file(path):
+        return None
+    is_stub = (
+        _NOT_IMPLEMENTED.search(code)
+        or (_RAISES.search(code) and _NOT_IMPLEMENTED_TEXT.search(text))
+        or (path.endswith((".kt", ".kts")) and _KOTLIN_TODO.search(code))
+    )
+    return "not implemented" if is_stub else None
+
+
+def _is_empty_function(source: Source, place: int) -> bool:
+    """Return whether a function of JavaScript begins here that does nothing, without a comment that says why."""
+    match = _EMPTY_FUNCTION.match(one_line(source.code[place][:MAX_LINE_CHARS]))
+    name = next(filter(None, match.groups()), "") if match else ""
+    if not match or name in _KEYWORDS or _HARMLESS_NAME.search(name):
+        return False
+    end = place
+    if not source.code[place].rstrip(" ;").endswith("}"):
+        end = next((each for each in range(place + 1, len(source.code)) if source.code[each].strip()), place)
+        if source.code[end].strip() not in ("}", "};"):
+            return False
+    return not any(source.comments[place : end + 1])
+
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+def _read_python(path: str, content: str, source: Source) -> tuple[set[int], dict[int, set[int]]]:
+    """Return the places in abstract functions, and of each empty function the place of `def` and those of its body."""
+    exempt: set[int] = set()
+    empty: dict[int, set[int]] = {}
+    for function, parent in _functions(_parse(content)):
+        first, last = function.lineno - 1, (function.end_lineno or function.lineno) - 1
+        if path.endswith(".pyi") or _is_abstract(function, parent):
+            exempt |= set(range(first, last + 1))
+        elif _is_empty(function) and not _is_meant_empty(path, function, source.comments[first : last + 1]):
+            empty[first] = set(range(function.body[0].lineno - 1, last + 1))
+    return exempt, empty
+
+
+def _parse(content: str) -> ast.Module:
+    """Return the syntax tree, or that of an empty file. Any file may be here, also one that no parser can read."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return ast.parse(content if len(content) <= MAX_SYNTAX_CHARS else "")
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return ast.Module([], [])
+
+
+def _functions(tree: ast.Module) -> Iterator[tuple[Function, ast.AST]]:
+    """Yield all functions, each with what it is defined in."""
+    rest: list[ast.AST] = [tree]
+    while rest:
+        parent = rest.pop()
+        for node in ast.iter_child_nodes(parent):
+            if isinstance(node, Function):
+                yield node, parent
+            if isinstance(node, ast.stmt | ast.excepthandler | ast.match_case):
+                rest.append(node)
+
+
+def _is_abstract(function: Function, parent: ast.AST) -> bool:
+    names = {_last_name(each) for each in function.decorator_list}
+    if isinstance(parent, ast.ClassDef):
+        bases = (*parent.bases, *(keyword.value for keyword in parent.keywords))
+        names |= {_last_name(base) for base in bases}
+    return any(
+        name in ("overload", "Protocol", "ABC", "ABCMeta") or name.startswith("abstract") for name in names
+    )
+
+
+def _last_name(node: ast.expr) -> str:
+    """Return the name in `typing.Protocol[T]` or `abc.abstractmethod`."""
+    while isinstance(node, ast.Subscript | ast.Call):
+        node = node.value if isinstance(node, ast.Subscript) else node.func
+    match node:
+        case ast.Attribute(attr=name) | ast.Name(id=name):
+            return name
+        case _:
+            return ""
+
+
+def _is_empty(function: Function) -> bool:
+    return all(
+        isinstance(statement, ast.Pass)
+        or (isinstance(statement, ast.Expr) and _is_text_or_ellipsis(statement.value))
+        for statement in function.body
+    )
+
+
+def _is_text_or_ellipsis(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and (node.value is ... or isinstance(node.value, str))
+
+
+def _is_meant_empty(path: str, function: Function, comments: Sequence[str]) -> bool:
+    if is_test_file(path) and not function.name.startswith("test"):
+        return True
+    return bool(_HARMLESS_NAME.search(function.name)) or any(comments)
