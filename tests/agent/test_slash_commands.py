@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from turngate.agent.slash_commands import SlashCommand, expand, load_commands, parse_call
+from turngate.agent.slash_commands import SlashCommand, SlashCommands, expand, load_commands, parse_call
+from turngate.cli.main import main
 from turngate.core.checkpoints import Stage, Workflow
 from turngate.errors import UsageError
 
@@ -31,10 +32,8 @@ def write(folder: Path, name: str, text: str | bytes) -> Path:
     return path
 
 
-def commands_of(project: Path, **files: str) -> dict[str, str]:
-    """The description of each command, by the name with which it is typed."""
-    loaded = load_commands(str(project))
-    return {name: command.description for name, command in loaded.by_name.items()}
+def messages(commands: SlashCommands) -> tuple[str, ...]:
+    return tuple(map(str, commands.problems))
 
 
 @pytest.mark.req("S3-61")
@@ -149,7 +148,7 @@ def test_a_file_that_cannot_be_used_is_named_with_the_reason(project: Path, case
     name, text, why = PROBLEMS[case]
     write(project, f".claude/commands/{name}", text)
     loaded = load_commands(str(project))
-    assert (list(loaded), loaded.problems) == ([], (f".claude/commands/{name}: {why}",))
+    assert (list(loaded), messages(loaded)) == ([], (f".claude/commands/{name}: {why}",))
     with pytest.raises(UsageError) as raised:
         loaded.find("plan")
     assert str(raised.value) == f"/plan cannot be run: .claude/commands/{name}: {why}"
@@ -167,7 +166,7 @@ def test_a_file_that_cannot_be_used_is_named_with_the_reason(project: Path, case
 def test_a_name_that_cannot_be_typed_is_a_problem(project: Path, name: str, why: str) -> None:
     write(project, f".claude/commands/{name}", "Plan.")
     loaded = load_commands(str(project))
-    assert (dict(loaded.by_name), loaded.problems) == ({}, (f".claude/commands/{name}: {why}",))
+    assert (dict(loaded.by_name), messages(loaded)) == ({}, (f".claude/commands/{name}: {why}",))
 
 
 def test_a_link_out_of_the_project_does_not_make_a_private_file_a_prompt(project: Path, home: Path) -> None:
@@ -186,7 +185,7 @@ def test_a_link_out_of_the_project_does_not_make_a_private_file_a_prompt(project
     (mine / "linked.md").symlink_to(secret)
     loaded = load_commands(str(project))
     assert [each.name for each in loaded] == ["inside", "linked"]
-    assert loaded.problems == (
+    assert messages(loaded) == (
         ".claude/commands/key.md: it is a link that leads out of the project or plugin",
         ".claude/commands/loop.md: cannot be read: Too many levels of symbolic links",
         ".claude/commands/pipe.md: is not a regular file",
@@ -198,8 +197,8 @@ def test_of_very_many_files_only_the_first_are_read(project: Path) -> None:
         write(project, f".claude/commands/c{number:03}.md", "x")
     loaded = load_commands(str(project))
     assert len(loaded.by_name) == 500
-    path = project / ".claude" / "commands" / "c500.md"
-    assert loaded.problems == (f"{path} is not read, nor are 1 more: at most 500 files with 4 MiB are",)
+    path = ".claude/commands/c500.md"
+    assert messages(loaded) == (f"{path}: is not read, nor are 1 more: at most 500 files with 4 MiB are",)
 
 
 @pytest.mark.req("S3-61")
@@ -223,3 +222,10 @@ def test_what_the_author_expects_to_be_run_is_named_and_not_run(project: Path) -
     write(project, ".claude/commands/plan.md", "State: !`touch pwned`")
     assert load_commands(str(project)).find("plan").not_run == "!`touch pwned`"
     assert not (project / "pwned").exists()
+
+
+def test_check_names_a_file_that_cannot_be_used(project: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    write(project, ".claude/commands/plan.md", "a\n<checkpoint>")
+    code = main(["check", "--project", str(project)])
+    out = capfd.readouterr().out
+    assert (code, "the <checkpoint> in line 2 has no </checkpoint>" in out) == (1, True)

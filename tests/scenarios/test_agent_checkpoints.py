@@ -170,4 +170,4 @@ def test_a_checkpoint_that_is_not_clear_is_a_problem_of_the_file(project: Path) 
     path.write_text(PLANNER.replace("</checkpoint>", ""))
     agent_types, problems = load_agent_types(str(project), known_tools=())
     why = "the <checkpoint> in line 7 has no </checkpoint>; this agent type is not loaded"
-    assert ("planner" in agent_types, problems) == (False, [f"{path}: {why}"])
+    assert ("planner" in agent_types, problems) == (False, [f"{path} has an unclear checkpoint: {why}"])

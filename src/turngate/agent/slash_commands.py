@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from turngate.core.checkpoints import CheckpointError, Stage, Workflow, split_stages
 from turngate.core.frozen import frozen
+from turngate.core.settings import Problem
 from turngate.core.text import one_line, quote_name, truncate
 from turngate.errors import UsageError
 from turngate.filesystem.real_path import is_inside, real_path
@@ -60,7 +61,7 @@ class SlashCommands:
     """The commands by name; those closer to the project win."""
 
     by_name: Mapping[str, SlashCommand]
-    problems: tuple[str, ...] = ()
+    problems: tuple[Problem, ...] = ()
 
     def __iter__(self) -> Iterator[SlashCommand]:
         """Yield each command that can be run, sorted by name."""
@@ -124,12 +125,15 @@ def load_commands(project: str, plugin_dirs: Sequence[str] = (), home: str | Non
     home = home if home is not None else os.path.expanduser("~")
     places = [place for folder in _folders(project, plugin_dirs, home) for place in _files(folder)]
     count = count_readable(path for *_, path in places)
-    problems = [f"{places[count][-1]} {describe_unread(len(places) - count)}"] if count < len(places) else []
+    problems = []
+    if unread := places[count:]:
+        file = display_name(unread[0][-1], project, home)
+        problems.append(Problem(file=file, message=describe_unread(len(unread)), severity="note"))
     by_name: dict[str, SlashCommand] = {}
     for folder, subfolder, path in places[:count]:
         command = _read_command(folder, subfolder, path, display_name(path, project, home))
         if command.problem is not None:
-            problems.append(f"{command.file}: {command.problem}")
+            problems.append(Problem(file=command.file, message=command.problem, severity="warning"))
         if _NAME.fullmatch(command.name) and command.name not in BUILT_IN:
             by_name.update({command.qualified_name: command, command.name: command})
     return SlashCommands(by_name, tuple(problems))

@@ -5,6 +5,7 @@ import json
 import os
 from collections.abc import Iterator
 
+from turngate.agent.slash_commands import load_commands
 from turngate.core.settings import Problem, Rule, Settings
 from turngate.errors import UsageError
 from turngate.models.resolve import JudgeModels
@@ -26,6 +27,7 @@ def find_problems(settings: Settings, project: str) -> tuple[Problem, ...]:
         *_empty_files(settings, project),
         *_without_model(settings),
         *_missing_plugins(settings, project),
+        *load_commands(project, settings.plugin_dirs).problems,
     )
 
 

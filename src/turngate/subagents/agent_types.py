@@ -194,7 +194,7 @@ def _parse(path: str, text: str, known_tools: Collection[str]) -> tuple[AgentTyp
     try:
         stages = split_stages(body, lines_before=count_lines_before(text, body))
     except CheckpointError as error:
-        return None, f"{path}: {error}; this agent type is not loaded"
+        return None, f"{path} has an unclear checkpoint: {error}; this agent type is not loaded"
     model = as_text(fields.get("model"))
     agent_type = AgentType(
         as_text(fields.get("name")) or _name_from(path),

@@ -52,7 +52,7 @@ def format_commands(commands: SlashCommands) -> str:
         lines.append(
             f"{usage:24} {one_line(strip_controls(each.description), MAX_DESCRIPTION_CHARS)} {source}"
         )
-    lines += [f"! {hanging(problem)}" for problem in commands.problems]
+    lines += [f"! {hanging(str(problem))}" for problem in commands.problems]
     return "\n".join(lines)
 
 
