@@ -607,6 +607,51 @@ def test_the_command_of_a_gate_is_read(
     assert found == ([(message, hint)] if message else [])
 
 
+@pytest.mark.parametrize(
+    ("files", "message", "hint"),
+    [
+        ({"package.json": '{"scripts": {"test": "jest"}}'}, None, None),
+        (
+            {},
+            "finds no command for tests in this project, so the gate cannot run",
+            'name it: {"type": "gate", "gate": "tests", "command": "COMMAND"}',
+        ),
+        (
+            {"Cargo.toml": ""},
+            "runs `cargo test` (Cargo.toml), and cargo is not there, so the gate cannot run",
+            "install cargo",
+        ),
+    ],
+)
+def test_a_preset_without_its_command_or_its_program_is_reported(
+    project: Path, files: dict[str, str], message: str | None, hint: str | None
+) -> None:
+    for name, text in files.items():
+        (project / name).write_text(text)
+    rule = Rule("Stop", GateHook(gate="tests"), file="x", family="turngate")
+    found = [(each.message, each.hint, each.severity) for each in lint(Settings(rules=(rule,)), str(project))]
+    assert found == ([(message, hint, "error")] if message else [])
+
+
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        ("turngate gate todos", None),
+        ("turngate gate -- pytest -q", None),
+        ("python3 -m turngate gate clean", None),
+        ("turngate gate tods", "'tods' is not a gate; did you mean todos?"),
+        ("turngate gate todos --strickt", "the gate todos has no option --strickt; did you mean --strict?"),
+        ("turngate gate --", "there is no command after --"),
+    ],
+)
+def test_wrong_words_after_turngate_gate_are_reported(
+    project: Path, tmp_path: Path, command: str, message: str | None
+) -> None:
+    script(tmp_path / "bin" / "turngate", "")
+    said = f"cannot be read by `turngate gate`, so the gate cannot run: {message}"
+    assert look(command, project) == ([problem(said, severity="error")] if message else [])
+
+
 def test_the_program_of_a_gate_with_arguments_is_looked_for(project: Path) -> None:
     hooks = (GateHook(command="cargo", args=("test",)), GateHook(command="pytest", args=("-q",)))
     rules = tuple(Rule("Stop", hook, file="x", family="turngate") for hook in hooks)

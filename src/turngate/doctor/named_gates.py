@@ -1,8 +1,7 @@
 """Which ready-made gate a hook is: a gate hook, or a command `turngate gate NAME …`."""
 
-import os
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from turngate.core.frozen import frozen
@@ -11,6 +10,7 @@ from turngate.errors import UsageError
 from turngate.gates.arguments import parse_gate_words
 from turngate.gates.base import Gate
 from turngate.gates.gate_hook import GateCall, read_gate_hook
+from turngate.settings.lint_gate_hooks import gate_words
 
 
 @frozen
@@ -39,29 +39,13 @@ def named_gate(hook: Hook) -> NamedGate | None:
             if isinstance(call, GateCall)
             else None
         )
-    if isinstance(hook, CommandHook) and (words := _gate_words(hook)) is not None:
+    if isinstance(hook, CommandHook) and (words := gate_words(hook)) is not None:
         try:
             given = parse_gate_words(words)
         except UsageError:
             return None
         return NamedGate(given.gate, given.options, _command_text(given.command))
     return None
-
-
-def _gate_words(hook: CommandHook) -> Sequence[str] | None:
-    """Return the words after `turngate gate`."""
-    try:
-        words = shlex.split(hook.command) if hook.args is None else [hook.command, *hook.args]
-    except ValueError:
-        return None
-    if (
-        len(words) > 2
-        and os.path.basename(words[0]).startswith("python")
-        and words[1:3] == ["-m", "turngate"]
-    ):
-        words = words[2:]
-    is_gate = len(words) > 1 and os.path.basename(words[0]) == "turngate" and words[1] == "gate"
-    return words[2:] if is_gate else None
 
 
 def _command_text(command: CommandHook | None) -> str | None:

@@ -9,7 +9,6 @@ from itertools import islice
 from turngate.core.globs import expand_braces, matches_globs
 from turngate.doctor.gate_text import gate_text, read_text
 from turngate.doctor.git_in_copy import MARK
-from turngate.doctor.local_files import read_project_files
 from turngate.doctor.named_gates import NamedGate, why_not_a_check
 from turngate.doctor.planted_failures import (
     CannotPlantError,
@@ -21,6 +20,7 @@ from turngate.doctor.planted_failures import (
 from turngate.doctor.sample_transcript import conversation
 from turngate.gates.base import Gate as ReadyMadeGate
 from turngate.gates.presets import chosen_commands, preset_commands
+from turngate.settings.local_files import read_project_files
 
 MAX_SEARCHED_FILES = 20_000
 _NAME = "turngate-planted"

@@ -4,7 +4,7 @@ import importlib.util
 import re
 from collections.abc import Iterator
 
-from turngate.core.hooks import CommandHook, GateHook, HttpHook, command_of
+from turngate.core.hooks import CommandHook, GateHook, HttpHook
 from turngate.core.http_policy import unlisted_variables, url_problem
 from turngate.core.settings import Problem, Rule, Settings
 from turngate.core.shell_syntax import read_commands
@@ -13,7 +13,8 @@ from turngate.settings.command_scope import Scope, command_scope
 from turngate.settings.lint_budget import MAX_COMMAND_CHARS, MAX_WORK, BudgetSpentError, LintBudget
 from turngate.settings.lint_commands import lint_arguments, lint_commands, lint_script_file
 from turngate.settings.lint_events import lint_options
-from turngate.settings.lint_gates import lint_gate, lint_gate_command
+from turngate.settings.lint_gate_hooks import lint_gate_hook, lint_gate_words
+from turngate.settings.lint_gates import lint_gate
 from turngate.settings.lint_plugins import lint_plugin_variables, lint_user_config
 from turngate.settings.problem_log import rule_problem
 
@@ -60,8 +61,8 @@ def _lint_rule(rule: Rule, settings: Settings, project: str, budget: LintBudget)
         yield from _lint_http(rule, hook, settings)
     elif isinstance(hook, CommandHook):
         yield from _lint_command(rule, hook, settings, project, budget)
-    elif isinstance(hook, GateHook) and (command := command_of(hook)):
-        yield from _lint_gate_hook(rule, command, settings, project, budget)
+    elif isinstance(hook, GateHook):
+        yield from lint_gate_hook(rule, hook, settings, project, budget)
 
 
 def _lint_command(
@@ -72,6 +73,7 @@ def _lint_command(
         yield rule_problem(rule, "command", message, "move it into a script", "note")
         return
     scope = command_scope(hook, settings, project, budget, settings.passed_variables(rule))
+    yield from lint_gate_words(rule, hook)
     if rule.source == "script":
         yield from lint_script_file(rule, hook.command, scope, settings)
     elif outside := tuple(lint_plugin_variables(rule, hook, settings)):
@@ -86,19 +88,6 @@ def _lint_command(
         yield from _lint_shell_command(rule, hook, settings, scope)
     else:
         yield from lint_arguments(rule, hook, scope, settings)
-
-
-def _lint_gate_hook(
-    rule: Rule, command: CommandHook, settings: Settings, project: str, budget: LintBudget
-) -> Iterator[Problem]:
-    """Check the command of a gate: a program that is missing does not make it block."""
-    scope = command_scope(command, settings, project, budget, settings.passed_variables(rule))
-    fails = "so the gate cannot run"
-    if command.args is not None:
-        yield from lint_arguments(rule, command, scope, settings, fails=fails)
-    elif len(command.command) <= MAX_COMMAND_CHARS and command.shell != "powershell":
-        yield from lint_commands(rule, command.command, scope, settings, fails=fails)
-        yield from lint_gate_command(rule, command.command, scope)
 
 
 def _lint_shell_command(rule: Rule, hook: CommandHook, settings: Settings, scope: Scope) -> Iterator[Problem]:

@@ -23,10 +23,10 @@ from turngate.cli.terminal.format import flat
 from turngate.core.constants import AGENT_MARKERS
 from turngate.core.hooks import GateHook, command_of
 from turngate.core.settings import Rule
-from turngate.doctor.local_files import has_program, read_project_files
 from turngate.errors import UsageError
 from turngate.gates.presets import preset_commands, unreadable_files
 from turngate.settings.load import project_path, read_settings
+from turngate.settings.local_files import has_program, read_project_files
 
 NOTHING_FOUND = (
     "no checks were found: there is no script, target or configuration of a test runner, a linter or a type checker "
