@@ -69,6 +69,7 @@ class GateOption:
     metavar: str = ""
     required: bool = False
     default: Any = None  # None: False, None or an empty tuple, by its kind
+    is_definition: bool = False  # it names a file that says what the gate checks: an approval covers the file
 
 
 @frozen(kw_only=True)

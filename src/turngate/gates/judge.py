@@ -95,7 +95,11 @@ JUDGE = Gate(
     options=(
         GateOption(name="prompt", kind="text", metavar="TEXT", help="the question, as of a prompt hook"),
         GateOption(
-            name="prompt-file", kind="text", metavar="FILE", help="the file of the project with the question"
+            name="prompt-file",
+            kind="text",
+            metavar="FILE",
+            help="the file of the project with the question",
+            is_definition=True,
         ),
         GateOption(
             name="transcript",

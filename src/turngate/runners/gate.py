@@ -34,7 +34,7 @@ from turngate.state.paths import state_folder
 from turngate.trust.bytecode import with_own_bytecode
 
 MAX_MARGIN_S = 5.0  # between the limit of the gate itself and the timeout of the hook
-MARGIN_FRACTION = 0.1
+MARGIN_FRACTION = 0.2
 _NO_SESSIONS = (
     "",
     UNNAMED_SESSION,
@@ -68,7 +68,8 @@ async def run_gate_hook(
     )
     if not isinstance(event, StopEvent):
         return Returned(await _record(call, context))
-    context.ask_judge = judge_for(event, settings, world, live)
+    judge = judge_for(event, settings, world, live)
+    context.ask_judge = lambda question: judge(_as_seen_by(rule, question, settings))
     context.url_problem = lambda url, name: url_problem(
         url, rule.source, settings.allowed_urls, settings.http_hook_urls, name=name
     )
@@ -135,6 +136,12 @@ async def _record(call: GateCall, context: GateContext) -> Decision:
     except Exception as error:  # noqa: BLE001 - a fault of our own must not fail the start
         return Allow(warnings=(f"the state at the start is not recorded: {describe_exception(error)}",))
     return Allow()
+
+
+def _as_seen_by(rule: Rule, question: PromptHook, settings: Settings) -> PromptHook:
+    """Return the question with the judge that the gate's own level names: a project does not choose the user's."""
+    seen, _ = settings.as_seen_by(replace(rule, hook=question))
+    return replace(question, model=getattr(seen.hook, "model", None))
 
 
 def judge_for(

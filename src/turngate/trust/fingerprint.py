@@ -91,11 +91,30 @@ class LevelSettings(NamedTuple):
             "stopBudget": self.options.get("stop_budget") if event in STOP_EVENTS else None,
             "payload": self.options.get("payload"),
             "judge": self.options.get("judge")
-            if hook.asks_model and not getattr(hook, "model", None)
+            if _asks_judge(hook) and not getattr(hook, "model", None)
             else None,
             "passEnv": self.options.get("pass_env") if isinstance(hook, CommandHook | GateHook) else None,
         }
         return {name: value for name, value in found.items() if value is not None}
+
+
+def _asks_judge(hook: Hook) -> bool:
+    if not isinstance(hook, GateHook):
+        return hook.asks_model
+    from turngate.gates.all_gates import GATES  # noqa: PLC0415  # lazy: few projects have a gate
+
+    return hook.gate in GATES and GATES[hook.gate].asks_model
+
+
+def definition_files(hook: GateHook) -> tuple[str, ...]:
+    """Return the files that say what a gate checks."""
+    from turngate.gates.gate_hook import GateCall, option_rows, read_gate_hook  # noqa: PLC0415  # lazy, as above
+
+    call = read_gate_hook(hook)
+    if not isinstance(call, GateCall):
+        return ()
+    names = (call.options[row.name] for row in option_rows(call.gate) if row.is_definition)
+    return tuple(name for name in names if name)
 
 
 NO_SETTINGS = LevelSettings()
@@ -149,7 +168,9 @@ def fingerprint(rule: Rule, level: LevelSettings, around: Surroundings) -> Finge
     content, env = definition_of(rule, level), level.env
     command = command_of(rule.hook)
     if command is None:
-        return Fingerprint(content)
+        named = definition_files(rule.hook) if isinstance(rule.hook, GateHook) else ()
+        paths = [os.path.join(around.project, name) for name in named]
+        return Fingerprint(content, {path: file_id(path, around.project) for path in paths})
     hook = expand_plugin_variables(command)
     variables = around.variables_of(hook, env)
     found = ScriptFiles(around.project, variables, around.path_folders(variables.get("PATH", "")))
