@@ -4,6 +4,8 @@ import pytest
 
 from tests.gates.cases.claims import CLAIMS
 from turngate.gates import claims
+from turngate.gates.markdown_tasks import read_plan
+from turngate.gates.until import has_promise
 
 
 @pytest.mark.parametrize("answer", CLAIMS)
@@ -19,3 +21,12 @@ def test_a_claim_is_quoted_as_it_was_made() -> None:
 def test_a_long_answer_is_searched_at_its_end_in_bounded_time() -> None:
     answer = "tests " * 500_000 + "\n" + "a " * 20_000 + "\nAll tests pass."
     assert claims.find_claims(answer, claims.CLAIMS) == [claims.Claim("tests", "All tests pass")]
+
+
+@pytest.mark.parametrize(
+    "text", ["`", "“", " ", "tests ", "tests-", "; ", "'a ", "1", "# ", "> ", "[ ", "passed "]
+)
+def test_a_hostile_answer_takes_bounded_time(text: str) -> None:
+    claims.find_claims("x " + text * 100_000, claims.CLAIMS)
+    has_promise("x " + text * 100_000, "DONE")
+    read_plan(f"# a {text * 100_000}\n- [ ] {text * 100_000}")

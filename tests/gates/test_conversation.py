@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.support.transcripts import TranscriptBuilder, talk
 from turngate.core.events import StopEvent, Subagent
@@ -23,6 +25,7 @@ from turngate.gates.conversation import (
     last_answer,
     measure_activity,
     read_calls,
+    read_calls_of,
     read_start_time,
     read_usage,
 )
@@ -85,6 +88,19 @@ def test_calls_of_our_own_transcripts_are_read(tmp_path: Path) -> None:
     prompt = find_prompt(event)
     assert prompt is not None
     assert prompt.offset == 0
+
+
+def test_a_result_belongs_to_the_latest_call_before_it(tmp_path: Path) -> None:
+    """Some models use an id again in every turn."""
+    again = [line.replace(b"toolu_1", b"toolu_9") for line in talk().runs("false", code=1).lines]
+    builder = talk().calls("TodoWrite", {"todos": []}, "ok")
+    builder.lines = [line.replace(b"toolu_1", b"toolu_9") for line in builder.lines] + again
+    event = stop(builder, tmp_path)
+    assert [(call.name, call.is_error) for call in read_calls(event)] == [
+        ("TodoWrite", False),
+        ("Bash", True),
+    ]
+    assert [call.is_error for call in read_calls_of(event, ("TodoWrite",))] == [False]
 
 
 def test_calls_before_the_conversation_was_cleared_do_not_count(tmp_path: Path) -> None:
@@ -273,3 +289,57 @@ def test_a_hostile_transcript_is_nothing_or_unreadable(
         with pytest.raises(TranscriptUnreadable) as raised:
             read(event)
         assert str(raised.value) == problem
+
+
+_KEYS = [
+    "type",
+    "message",
+    "role",
+    "content",
+    "tool_use_id",
+    "id",
+    "name",
+    "input",
+    "usage",
+    "output_tokens",
+    "timestamp",
+    "isMeta",
+    "isSidechain",
+    "origin",
+    "text",
+    "is_error",
+    "model",
+]
+_TEXTS = (
+    "user",
+    "assistant",
+    "Bash",
+    "AskUser",
+    "tool_use",
+    "tool_result",
+    "text",
+    "t1",
+    "2026-11-16T09:00:00Z",
+    "",
+)
+_VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.sampled_from(_TEXTS) | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(_KEYS), inner, max_size=6),
+    max_leaves=20,
+)
+
+
+@given(records=st.lists(st.dictionaries(st.sampled_from(_KEYS), _VALUES, max_size=6), max_size=5))
+def test_records_of_any_form_are_read(
+    records: list[dict[str, Any]], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    path = tmp_path_factory.mktemp("any") / "t.jsonl"
+    path.write_text("".join(json.dumps(record) + "\n" for record in ({"message": None}, *records)))
+    event = StopEvent(session_id="s", transcript_path=str(path))
+    read_calls(event)
+    read_usage(event)
+    assert find_prompt(event) is None or records
+    assert isinstance(last_answer(event), str)
+    assert wait_of(event, path.parent) in (None, "a question to the user is open")
+    assert measure_activity(event) >= -1
+    read_start_time(event)

@@ -96,6 +96,7 @@ def _unused_port() -> int:
         ("https://[s3cr3t", "an unnamed host is not a valid URL"),
         ("http://127.0.0.1:{port}/s3cr3t", "127.0.0.1:{port}"),
     ],
+    ids=["unencrypted", "password", "other scheme", "no URL", "bracket", "nothing listens"],
 )
 def test_the_secret_of_a_url_is_never_printed(url: str, problem: str, project: Path) -> None:
     port = _unused_port()

@@ -28,7 +28,7 @@ def test_a_list_that_has_not_changed_is_reported_as_unchanged(project: Path) -> 
 def test_the_list_is_found_at_the_beginning_of_100_mb(project: Path) -> None:
     path = project.parent / "transcript.jsonl"
     talk().calls("TodoWrite", OPEN_TWO).write(path)
-    filler = talk().runs("make", "x" * 5000).lines
+    filler = talk().runs("make", "x" * 5000, code=2).lines
     with path.open("ab") as file:
         file.write((b"\n".join(filler) + b"\n") * 18_000)
         file.write(b'{"message":"' + b"y" * 10_000_000 + b'"}\n')

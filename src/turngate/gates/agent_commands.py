@@ -7,6 +7,9 @@ from os.path import basename, splitext
 from turngate.core.frozen import frozen
 from turngate.gates.conversation import ToolCall
 
+MAX_COMMAND_CHARS = 50_000  # of a command line that are read
+MAX_WRAPPERS = 10  # before a program: `sudo env A=1 timeout 60 …`
+
 
 @frozen
 class Step:
@@ -28,7 +31,7 @@ def split_command(command: str) -> list[Step]:
     return [step for step in steps if step.text]
 
 
-_HEREDOC = re.compile(r"(<<-?\s*(['\"]?)(\w+)\2[^\n]*)\n.*?(?:\n\s*\3(?=\n|$)|$)", re.DOTALL)
+_HEREDOC = re.compile(r"(<<-?[ \t]*(['\"]?)(\w+)\2[^\n]*)\n.*?(?:\n[ \t]*\3(?=\n|$)|$)", re.DOTALL)
 _QUOTES = re.compile(r"'[^']*'|\"(?:\\.|[^\"\\])*\"|\\.", re.DOTALL)
 _OPERATOR = re.compile(r"&&|\|\||\|&?|;|\n|(?<![<>&])&(?![>&])")
 
@@ -44,7 +47,10 @@ _SHELL = re.compile(r"\S*sh\s+-\w*c\s+(['\"])(.*)\1", re.DOTALL)
 
 def _program(text: str) -> str:
     """Return a command from its program on, without the program's folder."""
-    while found := _WRAPPER.match(text):
+    for _ in range(MAX_WRAPPERS):
+        found = _WRAPPER.match(text)
+        if found is None:
+            break
         text = text[found.end() :]
     program, blank, rest = text.partition(" ")
     return f"{basename(program)}{blank}{rest}"
@@ -52,7 +58,7 @@ def _program(text: str) -> str:
 
 def simple_commands(command: str, depth: int = 2) -> Iterator[Step]:
     """Yield the simple commands, also those of `bash -c '…'`."""
-    for step in split_command(command):
+    for step in split_command(command[:MAX_COMMAND_CHARS]):
         inner = _SHELL.match(_program(step.text))
         if inner and depth:
             *most, last = [*simple_commands(inner[2], depth - 1)] or [step]
@@ -68,7 +74,7 @@ _RUN = r"(?:(?:npm|pnpm|yarn|bun)(?:\s+(?:-\S+|run))*\s+|(?:make|just|task|nox|t
 
 
 def _target(words: str) -> str:
-    return rf"{_RUN}(?:[\w:.-]*[:._-])?(?:{words})(?:[:._-][\w:.-]*)?"
+    return rf"{_RUN}(?:[\w:.-]{{0,80}}[:._-])?(?:{words})(?:[:._-][\w:.-]*)?"
 
 
 CHECKS: Mapping[str, re.Pattern[str]] = {
@@ -79,14 +85,14 @@ CHECKS: Mapping[str, re.Pattern[str]] = {
             r"(?:playwright|go|cargo|dotnet|swift|flutter|dart|mix|deno|bun|bazel|zig|stack|cabal|sbt|lein|hatch|npm|pnpm|"
             r"yarn|forge|crystal|julia)\s+(?:\S+\s+)*?(?:test|nextest|t)|cypress\s+run|manage\.py\s+test|"
             r"(?:mvn|mvnw|gradle|gradlew)\s.*?(?:test|verify|check|build)|"
-            rf"{_target('tests?|check|ci|all|spec')}|[\w.-]*tests?[\w-]*\.(?:sh|py|js|mjs|ts)|run[-_]?tests?"
+            rf"{_target('tests?|check|ci|all|spec')}|[\w.-]{{0,80}}tests?[\w-]{{0,80}}\.(?:sh|py|js|mjs|ts)|run[-_]?tests?"
         ),
         "build": (
             r"(?:go|cargo|dotnet|swift|bazel|zig|stack|cabal|flutter|docker|docker\s+compose|vite|next|nuxt|astro|uv|"
             r"poetry|hatch|pnpm|npm|yarn|bun|podman|ng)\s+(?:\S+\s+)*?build|(?:go|cargo)\s+(?:test|run|check|install|vet|clippy)|"
             r"dotnet\s+test|tsc|vue-tsc|webpack|rollup|esbuild|cmake|ninja|gcc|g\+\+|clang|clang\+\+|rustc|javac|xcodebuild|"
             r"(?:mvn|mvnw|gradle|gradlew)\s.*?(?:compile|package|install|verify|build|assemble|test)|"
-            rf"build|make(?:\s+-\S+)*\s*$|{_target('build|compile|all|ci|check|dist')}|[\w.-]*build[\w-]*\.sh"
+            rf"build|make(?:\s+-\S+)*\s*$|{_target('build|compile|all|ci|check|dist')}|[\w.-]{{0,80}}build[\w-]{{0,80}}\.sh"
         ),
         "lint": (
             r"ruff|flake8|pylint|eslint|biome|oxlint|golangci-lint|rubocop|shellcheck|stylelint|ktlint|detekt|swiftlint|"

@@ -67,8 +67,10 @@ CLAIMS: Mapping[str, re.Pattern[str]] = {
     ),
 }
 
-_QUOTED = re.compile(r"\"[^\"]*\"|“[^”]*”|«[^»]*»|(?<!\w)'[^']*'(?!\w)|‘[^’]*’(?!\w)")
-_INLINE_CODE = re.compile(r"(`+)(?!`)(.*?)\1")
+_QUOTED = re.compile(
+    r"\"[^\"]{0,500}\"|“[^”]{0,500}”|«[^»]{0,500}»|(?<!\w)'[^']{0,500}'(?!\w)|‘[^’]{0,500}’(?!\w)"
+)
+_INLINE_CODE = re.compile(r"(?<!`)(`+)(?!`)(.*?)(?<!`)\1(?!`)")
 _CLAUSE_END = re.compile(
     r"(?<=[.!?])\s+|\s*;\s+|,?\s+\b(?:but|however|although|though|except)\b,?\s+|,\s+and\s+|\s+[–—-]\s+"
 )
@@ -119,7 +121,7 @@ def _clauses(answer: str, patterns: Iterable[re.Pattern[str]]) -> Iterator[str]:
     for line in read_lines(answer):
         text = _INLINE_CODE.sub(unwrap, line.text)
         text = _QUOTED.sub(" … ", text).replace("*", "").replace("|", " ; ")
-        yield from _CLAUSE_END.split(text)
+        yield from _CLAUSE_END.split(one_line(text))
 
 
 def _claims(clause: str, pattern: re.Pattern[str]) -> bool:

@@ -15,12 +15,20 @@ from turngate.core.frozen import frozen
 from turngate.core.messages import Usage
 from turngate.gates.base import GateContext
 from turngate.state.files import open_regular_file
-from turngate.transcript.digest.scan import MAX_RECORD_BYTES, MAX_SEPARATORS, find_lines, parse_spans
+from turngate.transcript.digest.scan import (
+    MAX_COST,
+    MAX_RECORD_BYTES,
+    MAX_SEPARATORS,
+    find_lines,
+    parse_spans,
+)
 from turngate.transcript.digest.summary import blocks, result_text
 from turngate.transcript.line_search import lines_with, pieces_backwards
 from turngate.transcript.reader import parse_record
 
-MAX_USAGE_COST = 60_000_000  # of parsing all replies, in the units of `find_lines`: at most some seconds
+MAX_SEARCH_COST = (
+    60_000_000  # of what is read from a whole transcript, in the units of `find_lines`: some seconds
+)
 QUESTION_BYTES = 1024 * 1024  # of the end, searched for an open question
 HEAD_BYTES = 1024 * 1024  # of the beginning, searched for the first time
 
@@ -37,12 +45,12 @@ class TranscriptUnreadable(Exception):
 
 @frozen(kw_only=True)
 class ToolCall:
-    """One call of a tool, and its result as far as it was read."""
+    """One call of a tool, and its result."""
 
     name: str
     input: Mapping[str, Any]
     id: str = ""
-    result: str | None = None  # None: it has no result, or only its success was of interest
+    result: str | None = None  # None: it has no result
     is_error: bool = False
 
     def text(self, key: str) -> str:
@@ -81,25 +89,17 @@ def read_calls(event: StopEvent) -> tuple[ToolCall, ...]:
 
 
 def read_calls_of(event: StopEvent, names: Sequence[str]) -> tuple[ToolCall, ...]:
-    """Return all calls of these tools, also in a long transcript.
-
-    Of the results, only failures and the numbers of created tasks are read. Raises TranscriptUnreadable.
-    """
-    needles = (
-        *(f'"{name}"'.encode() for name in names),
-        *_needles('"is_error":true'),
-        b"Task #",
-        b'"cleared"',
-    )
-    return tuple(call for call in _read_calls(event, needles) if call.name in names)
+    """Return all calls of these tools with their results, also in a long transcript. Raises TranscriptUnreadable."""
+    needles = (*(f'"{name}"'.encode() for name in names), b'"tool_result"', b'"cleared"')
+    return tuple(call for call in _read_calls(event, needles, MAX_SEARCH_COST) if call.name in names)
 
 
-def _read_calls(event: StopEvent, needles: Iterable[bytes]) -> tuple[ToolCall, ...]:
+def _read_calls(event: StopEvent, needles: Iterable[bytes], max_cost: int = MAX_COST) -> tuple[ToolCall, ...]:
     calls: list[ToolCall] = []
     places: dict[str, int] = {}  # of the latest call with an id
     with _open(event) as file:
         size = os.fstat(file.fileno()).st_size
-        for record in parse_spans(file.fileno(), find_lines(file.fileno(), 0, size, needles)):
+        for record in parse_spans(file.fileno(), find_lines(file.fileno(), 0, size, needles, max_cost)):
             if record is None:
                 continue
             if record.get("type") == "cleared":
@@ -129,7 +129,7 @@ def _add_call(calls: list[ToolCall], places: dict[str, int], block: Mapping[str,
 def _add_result(calls: list[ToolCall], places: Mapping[str, int], block: Mapping[str, Any]) -> None:
     identity = block.get("tool_use_id")
     place = places.get(identity) if isinstance(identity, str) else None
-    if place is not None:
+    if place is not None and calls[place].result is None:  # some models use an id again
         call = calls[place]
         calls[place] = ToolCall(
             name=call.name,
@@ -185,7 +185,7 @@ def read_usage(event: StopEvent, since: int = 0) -> UsedTokens:
     counts: dict[object, int] = {}
     with _open(event) as file:
         size = os.fstat(file.fileno()).st_size
-        spans = find_lines(file.fileno(), since, size, (b'"usage"',), MAX_USAGE_COST)
+        spans = find_lines(file.fileno(), since, size, (b'"usage"',), MAX_SEARCH_COST)
         for number, record in enumerate(parse_spans(file.fileno(), spans)):
             if record is None or not _is_reply(record) or not _is_own(record, event):
                 continue

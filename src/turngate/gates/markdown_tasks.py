@@ -2,23 +2,21 @@
 
 import re
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
-from turngate.core.frozen import frozen
 from turngate.core.text import one_line
 
 MAX_LISTED = 20
 MAX_TASK_CHARS = 200
 
 
-@frozen
-class Task:
+class Task(NamedTuple):
     text: str
     is_done: bool
     headings: tuple[str, ...] = ()  # of the sections that it is in, the outermost first
 
 
-@frozen
-class Line:
+class Line(NamedTuple):
     """A line of a file that is neither code, quotation nor comment."""
 
     text: str
@@ -27,7 +25,7 @@ class Line:
 
 
 _FENCE = re.compile(r"\s*(?:(?:[-*+]|\d{1,9}[.)])\s+)?(`{3,}|~{3,})(.*)")
-_HEADING = re.compile(r" {0,3}(#{1,6})[ \t]+(.*?)(?:[ \t]+#+)?[ \t]*$")
+_HEADING = re.compile(r" {0,3}(#{1,6})[ \t]+(.*)")
 _LIST_ITEM = re.compile(r"\s*(?:[-*+]|\d{1,9}[.)])\s")
 _CODE_INDENT = re.compile(r"(?: {4}| {0,3}\t)")
 _CHECKBOX = re.compile(r"\s*(?:[-*+]|\d{1,9}[.)])\s+\[(.?)\](?:\s+(.*))?$")
@@ -79,6 +77,7 @@ def read_lines(text: str) -> list[Line]:
 
 def _read_lines(text: str) -> Iterator[Line]:
     headings: list[tuple[int, str]] = []
+    names: tuple[str, ...] = ()
     fence = ""  # the mark that began a block of code
     in_list = False
     for raw in _without_comments(text).splitlines():
@@ -100,9 +99,17 @@ def _read_lines(text: str) -> Iterator[Line]:
         heading = _HEADING.match(raw)
         if heading:
             level = len(heading[1])
-            headings = [*(each for each in headings if each[0] < level), (level, plain(heading[2]))]
+            headings = [*(each for each in headings if each[0] < level), (level, _heading_text(heading[2]))]
+            names = tuple(name for _, name in headings)
         if stripped:
-            yield Line(raw, tuple(name for _, name in headings), heading is not None)
+            yield Line(raw, names, heading is not None)
+
+
+def _heading_text(text: str) -> str:
+    """Return the text without the marks that may close a heading: `# Title #`."""
+    text = text.strip()
+    closed = text.rstrip("#")
+    return plain(closed if closed[-1:].isspace() or not closed else text)
 
 
 def _without_comments(text: str) -> str:

@@ -19,8 +19,8 @@ from turngate.gates.markdown_tasks import read_lines
 
 DEFAULT_ITERATIONS = 20
 MAX_ANSWER_CHARS = 200_000  # of its end, where a promise is made
-_TAG = re.compile(r"<promise>(.*?)</promise>", re.DOTALL)
-_INLINE_CODE = re.compile(r"(`+)(?!`).*?\1")
+_TAG = re.compile(r"<promise>(.{0,1000}?)</promise>", re.DOTALL)
+_INLINE_CODE = re.compile(r"(?<!`)(`+)(?!`).*?(?<!`)\1(?!`)")
 _LINE_START = re.compile(r"\s*(?:#{1,6}|[-*+]|\d{1,9}[.)])\s+")
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
 _EDGES = " \t*_.!"  # emphasis and what ends a sentence
@@ -53,8 +53,14 @@ def has_promise(answer: str, promise: str) -> bool:
     if any(one_line(text) == promise for text in _TAG.findall("\n".join(lines))):
         return True
     wanted = promise.strip(_EDGES)
-    sentences = (part for line in lines for part in _SENTENCE_END.split(_LINE_START.sub("", line, count=1)))
+    sentences = (part for line in lines for part in _SENTENCE_END.split(_without_mark(line)))
     return any(one_line(sentence).strip(_EDGES) == wanted for sentence in sentences)
+
+
+def _without_mark(line: str) -> str:
+    """Return a line without what makes it a heading or an item of a list."""
+    mark = _LINE_START.match(line)
+    return line[mark.end() :] if mark else line
 
 
 def _count_iteration(context: GateContext) -> tuple[int, float]:
