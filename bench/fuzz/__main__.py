@@ -14,7 +14,7 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 
-from bench.fuzz import answers, commands, expressions, files, streams, tools
+from bench.fuzz import answers, commands, expressions, files, gates, streams, tools
 from bench.fuzz.target import Result, Target, TookTooLong, run_input
 
 TARGETS: tuple[Target, ...] = (
@@ -24,6 +24,7 @@ TARGETS: tuple[Target, ...] = (
     *streams.TARGETS,
     *tools.TARGETS,
     *commands.TARGETS,
+    *gates.TARGETS,
 )
 SLICE_S = 1.0  # one target after the other, so that each gets the same time
 MAX_MEMORY_BYTES = 4 * 1024**3
