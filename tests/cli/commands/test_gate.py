@@ -1,15 +1,20 @@
 """`turngate gate` as a process: what it answers, and with which exit code."""
 
 import json
+import os
 import subprocess
 import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from tests.support.cli import TURNGATE, turngate
-from tests.support.gates import answer_of_process, claude_input
+from tests.support.gates import answer_of_process, claude_input, could_not_run
+from tests.support.git_projects import write
 from tests.support.timeouts import HANG_TIMEOUT_S
+from turngate.cli.hook_stdin import NOT_JSON
 from turngate.gates.runner import STILL
 
 
@@ -187,3 +192,147 @@ def test_a_stored_answer_does_not_outlive_a_block(repository: Path) -> None:
     (repository / "new").unlink()
     blocked["reason"] += f"\n\n{STILL}"
     assert answer_of_process(words, claude_input(repository)) == (0, blocked, "")
+
+
+@pytest.mark.parametrize(
+    ("stdin", "note"),
+    [
+        ("", ""),
+        ("  \n", ""),
+        ("{}", NOT_JSON),
+        ("[1]", NOT_JSON),
+        ("hello", NOT_JSON),
+        ('{"session_id": "s"', NOT_JSON),
+    ],
+)
+def test_what_is_not_a_hooks_input_is_answered_in_words(project: Path, stdin: str, note: str) -> None:
+    err = f"turngate gate: {note}\n" if note else ""
+    answer = (0, 'gate "command": passed\n', err)
+    assert turngate("gate", "--project", str(project), "--", "true", stdin=stdin) == answer
+
+
+@pytest.mark.parametrize("stdin", ["closed", "never ends"])
+def test_no_stdin_makes_it_wait_forever(project: Path, stdin: str) -> None:
+    redirect = {"closed": "<&-", "never ends": "< /dev/zero"}[stdin]
+    command = f"exec {' '.join(TURNGATE)} gate -- true {redirect}"
+    done = subprocess.run(
+        ["sh", "-c", command],
+        cwd=project,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=HANG_TIMEOUT_S,
+    )
+    assert (done.returncode, done.stdout) == (0, 'gate "command": passed\n')
+
+
+def test_a_hook_input_is_read_from_a_pipe_that_stays_open(project: Path) -> None:
+    process = subprocess.Popen(
+        [*TURNGATE, "gate", "--", "true"],
+        cwd=project,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdin is not None
+    process.stdin.write(json.dumps(claude_input(project)))
+    process.stdin.flush()
+    assert process.wait(HANG_TIMEOUT_S) == 0
+    assert process.communicate()[0] == "{}\n"
+
+
+def test_an_answer_that_cannot_be_written_is_1(project: Path) -> None:
+    command = f"exec {' '.join(TURNGATE)} gate -- true > /dev/full"
+    done = subprocess.run(
+        ["sh", "-c", command],
+        input=json.dumps(claude_input(project)),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    why = "turngate gate: the answer could not be written to stdout (No space left on device)\n"
+    assert (done.returncode, done.stderr) == (1, why)
+
+
+def break_folder(state: Path) -> None:
+    state.write_text("not a folder")
+
+
+def break_files(state: Path) -> None:
+    for path in [path for path in state.joinpath("gates").rglob("*") if path.is_file()]:
+        path.write_bytes(b"\xff{\0")
+
+
+def make_states_folders(state: Path) -> None:
+    for path in [path for path in state.joinpath("gates").rglob("*") if path.is_file()]:
+        path.unlink()
+        path.mkdir()
+
+
+@pytest.mark.parametrize("breaks", [break_folder, break_files, make_states_folders])
+def test_a_broken_state_folder_only_means_that_nothing_is_cached(
+    repository: Path, state: Path, breaks: Callable[[Path], None]
+) -> None:
+    if breaks is not break_folder:
+        assert answer_of_process(COUNT, claude_input(repository)) == (0, {}, "")
+    before = runs(repository) if breaks is not break_folder else 0
+    breaks(state)
+    assert answer_of_process(COUNT, claude_input(repository)) == (0, {}, "")
+    assert runs(repository) == before + 1
+
+
+def test_the_state_of_old_sessions_is_removed(repository: Path, state: Path) -> None:
+    answer_of_process(COUNT, claude_input(repository, session_id="old"))
+    [old] = state.joinpath("gates").iterdir()
+    month_ago = time.time() - 31 * 24 * 3600
+    os.utime(old, (month_ago, month_ago))
+    answer_of_process(COUNT, claude_input(repository, session_id="new"))
+    assert len([*state.joinpath("gates").iterdir()]) == 1
+    assert not old.exists()
+
+
+def test_the_own_limit_is_below_that_of_the_hook(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TURNGATE_HOOK_TIMEOUT", "1")
+    answer = could_not_run("command", "it did not end within 0.9 s")
+    assert answer_of_process(("--", "sleep", "600"), claude_input(project)) == (0, answer, "")
+
+
+@pytest.mark.req("X-37")
+def test_the_engine_tells_a_gate_how_much_time_it_has(project: Path) -> None:
+    hooks = [{"type": "command", "command": "echo $TURNGATE_HOOK_TIMEOUT >&2; exit 2", "timeout": 500}]
+    write(project, {".turngate/settings.json": json.dumps({"hooks": {"Stop": [{"hooks": hooks}]}})})
+    [run] = json.loads(turngate("fire", "Stop", "--project", str(project), "--json")[1])["runs"]
+    assert 0 < float(run["reason"]) <= 500
+
+
+@pytest.mark.req("T-3")
+def test_the_output_of_both_streams_is_sent_whatever_a_command_redirects(project: Path) -> None:
+    write(project, {"npm": "#!/bin/sh\necho 'FAIL shop.test.js'; echo '1 failed' >&2; exit 1\n"})
+    (project / "npm").chmod(0o755)
+    answer = {
+        "decision": "block",
+        "reason": "`./npm test 2>&1 >&2`: exit code 1\nFAIL shop.test.js\n1 failed",
+    }
+    code, got, err = answer_of_process(("--", "./npm test 2>&1 >&2"), claude_input(project))
+    lines = sorted(got["reason"].splitlines()[1:])
+    assert (code, {**got, "reason": "\n".join([got["reason"].splitlines()[0], *lines[::-1]])}, err) == (
+        0,
+        answer,
+        "",
+    )
+
+
+@pytest.mark.req("T-1", "S3-39")
+def test_a_chain_that_fails_blocks_only_as_a_gate(project: Path) -> None:
+    write(project, {"npm": '#!/bin/sh\necho "npm $2"; test "$2" != test\n'})
+    (project / "npm").chmod(0o755)
+    chain = "./npm run lint && ./npm run typecheck && ./npm run test"
+    gate = " ".join([*TURNGATE, "gate", "--", f"'{chain}'"])
+    outcomes = []
+    for command in (chain, gate):
+        hooks = [{"type": "command", "command": command, "timeout": 120}]
+        write(project, {".turngate/settings.json": json.dumps({"hooks": {"Stop": [{"hooks": hooks}]}})})
+        [run] = json.loads(turngate("fire", "Stop", "--project", str(project), "--json")[1])["runs"]
+        outcomes.append((run["outcome"], run["reason"]))
+    assert outcomes[0][0] == "failed"
+    assert outcomes[1] == ("block", f"`{chain}`: exit code 1\nnpm lint\nnpm typecheck\nnpm test")
