@@ -125,11 +125,14 @@ def test_no_asks_no_model(project: Path) -> None:
 
 
 def test_an_approval_is_for_one_subagent_and_one_checkpoint(project: Path) -> None:
-    agent_id = draft(project)
-    resumed(project, agent_id, "done").play("yes")
+    first = draft(project)
+    resumed(project, first, "done").play("yes")
     scene = parent(project, "the draft", main=[task(), "never"], files=True, session_id="s")
     assert ended(scene.play("another one")) == ("waiting", "checkpoint", WAITS)
-    assert instructions(scene) == [FIRST]
+    [second] = {run.agent_id for run in scene.registered} - {first}
+    again = resumed(project, second, "never", sub="the draft")
+    assert ended(again.play("shorter")) == ("waiting", "checkpoint", WAITS)
+    assert (instructions(scene), instructions(again)) == ([FIRST], [FIRST])
 
 
 @pytest.mark.req("X-17")

@@ -159,7 +159,10 @@ def test_a_hook_that_speaks_for_the_user_does_not_answer(project: Path) -> None:
     assert user_messages(again.model) == [FIRST, "shorter"]
 
 
-def test_a_yes_that_was_typed_before_the_checkpoint_is_a_message_within_the_stage(project: Path) -> None:
+@ALL
+def test_a_yes_that_was_typed_before_the_checkpoint_is_a_message_within_the_stage(
+    project: Path, dialect: Dialect
+) -> None:
     typed: list[str] = []
 
     def listen(event: Any, session: Any) -> None:
@@ -167,7 +170,7 @@ def test_a_yes_that_was_typed_before_the_checkpoint_is_a_message_within_the_stag
             typed.append(event.text)
             session.queue("yes")
 
-    scene = scripted_session(project, "answer {n}", listen=listen)
+    scene = scripted_session(project, "answer {n}", listen=listen, dialect=dialect)
     assert asyncio.run(answered(scene)) == [("waiting", "checkpoint", WAITS, WAITS)]
     assert user_messages(scene.model) == [FIRST, "yes"]
 
