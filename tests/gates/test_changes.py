@@ -159,6 +159,16 @@ def test_the_project_is_a_subfolder_of_the_repository(tmp_path: Path) -> None:
     assert changes(project, start) == {("modified", "new")}
 
 
+def test_a_repository_above_that_ignores_the_project_is_not_its_own(tmp_path: Path) -> None:
+    make_repository(tmp_path, {".gitignore": "*\n"})
+    project = tmp_path / "project"
+    write(project, {"a": "1"})
+    start = record(project)
+    write(project, {"a": "2"})
+    assert changes(project, start) == {("modified", "a")}
+    assert why_not(project).startswith("the project has no git repository, and what the project was")
+
+
 def test_a_submodule_counts_if_its_tracked_files_have_changed(project: Path, tmp_path: Path) -> None:
     library = tmp_path / "library"
     library.mkdir()

@@ -1,13 +1,17 @@
 """The gate `clean`, as a process and with a shell that is not the local one."""
 
+import json
 from pathlib import Path
 
 import pytest
 
 from tests.gates.cases.clean import CASES
+from tests.support.cli import turngate
 from tests.support.gates import GateCase, run_case_as_process, run_case_with_shell
+from tests.support.git_projects import make_repository, write
 
 
+@pytest.mark.req("S3-46")
 @pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
 def test_the_gate_answers(case: GateCase, project: Path) -> None:
     assert run_case_as_process(case, project) == (0, case.answer, "")
@@ -16,3 +20,23 @@ def test_the_gate_answers(case: GateCase, project: Path) -> None:
 @pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
 def test_the_gate_reaches_the_project_through_the_shell_alone(case: GateCase, project: Path) -> None:
     assert run_case_with_shell(case, project) == case.answer
+
+
+def test_a_gate_of_the_settings_records_the_start_of_the_session(project: Path) -> None:
+    make_repository(project, {"a.txt": "1"})
+    gate = {"type": "gate", "gate": "clean"}
+    write(
+        project,
+        {
+            "a.txt": "of the user",
+            ".turngate/settings.json": json.dumps({"hooks": {"Stop": [{"hooks": [gate]}]}}),
+        },
+    )
+
+    def fire(event: str) -> int:
+        fields = {"session_id": "s1", "cwd": str(project), "hook_event_name": event, "source": "startup"}
+        return turngate("fire", event, "--project", str(project), "--input", json.dumps(fields))[0]
+
+    codes = [fire("SessionStart"), fire("Stop")]
+    write(project, {"a.txt": "of the agent"})
+    assert [*codes, fire("Stop")] == [0, 0, 10]

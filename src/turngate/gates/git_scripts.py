@@ -5,11 +5,23 @@ skip-worktree), to which files that are not tracked are added as empty ones. So 
 Filters that only the repository's own configuration names are not run, except for those of Git LFS.
 """
 
-COPY_INDEX = """\
+# Fails if the project is not in a repository, or in one that ignores it, such as that of a home folder.
+IN_REPOSITORY = """\
+in_repository() {
+    top=$(git rev-parse --show-toplevel) || return
+    test "$top" != "$(pwd -P)" && git check-ignore --quiet . || return 0
+    echo 'fatal: not a git repository: the one above ignores this folder' >&2
+    return 128
+}
+"""
+
+COPY_INDEX = (
+    IN_REPOSITORY
+    + """\
 set -e
 unset GIT_DIFF_OPTS
+in_repository
 index=$(git rev-parse --git-path index)
-git rev-parse --show-toplevel > /dev/null
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 trap 'exit 1' HUP INT TERM
@@ -32,6 +44,7 @@ GIT_CONFIG_COUNT=$count
 export GIT_CONFIG_COUNT
 git -c core.sparseCheckout=true update-index -q --really-refresh > "$folder/output" 2>&1 || true
 """
+)
 
 # Prints the commit or tree to compare with: the first of $1 and $2 that exists, else what HEAD was at the time $3,
 # else the last commit before it. A repository that began later is compared with nothing.

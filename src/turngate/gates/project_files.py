@@ -7,13 +7,15 @@ from turngate.core.globs import matches_glob
 from turngate.core.reports import Exited, TimedOut
 from turngate.core.text import one_line
 from turngate.gates.git_output import show_path, unquote_path
+from turngate.gates.git_scripts import IN_REPOSITORY
 from turngate.gates.project_commands import ProjectCommands
 
 MAX_ERROR_CHARS = 300
 # Folders that hold what others wrote, for a project without git; git leaves out what is ignored.
 FOREIGN_FOLDERS = r"\( -name .git -o -name node_modules -o -name .venv -o -name __pycache__ \)"
 LIST_SCRIPT = f"""\
-if git rev-parse --show-toplevel > /dev/null 2>&1; then
+{IN_REPOSITORY}
+if in_repository 2> /dev/null; then
     git ls-files --cached --others --exclude-standard --deduplicate
     exit
 fi
