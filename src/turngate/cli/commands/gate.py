@@ -73,13 +73,6 @@ def _quick_path(words: list[str], fields: dict[str, object]) -> str | None:
     return quick_path(state_folder(), session, str(agent or ""), words, places)
 
 
-def print_internal_error(error: object) -> None:
-    message = " ".join(f"{type(error).__name__}: {error}".split())
-    print(
-        f"turngate gate: internal error: {message}; set TURNGATE_DEBUG=1 for the traceback", file=sys.stderr
-    )
-
-
 def _asks_for_help(words: list[str]) -> bool:
     own = words[: words.index("--")] if "--" in words else words
     return not words or "--help" in own or "-h" in own
