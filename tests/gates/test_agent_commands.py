@@ -2,7 +2,8 @@
 
 import pytest
 
-from turngate.gates.agent_commands import CHECKS, runs_check, simple_commands, succeeded, written_path
+from turngate.gates.agent_commands import CHECKS, runs_check, simple_commands, written_path
+from turngate.gates.check_results import succeeded
 from turngate.gates.conversation import ToolCall
 
 # Commands, and which checks they run.
@@ -36,6 +37,19 @@ CHECK_COMMANDS = {
     "grep -r pytest .": [],
     "git commit -m 'tests pass; pytest'": [],
     "pytest --collect-only": [],
+    "pytest --markers": [],
+    "pytest --fixtures": [],
+    "pytest --setup-plan": [],
+    "make -n test": [],
+    "make -kn test": [],
+    "make --just-print test": [],
+    "make -t test": [],
+    "ninja -n": [],
+    "nox -l": [],
+    "ctest -N": [],
+    "go test -list . ./...": [],
+    "ruff clean": [],
+    "pre-commit install": [],
     "pip install pytest": [],
     "npm install": [],
     "vim pytest.ini": [],
@@ -55,6 +69,8 @@ WRITES = {
     "cat <<EOF > b.py\nx\nEOF": "b.py",
     "cp a.py b.py": "b.py",
     "git checkout -- a.py": "a.py",
+    "! sed -i 's/a/b/' src/a.py": "src/a.py",
+    "if sed -i 's/a/b/' src/a.py; then true; fi": "src/a.py",
     # Not a change that a check depends on
     "pytest > /dev/null 2>&1": None,
     "pytest 2>&1 | tee out.log": None,
@@ -73,35 +89,109 @@ def test_what_a_command_changes(command: str) -> None:
     assert next(filter(None, written), None) == WRITES[command]
 
 
-# Commands, their output, and whether the tests in them succeeded.
-OUTCOMES = {
-    ("pytest", "1 passed"): True,
-    ("pytest && echo FAILED", "FAILED"): True,  # the exit code of a whole chain decides
-    ("pytest | tail -2", "2 passed"): True,
-    ("pytest | tail -2", "1 failed, 1 passed"): False,
-    ("set -o pipefail; pytest | tail -2", "the word FAILED"): True,
-    ("pytest || true", "FAILED tests/test_a.py"): False,
-    ("pytest; echo done", "sh: pytest: command not found\ndone"): False,
-    ("pytest", None): False,
+# Commands, what they print, and whether they back a claim of the kind.
+OUTCOMES: dict[tuple[str, str, str | None], bool] = {
+    ("tests", "pytest", ""): True,
+    ("tests", "pytest && echo FAILED", "FAILED"): True,  # the exit code of a whole chain decides
+    ("tests", "cd x || exit 1; pytest", ""): True,
+    ("tests", "set -o pipefail; pytest | tail -2", "the word FAILED"): True,
+    ("tests", "set -e\npytest\necho done", "done"): True,
+    ("tests", "cd a\npytest -q\ngit status", "12 passed in 0.1s\nOn branch main"): True,
+    ("tests", "for each in a b; do (cd $each && pytest); done", "2 passed\n3 passed"): True,
+    ("tests", "pytest -q; echo exit=$?", "exit=0"): True,
+    ("tests", "ctest -V", ""): True,
+    ("tests", "pytest -n 4", ""): True,
+    ("tests", "make -C tests -j4 test", ""): True,
+    ("tests", "gh pr checks", "tests\tpass\t1m"): True,
+    ("build", "mvn clean install", ""): True,
+    ("build", "mvn -DskipTests package", ""): True,
+    ("build", "cargo test", "running 0 tests\n\ntest result: ok. 0 passed; 0 failed"): True,
+    # Something hides the exit code, and the output shows a success
+    ("tests", "pytest | tail -2", "2 passed"): True,
+    ("tests", "pytest > log; tail -1 log", "==== 2 passed in 0.1s ===="): True,
+    ("tests", "python -m unittest 2>&1 | tail -3", "Ran 3 tests in 0.1s\n\nOK"): True,
+    ("tests", "go test ./... | tail", "?   \tx/a\t[no test files]\nok  \tx/b\t0.1s"): True,
+    (
+        "tests",
+        "cargo test | tail",
+        "test result: ok. 3 passed; 0 failed\nrunning 0 tests\ntest result: ok. 0 passed",
+    ): True,
+    ("tests", "npx mocha | tail", "  3 passing (12ms)"): True,
+    ("tests", "rspec | tail", "3 examples, 0 failures"): True,
+    ("tests", "mvn verify | tail", "[INFO] BUILD SUCCESS"): True,
+    ("lint", "ruff check . | tail -3", "All checks passed!"): True,
+    ("types", "mypy src; true", "Success: no issues found in 3 source files"): True,
+    ("types", "npx tsc --noEmit 2>&1 | head -20", ""): True,  # it prints nothing if all is well
+    ("lint", "npx eslint . | tail", ""): True,
+    ("build", "npm run build 2>&1 | tail -5", "built in 3.1s"): True,
+    # or a failure,
+    ("tests", "pytest | tail -2", "1 failed, 1 passed"): False,
+    ("tests", "pytest || true", "FAILED tests/test_a.py"): False,
+    ("tests", "pytest; echo done", "sh: pytest: command not found\ndone"): False,
+    ("tests", "make test || echo ok", "make: *** [Makefile:2: test] Error 1\nok"): False,
+    ("types", "npx tsc | head", "src/a.ts(3,5): error TS2322: Type"): False,
+    ("lint", "npx eslint . | head -3", "/p/a.js\n  3:5  error  'x' is not defined"): False,
+    ("tests", "gh run list", "completed\tfailure\tfix"): False,
+    # or neither.
+    ("tests", "pytest > /dev/null; true", ""): False,
+    ("tests", "false && pytest; true", ""): False,
+    ("tests", "pytest || true", ""): False,
+    ("tests", "pytest > /dev/null || echo ok", "ok"): False,  # these are the words of echo
+    ("tests", "pytest > /dev/null; echo 12 passed", "12 passed"): False,
+    ("tests", "pytest -k nothing || true", "no tests ran in 0.1s"): False,
+    ("types", "npx tsc > log; true", ""): False,
+    ("types", "npx tsc | wc -l", "0"): False,
+    ("types", "false && npx tsc; true", ""): False,
+    ("lint", "ruff check --exit-zero", "a.py:1:1: F401 unused"): False,
+    ("tests", "gh run list", ""): False,
+    # It did not run, or the line succeeds if it fails
+    ("tests", "! pytest", "12 passed"): False,
+    ("tests", "time ! pytest", "12 passed"): False,
+    ("tests", "! (cd x && pytest)", ""): False,
+    ("tests", "true || pytest", "12 passed"): False,
+    ("tests", "true || echo | pytest", "12 passed"): False,
+    ("tests", "true || (cd x && pytest)", ""): False,
+    ("tests", "pytest & true", "12 passed"): False,
+    ("tests", "pytest && echo ok & true", "ok"): False,
+    ("tests", "if false; then pytest; fi", "12 passed"): False,
+    ("tests", "if false\nthen\n  pytest\nfi", "12 passed"): False,
+    ("tests", "while false; do pytest; done", "12 passed"): False,
+    ("tests", "set -e; if false; then pytest; fi", ""): False,
+    ("tests", "pytest(){ :; }; pytest", ""): False,
+    ("tests", "function pytest { :; }; pytest", ""): False,
+    ("tests", "alias pytest=true; pytest", ""): False,
+    ("tests", "exit 0; pytest", ""): False,
+    ("tests", "bash -c '! pytest'", ""): False,
+    # No test ran
+    ("tests", "go test ./...", "?   \tx/a\t[no test files]"): False,
+    ("tests", "python -m unittest", "Ran 0 tests in 0.0s\n\nOK"): False,
+    ("tests", "npx jest --passWithNoTests", "No tests found, exiting with code 0"): False,
+    ("tests", "cargo test nothing", "running 0 tests\n\ntest result: ok. 0 passed; 0 failed"): False,
+    ("tests", "mvn -DskipTests verify", ""): False,
+    ("tests", "pytest", None): False,
 }
 
 
-@pytest.mark.parametrize(("command", "output"), OUTCOMES)
-def test_whether_a_check_succeeded(command: str, output: str | None) -> None:
+def backs(kind: str, command: str, output: str | None) -> bool:
     call = ToolCall(name="Bash", input={"command": command}, result=output)
-    steps = [*simple_commands(command)]
-    place = next(place for place, step in enumerate(steps) if step.text == "pytest")
-    assert succeeded(call, steps, place) is OUTCOMES[command, output]
+    steps = simple_commands(command)
+    places = [place for place, step in enumerate(steps) if runs_check(step.text, kind)]
+    return any(succeeded(call, steps, place, kind) for place in places)
+
+
+@pytest.mark.parametrize(("kind", "command", "output"), OUTCOMES)
+def test_whether_a_check_succeeded(kind: str, command: str, output: str | None) -> None:
+    assert backs(kind, command, output) is OUTCOMES[kind, command, output]
 
 
 def test_a_check_that_failed_or_runs_in_the_background_did_not_succeed() -> None:
-    steps = [*simple_commands("pytest")]
+    steps = simple_commands("pytest")
     failed = ToolCall(name="Bash", input={"command": "pytest"}, result="1 passed", is_error=True)
     background = ToolCall(
         name="Bash", input={"command": "pytest", "run_in_background": True}, result="started"
     )
-    assert not succeeded(failed, steps, 0)
-    assert not succeeded(background, steps, 0)
+    assert not succeeded(failed, steps, 0, "tests")
+    assert not succeeded(background, steps, 0, "tests")
 
 
 HOSTILE = (
@@ -117,8 +207,30 @@ HOSTILE = (
 )
 
 
+HOSTILE_OUTPUT = (
+    "\n",
+    " ",
+    "1",
+    "ok ",
+    "ok\n",
+    "0 tests ",
+    "error",
+    "1 passed",
+    "a b\n",
+    "\tpass",
+    "*** ",
+    "1:1 ",
+)
+
+
+@pytest.mark.parametrize("text", HOSTILE_OUTPUT)
+def test_a_hostile_output_takes_bounded_time(text: str) -> None:
+    backs("tests", "pytest; true", "x" + text * 50_000)
+    backs("tests", "; pytest" * 10_000, text * 50_000)
+
+
 def test_a_hostile_command_takes_bounded_time() -> None:
-    for text in HOSTILE:
+    for text in (*HOSTILE, "make -" + "n" * 100_000 + "-", "make " + "-n- " * 30_000, "if " * 30_000):
         for step in simple_commands(text):
             written_path(step.text)
             for kind in CHECKS:

@@ -1,13 +1,15 @@
-"""What the agent's own commands were, roughly: which checks they ran and whether these succeeded, what they changed."""
+"""What the agent's own commands were, roughly: which checks they ran, what they changed."""
 
 import re
 from collections.abc import Iterator, Mapping
+from itertools import islice
 from os.path import basename, splitext
 
 from turngate.core.frozen import frozen
 from turngate.gates.conversation import ToolCall
 
 MAX_COMMAND_CHARS = 50_000  # of a command line that are read
+MAX_STEPS = 200  # of it
 MAX_WRAPPERS = 10  # before a program: `sudo env A=1 timeout 60 …`
 
 
@@ -37,7 +39,7 @@ _OPERATOR = re.compile(r"&&|\|\||\|&?|;|\n|(?<![<>&])&(?![>&])")
 
 # What stands before the program that is meant.
 _WRAPPER = re.compile(
-    r"(?:[({!]\s*|\w+=(?:'[^']*'|\"[^\"]*\"|\S*)\s+|(?:sudo|env|time|nice|nohup|command|exec|then|do)\s+|"
+    r"(?:[({]\s*|\w+=(?:'[^']*'|\"[^\"]*\"|\S*)\s+|(?:sudo|env|time|nice|nohup|command|exec|then|do)\s+|"
     r"timeout\s+(?:-\S+\s+)*\S+\s+|(?:uv|poetry|pipenv|pdm|hatch|rye)\s+run\s+(?:--?[\w-]+(?:=\S+)?\s+)*|"
     r"(?:npx|bunx|pnpm\s+(?:exec|dlx)|yarn\s+(?:exec|dlx)|bundle\s+exec|xvfb-run)\s+(?:-\S+\s+)*|"
     r"\S*python[\d.]*\s+(?:-[A-Zbu]\S*\s+)*-m\s+)"
@@ -56,12 +58,16 @@ def _program(text: str) -> str:
     return f"{basename(program)}{blank}{rest}"
 
 
-def simple_commands(command: str, depth: int = 2) -> Iterator[Step]:
-    """Yield the simple commands, also those of `bash -c '…'`."""
-    for step in split_command(command[:MAX_COMMAND_CHARS]):
+def simple_commands(command: str) -> list[Step]:
+    """Return the simple commands, also those of `bash -c '…'`."""
+    return [*islice(_simple_commands(command[:MAX_COMMAND_CHARS], 2), MAX_STEPS)]
+
+
+def _simple_commands(command: str, depth: int) -> Iterator[Step]:
+    for step in split_command(command):
         inner = _SHELL.match(_program(step.text))
         if inner and depth:
-            *most, last = [*simple_commands(inner[2], depth - 1)] or [step]
+            *most, last = [*_simple_commands(inner[2], depth - 1)] or [step]
             yield from (*most, Step(last.text, step.operator))
         else:
             yield Step(_program(step.text), step.operator)
@@ -106,15 +112,16 @@ CHECKS: Mapping[str, re.Pattern[str]] = {
         ),
     }.items()
 }
-_CI = re.compile(r"gh\s+(?:run|pr)\s+(?:view|checks|watch|list)\b")
+CI = re.compile(r"gh\s+(?:run|pr)\s+(?:view|checks|watch|list)\b")
 # It only lists, describes or prepares.
 _NO_CHECK = re.compile(
-    r"\s(?:--collect-only|--co|--version|-V|--help|-h|--list\S*|--dry-run|--no-run|install)(?:\s|$)"
-)
-_FAILURE = re.compile(
-    r"\b[1-9]\d* (?:failed|failing|failures?|errors?|problems?)\b|\bFAILED\b|^FAIL\b|\bFAIL:|^E {2,}|\berror(?:\[\w+\])?:|"
-    r"\bTraceback \(most|npm ERR!|\bexit(?:ed with)? (?:code|status)[: ]+[1-9]|\bBUILD FAIL|command not found|No such file",
-    re.MULTILINE,
+    r".*\s(?:--collect-only|--co|--version|--help|-h|--list\S*|--dry-run|--no-run|--markers|--fixtures\S*|--setup-plan|"
+    r"--setup-only|--just-print|--recon|--question|--touch)(?:\s|$)|"
+    r"(?!(?:ctest|mvnw?)\s)\S+\s.*?-V(?:\s|$)|(?!(?:mvnw?|gradlew?|make|just|task)\s)\S+\s+install(?:\s|$)|"
+    r"make\s(?:.*\s)?-[BeikrRsSw]{0,10}[nqt][BeiknqrRsStw]{0,10}(?:\s|$)|(?:ninja|just|task|rake)\s(?:.*\s)?-n(?:\s|$)|"
+    r"(?:nox|tox|just|task)\s(?:.*\s)?-l(?:\s|$)|rake\s(?:.*\s)?-T(?:\s|$)|ctest\s(?:.*\s)?-N(?:\s|$)|"
+    r"go\s+test\s(?:.*\s)?-list\b|ruff\s+(?:clean|config|rule|linter|server|version)\b",
+    re.DOTALL,
 )
 
 
@@ -122,22 +129,8 @@ def runs_check(text: str, kind: str, own: Mapping[str, re.Pattern[str]] | None =
     """Return whether a simple command is a check of this kind; `own`: those of further kinds."""
     if own and kind in own:
         return own[kind].search(text) is not None
-    found = CHECKS[kind].match(text) or _CI.match(text)
-    return found is not None and _NO_CHECK.search(text) is None
-
-
-def succeeded(call: ToolCall, steps: list[Step], place: int) -> bool:
-    """Return whether the command at a place succeeded.
-
-    Its exit code is not that of the whole line if something follows that does not depend on it: `pytest | tail`. Then the
-    output decides.
-    """
-    if call.result is None or call.is_error or call.input.get("run_in_background") is True:
-        return False
-    later = {step.operator for step in steps[place:]} - {"", "&&"}
-    if later == {"|"} and "pipefail" in call.text("command"):
-        later = set()
-    return not later or _FAILURE.search(call.result) is None
+    found = CHECKS[kind].match(text) or CI.match(text)
+    return found is not None and _NO_CHECK.match(text) is None
 
 
 # Changes
@@ -157,6 +150,7 @@ _WRITES = re.compile(
     r"(?:sed\s+(?:-\S+\s+)*-\w*i|perl\s+(?:-\S+\s+)*-\w*i|tee\s|patch\b|git\s+(?:-\S+\s+\S+\s+)?(?:checkout|restore|reset|stash|apply|"
     r"merge|rebase|pull|revert|cherry-pick|am|switch)\b|(?:mv|cp|rm|truncate|install)\s)"
 )
+_CONDITION = re.compile(r"^(?:(?:!|if|elif|else|while|until)\s+){1,2}")
 
 
 def edited_path(call: ToolCall) -> str | None:
@@ -167,6 +161,7 @@ def edited_path(call: ToolCall) -> str | None:
 
 def written_path(text: str) -> str | None:
     """Return what a simple command changes, except documents and temporary files."""
+    text = _CONDITION.sub("", text)
     masked = _QUOTES.sub(lambda quoted: quoted[0].replace(">", "_").replace(" ", "_"), text)
     targets = [found[1] for found in _REDIRECT.finditer(masked)]
     if _WRITES.match(text):

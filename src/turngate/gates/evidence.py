@@ -12,10 +12,10 @@ from turngate.gates.agent_commands import (
     edited_path,
     runs_check,
     simple_commands,
-    succeeded,
     written_path,
 )
 from turngate.gates.base import CouldNotRun, Failed, Gate, GateContext, GateOption, GateResult, Passed
+from turngate.gates.check_results import succeeded
 from turngate.gates.claims import CLAIMS, Claim, find_claims
 from turngate.gates.conversation import ToolCall, last_answer, read_calls
 
@@ -84,7 +84,7 @@ def _runs(calls: Sequence[ToolCall], kind: str, own: Mapping[str, re.Pattern[str
     for number, call in enumerate(calls):
         steps = _steps(call)
         runs += [
-            CheckRun((number, place), step.text, succeeded(call, steps, place))
+            CheckRun((number, place), step.text, succeeded(call, steps, place, kind))
             for place, step in enumerate(steps)
             if runs_check(step.text, kind, own)
         ]
@@ -94,7 +94,7 @@ def _runs(calls: Sequence[ToolCall], kind: str, own: Mapping[str, re.Pattern[str
 def _steps(call: ToolCall) -> list[Step]:
     """Return the commands of a call. A tool of another server counts as the program of its name: mcp__ide__test."""
     if call.name == "Bash":
-        return [*simple_commands(call.text("command"))]
+        return simple_commands(call.text("command"))
     _, _, name = call.name.rpartition("__")
     return [Step(name, "")] if call.name.startswith("mcp__") else []
 
