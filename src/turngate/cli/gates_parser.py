@@ -49,10 +49,12 @@ def _add_run(actions: "argparse._SubParsersAction[Parser]") -> None:
         summary="run the gates, and print one line for each",
         description="Run the gates and the command hooks of Stop and SubagentStop one after another, in the project itself, and print\n"
         "one line for each, with the reason of a failure. What needs a conversation, a model or an agent is left out\n"
-        "and named. Results of earlier runs are not used, and nothing is recorded.",
+        "and named. Results of earlier runs are not used, and nothing is recorded. There is no session whose start gates\n"
+        "could compare with: `ifChanged` and `ifTouched` skip nothing, and `touched`, `untouched` and `no-stubs` need --base.",
         examples=(
             "turngate gates run                  the same checks that hold the agent",
             "turngate gates run lint types       only these",
+            "turngate gates run --base origin/main --trust   in CI, for the changes of a pull request",
             "turngate gates run --json           one JSON object for programs",
         ),
         exit_codes=(
@@ -69,6 +71,11 @@ def _add_run(actions: "argparse._SubParsersAction[Parser]") -> None:
     add("names", nargs="*", metavar="NAME", help="the gates (default: all)")
     _add_list_options(parser, of_action=True)
     add("--lenient", action="store_true", help="exit with 0 if a gate could not run")
+    add(
+        "--base",
+        metavar="REV",
+        help="compare with the last commit that HEAD has in common with REV, e.g. origin/main",
+    )
     add("--trust", action="store_true", help="also run gates that are not approved, as they are now")
 
 

@@ -86,6 +86,8 @@ MANAGED = "managed"  # above all: an administrator's settings, which no other le
 IN_HOOK = "TURNGATE_IN_HOOK"
 # Set in the environment of a command hook: the seconds that it has. A gate's own limit is below it.
 HOOK_TIMEOUT = "TURNGATE_HOOK_TIMEOUT"
+# Set by `turngate gates run`: there is no session. The commit that gates compare with; empty: there is none.
+GATES_BASE = "TURNGATE_GATES_BASE"
 # Set in the environment of every command of the tool Bash.
 IN_TOOL = "TURNGATE_IN_TOOL"
 # Variables of processes that a hook or an agent has started: a person does not type there.

@@ -85,6 +85,7 @@ class Gate:
     is_cached: bool = False  # its result depends only on the content of the project
     is_observer: bool = False  # it never blocks
     needs_conversation: bool = False  # it cannot be run without an agent
+    needs_start: bool = False  # it cannot be run without the session's start, or a commit to compare with
     asks_model: bool = False  # it needs `GateContext.ask_judge`
     # Returns what is stored at the session's start: the state before the agent changed anything.
     record: Callable[["GateContext"], Awaitable[Mapping[str, Any]]] | None = None
@@ -114,6 +115,7 @@ class GateContext:
     options: Mapping[str, Any] = field(default_factory=dict)  # by `GateOption.name`, with all defaults
     command: CommandHook | None = None
     now: float = 0.0  # seconds since the epoch
+    base: str | None = None  # the commit to compare with; None: the session's start; "": there is no session
     # Asks a judge: the one of the hook, or of the settings. None: there is no model.
     ask_judge: Callable[[PromptHook], Awaitable[GateResult]] | None = None
     # Returns why nothing may be sent to a URL; the second argument is its name in the message.

@@ -31,6 +31,7 @@ MAX_START_BYTES = 1024 * 1024  # of a transcript, in which its first time is loo
 _CHECKSUM = re.compile(r"(\d+ \d+) \./(.*)", re.DOTALL)
 PROBLEM = "the changes since the session's start cannot be read"
 NO_REPOSITORY = "the project has no git repository"
+NO_SESSION = "it compares with a session's start; give --base REV"
 UNKNOWN_START = (
     "and what the project was at the session's start is not recorded; configure this gate at SessionStart too"
 )
@@ -96,7 +97,9 @@ async def find_patches(context: GateContext, *pathspecs: str, context_lines: int
 
 
 async def _diff(context: GateContext, options: str, *pathspecs: str) -> Exited | TimedOut:
-    start = context.state.start or {}
+    if context.base == "":
+        raise FilesUnreadable(NO_SESSION)
+    start = {"tree": context.base} if context.base else context.state.start or {}
     tree, head = start.get("tree", ""), start.get("head", "")
     moment = session_start(context)
     seconds = "" if moment is None else f"{moment:.0f}"

@@ -1,7 +1,7 @@
 """The gate `checklist`: holds the stop until every item of a Markdown checklist is checked."""
 
 from turngate.gates.base import CouldNotRun, Failed, Gate, GateContext, GateOption, GateResult, Passed
-from turngate.gates.edited_files import was_edited
+from turngate.gates.edited_files import was_touched
 from turngate.gates.git_output import show_path
 from turngate.gates.markdown_tasks import (
     count_open,
@@ -27,7 +27,7 @@ async def check_checklist(context: GateContext) -> GateResult:
 
 
 async def _check_file(context: GateContext, name: str) -> GateResult:
-    if context.options["if-touched"] and not await was_edited(context, name):
+    if context.options["if-touched"] and not await was_touched(context, name):
         return Passed()
     text = await read_file(context.commands, name)
     if text is None:

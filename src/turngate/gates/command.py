@@ -86,7 +86,7 @@ def _result(report: Exited | TimedOut) -> GateResult:
 
 async def _nothing_to_check(context: GateContext) -> str | None:
     globs = context.options.get("if-changed")
-    if not globs:
+    if not globs or context.base == "":
         return None
     try:
         changed = await changed_files(context, globs)

@@ -6,10 +6,21 @@ import re
 from turngate.aio.threads import run_in_thread
 from turngate.core.events import StopEvent
 from turngate.gates.base import GateContext
+from turngate.gates.changes import changed_files
 from turngate.gates.conversation import EDIT_TOOLS, read_calls_of
 
 # Commands that write files, roughly: `sed -i`, `perl -pi`, `tee`, `mv`, `cp`, a redirection.
 _WRITES = re.compile(r"\bsed\s+(?:-\S+\s+)*-\w*i|\bperl\s+-\w*i|\b(?:tee|mv|cp|truncate)\s|>>?\s*[^\s&>|]")
+
+
+async def was_touched(context: GateContext, name: str) -> bool:
+    """Return what the option `if-touched` asks: without a session, whether the file has changed since the base, if any.
+
+    Raises TranscriptUnreadable, FilesUnreadable.
+    """
+    if context.base is None:
+        return await was_edited(context, name)
+    return not context.base or name.removeprefix("./") in await changed_files(context, ("**",))
 
 
 async def was_edited(context: GateContext, name: str) -> bool:

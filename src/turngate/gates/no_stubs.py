@@ -64,4 +64,5 @@ NO_STUBS = Gate(
         ),
     ),
     record=record_files,
+    needs_start=True,
 )

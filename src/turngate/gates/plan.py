@@ -16,7 +16,7 @@ from turngate.gates.base import (
     WaitForUser,
 )
 from turngate.gates.conversation import TranscriptUnreadable, find_prompt
-from turngate.gates.edited_files import was_edited
+from turngate.gates.edited_files import was_edited, was_touched
 from turngate.gates.git_output import show_path
 from turngate.gates.markdown_tasks import Task, count_open, describe_open, read_plan
 from turngate.gates.project_files import FilesUnreadable, expand_globs, read_file
@@ -35,7 +35,7 @@ async def check_plan(context: GateContext) -> GateResult:
 
 
 async def _check_file(context: GateContext, name: str) -> GateResult:
-    if context.options["if-touched"] and not await was_edited(context, name):
+    if context.options["if-touched"] and not await was_touched(context, name):
         return Passed()
     text = await read_file(context.commands, name)
     if text is None:

@@ -40,6 +40,7 @@ def make_context(
     command: CommandHook | None = None,
     timeout: float | None = None,  # None: no limit
     state_folder: str | None = None,  # None: nothing is kept
+    base: str | None = None,  # see `GateContext.base`
     env: Mapping[str, str] = os.environ,
 ) -> GateContext:
     """Return what one run of a gate is given; the state is that of this session, agent and gate."""
@@ -56,6 +57,7 @@ def make_context(
         options=options,
         command=command,
         now=time.time(),
+        base=base,
     )
 
 

@@ -39,4 +39,5 @@ TOUCHED = Gate(
         ),
     ),
     record=record_files,
+    needs_start=True,
 )

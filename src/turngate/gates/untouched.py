@@ -111,4 +111,5 @@ UNTOUCHED = Gate(
         name="globs", kind="texts", metavar="GLOB…", required=True, help="the protected files"
     ),
     record=record_files,
+    needs_start=True,
 )

@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import replace
 from typing import assert_never
 
+from turngate.core.constants import GATES_BASE
 from turngate.core.decisions import Advise, Allow, Block, Decision, Fault, Halt
 from turngate.core.events import Event, StopEvent, Subagent
 from turngate.core.hook_input import UNNAMED_SESSION
@@ -65,6 +66,7 @@ async def run_gate_hook(
         timeout=_own_limit(live),
         state_folder=state_folder(world.environ) if event.session_id not in _NO_SESSIONS else None,
         env=prepared.env,
+        base=world.environ.get(GATES_BASE),
     )
     if not isinstance(event, StopEvent):
         return Returned(await _record(call, context))

@@ -1,9 +1,11 @@
 """`turngate gates`: a project's gates in a plain shell, without an agent."""
 
 import json
+import os
 import re
 import signal
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,6 +14,7 @@ import pytest
 
 from tests.support.builders import script, stop_hooks, write_settings
 from tests.support.cli import start_in_project, turngate, turngate_with_progress
+from tests.support.git_projects import commit, git, make_repository, write
 from tests.support.terminal import Terminal, wait_for
 
 SECONDS = re.compile(r" +\d+\.\d\d s")
@@ -249,6 +252,139 @@ def test_gates_of_the_settings_run_in_process(project: Path, gates: Gates) -> No
     assert '"bell"  (.turngate/settings.json): it is an observer: it never blocks\n' in out
     assert '"limit"  (.turngate/settings.json): it is a limit: it ends the turn, and does not block\n' in out
     assert out.endswith("1 passed, 1 failed, 1 could not run, 3 left out\n")
+
+
+# Changes: there is no session whose start is known
+
+
+CHECKS_CHANGES: list[dict[str, Any]] = [
+    {
+        "type": "gate",
+        "id": "docs",
+        "gate": "touched",
+        "options": {"if": ["src/**"], "then": ["CHANGELOG.md"]},
+    },
+    {"type": "gate", "id": "tests", "gate": "untouched", "options": {"globs": ["tests/**"]}},
+    {"type": "command", "id": "stubs", "command": "turngate gate no-stubs"},
+]
+
+
+@pytest.fixture
+def on_path(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`turngate` is found by hooks."""
+    monkeypatch.setenv("PATH", os.pathsep.join((os.path.dirname(sys.executable), os.environ["PATH"])))
+
+
+def write_gates(project: Path, *hooks: dict[str, Any]) -> None:
+    write_settings(project, "turngate", {"hooks": {"Stop": [{"hooks": list(hooks)}]}})
+
+
+@pytest.mark.usefixtures("on_path")
+@pytest.mark.req("S3-50")
+@pytest.mark.parametrize(
+    "hook",
+    [
+        {"type": "gate", "command": "exit 1", "options": {"ifChanged": ["src/**"]}},
+        {"type": "command", "command": "turngate gate --if-changed 'src/**' -- 'exit 1'"},
+        {"type": "gate", "command": "exit 1", "options": {"baseline": True}},
+        {"type": "gate", "gate": "checklist", "options": {"files": ["TODO.md"], "ifTouched": True}},
+        {"type": "gate", "gate": "plan", "options": {"files": ["TODO.md"], "ifTouched": True}},
+        {"type": "command", "command": "turngate gate checklist --if-touched TODO.md"},
+    ],
+)
+def test_a_fresh_checkout_passes_no_gate_that_looks_only_at_changes(
+    project: Path, gates: Gates, hook: dict[str, Any]
+) -> None:
+    write_gates(project, hook)
+    make_repository(project, {"src/a.py": "1", "TODO.md": "- [ ] open\n"})
+    code, out, _ = gates("run")
+    assert (code, out.splitlines()[-1]) == (1, "1 failed")
+
+
+@pytest.mark.req("S3-50")
+def test_gates_that_only_compare_are_left_out_without_a_base(project: Path, gates: Gates) -> None:
+    write_gates(project, *CHECKS_CHANGES)
+    make_repository(project, {"src/a.py": "1"})
+    why = "(.turngate/settings.json): it compares with a session's start; give --base REV\n"
+    assert gates("run") == (
+        13,
+        "".join(f'left out                "{name}"  {why}' for name in ("docs", "tests", "stubs"))
+        + "3 left out\n",
+        "",
+    )
+
+
+@pytest.mark.usefixtures("on_path")
+def test_a_comparison_inside_of_another_command_could_not_run_without_a_base(
+    project: Path, gates: Gates
+) -> None:
+    write_gates(project, {"type": "command", "id": "both", "command": "cd . && turngate gate no-stubs"})
+    make_repository(project, {"src/a.py": "1"})
+    code, out, _ = gates("run")
+    assert (code, out.splitlines()[-1]) == (13, "1 could not run")
+    assert "it compares with a session's start; give --base REV" in out
+
+
+@pytest.mark.usefixtures("on_path")
+@pytest.mark.req("S3-50")
+def test_with_a_base_the_changes_of_a_pull_request_are_checked(project: Path, gates: Gates) -> None:
+    """The base is what both have in common: later commits of the other branch are not changes of this one."""
+    looks_at_source = {
+        "type": "gate",
+        "id": "source",
+        "command": "exit 1",
+        "options": {"ifChanged": ["src/**"]},
+    }
+    looks_at_docs = {
+        "type": "gate",
+        "id": "pages",
+        "command": "exit 1",
+        "options": {"ifChanged": ["docs/**"]},
+    }
+    options = {"files": ["TODO.md", "OLD.md"], "ifTouched": True}
+    items = {"type": "gate", "id": "items", "gate": "checklist", "options": options}
+    write_gates(project, *CHECKS_CHANGES, looks_at_source, looks_at_docs, items)
+    make_repository(project, {"src/a.py": "a = 1\n", "tests/t.py": "assert 1\n", "OLD.md": "- [ ] old\n"})
+    git(project, "branch", "upstream")
+    git(project, "checkout", "-q", "-b", "feature")
+    write(project, {"src/a.py": "a = 1  # TODO\n", "tests/t.py": "assert True\n", "TODO.md": "- [ ] new\n"})
+    commit(project)
+    git(project, "checkout", "-q", "upstream")
+    write(project, {"docs/page.md": "text\n"})
+    commit(project)
+    git(project, "checkout", "-q", "feature")
+    code, out, _ = gates("run", "--base", "upstream")
+    labels = [line.split(" 0.00 s  ") for line in out.splitlines() if " 0.00 s  " in line]
+    assert (code, {name.split('"')[1]: label for label, name in labels}) == (
+        1,
+        {
+            "docs": "failed",
+            "tests": "failed",
+            "stubs": "failed",
+            "source": "failed",
+            "pages": "passed",
+            "items": "failed",
+        },
+    )
+    assert ("TODO.md" in out, "OLD.md" in out) == (True, False)
+
+
+@pytest.mark.parametrize("revision", ["no-such-branch", "--all", ""])
+def test_an_unknown_base_is_wrong_usage(project: Path, gates: Gates, revision: str) -> None:
+    write_hooks(project, PASSES)
+    make_repository(project, {"a": "1"})
+    why = "git knows no such commit here; fetch it first, e.g. `git fetch origin`"
+    assert gates("run", f"--base={revision}") == (64, "", f'turngate: --base "{revision}": {why}\n')
+
+
+def test_a_base_without_a_common_commit_is_wrong_usage(project: Path, gates: Gates) -> None:
+    write_hooks(project, PASSES)
+    make_repository(project, {"a": "1"})
+    git(project, "branch", "upstream")
+    git(project, "checkout", "-q", "--orphan", "other")
+    commit(project)
+    code, out, err = gates("run", "--base", "upstream")
+    assert (code, out, "has no commit in common with HEAD here" in err) == (64, "", True)
 
 
 # Names

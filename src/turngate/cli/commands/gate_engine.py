@@ -10,7 +10,7 @@ from typing import Any, assert_never
 from turngate.cli.commands.gate import PROJECT_VARIABLES
 from turngate.cli.project import project_folder
 from turngate.cli.signals import run_until_signal
-from turngate.core.constants import HOOK_TIMEOUT, IN_HOOK, STOP_EVENTS
+from turngate.core.constants import GATES_BASE, HOOK_TIMEOUT, IN_HOOK, STOP_EVENTS
 from turngate.core.events import StopEvent, Subagent
 from turngate.core.hook_input import read_event
 from turngate.core.hooks import MAX_TIMEOUT_S, PromptHook
@@ -92,6 +92,7 @@ async def _run(
         command=arguments.command,
         timeout=arguments.timeout or (_time_limit() if fields is not None else None),
         state_folder=state_folder() if has_session else None,
+        base=os.environ.get(GATES_BASE),
     )
     if arguments.gate.asks_model:
         context.ask_judge = _judge_for(event, project)

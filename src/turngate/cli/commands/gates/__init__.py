@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from typing import Any
 
 from turngate.cli.commands.fire_engine import problems_for
+from turngate.cli.commands.gates.base_commit import find_base
 from turngate.cli.commands.gates.results import GateResult, Outcome, open_workspace, run_gates
 from turngate.cli.commands.gates.selection import GateEntry, select_gates
 from turngate.cli.hook_review.entries import format_text, shown_key
@@ -45,11 +46,12 @@ def run(options: argparse.Namespace) -> int:
     project = project_folder(options.project, options.dialect)
     if not options.json and (note := search_note(project, options.project)):
         print(note)
+    base = find_base(project, options.base) if getattr(options, "base", None) is not None else ""
     with show_if_slow("reading the settings"):
         settings = _load(options, project)
-        entries = select_gates(settings, project, getattr(options, "names", ()))
+        entries = select_gates(settings, project, getattr(options, "names", ()), has_base=bool(base))
     return (
-        _run(entries, settings, project, options)
+        _run(entries, settings, project, options, base)
         if options.action == "run"
         else _list(entries, project, options)
     )
@@ -67,10 +69,17 @@ def _load(options: argparse.Namespace, project: str) -> Settings:
 # Run
 
 
-def _run(entries: Sequence[GateEntry], settings: Settings, project: str, options: argparse.Namespace) -> int:
+def _run(
+    entries: Sequence[GateEntry],
+    settings: Settings,
+    project: str,
+    options: argparse.Namespace,
+    base: str,
+) -> int:
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # if it is inherited as ignored, exit codes are lost
     with open_workspace() as workspace:
-        running = _run_and_print(run_gates(entries, settings, project, workspace), is_quiet=options.json)
+        runs = run_gates(entries, settings, project, workspace, base)
+        running = _run_and_print(runs, is_quiet=options.json)
         results = run_until_signal(running)
     if isinstance(results, signal.Signals):
         print(f"turngate: ended by {results.name}; no gate is left running", file=sys.stderr)

@@ -12,6 +12,7 @@ from uuid import uuid4
 from turngate.cli.commands.gates.selection import GateEntry
 from turngate.cli.progress import ProgressLine
 from turngate.cli.terminal.format import format_waiting
+from turngate.core.constants import GATES_BASE
 from turngate.core.decisions import Fault, Halt
 from turngate.core.frozen import frozen
 from turngate.core.hints import run_hint
@@ -65,17 +66,19 @@ def open_workspace() -> Iterator[Workspace]:
 
 
 async def run_gates(
-    entries: Sequence[GateEntry], settings: Settings, project: str, workspace: Workspace
+    entries: Sequence[GateEntry], settings: Settings, project: str, workspace: Workspace, base: str = ""
 ) -> AsyncIterator[GateResult]:
-    """Run the gates in order, each by itself, in the project; yield each result at once."""
+    """Run the gates in order, each by itself, in the project; yield each result at once. `base`: a commit, if any."""
     for entry in entries:
         if entry.left_out:
             yield GateResult(entry, "left out", entry.left_out)
         else:
-            yield await _run_gate(entry, settings, project, workspace)
+            yield await _run_gate(entry, settings, project, workspace, base)
 
 
-async def _run_gate(entry: GateEntry, settings: Settings, project: str, workspace: Workspace) -> GateResult:
+async def _run_gate(
+    entry: GateEntry, settings: Settings, project: str, workspace: Workspace, base: str
+) -> GateResult:
     rule = entry.rule
     given = {"session_id": f"gates-run-{uuid4()}"}  # nothing is known from an earlier run
     fields = sample_fields(rule, given, project=project, transcript=workspace.transcript)
@@ -85,7 +88,7 @@ async def _run_gate(entry: GateEntry, settings: Settings, project: str, workspac
     journal = Journal(workspace.state, project)
     world = make_world(LocalShell(), project, own, journal, judges)
     world.logs = False
-    world.environ = {**os.environ, "TURNGATE_STATE": workspace.state}
+    world.environ = {**os.environ, "TURNGATE_STATE": workspace.state, GATES_BASE: base}
     try:
         async with _show_progress(rule, settings):
             verdict = await ask_hooks(event, own, world)

@@ -16,6 +16,7 @@ from turngate.doctor.gate_text import gate_text
 from turngate.doctor.named_gates import named_gate, why_not_a_check
 from turngate.errors import UsageError
 from turngate.gates.base import Gate
+from turngate.gates.changes import NO_SESSION
 from turngate.settings.plugin_folders import display_name
 from turngate.trust.owners import unique_keys
 
@@ -33,8 +34,13 @@ class GateEntry:
     file: str | None = None  # in which it is configured, for the user
 
 
-def select_gates(settings: Settings, project: str, names: Sequence[str]) -> list[GateEntry]:
-    """Return all hooks of stops, or those with these keys. Raises UsageError for a name that is not one."""
+def select_gates(
+    settings: Settings, project: str, names: Sequence[str], *, has_base: bool
+) -> list[GateEntry]:
+    """Return all hooks of stops, or those with these keys. Raises UsageError for a name that is not one.
+
+    `has_base`: there is a commit that gates can compare with.
+    """
     keys = unique_keys(settings.rules)
     entries = list(
         _entries(
@@ -45,6 +51,7 @@ def select_gates(settings: Settings, project: str, names: Sequence[str]) -> list
             ],
             settings,
             project,
+            has_base=has_base,
         )
     )
     by_key = {entry.key: entry for entry in entries}
@@ -59,11 +66,13 @@ def _find(by_key: dict[str, GateEntry], name: str) -> GateEntry:
     raise UsageError(f"there is no gate {quote_name(shown_key(name))}; {hint}")
 
 
-def _entries(rules: Sequence[tuple[str, Rule]], settings: Settings, project: str) -> Iterator[GateEntry]:
+def _entries(
+    rules: Sequence[tuple[str, Rule]], settings: Settings, project: str, *, has_base: bool
+) -> Iterator[GateEntry]:
     """A check that is a hook of Stop and of SubagentStop is run once."""
     seen: dict[tuple[object, ...], str] = {}
     for key, rule in rules:
-        why = _why_left_out(rule, settings, project)
+        why = _why_left_out(rule, settings, project, has_base=has_base)
         same = seen.get(identity(rule.hook)) if why is None and not rule.pending else None
         if why is None and same is None:
             seen[identity(rule.hook)] = key
@@ -72,7 +81,7 @@ def _entries(rules: Sequence[tuple[str, Rule]], settings: Settings, project: str
         yield GateEntry(key, rule, why, file)
 
 
-def _why_left_out(rule: Rule, settings: Settings, project: str) -> str | None:
+def _why_left_out(rule: Rule, settings: Settings, project: str, *, has_base: bool) -> str | None:
     if setting := switched_off_by(rule, settings):
         return f"{setting} switches it off"
     if not rule.hook.enabled:
@@ -84,12 +93,16 @@ def _why_left_out(rule: Rule, settings: Settings, project: str) -> str | None:
     if rule.hook.detached:
         return "it runs in the background, and does not hold a stop"
     if named := named_gate(rule.hook):
-        return _why_gate_left_out(named.gate)
+        return _why_gate_left_out(named.gate, has_base=has_base)
     if isinstance(rule.hook, CommandHook):
         text = gate_text(" ".join((rule.hook.command, *(rule.hook.args or ()))), rule.files, project)
         return "it reads the conversation" if _CONVERSATION.search(text) else None
     return _NEEDS.get(rule.hook.kind)
 
 
-def _why_gate_left_out(gate: Gate) -> str | None:
-    return why_not_a_check(gate) or ("it needs a conversation" if gate.needs_conversation else None)
+def _why_gate_left_out(gate: Gate, *, has_base: bool) -> str | None:
+    if why := why_not_a_check(gate):
+        return why
+    if gate.needs_conversation:
+        return "it needs a conversation"
+    return NO_SESSION if gate.needs_start and not has_base else None
