@@ -21,19 +21,38 @@ def test_a_failing_command_blocks_with_its_output_and_says_when_nothing_has_chan
 
 
 @pytest.mark.req("S3-48")
-def test_a_failure_is_checked_again_after_the_agent_has_run_a_command(project: Path) -> None:
+def test_a_failure_is_checked_again_after_a_tool_call_and_after_a_prompt(project: Path) -> None:
     words = ("--", "echo run >> ../runs; echo no; exit 1")
-    transcript = project.parent / "transcript.jsonl"
-    transcript.write_text("")
+    prompt, feedback = said_by_user("go on"), said_by_user("Stop hook feedback:\nno", isMeta=True)
+    tool = run_of_tool("Write")
     counts = []
-    for commands in (0, 0, 1, 1):
-        transcript.write_text(run_of_bash() * commands)
+    for records in (
+        prompt,
+        prompt + feedback,
+        prompt + feedback + tool,
+        prompt + feedback + tool,
+        tool + prompt,
+    ):
+        (project.parent / "transcript.jsonl").write_text(records)
         answer_with_shell(words, claude_input(project), project)
         counts.append(len((project.parent / "runs").read_text().splitlines()))
-    assert counts == [1, 1, 2, 2]
+    assert counts == [1, 1, 2, 2, 3]
 
 
-def run_of_bash() -> str:
-    block = {"type": "tool_use", "id": "t1", "name": "Bash", "input": {"command": "npm install"}}
+def test_a_failure_is_checked_again_if_it_is_not_known_what_was_done(project: Path) -> None:
+    words = ("--", "test -f ../installed")
+    fields = claude_input(project, transcript_path="")
+    assert answer_with_shell(words, fields, project)["decision"] == "block"
+    (project.parent / "installed").touch()
+    assert answer_with_shell(words, fields, project) == {}
+
+
+def said_by_user(text: str, **fields: object) -> str:
+    record = {"type": "user", "message": {"role": "user", "content": text}, **fields}
+    return json.dumps(record) + "\n"
+
+
+def run_of_tool(name: str) -> str:
+    block = {"type": "tool_use", "id": "t1", "name": name, "input": {}}
     message = {"role": "assistant", "content": [block]}
     return json.dumps({"type": "assistant", "uuid": "u1", "message": message}) + "\n"

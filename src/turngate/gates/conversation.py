@@ -258,11 +258,13 @@ def _count_awaited_tasks(context: GateContext) -> int:
     )
 
 
-def measure_activity(event: StopEvent) -> int:
-    """Return where the agent's last command is in the transcript, or -1: a further command changes the value."""
+def measure_activity(event: StopEvent) -> str | None:
+    """Return a value that changes with every tool call and every prompt of the user; None: it is not known."""
     with suppress(TranscriptUnreadable), _open(event) as file:
-        return next((offset for offset, _ in _lines_backwards(file, _needles('"name":"Bash"'))), -1)
-    return -1
+        call = next((offset for offset, _ in _lines_backwards(file, _needles('"type":"tool_use"'))), -1)
+        prompt = find_prompt(event)
+        return f"{call} {prompt.offset if prompt else -1}"
+    return None
 
 
 # Records

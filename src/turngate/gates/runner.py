@@ -88,7 +88,7 @@ async def _run_or_reuse(gate: Gate, context: GateContext) -> GateResult:
     activity = measure_activity(context.event) if gate.is_cached else None
     fingerprint = await tree_fingerprint(context.commands) if gate.is_cached and state.path else None
     if fingerprint is not None and fingerprint == state.fingerprint:
-        reused = _reusable(before, is_idle=activity == state.activity)
+        reused = _reusable(before, is_idle=activity is not None and activity == state.activity)
         if reused is not None:
             state.holds = True
             return _with_note_on_repetition(reused, before, UNCHANGED)
@@ -102,7 +102,8 @@ async def _run_or_reuse(gate: Gate, context: GateContext) -> GateResult:
 def _reusable(record: dict[str, Any] | None, *, is_idle: bool) -> GateResult | None:
     """Return a stored result that still holds. A failure may have a cause outside of the project's files.
 
-    So it holds only while the agent has run no further command: it may have installed what was missing.
+    So it holds only while it is known that neither the agent nor the user has done anything since: one of them may
+    have installed what was missing.
     """
     match record:
         case {"outcome": "passed", "note": note}:

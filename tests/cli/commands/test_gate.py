@@ -336,3 +336,22 @@ def test_a_chain_that_fails_blocks_only_as_a_gate(project: Path) -> None:
         outcomes.append((run["outcome"], run["reason"]))
     assert outcomes[0][0] == "failed"
     assert outcomes[1] == ("block", f"`{chain}`: exit code 1\nnpm lint\nnpm typecheck\nnpm test")
+
+
+def test_a_gate_runs_in_its_project_also_if_the_current_folder_was_deleted(
+    project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    script = f"cd {gone} && rmdir {gone} && exec {sys.executable} -m turngate gate -- false"
+    done = subprocess.run(
+        ["sh", "-c", script],
+        input=json.dumps(claude_input(project)),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, json.loads(done.stdout)) == (
+        0,
+        {"decision": "block", "reason": "`false`: exit code 1"},
+    )

@@ -69,8 +69,19 @@ def _quick_path(words: list[str], fields: dict[str, object]) -> str | None:
         return None
     if not isinstance(session, str) or not session:
         return None
-    places = [os.getcwd(), str(fields.get("cwd")), *(os.environ.get(name, "") for name in PROJECT_VARIABLES)]
+    places = [
+        _current_folder(),
+        str(fields.get("cwd")),
+        *(os.environ.get(name, "") for name in PROJECT_VARIABLES),
+    ]
     return quick_path(state_folder(), session, str(agent or ""), words, places)
+
+
+def _current_folder() -> str:
+    try:
+        return os.getcwd()
+    except OSError:  # it was deleted
+        return ""
 
 
 def _asks_for_help(words: list[str]) -> bool:
