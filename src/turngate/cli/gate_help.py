@@ -5,9 +5,9 @@ from turngate.gates.arguments import COMMON
 from turngate.gates.base import Gate, GateOption
 
 
-def print_help(words: list[str]) -> None:
+def help_text(words: list[str]) -> str:
     names = [word for word in words if word in GATES]
-    print(_help_of(GATES[names[0]]) if names else _help())
+    return _help_of(GATES[names[0]]) if names else _help()
 
 
 def _help() -> str:
@@ -44,10 +44,17 @@ def _help_of(gate: Gate) -> str:
     return f"""\
 usage: turngate gate {gate.name} [options]{operands}{command}
 
-Holds the stop until: {gate.summary}.{about}{own}
+{_purpose(gate)}{about}{own}
 
 Options of every gate:
-{_option_rows(COMMON)}"""
+{_option_rows(tuple(option for option in COMMON if option.name != "strict" or not gate.is_observer))}"""
+
+
+def _purpose(gate: Gate) -> str:
+    if not gate.is_observer:
+        return f"Holds the stop until: {gate.summary}."
+    text = gate.summary.strip("()")
+    return f"{text[0].upper()}{text[1:]}. It never blocks."
 
 
 def _option_rows(options: tuple[GateOption, ...]) -> str:

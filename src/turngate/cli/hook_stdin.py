@@ -14,13 +14,14 @@ SILENCE_S = 3.0  # of a pipe that stays open, until it counts as empty
 
 # What there was instead of a hook's input, for a person.
 SILENT = f"stdin stayed open without a complete hook input for {SILENCE_S:g} s, so it was not waited for"
+TOO_LONG = f"stdin has more than {MAX_INPUT_BYTES // 2**20} MiB, so it was not read as the input of a hook"
 NOT_JSON = "stdin is not the JSON object of a hook, so it was not read"
 
 
 def read_hook_stdin() -> tuple[dict[str, object] | None, str | None]:
     """Return the fields of a hook's input, or None and, unless stdin is empty, why there are none."""
     data, note = _read()
-    if not data.strip():
+    if note == TOO_LONG or not data.strip():
         return None, note
     fields = _parse(data)
     if isinstance(fields, dict) and ("hook_event_name" in fields or "session_id" in fields):
@@ -53,7 +54,7 @@ def _read() -> tuple[bytes, str | None]:
         size += len(part)
         if not parts[0].lstrip().startswith(b"{"):
             break
-    return b"".join(parts), None
+    return b"".join(parts), TOO_LONG if size > MAX_INPUT_BYTES else None
 
 
 def _has_data(fd: int) -> bool:
@@ -67,8 +68,10 @@ def _parse(data: bytes) -> object:
     try:
         text = data.decode("utf-8", "replace").lstrip("\ufeff \t\r\n")
         value, end = make_scanner(_JsonOptions())(text, 0)  # type: ignore[arg-type]
-    except (ValueError, RecursionError, StopIteration):
-        return None
+    except (ValueError, RecursionError, StopIteration, SystemError):
+        return (
+            None  # SystemError: the scanner in C needs `json.decoder` for its own error, which is not loaded
+        )
     return None if text[end:].strip() else value
 
 

@@ -23,7 +23,8 @@ async def check_budget(context: GateContext) -> GateResult:
         if start is None:
             return CouldNotRun("the transcript does not say when it began")
         if context.now - start >= minutes * 60:
-            return LimitReached(f"the budget {whose} is used up: {minutes:,} minutes have passed")
+            passed = "1 minute has passed" if minutes == 1 else f"{minutes:,} minutes have passed"
+            return LimitReached(f"the budget {whose} is used up: {passed}")
     return Passed()
 
 

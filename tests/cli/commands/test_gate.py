@@ -14,7 +14,7 @@ from tests.support.cli import TURNGATE, turngate
 from tests.support.gates import answer_of_process, claude_input, could_not_run
 from tests.support.git_projects import write
 from tests.support.timeouts import HANG_TIMEOUT_S
-from turngate.cli.hook_stdin import NOT_JSON
+from turngate.cli.hook_stdin import NOT_JSON, TOO_LONG
 from turngate.gates.runner import STILL
 
 
@@ -80,6 +80,47 @@ def test_without_a_hooks_input_it_answers_in_words(
 def test_wrong_usage_is_1_with_an_empty_stdout(project: Path, words: list[str], message: str) -> None:
     code, out, err = turngate("gate", *words, stdin=json.dumps(claude_input(project)))
     assert (code, out, err.startswith(f"turngate gate: {message}"), err.count("\n")) == (1, "", True, 1)
+
+
+@pytest.mark.parametrize(
+    ("gate", "purpose"),
+    [
+        ("clean", "Holds the stop until: the git tree is committed, or stashed."),
+        ("notify", "An observer: says that an agent has stopped. It never blocks."),
+        (
+            "budget",
+            "A limit: ends the turn when tokens, minutes or turns are used up. It never blocks.",
+        ),
+    ],
+)
+def test_the_help_of_what_never_blocks_says_so_and_lists_no_strict(gate: str, purpose: str) -> None:
+    code, out, err = turngate("gate", gate, "--help")
+    assert (code, out.split("\n\n")[1], "--strict" in out, err) == (0, purpose, gate == "clean", "")
+
+
+@pytest.mark.parametrize("is_hook", [True, False])
+def test_a_call_without_a_name_is_wrong_usage_and_never_looks_passed(project: Path, is_hook: bool) -> None:
+    code, out, err = turngate("gate", stdin=json.dumps(claude_input(project)) if is_hook else "")
+    first, *rest = err.splitlines()
+    assert (code, out, first) == (
+        1,
+        "",
+        "turngate gate: there is neither the name of a gate nor a command; see `turngate gate --help`",
+    )
+    assert rest[:2] == [
+        "usage: turngate gate NAME [options] [operands] [-- COMMAND…]",
+        "       turngate gate -- COMMAND…",
+    ]
+
+
+def test_lone_surrogates_in_a_hooks_input_are_not_an_error(project: Path) -> None:
+    text = json.dumps({**claude_input(project, session_id="\ud800", agent_id="\udfff"), "x\udc80": "\ud800"})
+    answer = turngate("gate", "--", "echo no; exit 1", stdin=text)
+    assert (answer[0], json.loads(answer[1]), answer[2]) == (
+        0,
+        {"decision": "block", "reason": "`echo no; exit 1`: exit code 1\nno"},
+        "",
+    )
 
 
 def test_a_pipe_that_stays_open_and_silent_is_not_waited_for(project: Path) -> None:
@@ -203,12 +244,37 @@ def test_a_stored_answer_does_not_outlive_a_block(repository: Path) -> None:
         ("[1]", NOT_JSON),
         ("hello", NOT_JSON),
         ('{"session_id": "s"', NOT_JSON),
+        ("{broken", NOT_JSON),
+        ("{\n{\n", NOT_JSON),
+        ('{"session_id": "s",}', NOT_JSON),
+        ('{"session_id": "s" "cwd"}', NOT_JSON),
+        ('{"session_id": "\\ud8zz"}', NOT_JSON),
+        ('{"session_id": NaN}', NOT_JSON),
+        ('{"session_id": "s"} {}', NOT_JSON),
+        ('{"session_id":' * 200_000, NOT_JSON),
     ],
+    ids=lambda value: repr(value)[:24],
 )
 def test_what_is_not_a_hooks_input_is_answered_in_words(project: Path, stdin: str, note: str) -> None:
     err = f"turngate gate: {note}\n" if note else ""
     answer = (0, 'gate "command": passed\n', err)
     assert turngate("gate", "--project", str(project), "--", "true", stdin=stdin) == answer
+
+
+def test_a_hook_input_of_70_megabytes_is_not_read(project: Path, tmp_path: Path) -> None:
+    long = tmp_path / "long.json"
+    long.write_text('{"session_id": "' + "x" * 70_000_000 + '"}')
+    with long.open() as stdin:
+        done = subprocess.run(
+            [*TURNGATE, "gate", "--", "true"],
+            cwd=project,
+            stdin=stdin,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    answer = (0, 'gate "command": passed\n', f"turngate gate: {TOO_LONG}\n")
+    assert (done.returncode, done.stdout, done.stderr) == answer
 
 
 @pytest.mark.parametrize("stdin", ["closed", "never ends"])

@@ -64,6 +64,12 @@ CASES = (
         used_up("of this session is used up: 90 minutes have passed"),
     ),
     GateCase(
+        "one minute",
+        ("budget", "--minutes", "1"),
+        with_transcript(TALK),
+        used_up("of this session is used up: 1 minute has passed"),
+    ),
+    GateCase(
         "time is left for this prompt",
         ("budget", "--minutes", "90", "--per-prompt", "--turns", "9"),
         with_transcript(TALK),

@@ -36,10 +36,12 @@ def run(words: list[str]) -> int:
 
 
 def _run(words: list[str]) -> int:
+    if not words:
+        return _report_no_words()
     if _asks_for_help(words):
-        from turngate.cli.gate_help import print_help  # noqa: PLC0415 # lazy: loads all gates
+        from turngate.cli.gate_help import help_text  # noqa: PLC0415 # lazy: loads all gates
 
-        print_help(words)
+        print(help_text(words))
         sys.exit()
     fields, note = read_hook_stdin()
     quick = _quick_path(words, fields) if fields else None
@@ -86,4 +88,13 @@ def _current_folder() -> str:
 
 def _asks_for_help(words: list[str]) -> bool:
     own = words[: words.index("--")] if "--" in words else words
-    return not words or "--help" in own or "-h" in own
+    return "--help" in own or "-h" in own
+
+
+def _report_no_words() -> int:
+    """A hook `turngate gate` checks nothing: the usage on stdout with exit code 0 would look passed."""
+    from turngate.cli.gate_help import help_text  # noqa: PLC0415 # lazy: loads all gates
+
+    problem = "there is neither the name of a gate nor a command; see `turngate gate --help`"
+    print(f"turngate gate: {problem}\n{help_text([])}", file=sys.stderr)
+    return EXIT_NOT_PASSED
