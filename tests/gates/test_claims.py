@@ -24,7 +24,25 @@ def test_a_long_answer_is_searched_at_its_end_in_bounded_time() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["`", "“", " ", "tests ", "tests-", "; ", "'a ", "1", "# ", "> ", "[ ", "passed "]
+    "text",
+    [
+        "`",
+        "“",
+        " ",
+        "tests ",
+        "tests-",
+        "; ",
+        "'a ",
+        "1",
+        "# ",
+        "> ",
+        "[ ",
+        "passed ",
+        "plan: ",
+        "\n- ",
+        "goal:\n",
+        "test passes the ",
+    ],
 )
 def test_a_hostile_answer_takes_bounded_time(text: str) -> None:
     claims.find_claims("x " + text * 100_000, claims.CLAIMS)
