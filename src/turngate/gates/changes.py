@@ -81,9 +81,15 @@ async def find_changes(context: GateContext) -> tuple[Change, ...]:
     return tuple(change for change in changes if not (change.kind == "added" and change.path in left_out))
 
 
-async def find_patches(context: GateContext, *pathspecs: str, context_lines: int = 0) -> Patches | None:
-    """Return the lines that have changed, or None if there is no git repository. Raises FilesUnreadable."""
-    report = await _diff(context, f"--patch --unified={context_lines}", *pathspecs)
+async def find_patches(
+    context: GateContext, *pathspecs: str, context_lines: int = 0, is_source: bool = False
+) -> Patches | None:
+    """Return the lines that have changed, or None if there is no git repository. Raises FilesUnreadable.
+
+    `is_source`: all files have lines, also those that the repository's attributes call binary.
+    """
+    options = f"--patch --unified={context_lines}{' --text' if is_source else ''}"
+    report = await _diff(context, options, *pathspecs)
     if lacks_git(report):
         return None
     is_truncated = False

@@ -5,18 +5,57 @@ skip-worktree), to which files that are not tracked are added as empty ones. So 
 Filters that only the repository's own configuration names are not run, except for those of Git LFS.
 """
 
-# Fails if the project is not in a repository, or in one that ignores it, such as that of a home folder.
+# Fails if the project is not in a repository, or in one that ignores it, such as that of a home folder. With
+# core.worktree a repository can name another folder, which is not the project.
 IN_REPOSITORY = """\
-in_repository() {
+own_top() {
+    place=$(pwd -P)
+    until test -z "$place" || test -e "$place/.git"; do place=${place%/*}; done
     top=$(git rev-parse --show-toplevel) || return
+    test "$top" != "${place:-/}" || return 0
+    echo 'core.worktree leads git to another folder' >&2
+    return 1
+}
+in_repository() {
+    own_top || return
     test "$top" != "$(pwd -P)" && git check-ignore --quiet . || return 0
     echo 'fatal: not a git repository: the one above ignores this folder' >&2
     return 128
 }
 """
 
+# Both have a folder for temporary files as $1. The flags are removed from a copy of the index. What a sparse checkout
+# leaves out keeps its flag.
+NOTHING_HIDDEN = """\
+disable_filters() {
+    git config --show-scope --name-only --get-regexp '^filter\\..*\\.(clean|process|required)$' > "$1/filters" || true
+    count=${GIT_CONFIG_COUNT:-0}
+    while read -r scope key; do
+        case $scope:$(git config --get "$key" || true) in
+            *:'git-lfs clean -- %f' | *:'git-lfs filter-process' | *:'git-lfs filter-process --skip') ;;
+            local:* | worktree:*)
+                eval "GIT_CONFIG_KEY_$count=\\$key; GIT_CONFIG_VALUE_$count="
+                export "GIT_CONFIG_KEY_$count" "GIT_CONFIG_VALUE_$count"
+                count=$((count + 1))
+                ;;
+        esac
+    done < "$1/filters"
+    GIT_CONFIG_COUNT=$count
+    export GIT_CONFIG_COUNT
+}
+remove_flags() {
+    git ls-files -v > "$1/flags"
+    git ls-files -z > "$1/tracked"
+    if grep -q '^[a-z]' "$1/flags"; then git update-index -z --no-assume-unchanged --stdin < "$1/tracked"; fi
+    if grep -q '^[Ss]' "$1/flags" && ! test "$(command git config --type=bool core.sparseCheckout)" = true; then
+        git update-index -z --no-skip-worktree --stdin < "$1/tracked"
+    fi
+}
+"""
+
 COPY_INDEX = (
     IN_REPOSITORY
+    + NOTHING_HIDDEN
     + """\
 set -e
 unset GIT_DIFF_OPTS
@@ -28,26 +67,14 @@ trap 'exit 1' HUP INT TERM
 test ! -f "$index" || cp -p "$index" "$folder/index"
 GIT_INDEX_FILE=$folder/index
 export GIT_INDEX_FILE
-git config --show-scope --name-only --get-regexp '^filter\\..*\\.(clean|process|required)$' > "$folder/filters" || true
-count=${GIT_CONFIG_COUNT:-0}
-while read -r scope key; do
-    case $scope:$(git config --get "$key" || true) in
-        *:"git-lfs "*) ;;
-        local:* | worktree:*)
-            eval "GIT_CONFIG_KEY_$count=\\$key; GIT_CONFIG_VALUE_$count="
-            export "GIT_CONFIG_KEY_$count" "GIT_CONFIG_VALUE_$count"
-            count=$((count + 1))
-            ;;
-    esac
-done < "$folder/filters"
-GIT_CONFIG_COUNT=$count
-export GIT_CONFIG_COUNT
-git -c core.sparseCheckout=true update-index -q --really-refresh > "$folder/output" 2>&1 || true
+disable_filters "$folder"
+remove_flags "$folder"
+git update-index -q --refresh > "$folder/output" 2>&1 || true
 """
 )
 
-# Prints the commit or tree to compare with: the first of $1 and $2 that exists, else what HEAD was at the time $3,
-# else the last commit before it. A repository that began later is compared with nothing.
+# Prints the commit or tree to compare with: the first of $1 and $2 that exists; it fails if there is none although one
+# was recorded. Without a record: what HEAD was at the time $3, else the last commit before it. A repository that began later is compared with nothing.
 FIND_BASE = """\
 find_base() {
     for each in "$1" "$2"; do
@@ -56,6 +83,10 @@ find_base() {
             return
         fi
     done
+    if test -n "$1$2"; then
+        echo "what was recorded at the session's start is no longer in the repository" >&2
+        return 1
+    fi
     if ! head=$(git rev-parse --verify --quiet HEAD); then
         git hash-object -t tree --stdin < /dev/null
     elif test -z "$3"; then

@@ -19,7 +19,7 @@ ADVICE = "Complete them, or remove them and say in your answer what is missing."
 
 
 async def check_no_stubs(context: GateContext) -> GateResult:
-    patches = await find_patches(context, *PATHSPECS, context_lines=WHOLE_FILE)
+    patches = await find_patches(context, *PATHSPECS, context_lines=WHOLE_FILE, is_source=True)
     if patches is None:
         patches = await _read_new_files(context)
     findings = [finding for finding in find_stubs(patches.files) if _counts(context, finding)]

@@ -5,15 +5,10 @@ from collections.abc import Mapping
 
 from turngate.core.hooks import CommandHook
 from turngate.core.reports import Exited, TimedOut
-from turngate.gates.quick_answer import LOCAL_GIT_VARIABLES
+from turngate.gates.safe_git import GIT_ENVIRONMENT, GIT_OPTIONS, LOCAL_GIT_VARIABLES
 from turngate.ports import HookRunContext, NotStarted, Shell
 
 NOT_FOUND = 127  # exit code of a shell that does not find a program
-# What git would print or do differently for other users.
-GIT_ENVIRONMENT = {"GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
-# A repository can name programs in its configuration: for these options git starts none of them, nor a transport.
-GIT_OPTIONS = ("-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "protocol.allow=never")
-GIT = ("git", *GIT_OPTIONS, "-c", "core.quotePath=false")
 # In scripts names are quoted as in C: output is decoded as UTF-8, and a name may be something else.
 # The repository is that of the project, also where a hook of git has set another one.
 GIT_FUNCTION = f'unset {" ".join(LOCAL_GIT_VARIABLES)}\ngit() {{ command git {" ".join(GIT_OPTIONS)} -c core.quotePath=true "$@"; }}\n'
@@ -47,11 +42,6 @@ class ProjectCommands:
     async def run_program(self, *words: str, stdin: bytes = b"") -> Exited | TimedOut:
         """Run a program without a shell."""
         return await self.run(CommandHook(command=words[0], args=words[1:]), stdin=stdin)
-
-    async def run_git(self, *words: str, stdin: bytes = b"") -> Exited | TimedOut:
-        program, *options = GIT
-        hook = CommandHook(command=program, args=(*options, *words))
-        return await self.run(hook, stdin=stdin, env=GIT_ENVIRONMENT)
 
     async def run_script(self, text: str, *arguments: str) -> Exited | TimedOut:
         """Run a script of our own with the POSIX shell; data is passed only as arguments."""

@@ -7,35 +7,20 @@ is the same: one process of git, and the times of the files that differ from the
 import os
 import time
 
+from turngate.gates.safe_git import GIT_ENVIRONMENT, GIT_OPTIONS, LOCAL_GIT_VARIABLES
 from turngate.gates.state import digest, write_file
 
-VERSION = "1"
+VERSION = "2"
 MAX_STATUS_BYTES = 4 * 1024 * 1024
+MAX_INDEX_BYTES = 64 * 1024 * 1024
 STATUS_TIMEOUT_S = 5.0
+COMPLEX_SETTINGS = (b"[filter", b"[include", b"excludesfile", b"attributesfile")
 # A file that was changed this shortly before could be changed again without a new time.
 CLOCK_TICK_NS = 2_000_000_000
 
-# `git rev-parse --local-env-vars`: they lead git to another repository, index or folder.
-LOCAL_GIT_VARIABLES = (
-    "GIT_DIR",
-    "GIT_WORK_TREE",
-    "GIT_INDEX_FILE",
-    "GIT_OBJECT_DIRECTORY",
-    "GIT_ALTERNATE_OBJECT_DIRECTORIES",
-    "GIT_COMMON_DIR",
-    "GIT_PREFIX",
-    "GIT_NAMESPACE",
-    "GIT_GRAFT_FILE",
-    "GIT_SHALLOW_FILE",
-    "GIT_REPLACE_REF_BASE",
-    "GIT_NO_REPLACE_OBJECTS",
-    "GIT_IMPLICIT_WORK_TREE",
-    "GIT_LITERAL_PATHSPECS",
-)
 _STATUS = (
-    *("git", "-c", "core.fsmonitor=false", "-c", "core.sparseCheckout=true", "-C", "", "status", "-z"),
-    *("--porcelain=v2", "--branch", "--no-ahead-behind", "--untracked-files=all", "--no-renames"),
-    "--ignore-submodules=none",
+    *("status", "-z", "--porcelain=v2", "--branch", "--no-ahead-behind", "--untracked-files=all"),
+    *("--no-renames", "--ignore-submodules=none"),
 )
 
 
@@ -69,16 +54,57 @@ def remove_quick_answer(path: str) -> None:
 
 
 def tree_signature(project: str) -> str | None:
-    """Return a text that is the same only if the repository's files are; None: it cannot be found out so quickly."""
+    """Return a text that is the same only if the repository's files are; None: it cannot be found out so quickly.
+
+    The answer is stored only where `shows_all_changes`; the index is part of the signature, so that this stays true.
+    """
     top = _repository(project)
-    status = _git_status(project) if top else None
-    if top is None or status is None:
-        return None
     try:
+        settings = _read_settings(top) if top else None
+        status = _run_git(top, *_STATUS, max_bytes=MAX_STATUS_BYTES) if top and settings else None
+        if top is None or status is None:
+            return None
         stats = [_stat(os.path.join(os.fsencode(top), path)) for path in _changed_paths(status)]
     except (OSError, ValueError):
         return None
-    return digest(status.hex() + repr(stats))
+    return digest(status.hex() + repr((settings, stats)))
+
+
+def shows_all_changes(project: str) -> bool:
+    """Return whether `git status` compares every file: the index has no flag that hides one, and no submodule."""
+    top = _repository(project)
+    listed = _run_git(top, "ls-files", "-v", "-z", "--stage", max_bytes=MAX_INDEX_BYTES) if top else None
+    if listed is None:
+        return False
+    return all(
+        entry.startswith(b"H ") and not entry.startswith(b"H 160000") for entry in listed.split(b"\0")[:-1]
+    )
+
+
+def _read_settings(top: str) -> list[object]:
+    """Return what decides how git compares files, and what it ignores. Raises ValueError for what is not so simple."""
+    folder = common = os.path.join(top, ".git")
+    if not os.path.isdir(folder):  # a worktree or a submodule
+        folder = common = os.path.join(top, os.fsdecode(_read(folder)).removeprefix("gitdir: ").rstrip("\n"))
+        common = os.path.join(folder, os.fsdecode(_read(os.path.join(folder, "commondir"))).rstrip("\n"))
+    configuration = [
+        _read(os.path.join(common, "config")),
+        _read(os.path.join(folder, "config.worktree")),
+    ]
+    # Programs that git would start, and files elsewhere.
+    if any(word in text.lower() for text in configuration for word in COMPLEX_SETTINGS):
+        raise ValueError("filters, or files elsewhere")
+    files = [_read(os.path.join(common, "info", name)) for name in ("exclude", "attributes")]
+    index = os.stat(os.path.join(folder, "index"))
+    return [*configuration, *files, index.st_ino, index.st_size, index.st_mtime_ns, index.st_ctime_ns]
+
+
+def _read(path: str) -> bytes:
+    try:
+        with open(path, "rb") as file:
+            return file.read()
+    except FileNotFoundError:
+        return b""
 
 
 def _repository(project: str) -> str | None:
@@ -122,11 +148,11 @@ def _stat(path: bytes) -> tuple[int, ...]:
     return (found.st_mode, found.st_size, found.st_ino, found.st_mtime_ns, found.st_ctime_ns)
 
 
-def _git_status(project: str) -> bytes | None:
-    """Return the output of `git status`, or None. Without `subprocess`, which takes longer to load than git to run."""
+def _run_git(top: str, *words: str, max_bytes: int) -> bytes | None:
+    """Return what git prints, or None. Without `subprocess`, which takes longer to load than git to run."""
     env = {name: value for name, value in os.environ.items() if name not in LOCAL_GIT_VARIABLES}
-    env["GIT_OPTIONAL_LOCKS"] = "0"
-    words = [project if word == "" else word for word in _STATUS]
+    env.update(GIT_ENVIRONMENT)
+    words = ("git", *GIT_OPTIONS, "-C", top, f"--work-tree={top}", *words)
     try:
         source, target = os.pipe()
     except OSError:
@@ -143,18 +169,16 @@ def _git_status(project: str) -> bytes | None:
         return None
     finally:
         os.close(target)
-    return _output(pid, source)
+    return _output(pid, source, max_bytes)
 
 
-def _output(pid: int, source: int) -> bytes | None:
+def _output(pid: int, source: int, max_bytes: int) -> bytes | None:
     import select  # noqa: PLC0415 # lazy: only where an answer is stored
 
     parts: list[bytes] = []
     size, is_complete = 0, False
     deadline = time.monotonic() + STATUS_TIMEOUT_S
-    while (
-        size <= MAX_STATUS_BYTES and select.select([source], [], [], max(0.0, deadline - time.monotonic()))[0]
-    ):
+    while size <= max_bytes and select.select([source], [], [], max(0.0, deadline - time.monotonic()))[0]:
         part = os.read(source, 1 << 16)
         if not part:
             is_complete = True

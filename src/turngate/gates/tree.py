@@ -8,6 +8,7 @@ checksums of all files.
 import asyncio
 
 from turngate.core.reports import Exited
+from turngate.gates.git_scripts import IN_REPOSITORY, NOTHING_HIDDEN
 from turngate.gates.project_commands import ProjectCommands
 
 TIMEOUT_S = 20.0  # then nothing is cached, and the gate has the rest of its time
@@ -17,34 +18,67 @@ GIT, FILES = "git", "files"  # a fingerprint begins with how it was made
 NO_REPOSITORY = 3
 
 # The index is changed only in a copy, whose time git needs, and no object is written: the repository may be read-only.
-# Repositories inside of this one (submodules and others) are added with their own fingerprints if they have changes.
+# Repositories inside of this one (submodules and others) are added with their own fingerprints. Files that are ignored
+# do not count, but what is ignored does, and so does what a sparse checkout leaves out. Content behind a link that leads
+# out of the repository is not known to git: then there is no fingerprint.
 # `names` has a line for each name; a newline in it is \001 there, and a repository with such a name has no fingerprint.
-GIT_SCRIPT = """\
+GIT_SCRIPT = (
+    IN_REPOSITORY
+    + NOTHING_HIDDEN
+    + """\
 set -e
-top=$(git rev-parse --show-toplevel) || exit 3
+git rev-parse --show-toplevel > /dev/null || exit 3
+own_top
 if test "$top" != "$(pwd -P)" && git check-ignore --quiet .; then exit 3; fi
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 trap 'exit 1' HUP INT TERM
 
-run() { git -c core.splitIndex=false -c core.sparseCheckout=true "$@"; }
+run() { git -c core.splitIndex=false "$@"; }
+
+copy_index() {
+    test -z "${GIT_INDEX_FILE:-}" || return 0
+    index=$(git rev-parse --git-path index)
+    test ! -f "$index" || cp -p "$index" "$1/index"
+    GIT_INDEX_FILE=$1/index
+    export GIT_INDEX_FILE
+}
 
 tree_of() (  # $1: its folder; $2: a folder for temporary files
     cd "$1"
+    own_top
+    disable_filters "$2"
     run ls-files -z --others --exclude-standard > "$2/others" &
-    run diff-files -z --name-only --ignore-submodules=none > "$2/changed"
+    run ls-files -v > "$2/flags"
+    if grep -q '^[a-z]' "$2/flags"; then
+        copy_index "$2"
+        remove_flags "$2"
+    fi
+    run diff-files -z --name-only --ignore-submodules=dirty > "$2/changed"
     wait $!
     cat "$2/others" >> "$2/changed"
     if test -s "$2/changed"; then
-        index=$(git rev-parse --git-path index)
-        test ! -f "$index" || cp -p "$index" "$2/index"
-        GIT_INDEX_FILE=$2/index
-        export GIT_INDEX_FILE
+        copy_index "$2"
         run update-index -z --info-only --add --remove --replace --stdin < "$2/changed" 2> "$2/errors"
     fi
     run ls-files -z --stage > "$2/tree"
     unset GIT_INDEX_FILE
-    tr '\\0\\n' '\\n\\001' < "$2/changed" > "$2/names"
+    tr '\\0\\n' '\\n\\001' < "$2/tree" > "$2/entries"
+    sed -n '/^120000/s/^[^\t]*\t//p' "$2/entries" > "$2/links"
+    while IFS= read -r name; do
+        case $(readlink -f "$name") in
+            "$top/.git" | "$top/.git/"*) exit 1 ;;
+            "$top" | "$top/"*) ;;
+            *) test ! -L "$name" || exit 1 ;;
+        esac
+    done < "$2/links"
+    {
+        sed -n '/^160000/s/^[^\t]*\t//p' "$2/entries"
+        tr '\\0\\n' '\\n\\001' < "$2/others" | sed -n 's,/$,,p'
+    } | sort -u > "$2/names"
+    if grep -q "$(printf '\\001')" "$2/names" "$2/links"; then exit 1; fi
+    sed -n '/^[Ss] /p' "$2/flags" >> "$2/tree"
+    cat "$(git rev-parse --git-path info/exclude)" "$(command git config --type=path core.excludesFile)" >> "$2/tree" 2> "$2/errors" || true
     while IFS= read -r name; do
         if test -e "$name/.git" && ! test -L "$name"; then
             mkdir "$2/inner"
@@ -52,11 +86,11 @@ tree_of() (  # $1: its folder; $2: a folder for temporary files
             rm -r "$2/inner"
         fi
     done < "$2/names"
-    if grep -q "$(printf '\\001').*/\\$" "$2/names"; then exit 1; fi
     git hash-object --no-filters "$2/tree"
 )
 tree_of "$top" "$folder"
 """
+)
 
 # Folders that hold what others wrote, or what tools have made of the rest.
 PRUNED = (

@@ -31,7 +31,8 @@ async def check_untouched(context: GateContext) -> GateResult:
 async def _compare_assertions(context: GateContext, changes: Sequence[Change]) -> GateResult:
     """Compare the tests in source files. Other files, and those that were moved away, must be as they were."""
     others = [change for change in changes if _must_stay(context, change)]
-    patches = await _read_patches(context, changes, context_lines=WHOLE_FILE)
+    sources = [change for change in changes if language_of(change.path) or language_of(change.old_path or "")]
+    patches = await _read_patches(context, sources, context_lines=WHOLE_FILE) if sources else Patches(())
     if patches is None:
         return CouldNotRun(NO_LINES)
     deleted = {change.path for change in changes if change.kind == "deleted"}
@@ -68,7 +69,9 @@ async def _read_patches(
 ) -> Patches | None:
     paths = [path for change in changes for path in (change.old_path, change.path) if path]
     pathspecs = (".",) if len(paths) > MAX_PATHSPECS else tuple(f":(literal){path}" for path in paths)
-    patches = await find_patches(context, *pathspecs, context_lines=context_lines)
+    patches = await find_patches(
+        context, *pathspecs, context_lines=context_lines, is_source=context_lines == WHOLE_FILE
+    )
     if patches is None:
         return None
     return Patches(tuple(patch for patch in patches.files if patch.path in paths), patches.truncated)

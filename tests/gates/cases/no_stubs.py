@@ -153,7 +153,13 @@ CASES = [
         changed({"src/b.py": b"# TODO \xff\x1b[31m\r\n"}),
         blocked("src/b.py:1: TODO: # TODO \ufffd"),
     ),
-    GateCase("passed: a binary file", WORDS, changed({"src/b.py": b"# TODO\0" * 10}), {}),
+    GateCase("passed: a binary file", WORDS, changed({"src/b.bin": b"# TODO\0" * 10}), {}),
+    GateCase(
+        "failed: a source file that looks like a binary one",
+        WORDS,
+        changed({"src/b.py": b"# TODO\n\0"}),
+        blocked("src/b.py:1: TODO: # TODO"),
+    ),
     GateCase(
         "failed: more than can be read, with stubs",
         WORDS,

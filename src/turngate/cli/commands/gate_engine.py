@@ -27,7 +27,12 @@ from turngate.gates.base import (
     Passed,
     WaitForUser,
 )
-from turngate.gates.quick_answer import remove_quick_answer, tree_signature, write_quick_answer
+from turngate.gates.quick_answer import (
+    remove_quick_answer,
+    shows_all_changes,
+    tree_signature,
+    write_quick_answer,
+)
 from turngate.gates.runner import make_context, record_start, run_gate
 from turngate.gates.tree import GIT
 from turngate.ports import HookRunContext, World
@@ -55,7 +60,7 @@ def check_gate(words: list[str], fields: dict[str, Any] | None, quick: str | Non
     if fields is None:
         return _answer_in_words(arguments.gate.name, result)
     code, text = _answer(arguments, result, fields)
-    if quick and signature and is_kept:
+    if quick and signature and is_kept and shows_all_changes(project):
         write_quick_answer(quick, signature, text, project)
     elif quick:
         remove_quick_answer(quick)

@@ -1,0 +1,223 @@
+"""An agent that writes the repository's configuration, flags and attributes hides no change from git, and starts nothing."""
+
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.gates.test_changes import changes, patches, record, why_not
+from tests.gates.test_tree import fingerprint
+from tests.support.git_projects import LATER, commit, git, make_repository, write, write_transcript
+from turngate.gates.git_output import FilePatch, Line
+from turngate.gates.quick_answer import shows_all_changes, tree_signature
+
+BEFORE_S = time.time() - 1000
+
+
+def assume_unchanged(project: Path) -> None:
+    git(project, "update-index", "--assume-unchanged", "a.py")
+
+
+def skip_worktree(project: Path) -> None:
+    git(project, "config", "sparse.expectFilesOutsideOfPatterns", "true")
+    git(project, "update-index", "--skip-worktree", "a.py")
+
+
+def compare_less(project: Path) -> None:
+    git(project, "config", "core.checkStat", "minimal")
+    git(project, "config", "core.trustctime", "false")
+
+
+def filter_content(project: Path) -> None:
+    set_filter(project, f"touch {project.parent}/ran; cat {project.parent}/original")
+
+
+def filter_like_git_lfs(project: Path) -> None:
+    set_filter(project, f"git-lfs x; touch {project.parent}/ran; cat {project.parent}/original")
+
+
+def set_filter(project: Path, command: str) -> None:
+    (project.parent / "original").write_text("x = 1\n")
+    git(project, "config", "filter.x.clean", command)
+    write(project, {".git/info/attributes": "a.py filter=x\n"})
+
+
+def hide_nothing(project: Path) -> None:
+    """Show that the edit alone counts."""
+
+
+HIDING: dict[str, Callable[[Path], None]] = {
+    "nothing": hide_nothing,
+    "assume-unchanged": assume_unchanged,
+    "skip-worktree": skip_worktree,
+    "core.checkStat": compare_less,
+    "a filter": filter_content,
+    "a filter that begins like that of Git LFS": filter_like_git_lfs,
+}
+
+
+def edit(project: Path) -> None:
+    """Write other content of the same size, with the old time, in a later second: git may compare only those."""
+    before = (project / "a.py").stat()
+    while int(time.time()) == int(before.st_ctime):
+        time.sleep(0.05)
+    write(project, {"a.py": "x = 2\n"})
+    os.utime(project / "a.py", ns=(before.st_atime_ns, before.st_mtime_ns))
+
+
+@pytest.fixture
+def repository(project: Path) -> Path:
+    make_repository(project, {"a.py": "x = 1\n", "b.py": "y = 1\n"})
+    os.utime(project / "a.py", (BEFORE_S, BEFORE_S))
+    git(project, "update-index", "--refresh")
+    return project
+
+
+@pytest.mark.parametrize("hiding", HIDING)
+@pytest.mark.parametrize("is_before", [True, False])
+def test_a_hidden_edit_gives_another_fingerprint(repository: Path, hiding: str, is_before: bool) -> None:
+    if is_before:
+        HIDING[hiding](repository)
+    found = fingerprint(repository)
+    edit(repository)
+    if not is_before:
+        HIDING[hiding](repository)
+    assert None not in (found, fingerprint(repository))
+    assert fingerprint(repository) != found
+    assert not (repository.parent / "ran").exists()
+
+
+@pytest.mark.parametrize("hiding", HIDING)
+def test_a_hidden_edit_is_a_change_since_the_start(repository: Path, hiding: str) -> None:
+    start = record(repository)
+    HIDING[hiding](repository)
+    edit(repository)
+    assert changes(repository, start) == {("modified", "a.py")}
+    assert not (repository.parent / "ran").exists()
+
+
+@pytest.fixture(autouse=True)
+def _files_that_were_changed_just_now_have_signatures(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("turngate.gates.quick_answer.CLOCK_TICK_NS", 0)
+
+
+def quick_signature(project: Path) -> str | None:
+    """Return what an answer would be stored with, or None if it would not be stored."""
+    return tree_signature(str(project)) if shows_all_changes(str(project)) else None
+
+
+@pytest.mark.parametrize("hiding", HIDING)
+@pytest.mark.parametrize("is_before", [True, False])
+def test_a_stored_answer_does_not_outlive_a_hidden_edit(
+    repository: Path, hiding: str, is_before: bool
+) -> None:
+    if is_before:
+        HIDING[hiding](repository)
+    stored = quick_signature(repository)
+    edit(repository)
+    if not is_before:
+        HIDING[hiding](repository)
+        assert stored is not None
+    assert stored is None or tree_signature(str(repository)) != stored
+    assert not (repository.parent / "ran").exists()
+
+
+@pytest.mark.parametrize("flag", ["--assume-unchanged", "--skip-worktree"])
+def test_a_hidden_deletion_is_a_change(repository: Path, flag: str) -> None:
+    start, found = record(repository), fingerprint(repository)
+    git(repository, "update-index", flag, "a.py")
+    (repository / "a.py").unlink()
+    assert changes(repository, start) == {("deleted", "a.py")}
+    assert fingerprint(repository) != found
+
+
+def test_a_work_tree_elsewhere_is_not_the_project(repository: Path, tmp_path: Path) -> None:
+    start, stored = record(repository), quick_signature(repository)
+    git(tmp_path, "clone", "-q", str(repository), "copy")
+    git(repository, "config", "core.worktree", str(tmp_path / "copy"))
+    edit(repository)
+    assert fingerprint(repository) is None
+    assert tree_signature(str(repository)) != stored
+    assert why_not(repository, start) == (
+        "the changes since the session's start cannot be read: core.worktree leads git to another folder"
+    )
+
+
+def test_what_the_repository_ignores_is_part_of_the_fingerprint(repository: Path) -> None:
+    found, stored = fingerprint(repository), quick_signature(repository)
+    assert stored is not None
+    with (repository / ".git/info/exclude").open("a") as file:
+        file.write("conftest.py\n")
+    write(repository, {"conftest.py": "x = 1\n"})
+    assert fingerprint(repository) not in (None, found)
+    assert tree_signature(str(repository)) != stored
+
+
+@pytest.mark.parametrize("target", ["../outside", ".git/inside"])
+def test_content_that_git_does_not_know_gives_no_fingerprint(repository: Path, target: str) -> None:
+    write(repository, {f"{target}/c.py": "1"})
+    (repository / "inner").symlink_to("b.py")
+    assert fingerprint(repository) is not None
+    (repository / "src").symlink_to(target)
+    assert fingerprint(repository) is None
+    commit(repository)
+    assert fingerprint(repository) is None
+
+
+def test_a_replaced_tree_is_compared_as_it_was(repository: Path) -> None:
+    start, stored = record(repository), quick_signature(repository)
+    old = git(repository, "rev-parse", "HEAD^{tree}").strip()
+    edit(repository)
+    git(repository, "add", "a.py")
+    git(repository, "replace", old, git(repository, "write-tree").strip())
+    assert git(repository, "status", "--porcelain") == ""
+    assert changes(repository, start) == changes(repository) == {("modified", "a.py")}
+    assert tree_signature(str(repository)) != stored
+
+
+def forget_by_amending(project: Path) -> None:
+    git(project, "commit", "-q", "--all", "--amend", "--message=x", date="2001-01-01T00:00:00+00:00")
+    git(project, "reflog", "expire", "--expire=now", "--all")
+    git(project, "prune", "--expire=now")
+
+
+def forget_by_beginning_again(project: Path) -> None:
+    (project / ".git").rename(project.parent / "old")
+    git(project, "init", "-q")
+    commit(project, LATER)
+
+
+@pytest.mark.parametrize("forget", [forget_by_amending, forget_by_beginning_again])
+def test_a_record_that_is_gone_is_not_replaced_by_a_later_commit(
+    repository: Path, forget: Callable[[Path], None]
+) -> None:
+    start = record(repository)
+    write_transcript(repository)
+    edit(repository)
+    forget(repository)
+    assert why_not(repository, start) == (
+        "the changes since the session's start cannot be read:"
+        " what was recorded at the session's start is no longer in the repository"
+    )
+
+
+@pytest.mark.parametrize("attribute", ["binary", "-diff", "diff=x"])
+def test_a_source_file_that_is_called_binary_has_lines(repository: Path, attribute: str) -> None:
+    write(repository, {".git/info/attributes": f"*.py {attribute}\n", "a.py": "x = 1\n\nz = 2\n"})
+    git(repository, "config", "diff.x.binary", "true")
+    git(repository, "config", "core.bigFileThreshold", "1")
+    git(repository, "config", "diff.suppressBlankEmpty", "true")
+    added = (Line(2, "", "added"), Line(3, "z = 2", "added"))
+    assert patches(repository, is_source=True) == (FilePatch("a.py", added),)
+
+
+def test_a_name_in_other_letters_is_another_file(repository: Path) -> None:
+    if (repository / "A.PY").exists():
+        pytest.skip("names differ by more than their letters here")
+    found = fingerprint(repository)
+    git(repository, "config", "core.ignoreCase", "true")
+    write(repository, {"A.py": "x = 1\n"})
+    assert fingerprint(repository) != found
+    assert changes(repository) == {("added", "A.py")}
