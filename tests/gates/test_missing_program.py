@@ -16,6 +16,19 @@ MISSING = [
     (2, "make: *** [Makefile:2: test] Error 127"),
     (1, 'npm ERR! Missing script: "lint"'),
     (1, 'npm error Missing script: "lint"'),
+    (
+        254,
+        "npm error enoent Could not read package.json: Error: ENOENT: no such file or directory, open '/p/package.json'",
+    ),
+    (
+        254,
+        "npm ERR! enoent Could not read package.json: Error: ENOENT: no such file or directory, open '/p/package.json'",
+    ),
+    (1, "error: rustup could not choose a version of cargo to run, because one wasn't specified explicitly"),
+    (1, "error: toolchain 'nightly' is not installed"),
+    (101, "error: could not find `Cargo.toml` in `/p` or any parent directory"),
+    (1, "go: cannot find main module, but found .git/config in /p"),
+    (1, "go: go.mod file not found in current directory or any parent directory; see 'go help modules'"),
     (101, "error: no such command: `clippy`"),
     (2, "error: Failed to spawn: `pytest`"),
     (1, "Command not found: pytest"),
@@ -27,7 +40,8 @@ MISSING = [
 @pytest.mark.parametrize(("code", "line"), MISSING)
 def test_a_message_of_a_tool_that_is_missing_is_recognized(code: int, line: str) -> None:
     assert (
-        missing_program(code, f"something before\n{line}\n") == f"exit code {code}: {' '.join(line.split())}"
+        missing_program(code, "", f"something before\n{line}\n")
+        == f"exit code {code}: {' '.join(line.split())}"
     )
 
 
@@ -43,4 +57,13 @@ def test_a_message_of_a_tool_that_is_missing_is_recognized(code: int, line: str)
     ],
 )
 def test_a_check_that_fails_is_not_taken_for_a_missing_program(stderr: str) -> None:
-    assert missing_program(1, stderr) is None
+    assert missing_program(1, "", stderr) is None
+
+
+@pytest.mark.req("X-37")
+@pytest.mark.parametrize("code", [1, 126, 127])
+@pytest.mark.parametrize(
+    "line", ["FAILED a", "FAILED tests/test_a.py::test_b - assert 0", "  3 failing", "not ok 1 - x"]
+)
+def test_a_check_that_reports_failures_has_run_whatever_was_not_found(code: int, line: str) -> None:
+    assert missing_program(code, f"{line}\n", "sh: 1: foo: not found\n") is None

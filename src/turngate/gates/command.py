@@ -9,13 +9,17 @@ from turngate.core.reports import Exited, TimedOut
 from turngate.core.text import one_line
 from turngate.gates.base import CouldNotRun, Failed, Gate, GateContext, GateOption, GateResult, Passed
 from turngate.gates.changes import changed_files, record_files
-from turngate.gates.failure_output import failure_names, useful_output
+from turngate.gates.failure_output import WHOLE_OUTPUT, failure_names, has_failing_lines, useful_output
 from turngate.gates.missing_program import missing_program
 from turngate.gates.project_files import FilesUnreadable
 
 MAX_COMMAND_CHARS = 200
 MAX_BASELINE = 2000  # names of failures that are kept
-SIGNALS = range(129, 160)  # exit codes of a shell whose command was killed: 128 plus the signal
+# Exit codes of a shell whose command was killed: 128 plus the signal. Others are counts of failures, as mocha's.
+KILLED = frozenset(128 + number for number in (1, 2, 3, 4, 6, 7, 8, 9, 11, 13, 15))
+NOT_COMPARABLE = (
+    "The output differs from that at the session's start, and it has no names of failures to compare."
+)
 
 OPTIONS = (
     GateOption(
@@ -77,9 +81,9 @@ def _result(report: Exited | TimedOut) -> GateResult:
         case Exited(signal=int(number)):
             return CouldNotRun(f"it was killed by signal {number}")
         case Exited(code=code, stdout=stdout, stderr=stderr):
-            if (missing := missing_program(code, stderr)) is not None:
+            if (missing := missing_program(code, stdout, stderr)) is not None:
                 return CouldNotRun(missing)
-            if code in SIGNALS:
+            if code in KILLED and not has_failing_lines(stdout, stderr):
                 return CouldNotRun(f"it was killed by signal {code - 128}")
             return Failed(f"exit code {code}\n{useful_output(stdout, stderr)}".strip())
 
@@ -122,6 +126,8 @@ def _without_known_failures(result: Failed, report: Exited, known: frozenset[str
         return Passed("it fails only as it did at the session's start")
     if not known:
         return result
+    if any(name.startswith(WHOLE_OUTPUT) for name in new):
+        return Failed(f"{result.reason}\n\n{NOT_COMPARABLE}")
     listed = "\n".join(f"- {name}" for name in sorted(new)[:20])
     return Failed(f"{result.reason}\n\nNew since the session's start:\n{listed}")
 

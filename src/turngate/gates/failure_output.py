@@ -3,6 +3,7 @@
 To add a tool: a line in `_FAILING`, and one in `_NAMED` if its failures have names.
 """
 
+import hashlib
 import re
 from collections.abc import Iterable, Iterator
 
@@ -42,6 +43,19 @@ _FAILING = re.compile(
     """,
     re.VERBOSE,
 )
+
+# A line with which a check reports a failure; messages of a shell or of make do not match.
+_REPORTED = re.compile(
+    r"E\s{2,}\S|(?:FAILED|ERROR)\s\S|(?:FAIL|FAILED|ERROR):\s|\s*(?:●|✕|✖|×)\s\S|\s*FAIL\s+\S|\s*not\ ok\ \d"
+    r"|test\s.*\.\.\.\s+FAILED|\s*---\ FAIL:|\s*[1-9]\d*\ (?:failing|failed|failures?|errors?)\b|AssertionError\b"
+)
+
+# What differs from run to run: a duration with its unit, a time of day, a date, an address in memory.
+_TIME = re.compile(
+    r"\b\d+(?:\.\d+)?\s?(?:ns|µs|us|ms|s|secs?|seconds?|m|min|minutes?)\b"
+    r"|\b\d{1,2}:\d{2}(?::\d{2}(?:[.,]\d+)?)?\b|\b\d{4}-\d{2}-\d{2}\b|\b0x[0-9a-f]+\b"
+)
+WHOLE_OUTPUT = "(an output without names of failures)"
 
 # The name of a failure, without what differs from run to run: times, line numbers.
 _NAMED = tuple(
@@ -84,14 +98,20 @@ def useful_output(stdout: str, stderr: str) -> str:
 def failure_names(stdout: str, stderr: str) -> frozenset[str]:
     """Return what identifies each failure, so that those of two runs can be compared.
 
-    If no line has a name, each failing line stands for itself, with its numbers left out; else each line.
+    If no failure has a name, the whole output stands for it, without times: any other number may be what has changed.
     """
     lines, _ = _lines(stdout, stderr)
     named = {" ".join(found.groups()) for line in lines for found in _names_in(line)}
     if named:
         return frozenset(named)
-    failing = [line for line in lines if _FAILING.match(line)]
-    return frozenset(re.sub(r"0x[0-9a-f]+|\d+", "#", line.strip()) for line in failing or lines)
+    text = "\n".join(_TIME.sub("#", line.strip()) for line in lines)
+    return frozenset({f"{WHOLE_OUTPUT} {hashlib.sha256(text.encode('utf-8', 'replace')).hexdigest()[:16]}"})
+
+
+def has_failing_lines(stdout: str, stderr: str) -> bool:
+    """Return whether the output reports failures of a check: then the check has run."""
+    lines, _ = _lines(stdout, stderr)
+    return any(_REPORTED.match(line) or next(_names_in(line), None) for line in lines)
 
 
 def _names_in(line: str) -> Iterator[re.Match[str]]:

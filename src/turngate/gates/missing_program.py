@@ -7,6 +7,7 @@ in `_MESSAGES`, with the message of that tool and nothing that a failing test mi
 import re
 
 from turngate.core.text import one_line
+from turngate.gates.failure_output import has_failing_lines
 
 CANNOT_EXECUTE, NOT_FOUND = 126, 127
 MAX_WHY_CHARS = 300
@@ -21,12 +22,17 @@ _MESSAGES = re.compile(
     | g?make(?:\[\d+\])?:\s\*\*\*\sNo\ rule\ to\ make\ target\s\S+\.\s+Stop\.
     | g?make(?:\[\d+\])?:\s\*\*\*\s.*\sError\s12[67]
     | npm\s(?:ERR!|error)\sMissing\ script:.*
+    | npm\s(?:ERR!|error)\s(?:enoent\ )?Could\ not\ read\ package\.json:.*
     | npm\s(?:ERR!|error)\scould\ not\ determine\ executable\ to\ run.*
     | npx\ canceled\ due\ to\ missing\ packages.*
     | \s*ERR_PNPM_NO_SCRIPT.*
     | error\ Command\ ".*"\ not\ found\.?                       # yarn
     | error:\ Script\ not\ found\ ".*"                          # bun
     | error:\ no\ such\ (?:sub)?command:?\s`.*                  # cargo
+    | error:\ rustup\ could\ not\ choose\ a\ version\ of\ \S+\ to\ run.*
+    | error:\ toolchain\ '.*'\ is\ not\ installed.*           # rustup
+    | error:\ could\ not\ find\ `Cargo\.toml`\ in\ .*
+    | go:\ (?:cannot\ find\ main\ module|go\.mod\ file\ not\ found).*
     | error:\ Failed\ to\ spawn:\s`.*                           # uv
     | Command\ not\ found:\s\S+                                 # poetry
     """,
@@ -34,8 +40,10 @@ _MESSAGES = re.compile(
 )
 
 
-def missing_program(code: int, stderr: str) -> str | None:
-    """Return what is not there, or None if the command has failed in another way."""
+def missing_program(code: int, stdout: str, stderr: str) -> str | None:
+    """Return what is not there, or None if the command has failed in another way: also if it reports failures."""
+    if has_failing_lines(stdout, stderr):
+        return None
     lines = [line.strip() for line in stderr[-20_000:].splitlines() if line.strip()]
     said = next((line for line in lines[-LAST_LINES:] if _MESSAGES.fullmatch(line)), None)
     if said is not None:

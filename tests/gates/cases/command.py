@@ -94,6 +94,32 @@ CASES = (
         could_not_run("command", "it was killed by signal 9"),
     ),
     GateCase(
+        "as many failures as a signal has for its exit code",
+        ("--", "echo '  130 failing'; exit 130"),
+        empty,
+        blocked("`echo ' 130 failing'; exit 130`: exit code 130\n  130 failing"),
+    ),
+    GateCase(
+        "an exit code above 128 that is not one of a killed command",
+        ("--", "exit 150"),
+        empty,
+        blocked("`exit 150`: exit code 150"),
+    ),
+    GateCase(
+        "a program of the check is missing, and failures are reported",
+        ("--", "no-such-program; echo FAILED a; exit 1"),
+        empty,
+        blocked(
+            "`no-such-program; echo FAILED a; exit 1`: exit code 1\nFAILED a\n/bin/sh: 1: no-such-program: not found"
+        ),
+    ),
+    GateCase(
+        "a program of a target of make is missing",
+        ("--", "make", "test"),
+        with_files({"Makefile": "test:\n\t@no-such-program --all\n"}),
+        could_not_run("command", "exit code 2: make: *** [Makefile:2: test] Error 127"),
+    ),
+    GateCase(
         "its own timeout",
         ("--timeout", "0.5", "--", SLEEP),
         empty,
@@ -191,6 +217,23 @@ CASES = (
             "New since the session's start:\n- tests/test_a.py::test_new"
         ),
         start=known_failures,
+    ),
+    GateCase(
+        "another number of failures that have no names",
+        ("--baseline", "--", CAT_AND_FAIL),
+        with_files({"output": "57 of 90 checks failed\n"}),
+        blocked(
+            f"`{CAT_AND_FAIL}`: exit code 1\n57 of 90 checks failed\n\n"
+            "The output differs from that at the session's start, and it has no names of failures to compare."
+        ),
+        start=with_files({"output": "3 of 90 checks failed\n"}),
+    ),
+    GateCase(
+        "the same output without names, except for a duration",
+        ("--baseline", "--", CAT_AND_FAIL),
+        with_files({"output": "3 of 90 checks failed in 2.5 s\n"}),
+        {"systemMessage": 'gate "command": it fails only as it did at the session\'s start'},
+        start=with_files({"output": "3 of 90 checks failed in 11 s\n"}),
     ),
     GateCase(
         "failures without a record",
