@@ -543,6 +543,10 @@ def as_gate(check: str, words: str | None = None) -> str:
         ("npm test >&2 || exit 1", as_gate("npm test")),
         ("npm test || exit 1", as_gate("npm test")),
         ("npm test || exit 2", None),
+        ("make lint; exit 1", as_gate("make lint")),
+        ("cd web && npm test; exit 1", as_gate("cd web && npm test", "'cd web && npm test'")),
+        ("make lint; exit $?", None),
+        ("make lint; exit 0", None),
         ("pytest -q 2>&1 | tail -5", as_gate("pytest -q")),
         ("npm test && npm run lint", as_gate("npm test && npm run lint", "'npm test && npm run lint'")),
         ("CI=1 npm test", as_gate("CI=1 npm test", "'CI=1 npm test'")),
@@ -596,6 +600,16 @@ def test_before_a_tool_and_in_a_script_the_hint_is_a_command(project: Path) -> N
             "pytest -q || true",
             "`|| true` hides the result of pytest -q: this hook can never block",
             "remove `|| true`",
+        ),
+        (
+            "make lint; exit 1",
+            "`exit 1` at the end hides the result of make lint: this gate blocks every time",
+            "remove `exit 1`",
+        ),
+        (
+            "pytest -q; exit 0",
+            "`exit 0` at the end hides the result of pytest -q: this hook can never block",
+            "remove `exit 0`",
         ),
     ],
 )

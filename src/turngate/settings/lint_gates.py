@@ -26,6 +26,7 @@ _GIVE_REASON = "{ echo 'REASON' >&2; exit 2; }"
 _NO_EFFECT = frozenset(
     ["", "cd", "echo", "printf", "export", "set", "true", ":", "sleep", "date", "unset", "umask"]
 )
+_CHECKS_WITH_EXIT_2 = frozenset(("make", "tsc", "phpunit", "mix", "stylelint"))
 _FILTERS = frozenset(
     ["tail", "head", "tee", "cat", "sed", "awk", "less", "sort", "uniq", "column", "tr", "cut"]
 )
@@ -83,6 +84,10 @@ def lint_gate_command(rule: Rule, text: str, scope: Scope) -> Iterator[Problem]:
         found = f"{show_words(endless.texts)} never ends, so the gate times out at every run", None
     elif steps[-1].operator == "|":
         found = _judge_pipeline(steps, _Rewrite(rule, None))
+    elif tool := _unheard_check(steps[:-1], steps[-1]):
+        effect = _NEVER if steps[-1].exit_code == "0" else "this gate blocks every time"
+        shown, end = show_words(tool.texts), show_words(steps[-1].texts)
+        found = f"`{end}` at the end hides the result of {shown}: {effect}", f"remove `{end}`"
     elif ignored := _ignored_check(steps):
         found = f"`|| true` hides the result of {show_words(ignored.texts)}: {_NEVER}", "remove `|| true`"
     if found:
@@ -113,6 +118,8 @@ def _judge(
         return _judge_constant(before, last.exit_code, rule, settings)
     if last.exit_code == "2" and _always_reaches(before, last):
         return _always_blocks(rule)
+    if (tool := _unheard_check(before, last)) and not any(step.prints_block for step in before):
+        return _judge_unheard(tool, last, text, rewrite)
     if last.operator == "||":
         return _judge_alternative(before, last, text, rule, settings, rewrite)
     if last.prints_block and all(step.name in _NO_EFFECT for step in before):
@@ -123,6 +130,24 @@ def _judge(
     if last.operator == "|":
         return _judge_pipeline(steps, rewrite)
     return _judge_chain(steps, text, rewrite)
+
+
+def _unheard_check(before: list[Step], last: Step) -> Step | None:
+    """`CHECK; exit 1`: return the check, whose result has no effect on the exit code."""
+    is_constant = last.exit_code not in (None, "")
+    is_sequence = last.operator == ";" and all(step.operator in ("", ";", "&&") for step in before)
+    checks = [step for step in before if step.tool or step.name in _CHECKS_WITH_EXIT_2]
+    is_known = all(step in checks or step.name in _NO_EFFECT - {"set"} for step in before)
+    return checks[0] if is_constant and is_sequence and is_known and checks else None
+
+
+def _judge_unheard(tool: Step, last: Step, text: str, rewrite: "_Rewrite") -> Finding | None:
+    if last.exit_code in ("0", "2"):
+        return None
+    message = (
+        f"ends with exit code {last.exit_code} whatever {show_words(tool.texts)} finds, {_ONLY_2}: {_NEVER}"
+    )
+    return message, rewrite.hint(text.rpartition(";")[0].strip() or "COMMAND", [tool])
 
 
 def _always_reaches(before: list[Step], last: Step) -> bool:

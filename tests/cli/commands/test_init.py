@@ -33,6 +33,10 @@ tests  runs `npm test` (package.json)
 lint   runs `npm run lint` (package.json)
 """
 NEXT = "→ `turngate gates run` runs them now, `turngate doctor --prove` shows that they block\n"
+WHEN_APPROVED = (
+    "→ when they are approved, `turngate gates run` runs them (before that only with --trust), "
+    "and `turngate doctor --prove` shows that they block\n"
+)
 APPROVE = "→ they run when a person has approved them: `turngate hooks approve --all`\n"
 QUESTION = "write it, and let these 2 gates run on this machine? [y]es, [n]o "
 NOTHING_FOUND = """\
@@ -81,7 +85,7 @@ SHOWN = f".turngate/settings.json:\n{WRITTEN}\n{COMMANDS}"
 
 def test_yes_writes_gates_for_the_checks_that_are_there(init: Init, package: Path) -> None:
     written = "written   .turngate/settings.json\n"
-    assert init("--yes") == (0, f"{SHOWN}{written}{APPROVE}{NEXT}", "")
+    assert init("--yes") == (0, f"{SHOWN}{written}{APPROVE}{WHEN_APPROVED}", "")
     assert tree(package) == {"package.json": PACKAGE, ".turngate/settings.json": WRITTEN}
 
 
@@ -123,7 +127,7 @@ def test_in_a_repository_git_ignores_the_local_settings(init: Init, package: Pat
     line = ".turngate/settings.local.json"
     written = f"written   .turngate/settings.json\nwritten   .gitignore: {line}\n"
     gets = f".gitignore gets the line {line}\n"
-    assert init("--yes") == (0, f"{SHOWN}{gets}{written}{APPROVE}{NEXT}", "")
+    assert init("--yes") == (0, f"{SHOWN}{gets}{written}{APPROVE}{WHEN_APPROVED}", "")
     assert (package / ".gitignore").read_text() == f"node_modules\n{line}\n"
 
 

@@ -36,6 +36,12 @@ BY_HAND = """\
 → name a command yourself, in .turngate/settings.json:
 {"hooks": {"Stop": [{"hooks": [{"type": "gate", "command": "./check.sh"}]}]}}"""
 
+NOW = "→ `turngate gates run` runs them now, `turngate doctor --prove` shows that they block"
+WHEN_APPROVED = (
+    "→ when they are approved, `turngate gates run` runs them (before that only with --trust), "
+    "and `turngate doctor --prove` shows that they block"
+)
+
 
 def run(options: argparse.Namespace) -> int:
     project = project_folder(options.project)
@@ -161,15 +167,16 @@ def _write_files(project: str, text: str, *, ignores: bool) -> bool:
 
 
 def _approve(project: str, text: str, *, is_confirmed: bool) -> int:
-    code = 0
+    code, next_step = 0, WHEN_APPROVED
     if is_confirmed and not _is_agent():
         try:
             for line in approve_written(project, text):
                 print(line)
+            next_step = NOW
         except UsageError as error:
             print(f"! the gates are not approved: {error}", file=sys.stderr)
             code = EXIT_PROBLEMS
     else:
         print("→ they run when a person has approved them: `turngate hooks approve --all`")
-    print("→ `turngate gates run` runs them now, `turngate doctor --prove` shows that they block")
+    print(next_step)
     return code
