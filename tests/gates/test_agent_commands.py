@@ -71,7 +71,23 @@ WRITES = {
     "git checkout -- a.py": "a.py",
     "! sed -i 's/a/b/' src/a.py": "src/a.py",
     "if sed -i 's/a/b/' src/a.py; then true; fi": "src/a.py",
+    "git checkout main": "main",
+    "git reset --hard HEAD": "HEAD",
+    "git stash": "stash",
+    "ln -sf b.py a.py": "a.py",
     # Not a change that a check depends on
+    "git checkout -b feature": None,
+    "git switch -c feature": None,
+    "git stash list": None,
+    "git merge-base a b": None,
+    "git reset HEAD a.py": None,
+    "git restore --staged a.py": None,
+    "git apply --check a.diff": None,
+    "git diff > my.patch": None,
+    "rm -rf build": None,
+    "rm -f .coverage": None,
+    "rm -rf src/__pycache__/": None,
+    "echo $((3>2))": None,
     "pytest > /dev/null 2>&1": None,
     "pytest 2>&1 | tee out.log": None,
     "echo 'a > b.py'": None,
@@ -230,7 +246,14 @@ def test_a_hostile_output_takes_bounded_time(text: str) -> None:
 
 
 def test_a_hostile_command_takes_bounded_time() -> None:
-    for text in (*HOSTILE, "make -" + "n" * 100_000 + "-", "make " + "-n- " * 30_000, "if " * 30_000):
+    for text in (
+        *HOSTILE,
+        "make -" + "n" * 100_000 + "-",
+        "make " + "-n- " * 30_000,
+        "if " * 30_000,
+        "$((" * 30_000,
+        "git reset " + "-a " * 30_000,
+    ):
         for step in simple_commands(text):
             written_path(step.text)
             for kind in CHECKS:

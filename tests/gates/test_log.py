@@ -16,6 +16,15 @@ def logged(project: Path) -> list[dict[str, Any]]:
     return [{key: value for key, value in json.loads(line).items() if key != "time"} for line in lines]
 
 
+def test_a_line_that_was_not_written_to_its_end_does_not_spoil_the_next(project: Path) -> None:
+    file = project / "logs" / "stops.jsonl"
+    file.parent.mkdir()
+    file.write_text('{"event": "St')
+    assert answer_of_process(WORDS, claude_input(project)) == (0, {}, "")
+    torn, *others = file.read_text().splitlines()
+    assert (torn, [json.loads(line)["event"] for line in others]) == ('{"event": "St', ["Stop"])
+
+
 def test_every_stop_is_one_line(project: Path) -> None:
     fields = claude_input(project, last_assistant_message="Done.\nüß" + "x" * 600)
     assert answer_of_process(WORDS, fields) == (0, {}, "")

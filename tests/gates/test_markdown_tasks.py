@@ -14,6 +14,11 @@ CHECKBOXES = {
         Task("half", False),
         Task("begun", False),
     ],
+    "- [.] begun\n- [  ] two\n- [\u00a0] three": [
+        Task("begun", False),
+        Task("two", False),
+        Task("three", False),
+    ],
     "- a\n    - [ ] nested\n\n        - [x] deeper": [Task("nested", False), Task("deeper", True)],
     "# H\n## Sub\n- [ ] one\n# Other #\n- [ ] two": [
         Task("one", False, ("H", "Sub")),
@@ -31,7 +36,7 @@ CHECKBOXES = {
     "<!-- - [ ] a -->\n<!--\n- [ ] b\n-->- [ ] c": [Task("c", False)],
     "- [ ] one <!-- note -->": [Task("one", False)],
     "<!-- no end\n- [ ] a": [],
-    "- [link](x)\n- [a] footnote\n[ ] no list\n-[ ] no blank\ntext - [ ] in a line": [],
+    "- [link](x)\n- [a] footnote\n- [1] footnote\n[ ] no list\n-[ ] no blank\ntext - [ ] in a line": [],
     "": [],
 }
 

@@ -143,13 +143,28 @@ _DOCUMENTS = {
     ".txt",
     ".log",
     ".out",
+    ".patch",
+    ".diff",
 }  # no check depends on them, usually
+_GENERATED = (
+    "build",
+    "dist",
+    "target",
+    "htmlcov",
+    "__pycache__",
+    "node_modules",
+    ".coverage",
+    ".pytest_cache",
+    ".mypy_cache",
+)
 _TEMPORARY = ("/dev/", "/tmp/", "$")  # noqa: S108 - it is only recognized
 _REDIRECT = re.compile(r"(?:^|[^<>&\d-])(?:\d)?>{1,2}\s*(?!&)([^\s;&|<>()]+)")
 _WRITES = re.compile(
-    r"(?:sed\s+(?:-\S+\s+)*-\w*i|perl\s+(?:-\S+\s+)*-\w*i|tee\s|patch\b|git\s+(?:-\S+\s+\S+\s+)?(?:checkout|restore|reset|stash|apply|"
-    r"merge|rebase|pull|revert|cherry-pick|am|switch)\b|(?:mv|cp|rm|truncate|install)\s)"
+    r"(?:sed\s+(?:-\S+\s+)*-\w*i|perl\s+(?:-\S+\s+)*-\w*i|tee\s|patch\b|git\s+(?:-\S+\s+\S+\s+)?(?:checkout(?!\s+-[bB]\b)|restore(?!\s+--staged\b)|"
+    r"reset\s+(?:-\S+\s+)*?--(?:hard|merge|keep)|stash(?!\s+(?:list|show|drop|clear)\b)|apply(?!\s+(?:-\S+\s+)*?--(?:check|stat)\b)|"
+    r"merge|rebase|pull|revert|cherry-pick|am|switch(?!\s+-c\b))(?![\w-])|(?:mv|cp|rm|ln|ed|rsync|truncate|install)\s)"
 )
+_ARITHMETIC = re.compile(r"\$\(\([^()]*\)\)")
 _CONDITION = re.compile(r"^(?:(?:!|if|elif|else|while|until)\s+){1,2}")
 
 
@@ -162,12 +177,18 @@ def edited_path(call: ToolCall) -> str | None:
 def written_path(text: str) -> str | None:
     """Return what a simple command changes, except documents and temporary files."""
     text = _CONDITION.sub("", text)
-    masked = _QUOTES.sub(lambda quoted: quoted[0].replace(">", "_").replace(" ", "_"), text)
+    masked = _QUOTES.sub(
+        lambda quoted: quoted[0].replace(">", "_").replace(" ", "_"), _ARITHMETIC.sub("_", text)
+    )
     targets = [found[1] for found in _REDIRECT.finditer(masked)]
     if _WRITES.match(text):
         targets.append(text.rsplit(maxsplit=1)[-1])
-    kept = [target for target in targets if not (is_document(target) or target.startswith(_TEMPORARY))]
+    kept = [target for target in targets if not _is_irrelevant(target)]
     return kept[-1] if kept else None
+
+
+def _is_irrelevant(path: str) -> bool:
+    return is_document(path) or path.startswith(_TEMPORARY) or basename(path.rstrip("/")) in _GENERATED
 
 
 def is_document(path: str) -> bool:

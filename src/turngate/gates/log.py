@@ -16,7 +16,10 @@ MAX_ERROR_CHARS = 200
 SCRIPT = """\
 umask 077
 case $1 in "~/"*) set -- "$HOME/${1#"~/"}";; -*) set -- "./$1";; esac
-mkdir -p "$(dirname "$1")" && cat >> "$1"
+mkdir -p "$(dirname "$1")" && {
+    if test -f "$1" && test -n "$(tail -c 1 "$1")"; then echo; fi  # after a line that was not written to its end
+    cat
+} >> "$1"
 """
 
 

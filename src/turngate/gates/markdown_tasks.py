@@ -28,8 +28,8 @@ _FENCE = re.compile(r"\s*(?:(?:[-*+]|\d{1,9}[.)])\s+)?(`{3,}|~{3,})(.*)")
 _HEADING = re.compile(r" {0,3}(#{1,6})[ \t]+(.*)")
 _LIST_ITEM = re.compile(r"\s*(?:[-*+]|\d{1,9}[.)])\s")
 _CODE_INDENT = re.compile(r"(?: {4}| {0,3}\t)")
-_CHECKBOX = re.compile(r"\s*(?:[-*+]|\d{1,9}[.)])\s+\[(.?)\](?:\s+(.*))?$")
-_OPEN_MARKS, _CLOSED_MARKS = " ~/>!?*o", "xX✓✔✅☑-"  # - stands for a task that was dropped
+_CHECKBOX = re.compile(r"\s*(?:[-*+]|\d{1,9}[.)])\s+\[([^\w\]]|[xXo]|\s{0,3})\](?:\s+(.*))?$")
+_CLOSED_MARKS = "xX✓✔✅☑-"  # - stands for a task that was dropped
 _EMPHASIS = re.compile(r"[*_`]{1,3}")
 
 
@@ -132,7 +132,7 @@ def plain(text: str) -> str:
 
 def _checkbox(line: Line) -> Task | None:
     found = _CHECKBOX.match(line.text)
-    if not found or found[1] not in f"{_OPEN_MARKS}{_CLOSED_MARKS}":
+    if not found:
         return None
     is_done = found[1] != "" and found[1] in _CLOSED_MARKS
     return Task(one_line(found[2] or "", MAX_TASK_CHARS) or "(without a name)", is_done, line.headings)

@@ -22,8 +22,8 @@ MAX_ANSWER_CHARS = 200_000  # of its end, where a promise is made
 _TAG = re.compile(r"<promise>(.{0,1000}?)</promise>", re.DOTALL)
 _INLINE_CODE = re.compile(r"(?<!`)(`+)(?!`).*?(?<!`)\1(?!`)")
 _LINE_START = re.compile(r"\s*(?:#{1,6}|[-*+]|\d{1,9}[.)])\s+")
-_SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
-_EDGES = " \t*_.!"  # emphasis and what ends a sentence
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])")
+_EDGES = " \t*_.!¡。！"  # emphasis and what ends a sentence
 
 
 async def check_until(context: GateContext) -> GateResult:

@@ -114,6 +114,9 @@ PROMISES = {
     "<promise>ALL DONE</promise>": True,
     "I am finished: <promise>\nALL DONE\n</promise>": True,
     "ALL   DONE": True,
+    "¡ALL DONE!": True,
+    "完了。ALL DONE。": True,
+    "ALL DONE！": True,
     # What is not a promise
     "": False,
     "Nothing is left.": False,
@@ -133,4 +136,5 @@ PROMISES = {
     "<promise>ALMOST ALL DONE</promise>": False,
     "Am I ALL DONE?": False,
     "ALL DONE?": False,
+    "ALL DONE？": False,
 }
