@@ -24,6 +24,15 @@ STUBS = [
     ("a.py", "x = 1  # TODO: the rest", ["1: TODO: x = 1 # TODO: the rest"]),
     ("a.py", "# FIXME", ["1: FIXME: # FIXME"]),
     ("a.py", "# XXX(me): no", ["1: XXX: # XXX(me): no"]),
+    ("a.py", "x = 1  # quotes: TODO(me)", ["1: TODO: x = 1 # quotes: TODO(me)"]),
+    ("a.py", "x = 1  # later: a FIXME", ["1: FIXME: x = 1 # later: a FIXME"]),
+    ("a.py", "class A(object):\n    def f(self): pass", ["2: empty body: def f(self): pass"]),
+    (
+        "a.py",
+        "class A(Base):\n    def f(self):\n        raise NotImplementedError",
+        ["3: not implemented: raise NotImplementedError"],
+    ),
+    ("a.py", "def f():\n    'Run the hook.'", ["1: empty body: def f():"]),
     ("a.py", "def f():\n    raise NotImplementedError", ["2: not implemented: raise NotImplementedError"]),
     (
         "a.py",
@@ -48,6 +57,11 @@ STUBS = [
     ),
     ("tests/test_a.py", "def test_a():\n    pytest.skip('x')", ["2: skipped test: pytest.skip('x')"]),
     ("tests/test_a.py", "def test_a():\n    pass", ["1: empty body: def test_a():"]),
+    (
+        "tests/test_a.py",
+        "class A(TestCase):\n    def test_a(self):\n        pass",
+        ["2: empty body: def test_a(self):"],
+    ),
     ("a.ts", "// TODO", ["1: TODO: // TODO"]),
     ("a.ts", "/*\n * FIXME later\n */", ["2: FIXME: * FIXME later"]),
     ("a.ts", "function f() {}", ["1: empty body: function f() {}"]),
@@ -101,6 +115,21 @@ STUBS = [
 
 NOT_STUBS = [
     ("a.py", "TODO = 1\nprint('TODO')\nprint(todo)  # the todo list, see mastodon TODOs"),
+    (
+        "a.py",
+        "# Reads TODO.md and prints the open TODO items.\n# TODO.md is read\n# Format: XXX-YYY\n# XXX-YYY",
+    ),
+    ("a.py", "class A(ast.NodeVisitor):\n    def visit_Name(self, node):\n        pass"),
+    ("a.py", "class A:\n    def __init__(self):\n        pass"),
+    ("a.py", "class A:\n    def begin(self):\n        'Called at the start; override it.'"),
+    (
+        "a.py",
+        "class A:\n    'Subclasses implement `run`.'\n    def run(self):\n        raise NotImplementedError",
+    ),
+    (
+        "a.py",
+        "class A:\n    def run(self):\n        raise NotImplementedError\nclass B(x.A[T], C):\n    def run(self): go()",
+    ),
     ("a.py", '"""Lists every TODO of a project."""'),
     ("a.py", "try:\n    f()\nexcept OSError:\n    pass"),
     ("a.py", "class Error(Exception):\n    pass"),
@@ -186,6 +215,20 @@ def test_lines_that_were_moved_do_not_count() -> None:
         ),
     )
     assert list(find_stubs([new, moved])) == []
+
+
+def test_a_base_class_whose_subclass_is_in_another_changed_file_may_leave_its_methods_to_it() -> None:
+    def new(path: str, *lines: str) -> FilePatch:
+        return FilePatch(path, tuple(Line(number, text, "added") for number, text in enumerate(lines, 1)))
+
+    base = new("base.py", "class Shape:", "    def area(self):", "        raise NotImplementedError")
+    square = new(
+        "square.py", "class Square(base.Shape):", "    def area(self):", "        return self.side**2"
+    )
+    assert [str(finding) for finding in find_stubs([base])] == [
+        "base.py:3: not implemented: raise NotImplementedError"
+    ]
+    assert list(find_stubs([base, square])) == []
 
 
 def test_hostile_source_is_no_error() -> None:

@@ -3,11 +3,12 @@
 from collections.abc import Sequence
 
 from turngate.core.globs import matches_globs
+from turngate.core.reports import Exited
 from turngate.core.text import wildcard_matches
 from turngate.gates.base import CouldNotRun, Failed, Gate, GateContext, GateOption, GateResult, Passed
 from turngate.gates.changes import WHOLE_FILE, Patches, find_changes, find_patches, record_files
 from turngate.gates.findings import Finding, list_findings
-from turngate.gates.git_output import FilePatch, Line
+from turngate.gates.git_output import FilePatch, Line, show_path, unquote_path
 from turngate.gates.project_files import read_file
 from turngate.gates.source_text import EXTENSIONS, language_of
 from turngate.gates.stubs import find_stubs
@@ -15,6 +16,9 @@ from turngate.gates.stubs import find_stubs
 PATHSPECS = tuple(f":(glob,icase)**/*.{extension}" for extension in EXTENSIONS)
 MAX_NEW_FILES = 200  # that are read one by one
 TOO_LONG = "the changes are too long to be read as a whole; in the part that was read, there are no stubs"
+OTHERS = "git ls-files --others --exclude-standard"
+NESTED = "not checked, because it is a repository of its own"
+MAX_NESTED = 5
 ADVICE = "Complete them, or remove them and say in your answer what is missing."
 
 
@@ -26,7 +30,21 @@ async def check_no_stubs(context: GateContext) -> GateResult:
     if findings:
         listed = list_findings([str(finding) for finding in findings])
         return Failed(f"the added lines hold stubs:\n{listed}\n{ADVICE}")
-    return CouldNotRun(TOO_LONG) if patches.truncated else Passed()
+    if patches.truncated:
+        return CouldNotRun(TOO_LONG)
+    nested = await _new_repositories(context)
+    return Passed(f"{NESTED}: {', '.join(map(show_path, nested))}" if nested else None)
+
+
+async def _new_repositories(context: GateContext) -> list[str]:
+    """Return the folders that git does not look into, because they are repositories of their own."""
+    report = await context.commands.run_script(OTHERS)
+    if not isinstance(report, Exited) or report.code != 0:  # also without git
+        return []
+    left_out = (context.state.start or {}).get("left_out")
+    known = left_out if isinstance(left_out, list) else []
+    names = [unquote_path(line) for line in report.stdout.split("\n")]
+    return [name for name in names if name.endswith("/") and name not in known][:MAX_NESTED]
 
 
 def _counts(context: GateContext, finding: Finding) -> bool:

@@ -4,7 +4,7 @@ import ast
 import re
 import warnings
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 
 from turngate.core.globs import matches_globs
 from turngate.core.text import one_line
@@ -26,7 +26,8 @@ FOREIGN_FILES = (
 MAX_LINE_CHARS = 1000
 MAX_SYNTAX_CHARS = 10**6  # of a Python file that is parsed
 
-_MARKER = re.compile(r"\b(TODO|FIXME|XXX)\b")
+# At the start of a comment, or with a colon or a parenthesis: "prints the open TODO items", "XXX-YYY" are no markers.
+_MARKER = re.compile(r"^\W*(?P<first>TODO|XXX)\b(?![.-]\w)|\b(?P<named>TODO|XXX)\s?[:(]|\b(?P<any>FIXME)\b")
 _NOT_IMPLEMENTED = re.compile(
     r"\bNotImplementedException\b|\braise\s+NotImplementedError\b|\b(?:todo|unimplemented)!\s*[(\[{]|\bthrow\s+NotImplementedError\b"
 )
@@ -60,19 +61,22 @@ _EMPTY_FUNCTION = re.compile(
     + _ANNOTATION
     + r"\s*=>\s*\{\s*\}?\s*;?\s*$"
 )
+_BASES = re.compile(r"^\s*class\s+\w+[^(\n:]*\(([^)\n]*)\)\s*:")
+_FOR_SUBCLASSES = re.compile(r"\b(?:overrid\w+|subclass\w*|hooks?)\b", re.IGNORECASE)  # in a docstring
 _KEYWORDS = frozenset({"if", "for", "while", "switch", "catch", "with", "constructor", "function", "return"})
 
 
 def find_stubs(patches: Iterable[FilePatch]) -> Iterator[Finding]:
     """Yield the stubs in added lines. The patches have all lines of each file; what was only moved does not count."""
     patches = list(patches)
+    subclassed = _base_names(patches)
     moved = Counter(line.text.strip() for patch in patches for line in patch.removed())
     for patch in patches:
         lines = [line for line in patch.lines if line.kind != "removed"]
         language = language_of(patch.path)
         if language is None or matches_globs(FOREIGN_FILES, patch.path):
             continue
-        for place, word in sorted(_find_in_file(patch.path, lines, language)):
+        for place, word in sorted(_find_in_file(patch.path, lines, language, subclassed)):
             text = lines[place].text.strip()
             if moved[text]:
                 moved[text] -= 1
@@ -80,7 +84,16 @@ def find_stubs(patches: Iterable[FilePatch]) -> Iterator[Finding]:
             yield Finding(patch.path, lines[place].number, f"{word}: {text}")
 
 
-def _find_in_file(path: str, lines: Sequence[Line], language: str) -> Iterator[tuple[int, str]]:
+def _base_names(patches: Iterable[FilePatch]) -> frozenset[str]:
+    """Return the names in the bases of all Python classes, of `class B(x.A[T]):` also `A`."""
+    lines = (line.text for patch in patches if language_of(patch.path) == "python" for line in patch.lines)
+    found = (match for line in lines if "class" in line and (match := _BASES.match(line[:MAX_LINE_CHARS])))
+    return frozenset(name for match in found for name in re.findall(r"\w+", match[1]))
+
+
+def _find_in_file(
+    path: str, lines: Sequence[Line], language: str, subclassed: Container[str]
+) -> Iterator[tuple[int, str]]:
     """Yield the place of each stub, and what it is."""
     content = "\n".join(line.text for line in lines)
     source = read_source(content, language)
@@ -88,7 +101,7 @@ def _find_in_file(path: str, lines: Sequence[Line], language: str) -> Iterator[t
     found: dict[int, str] = {}
     exempt: set[int] = set()
     if language == "python":
-        exempt, empty = _read_python(path, content, source)
+        exempt, empty = _read_python(path, content, source, subclassed)
         found |= {place: "empty body" for place, body in empty.items() if body & added}
     elif language == "javascript" and not is_test_file(path):
         found |= {place: "empty body" for place in added if _is_empty_function(source, place)}
@@ -102,7 +115,7 @@ def _describe_line(path: str, source: Source, place: int, language: str, *, is_e
     """Return what kind of stub a line is. A fake in a test need not implement everything."""
     code, text = source.code[place], source.text[place]
     if marker := _MARKER.search(source.comments[place]):
-        return marker[1]
+        return str(marker[marker.lastgroup or 0])
     if language in _SKIPPED_TEST and _SKIPPED_TEST[language].search(code):
         return "skipped test"
     if is_exempt or is_test_file(path):
@@ -132,15 +145,25 @@ def _is_empty_function(source: Source, place: int) -> bool:
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
-def _read_python(path: str, content: str, source: Source) -> tuple[set[int], dict[int, set[int]]]:
+def _read_python(
+    path: str, content: str, source: Source, subclassed: Container[str]
+) -> tuple[set[int], dict[int, set[int]]]:
     """Return the places in abstract functions, and of each empty function the place of `def` and those of its body."""
     exempt: set[int] = set()
     empty: dict[int, set[int]] = {}
     for function, parent in _functions(_parse(content)):
         first, last = function.lineno - 1, (function.end_lineno or function.lineno) - 1
-        if path.endswith(".pyi") or _is_abstract(function, parent):
+        if (
+            path.endswith(".pyi")
+            or _is_abstract(function, parent)
+            or _is_inherited(function, parent, subclassed)
+        ):
             exempt |= set(range(first, last + 1))
-        elif _is_empty(function) and not _is_meant_empty(path, function, source.comments[first : last + 1]):
+        elif (
+            _is_empty(function)
+            and not _overrides(function, parent)
+            and not _is_meant_empty(path, function, source.comments[first : last + 1])
+        ):
             empty[first] = set(range(function.body[0].lineno - 1, last + 1))
     return exempt, empty
 
@@ -175,6 +198,21 @@ def _is_abstract(function: Function, parent: ast.AST) -> bool:
     return any(
         name in ("overload", "Protocol", "ABC", "ABCMeta") or name.startswith("abstract") for name in names
     )
+
+
+def _is_inherited(function: Function, parent: ast.AST, subclassed: Container[str]) -> bool:
+    """Return whether a method is there for subclasses: there are some, or a docstring says so."""
+    if not isinstance(parent, ast.ClassDef):
+        return False
+    docstrings = (ast.get_docstring(function) or "", ast.get_docstring(parent) or "")
+    return parent.name in subclassed or any(map(_FOR_SUBCLASSES.search, docstrings))
+
+
+def _overrides(function: Function, parent: ast.AST) -> bool:
+    """Return whether an empty method may replace one of a base class, or is a constructor."""
+    if not isinstance(parent, ast.ClassDef) or function.name.startswith("test"):
+        return False
+    return function.name == "__init__" or any(_last_name(base) != "object" for base in parent.bases)
 
 
 def _last_name(node: ast.expr) -> str:

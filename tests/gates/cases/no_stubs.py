@@ -161,6 +161,25 @@ CASES = [
         blocked("src/b.py:1: TODO: # TODO"),
     ),
     GateCase(
+        "passed, with a note: a new repository inside of the project",
+        WORDS,
+        changed({"n w/a.py": STUB}, runs_git("init", "-q", "n w")),
+        {"systemMessage": 'gate "no-stubs": not checked, because it is a repository of its own: "n w/"'},
+    ),
+    GateCase(
+        "failed: although there is also a repository inside of the project",
+        WORDS,
+        changed({"nested/a.py": STUB, "src/a.py": STUB}, runs_git("init", "-q", "nested")),
+        FOUND,
+    ),
+    GateCase(
+        "recorded: a repository inside of the project that was there before",
+        WORDS,
+        steps(files({"src/a.py": OLD + "a = 1\n"})),
+        {},
+        steps(repository(FILES), files({"nested/a.py": STUB}), runs_git("init", "-q", "nested")),
+    ),
+    GateCase(
         "failed: more than can be read, with stubs",
         WORDS,
         changed({"src/a.py": f"# TODO\n{LONG}"}),
